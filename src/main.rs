@@ -49,6 +49,10 @@ fn refused(e: &clap::Error) -> ExitCode {
         not_begun(Format::Json, Code::Usage, message);
         return ExitCode::from(Exit::NotBegun.code());
     }
+    if e.use_stderr() {
+        drop(write!(terminal::stderr(), "{}", e.render()));
+        return ExitCode::from(Exit::NotBegun.code());
+    }
     e.exit()
 }
 
@@ -63,10 +67,10 @@ fn asks_for_json(arguments: impl Iterator<Item = OsString>) -> bool {
 /// Say why nothing was done: to people on standard error, to programs on standard output.
 fn not_begun(format: Format, code: Code, message: &str) {
     match (format, to_json(&NotBegun::because(code, message))) {
-        (Format::Json, Ok(json)) => drop(writeln!(std::io::stdout(), "{json}")),
+        (Format::Json, Ok(json)) => drop(writeln!(terminal::stdout(), "{json}")),
         _ => {
             drop(writeln!(
-                std::io::stderr(),
+                terminal::stderr(),
                 "{}{message}",
                 journal::prefix(tracing::Level::ERROR)
             ));

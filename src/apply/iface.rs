@@ -13,7 +13,7 @@ use crate::graph::{show, start_wait};
 use crate::host::manager::Manager;
 use crate::host::unit::JobEnd;
 use crate::host::{Root, clock, errno_name, lock, state, systemctl, unit_graph, unit_links};
-use crate::names::{IfName, IfNameError};
+use crate::names::{IfName, IfNameError, harmless};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Interfaces, Sort, outcome_file};
 use crate::observe::{Look, interface_manager};
@@ -656,7 +656,7 @@ pub enum NotAnInterface {
 pub fn name_of(device: &Path) -> Result<IfName, NotAnInterface> {
     let is_net = device.parent().and_then(Path::file_name).is_some_and(|n| n == "net");
     let name = device.file_name().and_then(|n| n.to_str()).filter(|_| is_net);
-    let shown = || device.display().to_string().chars().filter(|c| !c.is_control()).collect();
+    let shown = || harmless(&device.display().to_string());
     Ok(name.ok_or_else(|| NotAnInterface::OtherDevice(shown()))?.parse::<IfName>()?)
 }
 

@@ -160,7 +160,7 @@ fn apply(
     }
     match format {
         Format::Text if terminal::is_by_hand() => {
-            let mut out = std::io::stdout();
+            let mut out = terminal::stdout();
             write!(out, "{}", screen(&out).page(&report.to_text()))?;
         }
         Format::Text | Format::Json => tell(&report),
@@ -274,7 +274,7 @@ fn print(
         _ => Exit::NotReady,
     });
     let exit = of_pf.chain(unresolved.iter().map(|_| Exit::NotReady)).max().unwrap_or(Exit::Good);
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     match format {
         Format::Json => {
             let mut findings: Vec<Finding> =
@@ -337,7 +337,7 @@ fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
     pfs.sort_unstable_by_key(|pf| pf.pf);
     let problems = preview.problems.into_iter().collect();
     let report = ApplyPreview { pfs, unresolved: plans.unresolved.clone(), problems };
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     match format {
         Format::Json => writeln!(out, "{}", to_json(&report)?)?,
         Format::Text => {

@@ -56,13 +56,13 @@ pub fn run(
     live_line::end();
     match format {
         Format::Text if terminal::is_by_hand() => {
-            let mut out = std::io::stdout();
+            let mut out = terminal::stdout();
             write!(out, "{}", screen(&out).page(&report.to_text()))?;
         }
         Format::Text => tell(&report),
         Format::Json => {
             tell(&report);
-            writeln!(std::io::stdout(), "{}", report.to_json()?)?;
+            writeln!(terminal::stdout(), "{}", report.to_json()?)?;
         }
     }
     Ok(report.exit_code)
@@ -131,7 +131,7 @@ fn dry_run(config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
     let mut pfs = PfPreview::new(root);
     preview.pfs = plans.wanted.iter().map(|(wanted, notes)| pfs.would(wanted, notes)).collect();
     preview.warnings.extend(pfs.problems.iter().map(|what| format!("cannot read {what}")));
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     match format {
         Format::Json => writeln!(out, "{}", to_json(&preview)?)?,
         Format::Text => write!(out, "{}", screen(&out).page(&preview.to_text()))?,

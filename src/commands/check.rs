@@ -9,7 +9,7 @@ use crate::check::diagnose;
 use crate::check::evidence::{Boot, Evidence, Intake};
 use crate::check::rules::{self, Rule};
 use crate::cli::{CheckArgs, Common, Format};
-use crate::host::{Root, logs};
+use crate::host::{Root, logs, terminal};
 use crate::names::nearest;
 use crate::report;
 use crate::report::common::{Exit, Finding, Kind, Report, to_json};
@@ -23,7 +23,7 @@ use crate::report::node::NodeVerdict;
 /// Standard output is gone, or the tree cannot be opened.
 pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
     let (root, format) = (common.root.as_deref(), common.format);
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     if format == Format::Json && args.timeline {
         anyhow::bail!("--timeline draws text: it cannot be combined with --format json");
     }

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use super::check::{Taken, from_logs};
 use crate::check::fleet::{Fleet, NodeFinding, NodeReport};
 use crate::cli::Format;
-use crate::config::harmless;
-use crate::host::Root;
+use crate::host::{Root, terminal};
+use crate::names::harmless;
 use crate::report::SCHEMA;
 use crate::report::advice::Advice;
 use crate::report::check_fleet::{CheckFleetReport, Unread};
@@ -57,7 +57,7 @@ pub fn run(dir: &Path, format: Format) -> anyhow::Result<u8> {
     }
     let report =
         CheckFleetReport { nodes: fleet.counts(), findings: fleet.findings(), problems, unread };
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     match format {
         Format::Text => write!(out, "{}", report.to_text(super::screen(&out)))?,
         Format::Json => writeln!(out, "{}", to_json(&report)?)?,

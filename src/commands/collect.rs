@@ -16,7 +16,7 @@ use crate::check::mask::{Mask, without_secrets};
 use crate::check::rules;
 use crate::cli::{CollectArgs, Common, Format};
 use crate::host::archive::{Archive, Written};
-use crate::host::{Root, answer, clock, config_files, logs};
+use crate::host::{Root, answer, clock, config_files, logs, terminal};
 use crate::names::PINS_PATH;
 use crate::report::common::{Exit, Finding, Kind, Report, not_read, to_json};
 
@@ -88,7 +88,7 @@ pub fn run(args: &CollectArgs, common: &Common) -> anyhow::Result<u8> {
     for problem in &collected.problems {
         tracing::warn!(warning = problem, "{problem}");
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     match common.format {
         Format::Text => write!(out, "{}", collected.to_text())?,
         Format::Json => writeln!(out, "{}", to_json(&collected)?)?,
@@ -181,7 +181,7 @@ impl Collecting<'_> {
 
     /// `json` without secrets, and perhaps without names.
     fn json(&self, json: &str) -> serde_json::Result<String> {
-        each_text(json, &|text| self.masked(text))
+        record::each_text(json, &|text| self.masked(text))
     }
 
     /// The configuration, and what else tells a reader what the host is.
@@ -367,27 +367,6 @@ fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
             return Ok(());
         }
     }
-}
-
-/// `json` with each text in it, keys too, as `change` makes it; all else, and the order, stays.
-fn each_text(json: &str, change: &impl Fn(&str) -> String) -> serde_json::Result<String> {
-    let mut new = String::with_capacity(json.len());
-    let mut rest = json;
-    while let Some(begin) = rest.find('"') {
-        let (head, text) = rest.split_at(begin);
-        let mut is_escaped = false;
-        let end = text.char_indices().skip(1).find(|(_, c)| {
-            let ends = *c == '"' && !is_escaped;
-            is_escaped = *c == '\\' && !is_escaped;
-            ends
-        });
-        let (text, tail) = text.split_at(end.map_or(text.len(), |(at, _)| at + 1));
-        new.push_str(head);
-        new.push_str(&serde_json::to_string(&change(&serde_json::from_str::<String>(text)?))?);
-        rest = tail;
-    }
-    new.push_str(rest);
-    Ok(new)
 }
 
 /// What `ibprov collect` says.

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use clap::CommandFactory as _;
 
 use crate::cli::{Cli, Format};
+use crate::host::terminal;
 
 /// Print what `shell` completes `ibprov` by.
 ///
@@ -17,6 +18,6 @@ pub fn run(shell: clap_complete::Shell, format: Format) -> anyhow::Result<()> {
     // The generator panics where it cannot write.
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "ibprov", &mut text);
-    std::io::stdout().write_all(&text)?;
+    terminal::stdout().write_all(&text)?;
     Ok(())
 }

@@ -22,7 +22,7 @@ pub fn run(
     loaded: Result<Loaded, Problems>,
     format: Format,
 ) -> anyhow::Result<u8> {
-    let mut out = std::io::stdout();
+    let mut out = terminal::stdout();
     if verb == ConfigVerb::Schema {
         writeln!(out, "{:#}", config::schema())?;
         return Ok(Exit::Good.code());
@@ -95,7 +95,7 @@ pub fn refuse(problems: &Problems, format: Format) -> anyhow::Result<()> {
         Format::Text => complain(problems)?,
         Format::Json => {
             let report = NotBegun::of(findings(problems));
-            writeln!(std::io::stdout(), "{}", to_json(&report)?)?;
+            writeln!(terminal::stdout(), "{}", to_json(&report)?)?;
         }
     }
     Ok(())
@@ -107,7 +107,7 @@ pub fn refuse(problems: &Problems, format: Format) -> anyhow::Result<()> {
 /// # Errors
 /// Standard error cannot be written to.
 pub fn complain(problems: &Problems) -> std::io::Result<()> {
-    let mut err = std::io::stderr();
+    let mut err = terminal::stderr();
     let colour = terminal::wants_colour(&err);
     writeln!(err, "{}", problems.render(colour))
 }

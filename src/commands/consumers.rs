@@ -11,7 +11,7 @@ use crate::check::predict;
 use crate::cli::{Common, ConsumersArgs, Format};
 use crate::graph::consumers::{self, DropIn, Need, PROVIDER, Proof};
 use crate::host::lock::Locks;
-use crate::host::{Root, process, site_files};
+use crate::host::{Root, process, site_files, terminal};
 use crate::migrate::carry_out;
 use crate::names::PathState;
 use crate::report::advice::Advice;
@@ -67,8 +67,8 @@ pub fn run(args: &ConsumersArgs, root: &Root, common: &Common) -> anyhow::Result
     }
     report.problems.extend(kept);
     match common.format {
-        Format::Text => write!(std::io::stdout(), "{}", report.to_text())?,
-        Format::Json => writeln!(std::io::stdout(), "{}", to_json(&report)?)?,
+        Format::Text => write!(terminal::stdout(), "{}", report.to_text())?,
+        Format::Json => writeln!(terminal::stdout(), "{}", to_json(&report)?)?,
     }
     Ok(report.exit_code())
 }

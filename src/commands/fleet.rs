@@ -6,10 +6,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::Format;
+use crate::config::PfSelector;
 use crate::config::pins::{PinnedPf, Pins};
-use crate::config::{PfSelector, harmless};
-use crate::host::{ReadError, Root};
-use crate::names::{Guid, PciAddress};
+use crate::host::{ReadError, Root, terminal};
+use crate::names::{Guid, PciAddress, harmless};
 use crate::plan::fleet::{Fleet, FleetFinding, ToldFleetFinding};
 use crate::report::common::{Exit, Kind, Report, not_read};
 use crate::report::{SCHEMA, to_json};
@@ -101,7 +101,7 @@ pub fn run(dir: &Path, format: Format) -> anyhow::Result<u8> {
     let (findings, count) = fleet.judge(MOST);
     let (hosts, vfs) = (fleet.hosts(), fleet.vfs());
     let report = FleetReport { hosts, vfs, count, findings, problems };
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     match format {
         Format::Text => write!(out, "{}", report.to_text())?,
         Format::Json => writeln!(out, "{}", to_json(&report)?)?,

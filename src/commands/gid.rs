@@ -5,7 +5,7 @@ use std::io::Write as _;
 use anyhow::bail;
 
 use crate::cli::{Format, GidArgs};
-use crate::host::Root;
+use crate::host::{Root, terminal};
 use crate::names::{GidKind, LinkLayer, PortNumber, RdmaName, Target, Words as _, present};
 use crate::observe::{Observed, Observer, link};
 use crate::report::common::Report as _;
@@ -48,11 +48,11 @@ pub fn run(args: &GidArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
     };
     let report = GidReport { rdma, port, wanted, gids, entries };
     match (format, report.index()) {
-        (Format::Json, _) => writeln!(std::io::stdout(), "{}", to_json(&report)?)?,
-        (Format::Text, Some(index)) => writeln!(std::io::stdout(), "{index}")?,
+        (Format::Json, _) => writeln!(terminal::stdout(), "{}", to_json(&report)?)?,
+        (Format::Text, Some(index)) => writeln!(terminal::stdout(), "{index}")?,
         (Format::Text, None) => {
             for finding in report.findings() {
-                writeln!(std::io::stderr(), "{finding}")?;
+                writeln!(terminal::stderr(), "{finding}")?;
             }
         }
     }

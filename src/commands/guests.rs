@@ -6,7 +6,8 @@ use super::screen;
 use crate::cli::{Format, GuestsArgs};
 use crate::config::Config;
 use crate::guests::service;
-use crate::host::{Root, live_line, process, state, systemd};
+use crate::host::{Root, live_line, process, state, systemd, terminal};
+use crate::names::harmless;
 use crate::report;
 use crate::report::common::{Exit, Report as _};
 use crate::report::guests::{GuestsReport, Phase};
@@ -34,7 +35,7 @@ pub fn run(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> a
     let report = service::run(config, root)?;
     live_line::end();
     if format == Format::Json {
-        writeln!(std::io::stdout(), "{}", report::to_json(&report)?)?;
+        writeln!(terminal::stdout(), "{}", report::to_json(&report)?)?;
     }
     tracing::info!("{}", report.to_text().trim_end());
     Ok(report.exit_code())
@@ -50,7 +51,7 @@ fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyh
         report.exit_code = Some(change.code());
         report.would_start.clone_from(&order);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     match format {
         Format::Json => writeln!(out, "{}", report::to_json(&report)?)?,
         Format::Text => {
@@ -84,8 +85,7 @@ fn remember_failures(report: &mut GuestsReport, root: &Root) {
             _ => None,
         });
         if let Some(why) = why {
-            let why = why.chars().filter(|c| !c.is_control()).collect();
-            guest.phase = Phase::Failed { why };
+            guest.phase = Phase::Failed { why: harmless(why) };
         }
     }
 }

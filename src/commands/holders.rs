@@ -5,7 +5,7 @@ use std::io::Write as _;
 use anyhow::bail;
 
 use crate::cli::{Format, HoldersArgs};
-use crate::host::{Root, process};
+use crate::host::{Root, process, terminal};
 use crate::names::{IB_DRIVERS, PciAddress, RdmaName, Target, present};
 use crate::observe::{Observed, Observer, PciFunction};
 use crate::report::common::Report as _;
@@ -46,8 +46,8 @@ pub fn run(args: &HoldersArgs, root: &Root, format: Format) -> anyhow::Result<u8
         }
     }
     match format {
-        Format::Text => write!(std::io::stdout(), "{}", report.to_text())?,
-        Format::Json => writeln!(std::io::stdout(), "{}", to_json(&report)?)?,
+        Format::Text => write!(terminal::stdout(), "{}", report.to_text())?,
+        Format::Json => writeln!(terminal::stdout(), "{}", to_json(&report)?)?,
     }
     Ok(report.exit_code())
 }

@@ -18,7 +18,7 @@ use crate::apply::rxe::create;
 use crate::apply::warnings::foreseen;
 use crate::cli::{Children, Format, IfaceArgs};
 use crate::config::{Config, RxeRow};
-use crate::host::{Root, clock, process, systemctl, systemd};
+use crate::host::{Root, clock, process, systemctl, systemd, terminal};
 use crate::names::{IfName, PciAddress, present};
 use crate::observe::iface::NotSeen;
 use crate::observe::ipoib::Interface;
@@ -83,7 +83,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
                 report.bring_up = BringUp::NotAsked;
                 report.configured = true;
                 report.notes.push(e.to_string());
-                writeln!(std::io::stdout(), "{}", to_json(&report)?)?;
+                writeln!(terminal::stdout(), "{}", to_json(&report)?)?;
             }
             Ok(Exit::Good.code())
         }
@@ -94,7 +94,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
             report.exit_code = report.judge();
             tracing::info!(netdev = %name, "{}", report.headline());
             if format == Format::Json {
-                writeln!(std::io::stdout(), "{}", to_json(&report)?)?;
+                writeln!(terminal::stdout(), "{}", to_json(&report)?)?;
             }
             Ok(report.exit_code)
         }
@@ -162,7 +162,7 @@ fn soft_roce(row: &RxeRow, root: &Root, format: Format) -> anyhow::Result<u8> {
     report.finished_usec = clock::monotonic_usec();
     report.notes.push(told);
     if format == Format::Json {
-        writeln!(std::io::stdout(), "{}", to_json(&report)?)?;
+        writeln!(terminal::stdout(), "{}", to_json(&report)?)?;
     }
     Ok(report.exit_code)
 }
@@ -175,7 +175,7 @@ fn soft_roce_dry_run(row: &RxeRow, root: &Root, format: Format) -> anyhow::Resul
         rxe: standings.into_iter().find(|rxe| rxe.name == row.name),
         ..IfacePreview::default()
     };
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     match (format, &report.rxe) {
         (Format::Json, _) => writeln!(out, "{}", to_json(&report)?)?,
         (Format::Text, Some(rxe)) => {
@@ -231,7 +231,7 @@ fn set_up_or_show(
     let report = set_up(config, root, ask)?;
     systemd::tell_status(&report.headline());
     if format == Format::Json {
-        writeln!(std::io::stdout(), "{}", to_json(&report)?)?;
+        writeln!(terminal::stdout(), "{}", to_json(&report)?)?;
     }
     Ok(report.exit_code)
 }
@@ -284,7 +284,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         stacks: views,
         rxe: None,
     };
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     if format == Format::Json {
         writeln!(out, "{}", to_json(&report)?)?;
         return Ok(report.exit_code());

@@ -11,7 +11,7 @@ use crate::config::foreign::{
     ifcfg, ifcfg_suse, interfaces, keyfile, mlx4_conf, openib_conf, operator_guids, rdma_conf,
     sriov_vfs,
 };
-use crate::host::Root;
+use crate::host::{Root, terminal};
 use crate::observe::{self, interface_manager};
 use crate::report::common::{Code, Exit, Finding, Kind, Report, to_json};
 
@@ -76,8 +76,8 @@ pub fn run(verb: &ImportVerb, root: &Root, format: Format) -> anyhow::Result<u8>
     let report =
         Import { file: file.clone(), toml: imported.toml.clone(), todo: imported.todo.clone() };
     match format {
-        Format::Text => write!(std::io::stdout(), "{}", imported.to_text(file))?,
-        Format::Json => writeln!(std::io::stdout(), "{}", to_json(&report)?)?,
+        Format::Text => write!(terminal::stdout(), "{}", imported.to_text(file))?,
+        Format::Json => writeln!(terminal::stdout(), "{}", to_json(&report)?)?,
     }
     Ok(report.exit_code())
 }

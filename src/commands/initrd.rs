@@ -10,7 +10,7 @@ use crate::apply::boot;
 use crate::cli::{CheckArgs, Format};
 use crate::config::Config;
 use crate::host::initrd::{self, Image};
-use crate::host::{Root, persistent_names};
+use crate::host::{Root, persistent_names, terminal};
 use crate::names::{IB_DRIVERS, rdma_half_of};
 use crate::observe::Observer;
 use crate::report::advice::Advice;
@@ -25,8 +25,8 @@ pub fn run(args: &CheckArgs, config: &Config, root: &Root, format: Format) -> an
     let image = initrd::read(path, is_text).map_err(|why| anyhow::anyhow!("{why}"))?;
     let report = judge(&path.display().to_string(), &image, config, root);
     match format {
-        Format::Text => write!(std::io::stdout(), "{}", report.to_text())?,
-        Format::Json => writeln!(std::io::stdout(), "{}", to_json(&report)?)?,
+        Format::Text => write!(terminal::stdout(), "{}", report.to_text())?,
+        Format::Json => writeln!(terminal::stdout(), "{}", to_json(&report)?)?,
     }
     Ok(report.exit_code())
 }

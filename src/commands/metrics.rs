@@ -9,7 +9,7 @@ use super::{config, node, status};
 use crate::apply::warnings::foreseen_of_all;
 use crate::cli::{Format, MetricsArgs};
 use crate::config::{Config, Loaded, Problems};
-use crate::host::{self, Root, state};
+use crate::host::{self, Root, state, terminal};
 use crate::observe::ipoib::Interfaces;
 use crate::report::metrics::{self, ConfigurationMistakes};
 use crate::report::status::Status;
@@ -49,7 +49,7 @@ pub fn run(
         boot.as_ref(),
     );
     match &args.output {
-        None => write!(std::io::stdout().lock(), "{text}")?,
+        None => write!(terminal::stdout(), "{text}")?,
         Some(path) => state::replace(path, &text)
             .map_err(|e| anyhow::anyhow!(host::answer(&e)))
             .with_context(|| format!("cannot write {}", path.display()))?,

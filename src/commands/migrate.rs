@@ -5,7 +5,7 @@ use std::io::Write as _;
 use crate::cli::{Common, Format, MigrateArgs};
 use crate::graph::files;
 use crate::host::lock::{LockError, Locks};
-use crate::host::{Root, process, site_files};
+use crate::host::{Root, process, site_files, terminal};
 use crate::migrate::{Record, Step, back_steps, carry_out, find, proof, record};
 use crate::report::common::{Code, Finding, Report, Severity, to_json};
 use crate::report::migrate::{Change, Migration};
@@ -33,8 +33,8 @@ pub fn run(args: &MigrateArgs, root: &Root, common: &Common) -> anyhow::Result<u
     };
     drop(lock);
     match common.format {
-        Format::Text => write!(std::io::stdout(), "{}", report.to_text())?,
-        Format::Json => writeln!(std::io::stdout(), "{}", to_json(&report)?)?,
+        Format::Text => write!(terminal::stdout(), "{}", report.to_text())?,
+        Format::Json => writeln!(terminal::stdout(), "{}", to_json(&report)?)?,
     }
     Ok(report.exit_code())
 }

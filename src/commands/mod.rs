@@ -1,7 +1,6 @@
 //! One file per verb: gathers, calls the pure rooms, prints. Each `run` gives
 //! the exit code.
 
-use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
 use crate::host::terminal;
@@ -40,6 +39,6 @@ pub mod status;
 pub mod wait_online;
 
 /// How `stream` shows text.
-fn screen(stream: &(impl IsTerminal + AsFd)) -> Screen {
+fn screen(stream: &impl AsFd) -> Screen {
     Screen { columns: terminal::columns(stream), colour: terminal::wants_colour(stream) }
 }

@@ -49,7 +49,7 @@ fn terminal() -> text::Terminal {
     let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default();
     let locale = locale.to_ascii_uppercase();
-    let stdout = std::io::stdout();
+    let stdout = terminal::stdout();
     text::Terminal {
         columns: terminal::columns(&stdout).unwrap_or(80),
         unicode: locale.contains("UTF-8") || locale.contains("UTF8"),

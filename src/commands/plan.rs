@@ -9,7 +9,7 @@ use super::{node, pf_preview, screen, soft_roce};
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
-use crate::host::{Root, answer, pins_file, process};
+use crate::host::{Root, answer, pins_file, process, terminal};
 use crate::names::PINS_PATH;
 use crate::observe::plan_host::{self, PlanHost};
 use crate::observe::{self, Look};
@@ -29,7 +29,7 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     if let Some(dir) = &args.fleet {
         return super::fleet::run(dir, format);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     if args.seal {
         return super::seal::run(config, root, args.dry_run, format, &mut out);
     }
@@ -179,7 +179,7 @@ impl Report for Pinned {
 /// What stands in the way, to standard error, where standard output is for
 /// another program.
 fn complain(plans: &[Resolved]) -> std::io::Result<()> {
-    let mut err = std::io::stderr();
+    let mut err = terminal::stderr();
     for plan in plans {
         let errors = plan.wanted.as_ref().err().into_iter().flatten();
         for finding in errors.chain(&plan.warnings) {

@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use flate2::read::GzDecoder;
 
+use crate::host::terminal;
 use crate::names::nearest;
 
 macro_rules! schemas {
@@ -50,7 +51,7 @@ schemas! {
 /// # Errors
 /// There is no such report; standard output is gone.
 pub fn run(report: Option<&str>) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     let Some(report) = report else {
         for (name, _) in SCHEMAS {
             writeln!(out, "{name}")?;

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::{node, screen, soft_roce};
@@ -10,7 +10,7 @@ use crate::apply::warnings::foreseen_of_all;
 use crate::cli::{Common, Format, StatusArgs};
 use crate::config::{Config, Problems};
 use crate::host::events::Events;
-use crate::host::{Root, answer, clock, state};
+use crate::host::{Root, answer, clock, state, terminal};
 use crate::ladder::active::{self, Activity};
 use crate::ladder::expect::{candidate, expectation, has_row};
 use crate::ladder::progress::progress;
@@ -46,7 +46,7 @@ pub fn run(
         return watch(look, root, common);
     }
     let status = look();
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     match common.format {
         Format::Text => write!(out, "{}", status.to_text(screen(&out), common.verbose))?,
         Format::Json => writeln!(out, "{}", report::to_json(&status)?)?,
@@ -71,7 +71,7 @@ fn watch(look: impl Fn() -> Status, root: &Root, common: &Common) -> anyhow::Res
     let watched: Vec<&Path> = outcomes.iter().map(PathBuf::as_path).collect();
     let mut events = Events::open(&watched)?;
     events.listen_to_links();
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     let mut shown = String::new();
     loop {
         let looked = clock::monotonic_usec();
@@ -79,16 +79,16 @@ fn watch(look: impl Fn() -> Status, root: &Root, common: &Common) -> anyhow::Res
         let text = match common.format {
             Format::Text => status.to_text(screen(&out), common.verbose),
             Format::Json => {
-                format!("{}\n", serde_json::to_string(&report::common::envelope(&status))?)
+                format!("{}\n", report::common::to_json_line(&status)?)
             }
         };
         if text != shown {
-            let separator = match (common.format, out.is_terminal(), shown.is_empty()) {
-                (Format::Text, true, _) => "\u{1b}[H\u{1b}[2J",
-                (Format::Text, false, false) => "\n",
-                _ => "",
-            };
-            write!(out, "{separator}{text}")?;
+            match (common.format, terminal::is_terminal(&out), shown.is_empty()) {
+                (Format::Text, true, _) => out.clear()?,
+                (Format::Text, false, false) => writeln!(out)?,
+                _ => {}
+            }
+            write!(out, "{text}")?;
             out.flush()?;
             shown = text;
         }

@@ -62,13 +62,13 @@ pub fn run(
     live_line::end();
     match format {
         Format::Text if terminal::is_by_hand() => {
-            let mut out = std::io::stdout();
+            let mut out = terminal::stdout();
             write!(out, "{}", screen(&out).page(&report.to_text()))?;
         }
         Format::Text => tell(&report),
         Format::Json => {
             tell(&report);
-            writeln!(std::io::stdout(), "{}", report::to_json(&report)?)?;
+            writeln!(terminal::stdout(), "{}", report::to_json(&report)?)?;
         }
     }
     Ok(report.exit_code)

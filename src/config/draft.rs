@@ -1,6 +1,7 @@
 //! One file's text into a [`Draft`]: keys known, values of their type, each
 //! with its place. Nothing is judged across keys or files here.
 
+use crate::names::harmless;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::keys::{self, Found, KEYS, Key, Kind, Renamed, type_name};
-use super::problem::{Place, Problem, Problems, Source, harmless};
+use super::problem::{Place, Problem, Problems, Source};
 use super::value::{FromValue, Value};
 
 /// Longer lists are refused: they would only cost time.

@@ -15,8 +15,7 @@ pub mod rdma_conf;
 pub(crate) mod shell;
 pub mod sriov_vfs;
 
-use super::harmless;
-use crate::names::Guid;
+use crate::names::{Guid, harmless};
 
 /// What became of a foreign configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::effective::{self, Setting};
 use super::merge::Merged;
-use super::problem::{Problem, Problems, Source, harmless};
+use super::problem::{Problem, Problems, Source};
 use super::{Config, draft, validate};
 use crate::host::Root;
 use crate::host::config_files::{self, ConfigFiles};
+use crate::names::harmless;
 
 /// The configuration of a tree, and how it came to be.
 #[derive(Debug, Clone)]

@@ -38,7 +38,6 @@ pub use effective::{Setting, SettingOrigin, changed, to_toml};
 pub use interface::{InterfaceRule, InterfaceSelector, PartitionRule};
 pub use load::{Loaded, load, load_with, resolve};
 pub use pf::{GuidSource, Pf, PfSelector, VfException};
-pub(crate) use problem::harmless;
 pub use problem::{Place, PlaceTold, Problem, ProblemTold, Problems, Source};
 pub use rxe::{MODULE as RXE_MODULE, RxeRow};
 pub use schema::schema;

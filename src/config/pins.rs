@@ -6,7 +6,7 @@
 use serde::Deserialize;
 
 use crate::config::PfSelector;
-use crate::names::{Guid, PciAddress};
+use crate::names::{Guid, PciAddress, escaped, harmless};
 
 /// The pins of one host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl Pins {
         let file: File<'_> = toml::from_str(text).map_err(|e| {
             let at = e.span().map_or(0, |span| span.start);
             let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
-            crate::config::harmless(&format!("line {line}: {}", e.message()))
+            harmless(&format!("line {line}: {}", e.message()))
         })?;
         if file.schema != 1 {
             return Err(format!(
@@ -105,9 +105,10 @@ impl Pins {
                 file.schema
             ));
         }
-        let pfs = file.pf.iter().enumerate().map(|(at, pf)| {
-            pf.read().map_err(|why| crate::config::harmless(&format!("pf {}: {why}", at + 1)))
-        });
+        let pfs =
+            file.pf.iter().enumerate().map(|(at, pf)| {
+                pf.read().map_err(|why| harmless(&format!("pf {}: {why}", at + 1)))
+            });
         Ok(Self { host: file.host.map(Into::into), pfs: pfs.collect::<Result<_, _>>()? })
     }
 
@@ -153,7 +154,7 @@ schema = 1
 
 /// As a TOML basic string; JSON's escapes are a part of TOML's.
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text.replace('\u{7f}', "\u{fffd}")).to_string()
+    escaped(&serde_json::Value::from(text).to_string())
 }
 
 impl FilePf<'_> {

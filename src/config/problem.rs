@@ -2,6 +2,7 @@
 //! and as JSON. Whatever came from a file or a file's name is made harmless
 //! for a terminal here.
 
+use crate::names::{harmless, mark_in_lines};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -206,10 +207,10 @@ fn frame(places: &[(Place, String)], first: AnnotationKind) -> Vec<Element<'stat
     // that columns stay true; the spans move with them.
     let moved = |at: usize| -> usize {
         let before = window.get(..at.saturating_sub(start)).unwrap_or(window);
-        before.chars().map(|c| mark(c).len_utf8()).sum()
+        before.chars().map(|c| mark_in_lines(c).len_utf8()).sum()
     };
     let line_start = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
-    let mut snippet = Snippet::source(window.chars().map(mark).collect::<String>())
+    let mut snippet = Snippet::source(window.chars().map(mark_in_lines).collect::<String>())
         .path(path)
         .line_start(line_start)
         .fold(false);
@@ -302,26 +303,6 @@ impl fmt::Display for Problems {
 }
 
 impl std::error::Error for Problems {}
-
-/// `text` without what a terminal could obey, on one line.
-pub(crate) fn harmless(text: &str) -> String {
-    text.chars().map(|c| if matches!(c, '\n' | '\t') { ' ' } else { mark(c) }).collect()
-}
-
-/// Control characters, and those that turn the direction of text, are shown as
-/// a mark. Line ends and tabs stay.
-fn mark(c: char) -> char {
-    match c {
-        '\n' | '\t' => c,
-        '\r' => ' ',
-        '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{feff}' => char::REPLACEMENT_CHARACTER,
-        c if c.is_control() => char::REPLACEMENT_CHARACTER,
-        c => c,
-    }
-}
 
 fn floor_boundary(text: &str, at: usize) -> usize {
     let at = at.min(text.len());

@@ -6,6 +6,7 @@ use std::io;
 
 use crate::host;
 use crate::host::process::Ended;
+use crate::names::harmless;
 use crate::workers;
 
 /// Why there is no answer from a child. Printed as a reason within a sentence.
@@ -123,7 +124,7 @@ impl Failure {
 fn on_one_line(said: &str) -> String {
     let lines = said.lines().map(str::trim).filter(|l| !l.is_empty());
     let lines: Vec<&str> = lines.map(|l| l.strip_prefix("error: ").unwrap_or(l)).collect();
-    lines.join("; ").chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    harmless(&lines.join("; "))
 }
 
 /// What a child that has ended wrote to standard output, or how it failed.

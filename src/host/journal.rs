@@ -34,6 +34,7 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
 use super::{Root, answer, live_line, systemd, terminal};
+use crate::names::mark_in_lines;
 
 /// Where journald listens for messages with fields (`systemd-journald.socket(8)`).
 const SOCKET: &str = "/run/systemd/journal/socket";
@@ -73,7 +74,7 @@ pub fn prefix(level: Level) -> String {
         _ => return String::new(),
     };
     let style = colour.on_default().bold();
-    match terminal::wants_colour(&io::stderr()) {
+    match terminal::wants_colour(&terminal::stderr()) {
         true => format!("{style}{word}{style:#} "),
         false => format!("{word} "),
     }
@@ -238,7 +239,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Told {
             // Nobody is left to tell if standard error is gone.
             Teller::Stderr => {
                 live_line::end();
-                drop(writeln!(io::stderr(), "{}{}", prefix(message.level), message.line()));
+                drop(writeln!(terminal::stderr(), "{}{}", prefix(message.level), message.line()));
             }
             #[cfg(test)]
             Teller::Test(heard) => heard.lock().expect("not poisoned").push(message),
@@ -264,6 +265,8 @@ fn gather<S: Subscriber + for<'a> LookupSpan<'a>>(
     event.record(&mut of_event);
     let text = of_event.0.remove("message").unwrap_or_default();
     fields.extend(of_event.0);
+    // journalctl prints no message with a control character, and the others as they are.
+    let text = text.chars().map(mark_in_lines).collect();
     Message { level: *event.metadata().level(), text, fields, objects }
 }
 
@@ -316,7 +319,7 @@ impl Journal {
                 drop(self.socket.set_nonblocking(true));
             }
             Err(e) => drop(writeln!(
-                io::stderr(),
+                terminal::stderr(),
                 "<{}>{} (sent without its fields: {}: {})",
                 priority(message.level),
                 message.line(),

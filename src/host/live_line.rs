@@ -1,13 +1,19 @@
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the one line that goes past the door: it moves the cursor"
+)]
+
 //! The one line at the bottom of a terminal that says what work that takes long waits for.
 //!
 //! Only where somebody runs ibprov by hand on a terminal. Whoever writes to that terminal
 //! clears the line before; it comes back with what is shown next.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use super::{clock, terminal};
+use crate::names::harmless;
 
 /// How often the time in it goes on.
 const TICK: Duration = Duration::from_secs(1);
@@ -39,11 +45,11 @@ pub fn deadline(deadline: Duration) {
 pub fn show(text: &str) {
     let stderr = io::stderr();
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    if !terminal::is_by_hand() || !stderr.is_terminal() || dumb {
+    if !terminal::is_by_hand() || !terminal::is_terminal(&stderr) || dumb {
         return;
     }
     let Ok(mut line) = LINE.lock() else { return };
-    line.text = Some(text.chars().filter(|c| !c.is_control()).collect());
+    line.text = Some(harmless(text));
     line.draw();
     // Without a thread for it the line would only tell the time when something happens.
     if !std::mem::replace(&mut line.ticks, true) {

@@ -143,12 +143,6 @@ pub fn answer(e: &std::io::Error) -> String {
     )
 }
 
-/// The text with its control characters but line breaks and tabs replaced.
-pub(super) fn harmless(text: &str) -> String {
-    let harmless = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
-    text.chars().map(harmless).collect()
-}
-
 /// No sysfs attribute is longer than a page.
 const ATTRIBUTE_LIMIT: u64 = 64 * 1024;
 
@@ -249,14 +243,12 @@ impl Root {
             .map_err(|_| ReadError::NotText { path: path.to_owned() })
     }
 
-    /// A sysfs or procfs attribute, without the white space around it. It may
-    /// end up on a terminal, so control characters but line breaks and tabs
-    /// are replaced.
+    /// A sysfs or procfs attribute, without the white space around it.
     ///
     /// # Errors
     /// As [`Root::text`].
     pub fn attribute(&self, path: &str) -> Result<String, ReadError> {
-        Ok(harmless(self.text(path, ATTRIBUTE_LIMIT)?.trim()))
+        Ok(self.text(path, ATTRIBUTE_LIMIT)?.trim().to_owned())
     }
 
     /// The names in the directory at `path`, sorted.

@@ -1,10 +1,16 @@
-//! What standard output and standard error can show: a terminal's width, and colour.
+#![allow(clippy::disallowed_methods, reason = "the door to standard output and standard error")]
 
-use std::io::IsTerminal;
-use std::os::fd::AsFd;
+//! Standard output and standard error: what they can show, and the door through which all that
+//! is printed goes, so that no text from files, names or messages moves a cursor or hides what
+//! stands beside it.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
-use crate::names::Colour;
+use nix::unistd::isatty;
+
+use crate::names::{Colour, mark_in_lines};
 
 static CHOSEN: OnceLock<Colour> = OnceLock::new();
 
@@ -17,27 +23,32 @@ pub fn choose(colour: Colour) {
 /// True if `stream` shall get colour: where nothing was chosen, a terminal that is not told
 /// otherwise (<https://no-color.org>) and is no dumb one.
 #[must_use]
-pub fn wants_colour(stream: &impl IsTerminal) -> bool {
+pub fn wants_colour(stream: &impl AsFd) -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     match CHOSEN.get().copied().unwrap_or_default() {
         Colour::Always => true,
         Colour::Never => false,
-        Colour::Auto => stream.is_terminal() && !is_set("NO_COLOR") && !dumb,
+        Colour::Auto => is_terminal(stream) && !is_set("NO_COLOR") && !dumb,
     }
+}
+
+/// True if `stream` is a terminal.
+#[must_use]
+pub fn is_terminal(stream: &impl AsFd) -> bool {
+    isatty(stream.as_fd()).unwrap_or(false)
 }
 
 /// How many columns `stream` has: as COLUMNS says, else as the terminal does; `None` if it
 /// is not a terminal, where lines are as long as they are.
 #[must_use]
-pub fn columns(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
+pub fn columns(stream: &impl AsFd) -> Option<usize> {
     let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let told = || {
         let (width, _) = terminal_size::terminal_size_of(stream)?;
         Some(usize::from(width.0)).filter(|columns| *columns > 0)
     };
-    set.filter(|columns| *columns > 0)
-        .or_else(|| stream.is_terminal().then(|| told().unwrap_or(80)))
+    set.filter(|columns| *columns > 0).or_else(|| is_terminal(stream).then(|| told().unwrap_or(80)))
 }
 
 static BY_HAND: OnceLock<bool> = OnceLock::new();
@@ -52,4 +63,112 @@ pub fn set_by_hand(by_hand: bool) {
 #[must_use]
 pub fn is_by_hand() -> bool {
     BY_HAND.get().copied().unwrap_or(true)
+}
+
+/// A stream that gets no hostile character ([`mark_in_lines`]) but colours, and these only if
+/// it has colour.
+#[derive(Debug)]
+pub struct Door<S> {
+    stream: S,
+    colour: bool,
+}
+
+/// Standard output. What is printed goes through here.
+#[must_use]
+pub fn stdout() -> Door<io::Stdout> {
+    let stream = io::stdout();
+    Door { colour: wants_colour(&stream), stream }
+}
+
+/// Standard error, as [`stdout`].
+#[must_use]
+pub fn stderr() -> Door<io::Stderr> {
+    let stream = io::stderr();
+    Door { colour: wants_colour(&stream), stream }
+}
+
+impl<S: Write> Door<S> {
+    /// Clears the screen.
+    ///
+    /// # Errors
+    /// The stream is gone.
+    pub fn clear(&mut self) -> io::Result<()> {
+        self.stream.write_all(b"\x1b[H\x1b[2J")
+    }
+}
+
+impl<S: Write> Write for Door<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        self.stream.write_all(shown(&text, self.colour).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+impl<S: AsFd> AsFd for Door<S> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+fn shown(text: &str, colour: bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text.char_indices();
+    while let Some((at, c)) = rest.next() {
+        match c {
+            '\x1b' if colour && let Some(style) = style(text.get(at..).unwrap_or_default()) => {
+                shown.push_str(style);
+                // The rest of it, which is ASCII.
+                rest.nth(style.len() - 2);
+            }
+            c => shown.push(mark_in_lines(c)),
+        }
+    }
+    shown
+}
+
+/// The sequence at the begin of `text`, if it makes what follows bold or dim, or gives it a
+/// colour that can be seen (ECMA-48, SGR): none that conceals, and no background.
+fn style(text: &str) -> Option<&str> {
+    let numbers = text.strip_prefix("\x1b[")?;
+    let length = numbers.bytes().take(8).position(|b| b == b'm')?;
+    let is_visible = |number: &str| {
+        let number: Option<u8> = number.parse().ok();
+        matches!(number, Some(0..=2 | 31..=36 | 91..=96))
+    };
+    numbers.get(..length)?.split(';').all(is_visible).then(|| text.get(..length + 3)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn through(text: &str, colour: bool) -> String {
+        let mut door = Door { stream: Vec::new(), colour };
+        write!(door, "{text}").expect("a buffer");
+        String::from_utf8(door.stream).expect("text")
+    }
+
+    #[test]
+    fn no_text_obeys_or_hides_anything_and_colours_pass_where_there_is_colour() {
+        let hostile = "a\x1b[2J\x1b]0;x\x07b\u{202e}c\u{9b}8m\u{200b}\r\x1b[8md\x1b[1;47me\x1b[";
+        let marked = "a\u{fffd}[2J\u{fffd}]0;x\u{fffd}b\u{fffd}c\u{fffd}8m\u{fffd} \u{fffd}[8md\u{fffd}[1;47me\u{fffd}[";
+        assert_eq!(through(hostile, true), marked);
+        assert_eq!(through(hostile, false), marked);
+        let good = "\x1b[1m\x1b[31mbad:\x1b[0m\n\tK\u{f6}ln \x1b[1;91m1\x1b[0m";
+        assert_eq!(through(good, true), good);
+        assert_eq!(through(good, false).matches('\u{fffd}').count(), 5);
+        let styles = ["\x1b[", "m\x1b[31m\u{1b}", "\x1b[;m", "\x1b[031m"];
+        assert_eq!(
+            styles.map(|text| through(text, true)),
+            ["\u{fffd}[", "m\x1b[31m\u{fffd}", "\u{fffd}[;m", "\x1b[031m"]
+        );
+        let mut door = Door { stream: Vec::new(), colour: true };
+        door.write_all(b"\xff\x1b").expect("a buffer");
+        assert_eq!(door.stream, "\u{fffd}\u{fffd}".as_bytes());
+    }
 }

@@ -15,14 +15,13 @@ use std::path::Path;
 use nix::errno::Errno;
 use udev::Device;
 
-use super::root::{ReadError, Root, harmless};
+use super::root::{ReadError, Root};
 use crate::names::IfName;
 
 /// When udevd first finished with the device, microseconds of CLOCK_MONOTONIC.
 pub const USEC_INITIALIZED: &str = "USEC_INITIALIZED";
 
-/// A device's properties by name, without control characters, also when one comes from
-/// the kernel (`INTERFACE`).
+/// A device's properties by name.
 pub type Properties = BTreeMap<String, String>;
 
 /// The properties of the netdev that has this name and index; `None` while udevd has
@@ -61,7 +60,7 @@ fn asked(name: &IfName, ifindex: u32) -> Result<Option<Properties>, ReadError> {
         return Ok(None);
     }
     let properties = device.properties().filter_map(|property| {
-        Some((harmless(property.name().to_str()?), harmless(property.value().to_str()?)))
+        Some((property.name().to_str()?.to_owned(), property.value().to_str()?.to_owned()))
     });
     Ok(Some(properties.collect()))
 }
@@ -113,13 +112,6 @@ mod tests {
                 .filter(|(key, _)| of_rules(key))
                 .collect();
             assert_eq!(found, stored);
-        }
-    }
-
-    #[test]
-    fn control_characters_are_replaced() {
-        for properties in both("I:1\nE:ID_NET_NAME=v\u{1b}[2J\n") {
-            assert_eq!(properties.get("ID_NET_NAME").map(String::as_str), Some("v\u{fffd}[2J"));
         }
     }
 

@@ -23,16 +23,27 @@ pub const fn is_hostile(c: char) -> bool {
     )
 }
 
-/// `text` as it may be printed on one line: blanks for line ends and tabs, U+FFFD for every
+/// `c` as it may be printed within a line: a blank for line ends and tabs, U+FFFD for every
 /// other hostile character.
 #[must_use]
-pub fn harmless(text: &str) -> String {
-    let shown = |c| match c {
+pub const fn mark(c: char) -> char {
+    match c {
         '\n' | '\r' | '\t' => ' ',
         c if is_hostile(c) => char::REPLACEMENT_CHARACTER,
         c => c,
-    };
-    text.chars().map(shown).collect()
+    }
+}
+
+/// As [`mark`], but line ends and tabs stay.
+#[must_use]
+pub const fn mark_in_lines(c: char) -> char {
+    if matches!(c, '\n' | '\t') { c } else { mark(c) }
+}
+
+/// `text` as it may be printed within a line ([`mark`]).
+#[must_use]
+pub fn harmless(text: &str) -> String {
+    text.chars().map(mark).collect()
 }
 
 /// The same text of JSON, with `\uXXXX` for every hostile character in its strings.

@@ -54,7 +54,7 @@ pub use guest_words::{Connection, GuestVf, OnFailure, Ready};
 pub use guid::{Guid, GuidError};
 pub use guid_range::{GuidRange, GuidRangeError};
 pub use host_number::{HostNumber, NameRule};
-pub use hostile::{escaped, harmless, is_hostile};
+pub use hostile::{escaped, harmless, is_hostile, mark, mark_in_lines};
 pub use ifname::{IfName, IfNameError, is_plain};
 pub use ipoib_name::{is_ipoib_name, is_kernel_ipoib_name, may_be_ipoib_name};
 pub use link_layer::LinkLayer;

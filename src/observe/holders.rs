@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::open_files::{OpenFiles, name, open_files, unit};
 use super::uses::uses;
 use super::{Look, pf};
-use crate::names::{HCA_DRIVERS, PciAddress, rdma_half_of};
+use crate::names::{HCA_DRIVERS, PciAddress, harmless, rdma_half_of};
 use crate::report::Use;
 use crate::report::holders::{By, Holder};
 
@@ -185,8 +185,4 @@ fn guest(look: &Look<'_>, pid: u32) -> Option<String> {
     let name = value.split(',').next()?;
     let name = name.strip_prefix("guest=").unwrap_or(name);
     (!name.is_empty()).then(|| harmless(name))
-}
-
-fn harmless(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
 }

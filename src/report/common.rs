@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::advice::Advice;
-use crate::names::PciAddress;
+use crate::names::{PciAddress, escaped};
 
 /// Version of all JSON output. Fields and codes are added, never changed.
 pub const SCHEMA: u32 = 2;
@@ -502,7 +502,15 @@ pub fn envelope<R: Report>(report: &R) -> Envelope<R::Verdict, R::Finding, &R> {
 /// # Errors
 /// A map in it has a key that is no text.
 pub fn to_json<R: Report>(report: &R) -> serde_json::Result<String> {
-    serde_json::to_string_pretty(&envelope(report))
+    serde_json::to_string_pretty(&envelope(report)).map(|json| escaped(&json))
+}
+
+/// The same on one line.
+///
+/// # Errors
+/// As [`to_json`].
+pub fn to_json_line<R: Report>(report: &R) -> serde_json::Result<String> {
+    serde_json::to_string(&envelope(report)).map(|json| escaped(&json))
 }
 
 /// A place in a file.

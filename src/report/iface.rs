@@ -12,6 +12,7 @@ use super::common::{Code, Exit, Finding, Kind, Report};
 use super::duration::seconds;
 use super::finding::Severity;
 
+use crate::names::harmless;
 use crate::report::stack::{Decision, View};
 
 /// How far bringing it up is.
@@ -166,7 +167,7 @@ impl Report for IfaceReport {
             true => Code::InterfaceNotUp,
             false => Code::InterfaceNotConfigured,
         };
-        let name = shown(&self.netdev);
+        let name = harmless(&self.netdev);
         let held = self.rtnl_held.then(|| Finding::error(Code::RtnlHeld, RTNL_HELD));
         let failures = self.failures.iter().map(|failure| Finding::error(code, failure));
         let failures = held.into_iter().chain(failures);
@@ -260,7 +261,7 @@ impl IfaceReport {
     /// The sentence that says it all.
     #[must_use]
     pub fn headline(&self) -> String {
-        let name = shown(&self.netdev);
+        let name = harmless(&self.netdev);
         let set = match (self.configured, self.wanted.origins.is_empty()) {
             (true, true) => "no settings are configured",
             (true, false) => "configured",
@@ -322,11 +323,6 @@ pub fn stacks_text(views: &[View]) -> String {
         text.push_str(&format!("stack {stack} ({phase}): {answer}: {}\n", view.claim.why));
     }
     text
-}
-
-/// A name as it may be printed.
-fn shown(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::guests::{GuestsReport, PhaseWord};
 use super::node::NodeVerdict;
 use super::plan::{Action, PlannedPf};
 use super::status::{Hca, Role, Status};
-use crate::names::{LinkLayer, PciAddress, Rung};
+use crate::names::{LinkLayer, PciAddress, Rung, mark};
 
 /// What the configuration of a node comes to, in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -86,10 +86,9 @@ impl Family {
     }
 }
 
-/// A label's value as the format has it. Control characters have no place in one.
+/// A label's value as the format has it.
 fn escaped(value: &str) -> String {
-    let kept = value.chars().filter(|c| !c.is_control());
-    kept.fold(String::new(), |mut text, c| {
+    value.chars().map(mark).fold(String::new(), |mut text, c| {
         if matches!(c, '\\' | '"') {
             text.push('\\');
         }
@@ -313,9 +312,9 @@ mod tests {
     fn a_label_is_escaped_and_a_metric_stands_once() {
         let mut family = Family::default();
         family.add(&[("a", "x\\\"\n\u{1b}y"), ("b", "")], 1);
-        family.add(&[("a", "x\\\"y")], 2);
+        family.add(&[("a", "x\\\" \u{9b}y")], 2);
         let all: Vec<_> = family.0.into_iter().collect();
-        assert_eq!(all, [(r#"{a="x\\\"y"}"#.to_owned(), "1".to_owned())]);
+        assert_eq!(all, [("{a=\"x\\\\\\\" \u{fffd}y\"}".to_owned(), "1".to_owned())]);
     }
 
     proptest! {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::advice::Advice;
 use super::common::{Code, Exit, Finding, Kind, Report, Severity};
-use crate::names::PathState;
+use crate::names::{PathState, mark};
 
 /// What becomes of something that brings InfiniBand up today.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -139,14 +139,14 @@ impl Item {
     #[must_use]
     pub fn new(object: impl Into<String>, reason: Reason) -> Self {
         let (becomes, message) = (reason.becomes(), reason.message());
-        let object = harmless(&object.into());
+        let object = short(&object.into());
         Self { object, line: None, text: None, becomes, reason, message, drop_in: None }
     }
 
     /// One line of it.
     #[must_use]
     pub fn at_line(self, line: usize, text: &str) -> Self {
-        Self { line: Some(line), text: Some(harmless(text.trim())), ..self }
+        Self { line: Some(line), text: Some(short(text.trim())), ..self }
     }
 
     /// Its settings go to `path`.
@@ -170,10 +170,9 @@ impl Item {
     }
 }
 
-/// As it may stand on a terminal, and not too long.
-fn harmless(text: &str) -> String {
-    let tame = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    text.chars().take(200).map(tame).collect()
+/// As it may be printed within a line, and not too long.
+fn short(text: &str) -> String {
+    text.chars().take(200).map(mark).collect()
 }
 
 /// A path of the host that is changed.
@@ -305,7 +304,7 @@ impl Migration {
             let head = if self.applied { "Changed:" } else { "Changes:" };
             push_line(&mut text, head);
             for change in &self.changes {
-                push_line(&mut text, &format!("  {}", harmless(&change.to_string())));
+                push_line(&mut text, &format!("  {}", short(&change.to_string())));
             }
         }
         let back = if self.back { " --back" } else { "" };

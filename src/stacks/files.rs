@@ -6,7 +6,7 @@ use std::ops::Deref;
 use crate::config::foreign::ifcfg;
 use crate::config::foreign::shell::assignment;
 use crate::host::Root;
-use crate::names::Guid;
+use crate::names::{Guid, harmless};
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{SettingValue, StackSetting};
 
@@ -75,8 +75,7 @@ pub(super) fn last<'a>(pairs: &'a [(String, String)], key: &str) -> Option<&'a s
 
 /// A setting that `file` says with `key`.
 pub(super) fn setting(value: SettingValue, file: &str, key: &'static str) -> StackSetting {
-    let file = file.chars().filter(|c| !c.is_control()).collect();
-    StackSetting { value, file, key, by_default: false }
+    StackSetting { value, file: harmless(file), key, by_default: false }
 }
 
 /// The MTU that `file` says with `key`, if it is a number other than 0, which means

@@ -26,7 +26,7 @@ use crate::host::bus::BusError;
 use crate::host::manager::Manager;
 use crate::host::unit::{LoadState, UnitState};
 use crate::host::{Root, unit_links};
-use crate::names::{IfName, NetworkRole};
+use crate::names::{IfName, NetworkRole, harmless};
 use crate::observe::ipoib::{Interface, Interfaces, StackChild};
 use crate::report::iface::{IfaceReport, WantedInterface};
 use crate::report::stack::{Answer, Claim, Phase, StackName, StackSetting, View};
@@ -314,7 +314,7 @@ impl Stacks {
                     parent: parent.ifindex,
                     pkey,
                     stack: stack.facts().name,
-                    file: file.chars().filter(|c| !c.is_control()).collect(),
+                    file: harmless(&file),
                 }));
             }
         }

@@ -10,7 +10,7 @@ use crate::config::foreign::interfaces::Which;
 use crate::host::bus::{At, Bus, BusError, ObjectPath};
 use crate::host::manager::Manager;
 use crate::host::{Root, extracts};
-use crate::names::{IfName, Mode, NetworkRole, PKey};
+use crate::names::{IfName, Mode, NetworkRole, PKey, harmless};
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 
@@ -383,7 +383,7 @@ fn on_the_bus(bus: &mut Bus, interface: &Interface) -> Result<Device, BusError> 
         let interface = "org.freedesktop.NetworkManager.Connection.Active";
         // It may have gone meanwhile.
         let properties = bus.properties(At { path: &path, interface, ..at }).ok()?;
-        Some(properties.text("Id").chars().filter(|c| !c.is_control()).collect())
+        Some(harmless(&properties.text("Id")))
     });
     Ok(Device {
         state: device.get::<u32>("State").unwrap_or_default().into(),
@@ -453,7 +453,7 @@ fn keyfile(path: &str, pairs: &[(String, String)], interface: &Interface) -> Fit
         return match get("connection.interface-name") {
             Some(name) if name == interface.name.as_str() => {
                 let kind = get("connection.type").unwrap_or("no type");
-                let kind: String = kind.chars().filter(|c| !c.is_control()).collect();
+                let kind = harmless(kind);
                 Fit::Missed(format!(
                     "{path} names the interface, but is of type {kind}, not infiniband"
                 ))

@@ -8,7 +8,7 @@ use crate::host::Root;
 use crate::host::bus::BusError;
 use crate::host::manager::Manager;
 use crate::host::udev_record;
-use crate::names::{IfName, NetworkRole};
+use crate::names::{IfName, NetworkRole, harmless};
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 
@@ -233,15 +233,10 @@ impl Stack for Networkd {
             return None;
         }
         Some(Owner::Record(match file.filter(|f| !f.is_empty()) {
-            Some(file) => format!("systemd-networkd ({})", shown(&file)),
+            Some(file) => format!("systemd-networkd ({})", harmless(&file)),
             None => "systemd-networkd".to_owned(),
         }))
     }
-}
-
-/// A text of a record, as it may be printed.
-fn shown(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
 /// Its records of links, by index.

@@ -212,24 +212,6 @@ impl Timeline {
     }
 }
 
-/// A text from outside, safe to print and to put into XML: what could steer a
-/// terminal, break the line, or turn the direction of writing is replaced.
-#[must_use]
-pub fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            // Bidirectional controls and line separators.
-            '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                '\u{fffd}'
-            }
-            // Not allowed in XML 1.0.
-            '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect()
-}
-
 #[cfg(test)]
 pub(crate) mod fixtures;
 
@@ -247,10 +229,5 @@ mod tests {
         assert_eq!(port.when(Rung::Active), None);
         assert_eq!(port.steps(), [(Rung::Pci, 5), (Rung::Named, 90)]);
         assert_eq!(port.highest(), Some(Rung::Named));
-    }
-
-    #[test]
-    fn hostile_text_is_made_harmless() {
-        assert_eq!(clean("a\x1b[31m\u{202e}b\n\u{ffff}"), "a\u{fffd}[31m\u{fffd}b\u{fffd}\u{fffd}");
     }
 }

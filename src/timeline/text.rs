@@ -4,8 +4,8 @@
 //! for and missing. Without UTF-8 all of it is ASCII.
 
 use super::scale::Scale;
-use super::{Gap, GapKind, Outcome, PortTrack, Timeline, UnitBar, clean};
-use crate::names::Rung;
+use super::{Gap, GapKind, Outcome, PortTrack, Timeline, UnitBar};
+use crate::names::{Rung, harmless};
 use crate::report::duration::duration;
 
 /// How to draw.
@@ -348,7 +348,7 @@ impl Drawing<'_> {
 
     /// Safe to print, and in ASCII if it must be.
     fn plain(&self, text: &str) -> String {
-        let text = clean(text);
+        let text = harmless(text);
         if self.terminal.unicode {
             return text;
         }

@@ -14,6 +14,7 @@ mod collect;
 mod consumers;
 mod holders;
 mod host;
+mod hostile;
 mod iface;
 mod import;
 mod metrics;

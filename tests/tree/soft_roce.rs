@@ -178,5 +178,5 @@ fn mistakes_of_the_configuration_are_told_with_their_place() {
     let half = of("[[rxe]]\nname = \"rxe0\"\n");
     assert!(half.contains("rxe has no netdev"), "{half}");
     let hostile = of("[[rxe]]\nname = \"rxe0\"\nnetdev = \"e\\\"x\"\n");
-    assert!(hostile.contains("a rule of udev cannot have"), "{hostile}");
+    assert!(hostile.contains("cannot be given to a network device"), "{hostile}");
 }

@@ -267,7 +267,7 @@ fn garbage_in_sysfs_is_told_and_harms_nothing() {
         ~ mlx5_1/1  0000:01:00.0  ib1     active  -    200 HDR  no LID
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
         note: /sys/bus/pci/devices/0000:01:00.0/infiniband/mlx5_1/node_guid: content is not UTF-8 text
-        note: /sys/bus/pci/devices/0000:01:00.0/infiniband/mlx5_1/ports/1/gids/0: "�[2Jnot a gid" is not a GID
+        note: /sys/bus/pci/devices/0000:01:00.0/infiniband/mlx5_1/ports/1/gids/0: "\u{1b}[2Jnot a gid" is not a GID
         note: /sys/bus/pci/devices/0000:01:00.0/infiniband/mlx5_1/ports: "x" is not a port number
         note: /sys/bus/pci/devices/0000:02:00.0/class: "???" is not a hexadecimal number
         note: /sys/bus/pci/devices: "hostile;reboot" is not a PCI address

@@ -7,6 +7,7 @@
 mod boots;
 mod lines;
 
+use crate::names::harmless;
 use std::io::{self, Cursor, Read};
 
 use aho_corasick::{AhoCorasick, Input};
@@ -164,7 +165,10 @@ impl Intake {
         if let Some(source) = self.evidence.sources.last_mut() {
             source.lines = memchr_iter(b'\n', &bytes).count() as u64 + 1;
         }
-        Ok(record::harmless(&String::from_utf8_lossy(&bytes)))
+        let text = String::from_utf8_lossy(&bytes);
+        // Its texts get into lines, and none of these files has a text of several lines. What is
+        // not JSON is refused by who reads it.
+        Ok(record::each_text(&text, &harmless).unwrap_or_else(|_| text.into_owned()))
     }
 
     /// Read all of `stream` as a log.

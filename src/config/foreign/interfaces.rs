@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::Imported;
 use super::shell::assignment;
-use crate::names::{Guid, IfName, Mode, PKey};
+use crate::names::{Guid, IfName, Mode, PKey, harmless};
 
 /// What one file says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -153,7 +153,7 @@ pub fn import(files: &[(String, Said)]) -> Imported {
 
 impl Interface {
     fn to_toml(&self, file: &str, all: &[&Self]) -> String {
-        let mut toml = format!("# {}\n[[interface]]\n", super::harmless(file));
+        let mut toml = format!("# {}\n[[interface]]\n", harmless(file));
         toml.push_str(&match &self.which {
             Which::Name(name) => format!("match.name = \"{name}\"\n"),
             Which::PortGuid(guid) => format!("match.port-guid = \"{guid}\"\n"),

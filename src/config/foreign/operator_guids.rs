@@ -7,8 +7,7 @@
 use serde::Deserialize;
 
 use super::{Imported, NAMES, port_guid};
-use crate::config::harmless;
-use crate::names::{Guid, GuidRange, PciAddress};
+use crate::names::{Guid, GuidRange, PciAddress, harmless};
 
 /// Where the operator reads it.
 pub const PATH: &str = "/etc/sriov-operator/infiniband/guids";

@@ -5,7 +5,7 @@ use crate::config::value::Value;
 use crate::names::{
     Connection, Gbps, Guid, IfName, IfPattern, LinkLayer, LinkSpeed, LinkWidth, Mode, ModuleName,
     NameRule, NetnsMode, PKey, PciAddress, PcieSpeed, PcieWidth, PortChoice, PortSelector,
-    PortType, RdmaName, Rung, Words,
+    PortType, RdmaName, Rung, Words, is_hostile,
 };
 
 pub(super) const MODULE: Word = Word {
@@ -96,7 +96,7 @@ pub(super) const PATH: Word = Word {
     example: "/etc/site/host-number",
     spelling: Spelling::Pattern("^/[^\\x00-\\x1f\\x7f-\\x9f]*$"),
     parse: |text| {
-        let good = text.starts_with('/') && !text.chars().any(char::is_control);
+        let good = text.starts_with('/') && !text.contains(is_hostile);
         good.then(|| Value::Path(text.to_owned()))
             .ok_or_else(|| "expected an absolute path, without control characters".to_owned())
     },

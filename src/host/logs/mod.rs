@@ -14,6 +14,7 @@ pub(super) mod format;
 pub(super) mod program;
 mod tarball;
 
+use crate::names::harmless;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
@@ -455,8 +456,7 @@ impl<R: Read> Read for Metered<R> {
 
 /// A hostile name as it may be printed.
 fn printable(name: &str) -> String {
-    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    let mut name: String = name.chars().map(shown).collect();
+    let mut name = harmless(name);
     if let Some((cut, _)) = name.char_indices().nth(LONGEST_NAME) {
         name.truncate(cut);
         name.push_str("...");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::timeline::clean;
+use crate::names::mark;
 
 /// Where a text is held.
 #[derive(Debug, Clone, Copy)]
@@ -93,7 +93,7 @@ impl Pen {
 /// Text as XML has it, safe as content and in attributes.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in clean(text).chars() {
+    for c in text.chars().map(mark) {
         match c {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),

@@ -238,7 +238,7 @@ fn a_host_without_a_number() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: the host has no number for {host:BITS} of guid.template: the host name "rack2-node14�[2J" has more than one number, and host.number-rule is "only-digits" ("first-digits" or "last-digits" takes one of them)
+            error: the host has no number for {host:BITS} of guid.template: the host name "rack2-node14\u{1b}[2J" has more than one number, and host.number-rule is "only-digits" ("first-digits" or "last-digits" takes one of them)
             do: set host.number or host.number-file
             exit 3
         "#]],

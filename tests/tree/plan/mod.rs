@@ -376,7 +376,7 @@ fn names_that_cannot_be_on_this_host_are_errors() {
     };
     assert_eq!(
         pf("vf-name = \"{rdma}-is-too-l{vf}\""),
-        "error: VF 0: \"mlx5_0-is-too-l0\" is not a valid netdev name: expected at most 15 letters, digits, '_', '-' and '.'"
+        "error: VF 0: \"mlx5_0-is-too-l0\" is not a valid netdev name: expected at most 15 letters, digits, '_', '-' and '.', and neither a number nor lo, all, default or bonding_masters"
     );
     let host = node(&format!("{}vf-name = \"{{netdev}}v{{vf}}\"\n", good(2)));
     host.remove("run/udev/data/n2");

@@ -1,5 +1,6 @@
 //! Lines in a block of bytes, and a line as text.
 
+use crate::names::mark;
 use std::ops::Range;
 
 use memchr::{memchr, memrchr};
@@ -69,14 +70,8 @@ pub(super) fn clean(raw: &[u8]) -> String {
                     }
                 }
             }
-            c if c.is_control() || is_direction(c) => clean.push('\u{fffd}'),
-            c => clean.push(c),
+            c => clean.push(mark(c)),
         }
     }
     clean
-}
-
-/// Characters that turn what follows on a terminal around.
-const fn is_direction(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
 }
