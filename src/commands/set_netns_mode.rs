@@ -1,6 +1,8 @@
 //! `ibprov set-netns-mode`, which boot runs as a child: the kernel takes locks for it that a
 //! card which hangs can hold.
 
+use std::io;
+
 use anyhow::{Context as _, bail};
 
 use crate::host::{Root, answer, clock, process, rdma_netlink};
@@ -8,8 +10,8 @@ use crate::names::{NetnsMode, present};
 use crate::observe::namespaces;
 use crate::report::netns::remedy;
 
-/// How long systemd is waited for, microseconds.
-const SYSTEMD_USEC: u64 = 2_000_000;
+/// How long systemd is waited for, microseconds: boot waits for this child 10 s.
+const SYSTEMD_USEC: u64 = 8_000_000;
 
 /// Set the mode, and read it back.
 ///
@@ -21,12 +23,9 @@ pub fn run(mode: NetnsMode) -> anyhow::Result<()> {
         if e.raw_os_error() != Some(nix::libc::EBUSY) {
             bail!("{tried}");
         }
-        let root = Root::live();
-        let mut others = namespaces::others(&root);
-        others.extend(units());
+        let found = found(namespaces::others(&Root::live()), units());
         bail!(
-            "{tried}: the mode cannot be changed while there is another network namespace; found: {}; {}",
-            present(others),
+            "{tried}: the mode cannot be changed while there is another network namespace; {found}; {}",
             remedy(mode)
         );
     }
@@ -37,9 +36,17 @@ pub fn run(mode: NetnsMode) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The network namespaces that were found: `shown` by the kernel, and those of `units`.
+fn found(shown: Vec<String>, units: io::Result<Vec<String>>) -> String {
+    match units {
+        Ok(units) => format!("found: {}", present(shown.into_iter().chain(units))),
+        Err(e) => format!("found: {}; those of units are unknown: {e}", present(shown)),
+    }
+}
+
 /// The running units that have a network namespace of their own, as systemd tells them. Of
 /// their processes it is shown to a tracer alone (CAP_SYS_PTRACE), which the boot is not.
-fn units() -> Vec<String> {
+fn units() -> io::Result<Vec<String>> {
     let args = [
         "show",
         "--no-pager",
@@ -48,10 +55,8 @@ fn units() -> Vec<String> {
         "*.service",
     ];
     let until = clock::monotonic_usec() + SYSTEMD_USEC;
-    let said = process::output_until("systemctl", &args, until);
-    // What systemd does not tell stays unnamed; the refusal is told all the same.
-    let text = said.and_then(|said| said.into_text("systemctl", &args)).unwrap_or_default();
-    units_in(&text)
+    let text = process::output_until("systemctl", &args, until)?.into_text("systemctl", &args)?;
+    Ok(units_in(&text))
 }
 
 fn units_in(text: &str) -> Vec<String> {
@@ -101,5 +106,21 @@ NetworkNamespacePath=
         let want =
             ["a.service (PrivateNetwork=yes)", "c.service (NetworkNamespacePath=/run/netns/x)"];
         assert_eq!(units_in(text), want);
+    }
+
+    #[test]
+    fn that_systemd_does_not_answer_does_not_mean_that_no_unit_has_one() {
+        let process = || vec!["process 7 (sleep)".to_owned()];
+        let units = Ok(vec!["a.service (PrivateNetwork=yes)".to_owned()]);
+        assert_eq!(
+            found(process(), units),
+            "found: process 7 (sleep), a.service (PrivateNetwork=yes)"
+        );
+        assert_eq!(found(Vec::new(), Ok(Vec::new())), "found: none");
+        let late = || Err(io::Error::other("systemctl show has not answered before the timeout"));
+        assert_eq!(
+            found(process(), late()),
+            "found: process 7 (sleep); those of units are unknown: systemctl show has not answered before the timeout"
+        );
     }
 }
