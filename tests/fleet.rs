@@ -19,12 +19,12 @@ const VFS: u64 = 16;
 /// What ibprov must stay below, KiB.
 const MEMORY_KIB: i64 = 200 * 1024;
 
-/// The binary, and how long it may take: the one built for release that `make
-/// bench` names, or the unoptimized one of the tests.
-fn candidate() -> (PathBuf, Duration) {
+/// The binary, and how long it may take: `limit` for the one built for release that
+/// `make bench` names; the unoptimized one of the tests may take as long as the machine lets it.
+fn candidate(limit: Duration) -> (PathBuf, Duration) {
     match std::env::var_os("IBPROV_RELEASE") {
-        Some(path) => (path.into(), Duration::from_secs(1)),
-        None => (env!("CARGO_BIN_EXE_ibprov").into(), Duration::from_secs(30)),
+        Some(path) => (path.into(), limit),
+        None => (env!("CARGO_BIN_EXE_ibprov").into(), Duration::MAX),
     }
 }
 
@@ -59,7 +59,7 @@ fn ten_thousand_hosts() {
     for n in 0..HOSTS {
         fs::write(dir.path().join(format!("c{n}.toml")), pins(n)).expect("file");
     }
-    let (ibprov, time) = candidate();
+    let (ibprov, time) = candidate(Duration::from_secs(1));
     let (output, took) = judge(&ibprov, dir.path());
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
@@ -115,8 +115,7 @@ fn the_boot_reports_of_ten_thousand_nodes() {
         with_finding += u64::from(is_new);
         fs::write(dir.path().join(format!("c{n}.json")), text).expect("file");
     }
-    let (ibprov, time) = candidate();
-    let time = time.max(Duration::from_secs(5));
+    let (ibprov, time) = candidate(Duration::from_secs(5));
     let started = Instant::now();
     let output = Command::new(ibprov)
         .args(["check", "--fleet"])

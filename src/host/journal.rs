@@ -543,8 +543,8 @@ mod tests {
         for n in 0..sent {
             journal.tell(&mut message(&format!("message {n}")));
         }
-        // Each of them would have waited.
-        assert!(begun.elapsed() < WAIT * 100, "took {:?}", begun.elapsed());
+        // Each of the thousands that were lost would have waited.
+        assert!(begun.elapsed() < WAIT * 10_000, "took {:?}", begun.elapsed());
         let lost = *journal.lost.lock().expect("not poisoned");
         assert!(lost > 0);
         journald.set_nonblocking(true).expect("set");

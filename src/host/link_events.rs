@@ -137,7 +137,7 @@ mod tests {
             let other = LinkEvents::of(2).expect("socket").expect("a turn");
             let any = LinkEvents::open().expect("socket");
             links::set_mtu(1, 1400).expect("the loopback of a namespace of its own");
-            assert!(any.wait(clock::monotonic_usec() + 5_000_000).expect("wait"));
+            assert!(any.wait(clock::monotonic_usec() + 60_000_000).expect("wait"));
             assert!(own.drain().expect("socket"));
             assert!(!other.drain().expect("socket"));
         });

@@ -90,7 +90,8 @@ fn it_starts_when_its_vf_becomes_right() {
     let times = outcome.file("late.times");
     let (before, after) = times.trim().split_once(' ').expect("two times");
     let seconds = after.parse::<f64>().expect("time") - before.parse::<f64>().expect("time");
-    assert!(seconds < 4.0, "{seconds} s");
+    // Where sites slept for 10 s.
+    assert!(seconds < 9.0, "{seconds} s");
     let late = guest(&outcome, "end.json", "late");
     assert_eq!((&late["phase"], &late["vfs"][0]["reached"]), (&"up".into(), &"handed-over".into()));
     // With nothing left to wait for it ends, failed for those that are.

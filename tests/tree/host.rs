@@ -1,9 +1,9 @@
 //! Lays out the part of a host's tree that ibprov reads.
 
-use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::{fs, io};
 
 use crate::reports::assert_valid;
 
@@ -217,6 +217,19 @@ impl Host {
     /// Run ibprov on this tree.
     pub fn ibprov(&self, arguments: &[&str]) -> Output {
         ibprov(self.dir.path(), arguments)
+    }
+
+    /// Standard output, and how often the process has read from a file. Times say less: other
+    /// work on the machine adds to them.
+    pub fn reads(&self, arguments: &[&str]) -> (String, u32) {
+        let mut command = command(self.dir.path(), arguments);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("ibprov runs");
+        let out = io::read_to_string(child.stdout.take().expect("a pipe")).expect("text");
+        // It has ended, or will without another read.
+        let io = fs::read_to_string(format!("/proc/{}/io", child.id())).expect("not waited for");
+        assert!(child.wait().expect("ibprov").success(), "{out}");
+        let reads = io.lines().find_map(|l| l.strip_prefix("syscr: ")).expect("reads");
+        (out, reads.parse().expect("a number"))
     }
 
     /// Standard output and exit code.

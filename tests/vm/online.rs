@@ -134,7 +134,8 @@ fn settings_that_are_made_end_the_wait_for_configured() {
     let said = guest.file("unset");
     assert!(said.contains("not configured"), "{said}");
     let seconds = took(&guest, "settings-come");
-    assert!(seconds < 2.0, "{seconds} s after the settings: their outcome tells of them");
+    // Without an event it would look after 5 s.
+    assert!(seconds < 4.0, "{seconds} s after the settings: their outcome tells of them");
     assert_eq!(port(&guest, "settings-come").0["reached"], "configured");
 }
 
@@ -150,7 +151,7 @@ fn a_missing_address_is_told_with_its_owner_and_heard_when_it_comes() {
     let texts = ["address: ", "no address of global scope", "ifupdown (/etc/network/interfaces)"];
     assert_said(&guest, "no-address", &texts);
     let seconds = took(&guest, "address-comes");
-    assert!(seconds < 1.0, "{seconds} s after the address: the kernel tells of it at once");
+    assert!(seconds < 4.0, "{seconds} s after the address: the kernel tells of it at once");
     assert_eq!(port(&guest, "address-comes").0["addresses"][0], "192.168.77.9/24");
 }
 
