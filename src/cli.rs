@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum, value_parser};
 
 use crate::config::foreign::{mlx4_conf, openib_conf, operator_guids, rdma_conf, sriov_vfs};
-use crate::config::timespan;
+use crate::config::timespan::{self, TimeSpan};
 use crate::names::{
     Colour, GidKind, IfName, Membership, NetnsMode, PKey, PciAddress, PortNumber, PortType,
     RdmaName, Rung, Target, Words as _,
@@ -363,6 +363,18 @@ Examples:
     },
 }
 
+impl Verb {
+    /// True for what ibprov's units run, which ends by a deadline. The others take as long as
+    /// there is to read.
+    #[must_use]
+    pub const fn is_of_units(&self) -> bool {
+        matches!(
+            self,
+            Self::Apply(_) | Self::Boot(_) | Self::Guests(_) | Self::Iface(_) | Self::WaitOnline(_)
+        )
+    }
+}
+
 /// What `guests` takes.
 #[derive(Debug, Clone, Args)]
 pub struct GuestsArgs {
@@ -423,8 +435,8 @@ pub struct WaitOnlineArgs {
     /// Also wait until each netdev has an address of global scope
     #[arg(long)]
     pub address: bool,
-    /// Maximum time to wait, like 90s or 2min [default: wait-online.timeout]
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    /// Maximum time to wait, like 90s or 2min, at most 1h [default: wait-online.timeout]
+    #[arg(long, value_name = "TIME", value_parser = timeout)]
     pub timeout: Option<Duration>,
 }
 
@@ -438,8 +450,15 @@ fn boot_number(text: &str) -> Result<i32, String> {
     number.ok_or_else(|| "expected 0 for the last boot, -1 for the one before it, ...".to_owned())
 }
 
-fn span(text: &str) -> Result<Duration, String> {
-    timespan::parse(text).ok_or_else(|| "write the time like 240s, 4min or 2min 30s".to_owned())
+fn timeout(text: &str) -> Result<Duration, String> {
+    let span = timespan::parse(text)
+        .ok_or_else(|| "write the time like 240s, 4min or 2min 30s".to_owned())?;
+    let longest = Duration::from_secs(timespan::LONGEST_SEC);
+    if span > longest {
+        let [given, longest] = [span, longest].map(TimeSpan);
+        return Err(format!("{given} is out of range: expected at most {longest}"));
+    }
+    Ok(span)
 }
 
 /// What `apply` takes.
@@ -455,7 +474,7 @@ pub struct ApplyArgs {
     #[arg(long, conflicts_with = "dry_run")]
     pub undo: bool,
     /// Milliseconds until apply gives up, instead of boot.adapter-timeout
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, value_parser = value_parser!(u64).range(..=1000 * timespan::LONGEST_SEC))]
     pub timeout_msec: Option<u64>,
     /// Wait for the devices of other adapters, and for the PFs whose VFs are numbered before its own
     #[arg(long, hide = true, requires = "pf")]
@@ -599,8 +618,8 @@ pub struct CollectArgs {
     /// Number of earlier boots whose journal is in the archive
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub boots: u16,
-    /// Maximum time, like 90s or 2min [default: 2min]
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    /// Maximum time, like 90s or 2min, at most 1h [default: 2min]
+    #[arg(long, value_name = "TIME", value_parser = timeout)]
     pub timeout: Option<Duration>,
 }
 
@@ -764,6 +783,18 @@ mod tests {
         for page in pages {
             assert!(!page.contains("&& ibprov"), "{page}");
         }
+    }
+
+    #[test]
+    fn no_timeout_is_longer_than_an_hour() {
+        let typed = |verb, time| Cli::try_parse_from(["ibprov", verb, "--timeout", time]);
+        for verb in ["wait-online", "collect"] {
+            assert!(typed(verb, "0").is_ok() && typed(verb, "1h").is_ok(), "{verb}");
+            let said = typed(verb, "30h").expect_err(verb).to_string();
+            assert!(said.contains("30h is out of range: expected at most 1h"), "{said}");
+        }
+        let msec = |msec| Cli::try_parse_from(["ibprov", "apply", "--timeout-msec", msec]);
+        assert!(msec("3600000").is_ok() && msec("3600001").is_err());
     }
 
     #[test]

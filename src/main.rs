@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use ibprov::cli::{Cli, Format, Internal, Verb};
 use ibprov::commands;
-use ibprov::host::{Root, journal, live_line, terminal};
+use ibprov::host::{Root, alarm, journal, live_line, terminal};
 use ibprov::report::common::{Code, Exit, NotBegun, to_json};
 use ibprov::workers::child;
 
@@ -92,6 +92,9 @@ fn run_internal(internal: Internal) -> anyhow::Result<u8> {
 }
 
 fn run(cli: &Cli) -> anyhow::Result<u8> {
+    if cli.verb.is_of_units() {
+        alarm::begin();
+    }
     terminal::choose(cli.common.color);
     if let Some(problem) = journal::install(cli.common.verbose) {
         tracing::warn!(warning = problem, "{problem}");

@@ -16,7 +16,6 @@ use tracing::{debug, info};
 
 use self::interfaces::Interfaces;
 use self::rdma_names::RdmaNames;
-use self::status::Status;
 use self::vfs::Vfs;
 use self::waited::{Waited, standing};
 use super::locks;
@@ -28,7 +27,7 @@ use crate::host::events::{Events, Happened};
 use crate::host::persistent_names::NamedPort;
 use crate::host::process::{self, Ended};
 use crate::host::state::{self, Running};
-use crate::host::{Root, clock, lock, persistent_names, rxe_rules};
+use crate::host::{Root, clock, lock, persistent_names, rxe_rules, systemd};
 use crate::ladder::{self, Expectation, Facts, Heard, expect, progress};
 use crate::names::{IfName, ModuleName, ModuleState, PciAddress};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, ipoib};
@@ -77,8 +76,6 @@ struct Boot<'a> {
     interfaces: Interfaces,
     /// Who is waited for, and since when.
     waited: Waited,
-    /// What systemd is told.
-    status: Status,
     report: BootReport,
 }
 
@@ -144,7 +141,6 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
         vfs: Vfs::new(config, config_file, started),
         interfaces: Interfaces::default(),
         waited: Waited::default(),
-        status: Status::new(config.boot.timeout),
         report,
     };
     let own_turn = boot.take_turn(locks.as_ref(), &mut events, deadline)?;
@@ -209,7 +205,9 @@ impl Boot<'_> {
                 Ok(held) => return Ok(Turn::Ours(Some(held))),
                 Err(lock::LockError::Busy { owner }) => {
                     let owner = owner.map_or_else(|| "?".to_owned(), |p| p.to_string());
-                    self.status.tell(&format!("waiting for another ibprov boot, process {owner}"));
+                    systemd::tell_status(&format!(
+                        "waiting for another ibprov boot, process {owner}"
+                    ));
                     if clock::monotonic_usec() >= deadline {
                         self.report.problems.push(format!(
                             "another ibprov boot (process {owner}) held /run/ibprov/lock/boot until the deadline"
@@ -418,7 +416,7 @@ impl Boot<'_> {
         };
         let since = |p: &PortProgress| self.waited.since(p, now);
         let seen = (observed, &self.facts);
-        self.status.tell(&status::line(ports, since, work.as_deref(), seen, now));
+        systemd::tell_status(&status::line(ports, since, work.as_deref(), seen, now));
     }
 
     fn observe(&self) -> Observed {

@@ -4,6 +4,7 @@
 //! would come last.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use nix::libc::ARPHRD_INFINIBAND;
@@ -12,7 +13,7 @@ use tracing::{info, warn};
 
 use crate::host::events::Events;
 use crate::host::manager::Manager;
-use crate::host::{Root, clock, state, systemd};
+use crate::host::{Root, alarm, clock, state};
 use crate::names::IfName;
 use crate::observe::ipoib::{outcome, outcome_file};
 use crate::report::iface::IfaceReport;
@@ -39,8 +40,8 @@ const MAKING_USEC: u64 = 60_000_000;
 /// it writes some files for each. A systemd that cannot be reached is asked again as often.
 const LOOK_USEC: u64 = 1_000_000;
 
-/// How long one round may take before systemd is told of the next, seconds.
-const ROUND_SEC: u64 = 120;
+/// How long one round may take.
+const ROUND: Duration = Duration::from_secs(120);
 
 /// What instances are started for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,8 +102,9 @@ pub fn start_instances(root: &Root, round: Round) -> anyhow::Result<bool> {
     let mut pace = Pace::new();
     let mut making = Making::begins(clock::monotonic_usec(), interfaces(root));
     loop {
+        alarm::at_deadline(ROUND);
         while let Some(until) = making.lasts_until(root) {
-            systemd::tell_deadline(ROUND_SEC);
+            alarm::at_deadline(ROUND);
             if events.wait(until)?.stop {
                 return Ok(false);
             }
@@ -119,7 +121,7 @@ pub fn start_instances(root: &Root, round: Round) -> anyhow::Result<bool> {
         info!("P_Key children to be {what}: {all}, {at_once} at a time");
         let (mut manager, _) = Manager::open_until(&[], clock::monotonic_usec() + LATE_USEC)?;
         while !missed.is_empty() && making.lasts_until(root).is_none() {
-            systemd::tell_deadline(ROUND_SEC);
+            alarm::at_deadline(ROUND);
             let now = clock::monotonic_usec();
             match pace.free(now, |child, since| is_through(root, round, child, since)) {
                 Ok(free) => {
@@ -171,7 +173,7 @@ fn ask_for(
             return Err(e.into());
         }
         info!("{e}: asking again");
-        systemd::tell_deadline(ROUND_SEC);
+        alarm::at_deadline(ROUND);
         let again = now + LOOK_USEC;
         while clock::monotonic_usec() < again {
             if events.wait(again)?.stop {

@@ -17,7 +17,7 @@ use crate::apply::pfs::{self, Plans};
 use crate::cli::{ApplyArgs, Format, PfArg};
 use crate::config::Config;
 use crate::host::{
-    Root, answer, clock, journal, live_line, persistent_names, process, state, systemd, terminal,
+    Root, alarm, answer, clock, journal, live_line, persistent_names, process, state, terminal,
 };
 use crate::ladder::WantedPf;
 use crate::names::{BindOrder, PciAddress, present};
@@ -26,9 +26,6 @@ use crate::plan::preview::{ApplyPreview, PfSteps};
 use crate::report::common::{Exit, Finding, Kind, Report, envelope, to_json};
 use crate::report::events as kinds;
 use crate::report::pf::{Outcome, PfReport, PfVerdict, ToldPf, Unresolved};
-
-/// Time that the unit's own limit leaves us beyond the deadline, seconds.
-const GRACE_SEC: u64 = 20;
 
 /// How long putting back is waited for, microseconds: less than `TimeoutStopSec=` of the units
 /// whose `ExecStopPost=` it is. What takes longer is done all the same, by the child.
@@ -46,13 +43,9 @@ pub fn run(
     format: Format,
 ) -> anyhow::Result<u8> {
     let limit = args.timeout_msec.map_or(config.boot.adapter_timeout, Duration::from_millis);
-    let mut deadline = after(limit);
+    let mut deadline = deadline_in(limit);
     let only = args.pf.as_ref().map(|pf| address(pf, root)).transpose()?;
     live_line::deadline(limit);
-    // The unit's own limit is only for an ibprov that hangs before it could ask.
-    // For adapters, for the plans before its own, and for its own.
-    let turns = if args.in_turn { 3 } else { 1 };
-    systemd::tell_deadline(turns * limit.as_secs() + GRACE_SEC);
     let acts = !args.dry_run && root.is_live();
     if config.pf.is_empty() {
         if acts && process::is_root() {
@@ -81,8 +74,10 @@ pub fn run(
                 && wanted.binding.awaits_adapters()
                 && PfPreview::new(root).would(wanted, &[]).is_change()
             {
+                // For adapters, and for the plans before its own.
+                alarm::at_deadline(limit.saturating_mul(2));
                 to_come::wait(wanted, config, root, clock::usec(limit))?;
-                deadline = after(limit);
+                deadline = deadline_in(limit);
             }
             let report = apply(wanted, warnings, root, deadline, format)?;
             outcomes.push(outcome(&report)?);
@@ -108,7 +103,9 @@ fn forget_names(planned: &BTreeSet<PciAddress>) {
     }
 }
 
-fn after(limit: Duration) -> u64 {
+/// The deadline of what begins now, microseconds of CLOCK_MONOTONIC.
+fn deadline_in(limit: Duration) -> u64 {
+    alarm::at_deadline(limit);
     clock::monotonic_usec().saturating_add(clock::usec(limit))
 }
 

@@ -10,7 +10,8 @@ use super::pf_preview::PfPreview;
 use super::screen;
 use crate::cli::{BootArgs, Format};
 use crate::config::Config;
-use crate::host::{self, Root, journal, live_line, process, state, systemd, terminal};
+use crate::config::timespan::LONGEST_SEC;
+use crate::host::{self, Root, alarm, journal, live_line, process, state, systemd, terminal};
 use crate::report::common::{Report as _, to_json};
 use crate::report::port::port_span;
 use crate::report::{BootReport, Verdict, events as kinds, metrics};
@@ -37,6 +38,7 @@ pub fn run(
     if !process::is_root() {
         anyhow::bail!("boot must be run as root: use sudo, or --dry-run to see what it would do");
     }
+    alarm::at_deadline(config.boot.timeout);
     live_line::deadline(config.boot.timeout);
     let mut report = crate::apply::boot::run(&config, config_file, root)?;
     let json = report.to_json()?;
@@ -80,12 +82,12 @@ fn obey_command_line(config: &mut Config, cmdline: &str) -> Vec<String> {
         }
         let Some(text) = word.strip_prefix("ibprov.timeout=") else { continue };
         match text.parse::<u64>() {
-            Ok(seconds @ 1..=3600) => {
+            Ok(seconds @ 1..=LONGEST_SEC) => {
                 config.boot.timeout = Duration::from_secs(seconds);
                 config.boot.adapter_timeout = config.boot.adapter_timeout.min(config.boot.timeout);
             }
             _ => problems.push(format!(
-                "kernel command line: {word:?}: expected a number of seconds from 1 to 3600; ignored"
+                "kernel command line: {word:?}: expected a number of seconds from 1 to {LONGEST_SEC}; ignored"
             )),
         }
     }

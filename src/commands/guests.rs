@@ -6,14 +6,11 @@ use super::screen;
 use crate::cli::{Format, GuestsArgs};
 use crate::config::Config;
 use crate::guests::service;
-use crate::host::{Root, live_line, process, state, systemd, terminal};
+use crate::host::{Root, alarm, live_line, process, state, terminal};
 use crate::names::harmless;
 use crate::report;
 use crate::report::common::{Exit, Report as _};
 use crate::report::guests::{GuestsReport, Phase};
-
-/// Time that the unit's own limit leaves us beyond the deadline, seconds.
-const GRACE_SEC: u64 = 20;
 
 /// Start the guests, or show how they are.
 ///
@@ -30,7 +27,7 @@ pub fn run(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> a
     if args.status || args.dry_run {
         return look(args, config, root, format);
     }
-    systemd::tell_deadline(config.guests.timeout.as_secs() + GRACE_SEC);
+    alarm::at_deadline(config.guests.timeout);
     live_line::deadline(config.guests.timeout);
     let report = service::run(config, root)?;
     live_line::end();

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -14,12 +15,11 @@ use crate::apply::iface::{
     run as set_up,
 };
 use crate::apply::rtnl::Rtnl;
-use crate::apply::rxe::create;
 use crate::apply::warnings::foreseen;
 use crate::cli::{Children, Format, IfaceArgs};
 use crate::config::{Config, RxeRow};
-use crate::host::{Root, clock, process, systemctl, systemd, terminal};
-use crate::names::{IfName, PciAddress, present};
+use crate::host::{Root, alarm, clock, process, systemctl, systemd, terminal};
+use crate::names::{IfName, PciAddress, RdmaName, present};
 use crate::observe::iface::NotSeen;
 use crate::observe::ipoib::Interface;
 use crate::observe::rxe::rxe;
@@ -34,9 +34,6 @@ use crate::report::stack::{Decision, View};
 use crate::stacks::KNOWN;
 use crate::stacks::files::Files;
 use crate::workers::products::manages_nvswitch;
-
-/// Time that the unit's own limit leaves us beyond the deadline, seconds.
-const GRACE_SEC: u64 = 10;
 
 /// Set one interface up.
 ///
@@ -61,7 +58,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
     if let Some(row) = config.rxe.iter().find(|row| row.netdev == name) {
         return match args.dry_run || !root.is_live() {
             true => soft_roce_dry_run(row, root, format),
-            false => soft_roce(row, root, format),
+            false => soft_roce(row, config.network.timeout, format),
         };
     }
     let ask = Ask {
@@ -136,14 +133,15 @@ fn start_children(round: Round, stopped: Option<&str>, root: &Root) -> anyhow::R
 }
 
 /// Create the soft RoCE device of a netdev that has appeared.
-fn soft_roce(row: &RxeRow, root: &Root, format: Format) -> anyhow::Result<u8> {
+fn soft_roce(row: &RxeRow, timeout: Duration, format: Format) -> anyhow::Result<u8> {
     if !process::is_root() {
         anyhow::bail!("iface must be run as root: use sudo");
     }
+    alarm::at_deadline(timeout);
     let RxeRow { name, netdev, .. } = row;
     let mut report = IfaceReport::blank(netdev.as_str(), clock::monotonic_usec());
     report.bring_up = BringUp::NotAsked;
-    let told = match create(root, name, netdev) {
+    let told = match create_rxe(name, netdev, timeout) {
         Ok(()) => {
             report.configured = true;
             report.exit_code = Exit::Good.code();
@@ -165,6 +163,19 @@ fn soft_roce(row: &RxeRow, root: &Root, format: Format) -> anyhow::Result<u8> {
         writeln!(terminal::stdout(), "{}", to_json(&report)?)?;
     }
     Ok(report.exit_code)
+}
+
+/// Has a child create it: a registration waits for locks that a driver may hold.
+fn create_rxe(name: &RdmaName, netdev: &IfName, timeout: Duration) -> anyhow::Result<()> {
+    let args = ["create-rxe", "--", name.as_str(), netdev.as_str()];
+    let until = clock::monotonic_usec().saturating_add(clock::usec(timeout));
+    let out = process::own_output_until(&args, until)?;
+    match out.failure {
+        Some(failure) if out.ended && !failure.is_by_signal() => {
+            anyhow::bail!("{}", out.stderr.trim_start_matches("error: "))
+        }
+        _ => out.into_text("ibprov", &args).map(drop).map_err(anyhow::Error::from),
+    }
 }
 
 /// What would become of the soft RoCE device of a netdev.
@@ -219,15 +230,17 @@ fn set_up_or_show(
     if !process::is_root() {
         anyhow::bail!("iface must be run as root: use sudo, or --dry-run to see what it would do");
     }
-    if let Some(unit) = &args.later
-        && has_waited_for_rtnl(root, ask.name)?
-    {
-        let netdev = ask.name;
-        tracing::info!(%netdev, unit, "{netdev}: the RTNL lock is released: starting {unit} again");
-        systemctl::queue_start(unit)?;
-        return Ok(Exit::Good.code());
+    if let Some(unit) = &args.later {
+        // Its unit counts as started as soon as it has begun.
+        alarm::cancel();
+        if has_waited_for_rtnl(root, ask.name)? {
+            let netdev = ask.name;
+            tracing::info!(%netdev, unit, "{netdev}: the RTNL lock is released: starting {unit} again");
+            systemctl::queue_start(unit)?;
+            return Ok(Exit::Good.code());
+        }
     }
-    systemd::tell_deadline(config.network.timeout.as_secs() + GRACE_SEC);
+    alarm::at_deadline(config.network.timeout);
     let report = set_up(config, root, ask)?;
     systemd::tell_status(&report.headline());
     if format == Format::Json {

@@ -7,14 +7,11 @@ use tracing::Level;
 use super::screen;
 use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::Config;
-use crate::host::{self, Root, journal, live_line, state, systemd, terminal};
+use crate::host::{self, Root, alarm, journal, live_line, state, systemd, terminal};
 use crate::names::WAIT_ONLINE_UNIT;
 use crate::online::{self, Wanted};
 use crate::report::online::{Goal, OnlineReport, OnlineVerdict};
 use crate::report::{self, events as kinds};
-
-/// Time that the unit's own limit leaves us beyond the deadline, seconds.
-const GRACE_SEC: u64 = 20;
 
 /// Wait until the ports are online.
 ///
@@ -40,7 +37,7 @@ pub fn run(
         },
         deadline: args.timeout.unwrap_or(config.wait_online.timeout),
     };
-    systemd::tell_deadline(wanted.deadline.as_secs() + GRACE_SEC);
+    alarm::at_deadline(wanted.deadline);
     live_line::deadline(wanted.deadline);
     let mut report = online::run(config, &wanted, root)?;
     let json = report::to_json(&report)?;

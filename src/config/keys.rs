@@ -34,9 +34,9 @@ pub(crate) use rxe_keys::rxe;
 use words::{CONNECTION, MODULE, NAME_RULE, NETNS, PATH, PORT_NAME, PORTS, STATE};
 
 keys! { KEYS:
-    BOOT_TIMEOUT = "boot.timeout", Kind::Span { min: 1, max: 3600 }, "\"4min\"",
+    BOOT_TIMEOUT = "boot.timeout", Kind::Span, "\"4min\"",
         "Maximum time that `ibprov boot` waits in all.";
-    BOOT_ADAPTER_TIMEOUT = "boot.adapter-timeout", Kind::Span { min: 1, max: 3600 }, "\"2min 30s\"",
+    BOOT_ADAPTER_TIMEOUT = "boot.adapter-timeout", Kind::Span, "\"2min 30s\"",
         "Maximum time that `ibprov boot` waits for one adapter; at most boot.timeout, which is the default if it is shorter.";
     BOOT_PORTS = "boot.ports", Kind::Word(&PORTS), "\"found\"",
         "Which ports are expected: found (every InfiniBand port of the host, and those of [[port]]) or listed (those of [[port]] alone).";
@@ -52,11 +52,11 @@ keys! { KEYS:
         "Whether each RDMA device is in one network namespace alone (exclusive) or in all (shared); `ibprov boot` sets it; default: it is left as it is.";
     PORT = "port", Kind::Tables(port::KEYS), "[]",
         "Describes a port, or several.";
-    NETWORK_TIMEOUT = "network.timeout", Kind::Span { min: 1, max: 3600 }, "\"1min 30s\"",
+    NETWORK_TIMEOUT = "network.timeout", Kind::Span, "\"1min 30s\"",
         "Maximum time that `ibprov iface` waits until the network stack has brought an interface up.";
     INTERFACE = "interface", Kind::Tables(interface::KEYS), "[]",
         "Settings of IPoIB interfaces; if several match an interface, later values override earlier ones.";
-    WAIT_TIMEOUT = "wait-online.timeout", Kind::Span { min: 1, max: 86400 }, "\"2min\"",
+    WAIT_TIMEOUT = "wait-online.timeout", Kind::Span, "\"2min\"",
         "Maximum time that `ibprov wait-online` waits.";
     WAIT_STATE = "wait-online.state", Kind::Word(&STATE), "\"active\"",
         "The state for which `ibprov wait-online` waits: rdma, netdev, named, configured, link or active.";
@@ -80,7 +80,7 @@ keys! { KEYS:
         "The connection URI of libvirt.";
     GUESTS_PARALLEL = "guests.max-parallel", Kind::Number { min: 1, max: 64 }, "4",
         "Maximum number of guests that are starting at the same time.";
-    GUESTS_TIMEOUT = "guests.timeout", Kind::Span { min: 1, max: 3600 }, "\"2min\"",
+    GUESTS_TIMEOUT = "guests.timeout", Kind::Span, "\"2min\"",
         "Maximum time of the first pass, for which units ordered after ibprov-guests.service wait.";
     GUEST = "guest", Kind::Tables(guest::KEYS), "[]",
         "A libvirt domain or a unit that is started when its VFs are ready.";

@@ -6,6 +6,7 @@ use super::keys::{
     GUEST, HOST_NUMBER, HOST_NUMBER_FILE, INTERFACE, KEYS, Key, Kind, PF, PORT, RXE, Word, guest,
     interface, partition, pf, port, rxe, vf,
 };
+use super::timespan::LONGEST_SEC;
 use crate::names::Mode;
 
 /// The schema (draft 2020-12), for editors.
@@ -149,8 +150,8 @@ fn describe(above: &str, key: &Key) -> Json {
     let mut schema = match &key.kind {
         // Units and range are checked by ibprov: a pattern for all of systemd's
         // spellings would only repeat them badly.
-        Kind::Span { min, max } => json!({"anyOf": [
-            {"type": "integer", "minimum": min, "maximum": max},
+        Kind::Span => json!({"anyOf": [
+            {"type": "integer", "minimum": 1, "maximum": LONGEST_SEC},
             {"type": "string", "pattern": SPAN},
         ]}),
         Kind::Flag => json!({"type": "boolean"}),

@@ -83,7 +83,7 @@ fn each_way_to_name_a_port_is_read() {
 #[test]
 fn everything_wrong_is_said_at_once() {
     let first = "[boot]\ndeadlin = \"4min\"\nadapter-timeout = \"soon\"\n\n[modules]\nload = \"ib_umad\"\nexclude = [\"a b\", 3]\n[[port]]\nrmda = \"mlx5_0\"\n";
-    let second = "boot.timeout = 7200\nmodules = 1\nport.pci = \"x\"\nx = = 1\n";
+    let second = "wait-online.timeout = \"30h\"\nmodules = 1\nport.pci = \"x\"\nx = = 1\n";
     bad(
         &[first, second],
         &expect![[r#"
@@ -127,11 +127,11 @@ fn everything_wrong_is_said_at_once() {
               |
               = help: did you mean rdma?
 
-            error: bad value for boot.timeout
-             --> /etc/1.toml:1:16
+            error: bad value for wait-online.timeout
+             --> /etc/1.toml:1:23
               |
-            1 | boot.timeout = 7200
-              |                ^^^^ 2h is out of range: expected 1s to 1h
+            1 | wait-online.timeout = "30h"
+              |                       ^^^^^ 30h is out of range: expected 1s to 1h
 
             error: modules is a section, not a whole number
              --> /etc/1.toml:2:11

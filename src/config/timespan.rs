@@ -3,6 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+/// The most that can be set as a timeout, seconds.
+pub const LONGEST_SEC: u64 = 3600;
+
 /// Prints a duration as systemd does (`format_timespan()` in
 /// `src/basic/time-util.c`): `2min 30s`, `1s 500ms`, `0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 //! No judgement is made here: what a reading means is decided in the pure
 //! rooms. Whatever can sleep uninterruptibly is run in a child process.
 
+pub mod alarm;
 pub mod archive;
 pub mod attribute;
 pub mod bus;

@@ -17,6 +17,7 @@ use nix::errno::Errno;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use signal_hook::consts::SIGCHLD;
 
 use super::answer;
 use super::clock;
@@ -446,6 +447,9 @@ fn peak(status: &str) -> Option<u64> {
 pub struct Output {
     /// It has ended. If not, it was killed at the deadline.
     pub ended: bool,
+    /// The process that has not ended when it was killed either, if so: it sleeps
+    /// uninterruptibly, and is left to the kernel.
+    pub left: Option<u32>,
     /// Why it did not succeed, if so.
     pub failure: Option<Failure>,
     /// Standard output.
@@ -462,7 +466,12 @@ impl Output {
     pub fn into_text(self, name: &str, args: &[&str]) -> io::Result<String> {
         let command = || format!("{name} {}", args.join(" "));
         if !self.ended {
-            let late = format!("{} has not answered before the timeout", command());
+            let mut late = format!("{} has not answered before the timeout", command());
+            if let Some(pid) = self.left {
+                late.push_str(&format!(
+                    ", and process {pid} does not end when it is killed: it sleeps uninterruptibly in the kernel"
+                ));
+            }
             return Err(io::Error::new(io::ErrorKind::TimedOut, late));
         }
         if let Some(failure) = self.failure {
@@ -477,16 +486,30 @@ impl Output {
 /// units of a large host is some MiB.
 const OUTPUT_LIMIT: usize = 64 << 20;
 
-/// Run a program that answers soon, and kill it with all that it started if it has not
-/// by `until_usec` of CLOCK_MONOTONIC. Not for what can sleep uninterruptibly, unless
-/// in a child that may do so.
+/// How long a program that was killed may take to end, microseconds.
+const KILLED_USEC: u64 = 2_000_000;
+
+/// Run a program that answers soon, and kill it with all that it started if it has not ended
+/// by `until_usec` of CLOCK_MONOTONIC. One that sleeps uninterruptibly then is left to the
+/// kernel.
 ///
 /// # Errors
 /// It is missing, cannot be started or waited for, or says more than 64 MiB.
 pub fn output_until(name: &str, args: &[&str], until_usec: u64) -> io::Result<Output> {
-    let program = installed(name)?;
+    output_of(&installed(name)?, name, args, until_usec)
+}
+
+/// As [`output_until`], of this program itself.
+///
+/// # Errors
+/// As [`output_until`].
+pub fn own_output_until(args: &[&str], until_usec: u64) -> io::Result<Output> {
+    output_of(Path::new(SELF), "ibprov", args, until_usec)
+}
+
+fn output_of(program: &Path, name: &str, args: &[&str], until_usec: u64) -> io::Result<Output> {
     let streams = [Stdio::null(), Stdio::piped(), Stdio::piped()];
-    let child = spawn(&program, args, Environment::Safe, streams);
+    let child = spawn(program, args, Environment::Safe, streams);
     let mut child = child.map_err(|e| {
         io::Error::other(format!(
             "cannot run {} {}: {}",
@@ -497,18 +520,53 @@ pub fn output_until(name: &str, args: &[&str], until_usec: u64) -> io::Result<Ou
     })?;
     let failed = |e| io::Error::other(format!("{name} {}: {}", args.join(" "), answer(&e)));
     let read = read_both(&mut child, until_usec);
-    if !matches!(read, Ok((_, _, true))) {
-        // Whoever closes both pipes is about to end; this one has not.
+    let is_read = matches!(read, Ok((_, _, true)));
+    let mut status = match is_read {
+        true => wait_until(&mut child, until_usec).map_err(failed)?,
+        false => None,
+    };
+    let ended = status.is_some();
+    if !ended {
         kill_group(&child).map_err(failed)?;
+        let until = clock::monotonic_usec().saturating_add(KILLED_USEC);
+        status = wait_until(&mut child, until).map_err(failed)?;
     }
-    let status = child.wait().map_err(failed)?;
-    let (stdout, stderr, ended) = read.map_err(failed)?;
+    let (stdout, stderr, _) = read.map_err(failed)?;
     Ok(Output {
         ended,
-        failure: Failure::of(status),
+        left: status.is_none().then(|| child.id()),
+        failure: status.and_then(Failure::of),
         stdout,
         stderr: String::from_utf8_lossy(&stderr).trim().to_owned(),
     })
+}
+
+/// How `child` ended; none if it has not by `until_usec` of CLOCK_MONOTONIC.
+fn wait_until(child: &mut Child, until_usec: u64) -> io::Result<Option<ExitStatus>> {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    use std::os::fd::AsFd;
+    let (mut ended, theirs) = UnixStream::pair()?;
+    ended.set_nonblocking(true)?;
+    let registered = signal_hook::low_level::pipe::register(SIGCHLD, theirs)?;
+    let status = loop {
+        match child.try_wait() {
+            Ok(None) => {}
+            status => break status,
+        }
+        let timeout = clock::poll_timeout(until_usec);
+        if timeout == PollTimeout::ZERO {
+            break Ok(None);
+        }
+        match poll(&mut [PollFd::new(ended.as_fd(), PollFlags::POLLIN)], timeout) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(e) => break Err(e.into()),
+        }
+        // Of whichever child: it is looked again.
+        let mut buffer = [0; 64];
+        while ended.read(&mut buffer).is_ok_and(|n| n > 0) {}
+    };
+    signal_hook::low_level::unregister(registered);
+    status
 }
 
 /// What comes through both pipes until they are closed (then true) or the
@@ -582,6 +640,30 @@ mod tests {
         let out = output_until("sleep", &["60"], begin + 100_000).expect("sleep");
         assert!(!out.ended && clock::monotonic_usec() < begin + 20_000_000);
         assert!(out.into_text("sleep", &["60"]).is_err());
+    }
+
+    #[test]
+    fn a_program_that_says_no_more_and_does_not_end_is_ended_at_the_deadline() {
+        let begin = clock::monotonic_usec();
+        let script = "echo $$; exec >&- 2>&-; sleep 60";
+        let out = output_until("sh", &["-c", script], begin + 200_000).expect("sh");
+        assert!(clock::monotonic_usec() < begin + 20_000_000);
+        assert_eq!((out.ended, out.left), (false, None));
+        assert!(out.failure.is_some_and(|failure| failure.is_by_signal()));
+        assert!(!out.stdout.is_empty());
+    }
+
+    #[test]
+    fn a_child_that_does_not_end_is_waited_for_until_the_deadline() {
+        let begin = clock::monotonic_usec();
+        let sleep = find("sleep").expect("sleep");
+        let streams = [Stdio::null(), Stdio::null(), Stdio::null()];
+        let mut child = spawn(&sleep, &["60"], Environment::Safe, streams).expect("sleep");
+        assert_eq!(wait_until(&mut child, begin + 100_000).expect("a wait"), None);
+        assert!(clock::monotonic_usec() >= begin + 100_000);
+        kill_group(&child).expect("a signal");
+        let status = wait_until(&mut child, begin + 20_000_000).expect("a wait");
+        assert_eq!(status.and_then(|status| status.signal()), Some(9));
     }
 
     #[test]

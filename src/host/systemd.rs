@@ -3,6 +3,7 @@
 
 use sd_notify::NotifyState;
 
+use super::alarm;
 use super::live_line;
 use super::root::{ReadError, Root, answer};
 
@@ -13,12 +14,17 @@ use super::root::{ReadError, Root, answer};
 /// The kernel does not show the control group.
 pub fn own_unit(root: &Root) -> Result<Option<String>, ReadError> {
     let groups = root.text("/proc/self/cgroup", 1 << 16)?;
-    let path = groups.lines().find_map(|line| {
+    Ok(unit_of(&groups).map(str::to_owned))
+}
+
+/// The service that `/proc/PID/cgroup` names. A host whose systemd is on cgroup v2 may have
+/// systemd's hierarchy of v1 too, for containers, and its own processes at its root.
+fn unit_of(groups: &str) -> Option<&str> {
+    let mut units = groups.lines().filter_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-        matches!(controllers, "" | "name=systemd").then_some(path)
+        matches!(controllers, "" | "name=systemd").then_some(path.rsplit('/').next()?)
     });
-    let unit = path.and_then(|path| path.rsplit('/').next());
-    Ok(unit.filter(|unit| unit.ends_with(".service")).map(str::to_owned))
+    units.find(|unit| unit.ends_with(".service"))
 }
 
 /// One line for `systemctl status`, or for the terminal of who runs the program by hand.
@@ -28,17 +34,11 @@ pub fn tell_status(line: &str) {
     tell("the status", &[NotifyState::Status(line)]);
 }
 
-/// The start is over: what is ordered after this unit may begin. With the line
-/// for `systemctl status`.
+/// The start is over: what is ordered after this unit may begin, and nothing waits for this
+/// process any longer. With the line for `systemctl status`.
 pub fn tell_ready(line: &str) {
+    alarm::cancel();
     tell("that the start is over", &[NotifyState::Ready, NotifyState::Status(line)]);
-}
-
-/// Ask for `seconds` more before TimeoutStartSec ends the start: the unit's own
-/// limit is only for an ibprov that hangs, the deadline is ours.
-pub fn tell_deadline(seconds: u64) {
-    let usec = u32::try_from(seconds.saturating_mul(1_000_000)).unwrap_or(u32::MAX);
-    tell("the deadline", &[NotifyState::ExtendTimeoutUsec(usec)]);
 }
 
 /// Send to the socket that systemd has named, if it has.
@@ -46,5 +46,19 @@ fn tell(what: &str, states: &[NotifyState<'_>]) {
     if let Err(e) = sd_notify::notify(states) {
         let socket = std::env::var("NOTIFY_SOCKET").unwrap_or_default();
         tracing::debug!(cause = %answer(&e), "cannot tell systemd {what}: {socket}: {}", answer(&e));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_service_is_that_of_whichever_hierarchy_systemd_has() {
+        let v1 = "3:cpu:/\n1:name=systemd:/system.slice/a.service\n0::/\n";
+        let v2 = "1:name=systemd:/\n0::/system.slice/system-b.slice/b@c.service\n";
+        assert_eq!(unit_of(v1), Some("a.service"));
+        assert_eq!(unit_of(v2), Some("b@c.service"));
+        assert_eq!(unit_of("0::/user.slice/user-0.slice/session-1.scope\n"), None);
     }
 }

@@ -174,6 +174,19 @@ fn p_key_children_are_not_held_up_by_each_other_while_rtnl_is_held() {
     assert_eq!(failed.len(), 4, "{findings:#?}");
 }
 
+/// The child of `iface` sleeps uninterruptibly, so that not even SIGKILL ends it.
+#[test]
+fn iface_ends_by_its_deadline_while_the_registration_of_a_soft_roce_device_hangs() {
+    let guest = boot("sick");
+    let (code, seconds) = ended(&guest, "held.rxe");
+    println!("held.rxe: exit code {code} after {seconds} s");
+    assert_eq!(code, 3);
+    assert!((4.0..10.0).contains(&seconds), "{seconds} s, with a deadline of 4 s");
+    let said = guest.file("held.rxe.err");
+    assert!(said.contains("rxe9 (eth9): soft RoCE device not created: "), "{said}");
+    assert!(said.contains("it sleeps uninterruptibly in the kernel"), "{said}");
+}
+
 #[test]
 fn boot_ends_by_its_deadline_while_a_device_lock_is_held() {
     assert_boot_ended("lock");

@@ -1,36 +1,8 @@
 //! What a boot says of itself while it waits: systemd's status line.
 
-use std::time::Duration;
-
-use crate::host::systemd;
 use crate::ladder::{Facts, cause};
 use crate::observe::Observed;
 use crate::report::PortProgress;
-
-/// Time that the unit's own limit leaves us beyond the deadline, seconds.
-const GRACE_SEC: u64 = 20;
-
-/// What systemd is told.
-#[derive(Debug)]
-pub(super) struct Status {
-    deadline: Duration,
-    knows_deadline: bool,
-}
-
-impl Status {
-    /// Of a boot that ends by itself after `deadline`.
-    pub(super) const fn new(deadline: Duration) -> Self {
-        Self { deadline, knows_deadline: false }
-    }
-
-    /// Tell systemd `status`, and with the first one for how long it may have to wait.
-    pub(super) fn tell(&mut self, status: &str) {
-        if !std::mem::replace(&mut self.knows_deadline, true) {
-            systemd::tell_deadline(self.deadline.as_secs() + GRACE_SEC);
-        }
-        systemd::tell_status(status);
-    }
-}
 
 /// How many ports are ready, and what is waited for most: a port, or, with all
 /// of them ready, what `work` says. `since` tells since when a port is waited for.

@@ -70,7 +70,7 @@ pub(crate) mod guest {
             "The VFs that it needs, each as PF/INDEX; \"auto\" takes those of the domain's hostdev devices, and is the default for a domain.";
         AFTER = "after", Kind::Words(&GUEST_NAME), "[]",
             "Guests of this list that are started before it.";
-        TIMEOUT = "timeout", Kind::Span { min: 1, max: 86400 }, "\"2min\"",
+        TIMEOUT = "timeout", Kind::Span, "\"2min\"",
             "Maximum time that the start may take.";
         ON_FAILURE = "on-failure", Kind::Word(&WHAT_TO_DO), "\"retry\"",
             "If the VFs are not ready: retry (start it once they are) or report (do not start it).";

@@ -24,13 +24,8 @@ pub(crate) struct Key {
 /// What a key may hold.
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// A time span, in seconds from `min` to `max`.
-    Span {
-        /// Shortest.
-        min: u64,
-        /// Longest.
-        max: u64,
-    },
+    /// A time span, from 1 s to [`timespan::LONGEST_SEC`].
+    Span,
     /// `true` or `false`.
     Flag,
     /// A whole number.
@@ -98,19 +93,15 @@ impl Kind {
     /// Why it is none, for people.
     pub(crate) fn read(&self, given: &DeValue<'_>) -> Result<Value, String> {
         match (self, given) {
-            (Self::Span { min, max }, DeValue::String(text)) => {
+            (Self::Span, DeValue::String(text)) => {
                 let span = timespan::parse(text)
                     .ok_or_else(|| format!("{} is not a time span: {}", quote(text), SPAN_FORMS))?;
-                in_range(span, *min, *max)
+                in_range(span)
             }
-            (Self::Span { min, max }, DeValue::Integer(number)) => {
+            (Self::Span, DeValue::Integer(number)) => {
                 let seconds = integer(number)?;
                 let span = u64::try_from(seconds).map(Duration::from_secs);
-                in_range(
-                    span.map_err(|_| range_text(&seconds.to_string(), *min, *max))?,
-                    *min,
-                    *max,
-                )
+                in_range(span.map_err(|_| range_text(&seconds.to_string()))?)
             }
             (Self::Flag, DeValue::Boolean(flag)) => Ok(Value::Flag(*flag)),
             (Self::Number { min, max }, DeValue::Integer(number)) => {
@@ -142,9 +133,7 @@ impl Kind {
     pub(crate) fn wanted(&self) -> String {
         let string = |word: &Word| format!("a string with {}", word.what);
         match self {
-            Self::Span { .. } => {
-                "a time span such as \"4min\", or a whole number of seconds".to_owned()
-            }
+            Self::Span => "a time span such as \"4min\", or a whole number of seconds".to_owned(),
             Self::Flag => "true or false".to_owned(),
             Self::Number { .. } => "a whole number".to_owned(),
             Self::Word(word) | Self::Words(word) => string(word),
@@ -158,17 +147,20 @@ impl Kind {
 const SPAN_FORMS: &str =
     "write it like \"240s\", \"4min\" or \"2min 30s\", or as a whole number of seconds";
 
-fn in_range(span: Duration, min: u64, max: u64) -> Result<Value, String> {
-    if (Duration::from_secs(min)..=Duration::from_secs(max)).contains(&span) {
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(timespan::LONGEST_SEC);
+
+fn in_range(span: Duration) -> Result<Value, String> {
+    if (SHORTEST..=LONGEST).contains(&span) {
         Ok(Value::Span(span))
     } else {
-        Err(range_text(&TimeSpan(span).to_string(), min, max))
+        Err(range_text(&TimeSpan(span).to_string()))
     }
 }
 
-fn range_text(given: &str, min: u64, max: u64) -> String {
-    let [min, max] = [min, max].map(|s| TimeSpan(Duration::from_secs(s)));
-    format!("{given} is out of range: expected {min} to {max}")
+fn range_text(given: &str) -> String {
+    let [shortest, longest] = [SHORTEST, LONGEST].map(TimeSpan);
+    format!("{given} is out of range: expected {shortest} to {longest}")
 }
 
 fn integer(number: &toml::de::DeInteger<'_>) -> Result<i64, String> {

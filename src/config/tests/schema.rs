@@ -11,6 +11,7 @@ use serde_json::{Map, Value as Json, json};
 use super::loaded;
 use crate::config::keys::{KEYS, Key, Kind};
 use crate::config::schema;
+use crate::config::timespan::LONGEST_SEC;
 
 /// As much of a validator (draft 2020-12) as our schema needs.
 #[derive(Default)]
@@ -186,10 +187,10 @@ fn value(kind: &Kind, dice: &mut Dice<'_>) -> Json {
         _ => json!(example),
     };
     match kind {
-        Kind::Span { min, max } => match dice.below(4) {
+        Kind::Span => match dice.below(4) {
             0 => json!(dice.one(&["4min", "1 2", " 90 s", "0s", "1h 30min", "soon"])),
-            1 => json!(dice.one(&[min.saturating_sub(1), *max, max + 1])),
-            _ => json!(min + dice.below(60) as u64),
+            1 => json!(dice.one(&[0, LONGEST_SEC, LONGEST_SEC + 1])),
+            _ => json!(1 + dice.below(60) as u64),
         },
         Kind::Flag => json!(dice.below(2) == 1),
         Kind::Number { min, max } => {

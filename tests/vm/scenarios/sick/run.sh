@@ -168,5 +168,16 @@ traced asks
 grep ' opened: ' $tracing/trace >"$OUT/opened"
 echo 0 >"$ibsim/$sick/device_lock"
 wait
+
+# The registration of a soft RoCE device waits for the lock.
+phase rxe
+modprobe rdma_rxe
+ip link add eth9 type dummy
+printf '[network]\ntimeout = "4s"\n[[rxe]]\nname = "rxe9"\nnetdev = "eth9"\n' >/run/rxe.toml
+echo 1 >"$ibsim/rtnl"
+run held.rxe ibprov --config /run/rxe.toml iface eth9 &
+wait_for held.rxe
+echo 0 >"$ibsim/rtnl"
+wait
 phase end
 cat "$OUT"/*.end
