@@ -67,7 +67,7 @@ fn ask(program: &str, args: &[&str]) -> std::io::Result<String> {
 /// systemctl is missing, or systemd refuses (no such unit, masked).
 pub fn start(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
     let args = ["start", "--no-ask-password", "--", unit];
-    Ok(job_end(&process::output_until("systemctl", &args, until_usec)?)?)
+    end_of_job(unit, &process::output_until("systemctl", &args, until_usec)?, until_usec)
 }
 
 /// `systemctl restart --no-block`: queue a start for when the unit has stopped.
@@ -142,7 +142,7 @@ pub fn run_apart(unit: &Apart<'_>, until_usec: u64) -> Result<JobEnd, SystemctlE
     args.extend(RUN_APART);
     args.push("--");
     args.extend(unit.command);
-    Ok(job_end(&process::output_until("systemd-run", &args, until_usec)?)?)
+    end_of_job(unit.name, &process::output_until("systemd-run", &args, until_usec)?, until_usec)
 }
 
 /// What every such unit has.
@@ -168,16 +168,67 @@ pub fn wait_for_job(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlErro
         return Ok(JobEnd::Done);
     }
     let after = format!("--property=After={unit}");
-    let args = [
-        "--no-ask-password",
-        "--collect",
-        "--property=Type=oneshot",
-        "--property=DefaultDependencies=no",
-        &after,
-        "--",
-        "/bin/true",
-    ];
-    Ok(job_end(&process::output_until("systemd-run", &args, until_usec)?)?)
+    loop {
+        let now = clock::monotonic_usec();
+        let waiter = format!("ibprov-wait-{}-{now}.service", std::process::id());
+        let name = format!("--unit={waiter}");
+        let args = [
+            "--no-ask-password",
+            "--collect",
+            "--property=Type=oneshot",
+            "--property=DefaultDependencies=no",
+            &name,
+            &after,
+            "--",
+            "/bin/true",
+        ];
+        let out = process::output_until("systemd-run", &args, until_usec)?;
+        let e = match job_end(&out) {
+            Ok(end) => return Ok(end),
+            Err(e) => e,
+        };
+        let states = units_in_time(&[unit, &waiter], until_usec)?;
+        match states.iter().map(|state| state.job != 0).collect::<Vec<_>>().as_slice() {
+            [false, _] => return Ok(JobEnd::Done),
+            // The connection was cut, as in end_of_job().
+            [true, true] => {}
+            _ => return Err(e.into()),
+        }
+    }
+}
+
+/// How the job of `unit` has ended that a command waited for. When systemd executes itself again
+/// it cuts its connections, so that the command fails, and goes on with its jobs.
+fn end_of_job(unit: &str, out: &Output, until_usec: u64) -> Result<JobEnd, SystemctlError> {
+    let e = match job_end(out) {
+        Ok(end) => return Ok(end),
+        Err(e) => e,
+    };
+    let mut states = units_in_time(&[unit], until_usec)?;
+    if states.iter().any(|state| state.job != 0) {
+        if wait_for_job(unit, until_usec)? == JobEnd::Pending {
+            return Ok(JobEnd::Pending);
+        }
+        states = units_in_time(&[unit], until_usec)?;
+    } else if !states.iter().any(UnitState::is_active) {
+        return Err(e.into());
+    }
+    let has_failed = states.iter().any(|state| state.active == ActiveState::Failed);
+    Ok(if has_failed { JobEnd::Failed } else { JobEnd::Done })
+}
+
+/// How long until a systemd that could not be reached is asked again, microseconds.
+const AGAIN_USEC: u64 = 250_000;
+
+/// As [`units`], asked again while systemd cannot be reached: it executes itself again.
+fn units_in_time(names: &[&str], until_usec: u64) -> Result<Vec<UnitState>, SystemctlError> {
+    loop {
+        let again = clock::monotonic_usec().saturating_add(AGAIN_USEC);
+        match units(names) {
+            Err(_) if again < until_usec => clock::sleep_until(again),
+            end => return end,
+        }
+    }
 }
 
 /// systemctl and systemd-run end with 0 if the job is done. What they say when
