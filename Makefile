@@ -26,7 +26,7 @@ man_pages := $(wildcard docs/*.8.md docs/*.5.md)
 named_tests := vm boot demo bench picture prometheus release
 tree_tests := $(filter-out house $(named_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
-.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-ansible test-initramfs test-older test-all test-mutants fuzz bench demo
+.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-ansible test-initramfs test-older test-newer test-all test-mutants fuzz bench demo
 
 all: release
 
@@ -155,7 +155,7 @@ test-all: test
 	@$(MAKE) --no-print-directory test-packages
 	@IBPROV_CAMPAIGN_CHILDREN=128,256,512 IBPROV_CAMPAIGN_VFS=31,63,127 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
 	@$(MAKE) --no-print-directory test-initramfs
-	@$(MAKE) --no-print-directory test-older
+	@$(MAKE) --no-print-directory test-older test-newer
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=130
 
 # Debian 11: kernel 5.10, systemd 247, and the program linked with that release's C
@@ -169,7 +169,13 @@ test-older: deps
 	@built=$$(sh tests/vm/image/agent.sh $(older)) && \
 	export IBPROV_RELEASE=$$built IBPROV_ROOT_SUITE=$(older) IBPROV_KERNEL_SUITE=$(older) && \
 	sh tests/lane.sh older $(CARGO) test --locked --test vm -- --test-threads=64 $(older_tests) && \
+	sh tests/lane.sh older-boot $(CARGO) test --locked --test boot -- --test-threads=1 reload:: && \
 	sh tests/lane.sh older-long $(CARGO) test --locked --test vm -- --ignored --exact campaigns::the_plan_survives_fifty_reloads_of_the_real_drivers
+
+# Debian's next release: what its systemd does with the units when it reads them again.
+newer := forky
+test-newer: deps
+	@IBPROV_ROOT_SUITE=$(newer) sh tests/lane.sh newer $(CARGO) test --locked --test boot -- --test-threads=1 reload::
 
 # Each parser of what others wrote, by libFuzzer (fuzz/run.sh): so many seconds each, or
 # of FUZZ alone.

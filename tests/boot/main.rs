@@ -19,5 +19,6 @@ mod iface;
 mod nspawn;
 mod openibd;
 mod order;
+mod reload;
 mod scale;
 mod surroundings;

@@ -16,6 +16,8 @@ use crate::bed::{limited, once, stage, tools, turns};
 /// What mounts the root, prepares it and becomes systemd-nspawn: lower folders,
 /// mount point, out folder, words of the command line, script or nothing.
 ///
+/// systemd 258 and later do not boot on cgroup v1, beside which a host may have v2.
+///
 /// The script of `prepare.sh` is what an administrator does before a reboot: it
 /// runs in the root with the container's own systemctl, which then only makes
 /// and removes links.
@@ -23,9 +25,15 @@ const MOUNT_AND_BOOT: &str = r#"
 mount -t tmpfs tmpfs "$2"
 mkdir "$2/upper" "$2/work" "$2/root"
 mount -t overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" overlay "$2/root"
+version=$(find "$2/root/usr/lib" -name 'libsystemd-shared-*.so' | tr -cd '0-9\n' | tail -c 4)
+if [ "${version:-0}" -ge 258 ]; then
+    umount -l /sys/fs/cgroup
+    mount -t cgroup2 cgroup2 /sys/fs/cgroup
+fi
 [ -z "$5" ] || SYSTEMD_OFFLINE=1 chroot "$2/root" sh -u <"$5" >"$3/prepare" 2>&1
 exec systemd-nspawn --quiet --directory "$2/root" --register=no --keep-unit --private-network \
-    --link-journal=no --console=pipe --bind="$3:/run/bed/out" --boot systemd.unit=multi-user.target $4
+    --link-journal=no --console=pipe --system-call-filter="fanotify_init fanotify_mark" \
+    --bind="$3:/run/bed/out" --boot systemd.unit=multi-user.target $4
 "#;
 
 /// The outcome of the scenario `tests/boot/scenarios/<name>`, which boots once

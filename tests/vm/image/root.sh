@@ -18,8 +18,8 @@ if [ ! -s "$work/sources.list" ]; then
 	echo "root: apt on this machine has no package source of origin $archive_origin" >&2
 	exit 1
 fi
-# A proxy, if the machine uses one.
-apt-config dump | grep -iE '^Acquire::https?::' >"$work/apt.conf" || true
+# A proxy, if the machine uses one, and what suite.sh says of a suite's age.
+apt-config dump | grep -iE '^Acquire::(https?::|Check-Valid-Until)' >"$work/apt.conf" || true
 
 mmdebstrap --quiet --mode=root --variant=essential --format=directory \
 	--aptopt="$work/apt.conf" \
