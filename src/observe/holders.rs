@@ -88,8 +88,8 @@ impl Found {
             }
             Use::Kernel { resource, module } => By::Resource { module, resource },
             Use::Stacked { netdev, with } => By::Netdev { netdev, with },
-            // An address goes with its netdev.
-            Use::Network { .. } => return,
+            // An address goes with its netdev, and a SCSI host with its module.
+            Use::Network { .. } | Use::ScsiHost { .. } => return,
             Use::Unknown { why } => By::Unknown { why },
         };
         self.add(Some(hca), by);

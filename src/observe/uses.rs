@@ -219,6 +219,9 @@ impl Host<'_> {
                 }
             }
         }
+        // The connection of a target that is away shows as no use, and its disks wait for it.
+        let hosts = look.list(dir).into_iter().filter(|entry| is_scsi_host(entry));
+        uses.extend(hosts.map(|host| Use::ScsiHost { host }));
         for netdev in look.list(&format!("{dir}/net")) {
             self.netdev(look, &format!("{dir}/net/{netdev}"), &netdev, uses);
         }
@@ -316,6 +319,14 @@ impl Host<'_> {
             }
         }
     }
+}
+
+/// An entry of a function's directory is a SCSI host, `host7`: ib_srp and ib_iser make theirs a
+/// child of the function (`srp_add_target()`, drivers/infiniband/ulp/srp/ib_srp.c;
+/// `iscsi_iser_session_create()`, drivers/infiniband/ulp/iser/iscsi_iser.c).
+fn is_scsi_host(entry: &str) -> bool {
+    let number = entry.strip_prefix("host").unwrap_or_default();
+    !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }
 
 /// The use that an owned resource of a device is, if it is one. `driver` is the

@@ -72,6 +72,11 @@ pub enum Use {
         /// `address 10.0.0.1/24`, `route to 10.1.0.0/16`.
         what: String,
     },
+    /// A SCSI host is its child, with the disks of a target: SRP or iSER.
+    ScsiHost {
+        /// `host7`.
+        host: String,
+    },
     /// It could not be determined.
     Unknown {
         /// Why its use cannot be determined; in JSON `reason`.
@@ -95,6 +100,7 @@ impl fmt::Display for Use {
             }
             Self::Stacked { netdev, with } => write!(f, "{netdev} is stacked with {with}"),
             Self::Network { netdev, what } => write!(f, "{netdev} has {what}"),
+            Self::ScsiHost { host } => write!(f, "SCSI {host} (SRP or iSER) is connected over it"),
             Self::Unknown { why } => write!(f, "the use of the VF cannot be determined: {why}"),
         }
     }

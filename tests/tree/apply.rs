@@ -145,6 +145,22 @@ fn a_vf_whose_rdma_half_has_no_driver_is_bound_anew() {
     );
 }
 
+/// The target of its disk is away, so that no queue pair of ib_srp is connected.
+#[test]
+fn a_vf_with_a_disk_of_srp_is_left_alone() {
+    let host = half_bound();
+    host.file("sys/bus/pci/devices/0000:4b:00.1/host7/scsi_host/host7/proc_name", "ib_srp\n");
+    apply(
+        &host,
+        &["--dry-run"],
+        &expect![[r#"
+        PF 0000:4b:00.0: no change is possible while VFs are in use
+          deferred: VF 0 is left alone: the auxiliary RDMA driver is not bound to it; it is in use: SCSI host7 (SRP or iSER) is connected over it
+        exit 1
+    "#]],
+    );
+}
+
 #[test]
 fn a_vf_whose_rdma_half_comes_is_left_alone() {
     // Its probe is under way.
