@@ -50,6 +50,9 @@ pub enum Internal {
     SetPortType {
         /// The function.
         pci: PciAddress,
+        /// Set them although a netdev of the function is in use.
+        #[arg(long)]
+        force: bool,
         /// Each port, and its type: `2=eth`.
         #[arg(value_parser = port_and_type)]
         types: Vec<(PortNumber, PortType)>,
@@ -303,8 +306,9 @@ Examples:
     Plan(PlanArgs),
     /// Configure one IPoIB interface and bring it up
     #[command(after_help = "\
-Exit codes: 0 configured, and up or left to a network stack; 1 up without carrier, or with
---dry-run something would be set; 2 could not begin; 3 not configured, or not up.
+Exit codes: 0 configured, and up or left to a network stack; 1 up without carrier, or in use
+and not changed, or with --dry-run something would be set; 2 could not begin; 3 not configured,
+or not up.
 
 Examples:
   ibprov iface ib0 --dry-run   the settings, and what would bring it up")]
@@ -526,6 +530,9 @@ pub struct IfaceArgs {
     /// Only configure the interface, and do not bring it up
     #[arg(long)]
     pub settings_only: bool,
+    /// Set mode and MTU although the interface is in use, which interrupts its traffic
+    #[arg(long)]
+    pub force: bool,
     /// Ask systemd through systemctl, as before the system bus is up
     #[arg(long)]
     pub no_bus: bool,
@@ -560,6 +567,10 @@ pub struct BootArgs {
     /// Show what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Set mode and MTU of interfaces, and port types of adapters, although they are in use,
+    /// which interrupts their traffic
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// What `check` takes.

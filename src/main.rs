@@ -82,7 +82,9 @@ fn run_internal(internal: Internal) -> anyhow::Result<u8> {
     drop(journal::install(false));
     match internal {
         Internal::Worker { pf } => child::run(pf)?,
-        Internal::SetPortType { pci, types } => commands::set_port_type::run(pci, &types)?,
+        Internal::SetPortType { pci, force, types } => {
+            return commands::set_port_type::run(pci, &types, force);
+        }
         Internal::CreateRxe { name, netdev } => commands::create_rxe::run(&name, &netdev)?,
         Internal::NameRxe { name, netdev } => commands::create_rxe::name(&name, &netdev)?,
         Internal::SetNetnsMode { mode } => commands::set_netns_mode::run(mode)?,

@@ -35,6 +35,7 @@ use crate::plan::rxe::rxe_steps;
 use crate::plan::settings::{Children, judge_settings};
 use crate::plan::{boot_steps, needed_modules, waits_for_udev};
 use crate::report::boot::{ModuleOutcome, ModuleReport, Step, blank};
+use crate::report::iface::IfaceReport;
 use crate::report::port::port_span;
 use crate::report::{BootReport, PortProgress, Verdict, events as kinds};
 use crate::stacks;
@@ -83,7 +84,12 @@ struct Boot<'a> {
 ///
 /// # Errors
 /// Nothing could be waited for at all (no poll, no signals).
-pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::Result<BootReport> {
+pub fn run(
+    config: &Config,
+    config_file: Option<&Path>,
+    root: &Root,
+    force: bool,
+) -> anyhow::Result<BootReport> {
     let started = clock::monotonic_usec();
     let before = process::own_usage();
     let deadline = started + clock::usec(config.boot.timeout);
@@ -134,7 +140,7 @@ pub fn run(config: &Config, config_file: Option<&Path>, root: &Root) -> anyhow::
         rules,
         facts: Facts::default(),
         heard: Heard::default(),
-        steps: Steps::new(locks.as_ref()),
+        steps: Steps::new(locks.as_ref(), force),
         rdma_names: RdmaNames::default(),
         products: Products::new(root).again().with_overrides(),
         there: BTreeSet::new(),
@@ -402,7 +408,11 @@ impl Boot<'_> {
     /// Judge the rung `configured`: each interface's own unit makes its settings
     /// and says so. Gives what boot does itself, where none has in time.
     fn settings(&mut self, ports: &mut [PortProgress], now: u64) -> Vec<Step> {
-        let seen = stacks::interfaces(self.observer.root(), self.config);
+        let mut seen = stacks::interfaces(self.observer.root(), self.config);
+        // What was in use then may not be any more.
+        let started = self.report.started_usec;
+        let is_new = |o: &IfaceReport| o.deferred.is_none() || o.started_usec >= started;
+        seen.outcomes.retain(|_, outcome| is_new(outcome));
         let children = Children::Excused;
         let open = judge_settings(self.config, &seen, ports, &mut self.facts, children);
         self.interfaces.note(open, ports, now)

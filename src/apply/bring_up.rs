@@ -452,8 +452,9 @@ pub(super) fn tell(report: &IfaceReport) {
         return;
     }
     let (kind, level) = match report.bring_up {
-        _ if !report.configured => (kinds::IFACE_FAILED, Level::ERROR),
+        _ if !report.is_settled() => (kinds::IFACE_FAILED, Level::ERROR),
         BringUp::Failed => (kinds::IFACE_FAILED, Level::ERROR),
+        _ if !report.configured => (kinds::IFACE_FAILED, Level::WARN),
         BringUp::Waiting => (kinds::IFACE_DONE, Level::WARN),
         _ => (kinds::IFACE_DONE, Level::INFO),
     };

@@ -6,6 +6,7 @@ use tracing::{error, error_span, info, warn};
 
 use super::bring_up::{bring_up, tell, while_late};
 use super::children::forget_second_look;
+use super::in_use;
 use super::rtnl::{NotDone, Rtnl};
 use super::warnings::foreseen;
 use crate::config::Config;
@@ -18,9 +19,9 @@ use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Interfaces, Sort, outcome_file};
 use crate::observe::{Look, interface_manager};
 use crate::plan::settings::{mtu_asked, overwritten};
-use crate::plan::{IfacePlan, concerns_others, has_child, iface_plan, rename, wanted};
-use crate::report::events as kinds;
+use crate::plan::{IfacePlan, concerns_others, has_child, iface_plan, is_guarded, rename, wanted};
 use crate::report::iface::{BringUp, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface};
+use crate::report::{Use, events as kinds};
 use crate::stacks::KNOWN;
 use crate::stacks::files::Files;
 use crate::workers::Request;
@@ -38,6 +39,8 @@ pub struct Ask<'a> {
     pub then: Option<&'a str>,
     /// This is that second look.
     pub later: bool,
+    /// Set it although it is in use.
+    pub force: bool,
 }
 
 /// Look at an interface, and at the others where the configuration has something for it
@@ -112,6 +115,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     let deadline = report.started_usec + clock::usec(config.network.timeout);
     let mut seen = look(root, ask.name)?;
     report.ifindex = seen.interface.ifindex;
+    report.was_set = seen.before.as_ref().is_some_and(|before| before.was_set);
     // Two runs at one interface would undo each other's work half-way.
     let locks = lock::Locks::in_run();
     let name = lock_of(seen.interface.ifindex);
@@ -153,8 +157,9 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     report.notes.append(&mut seen.problems);
     let mut refused = Vec::new();
     refused.extend(give_name(config, root, &mut seen, &mut rtnl, &mut report));
-    refused.extend(settings(config, root, &mut seen, &mut rtnl, &mut report));
+    refused.extend(settings(config, root, ask, &mut seen, &mut rtnl, &mut report));
     report.rtnl_held = rtnl.is_held();
+    report.was_set |= !report.rtnl_held && !report.mlnx_interface_mgr_pending;
     report.notes.extend(queue_advice(root, &report.wanted));
     report.notes.extend(foreseen(&Files::of(root), &report.wanted, &seen.interface));
     if ask.settings_only {
@@ -162,6 +167,10 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
         // Steps have been told; who brings up tells the whole report.
         for why in &refused {
             error!(cause = why, "{why}");
+        }
+        if let Some(deferred) = &report.deferred {
+            let warning = deferred.sentence(ask.name);
+            warn!(message_id = kinds::WARNING, warning, "{warning}");
         }
     }
     report.settled_usec = clock::monotonic_usec();
@@ -515,6 +524,7 @@ fn has_come(config: &Config, root: &Root, step: &IfaceStep, seen: &Seen, rtnl: &
 fn settings(
     config: &Config,
     root: &Root,
+    ask: Ask<'_>,
     seen: &mut Seen,
     rtnl: &mut Rtnl,
     report: &mut IfaceReport,
@@ -522,8 +532,18 @@ fn settings(
     report.wanted = wanted(&config.interfaces, &seen.interface, &seen.stack_children);
     report.mtu_asked = asked_before(&report.wanted, seen);
     let Seen { interface, all, names, .. } = &*seen;
-    let plan = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
+    let mut plan = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
     report.failures.extend_from_slice(&plan.refused);
+    if !ask.later
+        && let Err(e) = defer(ask.force, seen, rtnl, &mut plan)
+    {
+        let name = ask.name;
+        report.failures.push(format!(
+            "{name}: whether it is in use cannot be determined: {e}, then run `ibprov iface {name}`"
+        ));
+        return plan.refused;
+    }
+    report.deferred.clone_from(&plan.deferred);
     for step in plan.steps {
         let asked = if let IfaceStep::SetMtu { mtu } = &step { Some(*mtu) } else { None };
         if do_step(config, root, step, seen, rtnl, report).is_some() {
@@ -544,7 +564,9 @@ fn settings(
             let told = |step: &IfaceStep| {
                 report.steps.iter().any(|s| s.step == *step && s.failure.is_some())
             };
-            for step in left.steps.iter().filter(|s| !told(s)) {
+            let is_deferred =
+                |step: &IfaceStep| plan.deferred.as_ref().is_some_and(|d| d.steps.contains(step));
+            for step in left.steps.iter().filter(|s| !told(s) && !is_deferred(s)) {
                 let name = &now.interface.name;
                 report.failures.push(format!(
                     "{name}: {step}: the kernel accepted the value, but reads back another"
@@ -562,8 +584,32 @@ fn settings(
             *seen = now;
         }
     }
-    report.configured = report.failures.is_empty();
+    report.configured = report.failures.is_empty() && report.deferred.is_none();
     plan.refused
+}
+
+/// As [`defer`], for who only looks: what cannot be told counts as use. A copied tree has no kernel
+/// to ask.
+pub fn would_defer(force: bool, root: &Root, seen: &Seen, rtnl: &mut Rtnl, plan: &mut IfacePlan) {
+    if root.is_live()
+        && let Err(e) = defer(force, seen, rtnl, plan)
+    {
+        plan.defer(vec![Use::Unknown { why: e.to_string() }]);
+    }
+}
+
+/// Leave undone what would interrupt the traffic of an interface that is in use, unless it is its
+/// first setting in this boot.
+///
+/// # Errors
+/// Whether it is in use cannot be told.
+fn defer(force: bool, seen: &Seen, rtnl: &mut Rtnl, plan: &mut IfacePlan) -> Result<(), NotDone> {
+    let Seen { interface, before, .. } = seen;
+    if !force && plan.interrupts() && is_guarded(interface, before.as_ref()) {
+        let uses = in_use::uses(std::slice::from_ref(&interface.name), rtnl)?;
+        plan.defer(uses.into_iter().flatten().collect());
+    }
+    Ok(())
 }
 
 /// What the kernel answered, what it means and what to do.

@@ -5,6 +5,7 @@ pub mod boot;
 pub mod bring_up;
 pub mod children;
 pub mod iface;
+pub mod in_use;
 pub mod pf;
 pub mod pfs;
 pub mod preview;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::iface::{planned, seen_for_plan};
+use super::iface::{planned, seen_for_plan, would_defer};
+use super::in_use;
 use super::pfs::{self, Plans};
 use super::rtnl::Rtnl;
 use super::warnings::foreseen_of_all;
@@ -17,13 +18,15 @@ use crate::plan::preview::{DryRunVerdict, PfSteps};
 use crate::plan::rxe::judge_rxe;
 use crate::plan::settings::{Children, judge_settings};
 use crate::plan::{Done, boot_steps, needed_modules};
-use crate::report::boot::LeftOut;
+use crate::report::advice::Advice;
+use crate::report::boot::{LeftOut, Step};
 use crate::report::common::{Code, Finding, Kind, Report};
-use crate::report::iface::IfaceStep;
+use crate::report::iface::{DeferredSettings, IfaceStep};
 use crate::report::netns::Netns;
+use crate::report::node::Standing;
 use crate::report::pf::Unresolved;
 use crate::report::rxe::{RxeReport, RxeState};
-use crate::report::{ModuleTrouble, NotExpected, PortProgress};
+use crate::report::{Cause, ModuleTrouble, NotExpected, PortProgress};
 use crate::stacks;
 use crate::workers::products::Products;
 
@@ -32,7 +35,7 @@ use crate::workers::products::Products;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Preview {
     /// The steps that would be taken at once.
-    pub steps: Vec<crate::report::boot::Step>,
+    pub steps: Vec<Step>,
     /// The soft RoCE devices, if any is configured.
     pub rxe: Vec<RxeReport>,
     /// Configured modules that would not be loaded, and where the site denies them.
@@ -41,7 +44,7 @@ pub struct Preview {
     pub ports: Vec<PortProgress>,
     /// Of each of the ports why it cannot come by waiting, if that is seen already.
     #[serde(skip)]
-    hopeless: Vec<Option<String>>,
+    hopeless: Vec<Option<Cause>>,
     /// How long each of them would be waited for, seconds.
     pub timeout_sec: u64,
     /// The interfaces that would be set.
@@ -74,6 +77,7 @@ impl Report for Preview {
             DryRunVerdict::NothingToDo | DryRunVerdict::Deferred if self.is_pending() => {
                 DryRunVerdict::WouldChange
             }
+            DryRunVerdict::NothingToDo if self.is_deferred() => DryRunVerdict::Deferred,
             verdict => verdict,
         }
     }
@@ -87,15 +91,17 @@ impl Report for Preview {
             self.unresolved.iter().flat_map(Unresolved::findings).collect();
         for (port, hopeless) in self.ports.iter().zip(&self.hopeless) {
             if let Some(missing) = port.missing() {
-                let why: String = hopeless.iter().map(|why| format!(": {why}")).collect();
+                let why: String = hopeless.iter().map(|why| format!(": {}", why.text)).collect();
                 let is_there = port.reached.is_some();
                 let code = if is_there { Code::PortNotReady } else { Code::PortAbsent };
                 let message = format!("{}{why}", missing.lacking());
-                let finding = match port.optional {
-                    true => Finding::warning(code, message),
-                    false => Finding::error(code, message),
+                let finding = match port.standing(hopeless.as_ref()) {
+                    Standing::Missing => Finding::error(code, message),
+                    Standing::Excused | Standing::Ready => Finding::warning(code, message),
                 };
-                findings.push(finding.about(port.label()));
+                let advice = hopeless.iter().filter(|cause| cause.in_use);
+                let advice = advice.flat_map(|cause| cause.advice.clone());
+                findings.push(finding.about(port.label()).advise(advice));
             }
         }
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
@@ -108,6 +114,11 @@ impl Report for Preview {
         for set in &self.settings {
             let refused = set.refused.iter().map(|why| Finding::error(Code::SettingRefused, why));
             findings.extend(refused.map(|finding| finding.about(&set.netdev)));
+            let deferred = set.deferred.iter().map(|deferred| {
+                Finding::warning(Code::SettingDeferred, deferred.sentence(&set.netdev))
+                    .advise([Advice::now(DeferredSettings::command(&set.netdev))])
+            });
+            findings.extend(deferred.map(|finding| finding.about(&set.netdev)));
         }
         Finding::worst_first(&mut findings);
         findings.extend(self.warnings.iter().map(|w| Finding::warning(Code::Notice, w)));
@@ -134,6 +145,8 @@ pub struct Settings {
     pub netdev: IfName,
     /// In this order.
     pub steps: Vec<IfaceStep>,
+    /// What would be left undone, because it is in use.
+    pub deferred: Option<DeferredSettings>,
     /// What is asked for and cannot be.
     #[serde(skip)]
     pub refused: Vec<String>,
@@ -144,7 +157,7 @@ pub struct Settings {
 /// Look, and say what would be done; nothing is changed. The steps at the PFs of the
 /// plans are for the caller to add: reading those takes a child.
 #[must_use]
-pub fn preview(config: &Config, root: &Root) -> (Preview, Plans) {
+pub fn preview(config: &Config, root: &Root, force: bool) -> (Preview, Plans) {
     let rules = ModprobeRules::read(root);
     let modules: Vec<ModuleName> =
         config.modules.load.iter().cloned().chain(driver_modules()).collect();
@@ -153,19 +166,22 @@ pub fn preview(config: &Config, root: &Root) -> (Preview, Plans) {
     Products::new(root).with_overrides().learn_all(&mut observed);
     let expectation = expect::expectation(config, &observed, &rules);
     let mut ports = progress::progress(&expectation, &observed);
-    let steps = boot_steps(config, &rules, &observed, &expectation, &ports, &Done::default());
+    let mut steps = boot_steps(config, &rules, &observed, &expectation, &ports, &Done::default());
     let needed = needed_modules(config, &observed, !ports.is_empty());
     let denied = denied(needed, &rules, &observed)
         .into_iter()
         .map(|(name, trouble)| DeniedModule { name, trouble })
         .collect();
-    let interfaces = stacks::interfaces(root, config);
+    let mut interfaces = stacks::interfaces(root, config);
     let mut facts = Facts::default();
+    if !force {
+        in_use::learn(config, root, &observed, &mut interfaces, &mut facts);
+    }
+    let is_left = |step: &Step| matches!(step, Step::PortTypes { pci, .. } if facts.types_in_use.contains_key(pci));
+    steps.retain(|step| !is_left(step));
     judge_settings(config, &interfaces, &mut ports, &mut facts, Children::Excused);
-    let why = |port: &PortProgress| {
-        let cause = cause::cause(port, &observed, &facts)?;
-        cause.is_final.then_some(cause.text)
-    };
+    let why =
+        |port: &PortProgress| cause::cause(port, &observed, &facts).filter(|cause| cause.is_final);
     let hopeless = ports.iter().map(why).collect();
     let plans = pfs::resolve(config, root, &observed);
     let warnings = foreseen_of_all(root, config, &interfaces);
@@ -178,7 +194,7 @@ pub fn preview(config: &Config, root: &Root) -> (Preview, Plans) {
         ports,
         hopeless,
         timeout_sec: config.boot.adapter_timeout.as_secs(),
-        settings: settings(config, root, &interfaces),
+        settings: settings(config, root, &interfaces, force),
         pfs: Vec::new(),
         unresolved: plans.unresolved.clone(),
         left_out: left_out(expectation, &plans),
@@ -197,19 +213,25 @@ fn soft_roce(config: &Config, root: &Root) -> Vec<RxeReport> {
 }
 
 /// What would be set at the interfaces that are there.
-fn settings(config: &Config, root: &Root, interfaces: &Interfaces) -> Vec<Settings> {
+fn settings(config: &Config, root: &Root, interfaces: &Interfaces, force: bool) -> Vec<Settings> {
     if config.interfaces.is_empty() {
         return Vec::new();
     }
     let mut rtnl = Rtnl::to_look();
     let all = interfaces.all.iter();
-    let seen = all.map(|i| seen_for_plan(config, root, interfaces, i, &mut rtnl));
-    seen.filter_map(|seen| {
-        let (wanted, plan) = planned(config, &seen);
-        let is_set = plan.steps.is_empty() && plan.refused.is_empty();
+    all.filter_map(|interface| {
+        let seen = seen_for_plan(config, root, interfaces, interface, &mut rtnl);
+        let (wanted, mut plan) = planned(config, &seen);
+        match interfaces.uses.get(&seen.interface.ifindex) {
+            Some(uses) => plan.defer(uses.clone()),
+            // Its mode has just been asked for.
+            None => would_defer(force, root, &seen, &mut rtnl, &mut plan),
+        }
+        let is_set = plan.steps.is_empty() && plan.deferred.is_none() && plan.refused.is_empty();
         (!is_set).then(|| Settings {
             netdev: seen.interface.name.clone(),
             steps: plan.steps,
+            deferred: plan.deferred,
             refused: plan.refused,
             origins: wanted.origins,
         })
@@ -230,10 +252,19 @@ impl Preview {
     /// Something would be done, or waited for, beside what the plans of VFs ask for.
     #[must_use]
     pub fn is_pending(&self) -> bool {
+        let is_in_use = |hopeless: &Option<Cause>| hopeless.as_ref().is_some_and(|c| c.in_use);
+        let mut ports = self.ports.iter().zip(&self.hopeless);
+        let is_set = |set: &Settings| !set.steps.is_empty() || !set.refused.is_empty();
         !self.steps.is_empty()
-            || self.ports.iter().any(|port| !port.is_ready())
-            || !self.settings.is_empty()
+            || ports.any(|(port, hopeless)| !port.is_ready() && !is_in_use(hopeless))
+            || self.settings.iter().any(is_set)
             || self.rxe.iter().any(|rxe| matches!(rxe.state, RxeState::Absent | RxeState::NotNamed))
+    }
+
+    /// Something is left as it is, because it is in use.
+    fn is_deferred(&self) -> bool {
+        self.settings.iter().any(|set| set.deferred.is_some())
+            || self.hopeless.iter().flatten().any(|cause| cause.in_use)
     }
 
     /// The text of it: what would be done, in this order, and what would not.
@@ -248,6 +279,9 @@ impl Preview {
             (false, _) => "boot would do this, in this order:",
             (true, true) => "boot would do nothing: no InfiniBand port is expected",
             (true, false) if is_complete => "boot would do nothing, and would not wait",
+            (true, false) if self.is_deferred() => {
+                "boot would do nothing: what is not as configured is in use"
+            }
             (true, false) => {
                 "boot would do nothing: the ports that are missing cannot appear by waiting"
             }
@@ -274,6 +308,7 @@ impl Preview {
         }
         let told = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         lines.extend(told.map(ToString::to_string));
+        lines.extend(self.deferred());
         lines.extend(self.not_waited_for());
         lines.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
         let others = self.netns.iter().flat_map(Netns::contradictions);
@@ -330,11 +365,25 @@ impl Preview {
         self.settings.iter().flat_map(set).collect()
     }
 
+    /// What would be left undone, because it is in use.
+    fn deferred(&self) -> Vec<String> {
+        let set = |set: &Settings| {
+            let deferred = set.deferred.as_ref()?.sentence(&set.netdev);
+            let command = DeferredSettings::command(&set.netdev);
+            Some(format!("deferred: {deferred}; to do it now: {command}"))
+        };
+        self.settings.iter().filter_map(set).collect()
+    }
+
     /// One line for each reason.
     fn not_waited_for(&self) -> Vec<String> {
+        let is_told = |port: &PortProgress| {
+            let of_it = |set: &&Settings| Some(&set.netdev) == port.netdev.as_ref();
+            self.settings.iter().find(of_it).is_some_and(|set| set.deferred.is_some())
+        };
         let hopeless = self.ports.iter().zip(&self.hopeless).filter_map(|(port, hopeless)| {
-            let why = hopeless.as_ref().filter(|_| !port.is_ready())?;
-            Some(format!("not waited for: {}: {why}", port.label()))
+            let why = hopeless.as_ref().filter(|_| !port.is_ready() && !is_told(port))?;
+            Some(format!("not waited for: {}: {}", port.label(), why.text))
         });
         let mut lines: Vec<String> = hopeless.collect();
         let mut reasons: Vec<(String, Vec<PciAddress>)> = Vec::new();
@@ -418,7 +467,7 @@ mod tests {
             Err(problems) => panic!("{problems}"),
         };
         let before = reads();
-        let (preview, _) = preview(&config, &root);
+        let (preview, _) = preview(&config, &root, false);
         assert_eq!(preview.settings.len(), 1 + usize::try_from(children).expect("few"));
         reads() - before
     }

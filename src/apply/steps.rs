@@ -16,12 +16,14 @@ use crate::names::{ModuleName, ModuleState, PciAddress, RdmaName};
 use crate::observe::{ModprobeRules, Observed, PciFunction, is_built};
 use crate::plan::Done;
 use crate::report::boot::{Step, StepReport};
-use crate::report::{ModuleTrouble, events as kinds};
+use crate::report::{Exit, ModuleTrouble, events as kinds};
 
 /// The steps of one run.
 #[derive(Debug)]
 pub(super) struct Steps<'a> {
     locks: Option<&'a Locks>,
+    /// Do also what interrupts the traffic of who uses an interface or an adapter.
+    force: bool,
     done: Done,
     running: Vec<(Step, Worker)>,
     reports: Vec<StepReport>,
@@ -40,9 +42,10 @@ enum Worker {
 }
 
 impl<'a> Steps<'a> {
-    pub(super) fn new(locks: Option<&'a Locks>) -> Self {
+    pub(super) fn new(locks: Option<&'a Locks>, force: bool) -> Self {
         Self {
             locks,
+            force,
             done: Done::default(),
             running: Vec::new(),
             reports: Vec::new(),
@@ -123,7 +126,7 @@ impl<'a> Steps<'a> {
             None => None,
         };
         let begun = program(&step).and_then(|program| {
-            process::start(&program, &arguments(&step), lock)
+            process::start(&program, &arguments(&step, self.force), lock)
                 .map_err(|answer| Failure::NotStarted { program, answer })
         });
         match begun {
@@ -233,16 +236,21 @@ impl<'a> Steps<'a> {
             Step::NetnsMode { .. } => Failure::ended(end),
             Step::PortTypes { pci, .. } => {
                 facts.setting_types.remove(pci);
-                let failure = Failure::ended(end)?;
-                facts.unset_types.insert(*pci, failure.to_string());
+                let failure = Failure::ended_or_left(end)?;
+                match &failure {
+                    Failure::Left { said } => facts.types_in_use.insert(*pci, said.clone()),
+                    failure => facts.unset_types.insert(*pci, failure.to_string()),
+                };
                 Some(failure)
             }
             Step::CreateRxe { .. } => Failure::ended(end),
             Step::Configure { netdev, .. } => {
-                let failure = Failure::ended(end)?;
-                facts
-                    .unset
-                    .insert(netdev.clone(), Unset::Failed(netdev.clone(), failure.to_string()));
+                let failure = Failure::ended_or_left(end)?;
+                // Its outcome says by what it is in use, or that it has disappeared.
+                if !matches!(failure, Failure::Left { .. }) {
+                    let unset = Unset::Failed(netdev.clone(), failure.to_string());
+                    facts.unset.insert(netdev.clone(), unset);
+                }
                 Some(failure)
             }
         }
@@ -361,6 +369,11 @@ enum Failure {
         /// What it wrote to standard error.
         said: String,
     },
+    /// Its program has left something undone, as what would interrupt somebody's traffic.
+    Left {
+        /// What it wrote to standard error; nothing where it wrote to the journal.
+        said: String,
+    },
     /// These modules are not there after all were asked for at once.
     NotBrought {
         /// Which.
@@ -380,6 +393,15 @@ impl Failure {
     fn ended(end: &Ended) -> Option<Self> {
         Some(Self::Ended { how: end.failure?, said: end.stderr.clone() })
     }
+
+    /// The same of a child of our own kind, which leaves undone what it ends with exit status 1
+    /// for.
+    fn ended_or_left(end: &Ended) -> Option<Self> {
+        match end.failure?.exit_code() == Some(Exit::Exceptions.code()) {
+            true => Some(Self::Left { said: end.stderr.clone() }),
+            false => Self::ended(end),
+        }
+    }
 }
 
 impl fmt::Display for Failure {
@@ -390,6 +412,8 @@ impl fmt::Display for Failure {
                 write!(f, "cannot run {}: {}", program.display(), answer(e))
             }
             Self::Ended { how, said } => write!(f, "{how}: {said}"),
+            Self::Left { said } if said.is_empty() => f.write_str("left undone"),
+            Self::Left { said } => write!(f, "left undone: {said}"),
             Self::NotBrought { modules } => {
                 let names: Vec<&str> = modules.iter().map(ModuleName::as_str).collect();
                 write!(f, "did not bring {}", names.join(", "))
@@ -433,17 +457,19 @@ fn program(step: &Step) -> Result<PathBuf, Failure> {
 }
 
 /// `-b` honours deny-lists as udev does; `--` ends the options.
-fn arguments(step: &Step) -> Vec<String> {
+fn arguments(step: &Step, force: bool) -> Vec<String> {
+    let force = force.then_some("--force");
     if let Step::Configure { netdev, .. } = step {
-        let words = ["iface", "--settings-only", "--", netdev.as_str()];
-        return words.map(str::to_owned).to_vec();
+        let words = ["iface", "--settings-only"].into_iter().chain(force);
+        return words.chain(["--", netdev.as_str()]).map(str::to_owned).collect();
     }
     if let Step::NetnsMode { mode } = step {
         return vec!["set-netns-mode".to_owned(), mode.to_string()];
     }
     if let Step::PortTypes { pci, types } = step {
         let types = types.iter().map(|(port, of)| format!("{port}={of}"));
-        return ["set-port-type".to_owned(), pci.to_string()].into_iter().chain(types).collect();
+        let words = ["set-port-type".to_owned(), pci.to_string()].into_iter();
+        return words.chain(force.map(str::to_owned)).chain(types).collect();
     }
     if let Step::CreateRxe { name, netdev } = step {
         let words = ["create-rxe", "--", name.as_str(), netdev.as_str()];

@@ -33,14 +33,14 @@ pub fn run(
         }
     }
     if args.dry_run || !root.is_live() {
-        return dry_run(&config, root, format);
+        return dry_run(&config, root, args.force, format);
     }
     if !process::is_root() {
         anyhow::bail!("boot must be run as root: use sudo, or --dry-run to see what it would do");
     }
     alarm::at_deadline(config.boot.timeout);
     live_line::deadline(config.boot.timeout);
-    let mut report = crate::apply::boot::run(&config, config_file, root)?;
+    let mut report = crate::apply::boot::run(&config, config_file, root, args.force)?;
     let json = report.to_json()?;
     if let Err((path, e)) = state::write("boot.json", &json) {
         report.problems.push(format!("cannot write {}: {}", path.display(), host::answer(&e)));
@@ -128,8 +128,8 @@ fn tell(report: &BootReport) {
     );
 }
 
-fn dry_run(config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
-    let (mut preview, plans) = crate::apply::preview::preview(config, root);
+fn dry_run(config: &Config, root: &Root, force: bool, format: Format) -> anyhow::Result<u8> {
+    let (mut preview, plans) = crate::apply::preview::preview(config, root, force);
     let mut pfs = PfPreview::new(root);
     preview.pfs = plans.wanted.iter().map(|(wanted, notes)| pfs.would(wanted, notes)).collect();
     preview.warnings.extend(pfs.problems.iter().map(|what| format!("cannot read {what}")));

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::{node, soft_roce};
+use crate::apply::in_use;
 use crate::check::evidence::account;
 use crate::check::evidence::host::{Denied, Host, HostPort};
 use crate::check::evidence::state::{
@@ -242,7 +243,8 @@ impl Seeing<'_> {
     ) -> (Judgement, Vec<PlannedPf>) {
         let mut ports = self.expected.to_vec();
         let mut facts = Facts::default();
-        let interfaces = stacks::interfaces(self.root, self.config);
+        let mut interfaces = stacks::interfaces(self.root, self.config);
+        in_use::learn(self.config, self.root, self.observed, &mut interfaces, &mut facts);
         let children = Children::Counted;
         judge_settings(self.config, &interfaces, &mut ports, &mut facts, children);
         // Why a port is no further, the ladders have found out already.
@@ -304,7 +306,8 @@ impl Gathering<'_> {
         }
         let mut facts = self.facts(config, rules, last_boot);
         let mut ports = self.expected.to_vec();
-        let interfaces = stacks::interfaces(self.root, config);
+        let mut interfaces = stacks::interfaces(self.root, config);
+        in_use::learn(config, self.root, self.observed, &mut interfaces, &mut facts);
         judge_settings(config, &interfaces, &mut ports, &mut facts, Children::Counted);
         for pci in facts.functions.iter().filter(|(_, l)| l.probe_failed.is_some()).map(|(p, _)| p)
         {

@@ -12,7 +12,7 @@ use crate::apply::bring_up::explain;
 use crate::apply::children::{Round, are_missed, start_instances};
 use crate::apply::iface::{
     Ask, has_waited_for_rtnl, is_missed, look_for_plan, name_of, planned, queue_advice,
-    run as set_up,
+    run as set_up, would_defer,
 };
 use crate::apply::rtnl::Rtnl;
 use crate::apply::warnings::foreseen;
@@ -27,8 +27,11 @@ use crate::observe::{Look, ipoib};
 use crate::plan::preview::DryRunVerdict;
 use crate::plan::rxe::judge_rxe;
 use crate::plan::settings::contradictions;
+use crate::report::advice::Advice;
 use crate::report::common::{Code, Exit, Finding, Kind, Report, to_json};
-use crate::report::iface::{BringUp, IfaceReport, IfaceStep, WantedInterface, stacks_text};
+use crate::report::iface::{
+    BringUp, DeferredSettings, IfaceReport, IfaceStep, WantedInterface, stacks_text,
+};
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::stack::{Decision, View};
 use crate::stacks::KNOWN;
@@ -67,6 +70,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         no_bus: args.no_bus,
         then: args.then.as_deref(),
         later: args.later.is_some(),
+        force: args.force,
     };
     let done = is_of_a_fabric(root, &name)
         .map_err(anyhow::Error::from)
@@ -264,7 +268,8 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
     let mut rtnl = Rtnl::to_look();
     let mut seen = look_for_plan(config, root, ask.name, &mut rtnl)?;
     rtnl.complete_or_tell(root, &mut seen);
-    let (wanted, plan) = planned(config, &seen);
+    let (wanted, mut plan) = planned(config, &seen);
+    would_defer(ask.force, root, &seen, &mut rtnl, &mut plan);
     let mut notes = seen.problems.clone();
     notes.extend(plan.awaited);
     notes.extend(queue_advice(root, &wanted));
@@ -289,6 +294,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         interface: Some(seen.interface),
         wanted,
         steps: plan.steps,
+        deferred: plan.deferred,
         refused: plan.refused,
         warnings,
         notes,
@@ -303,10 +309,11 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         return Ok(report.exit_code());
     }
     let mut text = String::new();
-    let IfacePreview { wanted, steps, refused, warnings, notes, stacks: views, .. } = &report;
+    let IfacePreview { wanted, steps, deferred, refused, warnings, notes, stacks: views, .. } =
+        &report;
     match (wanted.origins.as_slice(), steps.as_slice()) {
         ([], _) => writeln!(text, "{}: no settings are configured", ask.name)?,
-        (origins, []) if refused.is_empty() => {
+        (origins, []) if refused.is_empty() && deferred.is_none() => {
             let origins = origins.join(", ");
             writeln!(text, "{}: all settings are as configured ({origins})", ask.name)?;
         }
@@ -316,6 +323,10 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
                 writeln!(text, "  would {step}")?;
             }
         }
+    }
+    if let Some(deferred) = deferred {
+        let command = DeferredSettings::command(ask.name);
+        writeln!(text, "  deferred: {}; to do it now: {command}", deferred.sentence(ask.name))?;
     }
     for refused in refused {
         writeln!(text, "error: {refused}")?;
@@ -352,6 +363,8 @@ pub(super) struct IfacePreview {
     wanted: WantedInterface,
     /// What would be set, in this order.
     steps: Vec<IfaceStep>,
+    /// What would be left undone, because the interface is in use.
+    deferred: Option<DeferredSettings>,
     #[serde(skip)]
     refused: Vec<String>,
     #[serde(skip)]
@@ -380,6 +393,8 @@ impl Report for IfacePreview {
             DryRunVerdict::WouldFail
         } else if !self.steps.is_empty() || self.rxe.iter().any(is_absent) {
             DryRunVerdict::WouldChange
+        } else if self.deferred.is_some() {
+            DryRunVerdict::Deferred
         } else {
             DryRunVerdict::NothingToDo
         }
@@ -394,11 +409,15 @@ impl Report for IfacePreview {
         let refused = refused.map(|why| Finding::error(Code::SettingRefused, why));
         let stuck = self.decision.iter().filter(|decision| decision.is_wrong);
         let stuck = stuck.map(|decision| Finding::error(Code::InterfaceNotUp, &decision.why));
+        let name = self.interface.as_ref().map(|interface| &interface.name);
+        let deferred = self.deferred.iter().zip(name).map(|(deferred, name)| {
+            Finding::warning(Code::SettingDeferred, deferred.sentence(name))
+                .advise([Advice::now(DeferredSettings::command(name))])
+        });
         let warned = self.warnings.iter();
         let warned = warned.map(|why| Finding::warning(Code::SettingContradicted, why));
         let notes = self.notes.iter().map(|note| Finding::warning(Code::Notice, note));
-        let all = refused.chain(stuck).chain(warned).chain(notes);
-        let name = self.interface.as_ref().map(|interface| &interface.name);
+        let all = refused.chain(stuck).chain(deferred).chain(warned).chain(notes);
         let all = all.map(|finding| match name {
             Some(name) => finding.about(name),
             None => finding,

@@ -73,7 +73,10 @@ pub(super) fn judgement<'a>(
     let known_port = |(progress, cause): &(&'a PortProgress, Option<Cause>)| KnownPort {
         progress,
         cause: cause.clone(),
-        activity: activity(root, seen.observed, seen.survey, progress),
+        activity: match progress.is_usable(cause.as_ref()) {
+            true => activity(root, seen.observed, seen.survey, progress),
+            false => Activity::NotTold,
+        },
     };
     let ports = seen.ports.iter().map(known_port).collect();
     let netns = netns(seen.config, root, seen.observed);
@@ -154,17 +157,16 @@ pub(super) fn roce(root: &Root, survey: &Survey, port: &PortProgress) -> Roce {
     Roce { up: state.admin_up, carrier: state.carrier, has_gid: has_gid(&gids) }
 }
 
-/// Whether the fabric uses an expected port that boot does not wait for any more.
+/// Whether the fabric uses an expected port that it can use.
 pub(super) fn activity(
     root: &Root,
     observed: &Observed,
     survey: &Survey,
     port: &PortProgress,
 ) -> Activity {
-    match (port.is_ready(), port.must_be_ethernet) {
-        (false, _) => Activity::NotTold,
-        (true, true) => roce_activity(root, survey, port),
-        (true, false) => infiniband_activity(root, observed, survey, port),
+    match port.must_be_ethernet {
+        true => roce_activity(root, survey, port),
+        false => infiniband_activity(root, observed, survey, port),
     }
 }
 

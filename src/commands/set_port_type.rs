@@ -1,19 +1,36 @@
 //! `ibprov set-port-type`, which boot runs as a child: the driver registers the ports anew,
 //! which takes as long as it takes.
 
+use std::io::Write as _;
+
 use anyhow::{Context as _, bail};
 
 use crate::host::{Root, answer, attribute};
-use crate::names::{PciAddress, PortNumber, PortType};
-use crate::observe::pf;
+use crate::names::{IfName, PciAddress, PortNumber, PortType};
+use crate::observe::uses::{cm_uses, netdev_uses};
+use crate::observe::{Look, pf};
+use crate::report::{Exit, Use, used_by};
 
-/// Set the `types` of ports of the ConnectX-3 at `pci`, and read them back.
+/// Set the `types` of ports of the ConnectX-3 at `pci`, and read them back; with exit status 1
+/// and unless `force` asks for it, none is set while a netdev of any of its ports is in use: the
+/// driver takes away all of them (`mlx4_change_port_types()`,
+/// drivers/net/ethernet/mellanox/mlx4/main.c). The uses are written to standard error, where
+/// boot reads what its children say.
 ///
 /// # Errors
 /// The driver refuses, or a port has another type afterwards.
-pub fn run(pci: PciAddress, types: &[(PortNumber, PortType)]) -> anyhow::Result<()> {
+pub fn run(pci: PciAddress, types: &[(PortNumber, PortType)], force: bool) -> anyhow::Result<u8> {
     let path = |number: PortNumber| format!("{}/mlx4_port{number}", pf::dir(pci));
     let root = Root::live();
+    let netdevs = pf::netdevs(&mut Look::new(&root), pci);
+    let uses = match force {
+        true => Vec::new(),
+        false => port_uses(&root, &netdevs),
+    };
+    if !uses.is_empty() {
+        write!(std::io::stderr(), "{}", used_by(&uses))?;
+        return Ok(Exit::Exceptions.code());
+    }
     let has = |(number, wanted): &(PortNumber, PortType)| {
         let text = root.attribute(&path(*number)).unwrap_or_default();
         PortType::from_sysfs(&text) == Some(*wanted)
@@ -29,7 +46,9 @@ pub fn run(pci: PciAddress, types: &[(PortNumber, PortType)]) -> anyhow::Result<
             refused = Some(format!("write {wanted} to {}: {}", path(*number), answer(&e)));
         }
     }
-    let Some((number, wanted)) = types.iter().find(|of| !has(of)) else { return Ok(()) };
+    let Some((number, wanted)) = types.iter().find(|of| !has(of)) else {
+        return Ok(Exit::Good.code());
+    };
     let is = root.attribute(&path(*number)).with_context(|| format!("read {}", path(*number)))?;
     match refused {
         Some(refused) => bail!(
@@ -37,6 +56,16 @@ pub fn run(pci: PciAddress, types: &[(PortNumber, PortType)]) -> anyhow::Result<
             path(*number)
         ),
         None => bail!("{} is {is:?} after {wanted} was written; see dmesg", path(*number)),
+    }
+}
+
+/// By what these netdevs are in use. The connection manager is asked last: RDMA netlink can hang
+/// where all else answers.
+fn port_uses(root: &Root, netdevs: &[IfName]) -> Vec<Use> {
+    let uses: Vec<Use> = netdev_uses(root, netdevs).into_iter().flatten().collect();
+    match uses.is_empty() {
+        true => cm_uses(root, netdevs).into_iter().flatten().collect(),
+        false => uses,
     }
 }
 

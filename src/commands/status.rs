@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::{node, screen, soft_roce};
+use crate::apply::in_use;
 use crate::apply::warnings::foreseen_of_all;
 use crate::cli::{Common, Format, StatusArgs};
 use crate::config::{Config, Problems};
@@ -123,7 +124,8 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Option<String>, root:
     }
     let expectation = expectation(config, &observed, &rules);
     let mut ports = progress(&expectation, &observed);
-    let interfaces = stacks::interfaces(root, config);
+    let mut interfaces = stacks::interfaces(root, config);
+    in_use::learn(config, root, &observed, &mut interfaces, &mut facts);
     judge_settings(config, &interfaces, &mut ports, &mut facts, Children::Counted);
     problems.extend(foreseen_of_all(root, config, &interfaces));
     let left_out: BTreeMap<PciAddress, NotExpected> = expectation.left_out.into_iter().collect();

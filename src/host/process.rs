@@ -69,6 +69,15 @@ impl Failure {
         Self::of(ExitStatus::from_raw(status))
     }
 
+    /// The exit status, if it has ended with one.
+    #[must_use]
+    pub fn exit_code(&self) -> Option<u8> {
+        match self {
+            Self::Ended(status) => status.code().and_then(|code| u8::try_from(code).ok()),
+            Self::NotSeen(_) => None,
+        }
+    }
+
     /// A signal has ended it.
     #[must_use]
     pub fn is_by_signal(&self) -> bool {

@@ -33,6 +33,7 @@ const OTHERS: [(u16, &str); 5] = [
 ];
 const RDMA_NLDEV_ATTR_DEV_INDEX: u16 = 1;
 const RDMA_NLDEV_ATTR_DEV_NAME: u16 = 2;
+const RDMA_NLDEV_ATTR_PORT_INDEX: u16 = 3;
 const RDMA_NLDEV_ATTR_NDEV_NAME: u16 = 51;
 const RDMA_NLDEV_ATTR_LINK_TYPE: u16 = 65;
 const RDMA_NLDEV_ATTR_RES_PID: u16 = 28;
@@ -73,6 +74,8 @@ pub enum Resource {
     },
     /// An identifier of the connection manager (`rdma_cm`).
     CmId {
+        /// The port that it is bound to, if the kernel tells.
+        port: Option<u32>,
         /// It listens at no address of its own: such a one is made on every device
         /// there is (`cma_listen_on_dev()`, `drivers/infiniband/core/cma.c`).
         is_wildcard_listener: bool,
@@ -119,6 +122,24 @@ pub fn owners(name: &str) -> io::Result<Option<BTreeSet<(Owner, Resource)>>> {
             other => other?,
         }
     }
+    Ok(Some(owners))
+}
+
+/// The identifiers of the connection manager of the RDMA device `name`, each with its owner.
+/// Like [`modules_with_pd`] it asks no firmware. `None` if the kernel knows no device of that
+/// name.
+///
+/// # Errors
+/// As [`modules_with_pd`].
+pub fn cm_ids(name: &str) -> io::Result<Option<BTreeSet<(Owner, Resource)>>> {
+    let Some(index) = index_of(name)? else { return Ok(None) };
+    let request = attribute(RDMA_NLDEV_ATTR_DEV_INDEX, &index.to_ne_bytes());
+    let mut owners = BTreeSet::new();
+    let all = |attributes: &[u8]| {
+        collect(attributes, &cm_id, &mut owners);
+        Some(())
+    };
+    dump(RDMA_NLDEV_CMD_RES_CM_ID_GET, &request, all)?;
     Ok(Some(owners))
 }
 
@@ -237,7 +258,8 @@ pub(super) fn cm_id(entry: &[u8]) -> Resource {
         address.get(at).map(<[u8]>::to_vec)
     };
     let is_any = address.is_none_or(|a| bytes(a).is_some_and(|b| b.iter().all(|b| *b == 0)));
-    Resource::CmId { is_wildcard_listener: state == Some(&LISTENING) && is_any }
+    let port = value_of(entry, RDMA_NLDEV_ATTR_PORT_INDEX).and_then(|v| u32_at(v, 0));
+    Resource::CmId { port, is_wildcard_listener: state == Some(&LISTENING) && is_any }
 }
 
 fn is_unknown(e: &io::Error) -> bool {
@@ -322,7 +344,7 @@ mod tests {
             let state = attribute(RDMA_NLDEV_ATTR_RES_STATE, &[state]);
             let entry = nested(31, &[&owner[..], &state, address].concat());
             match read(&cm_id, &nested(30, &entry))[..] {
-                [(_, Resource::CmId { is_wildcard_listener })] => is_wildcard_listener,
+                [(_, Resource::CmId { is_wildcard_listener, .. })] => is_wildcard_listener,
                 ref other => panic!("{other:?}"),
             }
         };
@@ -335,6 +357,16 @@ mod tests {
         assert!(!is_wildcard(5, &at(nix::libc::AF_INET, &[0; 4])));
         // What is not understood is not taken for a wildcard.
         assert!(!is_wildcard(LISTENING, &at(nix::libc::AF_UNIX, &[0; 4])));
+    }
+
+    #[test]
+    fn an_identifier_is_of_the_port_that_it_is_bound_to() {
+        let port = |entry: &[u8]| match cm_id(entry) {
+            Resource::CmId { port, .. } => port,
+            other => panic!("{other:?}"),
+        };
+        let bound = attribute(RDMA_NLDEV_ATTR_PORT_INDEX, &2_u32.to_ne_bytes());
+        assert_eq!((port(&bound), port(&[])), (Some(2), None));
     }
 
     #[test]

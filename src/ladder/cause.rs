@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::names::{IfName, ModuleName, PciAddress, Rung};
 use crate::observe::{Observed, PciFunction, rdma_half};
 use crate::report::advice::Advice;
+use crate::report::iface::DeferredSettings;
 use crate::report::{Cause, ModuleTrouble, PortProgress};
 
 /// Why the settings of an interface are not as configured.
@@ -18,6 +19,8 @@ pub enum Unset {
     Awaited(String),
     /// Those of this netdev, the port's or a P_Key child of it, could not be made: why.
     Failed(IfName, String),
+    /// Those of this netdev are left as they are, because it is in use.
+    InUse(IfName, DeferredSettings),
 }
 
 /// What is known beside the host's present state.
@@ -40,6 +43,8 @@ pub struct Facts {
     pub setting_types: BTreeSet<PciAddress>,
     /// Functions whose port types could not be set, and why.
     pub unset_types: BTreeMap<PciAddress, String>,
+    /// Functions whose port types are left as they are, because a netdev is in use: by what.
+    pub types_in_use: BTreeMap<PciAddress, String>,
     /// Interfaces whose settings are not as wanted, and what went wrong.
     pub unset: BTreeMap<IfName, Unset>,
 }
@@ -214,6 +219,13 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                         Advice::now(format!("ibprov iface {name}")),
                     ],
                 ),
+                Some((_, Unset::InUse(name, deferred))) => Cause::in_use(
+                    deferred.sentence(name),
+                    [
+                        Advice::look(format!("ibprov iface {name} --dry-run")),
+                        Advice::now(DeferredSettings::command(name)),
+                    ],
+                ),
                 Some((name, Unset::Awaited(missing))) => Cause::waiting(
                     missing.clone(),
                     [Advice::look(format!("journalctl -b -g {name}: what the network stack has logged"))],
@@ -260,6 +272,15 @@ fn other_type(port: &PortProgress, function: Option<&PciFunction>, facts: &Facts
         }
         Some(_) => return None,
     };
+    let told = format!("{seen}, and {expected} is expected ({})", port.why);
+    if let Some(uses) = port.pci.and_then(|pci| facts.types_in_use.get(&pci)) {
+        return Some(Cause::in_use(
+            format!(
+                "{told}; the type is set at the next boot, because the adapter is in use: {uses}"
+            ),
+            [Advice::now("ibprov boot --force")],
+        ));
+    }
     let at = port.pci.map_or_else(|| "ADDRESS".to_owned(), |pci| pci.to_string());
     let number = port.port.map_or_else(|| "1".to_owned(), |n| n.to_string());
     let set = match function.and_then(|f| f.ib_driver) {
@@ -277,7 +298,7 @@ fn other_type(port: &PortProgress, function: Option<&PciFunction>, facts: &Facts
     let failure = failure.map(|failure| format!("; the type could not be set: {failure}"));
     let failure = failure.unwrap_or_default();
     Some(Cause::last(
-        format!("{seen}, and {expected} is expected ({}){failure}", port.why),
+        format!("{told}{failure}"),
         [Advice::permanent(format!("to change the type: {set}; or ignore the port (boot.ignore)"))],
     ))
 }
@@ -473,6 +494,25 @@ mod tests {
             assert!(!cause(&[(6, version), (4, &failed.replace("-5", "-517"))]).is_final);
             assert!(!cause(&[(6, version), (4, &failed.replace("rdma.2", "rdma.1"))]).is_final);
         }
+    }
+
+    #[test]
+    fn a_port_type_that_is_left_because_the_adapter_is_in_use_is_no_failure() {
+        let mut port = PortProgress::absent(HERE.to_owned(), Rung::Named, "listed".to_owned());
+        port.pci = HERE.parse().ok();
+        port.rdma = "mlx4_0".parse().ok();
+        port.reached = Some(Rung::Rdma);
+        port.link_layer = Some(crate::names::LinkLayer::InfiniBand);
+        port.must_be_ethernet = true;
+        let mut facts = Facts::default();
+        let told = |facts: &Facts| cause(&port, &Observed::default(), facts).expect("a cause");
+        assert!(!told(&facts).in_use);
+        let uses = "ib0 has address 10.1.0.1/24".to_owned();
+        facts.types_in_use.insert(HERE.parse().expect("address"), uses);
+        let told = told(&facts);
+        assert!(told.in_use && told.is_final, "{told:?}");
+        assert!(told.text.ends_with("is in use: ib0 has address 10.1.0.1/24"), "{told:?}");
+        assert_eq!(told.advice, [Advice::now("ibprov boot --force")]);
     }
 
     #[test]

@@ -13,9 +13,9 @@ use super::rdma::port_guid_of;
 use super::{Look, interface_manager};
 use crate::host::{Root, links, state};
 use crate::names::{Guid, IfName, Mode, PKey, PciAddress, PortNumber};
-use crate::report;
 use crate::report::iface::IfaceReport;
 use crate::report::stack::{StackName, StackSetting};
+use crate::report::{self, Use};
 
 /// An IPoIB interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -69,6 +69,9 @@ pub struct Interfaces {
     /// By index, what the files of network stacks that run say of interfaces which show
     /// other settings than their outcomes say were made; filled as `stack_children`.
     pub written: BTreeMap<u32, Vec<(StackName, StackSetting)>>,
+    /// By index, what uses interfaces whose mode or MTU another run would change; none before
+    /// `crate::apply::in_use` has asked.
+    pub uses: BTreeMap<u32, Vec<Use>>,
 }
 
 /// A P_Key child that a network stack of this boot creates itself, and would not set up if
@@ -103,6 +106,12 @@ impl Interfaces {
         }
         let names = root.list("/sys/class/net").unwrap_or_default();
         Self { all, unsettled, names, outcomes, ..Self::default() }
+    }
+
+    /// What the files of stacks say of `interface` ([`Self::written`]).
+    #[must_use]
+    pub fn written_of(&self, interface: &Interface) -> &[(StackName, StackSetting)] {
+        self.written.get(&interface.ifindex).map_or(&[][..], Vec::as_slice)
     }
 }
 
@@ -200,7 +209,7 @@ pub fn sort(look: &mut Look<'_>, name: &IfName) -> Option<Sort> {
     let pci = look.link_name(&format!("{dir}/device")).and_then(|t| t.parse().ok());
     let dev_port = number(look, &dir, "dev_port").map(i64::from);
     let mode = look.attribute(&format!("{dir}/mode"));
-    let flags = hex(look, &format!("{dir}/flags"));
+    let flags = flags(look, &dir);
     Some(Sort::Ipoib(Box::new(Interface {
         name: name.clone(),
         ifindex,
@@ -229,8 +238,9 @@ fn number(look: &mut Look<'_>, dir: &str, attribute: &str) -> Option<u32> {
     })
 }
 
-fn hex(look: &mut Look<'_>, path: &str) -> Option<u32> {
-    look.parsed(path, |t| {
+/// The flags of the netdev at `dir`.
+pub(super) fn flags(look: &mut Look<'_>, dir: &str) -> Option<u32> {
+    look.parsed(&format!("{dir}/flags"), |t| {
         let digits = t.strip_prefix("0x").unwrap_or(t);
         u32::from_str_radix(digits, 16).map_err(|_| format!("{t:?} is not a number"))
     })

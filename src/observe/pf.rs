@@ -428,6 +428,13 @@ fn netdev(look: &mut Look<'_>, pci: PciAddress) -> Option<IfName> {
     names.iter().find(|name| !is_child(name)).and_then(|name| name.parse().ok())
 }
 
+/// The netdevs of a function's ports that are here, P_Key children not among them.
+#[must_use]
+pub fn netdevs(look: &mut Look<'_>, pci: PciAddress) -> Vec<IfName> {
+    let names = look.list(&format!("{}/net", dir(pci)));
+    names.iter().filter_map(|name| name.parse().ok()).collect()
+}
+
 /// The auxiliary device of a function for RDMA has no driver, and the module that drives
 /// it is not just being loaded, which probes one device after the other. While one is
 /// probed it has the link (`really_probe()`, `drivers/base/dd.c`).

@@ -1,5 +1,5 @@
-//! Who uses a VF. A VF in use is never taken away, so whatever cannot be
-//! determined counts as use.
+//! Who uses a VF, or a netdev. A VF in use is never taken away, nor is a netdev in use
+//! disturbed, so whatever cannot be determined counts as use.
 //!
 //! Reads `/proc/*/fd`, sysfs and, on a live host, RDMA netlink and rtnetlink.
 //! All of it may wait for a lock, so on a live host it is run in a child.
@@ -13,10 +13,12 @@ use nix::libc::ARPHRD_INFINIBAND;
 
 use super::open_files::{OpenFiles, open_files};
 use super::pci::is_rdma_auxiliary;
-use super::{Look, RdmaDevice, namespaces, pf, rdma};
+use super::{Look, RdmaDevice, ipoib, namespaces, pf, rdma};
 use crate::host::rdma_netlink::{self, Owner, Resource};
 use crate::host::{Root, answer, links, netlink};
-use crate::names::{IB_DRIVERS, LinkLayer, NetnsMode, PciAddress, RdmaName, is_vfio, rdma_half_of};
+use crate::names::{
+    IB_DRIVERS, IfName, LinkLayer, NetnsMode, PciAddress, RdmaName, is_vfio, rdma_half_of,
+};
 
 /// Kernel modules of the RDMA stack that own resources of every device and use none.
 /// IPoIB's netdevs are looked at by themselves.
@@ -61,8 +63,44 @@ pub fn lacks_netdev(device: &RdmaDevice) -> bool {
 /// The uses of each of these VFs, in their order.
 #[must_use]
 pub fn uses(root: &Root, vfs: &[PciAddress]) -> Vec<Vec<Use>> {
-    let mut host = Host { root, net: None, open: None, children: None };
+    let mut host = Host::new(root);
     vfs.iter().map(|vf| host.uses(*vf).into_iter().collect()).collect()
+}
+
+/// The uses of each of these netdevs by the network, in their order: addresses and routes, its
+/// own and those of the bond, bridge, P_Key child or other netdev above it. None of one that is
+/// down: whatever is changed of it, no traffic stops.
+///
+/// Waits for the RTNL lock.
+#[must_use]
+pub fn netdev_uses(root: &Root, netdevs: &[IfName]) -> Vec<Vec<Use>> {
+    let mut host = Host::new(root);
+    let mut of = |netdev: &IfName| {
+        let mut look = Look::new(root);
+        let mut uses = BTreeSet::new();
+        host.traffic(&mut look, netdev.as_str(), &mut Vec::new(), &mut uses);
+        uses.extend(look.problems.into_iter().map(|why| Use::Unknown { why }));
+        uses.into_iter().collect()
+    };
+    netdevs.iter().map(&mut of).collect()
+}
+
+/// The uses of the port of each of these netdevs by the RDMA connection manager, in their order.
+/// None of one that is down.
+///
+/// Waits for a registration of an RDMA device, as [`rdma::ipoib_netdevs`] does.
+#[must_use]
+pub fn cm_uses(root: &Root, netdevs: &[IfName]) -> Vec<Vec<Use>> {
+    let of = |netdev: &IfName| {
+        let mut look = Look::new(root);
+        let mut uses = BTreeSet::new();
+        if is_up(&mut look, netdev.as_str()) {
+            connections(&mut look, netdev.as_str(), &mut uses);
+        }
+        uses.extend(look.problems.into_iter().map(|why| Use::Unknown { why }));
+        uses.into_iter().collect()
+    };
+    netdevs.iter().map(of).collect()
 }
 
 const CLASS: &str = "/sys/class/net";
@@ -123,7 +161,11 @@ fn fewer(before: &Netdevs, now: Netdevs) -> Netdevs {
     now.into_iter().map(lower).collect()
 }
 
-impl Host<'_> {
+impl<'a> Host<'a> {
+    const fn new(root: &'a Root) -> Self {
+        Self { root, net: None, open: None, children: None }
+    }
+
     fn uses(&mut self, vf: PciAddress) -> BTreeSet<Use> {
         let mut uses = BTreeSet::new();
         let mut look = Look::new(self.root);
@@ -269,6 +311,11 @@ impl Host<'_> {
     /// (`ipoib_get_iflink()`, drivers/infiniband/ulp/ipoib/ipoib_main.c).
     fn children(&mut self, look: &mut Look<'_>, dir: &str) -> Vec<String> {
         let parents = look.list(&format!("{dir}/net"));
+        self.children_of(look, &parents)
+    }
+
+    /// The P_Key children of these netdevs.
+    fn children_of(&mut self, look: &mut Look<'_>, parents: &[String]) -> Vec<String> {
         if parents.is_empty() {
             return Vec::new();
         }
@@ -291,15 +338,39 @@ impl Host<'_> {
     }
 
     fn netdev(&mut self, look: &mut Look<'_>, dir: &str, netdev: &str, uses: &mut BTreeSet<Use>) {
-        for entry in look.list(dir) {
-            if entry == "master" {
-                let with = look.link_name(&format!("{dir}/master")).unwrap_or_default();
+        let stacked = |with| Use::Stacked { netdev: netdev.to_owned(), with };
+        uses.extend(uppers(look, dir).into_iter().map(stacked));
+        self.network(look, dir, netdev, uses);
+    }
+
+    /// What is sent and received over `netdev` and over those above it, but for those `seen`
+    /// before.
+    fn traffic(
+        &mut self,
+        look: &mut Look<'_>,
+        netdev: &str,
+        seen: &mut Vec<String>,
+        uses: &mut BTreeSet<Use>,
+    ) {
+        if seen.iter().any(|of| of == netdev) || !is_up(look, netdev) {
+            return;
+        }
+        seen.push(netdev.to_owned());
+        let dir = format!("{CLASS}/{netdev}");
+        self.network(look, &dir, netdev, uses);
+        let above = uppers(look, &dir).into_iter();
+        for with in above.chain(self.children_of(look, &[netdev.to_owned()])) {
+            let mut over = BTreeSet::new();
+            self.traffic(look, &with, seen, &mut over);
+            if !over.is_empty() {
                 uses.insert(Use::Stacked { netdev: netdev.to_owned(), with });
-            } else if let Some(with) = entry.strip_prefix("upper_") {
-                let with = with.to_owned();
-                uses.insert(Use::Stacked { netdev: netdev.to_owned(), with });
+                uses.extend(over);
             }
         }
+    }
+
+    /// The addresses and routes of `netdev`, which is at `dir`.
+    fn network(&mut self, look: &mut Look<'_>, dir: &str, netdev: &str, uses: &mut BTreeSet<Use>) {
         if !self.root.is_live() {
             return;
         }
@@ -321,6 +392,62 @@ impl Host<'_> {
     }
 }
 
+/// The bond, bridge or other netdevs above the netdev at `dir`; P_Key children are not among them.
+fn uppers(look: &mut Look<'_>, dir: &str) -> BTreeSet<String> {
+    let mut uppers = BTreeSet::new();
+    for entry in look.list(dir) {
+        if entry == "master" {
+            uppers.insert(look.link_name(&format!("{dir}/master")).unwrap_or_default());
+        } else if let Some(with) = entry.strip_prefix("upper_") {
+            uppers.insert(with.to_owned());
+        }
+    }
+    uppers
+}
+
+/// Somebody has brought the netdev up. What cannot be read is among the look's problems.
+fn is_up(look: &mut Look<'_>, netdev: &str) -> bool {
+    ipoib::flags(look, &format!("{CLASS}/{netdev}")).is_some_and(ipoib::is_up)
+}
+
+/// What the connection manager has on the port of `netdev`, or of the netdev that it is a child
+/// of.
+fn connections(look: &mut Look<'_>, netdev: &str, uses: &mut BTreeSet<Use>) {
+    let number = |what: &str| {
+        let text = look.root.attribute(&format!("{CLASS}/{netdev}/{what}")).ok()?;
+        text.parse::<u32>().ok()
+    };
+    let lower = number("iflink").filter(|lower| Some(*lower) != number("ifindex"));
+    let lower = lower.and_then(links::name_of);
+    let base = lower.as_ref().map_or(netdev, IfName::as_str);
+    let Some(pci) = look.link_name(&format!("{CLASS}/{base}/device")) else { return };
+    let Ok(pci) = pci.parse::<PciAddress>() else { return };
+    let dir = pf::dir(pci);
+    let driver = look.link_name(&format!("{dir}/driver")).unwrap_or_default();
+    for device in rdma::devices(look, &dir) {
+        let is_base = |of: &rdma::NetDev| of.name.as_str() == base;
+        let own = device.ports.iter().find(|port| {
+            port.netdev.as_ref().is_some_and(is_base) || port.ethernet.as_ref().is_some_and(is_base)
+        });
+        // Where its port is not known, it may be any.
+        let own = own.map(|port| u32::from(port.number.get()));
+        let is_own = |resource: &Resource| match (resource, own) {
+            (Resource::CmId { port: Some(port), .. }, Some(own)) => *port == own,
+            _ => true,
+        };
+        match rdma_netlink::cm_ids(device.name.as_str()) {
+            Ok(ids) => {
+                let ids = ids.unwrap_or_default().into_iter().filter(|(_, id)| is_own(id));
+                uses.extend(ids.filter_map(|id| owned(id, &driver)));
+            }
+            Err(e) => {
+                let why = format!("RDMA netlink: {}", answer(&e));
+                uses.insert(Use::Unknown { why });
+            }
+        }
+    }
+}
+
 /// An entry of a function's directory is a SCSI host, `host7`: ib_srp and ib_iser make theirs a
 /// child of the function (`srp_add_target()`, drivers/infiniband/ulp/srp/ib_srp.c;
 /// `iscsi_iser_session_create()`, drivers/infiniband/ulp/iser/iscsi_iser.c).
@@ -333,14 +460,14 @@ fn is_scsi_host(entry: &str) -> bool {
 /// device's own, which holds PDs, CQs and QPs for itself as long as it is bound
 /// (`mlx5_ib_gsi_create_qp()`, `mlx5r_umr_resource_init()`).
 fn owned((owner, resource): (Owner, Resource), driver: &str) -> Option<Use> {
-    let is_wildcard = matches!(resource, Resource::CmId { is_wildcard_listener: true });
+    let is_wildcard = matches!(resource, Resource::CmId { is_wildcard_listener: true, .. });
     let word = resource.word().to_owned();
     match owner {
         _ if is_wildcard => None,
         Owner::Process(pid) => Some(Use::Process { resource: word, pid }),
         Owner::EndedThread => Some(Use::Unknown {
             why: format!(
-                "the thread that created a {word} of the VF has ended, and its process may still use it"
+                "the thread that created a {word} of its RDMA device has ended, and its process may still use it"
             ),
         }),
         Owner::Kernel(module) => {
@@ -403,7 +530,7 @@ mod tests {
             assert!(!is_use("ib_srp", resource), "{resource:?}");
         }
         assert!(!is_use("ib_srp", Resource::Qp { is_connected: false }));
-        assert!(!is_use("rpcrdma", Resource::CmId { is_wildcard_listener: true }));
+        assert!(!is_use("rpcrdma", Resource::CmId { port: None, is_wildcard_listener: true }));
         // The driver of another card is a stranger here.
         assert!(is_use("mlx4_ib", QP));
     }
@@ -414,13 +541,13 @@ mod tests {
         let of = |resource| owned((Owner::EndedThread, resource), "mlx5_core");
         assert!(matches!(of(QP), Some(Use::Unknown { .. })));
         assert!(matches!(of(Resource::Other("PD")), Some(Use::Unknown { .. })));
-        assert_eq!(of(Resource::CmId { is_wildcard_listener: true }), None);
+        assert_eq!(of(Resource::CmId { port: None, is_wildcard_listener: true }), None);
     }
 
     #[test]
     fn a_connection_is_a_use() {
         assert!(is_use("ib_srp", QP));
-        assert!(is_use("rpcrdma", Resource::CmId { is_wildcard_listener: false }));
+        assert!(is_use("rpcrdma", Resource::CmId { port: None, is_wildcard_listener: false }));
     }
 
     #[test]
@@ -430,13 +557,13 @@ mod tests {
             Resource::Other("PD"),
             Resource::Other("context"),
             Resource::Qp { is_connected: false },
-            Resource::CmId { is_wildcard_listener: false },
+            Resource::CmId { port: None, is_wildcard_listener: false },
         ] {
             assert_eq!(
                 of(resource),
                 Some(Use::Process { resource: resource.word().to_owned(), pid: 7 })
             );
         }
-        assert_eq!(of(Resource::CmId { is_wildcard_listener: true }), None);
+        assert_eq!(of(Resource::CmId { port: None, is_wildcard_listener: true }), None);
     }
 }

@@ -22,6 +22,7 @@ use crate::config::Config;
 use crate::host::events::{Events, Happened};
 use crate::host::{Root, answer, clock, journal, state, systemd, terminal};
 use crate::ladder::active::Words;
+use crate::ladder::cause::Unset;
 use crate::ladder::minimum::{degraded_port, minimum};
 use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress, roce};
 use crate::names::{IfName, LinkLayer, Rung, Target};
@@ -207,6 +208,15 @@ impl Waiting<'_> {
             &mut self.facts,
             Children::Excused,
         );
+        // The fabric uses it whether or not its settings have been left as they were.
+        let unset = &self.facts.unset;
+        let is_in_use = |port: &PortProgress| {
+            let unset = port.netdev.as_ref().and_then(|netdev| unset.get(netdev));
+            matches!(unset, Some(Unset::InUse(..)))
+        };
+        for port in ports.iter_mut().filter(|p| p.reached == Some(Rung::Named) && is_in_use(p)) {
+            port.reached = Some(Rung::Configured);
+        }
         ports
     }
 
@@ -390,11 +400,12 @@ impl Waiting<'_> {
                 )],
                 is_final: complete && !self.may_be_child(port),
                 by_site: false,
+                in_use: false,
             }),
             Some(Lack::Rung(_)) => cause::cause(port, &self.observed, &self.facts),
             Some(lack) => {
                 let Words { text, advice } = words(port, &seen, lack);
-                Some(Cause { text, advice, is_final: false, by_site: false })
+                Some(Cause::waiting(text, advice))
             }
             None => None,
         };

@@ -61,7 +61,8 @@ pub(super) fn lack(
     known: Known<'_>,
     goal: Goal,
 ) -> Option<(Lack, Cause)> {
-    let cause = |text: String, advice, is_final| Cause { text, advice, is_final, by_site: false };
+    let cause =
+        |text: String, advice: Vec<_>, is_final| Cause { is_final, ..Cause::waiting(text, advice) };
     let of_state = |rung, is_final| {
         Some((Lack::Rung(rung), cause(report.message(), report.advice(), is_final)))
     };

@@ -115,7 +115,8 @@ fn netns_mode(config: &Config, observed: &Observed) -> Option<Step> {
 
 /// The types that ports of a ConnectX-3 shall have and do not have: before anything else of
 /// its ports, since the driver registers them anew.
-fn port_types(config: &Config, function: &PciFunction) -> Option<Step> {
+#[must_use]
+pub fn port_types(config: &Config, function: &PciFunction) -> Option<Step> {
     let pci = function.address;
     let rows = || config.ports.iter().filter(|row| row.which == PortSelector::Pci(pci));
     let mut types = Vec::new();

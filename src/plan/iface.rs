@@ -4,17 +4,46 @@
 use crate::config::{InterfaceRule, InterfaceSelector, PartitionRule};
 use crate::names::{IfName, Mode, PKey};
 use crate::observe::ipoib::{Interface, StackChild};
-use crate::report::iface::{ChildCreator, IfaceStep, WantedChild, WantedInterface};
+use crate::report::Use;
+use crate::report::iface::{
+    ChildCreator, DeferredSettings, IfaceReport, IfaceStep, WantedChild, WantedInterface,
+};
 
 /// What is to be done to one interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IfacePlan {
     /// In this order.
     pub steps: Vec<IfaceStep>,
+    /// What is not done, because the interface is in use.
+    pub deferred: Option<DeferredSettings>,
     /// What is wanted and cannot be, with why and what to do.
     pub refused: Vec<String>,
     /// The P_Key children that a network stack is still to create, one sentence each.
     pub awaited: Vec<String>,
+}
+
+impl IfacePlan {
+    /// A step interrupts what is sent and received over the interface.
+    #[must_use]
+    pub fn interrupts(&self) -> bool {
+        self.steps.iter().any(IfaceStep::interrupts)
+    }
+
+    /// Leave undone what interrupts what these `uses` stand for, if there are any.
+    pub fn defer(&mut self, uses: Vec<Use>) {
+        let steps: Vec<IfaceStep> = match uses.is_empty() {
+            true => Vec::new(),
+            false => self.steps.extract_if(.., |step| step.interrupts()).collect(),
+        };
+        self.deferred = (!steps.is_empty()).then_some(DeferredSettings { steps, uses });
+    }
+}
+
+/// What interrupts the traffic of `interface` is left undone if it is in use, but not at its first
+/// setting in a boot.
+#[must_use]
+pub fn is_guarded(interface: &Interface, before: Option<&IfaceReport>) -> bool {
+    interface.up && before.is_some_and(|before| before.was_set)
 }
 
 /// What the rules want of `interface`. A rule for a port's interface holds for its P_Key
@@ -412,6 +441,46 @@ mod tests {
         let wanted = wanted(&rules("[[interface]]\nmatch.name = \"*\"\nmtu = 4092\n"), &ib0, &[]);
         let steps = |asked| iface_plan(&wanted, &ib0, &[], &[], asked).steps.len();
         assert_eq!((steps(None), steps(Some(4092)), steps(Some(3000))), (1, 0, 1));
+    }
+
+    #[test]
+    fn what_interrupts_the_traffic_of_one_in_use_is_left_undone() {
+        let text = "[[interface]]\nmatch.name = \"ib0\"\nmode = \"connected\"\nmtu = 65520\numcast = true\n[[interface.partition]]\npkey = \"0x8001\"\n";
+        let ib0 = Interface { up: true, ..interface("ib0", 3) };
+        let planned = |uses: &[Use]| {
+            let wanted = wanted(&rules(text), &ib0, &[]);
+            let mut plan = iface_plan(&wanted, &ib0, std::slice::from_ref(&ib0), &[], None);
+            plan.defer(uses.to_vec());
+            let steps: Vec<String> = plan.steps.iter().map(ToString::to_string).collect();
+            (steps.join(", "), plan.deferred.map(|deferred| deferred.sentence("ib0")))
+        };
+        let (others, all) = (
+            "set umcast 1, create P_Key child ib0.8001 (0x8001)",
+            "set mode connected, set MTU 65520, set umcast 1, create P_Key child ib0.8001 (0x8001)",
+        );
+        assert_eq!(planned(&[]), (all.to_owned(), None));
+        let address =
+            Use::Network { netdev: "ib0".to_owned(), what: "address 10.1.0.1/24".to_owned() };
+        let left = "ib0 is in use: ib0 has address 10.1.0.1/24; deferred to the next boot: set mode connected, set MTU 65520";
+        assert_eq!(planned(&[address]), (others.to_owned(), Some(left.to_owned())));
+        // What is not known counts as use.
+        let unknown = Use::Unknown { why: "RDMA netlink: EPERM".to_owned() };
+        let left = planned(&[unknown]).1.expect("deferred");
+        assert!(
+            left.starts_with("ib0 may be in use: its use cannot be determined: RDMA"),
+            "{left}"
+        );
+    }
+
+    #[test]
+    fn the_first_setting_in_a_boot_is_made_whoever_uses_the_interface() {
+        let up = Interface { up: true, ..interface("ib0", 3) };
+        let after = |was_set| IfaceReport { was_set, ..IfaceReport::blank("ib0", 0) };
+        assert!(!is_guarded(&up, None));
+        assert!(!is_guarded(&up, Some(&after(false))));
+        assert!(is_guarded(&up, Some(&after(true))));
+        // Nobody sends anything over one that is down.
+        assert!(!is_guarded(&interface("ib0", 3), Some(&after(true))));
     }
 
     /// What the kernel makes of a step.

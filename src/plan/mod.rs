@@ -16,6 +16,6 @@ pub mod settings;
 pub mod show;
 pub mod vf;
 
-pub use boot::{Done, boot_steps, needed_modules, waits_for_udev};
-pub use iface::{IfacePlan, concerns_others, has_child, iface_plan, rename, wanted};
+pub use boot::{Done, boot_steps, needed_modules, port_types, waits_for_udev};
+pub use iface::{IfacePlan, concerns_others, has_child, iface_plan, is_guarded, rename, wanted};
 pub use vf::VfPlan;

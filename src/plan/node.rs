@@ -250,10 +250,11 @@ pub fn judge(known: &Known<'_>) -> Judgement {
 /// of them is an error, one that is optional a note.
 fn activity(known: &Known<'_>) -> (PortCount, Vec<Finding>) {
     let expected = known.ports.iter().filter(|port| !port.progress.is_ethernet());
-    let ready: Vec<_> = expected.clone().filter(|port| port.progress.is_ready()).collect();
-    let count = |activity| ready.iter().filter(|port| port.activity == activity).count();
+    let is_usable = |port: &&KnownPort<'_>| port.progress.is_usable(port.cause.as_ref());
+    let usable: Vec<_> = expected.clone().filter(is_usable).collect();
+    let count = |activity| usable.iter().filter(|port| port.activity == activity).count();
     let ports = PortCount {
-        good: ready.len(),
+        good: expected.clone().filter(|port| port.progress.is_ready()).count(),
         active: count(Activity::Active),
         not_judged: count(Activity::NotShown),
         of: expected.count(),
@@ -281,7 +282,7 @@ fn activity(known: &Known<'_>) -> (PortCount, Vec<Finding>) {
         };
         Some(Finding::new(code, severity, message).about(port.label()).advise(advice))
     };
-    (ports, ready.into_iter().filter_map(finding).collect())
+    (ports, usable.into_iter().filter_map(finding).collect())
 }
 
 /// What to do where `port` has less of a link than it has to have.

@@ -1,7 +1,7 @@
 //! How the settings of interfaces stand: what `boot` waits for as the rung
 //! `configured`.
 
-use super::iface::{iface_plan, rename, wanted};
+use super::iface::{IfacePlan, iface_plan, is_guarded, rename, wanted};
 use crate::config::Config;
 use crate::ladder::cause::Unset;
 use crate::ladder::{Facts, progress};
@@ -9,7 +9,7 @@ use crate::names::{IfName, Mode, Rung};
 use crate::observe::iface::Seen;
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::report::PortProgress;
-use crate::report::iface::{IfaceReport, IfaceStep, WantedInterface};
+use crate::report::iface::{DeferredSettings, IfaceReport, IfaceStep, WantedInterface};
 use crate::report::stack::{SettingValue, StackName, StackSetting};
 
 /// How the settings of an interface stand.
@@ -27,6 +27,8 @@ pub enum Settings {
     Awaited(Vec<String>),
     /// They could not be made.
     Failed(String),
+    /// They are left as they are, because the interface is in use.
+    Deferred(DeferredSettings),
     /// There is no IPoIB interface of this name: it has just got another, or is gone, and
     /// what is seen next tells.
     Gone,
@@ -39,11 +41,9 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
     let Some(interface) = seen.all.iter().find(|i| i.name == *name) else {
         return Settings::Gone;
     };
-    let wanted = wanted(&config.interfaces, interface, &seen.stack_children);
     let before = seen.outcomes.get(&interface.ifindex);
-    let written = seen.written.get(&interface.ifindex).map_or(&[][..], Vec::as_slice);
-    let asked = mtu_asked(&wanted, interface, before, written);
-    let plan = iface_plan(&wanted, interface, &seen.all, &seen.names, asked);
+    let written = seen.written_of(interface);
+    let (wanted, mut plan) = planned(config, seen, interface);
     let is_named = rename(&config.interfaces, interface, &seen.all, &seen.names) == Ok(None);
     if is_named && plan.steps.is_empty() && plan.refused.is_empty() {
         // Whose settings another agent may change the next moment are not made.
@@ -57,7 +57,7 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
         };
     }
     match before {
-        Some(before) if !before.configured => failed(before),
+        Some(before) if !before.is_settled() => failed(before),
         _ => {
             let told = written.iter().filter_map(|(stack, setting)| {
                 let asked = against(&wanted, setting.value)?;
@@ -65,12 +65,54 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
                 is_now(interface, setting.value).then(|| lost(interface, asked, &by, Some(setting)))
             });
             let told: Vec<String> = told.collect();
-            match told.is_empty() {
-                true => Settings::Open { ifindex: interface.ifindex },
-                false => Settings::Failed(told.join("; ")),
+            if !told.is_empty() {
+                return Settings::Failed(told.join("; "));
+            }
+            let deferred = match seen.uses.get(&interface.ifindex) {
+                Some(uses) => {
+                    plan.defer(uses.clone());
+                    plan.deferred
+                }
+                // What a run has found is as good as a look of one's own, if it is for that.
+                None => {
+                    before.and_then(|before| before.deferred.clone()).filter(|_| plan.interrupts())
+                }
+            };
+            match deferred {
+                Some(deferred) => Settings::Deferred(deferred),
+                None => Settings::Open { ifindex: interface.ifindex },
             }
         }
     }
+}
+
+/// What is wanted of `interface`, and the steps to it.
+fn planned(
+    config: &Config,
+    seen: &Interfaces,
+    interface: &Interface,
+) -> (WantedInterface, IfacePlan) {
+    let wanted = wanted(&config.interfaces, interface, &seen.stack_children);
+    let before = seen.outcomes.get(&interface.ifindex);
+    let asked = mtu_asked(&wanted, interface, before, seen.written_of(interface));
+    let plan = iface_plan(&wanted, interface, &seen.all, &seen.names, asked);
+    (wanted, plan)
+}
+
+/// The interfaces, with their indexes, whose mode or MTU the next run would change unless they
+/// are in use.
+#[must_use]
+pub fn to_be_asked(config: &Config, seen: &Interfaces) -> Vec<(u32, IfName)> {
+    let is_asked = |interface: &&Interface| {
+        let (wanted, plan) = planned(config, seen, interface);
+        // The mode of a child that was made by netlink is not seen here.
+        let is_known = wanted.mode.is_none() || interface.mode.is_some();
+        is_known
+            && plan.interrupts()
+            && is_guarded(interface, seen.outcomes.get(&interface.ifindex))
+    };
+    let asked = seen.all.iter().filter(is_asked);
+    asked.map(|interface| (interface.ifindex, interface.name.clone())).collect()
 }
 
 /// The MTU that the run which left `before` wrote to `interface`: a smaller one is the fabric's
@@ -83,7 +125,7 @@ pub fn mtu_asked(
     before: Option<&IfaceReport>,
     written: &[(StackName, StackSetting)],
 ) -> Option<u32> {
-    let asked = before.filter(|before| before.configured)?.mtu_asked;
+    let asked = before.filter(|before| before.is_settled())?.mtu_asked;
     let is_by_stack = |(_, setting): &(StackName, StackSetting)| {
         matches!(setting.value, SettingValue::Mtu(_))
             && is_now(interface, setting.value)
@@ -269,8 +311,14 @@ pub fn judge_settings(
             Settings::Failed(why) => {
                 facts.unset.insert(netdev.clone(), Unset::Failed(netdev, why));
             }
+            Settings::Deferred(deferred) => {
+                facts.unset.insert(netdev.clone(), Unset::InUse(netdev, deferred));
+            }
             Settings::Gone => {}
             Settings::Open { ifindex } => {
+                if let Some(Unset::InUse(..)) = facts.unset.get(&netdev) {
+                    facts.unset.remove(&netdev);
+                }
                 facts.unset.entry(netdev.clone()).or_insert(Unset::Open);
                 open.push((netdev, ifindex));
             }
@@ -286,6 +334,7 @@ fn unset_child(config: &Config, seen: &Interfaces, parent: &IfName) -> Option<Un
     let mut children = seen.all.iter().filter(|i| i.parent == Some(parent));
     children.find_map(|child| match settings(config, seen, &child.name) {
         Settings::Failed(why) => Some(Unset::Failed(child.name.clone(), why)),
+        Settings::Deferred(deferred) => Some(Unset::InUse(child.name.clone(), deferred)),
         // The mode of one that was made by netlink is not seen here, so that its settings are
         // open for ever.
         Settings::Open { .. } => child.mode.map(|_| Unset::OpenChild(child.name.clone())),
@@ -300,7 +349,10 @@ mod tests {
     use crate::host::Root;
     use crate::host::testing::tree;
     use crate::names::PKey;
+    use crate::observe::Observed;
     use crate::observe::ipoib::{Interface, StackChild};
+    use crate::report::Use;
+    use crate::report::node::Standing;
 
     const STACK: StackName = StackName::new("network-manager", "NetworkManager");
 
@@ -384,6 +436,73 @@ mod tests {
         assert_eq!((with(mtu, datagram), with(mtu, connected)), (1, 0), "the mode takes it down");
         let umcast = "[[interface]]\nmatch.name = \"*\"\numcast = true\n";
         assert_eq!(with(umcast, datagram), 0);
+    }
+
+    #[test]
+    fn what_is_in_use_is_deferred_by_a_look_or_by_what_a_run_has_found() {
+        let files = [
+            ("sys/class/net/ib0/ifindex", "3\n"),
+            ("sys/class/net/ib0/type", "32\n"),
+            ("sys/class/net/ib0/mtu", "2044\n"),
+            ("sys/class/net/ib0/flags", "0x1003\n"),
+        ];
+        let dir = tree(&files, &[]);
+        let mut seen = Interfaces::look(&Root::copy_at(dir.path()).expect("root"));
+        let config = |mtu: u32| {
+            let text = format!("[[interface]]\nmatch.name = \"ib0\"\nmtu = {mtu}\n");
+            let source = Source { path: "/etc/x.toml".to_owned(), text };
+            resolve(vec![source], Problems::default()).expect("configuration").config
+        };
+        let name: IfName = "ib0".parse().expect("name");
+        let open = Settings::Open { ifindex: 3 };
+        // It was never set in this boot: that it is in use does not matter.
+        assert_eq!(to_be_asked(&config(1500), &seen), []);
+        assert_eq!(settings(&config(1500), &seen, &name), open);
+        let blank = IfaceReport::blank("ib0", 0);
+        let before = IfaceReport { configured: true, was_set: true, ifindex: 3, ..blank };
+        seen.outcomes.insert(3, before.clone());
+        assert_eq!(to_be_asked(&config(2044), &seen), []);
+        assert_eq!(to_be_asked(&config(1500), &seen), [(3, name.clone())]);
+        // Who does not ask leaves it open.
+        assert_eq!(settings(&config(1500), &seen, &name), open);
+        let uses =
+            vec![Use::Network { netdev: "ib0".to_owned(), what: "address 10.0.0.5/24".to_owned() }];
+        seen.uses.insert(3, uses.clone());
+        let deferred =
+            |mtu| DeferredSettings { steps: vec![IfaceStep::SetMtu { mtu }], uses: uses.clone() };
+        assert_eq!(settings(&config(1500), &seen, &name), Settings::Deferred(deferred(1500)));
+        // A run has found the same.
+        let found = IfaceReport { configured: false, deferred: Some(deferred(1500)), ..before };
+        seen.outcomes.insert(3, found.clone());
+        seen.uses.clear();
+        assert_eq!(settings(&config(1500), &seen, &name), Settings::Deferred(deferred(1500)));
+        assert_eq!(settings(&config(2044), &seen, &name), Settings::Made, "edited back");
+        // By now nobody uses it.
+        seen.uses.insert(3, Vec::new());
+        assert_eq!(settings(&config(1500), &seen, &name), open);
+        // What has failed beside that says more.
+        let failed = IfaceReport { failures: vec!["ib0: EBUSY".to_owned()], ..found };
+        seen.outcomes.insert(3, failed);
+        assert_eq!(
+            settings(&config(1500), &seen, &name),
+            Settings::Failed("ib0: EBUSY".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_port_whose_settings_are_deferred_is_no_failure() {
+        let deferred = DeferredSettings { steps: Vec::new(), uses: Vec::new() };
+        let unset = Unset::InUse("ib0".parse().expect("name"), deferred);
+        let mut facts = Facts::default();
+        facts.unset.insert("ib0".parse().expect("name"), unset);
+        let port = PortProgress::absent("0000:4b:00.0".to_owned(), Rung::Configured, String::new());
+        let netdev = Some("ib0".parse().expect("name"));
+        let port = PortProgress { netdev, reached: Some(Rung::Named), ..port };
+        let cause = crate::ladder::cause::cause(&port, &Observed::default(), &facts).expect("one");
+        assert!(cause.is_final && cause.in_use, "{cause:?}");
+        assert_eq!(port.standing(Some(&cause)), Standing::Excused);
+        assert!(port.is_usable(Some(&cause)) && !port.is_usable(None));
+        assert!(cause.advice.iter().any(|a| a.text == "ibprov iface ib0 --force"), "{cause:?}");
     }
 
     /// A port was seen with a name that its netdev had only while two swapped theirs.

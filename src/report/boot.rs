@@ -25,7 +25,8 @@ pub enum Verdict {
     Ready,
     /// The host has no InfiniBand and none is configured.
     NoInfiniband,
-    /// Something optional, or something that the site itself denies, is missing.
+    /// Something optional, or something that the site itself denies, is missing; or something is
+    /// left as it is because it is in use.
     Deferred,
     /// A port that is not optional is not ready.
     NotReady,
@@ -571,6 +572,7 @@ mod tests {
             advice: vec![Advice::permanent("remove the line")],
             is_final: true,
             by_site: true,
+            in_use: false,
         });
         PortReport {
             ready: progress.is_ready(),

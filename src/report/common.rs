@@ -203,6 +203,8 @@ codes! {
     InterfaceNotUp = "interface-not-up",
     /// A setting is asked for that an interface cannot have.
     SettingRefused = "setting-refused",
+    /// A setting is not made, because the interface is in use.
+    SettingDeferred = "setting-deferred",
     /// A setting will not stay as it is wanted.
     SettingContradicted = "setting-contradicted",
     /// A guest did not come up, or is not started.

@@ -6,8 +6,11 @@ use std::borrow::Cow;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use super::iface_step::{ChildCreator, IfaceStep, WantedChild, WantedInterface, aside_name};
+pub use super::iface_step::{
+    ChildCreator, DeferredSettings, IfaceStep, WantedChild, WantedInterface, aside_name,
+};
 
+use super::advice::Advice;
 use super::common::{Code, Exit, Finding, Kind, Report};
 use super::duration::seconds;
 use super::finding::Severity;
@@ -74,6 +77,13 @@ pub struct IfaceReport {
     /// What was done.
     #[serde(default)]
     pub steps: Vec<IfaceStepReport>,
+    /// This run, or one before it in this boot, has got as far as the settings: what a later one
+    /// changes is no longer the first setting.
+    #[serde(default)]
+    pub was_set: bool,
+    /// What was left undone, because it is in use.
+    #[serde(default)]
+    pub deferred: Option<DeferredSettings>,
     /// The MTU that was written to it, if any ever was.
     pub mtu_asked: Option<u32>,
     /// MLNX_OFED's mlnx_interface_mgr may still set the interface: this run waited for it in
@@ -138,6 +148,8 @@ pub enum IfaceVerdict {
     Configured,
     /// It is configured, and up without carrier.
     NoCarrier,
+    /// It is in use, and so a setting was left as it is.
+    Deferred,
     /// It is not configured, or not up.
     NotConfigured,
     /// It disappeared meanwhile.
@@ -153,6 +165,7 @@ impl Report for IfaceReport {
         match (self.bring_up, self.exit_code) {
             (BringUp::Disappeared, _) => IfaceVerdict::Disappeared,
             (_, 0) => IfaceVerdict::Configured,
+            (_, 1) if !self.configured => IfaceVerdict::Deferred,
             (_, 1) => IfaceVerdict::NoCarrier,
             _ => IfaceVerdict::NotConfigured,
         }
@@ -175,10 +188,15 @@ impl Report for IfaceReport {
             let why = self.decision.as_ref().map(|d| d.why.as_str()).unwrap_or_default();
             Finding::warning(Code::InterfaceNotUp, format!("no carrier yet: {why}"))
         });
+        let deferred = self.deferred.iter().map(|deferred| {
+            Finding::warning(Code::SettingDeferred, deferred.sentence(&name))
+                .advise([Advice::now(DeferredSettings::command(&name))])
+        });
         let gone =
             (self.bring_up == BringUp::Disappeared).then(|| Finding::warning(code, DISAPPEARED));
         let notes = self.notes.iter().map(|note| Finding::warning(Code::Notice, note));
         failures
+            .chain(deferred)
             .chain(carrier)
             .chain(gone)
             .chain(notes)
@@ -217,6 +235,8 @@ impl IfaceReport {
             configured: false,
             wanted: WantedInterface::default(),
             steps: Vec::new(),
+            was_set: false,
+            deferred: None,
             mtu_asked: None,
             mlnx_interface_mgr_pending: false,
             rtnl_held: false,
@@ -231,15 +251,23 @@ impl IfaceReport {
     }
 
     /// The exit code that it comes to: 0 configured, and up or left to who
-    /// brings it up; 1 configured and without carrier, or no longer there; 3 anything else.
+    /// brings it up; 1 configured and without carrier, or not configured because it is in use, or
+    /// no longer there; 3 anything else.
     #[must_use]
-    pub const fn judge(&self) -> u8 {
+    pub fn judge(&self) -> u8 {
         match (self.configured, self.bring_up) {
             (_, BringUp::Disappeared) => Exit::Exceptions.code(),
-            (false, _) | (true, BringUp::Failed) => Exit::NotReady.code(),
-            (true, BringUp::Waiting) => Exit::Exceptions.code(),
+            (_, BringUp::Failed) => Exit::NotReady.code(),
+            (false, _) if !self.is_settled() => Exit::NotReady.code(),
+            (false, _) | (true, BringUp::Waiting) => Exit::Exceptions.code(),
             (true, _) => Exit::Good.code(),
         }
+    }
+
+    /// What was to be set was set, or was left undone only because the interface is in use.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.configured || self.deferred.is_some() && self.failures.is_empty()
     }
 
     /// There is something to look at once the network stacks have started: a stack that may set
@@ -263,6 +291,7 @@ impl IfaceReport {
     pub fn headline(&self) -> String {
         let name = harmless(&self.netdev);
         let set = match (self.configured, self.wanted.origins.is_empty()) {
+            (false, _) if self.is_settled() => "settings are deferred, because it is in use",
             (true, true) => "no settings are configured",
             (true, false) => "configured",
             (false, _) => "NOT CONFIGURED",
@@ -283,6 +312,7 @@ impl IfaceReport {
     /// The text of it.
     #[must_use]
     pub fn to_text(&self) -> String {
+        let name = harmless(&self.netdev);
         let mut text = format!("{}\n", self.headline());
         let mut line = |l: String| {
             text.push_str(&l);
@@ -290,6 +320,10 @@ impl IfaceReport {
         };
         for failure in &self.failures {
             line(format!("  why: {failure}"));
+        }
+        if let Some(deferred) = &self.deferred {
+            line(format!("  why: {}", deferred.sentence(&name)));
+            line(format!("  do: {}", DeferredSettings::command(&name)));
         }
         for step in &self.steps {
             line(match &step.failure {
@@ -328,6 +362,7 @@ pub fn stacks_text(views: &[View]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Use;
 
     #[test]
     fn that_the_rtnl_lock_was_held_is_a_finding_of_its_own_and_read_back_once() {
@@ -342,6 +377,29 @@ mod tests {
         // One of a newer version, and one that has none.
         let newer = text.replace("interface-not-configured", "of-a-newer-version");
         assert_eq!(read(&newer).failures, report.failures);
+    }
+
+    #[test]
+    fn one_in_use_is_no_failure_and_the_command_is_named() {
+        let mut report = IfaceReport::blank("ib0", 0);
+        let what = "address 10.1.0.1/24".to_owned();
+        let uses = vec![Use::Network { netdev: "ib0".to_owned(), what }];
+        let steps = vec![IfaceStep::SetMtu { mtu: 1500 }];
+        report.deferred = Some(DeferredSettings { steps, uses });
+        report.bring_up = BringUp::Up;
+        report.exit_code = report.judge();
+        assert_eq!((report.exit_code, report.verdict()), (1, IfaceVerdict::Deferred));
+        let text = report.to_text();
+        let want =
+            "ib0 is in use: ib0 has address 10.1.0.1/24; deferred to the next boot: set MTU 1500";
+        assert!(text.contains(want) && text.contains("ibprov iface ib0 --force"), "{text}");
+        let [finding] = report.findings().try_into().expect("one");
+        assert_eq!((finding.code, finding.severity), (Code::SettingDeferred, Severity::Warning));
+        let json = crate::report::to_json(&report).expect("JSON");
+        let back = crate::report::read::<IfaceReport>(&json).expect("a report");
+        assert_eq!((&back.deferred, back.is_settled()), (&report.deferred, true));
+        report.failures.push("ib0: set umcast 1: EPERM".to_owned());
+        assert_eq!((report.judge(), report.is_settled()), (3, false));
     }
 
     #[test]

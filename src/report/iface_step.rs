@@ -2,6 +2,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::uses::{Use, told};
 use crate::names::{IfName, Mode, PKey};
 
 /// What one interface shall be. What is `None` or empty is left alone.
@@ -95,6 +96,45 @@ pub enum IfaceStep {
         /// The name that the child gets.
         name: IfName,
     },
+}
+
+impl IfaceStep {
+    /// It interrupts what is sent and received over the interface: queues and paths are made
+    /// anew (`ipoib_set_mode()`, drivers/infiniband/ulp/ipoib/ipoib_cm.c), carrier goes away
+    /// for a moment (`ipoib_change_mtu()`, ipoib_main.c).
+    #[must_use]
+    pub const fn interrupts(&self) -> bool {
+        match self {
+            Self::SetMode { .. } | Self::SetMtu { .. } => true,
+            Self::Rename { .. } | Self::SetUmcast { .. } | Self::AddChild { .. } => false,
+        }
+    }
+}
+
+/// Steps that are left undone, because the interface is in use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DeferredSettings {
+    /// In this order.
+    pub steps: Vec<IfaceStep>,
+    /// By what it is in use.
+    pub uses: Vec<Use>,
+}
+
+impl DeferredSettings {
+    /// That the interface `netdev` is in use, and what is therefore left undone.
+    #[must_use]
+    pub fn sentence(&self, netdev: impl fmt::Display) -> String {
+        let steps: Vec<String> = self.steps.iter().map(ToString::to_string).collect();
+        let used = told(&netdev.to_string(), &self.uses);
+        format!("{used}; deferred to the next boot: {}", steps.join(", "))
+    }
+
+    /// The command that takes these steps all the same.
+    #[must_use]
+    pub fn command(netdev: impl fmt::Display) -> String {
+        format!("ibprov iface {netdev} --force")
+    }
 }
 
 impl fmt::Display for IfaceStep {

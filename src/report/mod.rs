@@ -52,5 +52,5 @@ pub use module_trouble::{ModuleTrouble, Said};
 pub use pf::{PfReport, PfVerdict};
 pub use port::{Cause, NotExpected, PortProgress};
 pub use read::{ReadError, read};
-pub use uses::{Away, Use};
+pub use uses::{Away, Use, used_by};
 pub use vf_lack::VfLack;

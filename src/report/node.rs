@@ -81,10 +81,10 @@ pub enum Standing {
 impl Standing {
     /// Of a port that is `ready` or not.
     #[must_use]
-    pub const fn of_port(ready: bool, optional: bool, by_site: bool) -> Self {
+    pub const fn of_port(ready: bool, optional: bool, is_excused: bool) -> Self {
         match ready {
             true => Self::Ready,
-            false if optional || by_site => Self::Excused,
+            false if optional || is_excused => Self::Excused,
             false => Self::Missing,
         }
     }
@@ -122,9 +122,9 @@ pub struct Count {
 pub struct PortCount {
     /// That have reached the state that boot waits for.
     pub good: usize,
-    /// Of those, the ones that the fabric uses.
+    /// Of those, and of those whose settings are left as they are, the ones that the fabric uses.
     pub active: usize,
-    /// Of those, the ones of which what was looked at does not tell.
+    /// Of the same, the ones of which what was looked at does not tell.
     pub not_judged: usize,
     /// That are expected.
     pub of: usize,

@@ -221,8 +221,8 @@ pub struct OnlinePort {
 
 impl OnlinePort {
     fn standing(&self) -> Standing {
-        let by_site = self.cause.as_ref().is_some_and(|cause| cause.by_site);
-        Standing::of_port(self.online, self.progress.optional, by_site)
+        let is_excused = self.cause.as_ref().is_some_and(Cause::is_excuse);
+        Standing::of_port(self.online, self.progress.optional, is_excused)
     }
 
     /// `ib0 (mlx5_0 port 1 (0000:4b:00.0)): no subnet manager ... for 42 s`.

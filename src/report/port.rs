@@ -83,10 +83,18 @@ impl PortProgress {
         self.is_ethernet() || self.reached >= Some(self.goal)
     }
 
+    /// The fabric can use it: it is ready, or lacks only settings that are left as they are while
+    /// it is in use; `cause` is why it lacks what it lacks.
+    #[must_use]
+    pub fn is_usable(&self, cause: Option<&Cause>) -> bool {
+        let is_in_use = cause.is_some_and(|cause| cause.in_use);
+        self.is_ready() || is_in_use && self.missing() == Some(Rung::Configured)
+    }
+
     /// How it stands; `cause` is why it lacks what it lacks.
     #[must_use]
     pub fn standing(&self, cause: Option<&Cause>) -> Standing {
-        Standing::of_port(self.is_ready(), self.optional, cause.is_some_and(|c| c.by_site))
+        Standing::of_port(self.is_ready(), self.optional, cause.is_some_and(Cause::is_excuse))
     }
 
     /// True for a port in Ethernet mode: seen, and not waited for.
@@ -154,6 +162,9 @@ pub struct Cause {
     /// The site itself asked for it: not a failure.
     #[serde(default)]
     pub by_site: bool,
+    /// It is left so because it is in use: not a failure either.
+    #[serde(default)]
+    pub in_use: bool,
 }
 
 impl Cause {
@@ -162,11 +173,24 @@ impl Cause {
         advice: impl IntoIterator<Item = Advice>,
     ) -> Self {
         let advice = advice.into_iter().collect();
-        Self { text: text.into(), advice, is_final: false, by_site: false }
+        Self { text: text.into(), advice, is_final: false, by_site: false, in_use: false }
     }
 
     pub(crate) fn last(text: impl Into<String>, advice: impl IntoIterator<Item = Advice>) -> Self {
         Self { is_final: true, ..Self::waiting(text, advice) }
+    }
+
+    pub(crate) fn in_use(
+        text: impl Into<String>,
+        advice: impl IntoIterator<Item = Advice>,
+    ) -> Self {
+        Self { in_use: true, ..Self::last(text, advice) }
+    }
+
+    /// It is no failure that the rung is missing.
+    #[must_use]
+    pub const fn is_excuse(&self) -> bool {
+        self.by_site || self.in_use
     }
 
     pub(crate) fn module(module: &ModuleName, trouble: &ModuleTrouble) -> Self {
@@ -175,6 +199,7 @@ impl Cause {
             advice: vec![trouble.advice(module)],
             is_final: !matches!(trouble, ModuleTrouble::Stuck { .. }),
             by_site: trouble.is_by_the_site(),
+            in_use: false,
         }
     }
 }

@@ -18,11 +18,13 @@ use super::degraded::Degraded;
 use super::finding::Severity;
 use super::guests::{GuestKind, GuestReport, GuestsReport, Phase as GuestPhase};
 use super::iface::{
-    BringUp, ChildCreator, IfaceReport, IfaceStep, IfaceStepReport, WantedChild, WantedInterface,
+    BringUp, ChildCreator, DeferredSettings, IfaceReport, IfaceStep, IfaceStepReport, WantedChild,
+    WantedInterface,
 };
 use super::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
 use super::pf::{Outcome, Unresolved};
 use super::rxe::{RxeReport, RxeState};
+use super::uses::Use;
 use super::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, Verdict, read, to_json};
 use crate::names::{
     Guid, IfName, LinkLayer, LinkSpeed, LinkState, Mode, ModuleName, NetnsMode, PKey, PciAddress,
@@ -136,8 +138,14 @@ fn finding() -> Any<Finding> {
 }
 
 fn cause() -> Any<Cause> {
-    (text(), list(advice()), any::<bool>(), any::<bool>())
-        .prop_map(|(text, advice, is_final, by_site)| Cause { text, advice, is_final, by_site })
+    (text(), list(advice()), any::<[bool; 3]>())
+        .prop_map(|(text, advice, [is_final, by_site, in_use])| Cause {
+            text,
+            advice,
+            is_final,
+            by_site,
+            in_use,
+        })
         .boxed()
 }
 
@@ -314,7 +322,11 @@ fn iface_report() -> Any<IfaceReport> {
         any::<u32>().prop_map(|mtu| IfaceStep::SetMtu { mtu }),
         any::<bool>().prop_map(|umcast| IfaceStep::SetUmcast { umcast }),
         (pkey(), netdev()).prop_map(|(pkey, name)| IfaceStep::AddChild { pkey, name }),
-    ];
+    ]
+    .boxed();
+    let used = (text(), text()).prop_map(|(netdev, what)| Use::Network { netdev, what });
+    let deferred =
+        (list(step.clone()), list(used)).prop_map(|(steps, uses)| DeferredSettings { steps, uses });
     let step = (step, any::<u64>(), of(said()))
         .prop_map(|(step, took_usec, failure)| IfaceStepReport { step, took_usec, failure });
     let bring_up = {
@@ -322,11 +334,12 @@ fn iface_report() -> Any<IfaceReport> {
         select(vec![NotAsked, Pending, Left, Up, Waiting, Nobody, Failed, Disappeared])
     };
     let head = (version(), text(), any::<[u64; 4]>(), any::<(u32, bool, u8)>(), text());
-    let end = (of(any::<u32>()), any::<[bool; 2]>(), texts(), bring_up);
-    (head, wanted, list(step), end)
-        .prop_map(|(head, wanted, steps, end)| {
+    let end = (of(any::<u32>()), any::<[bool; 3]>(), texts(), bring_up);
+    (head, wanted, list(step), of(deferred), end)
+        .prop_map(|(head, wanted, steps, deferred, end)| {
             let (version, netdev, times, (ifindex, configured, exit_code), asked_by) = head;
-            let (mtu_asked, [mlnx_interface_mgr_pending, rtnl_held], failures, bring_up) = end;
+            let (mtu_asked, [mlnx_interface_mgr_pending, rtnl_held, was_set], failures, bring_up) =
+                end;
             IfaceReport {
                 version,
                 netdev,
@@ -338,6 +351,8 @@ fn iface_report() -> Any<IfaceReport> {
                 configured,
                 wanted,
                 steps,
+                was_set,
+                deferred,
                 mtu_asked,
                 mlnx_interface_mgr_pending,
                 rtnl_held,

@@ -6,7 +6,7 @@ use nix::errno::Errno;
 use serde::{Serialize, Serializer};
 
 use super::Use;
-use super::uses::join;
+use super::uses::used_by;
 
 /// How a step failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl fmt::Display for StepFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused { tried, said, .. } => write!(f, "{tried}: {said}"),
-            Self::InUse(uses) => f.write_str(&join(uses)),
+            Self::InUse(uses) => f.write_str(&used_by(uses)),
             Self::Unfinished => write!(
                 f,
                 "the step did not finish before the deadline; a child process is still running"

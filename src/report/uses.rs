@@ -1,4 +1,4 @@
-//! Who uses a VF.
+//! Who uses a VF or a netdev.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl fmt::Display for Away {
     }
 }
 
-/// One sign that a VF is used.
+/// One sign that a VF or a netdev is used.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "use", rename_all = "kebab-case")]
@@ -93,15 +93,15 @@ impl fmt::Display for Use {
                 write!(f, "its {what} is not in this network namespace")
             }
             Self::Process { resource, pid } => {
-                write!(f, "process {pid} owns a {resource} of the VF")
+                write!(f, "process {pid} owns a {resource} of its RDMA device")
             }
             Self::Kernel { resource, module } => {
-                write!(f, "kernel module {module} owns a {resource} of the VF")
+                write!(f, "kernel module {module} owns a {resource} of its RDMA device")
             }
             Self::Stacked { netdev, with } => write!(f, "{netdev} is stacked with {with}"),
             Self::Network { netdev, what } => write!(f, "{netdev} has {what}"),
             Self::ScsiHost { host } => write!(f, "SCSI {host} (SRP or iSER) is connected over it"),
-            Self::Unknown { why } => write!(f, "the use of the VF cannot be determined: {why}"),
+            Self::Unknown { why } => write!(f, "its use cannot be determined: {why}"),
         }
     }
 }
@@ -109,12 +109,13 @@ impl fmt::Display for Use {
 /// That `object` is in use, and by what; or that this is assumed, and why.
 pub(super) fn told(object: &str, uses: &[Use]) -> String {
     match uses.iter().find(|of| !matches!(of, Use::Unknown { .. })) {
-        None if !uses.is_empty() => format!("{object} may be in use: {}", join(uses)),
-        _ => format!("{object} is in use: {}", join(uses)),
+        None if !uses.is_empty() => format!("{object} may be in use: {}", used_by(uses)),
+        _ => format!("{object} is in use: {}", used_by(uses)),
     }
 }
 
 /// All of them on one line.
-pub(super) fn join(uses: &[Use]) -> String {
+#[must_use]
+pub fn used_by(uses: &[Use]) -> String {
     uses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

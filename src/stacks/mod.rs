@@ -265,7 +265,7 @@ impl Stacks {
             wanted.mode.is_some_and(|mode| interface.mode.is_some_and(|now| now != mode))
                 || wanted.mtu.is_some_and(|mtu| interface.mtu != Some(mtu))
         };
-        if !before.is_some_and(|before| before.configured && differs(&before.wanted)) {
+        if !before.is_some_and(|before| before.is_settled() && differs(&before.wanted)) {
             return Vec::new();
         }
         self.writes_by(files, interface, &|service| match unit_links::is_up(files, service) {

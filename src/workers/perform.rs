@@ -10,7 +10,7 @@ use crate::names::{PciAddress, RdmaName, VFIO};
 use crate::observe::administered::administered;
 use crate::observe::holders::holders;
 use crate::observe::pf::{self, dir, name_rdma};
-use crate::observe::uses::uses;
+use crate::observe::uses::{cm_uses, netdev_uses, uses};
 use crate::observe::vpd::{self, NotRead};
 use crate::observe::{Look, Own, ipoib_netdevs, link, pcie};
 use crate::report::Use;
@@ -34,6 +34,8 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
             .map(Answer::Override)
             .map_err(|e| unread(Tried::Override, &e)),
         Request::Uses(vfs) => Ok(Answer::Uses(uses(root, vfs))),
+        Request::NetdevUses(netdevs) => Ok(Answer::Uses(netdev_uses(root, netdevs))),
+        Request::CmUses(netdevs) => Ok(Answer::Uses(cm_uses(root, netdevs))),
         Request::IpoibNetdevs(devices) => {
             let counts = devices.iter().map(|device| ipoib_netdevs(root, device)).collect();
             Ok(Answer::IpoibNetdevs(counts))

@@ -28,6 +28,10 @@ pub enum Request {
     Override(PciAddress),
     /// Who uses these VFs.
     Uses(Vec<PciAddress>),
+    /// What uses these netdevs by the network.
+    NetdevUses(Vec<IfName>),
+    /// What uses the ports of these netdevs by the RDMA connection manager.
+    CmUses(Vec<IfName>),
     /// How many netdevs ib_ipoib has of these RDMA devices.
     IpoibNetdevs(Vec<RdmaName>),
     /// What keeps these functions, or the modules of their drivers, busy.
@@ -122,6 +126,8 @@ impl Request {
             | Self::Product(_)
             | Self::Override(_)
             | Self::Uses(_)
+            | Self::NetdevUses(_)
+            | Self::CmUses(_)
             | Self::IpoibNetdevs(_)
             | Self::Holders(_)
             | Self::Port { .. }
@@ -181,7 +187,7 @@ pub enum Answer {
     Product(Product),
     /// Who alone may bind it; without: whoever can.
     Override(Option<String>),
-    /// Who uses them, VF by VF.
+    /// Who uses them, VF by VF or netdev by netdev.
     Uses(Vec<Vec<Use>>),
     /// How many netdevs ib_ipoib has of them, in their order, as
     /// [`crate::observe::ipoib_netdevs`] has it.

@@ -264,3 +264,20 @@ fn what_requires_openibd_starts_where_ibprov_is_switched_off() {
         "ibprov.service inactive\nopenibd.service active\nsite-daemon.service active\nhpc.mount active\n"
     );
 }
+
+/// What stops, if only to start again, is what requires the unit that is restarted.
+#[test]
+fn a_restart_stops_nothing_that_the_vendors_would_not_have_stopped() {
+    let guest = boot("openibd_required");
+    let said = guest.stdout();
+    for line in [
+        "restart ibprov: 0, stops needs-ports.service ",
+        "restart openibd: 0, stops site-daemon.service hpc.mount needs-ports.service ",
+        "restart openibd below a mount in use: 0, stops site-daemon.service needs-ports.service ",
+        "/hpc/file",
+        "the mount in use: active tmpfs",
+        "restart the vendor's openibd: 0, stops site-daemon.service hpc.mount ",
+    ] {
+        assert!(said.lines().any(|l| l == line), "no {line:?} in:\n{said}");
+    }
+}

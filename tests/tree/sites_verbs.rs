@@ -274,9 +274,8 @@ fn plan() {
 
             PF 0000:14:00.0 mlx5_4 (/etc/ibprov/ibprov.toml:21)
               16 VFs planned, 16 present, 1 deferred, 15 as planned, GUIDs not pinned
-              ! VF 5 is left alone: its GUIDs are not as planned; it may be in use: the use
-                of the VF cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no
-                iommu_group
+              ! VF 5 is left alone: its GUIDs are not as planned; it may be in use: its use
+                cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
 
             PF 0000:15:00.0 mlx5_5 (/etc/ibprov/ibprov.toml:26)
               16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
@@ -314,7 +313,7 @@ fn plan() {
 
             PF 0000:14:00.0 mlx5_4 (/etc/ibprov/ibprov.toml:21)
               16 VFs planned, 16 present, 1 deferred, 15 as planned, GUIDs not pinned
-              ! VF 5 is left alone: its GUIDs are not as planned; it may be in use: the use of the VF cannot be
+              ! VF 5 is left alone: its GUIDs are not as planned; it may be in use: its use cannot be
                 determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
 
             PF 0000:15:00.0 mlx5_5 (/etc/ibprov/ibprov.toml:26)
@@ -393,8 +392,8 @@ fn boot() {
             boot would do this, in this order:
             1. PF 0000:14:00.0: no change is possible while VFs are in use
                  deferred: VF 5 is left alone: its GUIDs are not as planned; it may be in
-                   use: the use of the VF cannot be determined:
-                   /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
+                   use: its use cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has
+                   no iommu_group
             ready: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
             ready: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
             ready: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
@@ -423,8 +422,8 @@ fn boot() {
             100 columns:
             boot would do this, in this order:
             1. PF 0000:14:00.0: no change is possible while VFs are in use
-                 deferred: VF 5 is left alone: its GUIDs are not as planned; it may be in use: the use of the VF
-                   cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
+                 deferred: VF 5 is left alone: its GUIDs are not as planned; it may be in use: its use cannot be
+                   determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
             ready: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
             ready: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
             ready: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
@@ -515,8 +514,8 @@ fn apply() {
             PF 0000:13:00.0: 16 VFs as planned, nothing to do
             PF 0000:14:00.0: no change is possible while VFs are in use
               deferred: VF 5 is left alone: its GUIDs are not as planned; it may be in use:
-                the use of the VF cannot be determined: /sys/bus/pci/devices/0000:14:00.6
-                has no iommu_group
+                its use cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no
+                iommu_group
             PF 0000:15:00.0: 16 VFs as planned, nothing to do
             PF 0000:16:00.0: 16 VFs as planned, nothing to do
             PF 0000:17:00.0: 16 VFs as planned, nothing to do
@@ -532,8 +531,8 @@ fn apply() {
             PF 0000:12:00.0: 16 VFs as planned, nothing to do
             PF 0000:13:00.0: 16 VFs as planned, nothing to do
             PF 0000:14:00.0: no change is possible while VFs are in use
-              deferred: VF 5 is left alone: its GUIDs are not as planned; it may be in use: the use of the VF
-                cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
+              deferred: VF 5 is left alone: its GUIDs are not as planned; it may be in use: its use cannot be
+                determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
             PF 0000:15:00.0: 16 VFs as planned, nothing to do
             PF 0000:16:00.0: 16 VFs as planned, nothing to do
             PF 0000:17:00.0: 16 VFs as planned, nothing to do
@@ -939,9 +938,8 @@ fn a_degraded_site_in_colour() {
 
             ^[[1mPF 0000:14:00.0 mlx5_4^[[0m (/etc/ibprov/ibprov.toml:21)
               16 VFs planned, 16 present, 1 deferred, 15 as planned, GUIDs not pinned
-              ^[[33m!^[[0m VF 5 is left alone: its GUIDs are not as planned; it may be in use: the use
-                of the VF cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no
-                iommu_group
+              ^[[33m!^[[0m VF 5 is left alone: its GUIDs are not as planned; it may be in use: its use
+                cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
 
             ^[[1mPF 0000:15:00.0 mlx5_5^[[0m (/etc/ibprov/ibprov.toml:26)
               16 VFs planned, 16 present, 16 as planned, GUIDs not pinned

@@ -238,7 +238,7 @@ fn a_stack_that_writes_what_is_wanted_is_no_fault() {
 
 /// The run of iface has ended, and its outcome says that the interface is configured.
 #[test]
-fn an_mtu_that_is_written_at_a_later_activation_is_told_and_set_again_by_the_next_run() {
+fn an_mtu_that_is_written_at_a_later_activation_is_told_and_set_again_where_that_is_forced() {
     let guest = boot("iface_written_nm");
     let is = |line: &str| scene("iface_written_nm", line);
     let ended = |name: &str, code: &str| {
@@ -253,8 +253,69 @@ fn an_mtu_that_is_written_at_a_later_activation_is_told_and_set_again_by_the_nex
         let told = ended(name, "3");
         assert!(told.contains(want), "{name}: {told}");
     }
+    let deferred = ended("mtu.deferred", "1");
+    assert!(deferred.contains("; deferred to the next boot: set MTU 2044"), "{deferred}");
     for name in ["mtu.again", "mtu.again.boot", "mtu.again.status"] {
         ended(name, "0");
+    }
+}
+
+/// Exit status, mode and MTU after a command of the script.
+fn used(name: &str) -> (String, String) {
+    let line = scene("iface_written_networkd", &format!("used {name}"));
+    let (code, settings) = line.split_once(' ').expect("exit status and settings");
+    (code.to_owned(), settings.trim().to_owned())
+}
+
+/// `systemctl restart ibprov`, the habit of a site with openibd, below a mounted Lustre.
+#[test]
+fn what_is_edited_while_the_interface_is_in_use_is_deferred() {
+    let guest = boot("iface_written_networkd");
+    guest.assert_success();
+    let now = |code: &str| (code.to_owned(), "connected 65520".to_owned());
+    assert_eq!(used("restart"), now("0"));
+    assert_eq!(scene("iface_written_networkd", "used unit"), "1 active ");
+    let by =
+        |uses: &str| format!("ib2 is in use: {uses}; deferred to the next boot: set MTU 60000");
+    let address = by("ib2 has address 10.1.2.1/24");
+    let command = "ibprov iface ib2 --force";
+    let report = guest.json("used.json");
+    let cause = &report["ports"][0]["cause"];
+    assert_eq!((&report["verdict"], &cause["in_use"]), (&"deferred".into(), &true.into()));
+    assert_eq!(cause["message"], address, "{report:#}");
+    assert_eq!(report["findings"][0]["severity"], "warning", "{report:#}");
+    guest.journal.expect("ibprov.service", &address);
+    for name in ["status", "iface", "iface.dry-run", "boot.dry-run"] {
+        assert_eq!(used(name), now("1"), "{name}");
+        let told = guest.file(&format!("used.{name}"));
+        assert!(told.contains(&address), "{name}: {told}");
+        assert!(told.contains(command), "{name}: {told}");
+    }
+    let status = guest.file("used.status");
+    assert!(status.contains("1 of 1 expected ports active"), "{status}");
+    assert_eq!(used("online"), now("0"), "{}", guest.file("used.online"));
+    let child = by("ib2 is stacked with child2, child2 has address 10.9.0.1/24");
+    let cm_id = by("kernel module ibsim_user owns a CM ID of its RDMA device");
+    for (name, want) in [("child", child), ("cm-id", cm_id)] {
+        assert_eq!(used(name), now("1"), "{name}");
+        let told = guest.file(&format!("used.{name}"));
+        assert!(told.contains(&want), "{name}: {told}");
+    }
+}
+
+#[test]
+fn what_is_edited_is_set_once_nobody_uses_the_interface_or_by_force() {
+    let is = |code: &str, mtu: &str| (code.to_owned(), format!("connected {mtu}"));
+    for (name, code, mtu) in [
+        ("idle", "0", "60000"),
+        ("by-hand", "1", "60000"),
+        ("by-force", "0", "50000"),
+        ("again", "1", "50000"),
+        ("boot.by-force", "0", "40000"),
+        ("end", "0", "40000"),
+    ] {
+        let told = boot("iface_written_networkd").file(&format!("used.{name}"));
+        assert_eq!(used(name), is(code, mtu), "{name}: {told}");
     }
 }
 

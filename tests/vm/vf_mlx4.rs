@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::boot;
+use crate::machine::{boot, scene};
 use crate::vf_plan::grown;
 
 /// The facts of three VFs with a driver, which have no node GUID of their own,
@@ -27,7 +27,8 @@ fn alias_guids_are_granted_and_verified() {
     guest.assert_success();
     assert_eq!(guest.file("fresh.gids"), granted("0200:0070"));
     assert_eq!(guest.file("fresh.facts"), planned("0200:0070"));
-    assert_eq!(guest.boot_json()["pfs"][0]["exit_code"], 0, "{:#}", guest.boot_json());
+    let report = guest.json("booted.json");
+    assert_eq!(report["pfs"][0]["exit_code"], 0, "{report:#}");
     assert!(guest.stdout().contains("other: 0\n"), "{}", guest.stdout());
     assert_eq!(guest.file("other.gids"), granted("0200:0071"));
     assert_eq!(guest.file("other.facts"), planned("0200:0071"));
@@ -60,4 +61,29 @@ fn module_parameters_are_explained() {
     let report = guest.json("driver.json");
     let cause = report["pfs"][0]["vfs"][3]["reason"].as_str().expect("cause");
     assert!(cause.contains("probe_vf"), "{cause}");
+}
+
+/// The driver takes away all ports of the function, also those that a mount or a login goes over.
+#[test]
+fn a_port_type_is_not_changed_while_a_netdev_is_in_use() {
+    let guest = boot("vf_mlx4");
+    let is = |name: &str| scene("vf_mlx4", &format!("type {name}"));
+    assert_eq!(is("restart"), "0 ib");
+    assert_eq!(is("unit"), "1 active ");
+    let report = guest.json("type.json");
+    let cause = &report["ports"][0]["cause"];
+    assert_eq!((&report["verdict"], &cause["in_use"]), (&"deferred".into(), &true.into()));
+    let used = "the type is set at the next boot, because the adapter is in use: ib0 has address 10.4.0.1/24";
+    let message = cause["message"].as_str().expect("a message");
+    assert!(message.ends_with(used), "{message}");
+    let step = &report["steps"][0];
+    assert_eq!(step["step"], "port-types", "{report:#}");
+    assert_eq!(step["reason"], "left undone: ib0 has address 10.4.0.1/24");
+    for name in ["status", "dry-run"] {
+        let told = guest.file(&format!("type.{name}"));
+        assert_eq!(is(name), "1 ib", "{told}");
+        assert!(told.contains(used), "{name}: {told}");
+    }
+    assert_eq!(is("netdev"), "10.4.0.1/24");
+    assert_eq!(is("force"), "0 eth", "{}", guest.file("type.force"));
 }

@@ -103,13 +103,13 @@ fn the_report_says_who_uses_what() {
         "its netdev is not in this network namespace",
         "is open in process ",
         "has route to 10.10.0.0/16",
-        "kernel module ibsim_user owns a QP of the VF",
+        "kernel module ibsim_user owns a QP of its RDMA device",
         "child9 has address 10.11.0.1/24",
-        "the thread that created a QP of the VF has ended",
+        "the thread that created a QP of its RDMA device has ended",
     ] {
         assert!(log.contains(want), "want {want:?} in:\n{log}");
     }
-    let process = |l: &str| l.contains(": process ") && l.contains(" owns a QP of the VF");
+    let process = |l: &str| l.contains(": process ") && l.contains(" owns a QP of its RDMA device");
     assert!(log.lines().any(process), "{log}");
 }
 

@@ -4,8 +4,8 @@ use super::findings::{merge, shown};
 use crate::check::evidence::Host;
 use crate::check::evidence::host::HostPort;
 use crate::names::Rung;
-use crate::report::ModuleTrouble;
 use crate::report::finding::{Code, Confidence, Finding, Severity};
+use crate::report::{Cause, ModuleTrouble};
 
 /// What the ladders of the expected ports and the VFs say.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {
@@ -50,9 +50,9 @@ fn finding(host: &Host, port: &HostPort) -> Finding {
     let missing = port.progress.missing().map_or("nothing", Rung::word);
     let reached = port.progress.reached.map_or("nothing", Rung::word);
     let why = port.cause.as_ref().map_or("", |c| c.text.as_str());
-    let by_site = port.cause.as_ref().is_some_and(|c| c.by_site);
+    let is_so = |so: fn(&Cause) -> bool| port.cause.as_ref().is_some_and(so);
     let asked = !host.asked.is_empty();
-    let mild = port.progress.optional || by_site && !asked;
+    let mild = port.progress.optional || is_so(|c| c.in_use) || is_so(|c| c.by_site) && !asked;
     let mut finding = Finding::new(
         code(port),
         if mild { Severity::Warning } else { Severity::Error },
@@ -94,8 +94,8 @@ fn code(port: &HostPort) -> Code {
 mod tests {
     use super::super::fixtures::{Port, host};
     use super::*;
+    use crate::report::Said;
     use crate::report::advice::Advice;
-    use crate::report::{Cause, Said};
 
     fn judged(trouble: ModuleTrouble) -> Vec<(Code, Severity)> {
         let mut port = Port::stuck();
@@ -104,6 +104,7 @@ mod tests {
             advice: vec![Advice::look("x")],
             is_final: true,
             by_site: trouble.is_by_the_site(),
+            in_use: false,
         });
         port.module = "ib_ipoib".parse().ok().zip(Some(trouble));
         let host = host("goal.target wants a.service\n", &[port], &[]);
@@ -139,6 +140,7 @@ mod tests {
             advice: Vec::new(),
             is_final: true,
             by_site: true,
+            in_use: false,
         });
         let host = host(
             "goal.target wants networking.service\n",

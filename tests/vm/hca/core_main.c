@@ -226,6 +226,10 @@ static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = sim_rdma_add(f);
 	if (err)
 		pci_err(pdev, "RDMA half: error %d\n", err);
+#ifdef SIM_MLX4
+	if (sim_types_init(f))
+		pci_err(pdev, "no port types in sysfs\n");
+#endif
 	return 0;
 disable:
 	pci_set_drvdata(pdev, NULL);
@@ -241,6 +245,9 @@ static void sim_remove(struct pci_dev *pdev)
 	struct sim_func *f = pci_get_drvdata(pdev);
 
 	sim_count(f, SIM_C_remove);
+#ifdef SIM_MLX4
+	sim_types_exit(f);
+#endif
 	sim_rdma_del(f);
 	sim_sriov_exit(f);
 	mutex_lock(&funcs_lock);

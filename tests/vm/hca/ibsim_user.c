@@ -3,10 +3,12 @@
  * A kernel client of RDMA devices, as NFS or NVMe over RDMA is one: of the device
  * named dev= it owns a queue pair that is ready to send, until it is unloaded, or
  * until the device goes. As a server it listens at no address of its own, for which
- * the connection manager makes an identifier on each device there is.
+ * the connection manager makes an identifier on each device there is, or at the address at=,
+ * for which it makes one on the device that has it.
  */
 #include <linux/err.h>
 #include <linux/in.h>
+#include <linux/inet.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -17,6 +19,10 @@
 static char *dev = "";
 module_param(dev, charp, 0400);
 MODULE_PARM_DESC(dev, "name of the RDMA device to use");
+
+static char *at = "0.0.0.0";
+module_param(at, charp, 0400);
+MODULE_PARM_DESC(at, "IPv4 address to listen at");
 
 struct sim_user {
 	struct ib_pd *pd;
@@ -108,17 +114,18 @@ static int refuse(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
 }
 
-static int listen_everywhere(void)
+static int listen(void)
 {
-	struct sockaddr_in any = {
+	struct sockaddr_in own = {
 		.sin_family = AF_INET, .sin_port = htons(20049),
+		.sin_addr.s_addr = in_aton(at),
 	};
 	int err;
 
 	listener = rdma_create_id(&init_net, refuse, NULL, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(listener))
 		return PTR_ERR(listener);
-	err = rdma_bind_addr(listener, (struct sockaddr *)&any);
+	err = rdma_bind_addr(listener, (struct sockaddr *)&own);
 	err = err ?: rdma_listen(listener, 1);
 	if (err)
 		rdma_destroy_id(listener);
@@ -127,7 +134,7 @@ static int listen_everywhere(void)
 
 static int __init user_init(void)
 {
-	int err = listen_everywhere();
+	int err = listen();
 
 	if (err)
 		return err;

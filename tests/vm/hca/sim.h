@@ -237,6 +237,10 @@ void sim_sriov_exit(struct sim_func *f);
 int sim_sriov_set(struct sim_func *f, int num);
 int sim_sriov_configure(struct pci_dev *pdev, int num);
 
+/* core_types.c, of mlx4 */
+int sim_types_init(struct sim_func *f);
+void sim_types_exit(struct sim_func *f);
+
 /* core_ofed.c */
 int sim_ofed_init(struct sim_func *f);
 void sim_ofed_close(struct sim_func *f);

@@ -24,7 +24,39 @@ systemctl start needs-ports.service
 did needs-ports $?
 systemctl start site-daemon.service hpc.mount
 states mended
+
+users="site-daemon.service site-wants.service hpc.mount needs-ports.service"
+systemctl start $users
+runs_of() { for unit in $users; do echo "$unit $(systemctl show -p InvocationID --value "$unit")"; done; }
+# What it stops, if only to start it again: what is no longer in the run that it was in.
+stops() { # WHAT COMMAND...
+	what=$1
+	shift
+	runs_of >/run/before
+	"$@"
+	echo "$what: $?, stops $(runs_of | grep -vxFf /run/before | cut -d ' ' -f 1 | tr '\n' ' ')"
+}
+stops "restart ibprov" systemctl restart ibprov.service
+touch /hpc/file
+stops "restart openibd" systemctl restart openibd.service
+ls /hpc/file 2>/dev/null
+touch /hpc/file
+(cd /hpc && exec sleep infinity) &
+stops "restart openibd below a mount in use" systemctl restart openibd.service
+ls /hpc/file 2>/dev/null
+echo "the mount in use: $(systemctl is-active hpc.mount) $(findmnt -n -o FSTYPE /hpc)"
+kill $!
+wait
+
 systemctl disable openibd.service
 ibprov status --format json >"$OUT/disabled.json"
 systemctl reenable ibprov.service
 ibprov status --format json >"$OUT/reenabled.json"
+
+# The vendor's own, for comparison.
+systemctl disable ibprov.service
+systemctl stop ibprov-openibd.service
+systemctl enable openibd.service
+systemctl daemon-reload
+systemctl start openibd.service $users
+stops "restart the vendor's openibd" systemctl restart openibd.service

@@ -1,0 +1,80 @@
+//! Netdevs that are in use: what would interrupt what is sent and received over them is left
+//! undone.
+
+use super::rtnl::{NotDone, Rtnl};
+use crate::config::Config;
+use crate::host::Root;
+use crate::ladder::Facts;
+use crate::names::IfName;
+use crate::observe::ipoib::Interfaces;
+use crate::observe::{Look, Observed, pf};
+use crate::plan::port_types;
+use crate::plan::settings::to_be_asked;
+use crate::report::{Use, used_by};
+use crate::workers::survey::RDMA_HELD;
+use crate::workers::{Answer, Client, Failure, Request};
+
+/// By what each of these netdevs is in use, in their order.
+///
+/// # Errors
+/// Their addresses cannot be read.
+pub fn uses(netdevs: &[IfName], rtnl: &mut Rtnl) -> Result<Vec<Vec<Use>>, NotDone> {
+    let mut all = match rtnl.ask(&Request::NetdevUses(netdevs.to_vec()))? {
+        Answer::Uses(all) => all,
+        other => return Err(NotDone::Unexpected(Box::new(other))),
+    };
+    let without = netdevs.iter().zip(&mut all).filter(|(_, uses)| uses.is_empty());
+    let (idle, open): (Vec<IfName>, Vec<_>) = without.map(|(n, u)| (n.clone(), u)).unzip();
+    if idle.is_empty() {
+        return Ok(all);
+    }
+    // A child of its own: RDMA netlink can hang while the RTNL lock is free.
+    let why = match Client::live().ask_all(&[Request::CmUses(idle)]).pop() {
+        Some(Ok(Answer::Uses(by_rdma))) => {
+            open.into_iter().zip(by_rdma).for_each(|(uses, by_rdma)| *uses = by_rdma);
+            return Ok(all);
+        }
+        Some(Err(failure)) if failure != Failure::Silent => failure.to_string(),
+        Some(Ok(other)) => format!("an unexpected answer: {other:?}"),
+        _ => RDMA_HELD.to_owned(),
+    };
+    open.into_iter().for_each(|uses| uses.push(Use::Unknown { why: why.clone() }));
+    Ok(all)
+}
+
+/// As [`uses`], for who only looks: what cannot be read counts as use.
+fn uses_or_unknown(netdevs: &[IfName], rtnl: &mut Rtnl) -> Vec<Vec<Use>> {
+    uses(netdevs, rtnl).unwrap_or_else(|e| {
+        let unknown = vec![Use::Unknown { why: e.to_string() }];
+        vec![unknown; netdevs.len()]
+    })
+}
+
+/// Learn what a run of `boot` or `iface` would find in use and leave undone: interfaces whose mode
+/// or MTU differs, and adapters whose port types do. A copied tree has no kernel to ask.
+pub fn learn(
+    config: &Config,
+    root: &Root,
+    observed: &Observed,
+    seen: &mut Interfaces,
+    facts: &mut Facts,
+) {
+    if !root.is_live() {
+        return;
+    }
+    let mut rtnl = Rtnl::to_look();
+    let (indexes, names): (Vec<u32>, Vec<IfName>) = to_be_asked(config, seen).into_iter().unzip();
+    if !names.is_empty() {
+        seen.uses.extend(indexes.into_iter().zip(uses_or_unknown(&names, &mut rtnl)));
+    }
+    for function in &observed.functions {
+        if port_types(config, function).is_none() {
+            continue;
+        }
+        let netdevs = pf::netdevs(&mut Look::new(root), function.address);
+        let uses: Vec<Use> = uses_or_unknown(&netdevs, &mut rtnl).into_iter().flatten().collect();
+        if !uses.is_empty() {
+            facts.types_in_use.insert(function.address, used_by(&uses));
+        }
+    }
+}
