@@ -6,13 +6,16 @@
 use serde::Deserialize;
 
 use crate::config::PfSelector;
-use crate::names::{Guid, PciAddress, escaped, harmless};
+use crate::names::{DmiDigest, Guid, Machine, PciAddress, escaped, harmless};
 
 /// The pins of one host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pins {
     /// The host's name when it was pinned: one proof that the pins are this host's.
     pub host: Option<String>,
+    /// The machine on which it was pinned, as far as that was known: what shows that a host of
+    /// that name is another.
+    pub machine: Machine,
     /// Its PFs.
     pub pfs: Vec<PinnedPf>,
 }
@@ -47,7 +50,18 @@ struct File<'a> {
     #[serde(borrow)]
     host: Option<std::borrow::Cow<'a, str>>,
     #[serde(default, borrow)]
+    machine: FileMachine<'a>,
+    #[serde(default, borrow)]
     pf: Vec<FilePf<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FileMachine<'a> {
+    #[serde(borrow)]
+    product_uuid: Option<Word<'a>>,
+    #[serde(borrow)]
+    board_serial: Option<Word<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -105,11 +119,20 @@ impl Pins {
                 file.schema
             ));
         }
-        let pfs =
-            file.pf.iter().enumerate().map(|(at, pf)| {
-                pf.read().map_err(|why| harmless(&format!("pf {}: {why}", at + 1)))
-            });
-        Ok(Self { host: file.host.map(Into::into), pfs: pfs.collect::<Result<_, _>>()? })
+        let digest =
+            |word: &Option<Word<'_>>| word.as_ref().map(Word::get::<DmiDigest>).transpose();
+        let machine = || {
+            let FileMachine { product_uuid, board_serial } = &file.machine;
+            let (product_uuid, board_serial) = (digest(product_uuid)?, digest(board_serial)?);
+            Ok(Machine { product_uuid, board_serial })
+        };
+        let machine =
+            machine().map_err(|why: String| harmless(&format!("machine: {why}")))?;
+        let pfs = file.pf.iter().enumerate().map(|(at, pf)| {
+            pf.read().map_err(|why| harmless(&format!("pf {}: {why}", at + 1)))
+        });
+        let pfs = pfs.collect::<Result<_, _>>()?;
+        Ok(Self { host: file.host.map(Into::into), machine, pfs })
     }
 
     /// The text of the pin file that holds these pins.
@@ -118,6 +141,13 @@ impl Pins {
         let mut text = String::from(HEAD);
         if let Some(host) = &self.host {
             text.push_str(&format!("host = {}\n", quoted(host)));
+        }
+        let Machine { product_uuid, board_serial } = self.machine;
+        let known = [("product-uuid", product_uuid), ("board-serial", board_serial)];
+        let known = known.into_iter().filter_map(|(key, digest)| Some((key, digest?)));
+        let known: Vec<String> = known.map(|(key, d)| format!("{key} = \"{d}\"")).collect();
+        if !known.is_empty() {
+            text.push_str(&format!("machine = {{ {} }}\n", known.join(", ")));
         }
         for pf in &self.pfs {
             let selector = match &pf.which {
@@ -147,6 +177,7 @@ impl Pins {
 const HEAD: &str = "\
 # The GUIDs of the VFs of this host, written by `ibprov plan --pin`.
 # They take precedence over ibprov.toml: see ibprov(8), \"Pinned GUIDs\".
+# machine: digests of DMI's product UUID and board serial number, which a clone lacks;
 # config: how ibprov.toml names the PF; pci, node-guid, port-guids: which adapter
 # it was then; vfs: node GUID and port GUID of each VF, from VF 0 on.
 schema = 1

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::{ReadError, Root};
 use crate::names::host_number::is_placeholder;
-use crate::names::{Guid, HostNumber, IfName, LinkLayer, PINS_PATH, PciAddress, RdmaName};
+use crate::names::{Guid, HostNumber, IfName, LinkLayer, Machine, PINS_PATH, PciAddress, RdmaName};
 
 /// What the GUID plan has to know of the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct PlanHost {
     /// What the file that the configuration names for its number holds, or why
     /// it cannot be read; `None` if the configuration names none.
     pub number_file: Option<Result<String, String>>,
+    /// The machine, as far as its firmware says and this process may read it.
+    pub machine: Machine,
     /// Its functions that could be HCAs, VFs too.
     pub functions: Vec<PlanFunction>,
 }
@@ -83,7 +85,15 @@ pub fn plan_host(look: &mut Look<'_>, observed: &Observed, config: &Config) -> P
         (None, None) => (look.attribute("/proc/sys/kernel/hostname"), None),
     };
     let name = name.filter(|name| !name.is_empty() && name != "(none)");
-    PlanHost { name, name_is_transient, overruled_name, number_file, functions }
+    let machine = machine(look.root);
+    PlanHost { name, name_is_transient, overruled_name, number_file, machine, functions }
+}
+
+/// What DMI says of the machine. Only root may read it, and not every machine has it; what is
+/// not known proves nothing.
+fn machine(root: &Root) -> Machine {
+    let dmi = |name| root.attribute(&format!("/sys/class/dmi/id/{name}")).ok();
+    Machine::of(dmi("product_uuid").as_deref(), dmi("board_serial").as_deref())
 }
 
 /// A number with its white space is never longer, bytes.

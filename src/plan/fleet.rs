@@ -262,7 +262,7 @@ mod tests {
             port_guids: vec![Guid::new(card)],
             vfs: vfs.iter().map(|guids| guids.map(Guid::new)).collect(),
         };
-        Pins { host: None, pfs: vec![pf] }
+        Pins { pfs: vec![pf], ..Pins::default() }
     }
 
     fn shown(hosts: &[(&str, Pins)]) -> Vec<String> {

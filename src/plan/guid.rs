@@ -10,7 +10,9 @@ mod naming;
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{Config, Pf, PfSelector};
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{Binding, Guid, GuidKind, PINS_PATH, PciAddress, VfDriver, VfIndex, VfNames};
+use crate::names::{
+    Binding, Guid, GuidKind, Machine, PINS_PATH, PciAddress, VfDriver, VfIndex, VfNames,
+};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
 use crate::report::plan::Finding;
 
@@ -226,6 +228,9 @@ pub fn pins_of(plans: &[Resolved], old: &Pins, host: &PlanHost, replace: bool) -
     let old = if judge::foreign_pins(old, host).is_some() { &none } else { old };
     let mut new = old.clone();
     new.host.clone_from(&host.name);
+    if host.machine != Machine::default() {
+        new.machine = host.machine;
+    }
     for plan in plans {
         let Ok(wanted) = &plan.wanted else { continue };
         let function = host.functions.iter().find(|f| f.pci == wanted.pf);

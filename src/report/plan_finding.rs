@@ -93,10 +93,10 @@ pub enum Finding {
     },
     /// The pins are another host's.
     #[error(
-        "the pin file {path} {}: it names {}, this host {}, and the file lists none of its adapters{}",
+        "the pin file {path} {}: it names {}, {}, and the file lists none of its adapters{}",
         if *.undecided { "may belong to another host, if an image was cloned" } else { "belongs to another host, probably because an image was cloned" },
         named(.then.as_deref()),
-        .now.as_deref().map_or_else(|| "has no name of its own".to_owned(), |now| format!("is {}", quoted(now))),
+        this_host(.now.as_deref(), *.is_named),
         if *.undecided { " that have registered an RDMA device" } else { "" }
     )]
     ForeignPins {
@@ -106,6 +106,8 @@ pub enum Finding {
         then: Option<String>,
         /// This host, if its name is certain and its own.
         now: Option<String>,
+        /// The file names this host, and was written on another machine.
+        is_named: bool,
         /// An adapter has no RDMA device yet, so its GUIDs are not known: it may be one of
         /// those in the file.
         undecided: bool,
@@ -360,7 +362,7 @@ impl Finding {
             Self::Pins { .. } => {
                 change("correct the file, or remove it to use the GUIDs of the configuration")
             }
-            Self::ForeignPins { now, undecided, .. } => {
+            Self::ForeignPins { now, is_named, undecided, .. } => {
                 let mut advice = Vec::new();
                 if *undecided {
                     advice.push(Advice::look(
@@ -372,6 +374,7 @@ impl Finding {
                 ));
                 advice.push(Advice::permanent("or restore the pin file of this host"));
                 advice.push(Advice::permanent(match now {
+                    _ if *is_named => "or, if the file is this host's and its board and adapters were replaced, remove the key machine from the file, then run ibprov plan --pin".to_owned(),
                     Some(name) => format!(
                         "or, if the file is this host's and its adapters were replaced, set host = {} in the file, then run ibprov plan --pin",
                         quoted(name)
@@ -508,6 +511,15 @@ impl Finding {
 }
 
 /// A hostile name as it may be printed.
+/// What this host is, beside the name in the file.
+fn this_host(now: Option<&str>, is_named: bool) -> String {
+    match now {
+        _ if is_named => "which is this host's name, but it was written on another machine (by DMI's product UUID or board serial number)".to_owned(),
+        Some(now) => format!("this host is {}", quoted(now)),
+        None => "this host has no name of its own".to_owned(),
+    }
+}
+
 fn quoted(name: impl AsRef<str>) -> String {
     let shown: String = name.as_ref().chars().take(64).collect();
     format!("{shown:?}")

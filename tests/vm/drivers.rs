@@ -123,6 +123,23 @@ fn pins_are_written_once_and_hold_for_another_host_number() {
 }
 
 #[test]
+fn the_pins_of_another_machine_of_this_name_are_refused() {
+    let guest = boot("sriov");
+    guest.assert_success();
+    let pins = guest.file("guid-pins.toml");
+    assert!(pins.contains("\nmachine = { product-uuid = \""), "{pins}");
+    let replaced = guest.file("plan.replaced");
+    assert!(replaced.contains("GUIDs pinned") && !replaced.contains("clone"), "{replaced}");
+    let clone = guest.file("plan.clone");
+    assert!(clone.contains("it was written on another machine"), "{clone}");
+    assert!(clone.ends_with("exit 3\n"), "{clone}");
+    let report = guest.json("clone.json");
+    let findings = report["findings"].as_array().expect("findings").iter();
+    let refused = findings.filter(|finding| finding["code"] == "pins-of-another-host");
+    assert_eq!(refused.count(), 2, "both PFs: {report:#}");
+}
+
+#[test]
 #[ignore = "of the simulated HCA itself: a minute"]
 fn the_simulated_hca_passes_its_own_checks() {
     let guest = boot("hca_selftest");

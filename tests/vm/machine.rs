@@ -185,6 +185,8 @@ fn arguments(
         "-smp",
         "2",
     ]);
+    // By which a machine is told from others; without it, it has none.
+    arg(&["-uuid", "9f3c0a52-6d1e-4b8f-8c27-51d0e2a7b634"]);
     arg(&["-m", &(settings.memory + scenario.card_memory()).to_string()]);
     if scenario.has_qemu_iommu() {
         arg(&["-device", "intel-iommu,intremap=off"]);

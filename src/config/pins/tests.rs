@@ -1,6 +1,10 @@
 use super::*;
 use proptest::prelude::*;
 
+fn machine(product_uuid: Option<&str>, board_serial: Option<&str>) -> Machine {
+    Machine::of(product_uuid, board_serial)
+}
+
 fn why(text: &str) -> String {
     Pins::parse(text).expect_err(text)
 }
@@ -9,6 +13,7 @@ fn why(text: &str) -> String {
 fn a_file_is_read_back_and_explains_itself() {
     let pins = Pins {
         host: Some("c12.example".to_owned()),
+        machine: machine(Some("4c4c4544-0043-3510-8052-b4c04f4a3733"), Some("CN7475153B0B16")),
         pfs: vec![PinnedPf {
             which: PfSelector::Pci("0000:4b:00.0".parse().expect("address")),
             pci: "0000:4b:00.0".parse().expect("address"),
@@ -20,10 +25,12 @@ fn a_file_is_read_back_and_explains_itself() {
     expect_test::expect![[r##"
         # The GUIDs of the VFs of this host, written by `ibprov plan --pin`.
         # They take precedence over ibprov.toml: see ibprov(8), "Pinned GUIDs".
+        # machine: digests of DMI's product UUID and board serial number, which a clone lacks;
         # config: how ibprov.toml names the PF; pci, node-guid, port-guids: which adapter
         # it was then; vfs: node GUID and port GUID of each VF, from VF 0 on.
         schema = 1
         host = "c12.example"
+        machine = { product-uuid = "baa2002367a0dbf1", board-serial = "de48b68a760af56c" }
 
         [[pf]]
         config = { pci = "0000:4b:00.0" }
@@ -53,6 +60,8 @@ fn what_is_wrong_is_said_with_its_line() {
     let vfs = format!("{pf}vfs = [[\"12\", \"0200:0000:0000:0000\"]]\n");
     assert!(why(&vfs).starts_with("pf 1: \"12\" is not a GUID"), "{}", why(&vfs));
     assert!(Pins::parse(&pf).is_ok(), "no VFs is a plan too");
+    let machine = why("schema = 1\nmachine = { product-uuid = \"\\u001b\" }\n");
+    assert!(machine.starts_with("machine: ") && !machine.contains('\u{1b}'), "{machine}");
 }
 
 fn guid() -> impl Strategy<Value = Guid> {
@@ -87,9 +96,12 @@ proptest! {
     #[test]
     fn any_pins_are_read_back(
         host in prop::option::of("[^\u{7f}]{0,20}"),
+        uuid in prop::option::of("[0-9a-f]{8}"),
+        serial in prop::option::of("[A-Z0-9.]{0,12}"),
         pfs in prop::collection::vec(pinned(), 0..4),
     ) {
-        let pins = Pins { host, pfs };
+        let machine = machine(uuid.as_deref(), serial.as_deref());
+        let pins = Pins { host, machine, pfs };
         prop_assert_eq!(Pins::parse(&pins.to_toml()), Ok(pins));
     }
 

@@ -202,15 +202,15 @@ fn against_each_other(drafts: &mut [Draft<'_>], all: &[(Guid, Owner)]) {
 }
 
 /// That the pins are another host's: neither its own name ([`PlanHost::own_name`]) nor one
-/// of its cards is in them. A PCI address says nothing, as it is the same in each node of a
-/// kind, and neither does a name such as `localhost`, or none: there the cards alone
-/// decide. An image that was captured from one node and started on many gives all of them
-/// that node's GUIDs otherwise.
+/// of its cards is in them, or the name is and the machine is known to be another. A PCI
+/// address says nothing, as it is the same in each node of a kind, and neither does a name
+/// such as `localhost`, or none: there the cards alone decide. An image that was captured from
+/// one node and started on many gives all of them that node's GUIDs otherwise.
 pub(super) fn foreign_pins(pins: &Pins, host: &PlanHost) -> Option<Finding> {
     let now = host.own_name();
     // A placeholder is never a host's own name.
     let is_named = now.zip(pins.host.as_deref()).is_some_and(|(now, then)| is_same_host(then, now));
-    if pins.pfs.is_empty() || is_named {
+    if pins.pfs.is_empty() || is_named && !host.machine.is_other_than(&pins.machine) {
         return None;
     }
     let own = || host.functions.iter().filter(|f| f.hca && f.physfn.is_none());
@@ -225,6 +225,7 @@ pub(super) fn foreign_pins(pins: &Pins, host: &PlanHost) -> Option<Finding> {
         path: PINS_PATH.to_owned(),
         then: pins.host.clone(),
         now: now.map(str::to_owned),
+        is_named,
         undecided: own().any(|f| f.rdma.is_empty()),
     })
 }

@@ -31,6 +31,7 @@ fn host() -> PlanHost {
         name_is_transient: false,
         overruled_name: None,
         number_file: None,
+        machine: Machine::default(),
         functions: vec![
             function("0000:4b:00.0", "mlx5_0", "b859:9f03:0012:a480"),
             function("0000:5e:00.0", "mlx5_1", "b859:9f03:0012:a4a0"),
@@ -259,6 +260,58 @@ fn the_pins_of_a_cloned_image_are_never_carried_out() {
         let nameless = PlanHost { name_is_transient: true, ..clone_named(name) };
         assert!(plan(GOOD, &pins, &nameless)[0].wanted.is_err(), "{name:?}");
     }
+}
+
+/// An image with the original's name in /etc/hostname boots on every node as the original,
+/// until something names the node.
+#[test]
+fn a_clone_with_the_name_of_its_original_is_told_by_its_machine() {
+    let original = Machine::of(Some("4c4c4544-0043-3510-8052-b4c04f4a3733"), Some("S1"));
+    let another = Machine::of(Some("4c4c4544-0043-3510-8052-b4c04f4a3734"), Some("S2"));
+    let golden = PlanHost { machine: original, ..host() };
+    let pins = pins_of(&plan(GOOD, &Pins::default(), &golden), &Pins::default(), &golden, false);
+    assert_eq!(pins.machine, original);
+    let with = |machine, name| PlanHost { machine, ..clone_named(Some(name)) };
+    let clone = with(another, "c12.cluster.example");
+    let resolved = plan(GOOD, &pins, &clone);
+    let errors = resolved[0].wanted.as_ref().expect_err("foreign pins");
+    assert_eq!(
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            "the pin file /etc/ibprov/guid-pins.toml belongs to another host, probably because an image was cloned: it names host \"c12\", which is this host's name, but it was written on another machine (by DMI's product UUID or board serial number), and the file lists none of its adapters"
+        ]
+    );
+    assert_eq!((errors[0].code().name(), errors[0].may_pass()), ("pins-of-another-host", false));
+    assert!(!is_recognized(&pins, &clone));
+    // What is said to help helps.
+    let anew = pins_of(&resolve_anew(&config(GOOD), &pins, &clone), &pins, &clone, true);
+    assert_eq!(anew.machine, another);
+    assert!(plan(GOOD, &anew, &clone)[0].wanted.is_ok());
+    let unknown = Pins { machine: Machine::default(), ..pins.clone() };
+    let adopted = plan(GOOD, &unknown, &clone);
+    assert!(adopted[0].wanted.is_ok());
+    assert_eq!(pins_of(&adopted, &unknown, &clone, false).machine, another, "the next write");
+
+    let is_good = |pins: &Pins, host: &PlanHost| plan(GOOD, pins, host)[0].wanted.is_ok();
+    assert!(is_good(&pins, &with(original, "c12")), "all adapters were replaced");
+    assert!(is_good(&pins, &with(Machine::default(), "c12")), "only root can read it");
+    let board = PlanHost { machine: another, ..host() };
+    assert!(is_good(&pins, &board), "the board was replaced");
+    let next = pins_of(&plan(GOOD, &pins, &board), &pins, &board, false);
+    assert_eq!(next.machine, another);
+    // Whose machine is not known keeps what the file knows.
+    assert_eq!(pins_of(&plan(GOOD, &pins, &host()), &pins, &host(), false), pins);
+    // A machine alone is no proof: vendors have given thousands the same.
+    assert!(!is_good(&pins, &with(original, "c13")));
+    // The adapters that have still to come may be those of the file.
+    let mut early = with(another, "c12");
+    for function in &mut early.functions {
+        (function.rdma, function.node_guid) = (Vec::new(), None);
+        function.port_guids.clear();
+    }
+    let resolved = plan(GOOD, &pins, &early);
+    let errors = resolved[0].wanted.as_ref().expect_err("not known yet");
+    assert!(errors.iter().all(Finding::may_pass), "{errors:?}");
 }
 
 #[test]

@@ -31,6 +31,7 @@ fn pins_hold_and_drift_wants_a_decision() {
     expect![[r##"
         # The GUIDs of the VFs of this host, written by `ibprov plan --pin`.
         # They take precedence over ibprov.toml: see ibprov(8), "Pinned GUIDs".
+        # machine: digests of DMI's product UUID and board serial number, which a clone lacks;
         # config: how ibprov.toml names the PF; pci, node-guid, port-guids: which adapter
         # it was then; vfs: node GUID and port GUID of each VF, from VF 0 on.
         schema = 1
@@ -144,6 +145,64 @@ fn a_cloned_image_gets_none_of_the_other_hosts_guids() {
     clone.file("etc/hostname", "c17.example\n");
     let agreed = clone.show(&["plan"]);
     assert!(agreed.contains("0200:0011:0000:0000") && agreed.ends_with("exit 1\n"), "{agreed}");
+}
+
+/// A golden image that names its original in /etc/hostname is called so on each node, until
+/// something names that.
+#[test]
+fn a_clone_with_its_originals_name_gets_none_of_its_guids() {
+    let dmi = "sys/devices/virtual/dmi/id";
+    let golden = node(&good(2));
+    golden.link("sys/class/dmi/id", "../../devices/virtual/dmi/id");
+    golden.file(&format!("{dmi}/product_uuid"), "4c4c4544-0043-3510-8052-b4c04f4a3733\n");
+    golden.file(&format!("{dmi}/board_serial"), "To be filled by O.E.M.\n");
+    let pins = golden.show(&["plan", "--pin"]);
+    assert!(pins.contains("\nmachine = { product-uuid = \"baa2002367a0dbf1\" }\n"), "{pins}");
+    let text = pins.strip_suffix("exit 1\n").expect("good");
+    golden.file("etc/ibprov/guid-pins.toml", text);
+    let own = golden.show(&["plan"]);
+    assert!(own.contains("GUIDs pinned") && !own.contains("drift"), "{own}");
+
+    let clone = node(&good(2));
+    clone.link("sys/class/dmi/id", "../../devices/virtual/dmi/id");
+    clone.file(&format!("{dmi}/product_uuid"), "4c4c4544-0043-3510-8052-b4c04f4a3734\n");
+    clone.file("etc/ibprov/guid-pins.toml", text);
+    let rdma = format!("sys/bus/pci/devices/{PF}/infiniband/mlx5_0");
+    clone.file(&format!("{rdma}/node_guid"), "b859:9f03:0012:ffff\n");
+    clone.file(&format!("{rdma}/ports/1/gids/0"), "fe80:0000:0000:0000:b859:9f03:0012:ffff\n");
+    plan(
+        &clone,
+        &expect![[r#"
+        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+          would not be applied:
+          error: the pin file /etc/ibprov/guid-pins.toml belongs to another host, probably because an image was cloned: it names host "c12", which is this host's name, but it was written on another machine (by DMI's product UUID or board serial number), and the file lists none of its adapters
+            do: ibprov plan --pin --replace gives this host GUIDs of its own
+            do: or restore the pin file of this host
+            do: or, if the file is this host's and its board and adapters were replaced, remove the key machine from the file, then run ibprov plan --pin
+        exit 3
+    "#]],
+    );
+    for verb in [&["apply", "--dry-run"][..], &["boot", "--dry-run"]] {
+        let said = clone.show(verb);
+        assert!(said.contains("belongs to another host") && !said.contains("0200:000c"), "{said}");
+    }
+    // If it is the host of the file after all: as the advice says, and the next write has it.
+    let line = text.lines().find(|line| line.starts_with("machine = ")).expect("the machine");
+    clone.file("etc/ibprov/guid-pins.toml", &text.replace(&format!("{line}\n"), ""));
+    let adopted = clone.show(&["plan", "--pin"]);
+    assert!(
+        adopted.contains("0200:000c:0001:0001") && adopted.contains("\nmachine = {"),
+        "{adopted}"
+    );
+    assert!(!adopted.contains(line), "{adopted}");
+    // What tells nothing of the machine decides nothing.
+    clone.file("etc/ibprov/guid-pins.toml", text);
+    clone.file(&format!("{dmi}/product_uuid"), "03000200-0400-0500-0006-000700080009\n");
+    let said = clone.show(&["plan"]);
+    assert!(
+        said.contains("drift: the adapter was replaced") && said.ends_with("exit 1\n"),
+        "{said}"
+    );
 }
 
 #[test]
