@@ -334,12 +334,12 @@ impl Run<'_> {
         // VFs that the kernel is still creating would be probed: the child restores it after them.
         let is_counting =
             matches!(self.attempts.failed_count(), Some((_, StepFailure::Unfinished)));
+        let is_too_early = |s: &VfStep| is_counting && matches!(s, VfStep::RestoreAutoprobe { .. });
         let open = |s: &&VfStep| {
-            !in_vain(s)
-                && !(is_counting && matches!(s, VfStep::RestoreAutoprobe { .. }))
-                && (s.stage() == Stage::Restore || !only_back)
-                && (matches!(s, VfStep::Policy { .. })
-                    || !s.vf().is_some_and(|vf| lost.contains(&vf)))
+            let is_in_time = s.stage() == Stage::Restore || !only_back;
+            let is_of_lost = s.vf().is_some_and(|vf| lost.contains(&vf));
+            let is_held_up = is_of_lost && !matches!(s, VfStep::Policy { .. });
+            is_in_time && !in_vain(s) && !is_too_early(s) && !is_held_up
         };
         plan.steps.iter().filter(open).cloned().collect()
     }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use anyhow::{Context as _, bail};
 
-use crate::host::{Root, answer, attribute};
+use crate::host::{Root, answer, attribute, terminal};
 use crate::names::{IfName, PciAddress, PortNumber, PortType};
 use crate::observe::uses::{cm_uses, netdev_uses};
 use crate::observe::{Look, pf};
@@ -28,7 +28,7 @@ pub fn run(pci: PciAddress, types: &[(PortNumber, PortType)], force: bool) -> an
         false => port_uses(&root, &netdevs),
     };
     if !uses.is_empty() {
-        write!(std::io::stderr(), "{}", used_by(&uses))?;
+        write!(terminal::stderr(), "{}", used_by(&uses))?;
         return Ok(Exit::Exceptions.code());
     }
     let has = |(number, wanted): &(PortNumber, PortType)| {

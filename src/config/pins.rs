@@ -126,11 +126,11 @@ impl Pins {
             let (product_uuid, board_serial) = (digest(product_uuid)?, digest(board_serial)?);
             Ok(Machine { product_uuid, board_serial })
         };
-        let machine =
-            machine().map_err(|why: String| harmless(&format!("machine: {why}")))?;
-        let pfs = file.pf.iter().enumerate().map(|(at, pf)| {
-            pf.read().map_err(|why| harmless(&format!("pf {}: {why}", at + 1)))
-        });
+        let machine = machine().map_err(|why: String| harmless(&format!("machine: {why}")))?;
+        let pfs =
+            file.pf.iter().enumerate().map(|(at, pf)| {
+                pf.read().map_err(|why| harmless(&format!("pf {}: {why}", at + 1)))
+            });
         let pfs = pfs.collect::<Result<_, _>>()?;
         Ok(Self { host: file.host.map(Into::into), machine, pfs })
     }

@@ -66,7 +66,7 @@ pub(super) fn path(name: &str) -> PathBuf {
 pub(super) fn own_path() -> Result<String, String> {
     let program =
         fs::read_link("/proc/self/exe").map_err(|e| format!("/proc/self/exe: {}", answer(&e)))?;
-    let program = installed(program)?;
+    let program = installed(&program)?;
     let is_tame = |b: u8| b.is_ascii_alphanumeric() || b"/_.-".contains(&b);
     let program = program.to_str().filter(|text| text.bytes().all(is_tame));
     program
@@ -77,9 +77,9 @@ pub(super) fn own_path() -> Result<String, String> {
 /// What is installed where the program was that `/proc/PID/exe` names. The kernel adds to the
 /// path that the file is not there any more (`d_path()`, fs/d_path.c): an upgrade has put
 /// another one in its place.
-fn installed(program: PathBuf) -> Result<PathBuf, String> {
+fn installed(program: &Path) -> Result<PathBuf, String> {
     let was = program.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from);
-    let known = [Some(program.clone()), was];
+    let known = [Some(program.to_owned()), was];
     known
         .into_iter()
         .flatten()
@@ -112,13 +112,13 @@ mod tests {
         program(&path);
         let mut running = std::process::Command::new(&path).arg("60").spawn().expect("started");
         let exe = || fs::read_link(format!("/proc/{}/exe", running.id())).expect("a link");
-        assert_eq!(installed(exe()), Ok(path.clone()));
+        assert_eq!(installed(&exe()), Ok(path.clone()));
         program(&new);
         fs::rename(&new, &path).expect("upgraded");
         assert!(exe().to_string_lossy().ends_with(" (deleted)"), "{:?}", exe());
-        assert_eq!(installed(exe()), Ok(path.clone()));
+        assert_eq!(installed(&exe()), Ok(path.clone()));
         fs::remove_file(&path).expect("removed");
-        let said = installed(exe()).expect_err("no program");
+        let said = installed(&exe()).expect_err("no program");
         assert!(said.ends_with("ibprov is not installed there any more"), "{said}");
         running.kill().and_then(|()| running.wait()).expect("ended");
     }
