@@ -21,7 +21,7 @@ outcome() { sed -n 's/^  "'"$2"'": "\(.*\)",*$/\1/p' "/run/ibprov/ports/$(cat "/
 is_starting() { is activating networking.service; }
 # NAME: its instance begins while networking.service starts, and has a job to wait for when
 # its child has made one.
-has_child() { systemctl list-jobs --no-legend | grep -q 'run-.*waiting'; }
+has_child() { systemctl list-jobs --no-legend | grep -q 'ibprov-wait-.*waiting'; }
 comes() {
 	within 20 is_starting || echo "networking.service does not start"
 	systemctl start --no-block "wait@$1.service"
