@@ -107,7 +107,11 @@ fn an_online_port_is_shown_with_lid_and_address() {
 
 #[test]
 fn without_cable_it_says_so() {
-    assert_said(&boot("online"), "cable", &["link: ", "cable is missing", "ibstat"]);
+    assert_said(
+        &boot("online"),
+        "cable",
+        &["link: ", "cable is missing", "mlxlink -d 0001:01:00.0"],
+    );
 }
 
 #[test]
