@@ -20,7 +20,9 @@ use crate::observe::ipoib::{self, Interface, Interfaces, Sort, outcome_file};
 use crate::observe::{Look, interface_manager};
 use crate::plan::settings::{mtu_asked, overwritten};
 use crate::plan::{IfacePlan, concerns_others, has_child, iface_plan, is_guarded, rename, wanted};
-use crate::report::iface::{BringUp, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface};
+use crate::report::iface::{
+    BringUp, DeferredSettings, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface,
+};
 use crate::report::{Use, events as kinds};
 use crate::stacks::KNOWN;
 use crate::stacks::files::Files;
@@ -169,7 +171,8 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
             error!(cause = why, "{why}");
         }
         if let Some(deferred) = &report.deferred {
-            let warning = deferred.sentence(ask.name);
+            let command = DeferredSettings::command(ask.name);
+            let warning = format!("{}; to do it now: {command}", deferred.sentence(ask.name));
             warn!(message_id = kinds::WARNING, warning, "{warning}");
         }
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use super::ifname::is_plain_char;
-use super::{IfName, RdmaName, VfIndex, WordError, Words};
+use super::{IfName, RdmaName, VfIndex, WordError, Words, harmless};
 
 /// A pattern that gives each VF of a PF a name: text with the fields `{vf}`, the VF's
 /// index, `{netdev}`, the name of the PF's netdev, and `{rdma}`, that of its RDMA device.
@@ -111,7 +111,8 @@ impl FromStr for VfNamePattern {
                     "netdev" => Part::Netdev,
                     "rdma" => Part::Rdma,
                     other => {
-                        return Err(VfNamePatternError::Field(other.chars().take(32).collect()));
+                        let shown: String = other.chars().take(32).collect();
+                        return Err(VfNamePatternError::Field(harmless(&shown)));
                     }
                 });
                 rest = after;

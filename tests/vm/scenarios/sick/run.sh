@@ -107,6 +107,8 @@ later=$(systemd-escape -p --template=ibprov-iface-later@.service "$device")
 is() { [ "$(systemctl show -P ActiveState "$2")" = "$1" ]; }
 mkdir -p /etc/ibprov/ibprov.d
 cp /run/mtu.toml /etc/ibprov/ibprov.d/50-mtu.toml
+# As at a boot: settings of later runs are deferred while the interface is in use.
+rm "/run/ibprov/ports/$(cat "/sys/class/net/$other/ifindex").json"
 systemctl restart --no-block "$unit"
 asked
 wait_for rtnl.boot rtnl.online rtnl.iface
