@@ -6,7 +6,7 @@
 use serde::Deserialize;
 
 use crate::config::PfSelector;
-use crate::names::{DmiDigest, Guid, Machine, PciAddress, escaped, harmless};
+use crate::names::{DmiDigest, Guid, Machine, PciAddress, harmless, is_hostile};
 
 /// The pins of one host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -183,9 +183,18 @@ const HEAD: &str = "\
 schema = 1
 ";
 
-/// As a TOML basic string; JSON's escapes are a part of TOML's.
+/// As a TOML basic string, in which a reader sees every character.
 fn quoted(text: &str) -> String {
-    escaped(&serde_json::Value::from(text).to_string())
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if is_hostile(c) => quoted.push_str(&format!("\\U{:08x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 impl FilePf<'_> {

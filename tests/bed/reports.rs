@@ -115,6 +115,20 @@ impl Schema<'_> {
                         self.judge(wanted, item, &format!("{at}[{number}]"))?;
                     }
                 }
+                "prefixItems" => {
+                    let schemas = wanted.as_array().into_iter().flatten();
+                    let items = value.as_array().into_iter().flatten();
+                    for (number, (schema, item)) in schemas.zip(items).enumerate() {
+                        self.judge(schema, item, &format!("{at}[{number}]"))?;
+                    }
+                }
+                "minItems" if items(value).is_some_and(|n| Some(n) < wanted.as_u64()) => {
+                    return fault(&format!("has fewer than {wanted} items"));
+                }
+                "maxItems" if items(value).is_some_and(|n| Some(n) > wanted.as_u64()) => {
+                    return fault(&format!("has more than {wanted} items"));
+                }
+                "minItems" | "maxItems" => {}
                 "anyOf" | "oneOf" => {
                     let each = wanted.as_array().into_iter().flatten();
                     let tried: Vec<Result<Known, String>> =
@@ -148,6 +162,10 @@ fn is_open(schema: &Value) -> bool {
         Value::Object(schema) => schema.keys().all(|key| ANNOTATIONS.contains(&key.as_str())),
         other => *other == Value::Bool(true),
     }
+}
+
+fn items(value: &Value) -> Option<u64> {
+    value.as_array().and_then(|items| items.len().try_into().ok())
 }
 
 fn all_keys(value: &Value) -> Known {

@@ -1,4 +1,5 @@
 set -u
+. /usr/lib/bed/vf.sh
 states() { # WHEN: how each unit is
 	for unit in ibprov.service openibd.service ibprov-ready.target site-daemon.service hpc.mount needs-ports.service; do
 		echo "$1: $unit $(systemctl show -p ActiveState --value "$unit")"
@@ -29,12 +30,16 @@ users="site-daemon.service site-wants.service hpc.mount needs-ports.service"
 systemctl start $users
 runs_of() { for unit in $users; do echo "$unit $(systemctl show -p InvocationID --value "$unit")"; done; }
 # What it stops, if only to start it again: what is no longer in the run that it was in.
+no_jobs() { [ -z "$(systemctl list-jobs --no-legend)" ]; }
 stops() { # WHAT COMMAND...
 	what=$1
 	shift
 	runs_of >/run/before
 	"$@"
-	echo "$what: $?, stops $(runs_of | grep -vxFf /run/before | cut -d ' ' -f 1 | tr '\n' ' ')"
+	code=$?
+	# What it starts again may come later: mounts do while the kernel reports many.
+	within 60 no_jobs
+	echo "$what: $code, stops $(runs_of | grep -vxFf /run/before | cut -d ' ' -f 1 | tr '\n' ' ')"
 }
 stops "restart ibprov" systemctl restart ibprov.service
 touch /hpc/file
