@@ -370,7 +370,6 @@ Examples:
 impl Verb {
     /// True for what ibprov's units run, which ends by a deadline. The others take as long as
     /// there is to read.
-    #[must_use]
     pub const fn is_of_units(&self) -> bool {
         matches!(
             self,

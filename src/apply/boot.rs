@@ -73,7 +73,6 @@ struct Boot<'a> {
     there: BTreeSet<ModuleName>,
     /// The GUID plans of the PFs.
     vfs: Vfs<'a>,
-    /// The settings of interfaces.
     interfaces: Interfaces,
     /// Who is waited for, and since when.
     waited: Waited,

@@ -35,7 +35,6 @@ const ASK_AGAIN_USEC: u64 = 15_000_000;
 
 /// How a look at the stacks ended.
 enum Next {
-    /// It is over.
     End(BringUp),
     /// Something happened: look again.
     Again,

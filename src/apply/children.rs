@@ -140,7 +140,6 @@ pub fn start_instances(root: &Root, round: Round) -> anyhow::Result<bool> {
 
 /// The instance of some P_Key child has not been asked for: it came when
 /// [`start_instances`] had had its last look, and was running still.
-#[must_use]
 pub fn are_missed(root: &Root, round: Round) -> bool {
     !missed(root, round).is_empty()
 }

@@ -31,7 +31,6 @@ use crate::workers::Request;
 /// What is asked of one run.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
-    /// The interface.
     pub name: &'a IfName,
     /// Leave bringing it up to others.
     pub settings_only: bool,
@@ -70,7 +69,6 @@ pub fn look_for_plan(
 }
 
 /// As [`look_for_plan`] of one of `all`, of which no file is read again.
-#[must_use]
 pub fn seen_for_plan(
     config: &Config,
     root: &Root,
@@ -94,7 +92,6 @@ fn asked_before(wanted: &WantedInterface, seen: &Seen) -> Option<u32> {
 }
 
 /// What is wanted of `seen`, as [`look_for_plan`] gives it, and the steps to it.
-#[must_use]
 pub fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
     let wanted = wanted(&config.interfaces, &seen.interface, &seen.stack_children);
     let asked = asked_before(&wanted, seen);
@@ -665,7 +662,6 @@ fn tell_step(step: &IfaceStep, interface: &Interface, took_usec: u64, failure: O
 }
 
 /// ib_ipoib's queues are set when it is loaded: what is too small is told.
-#[must_use]
 pub fn queue_advice(root: &Root, wanted: &WantedInterface) -> Vec<String> {
     let queues =
         [("recv_queue_size", wanted.receive_queue), ("send_queue_size", wanted.send_queue)];

@@ -20,13 +20,11 @@ use crate::workers::products::Products;
 pub struct Plans {
     /// PFs with what their VFs shall be, and what to know of it.
     pub wanted: Vec<(WantedPf, Vec<String>)>,
-    /// The others.
     pub unresolved: Vec<Unresolved>,
 }
 
 impl Plans {
     /// The PFs that the configuration means; `None` if it is not known of each which it is.
-    #[must_use]
     pub fn pfs(&self) -> Option<BTreeSet<PciAddress>> {
         let wanted = self.wanted.iter().map(|(wanted, _)| Some(wanted.pf));
         wanted.chain(self.unresolved.iter().map(|unresolved| unresolved.pci)).collect()
@@ -34,7 +32,6 @@ impl Plans {
 }
 
 /// What each PF's VFs shall be, on the host as it is observed.
-#[must_use]
 pub fn resolve(config: &Config, root: &Root, observed: &Observed) -> Plans {
     let mut plans = Plans::default();
     if config.pf.is_empty() {
@@ -158,7 +155,6 @@ pub fn resolve_soon(
 /// addresses. One whose VFs are bound in order works alone: the kernel gives each new device
 /// the lowest number that is free, so any other VF that comes meanwhile would take one of its
 /// numbers, by chance.
-#[must_use]
 pub fn may_begin(order: BindOrder, at_work: impl IntoIterator<Item = BindOrder>) -> bool {
     at_work.into_iter().all(|other| order == BindOrder::Parallel && other == order)
 }
@@ -166,7 +162,6 @@ pub fn may_begin(order: BindOrder, at_work: impl IntoIterator<Item = BindOrder>)
 /// One `ibprov apply PF` at work.
 #[derive(Debug)]
 pub struct Worker {
-    /// The PF.
     pub pf: PciAddress,
     /// How its VFs are bound.
     pub order: BindOrder,
@@ -190,8 +185,6 @@ pub fn start(wanted: &WantedPf, config: Option<&Path>, limit_usec: u64) -> std::
 }
 
 impl Worker {
-    /// Its process id.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }

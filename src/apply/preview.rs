@@ -156,7 +156,6 @@ pub struct Settings {
 
 /// Look, and say what would be done; nothing is changed. The steps at the PFs of the
 /// plans are for the caller to add: reading those takes a child.
-#[must_use]
 pub fn preview(config: &Config, root: &Root, force: bool) -> (Preview, Plans) {
     let rules = ModprobeRules::read(root);
     let modules: Vec<ModuleName> =
@@ -250,7 +249,6 @@ fn left_out(expectation: Expectation, plans: &Plans) -> Vec<LeftOut> {
 
 impl Preview {
     /// Something would be done, or waited for, beside what the plans of VFs ask for.
-    #[must_use]
     pub fn is_pending(&self) -> bool {
         let is_in_use = |hopeless: &Option<Cause>| hopeless.as_ref().is_some_and(|c| c.in_use);
         let mut ports = self.ports.iter().zip(&self.hopeless);
@@ -268,7 +266,6 @@ impl Preview {
     }
 
     /// The text of it: what would be done, in this order, and what would not.
-    #[must_use]
     pub fn to_text(&self) -> String {
         let mut stages = vec![self.loads(), self.creates(), self.waits(), self.sets()];
         let pfs = self.pfs.iter().filter(|pf| pf.is_pending()).map(PfSteps::lines);

@@ -18,7 +18,6 @@ pub enum NotDone {
         "the kernel has not answered within {0} s: a process holds the RTNL lock, without which no network interface can be set. Find the process that hangs (an `ip`, ifup or modprobe in state D), see `cat /proc/PID/stack` and dmesg"
     )]
     Held(u64),
-    /// The kernel refuses.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// There is no child that could be asked.
@@ -42,13 +41,11 @@ impl Rtnl {
     /// Wait for an answer until `deadline`, microseconds of CLOCK_MONOTONIC, but for
     /// [`SILENCE_USEC`] at least: that the time was spent otherwise does not mean that somebody
     /// holds the lock.
-    #[must_use]
     pub fn until(deadline: u64) -> Self {
         Self { child: Client::live().patient(), deadline, held: None }
     }
 
     /// For who only looks: wait for [`SILENCE_USEC`].
-    #[must_use]
     pub fn to_look() -> Self {
         Self::until(0)
     }
@@ -62,7 +59,6 @@ impl Rtnl {
     }
 
     /// The lock was waited for in vain.
-    #[must_use]
     pub const fn is_held(&self) -> bool {
         self.held.is_some()
     }

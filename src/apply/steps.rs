@@ -356,15 +356,9 @@ enum Failure {
     /// modprobe is not installed.
     NoModprobe,
     /// Its program could not be started.
-    NotStarted {
-        /// The program.
-        program: PathBuf,
-        /// What the system answered.
-        answer: io::Error,
-    },
+    NotStarted { program: PathBuf, answer: io::Error },
     /// Its program did not succeed.
     Ended {
-        /// How it ended.
         how: process::Failure,
         /// What it wrote to standard error.
         said: String,
@@ -375,17 +369,9 @@ enum Failure {
         said: String,
     },
     /// These modules are not there after all were asked for at once.
-    NotBrought {
-        /// Which.
-        modules: Vec<ModuleName>,
-    },
+    NotBrought { modules: Vec<ModuleName> },
     /// A module that was asked for alone is not there.
-    Module {
-        /// Which.
-        module: ModuleName,
-        /// Why.
-        trouble: ModuleTrouble,
-    },
+    Module { module: ModuleName, trouble: ModuleTrouble },
 }
 
 impl Failure {

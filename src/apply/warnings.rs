@@ -12,7 +12,6 @@ use crate::stacks::files::Files;
 
 /// Where the files of the stacks that are part of this boot are against what is wanted
 /// of `interface`.
-#[must_use]
 pub fn foreseen(files: &Files<'_>, wanted: &WantedInterface, interface: &Interface) -> Vec<String> {
     if wanted.mode.is_none() && wanted.mtu.is_none() {
         return Vec::new();
@@ -23,7 +22,6 @@ pub fn foreseen(files: &Files<'_>, wanted: &WantedInterface, interface: &Interfa
 }
 
 /// The same of all interfaces of this host.
-#[must_use]
 pub fn foreseen_of_all(root: &Root, config: &Config, seen: &Interfaces) -> Vec<String> {
     let files = Files::of(root);
     let of = |interface: &Interface| {

@@ -20,7 +20,6 @@ pub struct NodeReport {
     pub kernel: Option<String>,
     /// What the verb that wrote it ended with.
     pub exit_code: u8,
-    /// What it found.
     pub findings: Vec<NodeFinding>,
 }
 
@@ -29,13 +28,10 @@ pub struct NodeReport {
 pub struct NodeFinding {
     /// The name by which programs know it.
     pub code: String,
-    /// How much it matters.
     pub severity: Severity,
-    /// What it is about.
     pub object: Option<String>,
     /// What is wrong with it.
     pub message: String,
-    /// What to do.
     pub advice: Vec<Advice>,
 }
 
@@ -113,7 +109,6 @@ impl Fleet {
     }
 
     /// How many nodes there are, and how they stand.
-    #[must_use]
     pub fn counts(&self) -> NodeCounts {
         let of =
             |codes: &[u8]| self.nodes.iter().filter(|node| codes.contains(&node.exit_code)).count();
@@ -126,7 +121,6 @@ impl Fleet {
     }
 
     /// Each kind of finding: errors first, and what few nodes have before what many have.
-    #[must_use]
     pub fn findings(&self) -> Vec<FleetFinding> {
         let order = |(key, group): &(&(Severity, String), &Group)| {
             (key.0, group.nodes.len(), key.1.clone())

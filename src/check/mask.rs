@@ -33,7 +33,6 @@ const LOCAL: u64 = 0x02 << 56;
 impl Mask {
     /// One that replaces the names `hosts`, in this order, and every name in `domains`. Those that stand in messages that
     /// `needles` look for cannot be replaced without losing these; they are given too.
-    #[must_use]
     pub fn new<'a>(
         hosts: impl IntoIterator<Item = &'a str>,
         domains: impl IntoIterator<Item = String>,
@@ -75,7 +74,6 @@ impl Mask {
     }
 
     /// `text` with every name and address replaced.
-    #[must_use]
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut out = String::new();
         // Up to here `text` is in `out`.
@@ -308,7 +306,6 @@ impl Mask {
 
 /// `text` without what is written behind words like `password=`: as far as that can be known,
 /// no secret of a command line or a mount leaves the host.
-#[must_use]
 pub fn without_secrets(text: &str) -> Cow<'_, str> {
     const WORDS: [&str; 7] =
         ["password=", "passwd=", "pass=", "secret=", "token=", "psk=", "credentials="];

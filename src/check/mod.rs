@@ -20,7 +20,6 @@ use crate::report::finding::Diagnosis;
 pub use evidence::{Boot, Evidence};
 
 /// What is wrong, judged boot by boot, the root cause first.
-#[must_use]
 pub fn diagnose(evidence: &Evidence) -> Diagnosis {
     rank::diagnosis(evidence)
 }

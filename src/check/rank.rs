@@ -13,7 +13,6 @@ use crate::report::finding::{
 use crate::report::node::NodeVerdict;
 
 /// Everything that the rules say of `evidence`.
-#[must_use]
 pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
     let told: Vec<&Boot> = evidence
         .boots
@@ -120,7 +119,6 @@ fn object(text: &str) -> Option<String> {
 }
 
 /// What the rules say of one boot.
-#[must_use]
 pub fn judge(boot: &Boot) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for rule in rules::ALL {

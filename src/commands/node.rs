@@ -33,13 +33,11 @@ pub(super) struct Seen<'a> {
     pub(super) configuration: Option<String>,
     pub(super) observed: &'a Observed,
     pub(super) survey: &'a Survey,
-    /// The soft RoCE devices.
     pub(super) soft_roce: &'a [RxeReport],
     /// The expected ports, with their settings judged, and why each is no further.
     pub(super) ports: Vec<(&'a PortProgress, Option<Cause>)>,
     /// How the last boot ended.
     pub(super) last_boot: Option<Verdict>,
-    /// An adapter is shown.
     pub(super) has_adapter: bool,
 }
 

@@ -34,9 +34,7 @@ pub(super) struct PfPreview<'a> {
 /// What has just not answered, and is not asked again.
 #[derive(Debug, Default)]
 pub(super) struct Hanging {
-    /// The PFs.
     pub(super) pfs: BTreeSet<PciAddress>,
-    /// RDMA netlink.
     pub(super) rdma_netlink: bool,
 }
 

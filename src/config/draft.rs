@@ -44,7 +44,6 @@ pub(crate) struct Item {
 /// One table of a list of tables.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
-    /// Its head.
     pub(crate) place: Place,
     pub(crate) fields: Vec<(&'static Key, Given)>,
     /// Keys that were given badly.

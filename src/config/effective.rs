@@ -29,7 +29,6 @@ pub struct Setting {
 pub enum SettingOrigin {
     /// No file gives it.
     Default,
-    /// A file gives it.
     File {
         /// The path inside the tree.
         path: String,
@@ -144,7 +143,6 @@ fn origin(place: Option<&Place>) -> SettingOrigin {
 }
 
 /// Only the settings that are not as without any file.
-#[must_use]
 pub fn changed(all: &[Setting]) -> Vec<Setting> {
     let defaults = settings(&Merged::defaults(), &Config::default());
     let is_default = |setting: &&Setting| {
@@ -178,7 +176,6 @@ fn toml(value: &Json) -> String {
 }
 
 /// The settings as TOML, each with its origin as a comment.
-#[must_use]
 pub fn to_toml(settings: &[Setting]) -> String {
     let mut text = String::new();
     let mut head = String::new();

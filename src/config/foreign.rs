@@ -20,7 +20,6 @@ use crate::names::{Guid, harmless};
 /// What became of a foreign configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// ibprov's configuration.
     pub toml: String,
     /// What is left for a hand to do, one line each.
     pub todo: Vec<String>,
@@ -35,7 +34,6 @@ impl Imported {
 
     /// A file for `/etc/ibprov/ibprov.d`: the TOML, and what is left to do as
     /// comments. `from` says where it is from.
-    #[must_use]
     pub fn to_text(&self, from: &str) -> String {
         let mut text = format!("# From {}, by `ibprov import`.\n", harmless(from));
         if !self.toml.is_empty() {
@@ -57,7 +55,6 @@ impl Imported {
 
 /// True if `text`, a file of ibprov's configuration, says what `imported` says: comments and
 /// empty lines do not count.
-#[must_use]
 pub fn says_the_same(text: &str, imported: &Imported) -> bool {
     let lines = |text: &str| -> Vec<String> {
         let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());

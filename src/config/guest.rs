@@ -29,13 +29,11 @@ pub struct GuestIndex(usize);
 
 impl GuestIndex {
     /// The guest at `position`, counted from 0.
-    #[must_use]
     pub const fn new(position: usize) -> Self {
         Self(position)
     }
 
     /// Its position in the list, counted from 0.
-    #[must_use]
     pub const fn position(self) -> usize {
         self.0
     }
@@ -44,9 +42,7 @@ impl GuestIndex {
 /// One `[[guest]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guest {
-    /// What is started.
     pub what: What,
-    /// The VFs it needs.
     pub vfs: Needs,
     /// The guests that come before it.
     pub after: Vec<GuestIndex>,
@@ -54,7 +50,6 @@ pub struct Guest {
     pub timeout: Duration,
     /// What to do if its VFs are not right.
     pub on_failure: OnFailure,
-    /// What counts as up.
     pub ready: Ready,
     /// File and line, for messages.
     pub origin: String,
@@ -63,15 +58,11 @@ pub struct Guest {
 /// What is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// A libvirt domain.
     Domain(DomainName),
-    /// A systemd unit.
     Unit(UnitName),
 }
 
 impl What {
-    /// Its name.
-    #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Domain(name) => name.as_str(),
@@ -94,7 +85,6 @@ impl fmt::Display for What {
 pub enum Needs {
     /// Those of the domain's hostdev devices.
     Auto,
-    /// These.
     These(Vec<VfName>),
 }
 

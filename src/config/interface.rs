@@ -9,9 +9,7 @@ use crate::names::{Guid, IfName, IfPattern, Mode, PKey, PciAddress, PortNumber};
 /// One `[[interface]]`. What it does not say is left alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InterfaceRule {
-    /// Which interfaces.
     pub which: InterfaceSelector,
-    /// Transport mode.
     pub mode: Option<Mode>,
     /// MTU in bytes.
     pub mtu: Option<u32>,
@@ -33,11 +31,9 @@ pub struct InterfaceRule {
 /// `[[interface]]` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionRule {
-    /// Its P_Key.
     pub pkey: PKey,
     /// Its name; `None`: the kernel's.
     pub name: Option<IfName>,
-    /// Transport mode.
     pub mode: Option<Mode>,
     /// MTU in bytes.
     pub mtu: Option<u32>,

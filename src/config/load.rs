@@ -14,7 +14,6 @@ use crate::names::harmless;
 /// The configuration of a tree, and how it came to be.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// What holds.
     pub config: Config,
     /// The files that were read, in the order in which they were applied.
     pub files: Vec<String>,
@@ -25,7 +24,6 @@ pub struct Loaded {
 
 impl Loaded {
     /// Each effective value with its origin.
-    #[must_use]
     pub fn effective(&self) -> Vec<Setting> {
         effective::settings(&self.merged, &self.config)
     }

@@ -47,13 +47,11 @@ pub use schema::schema;
 pub struct Config {
     /// How long `ibprov boot` waits, in all and for one HCA.
     pub boot: Boot,
-    /// Kernel modules to load.
     pub modules: Modules,
     /// What is special about single ports.
     pub ports: Vec<PortRow>,
     /// Virtual machines and units that start when their VFs are right.
     pub guests: Guests,
-    /// Bringing interfaces up.
     pub network: Network,
     /// How IPoIB interfaces are set, in the order in which it applies.
     pub interfaces: Vec<InterfaceRule>,
@@ -88,7 +86,6 @@ pub struct Boot {
     /// waits up to 120 s for firmware pre-initialisation
     /// (`drivers/net/ethernet/mellanox/mlx5/core/lib/tout.c`).
     pub adapter_timeout: Duration,
-    /// Which ports are expected.
     pub ports: PortChoice,
     /// What is not expected, although it is found.
     pub ignore: Vec<Ignored>,
@@ -99,7 +96,6 @@ pub struct Boot {
 /// How many ports have to be ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AtLeast {
-    /// So many.
     pub ports: usize,
     /// File and line, for messages.
     pub origin: String,
@@ -108,7 +104,6 @@ pub struct AtLeast {
 /// An adapter or a port that `boot.ignore` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
-    /// Which.
     pub which: PortSelector,
     /// File and line, for messages.
     pub origin: String,
@@ -129,7 +124,6 @@ pub struct Modules {
 /// several makes several of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortRow {
-    /// Which adapter or port.
     pub which: PortSelector,
     /// Only this port of the adapter; default: all ports.
     pub port: Option<PortNumber>,

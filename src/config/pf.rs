@@ -18,7 +18,6 @@ use crate::names::{
 /// One `[[pf]]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pf {
-    /// Which PF.
     pub which: PfSelector,
     /// How many VFs it shall have.
     pub vfs: u16,
@@ -86,11 +85,9 @@ impl<'a> VfCount<'a> {
 /// How a PF is named in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PfSelector {
-    /// By its PCI address.
     Pci(PciAddress),
     /// By the port GUID of one of its ports.
     PortGuid(Guid),
-    /// By its node GUID.
     NodeGuid(Guid),
     /// By the name of its RDMA device.
     Rdma(RdmaName),
@@ -116,24 +113,19 @@ pub enum GuidSource {
     Range(GuidRange),
     /// VF n gets the PF's port GUID plus this plus n.
     Offset(i64),
-    /// Computed.
     Template(Template),
 }
 
 /// One `[[pf.vf]]`: what differs for some VFs of a PF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VfException {
-    /// Which VFs.
     pub vfs: VfRange,
     /// The node GUID, for a single VF.
     pub node_guid: Option<Guid>,
     /// The port GUID, for a single VF.
     pub port_guid: Option<Guid>,
-    /// The link state.
     pub link_state: Option<Policy>,
-    /// Who drives them.
     pub driver: Option<VfDriver>,
-    /// Whose they are.
     pub owner: VfOwner,
 }
 

@@ -16,7 +16,6 @@ pub struct Pins {
     /// The machine on which it was pinned, as far as that was known: what shows that a host of
     /// that name is another.
     pub machine: Machine,
-    /// Its PFs.
     pub pfs: Vec<PinnedPf>,
 }
 
@@ -37,7 +36,6 @@ pub struct PinnedPf {
 
 impl PinnedPf {
     /// True if this is the card of `port_guids`.
-    #[must_use]
     pub fn is_card(&self, port_guids: &[Guid]) -> bool {
         self.port_guids.iter().any(|guid| port_guids.contains(guid))
     }
@@ -136,7 +134,6 @@ impl Pins {
     }
 
     /// The text of the pin file that holds these pins.
-    #[must_use]
     pub fn to_toml(&self) -> String {
         let mut text = String::from(HEAD);
         if let Some(host) = &self.host {

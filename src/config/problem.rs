@@ -14,7 +14,6 @@ use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer,
 pub struct Source {
     /// The path inside the tree.
     pub path: String,
-    /// Its content.
     pub text: String,
 }
 
@@ -49,18 +48,15 @@ pub struct Problems {
 /// One thing that is wrong, with texts that are harmless for a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProblemTold {
-    /// What is wrong.
     pub message: String,
     /// The first is where it is wrong, the others belong to it.
     pub places: Vec<PlaceTold>,
-    /// What to do.
     pub help: Option<String>,
 }
 
 /// Where it is, and what is said there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlaceTold {
-    /// The file's path.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
@@ -255,19 +251,16 @@ impl Problems {
     }
 
     /// True if nothing is wrong.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
     /// How many things are wrong.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.list.len() + self.more
     }
 
     /// All of them for people, with a caret under each place.
-    #[must_use]
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let mut text = String::new();
@@ -284,13 +277,11 @@ impl Problems {
     }
 
     /// Those that are shown, as values.
-    #[must_use]
     pub fn told(&self) -> Vec<ProblemTold> {
         self.list.iter().map(Problem::told).collect()
     }
 
     /// How many more there are.
-    #[must_use]
     pub const fn more(&self) -> usize {
         self.more
     }

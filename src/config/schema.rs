@@ -10,7 +10,6 @@ use super::timespan::LONGEST_SEC;
 use crate::names::Mode;
 
 /// The schema (draft 2020-12), for editors.
-#[must_use]
 pub fn schema() -> Json {
     let mut schema = object("", KEYS);
     schema.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());

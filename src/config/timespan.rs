@@ -37,7 +37,6 @@ impl fmt::Display for TimeSpan {
 /// Reads `240s`, `4min`, `2min 30s`, `1h`, `1500ms`; a bare number is seconds.
 ///
 /// `None` if it is no time span or too large to count.
-#[must_use]
 pub fn parse(text: &str) -> Option<Duration> {
     let mut total: u64 = 0;
     let mut rest = text.trim();

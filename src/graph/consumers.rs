@@ -44,13 +44,11 @@ pub enum Need {
 
 impl Need {
     /// Too early is a failure, not only a delay.
-    #[must_use]
     pub const fn is_hard(self) -> bool {
         !matches!(self, Self::NetworkHotplug | Self::WaitOnline | Self::Containers)
     }
 
     /// What is wrong with coming too early, as a half sentence.
-    #[must_use]
     pub const fn harm(self) -> &'static str {
         match self {
             Self::NetworkOnce => "an interface that the service does not find stays down",
@@ -103,7 +101,6 @@ impl DropIn {
     pub const NAME: &'static str = "50-ibprov-order.conf";
 
     /// The drop-in that orders `unit` after `provider`.
-    #[must_use]
     pub fn new(unit: &str, provider: &str) -> Self {
         let dir = format!("{}/{unit}.d", Self::UNITS);
         Self {
@@ -117,7 +114,6 @@ impl DropIn {
     }
 
     /// The commands that make it.
-    #[must_use]
     pub fn commands(&self) -> String {
         let Self { dir, path, .. } = self;
         let text = self.text.replace('\n', "\\n");
@@ -125,7 +121,6 @@ impl DropIn {
     }
 
     /// The ways to it, the simplest first: our own verb orders units after our unit alone.
-    #[must_use]
     pub fn ways(&self) -> Vec<String> {
         let verb = (self.provider == PROVIDER).then(|| "ibprov consumers --install".to_owned());
         verb.into_iter().chain([self.commands()]).collect()
@@ -135,7 +130,6 @@ impl DropIn {
 /// The unit that waits for the netdevs in the next boot: ibprov, or the
 /// vendor's openibd, which at least loads the modules. Our own unit that has openibd's
 /// name brings nothing up.
-#[must_use]
 pub fn provider(graph: &Graph) -> Option<&Unit> {
     let transaction = graph.transaction();
     [PROVIDER, "openibd.service"]
@@ -147,7 +141,6 @@ pub fn provider(graph: &Graph) -> Option<&Unit> {
 
 /// Every consumer in the next boot, with its proof; none without a provider. A unit that
 /// `uses` the fabric is one, whatever it is called.
-#[must_use]
 pub fn judge(graph: &Graph, role_of: RoleOf, uses: impl Fn(&Unit) -> bool) -> Vec<Judged> {
     let Some(provider) = provider(graph) else { return Vec::new() };
     let transaction = graph.transaction();
@@ -184,7 +177,6 @@ fn proof(graph: &Graph, provider: &str, unit: &str, among: &BTreeSet<&str>) -> P
 }
 
 /// What a unit needs InfiniBand netdevs for, by its name or its file system.
-#[must_use]
 pub fn need(unit: &Unit, role_of: RoleOf) -> Option<Need> {
     let name = unit.name.as_str();
     if name.ends_with(".mount") {
@@ -246,7 +238,6 @@ pub(super) fn is_network_mount(unit: &Unit) -> bool {
 
 /// The mounts that nothing orders after the network: neither
 /// network-online.target nor a network service comes before them.
-#[must_use]
 pub fn mounts_before_network(graph: &Graph, role_of: RoleOf) -> Vec<String> {
     let transaction = graph.transaction();
     let stacks: Vec<&str> = transaction

@@ -22,7 +22,6 @@ pub struct Cycle {
 }
 
 /// The cycles among the units that a boot starts: the shortest of each knot.
-#[must_use]
 pub fn cycles(graph: &Graph) -> Vec<Cycle> {
     let transaction = graph.transaction();
     let essential = graph.essential();

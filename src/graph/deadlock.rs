@@ -11,18 +11,14 @@ pub type WaitedFor = fn(&str) -> Option<&'static str>;
 /// A unit that waits for one that is ordered after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deadlock {
-    /// Who waits.
     pub unit: String,
-    /// By which command.
     pub command: String,
-    /// For whom.
     pub waits_for: String,
     /// Why that one cannot start: from the first to the second, in order.
     pub chain: Vec<String>,
 }
 
 /// The deadlocks among the units that a boot starts.
-#[must_use]
 pub fn deadlocks(graph: &Graph, waited_for: WaitedFor) -> Vec<Deadlock> {
     let transaction = graph.transaction();
     let mut found = Vec::new();

@@ -24,13 +24,11 @@ const SCRIPT_LIMIT: u64 = 64 * 1024;
 const MOST_UNITS: usize = 10_000;
 
 /// The graph of the next boot of the system below `root`.
-#[must_use]
 pub fn graph(root: &Root) -> Graph {
     graph_with(root, &Planned::new())
 }
 
 /// The same, with what is planned in place.
-#[must_use]
 pub fn graph_with(root: &Root, planned: &Planned) -> Graph {
     let mut reader = Reader::new(Tree { root, planned });
     reader.graph.goal = "default.target".to_owned();

@@ -25,7 +25,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Graph {
     units: BTreeMap<String, Unit>,
-    /// Other names of units.
     aliases: BTreeMap<String, String>,
     /// What the next boot starts from: `default.target` or what stands for it.
     pub goal: String,
@@ -36,9 +35,7 @@ pub struct Graph {
 /// A unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {
-    /// Its name.
     pub name: String,
-    /// Whether it is there.
     pub load: Load,
     /// Units that come before it.
     pub after: BTreeSet<String>,
@@ -54,11 +51,9 @@ pub struct Unit {
     pub what: String,
     /// `Options=` of a mount.
     pub options: String,
-    /// The programs it runs.
     pub commands: Vec<Command>,
     /// `enabled`, `disabled`, `masked` ... as `systemctl is-enabled` says.
     pub file_state: String,
-    /// Its file.
     pub fragment: String,
     /// How it is now, on a live system.
     pub now: Now,
@@ -136,18 +131,15 @@ impl Graph {
     }
 
     /// The name of the unit that answers to `name`.
-    #[must_use]
     pub fn resolve<'a>(&'a self, name: &'a str) -> &'a str {
         self.aliases.get(name).map_or(name, String::as_str)
     }
 
     /// The unit that answers to `name`.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Unit> {
         self.units.get(self.resolve(name))
     }
 
-    /// All units.
     pub fn units(&self) -> impl Iterator<Item = &Unit> {
         self.units.values()
     }
@@ -171,14 +163,12 @@ impl Graph {
         }
     }
 
-    /// A unit to change.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Unit> {
         let name = self.resolve(name).to_owned();
         self.units.get_mut(&name)
     }
 
     /// True if nothing is known.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.units.is_empty()
     }
@@ -222,14 +212,12 @@ impl Graph {
 
     /// The units that a boot to [`Graph::goal`] starts: an order only counts
     /// between these (`systemd.unit(5)`, After=).
-    #[must_use]
     pub fn transaction(&self) -> BTreeSet<&str> {
         self.reach(|unit| Box::new(unit.requires.iter().chain(&unit.wants)))
     }
 
     /// Those of them that systemd may not give up, because the goal requires
     /// them, through any number of others.
-    #[must_use]
     pub fn essential(&self) -> BTreeSet<&str> {
         self.reach(|unit| Box::new(unit.requires.iter()))
     }
@@ -251,7 +239,6 @@ impl Graph {
 
     /// The shortest chain of orders from `first` to `last`, both ends
     /// included, over units that are in `among`.
-    #[must_use]
     pub fn chain(&self, first: &str, last: &str, among: &BTreeSet<&str>) -> Option<Vec<String>> {
         let (first, last) = (self.get(first)?, self.get(last)?);
         let mut from: BTreeMap<&str, &str> = BTreeMap::new();

@@ -13,7 +13,6 @@ InactiveEnterTimestampMonotonic,ExecStartPre,ExecStart,ExecStartPost,What,Option
 
 /// The graph of `text`: blocks of `Property=value`, one per unit, with empty
 /// lines between. What is no such line is skipped.
-#[must_use]
 pub fn graph(text: &str, goal: &str) -> Graph {
     let mut graph = Graph { goal: goal.to_owned(), ..Graph::default() };
     for block in text.split("\n\n") {

@@ -16,7 +16,6 @@ pub const PROPERTIES: &str = "Id,Names,LoadState,ActiveState,Job,After,Before,Re
 ///
 /// An order counts only while the units on the way have something to start:
 /// those with a job, and those that the start of `unit` would pull in.
-#[must_use]
 pub fn waits_for_us(graph: &Graph, own: &str, unit: &str) -> Option<Vec<String>> {
     let mut among: BTreeSet<&str> =
         graph.units().filter(|u| u.now.job).map(|u| u.name.as_str()).collect();
@@ -35,7 +34,6 @@ pub fn waits_for_us(graph: &Graph, own: &str, unit: &str) -> Option<Vec<String>>
 
 /// True if jobs that are not there yet could make the start of `unit` wait for that of `own`:
 /// a chain of orders leads there, or `unit` is unknown.
-#[must_use]
 pub fn may_come_to_wait(graph: &Graph, own: &str, unit: &str) -> bool {
     let all = graph.units().map(|unit| unit.name.as_str()).collect();
     graph.get(unit).is_none() || graph.chain(own, unit, &all).is_some()

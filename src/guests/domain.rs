@@ -18,7 +18,6 @@ pub struct Domains {
 impl Domains {
     /// From the output of `virsh list --all --uuid --name`, of `list --name`
     /// and of `list --all --autostart --name`.
-    #[must_use]
     pub fn parse(all: &str, active: &str, autostart: &str) -> Self {
         let names = |text: &str| {
             let names = text.lines().map(str::trim_end).filter(|l| !l.is_empty());
@@ -37,7 +36,6 @@ impl Domains {
 
     /// UUID and name of the domain that the configuration calls `wanted`.
     /// Names come first: a domain may be named like another's UUID.
-    #[must_use]
     pub fn find(&self, wanted: &DomainName) -> Option<(&str, &str)> {
         let wanted = wanted.as_str();
         let by_name = self.names.iter().find(|(_, name)| *name == wanted);
@@ -46,7 +44,6 @@ impl Domains {
     }
 
     /// True if the domain of this name is active.
-    #[must_use]
     pub fn is_active(&self, name: &str) -> bool {
         self.active.contains(name)
     }

@@ -16,28 +16,24 @@ pub(super) enum Failure {
     NotStarted(String),
     /// It had not answered at its deadline and was killed.
     Late {
-        /// What was run.
         command: String,
         /// Why it could not even be killed.
         alive: Option<String>,
     },
     /// It ended by itself and in failure, and said nothing.
     Silent {
-        /// What was run.
         command: String,
         /// Its exit status, as text.
         status: String,
     },
     /// A signal that was not ours ended it, and it said nothing.
     Killed {
-        /// What was run.
         command: String,
         /// The signal, as text.
         status: String,
     },
     /// It failed and said why.
     Said {
-        /// What its words mean.
         meaning: Meaning,
         /// Its words, on one line.
         words: String,

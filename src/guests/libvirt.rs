@@ -20,7 +20,6 @@ pub(super) enum Trouble {
     NoAnswer {
         /// Its connection URI.
         connection: String,
-        /// What virsh said.
         why: Failure,
     },
     /// It went away while it was asked for a domain's XML.

@@ -70,9 +70,7 @@ impl fmt::Display for Setback {
 /// What follows when a step of a domain's start has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Next {
-    /// This is done next.
     Do(Step),
-    /// It is up.
     Up,
     /// It has failed, and why.
     Fail(String),
@@ -107,7 +105,6 @@ impl Member {
         &self.guest
     }
 
-    /// How far it is.
     pub(super) const fn phase(&self) -> &Phase {
         &self.phase
     }

@@ -65,7 +65,6 @@ impl Members {
         self.list.iter().any(is_meant)
     }
 
-    /// True for all guests.
     pub(super) fn all(&self, is_meant: impl Fn(&Member) -> bool) -> bool {
         self.list.iter().all(is_meant)
     }

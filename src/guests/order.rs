@@ -6,7 +6,6 @@ use crate::report::guests::Phase;
 /// What decides about one guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    /// How far it is.
     pub phase: Phase,
     /// All that it needs is right, and known to be.
     pub is_right: bool,
@@ -16,7 +15,6 @@ pub struct Standing {
 
 /// The guests to start now, in their order: right, every one before them
 /// settled, and never more than `max_parallel` starting at a time.
-#[must_use]
 pub fn startable(guests: &[Standing], max_parallel: usize) -> Vec<GuestIndex> {
     let starting = guests.iter().filter(|g| matches!(g.phase, Phase::Starting { .. })).count();
     let free = max_parallel.saturating_sub(starting);
@@ -32,7 +30,6 @@ pub fn startable(guests: &[Standing], max_parallel: usize) -> Vec<GuestIndex> {
 }
 
 /// The first of those that come `before` a guest that is not settled.
-#[must_use]
 pub fn first_before(
     before: &[GuestIndex],
     is_settled: impl Fn(GuestIndex) -> bool,

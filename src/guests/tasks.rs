@@ -21,7 +21,6 @@ pub(super) enum Task {
     Xml(GuestIndex),
     /// Bring a domain up, one step of it.
     Domain(GuestIndex, Step),
-    /// Start a unit.
     Unit(GuestIndex, Wait),
     /// Ask libvirt for the XML of the domain of this name, which it starts by
     /// itself.
@@ -57,7 +56,6 @@ impl List {
 /// What is done to bring a domain up, and to see that it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Let libvirt start it.
     Start,
     /// List the active domains, to see whether it is among them.
     Check,
@@ -101,7 +99,6 @@ pub(super) const QUESTION_USEC: u64 = 30_000_000;
 /// A child that has ended.
 #[derive(Debug)]
 pub(super) struct Done {
-    /// What it was for.
     pub task: Task,
     /// What it wrote to standard output, or how it failed.
     pub result: Result<String, Failure>,

@@ -84,7 +84,6 @@ impl Telling {
         self.report.problems.insert(text);
     }
 
-    /// A guest's start begins.
     pub(super) fn starting(&mut self, index: GuestIndex, guest: &What) {
         self.said.forget(index);
         if let Some(_told) = self.about(guest) {
@@ -110,7 +109,6 @@ impl Telling {
         }
     }
 
-    /// A guest has failed.
     pub(super) fn failed(&mut self, index: GuestIndex, guest: &What, why: &str) {
         self.said.forget(index);
         if let Some(_told) = self.about(guest) {
@@ -170,7 +168,6 @@ impl Telling {
         systemd::tell_status(&self.headline(members));
     }
 
-    /// The run is over.
     pub(super) fn finish(&mut self, members: &Members) {
         self.update(members);
         self.report.finish(clock::monotonic_usec());

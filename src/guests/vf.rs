@@ -21,7 +21,6 @@ pub enum Need {
 
 /// How the VF `name` of `pf` is. With a plan it has to be as planned; without,
 /// it has to have GUIDs at its PF, and to show them.
-#[must_use]
 pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfState {
     let seen = pf.vf(name.index);
     let state =

@@ -23,7 +23,6 @@ pub(super) struct VfReader<'a> {
     root: &'a Root,
     observer: Observer<'a>,
     children: BTreeMap<PciAddress, Child<'a>>,
-    /// The look under way.
     open: Option<Open>,
     /// How the VFs were bound when the last look began.
     bound: BTreeMap<Need, (VfName, Bound)>,

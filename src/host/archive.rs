@@ -37,7 +37,6 @@ impl std::fmt::Debug for Writer {
 pub struct Written {
     /// How many files are in it.
     pub files: usize,
-    /// How long it is.
     pub bytes: u64,
 }
 

@@ -44,49 +44,31 @@ const QUEUE: Option<NonZeroUsize> = NonZeroUsize::new(1024);
 /// A call that brought no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum BusError {
-    /// Nobody answered in time.
     #[error("system bus: {what}: no answer within {millis} ms")]
-    Silent {
-        /// What was asked.
-        what: String,
-        /// How long we waited.
-        millis: u64,
-    },
+    Silent { what: String, millis: u64 },
     /// Other runs of ibprov had all the turns at the bus.
     #[error("system bus: no turn among other runs of ibprov within {millis} ms")]
-    NoTurn {
-        /// How long we waited.
-        millis: u64,
-    },
+    NoTurn { millis: u64 },
     /// The other side answered with an error.
     #[error("system bus: {what}: {name}: {text}")]
     Refused {
-        /// What was asked.
         what: String,
         /// `org.freedesktop.systemd1.NoSuchUnit` ...
         name: String,
-        /// Its words.
         text: String,
     },
     /// The bus is not there, or the connection broke.
     #[error("system bus: {what}: {text}")]
-    Broken {
-        /// What was tried.
-        what: String,
-        /// What went wrong.
-        text: String,
-    },
+    Broken { what: String, text: String },
 }
 
 impl BusError {
     /// True if nobody answered in time: systemd or the bus has much to do.
-    #[must_use]
     pub const fn is_late(&self) -> bool {
         matches!(self, Self::Silent { .. } | Self::NoTurn { .. })
     }
 
     /// True if the other side answered with the error `name`.
-    #[must_use]
     pub fn is(&self, wanted: &str) -> bool {
         matches!(self, Self::Refused { name, .. } if name == wanted)
     }
@@ -95,11 +77,8 @@ impl BusError {
 /// Where on the bus something is.
 #[derive(Debug, Clone, Copy)]
 pub struct At<'a> {
-    /// The service's name.
     pub service: &'a str,
-    /// The object.
     pub path: &'a str,
-    /// The interface.
     pub interface: &'a str,
 }
 
@@ -123,7 +102,6 @@ pub struct Properties(HashMap<String, OwnedVariant>);
 
 impl Properties {
     /// The property `name`, if it is there and of this type.
-    #[must_use]
     pub fn get<'a, T>(&'a self, name: &str) -> Option<T>
     where
         T: TryFrom<&'a Variant<'a>>,
@@ -132,20 +110,15 @@ impl Properties {
         self.0.get(name)?.downcast_ref::<T>().ok()
     }
 
-    /// A text.
-    #[must_use]
     pub fn text(&self, name: &str) -> String {
         self.get::<&str>(name).unwrap_or_default().to_owned()
     }
 
     /// How many entries a list has.
-    #[must_use]
     pub fn count(&self, name: &str) -> usize {
         self.get::<&zbus::Array<'_>>(name).map_or(0, zbus::Array::len)
     }
 
-    /// An object's path.
-    #[must_use]
     pub fn path(&self, name: &str) -> Option<String> {
         self.get::<zbus::ObjectPath<'_>>(name).map(|p| p.as_str().to_owned())
     }

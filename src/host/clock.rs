@@ -5,14 +5,12 @@ use nix::time::{ClockId, clock_gettime};
 
 /// A duration in microseconds; one that is too long for them is endless, and
 /// can still be added to a time.
-#[must_use]
 pub fn usec(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX / 4)
 }
 
 /// Microseconds of CLOCK_MONOTONIC, the clock of the journal's
 /// `_SOURCE_MONOTONIC_TIMESTAMP` and of systemd's `*Monotonic` properties.
-#[must_use]
 pub fn monotonic_usec() -> u64 {
     // CLOCK_MONOTONIC cannot fail on Linux (clock_gettime(2)).
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| {
@@ -25,7 +23,6 @@ pub fn monotonic_usec() -> u64 {
 /// How long a `poll(2)` may wait until `until_usec` of CLOCK_MONOTONIC. Rounded up
 /// to milliseconds, or the last one before a deadline would spin; zero once it has
 /// passed.
-#[must_use]
 pub fn poll_timeout(until_usec: u64) -> PollTimeout {
     let left = until_usec.saturating_sub(monotonic_usec());
     let millis = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);

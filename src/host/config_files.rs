@@ -31,7 +31,6 @@ pub struct ConfigFiles {
 pub struct NotRead {
     /// The path inside the tree.
     pub path: String,
-    /// Why not.
     pub why: WhyNotRead,
 }
 
@@ -41,10 +40,7 @@ pub enum WhyNotRead {
     /// Its name is none of a drop-in.
     Name,
     /// A file of the same name in a stronger directory counts.
-    Hidden {
-        /// That file.
-        by: String,
-    },
+    Hidden { by: String },
     /// It is there to hide others.
     Mask,
 }
@@ -62,7 +58,6 @@ impl fmt::Display for WhyNotRead {
 }
 
 /// Reads the one file `only`, or all that belong to the configuration.
-#[must_use]
 pub fn read(root: &Root, only: Option<&Path>) -> ConfigFiles {
     let mut found = ConfigFiles::default();
     match only {

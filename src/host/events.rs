@@ -35,7 +35,6 @@ pub struct Events {
 /// What has happened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Happened {
-    /// SIGTERM or SIGINT came.
     pub stop: bool,
     /// A child may have ended.
     pub child: bool,
@@ -46,7 +45,6 @@ pub struct Happened {
     pub files: bool,
     /// A link or an address changed; heard after [`Events::listen_to_links`].
     pub links: bool,
-    /// udev's processed events.
     pub udev: Vec<UdevEvent>,
     /// More of udev's events came than could be held: some were missed.
     pub udev_overrun: bool,
@@ -56,7 +54,6 @@ pub struct Happened {
 
 impl Happened {
     /// Something happened to a device, or more than can be told.
-    #[must_use]
     pub const fn to_devices(&self) -> bool {
         !self.udev.is_empty() || self.udev_overrun
     }
@@ -186,7 +183,6 @@ impl Events {
     }
 
     /// True if udev's events are listened to.
-    #[must_use]
     pub const fn hears_udev(&self) -> bool {
         self.udev.is_some()
     }

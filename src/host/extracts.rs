@@ -52,7 +52,6 @@ type All = BTreeMap<String, Kept>;
 
 /// What `extract` makes of each of `paths`, with the path. Of a copy of a tree, or where
 /// nothing can be kept, each file is read. What cannot be read is left out.
-#[must_use]
 pub fn of(
     root: &Root,
     name: &str,

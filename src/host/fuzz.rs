@@ -12,13 +12,11 @@ use super::{KernelLine, UdevEvent, kernel_log, links, netlink, netlink_wire, rdm
 use super::{systemctl, udev};
 
 /// A record of `/dev/kmsg`.
-#[must_use]
 pub fn kernel_line(record: &[u8]) -> Option<KernelLine> {
     kernel_log::parse(&String::from_utf8_lossy(record))
 }
 
 /// An event of udev's, as libudev hands out its parts.
-#[must_use]
 pub fn uevent(
     action: Option<&[u8]>,
     subsystem: Option<&[u8]>,

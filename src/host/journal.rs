@@ -66,7 +66,6 @@ macro_rules! event {
 pub(crate) use event;
 
 /// What stands in front of a message of this level on standard error.
-#[must_use]
 pub fn prefix(level: Level) -> String {
     let (word, colour) = match level {
         Level::ERROR => ("error:", AnsiColor::Red),

@@ -85,7 +85,6 @@ pub fn add_child(parent: u32, name: &IfName, pkey: PKey) -> io::Result<()> {
 const LOOPBACK: u32 = 1;
 
 /// The name of the interface with this index; `None` if it is not there.
-#[must_use]
 pub fn name_of(ifindex: u32) -> Option<IfName> {
     nix::net::if_::if_indextoname(ifindex).ok()?.to_str().ok()?.parse().ok()
 }

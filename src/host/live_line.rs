@@ -23,7 +23,6 @@ const TICK: Duration = Duration::from_secs(1);
 struct Line {
     /// Nothing yet, or nothing any more.
     text: Option<String>,
-    /// The ticking has begun.
     ticks: bool,
     began_usec: u64,
     deadline: Option<Duration>,

@@ -49,12 +49,7 @@ pub enum LockError {
     },
     /// The lock file cannot be used.
     #[error("cannot use the lock {path}: {}", super::answer(source))]
-    Unusable {
-        /// The lock file.
-        path: String,
-        /// What the system answered.
-        source: io::Error,
-    },
+    Unusable { path: String, source: io::Error },
 }
 
 impl Locks {
@@ -76,13 +71,11 @@ impl Locks {
     }
 
     /// The directory, for who wants to watch for releases.
-    #[must_use]
     pub fn dir(&self) -> &std::path::Path {
         &self.dir
     }
 
     /// Somebody has taken `name` in this boot, now or before: its file stays.
-    #[must_use]
     pub fn was_taken(&self, name: &str) -> bool {
         self.path(name).exists()
     }

@@ -12,17 +12,14 @@ use super::{Root, clock, systemctl, unit_links};
 /// Why the service manager could not be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum ManagerError {
-    /// Over the bus.
     #[error(transparent)]
     Bus(#[from] BusError),
-    /// Through systemctl or systemd-run.
     #[error(transparent)]
     Systemctl(#[from] SystemctlError),
 }
 
 impl ManagerError {
     /// True if nobody answered in time: systemd or the bus has much to do.
-    #[must_use]
     pub fn is_late(&self) -> bool {
         match self {
             Self::Bus(e) => e.is_late(),
@@ -120,13 +117,11 @@ impl Manager {
     }
 
     /// Ask through systemctl only, whatever the bus does.
-    #[must_use]
     pub fn by_systemctl() -> Self {
         Self { bus: None, way: Way::SystemctlOnly }
     }
 
     /// How it is asked now.
-    #[must_use]
     pub const fn way(&self) -> &Way {
         &self.way
     }

@@ -189,11 +189,8 @@ pub fn global_addresses() -> io::Result<Vec<(u32, IpAddr, u8)>> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VfSetting {
-    /// IFLA_VF_IB_NODE_GUID.
     NodeGuid(Guid),
-    /// IFLA_VF_IB_PORT_GUID.
     PortGuid(Guid),
-    /// IFLA_VF_LINK_STATE.
     Policy(Policy),
 }
 

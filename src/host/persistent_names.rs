@@ -19,7 +19,6 @@ const VFS: &str = "61-ibprov-vfs-";
 /// The port whose interface has a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NamedPort {
-    /// By its port GUID.
     PortGuid(Guid),
     /// By the PCI address of its function, and its number; without one, every port of the
     /// function is meant.
@@ -27,7 +26,6 @@ pub enum NamedPort {
 }
 
 /// The file, path and content, that makes udev give these names; none for none.
-#[must_use]
 pub fn file(names: &[(NamedPort, IfName)]) -> Option<(PathBuf, String)> {
     let mut rules = "# Written by ibprov boot from ibprov.toml.\n".to_owned();
     for (port, name) in names {
@@ -68,7 +66,6 @@ fn vf_rules(pf: PciAddress) -> String {
 
 /// The rules that make udev give the VFs at these addresses these names; `program` is
 /// ibprov itself.
-#[must_use]
 pub fn of_vfs(names: &[(PciAddress, VfNames)], program: &str) -> String {
     let mut rules = "# Written by ibprov apply from ibprov.toml.\n".to_owned();
     for (pci, names) in names {

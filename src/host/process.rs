@@ -70,7 +70,6 @@ impl Failure {
     }
 
     /// The exit status, if it has ended with one.
-    #[must_use]
     pub fn exit_code(&self) -> Option<u8> {
         match self {
             Self::Ended(status) => status.code().and_then(|code| u8::try_from(code).ok()),
@@ -79,13 +78,11 @@ impl Failure {
     }
 
     /// A signal has ended it.
-    #[must_use]
     pub fn is_by_signal(&self) -> bool {
         matches!(self, Self::Ended(status) if status.signal().is_some())
     }
 
     /// It could not be waited for, by the system's answer.
-    #[must_use]
     pub fn not_seen(answer: &io::Error) -> Self {
         Self::NotSeen(answer.raw_os_error().map_or(Errno::UnknownErrno, Errno::from_raw))
     }
@@ -103,7 +100,6 @@ impl fmt::Display for Failure {
 
 impl Ended {
     /// Of one that cannot be seen to its end: `failure` says why, if that is known.
-    #[must_use]
     pub const fn unseen(failure: Option<Failure>) -> Self {
         Self { failure, stderr: String::new(), stdout: String::new(), took_usec: 0 }
     }
@@ -117,7 +113,6 @@ const SBIN: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 const SELF: &str = "/proc/self/exe";
 
 /// The program `name` in the system's own directories; none in a build for the fuzzer.
-#[must_use]
 pub fn find(name: &str) -> Option<PathBuf> {
     // What is fuzzed chooses the program and what it reads.
     if cfg!(fuzzing) {
@@ -361,8 +356,6 @@ impl Drop for Streaming {
 }
 
 impl Running {
-    /// Its process id.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -410,7 +403,6 @@ fn kept(file: Option<&mut File>, limit: u64) -> io::Result<String> {
 }
 
 /// True for root, who alone may load modules.
-#[must_use]
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
@@ -429,7 +421,6 @@ pub struct Usage {
 ///
 /// The CPU time has in it what systemd did in this process before it became
 /// ibprov (namespaces, seccomp filters). So would the memory by getrusage.
-#[must_use]
 pub fn own_usage() -> Usage {
     use nix::sys::resource::{UsageWho, getrusage};
     let usec = |t: nix::sys::time::TimeVal| {
@@ -461,9 +452,7 @@ pub struct Output {
     pub left: Option<u32>,
     /// Why it did not succeed, if so.
     pub failure: Option<Failure>,
-    /// Standard output.
     pub stdout: Vec<u8>,
-    /// Standard error.
     pub stderr: String,
 }
 

@@ -57,7 +57,6 @@ const LISTENING: u8 = 8;
 pub enum Owner {
     /// A process, by its id.
     Process(u32),
-    /// A kernel module.
     Kernel(String),
     /// A process whose thread that made it has ended: the kernel keeps that thread and does
     /// not tell of whom it was (`fill_res_name_pid()`, drivers/infiniband/core/nldev.c).
@@ -67,7 +66,6 @@ pub enum Owner {
 /// What is owned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
-    /// A queue pair.
     Qp {
         /// It is ready to receive or to send. True where the kernel does not tell.
         is_connected: bool,
@@ -85,8 +83,6 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// Its word.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Qp { .. } => "QP",

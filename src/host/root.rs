@@ -29,12 +29,10 @@ pub struct Root {
 /// A file of the tree could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The system refused.
     #[error("{path}: {}: {}", errno_name(*errno), errno.desc())]
     System {
         /// The path inside the tree.
         path: String,
-        /// What the system answered.
         errno: Errno,
     },
     /// A device node, a FIFO or a socket of a copied tree.
@@ -42,7 +40,6 @@ pub enum ReadError {
     NotOpened {
         /// The path inside the tree.
         path: String,
-        /// What it is.
         kind: &'static str,
     },
     /// No file of a copied tree can be opened.
@@ -75,7 +72,6 @@ pub enum ReadError {
 impl ReadError {
     /// True if the file or a directory on the way to it does not exist, or
     /// went away while it was being read (a device removed meanwhile).
-    #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(
             self,
@@ -90,11 +86,8 @@ impl ReadError {
 /// What an inode is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A regular file.
     File,
-    /// A directory.
     Directory,
-    /// A symbolic link.
     Link,
     /// Something else, as it is called.
     Other(&'static str),
@@ -126,13 +119,11 @@ fn reopened(found: &OwnedFd, flags: OFlag) -> Result<OwnedFd, Errno> {
 const PROC: &str = "/proc/self/fd";
 
 /// The errno's name as the manual pages write it.
-#[must_use]
 pub fn errno_name(errno: Errno) -> String {
     format!("{errno:?}")
 }
 
 /// What the system answered, errno by name: `EROFS: Read-only file system`.
-#[must_use]
 pub fn answer(e: &std::io::Error) -> String {
     e.raw_os_error().map_or_else(
         || e.to_string(),
@@ -147,8 +138,6 @@ pub fn answer(e: &std::io::Error) -> String {
 const ATTRIBUTE_LIMIT: u64 = 64 * 1024;
 
 impl Root {
-    /// The running system.
-    #[must_use]
     pub fn live() -> Self {
         Self { path: PathBuf::from("/"), dir: None }
     }
@@ -166,13 +155,11 @@ impl Root {
     }
 
     /// True for the running system, false for a copy of a tree.
-    #[must_use]
     pub const fn is_live(&self) -> bool {
         self.dir.is_none()
     }
 
     /// Where the tree begins.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -314,7 +301,6 @@ impl Root {
     }
 
     /// True if `path` is a symbolic link, wherever it leads.
-    #[must_use]
     pub fn is_link(&self, path: &str) -> bool {
         self.kind(path) == Ok(Kind::Link)
     }
@@ -331,7 +317,6 @@ impl Root {
     }
 
     /// True if `path` exists.
-    #[must_use]
     pub fn exists(&self, path: &str) -> bool {
         self.open(path, OFlag::O_PATH).is_ok()
     }
@@ -339,7 +324,6 @@ impl Root {
     /// The regular file at `path`, open for reading, if no other file system has to be entered
     /// for it: one of a network may not answer. Nothing else is opened: some devices act when
     /// they are. `None` also before Linux 5.6 (`openat2(2)`, `RESOLVE_NO_XDEV`).
-    #[must_use]
     pub fn own_file(&self, path: &str) -> Option<File> {
         let top = self.open("/", OFlag::O_PATH | OFlag::O_DIRECTORY).ok()?;
         let resolve = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_XDEV;

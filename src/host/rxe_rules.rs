@@ -10,7 +10,6 @@ const RULES: &str = "91-ibprov-rxe.rules";
 /// The rules for these devices, each with its netdev; `program` is ibprov itself. A netdev that
 /// is renamed comes as `add` with its former name and then as `move`. rdma-core's rule
 /// (60-rdma-persistent-naming.rules) names a device without a PCI function by its GUID.
-#[must_use]
 pub fn rules(devices: &[(&RdmaName, &IfName)], program: &str) -> String {
     let mut rules = "# Written by ibprov boot from ibprov.toml.\n".to_owned();
     for (name, netdev) in devices {

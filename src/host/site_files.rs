@@ -182,7 +182,6 @@ fn remove(dir: &OwnedFd, name: &str) -> io::Result<()> {
 
 /// Have systemd and udev read their files again, where they run: no unit is started,
 /// restarted or stopped by that. Gives what could not be told, one line each.
-#[must_use]
 pub fn reload(root: &Root) -> Vec<String> {
     if !root.is_live() {
         return Vec::new();

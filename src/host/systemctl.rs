@@ -16,7 +16,6 @@ pub enum SystemctlError {
     /// It answered with something that is no answer.
     #[error("{what}: cannot understand systemd's answer {answer:?}")]
     Answer {
-        /// What was asked.
         what: String,
         /// What came, shortened.
         answer: String,
@@ -25,7 +24,6 @@ pub enum SystemctlError {
 
 impl SystemctlError {
     /// True if it has not answered in time: systemd has much to do.
-    #[must_use]
     pub fn is_late(&self) -> bool {
         matches!(self, Self::Run(e) if e.kind() == std::io::ErrorKind::TimedOut)
     }

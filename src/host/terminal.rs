@@ -22,7 +22,6 @@ pub fn choose(colour: Colour) {
 
 /// True if `stream` shall get colour: where nothing was chosen, a terminal that is not told
 /// otherwise (<https://no-color.org>) and is no dumb one.
-#[must_use]
 pub fn wants_colour(stream: &impl AsFd) -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -34,14 +33,12 @@ pub fn wants_colour(stream: &impl AsFd) -> bool {
 }
 
 /// True if `stream` is a terminal.
-#[must_use]
 pub fn is_terminal(stream: &impl AsFd) -> bool {
     isatty(stream.as_fd()).unwrap_or(false)
 }
 
 /// How many columns `stream` has: as COLUMNS says, else as the terminal does; `None` if it
 /// is not a terminal, where lines are as long as they are.
-#[must_use]
 pub fn columns(stream: &impl AsFd) -> Option<usize> {
     let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let told = || {
@@ -60,7 +57,6 @@ pub fn set_by_hand(by_hand: bool) {
 
 /// True if messages go to standard error and not to the journal: somebody runs ibprov and
 /// reads along. Reports belong on standard output then.
-#[must_use]
 pub fn is_by_hand() -> bool {
     BY_HAND.get().copied().unwrap_or(true)
 }
@@ -74,14 +70,12 @@ pub struct Door<S> {
 }
 
 /// Standard output. What is printed goes through here.
-#[must_use]
 pub fn stdout() -> Door<io::Stdout> {
     let stream = io::stdout();
     Door { colour: wants_colour(&stream), stream }
 }
 
 /// Standard error, as [`stdout`].
-#[must_use]
 pub fn stderr() -> Door<io::Stderr> {
     let stream = io::stderr();
     Door { colour: wants_colour(&stream), stream }

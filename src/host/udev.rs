@@ -42,7 +42,6 @@ pub struct UdevEvent {
 /// What has come since the last call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Drained {
-    /// The events.
     pub events: Vec<UdevEvent>,
     /// More came than the socket could hold, or what libudev cannot read: some are
     /// missing.

@@ -13,9 +13,7 @@ pub struct UnitState {
     pub name: String,
     /// The name that it has; another one if `name` is an alias.
     pub id: String,
-    /// LoadState.
     pub load: LoadState,
-    /// ActiveState.
     pub active: ActiveState,
     /// SubState: `running`, `exited`, `dead` ...
     pub sub: String,
@@ -34,19 +32,16 @@ pub struct UnitState {
 
 impl UnitState {
     /// There is such a unit, and nothing masks it.
-    #[must_use]
     pub fn is_loaded(&self) -> bool {
         self.load == LoadState::Loaded
     }
 
     /// It runs, or has run and remains.
-    #[must_use]
     pub const fn is_active(&self) -> bool {
         matches!(self.active, ActiveState::Active | ActiveState::Reloading)
     }
 
     /// It neither runs nor is about to.
-    #[must_use]
     pub const fn is_down(&self) -> bool {
         matches!(self.active, ActiveState::Inactive | ActiveState::Failed)
     }
@@ -60,7 +55,6 @@ pub enum LoadState {
     /// There is none.
     #[default]
     NotFound,
-    /// Something masks it.
     Masked,
     /// What systemd cannot take, in its word: `bad-setting`, `error` ...
     Other(String),
@@ -68,7 +62,6 @@ pub enum LoadState {
 
 impl LoadState {
     /// The state that systemd calls `word`.
-    #[must_use]
     pub fn of(word: &str) -> Self {
         match word {
             "loaded" => Self::Loaded,
@@ -102,9 +95,7 @@ pub enum ActiveState {
     Inactive,
     /// It does not run, for it failed.
     Failed,
-    /// It is being started.
     Activating,
-    /// It is being stopped.
     Deactivating,
     /// A state that is rare or new, in systemd's word.
     Other(String),
@@ -112,7 +103,6 @@ pub enum ActiveState {
 
 impl ActiveState {
     /// The state that systemd calls `word`.
-    #[must_use]
     pub fn of(word: &str) -> Self {
         match word {
             "active" => Self::Active,
@@ -156,9 +146,7 @@ pub enum JobEnd {
 pub struct Apart<'a> {
     /// Its name, `x.service`.
     pub name: &'a str,
-    /// For people.
     pub description: &'a str,
-    /// Absolute path and arguments.
     pub command: &'a [&'a str],
     /// The unit of the device that it is for, and goes with.
     pub device: &'a str,

@@ -17,7 +17,6 @@ use super::clock;
 const DIR: &str = "/run/systemd/units";
 
 /// The unit is neither inactive nor failed.
-#[must_use]
 pub fn is_up(root: &Root, unit: &str) -> bool {
     root.is_link(&format!("{DIR}/invocation:{unit}"))
 }

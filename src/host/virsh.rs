@@ -17,7 +17,6 @@ pub struct Virsh {
 
 impl Virsh {
     /// virsh for `connection`; `None` if it is not installed.
-    #[must_use]
     pub fn find(connection: &str) -> Option<Self> {
         let program = process::find("virsh")?;
         Some(Self { program, connection: connection.to_owned() })

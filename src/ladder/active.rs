@@ -10,7 +10,6 @@ use crate::report::online::Lack;
 /// Whether the fabric uses an expected port, InfiniBand or Ethernet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Activity {
-    /// It does.
     Active,
     /// It does not, for want of this.
     Lacks(Lack, Words),
@@ -25,7 +24,6 @@ pub enum Activity {
 pub struct Words {
     /// One phrase, lower case, without a full stop and without how long.
     pub text: String,
-    /// What to do.
     pub advice: Vec<Advice>,
 }
 
@@ -36,7 +34,6 @@ impl Words {
 }
 
 /// The first thing that an InfiniBand port lacks on the way to `goal`.
-#[must_use]
 pub fn lack(link: &Link, goal: Rung) -> Option<Lack> {
     match link.physical {
         _ if goal < Rung::Link => None,
@@ -48,7 +45,6 @@ pub fn lack(link: &Link, goal: Rung) -> Option<Lack> {
 }
 
 /// What to say of an InfiniBand port of `pci`, `at`, that is not active, by its answer.
-#[must_use]
 pub fn words(pci: Option<PciAddress>, at: &MadPort, answer: &PortAnswer, vf: IsVf) -> Words {
     if answer.policy == Some(Policy::Down) {
         return Words::new(

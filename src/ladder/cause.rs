@@ -71,13 +71,11 @@ pub struct FunctionLog {
 impl FunctionLog {
     /// What has to do with something that it lacks: the last error of its probe, or why the
     /// driver has probed it anew.
-    #[must_use]
     pub fn last_trouble(&self) -> Option<&String> {
         self.last_error.as_ref().or(self.fatal_error.as_ref())
     }
 
     /// That the probe failed, and the first error in it, in the driver's words.
-    #[must_use]
     pub fn failed_probe(&self) -> Option<String> {
         Some(self.with_first_error(self.probe_failed.as_ref()?))
     }
@@ -101,7 +99,6 @@ pub struct HalfFailure {
 }
 
 /// Why `port` is missing its next rung; `None` if it is missing none.
-#[must_use]
 pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<Cause> {
     let function = port.pci.and_then(|a| observed.functions.iter().find(|f| f.address == a));
     let log = port.pci.and_then(|a| facts.functions.get(&a));

@@ -44,7 +44,6 @@ pub struct Expected {
 
 /// The ports that are expected on this host: none of a driver that the site denies, by
 /// its `rules` for modprobe or by `modules.exclude`.
-#[must_use]
 pub fn expectation(config: &Config, observed: &Observed, rules: &ModprobeRules) -> Expectation {
     let ipoib = config.modules.load.iter().any(|m| m.as_str() == "ib_ipoib");
     // With nothing to set, a port that is named is configured.
@@ -134,7 +133,6 @@ fn found(
 }
 
 /// True if `which` is of this function.
-#[must_use]
 pub fn is_meant(which: &PortSelector, function: &PciFunction) -> bool {
     match which {
         PortSelector::Pci(address) => function.address == *address,
@@ -147,7 +145,6 @@ pub fn is_meant(which: &PortSelector, function: &PciFunction) -> bool {
 }
 
 /// True if a `[[port]]` names a port of `function`, which is expected although it is a VF.
-#[must_use]
 pub fn has_row(config: &Config, function: &PciFunction) -> bool {
     config.ports.iter().any(|row| is_meant(&row.which, function))
 }
@@ -165,7 +162,6 @@ fn described(port: &PortRow) -> Expected {
 }
 
 /// Why this function may have InfiniBand ports, bound or not; `None` if not.
-#[must_use]
 pub fn candidate(function: &PciFunction) -> Option<String> {
     if function.class.is_infiniband() {
         return Some(format!("class {}", function.class));

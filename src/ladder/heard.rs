@@ -16,7 +16,6 @@ pub struct Heard {
 
 impl Heard {
     /// Devices that udev was heard to finish with, by their names in sysfs.
-    #[must_use]
     pub const fn devices(&self) -> &BTreeSet<String> {
         &self.devices
     }

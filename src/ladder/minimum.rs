@@ -7,7 +7,6 @@ use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::hardware::Link;
 
 /// What the rows that mean `port` say of its link, all of them together.
-#[must_use]
 pub fn minimum(config: &Config, port: &PortProgress) -> LinkMinimum {
     let rows = config.ports.iter().filter(|row| means(row, port));
     rows.fold(LinkMinimum::default(), |all, row| all.and(row.minimum))
@@ -24,7 +23,6 @@ fn means(row: &PortRow, port: &PortProgress) -> bool {
 
 /// What of the link is less than `minimum`. Nothing is said of a port that is not Active:
 /// before, its rate means nothing, a port in Polling shows 10 Gb/s.
-#[must_use]
 pub fn degraded_port(minimum: &LinkMinimum, link: &Link) -> Vec<Degraded> {
     if link.state != Some(LinkState::Active) || link.physical != Some(PhysicalState::LinkUp) {
         return Vec::new();
@@ -49,7 +47,6 @@ pub fn degraded_port(minimum: &LinkMinimum, link: &Link) -> Vec<Degraded> {
 }
 
 /// What of the PCIe link is less than `minimum`.
-#[must_use]
 pub fn degraded_pcie(minimum: &LinkMinimum, link: &PcieLink) -> Vec<Degraded> {
     let mut all = Vec::new();
     if let Some(minimum) = minimum.pcie_width.filter(|m| link.width.is_none_or(|w| w < *m)) {

@@ -8,7 +8,6 @@ use crate::observe::ModprobeRules;
 /// What is known when a module is missing.
 #[derive(Debug, Clone, Copy)]
 pub struct Signs<'a> {
-    /// The site's rules.
     pub rules: &'a ModprobeRules,
     /// `uname -r`.
     pub kernel: &'a str,
@@ -22,7 +21,6 @@ pub struct Signs<'a> {
 }
 
 /// The most telling cause for `module` being absent.
-#[must_use]
 pub fn diagnose(module: &ModuleName, signs: Signs<'_>) -> ModuleTrouble {
     if let Some(by) = signs.rules.denied(module) {
         return ModuleTrouble::Denied { by: by.to_owned() };

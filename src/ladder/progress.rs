@@ -10,7 +10,6 @@ use crate::observe::{Observed, PciFunction, Port, RdmaDevice};
 
 /// How far everything expected is. An HCA whose ports are not known gives one
 /// entry, so nothing expected is ever without one.
-#[must_use]
 pub fn progress(expectation: &Expectation, observed: &Observed) -> Vec<PortProgress> {
     let mut all: Vec<PortProgress> = Vec::new();
     for expected in &expectation.expected {

@@ -11,7 +11,6 @@ use crate::report::hardware::Gid;
 use crate::report::online::Lack;
 
 /// True if a `[[port]]` expects an Ethernet port of `function`.
-#[must_use]
 pub fn is_expected(config: &Config, function: &PciFunction) -> bool {
     let mut rows = config.ports.iter().filter(|row| row.link_layer == LinkLayer::Ethernet);
     rows.any(|row| is_meant(&row.which, function))
@@ -30,7 +29,6 @@ pub struct Roce {
 
 impl Roce {
     /// The first thing that it lacks on the way to `goal`.
-    #[must_use]
     pub fn lack(self, goal: Rung) -> Option<Lack> {
         match self.carrier {
             _ if goal < Rung::Link => None,
@@ -44,7 +42,6 @@ impl Roce {
 
 /// True if one of `gids` is of type RoCE v2 and stands for an address that a peer can use:
 /// the kernel makes one for each address of the netdev (`roce_gid_mgmt.c`).
-#[must_use]
 pub fn has_gid(gids: &[Gid]) -> bool {
     let is_global = |gid: &Gid| match gid.ipv4 {
         Some(ipv4) => !ipv4.is_link_local() && !ipv4.is_unspecified(),
@@ -55,7 +52,6 @@ pub fn has_gid(gids: &[Gid]) -> bool {
 
 /// What it means that the port of `netdev` lacks this: one phrase. `addresses` are those of
 /// global scope, if they are known.
-#[must_use]
 pub fn words(netdev: Option<&IfName>, lack: Lack, addresses: Option<&[String]>) -> Words {
     let name = netdev.map_or("the netdev", IfName::as_str);
     let (text, advice) = match lack {

@@ -18,7 +18,6 @@ pub struct VfProgress {
 }
 
 /// Where a VF is to get.
-#[must_use]
 pub const fn goal(vf: &WantedVf) -> VfRung {
     match vf.driver {
         VfDriver::Host => VfRung::Verified,
@@ -29,7 +28,6 @@ pub const fn goal(vf: &WantedVf) -> VfRung {
 
 /// How far `vf` is. All three points of verification are judged here: what the
 /// PF reads back, the RDMA device's node GUID and GID 0, the netdev's address.
-#[must_use]
 pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) -> VfProgress {
     let goal = goal(vf);
     let at = |reached, lacks| VfProgress { reached, goal, lacks };
@@ -99,7 +97,6 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
 /// A CNI plugin has given it other GUIDs than those of the plan, or parks it with all bits
 /// set (ib-sriov-cni): its GUIDs, its link policy and where its devices are is not for the
 /// plan to say. One without a port GUID has not been given any yet.
-#[must_use]
 pub fn is_left_to_cni(vf: &WantedVf, seen: &ObservedVf) -> bool {
     let shown = || seen.own.as_ref().and_then(|own| own.port_guid);
     let port = seen.admin.port_guid.or_else(shown);
@@ -123,7 +120,6 @@ fn other_name(vf: &WantedVf, own: &Own) -> Option<VfLack> {
 }
 
 /// It has its devices, under names that are not those it shall have.
-#[must_use]
 pub fn awaits_names(vf: &WantedVf, seen: &ObservedVf) -> bool {
     let is_ours = !is_left_to_cni(vf, seen);
     is_ours && seen.own.as_ref().is_some_and(|own| other_name(vf, own).is_some())
@@ -156,7 +152,6 @@ fn other_guids_at_pf(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> Vec<G
 
 /// It may still get there by waiting: its driver is bound and the rest comes
 /// by itself.
-#[must_use]
 pub fn may_come(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
     let on_host = seen.driver.is_some() && seen.driver == pf.driver;
     if is_left_to_cni(vf, seen) {
@@ -170,14 +165,12 @@ pub fn may_come(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
 
 /// Its alias GUID was asked of the subnet manager, which has not answered yet
 /// (mlx4).
-#[must_use]
 pub fn awaits_grant(vf: &WantedVf, seen: &ObservedVf) -> bool {
     seen.admin.port_guid == Some(vf.port_guid)
         && seen.admin.granted.is_some_and(|granted| granted != vf.port_guid)
 }
 
 /// The driver that a VF shall have.
-#[must_use]
 pub fn wanted_driver(vf: &WantedVf, pf: &ObservedPf) -> Option<String> {
     match vf.driver {
         VfDriver::Host => pf.driver.clone(),
@@ -187,7 +180,6 @@ pub fn wanted_driver(vf: &WantedVf, pf: &ObservedPf) -> Option<String> {
 }
 
 /// A VF whose driver is `bound` has the one that it shall have.
-#[must_use]
 pub fn has_driver(bound: Option<&str>, target: Option<&str>) -> bool {
     bound == target || target == Some(VFIO) && bound.is_some_and(is_vfio)
 }
@@ -195,7 +187,6 @@ pub fn has_driver(bound: Option<&str>, target: Option<&str>) -> bool {
 /// The kernel tells of the VF, but not which GUIDs the PF has for it: netlink has them
 /// since Linux 5.5, and only from a driver that answers (`ndo_get_vf_guid`,
 /// net/core/rtnetlink.c). What the VF itself shows is all there is then.
-#[must_use]
 pub const fn guids_are_untold(seen: &ObservedVf) -> bool {
     let admin = &seen.admin;
     admin.is_answered && admin.node_guid.is_none() && admin.port_guid.is_none()
@@ -203,7 +194,6 @@ pub const fn guids_are_untold(seen: &ObservedVf) -> bool {
 
 /// The PF has not answered which GUIDs it has for the VF, and the VF has no driver of this
 /// host that would show them.
-#[must_use]
 pub fn guids_are_hidden(seen: &ObservedVf, pf: &ObservedPf) -> bool {
     let admin = &seen.admin;
     let on_host = seen.driver.is_some() && seen.driver == pf.driver;
@@ -213,7 +203,6 @@ pub fn guids_are_hidden(seen: &ObservedVf, pf: &ObservedPf) -> bool {
 }
 
 /// It shows all GUIDs by which a VF of this host is verified, and they are the plan's.
-#[must_use]
 pub fn shows_its_guids(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> bool {
     let is_read = seen.own.as_ref().is_some_and(|own| unread(own, backend).is_none());
     is_read && shows_other(vf, seen, backend).is_none()
@@ -221,7 +210,6 @@ pub fn shows_its_guids(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> b
 
 /// The PF administers a GUID for the VF that is known to be another than the plan's, as far
 /// as this kind of PF has it.
-#[must_use]
 pub fn has_other_guids(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> bool {
     let is_other = |is: Option<Guid>, planned| is.is_some_and(|is| is != planned);
     let node = has_node_guids(backend) && is_other(seen.admin.node_guid, vf.node_guid);
@@ -229,14 +217,12 @@ pub fn has_other_guids(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> b
 }
 
 /// mlx4 has alias GUIDs for ports alone, and no policy.
-#[must_use]
 pub const fn has_node_guids(backend: &Backend) -> bool {
     !matches!(backend, Backend::Mlx4 { .. })
 }
 
 /// The first GUID that a VF shows other than it shall: its driver read it before
 /// it was set.
-#[must_use]
 pub fn shows_other(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> Option<OtherGuid> {
     let own = seen.own.as_ref().filter(|_| !is_left_to_cni(vf, seen))?;
     let other = |which, is: Option<Guid>, planned| {

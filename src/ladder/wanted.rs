@@ -15,25 +15,19 @@ pub struct WantedPf {
     pub pf: PciAddress,
     /// Its VFs, from VF 0 on, without a gap; empty: no VFs are wanted.
     pub vfs: Vec<WantedVf>,
-    /// How they are bound.
     pub binding: Binding,
 }
 
 /// What one VF shall be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WantedVf {
-    /// Which VF.
     pub index: VfIndex,
-    /// Its node GUID.
     pub node_guid: Guid,
-    /// Its port GUID.
     pub port_guid: Guid,
-    /// Its link policy.
     pub policy: Policy,
     /// The configuration names that policy for this very VF, so it is set whoever
     /// uses the VF.
     pub policy_named: bool,
-    /// Who drives it.
     pub driver: VfDriver,
     /// Whose it is once it has GUIDs.
     pub owner: VfOwner,

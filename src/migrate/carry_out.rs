@@ -22,7 +22,6 @@ pub enum Step {
 }
 
 /// How to undo what `record` has, the last change first.
-#[must_use]
 pub fn back_steps(root: &Root, record: &Record) -> Vec<Step> {
     let mut gone: Vec<&str> = Vec::new();
     let mut steps = Vec::new();
@@ -71,7 +70,6 @@ fn back_step(root: &Root, change: &Change, gone: &[&str]) -> Step {
 
 /// Make these changes, each only if what is there is what it was planned for. The record is
 /// on the disk by now. Gives those that were made, and what stopped the others.
-#[must_use]
 pub fn carry_out(root: &Root, changes: &[Change]) -> (Vec<Change>, Option<Finding>) {
     let mut done = Vec::new();
     for change in changes {
@@ -95,7 +93,6 @@ pub fn carry_out(root: &Root, changes: &[Change]) -> (Vec<Change>, Option<Findin
 }
 
 /// What `changes` come to, for the graph of the next boot.
-#[must_use]
 pub fn planned(changes: &[Change]) -> Planned {
     changes.iter().map(|change| (change.path.clone(), change.after.clone())).collect()
 }

@@ -42,7 +42,6 @@ pub struct Found {
 
 /// Look at the tree. `graph` has the units of its next boot, `record` what an earlier
 /// migration has changed.
-#[must_use]
 pub fn find(root: &Root, graph: &Graph, record: Option<&Record>) -> Found {
     let mut finder = Finder {
         root,
@@ -372,7 +371,6 @@ impl Finder<'_> {
         }
     }
 
-    /// What stays.
     fn others(&mut self) {
         let files = [
             ("/usr/lib/systemd/system/rdma-load-modules@.service", Reason::ModulesOfRdmaCore),

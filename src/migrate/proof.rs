@@ -18,7 +18,6 @@ const OURS: &str = "ibprov.service";
 
 /// What is wrong with the boot of `after`, errors for what was right in `before` or makes
 /// ibprov useless: nothing is changed where there is one.
-#[must_use]
 pub fn judge(root: &Root, before: &Graph, after: &Graph) -> Vec<Finding> {
     let mut findings = Vec::new();
     let error = |message: String| Finding::error(Code::NextBootNotWhole, message);
@@ -92,7 +91,6 @@ fn predicted(root: &Root, graph: &Graph) -> Vec<Finding> {
 
 /// What is to be known of the boot of `after`, where the migration is undone by `changes`:
 /// nothing of it keeps the administrator from undoing it.
-#[must_use]
 pub fn judge_back(after: &Graph, changes: &[Change]) -> Vec<Finding> {
     if consumers::provider(after).is_some() {
         return Vec::new();

@@ -54,7 +54,6 @@ impl Record {
     }
 
     /// `old`, or a new one, with what is now about to be changed.
-    #[must_use]
     pub fn with(old: Option<Self>, planned: &[Change]) -> Self {
         let new = Self { format: FORMAT, directories: Vec::new(), changes: Vec::new() };
         let mut record = old.unwrap_or(new);

@@ -7,7 +7,6 @@ pub const VFIO: &str = "vfio-pci";
 const VFIO_DRIVERS: [&str; 2] = [VFIO, "mlx5_vfio_pci"];
 
 /// The driver keeps a VF for a virtual machine.
-#[must_use]
 pub fn is_vfio(driver: &str) -> bool {
     VFIO_DRIVERS.contains(&driver)
 }
@@ -15,7 +14,6 @@ pub fn is_vfio(driver: &str) -> bool {
 /// The driver keeps a function for somebody else than this host: a virtual machine,
 /// or one of Xen's (xen-pciback), or nobody yet (pci-stub). What the last two hold is
 /// handed over as well, and yet it is not where a plan that says vfio-pci wants it.
-#[must_use]
 pub fn keeps_for_others(driver: &str) -> bool {
     is_vfio(driver) || ["pci-stub", "xen-pciback"].contains(&driver)
 }

@@ -33,7 +33,6 @@ impl Words for GidKind {
 
 impl GidKind {
     /// What it is called.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Ib => "IB",

@@ -21,8 +21,6 @@ pub struct DomainNameError {
 }
 
 impl DomainName {
-    /// The name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -68,8 +66,6 @@ const SUFFIXES: [&str; 7] =
     [".service", ".target", ".socket", ".mount", ".scope", ".path", ".timer"];
 
 impl UnitName {
-    /// The name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

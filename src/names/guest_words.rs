@@ -13,7 +13,6 @@ pub struct Connection(String);
 
 impl Connection {
     /// The URI as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -103,7 +102,6 @@ impl Words for OnFailure {
 
 impl OnFailure {
     /// The word for it, as users type it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -130,7 +128,6 @@ impl Words for Ready {
 
 impl Ready {
     /// The word for it, as users type it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Running => "running",

@@ -19,20 +19,17 @@ pub struct GuidError {
 
 impl Guid {
     /// The GUID with this value, most significant byte first.
-    #[must_use]
     pub const fn new(value: u64) -> Self {
         Self(value)
     }
 
     /// The value, most significant byte first.
-    #[must_use]
     pub const fn value(self) -> u64 {
         self.0
     }
 
     /// The low half of a GID is the port GUID; `None` if `gid` is not the
     /// kernel's spelling (eight groups of four hex digits).
-    #[must_use]
     pub fn from_gid(gid: &str) -> Option<Self> {
         let groups: Vec<&str> = gid.split(':').collect();
         if groups.len() != 8 {
@@ -43,14 +40,12 @@ impl Guid {
 
     /// True if it is a group address: bit 0x01 of its first byte (EUI-64, IEEE
     /// Registration Authority). No device may have one.
-    #[must_use]
     pub const fn is_group(self) -> bool {
         self.0 >> 56 & 0x01 != 0
     }
 
     /// True if it is locally administered, by bit 0x02 of its first byte: no
     /// vendor ever gives it to a card.
-    #[must_use]
     pub const fn is_local(self) -> bool {
         self.0 >> 56 & 0x02 != 0
     }
@@ -65,13 +60,11 @@ impl Guid {
 
     /// Eight bytes, `00:02:c9:03:00:0e:8a:cd`: what MLNX_OFED's `sriov/N` files
     /// take, and nothing else.
-    #[must_use]
     pub fn bytes(self) -> String {
         self.0.to_be_bytes().map(|b| format!("{b:02x}")).join(":")
     }
 
     /// All zero: what the kernel shows for a GUID that nobody set.
-    #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

@@ -42,13 +42,11 @@ impl GuidRange {
     }
 
     /// How many GUIDs it has; of all GUIDs, one less.
-    #[must_use]
     pub const fn count(self) -> u64 {
         (self.last.value() - self.first.value()).saturating_add(1)
     }
 
     /// The one at `index`, counted from 0; `None` past the end.
-    #[must_use]
     pub fn get(self, index: u64) -> Option<Guid> {
         let value = self.first.value().checked_add(index)?;
         (value <= self.last.value()).then_some(Guid::new(value))

@@ -10,7 +10,6 @@ use super::{WordError, Words};
 pub enum HostNumber {
     /// From the host's name, by this rule.
     Name(NameRule),
-    /// It is this.
     Given(u64),
     /// A decimal number alone in the file at this absolute path.
     File(String),
@@ -57,7 +56,6 @@ impl FromStr for NameRule {
 /// True for a name that identifies no host, because an image has it as long as nobody names
 /// the host: `localhost`, `localhost.localdomain`, `localhost4.localdomain4` and the like,
 /// and the empty name.
-#[must_use]
 pub fn is_placeholder(name: &str) -> bool {
     let head = name.get(.."localhost".len());
     name.is_empty() || head.is_some_and(|head| head.eq_ignore_ascii_case("localhost"))

@@ -4,7 +4,6 @@
 /// True for control characters, for those that are invisible or turn the direction of text
 /// (Unicode's format characters, the separators of lines and paragraphs), and for what is no
 /// character.
-#[must_use]
 pub const fn is_hostile(c: char) -> bool {
     matches!(
         c,
@@ -25,7 +24,6 @@ pub const fn is_hostile(c: char) -> bool {
 
 /// `c` as it may be printed within a line: a blank for line ends and tabs, U+FFFD for every
 /// other hostile character.
-#[must_use]
 pub const fn mark(c: char) -> char {
     match c {
         '\n' | '\r' | '\t' => ' ',
@@ -35,19 +33,16 @@ pub const fn mark(c: char) -> char {
 }
 
 /// As [`mark`], but line ends and tabs stay.
-#[must_use]
 pub const fn mark_in_lines(c: char) -> char {
     if matches!(c, '\n' | '\t') { c } else { mark(c) }
 }
 
 /// `text` as it may be printed within a line ([`mark`]).
-#[must_use]
 pub fn harmless(text: &str) -> String {
     text.chars().map(mark).collect()
 }
 
 /// The same text of JSON, with `\uXXXX` for every hostile character in its strings.
-#[must_use]
 pub fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {

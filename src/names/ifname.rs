@@ -28,7 +28,6 @@ pub enum IfNameError {
 
 /// True for letters, digits, `_`, `-` and `.`, the first a letter or digit: what means nothing
 /// to udev, a shell or a path.
-#[must_use]
 pub fn is_plain(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(is_plain_char)
 }
@@ -64,8 +63,6 @@ impl IfName {
         }
     }
 
-    /// The name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -6,7 +6,6 @@
 /// `ib` and a number: the name by which the kernel makes a port's netdev, and
 /// numbers them in this order (`ipoib_add_port()`,
 /// `drivers/infiniband/ulp/ipoib/ipoib_main.c`).
-#[must_use]
 pub fn is_kernel_ipoib_name(name: &str) -> bool {
     name.strip_prefix("ib").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
@@ -15,7 +14,6 @@ pub fn is_kernel_ipoib_name(name: &str) -> bool {
 /// and those that administrators make of the driver's name and the fabric's,
 /// `mlx5_ib0` and `hfi1_opa0`. Behind a dot may stand the P_Key of a child.
 /// A diagnosis can rest on it.
-#[must_use]
 pub fn is_ipoib_name(name: &str) -> bool {
     let numbered = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
     if let Some(rest) = name.strip_prefix("ib") {
@@ -31,7 +29,6 @@ pub fn is_ipoib_name(name: &str) -> bool {
 /// nothing, or something else says that it is RDMA's. `ibft0` is not one: dracut
 /// calls the netdev so from which iSCSI boots (iBFT); nor is `ibmveth`, IBM's
 /// virtual Ethernet.
-#[must_use]
 pub fn may_be_ipoib_name(name: &str) -> bool {
     let other = || ["ibft", "ibmveth"].iter().any(|b| name.starts_with(b));
     is_ipoib_name(name) || name.starts_with("ib") && !other()

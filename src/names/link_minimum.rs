@@ -24,7 +24,6 @@ pub struct LinkMinimum {
 
 impl LinkMinimum {
     /// True if nothing is configured.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
@@ -89,7 +88,6 @@ pub struct Gbps(u32);
 
 impl Gbps {
     /// True if `rate` is this or more.
-    #[must_use]
     pub fn is_met_by(self, rate: &Rate) -> bool {
         rate.gbps * 10.0 + 0.5 >= f64::from(self.0)
     }
@@ -120,7 +118,6 @@ pub struct LinkWidth(u8);
 
 impl LinkWidth {
     /// How many lanes.
-    #[must_use]
     pub const fn lanes(self) -> u8 {
         self.0
     }
@@ -222,7 +219,6 @@ pub struct PcieWidth(u8);
 impl PcieWidth {
     /// As sysfs `current_link_width` and `max_link_width` print it
     /// (drivers/pci/pci-sysfs.c); `None` for what stands for a width that is not known.
-    #[must_use]
     pub fn from_sysfs(text: &str) -> Option<Self> {
         text.parse().ok().filter(|lanes| Self::ALL.contains(lanes)).map(Self)
     }
@@ -258,7 +254,6 @@ pub struct PcieSpeed(u32);
 impl PcieSpeed {
     /// As sysfs `current_link_speed` and `max_link_speed` print it: `16.0 GT/s PCIe`, before
     /// Linux 5.9 `16 GT/s`; `None` for `Unknown`.
-    #[must_use]
     pub fn from_sysfs(text: &str) -> Option<Self> {
         tenths(text.split_once(" GT/s")?.0).filter(|speed| Self::ALL.contains(speed)).map(Self)
     }

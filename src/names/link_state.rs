@@ -62,7 +62,6 @@ impl LinkState {
     ];
 
     /// The kernel's word for it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Nop => "NOP",
@@ -76,7 +75,6 @@ impl LinkState {
     }
 
     /// The state of that word.
-    #[must_use]
     pub fn from_word(word: &str) -> Self {
         Self::ALL.into_iter().find(|state| state.word() == word).unwrap_or(Self::Unknown)
     }
@@ -95,7 +93,6 @@ impl PhysicalState {
     ];
 
     /// The kernel's word for it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Sleep => "Sleep",
@@ -110,7 +107,6 @@ impl PhysicalState {
     }
 
     /// The state of that word.
-    #[must_use]
     pub fn from_word(word: &str) -> Self {
         Self::ALL.into_iter().find(|state| state.word() == word).unwrap_or(Self::Unknown)
     }

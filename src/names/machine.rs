@@ -8,7 +8,6 @@ use std::str::FromStr;
 /// they are made of, and everybody may read the pin file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// Of the product's UUID.
     pub product_uuid: Option<DmiDigest>,
     /// Of the serial number of the board.
     pub board_serial: Option<DmiDigest>,
@@ -17,7 +16,6 @@ pub struct Machine {
 impl Machine {
     /// The machine whose firmware says this. What vendors leave in thousands of machines says
     /// nothing.
-    #[must_use]
     pub fn of(product_uuid: Option<&str>, board_serial: Option<&str>) -> Self {
         Self {
             product_uuid: product_uuid.and_then(DmiDigest::of),
@@ -27,7 +25,6 @@ impl Machine {
 
     /// True if this is known to be another machine than `then`: they have nothing in common of
     /// what is known of both.
-    #[must_use]
     pub fn is_other_than(&self, then: &Self) -> bool {
         let both = [(self.product_uuid, then.product_uuid), (self.board_serial, then.board_serial)];
         let mut both = both.into_iter().filter_map(|(now, then)| now.zip(then)).peekable();
@@ -158,7 +155,6 @@ mod tests {
         assert!(one.is_other_than(&Machine::of(None, Some("S2"))));
     }
 
-    /// It is in files.
     #[test]
     fn a_digest_stays_the_same_and_is_read_back() {
         let digest = Machine::of(Some(UUID), None).product_uuid.expect("an identity");

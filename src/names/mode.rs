@@ -21,7 +21,6 @@ impl Words for Mode {
 
 impl Mode {
     /// The word for it, in sysfs and as users type it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Datagram => "datagram",
@@ -32,7 +31,6 @@ impl Mode {
     /// The largest MTU that this mode can have on any link: 4096 bytes of an
     /// InfiniBand packet less IPoIB's header of 4; 64 KiB less what the kernel
     /// keeps (`IPOIB_CM_MTU`, `drivers/infiniband/ulp/ipoib/ipoib.h`).
-    #[must_use]
     pub const fn largest_mtu(self) -> u32 {
         match self {
             Self::Datagram => 4092,

@@ -22,7 +22,6 @@ pub struct ModuleNameError {
 
 impl ModuleName {
     /// The name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -31,7 +31,6 @@ impl Words for NetnsMode {
 impl NetnsMode {
     /// As a parameter of a module has it: `Y` in sysfs; `1`, `y` in modprobe.d
     /// (`kstrtobool()`).
-    #[must_use]
     pub fn from_parameter(text: &str) -> Option<Self> {
         match text {
             "1" | "Y" | "y" | "on" => Some(Self::Shared),
@@ -41,7 +40,6 @@ impl NetnsMode {
     }
 
     /// The number that the kernel has for it.
-    #[must_use]
     pub const fn number(self) -> u8 {
         match self {
             Self::Exclusive => 0,

@@ -51,20 +51,17 @@ pub struct FileTime {
 
 impl PathState {
     /// A file of ibprov's own that everybody may read.
-    #[must_use]
     pub fn own_file(text: impl Into<String>) -> Self {
         Self::File { text: text.into(), mode: 0o644, owner: None, modified: None }
     }
 
     /// A link to `target`.
-    #[must_use]
     pub fn link(target: impl Into<String>) -> Self {
         Self::Link { target: target.into() }
     }
 
     /// True if both are the same to who reads them: of a file the time does not count, and
     /// the owner only where both have one.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (

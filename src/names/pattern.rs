@@ -18,19 +18,15 @@ pub struct IfPatternError {
 
 impl IfPattern {
     /// True if `name` is meant.
-    #[must_use]
     pub fn matches(&self, name: &IfName) -> bool {
         self.0.matches(name.as_str())
     }
 
     /// True if it means one name alone.
-    #[must_use]
     pub fn is_name(&self) -> bool {
         !self.as_str().contains(['*', '?', '['])
     }
 
-    /// As it was written.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }

@@ -23,13 +23,11 @@ pub struct PKeyError {
 impl PKey {
     /// The P_Key of this value, the membership bit added; `None` for 0 and
     /// 0x8000, which name no partition.
-    #[must_use]
     pub const fn new(value: u16) -> Option<Self> {
         if value & 0x7fff == 0 { None } else { Some(Self(value | 0x8000)) }
     }
 
     /// Its 16 bits, the membership bit set.
-    #[must_use]
     pub const fn value(self) -> u16 {
         self.0
     }

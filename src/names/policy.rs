@@ -37,7 +37,6 @@ impl Words for Policy {
 
 impl Policy {
     /// The word that OFED's `sriov/N/policy` takes and gives; case counts.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Follow => "Follow",
@@ -47,7 +46,6 @@ impl Policy {
     }
 
     /// The policy of that word.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|policy| policy.word() == word)
     }

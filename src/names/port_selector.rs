@@ -9,7 +9,6 @@ use super::{Guid, PciAddress, RdmaName, WordError, Words};
 pub enum PortSelector {
     /// By the PCI address of its function.
     Pci(PciAddress),
-    /// By its port GUID.
     PortGuid(Guid),
     /// By the name of its RDMA device.
     Rdma(RdmaName),

@@ -30,14 +30,12 @@ impl Words for PortType {
 impl PortType {
     /// As sysfs prints it: `eth`, or `auto (eth)` if the driver has found it out by itself;
     /// `None` for `auto`, which is not decided yet.
-    #[must_use]
     pub fn from_sysfs(text: &str) -> Option<Self> {
         let word = text.strip_prefix("auto (").and_then(|rest| rest.strip_suffix(')'));
         Self::from_typed(word.unwrap_or(text))
     }
 
     /// The link layer of a port of this type.
-    #[must_use]
     pub const fn link_layer(self) -> LinkLayer {
         match self {
             Self::Ib => LinkLayer::InfiniBand,

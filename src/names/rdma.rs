@@ -21,7 +21,6 @@ pub struct RdmaNameError {
 
 impl RdmaName {
     /// The name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -77,7 +76,6 @@ impl PortNumber {
     }
 
     /// The number, from 1.
-    #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
@@ -116,7 +114,6 @@ pub struct MadPort {
 
 impl MadPort {
     /// The command that does this to the port itself: `enable`, `query`.
-    #[must_use]
     pub fn ibportstate(&self, operation: &str) -> String {
         format!("ibportstate {self} -D 0 {} {operation}", self.number())
     }

@@ -101,7 +101,6 @@ pub const IB_DRIVERS: [&str; 6] =
 
 /// The module that registers the RDMA device, for drivers that are only the
 /// core of the card: mlx5 and mlx4.
-#[must_use]
 pub fn rdma_half_of(driver: &str) -> Option<&'static str> {
     match driver {
         "mlx5_core" => Some("mlx5_ib"),
@@ -113,7 +112,6 @@ pub fn rdma_half_of(driver: &str) -> Option<&'static str> {
 /// True for the name of a module of the RDMA stack, also of one that is not in
 /// [`RDMA_MODULES`], by how its name begins. Only for what is known to be a
 /// module: in the text of a log, many a word begins like this.
-#[must_use]
 pub fn is_rdma_module(name: &str) -> bool {
     RDMA_MODULES.contains(&name)
         || ["ib_", "iw_", "mlx", "rdma"].iter().any(|b| name.starts_with(b))

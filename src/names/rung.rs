@@ -54,19 +54,16 @@ impl Rung {
         [Self::Rdma, Self::Netdev, Self::Named, Self::Configured, Self::Link, Self::Active];
 
     /// The words of [`Self::WAITED_FOR`].
-    #[must_use]
     pub fn words_to_wait_for() -> Vec<&'static str> {
         Self::WAITED_FOR.iter().map(|rung| rung.word()).collect()
     }
 
     /// The rung with this word, if `wait-online` can wait for it.
-    #[must_use]
     pub fn to_wait_for(word: &str) -> Option<Self> {
         Self::WAITED_FOR.into_iter().find(|rung| rung.word() == word)
     }
 
     /// The word for it, as users read and type it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Pci => "pci",
@@ -85,7 +82,6 @@ impl Rung {
 
 impl Rung {
     /// The state of a port for which this is the first rung that is missing: `no driver`.
-    #[must_use]
     pub const fn lacking(self) -> &'static str {
         match self {
             Self::Pci => "absent",
@@ -131,7 +127,6 @@ pub enum VfRung {
 
 impl VfRung {
     /// The word for it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Created => "created",

@@ -2,7 +2,6 @@
 
 /// The one of `candidates` that is most like `word`, if any is: about a quarter of its
 /// letters may differ.
-#[must_use]
 pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     // The time grows with the product of the lengths, and no name is longer.
     if word.len() > 64 {
@@ -17,7 +16,6 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
 
 /// What there is instead, for a message: `ib0, ib1`, or `none`. More than a dozen are
 /// counted.
-#[must_use]
 pub fn present(names: impl IntoIterator<Item = String>) -> String {
     const MOST: usize = 12;
     let names: Vec<String> = names.into_iter().collect();

@@ -123,7 +123,6 @@ pub enum Misfit {
 
 impl Misfit {
     /// True if both are about the same field, whatever the number.
-    #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::TooLarge { name, .. }, Self::TooLarge { name: other, .. }) => name == other,
@@ -221,7 +220,6 @@ impl Field {
     }
 
     /// The largest number that fits.
-    #[must_use]
     pub const fn largest(self) -> u64 {
         match self.base {
             Base::Binary => (1 << self.bits) - 1,
@@ -287,7 +285,6 @@ impl Template {
     }
 
     /// The field of that name, if the template has it.
-    #[must_use]
     pub fn field(&self, name: FieldName) -> Option<Field> {
         self.parts.iter().find_map(|part| match part {
             Part::Field(field) if field.name == name => Some(*field),

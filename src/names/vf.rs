@@ -21,13 +21,11 @@ pub struct VfIndexError {
 impl VfIndex {
     /// VF `index`; `None` for 65535, since a PF has at most 65535 VFs
     /// (TotalVFs is 16 bits wide, PCI Express SR-IOV capability).
-    #[must_use]
     pub const fn new(index: u16) -> Option<Self> {
         if index == u16::MAX { None } else { Some(Self(index)) }
     }
 
     /// Its number, as `virtfnN` has it.
-    #[must_use]
     pub const fn get(self) -> u16 {
         self.0
     }
@@ -107,7 +105,6 @@ impl fmt::Display for VfName {
 }
 
 /// `VF 3` or `VFs 0-3, 7`.
-#[must_use]
 pub fn vf_ranges(vfs: impl Iterator<Item = VfIndex>) -> String {
     let mut runs: Vec<(u16, u16)> = Vec::new();
     for vf in vfs.map(VfIndex::get) {

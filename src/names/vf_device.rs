@@ -25,7 +25,6 @@ pub const MELLANOX: u16 = 0x15b3;
 /// a VF that was passed through to a machine shows no PF there
 /// (`mlx5_core_pci_table`, `mlx4_pci_table`). 101e is shared by ConnectX-6 Dx and
 /// all later cards.
-#[must_use]
 pub const fn is_vf_id(vendor: u16, device: u16) -> bool {
     vendor == MELLANOX
         && matches!(
@@ -35,7 +34,6 @@ pub const fn is_vf_id(vendor: u16, device: u16) -> bool {
 }
 
 /// The same of vendor and device as the kernel's log has them, `15b3:101e`.
-#[must_use]
 pub fn is_vf_id_text(id: &str) -> bool {
     let number = |text| u16::from_str_radix(text, 16).ok();
     let id =
@@ -45,7 +43,6 @@ pub fn is_vf_id_text(id: &str) -> bool {
 
 /// The same of an HCA's type as sysfs and ibstat have it: `MT` and the device number
 /// in decimal, `MT4126` (`hca_type_show()` of mlx5 and mlx4).
-#[must_use]
 pub fn is_vf_hca_type(hca_type: &str) -> bool {
     let device = hca_type.strip_prefix("MT").and_then(|number| number.parse().ok());
     device.is_some_and(|device| is_vf_id(MELLANOX, device))

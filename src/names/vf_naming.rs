@@ -50,31 +50,26 @@ pub struct PfNames<'a> {
 
 impl VfNamePattern {
     /// It has `{vf}`, so that each VF gets another name.
-    #[must_use]
     pub fn has_vf(&self) -> bool {
         self.0.contains(&Part::Vf)
     }
 
     /// It names nothing of the PF, so its names are known without the host.
-    #[must_use]
     pub fn is_literal(&self) -> bool {
         !self.needs_netdev() && !self.needs_rdma()
     }
 
     /// It has `{netdev}`.
-    #[must_use]
     pub fn needs_netdev(&self) -> bool {
         self.0.contains(&Part::Netdev)
     }
 
     /// It has `{rdma}`.
-    #[must_use]
     pub fn needs_rdma(&self) -> bool {
         self.0.contains(&Part::Rdma)
     }
 
     /// The name of a VF; `None` if the PF's name that it needs is not known.
-    #[must_use]
     pub fn name(&self, pf: PfNames<'_>, vf: VfIndex) -> Option<String> {
         let part = |part: &Part| match part {
             Part::Text(text) => Some(text.clone()),
@@ -86,7 +81,6 @@ impl VfNamePattern {
     }
 
     /// How long the VF's name is at least, bytes: a name of the PF has one or more.
-    #[must_use]
     pub fn shortest(&self, vf: VfIndex) -> usize {
         let part = |part: &Part| match part {
             Part::Text(text) => text.len(),
@@ -156,7 +150,6 @@ impl fmt::Display for VfNamePattern {
 /// The kernel gives such names by itself, to whichever device comes first: `ib0`,
 /// `mlx5_0` (`dev_alloc_name()`, `net/core/dev.c`; `assign_name()`,
 /// `drivers/infiniband/core/device.c`).
-#[must_use]
 pub fn is_given_by_kernel(name: &str) -> bool {
     let heads = ["ib", "mlx4_", "mlx5_"];
     let is_number = |tail: &str| {
@@ -178,7 +171,6 @@ pub struct VfNames {
 
 impl VfNames {
     /// Nothing of it has a name that the kernel chooses.
-    #[must_use]
     pub const fn are_all(&self) -> bool {
         self.netdev.is_some() && self.rdma.is_some()
     }
@@ -269,7 +261,6 @@ impl Default for Binding {
 
 impl Binding {
     /// True if a driver of this host is bound to any VF, so that the order counts.
-    #[must_use]
     pub const fn is_on_host(self) -> bool {
         !matches!(self.why, BindReason::NotOnHost)
     }
@@ -277,7 +268,6 @@ impl Binding {
     /// True if the VFs are bound once no device of another adapter may come. They have numbers
     /// of the kernel's, if only until they get their names. Where the configuration says
     /// `parallel`, these are as they come.
-    #[must_use]
     pub const fn awaits_adapters(self) -> bool {
         !matches!(
             (self.order, self.why),

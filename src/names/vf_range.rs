@@ -21,37 +21,30 @@ pub struct VfRangeError {
 
 impl VfRange {
     /// Only this VF.
-    #[must_use]
     pub const fn one(index: VfIndex) -> Self {
         Self { first: index, last: index }
     }
 
-    /// The first VF.
-    #[must_use]
     pub const fn first(self) -> VfIndex {
         self.first
     }
 
     /// The last VF, which belongs to it.
-    #[must_use]
     pub const fn last(self) -> VfIndex {
         self.last
     }
 
     /// True if it is one VF.
-    #[must_use]
     pub fn is_one(self) -> bool {
         self.first == self.last
     }
 
     /// True if `index` is one of them.
-    #[must_use]
     pub fn contains(self, index: VfIndex) -> bool {
         self.first <= index && index <= self.last
     }
 
     /// True if some VF is in both.
-    #[must_use]
     pub fn meets(self, other: Self) -> bool {
         self.first <= other.last && other.first <= self.last
     }

@@ -10,19 +10,16 @@ pub trait Words: Copy + 'static {
     fn typed(self) -> &'static str;
 
     /// The value with this word.
-    #[must_use]
     fn from_typed(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|value| value.typed() == text)
     }
 
     /// All words that users may type, in the order of [`Words::ALL`].
-    #[must_use]
     fn all_typed() -> Vec<&'static str> {
         Self::ALL.iter().map(|value| value.typed()).collect()
     }
 
     /// All words for a sentence: `"follow", "up" or "down"`.
-    #[must_use]
     fn quoted() -> String {
         let quoted: Vec<String> =
             Self::ALL.iter().map(|value| format!("\"{}\"", value.typed())).collect();
@@ -43,7 +40,6 @@ pub struct WordError {
 
 impl WordError {
     /// A text is no word of `T`.
-    #[must_use]
     pub fn of<T: Words>() -> Self {
         Self { possible: T::quoted() }
     }

@@ -36,9 +36,7 @@ pub enum Backend {
 /// The question what a PF administers for VFs of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Administers {
-    /// The PF.
     pub pf: PciAddress,
-    /// How it is asked.
     pub backend: Backend,
     /// The VFs, each with its PCI function.
     pub vfs: Vec<(VfIndex, PciAddress)>,
@@ -47,7 +45,6 @@ pub struct Administers {
 /// What a PF administers for one VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
-    /// The VF.
     pub vf: VfName,
     /// What is administered for it.
     pub admin: Administered,
@@ -125,7 +122,6 @@ fn one(
 
 /// Where mlx4 keeps the alias GUID of a VF, first port: the entry of the GID
 /// table that is the VF's own GID 0.
-#[must_use]
 pub fn alias_entry(look: &mut Look<'_>, iov: &str, vf: VfIndex, pci: PciAddress) -> String {
     let index = look.attribute(&format!("{iov}/{pci}/ports/1/gid_idx/0"));
     let index = index.and_then(|t| t.parse().ok()).unwrap_or(u32::from(vf.get()) + 1);

@@ -5,13 +5,11 @@ use crate::names::{IB_DRIVERS, ModuleName, rdma_half_of};
 
 /// The module that registers the RDMA device, for drivers that are only the
 /// core of the card: mlx5 and mlx4.
-#[must_use]
 pub fn rdma_half(driver: &str) -> Option<ModuleName> {
     rdma_half_of(driver)?.parse().ok()
 }
 
 /// The modules that boot looks at beside those of the configuration.
-#[must_use]
 pub fn driver_modules() -> Vec<ModuleName> {
     let cores = IB_DRIVERS.into_iter().filter_map(|d| d.parse().ok());
     cores.chain(IB_DRIVERS.into_iter().filter_map(rdma_half)).collect()
@@ -20,7 +18,6 @@ pub fn driver_modules() -> Vec<ModuleName> {
 /// The InfiniBand lines of a `modules.alias` file.
 #[derive(Debug, Default)]
 pub(super) struct Aliases {
-    /// Pattern and module.
     lines: Vec<(String, &'static str)>,
 }
 

@@ -17,11 +17,9 @@ const LIMIT: u64 = 1 << 20;
 /// A guest that libvirt starts by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutostartGuest {
-    /// Its name.
     pub name: String,
     /// The functions that it is given.
     pub functions: Vec<PciAddress>,
-    /// Its definition.
     pub file: String,
 }
 
@@ -30,14 +28,12 @@ pub struct AutostartGuest {
 pub struct Resumed {
     /// The domains that ran at shutdown and are to start again.
     pub domains: Vec<ResumedDomain>,
-    /// Its configuration.
     pub file: String,
 }
 
 /// A domain that ran at shutdown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumedDomain {
-    /// Its name.
     pub name: String,
     /// The functions that it is given.
     pub functions: Vec<PciAddress>,
@@ -48,7 +44,6 @@ pub const START_NOBODY: &str = "ON_BOOT=ignore";
 
 /// The domains that libvirt-guests.service starts: it is enabled, ON_BOOT is `start`,
 /// its default, and at shutdown it has written down who ran.
-#[must_use]
 pub fn resumed(root: &Root) -> Resumed {
     const UNIT: &str = "libvirt-guests.service";
     let enabled = root.is_link(&format!("/etc/systemd/system/multi-user.target.wants/{UNIT}"));
@@ -88,7 +83,6 @@ fn on_boot(settings: &str) -> &str {
 }
 
 /// The guests with a function of their own.
-#[must_use]
 pub fn guests(root: &Root) -> Vec<AutostartGuest> {
     let names = root.list_or_empty(DIR).unwrap_or_default();
     let files = names.into_iter().filter(|n| n.ends_with(".xml")).map(|n| format!("{DIR}/{n}"));

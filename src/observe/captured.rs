@@ -11,7 +11,6 @@ const IN_MEMORY: [&str; 6] = ["tmpfs", "ramfs", "devtmpfs", "proc", "sysfs", "cg
 /// False for the file at `path`, absolute, if it is mounted itself, as the `/etc/hostname` of a
 /// build in a container, or lies in a file system in memory. A tree without `/proc` has no
 /// mounts that could be seen.
-#[must_use]
 pub fn is_captured(look: &mut Look<'_>, path: &str) -> bool {
     let text = look.root.text("/proc/self/mountinfo", LIMIT);
     let text = look.note(text).unwrap_or_default();

@@ -31,7 +31,6 @@ const CORE: [&str; 14] = [
     "mlx_compat",
 ];
 /// What keeps these functions, or the modules of their drivers, busy.
-#[must_use]
 pub fn holders(look: &mut Look<'_>, functions: &[PciAddress]) -> Vec<Holder> {
     let mut found = Found::default();
     let used = uses(look.root, functions);

@@ -10,7 +10,6 @@ use crate::report::stack::{StackName, StackSetting};
 /// Everything that a plan for one interface is made of.
 #[derive(Debug)]
 pub struct Seen {
-    /// The interface.
     pub interface: Interface,
     /// All IPoIB interfaces; it alone before [`Seen::look_at_others`].
     pub all: Vec<Interface>,
@@ -36,18 +35,12 @@ pub enum NotSeen {
     Absent(IfName),
     /// It is an interface of another kind.
     #[error("{name} is {what}, not an IPoIB interface: ibprov does not change it")]
-    NotIpoib {
-        /// The interface.
-        name: IfName,
-        /// What it is.
-        what: String,
-    },
+    NotIpoib { name: IfName, what: String },
     /// Its port is no fabric's.
     #[error(
         "{name} is of {pci}, which manages an NVSwitch (SMDL=SW_MNG in its product data) and belongs to nvidia-fabricmanager: ibprov does not change it"
     )]
     NvSwitch {
-        /// The interface.
         name: IfName,
         /// The function of its port.
         pci: PciAddress,
@@ -56,7 +49,6 @@ pub enum NotSeen {
 
 impl Seen {
     /// What a look at all has shown of `interface`, which is one of them.
-    #[must_use]
     pub fn among(all: &Interfaces, interface: &Interface) -> Self {
         let of_it = |child: &&StackChild| child.parent == interface.ifindex;
         Self {

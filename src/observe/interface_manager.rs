@@ -31,7 +31,6 @@ pub const REMEDY: &str =
     "ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control --reload";
 
 /// The rule that starts it, where nothing masks rule or unit.
-#[must_use]
 pub fn armed(root: &Root) -> Option<String> {
     if !root.exists(CONF) {
         return None;
@@ -41,7 +40,6 @@ pub fn armed(root: &Root) -> Option<String> {
 }
 
 /// The rule, where nothing masks it, whether the rest of it is installed or not.
-#[must_use]
 pub fn rule(root: &Root) -> Option<String> {
     let (path, text) = udev::rule(root, RULE)?;
     let starts = |l: &str| !l.trim_start().starts_with('#') && l.contains("mlnx_interface_mgr");
@@ -49,14 +47,12 @@ pub fn rule(root: &Root) -> Option<String> {
 }
 
 /// Its unit for the interface `name`. The rule pastes the name as it is.
-#[must_use]
 pub fn unit(name: &IfName) -> String {
     format!("mlnx_interface_mgr@{name}.service")
 }
 
 /// Those of `names` that it is at work on now. A host without openib.conf pays one look
 /// for a file.
-#[must_use]
 pub fn at_work<'a>(root: &Root, names: impl IntoIterator<Item = &'a IfName>) -> Vec<IfName> {
     if !root.exists(CONF) {
         return Vec::new();

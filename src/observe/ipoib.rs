@@ -91,7 +91,6 @@ pub struct StackChild {
 impl Interfaces {
     /// Look at all of them. No netlink: its requests wait for a lock that a sick
     /// driver can hold.
-    #[must_use]
     pub fn look(root: &Root) -> Self {
         let all = interfaces(&mut Look::new(root));
         let outcomes = all.iter().filter_map(|i| Some((i.ifindex, outcome(root, i.ifindex)?)));
@@ -109,14 +108,12 @@ impl Interfaces {
     }
 
     /// What the files of stacks say of `interface` ([`Self::written`]).
-    #[must_use]
     pub fn written_of(&self, interface: &Interface) -> &[(StackName, StackSetting)] {
         self.written.get(&interface.ifindex).map_or(&[][..], Vec::as_slice)
     }
 }
 
 /// What an earlier run has written of the interface with this index.
-#[must_use]
 pub fn outcome(root: &Root, ifindex: u32) -> Option<IfaceReport> {
     let path = format!("{}/{}", state::RUN_DIR, outcome_file(ifindex));
     let text = root.text(&path, 1 << 20).ok()?;
@@ -130,7 +127,6 @@ pub fn outcome(root: &Root, ifindex: u32) -> Option<IfaceReport> {
 }
 
 /// Where the outcome of an interface is, below [`state::RUN_DIR`].
-#[must_use]
 pub fn outcome_file(ifindex: u32) -> String {
     format!("{}/{ifindex}.json", state::PORTS)
 }
@@ -150,7 +146,6 @@ const CONNECTED: u8 = 0x80;
 
 /// All IPoIB interfaces, by name; of P_Key children the port is that of their
 /// parent.
-#[must_use]
 pub fn interfaces(look: &mut Look<'_>) -> Vec<Interface> {
     let mut all = Vec::new();
     for entry in look.list(NET) {
@@ -191,7 +186,6 @@ pub fn give_port(look: &mut Look<'_>, child: &mut Interface) {
 }
 
 /// The sort of the interface `name`; `None` if it is not there.
-#[must_use]
 pub fn sort(look: &mut Look<'_>, name: &IfName) -> Option<Sort> {
     let dir = format!("{NET}/{name}");
     let ifindex = number(look, &dir, "ifindex")?;

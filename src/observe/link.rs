@@ -19,14 +19,12 @@ use crate::report::hardware::{Card, Gid, Link, NetDevState};
 /// What is asked of a port by who waits for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortAnswer {
-    /// Its link.
     pub link: Link,
     /// The link policy, if it is the port of a VF of this host.
     pub policy: Option<Policy>,
 }
 
 /// Names of the card behind an RDMA device.
-#[must_use]
 pub fn card(look: &mut Look<'_>, pci: PciAddress, device: &RdmaName) -> Card {
     let dir = rdma_dir(pci, device);
     let mut read = |name: &str| look.attribute(&format!("{dir}/{name}")).filter(|t| !t.is_empty());
@@ -70,7 +68,6 @@ const fn is_unicast(lid: u32, is_omni_path: bool) -> bool {
 
 /// The link of a port, and if it is not up and a VF's, the link policy that its PF
 /// administers. Asks firmware and, by netlink, takes the RTNL lock.
-#[must_use]
 pub fn port(
     look: &mut Look<'_>,
     pci: PciAddress,
@@ -98,7 +95,6 @@ fn policy(look: &mut Look<'_>, pci: PciAddress) -> Option<Policy> {
 /// Since Linux 6.8 its reader needs the RTNL lock, and tries again and again while a
 /// sick driver holds it (`carrier_show()`, net/core/net-sysfs.c). Nothing else that is
 /// read of netdevs does, nor asks firmware.
-#[must_use]
 pub fn carrier(root: &Root, name: &IfName) -> bool {
     // EINVAL while the netdev is down: no carrier then.
     root.attribute(&format!("/sys/class/net/{name}/carrier")).as_deref() == Ok("1")
@@ -107,7 +103,6 @@ pub fn carrier(root: &Root, name: &IfName) -> bool {
 /// How a netdev is set; its carrier is what the caller knows. What cannot be read is
 /// absent: this is shown, not acted on, and a netdev that goes away meanwhile has none
 /// of it.
-#[must_use]
 pub fn netdev(root: &Root, name: &IfName, carrier: Option<bool>) -> NetDevState {
     let read = |attribute: &str| root.attribute(&format!("/sys/class/net/{name}/{attribute}")).ok();
     let flags =
@@ -123,7 +118,6 @@ pub fn netdev(root: &Root, name: &IfName, carrier: Option<bool>) -> NetDevState 
 /// The indices of `netdev` itself and of everything above it that may bear its
 /// address: P_Key children, and what any of them is enslaved to. Devices come and
 /// go while this looks: what is not there any more has no address to wait for.
-#[must_use]
 pub fn above(root: &Root, netdev: &IfName, ifindex: u32) -> Vec<u32> {
     let number = |name: &str, attribute: &str| -> Option<u32> {
         root.attribute(&format!("/sys/class/net/{name}/{attribute}")).ok()?.parse().ok()
@@ -156,7 +150,6 @@ pub fn above(root: &Root, netdev: &IfName, ifindex: u32) -> Vec<u32> {
 }
 
 /// The GID table of a port, without its empty entries.
-#[must_use]
 pub fn gids(
     root: &Root,
     pci: PciAddress,
@@ -167,13 +160,11 @@ pub fn gids(
 }
 
 /// The directory of a port of a PCI function's RDMA device.
-#[must_use]
 pub fn port_dir(pci: PciAddress, device: &RdmaName, port: PortNumber) -> String {
     format!("{}/ports/{port}", rdma_dir(pci, device))
 }
 
 /// The GID table of the port whose directory is `dir`, without its empty entries.
-#[must_use]
 pub fn gids_in(root: &Root, dir: &str, layer: LinkLayer) -> Vec<Gid> {
     let mut look = Look::new(root);
     let mut indexes: Vec<u32> =
@@ -213,7 +204,6 @@ fn rdma_dir(pci: PciAddress, device: &RdmaName) -> String {
 
 /// The RDMA devices on the host that are those of no PCI function shown: of software (rxe,
 /// siw), and sub-devices.
-#[must_use]
 pub fn software_devices(root: &Root, functions: &[PciFunction]) -> Vec<RdmaName> {
     let of_functions: Vec<&RdmaDevice> = functions.iter().flat_map(|f| f.rdma.iter()).collect();
     let all = root.list_or_empty("/sys/class/infiniband").unwrap_or_default();

@@ -84,7 +84,6 @@ pub struct UdevState {
 impl UdevState {
     /// True if udev has done for this device what it was going to do, loading
     /// its driver too.
-    #[must_use]
     pub fn is_done_with(&self, sysname: &str) -> bool {
         self.settled || self.heard.contains(sysname)
     }
@@ -109,14 +108,11 @@ pub struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    /// Nothing looked at yet.
-    #[must_use]
     pub const fn new(root: &'a Root) -> Self {
         Self { root, problems: BTreeSet::new() }
     }
 
     /// The tree that is looked at.
-    #[must_use]
     pub const fn root(&self) -> &'a Root {
         self.root
     }
@@ -169,13 +165,11 @@ impl<'a> Look<'a> {
 
 impl<'a> Observer<'a> {
     /// For the host below `root`.
-    #[must_use]
     pub const fn new(root: &'a Root) -> Self {
         Self { root, aliases: OnceCell::new(), builtin: OnceCell::new() }
     }
 
     /// The tree that is looked at.
-    #[must_use]
     pub const fn root(&self) -> &'a Root {
         self.root
     }
@@ -183,7 +177,6 @@ impl<'a> Observer<'a> {
     /// Look at PCI functions alone, and at VFs of this host only that they are
     /// there: of a thousand attributes that [`Observer::look`] reads of 16 VFs,
     /// who asks for PFs needs none.
-    #[must_use]
     pub fn look_at_pfs(&self) -> Observed {
         let mut look = Look::new(self.root);
         let kernel = kernel_release(&mut look);
@@ -196,7 +189,6 @@ impl<'a> Observer<'a> {
 
     /// Look at the host; the state of `modules` is told as well. `heard` are
     /// the devices whose processed udev event was heard.
-    #[must_use]
     pub fn look<'m>(
         &self,
         modules: impl IntoIterator<Item = &'m ModuleName>,

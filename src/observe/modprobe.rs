@@ -24,9 +24,7 @@ pub struct ModprobeRules {
 /// An `install MODULE COMMAND` line: run instead of loading the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Install {
-    /// The command.
     pub command: String,
-    /// File and line.
     pub origin: String,
 }
 
@@ -51,7 +49,6 @@ fn files(look: &mut Look<'_>) -> Vec<String> {
 
 impl ModprobeRules {
     /// Read them under `root`.
-    #[must_use]
     pub fn read(root: &Root) -> Self {
         let mut look = Look::new(root);
         let mut rules = Self::default();
@@ -68,7 +65,6 @@ impl ModprobeRules {
         rules
     }
 
-    /// Those of one file.
     #[cfg(test)]
     pub(crate) fn of(path: &str, text: &str) -> Self {
         let mut rules = Self::default();
@@ -77,20 +73,17 @@ impl ModprobeRules {
     }
 
     /// Where `module` is deny-listed, if it is.
-    #[must_use]
     pub fn denied(&self, module: &ModuleName) -> Option<&str> {
         self.denied.get(module).map(String::as_str)
     }
 
     /// The `install` line of `module`, if it has one.
-    #[must_use]
     pub fn install(&self, module: &ModuleName) -> Option<&Install> {
         self.install.get(module)
     }
 
     /// The value that `options` lines give the parameter `key` of `module`,
     /// and where.
-    #[must_use]
     pub fn option(&self, module: &str, key: &str) -> Option<(&str, &str)> {
         self.options.iter().rev().filter(|(m, _, _)| m.as_str() == module).find_map(
             |(_, setting, origin)| {

@@ -28,7 +28,6 @@ pub(super) fn state(
 }
 
 /// Whether `modules.dep` of `kernel` has `name`; `None` if it cannot be read.
-#[must_use]
 pub fn is_built(root: &crate::host::Root, kernel: &str, name: &ModuleName) -> Option<bool> {
     let text = root.text(&format!("/lib/modules/{kernel}/modules.dep"), 64 << 20).ok()?;
     Some(text.lines().filter_map(|l| l.split_once(':')).any(|(path, _)| {

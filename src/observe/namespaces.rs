@@ -30,7 +30,6 @@ pub(super) fn mode(look: &mut Look<'_>) -> Option<NetnsMode> {
 
 /// The network namespaces beside that of this process, as far as they are shown: by the unit
 /// or the process that is in it, or by its name below `/run/netns`.
-#[must_use]
 pub fn others(root: &Root) -> Vec<String> {
     let mut others = BTreeSet::new();
     let own = root.link_target("/proc/self/ns/net").ok();
@@ -51,7 +50,6 @@ pub fn others(root: &Root) -> Vec<String> {
 
 /// The mode as `wanted` and as it is, and who else sets another one. Read are modprobe.d, units with their
 /// drop-ins, udev rules, rc.local, and the scripts of the root file system that these call.
-#[must_use]
 pub fn netns(
     root: &Root,
     rules: &ModprobeRules,

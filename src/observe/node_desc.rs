@@ -11,7 +11,6 @@ const MOST: usize = 63;
 
 /// The description of `device`; `None` if it cannot be read. The kernel keeps it: no firmware
 /// is asked (`node_desc_show()`, drivers/infiniband/core/sysfs.c).
-#[must_use]
 pub fn node_description(
     root: &Root,
     pci: PciAddress,

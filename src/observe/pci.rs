@@ -10,7 +10,6 @@ use super::vpd::{self, Product};
 use crate::names::{IB_DRIVERS, IsVf, MELLANOX, PciAddress, PortType, is_vf_id};
 
 /// The directory of a PCI function.
-#[must_use]
 pub fn dir(pci: PciAddress) -> String {
     format!("/sys/bus/pci/devices/{pci}")
 }
@@ -24,7 +23,6 @@ impl PciClass {
     /// InfiniBand controller (0x0207), fabric controller (0x0208: hfi1) or
     /// the older serial bus InfiniBand (0x0c06: mthca, qib); PCI Code and ID
     /// Assignment Specification.
-    #[must_use]
     pub const fn is_infiniband(self) -> bool {
         matches!(self.0 >> 8, 0x0207 | 0x0208 | 0x0c06)
     }
@@ -33,8 +31,6 @@ impl PciClass {
         self.0 >> 16 == 0x02
     }
 
-    /// Ethernet controller.
-    #[must_use]
     pub const fn is_ethernet(self) -> bool {
         self.0 >> 8 == 0x0200
     }
@@ -57,11 +53,8 @@ impl Serialize for PciClass {
 pub struct PciFunction {
     /// Where it is.
     pub address: PciAddress,
-    /// PCI vendor.
     pub vendor: u16,
-    /// PCI device.
     pub device: u16,
-    /// PCI class.
     pub class: PciClass,
     /// What modprobe resolves to its driver.
     pub modalias: String,
@@ -94,21 +87,18 @@ pub struct PciFunction {
 
 impl PciFunction {
     /// True where product data decide what it is for: an InfiniBand PF of this vendor.
-    #[must_use]
     pub fn is_told_by_product_data(&self) -> bool {
         self.class.is_infiniband() && self.vendor == MELLANOX && self.physfn.is_none()
     }
 
     /// True where `driver_override` decides whether its ports are expected: it has no driver,
     /// is no VF of this host and may be an HCA.
-    #[must_use]
     pub fn is_told_by_override(&self) -> bool {
         let may_be_hca = self.class.is_infiniband() || self.ib_driver.is_some();
         self.driver.is_none() && self.physfn.is_none() && may_be_hca
     }
 
     /// Whether it is a VF: of a PF of this host by its link, else by its device number.
-    #[must_use]
     pub const fn is_vf(&self) -> IsVf {
         match self.physfn {
             Some(pf) => IsVf::OfThisHost(pf),
@@ -118,7 +108,6 @@ impl PciFunction {
     }
 
     /// True for a function that manages an NVSwitch and is no HCA of a fabric.
-    #[must_use]
     pub fn manages_nvswitch(&self) -> bool {
         self.product == Some(Product::NvSwitchManagement)
     }
@@ -157,7 +146,6 @@ pub(super) enum Vfs {
     Present,
 }
 
-/// All functions.
 pub(super) fn functions(
     look: &mut Look<'_>,
     aliases: &OnceCell<Aliases>,

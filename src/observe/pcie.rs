@@ -8,7 +8,6 @@ use crate::report::degraded::PcieLink;
 /// The PCIe link of `pci` and what the two ends of it can have. Reads the configuration
 /// space of the function and of the port above it. A function without such a link, such as
 /// a VF, shows nothing of it.
-#[must_use]
 pub fn link(root: &Root, pci: PciAddress) -> PcieLink {
     let own = dir(pci);
     // The kernel resolves the link before `..`: this is the port above.

@@ -53,9 +53,7 @@ pub struct ObservedPf {
 /// A VF at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObservedVf {
-    /// Which.
     pub index: VfIndex,
-    /// Its PCI function.
     pub pci: PciAddress,
     /// The driver bound to it.
     pub driver: Option<String>,
@@ -80,13 +78,11 @@ pub struct ObservedVf {
 /// What a VF with a driver on this host shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Own {
-    /// Its RDMA device.
     pub rdma: RdmaName,
     /// The node GUID that the device read when it was registered.
     pub node_guid: Option<Guid>,
     /// The low half of GID 0.
     pub port_guid: Option<Guid>,
-    /// Its IPoIB netdev.
     pub netdev: Option<IfName>,
     /// The last 8 bytes of the netdev's address.
     pub netdev_guid: Option<Guid>,
@@ -94,7 +90,6 @@ pub struct Own {
 
 impl Own {
     /// All of what is there could be read.
-    #[must_use]
     pub const fn is_whole(&self) -> bool {
         let has_netdev_guid = self.netdev.is_none() || self.netdev_guid.is_some();
         self.node_guid.is_some() && self.port_guid.is_some() && has_netdev_guid
@@ -114,20 +109,17 @@ pub struct Undo {
 
 impl Undo {
     /// Nothing is left to put back.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.autoprobe.is_none() && self.overrides.is_empty()
     }
 }
 
 /// The harmless part. `undo` is what the caller found remembered.
-#[must_use]
 pub fn look(look: &mut Look<'_>, pf: PciAddress, undo: Undo) -> ObservedPf {
     look_at_some(look, pf, undo, |_| true)
 }
 
 /// As [`look`], of those VFs alone for which `is_meant` is true: each costs dozens of reads.
-#[must_use]
 pub fn look_at_some(
     look: &mut Look<'_>,
     pf: PciAddress,
@@ -162,7 +154,6 @@ pub fn look_at_some(
 }
 
 /// How a PF administers its VFs; nobody is asked.
-#[must_use]
 pub fn backend(look: &mut Look<'_>, pf: PciAddress) -> Backend {
     let dir = dir(pf);
     let driver = driver(look, pf);
@@ -190,7 +181,6 @@ fn backend_of(
 
 /// The VFs of a PF that was looked at just now and has got others since. `None`
 /// if they are administered in another way than it seemed.
-#[must_use]
 pub fn look_at_vfs(look: &mut Look<'_>, pf: ObservedPf) -> Option<ObservedPf> {
     let dir = dir(pf.pf);
     let as_before = is_ofed(look.root, &dir) == (pf.backend == Backend::OfedSysfs);
@@ -198,7 +188,6 @@ pub fn look_at_vfs(look: &mut Look<'_>, pf: ObservedPf) -> Option<ObservedPf> {
 }
 
 /// Whether VFs that come are probed by themselves; `None` before Linux 4.12.
-#[must_use]
 pub fn autoprobe(look: &mut Look<'_>, pf: PciAddress) -> Option<bool> {
     look.attribute(&format!("{}/sriov_drivers_autoprobe", dir(pf))).map(|t| t == "1")
 }
@@ -214,7 +203,6 @@ fn is_ofed(root: &Root, dir: &str) -> bool {
 }
 
 /// The VFs of this host: the PF of each, and which of its VFs it is.
-#[must_use]
 pub fn owners(root: &Root) -> BTreeMap<PciAddress, (PciAddress, VfIndex)> {
     let observed = Observer::new(root).look([], &BTreeSet::new());
     let mut look = Look::new(root);
@@ -227,7 +215,6 @@ pub fn owners(root: &Root) -> BTreeMap<PciAddress, (PciAddress, VfIndex)> {
 }
 
 /// False if the tree shows PCI functions, and none at `pci`.
-#[must_use]
 pub fn may_be_here(root: &Root, pci: PciAddress) -> bool {
     root.exists(&dir(pci)) || !root.exists("/sys/bus/pci/devices")
 }
@@ -236,7 +223,6 @@ pub fn may_be_here(root: &Root, pci: PciAddress) -> bool {
 ///
 /// `sriov_numvfs` is not read: its reader waits for a lock that a hanging writer
 /// holds (`drivers/pci/iov.c`). The `virtfnN` links say the same.
-#[must_use]
 pub fn addresses(look: &mut Look<'_>, pf: PciAddress) -> Vec<(VfIndex, PciAddress)> {
     addresses_of(look, pf, |_| true)
 }
@@ -257,13 +243,11 @@ fn addresses_of(
 }
 
 /// The PCI function of a VF.
-#[must_use]
 pub fn function(look: &mut Look<'_>, vf: VfName) -> Option<PciAddress> {
     look.link_name(&format!("{}/virtfn{}", dir(vf.pf), vf.index))?.parse().ok()
 }
 
 /// The driver bound to a function.
-#[must_use]
 pub fn driver(look: &mut Look<'_>, pci: PciAddress) -> Option<String> {
     look.link_name(&format!("{}/driver", dir(pci)))
 }
@@ -315,7 +299,6 @@ fn vfs(look: &mut Look<'_>, pf: PciAddress, is_meant: impl Fn(VfIndex) -> bool) 
 
 /// The VFs of `pf` that have an RDMA device and no netdev here, although ib_ipoib has looked at
 /// all devices: with the device, of which is to be asked how many netdevs ib_ipoib has.
-#[must_use]
 pub fn without_netdev(look: &mut Look<'_>, pf: &ObservedPf) -> Vec<(VfIndex, RdmaName)> {
     let lacking = pf.vfs.iter().filter_map(|vf| {
         let own = vf.own.as_ref().filter(|own| own.netdev.is_none())?;
@@ -346,7 +329,6 @@ fn learn_recoveries(look: &mut Look<'_>, vfs: &mut [ObservedVf]) {
 
 /// What a VF shows. udev may rename either device between its name and what is
 /// read below it.
-#[must_use]
 pub fn own(look: &mut Look<'_>, pci: PciAddress) -> Option<Own> {
     let mut own = own_now(look, pci)?;
     for _ in 1..READINGS {
@@ -429,7 +411,6 @@ fn netdev(look: &mut Look<'_>, pci: PciAddress) -> Option<IfName> {
 }
 
 /// The netdevs of a function's ports that are here, P_Key children not among them.
-#[must_use]
 pub fn netdevs(look: &mut Look<'_>, pci: PciAddress) -> Vec<IfName> {
     let names = look.list(&format!("{}/net", dir(pci)));
     names.iter().filter_map(|name| name.parse().ok()).collect()
@@ -486,7 +467,6 @@ impl ObservedPf {
 
     /// The question for what it administers for all its VFs, or for those that
     /// are `wanted`.
-    #[must_use]
     pub fn question(&self, wanted: impl Fn(VfIndex) -> bool) -> Administers {
         let vfs = self.addresses().into_iter().filter(|(index, _)| wanted(*index)).collect();
         Administers { pf: self.pf, backend: self.backend.clone(), vfs }
@@ -502,14 +482,11 @@ impl ObservedPf {
         self.vfs.iter().filter(|vf| !vf.admin.is_answered).map(|vf| vf.index)
     }
 
-    /// One of its VFs.
-    #[must_use]
     pub fn vf(&self, index: VfIndex) -> Option<&ObservedVf> {
         self.vfs.iter().find(|vf| vf.index == index)
     }
 
     /// Its VFs with their PCI functions.
-    #[must_use]
     pub fn addresses(&self) -> Vec<(VfIndex, PciAddress)> {
         self.vfs.iter().map(|v| (v.index, v.pci)).collect()
     }

@@ -34,7 +34,6 @@ pub struct PlanHost {
 impl PlanHost {
     /// The name by which the host is told from others: a fixed one, which is not one that
     /// every image has. What DHCP gives is not known early in boot.
-    #[must_use]
     pub fn own_name(&self) -> Option<&str> {
         let name = self.name.as_deref().filter(|_| !self.name_is_transient);
         name.filter(|name| !is_placeholder(name))
@@ -54,7 +53,6 @@ pub struct PlanFunction {
     pub rdma: Vec<RdmaName>,
     /// Its first port's netdev, once udev has given it its name.
     pub netdev: Option<IfName>,
-    /// Its node GUID.
     pub node_guid: Option<Guid>,
     /// The GUIDs of its InfiniBand ports, by number.
     pub port_guids: Vec<Guid>,
@@ -62,14 +60,12 @@ pub struct PlanFunction {
     pub total_vfs: Option<u16>,
     /// All its ports speak Ethernet, or its PCI class says so.
     pub ethernet: bool,
-    /// It manages an NVSwitch.
     pub nvswitch: bool,
     /// It is in an IOMMU group, so its VFs can be handed to a VM.
     pub iommu: bool,
 }
 
 /// Looks at the host. What cannot be read is noted in `look`.
-#[must_use]
 pub fn plan_host(look: &mut Look<'_>, observed: &Observed, config: &Config) -> PlanHost {
     let functions = observed.functions.iter().map(|f| function(look, f)).collect();
     let number_file = match &config.host_number {

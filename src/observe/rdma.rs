@@ -7,9 +7,7 @@ use crate::names::{Guid, IfName, LinkLayer, PortNumber, RdmaName};
 /// An RDMA device that a driver registered (`/sys/class/infiniband/NAME`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RdmaDevice {
-    /// Its name now.
     pub name: RdmaName,
-    /// Its node GUID.
     pub node_guid: Option<Guid>,
     /// Its ports, by number.
     pub ports: Vec<Port>,
@@ -24,7 +22,6 @@ pub struct Port {
     pub link_layer: LinkLayer,
     /// Its port GUID: the low half of GID 0.
     pub guid: Option<Guid>,
-    /// Its IPoIB netdev.
     pub netdev: Option<NetDev>,
     /// The netdev of a port in Ethernet mode; `None` if it has none, or several may be it.
     pub ethernet: Option<NetDev>,
@@ -33,7 +30,6 @@ pub struct Port {
 /// A netdev of a port: ARPHRD 32 or 1, child of the PCI function, no P_Key child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetDev {
-    /// Its name now.
     pub name: IfName,
     /// Its index, which a rename does not change.
     pub ifindex: u32,
@@ -57,7 +53,6 @@ pub struct NetDev {
 /// Waits, uninterruptibly, behind a registration of an RDMA device that waits for the RTNL lock
 /// or for firmware, as soon as another device comes (`devices_rwsem`,
 /// drivers/infiniband/core/device.c): only a child asks this.
-#[must_use]
 pub fn ipoib_netdevs(root: &Root, name: &RdmaName) -> Option<usize> {
     if !root.is_live() {
         return None;

@@ -10,7 +10,6 @@ use crate::names::{IfName, RdmaName};
 /// The RDMA devices of the host, and the netdevs that rows name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RxeSeen {
-    /// All RDMA devices.
     pub devices: Vec<RxeDevice>,
     /// The netdevs of the rows that exist.
     pub netdevs: Vec<RxeNetdev>,
@@ -19,7 +18,6 @@ pub struct RxeSeen {
 /// An RDMA device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RxeDevice {
-    /// Its name.
     pub name: RdmaName,
     /// It is soft RoCE, on this netdev; `None`: it is no soft RoCE device.
     pub rxe_on: Option<IfName>,
@@ -28,7 +26,6 @@ pub struct RxeDevice {
 /// A netdev that a row names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RxeNetdev {
-    /// Its name.
     pub name: IfName,
     /// It is an IPoIB interface.
     pub is_ipoib: bool,
@@ -38,7 +35,6 @@ pub struct RxeNetdev {
 
 /// Look at the RDMA devices, and at the netdevs of `rows`. Reads nothing that waits for a
 /// lock.
-#[must_use]
 pub fn rxe(root: &Root, rows: &[RxeRow]) -> RxeSeen {
     let mut look = Look::new(root);
     let names = look.list("/sys/class/infiniband");

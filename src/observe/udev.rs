@@ -22,7 +22,6 @@ const RULE_DIRS: [&str; 5] = [
 const LIMIT: u64 = 1 << 20;
 
 /// The file of rules of this name that counts, path and text, unless it is a mask.
-#[must_use]
 pub fn rule(root: &Root, name: &str) -> Option<(String, String)> {
     unmasked(root, RULE_DIRS, name)
 }
@@ -61,7 +60,6 @@ pub(super) fn record(look: &mut Look<'_>, name: &IfName, ifindex: u32) -> Option
 }
 
 /// udevd has no event queued or in work.
-#[must_use]
 pub fn is_settled(root: &Root) -> bool {
     !root.exists("/run/udev/queue")
 }

@@ -21,8 +21,6 @@ const WANTS: &str = "/etc/systemd/system/sysinit.target.wants";
 const UNIT: &str = "ibprov.service";
 const INIT_SCRIPT: &str = "/etc/init.d/openibd";
 
-/// Look at the links.
-#[must_use]
 pub fn units(root: &Root) -> Units {
     let links = Links::read(root);
     let openibd = links.owner();

@@ -54,14 +54,12 @@ pub fn away(
 }
 
 /// A port of the device is to have a netdev of IPoIB, and has none here.
-#[must_use]
 pub fn lacks_netdev(device: &RdmaDevice) -> bool {
     let lacks = |p: &rdma::Port| p.link_layer == LinkLayer::InfiniBand && p.netdev.is_none();
     device.ports.iter().any(lacks)
 }
 
 /// The uses of each of these VFs, in their order.
-#[must_use]
 pub fn uses(root: &Root, vfs: &[PciAddress]) -> Vec<Vec<Use>> {
     let mut host = Host::new(root);
     vfs.iter().map(|vf| host.uses(*vf).into_iter().collect()).collect()
@@ -72,7 +70,6 @@ pub fn uses(root: &Root, vfs: &[PciAddress]) -> Vec<Vec<Use>> {
 /// down: whatever is changed of it, no traffic stops.
 ///
 /// Waits for the RTNL lock.
-#[must_use]
 pub fn netdev_uses(root: &Root, netdevs: &[IfName]) -> Vec<Vec<Use>> {
     let mut host = Host::new(root);
     let mut of = |netdev: &IfName| {
@@ -89,7 +86,6 @@ pub fn netdev_uses(root: &Root, netdevs: &[IfName]) -> Vec<Vec<Use>> {
 /// None of one that is down.
 ///
 /// Waits for a registration of an RDMA device, as [`rdma::ipoib_netdevs`] does.
-#[must_use]
 pub fn cm_uses(root: &Root, netdevs: &[IfName]) -> Vec<Vec<Use>> {
     let of = |netdev: &IfName| {
         let mut look = Look::new(root);

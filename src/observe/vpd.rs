@@ -20,7 +20,6 @@ use crate::names::PciAddress;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Product {
-    /// Management of an NVSwitch.
     #[serde(rename = "nvswitch-management")]
     NvSwitchManagement,
     /// Anything else: they say nothing of that, or there are none.
@@ -48,7 +47,6 @@ pub enum VpdError {
     NoTag {
         /// Where it is.
         at: usize,
-        /// What is there.
         tag: u8,
     },
 }
@@ -137,7 +135,6 @@ pub fn read(root: &Root, pci: PciAddress) -> Result<Product, NotRead> {
 /// Why product data say nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotRead {
-    /// The system refused.
     #[error(transparent)]
     System(#[from] ReadError),
     /// They make no sense.
@@ -188,7 +185,6 @@ pub(super) fn kept(look: &mut Look<'_>, pci: PciAddress, modalias: &str) -> Opti
 }
 
 /// What is known of a function, without asking it.
-#[must_use]
 pub fn known(root: &Root, pci: PciAddress) -> Option<Product> {
     let mut look = Look::new(root);
     let modalias = look.attribute(&format!("{DEVICES}/{pci}/modalias"))?;

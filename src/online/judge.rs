@@ -38,7 +38,6 @@ pub struct Seen {
 pub const SILENCE_USEC: u64 = 3_000_000;
 
 /// The first thing that `port` lacks; `None` if it is online.
-#[must_use]
 pub fn lack(port: &PortProgress, seen: &Seen, goal: Goal) -> Option<Lack> {
     if port.is_ethernet() {
         return None;
@@ -93,7 +92,6 @@ fn is_fresh(seen: &Seen) -> bool {
 }
 
 /// What to say of a port that lacks `lack`, which is no rung below `link`.
-#[must_use]
 pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
     let netdev = port.netdev.as_ref().map_or_else(|| "the netdev".to_owned(), ToString::to_string);
     let say = |text: String, advice: Advice| Words { text, advice: vec![advice] };

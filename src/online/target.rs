@@ -13,7 +13,6 @@ use crate::observe::{Look, NetDev, Observed};
 use crate::report::PortProgress;
 
 /// The P_Key child that `target` names, with the port of its parent.
-#[must_use]
 pub fn child(target: &Target, root: &Root) -> Option<Interface> {
     let Target::Name(name) = target else { return None };
     let mut look = Look::new(root);
@@ -24,7 +23,6 @@ pub fn child(target: &Target, root: &Root) -> Option<Interface> {
 
 /// The name is one that the configuration or the kernel gives a P_Key child of a netdev of
 /// this host, so that the child may still be made.
-#[must_use]
 pub fn may_be_child(target: &Target, config: &Config, observed: &Observed) -> bool {
     let Target::Name(name) = target else { return false };
     let partitions = config.interfaces.iter().flat_map(|rule| &rule.partitions);
@@ -40,7 +38,6 @@ pub fn may_be_child(target: &Target, config: &Config, observed: &Observed) -> bo
 
 /// The port that this stands for on the host as it is now, `child` being the P_Key child
 /// that it names; `None` for a name that nothing has yet and only a netdev could have.
-#[must_use]
 pub fn expected(
     target: &Target,
     child: Option<&Interface>,
@@ -98,7 +95,6 @@ fn port_of_netdev(
 /// All that a boot which has ended could bring is there, as far as the host tells: udev has
 /// nothing left to do, and every port that is expected has its final name. A name that
 /// nothing has then is a slip, or is of something that is still to be plugged in.
-#[must_use]
 pub fn all_is_there(expectation: Expectation, observed: &Observed) -> bool {
     let goal = expectation.goal.min(Rung::Named);
     let ports = progress(&Expectation { goal, ..expectation }, observed);
@@ -106,7 +102,6 @@ pub fn all_is_there(expectation: Expectation, observed: &Observed) -> bool {
 }
 
 /// What the ports of this host are called: netdev, RDMA device, PCI address.
-#[must_use]
 pub fn names(observed: &Observed) -> String {
     let with_device = observed.functions.iter().filter(|function| !function.rdma.is_empty());
     present(with_device.map(|function| {

@@ -10,7 +10,6 @@ use crate::report::boot::Step;
 /// What boot has done so far: no step is taken twice.
 #[derive(Debug, Clone, Default)]
 pub struct Done {
-    /// Steps that were begun.
     pub begun: BTreeSet<Step>,
     /// Steps that have come to their end.
     pub ended: BTreeSet<Step>,
@@ -18,7 +17,6 @@ pub struct Done {
 
 impl Done {
     /// True while a step that loads configured modules runs.
-    #[must_use]
     pub fn modules_in_flight(&self) -> bool {
         self.begun
             .difference(&self.ended)
@@ -26,7 +24,6 @@ impl Done {
     }
 
     /// True while a soft RoCE device is being created.
-    #[must_use]
     pub fn rxe_in_flight(&self) -> bool {
         let mut open = self.begun.difference(&self.ended);
         open.any(|step| matches!(step, Step::CreateRxe { .. }))
@@ -36,7 +33,6 @@ impl Done {
 /// The modules of the configuration that this host needs: none where no port is
 /// expected, but that of soft RoCE if a device of it is configured. What manages NVSwitches
 /// needs all but IPoIB: nvlsm and nvidia-fabricmanager send management packets.
-#[must_use]
 pub fn needed_modules<'c>(
     config: &'c Config,
     observed: &Observed,
@@ -51,7 +47,6 @@ pub fn needed_modules<'c>(
 }
 
 /// The steps to take now. Nothing is done on a host that needs no module.
-#[must_use]
 pub fn boot_steps(
     config: &Config,
     rules: &ModprobeRules,
@@ -76,7 +71,6 @@ pub fn boot_steps(
 
 /// True if what is done next can depend on whether udev has finished with a
 /// card: its driver or its RDMA device is missing.
-#[must_use]
 pub fn waits_for_udev(progress: &[PortProgress]) -> bool {
     progress.iter().any(|p| matches!(p.missing(), Some(Rung::Driver | Rung::Rdma)))
 }
@@ -115,7 +109,6 @@ fn netns_mode(config: &Config, observed: &Observed) -> Option<Step> {
 
 /// The types that ports of a ConnectX-3 shall have and do not have: before anything else of
 /// its ports, since the driver registers them anew.
-#[must_use]
 pub fn port_types(config: &Config, function: &PciFunction) -> Option<Step> {
     let pci = function.address;
     let rows = || config.ports.iter().filter(|row| row.which == PortSelector::Pci(pci));

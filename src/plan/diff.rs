@@ -10,7 +10,6 @@ use crate::report::pf::{Deferred, VfStep};
 use crate::report::plan::{Action, Change, PlannedAs, PlannedVf, Rebind};
 
 /// What `plan` would change, by VF. `guids_from` says what gives a VF its GUIDs.
-#[must_use]
 pub fn diff(
     wanted: &WantedPf,
     observed: &ObservedPf,
@@ -154,7 +153,6 @@ mod tests {
         }
     }
 
-    /// All as wanted.
     fn right(wanted: &WantedPf) -> ObservedPf {
         let vf = |vf: &WantedVf| ObservedVf {
             index: vf.index,

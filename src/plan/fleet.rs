@@ -72,7 +72,6 @@ pub struct ToldFleetFinding {
 
 impl FleetFinding {
     /// As JSON has it.
-    #[must_use]
     pub fn told(&self) -> ToldFleetFinding {
         let (code, guid, holders) = match self {
             Self::GuidDuplicate { guid, holders } => (Code::GuidDuplicate, guid, holders),
@@ -126,20 +125,17 @@ impl Fleet {
     }
 
     /// How many hosts were added.
-    #[must_use]
     pub fn hosts(&self) -> usize {
         self.hosts.len()
     }
 
     /// How many VFs they have.
-    #[must_use]
     pub const fn vfs(&self) -> usize {
         self.vfs
     }
 
     /// Everything that is wrong, at most `most` findings, and how many there
     /// are in all.
-    #[must_use]
     pub fn judge(&mut self, most: usize) -> (Vec<FleetFinding>, usize) {
         self.guids.sort_unstable();
         let mut findings = Vec::new();

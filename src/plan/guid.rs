@@ -40,7 +40,6 @@ pub struct Resolved {
 /// What each `[[pf]]` of the configuration comes to on this host, in their
 /// order. `pins` are what [`Pins::parse`] gave, an empty [`Pins`] if there is
 /// no file. Where the pins are another host's, no PF has a plan.
-#[must_use]
 pub fn resolve(config: &Config, pins: Result<&Pins, &str>, host: &PlanHost) -> Vec<Resolved> {
     let number = compute::host_number(&config.host_number, host);
     let empty = Pins::default();
@@ -222,7 +221,6 @@ fn find_pin(drafts: &[Draft<'_>], at: usize, pins: &Pins) -> Option<usize> {
 /// The pins that hold these plans. PFs of `old` that no plan is for are kept.
 /// So are the GUIDs of VFs that a PF had and shall not have now, unless
 /// `replace`. Of the pins of another host nothing is kept.
-#[must_use]
 pub fn pins_of(plans: &[Resolved], old: &Pins, host: &PlanHost, replace: bool) -> Pins {
     let none = Pins::default();
     let old = if judge::foreign_pins(old, host).is_some() { &none } else { old };
@@ -257,14 +255,12 @@ pub fn pins_of(plans: &[Resolved], old: &Pins, host: &PlanHost, replace: bool) -
 
 /// True if `pins` show that they are this host's, by its own name or by one of its
 /// adapters. Others are not to be written: the next run takes them for another host's.
-#[must_use]
 pub fn is_recognized(pins: &Pins, host: &PlanHost) -> bool {
     judge::foreign_pins(pins, host).is_none()
 }
 
 /// What the configuration alone gives, whatever is pinned; each plan still
 /// knows its pin. To replace pins.
-#[must_use]
 pub fn resolve_anew(config: &Config, pins: &Pins, host: &PlanHost) -> Vec<Resolved> {
     let with = resolve(config, Ok(pins), host);
     let without = resolve(config, Ok(&Pins::default()), host);

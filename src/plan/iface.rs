@@ -24,7 +24,6 @@ pub struct IfacePlan {
 
 impl IfacePlan {
     /// A step interrupts what is sent and received over the interface.
-    #[must_use]
     pub fn interrupts(&self) -> bool {
         self.steps.iter().any(IfaceStep::interrupts)
     }
@@ -41,7 +40,6 @@ impl IfacePlan {
 
 /// What interrupts the traffic of `interface` is left undone if it is in use, but not at its first
 /// setting in a boot.
-#[must_use]
 pub fn is_guarded(interface: &Interface, before: Option<&IfaceReport>) -> bool {
     interface.up && before.is_some_and(|before| before.was_set)
 }
@@ -49,7 +47,6 @@ pub fn is_guarded(interface: &Interface, before: Option<&IfaceReport>) -> bool {
 /// What the rules want of `interface`. A rule for a port's interface holds for its P_Key
 /// children too, but for its name and those children; what it says of one P_Key comes
 /// before what it says of all. Of the P_Key children, `of_stacks` are created by others.
-#[must_use]
 pub fn wanted(
     rules: &[InterfaceRule],
     interface: &Interface,
@@ -97,7 +94,6 @@ pub fn wanted(
 
 /// What the rules want of `interface` concerns other interfaces too: names that may be
 /// taken, P_Key children that may be there.
-#[must_use]
 pub fn concerns_others(rules: &[InterfaceRule], interface: &Interface) -> bool {
     let wanted = wanted(rules, interface, &[]);
     !wanted.partitions.is_empty() || wanted.name.is_some_and(|name| name != interface.name)
@@ -157,7 +153,6 @@ pub fn rename(
 
 /// Whether `all` has a child of `interface` with this P_Key. By P_Key, not by name: old and
 /// new kernels call the child of 0x000a differently, and so do their users.
-#[must_use]
 pub fn has_child(interface: &Interface, all: &[Interface], pkey: PKey) -> bool {
     all.iter().any(|child| child.parent == Some(interface.ifindex) && child.pkey == Some(pkey))
 }
@@ -166,7 +161,6 @@ pub fn has_child(interface: &Interface, all: &[Interface], pkey: PKey) -> bool {
 ///
 /// `all` are all IPoIB interfaces, `names` the names that are taken;
 /// `mtu_asked` the MTU that was written to this interface before, if any.
-#[must_use]
 pub fn iface_plan(
     wanted: &WantedInterface,
     interface: &Interface,

@@ -19,7 +19,6 @@ use crate::report::{Cause, PortProgress, Verdict};
 /// An expected port, and what is known of it.
 #[derive(Debug, Clone)]
 pub struct KnownPort<'a> {
-    /// How far it is.
     pub progress: &'a PortProgress,
     /// Why it is no further.
     pub cause: Option<Cause>,
@@ -34,13 +33,11 @@ pub struct Known<'a> {
     pub configuration: Option<String>,
     /// Why it is not known which PCI devices there are.
     pub unreadable: Option<String>,
-    /// The expected ports.
     pub ports: Vec<KnownPort<'a>>,
     /// So many of them have to be there and active; `None`: each, and one of them active.
     pub at_least: Option<usize>,
     /// What the links of expected ports lack of what they have to be.
     pub degraded: Vec<(&'a PortProgress, Vec<Degraded>)>,
-    /// The soft RoCE devices.
     pub soft_roce: &'a [RxeReport],
     /// The PCIe links of adapters with an expected port.
     pub pcie: Vec<(PciAddress, PcieLink)>,
@@ -69,7 +66,6 @@ pub struct Known<'a> {
 }
 
 /// What `known` comes to.
-#[must_use]
 pub fn judge(known: &Known<'_>) -> Judgement {
     let mut findings = Vec::new();
     let mut add = |code, severity, object: Option<String>, message: String, advice: Vec<Advice>| {

@@ -25,7 +25,6 @@ const NOTE: &str = "# For a partitions.conf with a rule for ALL in Default: thes
 
 /// One line for each VF of a good plan, so that they can be sorted, compared
 /// and merged by other tools. `host` goes into the comments.
-#[must_use]
 pub fn lines(plans: &[Resolved], partition: Partition, host: Option<&str>) -> String {
     let Partition { pkey, membership } = partition;
     // The comment must stay one: nothing of the name may end the line.

@@ -27,20 +27,17 @@ pub struct PfSteps {
 
 impl PfSteps {
     /// Something would be done, or cannot be done.
-    #[must_use]
     pub fn is_pending(&self) -> bool {
         let VfPlan { steps, deferred, problem } = &self.plan;
         !steps.is_empty() || !deferred.is_empty() || problem.is_some()
     }
 
     /// Something would be done, or the PF is not in a state in which it could be.
-    #[must_use]
     pub fn is_change(&self) -> bool {
         !self.plan.steps.is_empty() || self.plan.problem.is_some()
     }
 
     /// What is not as it is meant to be.
-    #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         let VfPlan { steps, deferred, problem } = &self.plan;
         let mut findings = Vec::new();
@@ -58,7 +55,6 @@ impl PfSteps {
     }
 
     /// The text of it: what it comes to, and a line for each thing that is done.
-    #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let VfPlan { steps, deferred, problem } = &self.plan;
         let head = match problem {
@@ -97,7 +93,6 @@ pub enum DryRunVerdict {
 impl DryRunVerdict {
     /// Of plans for PFs, and of those that cannot be made: one that may come is less than
     /// an error.
-    #[must_use]
     pub fn of(pfs: &[PfSteps], unresolved: &[Unresolved]) -> Self {
         if unresolved.iter().any(|pf| !pf.may_pass) {
             Self::WouldFail
@@ -111,7 +106,6 @@ impl DryRunVerdict {
     }
 
     /// The exit code of it.
-    #[must_use]
     pub const fn exit(self) -> Exit {
         match self {
             Self::NothingToDo => Exit::Good,

@@ -6,7 +6,6 @@ use crate::report::boot::Step;
 use crate::report::rxe::{RxeReport, RxeState};
 
 /// How each row stands, and then each soft RoCE device that no row names.
-#[must_use]
 pub fn judge_rxe(rows: &[RxeRow], seen: &RxeSeen) -> Vec<RxeReport> {
     let configured = rows.iter().map(|row| RxeReport {
         name: row.name.clone(),
@@ -48,7 +47,6 @@ fn state(row: &RxeRow, seen: &RxeSeen) -> RxeState {
 }
 
 /// What boot does for them now: `has_module` says that the module is there.
-#[must_use]
 pub fn rxe_steps(reports: &[RxeReport], has_module: bool) -> Vec<Step> {
     let absent = reports.iter().filter(|rxe| has_module && rxe.state == RxeState::Absent);
     let step = |rxe: &RxeReport| {

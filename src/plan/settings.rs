@@ -15,7 +15,6 @@ use crate::report::stack::{SettingValue, StackName, StackSetting};
 /// How the settings of an interface stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settings {
-    /// They are as wanted.
     Made,
     /// They are not, and nobody has said why.
     Open {
@@ -36,7 +35,6 @@ pub enum Settings {
 
 /// How those of `name` stand, by what it shows; what a run for it has left
 /// counts for the reason only.
-#[must_use]
 pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
     let Some(interface) = seen.all.iter().find(|i| i.name == *name) else {
         return Settings::Gone;
@@ -101,7 +99,6 @@ fn planned(
 
 /// The interfaces, with their indexes, whose mode or MTU the next run would change unless they
 /// are in use.
-#[must_use]
 pub fn to_be_asked(config: &Config, seen: &Interfaces) -> Vec<(u32, IfName)> {
     let is_asked = |interface: &&Interface| {
         let (wanted, plan) = planned(config, seen, interface);
@@ -118,7 +115,6 @@ pub fn to_be_asked(config: &Config, seen: &Interfaces) -> Vec<(u32, IfName)> {
 /// The MTU that the run which left `before` wrote to `interface`: a smaller one is the fabric's
 /// doing, unless that run could not configure the interface, or a stack has `written` the
 /// smaller one.
-#[must_use]
 pub fn mtu_asked(
     wanted: &WantedInterface,
     interface: &Interface,
@@ -222,7 +218,6 @@ fn shown(value: SettingValue) -> String {
 /// The settings that are no longer as wanted now that `stack` has brought the interface
 /// up, with the file and key that say so where `writes`, what the stack's files say, has
 /// them. `seen` is a look after that; what was made before had been read back.
-#[must_use]
 pub fn overwritten(
     wanted: &WantedInterface,
     seen: &Seen,

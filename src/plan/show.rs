@@ -11,7 +11,6 @@ use crate::report::plan::PlannedPf;
 
 /// For a PF; `observed` is the PF and what would be done there, where it is
 /// clear which it is.
-#[must_use]
 pub fn pf_report(
     plan: &Resolved,
     function: Option<&PlanFunction>,

@@ -49,7 +49,6 @@ pub fn uses_by_index(
 
 /// The VFs that `plan` for `wanted` would take from their drivers or destroy, or whose
 /// link it would take down: who uses them must be known before.
-#[must_use]
 pub fn disturbed(wanted: &WantedPf, plan: &VfPlan, observed: &ObservedPf) -> Vec<VfIndex> {
     let by_count = plan.steps.iter().any(|s| matches!(s, VfStep::Count { from: 1.., .. }));
     let disturbs = |step: &VfStep, index| match *step {
@@ -67,7 +66,6 @@ pub fn disturbed(wanted: &WantedPf, plan: &VfPlan, observed: &ObservedPf) -> Vec
 
 /// The steps from `observed` to `wanted`. `uses` holds who uses which VF; a VF
 /// that is not in it is taken for free, so ask for [`disturbed`] before acting.
-#[must_use]
 pub fn vf_steps(wanted: &WantedPf, observed: &ObservedPf, uses: &Uses) -> VfPlan {
     let mut plan = VfPlan { problem: problem(wanted, observed), ..VfPlan::default() };
     let mut autoprobe_back = observed.undo.autoprobe;
@@ -258,7 +256,6 @@ fn put_in_order(plan: &mut VfPlan, wanted: &WantedPf, observed: &ObservedPf, ren
 /// Those of a plan's `steps` that can be done now: of the first stage, and none that has
 /// to come after a bind that is among them, or after a VF whose devices are still
 /// awaited.
-#[must_use]
 pub fn due(steps: &[VfStep], is_awaited: impl Fn(VfIndex) -> bool) -> Vec<VfStep> {
     let binds = |vf: VfIndex| {
         steps.iter().any(|step| matches!(step, VfStep::Bind { vf: of, .. } if *of == vf))

@@ -20,7 +20,6 @@ impl Purpose {
     pub const ALL: [Self; 3] = [Self::Look, Self::Now, Self::Permanent];
 
     /// The heading of its steps.
-    #[must_use]
     pub const fn heading(self) -> &'static str {
         match self {
             Self::Look => "Look",
@@ -42,19 +41,16 @@ pub struct Advice {
 
 impl Advice {
     /// A step that shows more.
-    #[must_use]
     pub fn look(text: impl Into<String>) -> Self {
         Self { purpose: Purpose::Look, text: text.into() }
     }
 
     /// A step that repairs the present boot.
-    #[must_use]
     pub fn now(text: impl Into<String>) -> Self {
         Self { purpose: Purpose::Now, text: text.into() }
     }
 
     /// A step that repairs every later boot.
-    #[must_use]
     pub fn permanent(text: impl Into<String>) -> Self {
         Self { purpose: Purpose::Permanent, text: text.into() }
     }

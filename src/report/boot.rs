@@ -40,7 +40,6 @@ impl Verdict {
         [Self::Ready, Self::NoInfiniband, Self::Deferred, Self::NotReady, Self::Interrupted];
 
     /// The exit code, the same for every verb.
-    #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Ready | Self::NoInfiniband => Exit::Good.code(),
@@ -50,7 +49,6 @@ impl Verdict {
     }
 
     /// The word for it, as JSON has it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -185,7 +183,6 @@ pub struct StepReport {
 
 impl StepReport {
     /// It was to set the RDMA network namespace mode, and has not.
-    #[must_use]
     pub const fn is_unset_netns_mode(&self) -> bool {
         matches!(self.step, Step::NetnsMode { .. })
             && (self.took_usec.is_none() || self.failure.is_some())
@@ -291,7 +288,6 @@ impl Report for BootReport {
 
 impl BootReport {
     /// Why `module` could not be loaded, if boot tried and it is missing.
-    #[must_use]
     pub fn trouble_of(&self, module: &ModuleName) -> Option<&ModuleTrouble> {
         self.modules.iter().filter(|m| m.name == *module).find_map(|m| match &m.outcome {
             ModuleOutcome::Missing { trouble, .. } => Some(trouble),
@@ -308,7 +304,6 @@ impl BootReport {
     }
 
     /// The sentence that says it all.
-    #[must_use]
     pub fn headline(&self) -> String {
         let took = seconds(self.finished_usec.saturating_sub(self.started_usec));
         // Of an older version, or of one that was stopped, there may be no times.
@@ -379,7 +374,6 @@ impl BootReport {
     }
 
     /// The text of it.
-    #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = format!("{}\n", self.headline());
         let mut line = |l: String| {
@@ -477,7 +471,6 @@ impl PortReport {
     }
 
     /// `mlx5_0 port 1 (0000:4b:00.0): ready, netdev ib0, port GUID ...`
-    #[must_use]
     pub fn line(&self) -> String {
         let label = self.progress.label();
         let mut line = if self.progress.is_ethernet() {
@@ -515,7 +508,6 @@ impl StepReport {
 const TIMELINE_LINES: usize = 40;
 
 /// The constant head of a report.
-#[must_use]
 pub fn blank(started_usec: u64) -> BootReport {
     BootReport {
         version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),

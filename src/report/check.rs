@@ -12,7 +12,6 @@ const QUOTES: usize = 8;
 const SOURCES: usize = 4;
 
 /// The whole diagnosis as text.
-#[must_use]
 pub fn text(diagnosis: &Diagnosis, screen: Screen) -> String {
     let tone = match diagnosis.verdict {
         Verdict::Healthy => Tone::Good,

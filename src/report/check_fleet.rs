@@ -140,7 +140,6 @@ const NAMES: usize = 8;
 
 impl CheckFleetReport {
     /// The report as text.
-    #[must_use]
     pub fn to_text(&self, screen: Screen) -> String {
         let NodeCounts { all, good, exceptions, not_ready } = self.nodes;
         let (tone, word) = match self.judge() {

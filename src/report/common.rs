@@ -26,7 +26,6 @@ pub enum Exit {
 
 impl Exit {
     /// The number that the process ends with.
-    #[must_use]
     pub const fn code(self) -> u8 {
         match self {
             Self::Good => 0,
@@ -112,7 +111,6 @@ macro_rules! codes {
 
         impl Code {
             /// Its name, as JSON has it.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$code => $name,)+
@@ -309,7 +307,6 @@ codes! {
 
 impl Code {
     /// Nothing can be said of the node while this is so.
-    #[must_use]
     pub const fn leaves_unknown(self) -> bool {
         matches!(self, Self::ConfigurationInvalid | Self::HostUnreadable)
     }
@@ -382,25 +379,21 @@ pub struct Finding {
 
 impl Finding {
     /// Of the whole host, without advice.
-    #[must_use]
     pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
         Self { code, severity, object: None, message: message.into(), advice: Vec::new() }
     }
 
     /// An error of the whole host.
-    #[must_use]
     pub fn error(code: Code, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Error, message)
     }
 
     /// A warning of the whole host.
-    #[must_use]
     pub fn warning(code: Code, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Warning, message)
     }
 
     /// Of something that could not be read, written or listened to.
-    #[must_use]
     pub fn not_read(message: impl Into<String>) -> Self {
         Self::warning(Code::NotRead, message)
     }
@@ -424,7 +417,6 @@ impl Finding {
     }
 
     /// What it is about, in words.
-    #[must_use]
     pub fn subject(&self) -> String {
         match &self.object {
             None => self.code.whole().to_owned(),
@@ -565,13 +557,11 @@ pub enum NotBegunVerdict {
 
 impl NotBegun {
     /// Because of this.
-    #[must_use]
     pub fn because(code: Code, message: impl Into<String>) -> Self {
         Self { findings: vec![Finding::error(code, message).into()] }
     }
 
     /// Because of these.
-    #[must_use]
     pub const fn of(findings: Vec<PlacedFinding>) -> Self {
         Self { findings }
     }

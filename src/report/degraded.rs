@@ -51,13 +51,11 @@ pub enum Degraded {
 
 impl Degraded {
     /// It is of the PCIe link.
-    #[must_use]
     pub const fn is_pcie(&self) -> bool {
         matches!(self, Self::PcieWidth { .. } | Self::PcieSpeed { .. })
     }
 
     /// All of it as one phrase.
-    #[must_use]
     pub fn phrase(all: &[Self]) -> String {
         all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
@@ -111,19 +109,16 @@ pub struct PcieLink {
 
 impl PcieLink {
     /// The width, where adapter and slot can both have more, and what they can have.
-    #[must_use]
     pub fn lost_width(&self) -> Option<(PcieWidth, PcieWidth)> {
         lost(self.width, self.adapter_width, self.slot_width)
     }
 
     /// The speed, where adapter and slot can both have more, and what they can have.
-    #[must_use]
     pub fn lost_speed(&self) -> Option<(PcieSpeed, PcieSpeed)> {
         lost(self.speed, self.adapter_speed, self.slot_speed)
     }
 
     /// What it loses, in one phrase, where adapter and slot can both have more.
-    #[must_use]
     pub fn loss(&self) -> Option<String> {
         let width = self.lost_width().map(|(is, can)| ("width", is.to_string(), can.to_string()));
         let speed = self.lost_speed().map(|(is, can)| ("speed", is.to_string(), can.to_string()));

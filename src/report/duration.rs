@@ -3,7 +3,6 @@
 const SECOND: u64 = 1_000_000;
 
 /// Microseconds as seconds with milliseconds: `0.312 s`.
-#[must_use]
 pub fn seconds(usec: u64) -> String {
     let millis = usec / 1000;
     format!("{}.{:03} s", millis / 1000, millis % 1000)
@@ -11,7 +10,6 @@ pub fn seconds(usec: u64) -> String {
 
 /// A duration as people read it: `0.312 s`, `80 s`, `4 d 6 h`. Two units at
 /// most; below ten seconds with milliseconds, unless those are zero.
-#[must_use]
 pub fn duration(usec: u64) -> String {
     let whole = usec / SECOND;
     let two = |big: u64, big_unit: &str, small: u64, small_unit: &str| {

@@ -178,7 +178,6 @@ pub enum Verdict {
 
 impl Verdict {
     /// The word for it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
@@ -191,7 +190,6 @@ impl Verdict {
 
     /// What `ibprov check` exits with for what logs and units tell; what the host itself is
     /// judged by can be worse. `strict`: what was not proved to be good is bad.
-    #[must_use]
     pub const fn exit(self, strict: bool) -> Exit {
         match self {
             Self::Failed | Self::Degraded => Exit::Exceptions,

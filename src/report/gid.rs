@@ -38,7 +38,6 @@ pub enum GidVerdict {
 
 impl GidReport {
     /// The index, if one entry fits.
-    #[must_use]
     pub fn index(&self) -> Option<u32> {
         match self.gids.as_slice() {
             [gid] => Some(gid.index),

@@ -35,7 +35,6 @@ pub enum GuestLack {
 pub enum GuidLack {
     /// It is zero.
     Unset(VfGuid),
-    /// It cannot be read.
     Unread(VfGuid),
 }
 

@@ -42,7 +42,6 @@ pub enum Phase {
 
 impl Phase {
     /// How far it is, in one word.
-    #[must_use]
     pub const fn word(&self) -> PhaseWord {
         match self {
             Self::Idle => PhaseWord::Idle,
@@ -54,7 +53,6 @@ impl Phase {
     }
 
     /// Nothing more is going to happen to it, so who comes after it may go on.
-    #[must_use]
     pub const fn is_settled(&self) -> bool {
         matches!(self, Self::Up { .. } | Self::Failed { .. } | Self::Issued { .. })
     }
@@ -79,25 +77,21 @@ pub struct VfState {
 
 impl VfState {
     /// A function that does not exist.
-    #[must_use]
     pub const fn no_function(pci: PciAddress) -> Self {
         Self { vf: None, pci: Some(pci), reached: None, lacks: Some(GuestLack::NoFunction) }
     }
 
     /// A function of which it cannot be told whether it is a VF.
-    #[must_use]
     pub const fn unclear(pci: PciAddress, why: String) -> Self {
         Self { vf: None, pci: Some(pci), reached: None, lacks: Some(GuestLack::Unclear(why)) }
     }
 
     /// A guest may be started on it.
-    #[must_use]
     pub const fn is_right(&self) -> bool {
         self.lacks.is_none()
     }
 
     /// What to call it.
-    #[must_use]
     pub fn label(&self) -> String {
         match (self.vf, self.pci) {
             (Some(vf), Some(pci)) => format!("VF {vf} ({pci})"),
@@ -230,7 +224,6 @@ impl PhaseWord {
     pub const ALL: [Self; 5] = [Self::Idle, Self::Starting, Self::Issued, Self::Up, Self::Failed];
 
     /// As JSON has it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -331,7 +324,6 @@ impl Report for GuestsReport {
 
 impl GuestsReport {
     /// Of a run that has just begun.
-    #[must_use]
     pub const fn new(started_usec: u64) -> Self {
         Self {
             version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
@@ -352,7 +344,6 @@ impl GuestsReport {
     }
 
     /// 3 if a guest has failed, 1 if one waits, else 0.
-    #[must_use]
     pub fn code(&self) -> u8 {
         if self.guests.iter().any(|g| matches!(g.phase, Phase::Failed { .. })) {
             Exit::NotReady.code()
@@ -364,7 +355,6 @@ impl GuestsReport {
     }
 
     /// What `ibprov guests` prints for people.
-    #[must_use]
     pub fn to_text(&self) -> String {
         if self.guests.is_empty() {
             return "no guests are configured\n".to_owned();

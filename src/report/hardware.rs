@@ -32,7 +32,6 @@ pub struct NodeDescription {
 
 impl NodeDescription {
     /// What rdma-ndd would have set, where it is something else.
-    #[must_use]
     pub fn deviates_from(&self) -> Option<&str> {
         self.expected.as_deref().filter(|expected| *expected != self.text)
     }
@@ -58,7 +57,6 @@ pub struct Link {
 impl Link {
     /// True if the fabric can use the port: its link is up, and a subnet manager has made it
     /// active and given it a LID.
-    #[must_use]
     pub fn is_active(&self) -> bool {
         self.physical == Some(PhysicalState::LinkUp)
             && matches!(self.state, Some(LinkState::Active | LinkState::ActiveDefer))

@@ -181,7 +181,6 @@ impl Report for HoldersReport {
 
 impl HoldersReport {
     /// For people: the HCAs, then a line for each holder.
-    #[must_use]
     pub fn to_text(&self) -> String {
         let hcas: Vec<String> = self.hcas.iter().map(ToString::to_string).collect();
         let mut lines = Vec::new();

@@ -222,7 +222,6 @@ pub struct IfaceStepReport {
 
 impl IfaceReport {
     /// Nothing done yet.
-    #[must_use]
     pub fn blank(netdev: &str, started_usec: u64) -> Self {
         Self {
             version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
@@ -253,7 +252,6 @@ impl IfaceReport {
     /// The exit code that it comes to: 0 configured, and up or left to who
     /// brings it up; 1 configured and without carrier, or not configured because it is in use, or
     /// no longer there; 3 anything else.
-    #[must_use]
     pub fn judge(&self) -> u8 {
         match (self.configured, self.bring_up) {
             (_, BringUp::Disappeared) => Exit::Exceptions.code(),
@@ -265,14 +263,12 @@ impl IfaceReport {
     }
 
     /// What was to be set was set, or was left undone only because the interface is in use.
-    #[must_use]
     pub fn is_settled(&self) -> bool {
         self.configured || self.deferred.is_some() && self.failures.is_empty()
     }
 
     /// There is something to look at once the network stacks have started: a stack that may set
     /// the interface otherwise has it, or mlnx_interface_mgr, or somebody had the RTNL lock.
-    #[must_use]
     pub fn is_to_be_looked_at_again(&self) -> bool {
         let is_set = self.wanted.mode.is_some() || self.wanted.mtu.is_some();
         self.mlnx_interface_mgr_pending
@@ -287,7 +283,6 @@ impl IfaceReport {
     }
 
     /// The sentence that says it all.
-    #[must_use]
     pub fn headline(&self) -> String {
         let name = harmless(&self.netdev);
         let set = match (self.configured, self.wanted.origins.is_empty()) {
@@ -310,7 +305,6 @@ impl IfaceReport {
     }
 
     /// The text of it.
-    #[must_use]
     pub fn to_text(&self) -> String {
         let name = harmless(&self.netdev);
         let mut text = format!("{}\n", self.headline());
@@ -340,7 +334,6 @@ impl IfaceReport {
 }
 
 /// Which stacks are there, and whether each claims the interface.
-#[must_use]
 pub fn stacks_text(views: &[View]) -> String {
     let mut text = String::new();
     for view in views.iter().filter(|v| v.phase != crate::report::stack::Phase::Absent) {

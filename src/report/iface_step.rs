@@ -31,7 +31,6 @@ pub struct WantedInterface {
 
 impl WantedInterface {
     /// Something shall be set at the interface itself, beside its name and its P_Key children.
-    #[must_use]
     pub const fn sets(&self) -> bool {
         self.mode.is_some() || self.mtu.is_some() || self.umcast.is_some()
     }
@@ -102,7 +101,6 @@ impl IfaceStep {
     /// It interrupts what is sent and received over the interface: queues and paths are made
     /// anew (`ipoib_set_mode()`, drivers/infiniband/ulp/ipoib/ipoib_cm.c), carrier goes away
     /// for a moment (`ipoib_change_mtu()`, ipoib_main.c).
-    #[must_use]
     pub const fn interrupts(&self) -> bool {
         match self {
             Self::SetMode { .. } | Self::SetMtu { .. } => true,
@@ -123,7 +121,6 @@ pub struct DeferredSettings {
 
 impl DeferredSettings {
     /// That the interface `netdev` is in use, and what is therefore left undone.
-    #[must_use]
     pub fn sentence(&self, netdev: impl fmt::Display) -> String {
         let steps: Vec<String> = self.steps.iter().map(ToString::to_string).collect();
         let used = told(&netdev.to_string(), &self.uses);
@@ -131,7 +128,6 @@ impl DeferredSettings {
     }
 
     /// The command that takes these steps all the same.
-    #[must_use]
     pub fn command(netdev: impl fmt::Display) -> String {
         format!("ibprov iface {netdev} --force")
     }
@@ -157,7 +153,6 @@ impl fmt::Display for IfaceStep {
 }
 
 /// What an interface is called while its name goes to another one.
-#[must_use]
 pub fn aside_name(ifindex: u32) -> String {
     format!("ibprov{ifindex}")
 }

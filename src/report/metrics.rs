@@ -22,7 +22,6 @@ pub struct ConfigurationMistakes {
 }
 
 /// The metrics of the last boot alone: they hold until the next boot.
-#[must_use]
 pub fn of_boot(boot: &BootReport) -> String {
     let mut metrics = Metrics::default();
     metrics.program(&boot.kernel);
@@ -32,7 +31,6 @@ pub fn of_boot(boot: &BootReport) -> String {
 
 /// The metrics of the node as it is, and of its last boot and its guests as far as there are
 /// reports of them. `guests`: the configured ones, and the report.
-#[must_use]
 pub fn of_node(
     status: &Status,
     mistakes: ConfigurationMistakes,

@@ -49,7 +49,6 @@ macro_rules! reasons {
 
         impl Reason {
             /// What becomes of something for this reason.
-            #[must_use]
             pub const fn becomes(self) -> Becomes {
                 match self {
                     $(Self::$reason => Becomes::$becomes,)+
@@ -136,7 +135,6 @@ pub struct Item {
 
 impl Item {
     /// `object`, for this reason.
-    #[must_use]
     pub fn new(object: impl Into<String>, reason: Reason) -> Self {
         let (becomes, message) = (reason.becomes(), reason.message());
         let object = short(&object.into());
@@ -260,7 +258,6 @@ impl Migration {
     }
 
     /// For people.
-    #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         let verdict = match self.verdict() {

@@ -77,7 +77,6 @@ const NOTHING: &str = "nothing";
 
 impl Said {
     /// It said nothing.
-    #[must_use]
     pub const fn is_nothing(&self) -> bool {
         self.0.is_none()
     }
@@ -103,13 +102,11 @@ impl fmt::Display for Said {
 
 impl ModuleTrouble {
     /// True if the site itself asked for it: nothing is broken.
-    #[must_use]
     pub const fn is_by_the_site(&self) -> bool {
         matches!(self, Self::Denied { .. })
     }
 
     /// What to do about it.
-    #[must_use]
     pub fn advice(&self, module: &ModuleName) -> Advice {
         match self {
             Self::Denied { by } => Advice::permanent(format!(

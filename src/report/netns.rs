@@ -32,13 +32,11 @@ pub struct OtherAgent {
 
 impl Netns {
     /// It is another one than is configured.
-    #[must_use]
     pub fn differs(&self) -> bool {
         self.is.is_some_and(|is| is != self.wanted)
     }
 
     /// What the mode is, where it differs.
-    #[must_use]
     pub fn deviation(&self) -> Option<Finding> {
         let Self { wanted, is, .. } = self;
         let is = is.filter(|_| self.differs())?;
@@ -79,7 +77,6 @@ impl fmt::Display for Netns {
 }
 
 /// What is to be done where the mode cannot be set while the host runs.
-#[must_use]
 pub fn remedy(mode: NetnsMode) -> String {
     format!(
         "put `options ib_core netns_mode={}` into a file of /etc/modprobe.d, so that ib_core has the mode when it is loaded (if the initramfs contains ib_core, rebuild the initramfs: update-initramfs -u or dracut -f)",

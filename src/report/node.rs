@@ -32,7 +32,6 @@ impl NodeVerdict {
         [Self::Ready, Self::NoInfiniband, Self::Deferred, Self::NotReady, Self::Unknown];
 
     /// The word for it, as JSON has it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -44,7 +43,6 @@ impl NodeVerdict {
     }
 
     /// The exit code of a verb that shows the node.
-    #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Ready | Self::NoInfiniband => Exit::Good.code(),
@@ -55,7 +53,6 @@ impl NodeVerdict {
     }
 
     /// The words for it on the screen.
-    #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -80,7 +77,6 @@ pub enum Standing {
 
 impl Standing {
     /// Of a port that is `ready` or not.
-    #[must_use]
     pub const fn of_port(ready: bool, optional: bool, is_excused: bool) -> Self {
         match ready {
             true => Self::Ready,
@@ -90,7 +86,6 @@ impl Standing {
     }
 
     /// Of what ended with this exit code.
-    #[must_use]
     pub const fn of_exit(code: u8) -> Self {
         match code {
             0 => Self::Ready,
@@ -100,7 +95,6 @@ impl Standing {
     }
 
     /// What several come to: the worst; `None` of nothing at all.
-    #[must_use]
     pub fn worst(all: impl IntoIterator<Item = Self>) -> Option<Self> {
         all.into_iter().max()
     }
@@ -153,7 +147,6 @@ pub struct Judgement {
 
 impl Judgement {
     /// The judgement that `findings` come to; `has_adapter`: the host shows one.
-    #[must_use]
     pub fn new(ports: PortCount, vfs: Count, has_adapter: bool, findings: Vec<Finding>) -> Self {
         let mut findings = findings;
         findings.sort_by_key(|finding| (!finding.code.leaves_unknown(), finding.severity));
@@ -175,7 +168,6 @@ impl Judgement {
     }
 
     /// The findings, those that say the same of several objects as one, with what to do at each.
-    #[must_use]
     pub fn grouped(&self) -> Vec<Finding> {
         const MOST: usize = 4;
         let mut groups: Vec<(Finding, Vec<&str>)> = Vec::new();
@@ -206,7 +198,6 @@ impl Judgement {
     }
 
     /// The first line of what people read.
-    #[must_use]
     pub fn headline(&self) -> String {
         let mut words = Vec::new();
         if self.ports.of > 0 {

@@ -74,7 +74,6 @@ impl TryFrom<String> for Lack {
 
 impl Lack {
     /// The word for it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Rung(rung) => rung.word(),
@@ -89,7 +88,6 @@ impl Lack {
     }
 
     /// The state of a port that lacks it: `no LID`.
-    #[must_use]
     pub const fn lacking(self) -> &'static str {
         match self {
             Self::Rung(rung) => rung.lacking(),
@@ -127,7 +125,6 @@ pub enum OnlineVerdict {
 
 impl OnlineVerdict {
     /// The exit code, the same for every verb.
-    #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Online | Self::NothingExpected => Exit::Good.code(),
@@ -138,7 +135,6 @@ impl OnlineVerdict {
     }
 
     /// The word for it, as JSON has it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Online => "online",
@@ -226,7 +222,6 @@ impl OnlinePort {
     }
 
     /// `ib0 (mlx5_0 port 1 (0000:4b:00.0)): no subnet manager ... for 42 s`.
-    #[must_use]
     pub fn line(&self) -> String {
         let label = self.progress.label();
         let name = match &self.progress.netdev {
@@ -301,7 +296,6 @@ impl Report for OnlineReport {
 
 impl OnlineReport {
     /// Of a wait that has just begun.
-    #[must_use]
     pub const fn new(started_usec: u64, timeout_sec: u64, goal: Goal) -> Self {
         Self {
             version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
@@ -332,7 +326,6 @@ impl OnlineReport {
     }
 
     /// The sentence that says it all.
-    #[must_use]
     pub fn headline(&self) -> String {
         let took = seconds(self.finished_usec.saturating_sub(self.started_usec));
         let waited: Vec<&OnlinePort> =
@@ -362,7 +355,6 @@ impl OnlineReport {
     }
 
     /// What `ibprov wait-online` prints for people.
-    #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = format!("{}\n", self.headline());
         for port in &self.ports {

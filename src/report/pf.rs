@@ -34,7 +34,6 @@ pub enum PfVerdict {
 
 impl PfVerdict {
     /// The exit code, the same for every verb.
-    #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Right => Exit::Good.code(),
@@ -44,7 +43,6 @@ impl PfVerdict {
     }
 
     /// The word for it, as JSON has it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Right => "right",
@@ -125,7 +123,6 @@ pub struct StepDone {
 
 impl StepDone {
     /// The system reported success.
-    #[must_use]
     pub const fn is_done(&self) -> bool {
         self.failure.is_none()
     }
@@ -163,7 +160,6 @@ pub struct VfOutcome {
 
 impl Hindrance {
     /// Nothing stood in the way.
-    #[must_use]
     pub const fn is_none(&self) -> bool {
         self.problem.is_none() && self.number.is_none()
     }
@@ -209,7 +205,6 @@ pub struct ToldPf<'a> {
 
 impl<'a> ToldPf<'a> {
     /// Of `report`.
-    #[must_use]
     pub fn of(report: &'a PfReport) -> Self {
         Self { headline: report.headline(), report }
     }
@@ -295,7 +290,6 @@ impl PfReport {
     }
 
     /// The constant head of a report.
-    #[must_use]
     pub const fn blank(pf: PciAddress, started_usec: u64) -> Self {
         Self {
             pf,
@@ -313,7 +307,6 @@ impl PfReport {
     }
 
     /// The sentence that says it all.
-    #[must_use]
     pub fn headline(&self) -> String {
         let took = seconds(self.finished_usec.saturating_sub(self.started_usec));
         if self.purpose == Purpose::Undo {
@@ -396,14 +389,12 @@ impl PfReport {
     }
 
     /// The text of it without the VFs, which have journal entries of their own.
-    #[must_use]
     pub fn summary(&self) -> String {
         let is_vf = |line: &&str| !line.starts_with("  VF ") && !line.starts_with("  VFs ");
         self.to_text().lines().filter(is_vf).collect::<Vec<_>>().join("\n")
     }
 
     /// The text of it.
-    #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = format!("{}\n", self.headline());
         let mut line = |l: String| {
@@ -432,7 +423,6 @@ impl PfReport {
 
 impl VfOutcome {
     /// `VF 3 (0000:01:00.4): not as planned (state: guid, expected: verified): ...`
-    #[must_use]
     pub fn line(&self) -> String {
         let pci = self.pci.map(|p| format!(" ({p})")).unwrap_or_default();
         format!("VF {}{pci}: {}", self.vf, self.said())
@@ -487,7 +477,6 @@ pub struct Unresolved {
 
 impl Unresolved {
     /// The text of it.
-    #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("{} ({}): no change is possible:", self.which, self.origin)];
         for error in &self.errors {
@@ -498,7 +487,6 @@ impl Unresolved {
     }
 
     /// What is wrong, for the report that it is part of.
-    #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         self.errors.clone()
     }
@@ -529,7 +517,6 @@ struct Head {
 
 impl Outcome {
     /// From what `ibprov apply --format json` printed, and how it failed.
-    #[must_use]
     pub fn of(pf: PciAddress, printed: &str, failure: &str) -> Self {
         #[derive(Deserialize)]
         struct Printed {
@@ -550,7 +537,6 @@ impl Outcome {
     }
 
     /// What is not as it is meant to be at the PF.
-    #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         #[derive(Deserialize)]
         struct Head {
@@ -563,7 +549,6 @@ impl Outcome {
     }
 
     /// For one that gave no report.
-    #[must_use]
     pub fn lost(pf: PciAddress, why: &str) -> Self {
         Self {
             pf,

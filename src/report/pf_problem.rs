@@ -86,7 +86,6 @@ const NO_NETDEV: &str = "the PF has no IPoIB netdev, which is needed to set GUID
 
 impl PfProblem {
     /// It may come by waiting.
-    #[must_use]
     pub const fn may_pass(&self) -> bool {
         matches!(self, Self::NotReady { .. })
     }

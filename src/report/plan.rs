@@ -100,7 +100,6 @@ pub enum PlanVerdict {
 
 impl PlanVerdict {
     /// The exit code of it.
-    #[must_use]
     pub const fn exit(self) -> Exit {
         match self {
             Self::AsPlanned => Exit::Good,
@@ -148,7 +147,6 @@ impl Report for PlanReport {
 
 impl PlanReport {
     /// The plans of `pfs`; what was read of the host is judged here.
-    #[must_use]
     pub fn new(host: Option<String>, pfs: Vec<PlannedPf>, problems: Vec<String>) -> Self {
         let changes = |pf: &PlannedPf| {
             pf.problem.is_some() || pf.vfs.iter().any(|vf| vf.action != Action::Keep)
@@ -182,7 +180,6 @@ impl PlanReport {
     }
 
     /// The text for people; `all` VFs, not only those that would change.
-    #[must_use]
     pub fn to_text(&self, all: bool, screen: Screen) -> String {
         let mut text = String::new();
         if self.pfs.is_empty() && self.rxe.is_empty() && self.netns.is_none() {
@@ -217,7 +214,6 @@ impl PlanReport {
 
 impl PlannedPf {
     /// What to call it where a finding is about it: its PCI address, once that is known.
-    #[must_use]
     pub fn object(&self) -> String {
         self.pci.map_or_else(|| self.named.clone(), |pci| pci.to_string())
     }

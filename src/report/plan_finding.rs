@@ -18,26 +18,21 @@ pub enum Finding {
         /// The PFs that are there.
         there: Vec<PciAddress>,
     },
-    /// Its name fits several.
     #[error("the name fits several PFs: {}", list(.0))]
     Ambiguous(Vec<PciAddress>),
     /// Two `[[pf]]` mean one PF.
     #[error("duplicate [[pf]] for {pci}, which is also named at {other}")]
     SamePf {
-        /// The PF.
         pci: PciAddress,
         /// Where the configuration names it as well.
         other: String,
     },
-    /// It is a VF.
     #[error("{pci} is a VF of {physfn}, not a PF")]
     IsVf {
         /// The function that the configuration names.
         pci: PciAddress,
-        /// Its PF.
         physfn: PciAddress,
     },
-    /// It manages an NVSwitch.
     #[error(
         "{0} manages an NVSwitch (SMDL=SW_MNG in its product data): nvidia-fabricmanager uses it, and ibprov creates no VFs on it"
     )]
@@ -60,15 +55,12 @@ pub enum Finding {
         "{wanted} VFs are planned for {pci}, but SR-IOV is disabled in the firmware (sriov_totalvfs is 0)"
     )]
     SriovOff {
-        /// The PF.
         pci: PciAddress,
         /// How many VFs it shall have.
         wanted: u16,
     },
-    /// The firmware allows fewer.
     #[error("{wanted} VFs are planned for {pci}, but the firmware allows {total} (sriov_totalvfs)")]
     TooManyVfs {
-        /// The PF.
         pci: PciAddress,
         /// How many VFs it shall have.
         wanted: u16,
@@ -78,7 +70,6 @@ pub enum Finding {
     /// vfio-pci without an IOMMU.
     #[error("VF {vf} is planned for vfio-pci, but the IOMMU is off ({pci} has no iommu_group)")]
     NoIommu {
-        /// The PF.
         pci: PciAddress,
         /// The first such VF.
         vf: VfIndex,
@@ -86,7 +77,6 @@ pub enum Finding {
     /// The pins cannot be read, so nobody knows what the VFs were given.
     #[error("cannot read the pin file {path}: {why}")]
     Pins {
-        /// The pin file.
         path: String,
         /// Why the file cannot be read.
         why: String,
@@ -100,7 +90,6 @@ pub enum Finding {
         if *.undecided { " that have registered an RDMA device" } else { "" }
     )]
     ForeignPins {
-        /// The pin file.
         path: String,
         /// The host that it is of, as far as it says.
         then: Option<String>,
@@ -126,19 +115,13 @@ pub enum Finding {
     Template {
         /// The first VF.
         vf: VfIndex,
-        /// How many more VFs.
         more: usize,
         /// Which number does not fit which field.
         why: Misfit,
     },
     /// An exception gives one of the two, and nothing gives the other.
     #[error("VF {vf} has no {kind} GUID: nothing in the configuration gives it one")]
-    Nothing {
-        /// The VF.
-        vf: VfIndex,
-        /// Which GUID.
-        kind: GuidKind,
-    },
+    Nothing { vf: VfIndex, kind: GuidKind },
     /// An offset to a GUID that is not known.
     #[error(
         "the GUIDs of VFs are offsets to the PF's port GUID, which is unknown until {0} has an RDMA device"
@@ -146,40 +129,20 @@ pub enum Finding {
     NoBase(PciAddress),
     /// An offset leads out of 64 bits.
     #[error("VF {vf}: {base} plus {offset} is not a GUID: it exceeds 64 bits")]
-    Overflow {
-        /// The VF.
-        vf: VfIndex,
-        /// The PF's port GUID.
-        base: Guid,
-        /// What is added.
-        offset: i64,
-    },
+    Overflow { vf: VfIndex, base: Guid, offset: i64 },
     /// Zero is no GUID.
     #[error(
         "VF {vf}: the {kind} GUID is all zero, with which the port stays down or rdma_cm fails"
     )]
-    Zero {
-        /// The VF.
-        vf: VfIndex,
-        /// Which GUID.
-        kind: GuidKind,
-    },
+    Zero { vf: VfIndex, kind: GuidKind },
     /// All ones is what parked VFs have.
     #[error("VF {vf}: the {kind} GUID is all ones, which is not a valid GUID")]
-    AllOnes {
-        /// The VF.
-        vf: VfIndex,
-        /// Which GUID.
-        kind: GuidKind,
-    },
+    AllOnes { vf: VfIndex, kind: GuidKind },
     /// The plan gives the same GUID twice.
     #[error("VF {vf}: the {kind} GUID {guid} is also the {other_kind} GUID of {other}")]
     Duplicate {
-        /// The VF.
         vf: VfIndex,
-        /// Which GUID.
         kind: GuidKind,
-        /// The GUID.
         guid: Guid,
         /// Who else has it: `VF 3`, or `VF 3 of 0000:5e:00.0`.
         other: String,
@@ -191,11 +154,8 @@ pub enum Finding {
         "VF {vf}: the {kind} GUID {guid} is already the {other_kind} GUID of {other} on this host"
     )]
     Hardware {
-        /// The VF.
         vf: VfIndex,
-        /// Which GUID.
         kind: GuidKind,
-        /// The GUID.
         guid: Guid,
         /// The PCI function that has it already.
         other: PciAddress,
@@ -206,14 +166,7 @@ pub enum Finding {
     #[error(
         "VF {vf}: the port GUID {guid} differs from that of {other} only in bit 0x02 of the first byte, so both get the same IPv6 link-local address"
     )]
-    Twin {
-        /// The VF.
-        vf: VfIndex,
-        /// Its port GUID.
-        guid: Guid,
-        /// Who has the other.
-        other: String,
-    },
+    Twin { vf: VfIndex, guid: Guid, other: String },
     /// A pattern for the names of VFs needs a name of the PF that is not known.
     #[error(
         "the pattern for the {what} names of VFs refers to a name of the PF, which is unknown until the PF has its RDMA device and its netdev"
@@ -227,11 +180,9 @@ pub enum Finding {
         "VF {vf}: {name:?} is not a valid {what} name: expected at most {}", if *.what == "netdev" { "15 letters, digits, '_', '-' and '.', and neither a number nor lo, all, default or bonding_masters" } else { "63 letters, digits, '_', '-' and '.'" }
     )]
     BadName {
-        /// The VF.
         vf: VfIndex,
         /// `netdev` or `RDMA device`.
         what: &'static str,
-        /// What the pattern gives.
         name: String,
     },
     /// A pattern gives a name of the kernel's own.
@@ -239,21 +190,17 @@ pub enum Finding {
         "VF {vf}: the {what} name would be {name}, which the kernel itself assigns to the first free device"
     )]
     KernelsName {
-        /// The VF.
         vf: VfIndex,
         /// `netdev` or `RDMA device`.
         what: &'static str,
-        /// What the pattern gives.
         name: String,
     },
     /// Two patterns give one name, or a PF has it.
     #[error("VF {vf}: the {what} name would be {name}, which is that of {other}")]
     SameName {
-        /// The VF.
         vf: VfIndex,
         /// `netdev` or `RDMA device`.
         what: &'static str,
-        /// What the pattern gives.
         name: String,
         /// Who else has it: `VF 3 of 0000:5e:00.0`, `PF 0000:5e:00.0`.
         other: String,
@@ -266,7 +213,6 @@ pub enum Finding {
     Group {
         /// The first VF.
         vf: VfIndex,
-        /// How many more VFs.
         more: usize,
         /// Its first such GUID.
         guid: Guid,
@@ -279,7 +225,6 @@ pub enum Finding {
     NotLocal {
         /// The first VF.
         vf: VfIndex,
-        /// How many more VFs.
         more: usize,
         /// Its first such GUID.
         guid: Guid,
@@ -293,13 +238,10 @@ pub enum Finding {
     Drift {
         /// The first VF.
         vf: VfIndex,
-        /// How many more VFs.
         more: usize,
         /// Its first GUID that differs.
         kind: GuidKind,
-        /// What the configuration gives.
         now: Guid,
-        /// What is pinned.
         pinned: Guid,
     },
     /// The configuration gives nothing any more (a warning: the pin holds).
@@ -319,7 +261,6 @@ pub enum Finding {
 
 impl Finding {
     /// As every report has it, about the PF `object`.
-    #[must_use]
     pub fn told(&self, object: &str) -> common::Finding {
         let severity = if self.is_error() { Severity::Error } else { Severity::Warning };
         let finding = common::Finding::new(self.code(), severity, self.to_string());
@@ -327,7 +268,6 @@ impl Finding {
     }
 
     /// What to do about it, in the order to try; empty where only time helps.
-    #[must_use]
     pub fn remedy(&self) -> Vec<Advice> {
         let enable = |pci: &PciAddress, vfs: String| {
             Advice::permanent(format!(
@@ -432,7 +372,6 @@ impl Finding {
     }
 
     /// True if the PF must not be touched; false for a warning.
-    #[must_use]
     pub const fn is_error(&self) -> bool {
         !matches!(
             self,
@@ -446,7 +385,6 @@ impl Finding {
 
     /// True if the PF, or what has to be known of it, may still come: nothing
     /// is wrong with the configuration.
-    #[must_use]
     pub const fn may_pass(&self) -> bool {
         matches!(
             self,
@@ -459,19 +397,16 @@ impl Finding {
 
     /// True if configuration, pin and host do not agree, and somebody has to
     /// decide.
-    #[must_use]
     pub const fn is_drift(&self) -> bool {
         matches!(self, Self::Drift { .. } | Self::DriftNothing(_) | Self::OtherCard { .. })
     }
 
     /// True if the configuration gives another GUID than the pinned one.
-    #[must_use]
     pub const fn is_guid_drift(&self) -> bool {
         matches!(self, Self::Drift { .. } | Self::DriftNothing(_))
     }
 
     /// The name by which programs know it.
-    #[must_use]
     pub const fn code(&self) -> Code {
         match self {
             Self::NoPfName { .. } => Code::PfNameUnknown,

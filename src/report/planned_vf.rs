@@ -139,7 +139,6 @@ impl fmt::Display for Rebind {
 
 impl Change {
     /// It sets a GUID that the PF does not have yet.
-    #[must_use]
     pub fn brings_guid(&self) -> bool {
         match self {
             Self::NodeGuid { from, to } | Self::PortGuid { from, to } => *from != Some(*to),

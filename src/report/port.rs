@@ -56,7 +56,6 @@ pub struct PortProgress {
 
 impl PortProgress {
     /// Of something that the host shows nothing of, called `expected`.
-    #[must_use]
     pub const fn absent(expected: String, goal: Rung, why: String) -> Self {
         Self {
             expected,
@@ -78,27 +77,23 @@ impl PortProgress {
 
     /// True if there is nothing (more) to wait for: the goal is reached, or
     /// the port is in Ethernet mode and nobody counts on it.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         self.is_ethernet() || self.reached >= Some(self.goal)
     }
 
     /// The fabric can use it: it is ready, or lacks only settings that are left as they are while
     /// it is in use; `cause` is why it lacks what it lacks.
-    #[must_use]
     pub fn is_usable(&self, cause: Option<&Cause>) -> bool {
         let is_in_use = cause.is_some_and(|cause| cause.in_use);
         self.is_ready() || is_in_use && self.missing() == Some(Rung::Configured)
     }
 
     /// How it stands; `cause` is why it lacks what it lacks.
-    #[must_use]
     pub fn standing(&self, cause: Option<&Cause>) -> Standing {
         Standing::of_port(self.is_ready(), self.optional, cause.is_some_and(Cause::is_excuse))
     }
 
     /// True for a port in Ethernet mode: seen, and not waited for.
-    #[must_use]
     pub fn is_ethernet(&self) -> bool {
         self.link_layer == Some(LinkLayer::Ethernet)
             && !self.must_be_infiniband
@@ -107,7 +102,6 @@ impl PortProgress {
 
     /// True for a port that somebody counts on, and that has the other link layer: the one
     /// that is expected does not come by waiting.
-    #[must_use]
     pub fn is_of_other_type(&self) -> bool {
         match self.link_layer {
             Some(LinkLayer::Ethernet) => self.must_be_infiniband,
@@ -117,7 +111,6 @@ impl PortProgress {
     }
 
     /// The first rung that is missing on the way to the goal.
-    #[must_use]
     pub fn missing(&self) -> Option<Rung> {
         if self.is_ready() {
             return None;
@@ -126,13 +119,11 @@ impl PortProgress {
     }
 
     /// The port for commands that ask through it.
-    #[must_use]
     pub fn mad_port(&self) -> MadPort {
         MadPort { device: self.rdma.clone(), port: self.port }
     }
 
     /// What to call it: `mlx5_0 port 1 (0000:4b:00.0)` once that is known.
-    #[must_use]
     pub fn label(&self) -> String {
         match (&self.rdma, self.port, self.pci) {
             (Some(rdma), Some(port), Some(pci)) => format!("{rdma} port {port} ({pci})"),
@@ -188,7 +179,6 @@ impl Cause {
     }
 
     /// It is no failure that the rung is missing.
-    #[must_use]
     pub const fn is_excuse(&self) -> bool {
         self.by_site || self.in_use
     }
@@ -245,7 +235,6 @@ pub enum NotExpected {
 
 impl NotExpected {
     /// The same in a few words, for a table.
-    #[must_use]
     pub fn short(&self) -> String {
         match self {
             Self::NvSwitchManagement => "manages an NVSwitch".to_owned(),
@@ -280,7 +269,6 @@ impl std::fmt::Display for NotExpected {
 }
 
 /// What is said of a port is said in this span, whose fields a port's journal events have.
-#[must_use]
 pub fn port_span(port: &PortProgress) -> Span {
     error_span!(
         "port",

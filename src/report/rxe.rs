@@ -57,7 +57,6 @@ pub enum RxeState {
 
 impl RxeState {
     /// How it counts. One whose netdev is not there is created when that appears.
-    #[must_use]
     pub const fn standing(&self) -> Standing {
         match self {
             Self::Present | Self::NotConfigured => Standing::Ready,
@@ -71,7 +70,6 @@ impl RxeState {
 
 impl RxeReport {
     /// What stands before a message about it: `rxe0 (eth1)`.
-    #[must_use]
     pub fn object(&self) -> String {
         match &self.netdev {
             Some(netdev) => format!("{} ({netdev})", self.name),
@@ -80,7 +78,6 @@ impl RxeReport {
     }
 
     /// What is wrong with it, if anything is.
-    #[must_use]
     pub fn finding(&self) -> Option<Finding> {
         let severity = match (self.state.standing(), &self.state, &self.reason) {
             (Standing::Missing, ..) => Severity::Error,
@@ -103,7 +100,6 @@ impl RxeReport {
     }
 
     /// One phrase.
-    #[must_use]
     pub fn message(&self) -> String {
         let netdev = self.netdev_word();
         let reason = self.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -143,13 +139,11 @@ impl RxeReport {
     }
 
     /// It is missing, and boot cannot create it.
-    #[must_use]
     pub fn is_refused(&self) -> bool {
         self.state != RxeState::Absent && self.state.standing() == Standing::Missing
     }
 
     /// What a plan says of it.
-    #[must_use]
     pub fn planned(&self) -> String {
         match (&self.state, &self.netdev) {
             (RxeState::Absent, Some(netdev)) => {
@@ -160,7 +154,6 @@ impl RxeReport {
     }
 
     /// What to do about it.
-    #[must_use]
     pub fn advice(&self) -> Vec<Advice> {
         let name = &self.name;
         match &self.state {

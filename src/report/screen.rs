@@ -14,15 +14,10 @@ pub struct Screen {
 /// What a stretch of text means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// All is well.
     Good,
-    /// Something has failed.
     Bad,
-    /// Somebody should look.
     Warning,
-    /// A heading.
     Head,
-    /// It matters little.
     Dim,
 }
 
@@ -40,7 +35,6 @@ impl Tone {
 
 impl Screen {
     /// `text` in the colour of `tone`, where there is colour.
-    #[must_use]
     pub fn paint(self, tone: Tone, text: &str) -> String {
         match self.colour && !text.is_empty() {
             true => {
@@ -53,7 +47,6 @@ impl Screen {
 
     /// `text` behind `first`, broken where the screen ends; what follows is indented as
     /// far as `first` reaches. Words longer than a line, such as paths, are left whole.
-    #[must_use]
     pub fn wrapped(self, first: &str, text: &str) -> Vec<String> {
         let Some(columns) = self.columns else { return vec![format!("{first}{text}")] };
         let indent = " ".repeat(textwrap::core::display_width(first));
@@ -69,7 +62,6 @@ impl Screen {
 impl Screen {
     /// `text`, each line broken where the screen ends; what follows is indented two columns
     /// further than its line.
-    #[must_use]
     pub fn page(self, text: &str) -> String {
         let Some(columns) = self.columns else { return text.to_owned() };
         let mut page = String::new();

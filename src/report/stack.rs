@@ -17,13 +17,11 @@ pub struct StackName {
 impl StackName {
     /// A stack that is `json` in JSON (`network-manager`) and `word` for people
     /// (`NetworkManager`).
-    #[must_use]
     pub const fn new(json: &'static str, word: &'static str) -> Self {
         Self { json, word }
     }
 
     /// What to call it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         self.word
     }
@@ -75,7 +73,6 @@ pub enum Phase {
 
 impl Phase {
     /// What is printed for it, to stand within a sentence.
-    #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
             Self::Absent => "not on this host",
@@ -177,7 +174,6 @@ pub enum SettingValue {
 
 impl SettingValue {
     /// What it is a value of.
-    #[must_use]
     pub const fn what(self) -> &'static str {
         match self {
             Self::Mode(_) => "transport mode",
@@ -186,7 +182,6 @@ impl SettingValue {
     }
 
     /// The key of `[[interface]]` for it.
-    #[must_use]
     pub const fn own_key(self) -> &'static str {
         match self {
             Self::Mode(_) => "mode",
@@ -247,7 +242,6 @@ pub enum Action {
 
 impl Action {
     /// What is printed for it, to stand within a sentence.
-    #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
             Self::Nothing => "nothing to do",

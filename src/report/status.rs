@@ -237,14 +237,12 @@ pub struct VfStatus {
 
 impl Ladder {
     /// These rungs in order; `reached` says which are there.
-    #[must_use]
     pub fn of(rungs: &[Rung], reached: impl Fn(Rung) -> bool, why: Option<String>) -> Self {
         let (there, missing): (Vec<Rung>, Vec<Rung>) = rungs.iter().partition(|r| reached(**r));
         Self { reached: there, missing: missing.first().copied(), why }
     }
 
     /// The last rung before the first that is missing.
-    #[must_use]
     pub fn highest(&self) -> Option<Rung> {
         match self.missing {
             Some(missing) => Rung::ALL.into_iter().take_while(|rung| *rung < missing).last(),
@@ -288,7 +286,6 @@ impl Report for Status {
 
 impl Status {
     /// The constant head.
-    #[must_use]
     pub fn new(judgement: Judgement, kernel: String, units: Units, udev: Udev) -> Self {
         Self {
             judgement,
@@ -307,7 +304,6 @@ impl Status {
 
     /// What `ibprov status` shows people: whether the node is as it is meant to be and what
     /// is not, then a line for each port; with `details` all that is known of each.
-    #[must_use]
     pub fn to_text(&self, screen: Screen, details: bool) -> String {
         let tone = match self.judgement.verdict {
             NodeVerdict::Ready | NodeVerdict::NoInfiniband => Tone::Good,

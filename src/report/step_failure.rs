@@ -11,22 +11,18 @@ use super::uses::used_by;
 /// How a step failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepFailure {
-    /// The system refused.
     Refused {
         /// What was tried on what: `write "8" to /sys/...`.
         tried: String,
-        /// What the system answered.
         said: String,
         /// Its error number, where it gave one.
         errno: Option<Errno>,
     },
-    /// Somebody uses the VF.
     InUse(Vec<Use>),
     /// It had not ended when the deadline came; the child is still at it.
     Unfinished,
     /// The child that does it cannot be started, or was killed.
     NoChild {
-        /// What became of it.
         why: String,
     },
     /// It was not tried: a probe of another driver holds the VF.
@@ -35,14 +31,12 @@ pub enum StepFailure {
     NoSuchVf,
     /// The child answered something else.
     Unexpected {
-        /// What it answered.
         answer: String,
     },
 }
 
 impl StepFailure {
     /// The system's error number, where it refused with one.
-    #[must_use]
     pub const fn errno(&self) -> Option<Errno> {
         match self {
             Self::Refused { errno, .. } => *errno,

@@ -115,7 +115,6 @@ pub(super) fn told(object: &str, uses: &[Use]) -> String {
 }
 
 /// All of them on one line.
-#[must_use]
 pub fn used_by(uses: &[Use]) -> String {
     uses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

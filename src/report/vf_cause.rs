@@ -15,9 +15,7 @@ use super::vf_step::{Stage, VfStep};
 pub enum VfCause {
     /// It is right as far as it can be seen: a container has its netdev.
     NetdevAway,
-    /// It lacks something.
     Lacks {
-        /// What it lacks.
         lack: VfLack,
         /// Why, if this run tells.
         why: Option<WhyLacking>,
@@ -35,11 +33,8 @@ pub const REFUSED: &str = "and the change was refused: ";
 /// Why a VF lacks something, as far as a run tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WhyLacking {
-    /// A step failed.
     Failed {
-        /// The step that failed.
         step: VfStep,
-        /// How it failed.
         failure: StepFailure,
     },
     /// mlx4_core would not be bound: it leaves VFs from number probe_vf on to
@@ -47,7 +42,6 @@ pub enum WhyLacking {
     LeftToGuests {
         /// The step that was to bind it.
         step: VfStep,
-        /// What it said.
         failure: StepFailure,
     },
     /// It was set at the PF with success, and the PF has it no more, or the VF has none.
@@ -58,13 +52,11 @@ pub enum WhyLacking {
 
 impl VfCause {
     /// What was set at the PF with success is not there.
-    #[must_use]
     pub const fn is_dropped(&self) -> bool {
         matches!(self, Self::Lacks { why: Some(WhyLacking::Dropped), .. })
     }
 
     /// The driver or the firmware refused to set a GUID or a link policy at the PF.
-    #[must_use]
     pub fn is_refused(&self) -> bool {
         matches!(self, Self::Lacks { why: Some(why), .. } if why.is_refused())
     }
@@ -82,7 +74,6 @@ impl WhyLacking {
 pub struct NumberFailed {
     /// From which to which number.
     pub step: VfStep,
-    /// How it failed.
     pub failure: StepFailure,
     /// What the kernel said of the PF last.
     pub kernel: Option<String>,
@@ -134,7 +125,6 @@ impl fmt::Display for VfCause {
 
 impl NumberFailed {
     /// What failed, in few words: `sriov_numvfs: ENOSPC`.
-    #[must_use]
     pub fn short(&self) -> String {
         match self.failure.errno() {
             Some(errno) => format!("sriov_numvfs: {errno:?}"),

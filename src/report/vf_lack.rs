@@ -18,7 +18,6 @@ pub enum VfLack {
     NotGranted {
         /// The port GUID of the plan, which the PF has asked for.
         planned: Guid,
-        /// The one in force.
         in_force: Guid,
     },
     /// Its link policy at the PF.
@@ -47,19 +46,9 @@ pub enum VfLack {
     /// A GUID that it shows cannot be read, which proves nothing.
     Unread(VfGuid),
     /// Its netdev is called otherwise than `vf-name` says.
-    Netdev {
-        /// As it is.
-        is: IfName,
-        /// As it shall be.
-        planned: IfName,
-    },
+    Netdev { is: IfName, planned: IfName },
     /// Its RDMA device is called otherwise than `vf-rdma-name` says.
-    RdmaDevice {
-        /// As it is.
-        is: RdmaName,
-        /// As it shall be.
-        planned: RdmaName,
-    },
+    RdmaDevice { is: RdmaName, planned: RdmaName },
     /// A device of it is called otherwise than planned, and udev, which renames it, had not
     /// done all that it had to do.
     NotRenamed {
@@ -84,7 +73,6 @@ pub enum VfGuid {
 /// A GUID as the PF administers it, other than planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuidAtPf {
-    /// Which of the two.
     pub which: VfGuid,
     /// As it is, if it can be read.
     pub is: Option<Guid>,
@@ -97,7 +85,6 @@ pub struct GuidAtPf {
 pub struct OtherGuid {
     /// The GUID that is meant.
     pub which: VfGuid,
-    /// As it is shown.
     pub is: Guid,
     /// The GUID of the plan.
     pub planned: Guid,

@@ -105,7 +105,6 @@ pub enum Stage {
 
 impl VfStep {
     /// When it is done.
-    #[must_use]
     pub const fn stage(&self) -> Stage {
         match self {
             Self::AutoprobeOff => Stage::Prepare,
@@ -120,7 +119,6 @@ impl VfStep {
     }
 
     /// True if `other` is the same change, whatever it starts from.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
             && self.vf() == other.vf()
@@ -133,7 +131,6 @@ impl VfStep {
     }
 
     /// It sets what is said to be set already.
-    #[must_use]
     pub fn is_repeated(&self) -> bool {
         match self {
             Self::NodeGuid { from, to, .. } | Self::PortGuid { from, to, .. } => *from == Some(*to),
@@ -154,7 +151,6 @@ impl VfStep {
     }
 
     /// The VF it is about.
-    #[must_use]
     pub const fn vf(&self) -> Option<VfIndex> {
         match self {
             Self::Unbind { vf, .. }
@@ -209,7 +205,6 @@ impl fmt::Display for VfStep {
 }
 
 /// `steps` in their order, with those that are alike and belong to one stage as one line.
-#[must_use]
 pub fn together(steps: &[VfStep]) -> Vec<String> {
     let mut groups: Vec<Vec<&VfStep>> = Vec::new();
     for step in steps {
@@ -322,7 +317,6 @@ impl Serialize for Undone {
 
 impl Deferred {
     /// The VF that it is about, if it is about one.
-    #[must_use]
     pub const fn vf(&self) -> Option<VfIndex> {
         match self {
             Self::Count { .. } => None,

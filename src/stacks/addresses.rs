@@ -11,7 +11,6 @@ const LIMIT: u64 = 1 << 20;
 
 /// The addresses, with the lengths of their prefixes, that the files of `asked` give to
 /// the netdevs there. What cannot be read or understood is left out.
-#[must_use]
 pub fn configured(root: &Root, asked: &[Asked]) -> Vec<(IpAddr, u8)> {
     let mut found = Vec::new();
     for Asked { netdev, file, .. } in asked {

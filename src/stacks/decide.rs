@@ -12,7 +12,6 @@ fn is_tame(name: &str) -> bool {
 }
 
 /// Decide who brings `interface` up, and what is to be done about it now.
-#[must_use]
 pub fn decide(standings: &[Standing], interface: &Interface) -> Decision {
     let here = || standings.iter().filter(|s| s.view.phase != Phase::Absent);
     let claims = |s: &&Standing| matches!(s.view.claim.answer, Answer::Yes | Answer::Hotplug);
@@ -61,7 +60,6 @@ fn nobody(standings: &[Standing]) -> Decision {
     Decision { stack: by_hand.map(|v| v.stack), action: Action::Nobody, why, is_wrong: false }
 }
 
-/// This one claims it.
 fn by(standing: &Standing, interface: &Interface) -> Decision {
     let Standing { facts, view } = standing;
     let (stack, unit, claim) = (facts.name, facts.service, &view.claim.why);

@@ -27,13 +27,10 @@ pub(super) struct Profile {
     pub path: String,
     /// What concerns interfaces of InfiniBand.
     pub text: String,
-    /// Its assignments.
     pub pairs: Vec<(String, String)>,
 }
 
 impl<'a> Files<'a> {
-    /// Nothing is read yet.
-    #[must_use]
     pub const fn of(root: &'a Root) -> Self {
         Self { root, profiles: OnceCell::new() }
     }

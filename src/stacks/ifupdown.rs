@@ -196,14 +196,12 @@ pub struct Interfaces {
     hotplug: Vec<String>,
     /// Names of `iface` stanzas.
     stanzas: Vec<String>,
-    /// Options of stanzas.
     options: Vec<Written>,
 }
 
 /// An option of an `iface` stanza.
 #[derive(Debug, PartialEq, Eq)]
 struct Written {
-    /// The stanza's name.
     of: String,
     /// The file that it is in.
     file: String,

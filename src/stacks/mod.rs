@@ -55,9 +55,7 @@ pub struct Stacks(&'static [&'static dyn Stack]);
 /// A unit is configured to set up a netdev.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// The unit.
     pub unit: String,
-    /// The netdev.
     pub netdev: String,
     /// The file that says so.
     pub file: String,
@@ -74,7 +72,6 @@ pub struct Live {
 
 impl Live {
     /// What the stack answered; [`Reply::Mute`] of one that was not asked.
-    #[must_use]
     pub fn reply(&self, stack: StackName) -> &Reply {
         let of_it = self.replies.iter().find(|(name, _)| *name == stack);
         of_it.map_or(&Reply::Mute, |(_, reply)| reply)
@@ -82,7 +79,6 @@ impl Live {
 
     /// How far the stack is with `interface`; of one that cannot be asked, whether
     /// the interface is up has to do.
-    #[must_use]
     pub fn progress(&self, stack: StackName, interface: &Interface) -> Progress {
         match self.reply(stack) {
             Reply::Says(said) => said.progress(interface),
@@ -92,7 +88,6 @@ impl Live {
     }
 
     /// A stack that runs has not made up its mind.
-    #[must_use]
     pub fn is_undecided(&self, interface: &Interface) -> bool {
         self.replies.iter().any(|(_, reply)| {
             matches!(reply, Reply::Says(said) if said.progress(interface) == Progress::Undecided)
@@ -106,7 +101,6 @@ impl Stacks {
     }
 
     /// The stack of this name.
-    #[must_use]
     pub fn named(self, name: StackName) -> Option<&'static dyn Stack> {
         self.0.iter().copied().find(|stack| stack.facts().name == name)
     }
@@ -114,7 +108,6 @@ impl Stacks {
     /// The units whose states [`Stacks::standings`] wants. The unit that a stack has for
     /// `interface` alone is one of them only if its files say so: to be asked for it, systemd
     /// reads its file, and forgets it again.
-    #[must_use]
     pub fn units(self, files: &Files<'_>, interface: &Interface) -> Vec<String> {
         let services = self.facts().map(|facts| facts.service.to_owned());
         let own = self.0.iter().filter_map(|stack| {
@@ -126,7 +119,6 @@ impl Stacks {
     }
 
     /// The files that stacks write anew when they get further with `interface`.
-    #[must_use]
     pub fn records_of(self, interface: &Interface) -> Vec<String> {
         self.0.iter().filter_map(|stack| stack.record_of(interface)).collect()
     }
@@ -154,7 +146,6 @@ impl Stacks {
     }
 
     /// A stack that is there by `states` stumbles over addresses of an interface that is down.
-    #[must_use]
     pub fn may_stumble(self, states: &[UnitState]) -> bool {
         let mut stumbling = self.facts().filter(|facts| facts.stumbles_over_addresses);
         stumbling.any(|facts| phase_in(states, facts.service) != Phase::Absent)
@@ -162,7 +153,6 @@ impl Stacks {
 
     /// Where every stack stands to `interface`. `states` answers [`Stacks::units`].
     /// What the stacks write is left out: [`Stacks::with_writes`].
-    #[must_use]
     pub fn standings(
         self,
         files: &Files<'_>,
@@ -200,7 +190,6 @@ impl Stacks {
 
     /// With what each stack that is there writes to `interface`: for who has to do with mode
     /// or MTU.
-    #[must_use]
     pub fn with_writes(
         self,
         files: &Files<'_>,
@@ -219,7 +208,6 @@ impl Stacks {
 
     /// What the configuration files say, for a copy of a tree, which has no units
     /// to ask for: every stack is looked at whose unit is there.
-    #[must_use]
     pub fn on_disk(self, root: &Root, interface: &Interface) -> Vec<Standing> {
         let is_there = |facts: &&Facts| {
             let units = ["/etc", "/usr/lib", "/lib"].map(|dir| format!("{dir}/systemd/system"));
@@ -240,7 +228,6 @@ impl Stacks {
 
     /// What the stacks that are part of this boot write to `interface` when they bring
     /// it up, by files alone: those that run, and those that are enabled.
-    #[must_use]
     pub fn writes(
         self,
         files: &Files<'_>,
@@ -254,7 +241,6 @@ impl Stacks {
 
     /// What the stacks that run say in their files of `interface`, if that shows other settings
     /// than the run that left `before` has made. Files are read only then.
-    #[must_use]
     pub fn written(
         self,
         files: &Files<'_>,
@@ -291,7 +277,6 @@ impl Stacks {
     /// The P_Key children of `parents` that `rules` ask for, and that a stack of this boot
     /// creates itself: see [`Stack::creates`]. Files are read only where there is something to
     /// find.
-    #[must_use]
     pub fn children(
         self,
         root: &Root,
@@ -324,7 +309,6 @@ impl Stacks {
     /// Every netdev with an InfiniBand name that a file sets up, with the unit that
     /// reads the file. Files of a stack that does not run count as well: the caller
     /// knows which do. Those that look once come first: what they miss stays down.
-    #[must_use]
     pub fn asked(self, root: &Root, is_infiniband: impl Fn(&str) -> bool) -> Vec<Asked> {
         let mut stacks = self.0.to_vec();
         stacks.sort_by_key(|stack| !stack.facts().looks_once);
@@ -347,7 +331,6 @@ impl Stacks {
     /// The stack that should set `netdev` up, with the file that says so, as a
     /// phrase; `None` if none has anything for it. For messages only: what is
     /// decided on it is decided by [`decide`].
-    #[must_use]
     pub fn owner(self, root: &Root, netdev: &IfName, ifindex: u32) -> Option<String> {
         let mut by_file = None;
         for stack in self.0 {
@@ -361,27 +344,23 @@ impl Stacks {
     }
 
     /// What `unit` does for interfaces, if it is one of a stack.
-    #[must_use]
     pub fn role(self, unit: &str) -> Option<NetworkRole> {
         let known = self.facts().flat_map(|facts| facts.units).map(|u| (u.name, u.role));
         known.chain(OTHER_UNITS).find(|(name, _)| *name == unit).map(|(_, role)| role)
     }
 
     /// The unit of a stack that logs call so (`Description=`).
-    #[must_use]
     pub fn described(self, description: &str) -> Option<&'static str> {
         let mut units = self.facts().flat_map(|facts| facts.units);
         units.find(|unit| unit.descriptions.contains(&description)).map(|unit| unit.name)
     }
 
     /// The service whose lines in a log without units are those of `program`.
-    #[must_use]
     pub fn logging_as(self, program: &str) -> Option<&'static str> {
         self.facts().find(|f| f.log_programs.contains(&program)).map(|f| f.service)
     }
 
     /// The service that the command waits for, if it waits for one of a stack.
-    #[must_use]
     pub fn waited_for(self, command: &str) -> Option<&'static str> {
         let waits = |facts: &&Facts| facts.waiting_commands.contains(&command);
         self.facts().find(waits).map(|facts| facts.service)
@@ -406,7 +385,6 @@ fn phase_in(states: &[UnitState], service: &str) -> Phase {
 
 /// All IPoIB interfaces, with the P_Key children of theirs that stacks create and what stacks
 /// may have written over what was set.
-#[must_use]
 pub fn interfaces(root: &Root, config: &Config) -> Interfaces {
     let mut seen = Interfaces::look(root);
     seen.stack_children = KNOWN.children(root, &config.interfaces, &seen.all);
@@ -420,13 +398,11 @@ pub fn interfaces(root: &Root, config: &Config) -> Interfaces {
 }
 
 /// As [`Stacks::role`] of [`KNOWN`], for who is not to know of stacks.
-#[must_use]
 pub fn network_role(unit: &str) -> Option<NetworkRole> {
     KNOWN.role(unit)
 }
 
 /// As [`Stacks::waited_for`] of [`KNOWN`], for who is not to know of stacks.
-#[must_use]
 pub fn waited_for(command: &str) -> Option<&'static str> {
     KNOWN.waited_for(command)
 }

@@ -58,7 +58,6 @@ pub enum DeviceState {
     /// NetworkManager does not know the device.
     #[default]
     Unknown,
-    /// It leaves it alone.
     Unmanaged,
     /// It cannot be used: no carrier.
     Unavailable,
@@ -66,7 +65,6 @@ pub enum DeviceState {
     Disconnected,
     /// It is being brought up, in whichever step.
     Activating,
-    /// It is up.
     Activated,
     /// It is being taken down.
     Deactivating,
@@ -95,7 +93,6 @@ impl From<u32> for DeviceState {
 
 impl DeviceState {
     /// The state in NetworkManager's words.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
@@ -115,9 +112,7 @@ impl DeviceState {
 /// (`org.freedesktop.NetworkManager.Device`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Device {
-    /// How far it is.
     pub state: DeviceState,
-    /// It manages it.
     pub managed: bool,
     /// Profiles that it could activate now.
     pub profiles: usize,
@@ -273,7 +268,6 @@ impl Stack for NetworkManager {
     }
 }
 
-/// All profiles.
 fn profiles<'a>(files: &'a Files<'_>) -> &'a [Profile] {
     files.profiles(|root| {
         let mut paths: Vec<String> = DIRS.into_iter().flat_map(|dir| keyfiles(root, dir)).collect();

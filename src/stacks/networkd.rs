@@ -60,15 +60,12 @@ pub enum AdministrativeState {
     Pending,
     /// udev has, and no .network file has been looked for.
     Initialized,
-    /// It configures it.
     Configuring,
-    /// It has.
     Configured,
     /// No .network file fits it.
     Unmanaged,
     /// It could not.
     Failed,
-    /// The link has gone.
     Linger,
     /// A state of a newer version.
     Other(String),
@@ -76,7 +73,6 @@ pub enum AdministrativeState {
 
 impl AdministrativeState {
     /// The state that networkd calls `word`.
-    #[must_use]
     pub fn of(word: &str) -> Self {
         match word {
             "" => Self::Unknown,
@@ -91,8 +87,6 @@ impl AdministrativeState {
         }
     }
 
-    /// networkd's word for it.
-    #[must_use]
     pub fn word(&self) -> &str {
         match self {
             Self::Unknown => "",
@@ -116,7 +110,6 @@ impl AdministrativeState {
 /// What systemd-networkd says of a link.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link {
-    /// How far it is.
     pub state: AdministrativeState,
     /// The .network file that it follows.
     pub file: Option<String>,

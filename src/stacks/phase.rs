@@ -4,7 +4,6 @@ use crate::host::unit::{ActiveState, UnitState};
 use crate::report::stack::Phase;
 
 /// Where any unit is.
-#[must_use]
 pub fn of_unit(unit: &UnitState) -> Phase {
     match (&unit.active, unit.job) {
         (ActiveState::Active | ActiveState::Reloading, _) => Phase::Active,
@@ -19,7 +18,6 @@ pub fn of_unit(unit: &UnitState) -> Phase {
 
 /// Where the service called `service` is; `Absent` if the name is an alias of
 /// another stack's: network.service can be one of wicked or NetworkManager.
-#[must_use]
 pub fn of_service(service: &str, unit: &UnitState) -> Phase {
     if !unit.is_loaded() || unit.id != service {
         return Phase::Absent;

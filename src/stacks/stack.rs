@@ -16,7 +16,6 @@ use crate::report::stack::{Action, Claim, Phase, StackName, StackSetting, View};
 /// What is always so of a stack.
 #[derive(Debug)]
 pub struct Facts {
-    /// Its name.
     pub name: StackName,
     /// The service that brings interfaces up.
     pub service: &'static str,
@@ -62,7 +61,6 @@ pub struct OwnUnit {
 
 impl OwnUnit {
     /// The unit's name for `interface`.
-    #[must_use]
     pub fn of(&self, interface: &Interface) -> String {
         format!("{}@{}.service", self.template, unit_escape(interface.name.as_str()))
     }
@@ -70,7 +68,6 @@ impl OwnUnit {
 
 /// A text as the instance of a unit, as `systemd-escape` does it
 /// (`systemd.unit(5)`, "String escaping for inclusion in unit names").
-#[must_use]
 pub fn unit_escape(text: &str) -> String {
     let mut escaped = String::new();
     for (i, byte) in text.bytes().enumerate() {
@@ -166,7 +163,6 @@ pub enum Reply {
     Mute,
     /// It can be asked, but not reached now.
     Unreachable,
-    /// What it says.
     Says(Box<dyn Said>),
 }
 
@@ -184,20 +180,16 @@ pub trait Said: fmt::Debug {
 pub enum Progress {
     /// It has not made up its mind whether to begin.
     Undecided,
-    /// It is at it.
     Working,
     /// It has brought it up.
     Up,
-    /// It tried and failed.
     Failed,
 }
 
 /// A command that brings an interface up.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Command {
-    /// For people.
     pub shown: &'static str,
-    /// Absolute path and arguments.
     pub words: Vec<String>,
 }
 
@@ -226,14 +218,12 @@ pub(super) fn program(name: &'static str) -> Result<String, NoCommand> {
 pub enum Owner {
     /// The running stack's own record of the netdev.
     Record(String),
-    /// A configuration file.
     File(String),
 }
 
 /// One stack and one interface, as it is decided on.
 #[derive(Debug)]
 pub struct Standing {
-    /// The stack.
     pub facts: &'static Facts,
     /// Where it is, and whether it claims the interface.
     pub view: View,

@@ -65,7 +65,6 @@ fn decided(files: &[(&str, &str)], of: &Interface, units: &[UnitState], live: &L
     decide(&KNOWN.standings(&Files::of(&root), of, units, live), of)
 }
 
-/// What `stack` says.
 fn says(stack: &dyn Stack, said: impl Said + 'static) -> Live {
     let replies = vec![(stack.facts().name, Reply::Says(Box::new(said)))];
     Live { replies, ..Live::default() }

@@ -15,7 +15,6 @@ pub struct Gap {
     pub port: Option<usize>,
     /// The netdev, or the port's label where it never had one.
     pub netdev: String,
-    /// What was wrong.
     pub kind: GapKind,
     /// Who asked first; empty if nobody is known to have asked.
     pub who: String,
@@ -36,7 +35,6 @@ pub enum GapKind {
 
 impl Gap {
     /// True if this ask fell into it.
-    #[must_use]
     pub fn covers(&self, ask: &Ask) -> bool {
         self.netdev == ask.netdev
             && ask.found != Some(true)
@@ -45,7 +43,6 @@ impl Gap {
     }
 
     /// The gap in a sentence.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let span = self.until_usec.map(|until| duration(until.saturating_sub(self.from_usec)));
         let Self { netdev, who, .. } = self;
@@ -65,7 +62,6 @@ impl Gap {
 
 impl Timeline {
     /// All gaps, ports in order. One per port and kind: the earliest asker is named.
-    #[must_use]
     pub fn gaps(&self) -> Vec<Gap> {
         let mut gaps = Vec::new();
         let mut first: BTreeMap<&str, &Ask> = BTreeMap::new();
@@ -94,7 +90,6 @@ impl Timeline {
 
     /// The sentence above the picture, and whether it is a bad one; none if
     /// nothing is known either way.
-    #[must_use]
     pub fn headline(&self) -> Option<(bool, String)> {
         let gaps = self.gaps();
         if let Some(worst) = worst(&gaps) {

@@ -24,7 +24,6 @@ use crate::names::Rung;
 pub struct Timeline {
     /// What boot of what host this is.
     pub title: String,
-    /// How times are called.
     pub clock: Clock,
     /// Services, targets, mounts and guests.
     pub units: Vec<UnitBar>,
@@ -41,7 +40,6 @@ pub struct Timeline {
 /// A unit, a guest or a program that ran for some time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitBar {
-    /// Its name.
     pub name: String,
     /// What it is to the InfiniBand ports.
     pub role: Role,
@@ -49,7 +47,6 @@ pub struct UnitBar {
     pub began_usec: Option<u64>,
     /// When it was up, or had failed.
     pub ended_usec: Option<u64>,
-    /// What came of it.
     pub outcome: Outcome,
 }
 
@@ -58,21 +55,17 @@ pub struct UnitBar {
 pub enum Role {
     /// Brings the ports up: ibprov, openibd, rdma-load-modules.
     Provider,
-    /// The network stack.
     Network,
     /// Waits until the network is there.
     Online,
     /// A file system over the network.
     Mount,
-    /// A virtual machine.
     Guest,
     /// Anything else that needs a port.
     Consumer,
 }
 
 impl Role {
-    /// The word for it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Provider => "provider",
@@ -88,9 +81,7 @@ impl Role {
 /// What came of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It came up.
     Good,
-    /// It failed.
     Failed,
     /// It never ran: disabled, masked, condition, or its job was dropped.
     NeverRan,
@@ -103,7 +94,6 @@ pub enum Outcome {
 pub struct Ask {
     /// Who: `network.service`.
     pub who: String,
-    /// For which netdev.
     pub netdev: String,
     /// When.
     pub usec: u64,
@@ -114,7 +104,6 @@ pub struct Ask {
 /// A module was loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleLoad {
-    /// Its name.
     pub name: String,
     /// When it was there; none if it never was.
     pub usec: Option<u64>,
@@ -127,14 +116,12 @@ pub struct ModuleLoad {
 pub struct PortTrack {
     /// What to call it: `mlx5_0 port 1 (0000:4b:00.0)`.
     pub label: String,
-    /// Its netdev.
     pub netdev: Option<String>,
     /// The rungs it reached, each with the time it was first seen there.
     /// Rungs that were passed unseen are left out.
     pub reached: Vec<(Rung, u64)>,
     /// The first missing rung of those that were asked of it.
     pub missing: Option<Rung>,
-    /// Why it is missing.
     pub why: String,
     /// When the netdev was set up by the network stack or by hand.
     pub up_usec: Option<u64>,
@@ -148,19 +135,15 @@ pub struct PortTrack {
 
 impl PortTrack {
     /// When it first was on `rung` or above.
-    #[must_use]
     pub fn when(&self, rung: Rung) -> Option<u64> {
         self.reached.iter().filter(|(r, _)| *r >= rung).map(|(_, usec)| *usec).min()
     }
 
-    /// The highest rung.
-    #[must_use]
     pub fn highest(&self) -> Option<Rung> {
         self.reached.iter().map(|(rung, _)| *rung).max()
     }
 
     /// The rungs in the order of time, each higher than the one before.
-    #[must_use]
     pub fn steps(&self) -> Vec<(Rung, u64)> {
         let mut sorted = self.reached.clone();
         sorted.sort_by_key(|(rung, usec)| (*usec, *rung));
@@ -187,7 +170,6 @@ pub struct Note {
 
 impl Timeline {
     /// All moments that the picture must show, in order, each once.
-    #[must_use]
     pub fn moments(&self) -> Vec<u64> {
         let mut all: Vec<u64> = Vec::new();
         for unit in &self.units {
@@ -206,7 +188,6 @@ impl Timeline {
     }
 
     /// The port that has this netdev.
-    #[must_use]
     pub fn port_of(&self, netdev: &str) -> Option<&PortTrack> {
         self.ports.iter().find(|p| p.netdev.as_deref() == Some(netdev))
     }

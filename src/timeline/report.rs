@@ -6,7 +6,6 @@ use crate::report::BootReport;
 use crate::report::boot::{Climbed, Moment, PortReport, Step, StepReport};
 
 /// The picture of `report`.
-#[must_use]
 pub fn timeline(report: &BootReport) -> Timeline {
     let outcome = if report.exit_code >= 2 { Outcome::Failed } else { Outcome::Good };
     Timeline {

@@ -15,13 +15,11 @@ pub struct Scale {
     pieces: Vec<(u64, u64, f64)>,
     /// Width of one microsecond.
     unit: f64,
-    /// Width of a cut.
     cut: f64,
 }
 
 impl Scale {
     /// For these moments (sorted), over `width`, a cut being `cut` wide.
-    #[must_use]
     pub fn new(moments: &[u64], width: f64, cut: f64) -> Self {
         let first = moments.first().copied().unwrap_or_default();
         let last = moments.last().copied().unwrap_or_default();
@@ -59,7 +57,6 @@ impl Scale {
     }
 
     /// Where a moment is.
-    #[must_use]
     pub fn place(&self, usec: u64) -> f64 {
         let mut place = 0.0;
         for (from, to, at) in &self.pieces {
@@ -76,7 +73,6 @@ impl Scale {
     }
 
     /// Where the axis is cut, and how much is left out, microseconds.
-    #[must_use]
     pub fn cuts(&self) -> Vec<(f64, u64)> {
         self.pieces
             .iter()
@@ -86,7 +82,6 @@ impl Scale {
     }
 
     /// Round moments for the axis, not closer than `apart`, with their places.
-    #[must_use]
     pub fn ticks(&self, apart: f64, offset_usec: u64) -> Vec<(f64, u64)> {
         let step = step(apart / self.unit);
         let mut ticks: Vec<(f64, u64)> = Vec::new();

@@ -41,7 +41,6 @@ enum Cell {
 }
 
 /// Draw the boot. Lines end with a line break and have no trailing blanks.
-#[must_use]
 pub fn draw(timeline: &Timeline, terminal: Terminal) -> String {
     let columns = terminal.columns.clamp(60, 240);
     let is_empty = timeline.ports.is_empty() && timeline.units.is_empty();
@@ -73,7 +72,6 @@ struct Drawing<'a> {
     gaps: Vec<Gap>,
     scale: Scale,
     terminal: Terminal,
-    /// Columns of the plot.
     plot: usize,
     columns: usize,
     out: String,

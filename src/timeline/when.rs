@@ -22,7 +22,6 @@ const DAY: u64 = 86_400 * SECOND;
 
 impl Clock {
     /// A moment as people read it: `10:29:53`, or `12.345 s`.
-    #[must_use]
     pub fn moment(&self, usec: u64) -> String {
         match self {
             Self::SinceBoot => seconds(usec),
@@ -37,7 +36,6 @@ impl Clock {
     }
 
     /// Microseconds since midnight at zero; zero if that is not known.
-    #[must_use]
     pub const fn day_usec(&self) -> u64 {
         match self {
             Self::SinceBoot => 0,
@@ -46,7 +44,6 @@ impl Clock {
     }
 
     /// A round moment, for an axis.
-    #[must_use]
     pub fn tick(&self, usec: u64) -> String {
         match self {
             Self::SinceBoot if usec.is_multiple_of(SECOND) => format!("{} s", usec / SECOND),
@@ -59,7 +56,6 @@ impl Clock {
     }
 
     /// What the numbers of an axis are.
-    #[must_use]
     pub fn legend(&self) -> &str {
         match self {
             Self::SinceBoot => "seconds since the start of the kernel",

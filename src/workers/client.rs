@@ -28,7 +28,6 @@ pub type Reply = Result<Answer, Failure>;
 /// Why a request has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The system refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The child cannot be started, was killed, or answers in a way that nobody
@@ -64,13 +63,10 @@ pub struct Client<'a> {
 
 impl<'a> Client<'a> {
     /// For the host below `root`.
-    #[must_use]
     pub fn new(root: &'a Root) -> Self {
         Self { copy: (!root.is_live()).then_some(root), ..Self::live() }
     }
 
-    /// For the live host.
-    #[must_use]
     pub const fn live() -> Self {
         Self {
             copy: None,
@@ -140,7 +136,6 @@ impl<'a> Client<'a> {
     }
 
     /// The child's process id, while there is one.
-    #[must_use]
     pub fn pid(&self) -> Option<u32> {
         Some(self.link.as_ref()?.child.as_ref()?.id())
     }
@@ -215,14 +210,12 @@ impl<'a> Client<'a> {
     }
 
     /// What can be read when a reply has come.
-    #[must_use]
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.link.as_ref().map(|link| link.stream.as_fd())
     }
 
     /// When [`Client::replies`] is to be called at the latest, microseconds of
     /// CLOCK_MONOTONIC.
-    #[must_use]
     pub fn until_usec(&self) -> Option<u64> {
         if !self.ready.is_empty() {
             return Some(0);
@@ -232,7 +225,6 @@ impl<'a> Client<'a> {
     }
 
     /// Since when a question waits for its reply, microseconds of CLOCK_MONOTONIC.
-    #[must_use]
     pub fn waits_since(&self, number: u64) -> Option<u64> {
         self.open.get(&number).copied()
     }

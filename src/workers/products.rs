@@ -70,7 +70,6 @@ struct Override {
 
 impl<'a> Products<'a> {
     /// Of the host below `root`.
-    #[must_use]
     pub const fn new(root: &'a Root) -> Self {
         Self {
             root,
@@ -260,7 +259,6 @@ impl<'a> Products<'a> {
     }
 
     /// The functions whose product data are still being read.
-    #[must_use]
     pub fn open(&self) -> BTreeSet<PciAddress> {
         let open = self.asked.iter().filter(|(_, a)| matches!(a.state, State::Open(..)));
         open.map(|(pci, _)| *pci).collect()
@@ -268,7 +266,6 @@ impl<'a> Products<'a> {
 
     /// Until when to wait for answers, microseconds of CLOCK_MONOTONIC: `is_needed` where
     /// something may depend on them. `None` if none is to come in time.
-    #[must_use]
     pub fn due(&self, is_needed: bool, now: u64) -> Option<u64> {
         let limit = if is_needed { LIMIT_USEC } else { GRACE_USEC };
         let open = self.asked.values().filter(|a| matches!(a.state, State::Open(..)));
@@ -279,7 +276,6 @@ impl<'a> Products<'a> {
     }
 
     /// What can be read when an answer has come.
-    #[must_use]
     pub fn answers_come(&self) -> Vec<BorrowedFd<'_>> {
         let is_open = |child: usize| {
             self.asked.values().any(|a| matches!(a.state, State::Open(of, _) if of == child))
@@ -306,7 +302,6 @@ impl<'a> Products<'a> {
 }
 
 /// True if the function manages an NVSwitch, as far as that can be known.
-#[must_use]
 pub fn manages_nvswitch(root: &Root, pci: PciAddress) -> bool {
     // No VF does, and each of hundreds would look at all.
     if root.exists(&format!("/sys/bus/pci/devices/{pci}/physfn")) {

@@ -26,7 +26,6 @@ pub enum Request {
     Product(PciAddress),
     /// Read who alone may bind a function.
     Override(PciAddress),
-    /// Who uses these VFs.
     Uses(Vec<PciAddress>),
     /// What uses these netdevs by the network.
     NetdevUses(Vec<IfName>),
@@ -38,34 +37,25 @@ pub enum Request {
     Holders(Vec<PciAddress>),
     /// Write an attribute, unless one of these VFs is in use.
     Write {
-        /// The attribute.
         path: String,
-        /// What is written.
         value: String,
         /// The VFs that it takes away.
         unless_used: Vec<PciAddress>,
     },
     /// Write an attribute as it was before the work. What is gone needs nothing.
     Restore {
-        /// The attribute.
         path: String,
-        /// What is written.
         value: String,
     },
     /// Set something for a VF by netlink.
     SetVf {
-        /// The PF's netdev.
         ifindex: u32,
-        /// The VF.
         vf: VfIndex,
-        /// What.
         setting: VfSetting,
     },
     /// Give a function to a driver, whatever automatic probing says.
     Bind {
-        /// The function.
         pci: PciAddress,
-        /// The driver.
         driver: String,
         /// Its `driver_override` as it was; empty: none.
         before: String,
@@ -74,11 +64,8 @@ pub enum Request {
     },
     /// Read the state of a port.
     Port {
-        /// The port's function.
         pci: PciAddress,
-        /// Its RDMA device.
         device: RdmaName,
-        /// Which port of it.
         port: PortNumber,
     },
     /// Read the PCIe link of a function.
@@ -95,12 +82,9 @@ pub enum Request {
     SetInterface {
         /// Its index.
         ifindex: u32,
-        /// What.
         step: IfaceStep,
     },
-    /// Start a unit.
     StartUnit {
-        /// The unit.
         unit: UnitName,
         /// See its job to its end; otherwise only have it begun.
         wait: bool,
@@ -151,7 +135,6 @@ impl Request {
 
     /// All questions for what a PF administers. By netlink it is one for all VFs;
     /// files can be read by several threads.
-    #[must_use]
     pub fn all_of(observed: &ObservedPf) -> Vec<Self> {
         Self::in_parts(observed.question(|_| true))
     }
@@ -175,7 +158,6 @@ impl Request {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// The system reported success.
     Done,
     /// It is bound; what it shows of itself since then, if all of it could be read.
     Bound(Option<Own>),
@@ -183,7 +165,6 @@ pub enum Answer {
     InUse(Vec<(PciAddress, Vec<Use>)>),
     /// What the PFs administer, VF by VF.
     Administered(Vec<Told>),
-    /// What it is for.
     Product(Product),
     /// Who alone may bind it; without: whoever can.
     Override(Option<String>),
@@ -192,16 +173,13 @@ pub enum Answer {
     /// How many netdevs ib_ipoib has of them, in their order, as
     /// [`crate::observe::ipoib_netdevs`] has it.
     IpoibNetdevs(Vec<Option<usize>>),
-    /// What keeps them busy.
     Holders {
-        /// What was found.
         holders: Vec<Holder>,
         /// What could not be read, one line each, for a report.
         problems: Vec<String>,
     },
     /// The state of the port.
     Port {
-        /// What it answered.
         answer: PortAnswer,
         /// What could not be read, one line each, for a report.
         problems: Vec<String>,
@@ -218,12 +196,10 @@ pub enum Answer {
     GlobalAddresses(Vec<(u32, IpAddr, u8)>),
     /// What netlink tells of an IPoIB interface.
     IpoibSettings {
-        /// Its transport mode.
         mode: Option<Mode>,
         /// User space may join multicast groups.
         umcast: Option<bool>,
     },
-    /// What became of each.
     Each(Vec<Result<Answer, Refusal>>),
 }
 
@@ -231,7 +207,6 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{tried}: {said}")]
 pub struct Refusal {
-    /// What was tried.
     pub tried: Tried,
     /// The error's number, where it has one.
     pub errno: Option<i32>,
@@ -251,7 +226,6 @@ impl Refusal {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tried {
-    /// To parse the request.
     Request,
     /// To read what PFs administer.
     Administered,
@@ -261,27 +235,19 @@ pub enum Tried {
     Override,
     /// To look who uses VFs.
     Uses,
-    /// To write an attribute.
     Write {
-        /// The attribute.
         path: String,
-        /// What was written.
         value: String,
     },
     /// To set something for a VF by netlink.
     SetVf {
-        /// The PF's netdev.
         ifindex: u32,
-        /// The VF.
         vf: VfIndex,
-        /// What.
         setting: VfSetting,
     },
     /// To give the RDMA device of a function its name.
     NameRdma {
-        /// The function.
         pci: PciAddress,
-        /// The name.
         name: RdmaName,
     },
     /// To load the driver that keeps a VF for a virtual machine.
@@ -294,7 +260,6 @@ pub enum Tried {
     IpoibSettings,
     /// To take a step at an interface.
     SetInterface(IfaceStep),
-    /// To start a unit.
     StartUnit(UnitName),
 }
 

@@ -96,7 +96,6 @@ pub const RDMA_HELD: &str = "RDMA netlink did not answer within 5 s, as while th
 /// Each HCA has a child of its own, so that one that hangs delays no other. What waits
 /// for the RTNL lock has one for all: whoever holds the lock holds it against all. So has what
 /// is asked of RDMA netlink.
-#[must_use]
 pub fn survey(
     root: &Root,
     modules: &[ModuleName],
@@ -335,7 +334,6 @@ impl Survey {
     }
 
     /// The state of a port, if it was told.
-    #[must_use]
     pub fn port(
         &self,
         pci: PciAddress,
@@ -362,7 +360,6 @@ impl Missing {
         }
     }
 
-    /// One for each HCA.
     fn lines(self) -> impl Iterator<Item = String> {
         /// Of a PF with many VFs.
         const MOST: usize = 4;

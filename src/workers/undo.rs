@@ -25,7 +25,6 @@ pub struct UndoRecord {
 
 impl UndoRecord {
     /// What an earlier run has left. Why it cannot be read is added to `problems`.
-    #[must_use]
     pub fn read(root: &Root, pf: PciAddress, problems: &mut Vec<String>) -> Self {
         let file = format!("pf/{pf}.undo");
         let path = format!("{}/{file}", state::RUN_DIR);
@@ -45,13 +44,11 @@ impl UndoRecord {
     }
 
     /// What is to be put back.
-    #[must_use]
     pub const fn undo(&self) -> &Undo {
         &self.undo
     }
 
     /// The steps that put it back.
-    #[must_use]
     pub fn steps(&self) -> Vec<VfStep> {
         let autoprobe = self.undo.autoprobe.map(|on| VfStep::RestoreAutoprobe { on });
         let overrides = self
@@ -83,7 +80,6 @@ impl UndoRecord {
     }
 
     /// A driver's probe hangs at this VF.
-    #[must_use]
     pub fn is_hung(&self, vf: PciAddress) -> bool {
         self.hung.contains(&vf)
     }
@@ -130,7 +126,6 @@ impl UndoRecord {
 
 /// What the child is asked for to do a `step` that puts something back at `pf`; `None` for
 /// any other.
-#[must_use]
 pub fn restore(pf: PciAddress, step: &VfStep) -> Option<Request> {
     let (of, attribute, value) = match step {
         VfStep::RestoreAutoprobe { on } => {

@@ -1,6 +1,6 @@
 //! ibprov on copies of host trees: what it sees, says and would do.
 
-#![allow(clippy::disallowed_methods, clippy::expect_used, missing_docs)]
+#![allow(clippy::disallowed_methods, clippy::expect_used)]
 #![allow(clippy::indexing_slicing, clippy::missing_panics_doc)]
 
 mod active;

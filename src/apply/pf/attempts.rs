@@ -51,7 +51,6 @@ impl Attempts {
         self.0.iter().filter(|attempt| attempt.is_done()).map(|attempt| &attempt.step)
     }
 
-    /// For the report.
     pub(super) fn into_steps(self) -> Vec<StepDone> {
         self.0
     }

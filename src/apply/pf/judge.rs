@@ -24,7 +24,6 @@ pub(super) struct Seen<'a> {
 pub(super) enum Netdevs {
     /// It was asked, and is known as far as this kernel tells.
     Asked,
-    /// Nobody has answered.
     Unanswered,
 }
 

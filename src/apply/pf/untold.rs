@@ -107,7 +107,6 @@ fn verified(
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// `0-3, 7`
 fn numbers(vfs: &[&WantedVf]) -> String {
     let mut runs: Vec<(u16, u16)> = Vec::new();
     for n in vfs.iter().map(|vf| vf.index.get()) {

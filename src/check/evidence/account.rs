@@ -21,11 +21,9 @@ pub struct Accounts {
 pub struct Account {
     /// The file, as it is quoted.
     pub source: String,
-    /// Which report it is.
     pub kind: Kind,
     /// The PF or the interface, where there are several reports of a kind.
     pub object: String,
-    /// How it ended.
     pub standing: Standing,
     /// What was not as it is meant to be.
     pub findings: Vec<Finding>,
@@ -51,7 +49,6 @@ struct Head {
 }
 
 /// True if a JSON file that begins with `head` may be a report of ibprov's.
-#[must_use]
 pub fn is_report(head: &[u8]) -> bool {
     let head = head.get(..64).unwrap_or(head);
     head.first() == Some(&b'{') && memchr::memmem::find(head, b"\"schema\"").is_some()

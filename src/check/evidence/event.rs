@@ -30,7 +30,6 @@ pub struct When {
 
 impl When {
     /// Microseconds from `earlier` to this, by a clock that both name.
-    #[must_use]
     pub fn since(&self, earlier: &Self) -> Option<i64> {
         let difference = |a: u64, b: u64| i64::try_from(i128::from(a) - i128::from(b)).ok();
         match (self.monotonic, earlier.monotonic, self.wall, earlier.wall) {
@@ -45,7 +44,6 @@ impl When {
 pub enum Level {
     /// `err` and worse.
     Error,
-    /// `warning`.
     Warning,
     /// Anything else.
     Other,
@@ -53,7 +51,6 @@ pub enum Level {
 
 impl Level {
     /// Of a priority as `syslog(3)` numbers them.
-    #[must_use]
     pub const fn of_priority(priority: u8) -> Self {
         match priority {
             0..=3 => Self::Error,
@@ -80,13 +77,11 @@ pub struct Event {
     pub text: Box<str>,
     /// How grave its writer takes it to be, where the log says so.
     pub level: Option<Level>,
-    /// What it tells.
     pub kind: Kind,
 }
 
 impl Event {
     /// True if the kernel wrote it, or may have (dmesg names no program).
-    #[must_use]
     pub fn from_kernel(&self) -> bool {
         self.program.is_empty() || &*self.program == "kernel"
     }
@@ -104,13 +99,11 @@ pub enum Kind {
     UnitStarting(Box<str>),
     /// systemd has started a unit, or finished a oneshot.
     UnitStarted(Box<str>),
-    /// A unit failed.
     UnitFailed(Box<str>),
     /// A kernel module was loaded or asked for by name.
     ModuleLoad(Box<str>),
     /// The kernel enumerated a PCI function.
     PciFunction {
-        /// Its address as written.
         address: Box<str>,
         /// Vendor and device, `15b3:101b`.
         id: Box<str>,
@@ -119,14 +112,11 @@ pub enum Kind {
     },
     /// A driver took a PCI function up (its first words on it).
     DriverProbe {
-        /// The driver.
         driver: Box<str>,
-        /// The PCI address.
         address: Box<str>,
     },
     /// A driver's probe of a device failed.
     ProbeFailed {
-        /// The driver.
         driver: Box<str>,
         /// The device, a PCI address or an auxiliary device.
         device: Box<str>,
@@ -135,21 +125,16 @@ pub enum Kind {
     },
     /// mlx5 made the netdev of an IPoIB port (its receive queue is sized).
     NetdevMade {
-        /// The PCI address.
         address: Box<str>,
     },
     /// A netdev got its final name.
     NetdevRenamed {
-        /// The old name.
         from: Box<str>,
-        /// The new name.
         to: Box<str>,
     },
-    /// A netdev has carrier.
     LinkReady(Box<str>),
     /// A network service asked for an interface.
     InterfaceAsked {
-        /// The interface.
         name: Box<str>,
         /// `None` while the line does not tell the outcome.
         worked: Option<bool>,
@@ -196,7 +181,6 @@ pub const NEEDLES: &[&str] = &[
 ];
 
 /// What kind of line `text` of `program` is.
-#[must_use]
 pub fn kind(program: &str, text: &str) -> Kind {
     if program == "ibprov" {
         return own::by_words(text).map_or(Kind::Other, Kind::Own);
@@ -309,7 +293,6 @@ fn of_service(text: &str) -> Option<Kind> {
 }
 
 /// The PCI address that stands in `text`, domain and all.
-#[must_use]
 pub fn function(text: &str) -> Option<&str> {
     text.split([' ', '[', ']', '(', ')', ',', '\'', '"', '/'])
         .map(|w| w.trim_end_matches([':', '.']))

@@ -7,13 +7,11 @@ use super::event::{Level, When};
 /// A line taken apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Header<'a> {
-    /// When.
     pub when: When,
     /// The host; empty where the line does not say.
     pub host: &'a str,
     /// The program, without its process id.
     pub program: &'a str,
-    /// The message.
     pub text: &'a str,
     /// How grave it is, where the line says so.
     pub level: Option<Level>,
@@ -21,14 +19,12 @@ pub struct Header<'a> {
 
 impl Header<'_> {
     /// True if the line begins a log record, so that it continues no other.
-    #[must_use]
     pub fn begins_record(&self) -> bool {
         !self.when.stamp.is_empty() || !self.program.is_empty()
     }
 }
 
 /// Take `line` apart. What is not understood is text.
-#[must_use]
 pub fn header(line: &str) -> Header<'_> {
     let line = unquoted(line);
     if let Some(found) = stamped(line) {
@@ -57,7 +53,6 @@ const KNOWN: [&str; 6] =
     ["kernel", "systemd", "systemd-udevd", "dracut", "NetworkManager", "opensm"];
 
 /// Without what mailers and pagers put before a quoted line.
-#[must_use]
 pub fn unquoted(line: &str) -> &str {
     let mut line = line.trim_end_matches(['\r', '\n']);
     while let Some(rest) = line.strip_prefix('>').or_else(|| line.strip_prefix("| ")) {

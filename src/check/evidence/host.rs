@@ -24,7 +24,6 @@ pub struct Host {
     /// Who answers to openibd.service, and whether ibprov runs at boot.
     #[serde(with = "units")]
     pub units: Option<Units>,
-    /// The expected ports.
     pub ports: Vec<HostPort>,
     /// Functions that are not expected because the site denies their driver.
     pub denied: Vec<Denied>,
@@ -96,9 +95,7 @@ mod judgement {
 /// By what names and addresses the fabric is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fabric {
-    /// Its IPoIB netdevs.
     pub netdevs: Vec<String>,
-    /// Its RDMA devices.
     pub devices: Vec<String>,
     /// Addresses of the netdevs, with the lengths of their prefixes.
     pub subnets: Vec<(IpAddr, u8)>,
@@ -108,7 +105,6 @@ impl Fabric {
     /// True if `unit`, a service or a mount that is neither ibprov's nor one that makes
     /// the fabric, names a netdev, a device or an address of the fabric in a command or
     /// in its source. Of a unit that has failed the scripts that it runs count too.
-    #[must_use]
     pub fn is_used_by(&self, unit: &Unit) -> bool {
         const MAKERS: [&str; 7] =
             ["ibprov", "openibd", "rdma-", "mlnx_", "systemd-", "ifup@", "opensm"];
@@ -124,7 +120,6 @@ impl Fabric {
     }
 
     /// True if a netdev, a device or an address of the fabric stands in `text`.
-    #[must_use]
     pub fn is_named_in(&self, text: &str) -> bool {
         self.netdevs.iter().chain(&self.devices).any(|name| has_word(text, name))
             || addresses(text).any(|ip| self.subnets.iter().any(|(net, len)| same(ip, *net, *len)))
@@ -155,7 +150,6 @@ fn same(one: IpAddr, other: IpAddr, len: u8) -> bool {
 /// An expected port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPort {
-    /// How far it is.
     pub progress: PortProgress,
     /// Why it is no further.
     pub cause: Option<Cause>,
@@ -170,7 +164,6 @@ pub struct HostPort {
 /// A module that the site denies and that would be needed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denied {
-    /// The module.
     pub module: ModuleName,
     /// File and line, or the kernel command line.
     pub by: String,

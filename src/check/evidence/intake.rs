@@ -90,7 +90,6 @@ struct Open {
 
 impl Intake {
     /// Nothing read yet. Only lines with one of `needles` will be kept.
-    #[must_use]
     pub fn new(needles: &'static Needles) -> Self {
         Self {
             needles,
@@ -229,8 +228,6 @@ impl Intake {
         }
     }
 
-    /// Everything that was read.
-    #[must_use]
     pub fn finish(mut self) -> Evidence {
         let names: Vec<String> = self.evidence.sources.iter().map(|s| s.name.clone()).collect();
         let state = self.state.finish();
@@ -443,7 +440,6 @@ impl Intake {
     }
 
     /// True if something is kept of `entry`, unless there is too much of its kind.
-    #[must_use]
     pub fn matters(needles: &Needles, entry: &Entry) -> bool {
         let has_needle = |text: &str| needles.finder.as_ref().is_none_or(|f| f.is_match(text));
         own::by_id(&entry.id, entry.exit, &entry.message).is_some()

@@ -9,13 +9,11 @@ use super::event::{Level, When};
 pub struct Entry {
     /// `_BOOT_ID`.
     pub boot: String,
-    /// When.
     pub when: When,
     /// `SYSLOG_IDENTIFIER`, else `_COMM`.
     pub program: String,
     /// `UNIT` (what PID 1 speaks of), else `_SYSTEMD_UNIT`.
     pub unit: String,
-    /// `MESSAGE`.
     pub message: String,
     /// `PRIORITY`.
     pub level: Option<Level>,
@@ -27,7 +25,6 @@ pub struct Entry {
 
 impl Entry {
     /// An entry of one JSON line; `None` if it is not one.
-    #[must_use]
     pub fn from_json(line: &str) -> Option<Self> {
         let Value::Object(fields) = serde_json::from_str(line).ok()? else { return None };
         let mut entry = Self::default();
@@ -39,7 +36,6 @@ impl Entry {
 
     /// The entry in the export form, as the `number`th of a file (systemd's
     /// JOURNAL_EXPORT_FORMATS).
-    #[must_use]
     pub fn export(&self, number: u64) -> Vec<u8> {
         let mut out = format!("__CURSOR=s=0;i={number:x}\n").into_bytes();
         let mut field = |name: &str, value: &str| {

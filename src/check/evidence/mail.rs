@@ -13,7 +13,6 @@ const TERMINAL: usize = 80;
 /// How `next` continues `last`, the line above it: the text to put between
 /// them, or `None` if it does not. `record` tells that `last` belongs to a log
 /// record.
-#[must_use]
 pub fn joint(record: bool, last: &str, next: &Header<'_>) -> Option<&'static str> {
     // A prompt begins something new.
     if !record || next.begins_record() || typed(next.text).is_some() {

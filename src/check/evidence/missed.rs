@@ -4,7 +4,6 @@ use super::super::pattern::caught_one;
 use super::{Event, Kind};
 
 /// The interface of the line in which a network service did not find it.
-#[must_use]
 pub fn not_found(event: &Event) -> Option<&str> {
     if let Kind::InterfaceAsked { name, worked: Some(false) } = &event.kind
         && ["does not seem to be present", "not present", "Cannot find device"]
@@ -49,7 +48,6 @@ pub const NOT_FOUND: &[&str] = &[
 /// An asker that did not find what was there already came for another reason: the
 /// netdev had another name, or something else was wrong. Logs of whole seconds can
 /// have both in the same one; then the asker's word counts.
-#[must_use]
 pub const fn came_too_late(found: Option<bool>, gap: i64) -> bool {
     match found {
         Some(true) => false,

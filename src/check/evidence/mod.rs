@@ -100,19 +100,16 @@ impl Boot {
     }
 
     /// True if `needle` stands in an event.
-    #[must_use]
     pub fn says(&self, needle: &str) -> bool {
         self.with(needle).next().is_some()
     }
 
     /// The line of `event`, to be quoted.
-    #[must_use]
     pub fn quote(&self, event: &Event) -> Quote {
         self.quote_at(event.origin, &event.when.stamp, &event.text)
     }
 
     /// A line of a dump, to be quoted.
-    #[must_use]
     pub fn quote_at(&self, origin: Origin, time: &str, text: &str) -> Quote {
         let source = self.names.get(usize::from(origin.source)).cloned().unwrap_or_default();
         Quote { source, line: origin.line, time: time.to_owned(), text: text.to_owned() }

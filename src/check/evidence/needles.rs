@@ -45,7 +45,6 @@ impl Needles {
     }
 
     /// True if `name` is a word of one of the needles.
-    #[must_use]
     pub fn has_word(&self, name: &str) -> bool {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         self.words
@@ -54,7 +53,6 @@ impl Needles {
     }
 
     /// True if lines with `needle` are kept.
-    #[must_use]
     pub fn knows(&self, needle: &str) -> bool {
         self.words.iter().any(|word| needle.contains(word))
     }

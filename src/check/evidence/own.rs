@@ -11,13 +11,11 @@ use crate::report::node::Standing;
 /// What a line of ibprov's is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum About {
-    /// A whole boot.
     Boot,
     /// The VFs of a PF.
     Pf,
     /// A port, at the end of a boot.
     Port,
-    /// A VF.
     Vf,
     /// A step, which may have been made good later.
     Step,
@@ -25,9 +23,7 @@ pub enum About {
     WaitOnline,
     /// A port in `wait-online`.
     Online,
-    /// A guest.
     Guest,
-    /// An interface.
     Interface,
 }
 
@@ -38,14 +34,12 @@ pub struct Own {
     pub about: About,
     /// Which of them, where there are several.
     pub object: Box<str>,
-    /// How it stands.
     pub standing: Standing,
 }
 
 impl Own {
     /// True if what a process of `unit` has written is of the node's boot. Of the last words of
     /// a process no unit may be known.
-    #[must_use]
     pub fn is_evidence(&self, unit: &str) -> bool {
         let is_of_any = unit.is_empty() || unit == WAIT_ONLINE_UNIT;
         is_of_any || !matches!(self.about, About::WaitOnline | About::Online)
@@ -66,7 +60,6 @@ pub const NEEDLES: &[&str] = &[
 
 /// The outcome of the message `id`, whose text is `text` and whose exit code, if it has
 /// one, is `exit`.
-#[must_use]
 pub fn by_id(id: &str, exit: Option<u8>, text: &str) -> Option<Own> {
     use Standing::{Excused, Missing, Ready};
     let ended = |fallback| exit.map_or(fallback, Standing::of_exit);
@@ -93,7 +86,6 @@ pub fn by_id(id: &str, exit: Option<u8>, text: &str) -> Option<Own> {
 }
 
 /// The outcome that a line of ibprov's tells in a log that has no fields.
-#[must_use]
 pub fn by_words(text: &str) -> Option<Own> {
     use Standing::{Excused, Missing, Ready};
     let standing = |good: &str, of: &str| match good == of {

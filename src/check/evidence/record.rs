@@ -33,7 +33,6 @@ pub struct Record {
 }
 
 /// True if a JSON file that begins with `head` is such a record.
-#[must_use]
 pub fn is_record(head: &[u8]) -> bool {
     let head = head.get(..64).unwrap_or(head);
     head.first() == Some(&b'{') && memchr::memmem::find(head, b"\"ibprov_host\"").is_some()
@@ -41,7 +40,6 @@ pub fn is_record(head: &[u8]) -> bool {
 
 impl Record {
     /// What `state` and `host` show of the boot `boot`.
-    #[must_use]
     pub fn of(boot: Option<String>, host: Host, state: State) -> Self {
         let State { ports, netdevs, pci, modules, units, .. } = state;
         Self { ibprov_host: FORM, boot, host, ports, netdevs, pci, modules, units }

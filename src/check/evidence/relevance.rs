@@ -5,7 +5,6 @@ use crate::names::{RDMA_MODULES, is_ipoib_name};
 /// True if a word of `text` is a module of the RDMA stack, an RDMA device of such a
 /// driver, an IPoIB netdev or a call of librdmacm or libibverbs, or if it speaks of
 /// InfiniBand or of an OFED.
-#[must_use]
 pub fn concerns_rdma(text: &str) -> bool {
     if text.contains("nfiniBand")
         || text.contains("nfiniband")
@@ -23,7 +22,6 @@ pub fn concerns_rdma(text: &str) -> bool {
 }
 
 /// The first RDMA device that `text` names.
-#[must_use]
 pub fn rdma_device_in(text: &str) -> Option<&str> {
     words(text).find(|word| is_rdma_device(word))
 }

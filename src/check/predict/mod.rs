@@ -20,7 +20,6 @@ pub use findings::merge;
 pub use order::consumers;
 
 /// What follows from the host that was looked at; nothing if none was.
-#[must_use]
 pub fn findings(boot: &Boot) -> Vec<Finding> {
     let Some(host) = boot.host.as_deref() else { return Vec::new() };
     let mut all = Vec::new();

@@ -28,7 +28,6 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
 }
 
 /// The units of the next boot that need InfiniBand, each with what the order says of it.
-#[must_use]
 pub fn consumers(host: &Host) -> Vec<Judged> {
     let uses = |unit: &Unit| host.fabric.is_used_by(unit);
     let mut judged = consumers::judge(&host.graph, stacks::network_role, uses);

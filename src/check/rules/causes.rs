@@ -259,7 +259,6 @@ pub const CAUSES: &[(Code, &[Code])] = &[
 ];
 
 /// True if `cause` explains `effect`.
-#[must_use]
 pub fn explains(cause: &str, effect: &str) -> bool {
     CAUSES.iter().any(|(code, effects)| *code == cause && effects.contains(&effect))
 }
@@ -279,7 +278,6 @@ fn leads_to(cause: &str, effect: &str) -> bool {
 }
 
 /// True if it is known of two diagnoses which explains which, or that neither does.
-#[must_use]
 pub fn is_decided(one: &str, other: &str) -> bool {
     let is_pair = |(a, b): &(Code, Code)| (*a, *b) == (one, other) || (*a, *b) == (other, one);
     one == other || leads_to(one, other) || leads_to(other, one) || BESIDE.iter().any(is_pair)

@@ -12,7 +12,6 @@ pub(super) struct Family {
     pub texts: &'static [&'static [&'static str]],
     /// The file that prints it: of Linux, or of the named project.
     pub source: &'static str,
-    /// What it stands for.
     pub meaning: Meaning,
 }
 
@@ -39,7 +38,6 @@ impl Family {
     }
 }
 
-/// The family of `event`.
 pub(super) fn of(event: &Event) -> Option<&'static Family> {
     FAMILIES.iter().find(|family| family.words_in(&event.text).is_some())
 }

@@ -178,7 +178,6 @@ pub const ALL: &[&Rule] = &[
 ];
 
 /// The rule with `code`.
-#[must_use]
 pub fn rule(code: &str) -> Option<&'static Rule> {
     ALL.iter().copied().find(|r| r.code == code)
 }

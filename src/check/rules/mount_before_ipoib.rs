@@ -105,7 +105,6 @@ pub(super) fn ib_here(boot: &Boot) -> bool {
         || !boot.state.ports.is_empty()
 }
 
-/// What this rule finds.
 pub(super) fn finds(boot: &Boot) -> Vec<Finding> {
     let said: Vec<_> = boot.events.iter().filter(|e| over_ib(e)).collect();
     let generic: Vec<_> = boot.events.iter().filter(|e| no_network(e)).collect();

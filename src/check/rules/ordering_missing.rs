@@ -105,9 +105,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
 
 /// What a unit missed.
 enum Object {
-    /// An IPoIB netdev.
     Netdev(String),
-    /// An RDMA device.
     Rdma(String),
 }
 

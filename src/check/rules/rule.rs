@@ -6,7 +6,6 @@ use crate::report::finding::{Code, Finding};
 /// A diagnosis that can be made.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// Its stable name.
     pub code: Code,
     /// What it means, one phrase without a full stop.
     pub meaning: &'static str,
@@ -15,7 +14,6 @@ pub struct Rule {
     /// Words of the lines it looks at, in groups where it tells them apart; case
     /// matters.
     pub needles: &'static [&'static [&'static str]],
-    /// How it judges.
     pub judge: Judge,
 }
 

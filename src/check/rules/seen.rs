@@ -24,7 +24,6 @@ pub(in crate::check) fn rdma_module(text: &str) -> Option<&'static str> {
 }
 
 /// The IPoIB netdev that a word of `text` names.
-#[must_use]
 pub fn ib_netdev_in(text: &str) -> Option<&str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '_'))
         .map(|w| w.trim_end_matches('.'))
@@ -36,7 +35,6 @@ pub(super) fn has(event: &Event, words: &[&str]) -> bool {
     words.iter().any(|w| event.text.contains(w))
 }
 
-/// Lines to quote.
 pub(super) fn quotes<'a>(boot: &Boot, events: impl IntoIterator<Item = &'a Event>) -> Vec<Quote> {
     /// More of a kind prove nothing more.
     const ENOUGH: usize = 12;
@@ -48,9 +46,7 @@ pub(super) fn quotes<'a>(boot: &Boot, events: impl IntoIterator<Item = &'a Event
 pub(super) struct Late<'a> {
     /// It was asked for here.
     pub asked: &'a Event,
-    /// The netdev.
     pub netdev: &'a str,
-    /// It was made here.
     pub made: &'a Event,
     /// Somebody brought it up after all, soon enough to be part of the boot.
     pub recovered: bool,

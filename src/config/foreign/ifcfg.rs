@@ -14,7 +14,6 @@ const ONBOOT: &str = "ONBOOT";
 
 /// What [`read`] needs of a text, and whether NetworkManager may have the interface: no other
 /// line, which may hold a password.
-#[must_use]
 pub fn extract(text: &str) -> String {
     let concerns = |line: &&str| {
         let key = line.trim_start().trim_start_matches("export ").split('=').next();
@@ -25,7 +24,6 @@ pub fn extract(text: &str) -> String {
 
 /// The name in `ifcfg-NAME`, a file's name; `None` if it is another file, or a copy that no
 /// reader looks at.
-#[must_use]
 pub fn name_of(file: &str) -> Option<&str> {
     let name = file.strip_prefix("ifcfg-")?;
     let copies = [".bak", ".orig", ".rpmnew", ".rpmorig", ".rpmsave", "~"];
@@ -35,7 +33,6 @@ pub fn name_of(file: &str) -> Option<&str> {
 
 /// The mode that `CONNECTED_MODE` means. Without it both readers, `ifup-ib` and NetworkManager's
 /// plugin ifcfg-rh, write datagram.
-#[must_use]
 pub fn mode(connected: Option<&str>) -> Mode {
     let is_connected = connected
         .is_some_and(|w| matches!(w.to_lowercase().as_str(), "yes" | "y" | "true" | "t" | "1"));
@@ -43,7 +40,6 @@ pub fn mode(connected: Option<&str>) -> Mode {
 }
 
 /// Reads the text of `ifcfg-NAME`; `None` if it is not for an InfiniBand interface.
-#[must_use]
 pub fn read(name: &str, text: &str) -> Option<Said> {
     let mut said = Said::default();
     let values = said.assignments(text, &OURS, ONBOOT);

@@ -13,7 +13,6 @@ const OURS: [&str; 7] =
 const STARTMODE: &str = "STARTMODE";
 
 /// Whether the text of an `ifcfg-NAME` is for wicked: Red Hat's readers have none of these keys.
-#[must_use]
 pub fn is_one(text: &str) -> bool {
     text.lines().any(|line| {
         let key = line.split('=').next().unwrap_or_default().trim();
@@ -22,7 +21,6 @@ pub fn is_one(text: &str) -> bool {
 }
 
 /// Reads the text of `ifcfg-NAME`; `None` if it is not for an InfiniBand interface.
-#[must_use]
 pub fn read(name: &str, text: &str) -> Option<Said> {
     let mut said = Said::default();
     let values = said.assignments(text, &OURS, STARTMODE);

@@ -69,9 +69,7 @@ pub struct Interface {
     pub which: Which,
     /// It is the child of that with this P_Key.
     pub child: Option<Child>,
-    /// Its mode.
     pub mode: Option<Mode>,
-    /// Its umcast.
     pub umcast: Option<bool>,
     /// Its MTU in bytes.
     pub mtu: Option<u32>,
@@ -89,7 +87,6 @@ pub enum Which {
 /// A P_Key child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Child {
-    /// Its P_Key.
     pub pkey: PKey,
     /// Its name; `None`: as the kernel names it.
     pub name: Option<IfName>,
@@ -128,7 +125,6 @@ pub(super) fn mtu(text: &str, mode: Option<Mode>) -> Result<Option<u32>, String>
 }
 
 /// What files say, each with its path, as one configuration.
-#[must_use]
 pub fn import(files: &[(String, Said)]) -> Imported {
     let mut imported = Imported::default();
     for (_, said) in files {

@@ -8,7 +8,6 @@ use crate::names::Mode;
 pub const DIR: &str = "/etc/NetworkManager/system-connections";
 
 /// What a profile says: each `SECTION.KEY` with its line and value.
-#[must_use]
 pub fn pairs(text: &str) -> Vec<(usize, String, String)> {
     let mut section = "";
     let mut pairs = Vec::new();
@@ -24,7 +23,6 @@ pub fn pairs(text: &str) -> Vec<(usize, String, String)> {
 }
 
 /// What [`read`] needs of a profile: no other section, which may hold a password.
-#[must_use]
 pub fn extract(text: &str) -> String {
     let mut is_ours = false;
     let is_kept = |line: &&str| {
@@ -37,7 +35,6 @@ pub fn extract(text: &str) -> String {
 }
 
 /// Reads a profile; `None` if it is not for an InfiniBand interface.
-#[must_use]
 pub fn read(text: &str) -> Option<Said> {
     let pairs = pairs(text);
     let get = |key: &str| {

@@ -13,7 +13,6 @@ use crate::names::{PciAddress, PortType, Words as _};
 pub const PATH: &str = "/etc/rdma/mlx4.conf";
 
 /// Reads the file. `may_be_here` is false for an adapter that the host certainly lacks.
-#[must_use]
 pub fn import(text: &str, may_be_here: impl Fn(PciAddress) -> bool) -> Imported {
     let mut imported = Imported::default();
     let mut adapters: BTreeMap<PciAddress, (usize, Vec<Option<PortType>>)> = BTreeMap::new();

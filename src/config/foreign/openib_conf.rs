@@ -95,8 +95,6 @@ fn meaning(key: &str) -> Option<Meaning> {
     })
 }
 
-/// Reads the file.
-#[must_use]
 pub fn import(text: &str) -> Imported {
     import_with(text, &[], &|_| None)
 }

@@ -12,8 +12,6 @@ pub const PATH: &str = "/etc/rdma/rdma.conf";
 /// (`redhat/rdma.kernel-init` of rdma-core).
 const ALWAYS: &[&str] = &["rdma_ucm"];
 
-/// Reads the file.
-#[must_use]
 pub fn import(text: &str) -> Imported {
     // RDS needs the addresses of IPoIB, so that with it the script loads IPoIB in any case.
     let rds = text.lines().rev().find_map(|line| match assignment(line) {

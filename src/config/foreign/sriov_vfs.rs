@@ -13,7 +13,6 @@ use crate::names::{Guid, PciAddress, VfIndex};
 pub const PATH: &str = "/etc/rdma/sriov-vfs";
 
 /// Reads the file. `vf_of` tells of a VF's address whose it is, and which.
-#[must_use]
 pub fn import(text: &str, vf_of: impl Fn(PciAddress) -> Option<(PciAddress, VfIndex)>) -> Imported {
     let mut imported = Imported::default();
     let mut pfs: BTreeMap<PciAddress, BTreeMap<VfIndex, Guid>> = BTreeMap::new();

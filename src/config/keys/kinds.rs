@@ -13,11 +13,9 @@ use crate::names::{VfIndex, VfRange, VfRangeError};
 pub(crate) struct Key {
     /// As written with dots; for a key of a list's tables, its name there.
     pub(crate) path: &'static str,
-    /// What may be given.
     pub(crate) kind: Kind,
     /// The default as TOML; empty if there is none.
     pub(crate) default: &'static str,
-    /// One sentence for people.
     pub(crate) doc: &'static str,
 }
 
@@ -28,11 +26,8 @@ pub(crate) enum Kind {
     Span,
     /// `true` or `false`.
     Flag,
-    /// A whole number.
     Number {
-        /// Smallest.
         min: i64,
-        /// Largest.
         max: i64,
     },
     /// VFs: an index, or the first and the last as a string.
@@ -52,7 +47,6 @@ pub(crate) enum Kind {
 pub(crate) struct Word {
     /// With its article, for "want a ...".
     pub(crate) what: &'static str,
-    /// A good one.
     pub(crate) example: &'static str,
     /// What the JSON schema says of it.
     pub(crate) spelling: Spelling,

@@ -14,9 +14,7 @@ use crate::report::screen::{Screen, Tone};
 enum Mark {
     /// As it is meant to be.
     Fine,
-    /// Nobody counts on it.
     Aside,
-    /// Somebody should look.
     Look,
     /// It is expected, and is not as it is meant to be.
     Wrong,
@@ -50,12 +48,10 @@ struct Row {
     mark: Mark,
     cells: [String; COLUMNS.len()],
     note: String,
-    /// What stands below it.
     below: Vec<(Mark, String)>,
 }
 
 /// The lines of the table; none where there is nothing to show.
-#[must_use]
 pub fn table(status: &Status, screen: Screen) -> Vec<String> {
     let rows: Vec<Row> = absent(status).chain(status.hcas.iter().flat_map(rows)).collect();
     if rows.is_empty() {

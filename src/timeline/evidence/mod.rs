@@ -26,7 +26,6 @@ const SAME_ASK: u64 = 3_000_000;
 const NOTES: usize = 8;
 
 /// The picture of `boot`; `findings` say which lines matter.
-#[must_use]
 pub fn timeline(boot: &Boot, findings: &[Finding]) -> Timeline {
     let zero = Zero::of(boot);
     let reported = boot

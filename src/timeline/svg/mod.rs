@@ -26,8 +26,6 @@ const MOST_ROWS: usize = 512;
 /// Notes beyond these are left to the text.
 const MOST_NOTES: usize = 12;
 
-/// Draw the boot.
-#[must_use]
 pub fn draw(timeline: &Timeline) -> String {
     let mut moments = timeline.moments();
     pad(&mut moments);

@@ -58,7 +58,6 @@ impl Pen {
         self.add(format_args!("</g>"));
     }
 
-    /// The whole file.
     pub(super) fn finish(self, (w, h): (f64, f64), title: &str, style: &str) -> String {
         let title = escape(title);
         format!(

@@ -47,14 +47,12 @@ pub struct State {
 
 impl State {
     /// True if no dump was seen.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// The unit `name`, if a dump shows it: the first that tells whether it is
     /// enabled, which tables of units do not.
-    #[must_use]
     pub fn unit(&self, name: &str) -> Option<&UnitSeen> {
         let mut shown = self.units.iter().filter(|u| u.name == name);
         shown.clone().find(|u| !u.enabled.is_empty()).or_else(|| shown.next())
@@ -118,8 +116,6 @@ impl DumpReader {
         self.tools.gap();
     }
 
-    /// Everything that was read.
-    #[must_use]
     pub fn finish(self) -> State {
         self.state
     }

@@ -16,21 +16,17 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// The whole list.
-    #[must_use]
     pub fn all(names: impl IntoIterator<Item = String>) -> Self {
         Self { names: names.into_iter().collect(), whole: true }
     }
 
     /// True if module `name` is shown to be loaded.
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.names.contains(name)
     }
 
     /// True if module `name` is shown not to be loaded: the whole list has it not. That a
     /// part of a list lacks it proves nothing.
-    #[must_use]
     pub fn lacks(&self, name: &str) -> bool {
         self.whole && !self.has(name)
     }
@@ -48,7 +44,6 @@ fn is_name(text: &str) -> bool {
 
 #[derive(Debug, Default)]
 pub(super) struct LsmodReader {
-    /// Rows may follow.
     in_list: bool,
     /// It is not known what was typed: perhaps `lsmod | head`.
     part: bool,

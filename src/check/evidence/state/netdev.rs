@@ -10,11 +10,9 @@ use crate::names::is_ipoib_name;
 /// A netdev as a tool shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetdevSeen {
-    /// Its name.
     pub name: String,
     /// The netdev it is a child of (`ib0.8001@ib0`).
     pub parent: Option<String>,
-    /// Administratively up.
     pub up: bool,
     /// Has carrier; `None` where the tool does not show it.
     pub carrier: Option<bool>,
@@ -29,9 +27,7 @@ pub struct NetdevSeen {
     pub port: Option<(String, String)>,
     /// The VFs that its PF administers.
     pub vfs: Vec<VfSeen>,
-    /// Its line.
     pub origin: Origin,
-    /// That line.
     pub text: String,
 }
 

@@ -37,31 +37,26 @@ pub struct PortSeen {
     pub role: Option<Role>,
     /// The line with the state.
     pub origin: Origin,
-    /// That line.
     pub text: String,
 }
 
 impl PortSeen {
     /// True unless the tool says that it is Ethernet.
-    #[must_use]
     pub fn may_be_infiniband(&self) -> bool {
         self.infiniband != Some(false)
     }
 
     /// True if a subnet manager has made it active.
-    #[must_use]
     pub fn is_active(&self) -> bool {
         self.state == "active"
     }
 
     /// True if it is a VF's.
-    #[must_use]
     pub fn is_vf(&self) -> bool {
         self.vf != IsVf::No
     }
 
     /// Its line, with its name before it.
-    #[must_use]
     pub fn told(&self) -> String {
         let name = self.name();
         match self.text.starts_with(&name) {
@@ -71,14 +66,12 @@ impl PortSeen {
     }
 
     /// The port for commands that ask through it.
-    #[must_use]
     pub fn mad_port(&self) -> MadPort {
         let port = self.port.parse().ok().and_then(|port| PortNumber::new(port).ok());
         MadPort { device: self.device.parse().ok(), port }
     }
 
     /// Device and port for messages.
-    #[must_use]
     pub fn name(&self) -> String {
         match (self.device.as_str(), self.port.as_str()) {
             ("", "") => "a port".to_owned(),

@@ -7,17 +7,14 @@ use crate::check::pattern::word;
 /// What was typed at a prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Command {
-    /// What was typed.
     pub text: String,
     /// What came of it, line by line.
     pub output: Vec<(Origin, String)>,
-    /// Its line.
     pub origin: Origin,
 }
 
 impl Command {
     /// The first line of output, trimmed.
-    #[must_use]
     pub fn answer(&self) -> &str {
         self.output.first().map_or("", |(_, text)| text.trim())
     }
@@ -51,7 +48,6 @@ impl PromptReader {
 
 /// What was typed behind a shell's prompt: `# x`, `$ x`, `[root@n1 ~]# x`,
 /// `root@n1:/sys# x`.
-#[must_use]
 pub fn typed(text: &str) -> Option<&str> {
     let text = text.trim();
     let bare = text.strip_prefix("# ").or_else(|| text.strip_prefix("$ "));

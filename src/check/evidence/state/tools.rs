@@ -16,15 +16,12 @@ pub struct PciSeen {
     pub driver: Option<String>,
     /// All its lines, the first of them whole.
     pub text: String,
-    /// The lines below it.
     pub details: Vec<String>,
-    /// Its line.
     pub origin: Origin,
 }
 
 impl PciSeen {
     /// True if it is an InfiniBand card or its VF, by class or by name.
-    #[must_use]
     pub fn is_infiniband(&self) -> bool {
         let text = self.text.to_ascii_lowercase();
         text.contains("infiniband") || text.contains("[0207]") || text.contains("omni-path")
@@ -34,13 +31,10 @@ impl PciSeen {
 /// An RDMA device as `ibv_devices` lists it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeviceSeen {
-    /// Its name.
     pub name: String,
     /// Its node GUID, 16 hex digits.
     pub node_guid: String,
-    /// Its line.
     pub origin: Origin,
-    /// That line.
     pub text: String,
 }
 
@@ -49,11 +43,8 @@ pub struct DeviceSeen {
 pub struct Setting {
     /// Its name, upper case.
     pub name: String,
-    /// Its value as written.
     pub value: String,
-    /// Its line.
     pub origin: Origin,
-    /// That line.
     pub text: String,
 }
 

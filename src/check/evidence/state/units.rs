@@ -10,7 +10,6 @@ use crate::check::pattern::{caught_one, word};
 /// A unit as systemctl shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitSeen {
-    /// Its name.
     pub name: String,
     /// `enabled`, `disabled`, `static`, `masked` ...; empty where not shown.
     pub enabled: String,
@@ -18,7 +17,6 @@ pub struct UnitSeen {
     pub active: String,
     /// The line that shows it.
     pub origin: Origin,
-    /// That line.
     pub text: String,
 }
 

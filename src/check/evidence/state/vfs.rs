@@ -24,9 +24,7 @@ pub struct VfSeen {
     pub pf: Option<PciAddress>,
     /// The plan of the host wants that link state.
     pub link_state_planned: bool,
-    /// Its line.
     pub origin: Origin,
-    /// That line.
     pub text: String,
 }
 
