@@ -5,8 +5,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use ibprov::cli::{Cli, Format, Internal, Verb};
+use ibprov::cli::{Cli, Common, Format, Internal, Verb};
 use ibprov::commands;
+use ibprov::config::{self, Config};
 use ibprov::host::{Root, alarm, journal, live_line, terminal};
 use ibprov::report::common::{Code, Exit, NotBegun, to_json};
 use ibprov::workers::child;
@@ -97,111 +98,80 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
     if cli.verb.is_of_units() {
         alarm::begin();
     }
-    terminal::choose(cli.common.color);
-    if let Some(problem) = journal::install(cli.common.verbose) {
+    let common = &cli.common;
+    terminal::choose(common.color);
+    if let Some(problem) = journal::install(common.verbose) {
         tracing::warn!(warning = problem, "{problem}");
     }
-    let common = &cli.common;
+    let (format, file) = (common.format, common.config.as_deref());
     match &cli.verb {
-        Verb::Completions { shell } => {
-            commands::completions::run(*shell, common.format)?;
-            return Ok(Exit::Good.code());
+        Verb::Completions { shell } => commands::completions::run(*shell, format),
+        Verb::Schema { report } => commands::schema::run(report.as_deref()),
+        Verb::Collect(args) => commands::collect::run(args, common),
+        Verb::Gid(args) => commands::gid::run(args, &root(common)?, format),
+        Verb::Holders(args) => commands::holders::run(args, &root(common)?, format),
+        Verb::Consumers(args) => commands::consumers::run(args, &root(common)?, common),
+        // A bad configuration is no reason not to read another.
+        Verb::Import { verb } => commands::import::run(verb, &root(common)?, format),
+        // It judges the configuration as it would be.
+        Verb::Migrate(args) => commands::migrate::run(args, &root(common)?, common),
+        Verb::Check(args) => match (&args.initrd, &args.fleet) {
+            // A diagnosis needs no configuration, and a bad one must not hinder it.
+            (None, None) => commands::check::run(args, common),
+            (None, Some(dir)) => commands::check_fleet::run(dir, format),
+            (Some(_), _) => configured(common, |config, root| {
+                commands::initrd::run(args, &config, root, format)
+            }),
+        },
+        Verb::Config { verb } => {
+            commands::config::run(*verb, config::load(&root(common)?, file), format)
         }
-        Verb::Schema { report } => {
-            commands::schema::run(report.as_deref())?;
-            return Ok(Exit::Good.code());
+        Verb::Status(args) => {
+            let root = root(common)?;
+            commands::status::run(args, config::load(&root, file), &root, common)
         }
-        _ => {}
+        Verb::Metrics(args) => {
+            let root = root(common)?;
+            commands::metrics::run(args, &config::load(&root, file), &root, format)
+        }
+        Verb::Apply(args) if args.undo => commands::apply::undo(args, &root(common)?, format),
+        Verb::Apply(args) => configured(common, |config, root| {
+            commands::apply::run(args, &config, file, root, format)
+        }),
+        Verb::Boot(args) => {
+            configured(common, |config, root| commands::boot::run(args, config, file, root, format))
+        }
+        Verb::Plan(args) => {
+            configured(common, |config, root| commands::plan::run(args, &config, root, format))
+        }
+        Verb::Iface(args) => {
+            configured(common, |config, root| commands::iface::run(args, &config, root, format))
+        }
+        Verb::WaitOnline(args) => configured(common, |config, root| {
+            commands::wait_online::run(args, &config, root, format)
+        }),
+        Verb::Guests(args) => {
+            configured(common, |config, root| commands::guests::run(args, &config, root, format))
+        }
     }
-    // A diagnosis needs no configuration, and a bad one must not hinder it.
-    if let Verb::Check(args) = &cli.verb
-        && args.initrd.is_none()
-    {
-        return match &args.fleet {
-            Some(dir) => commands::check_fleet::run(dir, common.format),
-            None => commands::check::run(args, common),
-        };
-    }
-    if let Verb::Collect(args) = &cli.verb {
-        return commands::collect::run(args, common);
-    }
-    let root = match &common.root {
+}
+
+fn root(common: &Common) -> anyhow::Result<Root> {
+    Ok(match &common.root {
         Some(dir) => Root::copy_at(dir)?,
         None => Root::live(),
-    };
-    if let Verb::Gid(args) = &cli.verb {
-        return commands::gid::run(args, &root, common.format);
-    }
-    if let Verb::Holders(args) = &cli.verb {
-        return commands::holders::run(args, &root, common.format);
-    }
-    if let Verb::Consumers(args) = &cli.verb {
-        return commands::consumers::run(args, &root, common);
-    }
-    // It judges the configuration as it would be.
-    if let Verb::Migrate(args) = &cli.verb {
-        return commands::migrate::run(args, &root, common);
-    }
-    if let Verb::Apply(args) = &cli.verb
-        && args.undo
-    {
-        return commands::apply::undo(args, &root, common.format);
-    }
-    let loaded = ibprov::config::load(&root, common.config.as_deref());
-    match (&cli.verb, loaded) {
-        (
-            Verb::Collect(_)
-            | Verb::Consumers(_)
-            | Verb::Completions { .. }
-            | Verb::Gid(_)
-            | Verb::Holders(_)
-            | Verb::Schema { .. }
-            | Verb::Migrate(_),
-            _,
-        ) => Ok(Exit::Good.code()),
-        // A bad configuration is no reason not to read another.
-        (Verb::Import { verb }, _) => commands::import::run(verb, &root, common.format),
-        (Verb::Config { verb }, loaded) => commands::config::run(*verb, loaded, common.format),
-        // It shows the host as the defaults would have it, and says so first.
-        (Verb::Status(args), Err(problems)) => {
-            commands::config::complain(&problems)?;
-            commands::status::run(args, Err(&problems), &root, common)
-        }
-        // That the configuration has errors is one of them.
-        (Verb::Metrics(args), loaded) => {
-            commands::metrics::run(args, loaded.as_ref(), &root, common.format)
-        }
-        // No other verb can begin with a bad configuration.
-        (_, Err(problems)) => {
-            commands::config::refuse(&problems, common.format)?;
-            Ok(Exit::NotBegun.code())
-        }
-        (Verb::Apply(args), Ok(loaded)) => {
-            let file = common.config.as_deref();
-            commands::apply::run(args, &loaded.config, file, &root, common.format)
-        }
-        (Verb::Boot(args), Ok(loaded)) => {
-            let file = common.config.as_deref();
-            commands::boot::run(args, loaded.config, file, &root, common.format)
-        }
-        (Verb::Plan(args), Ok(loaded)) => {
-            commands::plan::run(args, &loaded.config, &root, common.format)
-        }
-        (Verb::Check(args), Ok(loaded)) => {
-            commands::initrd::run(args, &loaded.config, &root, common.format)
-        }
-        (Verb::Iface(args), Ok(loaded)) => {
-            commands::iface::run(args, &loaded.config, &root, common.format)
-        }
-        (Verb::Status(args), Ok(loaded)) => {
-            commands::status::run(args, Ok(loaded.config), &root, common)
-        }
-        (Verb::WaitOnline(args), Ok(loaded)) => {
-            commands::wait_online::run(args, &loaded.config, &root, common.format)
-        }
-        (Verb::Guests(args), Ok(loaded)) => {
-            commands::guests::run(args, &loaded.config, &root, common.format)
-        }
+    })
+}
+
+/// Runs a verb that cannot begin with a bad configuration.
+fn configured(
+    common: &Common,
+    verb: impl FnOnce(Config, &Root) -> anyhow::Result<u8>,
+) -> anyhow::Result<u8> {
+    let root = root(common)?;
+    match config::load(&root, common.config.as_deref()) {
+        Ok(loaded) => verb(loaded.config, &root),
+        Err(problems) => commands::config::refuse(&problems, common.format),
     }
 }
 

@@ -6,12 +6,13 @@ use clap::CommandFactory as _;
 
 use crate::cli::{Cli, Format};
 use crate::host::terminal;
+use crate::report::Exit;
 
 /// Print what `shell` completes `ibprov` by.
 ///
 /// # Errors
 /// JSON is asked for; standard output is gone.
-pub fn run(shell: clap_complete::Shell, format: Format) -> anyhow::Result<()> {
+pub fn run(shell: clap_complete::Shell, format: Format) -> anyhow::Result<u8> {
     if format == Format::Json {
         anyhow::bail!("completions prints a script for a shell: leave --format json out");
     }
@@ -19,5 +20,5 @@ pub fn run(shell: clap_complete::Shell, format: Format) -> anyhow::Result<()> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "ibprov", &mut text);
     terminal::stdout().write_all(&text)?;
-    Ok(())
+    Ok(Exit::Good.code())
 }

@@ -90,7 +90,7 @@ pub fn run(
 ///
 /// # Errors
 /// The stream cannot be written to.
-pub fn refuse(problems: &Problems, format: Format) -> anyhow::Result<()> {
+pub fn refuse(problems: &Problems, format: Format) -> anyhow::Result<u8> {
     match format {
         Format::Text => complain(problems)?,
         Format::Json => {
@@ -98,7 +98,7 @@ pub fn refuse(problems: &Problems, format: Format) -> anyhow::Result<()> {
             writeln!(terminal::stdout(), "{}", to_json(&report)?)?;
         }
     }
-    Ok(())
+    Ok(Exit::NotBegun.code())
 }
 
 /// Print what is wrong with the configuration to standard error, in colour

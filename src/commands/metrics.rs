@@ -21,7 +21,7 @@ use crate::report::{self, BootReport, guests::GuestsReport};
 /// JSON is asked for; the file cannot be written; standard output is gone.
 pub fn run(
     args: &MetricsArgs,
-    loaded: Result<&Loaded, &Problems>,
+    loaded: &Result<Loaded, Problems>,
     root: &Root,
     format: Format,
 ) -> anyhow::Result<u8> {
@@ -33,13 +33,14 @@ pub fn run(
     let default = Config::default();
     let (config, invalid, errors) = match loaded {
         Ok(loaded) => (&loaded.config, None, 0),
+        // That the configuration has errors is one of the metrics.
         Err(problems) => {
             config::complain(problems)?;
             (&default, Some(node::invalid(problems)), problems.len())
         }
     };
     let status = status::gather(false, config, invalid, root);
-    let warnings = warnings(&status, config, loaded.ok(), root);
+    let warnings = warnings(&status, config, loaded.as_ref().ok(), root);
     let guests: Option<GuestsReport> = last("guests.json", root);
     let boot: Option<BootReport> = last("boot.json", root);
     let text = metrics::of_node(

@@ -6,6 +6,7 @@ use flate2::read::GzDecoder;
 
 use crate::host::terminal;
 use crate::names::nearest;
+use crate::report::Exit;
 
 macro_rules! schemas {
     ($($name:literal,)+) => {
@@ -50,13 +51,13 @@ schemas! {
 ///
 /// # Errors
 /// There is no such report; standard output is gone.
-pub fn run(report: Option<&str>) -> anyhow::Result<()> {
+pub fn run(report: Option<&str>) -> anyhow::Result<u8> {
     let mut out = terminal::stdout();
     let Some(report) = report else {
         for (name, _) in SCHEMAS {
             writeln!(out, "{name}")?;
         }
-        return Ok(());
+        return Ok(Exit::Good.code());
     };
     let Some((_, schema)) = SCHEMAS.iter().find(|(name, _)| *name == report) else {
         let meant = nearest(report, SCHEMAS.iter().map(|(name, _)| *name));
@@ -64,7 +65,7 @@ pub fn run(report: Option<&str>) -> anyhow::Result<()> {
         anyhow::bail!("{report:?} is not a report{meant} To list all reports: `ibprov schema`");
     };
     std::io::copy(&mut GzDecoder::new(*schema), &mut out)?;
-    Ok(())
+    Ok(Exit::Good.code())
 }
 
 #[cfg(test)]

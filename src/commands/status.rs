@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use super::config::complain;
 use super::{node, screen, soft_roce};
 use crate::apply::in_use;
 use crate::apply::warnings::foreseen_of_all;
 use crate::cli::{Common, Format, StatusArgs};
-use crate::config::{Config, Problems};
+use crate::config::{Config, Loaded, Problems};
 use crate::host::events::Events;
 use crate::host::{Root, answer, clock, state, terminal};
 use crate::ladder::active::{self, Activity};
@@ -36,12 +37,18 @@ use crate::workers::survey::{Survey, survey};
 /// Standard output is gone.
 pub fn run(
     args: &StatusArgs,
-    loaded: Result<Config, &Problems>,
+    loaded: Result<Loaded, Problems>,
     root: &Root,
     common: &Common,
 ) -> anyhow::Result<u8> {
-    let invalid = loaded.as_ref().err().map(|problems| node::invalid(problems));
-    let config = loaded.unwrap_or_default();
+    let (config, invalid) = match loaded {
+        Ok(loaded) => (loaded.config, None),
+        // It shows the host as the defaults would have it, and says so first.
+        Err(problems) => {
+            complain(&problems)?;
+            (Config::default(), Some(node::invalid(&problems)))
+        }
+    };
     let look = || gather(args.gids, &config, invalid.clone(), root);
     if args.watch {
         return watch(look, root, common);
