@@ -4,8 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::{node, soft_roce};
-use crate::apply::in_use;
+use super::node::{self, Node};
 use crate::check::evidence::account;
 use crate::check::evidence::host::{Denied, Host, HostPort};
 use crate::check::evidence::state::{
@@ -14,23 +13,16 @@ use crate::check::evidence::state::{
 use crate::check::evidence::{Boot, Fabric, Kind, Origin};
 use crate::config::{self, Config};
 use crate::graph::{Graph, Load, Unit, consumers, files, show};
-use crate::host::{KernelLine, Root, answer, state, unit_graph};
-use crate::ladder::module_trouble::{self, Signs};
-use crate::ladder::{Expectation, Facts, cause, expect, progress, roce};
+use crate::host::{Root, answer, state, unit_graph};
 use crate::names::{
-    Guid, LinkLayer, LinkState, ModuleName, ModuleState, PciAddress, PhysicalState, Policy, Rung,
-    Words, is_ipoib_name,
+    Guid, LinkLayer, LinkState, PciAddress, PhysicalState, Policy, Words, is_ipoib_name,
 };
-use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, driver_modules};
-use crate::plan::settings::{Children, judge_settings};
-use crate::report::advice::Advice;
-use crate::report::node::Judgement;
+use crate::observe::{self, Look, Observed, PciFunction};
 use crate::report::plan::PlannedPf;
-use crate::report::rxe::RxeReport;
 use crate::report::status::Role;
-use crate::report::{BootReport, ModuleTrouble, NotExpected, PortProgress, Verdict};
+use crate::report::{NotExpected, PortProgress};
 use crate::stacks;
-use crate::workers::survey::{Survey, survey};
+use crate::workers::survey::Survey;
 
 /// Look at the host and put what it shows into `boot`, the present one; its
 /// quotes are of the source `live host`.
@@ -47,19 +39,23 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
         },
         |loaded| loaded.config,
     );
-    let modules: Vec<ModuleName> =
-        config.modules.load.iter().cloned().chain(driver_modules()).collect();
-    // No fabric is behind what manages an NVSwitch.
-    let asked = |f: &PciFunction| f.driver.is_some() && !f.manages_nvswitch();
-    let soft_roce = soft_roce::judged(&config, root);
-    let is_roce = |f: &PciFunction| roce::is_expected(&config, f);
-    let netdevs_of_software = soft_roce::netdevs(&soft_roce);
-    let (observed, survey) = survey(root, &modules, asked, is_roce, &netdevs_of_software);
-    let soft_roce = soft_roce::with_lacks(soft_roce, root, &survey);
+    for path in outcomes(root, &mut host.problems) {
+        match root.text(&path, account::LONGEST) {
+            Ok(text) => {
+                if let Err(e) = boot.accounts.take(&path, &text) {
+                    host.problems.push(format!("{path}: {e}"));
+                }
+            }
+            // boot has not run, or not on this host.
+            Err(e) if e.is_absent() => {}
+            Err(e) => host.problems.push(e.to_string()),
+        }
+    }
+    let mut node = Node::look(root, &config, boot.accounts.boot.as_deref());
     let source = u16::try_from(boot.names.len()).unwrap_or(u16::MAX);
     boot.names.push(if host.live { "live host".to_owned() } else { "tree".to_owned() });
-    let names = netdevs(&observed);
-    host.fabric = fabric(&observed, &survey, &names);
+    let names = netdevs(&node.observed);
+    host.fabric = fabric(&node.observed, &node.survey, &names);
     // One that did not come, or that of a tree, is known by its name alone.
     host.asked = stacks::KNOWN
         .asked(root, |name| names.iter().any(|netdev| netdev == name) || is_ipoib_name(name));
@@ -73,28 +69,13 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     host.graph = graph(root, &host.fabric, &failed, &mut host.problems);
     let transaction = host.graph.transaction();
     host.asked.retain(|asked| transaction.contains(host.graph.resolve(&asked.unit)));
-    for path in outcomes(root, &mut host.problems) {
-        match root.text(&path, account::LONGEST) {
-            Ok(text) => {
-                if let Err(e) = boot.accounts.take(&path, &text) {
-                    host.problems.push(format!("{path}: {e}"));
-                }
-            }
-            // boot has not run, or not on this host.
-            Err(e) if e.is_absent() => {}
-            Err(e) => host.problems.push(e.to_string()),
-        }
-    }
-    let rules = ModprobeRules::read(root);
-    let expectation = expect::expectation(&config, &observed, &rules);
-    let expected = progress::progress(&expectation, &observed);
-    let mut seen =
-        Gathering { root, expected: &expected, source, host, observed: &observed, survey: &survey };
+    // A tree without devices shows no state, and tells nothing of the node.
+    let shows_devices = host.live || root.exists("/sys/bus/pci/devices");
+    let mut seen = Gathering { node: &node, source, host };
     if seen.host.live {
-        seen.ladders(&config, &rules, &expectation, boot.accounts.boot.as_deref());
+        seen.ladders();
     }
-    // A tree without devices shows no state either.
-    if seen.host.live || root.exists("/sys/bus/pci/devices") {
+    if shows_devices {
         seen.state(&mut boot.state);
     }
     seen.units(&mut boot.state);
@@ -102,18 +83,14 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     host.autostart = observe::autostart::guests(root);
     host.resumed = observe::autostart::resumed(root);
     host.units = Some(observe::units::units(root));
-    host.problems.extend(observed.problems.iter().chain(&survey.problems).cloned());
-    // A tree without devices tells nothing of the node.
-    if host.live || root.exists("/sys/bus/pci/devices") {
-        let (config, observed, survey) = (&config, &observed, &survey);
-        let has_adapter = !expectation.expected.is_empty() || !expectation.left_out.is_empty();
-        let (soft_roce, expected) = (&soft_roce, &expected);
-        let seen = Seeing { root, config, observed, survey, soft_roce, expected, has_adapter };
+    if shows_devices {
         let last_boot = boot.accounts.boot.as_ref().map(|report| report.verdict);
-        let (judgement, planned) = seen.judgement(invalid, last_boot, &mut host);
+        let (judgement, planned) = node.judgement(invalid, last_boot);
         host.judgement = Some(judgement);
         mark_planned(&mut boot.state.netdevs, &planned);
     }
+    host.problems.append(&mut node.problems);
+    host.problems.extend(node.survey.problems);
     boot.host = Some(Box::new(host));
 }
 
@@ -223,64 +200,11 @@ fn runs_systemctl(unit: &Unit) -> bool {
     })
 }
 
-/// What the judgement of the node rests on.
-struct Seeing<'a> {
-    root: &'a Root,
-    config: &'a Config,
-    observed: &'a Observed,
-    survey: &'a Survey,
-    soft_roce: &'a [RxeReport],
-    expected: &'a [PortProgress],
-    has_adapter: bool,
-}
-
-impl Seeing<'_> {
-    fn judgement(
-        &self,
-        configuration: Option<String>,
-        last_boot: Option<Verdict>,
-        host: &mut Host,
-    ) -> (Judgement, Vec<PlannedPf>) {
-        let mut ports = self.expected.to_vec();
-        let mut facts = Facts::default();
-        let mut interfaces = stacks::interfaces(self.root, self.config);
-        in_use::learn(self.config, self.root, self.observed, &mut interfaces, &mut facts);
-        let children = Children::Counted;
-        judge_settings(self.config, &interfaces, &mut ports, &mut facts, children);
-        // Why a port is no further, the ladders have found out already.
-        let known = host.ports.iter().map(|port| (&port.progress, port.cause.clone()));
-        let causes: Vec<_> = known.map(|(p, cause)| (p.pci, p.port, cause)).collect();
-        let seen = node::Seen {
-            config: self.config,
-            configuration,
-            observed: self.observed,
-            survey: self.survey,
-            soft_roce: self.soft_roce,
-            ports: ports
-                .iter()
-                .map(|port| {
-                    let of =
-                        |(pci, number, _): &&(_, _, _)| (*pci, *number) == (port.pci, port.port);
-                    let known = causes.iter().find(of).and_then(|(.., cause)| cause.clone());
-                    (port, known.or_else(|| cause::cause(port, self.observed, &facts)))
-                })
-                .collect(),
-            last_boot,
-            has_adapter: self.has_adapter,
-        };
-        node::judgement(self.root, seen, &mut host.problems)
-    }
-}
-
 /// What is gathered of one host, and what it is gathered from.
 struct Gathering<'a> {
-    root: &'a Root,
-    /// The ports that are expected.
-    expected: &'a [PortProgress],
+    node: &'a Node<'a>,
     source: u16,
     host: Host,
-    observed: &'a Observed,
-    survey: &'a Survey,
 }
 
 impl Gathering<'_> {
@@ -289,14 +213,9 @@ impl Gathering<'_> {
     }
 
     /// How far each expected port is, and why no further.
-    fn ladders(
-        &mut self,
-        config: &Config,
-        rules: &ModprobeRules,
-        expectation: &Expectation,
-        last_boot: Option<&BootReport>,
-    ) {
-        for (_, reason) in &expectation.left_out {
+    fn ladders(&mut self) {
+        let node = self.node;
+        for reason in node.left_out.values() {
             if let NotExpected::DriverDenied { module, by } = reason {
                 let denied = Denied { module: module.clone(), by: by.clone() };
                 if !self.host.denied.contains(&denied) {
@@ -304,107 +223,37 @@ impl Gathering<'_> {
                 }
             }
         }
-        let mut facts = self.facts(config, rules, last_boot);
-        let mut ports = self.expected.to_vec();
-        let mut interfaces = stacks::interfaces(self.root, config);
-        in_use::learn(config, self.root, self.observed, &mut interfaces, &mut facts);
-        judge_settings(config, &interfaces, &mut ports, &mut facts, Children::Counted);
-        for pci in facts.functions.iter().filter(|(_, l)| l.probe_failed.is_some()).map(|(p, _)| p)
-        {
-            let of = |f: &&observe::PciFunction| {
-                f.address == *pci && f.physfn.is_some() && f.driver.is_none()
-            };
-            self.host
-                .unbound_vfs
-                .extend(self.observed.functions.iter().find(of).map(|f| f.address));
+        let functions = node.facts.functions.iter();
+        for (pci, _) in functions.filter(|(_, log)| log.probe_failed.is_some()) {
+            let of = |f: &&PciFunction| f.physfn.is_some() && f.driver.is_none();
+            self.host.unbound_vfs.extend(node.function(*pci).filter(of).map(|f| f.address));
         }
-        for port in ports {
-            let up =
-                port.netdev.as_ref().map(|n| observe::link::netdev(self.root, n, None).admin_up);
-            let mut cause = cause::cause(&port, self.observed, &facts);
-            let module = self.missing_module(&port, &facts);
-            if let (Some((name, ModuleTrouble::Other { said })), Some(cause)) =
-                (&module, &mut cause)
-                && said.is_nothing()
-            {
-                cause.text = format!("module {name} is not loaded");
-                cause.advice =
-                    vec![Advice::now(format!("modprobe {name}, which ibprov boot does at boot"))];
-            }
-            let log = port.pci.and_then(|pci| facts.functions.get(&pci));
-            let firmware_wait = log.is_some_and(|l| l.firmware_wait.is_some());
-            self.host.ports.push(HostPort { progress: port, cause, module, firmware_wait, up });
+        for port in &node.ports {
+            let log = port.pci.and_then(|pci| node.facts.functions.get(&pci));
+            let up = |netdev| observe::link::netdev(node.root, netdev, None).admin_up;
+            self.host.ports.push(HostPort {
+                cause: node.cause(port),
+                module: node.missing_module(port),
+                firmware_wait: log.is_some_and(|l| l.firmware_wait.is_some()),
+                up: port.netdev.as_ref().map(up),
+                progress: port.clone(),
+            });
         }
-    }
-
-    /// The module that the next rung of `port` needs and that is not there.
-    fn missing_module(
-        &self,
-        port: &PortProgress,
-        facts: &Facts,
-    ) -> Option<(ModuleName, ModuleTrouble)> {
-        let function = self.observed.functions.iter().find(|f| Some(f.address) == port.pci);
-        let name: ModuleName = match port.missing()? {
-            Rung::Driver => function?.ib_driver?.parse().ok()?,
-            Rung::Rdma => observe::rdma_half(function?.driver.as_deref()?)?,
-            Rung::Netdev => "ib_ipoib".parse().ok()?,
-            _ => return None,
-        };
-        let trouble = facts.modules.get(&name)?.clone();
-        Some((name, trouble))
-    }
-
-    fn facts(
-        &mut self,
-        config: &Config,
-        rules: &ModprobeRules,
-        last_boot: Option<&BootReport>,
-    ) -> Facts {
-        let mut facts = Facts::default();
-        let lines: Vec<KernelLine> = match crate::host::kernel_log() {
-            Ok(lines) => lines,
-            Err(e) => {
-                self.host.problems.push(format!("cannot read /dev/kmsg: {}", answer(&e)));
-                Vec::new()
-            }
-        };
-        for line in &lines {
-            cause::learn(&mut facts, line.level, &line.text);
-        }
-        let kernel_lines: Vec<String> = lines.into_iter().map(|l| l.text).collect();
-        for module in &config.modules.load {
-            if self.observed.modules.get(module) != Some(&ModuleState::Absent) {
-                continue;
-            }
-            let kernel = self.observed.kernel.as_str();
-            let built = observe::is_built(self.root, kernel, module);
-            // Nobody has tried: what can be told without trying.
-            let signs = Signs { rules, kernel, built, stderr: "", kernel_lines: &kernel_lines };
-            let mut trouble = module_trouble::diagnose(module, signs);
-            // boot has tried, and of a refused signature the kernel log may say nothing.
-            if let (ModuleTrouble::Other { said }, Some(tried)) =
-                (&trouble, last_boot.and_then(|report| report.trouble_of(module)))
-                && said.is_nothing()
-            {
-                trouble = tried.clone();
-            }
-            facts.modules.insert(module.clone(), trouble);
-        }
-        facts
     }
 
     /// What `ibstat`, `ip link`, `lspci` and `lsmod` would show.
     fn state(&mut self, seen: &mut State) {
-        let functions = &self.observed.functions;
+        let functions = &self.node.observed.functions;
         let origin = self.origin();
-        for ((pci, device, number), said) in &self.survey.ports {
-            let function = functions.iter().find(|f| f.address == *pci);
+        for ((pci, device, number), said) in &self.node.survey.ports {
+            // No fabric is behind what manages an NVSwitch.
+            let function = self.node.function(*pci).filter(|f| !f.manages_nvswitch());
             let rdma = function.and_then(|f| f.rdma.iter().find(|d| d.name == *device));
             let port = rdma.and_then(|d| d.ports.iter().find(|p| p.number == *number));
             let Some(port) = port else { continue };
             let link = &said.link;
             let is_it = |p: &PortProgress| p.pci == Some(*pci) && p.port == Some(*number);
-            let role = match self.expected.iter().find(|p| is_it(p)) {
+            let role = match self.node.ports.iter().find(|p| is_it(p)) {
                 Some(port) if port.optional => Role::Optional,
                 Some(_) => Role::Expected,
                 None => Role::Unexpected,
@@ -461,7 +310,7 @@ impl Gathering<'_> {
             });
         }
         // A copied tree may have no /proc, which says nothing of its modules.
-        match self.root.text("/proc/modules", 1 << 20) {
+        match self.node.root.text("/proc/modules", 1 << 20) {
             Ok(modules) => {
                 let names = modules.lines().filter_map(|l| l.split(' ').next()).map(str::to_owned);
                 seen.modules = Some(Modules::all(names));
@@ -473,8 +322,8 @@ impl Gathering<'_> {
 
     fn netdev_state(&mut self, seen: &mut State) {
         let origin = self.origin();
-        let mut look = Look::new(self.root);
-        for function in &self.observed.functions {
+        let mut look = Look::new(self.node.root);
+        for function in &self.node.observed.functions {
             let netdevs: Vec<_> = function
                 .rdma
                 .iter()
@@ -484,13 +333,12 @@ impl Gathering<'_> {
             let vfs = if function.physfn.is_some() {
                 Vec::new()
             } else {
-                self.survey.vfs(&mut look, function.address)
+                self.node.survey.vfs(&mut look, function.address)
             };
             let mut vfs: Vec<VfSeen> =
                 vfs.iter().map(|vf| self.vf_seen(function.address, vf)).collect();
             for (device, port, netdev) in &netdevs {
-                let carrier = self.survey.carriers.get(&netdev.name).copied();
-                let now = observe::link::netdev(self.root, &netdev.name, carrier);
+                let now = self.node.netdev(&netdev.name);
                 // One that nobody is to set up is down by right.
                 let asked = self.host.asked.iter().any(|a| a.netdev == netdev.name.as_str());
                 if !now.admin_up && !asked {
@@ -567,7 +415,7 @@ impl Gathering<'_> {
     /// A VF as its PF shows it. Where its own driver shows another node GUID than
     /// zero, that one holds: a PF that was told nothing says zero.
     fn vf_seen(&self, pf: PciAddress, vf: &crate::report::hardware::Vf) -> VfSeen {
-        let function = self.observed.functions.iter().find(|f| f.address == vf.pci);
+        let function = self.node.function(vf.pci);
         let device = function.and_then(|f| f.rdma.first());
         let own = |g: Option<Guid>, own: Option<Guid>| {
             own.filter(|o| !o.is_zero() && g.is_none_or(|g| g.is_zero())).or(g)

@@ -1,44 +1,355 @@
 //! The judgement of the node, for the verbs that show it: what is known is gathered here.
 
-use super::pf_preview;
+use std::collections::BTreeMap;
+
+use super::{pf_preview, soft_roce};
+use crate::apply::in_use;
 use crate::config::pins::Pins;
 use crate::config::{Config, Problems};
-use crate::host::{Root, unit_graph};
+use crate::host::{KernelLine, Root, answer, kernel_log, unit_graph};
 use crate::ladder::active::{self, Activity, Words};
+use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
+use crate::ladder::module_trouble::{self, Signs};
+use crate::ladder::progress::progress;
 use crate::ladder::roce::{self, Roce, has_gid};
+use crate::ladder::{Facts, cause};
 use crate::names::{IfName, IsVf, LinkLayer, ModuleName, ModuleState, PciAddress, RdmaName, Rung};
+use crate::observe::ipoib::Interfaces;
 use crate::observe::link::PortAnswer;
 use crate::observe::{
-    self, Look, ModprobeRules, Observed, PciFunction, RdmaDevice, namespaces, plan_host,
+    self, Look, ModprobeRules, Observed, PciFunction, RdmaDevice, driver_modules, namespaces,
+    plan_host,
 };
 use crate::plan::guid::resolve;
 use crate::plan::needed_modules;
 use crate::plan::node::{Known, KnownPort, judge};
+use crate::plan::settings::{Children, judge_settings};
 use crate::report::advice::Advice;
 use crate::report::degraded::{Degraded, PcieLink};
-use crate::report::hardware::{NodeDescription, Vf};
+use crate::report::hardware::{NetDevState, NodeDescription, Vf};
 use crate::report::netns::Netns;
 use crate::report::node::Judgement;
 use crate::report::online::Lack;
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::RxeReport;
-use crate::report::{Cause, PortProgress, Verdict};
-use crate::workers::survey::Survey;
+use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, Verdict};
+use crate::stacks;
+use crate::workers::survey::{Survey, survey};
 
-/// What the caller has seen of the node.
-pub(super) struct Seen<'a> {
+/// The node, looked at once: what is there, what the configuration expects, how far that is
+/// and why it is no further.
+pub(super) struct Node<'a> {
+    pub(super) root: &'a Root,
     pub(super) config: &'a Config,
-    /// What is wrong with the configuration, where `config` is the default instead.
-    pub(super) configuration: Option<String>,
-    pub(super) observed: &'a Observed,
-    pub(super) survey: &'a Survey,
-    pub(super) soft_roce: &'a [RxeReport],
-    /// The expected ports, with their settings judged, and why each is no further.
-    pub(super) ports: Vec<(&'a PortProgress, Option<Cause>)>,
-    /// How the last boot ended.
-    pub(super) last_boot: Option<Verdict>,
-    pub(super) has_adapter: bool,
+    pub(super) observed: Observed,
+    pub(super) survey: Survey,
+    pub(super) soft_roce: Vec<RxeReport>,
+    /// What is expected is in `ports`.
+    pub(super) left_out: BTreeMap<PciAddress, NotExpected>,
+    pub(super) interfaces: Interfaces,
+    pub(super) facts: Facts,
+    /// The expected ports, with their settings judged.
+    pub(super) ports: Vec<PortProgress>,
+    /// What could not be read.
+    pub(super) problems: Vec<String>,
+}
+
+impl<'a> Node<'a> {
+    /// Look at the node below `root`. `last_boot` has tried to load modules, and of a refused
+    /// signature the kernel log may say nothing.
+    pub(super) fn look(root: &'a Root, config: &'a Config, last_boot: Option<&BootReport>) -> Self {
+        let modules: Vec<ModuleName> =
+            config.modules.load.iter().cloned().chain(driver_modules()).collect();
+        let is_asked = |f: &PciFunction| f.physfn.is_none() || f.driver.is_some();
+        let is_roce = |f: &PciFunction| roce::is_expected(config, f);
+        let soft_roce = soft_roce::judged(config, root);
+        let netdevs = soft_roce::netdevs(&soft_roce);
+        let (observed, survey) = survey(root, &modules, is_asked, is_roce, &netdevs);
+        let rules = ModprobeRules::read(root);
+        let mut problems: Vec<String> = observed.problems.iter().cloned().collect();
+        let mut facts = Facts::default();
+        if root.is_live() {
+            learn(&mut facts, root, config, &rules, &observed, last_boot, &mut problems);
+        }
+        let expectation = expectation(config, &observed, &rules);
+        let mut ports = progress(&expectation, &observed);
+        let mut interfaces = stacks::interfaces(root, config);
+        in_use::learn(config, root, &observed, &mut interfaces, &mut facts);
+        judge_settings(config, &interfaces, &mut ports, &mut facts, Children::Counted);
+        Node {
+            root,
+            config,
+            soft_roce: soft_roce::with_lacks(soft_roce, root, &survey),
+            observed,
+            survey,
+            left_out: expectation.left_out.into_iter().collect(),
+            interfaces,
+            facts,
+            ports,
+            problems,
+        }
+    }
+
+    /// Why `port`, one that is expected, is no further.
+    pub(super) fn cause(&self, port: &PortProgress) -> Option<Cause> {
+        let mut cause = cause::cause(port, &self.observed, &self.facts)?;
+        if let Some((name, ModuleTrouble::Other { said })) = self.missing_module(port)
+            && said.is_nothing()
+        {
+            cause.text = format!("module {name} is not loaded");
+            cause.advice =
+                vec![Advice::now(format!("modprobe {name}, which ibprov boot does at boot"))];
+        }
+        Some(cause)
+    }
+
+    /// The module that the next rung of `port` needs and that is not there.
+    pub(super) fn missing_module(
+        &self,
+        port: &PortProgress,
+    ) -> Option<(ModuleName, ModuleTrouble)> {
+        let function = self.function(port.pci?);
+        let name: ModuleName = match port.missing()? {
+            Rung::Driver => function?.ib_driver?.parse().ok()?,
+            Rung::Rdma => observe::rdma_half(function?.driver.as_deref()?)?,
+            Rung::Netdev => "ib_ipoib".parse().ok()?,
+            _ => return None,
+        };
+        let trouble = self.facts.modules.get(&name)?.clone();
+        Some((name, trouble))
+    }
+
+    pub(super) fn function(&self, pci: PciAddress) -> Option<&PciFunction> {
+        self.observed.functions.iter().find(|f| f.address == pci)
+    }
+
+    /// True if `function` is shown by itself: VFs of this host are shown below their PF.
+    pub(super) fn is_shown(&self, function: &PciFunction) -> bool {
+        let is_expected = self.ports.iter().any(|port| port.pci == Some(function.address));
+        let is_hca = candidate(function).is_some() || !function.rdma.is_empty();
+        function.physfn.is_none() && (is_hca || is_expected)
+    }
+
+    /// Judge the node; `configuration` says what is wrong with the configuration, where the
+    /// defaults are used instead. The plans of VFs, held against the host, are given too.
+    pub(super) fn judgement(
+        &mut self,
+        configuration: Option<String>,
+        last_boot: Option<Verdict>,
+    ) -> (Judgement, Vec<PlannedPf>) {
+        let pfs = self.planned();
+        let failed_units = self.failed_units();
+        let mut look = Look::new(self.root);
+        let with_vfs = self.observed.functions.iter().filter(|f| f.physfn.is_none());
+        let vfs: Vec<_> =
+            with_vfs.map(|f| (f.address, self.survey.vfs(&mut look, f.address))).collect();
+        let needed = needed_modules(self.config, &self.observed, !self.ports.is_empty());
+        let is_missing = |module: &&&ModuleName| {
+            self.observed.modules.get(**module) == Some(&ModuleState::Absent)
+        };
+        let known_port = |progress| {
+            let cause = self.cause(progress);
+            let activity = match progress.is_usable(cause.as_ref()) {
+                true => self.activity(progress),
+                false => Activity::NotTold,
+            };
+            KnownPort { progress, cause, activity }
+        };
+        let degraded = self.ports.iter().map(|port| (port, self.degraded(port)));
+        let known = Known {
+            descriptions: self.descriptions(),
+            at_least: self.config.boot.at_least.as_ref().map(|at_least| at_least.ports),
+            soft_roce: &self.soft_roce,
+            degraded: degraded.filter(|(_, all)| !all.is_empty()).collect(),
+            pcie: self.pcie(),
+            configuration,
+            unreadable: unreadable(self.root),
+            ports: self.ports.iter().map(known_port).collect(),
+            netns: netns(self.config, self.root, &self.observed),
+            missing_modules: needed.iter().filter(is_missing).map(|m| (*m).clone()).collect(),
+            pfs: &pfs,
+            silent: self.survey.silent.clone(),
+            is_rtnl_held: self.survey.is_rtnl_held,
+            unread: self.survey.unread.clone(),
+            vfs: vfs.iter().map(|(pf, vfs): &(_, Vec<Vf>)| (*pf, vfs.as_slice())).collect(),
+            last_boot,
+            failed_units,
+            has_adapter: self.observed.functions.iter().any(|f| self.is_shown(f)),
+        };
+        (judge(&known), pfs)
+    }
+
+    /// What the link of this port and the PCIe link of its adapter lack.
+    pub(super) fn degraded(&self, port: &PortProgress) -> Vec<Degraded> {
+        let minimum = minimum(self.config, port);
+        let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port) else {
+            return Vec::new();
+        };
+        let answer = self.survey.port(pci, device, number);
+        let mut all = answer.map(|a| degraded_port(&minimum, &a.link)).unwrap_or_default();
+        all.extend(self.survey.pcie.get(&pci).iter().flat_map(|l| degraded_pcie(&minimum, l)));
+        all
+    }
+
+    /// The node descriptions of adapters that have an expected port.
+    fn descriptions(&self) -> Vec<(RdmaName, NodeDescription)> {
+        let functions = self.observed.functions.iter();
+        let functions = functions.filter(|f| f.physfn.is_none() && self.is_expected(f.address));
+        let devices = functions.flat_map(|f| f.rdma.iter().map(move |device| (f.address, device)));
+        let of = |(pci, device): (_, &RdmaDevice)| {
+            let description = observe::node_desc::node_description(self.root, pci, &device.name)?;
+            Some((device.name.clone(), description))
+        };
+        devices.filter_map(of).collect()
+    }
+
+    /// The PCIe links of adapters that have an expected port.
+    fn pcie(&self) -> Vec<(PciAddress, PcieLink)> {
+        let links = self.survey.pcie.iter().map(|(pci, link)| (*pci, *link));
+        links.filter(|(pci, _)| self.is_expected(*pci)).collect()
+    }
+
+    /// A port of this function is expected.
+    fn is_expected(&self, pci: PciAddress) -> bool {
+        self.ports.iter().any(|port| port.pci == Some(pci))
+    }
+
+    /// How the netdev of a port in Ethernet mode that is expected is, and its GIDs.
+    pub(super) fn roce(&self, port: &PortProgress) -> Roce {
+        let (Some(pci), Some(device), Some(number), Some(netdev)) =
+            (port.pci, &port.rdma, port.port, &port.netdev)
+        else {
+            return Roce::default();
+        };
+        let state = self.netdev(netdev);
+        let gids = observe::link::gids(self.root, pci, device, (number, LinkLayer::Ethernet));
+        Roce { up: state.admin_up, carrier: state.carrier, has_gid: has_gid(&gids) }
+    }
+
+    /// Whether the netdev of that name is up and has carrier.
+    pub(super) fn netdev(&self, name: &IfName) -> NetDevState {
+        observe::link::netdev(self.root, name, self.survey.carriers.get(name).copied())
+    }
+
+    /// Whether the fabric uses an expected port that it can use.
+    pub(super) fn activity(&self, port: &PortProgress) -> Activity {
+        match port.must_be_ethernet {
+            true => self.roce_activity(port),
+            false => self.infiniband_activity(port),
+        }
+    }
+
+    fn infiniband_activity(&self, port: &PortProgress) -> Activity {
+        let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port) else {
+            return Activity::NotTold;
+        };
+        let is_copy = !self.root.is_live();
+        let function = self.function(pci);
+        let hca = function.and_then(|f| f.physfn).unwrap_or(pci);
+        let is_shown = |answer: &&PortAnswer| {
+            !is_copy || answer.link.state.is_some() && answer.link.physical.is_some()
+        };
+        match self.survey.port(pci, device, number).filter(is_shown) {
+            Some(answer) => match active::lack(&answer.link, Rung::Active) {
+                None => Activity::Active,
+                Some(lack) => {
+                    let vf = function.map(PciFunction::is_vf).unwrap_or_default();
+                    let mut words = active::words(Some(pci), &port.mad_port(), answer, vf);
+                    let is_dark = lack == Lack::Link && vf == IsVf::No;
+                    words.advice.extend(is_dark.then(meant_dark));
+                    Activity::Lacks(lack, words)
+                }
+            },
+            None if self.survey.silent.contains(&hca) => Activity::NotTold,
+            None if is_copy => Activity::NotShown,
+            None => {
+                let text = "the driver does not report the state of the port".to_owned();
+                Activity::Lacks(Lack::Answer, Words { text, advice: vec![Advice::look("dmesg")] })
+            }
+        }
+    }
+
+    fn roce_activity(&self, port: &PortProgress) -> Activity {
+        let lack = match self.roce(port).lack(Rung::Active) {
+            None => return Activity::Active,
+            Some(Lack::Answer) if self.survey.is_rtnl_held => return Activity::NotTold,
+            Some(lack) => lack,
+        };
+        let own = port.netdev.as_ref().map(|netdev| self.survey.addresses_of(netdev));
+        let addresses = own.unwrap_or_default();
+        // A copied tree has no kernel to ask for them.
+        let addresses = self.root.is_live().then_some(addresses.as_slice());
+        let mut words = roce::words(port.netdev.as_ref(), lack, addresses);
+        words.advice.extend((lack == Lack::Carrier).then(meant_dark));
+        Activity::Lacks(lack, words)
+    }
+
+    /// The plans of all PFs, held against the host. An adapter that has just been silent is
+    /// not asked again.
+    fn planned(&mut self) -> Vec<PlannedPf> {
+        if self.config.pf.is_empty() {
+            return Vec::new();
+        }
+        let mut look = Look::new(self.root);
+        let facts = plan_host::plan_host(&mut look, &self.observed, self.config);
+        self.problems.extend(look.problems);
+        let pins: Result<Pins, String> = plan_host::pins(self.root);
+        let plans = resolve(self.config, pins.as_ref().map_err(String::as_str), &facts);
+        let silent = self.survey.silent.union(&self.survey.unread).copied().collect();
+        let hanging = pf_preview::Hanging { pfs: silent, rdma_netlink: self.survey.is_rdma_held };
+        let (pfs, unread) = pf_preview::reports(self.root, &plans, &facts, &hanging);
+        self.problems.extend(unread);
+        pfs
+    }
+
+    /// The units of ibprov's that have failed. A copied tree has none, nor has a host that
+    /// systemd does not run on.
+    fn failed_units(&mut self) -> Vec<String> {
+        if !self.root.is_live() || !self.root.exists("/run/systemd/system") {
+            return Vec::new();
+        }
+        unit_graph::failed("ibprov*").unwrap_or_else(|e| {
+            self.problems.push(format!("cannot query failed units from systemd: {}", answer(&e)));
+            Vec::new()
+        })
+    }
+}
+
+/// What the kernel log and modprobe's files tell of why a port is no further.
+fn learn(
+    facts: &mut Facts,
+    root: &Root,
+    config: &Config,
+    rules: &ModprobeRules,
+    observed: &Observed,
+    last_boot: Option<&BootReport>,
+    problems: &mut Vec<String>,
+) {
+    let lines: Vec<KernelLine> = kernel_log().unwrap_or_else(|e| {
+        let e = answer(&e);
+        problems.push(format!("cannot read /dev/kmsg, so causes may be missing: {e}"));
+        Vec::new()
+    });
+    for line in &lines {
+        cause::learn(facts, line.level, &line.text);
+    }
+    let kernel_lines: Vec<String> = lines.into_iter().map(|l| l.text).collect();
+    let kernel = observed.kernel.as_str();
+    let is_absent = |m: &&ModuleName| observed.modules.get(*m) == Some(&ModuleState::Absent);
+    for module in config.modules.load.iter().filter(is_absent) {
+        let built = observe::is_built(root, kernel, module);
+        // Nobody has tried: what can be told without trying.
+        let signs = Signs { rules, kernel, built, stderr: "", kernel_lines: &kernel_lines };
+        let mut trouble = module_trouble::diagnose(module, signs);
+        if let (ModuleTrouble::Other { said }, Some(tried)) =
+            (&trouble, last_boot.and_then(|report| report.trouble_of(module)))
+            && said.is_nothing()
+        {
+            trouble = tried.clone();
+        }
+        facts.modules.insert(module.clone(), trouble);
+    }
 }
 
 /// What is said of a configuration with these mistakes.
@@ -49,57 +360,11 @@ pub(super) fn invalid(problems: &Problems) -> String {
     }
 }
 
-/// Judge the node. What could not be read on the way goes to `problems`.
-/// The plans of VFs, held against the host, are given too.
-pub(super) fn judgement<'a>(
-    root: &Root,
-    seen: Seen<'a>,
-    problems: &mut Vec<String>,
-) -> (Judgement, Vec<PlannedPf>) {
-    let pfs = planned(root, &seen, problems);
-    let mut look = Look::new(root);
-    let with_vfs = seen.observed.functions.iter().filter(|f| f.physfn.is_none());
-    let vfs: Vec<_> =
-        with_vfs.map(|f| (f.address, seen.survey.vfs(&mut look, f.address))).collect();
-    let needed = needed_modules(seen.config, seen.observed, !seen.ports.is_empty());
-    let is_missing =
-        |module: &&&ModuleName| seen.observed.modules.get(**module) == Some(&ModuleState::Absent);
-    let missing_modules =
-        needed.iter().filter(is_missing).map(|module| (*module).clone()).collect();
-    let degraded = degraded(&seen);
-    let pcie = pcie(&seen);
-    let known_port = |(progress, cause): &(&'a PortProgress, Option<Cause>)| KnownPort {
-        progress,
-        cause: cause.clone(),
-        activity: match progress.is_usable(cause.as_ref()) {
-            true => activity(root, seen.observed, seen.survey, progress),
-            false => Activity::NotTold,
-        },
-    };
-    let ports = seen.ports.iter().map(known_port).collect();
-    let netns = netns(seen.config, root, seen.observed);
-    let known = Known {
-        descriptions: descriptions(root, &seen),
-        at_least: seen.config.boot.at_least.as_ref().map(|at_least| at_least.ports),
-        soft_roce: seen.soft_roce,
-        degraded,
-        pcie,
-        configuration: seen.configuration,
-        unreadable: unreadable(root),
-        ports,
-        netns,
-        missing_modules,
-        pfs: &pfs,
-        silent: seen.survey.silent.clone(),
-        is_rtnl_held: seen.survey.is_rtnl_held,
-        unread: seen.survey.unread.clone(),
-        vfs: vfs.iter().map(|(pf, vfs): &(_, Vec<Vf>)| (*pf, vfs.as_slice())).collect(),
-        last_boot: seen.last_boot,
-        failed_units: failed_units(root, problems),
-        has_adapter: seen.has_adapter,
-    };
-    let judgement = judge(&known);
-    (judgement, pfs)
+/// Why it is not known which PCI devices there are, if so.
+fn unreadable(root: &Root) -> Option<String> {
+    const DEVICES: &str = "/sys/bus/pci/devices";
+    (!root.exists(DEVICES))
+        .then(|| format!("the PCI devices are not known: {DEVICES} does not exist"))
 }
 
 /// The RDMA network namespace mode, where one is configured.
@@ -109,171 +374,9 @@ pub(super) fn netns(config: &Config, root: &Root, observed: &Observed) -> Option
     Some(namespaces::netns(root, &rules, observed.netns_mode, wanted))
 }
 
-/// What the links of the expected ports lack.
-fn degraded<'a>(seen: &Seen<'a>) -> Vec<(&'a PortProgress, Vec<Degraded>)> {
-    let of = |port: &'a PortProgress| {
-        let all = degraded_of(seen.config, seen.survey, port);
-        (!all.is_empty()).then_some((port, all))
-    };
-    seen.ports.iter().filter_map(|(port, _)| of(port)).collect()
-}
-
-/// What the link of this port and the PCIe link of its adapter lack.
-pub(super) fn degraded_of(config: &Config, survey: &Survey, port: &PortProgress) -> Vec<Degraded> {
-    let minimum = minimum(config, port);
-    let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port) else {
-        return Vec::new();
-    };
-    let answer = survey.port(pci, device, number);
-    let mut all = answer.map(|a| degraded_port(&minimum, &a.link)).unwrap_or_default();
-    all.extend(survey.pcie.get(&pci).iter().flat_map(|link| degraded_pcie(&minimum, link)));
-    all
-}
-
-/// The node descriptions of adapters that have an expected port.
-fn descriptions(root: &Root, seen: &Seen<'_>) -> Vec<(RdmaName, NodeDescription)> {
-    let is_expected = |pci| seen.ports.iter().any(|(port, _)| port.pci == Some(pci));
-    let functions = seen.observed.functions.iter();
-    let functions = functions.filter(|f| f.physfn.is_none() && is_expected(f.address));
-    let devices = functions.flat_map(|f| f.rdma.iter().map(move |device| (f.address, device)));
-    let of = |(pci, device): (_, &RdmaDevice)| {
-        let description = observe::node_desc::node_description(root, pci, &device.name)?;
-        Some((device.name.clone(), description))
-    };
-    devices.filter_map(of).collect()
-}
-
-/// How the netdev of a port in Ethernet mode that is expected is, and its GIDs.
-pub(super) fn roce(root: &Root, survey: &Survey, port: &PortProgress) -> Roce {
-    let (Some(pci), Some(device), Some(number), Some(netdev)) =
-        (port.pci, &port.rdma, port.port, &port.netdev)
-    else {
-        return Roce::default();
-    };
-    let state = observe::link::netdev(root, netdev, survey.carriers.get(netdev).copied());
-    let gids = observe::link::gids(root, pci, device, (number, LinkLayer::Ethernet));
-    Roce { up: state.admin_up, carrier: state.carrier, has_gid: has_gid(&gids) }
-}
-
-/// Whether the fabric uses an expected port that it can use.
-pub(super) fn activity(
-    root: &Root,
-    observed: &Observed,
-    survey: &Survey,
-    port: &PortProgress,
-) -> Activity {
-    match port.must_be_ethernet {
-        true => roce_activity(root, survey, port),
-        false => infiniband_activity(root, observed, survey, port),
-    }
-}
-
 /// What to write where a port is meant to have no link.
 fn meant_dark() -> Advice {
     Advice::permanent(
         "if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)",
     )
-}
-
-fn infiniband_activity(
-    root: &Root,
-    observed: &Observed,
-    survey: &Survey,
-    port: &PortProgress,
-) -> Activity {
-    let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port) else {
-        return Activity::NotTold;
-    };
-    let is_copy = !root.is_live();
-    let function = observed.functions.iter().find(|f| f.address == pci);
-    let hca = function.and_then(|f| f.physfn).unwrap_or(pci);
-    let is_shown = |answer: &&PortAnswer| {
-        !is_copy || answer.link.state.is_some() && answer.link.physical.is_some()
-    };
-    match survey.port(pci, device, number).filter(is_shown) {
-        Some(answer) => match active::lack(&answer.link, Rung::Active) {
-            None => Activity::Active,
-            Some(lack) => {
-                let vf = function.map(PciFunction::is_vf).unwrap_or_default();
-                let mut words = active::words(Some(pci), &port.mad_port(), answer, vf);
-                words.advice.extend((lack == Lack::Link && vf == IsVf::No).then(meant_dark));
-                Activity::Lacks(lack, words)
-            }
-        },
-        None if survey.silent.contains(&hca) => Activity::NotTold,
-        None if is_copy => Activity::NotShown,
-        None => {
-            let text = "the driver does not report the state of the port".to_owned();
-            Activity::Lacks(Lack::Answer, Words { text, advice: vec![Advice::look("dmesg")] })
-        }
-    }
-}
-
-fn roce_activity(root: &Root, survey: &Survey, port: &PortProgress) -> Activity {
-    let lack = match roce(root, survey, port).lack(Rung::Active) {
-        None => return Activity::Active,
-        Some(Lack::Answer) if survey.is_rtnl_held => return Activity::NotTold,
-        Some(lack) => lack,
-    };
-    let own = port.netdev.as_ref().map(|netdev| addresses(survey, netdev));
-    let addresses = own.unwrap_or_default();
-    // A copied tree has no kernel to ask for them.
-    let addresses = root.is_live().then_some(addresses.as_slice());
-    let mut words = roce::words(port.netdev.as_ref(), lack, addresses);
-    words.advice.extend((lack == Lack::Carrier).then(meant_dark));
-    Activity::Lacks(lack, words)
-}
-
-/// The addresses of `netdev` that a peer can use.
-pub(super) fn addresses(survey: &Survey, netdev: &IfName) -> Vec<String> {
-    let own = survey.addresses.iter().filter(|(of, _)| of == netdev.as_str());
-    let is_global = |text: &&String| !text.starts_with("fe80:") && !text.starts_with("169.254.");
-    own.map(|(_, text)| text).filter(is_global).cloned().collect()
-}
-
-/// The PCIe links of adapters that have an expected port.
-fn pcie(seen: &Seen<'_>) -> Vec<(PciAddress, PcieLink)> {
-    let links = seen.survey.pcie.iter().map(|(pci, link)| (*pci, *link));
-    links.filter(|(pci, _)| seen.ports.iter().any(|(port, _)| port.pci == Some(*pci))).collect()
-}
-
-/// The plans of all PFs, held against the host. An adapter that has just been silent is
-/// not asked again.
-fn planned(root: &Root, seen: &Seen<'_>, problems: &mut Vec<String>) -> Vec<PlannedPf> {
-    if seen.config.pf.is_empty() {
-        return Vec::new();
-    }
-    let mut look = Look::new(root);
-    let facts = plan_host::plan_host(&mut look, seen.observed, seen.config);
-    problems.extend(look.problems);
-    let pins: Result<Pins, String> = plan_host::pins(root);
-    let plans = resolve(seen.config, pins.as_ref().map_err(String::as_str), &facts);
-    let silent = seen.survey.silent.union(&seen.survey.unread).copied().collect();
-    let hanging = pf_preview::Hanging { pfs: silent, rdma_netlink: seen.survey.is_rdma_held };
-    let (pfs, unread) = pf_preview::reports(root, &plans, &facts, &hanging);
-    problems.extend(unread);
-    pfs
-}
-
-/// Why it is not known which PCI devices there are, if so.
-fn unreadable(root: &Root) -> Option<String> {
-    const DEVICES: &str = "/sys/bus/pci/devices";
-    (!root.exists(DEVICES))
-        .then(|| format!("the PCI devices are not known: {DEVICES} does not exist"))
-}
-
-/// The units of ibprov's that have failed. A copied tree has none, nor has a host that
-/// systemd does not run on.
-fn failed_units(root: &Root, problems: &mut Vec<String>) -> Vec<String> {
-    if !root.is_live() || !root.exists("/run/systemd/system") {
-        return Vec::new();
-    }
-    match unit_graph::failed("ibprov*") {
-        Ok(failed) => failed,
-        Err(e) => {
-            let e = crate::host::answer(&e);
-            problems.push(format!("cannot query failed units from systemd: {e}"));
-            Vec::new()
-        }
-    }
 }

@@ -1,6 +1,5 @@
 //! The soft RoCE devices, for the verbs that show them.
 
-use super::node;
 use crate::config::Config;
 use crate::host::Root;
 use crate::ladder::roce::{Roce, has_gid, words};
@@ -40,7 +39,7 @@ pub(super) fn with_lacks(
         let has_gid = has_gid(&table(root, report));
         let roce = Roce { up: state.admin_up, carrier: state.carrier, has_gid };
         report.reason = roce.lack(Rung::Active).map(|lack| {
-            let addresses = node::addresses(survey, &name);
+            let addresses = survey.addresses_of(&name);
             words(Some(&name), lack, root.is_live().then_some(addresses.as_slice())).text
         });
     }

@@ -1,35 +1,28 @@
 //! `ibprov status`.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::config::complain;
-use super::{node, screen, soft_roce};
-use crate::apply::in_use;
+use super::node::{self, Node};
+use super::{screen, soft_roce};
 use crate::apply::warnings::foreseen_of_all;
 use crate::cli::{Common, Format, StatusArgs};
 use crate::config::{Config, Loaded, Problems};
 use crate::host::events::Events;
-use crate::host::{Root, answer, clock, state, terminal};
+use crate::host::{Root, clock, state, terminal};
 use crate::ladder::active::{self, Activity};
-use crate::ladder::expect::{candidate, expectation, has_row};
-use crate::ladder::progress::progress;
-use crate::ladder::{Facts, cause, roce};
-use crate::names::{IB_DRIVERS, LinkLayer, MadPort, PciAddress, PhysicalState, RdmaName, Rung};
-use crate::observe::ipoib::Interfaces;
+use crate::names::{IB_DRIVERS, LinkLayer, MadPort, PhysicalState, RdmaName, Rung};
 use crate::observe::link::PortAnswer;
-use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, Port, RdmaDevice};
-use crate::plan::settings::{Children, Settings, judge_settings, settings};
+use crate::observe::{self, Look, PciFunction, Port, RdmaDevice};
+use crate::plan::settings::{Settings, settings};
 use crate::report::degraded::PcieLink;
 use crate::report::status::{
     Absent, Child, Hca, Ladder, LastBoot, ModuleNow, PortStatus, Role, SoftRoce, Status, Udev,
     VfStatus,
 };
 use crate::report::{self, BootReport, NotExpected, PortProgress, ReadError};
-use crate::stacks;
-use crate::workers::survey::{Survey, survey};
 
 /// Show the state of the host.
 ///
@@ -117,109 +110,51 @@ fn watch(look: impl Fn() -> Status, root: &Root, common: &Common) -> anyhow::Res
 /// The state of the host; `gids`: with the GID tables. `invalid` says what is wrong with the
 /// configuration, where `config` is the default instead.
 pub(super) fn gather(gids: bool, config: &Config, invalid: Option<String>, root: &Root) -> Status {
-    let is_asked = |f: &PciFunction| f.physfn.is_none() || has_row(config, f);
-    let soft_roce = soft_roce::judged(config, root);
-    let netdevs = soft_roce::netdevs(&soft_roce);
-    let is_roce = |f: &PciFunction| roce::is_expected(config, f);
-    let (observed, survey) = survey(root, &config.modules.load, is_asked, is_roce, &netdevs);
-    let soft_roce = soft_roce::with_lacks(soft_roce, root, &survey);
-    let rules = ModprobeRules::read(root);
-    let mut facts = Facts::default();
-    let mut problems: Vec<String> = observed.problems.iter().cloned().collect();
-    if root.is_live() {
-        learn_kernel_log(&mut facts, &mut problems);
-    }
-    let expectation = expectation(config, &observed, &rules);
-    let mut ports = progress(&expectation, &observed);
-    let mut interfaces = stacks::interfaces(root, config);
-    in_use::learn(config, root, &observed, &mut interfaces, &mut facts);
-    judge_settings(config, &interfaces, &mut ports, &mut facts, Children::Counted);
-    problems.extend(foreseen_of_all(root, config, &interfaces));
-    let left_out: BTreeMap<PciAddress, NotExpected> = expectation.left_out.into_iter().collect();
-
+    let mut problems = Vec::new();
     let last_boot = last_boot(root, &mut problems);
-    // VFs of this host are shown below their PF.
-    let is_shown = |function: &PciFunction| {
-        let is_expected = ports.iter().any(|port| port.pci == Some(function.address));
-        let is_hca = candidate(function).is_some() || !function.rdma.is_empty();
-        function.physfn.is_none() && (is_hca || is_expected)
-    };
-    let seen = node::Seen {
-        config,
-        configuration: invalid,
-        observed: &observed,
-        survey: &survey,
-        soft_roce: &soft_roce,
-        ports: ports.iter().map(|p| (p, cause::cause(p, &observed, &facts))).collect(),
-        last_boot: last_boot.as_ref().map(|boot| boot.verdict),
-        has_adapter: observed.functions.iter().any(is_shown),
-    };
-    let (judgement, planned) = node::judgement(root, seen, &mut problems);
+    let mut node = Node::look(root, config, last_boot.as_ref());
+    node.problems.extend(foreseen_of_all(root, config, &node.interfaces));
+    node.problems.append(&mut problems);
+    let last_boot =
+        last_boot.map(|boot| LastBoot { verdict: boot.verdict, exit_code: boot.exit_code });
+    let (judgement, planned) = node.judgement(invalid, last_boot.as_ref().map(|b| b.verdict));
+    let observed = &node.observed;
     let mut status = Status::new(
         judgement,
         observed.kernel.clone(),
         observe::units::units(root),
         Udev { running: observed.udev.running, settled: observed.udev.settled },
     );
-    status.absent = ports
-        .iter()
-        .filter(|port| port.reached.is_none())
+    let absent = node.ports.iter().filter(|port| port.reached.is_none());
+    status.absent = absent
         .map(|port| Absent { expected: port.expected.clone(), optional: port.optional })
         .collect();
     status.last_boot = last_boot;
-    status.modules = observed
-        .modules
-        .iter()
-        .map(|(name, state)| ModuleNow { name: name.clone(), state: *state })
-        .collect();
-    status.soft_roce = soft_roce
-        .into_iter()
-        .map(|rxe| SoftRoce { gids: soft_roce::gids(gids, root, &rxe), rxe })
-        .collect();
+    let loaded = observed.modules.iter().filter(|(name, _)| config.modules.load.contains(name));
+    status.modules =
+        loaded.map(|(name, state)| ModuleNow { name: name.clone(), state: *state }).collect();
+    let soft_roce = node.soft_roce.iter().cloned();
+    status.soft_roce =
+        soft_roce.map(|rxe| SoftRoce { gids: soft_roce::gids(gids, root, &rxe), rxe }).collect();
     status.software_devices = observe::link::software_devices(root, &observed.functions);
-    let view = View {
-        gids,
-        config,
-        interfaces,
-        root,
-        look: RefCell::new(Look::new(root)),
-        observed: &observed,
-        facts: &facts,
-        survey: &survey,
-        ports: &ports,
-    };
-    for function in &observed.functions {
-        if !is_shown(function) {
-            continue;
-        }
-        let mut hca = view.hca(function, left_out.get(&function.address).cloned());
+    let view = View { gids, node: &node, look: RefCell::new(Look::new(root)) };
+    for function in observed.functions.iter().filter(|f| node.is_shown(f)) {
+        let mut hca = view.hca(function, node.left_out.get(&function.address).cloned());
         hca.planned = planned.iter().find(|pf| pf.pci == Some(function.address)).cloned();
         status.hcas.push(hca);
     }
-    let mut look = view.look.into_inner();
-    look.problems.extend(survey.problems.iter().cloned());
-    problems.extend(look.problems);
-    status.problems = problems;
+    let not_read = view.look.into_inner().problems;
+    status.problems = node.problems;
+    status.problems.extend(not_read);
+    status.problems.extend(node.survey.problems);
     status
 }
 
-fn learn_kernel_log(facts: &mut Facts, problems: &mut Vec<String>) {
-    match crate::host::kernel_log() {
-        Ok(lines) => {
-            for line in lines {
-                cause::learn(facts, line.level, &line.text);
-            }
-        }
-        Err(e) => problems
-            .push(format!("cannot read /dev/kmsg, so causes may be missing: {}", answer(&e))),
-    }
-}
-
-fn last_boot(root: &Root, problems: &mut Vec<String>) -> Option<LastBoot> {
+fn last_boot(root: &Root, problems: &mut Vec<String>) -> Option<BootReport> {
     let path = format!("{}/boot.json", state::RUN_DIR);
     let text = root.text(&path, 16 << 20).ok()?;
     match report::read::<BootReport>(&text) {
-        Ok(BootReport { verdict, exit_code, .. }) => Some(LastBoot { verdict, exit_code }),
+        Ok(report) => Some(report),
         Err(e @ ReadError::Schema { .. }) => {
             problems.push(format!("{path}: {e}"));
             None
@@ -235,15 +170,9 @@ fn last_boot(root: &Root, problems: &mut Vec<String>) -> Option<LastBoot> {
 /// All that the lines are made of.
 struct View<'a> {
     gids: bool,
-    config: &'a Config,
-    interfaces: Interfaces,
-    root: &'a Root,
+    node: &'a Node<'a>,
     /// Notes what could not be read.
     look: RefCell<Look<'a>>,
-    observed: &'a Observed,
-    facts: &'a Facts,
-    survey: &'a Survey,
-    ports: &'a [PortProgress],
 }
 
 impl View<'_> {
@@ -251,7 +180,7 @@ impl View<'_> {
         let device = function.rdma.first();
         let pci = function.address;
         let bound = function.driver.is_some();
-        let why = self.ports.iter().find(|p| p.pci == Some(pci)).and_then(|p| self.why(p));
+        let why = self.node.ports.iter().find(|p| p.pci == Some(pci)).and_then(|p| self.why(p));
         Hca {
             pci,
             id: format!("{:04x}:{:04x}", function.vendor, function.device),
@@ -262,9 +191,15 @@ impl View<'_> {
                 .map(|d| observe::link::card(&mut self.look.borrow_mut(), pci, &d.name))
                 .unwrap_or_default(),
             node_description: device
-                .and_then(|d| observe::node_desc::node_description(self.root, pci, &d.name)),
-            pcie: self.survey.pcie.get(&pci).copied().filter(|link| *link != PcieLink::default()),
-            role: self.role(left_out.as_ref(), self.ports.iter().find(|p| p.pci == Some(pci))),
+                .and_then(|d| observe::node_desc::node_description(self.node.root, pci, &d.name)),
+            pcie: self
+                .node
+                .survey
+                .pcie
+                .get(&pci)
+                .copied()
+                .filter(|link| *link != PcieLink::default()),
+            role: self.role(left_out.as_ref(), self.node.ports.iter().find(|p| p.pci == Some(pci))),
             planned: None,
             ports: function
                 .rdma
@@ -288,7 +223,7 @@ impl View<'_> {
     }
 
     fn why(&self, port: &PortProgress) -> Option<String> {
-        cause::cause(port, self.observed, self.facts).map(|c| c.text)
+        self.node.cause(port).map(|c| c.text)
     }
 
     /// Why the fabric does not use a port: an expected one, or an InfiniBand port beside them.
@@ -301,7 +236,7 @@ impl View<'_> {
         told: Option<&PortAnswer>,
     ) -> Option<String> {
         if let Some(port) = progress {
-            return match node::activity(self.root, self.observed, self.survey, port) {
+            return match self.node.activity(port) {
                 Activity::Lacks(_, words) => Some(words.text),
                 Activity::Active | Activity::NotTold | Activity::NotShown => None,
             };
@@ -323,15 +258,12 @@ impl View<'_> {
 
     /// The P_Key children of the netdev `parent`.
     fn children(&self, parent: u32) -> Vec<Child> {
-        let children = self.interfaces.all.iter().filter(|i| i.parent == Some(parent));
+        let children = self.node.interfaces.all.iter().filter(|i| i.parent == Some(parent));
         children
             .map(|child| Child {
                 name: child.name.clone(),
                 pkey: child.pkey,
-                state: {
-                    let carrier = self.survey.carriers.get(&child.name).copied();
-                    observe::link::netdev(self.root, &child.name, carrier)
-                },
+                state: self.node.netdev(&child.name),
             })
             .collect()
     }
@@ -344,9 +276,10 @@ impl View<'_> {
         left_out: Option<&NotExpected>,
     ) -> PortStatus {
         let (pci, name) = (function.address, &device.name);
-        let told = self.survey.port(pci, name, port.number);
+        let told = self.node.survey.port(pci, name, port.number);
         let link = told.map(|told| told.link.clone()).unwrap_or_default();
         let progress = self
+            .node
             .ports
             .iter()
             .find(|p| p.rdma.as_ref() == Some(name) && p.port == Some(port.number));
@@ -363,15 +296,13 @@ impl View<'_> {
                 let at = MadPort { device: Some(name.clone()), port: Some(port.number) };
                 self.why_not_active(function, port.link_layer, &at, progress, told)
             });
-        let roce = progress
-            .filter(|_| is_roce)
-            .map(|p| node::roce(self.root, self.survey, p))
-            .unwrap_or_default();
+        let roce = progress.filter(|_| is_roce).map(|p| self.node.roce(p)).unwrap_or_default();
         let reached = |rung| match rung {
             Rung::Pci | Rung::Driver | Rung::Rdma => true,
             Rung::Configured => netdev.is_some_and(|n| {
-                let made = settings(self.config, &self.interfaces, &n.name) == Settings::Made;
-                n.named && made && !self.facts.unset.contains_key(&n.name)
+                let made =
+                    settings(self.node.config, &self.node.interfaces, &n.name) == Settings::Made;
+                n.named && made && !self.node.facts.unset.contains_key(&n.name)
             }),
             Rung::Netdev => netdev.is_some(),
             Rung::Named => netdev.is_some_and(|n| n.named),
@@ -389,18 +320,14 @@ impl View<'_> {
             role: self.role(left_out, progress),
             guid: port.guid,
             link_layer: port.link_layer,
-            degraded: progress
-                .map(|port| node::degraded_of(self.config, self.survey, port))
-                .unwrap_or_default(),
+            degraded: progress.map(|port| self.node.degraded(port)).unwrap_or_default(),
             is_of_other_type: progress.is_some_and(PortProgress::is_of_other_type),
             is_roce,
             netdev: netdev.or(port.ethernet.as_ref()).map(|n| n.name.clone()),
             children: port.netdev.as_ref().map(|n| self.children(n.ifindex)).unwrap_or_default(),
-            netdev_state: netdev.map(|n| {
-                let carrier = self.survey.carriers.get(&n.name).copied();
-                observe::link::netdev(self.root, &n.name, carrier)
-            }),
+            netdev_state: netdev.map(|n| self.node.netdev(&n.name)),
             addresses: self
+                .node
                 .survey
                 .addresses
                 .iter()
@@ -408,24 +335,24 @@ impl View<'_> {
                 .map(|(_, a)| a.clone())
                 .collect(),
             ladder,
-            gids: self
-                .gids
-                .then(|| observe::link::gids(self.root, pci, name, (port.number, port.link_layer))),
+            gids: self.gids.then(|| {
+                observe::link::gids(self.node.root, pci, name, (port.number, port.link_layer))
+            }),
             link,
         }
     }
 
     fn vfs(&self, pf: &PciFunction) -> Vec<VfStatus> {
-        let vfs = self.survey.vfs(&mut self.look.borrow_mut(), pf.address);
+        let vfs = self.node.survey.vfs(&mut self.look.borrow_mut(), pf.address);
         vfs.into_iter()
             .map(|vf| {
-                let function = self.observed.functions.iter().find(|f| f.address == vf.pci);
+                let function = self.node.function(vf.pci);
                 let device = function.and_then(|f| f.rdma.first());
                 let netdev = device.and_then(|d| d.ports.iter().find_map(|p| p.netdev.as_ref()));
                 let dir = observe::pf::dir(vf.pci);
                 let devices = function.map(|f| f.rdma.as_slice()).unwrap_or_default();
                 let driven = vf.driver.as_deref().is_some_and(|d| IB_DRIVERS.contains(&d));
-                let counts = &self.survey.ipoib_netdevs;
+                let counts = &self.node.survey.ipoib_netdevs;
                 // What was not answered is in a note.
                 let may_have =
                     |device: &RdmaName| counts.get(device).is_some_and(|n| *n != Some(0));

@@ -210,6 +210,14 @@ fn ask(root: &Root, groups: &[Vec<Question>]) -> Vec<Vec<Reply>> {
 }
 
 impl Survey {
+    /// The addresses of `netdev` that a peer can use.
+    pub fn addresses_of(&self, netdev: &IfName) -> Vec<String> {
+        let own = self.addresses.iter().filter(|(of, _)| of == netdev.as_str());
+        let is_global =
+            |text: &&String| !text.starts_with("fe80:") && !text.starts_with("169.254.");
+        own.map(|(_, text)| text).filter(is_global).cloned().collect()
+    }
+
     fn ask_pf(
         &mut self,
         look: &mut Look<'_>,
