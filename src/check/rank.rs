@@ -7,8 +7,9 @@ use super::evidence::{Boot, Evidence};
 use super::predict;
 use super::rules::causes::explains;
 use super::rules::{self, Judge, ib_netdev_in, rdma_module};
+use crate::report::common::Code;
 use crate::report::finding::{
-    Code, Confidence, Diagnosis, Finding, Quote, Read, ReadSource, Severity, Verdict,
+    Confidence, Diagnosis, Finding, Quote, Read, ReadSource, Severity, Verdict,
 };
 use crate::report::node::NodeVerdict;
 
@@ -47,7 +48,7 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
             Verdict::Unknown
         }
         // Without a configuration nothing is expected, and nothing has failed.
-        Verdict::Failed if findings.iter().any(|f| f.code == "configuration-invalid") => {
+        Verdict::Failed if findings.iter().any(|f| f.code == Code::ConfigurationInvalid) => {
             Verdict::Unknown
         }
         verdict => verdict,
@@ -88,7 +89,7 @@ fn without_own_words(boot: &Boot, findings: &mut [Finding]) {
         .collect();
     for finding in findings {
         // That rule is made of them.
-        if finding.code == "not-as-expected" {
+        if finding.code == Code::NotAsExpected {
             continue;
         }
         let is_own = |quote: &Quote| own.contains(&(quote.source.as_str(), quote.line));
@@ -100,13 +101,13 @@ fn without_own_words(boot: &Boot, findings: &mut [Finding]) {
 
 /// False for what is said of the boot as a whole.
 fn is_about_one(finding: &Finding) -> bool {
-    const WHOLE: [&str; 6] = [
-        "healthy",
-        "harmless-warning",
-        "unexplained",
-        "unknown",
-        "not-infiniband",
-        "not-as-expected",
+    const WHOLE: [Code; 6] = [
+        Code::Healthy,
+        Code::HarmlessWarning,
+        Code::Unexplained,
+        Code::Unknown,
+        Code::NotInfiniband,
+        Code::NotAsExpected,
     ];
     !WHOLE.contains(&finding.code)
 }
@@ -152,8 +153,8 @@ fn in_order(mut findings: Vec<Finding>, ports_are_known: bool) -> Vec<Finding> {
     // What a VF lacks is no reason why the port of an adapter is not in use.
     let is_elsewhere = |cause: Code, effect: Code| {
         ports_are_known
-            && matches!(cause, "vf-guid-zero" | "vf-policy-down" | "opensm-virt-disabled")
-            && matches!(effect, "no-subnet-manager" | "link-down-cable")
+            && matches!(cause, Code::VfGuidZero | Code::VfPolicyDown | Code::OpensmVirtDisabled)
+            && matches!(effect, Code::NoSubnetManager | Code::LinkDownCable)
     };
     blame(&mut findings);
     let made = findings.clone();
@@ -163,7 +164,7 @@ fn in_order(mut findings: Vec<Finding>, ports_are_known: bool) -> Vec<Finding> {
             cause.severity <= finding.severity
                 && explains(cause.code, finding.code)
                 && !is_elsewhere(cause.code, finding.code)
-                && (finding.code != "port-not-active" || has_a_port_of(finding, cause))
+                && (finding.code != Code::PortNotActive || has_a_port_of(finding, cause))
         });
         finding.caused_by = cause.map(|cause| cause.code);
     }
@@ -172,11 +173,18 @@ fn in_order(mut findings: Vec<Finding>, ports_are_known: bool) -> Vec<Finding> {
     let place = |f: &Finding| rules::ALL.iter().position(|r| r.code == f.code);
     findings.sort_by_key(|f| {
         let last = match f.code {
-            "unknown" => 2,
-            "harmless-warning" => 1,
+            Code::Unknown => 2,
+            Code::HarmlessWarning => 1,
             _ => 0,
         };
-        (f.severity, f.code != "unexplained", f.code != "healthy", last, f.confidence, place(f))
+        (
+            f.severity,
+            f.code != Code::Unexplained,
+            f.code != Code::Healthy,
+            last,
+            f.confidence,
+            place(f),
+        )
     });
     findings
 }
@@ -195,7 +203,7 @@ fn has_a_port_of(finding: &Finding, cause: &Finding) -> bool {
 /// Where ibprov itself says that the node is not as it is meant to be, what explains that
 /// is as grave, though it might have been harmless elsewhere.
 fn blame(findings: &mut [Finding]) {
-    const ACCOUNT: Code = "not-as-expected";
+    const ACCOUNT: Code = Code::NotAsExpected;
     let Some(account) = findings.iter().find(|f| f.code == ACCOUNT).map(|f| f.severity) else {
         return;
     };
@@ -237,7 +245,7 @@ fn label(boot: &Boot) -> String {
 
 /// ibprov has found none on the host. That a log does not mention InfiniBand proves nothing.
 fn is_without_infiniband(finding: &Finding) -> bool {
-    finding.code == "not-infiniband" && finding.confidence == Confidence::High
+    finding.code == Code::NotInfiniband && finding.confidence == Confidence::High
 }
 
 /// `judged_good`: the host itself was looked at, and is as it is meant to be.
@@ -245,10 +253,10 @@ fn verdict(findings: &[Finding], judged_good: bool) -> Verdict {
     let has = |code| findings.iter().any(|f| f.code == code);
     match findings.iter().map(|f| f.severity).min() {
         Some(Severity::Error) => Verdict::Failed,
-        _ if has("unknown") => Verdict::Unknown,
+        _ if has(Code::Unknown) => Verdict::Unknown,
         Some(Severity::Warning) => Verdict::Degraded,
-        _ if has("unexplained") => Verdict::Unexplained,
-        _ if has("healthy") || judged_good || findings.iter().any(is_without_infiniband) => {
+        _ if has(Code::Unexplained) => Verdict::Unexplained,
+        _ if has(Code::Healthy) || judged_good || findings.iter().any(is_without_infiniband) => {
             Verdict::Healthy
         }
         // Nothing wrong was seen, and nothing that proves it right.

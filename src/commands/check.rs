@@ -195,7 +195,7 @@ fn explain(code: &str, format: Format, out: &mut dyn Write) -> anyhow::Result<u8
                 writeln!(out, "{}", to_json(&Explained::of(rules::ALL.iter().copied()))?)?;
             }
             Format::Text => {
-                let codes = rules::ALL.iter().map(|rule| rule.code.len());
+                let codes = rules::ALL.iter().map(|rule| rule.code.name().len());
                 let width = codes.max().unwrap_or_default();
                 for Rule { code, meaning, .. } in rules::ALL {
                     writeln!(out, "{code:width$} {meaning}")?;
@@ -204,15 +204,15 @@ fn explain(code: &str, format: Format, out: &mut dyn Write) -> anyhow::Result<u8
         }
         return Ok(Exit::Good.code());
     }
-    let Some(rule) = rules::rule(code) else {
-        let meant = nearest(code, rules::ALL.iter().map(|rule| rule.code));
+    let Some(rule) = rules::ALL.iter().find(|rule| rule.code.name() == code) else {
+        let meant = nearest(code, rules::ALL.iter().map(|rule| rule.code.name()));
         let meant = meant.map_or_else(|| ".".to_owned(), |code| format!("; did you mean {code}?"));
         anyhow::bail!(
             "{code:?} is not a diagnosis{meant} To list all diagnoses: `ibprov check --explain`"
         );
     };
     match format {
-        Format::Json => writeln!(out, "{}", to_json(&Explained::of([rule].into_iter()))?)?,
+        Format::Json => writeln!(out, "{}", to_json(&Explained::of([*rule].into_iter()))?)?,
         Format::Text => {
             let Rule { code, meaning, page, .. } = rule;
             writeln!(out, "{code}: {meaning}\n\n{page}")?;
@@ -252,8 +252,11 @@ pub(super) enum ExplainVerdict {
 
 impl Explained {
     fn of<'a>(rules: impl Iterator<Item = &'a Rule>) -> Self {
-        let of =
-            |rule: &Rule| ExplainedRule { code: rule.code, meaning: rule.meaning, page: rule.page };
+        let of = |rule: &Rule| ExplainedRule {
+            code: rule.code.name(),
+            meaning: rule.meaning,
+            page: rule.page,
+        };
         Self { diagnoses: rules.map(of).collect() }
     }
 }

@@ -143,7 +143,7 @@ fn diagnosed(node: &str, path: &Path) -> Result<NodeReport, String> {
         tracing::debug!(cause = problem, "{}: {problem}", path.display());
     }
     let findings = diagnosis.findings.iter().map(|finding| NodeFinding {
-        code: finding.code.to_owned(),
+        code: finding.code.to_string(),
         severity: finding.severity,
         object: finding.object.as_deref().map(short),
         message: short(&finding.summary),

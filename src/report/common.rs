@@ -100,13 +100,16 @@ pub enum Kind {
 }
 
 macro_rules! codes {
-    ($($(#[$doc:meta])+ $code:ident = $name:literal,)+) => {
+    (
+        every { $($(#[$doc:meta])+ $code:ident = $name:literal,)+ }
+        check { $($rule:ident = $rule_name:literal,)+ }
+    ) => {
         /// What kind of thing is wrong: the name by which programs know it, which never
         /// changes.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[cfg_attr(test, derive(schemars::JsonSchema))]
         pub enum Code {
             $($(#[$doc])+ #[serde(rename = $name)] $code,)+
+            $(#[serde(rename = $rule_name)] $rule,)+
         }
 
         impl Code {
@@ -114,195 +117,282 @@ macro_rules! codes {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$code => $name,)+
+                    $(Self::$rule => $rule_name,)+
                 }
+            }
+        }
+
+        #[cfg(test)]
+        impl schemars::JsonSchema for Code {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                "Code".into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": "string", "enum": [$($name),+]})
             }
         }
     };
 }
 
 codes! {
-    /// The configuration cannot be read, so that the expected ports are not known.
-    ConfigurationInvalid = "configuration-invalid",
-    /// The command line is not understood, or asks for what cannot be done together.
-    Usage = "usage",
-    /// The verb could not begin, and its message says why.
-    NotBegun = "not-begun",
-    /// Something could not be read, written or listened to.
-    NotRead = "not-read",
-    /// Something to know of, which stopped nothing.
-    Notice = "notice",
-    /// The tree that was named shows no PCI devices at all.
-    HostUnreadable = "host-unreadable",
-    /// An expected port or adapter is not there.
-    PortAbsent = "port-absent",
-    /// An expected port has not climbed far enough.
-    PortNotReady = "port-not-ready",
-    /// An expected port is where boot no longer waits for it, and the fabric does not use it.
-    PortNotActive = "port-not-active",
-    /// What was looked at does not show whether the fabric uses an expected port.
-    PortNotJudged = "port-not-judged",
-    /// The link of an expected port is less than the configuration says it has to be.
-    PortDegraded = "port-degraded",
-    /// The PCIe link of an adapter is less than adapter and slot can have.
-    PcieLinkReduced = "pcie-link-reduced",
-    /// The node description is another one than rdma-ndd sets.
-    NodeDescription = "node-description",
-    /// A port that was waited for is not online.
-    PortNotOnline = "port-not-online",
-    /// Nothing on the host has the name that was given.
-    NoSuchPort = "no-such-port",
-    /// No entry of a GID table, or not one alone, is as it was asked for.
-    NoSuchGid = "no-such-gid",
-    /// Something keeps an HCA or its kernel modules busy.
-    HcaHeld = "hca-held",
-    /// A soft RoCE device is not as the configuration says, or is not in it.
-    RxeNotReady = "rxe-not-ready",
-    /// The RDMA network namespace mode is another one than configured, or will be.
-    NetnsMode = "netns-mode",
-    /// A configured module is not loaded.
-    ModuleNotLoaded = "module-not-loaded",
-    /// A unit that uses InfiniBand is not ordered after the unit that brings it up.
-    OrderingMissing = "ordering-missing",
-    /// An initramfs image lacks a module that the ports need.
-    InitrdWithoutModule = "initrd-without-module",
-    /// An initramfs image gives interfaces other names than the configuration.
-    InitrdNamesDiffer = "initrd-names-differ",
-    /// A step failed.
-    StepFailed = "step-failed",
-    /// A signal ended the run before its time.
-    Interrupted = "interrupted",
-    /// An adapter did not answer when it was asked for its state.
-    AdapterSilent = "adapter-silent",
-    /// A process holds the RTNL lock, so that the kernel does not report settings of netdevs.
-    RtnlHeld = "rtnl-held",
-    /// The VFs of a PF cannot be planned.
-    VfPlanError = "vf-plan-error",
-    /// Nothing can be done at a PF, although its plan is good.
-    VfPlanBlocked = "vf-plan-blocked",
-    /// VFs are not as planned.
-    VfNotAsPlanned = "vf-not-as-planned",
-    /// A GUID or link policy was set for VFs with success, and the PF has it no more.
-    VfSettingDropped = "vf-setting-dropped",
-    /// The driver or the firmware of a PF refused a GUID or link policy of VFs.
-    VfSettingRefused = "vf-setting-refused",
-    /// VFs are not as planned, and are left so because they are in use.
-    VfDeferred = "vf-deferred",
-    /// No plan gives the VF a port GUID, and it has none.
-    VfGuidZero = "vf-guid-zero",
-    /// The report of a PF is lost.
-    ReportLost = "report-lost",
-    /// The last boot did not come to a good end.
-    BootFailed = "boot-failed",
-    /// A unit of ibprov's failed.
-    UnitFailed = "unit-failed",
-    /// An interface has not the settings that are wanted.
-    InterfaceNotConfigured = "interface-not-configured",
-    /// An interface is not up.
-    InterfaceNotUp = "interface-not-up",
-    /// A setting is asked for that an interface cannot have.
-    SettingRefused = "setting-refused",
-    /// A setting is not made, because the interface is in use.
-    SettingDeferred = "setting-deferred",
-    /// A setting will not stay as it is wanted.
-    SettingContradicted = "setting-contradicted",
-    /// A guest did not come up, or is not started.
-    GuestFailed = "guest-failed",
-    /// A guest waits for its VFs, or for another guest.
-    GuestWaits = "guest-waits",
-    /// What another tool's configuration says has no counterpart.
-    NotConverted = "not-converted",
-    /// The configuration fits one host only.
-    OneHostOnly = "one-host-only",
-    /// ibprov.service is masked.
-    IbprovMasked = "ibprov-masked",
-    /// ibprov.service is not wanted by sysinit.target, although its alias is there.
-    IbprovNotWanted = "ibprov-not-wanted",
-    /// ibprov does not run at boot.
-    IbprovDisabled = "ibprov-disabled",
-    /// openibd.service does not lead to ibprov.
-    OpenibdAliasBroken = "openibd-alias-broken",
-    /// The vendor's link that starts openibd is left over.
-    OpenibdWantLeft = "openibd-want-left",
-    /// Drop-ins that were made for openibd apply to ibprov's unit.
-    OpenibdDropIn = "openibd-drop-in",
-    /// The vendor's script is still called by others.
-    OpenibdScriptCalled = "openibd-script-called",
-    /// MLNX_OFED's agent sets interfaces too.
-    MlnxInterfaceMgrArmed = "mlnx-interface-mgr-armed",
-    /// Something that brings InfiniBand up stays until the administrator decides.
-    NeedsDecision = "needs-decision",
-    /// ibprov's units are not installed.
-    NotInstalled = "not-installed",
-    /// The unit graph does not prove that the next boot brings the ports up.
-    NextBootNotWhole = "next-boot-not-whole",
-    /// Something of the next boot may come too early, or nothing brings the ports up.
-    NextBootAtRisk = "next-boot-at-risk",
-    /// What a migration has changed was changed again since.
-    ChangedSince = "changed-since",
-    /// No such PF.
-    PfAbsent = "pf-absent",
-    /// The name of a PF fits several.
-    PfAmbiguous = "pf-ambiguous",
-    /// Two `[[pf]]` mean one PF.
-    PfTwice = "pf-twice",
-    /// What is named as a PF is a VF.
-    PfIsVf = "pf-is-vf",
-    /// The PF manages an NVSwitch.
-    PfNvswitch = "pf-nvswitch",
-    /// It is another kind of card.
-    PfNoHca = "pf-no-hca",
-    /// The PF is in Ethernet mode.
-    PfEthernet = "pf-ethernet",
-    /// The names of VFs need a name of the PF that is not known.
-    PfNameUnknown = "pf-name-unknown",
-    /// A pattern gives what is no name.
-    NameUnfit = "name-unfit",
-    /// A pattern gives a name of the kernel's own.
-    NameOfKernel = "name-of-kernel",
-    /// Two devices would have one name.
-    NameTwice = "name-twice",
-    /// The PF cannot have VFs at all.
-    NoSriov = "no-sriov",
-    /// The firmware allows no VFs.
-    SriovOff = "sriov-off",
-    /// The firmware allows fewer VFs.
-    TooManyVfs = "too-many-vfs",
-    /// vfio-pci without an IOMMU.
-    NoIommu = "no-iommu",
-    /// The pins cannot be read.
-    PinsUnreadable = "pins-unreadable",
-    /// The pins are another host's.
-    PinsOfAnotherHost = "pins-of-another-host",
-    /// No number for `{host:BITS}`.
-    NoHostNumber = "no-host-number",
-    /// A number does not fit its field of the template.
-    DoesNotFit = "does-not-fit",
-    /// A VF has no GUID.
-    GuidMissing = "guid-missing",
-    /// The GUIDs are offsets to one that is not known.
-    NoPfGuid = "no-pf-guid",
-    /// An offset leads out of 64 bits.
-    OffsetOverflow = "offset-overflow",
-    /// A GUID is zero.
-    GuidZero = "guid-zero",
-    /// A GUID is all ones.
-    GuidAllOnes = "guid-all-ones",
-    /// Two have one GUID.
-    GuidDuplicate = "guid-duplicate",
-    /// A card has the GUID already.
-    GuidOfHardware = "guid-of-hardware",
-    /// Two port GUIDs give one IPv6 link-local address.
-    GuidLinkLocalTwin = "guid-link-local-twin",
-    /// The group bit of a GUID is set.
-    GuidGroupBit = "guid-group-bit",
-    /// A GUID is not locally administered.
-    GuidNotLocal = "guid-not-local",
-    /// The host's only name is one that may change, so that it has no number.
-    HostNameTransient = "host-name-transient",
-    /// The configuration gives another GUID than the pinned one.
-    Drift = "drift",
-    /// It is another card than when it was pinned.
-    DriftOtherCard = "drift-other-card",
+    // A report of any verb may have these.
+    every {
+        /// The configuration cannot be read, so that the expected ports are not known.
+        ConfigurationInvalid = "configuration-invalid",
+        /// The command line is not understood, or asks for what cannot be done together.
+        Usage = "usage",
+        /// The verb could not begin, and its message says why.
+        NotBegun = "not-begun",
+        /// Something could not be read, written or listened to.
+        NotRead = "not-read",
+        /// Something to know of, which stopped nothing.
+        Notice = "notice",
+        /// The tree that was named shows no PCI devices at all.
+        HostUnreadable = "host-unreadable",
+        /// An expected port or adapter is not there.
+        PortAbsent = "port-absent",
+        /// An expected port has not climbed far enough.
+        PortNotReady = "port-not-ready",
+        /// An expected port is where boot no longer waits for it, and the fabric does not use it.
+        PortNotActive = "port-not-active",
+        /// What was looked at does not show whether the fabric uses an expected port.
+        PortNotJudged = "port-not-judged",
+        /// The link of an expected port is less than the configuration says it has to be.
+        PortDegraded = "port-degraded",
+        /// The PCIe link of an adapter is less than adapter and slot can have.
+        PcieLinkReduced = "pcie-link-reduced",
+        /// The node description is another one than rdma-ndd sets.
+        NodeDescription = "node-description",
+        /// A port that was waited for is not online.
+        PortNotOnline = "port-not-online",
+        /// Nothing on the host has the name that was given.
+        NoSuchPort = "no-such-port",
+        /// No entry of a GID table, or not one alone, is as it was asked for.
+        NoSuchGid = "no-such-gid",
+        /// Something keeps an HCA or its kernel modules busy.
+        HcaHeld = "hca-held",
+        /// A soft RoCE device is not as the configuration says, or is not in it.
+        RxeNotReady = "rxe-not-ready",
+        /// The RDMA network namespace mode is another one than configured, or will be.
+        NetnsMode = "netns-mode",
+        /// A configured module is not loaded.
+        ModuleNotLoaded = "module-not-loaded",
+        /// A unit that uses InfiniBand is not ordered after the unit that brings it up.
+        OrderingMissing = "ordering-missing",
+        /// An initramfs image lacks a module that the ports need.
+        InitrdWithoutModule = "initrd-without-module",
+        /// An initramfs image gives interfaces other names than the configuration.
+        InitrdNamesDiffer = "initrd-names-differ",
+        /// A step failed.
+        StepFailed = "step-failed",
+        /// A signal ended the run before its time.
+        Interrupted = "interrupted",
+        /// An adapter did not answer when it was asked for its state.
+        AdapterSilent = "adapter-silent",
+        /// A process holds the RTNL lock, so that the kernel does not report settings of netdevs.
+        RtnlHeld = "rtnl-held",
+        /// The VFs of a PF cannot be planned.
+        VfPlanError = "vf-plan-error",
+        /// Nothing can be done at a PF, although its plan is good.
+        VfPlanBlocked = "vf-plan-blocked",
+        /// VFs are not as planned.
+        VfNotAsPlanned = "vf-not-as-planned",
+        /// A GUID or link policy was set for VFs with success, and the PF has it no more.
+        VfSettingDropped = "vf-setting-dropped",
+        /// The driver or the firmware of a PF refused a GUID or link policy of VFs.
+        VfSettingRefused = "vf-setting-refused",
+        /// VFs are not as planned, and are left so because they are in use.
+        VfDeferred = "vf-deferred",
+        /// No plan gives the VF a port GUID, and it has none.
+        VfGuidZero = "vf-guid-zero",
+        /// The report of a PF is lost.
+        ReportLost = "report-lost",
+        /// The last boot did not come to a good end.
+        BootFailed = "boot-failed",
+        /// A unit of ibprov's failed.
+        UnitFailed = "unit-failed",
+        /// An interface has not the settings that are wanted.
+        InterfaceNotConfigured = "interface-not-configured",
+        /// An interface is not up.
+        InterfaceNotUp = "interface-not-up",
+        /// A setting is asked for that an interface cannot have.
+        SettingRefused = "setting-refused",
+        /// A setting is not made, because the interface is in use.
+        SettingDeferred = "setting-deferred",
+        /// A setting will not stay as it is wanted.
+        SettingContradicted = "setting-contradicted",
+        /// A guest did not come up, or is not started.
+        GuestFailed = "guest-failed",
+        /// A guest waits for its VFs, or for another guest.
+        GuestWaits = "guest-waits",
+        /// What another tool's configuration says has no counterpart.
+        NotConverted = "not-converted",
+        /// The configuration fits one host only.
+        OneHostOnly = "one-host-only",
+        /// ibprov.service is masked.
+        IbprovMasked = "ibprov-masked",
+        /// ibprov.service is not wanted by sysinit.target, although its alias is there.
+        IbprovNotWanted = "ibprov-not-wanted",
+        /// ibprov does not run at boot.
+        IbprovDisabled = "ibprov-disabled",
+        /// openibd.service does not lead to ibprov.
+        OpenibdAliasBroken = "openibd-alias-broken",
+        /// The vendor's link that starts openibd is left over.
+        OpenibdWantLeft = "openibd-want-left",
+        /// Drop-ins that were made for openibd apply to ibprov's unit.
+        OpenibdDropIn = "openibd-drop-in",
+        /// The vendor's script is still called by others.
+        OpenibdScriptCalled = "openibd-script-called",
+        /// MLNX_OFED's agent sets interfaces too.
+        MlnxInterfaceMgrArmed = "mlnx-interface-mgr-armed",
+        /// Something that brings InfiniBand up stays until the administrator decides.
+        NeedsDecision = "needs-decision",
+        /// ibprov's units are not installed.
+        NotInstalled = "not-installed",
+        /// The unit graph does not prove that the next boot brings the ports up.
+        NextBootNotWhole = "next-boot-not-whole",
+        /// Something of the next boot may come too early, or nothing brings the ports up.
+        NextBootAtRisk = "next-boot-at-risk",
+        /// What a migration has changed was changed again since.
+        ChangedSince = "changed-since",
+        /// No such PF.
+        PfAbsent = "pf-absent",
+        /// The name of a PF fits several.
+        PfAmbiguous = "pf-ambiguous",
+        /// Two `[[pf]]` mean one PF.
+        PfTwice = "pf-twice",
+        /// What is named as a PF is a VF.
+        PfIsVf = "pf-is-vf",
+        /// The PF manages an NVSwitch.
+        PfNvswitch = "pf-nvswitch",
+        /// It is another kind of card.
+        PfNoHca = "pf-no-hca",
+        /// The PF is in Ethernet mode.
+        PfEthernet = "pf-ethernet",
+        /// The names of VFs need a name of the PF that is not known.
+        PfNameUnknown = "pf-name-unknown",
+        /// A pattern gives what is no name.
+        NameUnfit = "name-unfit",
+        /// A pattern gives a name of the kernel's own.
+        NameOfKernel = "name-of-kernel",
+        /// Two devices would have one name.
+        NameTwice = "name-twice",
+        /// The PF cannot have VFs at all.
+        NoSriov = "no-sriov",
+        /// The firmware allows no VFs.
+        SriovOff = "sriov-off",
+        /// The firmware allows fewer VFs.
+        TooManyVfs = "too-many-vfs",
+        /// vfio-pci without an IOMMU.
+        NoIommu = "no-iommu",
+        /// The pins cannot be read.
+        PinsUnreadable = "pins-unreadable",
+        /// The pins are another host's.
+        PinsOfAnotherHost = "pins-of-another-host",
+        /// No number for `{host:BITS}`.
+        NoHostNumber = "no-host-number",
+        /// A number does not fit its field of the template.
+        DoesNotFit = "does-not-fit",
+        /// A VF has no GUID.
+        GuidMissing = "guid-missing",
+        /// The GUIDs are offsets to one that is not known.
+        NoPfGuid = "no-pf-guid",
+        /// An offset leads out of 64 bits.
+        OffsetOverflow = "offset-overflow",
+        /// A GUID is zero.
+        GuidZero = "guid-zero",
+        /// A GUID is all ones.
+        GuidAllOnes = "guid-all-ones",
+        /// Two have one GUID.
+        GuidDuplicate = "guid-duplicate",
+        /// A card has the GUID already.
+        GuidOfHardware = "guid-of-hardware",
+        /// Two port GUIDs give one IPv6 link-local address.
+        GuidLinkLocalTwin = "guid-link-local-twin",
+        /// The group bit of a GUID is set.
+        GuidGroupBit = "guid-group-bit",
+        /// A GUID is not locally administered.
+        GuidNotLocal = "guid-not-local",
+        /// The host's only name is one that may change, so that it has no number.
+        HostNameTransient = "host-name-transient",
+        /// The configuration gives another GUID than the pinned one.
+        Drift = "drift",
+        /// It is another card than when it was pinned.
+        DriftOtherCard = "drift-other-card",
+    }
+    // Only `check` makes these: what each means stands in the rule of that name.
+    check {
+        AutostartGuestOnVf = "autostart-guest-on-vf",
+        DriverRegression = "driver-regression",
+        DriverUnloadUnderRemoteRoot = "driver-unload-under-remote-root",
+        FirmwareFatal = "firmware-fatal",
+        FirmwareResetPending = "firmware-reset-pending",
+        FirmwareTooOld = "firmware-too-old",
+        FwInitTimeout = "fw-init-timeout",
+        HarmlessWarning = "harmless-warning",
+        Healthy = "healthy",
+        IfcfgMismatch = "ifcfg-mismatch",
+        IfupSkippedOsBooting = "ifup-skipped-os-booting",
+        InitrdWithoutFabric = "initrd-without-fabric",
+        IommuOff = "iommu-off",
+        IpoibParentDown = "ipoib-parent-down",
+        LinkDownCable = "link-down-cable",
+        ModuleDenied = "module-denied",
+        ModuleInitSlow = "module-init-slow",
+        ModuleIsADummy = "module-is-a-dummy",
+        ModuleLoadInterrupted = "module-load-interrupted",
+        ModuleLoadOrder = "module-load-order",
+        ModuleLoadedLate = "module-loaded-late",
+        ModuleMissingForKernel = "module-missing-for-kernel",
+        ModuleMissingInInitrd = "module-missing-in-initrd",
+        ModuleParameter = "module-parameter",
+        ModuleSignatureRefused = "module-signature-refused",
+        ModuleSymbolMismatch = "module-symbol-mismatch",
+        ModuleWrongDriver = "module-wrong-driver",
+        MountBeforeIpoib = "mount-before-ipoib",
+        MountBeforeNetwork = "mount-before-network",
+        NetdevAdminDown = "netdev-admin-down",
+        NetdevLate = "netdev-late",
+        NetdevRenamed = "netdev-renamed",
+        NetworkStackBug = "network-stack-bug",
+        NoSubnetManager = "no-subnet-manager",
+        NotAsExpected = "not-as-expected",
+        NotInfiniband = "not-infiniband",
+        OpenibdDisabled = "openibd-disabled",
+        OpenibdFailed = "openibd-failed",
+        OpenibdSkipsInboxModules = "openibd-skips-inbox-modules",
+        OpensmMisconfigured = "opensm-misconfigured",
+        OpensmOtherPort = "opensm-other-port",
+        OpensmPartitionsRejected = "opensm-partitions-rejected",
+        OpensmSkipped = "opensm-skipped",
+        OpensmVirtDisabled = "opensm-virt-disabled",
+        OrderingCycle = "ordering-cycle",
+        PciBarUnassigned = "pci-bar-unassigned",
+        RdmaServiceFailed = "rdma-service-failed",
+        RunFull = "run-full",
+        SelinuxDeniesSubnet = "selinux-denies-subnet",
+        SriovMmio = "sriov-mmio",
+        SriovNotEnabledFw = "sriov-not-enabled-fw",
+        SriovNotExposedKernel = "sriov-not-exposed-kernel",
+        SriovVfUnreachable = "sriov-vf-unreachable",
+        StartWaitDeadlock = "start-wait-deadlock",
+        UdevTimeout = "udev-timeout",
+        UmadZeroGuid = "umad-zero-guid",
+        Unexplained = "unexplained",
+        Unknown = "unknown",
+        VfGuidDuplicate = "vf-guid-duplicate",
+        VfPolicyDown = "vf-policy-down",
+        VfProbeFailed = "vf-probe-failed",
+        VmBeforeVf = "vm-before-vf",
+        WaitOnlineTimeout = "wait-online-timeout",
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
 }
 
 impl Code {

@@ -5,12 +5,9 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use super::advice::Advice;
-use super::common::{Exit, Kind, Report};
+use super::common::{Code, Exit, Kind, Report};
 
 pub use super::common::Severity;
-
-/// The stable name of a diagnosis, kebab-case.
-pub type Code = &'static str;
 
 /// How sure the rule is. The order is the order of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -48,6 +45,7 @@ pub struct Quote {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
     /// The name by which programs know the diagnosis.
+    #[cfg_attr(test, schemars(with = "String"))]
     pub code: Code,
     /// How much it matters.
     pub severity: Severity,
@@ -68,6 +66,7 @@ pub struct Finding {
     /// The boot it is about, where the evidence holds several.
     pub boot: Option<String>,
     /// The code of the finding above that caused this one.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub caused_by: Option<Code>,
 }
 

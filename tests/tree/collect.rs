@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ibprov::check::rules::causes;
+use ibprov::report::common::Code;
 use serde_json::Value;
 
 use crate::host::{Host, PortSpec, assert_report};
@@ -136,15 +137,15 @@ fn an_archive_tells_what_the_host_tells() {
             panic!("{name}: {said}");
         }
         // Of each two that are found together it is known which explains which.
-        let codes: Vec<&str> = on_host["findings"]
+        let codes: Vec<Code> = on_host["findings"]
             .as_array()
             .expect("findings")
             .iter()
             .filter(|finding| finding["severity"] != "info")
-            .map(|finding| finding["code"].as_str().expect("code"))
+            .map(|finding| serde_json::from_value(finding["code"].clone()).expect("code"))
             .collect();
         for one in &codes {
-            let other = codes.iter().find(|other| !causes::is_decided(one, other));
+            let other = codes.iter().find(|other| !causes::is_decided(*one, **other));
             assert_eq!(other, None, "{name}: {one}");
         }
         for (file, more, whole) in

@@ -4,6 +4,7 @@ use super::findings::{merge, shown};
 use crate::check::evidence::Host;
 use crate::graph::cycles::{self, Cycle};
 use crate::graph::{Graph, consumers};
+use crate::report::common::Code;
 use crate::report::finding::{Confidence, Finding, Severity};
 use crate::stacks;
 
@@ -36,7 +37,7 @@ fn finding(host: &Host, cycle: &Cycle) -> Finding {
         }
     };
     Finding::new(
-        "ordering-cycle",
+        Code::OrderingCycle,
         severity,
         Confidence::High,
         format!("Units of the boot form an ordering cycle, so {dropped}."),

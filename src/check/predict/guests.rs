@@ -4,6 +4,7 @@ use super::findings::shown;
 use crate::check::evidence::Host;
 use crate::graph::consumers;
 use crate::observe::autostart::START_NOBODY;
+use crate::report::common::Code;
 use crate::report::finding::{Confidence, Finding, Severity};
 
 /// What starts guests that are given a VF without a look at it.
@@ -24,7 +25,7 @@ fn by_libvirt_guests(host: &Host) -> Option<Finding> {
     }
     let names: Vec<&str> = given.iter().map(|g| g.name.as_str()).collect();
     let finding = Finding::new(
-        "autostart-guest-on-vf",
+        Code::AutostartGuestOnVf,
         Severity::Warning,
         Confidence::High,
         format!(
@@ -56,7 +57,7 @@ fn by_autostart(host: &Host) -> Vec<Finding> {
     let names: Vec<&str> = host.autostart.iter().map(|g| g.name.as_str()).collect();
     vec![
         Finding::new(
-            "autostart-guest-on-vf",
+            Code::AutostartGuestOnVf,
             Severity::Warning,
             Confidence::High,
             format!(

@@ -4,8 +4,9 @@ use super::findings::{has_infiniband, in_order, merge, shown};
 use crate::check::evidence::Host;
 use crate::graph::Unit;
 use crate::graph::consumers::{self, Judged, Need, Proof};
+use crate::report::common::Code;
 use crate::report::duration::duration;
-use crate::report::finding::{Code, Confidence, Finding, Severity};
+use crate::report::finding::{Confidence, Finding, Severity};
 use crate::stacks;
 
 /// One finding for each kind of consumer that is not proved.
@@ -57,9 +58,9 @@ fn is_over_infiniband(unit: &Unit) -> bool {
 
 const fn code(need: Need) -> Code {
     match need {
-        Need::Mount => "mount-before-ipoib",
-        Need::Guests => "vm-before-vf",
-        _ => "ordering-missing",
+        Need::Mount => Code::MountBeforeIpoib,
+        Need::Guests => Code::VmBeforeVf,
+        _ => Code::OrderingMissing,
     }
 }
 
@@ -134,7 +135,7 @@ fn too_early(host: &Host) -> Vec<Finding> {
             &mut findings,
             vec![
                 Finding::new(
-                    "netdev-late",
+                    Code::NetdevLate,
                     Severity::Error,
                     Confidence::High,
                     format!(
@@ -193,7 +194,7 @@ home.mount is nfs4
         let mut host = host(NODE, &[Port::named("ib0", 5)], &[]);
         host.graph.get_mut("scratch.mount").expect("mount").options = "rw,rdma".to_owned();
         let [finding] = &judge(&host)[..] else { panic!("{:?}", judge(&host)) };
-        assert_eq!((finding.code, finding.severity), ("mount-before-ipoib", Severity::Warning));
+        assert_eq!((finding.code, finding.severity), (Code::MountBeforeIpoib, Severity::Warning));
         let advice: Vec<&str> = finding.advice.iter().map(|a| a.text.as_str()).collect();
         assert_eq!(advice[0], "ibprov consumers --install");
         assert!(advice[1].contains("scratch.mount.d/50-ibprov-order.conf"), "{finding:?}");
@@ -210,7 +211,7 @@ home.mount is nfs4
         networking.now.began_usec = Some(20);
         late.ports[0].up = Some(false);
         let findings = judge(&late);
-        assert_eq!(findings.first().map(|f| f.code), Some("netdev-late"), "{findings:?}");
+        assert_eq!(findings.first().map(|f| f.code), Some(Code::NetdevLate), "{findings:?}");
         late.ports[0].up = Some(true);
         assert_eq!(judge(&late), []);
         // Nobody brings ports up at boot: it is late all the same.

@@ -4,7 +4,8 @@ use super::findings::{merge, shown};
 use crate::check::evidence::Host;
 use crate::check::evidence::host::HostPort;
 use crate::names::Rung;
-use crate::report::finding::{Code, Confidence, Finding, Severity};
+use crate::report::common::Code;
+use crate::report::finding::{Confidence, Finding, Severity};
 use crate::report::{Cause, ModuleTrouble};
 
 /// What the ladders of the expected ports and the VFs say.
@@ -16,7 +17,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
     for denied in &host.denied {
         let asked = !host.asked.is_empty();
         let finding = Finding::new(
-            "module-denied",
+            Code::ModuleDenied,
             if asked { Severity::Error } else { Severity::Warning },
             Confidence::High,
             format!(
@@ -31,7 +32,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
     }
     for vf in &host.unbound_vfs {
         let finding = Finding::new(
-            "vf-probe-failed",
+            Code::VfProbeFailed,
             Severity::Error,
             Confidence::High,
             format!("VF {vf} has no driver: the driver's probe of it failed."),
@@ -78,15 +79,15 @@ fn finding(host: &Host, port: &HostPort) -> Finding {
 fn code(port: &HostPort) -> Code {
     match &port.module {
         Some((_, ModuleTrouble::Denied { .. } | ModuleTrouble::InstallOverride { .. })) => {
-            "module-denied"
+            Code::ModuleDenied
         }
-        Some((_, ModuleTrouble::NotBuilt { .. })) => "module-missing-for-kernel",
-        Some((_, ModuleTrouble::SymbolMismatch { .. })) => "module-symbol-mismatch",
-        Some((_, ModuleTrouble::DependencyInitializing { .. })) => "module-init-slow",
-        Some((_, ModuleTrouble::SignatureRefused { .. })) => "module-signature-refused",
-        Some(_) => "module-not-loaded",
-        None if port.firmware_wait => "fw-init-timeout",
-        None => "port-not-ready",
+        Some((_, ModuleTrouble::NotBuilt { .. })) => Code::ModuleMissingForKernel,
+        Some((_, ModuleTrouble::SymbolMismatch { .. })) => Code::ModuleSymbolMismatch,
+        Some((_, ModuleTrouble::DependencyInitializing { .. })) => Code::ModuleInitSlow,
+        Some((_, ModuleTrouble::SignatureRefused { .. })) => Code::ModuleSignatureRefused,
+        Some(_) => Code::ModuleNotLoaded,
+        None if port.firmware_wait => Code::FwInitTimeout,
+        None => Code::PortNotReady,
     }
 }
 
@@ -114,20 +115,20 @@ mod tests {
     #[test]
     fn causes_have_their_codes() {
         let denied = ModuleTrouble::Denied { by: "/etc/modprobe.d/x.conf:1".into() };
-        assert_eq!(judged(denied), [("module-denied", Severity::Warning)]);
+        assert_eq!(judged(denied), [(Code::ModuleDenied, Severity::Warning)]);
         let by = "/etc/modprobe.d/x.conf:1".to_owned();
         let overridden = ModuleTrouble::InstallOverride { command: "/bin/false".into(), by };
-        assert_eq!(judged(overridden), [("module-denied", Severity::Error)]);
+        assert_eq!(judged(overridden), [(Code::ModuleDenied, Severity::Error)]);
         let not_built = ModuleTrouble::NotBuilt { kernel: "6.1".into(), looked_in: "x".into() };
-        assert_eq!(judged(not_built), [("module-missing-for-kernel", Severity::Error)]);
+        assert_eq!(judged(not_built), [(Code::ModuleMissingForKernel, Severity::Error)]);
         let symbols = ModuleTrouble::SymbolMismatch { said: "Unknown symbol x".into() };
-        assert_eq!(judged(symbols), [("module-symbol-mismatch", Severity::Error)]);
+        assert_eq!(judged(symbols), [(Code::ModuleSymbolMismatch, Severity::Error)]);
         let busy = ModuleTrouble::DependencyInitializing { said: "gave up waiting".into() };
-        assert_eq!(judged(busy), [("module-init-slow", Severity::Error)]);
+        assert_eq!(judged(busy), [(Code::ModuleInitSlow, Severity::Error)]);
         let refused = ModuleTrouble::SignatureRefused { said: "Key was rejected".into() };
-        assert_eq!(judged(refused), [("module-signature-refused", Severity::Error)]);
+        assert_eq!(judged(refused), [(Code::ModuleSignatureRefused, Severity::Error)]);
         let other = ModuleTrouble::Other { said: Said::default() };
-        assert_eq!(judged(other), [("module-not-loaded", Severity::Error)]);
+        assert_eq!(judged(other), [(Code::ModuleNotLoaded, Severity::Error)]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::check::evidence::Host;
 use crate::graph::{Load, consumers};
 use crate::names::{OPENIBD_STAND_IN, Rung};
 use crate::report::common;
+use crate::report::common::Code;
 use crate::report::finding::{Confidence, Finding, Severity};
 
 /// openibd or ibprov is there and does not run at boot; or its alias is broken.
@@ -20,7 +21,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
     let harm = harm(host);
     let severity = if harm.is_some() { Severity::Error } else { Severity::Warning };
     let mut finding = Finding::new(
-        "openibd-disabled",
+        Code::OpenibdDisabled,
         severity,
         if harm.is_some() { Confidence::High } else { Confidence::Medium },
         format!(
@@ -92,7 +93,7 @@ fn alias(host: &Host) -> Vec<Finding> {
         .filter(|f| codes.contains(&f.code))
         .map(|f| {
             let summary = format!("{}.", f.message);
-            Finding::new(f.code.name(), Severity::Warning, Confidence::High, summary)
+            Finding::new(f.code, Severity::Warning, Confidence::High, summary)
                 .about_if(f.object.clone())
                 .quoting([shown(host, f.message.clone())])
                 .steps(f.advice.clone())
@@ -114,7 +115,7 @@ mod tests {
         );
         idle.graph.get_mut("openibd.service").expect("unit").file_state = "disabled".to_owned();
         let [finding] = &judge(&idle)[..] else { panic!("{:?}", judge(&idle)) };
-        assert_eq!((finding.code, finding.severity), ("openibd-disabled", Severity::Warning));
+        assert_eq!((finding.code, finding.severity), (Code::OpenibdDisabled, Severity::Warning));
         idle.ports = vec![Port::stuck()];
         assert_eq!(judge(&idle)[0].severity, Severity::Error);
     }
@@ -148,7 +149,7 @@ mod tests {
         let [finding] = &judge(&both)[..] else { panic!("{:?}", judge(&both)) };
         assert_eq!(
             (finding.code, finding.advice[0].text.as_str()),
-            ("mlnx-interface-mgr-armed", "mask it")
+            (Code::MlnxInterfaceMgrArmed, "mask it")
         );
     }
 

@@ -3,6 +3,7 @@
 use super::findings::{in_order, merge, shown};
 use crate::check::evidence::Host;
 use crate::graph::deadlock::{self, Deadlock};
+use crate::report::common::Code;
 use crate::report::finding::{Confidence, Finding, Severity};
 use crate::stacks;
 
@@ -25,7 +26,7 @@ fn finding(host: &Host, found: &Deadlock) -> Finding {
         (Severity::Error, Confidence::Medium)
     };
     Finding::new(
-        "start-wait-deadlock",
+        Code::StartWaitDeadlock,
         severity,
         confidence,
         format!("{unit} starts {waits_for} and waits for it, but {waits_for} is ordered after {unit}: both wait until a time limit ends them."),
@@ -56,7 +57,7 @@ mod tests {
             &[],
         );
         let [finding] = &judge(&host)[..] else { panic!("{:?}", judge(&host)) };
-        assert_eq!((finding.code, finding.severity), ("start-wait-deadlock", Severity::Error));
+        assert_eq!((finding.code, finding.severity), (Code::StartWaitDeadlock, Severity::Error));
         host.graph.get_mut("a.service").expect("unit").now.active = "active".to_owned();
         assert_eq!(judge(&host)[0].severity, Severity::Warning);
     }

@@ -1,8 +1,8 @@
 use super::vm_before_vf::refused;
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "autostart-guest-on-vf",
+    code: Code::AutostartGuestOnVf,
     meaning: "libvirt starts a guest by autostart that needs a VF",
     page: "\
 The guest has autostart and a VF. libvirtd starts the guest as soon as libvirtd itself

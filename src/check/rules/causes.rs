@@ -1,284 +1,339 @@
 //! Which diagnosis explains which, where both are made in one boot.
 
-use crate::report::finding::Code;
+use crate::report::common::Code;
 
 /// Each cause with what follows from it. What is in no row together is told side by side.
 pub const CAUSES: &[(Code, &[Code])] = &[
     (
-        "configuration-invalid",
+        Code::ConfigurationInvalid,
         &[
-            "port-not-ready",
-            "module-not-loaded",
-            "netdev-late",
-            "mount-before-ipoib",
-            "netdev-admin-down",
-            "not-as-expected",
+            Code::PortNotReady,
+            Code::ModuleNotLoaded,
+            Code::NetdevLate,
+            Code::MountBeforeIpoib,
+            Code::NetdevAdminDown,
+            Code::NotAsExpected,
         ],
     ),
     (
-        "openibd-skips-inbox-modules",
+        Code::OpenibdSkipsInboxModules,
         &[
-            "openibd-failed",
-            "module-not-loaded",
-            "module-missing-for-kernel",
-            "rdma-service-failed",
+            Code::OpenibdFailed,
+            Code::ModuleNotLoaded,
+            Code::ModuleMissingForKernel,
+            Code::RdmaServiceFailed,
         ],
     ),
     (
-        "openibd-disabled",
+        Code::OpenibdDisabled,
         &[
-            "netdev-late",
-            "port-not-ready",
-            "module-loaded-late",
-            "ifup-skipped-os-booting",
-            "module-not-loaded",
-            "mount-before-ipoib",
-            "netdev-admin-down",
-            "ifcfg-mismatch",
+            Code::NetdevLate,
+            Code::PortNotReady,
+            Code::ModuleLoadedLate,
+            Code::IfupSkippedOsBooting,
+            Code::ModuleNotLoaded,
+            Code::MountBeforeIpoib,
+            Code::NetdevAdminDown,
+            Code::IfcfgMismatch,
         ],
     ),
     (
-        "ordering-cycle",
+        Code::OrderingCycle,
         &[
-            "netdev-late",
-            "port-not-ready",
-            "ordering-missing",
-            "module-not-loaded",
-            "openibd-disabled",
-            "mount-before-network",
-            "mount-before-ipoib",
-            "wait-online-timeout",
-            "module-loaded-late",
+            Code::NetdevLate,
+            Code::PortNotReady,
+            Code::OrderingMissing,
+            Code::ModuleNotLoaded,
+            Code::OpenibdDisabled,
+            Code::MountBeforeNetwork,
+            Code::MountBeforeIpoib,
+            Code::WaitOnlineTimeout,
+            Code::ModuleLoadedLate,
         ],
     ),
-    ("start-wait-deadlock", &["wait-online-timeout", "openibd-failed"]),
+    (Code::StartWaitDeadlock, &[Code::WaitOnlineTimeout, Code::OpenibdFailed]),
     (
-        "module-load-interrupted",
+        Code::ModuleLoadInterrupted,
         &[
-            "driver-regression",
-            "rdma-service-failed",
-            "module-not-loaded",
-            "not-as-expected",
-            "port-not-ready",
-        ],
-    ),
-    (
-        "module-signature-refused",
-        &[
-            "openibd-failed",
-            "module-not-loaded",
-            "port-not-ready",
-            "rdma-service-failed",
-            "mount-before-ipoib",
-            "not-as-expected",
+            Code::DriverRegression,
+            Code::RdmaServiceFailed,
+            Code::ModuleNotLoaded,
+            Code::NotAsExpected,
+            Code::PortNotReady,
         ],
     ),
     (
-        "module-symbol-mismatch",
+        Code::ModuleSignatureRefused,
         &[
-            "openibd-failed",
-            "module-not-loaded",
-            "rdma-service-failed",
-            "mount-before-ipoib",
-            "not-as-expected",
+            Code::OpenibdFailed,
+            Code::ModuleNotLoaded,
+            Code::PortNotReady,
+            Code::RdmaServiceFailed,
+            Code::MountBeforeIpoib,
+            Code::NotAsExpected,
         ],
     ),
     (
-        "module-missing-for-kernel",
+        Code::ModuleSymbolMismatch,
         &[
-            "openibd-failed",
-            "module-not-loaded",
-            "rdma-service-failed",
-            "mount-before-ipoib",
-            "not-as-expected",
-        ],
-    ),
-    ("module-missing-in-initrd", &["rdma-service-failed"]),
-    ("initrd-without-fabric", &["module-not-loaded", "mount-before-ipoib", "driver-regression"]),
-    ("module-is-a-dummy", &["mount-before-ipoib", "mount-before-network", "not-as-expected"]),
-    ("module-wrong-driver", &["module-not-loaded", "driver-regression", "not-as-expected"]),
-    (
-        "module-parameter",
-        &["driver-regression", "openibd-failed", "module-not-loaded", "not-as-expected"],
-    ),
-    (
-        "module-denied",
-        &[
-            "module-not-loaded",
-            "module-loaded-late",
-            "port-not-ready",
-            "not-as-expected",
-            "openibd-failed",
-            "mount-before-ipoib",
+            Code::OpenibdFailed,
+            Code::ModuleNotLoaded,
+            Code::RdmaServiceFailed,
+            Code::MountBeforeIpoib,
+            Code::NotAsExpected,
         ],
     ),
     (
-        "firmware-too-old",
+        Code::ModuleMissingForKernel,
         &[
-            "driver-regression",
-            "vf-probe-failed",
-            "openibd-failed",
-            "module-not-loaded",
-            "not-as-expected",
+            Code::OpenibdFailed,
+            Code::ModuleNotLoaded,
+            Code::RdmaServiceFailed,
+            Code::MountBeforeIpoib,
+            Code::NotAsExpected,
         ],
     ),
-    ("firmware-reset-pending", &["sriov-not-enabled-fw", "not-as-expected"]),
+    (Code::ModuleMissingInInitrd, &[Code::RdmaServiceFailed]),
     (
-        "firmware-fatal",
+        Code::InitrdWithoutFabric,
+        &[Code::ModuleNotLoaded, Code::MountBeforeIpoib, Code::DriverRegression],
+    ),
+    (
+        Code::ModuleIsADummy,
+        &[Code::MountBeforeIpoib, Code::MountBeforeNetwork, Code::NotAsExpected],
+    ),
+    (
+        Code::ModuleWrongDriver,
+        &[Code::ModuleNotLoaded, Code::DriverRegression, Code::NotAsExpected],
+    ),
+    (
+        Code::ModuleParameter,
+        &[Code::DriverRegression, Code::OpenibdFailed, Code::ModuleNotLoaded, Code::NotAsExpected],
+    ),
+    (
+        Code::ModuleDenied,
         &[
-            "fw-init-timeout",
-            "module-init-slow",
-            "driver-regression",
-            "vf-probe-failed",
-            "port-not-ready",
-            "module-not-loaded",
-            "not-as-expected",
+            Code::ModuleNotLoaded,
+            Code::ModuleLoadedLate,
+            Code::PortNotReady,
+            Code::NotAsExpected,
+            Code::OpenibdFailed,
+            Code::MountBeforeIpoib,
         ],
     ),
     (
-        "fw-init-timeout",
+        Code::FirmwareTooOld,
         &[
-            "driver-regression",
-            "vf-probe-failed",
-            "udev-timeout",
-            "openibd-failed",
-            "module-loaded-late",
-            "module-init-slow",
-            "module-not-loaded",
-            "port-not-ready",
-            "not-as-expected",
-            "mount-before-ipoib",
+            Code::DriverRegression,
+            Code::VfProbeFailed,
+            Code::OpenibdFailed,
+            Code::ModuleNotLoaded,
+            Code::NotAsExpected,
         ],
     ),
-    ("driver-unload-under-remote-root", &["driver-regression"]),
+    (Code::FirmwareResetPending, &[Code::SriovNotEnabledFw, Code::NotAsExpected]),
     (
-        "pci-bar-unassigned",
-        &["driver-regression", "port-not-ready", "module-not-loaded", "not-as-expected"],
-    ),
-    ("selinux-denies-subnet", &["no-subnet-manager", "port-not-ready", "opensm-misconfigured"]),
-    ("vf-probe-failed", &["driver-regression", "not-as-expected"]),
-    (
-        "driver-regression",
+        Code::FirmwareFatal,
         &[
-            "module-init-slow",
-            "module-not-loaded",
-            "udev-timeout",
-            "mount-before-ipoib",
-            "wait-online-timeout",
-            "not-as-expected",
-            "port-not-ready",
+            Code::FwInitTimeout,
+            Code::ModuleInitSlow,
+            Code::DriverRegression,
+            Code::VfProbeFailed,
+            Code::PortNotReady,
+            Code::ModuleNotLoaded,
+            Code::NotAsExpected,
         ],
     ),
-    ("udev-timeout", &["module-not-loaded", "openibd-failed", "not-as-expected", "port-not-ready"]),
     (
-        "module-init-slow",
+        Code::FwInitTimeout,
         &[
-            "openibd-failed",
-            "rdma-service-failed",
-            "module-not-loaded",
-            "not-as-expected",
-            "port-not-ready",
-            "mount-before-ipoib",
+            Code::DriverRegression,
+            Code::VfProbeFailed,
+            Code::UdevTimeout,
+            Code::OpenibdFailed,
+            Code::ModuleLoadedLate,
+            Code::ModuleInitSlow,
+            Code::ModuleNotLoaded,
+            Code::PortNotReady,
+            Code::NotAsExpected,
+            Code::MountBeforeIpoib,
         ],
     ),
-    ("sriov-not-enabled-fw", &["vm-before-vf", "sriov-not-exposed-kernel", "not-as-expected"]),
-    ("sriov-mmio", &["vf-probe-failed", "vm-before-vf", "driver-regression", "not-as-expected"]),
-    ("sriov-not-exposed-kernel", &["vm-before-vf", "not-as-expected"]),
-    ("iommu-off", &["vm-before-vf", "autostart-guest-on-vf", "not-as-expected"]),
-    ("sriov-vf-unreachable", &["vm-before-vf"]),
-    ("vf-setting-dropped", &["vf-guid-zero", "vf-policy-down", "not-as-expected"]),
-    ("vf-setting-refused", &["vf-guid-zero", "vf-policy-down", "not-as-expected"]),
+    (Code::DriverUnloadUnderRemoteRoot, &[Code::DriverRegression]),
     (
-        "vf-guid-zero",
+        Code::PciBarUnassigned,
+        &[Code::DriverRegression, Code::PortNotReady, Code::ModuleNotLoaded, Code::NotAsExpected],
+    ),
+    (
+        Code::SelinuxDeniesSubnet,
+        &[Code::NoSubnetManager, Code::PortNotReady, Code::OpensmMisconfigured],
+    ),
+    (Code::VfProbeFailed, &[Code::DriverRegression, Code::NotAsExpected]),
+    (
+        Code::DriverRegression,
         &[
-            "opensm-virt-disabled",
-            "vf-policy-down",
-            "netdev-admin-down",
-            "no-subnet-manager",
-            "link-down-cable",
-            "not-as-expected",
+            Code::ModuleInitSlow,
+            Code::ModuleNotLoaded,
+            Code::UdevTimeout,
+            Code::MountBeforeIpoib,
+            Code::WaitOnlineTimeout,
+            Code::NotAsExpected,
+            Code::PortNotReady,
         ],
     ),
-    ("vf-guid-duplicate", &["not-as-expected"]),
     (
-        "vf-policy-down",
-        &["opensm-virt-disabled", "netdev-admin-down", "link-down-cable", "not-as-expected"],
-    ),
-    ("umad-zero-guid", &["opensm-misconfigured", "rdma-service-failed", "no-subnet-manager"]),
-    ("opensm-skipped", &["no-subnet-manager"]),
-    ("opensm-partitions-rejected", &["module-load-order", "vf-policy-down"]),
-    ("opensm-other-port", &["no-subnet-manager"]),
-    ("opensm-misconfigured", &["no-subnet-manager", "rdma-service-failed"]),
-    ("opensm-virt-disabled", &["link-down-cable", "netdev-admin-down", "no-subnet-manager"]),
-    (
-        "no-subnet-manager",
-        &["port-not-active", "netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"],
+        Code::UdevTimeout,
+        &[Code::ModuleNotLoaded, Code::OpenibdFailed, Code::NotAsExpected, Code::PortNotReady],
     ),
     (
-        "link-down-cable",
-        &["port-not-active", "netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"],
-    ),
-    ("port-not-active", &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib"]),
-    (
-        "module-not-loaded",
-        &["rdma-service-failed", "opensm-misconfigured", "mount-before-ipoib", "not-as-expected"],
-    ),
-    (
-        "openibd-failed",
+        Code::ModuleInitSlow,
         &[
-            "module-not-loaded",
-            "rdma-service-failed",
-            "mount-before-ipoib",
-            "netdev-admin-down",
-            "not-as-expected",
+            Code::OpenibdFailed,
+            Code::RdmaServiceFailed,
+            Code::ModuleNotLoaded,
+            Code::NotAsExpected,
+            Code::PortNotReady,
+            Code::MountBeforeIpoib,
         ],
     ),
-    ("openibd-alias-broken", &["mount-before-ipoib"]),
-    ("port-degraded", &["not-as-expected"]),
-    ("mlnx-interface-mgr-armed", &["netdev-admin-down"]),
     (
-        "port-not-ready",
-        &["netdev-late", "mount-before-ipoib", "wait-online-timeout", "not-as-expected"],
+        Code::SriovNotEnabledFw,
+        &[Code::VmBeforeVf, Code::SriovNotExposedKernel, Code::NotAsExpected],
     ),
-    ("netdev-late", &["netdev-admin-down", "mount-before-ipoib", "wait-online-timeout"]),
-    ("module-load-order", &["mount-before-ipoib"]),
-    ("module-loaded-late", &["ifup-skipped-os-booting", "mount-before-ipoib"]),
-    ("netdev-renamed", &["ifcfg-mismatch", "module-loaded-late", "mount-before-ipoib"]),
-    ("ipoib-parent-down", &["netdev-admin-down", "mount-before-ipoib"]),
     (
-        "network-stack-bug",
-        &["netdev-admin-down", "wait-online-timeout", "mount-before-ipoib", "ifcfg-mismatch"],
+        Code::SriovMmio,
+        &[Code::VfProbeFailed, Code::VmBeforeVf, Code::DriverRegression, Code::NotAsExpected],
     ),
-    ("ifcfg-mismatch", &["mount-before-ipoib", "wait-online-timeout"]),
-    ("netdev-admin-down", &["mount-before-ipoib"]),
-    ("autostart-guest-on-vf", &["vm-before-vf"]),
+    (Code::SriovNotExposedKernel, &[Code::VmBeforeVf, Code::NotAsExpected]),
+    (Code::IommuOff, &[Code::VmBeforeVf, Code::AutostartGuestOnVf, Code::NotAsExpected]),
+    (Code::SriovVfUnreachable, &[Code::VmBeforeVf]),
+    (Code::VfSettingDropped, &[Code::VfGuidZero, Code::VfPolicyDown, Code::NotAsExpected]),
+    (Code::VfSettingRefused, &[Code::VfGuidZero, Code::VfPolicyDown, Code::NotAsExpected]),
+    (
+        Code::VfGuidZero,
+        &[
+            Code::OpensmVirtDisabled,
+            Code::VfPolicyDown,
+            Code::NetdevAdminDown,
+            Code::NoSubnetManager,
+            Code::LinkDownCable,
+            Code::NotAsExpected,
+        ],
+    ),
+    (Code::VfGuidDuplicate, &[Code::NotAsExpected]),
+    (
+        Code::VfPolicyDown,
+        &[
+            Code::OpensmVirtDisabled,
+            Code::NetdevAdminDown,
+            Code::LinkDownCable,
+            Code::NotAsExpected,
+        ],
+    ),
+    (
+        Code::UmadZeroGuid,
+        &[Code::OpensmMisconfigured, Code::RdmaServiceFailed, Code::NoSubnetManager],
+    ),
+    (Code::OpensmSkipped, &[Code::NoSubnetManager]),
+    (Code::OpensmPartitionsRejected, &[Code::ModuleLoadOrder, Code::VfPolicyDown]),
+    (Code::OpensmOtherPort, &[Code::NoSubnetManager]),
+    (Code::OpensmMisconfigured, &[Code::NoSubnetManager, Code::RdmaServiceFailed]),
+    (
+        Code::OpensmVirtDisabled,
+        &[Code::LinkDownCable, Code::NetdevAdminDown, Code::NoSubnetManager],
+    ),
+    (
+        Code::NoSubnetManager,
+        &[
+            Code::PortNotActive,
+            Code::NetdevAdminDown,
+            Code::WaitOnlineTimeout,
+            Code::MountBeforeIpoib,
+        ],
+    ),
+    (
+        Code::LinkDownCable,
+        &[
+            Code::PortNotActive,
+            Code::NetdevAdminDown,
+            Code::WaitOnlineTimeout,
+            Code::MountBeforeIpoib,
+        ],
+    ),
+    (
+        Code::PortNotActive,
+        &[Code::NetdevAdminDown, Code::WaitOnlineTimeout, Code::MountBeforeIpoib],
+    ),
+    (
+        Code::ModuleNotLoaded,
+        &[
+            Code::RdmaServiceFailed,
+            Code::OpensmMisconfigured,
+            Code::MountBeforeIpoib,
+            Code::NotAsExpected,
+        ],
+    ),
+    (
+        Code::OpenibdFailed,
+        &[
+            Code::ModuleNotLoaded,
+            Code::RdmaServiceFailed,
+            Code::MountBeforeIpoib,
+            Code::NetdevAdminDown,
+            Code::NotAsExpected,
+        ],
+    ),
+    (Code::OpenibdAliasBroken, &[Code::MountBeforeIpoib]),
+    (Code::PortDegraded, &[Code::NotAsExpected]),
+    (Code::MlnxInterfaceMgrArmed, &[Code::NetdevAdminDown]),
+    (
+        Code::PortNotReady,
+        &[Code::NetdevLate, Code::MountBeforeIpoib, Code::WaitOnlineTimeout, Code::NotAsExpected],
+    ),
+    (Code::NetdevLate, &[Code::NetdevAdminDown, Code::MountBeforeIpoib, Code::WaitOnlineTimeout]),
+    (Code::ModuleLoadOrder, &[Code::MountBeforeIpoib]),
+    (Code::ModuleLoadedLate, &[Code::IfupSkippedOsBooting, Code::MountBeforeIpoib]),
+    (Code::NetdevRenamed, &[Code::IfcfgMismatch, Code::ModuleLoadedLate, Code::MountBeforeIpoib]),
+    (Code::IpoibParentDown, &[Code::NetdevAdminDown, Code::MountBeforeIpoib]),
+    (
+        Code::NetworkStackBug,
+        &[
+            Code::NetdevAdminDown,
+            Code::WaitOnlineTimeout,
+            Code::MountBeforeIpoib,
+            Code::IfcfgMismatch,
+        ],
+    ),
+    (Code::IfcfgMismatch, &[Code::MountBeforeIpoib, Code::WaitOnlineTimeout]),
+    (Code::NetdevAdminDown, &[Code::MountBeforeIpoib]),
+    (Code::AutostartGuestOnVf, &[Code::VmBeforeVf]),
     // LNet is both: a service without an order, and what mounts.
-    ("ordering-missing", &["mount-before-ipoib"]),
-    ("mount-before-ipoib", &["mount-before-network"]),
-    ("wait-online-timeout", &["mount-before-network"]),
+    (Code::OrderingMissing, &[Code::MountBeforeIpoib]),
+    (Code::MountBeforeIpoib, &[Code::MountBeforeNetwork]),
+    (Code::WaitOnlineTimeout, &[Code::MountBeforeNetwork]),
 ];
 
 /// True if `cause` explains `effect`.
-pub fn explains(cause: &str, effect: &str) -> bool {
+pub fn explains(cause: Code, effect: Code) -> bool {
     CAUSES.iter().any(|(code, effects)| *code == cause && effects.contains(&effect))
 }
 
 /// Pairs that are made together, and of which neither explains the other, even over others.
 pub const BESIDE: &[(Code, Code)] = &[
-    ("driver-regression", "link-down-cable"),
-    ("iommu-off", "sriov-vf-unreachable"),
-    ("no-subnet-manager", "link-down-cable"),
+    (Code::DriverRegression, Code::LinkDownCable),
+    (Code::IommuOff, Code::SriovVfUnreachable),
+    (Code::NoSubnetManager, Code::LinkDownCable),
 ];
 
 /// True if `cause` explains `effect`, perhaps over others.
-fn leads_to(cause: &str, effect: &str) -> bool {
+fn leads_to(cause: Code, effect: Code) -> bool {
     let of_it = CAUSES.iter().filter(|(code, _)| *code == cause);
     let mut next = of_it.flat_map(|(_, effects)| *effects);
-    next.any(|next| *next == effect || leads_to(next, effect))
+    next.any(|next| *next == effect || leads_to(*next, effect))
 }
 
 /// True if it is known of two diagnoses which explains which, or that neither does.
-pub fn is_decided(one: &str, other: &str) -> bool {
+pub fn is_decided(one: Code, other: Code) -> bool {
     let is_pair = |(a, b): &(Code, Code)| (*a, *b) == (one, other) || (*a, *b) == (other, one);
     one == other || leads_to(one, other) || leads_to(other, one) || BESIDE.iter().any(is_pair)
 }
@@ -299,12 +354,15 @@ mod tests {
     #[test]
     fn every_pair_is_ranked_cause_first_whichever_rule_comes_first() {
         for (cause, effects) in CAUSES {
-            assert!(rules::rule(cause).is_some(), "{cause} is no rule");
+            assert!(rules::rule(*cause).is_some(), "{cause} is no rule");
             assert_eq!(CAUSES.iter().filter(|(code, _)| code == cause).count(), 1, "{cause}");
             for effect in *effects {
-                assert!(rules::rule(effect).is_some(), "{cause} causes {effect}, which is no rule");
-                for pair in [[cause, effect], [effect, cause]] {
-                    let told = ranked(pair.map(|code| finding(code)).to_vec());
+                assert!(
+                    rules::rule(*effect).is_some(),
+                    "{cause} causes {effect}, which is no rule"
+                );
+                for pair in [[*cause, *effect], [*effect, *cause]] {
+                    let told = ranked(pair.map(finding).to_vec());
                     let order: Vec<Code> = told.iter().map(|f| f.code).collect();
                     assert_eq!(order, [*cause, *effect]);
                     assert_eq!(told.get(1).and_then(|f| f.caused_by), Some(*cause));
@@ -320,7 +378,7 @@ mod tests {
         while !unexplained.is_empty() {
             let before = unexplained.len();
             let left = unexplained.clone();
-            unexplained.retain(|code| left.iter().any(|other| explains(other, code)));
+            unexplained.retain(|code| left.iter().any(|other| explains(*other, *code)));
             assert!(unexplained.len() < before, "a circle of causes: {unexplained:?}");
         }
     }
@@ -346,7 +404,7 @@ mod tests {
             for one in &codes {
                 for other in &codes {
                     seen.insert((*one, *other));
-                    assert!(is_decided(one, other), "{name}: {one}, {other}");
+                    assert!(is_decided(*one, *other), "{name}: {one}, {other}");
                 }
             }
         };
@@ -361,7 +419,7 @@ mod tests {
         let init = port("b", "init", "linkup", Role::Expected);
         let named = ["a", "b"].map(|device| (device, Severity::Warning));
         look("a host", &host(vec![down, init], &named));
-        assert!(!is_decided("iommu-off", "opensm-skipped"));
+        assert!(!is_decided(Code::IommuOff, Code::OpensmSkipped));
         for pair in BESIDE {
             assert!(seen.contains(pair), "no log makes both of {pair:?}");
             assert!(!leads_to(pair.0, pair.1) && !leads_to(pair.1, pair.0), "{pair:?}");
@@ -371,15 +429,15 @@ mod tests {
     #[test]
     fn the_known_chains_hold() {
         for (cause, effect) in [
-            ("module-denied", "module-not-loaded"),
-            ("driver-regression", "port-not-ready"),
-            ("fw-init-timeout", "port-not-ready"),
-            ("vf-probe-failed", "not-as-expected"),
-            ("port-not-ready", "mount-before-ipoib"),
-            ("ordering-missing", "mount-before-ipoib"),
-            ("vf-setting-dropped", "vf-guid-zero"),
-            ("vf-setting-dropped", "vf-policy-down"),
-            ("vf-setting-refused", "vf-guid-zero"),
+            (Code::ModuleDenied, Code::ModuleNotLoaded),
+            (Code::DriverRegression, Code::PortNotReady),
+            (Code::FwInitTimeout, Code::PortNotReady),
+            (Code::VfProbeFailed, Code::NotAsExpected),
+            (Code::PortNotReady, Code::MountBeforeIpoib),
+            (Code::OrderingMissing, Code::MountBeforeIpoib),
+            (Code::VfSettingDropped, Code::VfGuidZero),
+            (Code::VfSettingDropped, Code::VfPolicyDown),
+            (Code::VfSettingRefused, Code::VfGuidZero),
         ] {
             assert!(explains(cause, effect) && !explains(effect, cause), "{cause}, {effect}");
         }
@@ -387,17 +445,20 @@ mod tests {
 
     #[test]
     fn what_explains_the_account_of_the_node_is_as_grave() {
-        let mild = Finding { severity: Severity::Warning, ..finding("udev-timeout") };
-        let told = ranked(vec![finding("not-as-expected"), mild]);
+        let mild = Finding { severity: Severity::Warning, ..finding(Code::UdevTimeout) };
+        let told = ranked(vec![finding(Code::NotAsExpected), mild]);
         let told: Vec<_> = told.iter().map(|f| (f.code, f.severity)).collect();
-        let both = ["udev-timeout", "not-as-expected"].map(|code| (code, Severity::Error));
+        let both = [Code::UdevTimeout, Code::NotAsExpected].map(|code| (code, Severity::Error));
         assert_eq!(told, both);
     }
 
     #[test]
     fn advice_explains_no_failure() {
-        let mild = Finding { severity: Severity::Info, ..finding("module-denied") };
-        let told = ranked(vec![mild, finding("module-not-loaded")]);
-        assert_eq!(told.first().map(|f| (f.code, f.caused_by)), Some(("module-not-loaded", None)));
+        let mild = Finding { severity: Severity::Info, ..finding(Code::ModuleDenied) };
+        let told = ranked(vec![mild, finding(Code::ModuleNotLoaded)]);
+        assert_eq!(
+            told.first().map(|f| (f.code, f.caused_by)),
+            Some((Code::ModuleNotLoaded, None))
+        );
     }
 }

@@ -2,7 +2,7 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity};
 use crate::report::common::Code;
 
 pub(super) const RULE: Rule = Rule {
-    code: "configuration-invalid",
+    code: Code::ConfigurationInvalid,
     meaning: "ibprov's configuration has an error, so ibprov did nothing in this boot",
     page: "\
 ibprov reads its configuration first, and ends at once with exit code 2 if the
@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(judge(&boot).len(), 1);
         let all = crate::check::rank::judge(&boot);
         assert_eq!(all.first().map(|f| f.code), Some(RULE.code), "{all:?}");
-        assert!(all.iter().all(|f| f.code != "not-as-expected"), "{all:?}");
+        assert!(all.iter().all(|f| f.code != Code::NotAsExpected), "{all:?}");
         assert_eq!(judge(&Boot::default()), []);
     }
 }

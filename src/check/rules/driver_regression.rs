@@ -2,14 +2,14 @@ mod gives_up;
 mod reports;
 
 use super::super::evidence::Boot;
-use super::{Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Code, Confidence, Finding, Judge, Rule, Severity, seen};
 use crate::names::RDMA_MODULES_IN_TRACES;
 
 use gives_up::{GIVES_UP, ROCE, STOPPED, given_up};
 use reports::{CRASH, HANG, WARN, reports};
 
 pub(super) const RULE: Rule = Rule {
-    code: "driver-regression",
+    code: Code::DriverRegression,
     meaning: "a fault of the kernel or the driver, which no configuration can correct",
     page: "\
 The kernel crashed, warned or hung inside the RDMA stack, or a driver gave up on an

@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "driver-unload-under-remote-root",
+    code: Code::DriverUnloadUnderRemoteRoot,
     meaning: "the driver that carries the root disk was unloaded",
     page: "\
 The root file system comes over the network (iSCSI, iSER, NVMe over fabrics, SRP,

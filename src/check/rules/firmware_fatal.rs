@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "firmware-fatal",
+    code: Code::FirmwareFatal,
     meaning: "the adapter's firmware has failed during operation",
     page: "\
 The driver's health check found the firmware dead or in a fatal state: a fatal error

@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "firmware-reset-pending",
+    code: Code::FirmwareResetPending,
     meaning: "the adapter needs a reset or a power cycle before its settings take effect",
     page: "\
 The firmware or its settings were changed, and the adapter uses them only after a reset

@@ -1,8 +1,8 @@
 use super::super::evidence::event::function;
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "firmware-too-old",
+    code: Code::FirmwareTooOld,
     meaning: "the adapter's firmware is too old for the driver",
     page: "\
 The driver uses another revision of the command interface than the adapter's firmware,

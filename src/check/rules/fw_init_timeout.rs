@@ -1,8 +1,8 @@
 use super::super::evidence::event::function;
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "fw-init-timeout",
+    code: Code::FwInitTimeout,
     meaning: "the adapter's firmware does not become ready",
     page: "\
 The driver waits for the adapter's firmware and gives up, mlx5 after 120 s. The adapter

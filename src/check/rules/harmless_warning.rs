@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "harmless-warning",
+    code: Code::HarmlessWarning,
     meaning: "harmless messages that look like errors",
     page: "\
 Some lines read like a failure and report none: an upper layer that has nothing to do, a

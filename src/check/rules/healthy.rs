@@ -1,10 +1,10 @@
-use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
 use crate::check::evidence::own::About;
 use crate::names::is_ipoib_name;
 use crate::report::node::{Judgement, NodeVerdict, Standing};
 
 pub(super) const RULE: Rule = Rule {
-    code: "healthy",
+    code: Code::Healthy,
     meaning: "InfiniBand came up",
     page: "\
 The log shows an event that only occurs when InfiniBand works: a port is Active, an IPoIB

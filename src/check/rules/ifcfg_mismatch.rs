@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "ifcfg-mismatch",
+    code: Code::IfcfgMismatch,
     meaning: "the network configuration fits no device",
     page: "\
 A profile or ifcfg file names an interface or an address (HWADDR) that no device has:

@@ -1,8 +1,8 @@
 use super::super::pattern::{caught_one, word};
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "ifup-skipped-os-booting",
+    code: Code::IfupSkippedOsBooting,
     meaning: "mlnx_interface_mgr left the interface to a network service that had already given up",
     page: "\
 mlnx_interface_mgr runs when a netdev appears. While it considers the system to be

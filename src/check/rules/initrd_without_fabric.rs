@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "initrd-without-fabric",
+    code: Code::InitrdWithoutFabric,
     meaning: "the initramfs waits for an InfiniBand interface and lacks its modules",
     page: "\
 The kernel command line (root=, ip=, netroot=) configures a root file system over

@@ -1,8 +1,8 @@
 use super::super::evidence::event::function;
-use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "iommu-off",
+    code: Code::IommuOff,
     meaning: "there is no IOMMU, or the device is in no IOMMU group",
     page: "\
 A VF can be assigned to a guest only if an IOMMU isolates it: vfio-pci refuses a

@@ -1,8 +1,8 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity};
 use crate::names::may_be_ipoib_name;
 
 pub(super) const RULE: Rule = Rule {
-    code: "ipoib-parent-down",
+    code: Code::IpoibParentDown,
     meaning: "an IPoIB child is up and its parent is down",
     page: "\
 A child netdev (ib0.8001) shares the hardware queue of its parent (ib0). With mlx5's

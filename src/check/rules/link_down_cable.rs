@@ -1,9 +1,9 @@
-use super::{Boot, Confidence, Finding, Judge, Quote, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Quote, Rule, Severity, seen};
 use crate::check::evidence::state::PortSeen;
 use crate::report::status::Role;
 
 pub(super) const RULE: Rule = Rule {
-    code: "link-down-cable",
+    code: Code::LinkDownCable,
     meaning: "the port has no physical link: the cable, the module or the peer is the cause",
     page: "\
 The port looks for a peer and finds none: physical state Polling, or Disabled. The

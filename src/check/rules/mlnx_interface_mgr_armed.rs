@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "mlnx-interface-mgr-armed",
+    code: Code::MlnxInterfaceMgrArmed,
     meaning: "mlnx_interface_mgr configures the same interfaces as ibprov",
     page: "\
 MLNX_OFED's kernel package has a udev rule, 90-ib.rules, that starts

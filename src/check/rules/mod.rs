@@ -91,6 +91,7 @@ use std::sync::OnceLock;
 // What nearly every rule uses.
 use super::evidence::{Boot, Event, Kind};
 use crate::report::advice::Advice;
+use crate::report::common::Code;
 use crate::report::finding::{Confidence, Finding, Quote, Severity};
 
 use super::evidence::Needles;
@@ -178,7 +179,7 @@ pub const ALL: &[&Rule] = &[
 ];
 
 /// The rule with `code`.
-pub fn rule(code: &str) -> Option<&'static Rule> {
+pub fn rule(code: Code) -> Option<&'static Rule> {
     ALL.iter().copied().find(|r| r.code == code)
 }
 
@@ -200,8 +201,8 @@ mod testing;
 #[cfg(test)]
 mod tests {
     use super::super::evidence::Intake;
-    use super::ALL;
     use super::testing::{ca, two_vfs};
+    use super::{ALL, Code};
 
     /// The tools that send management datagrams, through the first port that is up unless they
     /// are told which.
@@ -229,18 +230,22 @@ mod tests {
         let port = |(device, state, physical)| ca(device, "MT4123", 1, state, physical);
         let twice = two_vfs("02:00:00:00:00:00:00:01", "02:00:00:00:00:00:01:02", "auto");
         for (code, text, command) in [
-            ("link-down-cable", port(down), "ibportstate -C mlx5_1 -P 1 -D 0 1 query"),
-            ("no-subnet-manager", port(init), "sminfo -C mlx5_2 -P 1"),
+            (Code::LinkDownCable, port(down), "ibportstate -C mlx5_1 -P 1 -D 0 1 query"),
+            (Code::NoSubnetManager, port(init), "sminfo -C mlx5_2 -P 1"),
             (
-                "no-subnet-manager",
+                Code::NoSubnetManager,
                 "srp_daemon[4681]: SM LID is 0, maybe no SM is running".to_owned(),
                 "sminfo -C DEVICE -P PORT",
             ),
             // A name that a shell would obey is none.
-            ("no-subnet-manager", port(init).replace("mlx5_2", "mlx5;id"), "sminfo -C DEVICE -P 1"),
-            ("vf-guid-duplicate", twice, "saquery -C DEVICE -P PORT"),
             (
-                "opensm-partitions-rejected",
+                Code::NoSubnetManager,
+                port(init).replace("mlx5_2", "mlx5;id"),
+                "sminfo -C DEVICE -P 1",
+            ),
+            (Code::VfGuidDuplicate, twice, "saquery -C DEVICE -P PORT"),
+            (
+                Code::OpensmPartitionsRejected,
                 "OpenSM[9]: PARSE ERROR partition conf file line 3: bad PortGUID".to_owned(),
                 "smpquery -C DEVICE -P PORT pkeys LID",
             ),
@@ -248,7 +253,8 @@ mod tests {
             let mut intake = Intake::new(super::needles());
             intake.read("log", &mut text.as_bytes());
             let diagnosis = super::super::diagnose(&intake.finish());
-            let finding = diagnosis.findings.iter().find(|f| f.code == code).expect(code);
+            let finding = diagnosis.findings.iter().find(|f| f.code == code);
+            let finding = finding.unwrap_or_else(|| panic!("{code}"));
             let advice: Vec<&str> = finding.advice.iter().map(|a| a.text.as_str()).collect();
             let advice = advice.join("\n");
             assert!(advice.contains(command), "{code}: {advice}");
@@ -261,7 +267,7 @@ mod tests {
     #[test]
     fn every_rule_has_a_page() {
         for rule in ALL {
-            let name = rule.code;
+            let name = rule.code.name();
             assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{name}");
             assert!(rule.page.len() > 200, "{name} has no page to speak of");
             assert!(!rule.meaning.ends_with('.'), "{name}");
@@ -269,7 +275,7 @@ mod tests {
                 assert!(line.len() <= 90, "{name}: {line}");
             }
             assert!(rule.needles.iter().copied().flatten().all(|n| n.len() >= 3), "{name}");
-            assert_eq!(ALL.iter().filter(|r| r.code == name).count(), 1, "{name}");
+            assert_eq!(ALL.iter().filter(|r| r.code == rule.code).count(), 1, "{name}");
         }
     }
 }

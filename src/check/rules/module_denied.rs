@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "module-denied",
+    code: Code::ModuleDenied,
     meaning: "a module that is needed is on a deny list",
     page: "\
 The administrator denies the module by a `blacklist` or `install MODULE /bin/false` line

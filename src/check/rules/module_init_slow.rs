@@ -1,8 +1,8 @@
 use super::super::pattern::caught;
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "module-init-slow",
+    code: Code::ModuleInitSlow,
     meaning: "a module was refused, because a module that it needs was still initializing",
     page: "\
 A module that uses the symbols of another one can be loaded only when that one has

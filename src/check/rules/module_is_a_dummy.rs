@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "module-is-a-dummy",
+    code: Code::ModuleIsADummy,
     meaning: "a module of MLNX_OFED or DOCA loads and does nothing",
     page: "\
 MLNX_OFED and DOCA contain empty modules with the names of the kernel's own for

@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "module-load-interrupted",
+    code: Code::ModuleLoadInterrupted,
     meaning: "the loading of a module was killed or interrupted",
     page: "\
 The process that loads modules was killed while a module was being initialized: systemd

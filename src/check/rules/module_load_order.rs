@@ -1,8 +1,8 @@
 use super::super::pattern::caught;
-use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "module-load-order",
+    code: Code::ModuleLoadOrder,
     meaning: "modules were loaded in an order, or at a time, that loses an event",
     page: "\
 An IPoIB child was brought up before the subnet manager had written its P_Key into the

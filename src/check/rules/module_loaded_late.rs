@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "module-loaded-late",
+    code: Code::ModuleLoadedLate,
     meaning: "a netdev was created after the network service had looked for it",
     page: "\
 The network service looked for an IPoIB netdev, did not find it, and continued. The

@@ -1,9 +1,9 @@
 use super::super::pattern::{caught_one, word};
-use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 use crate::names::HCA_DRIVERS;
 
 pub(super) const RULE: Rule = Rule {
-    code: "module-missing-for-kernel",
+    code: Code::ModuleMissingForKernel,
     meaning: "a module that is needed is not built for the running kernel",
     page: "\
 modprobe found no such module below /lib/modules of the running kernel. After a

@@ -1,8 +1,8 @@
 use super::module_missing_for_kernel::{in_initramfs, missing};
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "module-missing-in-initrd",
+    code: Code::ModuleMissingInInitrd,
     meaning: "a module is listed for the initramfs and is not in it",
     page: "\
 The initramfs has rdma-core's lists of modules (/etc/rdma/modules/*.conf) and lacks some

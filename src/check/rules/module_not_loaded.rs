@@ -1,8 +1,8 @@
-use super::{Boot, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 use crate::names::{IB_DRIVERS, is_ipoib_name, may_be_ipoib_name, rdma_half_of};
 
 pub(super) const RULE: Rule = Rule {
-    code: "module-not-loaded",
+    code: Code::ModuleNotLoaded,
     meaning: "a module that is needed is not loaded",
     page: "\
 The adapter's driver is loaded, and a module above it is not: ib_umad (ibstat, opensm,

@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "module-parameter",
+    code: Code::ModuleParameter,
     meaning: "a module parameter makes the driver fail",
     page: "\
 An option in /etc/modprobe.d or on the kernel command line is refused or cannot be

@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "module-signature-refused",
+    code: Code::ModuleSignatureRefused,
     meaning: "the kernel refuses a module because of its signature",
     page: "\
 The kernel loads only modules whose signature it can verify: with Secure Boot, in lockdown

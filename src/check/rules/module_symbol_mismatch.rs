@@ -1,8 +1,8 @@
 use super::module_init_slow::is_busy_symbol;
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "module-symbol-mismatch",
+    code: Code::ModuleSymbolMismatch,
     meaning: "a module does not match the RDMA stack or the kernel that is loaded",
     page: "\
 The kernel refuses a module whose symbols have another version than those of the modules

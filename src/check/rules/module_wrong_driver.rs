@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity};
 
 pub(super) const RULE: Rule = Rule {
-    code: "module-wrong-driver",
+    code: Code::ModuleWrongDriver,
     meaning: "a driver for other hardware is loaded",
     page: "\
 The adapter has no driver, and the driver that is loaded is for another generation:

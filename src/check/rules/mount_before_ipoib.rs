@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "mount-before-ipoib",
+    code: Code::MountBeforeIpoib,
     meaning: "a mount or LNet started before IPoIB could be used",
     page: "\
 A file system over InfiniBand was mounted, or LNet was configured, before its netdev had

@@ -1,8 +1,8 @@
 use super::mount_before_ipoib::{ib_here, no_network, over_ib};
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "mount-before-network",
+    code: Code::MountBeforeNetwork,
     meaning: "a mount started before the network was up; InfiniBand is not involved",
     page: "\
 A network file system was mounted before there was a route to its server or a name

@@ -1,10 +1,10 @@
 use super::super::evidence::state::NetdevSeen;
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity};
 use crate::check::pattern::has_word;
 use crate::names::is_ipoib_name;
 
 pub(super) const RULE: Rule = Rule {
-    code: "netdev-admin-down",
+    code: Code::NetdevAdminDown,
     meaning: "the netdev exists, but no network service has brought it up",
     page: "\
 The port is Active and its IPoIB netdev exists, but is administratively down: no network

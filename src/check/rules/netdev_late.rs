@@ -1,7 +1,7 @@
-use super::{Judge, Rule};
+use super::{Code, Judge, Rule};
 
 pub(super) const RULE: Rule = Rule {
-    code: "netdev-late",
+    code: Code::NetdevLate,
     meaning: "a netdev appeared after the network service had set interfaces up, and is down",
     page: "\
 Services like networking (ifupdown) and network (network-scripts) set up

@@ -1,9 +1,9 @@
 use super::super::evidence::state::NetdevSeen;
-use super::{Boot, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 use crate::names::{is_ipoib_name, is_kernel_ipoib_name};
 
 pub(super) const RULE: Rule = Rule {
-    code: "netdev-renamed",
+    code: Code::NetdevRenamed,
     meaning: "the configuration names a netdev that udev has renamed",
     page: "\
 The kernel calls IPoIB netdevs ib0, ib1; udev renames them by their place (ibp65s0,

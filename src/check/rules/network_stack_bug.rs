@@ -1,8 +1,8 @@
-use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 use crate::names::{RDMA_MODULES, is_ipoib_name};
 
 pub(super) const RULE: Rule = Rule {
-    code: "network-stack-bug",
+    code: Code::NetworkStackBug,
     meaning: "a fault or a missing feature of the network manager in use",
     page: "\
 The netdev exists, and the program that configures the network does not support it:

@@ -1,9 +1,9 @@
-use super::{Advice, Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use super::{Advice, Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 use crate::names::MadPort;
 use crate::report::status::Role;
 
 pub(super) const RULE: Rule = Rule {
-    code: "no-subnet-manager",
+    code: Code::NoSubnetManager,
     meaning: "the port stays in Initializing: no subnet manager has configured it",
     page: "\
 The cable is connected and the link is up, and no subnet manager has assigned a LID to

@@ -1,13 +1,13 @@
 use std::collections::BTreeMap;
 
-use super::{Advice, Boot, Confidence, Finding, Judge, Kind, Quote, Rule, Severity, seen};
+use super::{Advice, Boot, Code, Confidence, Finding, Judge, Kind, Quote, Rule, Severity, seen};
 use crate::check::evidence::account::Account;
 use crate::check::evidence::own::About;
 use crate::report::common;
 use crate::report::node::{Judgement, Standing};
 
 pub(super) const RULE: Rule = Rule {
-    code: "not-as-expected",
+    code: Code::NotAsExpected,
     meaning: "the node differs from its configuration and GUID plan",
     page: "\
 The host as it is now is compared with the expected ports (from the configuration or the
@@ -347,7 +347,7 @@ mod tests {
     fn what_is_not_as_planned_is_an_error_whatever_the_logs_tell() {
         use Severity::{Error, Warning};
         let port = |severity| {
-            [Finding::new("port-not-ready", severity, Confidence::High, "a port has not come")]
+            [Finding::new(Code::PortNotReady, severity, Confidence::High, "a port has not come")]
         };
         assert_eq!(judged(Code::VfNotAsPlanned, Error, &[]), Some(Severity::Error));
         let beside = judged(Code::VfNotAsPlanned, Error, &port(Severity::Error));

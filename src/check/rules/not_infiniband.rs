@@ -1,9 +1,9 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 use crate::check::evidence::own::About;
 use crate::check::evidence::relevance::concerns_rdma;
 
 pub(super) const RULE: Rule = Rule {
-    code: "not-infiniband",
+    code: Code::NotInfiniband,
     meaning: "no line of the log is about InfiniBand",
     page: "\
 The log has lines, and none of them reports a fault of an InfiniBand adapter, driver,

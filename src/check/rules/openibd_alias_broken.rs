@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "openibd-alias-broken",
+    code: Code::OpenibdAliasBroken,
     meaning: "units that are ordered after openibd.service are not ordered after ibprov",
     page: "\
 Other software orders itself After=openibd.service and requires it. The unit

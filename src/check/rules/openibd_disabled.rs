@@ -1,7 +1,7 @@
-use super::{Advice, Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Advice, Boot, Code, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "openibd-disabled",
+    code: Code::OpenibdDisabled,
     meaning: "openibd is not enabled, so that the IPoIB modules are loaded too late or never",
     page: "\
 openibd loads ib_ipoib and is ordered before the network service. If openibd is not

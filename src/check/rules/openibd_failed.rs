@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "openibd-failed",
+    code: Code::OpenibdFailed,
     meaning: "openibd ran and failed",
     page: "\
 openibd.service ended with an error or was killed by its time limit (180 s). The modules

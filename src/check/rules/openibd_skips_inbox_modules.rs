@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "openibd-skips-inbox-modules",
+    code: Code::OpenibdSkipsInboxModules,
     meaning: "openibd does not load modules that belong to the distribution's kernel",
     page: "\
 openibd loads only modules that OFED built. After a kernel update the OFED modules

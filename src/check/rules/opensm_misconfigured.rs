@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "opensm-misconfigured",
+    code: Code::OpensmMisconfigured,
     meaning: "opensm cannot bind to its port, or exits",
     page: "\
 The subnet manager of this host does not run: the port GUID in its configuration is

@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "opensm-other-port",
+    code: Code::OpensmOtherPort,
     meaning: "opensm runs on another port than the configuration means",
     page: "\
 opensm serves one port for each process. For a list of GUIDs, or a value that is not a

@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "opensm-partitions-rejected",
+    code: Code::OpensmPartitionsRejected,
     meaning: "opensm has rejected its partition configuration",
     page: "\
 One line that opensm cannot read invalidates the whole partitions.conf: opensm reports

@@ -1,8 +1,8 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 use crate::graph::consumers::{DropIn, PROVIDER};
 
 pub(super) const RULE: Rule = Rule {
-    code: "opensm-skipped",
+    code: Code::OpensmSkipped,
     meaning: "opensm was not started, because ib_umad was not loaded yet",
     page: "\
 The distributions' opensm.service has a condition on

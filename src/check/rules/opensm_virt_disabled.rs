@@ -1,9 +1,9 @@
 use super::vf_state::{dead_ports, is_zero, quote_ports, vfs};
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 use crate::names::Policy;
 
 pub(super) const RULE: Rule = Rule {
-    code: "opensm-virt-disabled",
+    code: Code::OpensmVirtDisabled,
     meaning: "the subnet manager has no virtualization support: VF ports stay down",
     page: "\
 The PF is Active, its VFs are not, although they have GUIDs and a policy of Follow

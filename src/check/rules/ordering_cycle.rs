@@ -1,8 +1,8 @@
 use super::super::pattern::caught_one;
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "ordering-cycle",
+    code: Code::OrderingCycle,
     meaning: "units form an ordering cycle, and systemd drops a job to break it",
     page: "\
 Unit A is ordered before B, B before C, and C before A. systemd cannot start all of them

@@ -1,5 +1,5 @@
 use super::{
-    Boot, Confidence, Event, Finding, Judge, Kind, Rule, Severity, mount_before_ipoib, seen,
+    Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, mount_before_ipoib, seen,
 };
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::report::duration::duration;
 use crate::stacks;
 
 pub(super) const RULE: Rule = Rule {
-    code: "ordering-missing",
+    code: Code::OrderingMissing,
     meaning: "a service that needs InfiniBand netdevs is not ordered after the unit that waits for them",
     page: "\
 ibprov.service (or openibd.service) is up when the netdevs are present. A service that
@@ -66,7 +66,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         let Some((asked, object)) = missed(boot, failed) else { continue };
         let Some(came) = came(boot, asked, &object) else { continue };
         let is_mount = unit.ends_with(".mount") || unit.starts_with("lnet");
-        let code = if is_mount { "mount-before-ipoib" } else { RULE.code };
+        let code = if is_mount { Code::MountBeforeIpoib } else { RULE.code };
         // What that rule has found already has its own words.
         if is_mount && !mount_before_ipoib::finds(boot).is_empty()
             || found.iter().any(|finding| finding.code == code)
@@ -227,7 +227,7 @@ fn came_by<'a>(
 #[cfg(test)]
 mod tests {
     use super::super::testing::{ca, severity};
-    use super::{RULE, Severity};
+    use super::{Code, RULE, Severity};
     use crate::check::diagnose;
     use crate::check::evidence::Intake;
 
@@ -296,7 +296,7 @@ mod tests {
     fn lnet_is_told_as_what_mounts() {
         let log: Vec<String> = FAILED.iter().map(|l| l.replace("site-fs", "lnet")).collect();
         let lines: Vec<&str> = log.iter().map(String::as_str).collect();
-        let rule = super::super::rule("mount-before-ipoib").expect("rule");
+        let rule = super::super::rule(Code::MountBeforeIpoib).expect("rule");
         assert_eq!(severity(rule, &lines), Some(Severity::Error));
     }
 }

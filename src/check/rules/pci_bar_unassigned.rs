@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "pci-bar-unassigned",
+    code: Code::PciBarUnassigned,
     meaning: "the kernel found no place for a register window (BAR) of the adapter itself",
     page: "\
 The firmware of the host assigned no address space to the adapter, or too little, and

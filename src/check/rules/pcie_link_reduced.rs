@@ -2,7 +2,7 @@ use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 use crate::report::common::Code;
 
 pub(super) const RULE: Rule = Rule {
-    code: "pcie-link-reduced",
+    code: Code::PcieLinkReduced,
     meaning: "the adapter's PCIe link is narrower or slower than it can be",
     page: "\
 The adapter has trained its PCIe link with fewer lanes or at a lower speed than it
@@ -30,7 +30,7 @@ slot in the firmware setup.",
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let mut made = seen::judged(boot, Code::PcieLinkReduced, RULE.code);
+    let mut made = seen::judged(boot, RULE.code);
     let said =
         |word: &'static str| boot.with(word).filter(|e| seen::rdma_module(&e.text).is_some());
     let width: Vec<_> = said("PCIe width is lower").collect();

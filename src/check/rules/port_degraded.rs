@@ -2,7 +2,7 @@ use super::{Boot, Finding, Judge, Rule, seen};
 use crate::report::common::Code;
 
 pub(super) const RULE: Rule = Rule {
-    code: "port-degraded",
+    code: Code::PortDegraded,
     meaning: "the link of a port is slower or narrower than the configuration requires",
     page: "\
 The configuration sets minimums for the link of a port (rate, width, speed, pcie-width
@@ -27,7 +27,7 @@ Remedy: compare both ends of the link, exchange the cable, and look at the port 
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    seen::judged(boot, Code::PortDegraded, RULE.code)
+    seen::judged(boot, RULE.code)
 }
 
 #[cfg(test)]
@@ -51,6 +51,6 @@ mod tests {
         let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
         let all = crate::check::rank::judge(&boot);
         let of = |code| all.iter().filter(|f| f.code == code).count();
-        assert_eq!((of("port-degraded"), of("pcie-link-reduced")), (1, 1), "{all:?}");
+        assert_eq!((of(Code::PortDegraded), of(Code::PcieLinkReduced)), (1, 1), "{all:?}");
     }
 }

@@ -2,7 +2,7 @@ use super::{Boot, Finding, Judge, Rule, seen};
 use crate::report::common::Code;
 
 pub(super) const RULE: Rule = Rule {
-    code: "port-not-active",
+    code: Code::PortNotActive,
     meaning: "an expected port of this host has its netdev, and the fabric does not use the port",
     page: "\
 The driver works and the port has its name, and its link is not up, or no subnet manager
@@ -37,7 +37,7 @@ until they are active:
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    seen::judged(boot, Code::PortNotActive, RULE.code)
+    seen::judged(boot, RULE.code)
 }
 
 #[cfg(test)]
@@ -45,18 +45,21 @@ mod tests {
     use super::super::testing::{host, port};
     use crate::check::evidence::state::PortSeen;
     use crate::check::rank;
+    use crate::report::common::Code;
     use crate::report::finding::Severity;
     use crate::report::status::Role;
 
     /// What is told of such a host: severity, code, object and cause.
     fn told(ports: Vec<PortSeen>, named: &[(&str, Severity)]) -> Vec<String> {
         let all = rank::judge(&host(ports, named)).into_iter();
-        all.filter(|finding| !["healthy", "not-infiniband", "unknown"].contains(&finding.code))
-            .map(|f| {
-                let object = f.object.unwrap_or_default();
-                format!("{} {} {object} <- {}", f.severity, f.code, f.caused_by.unwrap_or("-"))
-            })
-            .collect()
+        all.filter(|finding| {
+            ![Code::Healthy, Code::NotInfiniband, Code::Unknown].contains(&finding.code)
+        })
+        .map(|f| {
+            let object = f.object.unwrap_or_default();
+            format!("{} {} {object} <- {}", f.severity, f.code, f.caused_by.map_or("-", Code::name))
+        })
+        .collect()
     }
 
     #[test]

@@ -1,7 +1,7 @@
-use super::{Judge, Rule};
+use super::{Code, Judge, Rule};
 
 pub(super) const RULE: Rule = Rule {
-    code: "port-not-ready",
+    code: Code::PortNotReady,
     meaning: "an expected port of this host is not ready, and no other diagnosis names the cause",
     page: "\
 Every expected port passes through the states pci, driver, rdma, netdev and named. The

@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "rdma-service-failed",
+    code: Code::RdmaServiceFailed,
     meaning: "an auxiliary RDMA service failed, which the network does not need",
     page: "\
 An auxiliary service failed: rdma-ndd (names the node for the fabric), iwpmd

@@ -1,7 +1,8 @@
 //! What a rule is made of.
 
 use super::super::evidence::Boot;
-use crate::report::finding::{Code, Finding};
+use crate::report::common::Code;
+use crate::report::finding::Finding;
 
 /// A diagnosis that can be made.
 #[derive(Debug, Clone, Copy)]

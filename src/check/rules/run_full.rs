@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "run-full",
+    code: Code::RunFull,
     meaning: "/run has no room left, so that reports and locks of this boot are missing",
     page: "\
 /run is a file system in memory, of limited size. If /run is full, programs that write

@@ -174,11 +174,11 @@ pub(super) fn sign_of_life(boot: &Boot) -> Option<Quote> {
     event.map(|e| boot.quote(e)).or_else(port).or_else(netdev)
 }
 
-/// What the judgement of the host says under `told`, as findings of the rule `code`.
-pub(super) fn judged(boot: &Boot, told: Code, code: &'static str) -> Vec<Finding> {
+/// What the judgement of the host says under `code`, as findings of the rule of that name.
+pub(super) fn judged(boot: &Boot, code: Code) -> Vec<Finding> {
     let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
     let all = judgement.iter().flat_map(|judgement| judgement.grouped());
-    all.filter(|finding| finding.code == told)
+    all.filter(|finding| finding.code == code)
         .map(|finding| {
             let message = finding.message.trim_end_matches('.');
             let text = format!("{}: {message}.", finding.subject());

@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "selinux-denies-subnet",
+    code: Code::SelinuxDeniesSubnet,
     meaning: "SELinux denies management datagrams on an InfiniBand port",
     page: "\
 SELinux has a class for InfiniBand ports. A process that opens a management agent on a

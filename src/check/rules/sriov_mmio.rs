@@ -1,8 +1,8 @@
 use super::super::evidence::event::function;
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "sriov-mmio",
+    code: Code::SriovMmio,
     meaning: "the address space has no room for the VFs",
     page: "\
 The kernel could not assign addresses to the VFs' memory (BARs), or bus numbers: the

@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "sriov-not-enabled-fw",
+    code: Code::SriovNotEnabledFw,
     meaning: "SR-IOV is disabled in the adapter's firmware",
     page: "\
 The adapter's firmware setting SRIOV_EN is off, or NUM_OF_VFS is 0 or lower than the

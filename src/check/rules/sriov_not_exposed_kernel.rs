@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "sriov-not-exposed-kernel",
+    code: Code::SriovNotExposedKernel,
     meaning: "the kernel does not see the adapter's SR-IOV capability",
     page: "\
 SR-IOV is an extended capability of PCI Express, beyond the first 256 bytes of

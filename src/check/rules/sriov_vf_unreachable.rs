@@ -1,8 +1,8 @@
 use super::super::evidence::event::function;
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "sriov-vf-unreachable",
+    code: Code::SriovVfUnreachable,
     meaning: "the VFs' configuration space does not answer",
     page: "\
 The PF created VFs, and reading their configuration space gives all ones: header type

@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "start-wait-deadlock",
+    code: Code::StartWaitDeadlock,
     meaning: "a unit starts another unit that is ordered after it, and waits for that unit",
     page: "\
 A program in a unit runs `systemctl start B` and waits, and B is ordered after that

@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "udev-timeout",
+    code: Code::UdevTimeout,
     meaning: "systemd-udevd's time limit kills the loading of a driver",
     page: "\
 udev allows an event 180 s (less when the initramfs ends). A driver whose probe takes

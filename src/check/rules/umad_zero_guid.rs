@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "umad-zero-guid",
+    code: Code::UmadZeroGuid,
     meaning: "tools for management datagrams fail because of a device whose GUID is 0",
     page: "\
 The tools of infiniband-diags and opensm list all devices first and, before rdma-core

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use super::families::{Family, Meaning};
 use super::{
-    Boot, Confidence, Event, Finding, Judge, Rule, Severity, families, harmless_warning, seen,
+    Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, families, harmless_warning, seen,
 };
 use crate::check::evidence::Level;
 use crate::check::evidence::relevance::concerns_rdma;
 
 pub(super) const RULE: Rule = Rule {
-    code: "unexplained",
+    code: Code::Unexplained,
     meaning: "the log has errors of the RDMA stack, or a failed unit, that no diagnosis explains",
     page: "\
 No known fault was found, but a driver of the RDMA stack, or a program of the boot about
@@ -105,7 +105,7 @@ fn is_quoted(boot: &Boot, event: &Event, findings: &[Finding]) -> bool {
         let alike = super::rule(finding.code).is_some_and(|rule| {
             rule.needles.iter().copied().flatten().any(|n| event.text.contains(n))
         });
-        !["healthy", "harmless-warning"].contains(&finding.code) && alike
+        ![Code::Healthy, Code::HarmlessWarning].contains(&finding.code) && alike
             || finding.evidence.contains(&quote)
     })
 }

@@ -1,8 +1,8 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 use crate::names::is_ipoib_name;
 
 pub(super) const RULE: Rule = Rule {
-    code: "unknown",
+    code: Code::Unknown,
     meaning: "the evidence is not sufficient for a diagnosis",
     page: "\
 The evidence shows neither that InfiniBand came up nor why it did not. Collect the whole
@@ -46,8 +46,8 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         ];
     }
     // These say nothing of whether it works.
-    const ASIDE: [&str; 4] =
-        ["unexplained", "harmless-warning", "pcie-link-reduced", "firmware-too-old"];
+    const ASIDE: [Code; 4] =
+        [Code::Unexplained, Code::HarmlessWarning, Code::PcieLinkReduced, Code::FirmwareTooOld];
     let proved = findings.iter().any(|f| f.severity != Severity::Info || !ASIDE.contains(&f.code));
     // What the host itself shows is judged without logs.
     let judged = boot.host.as_ref().is_some_and(|host| host.judgement.is_some());

@@ -1,8 +1,8 @@
 use super::vf_state::{is_zero, quote_ports, quote_vfs, vfs};
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "vf-guid-duplicate",
+    code: Code::VfGuidDuplicate,
     meaning: "two ports have the same GUID",
     page: "\
 GUIDs must be unique in a fabric: the subnet manager identifies ports by them. If two

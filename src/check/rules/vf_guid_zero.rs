@@ -1,9 +1,9 @@
 use super::vf_state::{dead_ports, is_zero, quote_ports, quote_vfs, vfs};
-use super::{Advice, Boot, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Advice, Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 use crate::names::IsVf;
 
 pub(super) const RULE: Rule = Rule {
-    code: "vf-guid-zero",
+    code: Code::VfGuidZero,
     meaning: "a VF has no GUID",
     page: "\
 A new VF has node GUID and port GUID zero. With both zero its port never becomes Active,

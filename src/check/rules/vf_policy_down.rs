@@ -1,8 +1,8 @@
 use super::vf_state::{dead_ports, quote_ports, quote_vfs, vfs};
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity};
 
 pub(super) const RULE: Rule = Rule {
-    code: "vf-policy-down",
+    code: Code::VfPolicyDown,
     meaning: "the VF's link policy is Down",
     page: "\
 The PF sets the link state of the VF's port: Down (the initial value of every VF), Up, or

@@ -1,9 +1,9 @@
 use super::super::evidence::event::function;
-use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
 use crate::names::{HCA_DRIVERS, PciAddress};
 
 pub(super) const RULE: Rule = Rule {
-    code: "vf-probe-failed",
+    code: Code::VfProbeFailed,
     meaning: "the VF exists, and its driver's probe fails",
     page: "\
 The PF created the VF, and the VF's driver could not initialize it: a firmware command

@@ -5,7 +5,7 @@ use crate::report::node::Standing;
 use crate::report::pf::DROPPED;
 
 pub(super) const RULE: Rule = Rule {
-    code: "vf-setting-dropped",
+    code: Code::VfSettingDropped,
     meaning: "the firmware has dropped a GUID or a link policy that was set for a VF",
     page: "\
 ibprov set a VF's GUID or link policy at the PF, the kernel reported success, and the PF
@@ -128,13 +128,13 @@ mod tests {
     const PF: &str = "0000:4b:00.0";
     const DROPPED_GUID: &str = "Jan 02 10:00:03 n9 ibprov[77]: PF 0000:4b:00.0: VF 0 (0000:4b:00.1): not as planned (state: pci, expected: verified): the port GUID at the PF is 0000:0000:0000:0000 instead of 0200:0000:0000:0001, although the write succeeded: the firmware ignored it";
 
-    fn report(code: &str) -> String {
+    fn report(code: Code) -> String {
         format!(
             r#"{{"schema":2,"report":"apply-pf","verdict":"not-right","exit_code":3,"pf":"{PF}","findings":[{{"code":"{code}","severity":"error","object":"{PF}","message":"VF 0: x","advice":[]}}]}}"#
         )
     }
 
-    fn node(code: &str, now: Vec<common::Finding>) -> Boot {
+    fn node(code: Code, now: Vec<common::Finding>) -> Boot {
         let judgement = Judgement::new(PortCount::default(), Count::default(), true, now);
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let mut boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn what_the_firmware_dropped_is_told_before_the_zero_that_it_left() {
         let mut boot = node(
-            "vf-setting-dropped",
+            Code::VfSettingDropped,
             vec![common::Finding::error(Code::VfNotAsPlanned, "VF 0 to be changed").about(PF)],
         );
         let mut intake = Intake::new(super::super::needles());
@@ -161,19 +161,19 @@ mod tests {
         };
         let dropped = told(&boot);
         assert_eq!(dropped.first(), Some(&(RULE.code, None)), "{dropped:?}");
-        for effect in ["vf-guid-zero", "not-as-expected"] {
+        for effect in [Code::VfGuidZero, Code::NotAsExpected] {
             assert!(dropped.contains(&(effect, Some(RULE.code))), "{effect}: {dropped:?}");
         }
         // The same zero without a write is its own reason.
         boot.accounts = crate::check::evidence::account::Accounts::default();
-        assert_eq!(told(&boot).first().map(|told| told.0), Some("vf-guid-zero"));
+        assert_eq!(told(&boot).first().map(|told| told.0), Some(Code::VfGuidZero));
     }
 
     #[test]
     fn what_was_made_good_and_what_was_not_dropped_are_not_told() {
-        assert_eq!(judge(&node("vf-setting-dropped", Vec::new())), []);
+        assert_eq!(judge(&node(Code::VfSettingDropped, Vec::new())), []);
         let wrong = common::Finding::error(Code::VfNotAsPlanned, "VF 0 to be changed").about(PF);
-        assert_eq!(judge(&node("vf-not-as-planned", vec![wrong])), []);
+        assert_eq!(judge(&node(Code::VfNotAsPlanned, vec![wrong])), []);
     }
 
     #[test]

@@ -3,7 +3,7 @@ use crate::report::common::Code;
 use crate::report::pf::REFUSED;
 
 pub(super) const RULE: Rule = Rule {
-    code: "vf-setting-refused",
+    code: Code::VfSettingRefused,
     meaning: "the driver or the firmware of a PF refuses a GUID or a link policy of a VF",
     page: "\
 ibprov set a VF's GUID or link policy at the PF, and the kernel returned an error, which

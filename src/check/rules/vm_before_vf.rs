@@ -1,8 +1,8 @@
 use super::super::pattern::caught_one;
-use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "vm-before-vf",
+    code: Code::VmBeforeVf,
     meaning: "a guest or another consumer used a VF before it was ready",
     page: "\
 libvirt starts a guest whose VF does not exist yet, is not yet bound to vfio-pci, or is

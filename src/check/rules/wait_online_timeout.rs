@@ -1,7 +1,7 @@
-use super::{Boot, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
-    code: "wait-online-timeout",
+    code: Code::WaitOnlineTimeout,
     meaning: "the boot waits for a network that never gets online",
     page: "\
 A wait-online service reached its time limit: an interface that it waits for never got

@@ -15,6 +15,7 @@ use crate::check::pattern::word;
 use crate::check::rules::ib_netdev_in;
 use crate::graph::{Unit, consumers};
 use crate::names::{Rung, is_kernel_ipoib_name, is_rdma_module, may_be_ipoib_name};
+use crate::report::common::Code;
 use crate::report::duration::duration;
 use crate::report::finding::{Finding, Quote, Severity};
 use crate::stacks::KNOWN;
@@ -294,7 +295,7 @@ impl Drawing {
     fn consumers(&mut self, boot: &Boot, findings: &[Finding], zero: &Zero) {
         let failed = findings
             .iter()
-            .filter(|f| matches!(f.code, "ordering-missing" | "mount-before-ipoib"))
+            .filter(|f| matches!(f.code, Code::OrderingMissing | Code::MountBeforeIpoib))
             .filter_map(|f| Some((f, f.object.as_deref().filter(|unit| unit.contains('.'))?)));
         for (finding, unit) in failed {
             let events: Vec<(&Event, u64)> =
@@ -426,7 +427,7 @@ impl Drawing {
     }
 
     fn finish(mut self, boot: &Boot, findings: &[Finding], zero: &Zero) -> Timeline {
-        let disabled = findings.iter().any(|f| f.code == "openibd-disabled");
+        let disabled = findings.iter().any(|f| f.code == Code::OpenibdDisabled);
         if disabled && !self.units.contains_key("openibd.service") {
             self.units.insert(
                 "openibd.service".to_owned(),

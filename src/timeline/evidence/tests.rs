@@ -3,6 +3,7 @@ use expect_test::expect;
 use super::super::text::{Terminal, draw};
 use super::*;
 use crate::check::evidence::Intake;
+use crate::report::common::Code;
 
 fn boots(log: &str) -> Vec<Timeline> {
     let mut intake = Intake::new(crate::check::rules::needles());
@@ -142,7 +143,7 @@ fn what_is_late_in_the_picture_is_late_in_check() {
         intake.read("messages", &mut log.as_bytes());
         let evidence = intake.finish();
         let of_check = crate::check::diagnose(&evidence).findings;
-        let in_check = of_check.iter().any(|f| f.code == "module-loaded-late");
+        let in_check = of_check.iter().any(|f| f.code == Code::ModuleLoadedLate);
         assert_eq!(in_check, late, "{first} {second}: {of_check:?}");
         let timeline = timeline(&evidence.boots[0], &[]);
         assert_eq!(!timeline.gaps().is_empty(), late, "{first} {second}: {:?}", timeline.gaps());
