@@ -2,6 +2,7 @@
 //! with its place. Nothing is judged across keys or files here.
 
 use crate::names::harmless;
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::keys::{self, Found, KEYS, Key, Kind, Renamed, type_name};
 use super::problem::{Place, Problem, Problems, Source};
-use super::value::{FromValue, Value};
+use super::value::Value;
 
 /// Longer lists are refused: they would only cost time.
 const LONGEST_LIST: usize = 1000;
@@ -54,8 +55,8 @@ pub(crate) struct Row {
 
 impl Item {
     /// The value, if it is of this type.
-    pub(crate) fn get<T: FromValue>(&self) -> Option<T> {
-        T::from_value(&self.value)
+    pub(crate) fn get<T: Any + Clone>(&self) -> Option<T> {
+        self.value.get()
     }
 }
 
@@ -66,20 +67,20 @@ impl Row {
     }
 
     /// The field of that name, with its place.
-    pub(crate) fn field<T: FromValue>(&self, name: &str) -> Option<(T, &Place)> {
+    pub(crate) fn field<T: Any + Clone>(&self, name: &str) -> Option<(T, &Place)> {
         let Given::One(item) = self.given(name)? else { return None };
         Some((item.get()?, item.place.as_ref().unwrap_or(&self.place)))
     }
 
     /// The list of that name, with its place; `None` if it is not given.
-    pub(crate) fn list<T: FromValue>(&self, name: &str) -> Option<(Vec<T>, &Place)> {
+    pub(crate) fn list<T: Any + Clone>(&self, name: &str) -> Option<(Vec<T>, &Place)> {
         let Given::List(items, place) = self.given(name)? else { return None };
         let values = items.iter().filter_map(Item::get).collect();
         Some((values, place.as_ref().unwrap_or(&self.place)))
     }
 
     /// What is given for a key that holds one or more, each with its place.
-    pub(crate) fn each<T: FromValue>(&self, name: &str) -> Vec<(T, &Place)> {
+    pub(crate) fn each<T: Any + Clone>(&self, name: &str) -> Vec<(T, &Place)> {
         let items = match self.given(name) {
             Some(Given::One(item)) => std::slice::from_ref(item),
             Some(Given::List(items, _)) => items,

@@ -72,13 +72,13 @@ pub(crate) fn settings(merged: &Merged, config: &Config) -> Vec<Setting> {
                 list.push(setting(path.to_owned(), value, None, Spot::One));
             }
             Some(Given::One(item)) => {
-                let value = item.value.to_json();
+                let value = item.value.json.clone();
                 list.push(setting(path.to_owned(), value, item.place.as_ref(), Spot::One));
             }
             Some(Given::List(items, place)) => {
                 let mut shown: Vec<(Json, Option<&Place>)> = Vec::new();
                 for item in items {
-                    let value = item.value.to_json();
+                    let value = item.value.json.clone();
                     let excluded = path == MODULES_LOAD
                         && config.modules.exclude.iter().any(|name| value == name.as_str());
                     if !excluded && shown.iter().all(|(other, _)| *other != value) {
@@ -117,10 +117,10 @@ fn tables(list: &mut Vec<Setting>, path: &str, head: &str, count: &str, rows: &[
             let spot = Spot::Field { head: format!("[[{head}]] {count}"), name };
             match given {
                 Given::One(item) => {
-                    list.push(setting(key, item.value.to_json(), item.place.as_ref(), spot));
+                    list.push(setting(key, item.value.json.clone(), item.place.as_ref(), spot));
                 }
                 Given::List(items, place) => {
-                    let value = items.iter().map(|item| item.value.to_json()).collect();
+                    let value = items.iter().map(|item| item.value.json.clone()).collect();
                     list.push(setting(key, value, place.as_ref(), spot));
                 }
                 Given::Tables(rows, _) => {

@@ -1,11 +1,11 @@
 //! The files' drafts laid over the defaults, weakest first.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::draft::{Draft, Given, Row, default_of};
 use super::keys::KEYS;
 use super::problem::Place;
-use super::value::FromValue;
 
 /// What holds for each key after the last file.
 #[derive(Debug, Clone)]
@@ -45,14 +45,14 @@ impl Merged {
         self.given.get(path)
     }
 
-    pub(crate) fn one<T: FromValue>(&self, path: &str) -> Option<(T, Option<&Place>)> {
+    pub(crate) fn one<T: Any + Clone>(&self, path: &str) -> Option<(T, Option<&Place>)> {
         match self.given.get(path)? {
             Given::One(item) => item.get().map(|value| (value, item.place.as_ref())),
             Given::List(..) | Given::Tables(..) => None,
         }
     }
 
-    pub(crate) fn list<T: FromValue>(&self, path: &str) -> Vec<(T, Option<&Place>)> {
+    pub(crate) fn list<T: Any + Clone>(&self, path: &str) -> Vec<(T, Option<&Place>)> {
         match self.given.get(path) {
             Some(Given::List(items, _)) => items
                 .iter()

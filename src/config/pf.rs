@@ -2,13 +2,13 @@
 //! GUIDs come from. What the host has to do with it is judged in
 //! [`crate::plan::guid`].
 
+use std::any::Any;
 use std::collections::BTreeMap;
 
 use super::draft::Row;
 use super::keys::{HOST_NUMBER, HOST_NUMBER_FILE, HOST_NUMBER_RULE, HOST_SITE, PF, pf, vf};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
-use super::value::FromValue;
 use crate::names::template::FieldName;
 use crate::names::{
     BindOrder, Guid, GuidRange, HostNumber, IfName, NameRule, PciAddress, PfNames, Policy,
@@ -408,7 +408,7 @@ fn past_the_end(row: &Row, vfs: u16) -> Option<(VfRange, &Place)> {
 /// The PFs that the row names, each with its place; none, and told, if it does so in no way or
 /// in several.
 fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(PfSelector, &'a Place)> {
-    fn way<'a, T: FromValue>(
+    fn way<'a, T: Any + Clone>(
         row: &'a Row,
         key: &str,
         of: fn(T) -> PfSelector,

@@ -6,6 +6,7 @@ use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use super::{PortRow, RxeRow};
 use crate::names::{LinkLayer, LinkMinimum, PortNumber, PortSelector, PortType};
+use std::any::Any;
 
 /// What the rows say, one for each adapter or port that they name. None may be a soft RoCE
 /// device of `rxe`: those have no PCI function, and are expected without a `[[port]]`.
@@ -132,7 +133,7 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
     ports
 }
 
-fn selectors<'a, T: super::value::FromValue>(
+fn selectors<'a, T: Any + Clone>(
     row: &'a Row,
     key: &str,
     of: fn(T) -> PortSelector,

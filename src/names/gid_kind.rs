@@ -3,9 +3,10 @@ use serde::Serialize;
 use super::Words;
 
 /// What a GID is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "lowercase")]
 pub enum GidKind {
     /// InfiniBand.
     Ib,
@@ -20,15 +21,6 @@ pub enum GidKind {
 impl Words for GidKind {
     // What can be asked for.
     const ALL: &'static [Self] = &[Self::Ib, Self::RoceV1, Self::RoceV2];
-
-    fn typed(self) -> &'static str {
-        match self {
-            Self::Ib => "ib",
-            Self::RoceV1 => "rocev1",
-            Self::RoceV2 => "rocev2",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 impl GidKind {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::{VfName, Words};
+use super::VfName;
 
 /// libvirt's connection URI, `qemu:///system`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,12 @@ impl Connection {
 impl Default for Connection {
     fn default() -> Self {
         Self("qemu:///system".to_owned())
+    }
+}
+
+impl fmt::Display for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
     }
 }
 
@@ -71,9 +77,12 @@ impl fmt::Display for GuestVf {
 }
 
 /// What to do if a guest's VFs are not right.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr, strum::VariantArray,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum OnFailure {
     /// Start it when they are.
     Retry,
@@ -82,70 +91,15 @@ pub enum OnFailure {
 }
 
 /// What counts as up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr, strum::VariantArray,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Ready {
     /// The domain is running.
     Running,
     /// And its guest agent answers.
     Agent,
-}
-
-impl Words for OnFailure {
-    const ALL: &'static [Self] = &[Self::Retry, Self::Report];
-
-    fn typed(self) -> &'static str {
-        self.word()
-    }
-}
-
-impl OnFailure {
-    /// The word for it, as users type it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Retry => "retry",
-            Self::Report => "report",
-        }
-    }
-}
-
-impl FromStr for OnFailure {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::from_typed(text).ok_or_else(|| not_one_of::<Self>(text))
-    }
-}
-
-impl Words for Ready {
-    const ALL: &'static [Self] = &[Self::Running, Self::Agent];
-
-    fn typed(self) -> &'static str {
-        self.word()
-    }
-}
-
-impl Ready {
-    /// The word for it, as users type it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Agent => "agent",
-        }
-    }
-}
-
-impl FromStr for Ready {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::from_typed(text).ok_or_else(|| not_one_of::<Self>(text))
-    }
-}
-
-/// `text` is no word of `T`, for people.
-fn not_one_of<T: Words>(text: &str) -> String {
-    let shown: String = text.chars().take(64).collect();
-    format!("{shown:?} is not one of {}", T::all_typed().join(", "))
 }

@@ -1,10 +1,5 @@
 //! The host's number, for GUID templates: by a stated rule, from stated sources.
 
-use std::fmt;
-use std::str::FromStr;
-
-use super::{WordError, Words};
-
 /// Where the host's number comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostNumber {
@@ -17,7 +12,10 @@ pub enum HostNumber {
 
 /// Which digits of a host's name are its number. The name is looked at up to
 /// its first dot; leading zeros count for nothing, and no number is octal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case", suffix = "-digits")]
 pub enum NameRule {
     /// The last run of digits: 14 of `rack2-node14`.
     Last,
@@ -25,32 +23,6 @@ pub enum NameRule {
     First,
     /// The only run of digits: `rack2-node14` has no number.
     Only,
-}
-
-impl Words for NameRule {
-    const ALL: &'static [Self] = &[Self::Last, Self::First, Self::Only];
-
-    fn typed(self) -> &'static str {
-        match self {
-            Self::Last => "last-digits",
-            Self::First => "first-digits",
-            Self::Only => "only-digits",
-        }
-    }
-}
-
-impl fmt::Display for NameRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.typed())
-    }
-}
-
-impl FromStr for NameRule {
-    type Err = WordError;
-
-    fn from_str(text: &str) -> Result<Self, WordError> {
-        Self::from_typed(text).ok_or_else(WordError::of::<Self>)
-    }
 }
 
 /// True for a name that identifies no host, because an image has it as long as nobody names
@@ -105,6 +77,7 @@ pub fn of_text(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::Words as _;
     use proptest::prelude::*;
 
     #[test]
@@ -121,7 +94,7 @@ mod tests {
             assert_eq!(of_name("c112", rule), Ok(112));
             assert_eq!(of_name("c007x", rule), Ok(7));
             assert_eq!(of_name("login", rule), Err("the host name \"login\" has no digits".into()));
-            assert_eq!(rule.to_string().parse(), Ok(rule));
+            assert_eq!(NameRule::from_typed(&rule.to_string()), Some(rule));
         }
         // The 4 of an image's /etc/hostname is the same on each host.
         for name in ["localhost", "localhost4.localdomain4", "LocalHost6"] {

@@ -3,9 +3,10 @@ use serde::{Deserialize, Serialize};
 use super::Words;
 
 /// What a port speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "lowercase")]
 pub enum LinkLayer {
     /// InfiniBand or Omni-Path: has IPoIB.
     #[serde(rename = "infiniband")]
@@ -19,12 +20,4 @@ pub enum LinkLayer {
 impl Words for LinkLayer {
     // What a port can be set to.
     const ALL: &'static [Self] = &[Self::InfiniBand, Self::Ethernet];
-
-    fn typed(self) -> &'static str {
-        match self {
-            Self::InfiniBand => "infiniband",
-            Self::Ethernet => "ethernet",
-            Self::Unknown => "unknown",
-        }
-    }
 }

@@ -142,9 +142,22 @@ impl fmt::Display for LinkWidth {
 }
 
 /// The speed of one lane of a port's link, slowest first, by the names of `rate_show()`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "lowercase")]
 pub enum LinkSpeed {
     /// 2.5 Gb/s.
     Sdr,
@@ -164,44 +177,6 @@ pub enum LinkSpeed {
     Ndr,
     /// 200 Gb/s.
     Xdr,
-}
-
-impl Words for LinkSpeed {
-    const ALL: &'static [Self] = &[
-        Self::Sdr,
-        Self::Ddr,
-        Self::Qdr,
-        Self::Fdr10,
-        Self::Fdr,
-        Self::Edr,
-        Self::Hdr,
-        Self::Ndr,
-        Self::Xdr,
-    ];
-
-    fn typed(self) -> &'static str {
-        match self {
-            Self::Sdr => "sdr",
-            Self::Ddr => "ddr",
-            Self::Qdr => "qdr",
-            Self::Fdr10 => "fdr10",
-            Self::Fdr => "fdr",
-            Self::Edr => "edr",
-            Self::Hdr => "hdr",
-            Self::Ndr => "ndr",
-            Self::Xdr => "xdr",
-        }
-    }
-}
-
-impl FromStr for LinkSpeed {
-    type Err = LinkMinimumError;
-
-    fn from_str(text: &str) -> Result<Self, LinkMinimumError> {
-        Self::from_typed(text).ok_or_else(|| {
-            LinkMinimumError::new(text, "a link speed", "\"sdr\", \"ddr\", \"qdr\", \"fdr10\", \"fdr\", \"edr\", \"hdr\", \"ndr\" or \"xdr\"")
-        })
-    }
 }
 
 impl fmt::Display for LinkSpeed {

@@ -1,14 +1,26 @@
 //! How the link of a port is, in the kernel's words.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+
+use super::Words as _;
 
 /// The logical state of a port (InfiniBand Architecture, PortInfo.PortState), as
 /// `state_show()` of drivers/infiniband/core/sysfs.c spells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
 pub enum LinkState {
     /// No state change.
     Nop,
@@ -28,7 +40,18 @@ pub enum LinkState {
 
 /// The physical state of a port (PortInfo.PortPhysicalState), as `phys_state_to_str()` of
 /// the same file spells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PhysicalState {
@@ -45,95 +68,48 @@ pub enum PhysicalState {
     /// It recovers from errors.
     LinkErrorRecovery,
     /// It is being tested.
+    #[strum(serialize = "Phy Test")]
     PhyTest,
     /// Something else.
+    #[strum(serialize = "<unknown>")]
     Unknown,
 }
 
 impl LinkState {
-    const ALL: [Self; 7] = [
-        Self::Nop,
-        Self::Down,
-        Self::Init,
-        Self::Armed,
-        Self::Active,
-        Self::ActiveDefer,
-        Self::Unknown,
-    ];
-
     /// The kernel's word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Nop => "NOP",
-            Self::Down => "DOWN",
-            Self::Init => "INIT",
-            Self::Armed => "ARMED",
-            Self::Active => "ACTIVE",
-            Self::ActiveDefer => "ACTIVE_DEFER",
-            Self::Unknown => "UNKNOWN",
-        }
+    pub fn word(self) -> &'static str {
+        self.typed()
     }
 
     /// The state of that word.
     pub fn from_word(word: &str) -> Self {
-        Self::ALL.into_iter().find(|state| state.word() == word).unwrap_or(Self::Unknown)
+        Self::from_typed(word).unwrap_or(Self::Unknown)
     }
 }
 
 impl PhysicalState {
-    const ALL: [Self; 8] = [
-        Self::Sleep,
-        Self::Polling,
-        Self::Disabled,
-        Self::PortConfigurationTraining,
-        Self::LinkUp,
-        Self::LinkErrorRecovery,
-        Self::PhyTest,
-        Self::Unknown,
-    ];
-
     /// The kernel's word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Sleep => "Sleep",
-            Self::Polling => "Polling",
-            Self::Disabled => "Disabled",
-            Self::PortConfigurationTraining => "PortConfigurationTraining",
-            Self::LinkUp => "LinkUp",
-            Self::LinkErrorRecovery => "LinkErrorRecovery",
-            Self::PhyTest => "Phy Test",
-            Self::Unknown => "<unknown>",
-        }
+    pub fn word(self) -> &'static str {
+        self.typed()
     }
 
     /// The state of that word.
     pub fn from_word(word: &str) -> Self {
-        Self::ALL.into_iter().find(|state| state.word() == word).unwrap_or(Self::Unknown)
-    }
-}
-
-impl fmt::Display for LinkState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
-    }
-}
-
-impl fmt::Display for PhysicalState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        Self::from_typed(word).unwrap_or(Self::Unknown)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use strum::VariantArray as _;
 
     #[test]
     fn the_kernels_words_are_read_back() {
-        for state in LinkState::ALL {
+        for state in LinkState::VARIANTS.iter().copied() {
             assert_eq!(LinkState::from_word(state.word()), state);
         }
-        for state in PhysicalState::ALL {
+        for state in PhysicalState::VARIANTS.iter().copied() {
             assert_eq!(PhysicalState::from_word(state.word()), state);
         }
         assert_eq!(LinkState::from_word("active"), LinkState::Unknown);

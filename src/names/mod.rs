@@ -90,7 +90,7 @@ pub use vf_naming::{
 };
 pub use vf_owner::VfOwner;
 pub use vf_range::{VfRange, VfRangeError};
-pub use words::{WordError, Words};
+pub use words::Words;
 
 /// Where the pins of a host are kept. Beside the configuration, since it is
 /// part of what the administrator decided; never touched by packages.

@@ -1,9 +1,21 @@
 use super::Words;
 
 /// Transport mode of an IPoIB interface (`IFLA_IPOIB_MODE`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Mode {
     /// Unreliable datagrams; the MTU is the link's, less 4.
     Datagram,
@@ -11,21 +23,10 @@ pub enum Mode {
     Connected,
 }
 
-impl Words for Mode {
-    const ALL: &'static [Self] = &[Self::Datagram, Self::Connected];
-
-    fn typed(self) -> &'static str {
-        self.word()
-    }
-}
-
 impl Mode {
     /// The word for it, in sysfs and as users type it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Datagram => "datagram",
-            Self::Connected => "connected",
-        }
+    pub fn word(self) -> &'static str {
+        self.typed()
     }
 
     /// The largest MTU that this mode can have on any link: 4096 bytes of an
@@ -36,16 +37,5 @@ impl Mode {
             Self::Datagram => 4092,
             Self::Connected => 65520,
         }
-    }
-}
-
-impl std::str::FromStr for Mode {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::from_typed(text).ok_or_else(|| {
-            let shown: String = text.chars().take(64).collect();
-            format!("{shown:?} is not a transport mode: expected {}", Self::quoted())
-        })
     }
 }

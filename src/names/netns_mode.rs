@@ -1,31 +1,30 @@
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
-
-use super::Words;
 
 /// Whether each RDMA device is in one network namespace alone, as
 /// `/sys/module/ib_core/parameters/netns_mode` has it (`ib_devices_shared_netns`,
 /// drivers/infiniband/core/device.c; Linux 5.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum NetnsMode {
     /// In one alone.
     Exclusive,
     /// Every namespace has them all: the kernel's default.
     Shared,
-}
-
-impl Words for NetnsMode {
-    const ALL: &'static [Self] = &[Self::Exclusive, Self::Shared];
-
-    fn typed(self) -> &'static str {
-        match self {
-            Self::Exclusive => "exclusive",
-            Self::Shared => "shared",
-        }
-    }
 }
 
 impl NetnsMode {
@@ -45,11 +44,5 @@ impl NetnsMode {
             Self::Exclusive => 0,
             Self::Shared => 1,
         }
-    }
-}
-
-impl fmt::Display for NetnsMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.typed())
     }
 }

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Guid, PciAddress, RdmaName, WordError, Words};
+use super::{Guid, PciAddress, RdmaName};
 
 /// How an adapter or a port of it is named in the configuration, the PCI address with or
 /// without its domain.
@@ -47,31 +47,13 @@ impl fmt::Display for PortSelector {
 }
 
 /// Which ports are expected, whatever is said of single ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum PortChoice {
     /// Every InfiniBand port of the host, and those that the configuration describes.
     Found,
     /// Only those that the configuration describes.
     Listed,
-}
-
-impl Words for PortChoice {
-    const ALL: &'static [Self] = &[Self::Found, Self::Listed];
-
-    fn typed(self) -> &'static str {
-        match self {
-            Self::Found => "found",
-            Self::Listed => "listed",
-        }
-    }
-}
-
-impl FromStr for PortChoice {
-    type Err = WordError;
-
-    fn from_str(text: &str) -> Result<Self, WordError> {
-        Self::from_typed(text).ok_or_else(WordError::of::<Self>)
-    }
 }
 
 #[cfg(test)]

@@ -1,30 +1,31 @@
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-use super::{LinkLayer, Words};
+use super::{LinkLayer, Words as _};
 
 /// The type of a port of a ConnectX-3, as `mlx4_portN` of its PCI function has it
 /// (`set_port_type()`, drivers/net/ethernet/mellanox/mlx4/main.c).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum PortType {
     /// InfiniBand.
     Ib,
     /// Ethernet.
     Eth,
-}
-
-impl Words for PortType {
-    const ALL: &'static [Self] = &[Self::Ib, Self::Eth];
-
-    fn typed(self) -> &'static str {
-        match self {
-            Self::Ib => "ib",
-            Self::Eth => "eth",
-        }
-    }
 }
 
 impl PortType {
@@ -41,12 +42,6 @@ impl PortType {
             Self::Ib => LinkLayer::InfiniBand,
             Self::Eth => LinkLayer::Ethernet,
         }
-    }
-}
-
-impl fmt::Display for PortType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.typed())
     }
 }
 

@@ -1,13 +1,25 @@
 //! The rungs of the readiness ladders, of a port and of a VF.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// One rung of a port's ladder, lowest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Rung {
     /// The PCI function is present.
     Pci,
@@ -64,19 +76,8 @@ impl Rung {
     }
 
     /// The word for it, as users read and type it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Pci => "pci",
-            Self::Driver => "driver",
-            Self::Rdma => "rdma",
-            Self::Netdev => "netdev",
-            Self::Named => "named",
-            Self::Configured => "configured",
-            Self::Link => "link",
-            Self::Active => "active",
-            Self::Carrier => "carrier",
-            Self::Gid => "gid",
-        }
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -98,16 +99,13 @@ impl Rung {
     }
 }
 
-impl fmt::Display for Rung {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
-    }
-}
-
 /// One rung of a VF's ladder, lowest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum VfRung {
     /// It is on the bus.
     Created,
@@ -127,15 +125,7 @@ pub enum VfRung {
 
 impl VfRung {
     /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Guid => "guid",
-            Self::Bound => "bound",
-            Self::Rdma => "rdma",
-            Self::Netdev => "netdev",
-            Self::Verified => "verified",
-            Self::HandedOver => "handed-over",
-        }
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::Guid;
+use crate::names::{Guid, Words as _};
 
 /// A GUID template, `02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}`.
 ///
@@ -42,7 +42,8 @@ pub struct Field {
 }
 
 /// Which number a field holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum FieldName {
     /// The host's number.
     Host,
@@ -162,16 +163,8 @@ pub enum TemplateError {
 }
 
 impl FieldName {
-    const ALL: [Self; 5] = [Self::Host, Self::Site, Self::Pf, Self::Vf, Self::Kind];
-
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Site => "site",
-            Self::Pf => "pf",
-            Self::Vf => "vf",
-            Self::Kind => "kind",
-        }
+    fn word(self) -> &'static str {
+        self.typed()
     }
 
     const fn for_people(self) -> &'static str {
@@ -194,7 +187,7 @@ impl Field {
         let shown = || text.to_owned();
         let mut words = text.split(':');
         let name = words.next().unwrap_or_default();
-        let name = FieldName::ALL.into_iter().find(|n| n.word() == name).ok_or_else(bad)?;
+        let name = FieldName::from_typed(name).ok_or_else(bad)?;
         let bits: u32 = number(words.next().ok_or_else(bad)?).ok_or_else(bad)?;
         if !(1..=56).contains(&bits) {
             return Err(bad());

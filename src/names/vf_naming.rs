@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use super::ifname::is_plain_char;
-use super::{IfName, RdmaName, VfIndex, WordError, Words, harmless};
+use super::{IfName, RdmaName, VfIndex, harmless};
 
 /// A pattern that gives each VF of a PF a name: text with the fields `{vf}`, the VF's
 /// index, `{netdev}`, the name of the PF's netdev, and `{rdma}`, that of its RDMA device.
@@ -177,33 +177,17 @@ impl VfNames {
 }
 
 /// In what order a PF's VFs are bound to their drivers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr, strum::VariantArray,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum BindOrder {
     /// The next one when the one before has its RDMA device and its netdev.
     InOrder,
     /// All at the same time.
     Parallel,
-}
-
-impl Words for BindOrder {
-    const ALL: &'static [Self] = &[Self::InOrder, Self::Parallel];
-
-    fn typed(self) -> &'static str {
-        match self {
-            Self::InOrder => "in-order",
-            Self::Parallel => "parallel",
-        }
-    }
-}
-
-impl FromStr for BindOrder {
-    type Err = WordError;
-
-    fn from_str(text: &str) -> Result<Self, WordError> {
-        Self::from_typed(text).ok_or_else(WordError::of::<Self>)
-    }
 }
 
 /// Why a PF's VFs are bound in this order.

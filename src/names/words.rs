@@ -1,13 +1,15 @@
 //! Types whose values are a few words.
 
-/// A type that is one of a few words. Its parser, what its errors say that is
-/// possible, and the configuration's schema all come from this one list.
-pub trait Words: Copy + 'static {
+/// A type that is one of a few words, which strum derives from its variants. Its parser, what
+/// its errors say that is possible, and the configuration's schema all come from this one list.
+pub trait Words: Copy + Into<&'static str> + 'static {
     /// Every value, in the order in which users are told them.
     const ALL: &'static [Self];
 
-    /// The word for it, as users type it.
-    fn typed(self) -> &'static str;
+    /// The word for it, as users type it, or as the kernel writes it.
+    fn typed(self) -> &'static str {
+        self.into()
+    }
 
     /// The value with this word.
     fn from_typed(text: &str) -> Option<Self> {
@@ -31,16 +33,6 @@ pub trait Words: Copy + 'static {
     }
 }
 
-/// A text is none of the words that are possible.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected {possible}")]
-pub struct WordError {
-    possible: String,
-}
-
-impl WordError {
-    /// A text is no word of `T`.
-    pub fn of<T: Words>() -> Self {
-        Self { possible: T::quoted() }
-    }
+impl<T: strum::VariantArray + Copy + Into<&'static str>> Words for T {
+    const ALL: &'static [Self] = Self::VARIANTS;
 }

@@ -74,7 +74,7 @@ impl TryFrom<String> for Lack {
 
 impl Lack {
     /// The word for it.
-    pub const fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Rung(rung) => rung.word(),
             Self::Answer => "answer",

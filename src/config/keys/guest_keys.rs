@@ -1,6 +1,6 @@
 //! The keys of `[[guest]]`, and the kinds of words that they hold.
 
-use super::kinds::{Key, Kind, Spelling, Word};
+use super::kinds::{Key, Kind, Spelling, Word, one_of, quote, text, word};
 use crate::config::value::Value;
 use crate::names::{DomainName, GuestVf, OnFailure, Ready, UnitName, Words};
 
@@ -10,7 +10,7 @@ const DOMAIN: Word = Word {
     spelling: Spelling::Pattern(
         "^[^/\\s\\x00-\\x1f\\x7f-\\x9f]([^/\\x00-\\x1f\\x7f-\\x9f]{0,253}[^/\\s\\x00-\\x1f\\x7f-\\x9f])?$",
     ),
-    parse: |text| text.parse::<DomainName>().map(Value::Domain).map_err(|e| e.to_string()),
+    parse: text::<DomainName>,
 };
 
 const UNIT: Word = Word {
@@ -19,17 +19,10 @@ const UNIT: Word = Word {
     spelling: Spelling::Loose(
         "^[A-Za-z0-9:_.\\\\-]([A-Za-z0-9:_.@\\\\-]*[A-Za-z0-9:_.\\\\-])?[.](service|target|socket|mount|scope|path|timer)$",
     ),
-    parse: |text| text.parse::<UnitName>().map(Value::Unit).map_err(|e| e.to_string()),
+    parse: text::<UnitName>,
 };
 
-const GUEST_NAME: Word = Word {
-    what: "a guest of the list",
-    example: "vm08",
-    spelling: Spelling::Pattern(
-        "^[^/\\s\\x00-\\x1f\\x7f-\\x9f]([^/\\x00-\\x1f\\x7f-\\x9f]{0,253}[^/\\s\\x00-\\x1f\\x7f-\\x9f])?$",
-    ),
-    parse: |text| text.parse::<DomainName>().map(Value::Domain).map_err(|e| e.to_string()),
-};
+const GUEST_NAME: Word = Word { what: "a guest of the list", example: "vm08", ..DOMAIN };
 
 const GUEST_VF: Word = Word {
     what: "a VF",
@@ -37,22 +30,19 @@ const GUEST_VF: Word = Word {
     spelling: Spelling::Pattern(
         "^(auto|([0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]/0*([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-4]))$",
     ),
-    parse: |text| text.parse::<GuestVf>().map(Value::GuestVf),
+    parse: text::<GuestVf>,
 };
 
-const ON_FAILURE: Word = Word {
-    what: "what to do",
-    example: "report",
-    spelling: Spelling::OneOf(OnFailure::all_typed),
-    parse: |text| text.parse::<OnFailure>().map(Value::OnFailure),
-};
+const ON_FAILURE: Word =
+    Word { parse: not_one_of::<OnFailure>, ..one_of::<OnFailure>("what to do", "report") };
 
-const READY: Word = Word {
-    what: "what counts as up",
-    example: "agent",
-    spelling: Spelling::OneOf(Ready::all_typed),
-    parse: |text| text.parse::<Ready>().map(Value::Ready),
-};
+const READY: Word =
+    Word { parse: not_one_of::<Ready>, ..one_of::<Ready>("what counts as up", "agent") };
+
+fn not_one_of<T: Words + Send + Sync>(_: &Word, text: &str) -> Result<Value, String> {
+    let why = || format!("{} is not one of {}", quote(text), T::all_typed().join(", "));
+    word::<T>(text).ok_or_else(why)
+}
 
 /// The keys of one `[[guest]]`.
 pub(crate) mod guest {

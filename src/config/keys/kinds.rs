@@ -1,12 +1,15 @@
 //! What a key is, and what it may hold.
 
+use std::any::Any;
+use std::fmt::Display;
+use std::str::FromStr;
 use std::time::Duration;
 
 use toml::de::DeValue;
 
 use crate::config::timespan::{self, TimeSpan};
 use crate::config::value::Value;
-use crate::names::{VfIndex, VfRange, VfRangeError};
+use crate::names::{VfIndex, VfRange, VfRangeError, Words};
 
 /// One key: where it stands, what it holds, what it means.
 #[derive(Debug)]
@@ -51,7 +54,51 @@ pub(crate) struct Word {
     /// What the JSON schema says of it.
     pub(crate) spelling: Spelling,
     /// The door to the type.
-    pub(crate) parse: fn(&str) -> Result<Value, String>,
+    pub(crate) parse: fn(&Word, &str) -> Result<Value, String>,
+}
+
+impl Word {
+    /// Reads `text` as this kind of name.
+    ///
+    /// # Errors
+    /// Why it is none, for people.
+    pub(crate) fn read(&self, text: &str) -> Result<Value, String> {
+        (self.parse)(self, text)
+    }
+}
+
+/// A name with a parser of its own, which says what is wrong.
+pub(super) fn text<T>(_: &Word, text: &str) -> Result<Value, String>
+where
+    T: FromStr<Err: Display> + Display + Any + Send + Sync,
+{
+    text.parse::<T>().map(Value::text).map_err(|e| e.to_string())
+}
+
+/// One of a few words.
+pub(super) const fn one_of<T: Words + Send + Sync>(
+    what: &'static str,
+    example: &'static str,
+) -> Word {
+    let parse =
+        |_: &Word, text: &str| word::<T>(text).ok_or_else(|| format!("expected {}", T::quoted()));
+    Word { what, example, spelling: Spelling::OneOf(T::all_typed), parse }
+}
+
+/// One of a few words; an error says what it is not.
+pub(super) const fn named<T: Words + Send + Sync>(
+    what: &'static str,
+    example: &'static str,
+) -> Word {
+    let parse = |of: &Word, text: &str| {
+        let why = || format!("{} is not {}: expected {}", quote(text), of.what, T::quoted());
+        word::<T>(text).ok_or_else(why)
+    };
+    Word { parse, ..one_of::<T>(what, example) }
+}
+
+pub(super) fn word<T: Words + Send + Sync>(text: &str) -> Option<Value> {
+    T::from_typed(text).map(|value| Value::new(value, value.typed()))
 }
 
 /// What a schema can say of a kind of name. It refuses nothing that the parser accepts, but
@@ -97,11 +144,11 @@ impl Kind {
                 let span = u64::try_from(seconds).map(Duration::from_secs);
                 in_range(span.map_err(|_| range_text(&seconds.to_string()))?)
             }
-            (Self::Flag, DeValue::Boolean(flag)) => Ok(Value::Flag(*flag)),
+            (Self::Flag, DeValue::Boolean(flag)) => Ok(Value::new(*flag, *flag)),
             (Self::Number { min, max }, DeValue::Integer(number)) => {
                 let number = integer(number)?;
                 if (min..=max).contains(&&number) {
-                    Ok(Value::Number(number))
+                    Ok(Value::new(number, number))
                 } else {
                     Err(format!("{number} is out of range: expected {min} to {max}"))
                 }
@@ -109,16 +156,17 @@ impl Kind {
             (
                 Self::Word(word) | Self::Words(word) | Self::OneOrMore(word),
                 DeValue::String(text),
-            ) => (word.parse)(text),
+            ) => word.read(text),
             (Self::Vfs, DeValue::String(text)) => {
-                text.parse().map(Value::Vfs).map_err(|e: VfRangeError| e.to_string())
+                let range = text.parse().map_err(|e: VfRangeError| e.to_string())?;
+                Ok(vfs(range))
             }
             (Self::Vfs, DeValue::Integer(number)) => {
                 let number = integer(number)?;
                 let index = u16::try_from(number).ok().and_then(VfIndex::new);
                 let index =
                     index.ok_or_else(|| format!("{number} is out of range: expected 0 to 65534"));
-                index.map(|index| Value::Vfs(VfRange::one(index)))
+                index.map(|index| vfs(VfRange::one(index)))
             }
             _ => Err(format!("expected {}, got {}", self.wanted(), type_name(given))),
         }
@@ -138,6 +186,14 @@ impl Kind {
     }
 }
 
+/// One VF is written as a number.
+fn vfs(range: VfRange) -> Value {
+    match range.is_one() {
+        true => Value::new(range, range.first().get()),
+        false => Value::text(range),
+    }
+}
+
 const SPAN_FORMS: &str =
     "write it like \"240s\", \"4min\" or \"2min 30s\", or as a whole number of seconds";
 
@@ -146,7 +202,7 @@ const LONGEST: Duration = Duration::from_secs(timespan::LONGEST_SEC);
 
 fn in_range(span: Duration) -> Result<Value, String> {
     if (SHORTEST..=LONGEST).contains(&span) {
-        Ok(Value::Span(span))
+        Ok(Value::new(span, TimeSpan(span).to_string()))
     } else {
         Err(range_text(&TimeSpan(span).to_string()))
     }
@@ -162,7 +218,7 @@ fn integer(number: &toml::de::DeInteger<'_>) -> Result<i64, String> {
         .map_err(|_| "the number is larger than any that could be meant".to_owned())
 }
 
-fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     format!("{:?}", text.chars().take(64).collect::<String>())
 }
 

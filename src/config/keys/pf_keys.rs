@@ -1,11 +1,8 @@
 //! The keys of `[[pf]]` and `[[pf.vf]]`.
 
-use super::kinds::{Key, Kind, Spelling, Word};
+use super::kinds::{Key, Kind, Spelling, Word, one_of, text};
 use super::words::GUID;
-use crate::config::value::Value;
-use crate::names::{
-    BindOrder, GuidRange, Policy, Template, VfDriver, VfNamePattern, VfOwner, Words,
-};
+use crate::names::{BindOrder, GuidRange, Policy, Template, VfDriver, VfNamePattern, VfOwner};
 
 const ANY_GUID: Word = Word { what: "a GUID", ..GUID };
 
@@ -14,7 +11,7 @@ const GUIDS: Word = Word {
     example: "0200:0000:0000:0100 - 0200:0000:0000:010f",
     // Which end is the larger is not for a pattern to say.
     spelling: Spelling::Any,
-    parse: |text| text.parse::<GuidRange>().map(Value::GuidRange).map_err(|e| e.to_string()),
+    parse: text::<GuidRange>,
 };
 
 const TEMPLATE: Word = Word {
@@ -22,53 +19,38 @@ const TEMPLATE: Word = Word {
     example: "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}",
     // That the widths make 64 bits is not for a pattern to say.
     spelling: Spelling::Any,
-    parse: |text| text.parse::<Template>().map(Value::Template).map_err(|e| e.to_string()),
+    parse: text::<Template>,
 };
 
 const LINK_STATE: Word = Word {
-    what: "a link state",
-    example: "follow",
-    spelling: Spelling::OneOf(Policy::all_typed),
-    parse: |text| {
-        text.parse::<Policy>()
-            .map(Value::Policy)
+    parse: |word, text| {
+        (FOLLOW.parse)(word, text)
             .map_err(|e| format!("{e} (`ip link` calls them auto, enable and disable)"))
     },
+    ..FOLLOW
 };
+const FOLLOW: Word = one_of::<Policy>("a link state", "follow");
 
 const DRIVER: Word = Word {
-    what: "a driver of VFs",
-    example: "vfio-pci",
-    spelling: Spelling::OneOf(VfDriver::all_typed),
-    parse: |text| match text {
+    parse: |word, text| match text {
         "default" => Err("\"default\" was renamed to \"host\"".to_owned()),
-        _ => text.parse::<VfDriver>().map(Value::Driver).map_err(|e| e.to_string()),
+        _ => (ANY_DRIVER.parse)(word, text),
     },
+    ..ANY_DRIVER
 };
+const ANY_DRIVER: Word = one_of::<VfDriver>("a driver of VFs", "vfio-pci");
 
-const OWNER: Word = Word {
-    what: "the owner of a VF",
-    example: "cni",
-    spelling: Spelling::OneOf(VfOwner::all_typed),
-    parse: |text| text.parse::<VfOwner>().map(Value::VfOwner).map_err(|e| e.to_string()),
-};
+const OWNER: Word = one_of::<VfOwner>("the owner of a VF", "cni");
 
 const VF_NAME: Word = Word {
     what: "a pattern for the names of VFs",
     example: "{netdev}v{vf}",
     // That braces hold known fields is not for a pattern to say.
     spelling: Spelling::Any,
-    parse: |text| {
-        text.parse::<VfNamePattern>().map(Value::VfNamePattern).map_err(|e| e.to_string())
-    },
+    parse: text::<VfNamePattern>,
 };
 
-const BIND: Word = Word {
-    what: "an order of binding",
-    example: "in-order",
-    spelling: Spelling::OneOf(BindOrder::all_typed),
-    parse: |text| text.parse::<BindOrder>().map(Value::BindOrder).map_err(|e| e.to_string()),
-};
+const BIND: Word = one_of::<BindOrder>("an order of binding", "in-order");
 
 /// GUIDs of cards next to each other differ in their last 24 bits.
 const OFFSET: Kind = Kind::Number { min: -0x00ff_ffff, max: 0x00ff_ffff };
