@@ -10,7 +10,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::keys::{self, Found, KEYS, Key, Kind, Renamed, type_name};
+use super::keys::{self, Found, KEYS, Key, Kind, Name, Renamed, Tables, type_name};
 use super::problem::{Place, Problem, Problems, Source};
 use super::value::Value;
 
@@ -67,21 +67,21 @@ impl Row {
     }
 
     /// The field of that name, with its place.
-    pub(crate) fn field<T: Any + Clone>(&self, name: &str) -> Option<(T, &Place)> {
-        let Given::One(item) = self.given(name)? else { return None };
+    pub(crate) fn field<T: Any + Clone>(&self, name: Name<T>) -> Option<(T, &Place)> {
+        let Given::One(item) = self.given(&name)? else { return None };
         Some((item.get()?, item.place.as_ref().unwrap_or(&self.place)))
     }
 
     /// The list of that name, with its place; `None` if it is not given.
-    pub(crate) fn list<T: Any + Clone>(&self, name: &str) -> Option<(Vec<T>, &Place)> {
-        let Given::List(items, place) = self.given(name)? else { return None };
+    pub(crate) fn list<T: Any + Clone>(&self, name: Name<T>) -> Option<(Vec<T>, &Place)> {
+        let Given::List(items, place) = self.given(&name)? else { return None };
         let values = items.iter().filter_map(Item::get).collect();
         Some((values, place.as_ref().unwrap_or(&self.place)))
     }
 
     /// What is given for a key that holds one or more, each with its place.
-    pub(crate) fn each<T: Any + Clone>(&self, name: &str) -> Vec<(T, &Place)> {
-        let items = match self.given(name) {
+    pub(crate) fn each<T: Any + Clone>(&self, name: Name<T>) -> Vec<(T, &Place)> {
+        let items = match self.given(&name) {
             Some(Given::One(item)) => std::slice::from_ref(item),
             Some(Given::List(items, _)) => items,
             Some(Given::Tables(..)) | None => &[],
@@ -107,8 +107,8 @@ impl Row {
     }
 
     /// The tables of that name.
-    pub(crate) fn tables(&self, name: &str) -> &[Self] {
-        match self.given(name) {
+    pub(crate) fn tables(&self, name: Name<Tables>) -> &[Self] {
+        match self.given(&name) {
             Some(Given::Tables(rows, _)) => rows,
             _ => &[],
         }

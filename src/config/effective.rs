@@ -67,7 +67,7 @@ pub(crate) fn settings(merged: &Merged, config: &Config) -> Vec<Setting> {
         };
         match merged.get(path) {
             // The one default that another value changes.
-            Some(Given::One(Item { place: None, .. })) if path == BOOT_ADAPTER_TIMEOUT => {
+            Some(Given::One(Item { place: None, .. })) if path == BOOT_ADAPTER_TIMEOUT.path() => {
                 let value = TimeSpan(config.boot.adapter_timeout).to_string().into();
                 list.push(setting(path.to_owned(), value, None, Spot::One));
             }
@@ -79,7 +79,7 @@ pub(crate) fn settings(merged: &Merged, config: &Config) -> Vec<Setting> {
                 let mut shown: Vec<(Json, Option<&Place>)> = Vec::new();
                 for item in items {
                     let value = item.value.json.clone();
-                    let excluded = path == MODULES_LOAD
+                    let excluded = path == MODULES_LOAD.path()
                         && config.modules.exclude.iter().any(|name| value == name.as_str());
                     if !excluded && shown.iter().all(|(other, _)| *other != value) {
                         shown.push((value, item.place.as_ref()));

@@ -106,7 +106,7 @@ pub(super) fn guests(merged: &Merged, pfs: &[Placed<'_>], problems: &mut Problem
     let defaults = Guests::default();
     let mut named: Vec<(What, &Row)> = Vec::new();
     // A guest that could not be read may be the one that is meant.
-    let mut complete = !merged.is_broken(GUEST);
+    let mut complete = !merged.is_broken(&GUEST);
     for row in merged.tables(GUEST) {
         let guests = what(row, problems);
         complete &= !guests.is_empty();
@@ -143,14 +143,12 @@ pub(super) fn guests(merged: &Merged, pfs: &[Placed<'_>], problems: &mut Problem
     }
     circles(&list, &named, problems);
     Guests {
-        connection: merged
-            .one::<Connection>(GUESTS_CONNECTION)
-            .map_or(defaults.connection, |(uri, _)| uri),
+        connection: merged.one(GUESTS_CONNECTION).map_or(defaults.connection, |(uri, _)| uri),
         max_parallel: merged
-            .one::<i64>(GUESTS_PARALLEL)
+            .one(GUESTS_PARALLEL)
             .and_then(|(n, _)| usize::try_from(n).ok())
             .unwrap_or(defaults.max_parallel),
-        timeout: merged.one::<Duration>(GUESTS_TIMEOUT).map_or(defaults.timeout, |(span, _)| span),
+        timeout: merged.one(GUESTS_TIMEOUT).map_or(defaults.timeout, |(span, _)| span),
         list,
     }
 }
@@ -170,7 +168,7 @@ fn what<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(What, &'a Place)> {
         );
         return Vec::new();
     }
-    if row.lacks(&[key::DOMAIN, key::UNIT]) {
+    if row.lacks(&[&key::DOMAIN, &key::UNIT]) {
         problems.push(
             Problem::new("guest names neither a domain nor a unit")
                 .at(&row.place, "names nothing")
@@ -181,7 +179,7 @@ fn what<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(What, &'a Place)> {
 }
 
 fn needs(what: &What, row: &Row, problems: &mut Problems) -> Needs {
-    let Some((given, at)) = row.list::<GuestVf>(key::VFS) else {
+    let Some((given, at)) = row.list(key::VFS) else {
         return match what {
             What::Domain(_) => Needs::Auto,
             What::Unit(_) => Needs::These(Vec::new()),
@@ -217,7 +215,7 @@ fn needs(what: &What, row: &Row, problems: &mut Problems) -> Needs {
 /// A VF of a PF whose VFs are planned is one of those. Without VFs, the PF is only out of use
 /// for now.
 fn vfs_exist(row: &Row, pfs: &[Placed<'_>], problems: &mut Problems) {
-    for (vf, at) in row.each::<GuestVf>(key::VFS) {
+    for (vf, at) in row.each(key::VFS) {
         let GuestVf::One(vf) = vf else { continue };
         let named = PfSelector::Pci(vf.pf);
         let placed = pfs.iter().find(|placed| placed.pf.which == named && placed.pf.vfs > 0);
@@ -236,7 +234,7 @@ fn vfs_exist(row: &Row, pfs: &[Placed<'_>], problems: &mut Problems) {
 }
 
 fn after(row: &Row, names: &[&str], complete: bool, problems: &mut Problems) -> Vec<GuestIndex> {
-    let Some((given, at)) = row.list::<DomainName>(key::AFTER) else { return Vec::new() };
+    let Some((given, at)) = row.list(key::AFTER) else { return Vec::new() };
     let mut before = Vec::new();
     for name in given {
         let found = names.iter().position(|other| *other == name.as_str()).map(GuestIndex);
@@ -255,7 +253,7 @@ fn after(row: &Row, names: &[&str], complete: bool, problems: &mut Problems) -> 
 }
 
 fn ready(what: &What, row: &Row, problems: &mut Problems) -> Ready {
-    let Some((ready, at)) = row.field::<Ready>(key::READY) else { return Ready::Running };
+    let Some((ready, at)) = row.field(key::READY) else { return Ready::Running };
     if ready == Ready::Agent && matches!(what, What::Unit(_)) {
         problems.push(
             Problem::new("a unit has no guest agent")

@@ -1,7 +1,7 @@
 //! `[[interface]]`: how IPoIB interfaces shall be set, and which ones.
 
 use super::draft::Row;
-use super::keys::{INTERFACE, interface as key, partition};
+use super::keys::{INTERFACE, Name, interface as key, partition};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use crate::names::{Guid, IfName, IfPattern, Mode, PKey, PciAddress, PortNumber};
@@ -72,7 +72,7 @@ pub(super) fn rules(merged: &Merged, problems: &mut Problems) -> Vec<InterfaceRu
         let partitions = partitions(row, problems);
         let of_one = matches!(whichs.as_slice(), [(which, _)] if which.is_one());
         for child in row.tables(key::PARTITION).iter().filter(|_| !of_one && !whichs.is_empty()) {
-            if let Some((_, at)) = child.field::<IfName>(partition::NAME) {
+            if let Some((_, at)) = child.field(partition::NAME) {
                 problems.push(
                     Problem::new("interface.partition.name is for one interface")
                         .at(at, "one name")
@@ -84,7 +84,7 @@ pub(super) fn rules(merged: &Merged, problems: &mut Problems) -> Vec<InterfaceRu
         mtu_fits(row, problems);
         let has_name = name_fits(row, &whichs, problems);
         for (which, _) in whichs {
-            if let Some((name, at)) = row.field::<IfName>(key::NAME).filter(|_| has_name) {
+            if let Some((name, at)) = row.field(key::NAME).filter(|_| has_name) {
                 name_once(&mut named, name, (which.clone(), None), at, problems);
             }
             let children = row.tables(key::PARTITION).iter().filter(|_| of_one);
@@ -128,7 +128,7 @@ fn name_once(
 
 /// What the row says of `which`.
 fn rule(row: &Row, which: InterfaceSelector, partitions: Vec<PartitionRule>) -> InterfaceRule {
-    let number = |key: &str| row.field::<i64>(key).and_then(|(n, _)| u32::try_from(n).ok());
+    let number = |key: Name<i64>| row.field(key).and_then(|(n, _)| u32::try_from(n).ok());
     InterfaceRule {
         which,
         mode: row.field(key::MODE).map(|(mode, _)| mode),
@@ -145,7 +145,7 @@ fn rule(row: &Row, which: InterfaceSelector, partitions: Vec<PartitionRule>) -> 
 /// False, and told, if the row has a name and matches more than one port.
 fn name_fits(row: &Row, whichs: &[(InterfaceSelector, &Place)], problems: &mut Problems) -> bool {
     let mut good = true;
-    if let Some((_, name_at)) = row.field::<IfName>(key::NAME) {
+    if let Some((_, name_at)) = row.field(key::NAME) {
         let mut problem = |why: &str| {
             good = false;
             Problem::new("interface.name is for one port").at(name_at, why).help(
@@ -167,9 +167,9 @@ fn name_fits(row: &Row, whichs: &[(InterfaceSelector, &Place)], problems: &mut P
 
 /// The MTU fits the mode, of the interface and of its children.
 fn mtu_fits(row: &Row, problems: &mut Problems) {
-    let (mode, mtu) = (row.field::<Mode>(key::MODE), row.field::<i64>(key::MTU));
+    let (mode, mtu) = (row.field(key::MODE), row.field(key::MTU));
     let children = row.tables(key::PARTITION).iter().filter_map(|child| {
-        let own = (child.field::<Mode>(partition::MODE), child.field::<i64>(partition::MTU));
+        let own = (child.field(partition::MODE), child.field(partition::MTU));
         // What both have from the parent is told of that.
         (own.0.is_some() || own.1.is_some()).then(|| (own.0.or(mode), own.1.or(mtu)))
     });
@@ -198,14 +198,14 @@ fn one_mtu_fits(mode: Option<(Mode, &Place)>, mtu: Option<(i64, &Place)>, proble
 fn partitions(row: &Row, problems: &mut Problems) -> Vec<PartitionRule> {
     let mut rules: Vec<(PartitionRule, &Place)> = Vec::new();
     for child in row.tables(key::PARTITION) {
-        if child.lacks(&[partition::PKEY]) {
+        if child.lacks(&[&partition::PKEY]) {
             problems.push(
                 Problem::new("interface.partition has no P_Key")
                     .at(&child.place, "names none")
                     .help("add, for example, `pkey = \"0x8001\"`"),
             );
         }
-        let Some((pkey, at)) = child.field::<PKey>(partition::PKEY) else { continue };
+        let Some((pkey, at)) = child.field(partition::PKEY) else { continue };
         match rules.iter().find(|(other, _)| other.pkey == pkey) {
             Some((_, other_at)) => problems.push(
                 Problem::new(format!("P_Key {pkey} is listed twice for one interface"))
@@ -214,7 +214,7 @@ fn partitions(row: &Row, problems: &mut Problems) -> Vec<PartitionRule> {
                     .help("keep one of the two; 0x0001 is 0x8001, since IPoIB is always a full member"),
             ),
             None => {
-                let mtu = child.field::<i64>(partition::MTU);
+                let mtu = child.field(partition::MTU);
                 let rule = PartitionRule {
                     pkey,
                     name: child.field(partition::NAME).map(|(name, _)| name),
@@ -233,17 +233,17 @@ fn partitions(row: &Row, problems: &mut Problems) -> Vec<PartitionRule> {
 
 /// What the row matches; empty, and told, if that is none or said in two ways.
 fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(InterfaceSelector, &'a Place)> {
-    let number = row.field::<i64>(key::MATCH_PORT);
+    let number = row.field(key::MATCH_PORT);
     let port = number.as_ref().and_then(|(n, _)| PortNumber::new(*n).ok());
-    let names = row.each::<IfPattern>(key::MATCH_NAME).into_iter();
+    let names = row.each(key::MATCH_NAME).into_iter();
     let names: Vec<_> = names.map(|(p, at)| (InterfaceSelector::Name(p), at)).collect();
-    let guids = row.each::<Guid>(key::MATCH_PORT_GUID).into_iter();
+    let guids = row.each(key::MATCH_PORT_GUID).into_iter();
     let guids: Vec<_> = guids.map(|(g, at)| (InterfaceSelector::PortGuid(g), at)).collect();
-    let pcis = row.each::<PciAddress>(key::MATCH_PCI).into_iter();
+    let pcis = row.each(key::MATCH_PCI).into_iter();
     let pcis: Vec<_> = pcis.map(|(p, at)| (InterfaceSelector::Pci(p, port), at)).collect();
     let ways: Vec<_> = [names, guids, pcis].into_iter().filter(|way| !way.is_empty()).collect();
-    if row.lacks(&[key::MATCH_NAME, key::MATCH_PORT_GUID, key::MATCH_PCI]) {
-        let name = row.field::<IfName>(key::NAME);
+    if row.lacks(&[&key::MATCH_NAME, &key::MATCH_PORT_GUID, &key::MATCH_PCI]) {
+        let name = row.field(key::NAME);
         let at = name.as_ref().map_or(&row.place, |(_, at)| *at);
         let label = if name.is_some() { "this is the name that is set" } else { "names none" };
         problems.push(

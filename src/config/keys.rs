@@ -4,12 +4,22 @@
 //! `config show` and the check of the manual page. A new key is a row here, a
 //! field of [`super::Config`], and the line in `validate.rs` that fills it.
 
-/// One table of keys: each row makes the constant with the key's path, and the row itself.
+/// One table of keys: each row makes the constant by which the key is read, of the type of its
+/// values or of the items of its list, and the row itself.
 macro_rules! keys {
-    ($table:ident: $($name:ident = $path:literal, $kind:expr, $default:literal, $doc:literal;)+) => {
-        $(pub const $name: &str = $path;)+
+    ($table:ident: $(
+        $name:ident: $type:ty = $path:literal, $kind:expr, $default:literal, $doc:literal;
+    )+) => {
+        $(pub const $name: $crate::config::keys::Name<$type> = $crate::config::keys::Name::new($path);)+
         pub static $table: &[Key] = &[
-            $(Key { path: $name, kind: $kind, default: $default, doc: $doc }),+
+            $(Key {
+                path: $path,
+                kind: $kind,
+                default: $default,
+                doc: $doc,
+                #[cfg(test)]
+                holds: |value| value.get::<$type>().is_some(),
+            }),+
         ];
     };
 }
@@ -23,66 +33,69 @@ mod renamed;
 mod rxe_keys;
 mod words;
 
-use crate::names::nearest;
+use crate::names::{
+    Connection, ModuleName, NameRule, NetnsMode, PortChoice, PortSelector, Rung, nearest,
+};
 pub(crate) use guest_keys::guest;
 pub(crate) use interface_keys::{interface, partition};
-pub(crate) use kinds::{Key, Kind, Word, type_name};
+pub(crate) use kinds::{Key, Kind, Name, Tables, Word, type_name};
 pub(crate) use pf_keys::{pf, vf};
 pub(crate) use port_keys::port;
 pub(crate) use renamed::{Renamed, renamed};
 pub(crate) use rxe_keys::rxe;
+use std::time::Duration;
 use words::{CONNECTION, MODULE, NAME_RULE, NETNS, PATH, PORT_NAME, PORTS, STATE};
 
 keys! { KEYS:
-    BOOT_TIMEOUT = "boot.timeout", Kind::Span, "\"4min\"",
+    BOOT_TIMEOUT: Duration = "boot.timeout", Kind::Span, "\"4min\"",
         "Maximum time that `ibprov boot` waits in all.";
-    BOOT_ADAPTER_TIMEOUT = "boot.adapter-timeout", Kind::Span, "\"2min 30s\"",
+    BOOT_ADAPTER_TIMEOUT: Duration = "boot.adapter-timeout", Kind::Span, "\"2min 30s\"",
         "Maximum time that `ibprov boot` waits for one adapter; at most boot.timeout, which is the default if it is shorter.";
-    BOOT_PORTS = "boot.ports", Kind::Word(&PORTS), "\"found\"",
+    BOOT_PORTS: PortChoice = "boot.ports", Kind::Word(&PORTS), "\"found\"",
         "Which ports are expected: found (every InfiniBand port of the host, and those of [[port]]) or listed (those of [[port]] alone).";
-    BOOT_IGNORE = "boot.ignore", Kind::Words(&PORT_NAME), "[]",
+    BOOT_IGNORE: PortSelector = "boot.ignore", Kind::Words(&PORT_NAME), "[]",
         "Adapters and ports that are not expected although they are found, each by PCI address, port GUID or RDMA device.";
-    BOOT_AT_LEAST = "boot.at-least", Kind::Number { min: 1, max: 1024 }, "",
+    BOOT_AT_LEAST: i64 = "boot.at-least", Kind::Number { min: 1, max: 1024 }, "",
         "How many of the expected ports have to be ready, regardless of which; default: all that are required.";
-    MODULES_LOAD = "modules.load", Kind::Words(&MODULE), "[\"ib_ipoib\", \"ib_umad\", \"ib_uverbs\"]",
+    MODULES_LOAD: ModuleName = "modules.load", Kind::Words(&MODULE), "[\"ib_ipoib\", \"ib_umad\", \"ib_uverbs\"]",
         "Kernel modules to load, appended to the default; an empty list clears the default.";
-    MODULES_EXCLUDE = "modules.exclude", Kind::Words(&MODULE), "[]",
+    MODULES_EXCLUDE: ModuleName = "modules.exclude", Kind::Words(&MODULE), "[]",
         "Kernel modules that ibprov never loads.";
-    RDMA_NETNS = "rdma.netns", Kind::Word(&NETNS), "",
+    RDMA_NETNS: NetnsMode = "rdma.netns", Kind::Word(&NETNS), "",
         "Whether each RDMA device is in one network namespace alone (exclusive) or in all (shared); `ibprov boot` sets it; default: it is left as it is.";
-    PORT = "port", Kind::Tables(port::KEYS), "[]",
+    PORT: Tables = "port", Kind::Tables(port::KEYS), "[]",
         "Describes a port, or several.";
-    NETWORK_TIMEOUT = "network.timeout", Kind::Span, "\"1min 30s\"",
+    NETWORK_TIMEOUT: Duration = "network.timeout", Kind::Span, "\"1min 30s\"",
         "Maximum time that `ibprov iface` waits until the network stack has brought an interface up.";
-    INTERFACE = "interface", Kind::Tables(interface::KEYS), "[]",
+    INTERFACE: Tables = "interface", Kind::Tables(interface::KEYS), "[]",
         "Settings of IPoIB interfaces; if several match an interface, later values override earlier ones.";
-    WAIT_TIMEOUT = "wait-online.timeout", Kind::Span, "\"2min\"",
+    WAIT_TIMEOUT: Duration = "wait-online.timeout", Kind::Span, "\"2min\"",
         "Maximum time that `ibprov wait-online` waits.";
-    WAIT_STATE = "wait-online.state", Kind::Word(&STATE), "\"active\"",
+    WAIT_STATE: Rung = "wait-online.state", Kind::Word(&STATE), "\"active\"",
         "The state for which `ibprov wait-online` waits: rdma, netdev, named, configured, link or active.";
-    WAIT_ADDRESS = "wait-online.address", Kind::Flag, "false",
+    WAIT_ADDRESS: bool = "wait-online.address", Kind::Flag, "false",
         "`ibprov wait-online` waits for an address of global scope too.";
-    HOST_NUMBER = "host.number", Kind::Number { min: 0, max: 0xffff_ffff }, "",
+    HOST_NUMBER: i64 = "host.number", Kind::Number { min: 0, max: 0xffff_ffff }, "",
         "The host's number in GUID templates; default: from the host's name.";
-    HOST_NUMBER_FILE = "host.number-file", Kind::Word(&PATH), "",
+    HOST_NUMBER_FILE: String = "host.number-file", Kind::Word(&PATH), "",
         "A file that holds the host's number, in decimal digits alone.";
-    HOST_NUMBER_RULE = "host.number-rule", Kind::Word(&NAME_RULE), "\"only-digits\"",
+    HOST_NUMBER_RULE: NameRule = "host.number-rule", Kind::Word(&NAME_RULE), "\"only-digits\"",
         "Which digits of the host's name, up to its first dot, are its number.";
-    HOST_SITE = "host.site", Kind::Number { min: 0, max: 0xffff_ffff }, "",
+    HOST_SITE: i64 = "host.site", Kind::Number { min: 0, max: 0xffff_ffff }, "",
         "The site's number in GUID templates, {site:BITS}.";
-    PF = "pf", Kind::Tables(pf::KEYS), "[]",
+    PF: Tables = "pf", Kind::Tables(pf::KEYS), "[]",
         "A PF, the number of its VFs, and their GUIDs.";
-    RXE = "rxe", Kind::Tables(rxe::KEYS), "[]",
+    RXE: Tables = "rxe", Kind::Tables(rxe::KEYS), "[]",
         "A soft RoCE device, and the netdev that it uses.";
-    METRICS_FILE = "metrics.file", Kind::Word(&PATH), "",
+    METRICS_FILE: String = "metrics.file", Kind::Word(&PATH), "",
         "A file to which `ibprov boot` writes metrics at its end, for the textfile collector of node_exporter; default: none is written.";
-    GUESTS_CONNECTION = "guests.connection", Kind::Word(&CONNECTION), "\"qemu:///system\"",
+    GUESTS_CONNECTION: Connection = "guests.connection", Kind::Word(&CONNECTION), "\"qemu:///system\"",
         "The connection URI of libvirt.";
-    GUESTS_PARALLEL = "guests.max-parallel", Kind::Number { min: 1, max: 64 }, "4",
+    GUESTS_PARALLEL: i64 = "guests.max-parallel", Kind::Number { min: 1, max: 64 }, "4",
         "Maximum number of guests that are starting at the same time.";
-    GUESTS_TIMEOUT = "guests.timeout", Kind::Span, "\"2min\"",
+    GUESTS_TIMEOUT: Duration = "guests.timeout", Kind::Span, "\"2min\"",
         "Maximum time of the first pass, for which units ordered after ibprov-guests.service wait.";
-    GUEST = "guest", Kind::Tables(guest::KEYS), "[]",
+    GUEST: Tables = "guest", Kind::Tables(guest::KEYS), "[]",
         "A libvirt domain or a unit that is started when its VFs are ready.";
 }
 
@@ -192,6 +205,28 @@ mod tests {
         for word in words() {
             assert!(word.read(word.example).is_ok(), "{}", word.what);
         }
+    }
+
+    #[test]
+    fn a_key_is_read_as_what_it_holds() {
+        for (_, keys) in tables() {
+            for key in keys {
+                let value = match &key.kind {
+                    Kind::Word(word) | Kind::Words(word) | Kind::OneOrMore(word) => {
+                        word.read(word.example)
+                    }
+                    Kind::Span | Kind::Vfs => key.kind.read(&toml("1")),
+                    Kind::Number { max, .. } => key.kind.read(&toml(&max.to_string())),
+                    Kind::Flag => key.kind.read(&toml("true")),
+                    Kind::Tables(_) => continue,
+                };
+                assert!((key.holds)(&value.expect(key.path)), "{}", key.path);
+            }
+        }
+    }
+
+    fn toml(text: &str) -> toml::de::DeValue<'_> {
+        toml::de::DeValue::parse(text).expect("a value").into_inner()
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::draft::{Draft, Given, Row, default_of};
-use super::keys::KEYS;
+use super::keys::{KEYS, Name, Tables};
 use super::problem::Place;
 
 /// What holds for each key after the last file.
@@ -45,15 +45,15 @@ impl Merged {
         self.given.get(path)
     }
 
-    pub(crate) fn one<T: Any + Clone>(&self, path: &str) -> Option<(T, Option<&Place>)> {
-        match self.given.get(path)? {
+    pub(crate) fn one<T: Any + Clone>(&self, name: Name<T>) -> Option<(T, Option<&Place>)> {
+        match self.given.get(name.path())? {
             Given::One(item) => item.get().map(|value| (value, item.place.as_ref())),
             Given::List(..) | Given::Tables(..) => None,
         }
     }
 
-    pub(crate) fn list<T: Any + Clone>(&self, path: &str) -> Vec<(T, Option<&Place>)> {
-        match self.given.get(path) {
+    pub(crate) fn list<T: Any + Clone>(&self, name: Name<T>) -> Vec<(T, Option<&Place>)> {
+        match self.given.get(name.path()) {
             Some(Given::List(items, _)) => items
                 .iter()
                 .filter_map(|item| item.get().map(|value| (value, item.place.as_ref())))
@@ -62,8 +62,8 @@ impl Merged {
         }
     }
 
-    pub(crate) fn tables(&self, path: &str) -> &[Row] {
-        match self.given.get(path) {
+    pub(crate) fn tables(&self, name: Name<Tables>) -> &[Row] {
+        match self.given.get(name.path()) {
             Some(Given::Tables(rows, _)) => rows,
             _ => &[],
         }

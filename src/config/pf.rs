@@ -6,7 +6,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 
 use super::draft::Row;
-use super::keys::{HOST_NUMBER, HOST_NUMBER_FILE, HOST_NUMBER_RULE, HOST_SITE, PF, pf, vf};
+use super::keys::{HOST_NUMBER, HOST_NUMBER_FILE, HOST_NUMBER_RULE, HOST_SITE, Name, PF, pf, vf};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use crate::names::template::FieldName;
@@ -65,11 +65,11 @@ pub(super) struct VfCount<'a> {
 
 impl<'a> VfCount<'a> {
     fn of(row: &'a Row) -> Option<Self> {
-        if let Some((vfs, at)) = row.field::<i64>(pf::VFS) {
+        if let Some((vfs, at)) = row.field(pf::VFS) {
             return Some(Self { vfs: u16::try_from(vfs).ok()?, at, is_listed: false });
         }
         let lists = [pf::GUID_LIST, pf::GUID_NODE_LIST, pf::GUID_PORT_LIST];
-        let (list, at) = lists.into_iter().find_map(|key| row.list::<Guid>(key))?;
+        let (list, at) = lists.into_iter().find_map(|key| row.list(key))?;
         Some(Self { vfs: u16::try_from(list.len()).ok()?, at, is_listed: true })
     }
 
@@ -134,9 +134,9 @@ pub struct VfException {
 pub(crate) const GOOD_TEMPLATE: &str = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}";
 
 pub(crate) fn host_number(merged: &Merged, problems: &mut Problems) -> HostNumber {
-    let number = merged.one::<i64>(HOST_NUMBER);
-    let file = merged.one::<String>(HOST_NUMBER_FILE);
-    let rule = merged.one::<NameRule>(HOST_NUMBER_RULE);
+    let number = merged.one(HOST_NUMBER);
+    let file = merged.one(HOST_NUMBER_FILE);
+    let rule = merged.one(HOST_NUMBER_RULE);
     match (number, file) {
         (Some((_, Some(number_at))), Some((_, Some(file_at)))) => {
             problems.push(
@@ -156,7 +156,7 @@ pub(crate) fn host_number(merged: &Merged, problems: &mut Problems) -> HostNumbe
 pub(super) fn pfs<'a>(merged: &'a Merged, problems: &mut Problems) -> Vec<Placed<'a>> {
     let mut pfs: Vec<Placed<'a>> = Vec::new();
     let mut names = LiteralNames::default();
-    let site = merged.one::<i64>(HOST_SITE).map(|(site, at)| (site.unsigned_abs(), at));
+    let site = merged.one(HOST_SITE).map(|(site, at)| (site.unsigned_abs(), at));
     let mut position = 0;
     for row in merged.tables(PF) {
         site_fits(row, site.as_ref(), problems);
@@ -195,7 +195,7 @@ fn one<'a>(
     let [node, port] = sources?;
     let exceptions = exceptions?;
     let Some(count) = VfCount::of(row) else {
-        if !row.lacks(&[pf::VFS, pf::GUID_LIST, pf::GUID_NODE_LIST, pf::GUID_PORT_LIST]) {
+        if !row.lacks(&[&pf::VFS, &pf::GUID_LIST, &pf::GUID_NODE_LIST, &pf::GUID_PORT_LIST]) {
             return None;
         }
         problems.push(
@@ -235,7 +235,7 @@ fn one<'a>(
             "each VF needs a node GUID and a port GUID, or its port stays down and rdma_cm fails",
         );
         problems.push(match missing.len() {
-            2 => problem.help(format!("recommended, with 00 for your site: `{} = \"{GOOD_TEMPLATE}\"`", pf::GUID_TEMPLATE)),
+            2 => problem.help(format!("recommended, with 00 for your site: `{} = \"{GOOD_TEMPLATE}\"`", &*pf::GUID_TEMPLATE)),
             _ => problem.help("give the other kind in the same way, or both at once with guid.list, guid.range, guid.offset or guid.template"),
         });
         return None;
@@ -247,7 +247,7 @@ fn one<'a>(
         return None;
     }
     let (which, _) = whichs.first()?;
-    let number = row.field::<i64>(pf::NUMBER).map(|(number, _)| number.unsigned_abs());
+    let number = row.field(pf::NUMBER).map(|(number, _)| number.unsigned_abs());
     let pf = Pf {
         which: which.clone(),
         vfs,
@@ -288,7 +288,7 @@ fn is_for_several(row: &Row, second: &Place, problems: &mut Problems) -> bool {
     }
     for row in row.tables(pf::VF) {
         for key in [vf::NODE_GUID, vf::PORT_GUID] {
-            let Some((_, at)) = row.field::<Guid>(key) else { continue };
+            let Some((_, at)) = row.field(key) else { continue };
             good = false;
             problems.push(
                 Problem::new("VFs of several PFs cannot have one GUID")
@@ -303,19 +303,19 @@ fn is_for_several(row: &Row, second: &Place, problems: &mut Problems) -> bool {
 
 /// What the names of netdevs and of RDMA devices are, and how long they may be, bytes
 /// (`IFNAMSIZ`, `IB_DEVICE_NAME_MAX`, less the end of the string).
-const NAMED: [(&str, &str, usize); 2] =
+const NAMED: [(Name<VfNamePattern>, &str, usize); 2] =
     [(pf::VF_NAME, "netdev", 15), (pf::VF_RDMA_NAME, "RDMA device", 63)];
 
 /// The patterns for its VFs' names; `None` if one cannot be.
 fn patterns(row: &Row, vfs: u16, problems: &mut Problems) -> Option<[Option<VfNamePattern>; 2]> {
     let mut good = true;
     let patterns = NAMED.map(|(key, what, most)| {
-        let (pattern, at) = row.field::<VfNamePattern>(key)?;
+        let (pattern, at) = row.field(key)?;
         let last = VfIndex::first(vfs).last()?;
         let literal = pattern.name(PfNames::default(), last);
-        let is_name = |name: &String| match key {
-            pf::VF_NAME => IfName::to_give(name).is_ok(),
-            _ => name.parse::<RdmaName>().is_ok(),
+        let is_name = |name: &String| match key.path() == pf::VF_NAME.path() {
+            true => IfName::to_give(name).is_ok(),
+            false => name.parse::<RdmaName>().is_ok(),
         };
         let shown = literal.clone().unwrap_or_else(|| pattern.to_string());
         let problem = if vfs > 1 && !pattern.has_vf() {
@@ -380,7 +380,7 @@ impl LiteralNames {
                     taken.insert(name, others.len());
                     continue;
                 };
-                let place = |row: &Row| match row.field::<VfNamePattern>(key) {
+                let place = |row: &Row| match row.field(key) {
                     Some((_, at)) => at.clone(),
                     None => row.place.clone(),
                 };
@@ -401,19 +401,19 @@ impl LiteralNames {
 }
 
 fn past_the_end(row: &Row, vfs: u16) -> Option<(VfRange, &Place)> {
-    let ranges = row.tables(pf::VF).iter().filter_map(|row| row.field::<VfRange>(vf::INDEX));
+    let ranges = row.tables(pf::VF).iter().filter_map(|row| row.field(vf::INDEX));
     ranges.into_iter().find(|(range, _)| range.last().get() >= vfs)
 }
 
 /// The PFs that the row names, each with its place; none, and told, if it does so in no way or
 /// in several.
 fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(PfSelector, &'a Place)> {
-    fn way<'a, T: Any + Clone>(
-        row: &'a Row,
-        key: &str,
+    fn way<T: Any + Clone>(
+        row: &Row,
+        key: Name<T>,
         of: fn(T) -> PfSelector,
-    ) -> Vec<(PfSelector, &'a Place)> {
-        row.each::<T>(key).into_iter().map(|(name, at)| (of(name), at)).collect()
+    ) -> Vec<(PfSelector, &Place)> {
+        row.each(key).into_iter().map(|(name, at)| (of(name), at)).collect()
     }
     let ways = [
         way(row, pf::PCI_ADDRESS, PfSelector::Pci),
@@ -422,7 +422,7 @@ fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(PfSelector, &'a 
         way(row, pf::RDMA_NAME, PfSelector::Rdma),
     ];
     let mut given: Vec<_> = ways.into_iter().filter(|named| !named.is_empty()).collect();
-    if row.lacks(&[pf::PCI_ADDRESS, pf::PORT_GUID, pf::NODE_GUID, pf::RDMA_NAME]) {
+    if row.lacks(&[&pf::PCI_ADDRESS, &pf::PORT_GUID, &pf::NODE_GUID, &pf::RDMA_NAME]) {
         problems.push(
             Problem::new("pf does not name a PF")
                 .at(&row.place, "names no PF")
@@ -453,23 +453,26 @@ fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(PfSelector, &'a 
     named
 }
 
+/// The keys of a source: a list, a range, an offset, a template.
+pub(super) type Keys = (Name<Guid>, Name<GuidRange>, Name<i64>, Name<Template>);
+
 /// The keys of a source: for both kinds, for node GUIDs, for port GUIDs.
-pub(super) const SOURCES: [[&str; 4]; 3] = [
-    [pf::GUID_LIST, pf::GUID_RANGE, pf::GUID_OFFSET, pf::GUID_TEMPLATE],
-    [pf::GUID_NODE_LIST, pf::GUID_NODE_RANGE, pf::GUID_NODE_OFFSET, pf::GUID_NODE_TEMPLATE],
-    [pf::GUID_PORT_LIST, pf::GUID_PORT_RANGE, pf::GUID_PORT_OFFSET, pf::GUID_PORT_TEMPLATE],
+pub(super) const SOURCES: [Keys; 3] = [
+    (pf::GUID_LIST, pf::GUID_RANGE, pf::GUID_OFFSET, pf::GUID_TEMPLATE),
+    (pf::GUID_NODE_LIST, pf::GUID_NODE_RANGE, pf::GUID_NODE_OFFSET, pf::GUID_NODE_TEMPLATE),
+    (pf::GUID_PORT_LIST, pf::GUID_PORT_RANGE, pf::GUID_PORT_OFFSET, pf::GUID_PORT_TEMPLATE),
 ];
 
 /// Every way in which the row gives GUIDs by the keys of one source, with its key.
-pub(super) fn ways<'a>(
-    row: &'a Row,
-    keys: [&'static str; 4],
-) -> Vec<(GuidSource, &'a Place, &'static str)> {
-    let [list, range, offset, template] = keys;
-    let list = row.list(list).map(|(l, at)| (GuidSource::List(l), at, list));
-    let range = row.field(range).map(|(r, at)| (GuidSource::Range(r), at, range));
-    let offset = row.field(offset).map(|(o, at)| (GuidSource::Offset(o), at, offset));
-    let template = row.field(template).map(|(t, at)| (GuidSource::Template(t), at, template));
+pub(super) fn ways(
+    row: &Row,
+    (list, range, offset, template): Keys,
+) -> Vec<(GuidSource, &Place, &'static str)> {
+    let list = row.list(list).map(|(l, at)| (GuidSource::List(l), at, list.path()));
+    let range = row.field(range).map(|(r, at)| (GuidSource::Range(r), at, range.path()));
+    let offset = row.field(offset).map(|(o, at)| (GuidSource::Offset(o), at, offset.path()));
+    let template =
+        row.field(template).map(|(t, at)| (GuidSource::Template(t), at, template.path()));
     [list, range, offset, template].into_iter().flatten().collect()
 }
 
@@ -505,7 +508,7 @@ fn sources(row: &Row, problems: &mut Problems) -> Option<[Option<GuidSource>; 2]
     for (_, at, key) in [&both, &node, &port].into_iter().flatten().filter(|(source, ..)| {
         matches!(source, GuidSource::Template(t) if t.field(FieldName::Vf).is_none())
     }) {
-        if row.field::<i64>(pf::VFS).is_some_and(|(vfs, _)| vfs > 1) {
+        if row.field(pf::VFS).is_some_and(|(vfs, _)| vfs > 1) {
             problems.push(
                 Problem::new(format!("pf.{key} would give all VFs of the PF the same GUID"))
                     .at(at, "has no {vf:BITS}")
@@ -537,9 +540,9 @@ fn exceptions(row: &Row, problems: &mut Problems) -> Option<Vec<VfException>> {
     let mut good = true;
     let mut list: Vec<(VfException, &Row)> = Vec::new();
     for row in row.tables(pf::VF) {
-        let Some((vfs, at)) = row.field::<VfRange>(vf::INDEX) else {
+        let Some((vfs, at)) = row.field(vf::INDEX) else {
             good = false;
-            if !row.lacks(&[vf::INDEX]) {
+            if !row.lacks(&[&vf::INDEX]) {
                 continue;
             }
             problems.push(
@@ -549,7 +552,7 @@ fn exceptions(row: &Row, problems: &mut Problems) -> Option<Vec<VfException>> {
             );
             continue;
         };
-        let guid = |name| row.field::<Guid>(name);
+        let guid = |name| row.field(name);
         if let Some((_, guid_at)) = guid(vf::NODE_GUID).or_else(|| guid(vf::PORT_GUID))
             && !vfs.is_one()
         {

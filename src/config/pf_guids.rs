@@ -10,7 +10,7 @@ use super::merge::Merged;
 use super::pf::{GuidSource, Pf, Placed, SOURCES, ways};
 use super::problem::{Place, Problem, Problems};
 use crate::names::template::{FieldName, Numbers};
-use crate::names::{Guid, GuidKind, VfIndex, VfRange};
+use crate::names::{Guid, GuidKind, VfIndex};
 
 /// So many GUIDs are compared here, whatever the configuration asks for; on its host each is
 /// looked at anyhow.
@@ -40,7 +40,7 @@ struct Given<'a> {
 
 /// Note what is wrong with the GUIDs of `pfs`.
 pub(super) fn judge(pfs: &[Placed<'_>], merged: &Merged, problems: &mut Problems) {
-    let host = merged.one::<i64>(HOST_NUMBER).map(|(number, at)| (number.unsigned_abs(), at));
+    let host = merged.one(HOST_NUMBER).map(|(number, at)| (number.unsigned_abs(), at));
     let hosts = host.map_or(TWO_HOSTS, |(number, _)| [number; 2]);
     let mut given: Vec<Given<'_>> = Vec::new();
     // What is wrong with a row is said once, not for each kind and each of its PFs.
@@ -48,7 +48,7 @@ pub(super) fn judge(pfs: &[Placed<'_>], merged: &Merged, problems: &mut Problems
     for (at, placed) in pfs.iter().enumerate().filter(|(_, placed)| !placed.row.is_broken()) {
         for kind in [GuidKind::Node, GuidKind::Port] {
             let source = Source::of(placed.row, kind);
-            let number_at = placed.row.field::<i64>(pf::NUMBER).map_or(placed.at, |(_, at)| at);
+            let number_at = placed.row.field(pf::NUMBER).map_or(placed.at, |(_, at)| at);
             let found = [
                 source.too_few(placed),
                 source.unfit(FieldName::Pf, placed.pf.number, Some(number_at)),
@@ -112,16 +112,12 @@ impl<'a> Source<'a> {
             GuidKind::Port => (port, vf::PORT_GUID),
         };
         let way = [both, own].into_iter().flat_map(|keys| ways(row, keys)).next();
-        let items = way.as_ref().map_or_else(Vec::new, |(_, _, key)| row.each::<Guid>(key));
+        let items = [both.0, own.0].into_iter().flat_map(|list| row.each(list));
         let exceptions = row.tables(pf::VF).iter().filter_map(|row| {
-            let (vfs, _) = row.field::<VfRange>(vf::INDEX)?;
-            Some((vfs.last(), row.field::<Guid>(exception)?))
+            let (vfs, _) = row.field(vf::INDEX)?;
+            Some((vfs.last(), row.field(exception)?))
         });
-        Self {
-            items: items.into_iter().map(|(_, at)| at).collect(),
-            exceptions: exceptions.collect(),
-            way,
-        }
+        Self { items: items.map(|(_, at)| at).collect(), exceptions: exceptions.collect(), way }
     }
 
     /// What `vf` would have on each of `hosts`; `None` where that is not known without its host.

@@ -1,11 +1,11 @@
 //! `[[port]]`: what is special about a port. Which ports are expected is `boot.ports`.
 
 use super::draft::Row;
-use super::keys::{PORT, port as key};
+use super::keys::{Name, PORT, port as key};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use super::{PortRow, RxeRow};
-use crate::names::{LinkLayer, LinkMinimum, PortNumber, PortSelector, PortType};
+use crate::names::{LinkLayer, LinkMinimum, PortNumber, PortSelector};
 use std::any::Any;
 
 /// What the rows say, one for each adapter or port that they name. None may be a soft RoCE
@@ -42,9 +42,9 @@ pub(super) fn rows(merged: &Merged, rxe: &[RxeRow], problems: &mut Problems) -> 
 
 fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
     let ways = [
-        (key::PCI, selectors(row, key::PCI, PortSelector::Pci)),
-        (key::PORT_GUID, selectors(row, key::PORT_GUID, PortSelector::PortGuid)),
-        (key::RDMA, selectors(row, key::RDMA, PortSelector::Rdma)),
+        (key::PCI.path(), selectors(row, key::PCI, PortSelector::Pci)),
+        (key::PORT_GUID.path(), selectors(row, key::PORT_GUID, PortSelector::PortGuid)),
+        (key::RDMA.path(), selectors(row, key::RDMA, PortSelector::Rdma)),
     ];
     let names = ways.each_ref().map(|(name, _)| *name);
     let given: Vec<_> = ways.into_iter().filter(|(_, named)| !named.is_empty()).collect();
@@ -62,10 +62,10 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
         let labels = firsts.zip(["one way", "and another", "and a third"]);
         problems.push(labels.fold(start, |p, ((_, at), label)| p.at(at, label)));
     }
-    let number = row.field::<i64>(key::PORT);
+    let number = row.field(key::PORT);
     let required = row.field(key::REQUIRED).is_none_or(|(required, _)| required);
-    let layer = row.field::<LinkLayer>(key::LINK_LAYER);
-    let of_type = row.field::<PortType>(key::TYPE);
+    let layer = row.field(key::LINK_LAYER);
+    let of_type = row.field(key::TYPE);
     if let (Some((_, type_at)), Some((_, layer_at))) = (&of_type, &layer) {
         problems.push(
             Problem::new("port.link-layer has no meaning beside port.type")
@@ -133,12 +133,12 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
     ports
 }
 
-fn selectors<'a, T: Any + Clone>(
-    row: &'a Row,
-    key: &str,
+fn selectors<T: Any + Clone>(
+    row: &Row,
+    key: Name<T>,
     of: fn(T) -> PortSelector,
-) -> Vec<(PortSelector, &'a Place)> {
-    row.each::<T>(key).into_iter().map(|(value, at)| (of(value), at)).collect()
+) -> Vec<(PortSelector, &Place)> {
+    row.each(key).into_iter().map(|(value, at)| (of(value), at)).collect()
 }
 
 /// True if one port could be meant by both.

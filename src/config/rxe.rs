@@ -67,7 +67,7 @@ pub(super) fn rows(
 }
 
 fn one(row: &Row, problems: &mut Problems) -> Option<(RxeRow, Place)> {
-    for key in [key::NAME, key::NETDEV] {
+    for key in [&*key::NAME, &key::NETDEV] {
         if row.lacks(&[key]) {
             problems.push(
                 Problem::new(format!("rxe has no {key}"))
@@ -76,8 +76,8 @@ fn one(row: &Row, problems: &mut Problems) -> Option<(RxeRow, Place)> {
             );
         }
     }
-    let (name, _) = row.field::<RdmaName>(key::NAME)?;
-    let (netdev, at) = row.field::<IfName>(key::NETDEV)?;
+    let (name, _) = row.field(key::NAME)?;
+    let (netdev, at) = row.field(key::NETDEV)?;
     Some((RxeRow { name, netdev, origin: row.place.to_string() }, at.clone()))
 }
 

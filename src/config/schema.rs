@@ -3,8 +3,8 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::keys::{
-    GUEST, HOST_NUMBER, HOST_NUMBER_FILE, INTERFACE, KEYS, Key, Kind, PF, PORT, RXE, Word, guest,
-    interface, partition, pf, port, rxe, vf,
+    HOST_NUMBER, HOST_NUMBER_FILE, KEYS, Key, Kind, Word, guest, interface, partition, pf, port,
+    rxe, vf,
 };
 use super::timespan::LONGEST_SEC;
 use crate::names::Mode;
@@ -45,37 +45,37 @@ fn bounds(path: &str) -> Vec<Json> {
         })
     };
     match path {
-        "" => vec![not_both(HOST_NUMBER, HOST_NUMBER_FILE)],
-        PORT => vec![
-            one_of(&[port::PCI, port::PORT_GUID, port::RDMA]),
-            not_both(port::PORT_GUID, port::PORT),
-            not_both(port::TYPE, port::LINK_LAYER),
-            json!({"if": given(port::TYPE), "then": given(port::PCI)}),
+        "" => vec![not_both(&HOST_NUMBER, &HOST_NUMBER_FILE)],
+        "port" => vec![
+            one_of(&[&port::PCI, &port::PORT_GUID, &port::RDMA]),
+            not_both(&port::PORT_GUID, &port::PORT),
+            not_both(&port::TYPE, &port::LINK_LAYER),
+            json!({"if": given(&port::TYPE), "then": given(&port::PCI)}),
             json!({
                 "if": {
-                    "required": [port::LINK_LAYER],
-                    "properties": {port::LINK_LAYER: {"const": "ethernet"}},
+                    "required": [&*port::LINK_LAYER],
+                    "properties": {&*port::LINK_LAYER: {"const": "ethernet"}},
                 },
-                "then": {"not": given(port::PORT_GUID)},
+                "then": {"not": given(&port::PORT_GUID)},
             }),
         ],
-        INTERFACE => vec![
-            one_of(&[interface::MATCH_NAME, interface::MATCH_PORT_GUID, interface::MATCH_PCI]),
-            json!({"if": given(interface::MATCH_PORT), "then": given(interface::MATCH_PCI)}),
-            not_both(interface::NAME, interface::MATCH_NAME),
+        "interface" => vec![
+            one_of(&[&interface::MATCH_NAME, &interface::MATCH_PORT_GUID, &interface::MATCH_PCI]),
+            json!({"if": given(&interface::MATCH_PORT), "then": given(&interface::MATCH_PCI)}),
+            not_both(&interface::NAME, &interface::MATCH_NAME),
             json!({
-                "if": given(interface::NAME),
+                "if": given(&interface::NAME),
                 "then": {"properties": {"match": {"properties": {
                     "pci": {"maxItems": 1}, "port-guid": {"maxItems": 1},
                 }}}},
             }),
             mtu_fits_mode(),
         ],
-        "interface.partition" => vec![given(partition::PKEY), mtu_fits_mode()],
-        PF => {
-            let lists = [pf::VFS, pf::GUID_LIST, pf::GUID_NODE_LIST, pf::GUID_PORT_LIST];
+        "interface.partition" => vec![given(&partition::PKEY), mtu_fits_mode()],
+        "pf" => {
+            let lists = [&*pf::VFS, &pf::GUID_LIST, &pf::GUID_NODE_LIST, &pf::GUID_PORT_LIST];
             vec![
-                one_of(&[pf::PCI_ADDRESS, pf::PORT_GUID, pf::NODE_GUID, pf::RDMA_NAME]),
+                one_of(&[&pf::PCI_ADDRESS, &pf::PORT_GUID, &pf::NODE_GUID, &pf::RDMA_NAME]),
                 any_of(&lists),
                 // All of one kind, or one for node and one for port.
                 json!({"properties": {"guid": {
@@ -87,12 +87,12 @@ fn bounds(path: &str) -> Vec<Json> {
                 }}}),
             ]
         }
-        "pf.vf" => vec![given(vf::INDEX)],
-        RXE => vec![given(rxe::NAME), given(rxe::NETDEV)],
-        GUEST => vec![
-            one_of(&[guest::DOMAIN, guest::UNIT]),
+        "pf.vf" => vec![given(&vf::INDEX)],
+        "rxe" => vec![given(&rxe::NAME), given(&rxe::NETDEV)],
+        "guest" => vec![
+            one_of(&[&guest::DOMAIN, &guest::UNIT]),
             json!({
-                "if": given(guest::UNIT),
+                "if": given(&guest::UNIT),
                 "then": {"properties": {
                     "ready": {"const": "running"},
                     "vfs": {"items": {"not": {"const": "auto"}}},

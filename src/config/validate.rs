@@ -1,8 +1,6 @@
 //! From what the files say to [`Config`]; contradictions are found here, each
 //! shown with both places, across files too.
 
-use std::time::Duration;
-
 use super::keys::{
     BOOT_ADAPTER_TIMEOUT, BOOT_AT_LEAST, BOOT_IGNORE, BOOT_PORTS, BOOT_TIMEOUT, METRICS_FILE,
     MODULES_EXCLUDE, MODULES_LOAD, NETWORK_TIMEOUT, RDMA_NETNS, RXE, WAIT_ADDRESS, WAIT_STATE,
@@ -12,7 +10,7 @@ use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use super::timespan::TimeSpan;
 use super::{AtLeast, Boot, Config, Ignored, Modules, Network, WaitOnline, pf, pf_guids};
-use crate::names::{ModuleName, NetnsMode, PortChoice, PortSelector, Rung};
+use crate::names::ModuleName;
 
 /// The configuration that `merged` stands for. What contradicts is noted in
 /// `problems`; then the result is of no use.
@@ -33,29 +31,28 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
         guests: super::guest::guests(merged, &pfs, problems),
         network: Network {
             timeout: merged
-                .one::<Duration>(NETWORK_TIMEOUT)
+                .one(NETWORK_TIMEOUT)
                 .map_or(defaults.network.timeout, |(timeout, _)| timeout),
         },
         interfaces,
         rxe,
         wait_online: wait_online(merged, &defaults.wait_online),
         host_number: pf::host_number(merged, problems),
-        netns_mode: merged.one::<NetnsMode>(RDMA_NETNS).map(|(mode, _)| mode),
-        metrics_file: merged.one::<String>(METRICS_FILE).map(|(path, _)| path.into()),
+        netns_mode: merged.one(RDMA_NETNS).map(|(mode, _)| mode),
+        metrics_file: merged.one(METRICS_FILE).map(|(path, _)| path.into()),
         pf: pfs.into_iter().map(|placed| placed.pf).collect(),
     }
 }
 
 fn boot(merged: &Merged, defaults: &Boot, problems: &mut Problems) -> Boot {
-    let (timeout, timeout_at) =
-        merged.one::<Duration>(BOOT_TIMEOUT).unwrap_or((defaults.timeout, None));
+    let (timeout, timeout_at) = merged.one(BOOT_TIMEOUT).unwrap_or((defaults.timeout, None));
     let (mut adapter_timeout, adapter_at) =
-        merged.one::<Duration>(BOOT_ADAPTER_TIMEOUT).unwrap_or((defaults.adapter_timeout, None));
+        merged.one(BOOT_ADAPTER_TIMEOUT).unwrap_or((defaults.adapter_timeout, None));
     match adapter_at {
         None => adapter_timeout = adapter_timeout.min(timeout),
         // Where a file could not be read well, the default may be no default.
         Some(_) if timeout_at.is_none() && !problems.is_empty() => {}
-        Some(place) if adapter_timeout > timeout && !merged.is_broken(BOOT_TIMEOUT) => {
+        Some(place) if adapter_timeout > timeout && !merged.is_broken(&BOOT_TIMEOUT) => {
             let mut problem = Problem::new("boot.adapter-timeout is longer than boot.timeout")
                 .at(place, format!("one adapter may take {}", TimeSpan(adapter_timeout)));
             let all = format!("the boot may take {}", TimeSpan(timeout));
@@ -67,15 +64,15 @@ fn boot(merged: &Merged, defaults: &Boot, problems: &mut Problems) -> Boot {
         }
         Some(_) => {}
     }
-    let choice = merged.one::<PortChoice>(BOOT_PORTS).map(|(choice, _)| choice);
+    let choice = merged.one(BOOT_PORTS).map(|(choice, _)| choice);
     let mut ignore: Vec<Ignored> = Vec::new();
-    for (which, place) in merged.list::<PortSelector>(BOOT_IGNORE) {
+    for (which, place) in merged.list(BOOT_IGNORE) {
         if !ignore.iter().any(|other| other.which == which) {
             let origin = place.map(Place::to_string).unwrap_or_default();
             ignore.push(Ignored { which, origin });
         }
     }
-    let at_least = merged.one::<i64>(BOOT_AT_LEAST).and_then(|(ports, at)| {
+    let at_least = merged.one(BOOT_AT_LEAST).and_then(|(ports, at)| {
         let origin = at.map(Place::to_string).unwrap_or_default();
         Some(AtLeast { ports: usize::try_from(ports).ok()?, origin })
     });
@@ -84,9 +81,9 @@ fn boot(merged: &Merged, defaults: &Boot, problems: &mut Problems) -> Boot {
 }
 
 fn wait_online(merged: &Merged, defaults: &WaitOnline) -> WaitOnline {
-    let timeout = merged.one::<Duration>(WAIT_TIMEOUT).map(|(value, _)| value);
-    let state = merged.one::<Rung>(WAIT_STATE).map(|(value, _)| value);
-    let address = merged.one::<bool>(WAIT_ADDRESS).map(|(value, _)| value);
+    let timeout = merged.one(WAIT_TIMEOUT).map(|(value, _)| value);
+    let state = merged.one(WAIT_STATE).map(|(value, _)| value);
+    let address = merged.one(WAIT_ADDRESS).map(|(value, _)| value);
     WaitOnline {
         timeout: timeout.unwrap_or(defaults.timeout),
         state: state.unwrap_or(defaults.state),
@@ -96,8 +93,8 @@ fn wait_online(merged: &Merged, defaults: &WaitOnline) -> WaitOnline {
 
 fn modules(merged: &Merged, problems: &mut Problems) -> Modules {
     let mut load: Vec<ModuleName> = Vec::new();
-    let excluded = merged.list::<ModuleName>(MODULES_EXCLUDE);
-    for (name, place) in merged.list::<ModuleName>(MODULES_LOAD) {
+    let excluded = merged.list(MODULES_EXCLUDE);
+    for (name, place) in merged.list(MODULES_LOAD) {
         let exclude = excluded.iter().find(|(other, _)| *other == name);
         match (exclude, place) {
             (None, _) if !load.contains(&name) => load.push(name),

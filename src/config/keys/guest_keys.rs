@@ -50,21 +50,23 @@ pub(crate) mod guest {
         DOMAIN as NAME, GUEST_NAME, GUEST_VF, Key, Kind, ON_FAILURE as WHAT_TO_DO, READY as UP,
         UNIT as UNIT_NAME,
     };
+    use crate::names::{DomainName, GuestVf, OnFailure, Ready, UnitName};
+    use std::time::Duration;
 
     keys! { KEYS:
-        DOMAIN = "domain", Kind::OneOrMore(&NAME), "",
+        DOMAIN: DomainName = "domain", Kind::OneOrMore(&NAME), "",
             "The libvirt domain, by name or UUID, or a list of them.";
-        UNIT = "unit", Kind::OneOrMore(&UNIT_NAME), "",
+        UNIT: UnitName = "unit", Kind::OneOrMore(&UNIT_NAME), "",
             "The systemd unit, or a list of them.";
-        VFS = "vfs", Kind::Words(&GUEST_VF), "",
+        VFS: GuestVf = "vfs", Kind::Words(&GUEST_VF), "",
             "The VFs that it needs, each as PF/INDEX; \"auto\" takes those of the domain's hostdev devices, and is the default for a domain.";
-        AFTER = "after", Kind::Words(&GUEST_NAME), "[]",
+        AFTER: DomainName = "after", Kind::Words(&GUEST_NAME), "[]",
             "Guests of this list that are started before it.";
-        TIMEOUT = "timeout", Kind::Span, "\"2min\"",
+        TIMEOUT: Duration = "timeout", Kind::Span, "\"2min\"",
             "Maximum time that the start may take.";
-        ON_FAILURE = "on-failure", Kind::Word(&WHAT_TO_DO), "\"retry\"",
+        ON_FAILURE: OnFailure = "on-failure", Kind::Word(&WHAT_TO_DO), "\"retry\"",
             "If the VFs are not ready: retry (start it once they are) or report (do not start it).";
-        READY = "ready", Kind::Word(&UP), "\"running\"",
+        READY: Ready = "ready", Kind::Word(&UP), "\"running\"",
             "When a domain is up: running, or agent (once its guest agent answers).";
     }
 }

@@ -2,6 +2,8 @@
 
 use std::any::Any;
 use std::fmt::Display;
+use std::marker::PhantomData;
+use std::ops::Deref;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -20,6 +22,43 @@ pub(crate) struct Key {
     /// The default as TOML; empty if there is none.
     pub(crate) default: &'static str,
     pub(crate) doc: &'static str,
+    /// The value is of the type by which the key is read.
+    #[cfg(test)]
+    pub(crate) holds: fn(&Value) -> bool,
+}
+
+/// What stands for the type of a list of tables, whose own keys are typed.
+#[derive(Debug, Clone)]
+pub(crate) struct Tables;
+
+/// The path of a key, by which values are read as `T`.
+#[derive(Debug)]
+pub(crate) struct Name<T>(&'static str, PhantomData<fn() -> T>);
+
+impl<T> Name<T> {
+    pub(crate) const fn new(path: &'static str) -> Self {
+        Self(path, PhantomData)
+    }
+
+    pub(crate) const fn path(&self) -> &'static str {
+        self.0
+    }
+}
+
+impl<T> Clone for Name<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Name<T> {}
+
+impl<T> Deref for Name<T> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.0
+    }
 }
 
 /// What a key may hold.

@@ -57,60 +57,64 @@ const OFFSET: Kind = Kind::Number { min: -0x00ff_ffff, max: 0x00ff_ffff };
 
 /// The keys of one `[[pf]]`.
 pub(crate) mod pf {
+    use super::super::kinds::Tables;
     use super::super::words::{GUID, PCI, RDMA};
     use super::{
         ANY_GUID, BIND as ORDER, DRIVER as DRIVEN, GUIDS, Key, Kind, LINK_STATE as STATE, OFFSET,
         TEMPLATE, VF_NAME as NAME,
     };
+    use crate::names::{
+        BindOrder, Guid, GuidRange, PciAddress, Policy, RdmaName, Template, VfDriver, VfNamePattern,
+    };
 
     keys! { KEYS:
-        PCI_ADDRESS = "pci", Kind::OneOrMore(&PCI), "",
+        PCI_ADDRESS: PciAddress = "pci", Kind::OneOrMore(&PCI), "",
             "The PF by its PCI address, or a list of them.";
-        PORT_GUID = "port-guid", Kind::OneOrMore(&GUID), "",
+        PORT_GUID: Guid = "port-guid", Kind::OneOrMore(&GUID), "",
             "The PF by the port GUID of one of its ports, or a list of them.";
-        NODE_GUID = "node-guid", Kind::OneOrMore(&ANY_GUID), "",
+        NODE_GUID: Guid = "node-guid", Kind::OneOrMore(&ANY_GUID), "",
             "The PF by its node GUID, or a list of them.";
-        RDMA_NAME = "rdma", Kind::OneOrMore(&RDMA), "",
+        RDMA_NAME: RdmaName = "rdma", Kind::OneOrMore(&RDMA), "",
             "The PF by the name of its RDMA device, or a list of them.";
-        VFS = "vfs", Kind::Number { min: 0, max: 65535 }, "",
+        VFS: i64 = "vfs", Kind::Number { min: 0, max: 65535 }, "",
             "The number of VFs; default: the length of the list of GUIDs.";
-        LINK_STATE = "link-state", Kind::Word(&STATE), "\"follow\"",
+        LINK_STATE: Policy = "link-state", Kind::Word(&STATE), "\"follow\"",
             "The link state of the VFs: follow the physical port, up or down.";
-        DRIVER = "driver", Kind::Word(&DRIVEN), "\"host\"",
+        DRIVER: VfDriver = "driver", Kind::Word(&DRIVEN), "\"host\"",
             "The driver of the VFs: the host's own (host), vfio-pci, or none.";
-        GUID_LIST = "guid.list", Kind::Words(&ANY_GUID), "",
+        GUID_LIST: Guid = "guid.list", Kind::Words(&ANY_GUID), "",
             "The GUID of each VF from VF 0 on, for node and port alike.";
-        GUID_RANGE = "guid.range", Kind::Word(&GUIDS), "",
+        GUID_RANGE: GuidRange = "guid.range", Kind::Word(&GUIDS), "",
             "VF n gets the first GUID of the range plus n, for node and port alike.";
-        GUID_OFFSET = "guid.offset", OFFSET, "",
+        GUID_OFFSET: i64 = "guid.offset", OFFSET, "",
             "VF n gets the PF's port GUID plus this plus n, for node and port alike.";
-        GUID_TEMPLATE = "guid.template", Kind::Word(&TEMPLATE), "",
+        GUID_TEMPLATE: Template = "guid.template", Kind::Word(&TEMPLATE), "",
             "Hex digits and numbers in fields make the GUID of each VF, 64 bits in all, for node and port alike: {host:BITS}, {site:BITS}, {pf:BITS}, {vf:BITS}, {kind:BITS}.";
-        GUID_NODE_LIST = "guid.node.list", Kind::Words(&ANY_GUID), "",
+        GUID_NODE_LIST: Guid = "guid.node.list", Kind::Words(&ANY_GUID), "",
             "The node GUID of each VF from VF 0 on.";
-        GUID_NODE_RANGE = "guid.node.range", Kind::Word(&GUIDS), "",
+        GUID_NODE_RANGE: GuidRange = "guid.node.range", Kind::Word(&GUIDS), "",
             "VF n gets the first GUID of the range plus n as its node GUID.";
-        GUID_NODE_OFFSET = "guid.node.offset", OFFSET, "",
+        GUID_NODE_OFFSET: i64 = "guid.node.offset", OFFSET, "",
             "VF n gets the PF's port GUID plus this plus n as its node GUID.";
-        GUID_NODE_TEMPLATE = "guid.node.template", Kind::Word(&TEMPLATE), "",
+        GUID_NODE_TEMPLATE: Template = "guid.node.template", Kind::Word(&TEMPLATE), "",
             "Hex digits and numbers in fields make the GUID of each VF, 64 bits in all as its node GUID: {host:BITS}, {site:BITS}, {pf:BITS}, {vf:BITS}, {kind:BITS}.";
-        GUID_PORT_LIST = "guid.port.list", Kind::Words(&ANY_GUID), "",
+        GUID_PORT_LIST: Guid = "guid.port.list", Kind::Words(&ANY_GUID), "",
             "The port GUID of each VF from VF 0 on.";
-        GUID_PORT_RANGE = "guid.port.range", Kind::Word(&GUIDS), "",
+        GUID_PORT_RANGE: GuidRange = "guid.port.range", Kind::Word(&GUIDS), "",
             "VF n gets the first GUID of the range plus n as its port GUID.";
-        GUID_PORT_OFFSET = "guid.port.offset", OFFSET, "",
+        GUID_PORT_OFFSET: i64 = "guid.port.offset", OFFSET, "",
             "VF n gets the PF's port GUID plus this plus n as its port GUID.";
-        GUID_PORT_TEMPLATE = "guid.port.template", Kind::Word(&TEMPLATE), "",
+        GUID_PORT_TEMPLATE: Template = "guid.port.template", Kind::Word(&TEMPLATE), "",
             "Hex digits and numbers in fields make the GUID of each VF, 64 bits in all as its port GUID: {host:BITS}, {site:BITS}, {pf:BITS}, {vf:BITS}, {kind:BITS}.";
-        NUMBER = "number", Kind::Number { min: 0, max: 65535 }, "",
+        NUMBER: i64 = "number", Kind::Number { min: 0, max: 65535 }, "",
             "The PF's number in templates; default: its position among the [[pf]], from 0.";
-        VF_NAME = "vf-name", Kind::Word(&NAME), "",
+        VF_NAME: VfNamePattern = "vf-name", Kind::Word(&NAME), "",
             "The name of each VF's netdev: text with {vf}, and {netdev} or {rdma} for the PF's own names.";
-        VF_RDMA_NAME = "vf-rdma-name", Kind::Word(&NAME), "",
+        VF_RDMA_NAME: VfNamePattern = "vf-rdma-name", Kind::Word(&NAME), "",
             "The name of each VF's RDMA device, in the same way.";
-        BIND = "bind", Kind::Word(&ORDER), "",
+        BIND: BindOrder = "bind", Kind::Word(&ORDER), "",
             "How the VFs are bound: parallel, or in-order, each after the devices of the one before have appeared; default: in order if names depend on the order.";
-        VF = "vf", Kind::Tables(super::vf::KEYS), "[]",
+        VF: Tables = "vf", Kind::Tables(super::vf::KEYS), "[]",
             "Exceptions for one VF, or a range of VFs.";
     }
 }
@@ -119,19 +123,20 @@ pub(crate) mod pf {
 pub(crate) mod vf {
     use super::super::words::GUID;
     use super::{ANY_GUID, DRIVER as DRIVEN, Key, Kind, LINK_STATE as STATE, OWNER as OWNED};
+    use crate::names::{Guid, Policy, VfDriver, VfOwner, VfRange};
 
     keys! { KEYS:
-        INDEX = "index", Kind::Vfs, "",
+        INDEX: VfRange = "index", Kind::Vfs, "",
             "Which VF, counted from 0, or the first and the last: \"8-15\".";
-        NODE_GUID = "node-guid", Kind::Word(&ANY_GUID), "",
+        NODE_GUID: Guid = "node-guid", Kind::Word(&ANY_GUID), "",
             "The node GUID of this one VF.";
-        PORT_GUID = "port-guid", Kind::Word(&GUID), "",
+        PORT_GUID: Guid = "port-guid", Kind::Word(&GUID), "",
             "The port GUID of this one VF.";
-        LINK_STATE = "link-state", Kind::Word(&STATE), "",
+        LINK_STATE: Policy = "link-state", Kind::Word(&STATE), "",
             "The link state of these VFs.";
-        DRIVER = "driver", Kind::Word(&DRIVEN), "",
+        DRIVER: VfDriver = "driver", Kind::Word(&DRIVEN), "",
             "The driver of these VFs.";
-        OWNER = "owner", Kind::Word(&OWNED), "\"plan\"",
+        OWNER: VfOwner = "owner", Kind::Word(&OWNED), "\"plan\"",
             "To whom their GUIDs and link state belong once they are set: plan, or cni.";
     }
 }

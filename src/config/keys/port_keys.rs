@@ -4,31 +4,35 @@
 pub(crate) mod port {
     use super::super::kinds::{Key, Kind};
     use super::super::words;
+    use crate::names::{
+        Gbps, Guid, LinkLayer, LinkSpeed, LinkWidth, PciAddress, PcieSpeed, PcieWidth, PortType,
+        RdmaName,
+    };
 
     keys! { KEYS:
-        PCI = "pci", Kind::OneOrMore(&words::PCI), "",
+        PCI: PciAddress = "pci", Kind::OneOrMore(&words::PCI), "",
             "The adapter by its PCI address, or a list of them.";
-        PORT_GUID = "port-guid", Kind::OneOrMore(&words::GUID), "",
+        PORT_GUID: Guid = "port-guid", Kind::OneOrMore(&words::GUID), "",
             "The port by its port GUID, or a list of them.";
-        RDMA = "rdma", Kind::OneOrMore(&words::RDMA), "",
+        RDMA: RdmaName = "rdma", Kind::OneOrMore(&words::RDMA), "",
             "The adapter by the name of its RDMA device, or a list of them.";
-        PORT = "port", Kind::Number { min: 1, max: 254 }, "",
+        PORT: i64 = "port", Kind::Number { min: 1, max: 254 }, "",
             "Only this port of the adapter, counted from 1; default: all ports.";
-        REQUIRED = "required", Kind::Flag, "true",
+        REQUIRED: bool = "required", Kind::Flag, "true",
             "The absence of the port is a failure.";
-        LINK_LAYER = "link-layer", Kind::Word(&words::LINK_LAYER), "\"infiniband\"",
+        LINK_LAYER: LinkLayer = "link-layer", Kind::Word(&words::LINK_LAYER), "\"infiniband\"",
             "The link layer that the port has to have.";
-        TYPE = "type", Kind::Word(&words::PORT_TYPE), "",
+        TYPE: PortType = "type", Kind::Word(&words::PORT_TYPE), "",
             "The type that boot sets the port of a ConnectX-3 to (mlx4); implies link-layer.";
-        RATE = "rate", Kind::Word(&words::RATE), "",
+        RATE: Gbps = "rate", Kind::Word(&words::RATE), "",
             "The least rate of the link; a slower port is degraded once it is Active.";
-        WIDTH = "width", Kind::Word(&words::LINK_WIDTH), "",
+        WIDTH: LinkWidth = "width", Kind::Word(&words::LINK_WIDTH), "",
             "The least width of the link.";
-        SPEED = "speed", Kind::Word(&words::LINK_SPEED), "",
+        SPEED: LinkSpeed = "speed", Kind::Word(&words::LINK_SPEED), "",
             "The least speed of a lane of the link.";
-        PCIE_WIDTH = "pcie-width", Kind::Word(&words::PCIE_WIDTH), "",
+        PCIE_WIDTH: PcieWidth = "pcie-width", Kind::Word(&words::PCIE_WIDTH), "",
             "The least width of the adapter's PCIe link.";
-        PCIE_SPEED = "pcie-speed", Kind::Word(&words::PCIE_SPEED), "",
+        PCIE_SPEED: PcieSpeed = "pcie-speed", Kind::Word(&words::PCIE_SPEED), "",
             "The least speed of the adapter's PCIe link.";
     }
 }

@@ -4,11 +4,12 @@
 pub(crate) mod rxe {
     use super::super::kinds::{Key, Kind};
     use super::super::words;
+    use crate::names::{IfName, RdmaName};
 
     keys! { KEYS:
-        NAME = "name", Kind::Word(&words::RDMA), "",
+        NAME: RdmaName = "name", Kind::Word(&words::RDMA), "",
             "The name of the soft RoCE device, e.g. rxe0.";
-        NETDEV = "netdev", Kind::Word(&words::IF_NAME), "",
+        NETDEV: IfName = "netdev", Kind::Word(&words::IF_NAME), "",
             "The netdev that it uses, by its final name; neither IPoIB nor a VLAN.";
     }
 }
