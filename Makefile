@@ -130,6 +130,7 @@ test-vm: deps
 # The boot pictures in a headless browser, a download of its own: in test-all only.
 test-picture: deps
 	@sh tests/vm/image/need.sh chromium-headless-shell fonts-dejavu-core
+	@$(CARGO) test --quiet --locked --lib timeline::svg
 	@sh tests/lane.sh picture $(CARGO) test --locked --test picture
 
 # What node_exporter and promtool say of the metrics: large packages, in test-all only.

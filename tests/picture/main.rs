@@ -18,8 +18,9 @@ use serde_json::Value;
 /// Asks the browser where each text is, and counts red pixels of what it drew.
 const JUDGE: &str = include_str!("judge.html");
 
-fn here() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/picture")
+/// Where the unit tests of the picture draw them.
+fn drawn(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("target/pictures/{name}.svg"))
 }
 
 fn browser(out: &Path, arguments: &[String]) -> String {
@@ -40,7 +41,7 @@ fn browser(out: &Path, arguments: &[String]) -> String {
 fn judged(name: &str) -> Value {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("picture");
     std::fs::create_dir_all(&out).expect("folder");
-    let svg = std::fs::read_to_string(here().join(format!("{name}.svg"))).expect("picture");
+    let svg = std::fs::read_to_string(drawn(name)).expect("a picture (make test-picture draws it)");
     let file = out.join(format!("{name}.svg"));
     std::fs::write(&file, &svg).expect("file");
     // As a JSON text it cannot end the script that it is put into.
