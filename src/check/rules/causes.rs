@@ -1,321 +1,29 @@
 //! Which diagnosis explains which, where both are made in one boot.
 
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
 use crate::report::common::Code;
 
-/// Each cause with what follows from it. What is in no row together is told side by side.
-pub const CAUSES: &[(Code, &[Code])] = &[
-    (
-        Code::ConfigurationInvalid,
-        &[
-            Code::PortNotReady,
-            Code::ModuleNotLoaded,
-            Code::NetdevLate,
-            Code::MountBeforeIpoib,
-            Code::NetdevAdminDown,
-            Code::NotAsExpected,
-        ],
-    ),
-    (
-        Code::OpenibdSkipsInboxModules,
-        &[
-            Code::OpenibdFailed,
-            Code::ModuleNotLoaded,
-            Code::ModuleMissingForKernel,
-            Code::RdmaServiceFailed,
-        ],
-    ),
-    (
-        Code::OpenibdDisabled,
-        &[
-            Code::NetdevLate,
-            Code::PortNotReady,
-            Code::ModuleLoadedLate,
-            Code::IfupSkippedOsBooting,
-            Code::ModuleNotLoaded,
-            Code::MountBeforeIpoib,
-            Code::NetdevAdminDown,
-            Code::IfcfgMismatch,
-        ],
-    ),
-    (
-        Code::OrderingCycle,
-        &[
-            Code::NetdevLate,
-            Code::PortNotReady,
-            Code::OrderingMissing,
-            Code::ModuleNotLoaded,
-            Code::OpenibdDisabled,
-            Code::MountBeforeNetwork,
-            Code::MountBeforeIpoib,
-            Code::WaitOnlineTimeout,
-            Code::ModuleLoadedLate,
-        ],
-    ),
-    (Code::StartWaitDeadlock, &[Code::WaitOnlineTimeout, Code::OpenibdFailed]),
-    (
-        Code::ModuleLoadInterrupted,
-        &[
-            Code::DriverRegression,
-            Code::RdmaServiceFailed,
-            Code::ModuleNotLoaded,
-            Code::NotAsExpected,
-            Code::PortNotReady,
-        ],
-    ),
-    (
-        Code::ModuleSignatureRefused,
-        &[
-            Code::OpenibdFailed,
-            Code::ModuleNotLoaded,
-            Code::PortNotReady,
-            Code::RdmaServiceFailed,
-            Code::MountBeforeIpoib,
-            Code::NotAsExpected,
-        ],
-    ),
-    (
-        Code::ModuleSymbolMismatch,
-        &[
-            Code::OpenibdFailed,
-            Code::ModuleNotLoaded,
-            Code::RdmaServiceFailed,
-            Code::MountBeforeIpoib,
-            Code::NotAsExpected,
-        ],
-    ),
-    (
-        Code::ModuleMissingForKernel,
-        &[
-            Code::OpenibdFailed,
-            Code::ModuleNotLoaded,
-            Code::RdmaServiceFailed,
-            Code::MountBeforeIpoib,
-            Code::NotAsExpected,
-        ],
-    ),
-    (Code::ModuleMissingInInitrd, &[Code::RdmaServiceFailed]),
-    (
-        Code::InitrdWithoutFabric,
-        &[Code::ModuleNotLoaded, Code::MountBeforeIpoib, Code::DriverRegression],
-    ),
-    (
-        Code::ModuleIsADummy,
-        &[Code::MountBeforeIpoib, Code::MountBeforeNetwork, Code::NotAsExpected],
-    ),
-    (
-        Code::ModuleWrongDriver,
-        &[Code::ModuleNotLoaded, Code::DriverRegression, Code::NotAsExpected],
-    ),
-    (
-        Code::ModuleParameter,
-        &[Code::DriverRegression, Code::OpenibdFailed, Code::ModuleNotLoaded, Code::NotAsExpected],
-    ),
-    (
-        Code::ModuleDenied,
-        &[
-            Code::ModuleNotLoaded,
-            Code::ModuleLoadedLate,
-            Code::PortNotReady,
-            Code::NotAsExpected,
-            Code::OpenibdFailed,
-            Code::MountBeforeIpoib,
-        ],
-    ),
-    (
-        Code::FirmwareTooOld,
-        &[
-            Code::DriverRegression,
-            Code::VfProbeFailed,
-            Code::OpenibdFailed,
-            Code::ModuleNotLoaded,
-            Code::NotAsExpected,
-        ],
-    ),
-    (Code::FirmwareResetPending, &[Code::SriovNotEnabledFw, Code::NotAsExpected]),
-    (
-        Code::FirmwareFatal,
-        &[
-            Code::FwInitTimeout,
-            Code::ModuleInitSlow,
-            Code::DriverRegression,
-            Code::VfProbeFailed,
-            Code::PortNotReady,
-            Code::ModuleNotLoaded,
-            Code::NotAsExpected,
-        ],
-    ),
-    (
-        Code::FwInitTimeout,
-        &[
-            Code::DriverRegression,
-            Code::VfProbeFailed,
-            Code::UdevTimeout,
-            Code::OpenibdFailed,
-            Code::ModuleLoadedLate,
-            Code::ModuleInitSlow,
-            Code::ModuleNotLoaded,
-            Code::PortNotReady,
-            Code::NotAsExpected,
-            Code::MountBeforeIpoib,
-        ],
-    ),
-    (Code::DriverUnloadUnderRemoteRoot, &[Code::DriverRegression]),
-    (
-        Code::PciBarUnassigned,
-        &[Code::DriverRegression, Code::PortNotReady, Code::ModuleNotLoaded, Code::NotAsExpected],
-    ),
-    (
-        Code::SelinuxDeniesSubnet,
-        &[Code::NoSubnetManager, Code::PortNotReady, Code::OpensmMisconfigured],
-    ),
-    (Code::VfProbeFailed, &[Code::DriverRegression, Code::NotAsExpected]),
-    (
-        Code::DriverRegression,
-        &[
-            Code::ModuleInitSlow,
-            Code::ModuleNotLoaded,
-            Code::UdevTimeout,
-            Code::MountBeforeIpoib,
-            Code::WaitOnlineTimeout,
-            Code::NotAsExpected,
-            Code::PortNotReady,
-        ],
-    ),
-    (
-        Code::UdevTimeout,
-        &[Code::ModuleNotLoaded, Code::OpenibdFailed, Code::NotAsExpected, Code::PortNotReady],
-    ),
-    (
-        Code::ModuleInitSlow,
-        &[
-            Code::OpenibdFailed,
-            Code::RdmaServiceFailed,
-            Code::ModuleNotLoaded,
-            Code::NotAsExpected,
-            Code::PortNotReady,
-            Code::MountBeforeIpoib,
-        ],
-    ),
-    (
-        Code::SriovNotEnabledFw,
-        &[Code::VmBeforeVf, Code::SriovNotExposedKernel, Code::NotAsExpected],
-    ),
-    (
-        Code::SriovMmio,
-        &[Code::VfProbeFailed, Code::VmBeforeVf, Code::DriverRegression, Code::NotAsExpected],
-    ),
-    (Code::SriovNotExposedKernel, &[Code::VmBeforeVf, Code::NotAsExpected]),
-    (Code::IommuOff, &[Code::VmBeforeVf, Code::AutostartGuestOnVf, Code::NotAsExpected]),
-    (Code::SriovVfUnreachable, &[Code::VmBeforeVf]),
-    (Code::VfSettingDropped, &[Code::VfGuidZero, Code::VfPolicyDown, Code::NotAsExpected]),
-    (Code::VfSettingRefused, &[Code::VfGuidZero, Code::VfPolicyDown, Code::NotAsExpected]),
-    (
-        Code::VfGuidZero,
-        &[
-            Code::OpensmVirtDisabled,
-            Code::VfPolicyDown,
-            Code::NetdevAdminDown,
-            Code::NoSubnetManager,
-            Code::LinkDownCable,
-            Code::NotAsExpected,
-        ],
-    ),
-    (Code::VfGuidDuplicate, &[Code::NotAsExpected]),
-    (
-        Code::VfPolicyDown,
-        &[
-            Code::OpensmVirtDisabled,
-            Code::NetdevAdminDown,
-            Code::LinkDownCable,
-            Code::NotAsExpected,
-        ],
-    ),
-    (
-        Code::UmadZeroGuid,
-        &[Code::OpensmMisconfigured, Code::RdmaServiceFailed, Code::NoSubnetManager],
-    ),
-    (Code::OpensmSkipped, &[Code::NoSubnetManager]),
-    (Code::OpensmPartitionsRejected, &[Code::ModuleLoadOrder, Code::VfPolicyDown]),
-    (Code::OpensmOtherPort, &[Code::NoSubnetManager]),
-    (Code::OpensmMisconfigured, &[Code::NoSubnetManager, Code::RdmaServiceFailed]),
-    (
-        Code::OpensmVirtDisabled,
-        &[Code::LinkDownCable, Code::NetdevAdminDown, Code::NoSubnetManager],
-    ),
-    (
-        Code::NoSubnetManager,
-        &[
-            Code::PortNotActive,
-            Code::NetdevAdminDown,
-            Code::WaitOnlineTimeout,
-            Code::MountBeforeIpoib,
-        ],
-    ),
-    (
-        Code::LinkDownCable,
-        &[
-            Code::PortNotActive,
-            Code::NetdevAdminDown,
-            Code::WaitOnlineTimeout,
-            Code::MountBeforeIpoib,
-        ],
-    ),
-    (
-        Code::PortNotActive,
-        &[Code::NetdevAdminDown, Code::WaitOnlineTimeout, Code::MountBeforeIpoib],
-    ),
-    (
-        Code::ModuleNotLoaded,
-        &[
-            Code::RdmaServiceFailed,
-            Code::OpensmMisconfigured,
-            Code::MountBeforeIpoib,
-            Code::NotAsExpected,
-        ],
-    ),
-    (
-        Code::OpenibdFailed,
-        &[
-            Code::ModuleNotLoaded,
-            Code::RdmaServiceFailed,
-            Code::MountBeforeIpoib,
-            Code::NetdevAdminDown,
-            Code::NotAsExpected,
-        ],
-    ),
-    (Code::OpenibdAliasBroken, &[Code::MountBeforeIpoib]),
-    (Code::PortDegraded, &[Code::NotAsExpected]),
-    (Code::MlnxInterfaceMgrArmed, &[Code::NetdevAdminDown]),
-    (
-        Code::PortNotReady,
-        &[Code::NetdevLate, Code::MountBeforeIpoib, Code::WaitOnlineTimeout, Code::NotAsExpected],
-    ),
-    (Code::NetdevLate, &[Code::NetdevAdminDown, Code::MountBeforeIpoib, Code::WaitOnlineTimeout]),
-    (Code::ModuleLoadOrder, &[Code::MountBeforeIpoib]),
-    (Code::ModuleLoadedLate, &[Code::IfupSkippedOsBooting, Code::MountBeforeIpoib]),
-    (Code::NetdevRenamed, &[Code::IfcfgMismatch, Code::ModuleLoadedLate, Code::MountBeforeIpoib]),
-    (Code::IpoibParentDown, &[Code::NetdevAdminDown, Code::MountBeforeIpoib]),
-    (
-        Code::NetworkStackBug,
-        &[
-            Code::NetdevAdminDown,
-            Code::WaitOnlineTimeout,
-            Code::MountBeforeIpoib,
-            Code::IfcfgMismatch,
-        ],
-    ),
-    (Code::IfcfgMismatch, &[Code::MountBeforeIpoib, Code::WaitOnlineTimeout]),
-    (Code::NetdevAdminDown, &[Code::MountBeforeIpoib]),
-    (Code::AutostartGuestOnVf, &[Code::VmBeforeVf]),
-    // LNet is both: a service without an order, and what mounts.
-    (Code::OrderingMissing, &[Code::MountBeforeIpoib]),
-    (Code::MountBeforeIpoib, &[Code::MountBeforeNetwork]),
-    (Code::WaitOnlineTimeout, &[Code::MountBeforeNetwork]),
-];
+/// `causes.toml`: each cause with what follows from it.
+fn causes() -> &'static BTreeMap<Code, Vec<Code>> {
+    static CAUSES: OnceLock<BTreeMap<Code, Vec<Code>>> = OnceLock::new();
+    CAUSES.get_or_init(|| {
+        toml::from_str(include_str!("causes.toml")).unwrap_or_else(|e| {
+            tracing::error!("causes.toml: {e}");
+            BTreeMap::new()
+        })
+    })
+}
+
+/// What follows from `cause`.
+fn effects(cause: Code) -> &'static [Code] {
+    causes().get(&cause).map(Vec::as_slice).unwrap_or_default()
+}
 
 /// True if `cause` explains `effect`.
 pub fn explains(cause: Code, effect: Code) -> bool {
-    CAUSES.iter().any(|(code, effects)| *code == cause && effects.contains(&effect))
+    effects(cause).contains(&effect)
 }
 
 /// Pairs that are made together, and of which neither explains the other, even over others.
@@ -327,9 +35,7 @@ pub const BESIDE: &[(Code, Code)] = &[
 
 /// True if `cause` explains `effect`, perhaps over others.
 fn leads_to(cause: Code, effect: Code) -> bool {
-    let of_it = CAUSES.iter().filter(|(code, _)| *code == cause);
-    let mut next = of_it.flat_map(|(_, effects)| *effects);
-    next.any(|next| *next == effect || leads_to(*next, effect))
+    effects(cause).iter().any(|next| *next == effect || leads_to(*next, effect))
 }
 
 /// True if it is known of two diagnoses which explains which, or that neither does.
@@ -353,10 +59,9 @@ mod tests {
 
     #[test]
     fn every_pair_is_ranked_cause_first_whichever_rule_comes_first() {
-        for (cause, effects) in CAUSES {
+        for (cause, effects) in causes() {
             assert!(rules::rule(*cause).is_some(), "{cause} is no rule");
-            assert_eq!(CAUSES.iter().filter(|(code, _)| code == cause).count(), 1, "{cause}");
-            for effect in *effects {
+            for effect in effects {
                 assert!(
                     rules::rule(*effect).is_some(),
                     "{cause} causes {effect}, which is no rule"

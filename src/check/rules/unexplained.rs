@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::families::{Family, Meaning};
+use super::families::Family;
 use super::{
     Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, families, harmless_warning, seen,
 };
@@ -87,7 +87,7 @@ pub fn alarming(boot: &Boot) -> impl Iterator<Item = &Event> {
 /// Those of them that no finding is made of and no family calls harmless.
 pub fn unexplained<'a>(boot: &'a Boot, findings: &'a [Finding]) -> impl Iterator<Item = &'a Event> {
     alarming(boot).filter(move |event| {
-        let harmless = families::of(event).is_some_and(Family::is_harmless)
+        let harmless = families::of(event).is_some_and(|family| family.harmless.is_some())
             || harmless_warning::why(&event.text).is_some();
         !harmless && !is_quoted(boot, event, findings)
     })
@@ -96,9 +96,8 @@ pub fn unexplained<'a>(boot: &'a Boot, findings: &'a [Finding]) -> impl Iterator
 /// True if a finding is made of `event`, or of lines like it.
 fn is_quoted(boot: &Boot, event: &Event, findings: &[Finding]) -> bool {
     let quote = boot.quote(event);
-    if let Some(Family { meaning: Meaning::Sign(codes), .. }) = families::of(event)
-        && findings.iter().any(|finding| codes.contains(&finding.code))
-    {
+    let is_sign = |family: &Family| findings.iter().any(|f| family.sign.contains(&f.code));
+    if families::of(event).is_some_and(is_sign) {
         return true;
     }
     findings.iter().any(|finding| {
