@@ -7,7 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::loaded;
 
-fn tree(below: &str) -> Vec<PathBuf> {
+pub(super) fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+pub(super) fn tree(below: &str) -> Vec<PathBuf> {
     fn add(dir: &Path, list: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(dir).expect("directory").flatten() {
             let path = entry.path();
@@ -38,7 +42,7 @@ fn every_guest_s_configuration_is_good() {
     let files: Vec<PathBuf> = tree("tests").into_iter().filter(|p| is_configuration(p)).collect();
     assert!(files.len() > 30, "{files:?}");
     for path in files {
-        let text = fs::read_to_string(&path).expect("text");
+        let text = read(&path);
         let answer = loaded(&[&text]);
         if path.to_string_lossy().contains("/bad_configuration/") {
             assert_eq!(answer.expect_err("bad").len(), 2, "{}", path.display());
@@ -68,7 +72,7 @@ fn no_script_writes_an_old_name() {
     ];
     let mut seen = 0;
     for path in scripts {
-        let text = fs::read_to_string(&path).expect("text");
+        let text = read(&path);
         seen += usize::from(text.contains("[[pf]]") || text.contains("[[interface]]"));
         for name in old {
             let found =
@@ -82,7 +86,7 @@ fn no_script_writes_an_old_name() {
 #[test]
 fn every_example_of_the_documentation_is_good() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let read = |path: &str| fs::read_to_string(root.join(path)).expect("text");
+    let read = |path: &str| read(&root.join(path));
     let readme = read("README.md");
     let mut examples: Vec<String> = readme
         .split("```toml\n")
@@ -115,7 +119,7 @@ fn every_example_of_the_documentation_is_good() {
 fn the_examples_of_whole_sites_are_good_and_short() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/examples");
     let site = |name: &str, most: usize| {
-        let text = fs::read_to_string(root.join(name)).expect("text");
+        let text = read(&root.join(name));
         let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
         let lines = lines.count();
         assert!(lines <= most, "{name}: {lines} lines");
@@ -137,66 +141,4 @@ fn the_examples_of_whole_sites_are_good_and_short() {
             || ["dgx.toml", "kvm-host.toml", "lustre-client.toml"].contains(&name)
     };
     assert!(tree("docs/examples").iter().all(is_known), "each is loaded here");
-}
-
-#[test]
-fn an_old_name_is_answered_with_the_new_one() {
-    let text = "[boot]\ndeadline = 9\n[[expect.port]]\npci = 1\n[[port]]\nrdma = \"a\"\noptional = true\n[[pf]]\nrdma = \"a\"\nvfs = 0\nvf-node-guid-range = \"x\"\ndriver = \"default\"\n[[pf.vf]]\nindex = 0\npolicy = \"up\"\n[[interface]]\npersistent-name = \"ib0\"\npkeys = []\n";
-    expect_test::expect![[r#"
-        error: boot.deadline was renamed to boot.timeout
-         --> /etc/0.toml:2:1
-          |
-        2 | deadline = 9
-          | ^^^^^^^^ write boot.timeout
-
-        error: expect.port was renamed to port
-         --> /etc/0.toml:3:10
-          |
-        3 | [[expect.port]]
-          |          ^^^^ write port
-          |
-          = help: write [[port]], and `[boot] ports = "listed"` to expect no other ports
-
-        error: port.optional was renamed to port.required
-         --> /etc/0.toml:7:1
-          |
-        7 | optional = true
-          | ^^^^^^^^ write port.required
-          |
-          = help: `required = false` says what `optional = true` said
-
-        error: pf.vf-node-guid-range was renamed to pf.guid.node.range
-          --> /etc/0.toml:11:1
-           |
-        11 | vf-node-guid-range = "x"
-           | ^^^^^^^^^^^^^^^^^^ write pf.guid.node.range
-
-        error: bad value for pf.driver
-          --> /etc/0.toml:12:10
-           |
-        12 | driver = "default"
-           |          ^^^^^^^^^ "default" was renamed to "host"
-
-        error: pf.vf.policy was renamed to pf.vf.link-state
-          --> /etc/0.toml:15:1
-           |
-        15 | policy = "up"
-           | ^^^^^^ write pf.vf.link-state
-
-        error: interface.persistent-name was renamed to interface.name
-          --> /etc/0.toml:17:1
-           |
-        17 | persistent-name = "ib0"
-           | ^^^^^^^^^^^^^^^ write interface.name
-
-        error: interface.pkeys was renamed to interface.partition
-          --> /etc/0.toml:18:1
-           |
-        18 | pkeys = []
-           | ^^^^^ write interface.partition
-           |
-           = help: write [[interface.partition]] below, once for each, with `pkey = "0x8001"`
-
-        the configuration is not valid: 8 errors"#]]
-    .assert_eq(&loaded(&[text]).expect_err("bad").to_string());
 }

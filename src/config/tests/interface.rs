@@ -1,9 +1,7 @@
 //! `[[interface]]`.
 
-use expect_test::expect;
-
-use super::{bad, good, loaded};
-use crate::config::{InterfaceSelector, to_toml};
+use super::good;
+use crate::config::InterfaceSelector;
 use crate::names::Mode;
 
 #[test]
@@ -33,32 +31,6 @@ fn a_name_is_for_one_port() {
     ] {
         assert!(good(&[&row(which)]).interfaces[0].name.is_some(), "{which}");
     }
-    let several = row("match.pci = [\"0000:18:00.0\", \"0000:40:00.0\"]");
-    bad(
-        &[&row("match.name = \"ib0\""), &several],
-        &expect![[r#"
-            error: interface.name is for one port
-             --> /etc/0.toml:3:8
-              |
-            2 | match.name = "ib0"
-              |              ----- the present name
-            3 | name = "rail0"
-              |        ^^^^^^^ the name that is set
-              |
-              = help: give match.port-guid, or match.pci (and match.port, if the adapter has several ports)
-
-            error: interface.name is for one port
-             --> /etc/1.toml:3:8
-              |
-            2 | match.pci = ["0000:18:00.0", "0000:40:00.0"]
-              |                              -------------- and more than one port
-            3 | name = "rail0"
-              |        ^^^^^^^ one name
-              |
-              = help: give match.port-guid, or match.pci (and match.port, if the adapter has several ports)
-
-            the configuration is not valid: 2 errors"#]],
-    );
 }
 
 #[test]
@@ -72,73 +44,6 @@ fn partitions_have_settings_and_names_of_their_own() {
     assert_eq!(
         shown,
         ("0x8001".to_owned(), Some("lnet0"), Some(Mode::Datagram), Some(4092), Some(true))
-    );
-    // The MTU of its parent, a P_Key twice, none, a name twice, and one for many.
-    let bad_ones = format!(
-        "{row}[[interface.partition]]\npkey = \"0x8001\"\nmode = \"datagram\"\n{child}[[interface.partition]]\nname = \"lnet0\"\n[[interface]]\nmatch.name = \"ib*\"\n[[interface.partition]]\npkey = \"0x8003\"\nname = \"x\"\n[[interface]]\nmatch.port-guid = \"0002:c903:000e:8acd\"\nname = \"lnet0\"\n"
-    );
-    bad(
-        &[&bad_ones],
-        &expect![[r#"
-            error: the MTU 65520 is too large for datagram mode
-             --> /etc/0.toml:4:7
-              |
-            4 | mtu = 65520
-              |       ^^^^^ at most 4092 is possible
-            5 | [[interface.partition]]
-            6 | pkey = "0x8001"
-            7 | mode = "datagram"
-              |        ---------- in this mode
-              |
-              = help: the maximum is 4092 in datagram mode (2044 on a link of 2048) and 65520 in connected mode
-
-            error: P_Key 0x8001 is listed twice for one interface
-             --> /etc/0.toml:9:8
-              |
-            6 | pkey = "0x8001"
-              |        -------- and first here
-            7 | mode = "datagram"
-            8 | [[interface.partition]]
-            9 | pkey = "0x0001"
-              |        ^^^^^^^^ here
-              |
-              = help: keep one of the two; 0x0001 is 0x8001, since IPoIB is always a full member
-
-            error: interface.partition has no P_Key
-              --> /etc/0.toml:14:1
-               |
-            14 | [[interface.partition]]
-               | ^^^^^^^^^^^^^^^^^^^^^^^ names none
-               |
-               = help: add, for example, `pkey = "0x8001"`
-
-            error: interface.partition.name is for one interface
-              --> /etc/0.toml:20:8
-               |
-            16 | [[interface]]
-               | ------------- and more than one interface, or a pattern
-            17 | match.name = "ib*"
-            18 | [[interface.partition]]
-            19 | pkey = "0x8003"
-            20 | name = "x"
-               |        ^^^ one name
-               |
-               = help: remove it: children are then named PARENT.8001
-
-            error: two interfaces have the same name
-              --> /etc/0.toml:23:8
-               |
-            23 | name = "lnet0"
-               |        ^^^^^^^ here
-               |
-              ::: /etc/0.toml:10:8
-               |
-            10 | name = "lnet0"
-               |        ------- and here
-               |
-               = help: keep one of the two
-
-            the configuration is not valid: 5 errors"#]],
     );
 }
 
@@ -155,159 +60,10 @@ fn a_list_matches_each_of_its_items() {
 }
 
 #[test]
-fn what_is_shown_can_be_read_again() {
-    let text = "[[interface]]\nmatch.name = \"ib*\"\npartition = [{ pkey = \"0x8001\" }]\numcast = false\n";
-    let shown = to_toml(&loaded(&[text]).expect("good").effective());
-    let (mut again, mut before) = (good(&[&shown]), good(&[text]));
-    for rule in again.interfaces.iter_mut().chain(&mut before.interfaces) {
-        rule.origin.clear();
-    }
-    assert_eq!(again, before, "{shown}");
-    assert_eq!(good(&[&to_toml(&loaded(&[]).expect("good").effective())]), good(&[]));
-}
-
-#[test]
 fn an_empty_list_takes_interfaces_away() {
     assert_eq!(
         good(&["[[interface]]\nmatch.name = \"*\"\nmtu = 2044\n", "interface = []"]),
         good(&[])
-    );
-}
-
-#[test]
-fn every_way_to_go_wrong_is_shown() {
-    bad(
-        &[
-            "[[interface]]\nmtu = 2044\n[[interface]]\nmatch.name = \"ib0\"\nmatch.pci = \"0000:4b:00.0\"\n[[interface]]\nmatch.name = \"ib0\"\nmatch.port = 1\n",
-        ],
-        &expect![[r#"
-            error: interface does not select an interface
-             --> /etc/0.toml:1:1
-              |
-            1 | [[interface]]
-              | ^^^^^^^^^^^^^ names none
-              |
-              = help: give exactly one of match.name, match.port-guid, match.pci; match.name = "*" means every one
-
-            error: interface selects its interface in more than one way
-             --> /etc/0.toml:4:14
-              |
-            4 | match.name = "ib0"
-              |              ^^^^^ one way
-            5 | match.pci = "0000:4b:00.0"
-              |             -------------- and another
-              |
-              = help: keep exactly one of match.name, match.port-guid, match.pci
-
-            error: match.port has no meaning without match.pci
-             --> /etc/0.toml:8:14
-              |
-            7 | match.name = "ib0"
-              |              ----- does not name an adapter
-            8 | match.port = 1
-              |              ^ which port of an adapter
-              |
-              = help: leave it out
-
-            the configuration is not valid: 3 errors"#]],
-    );
-    bad(
-        &["[[interface]]\nmatch.name = \"*\"\nmode = \"datagram\"\nmtu = 65520\nname = \"ib0\"\n"],
-        &expect![[r#"
-            error: the MTU 65520 is too large for datagram mode
-             --> /etc/0.toml:4:7
-              |
-            3 | mode = "datagram"
-              |        ---------- in this mode
-            4 | mtu = 65520
-              |       ^^^^^ at most 4092 is possible
-              |
-              = help: the maximum is 4092 in datagram mode (2044 on a link of 2048) and 65520 in connected mode
-
-            error: interface.name is for one port
-             --> /etc/0.toml:5:8
-              |
-            2 | match.name = "*"
-              |              --- the present name
-            3 | mode = "datagram"
-            4 | mtu = 65520
-            5 | name = "ib0"
-              |        ^^^^^ the name that is set
-              |
-              = help: give match.port-guid, or match.pci (and match.port, if the adapter has several ports)
-
-            the configuration is not valid: 2 errors"#]],
-    );
-    bad(
-        &[
-            "[[interface]]\nmatch.name = \"ib 0\"\nmode = \"cm\"\nmtu = 9\npartition = [{ pkey = \"0x8000\" }, { pkey = \"8001\" }]\n",
-        ],
-        &expect![[r#"
-            error: bad value for interface.match.name
-             --> /etc/0.toml:2:14
-              |
-            2 | match.name = "ib 0"
-              |              ^^^^^^ "ib 0" is not a name pattern: no network device has '/', ':' or blanks in its name
-
-            error: bad value for interface.mode
-             --> /etc/0.toml:3:8
-              |
-            3 | mode = "cm"
-              |        ^^^^ "cm" is not a transport mode: expected "datagram" or "connected"
-
-            error: bad value for interface.mtu
-             --> /etc/0.toml:4:7
-              |
-            4 | mtu = 9
-              |       ^ 9 is out of range: expected 72 to 65520
-
-            error: bad value for interface.partition.pkey
-             --> /etc/0.toml:5:23
-              |
-            5 | partition = [{ pkey = "0x8000" }, { pkey = "8001" }]
-              |                       ^^^^^^^^ "0x8000" is not a P_Key: expected 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)
-
-            error: bad value for interface.partition.pkey
-             --> /etc/0.toml:5:44
-              |
-            5 | partition = [{ pkey = "0x8000" }, { pkey = "8001" }]
-              |                                            ^^^^^^ "8001" is not a P_Key: expected 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)
-
-            the configuration is not valid: 5 errors"#]],
-    );
-    bad(
-        &["[[interface]]\nmatch.name = \"*\"\npkeys = \"0x8001\"\n"],
-        &expect![[r#"
-            error: interface.pkeys was renamed to interface.partition
-             --> /etc/0.toml:3:1
-              |
-            3 | pkeys = "0x8001"
-              | ^^^^^ write interface.partition
-              |
-              = help: write [[interface.partition]] below, once for each, with `pkey = "0x8001"`
-
-            the configuration is not valid: 1 error"#]],
-    );
-    bad(
-        &[
-            "[[interface]]\nmatch.port-guid = \"0002:c903:000e:8acd\"\nname = \"ib0\"\n",
-            "[[interface]]\nmatch.port-guid = \"0002:c903:000e:8ace\"\nname = \"ib0\"\n",
-        ],
-        &expect![[r#"
-            error: two interfaces have the same name
-             --> /etc/1.toml:3:8
-              |
-            3 | name = "ib0"
-              |        ^^^^^ here
-              |
-             ::: /etc/0.toml:3:8
-              |
-            3 | name = "ib0"
-              |        ----- and here
-              |
-              = help: keep one of the two
-
-            the configuration is not valid: 1 error"#]],
     );
 }
 
