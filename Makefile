@@ -154,7 +154,7 @@ test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
 	@$(MAKE) --no-print-directory test-picture test-prometheus test-ansible
 	@$(MAKE) --no-print-directory test-packages
-	@IBPROV_CAMPAIGN_CHILDREN=128,256,512 IBPROV_CAMPAIGN_VFS=31,63,127 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
+	@IBPROV_CAMPAIGN_VFS=31,63,127 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
 	@$(MAKE) --no-print-directory test-initramfs
 	@$(MAKE) --no-print-directory test-older test-newer
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=130

@@ -543,21 +543,12 @@ pub struct IfaceArgs {
     /// stacks have started
     #[arg(long, value_name = "UNIT", hide = true, requires = "device")]
     pub then: Option<String>,
-    /// For that unit; UNIT is the one that started it
-    #[arg(long, value_name = "UNIT", hide = true, requires = "device")]
-    pub later: Option<String>,
-    /// For the units: start those of P_Key children, a few at a time
-    #[arg(long, value_name = "WHICH", hide = true, conflicts_with_all = ["name", "device"])]
-    pub children: Option<Children>,
-}
-
-/// Which units of P_Key children are started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Children {
-    /// ibprov-iface@.service, of all that have appeared.
-    SetUp,
-    /// ibprov-iface-later@.service, of those that are to be looked at again.
-    Later,
+    /// For that unit
+    #[arg(long, hide = true, requires = "device")]
+    pub later: bool,
+    /// For the unit: set up P_Key children, all that have appeared
+    #[arg(long, hide = true, conflicts_with_all = ["name", "device"])]
+    pub children: bool,
 }
 
 /// What `boot` takes.

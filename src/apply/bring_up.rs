@@ -381,10 +381,8 @@ impl Run<'_> {
 
 /// What tells that an interface gets further, without a connection to the bus.
 struct Watch {
-    /// None where others listen.
-    links: Option<LinkEvents>,
-    /// The files that stacks write anew, and the kernel's of the link where its events are not
-    /// listened to, with what was in them.
+    links: LinkEvents,
+    /// The files that stacks write anew, with what was in them.
     records: Vec<(String, Option<String>)>,
 }
 
@@ -393,13 +391,7 @@ impl Watch {
     fn open(root: &Root, interface: &Interface) -> anyhow::Result<Self> {
         let links = LinkEvents::of(interface.ifindex)
             .map_err(|e| anyhow::anyhow!("cannot listen to rtnetlink: {}", answer(&e)))?;
-        let mut records = KNOWN.records_of(interface);
-        if links.is_none() {
-            let of_link = ["flags", "operstate"];
-            let name = &interface.name;
-            records.extend(of_link.map(|file| format!("/sys/class/net/{name}/{file}")));
-        }
-        let records = records.into_iter();
+        let records = KNOWN.records_of(interface).into_iter();
         let records = records.map(|path| (path.clone(), root.attribute(&path).ok())).collect();
         Ok(Self { links, records })
     }
@@ -409,10 +401,8 @@ impl Watch {
         let (mut step, most) = PEEK_USEC;
         loop {
             let next = until.min(clock::monotonic_usec().saturating_add(step));
-            match &self.links {
-                Some(links) if links.wait(next)? => return Ok(true),
-                Some(_) => {}
-                None => clock::sleep_until(next),
+            if self.links.wait(next)? {
+                return Ok(true);
             }
             if self.records.iter().any(|(path, then)| root.attribute(path).ok() != *then) {
                 return Ok(true);

@@ -5,7 +5,6 @@ use std::path::Path;
 use tracing::{error, error_span, info, warn};
 
 use super::bring_up::{bring_up, tell, while_late};
-use super::children::forget_second_look;
 use super::in_use;
 use super::rtnl::{NotDone, Rtnl};
 use super::warnings::foreseen;
@@ -141,6 +140,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
         }
     };
     let_other_agent_end(root, ask, deadline, &mut report);
+    let turn = rtnl.turn();
     seen = look_for_plan(config, root, ask.name, &mut rtnl)?;
     if seen.interface.ifindex != report.ifindex {
         // Another one has its name, for which there is another run.
@@ -157,6 +157,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     let mut refused = Vec::new();
     refused.extend(give_name(config, root, &mut seen, &mut rtnl, &mut report));
     refused.extend(settings(config, root, ask, &mut seen, &mut rtnl, &mut report));
+    drop(turn);
     report.rtnl_held = rtnl.is_held();
     report.was_set |= !report.rtnl_held && !report.mlnx_interface_mgr_pending;
     report.notes.extend(queue_advice(root, &report.wanted));
@@ -187,7 +188,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     }
     // No network stack gets the lock either, and the boot waits for this run.
     if rtnl.is_held() {
-        start_later(ask, &seen.interface, &mut report);
+        start_later(ask, &mut report);
         tell(&report);
         return Ok(ended(report));
     }
@@ -196,56 +197,19 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     if !report.failures.is_empty() && has_disappeared(root, &report) {
         report.disappeared();
     }
-    start_later(ask, &seen.interface, &mut report);
+    start_later(ask, &mut report);
     tell(&report);
     Ok(ended(report))
 }
 
-/// Has the P_Key children looked at again that are to be, a few at a time.
-const CHILDREN_LATER: &str = "ibprov-children-later.service";
-
 /// Start the unit that looks again, if there is a reason to.
-fn start_later(ask: Ask<'_>, interface: &Interface, report: &mut IfaceReport) {
+fn start_later(ask: Ask<'_>, report: &mut IfaceReport) {
     let Some(unit) = ask.then.filter(|_| report.is_to_be_looked_at_again()) else { return };
-    let unit = match interface.parent {
-        None => unit,
-        Some(_) => {
-            forget_second_look(&interface.name, interface.ifindex);
-            // By what is written it knows which.
-            write(report);
-            CHILDREN_LATER
-        }
-    };
-    match systemctl::queue_start(unit) {
-        Ok(()) if report.rtnl_held => {
-            report.notes.push(format!(
-                "{unit} has the interface set up again once the RTNL lock is released"
-            ));
-        }
-        Ok(()) => {}
-        Err(e) => report.notes.push(format!(
+    if let Err(e) = systemctl::queue_start(unit) {
+        report.notes.push(format!(
             "{unit} cannot be started, so the interface is not looked at again: {e}"
-        )),
+        ));
     }
-}
-
-/// True if the run before this one has ended because somebody held the RTNL lock, and after it
-/// has been released: that may take for as long as the host runs.
-///
-/// # Errors
-/// As [`look`].
-pub fn has_waited_for_rtnl(root: &Root, name: &IfName) -> Result<bool, NotSeen> {
-    let Seen { interface, before, .. } = look(root, name)?;
-    let is_held = before.is_some_and(|before| before.rtnl_held);
-    if is_held {
-        info!(netdev = %name, "{name}: waiting until the RTNL lock is released");
-        let asked = Rtnl::until(u64::MAX).ask(&Request::IpoibSettings(interface.ifindex));
-        // Any answer will do, also a refusal: whoever gives one has had the lock.
-        if let Err(e @ NotDone::NoChild(_)) = asked {
-            warn!(netdev = %name, cause = %e, "{name}: cannot wait for the RTNL lock: {e}");
-        }
-    }
-    Ok(is_held)
 }
 
 /// An interface that `before` left to a stack: the stack has started since. What it has made of
@@ -402,7 +366,10 @@ fn waits_for_us(unit: &str) -> anyhow::Result<Option<Vec<String>>> {
         return Ok(None);
     }
     let units = show::graph(&unit_graph::shown(start_wait::PROPERTIES, &jobs)?, "");
-    let is_ours = |job: &&String| *job == "ibprov.service" || job.starts_with("ibprov-iface@");
+    let is_ours = |job: &&String| {
+        let services = ["ibprov.service", "ibprov-children.service"];
+        services.contains(&job.as_str()) || job.starts_with("ibprov-iface@")
+    };
     let mut own = jobs.iter().filter(is_ours);
     let chain = own.find_map(|own| start_wait::waits_for_us(&units, own, unit));
     Ok(chain.map(|chain| chain.into_iter().rev().collect()))

@@ -3,6 +3,7 @@
 //! comes to its end.
 
 use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::host::lock::Held;
 use crate::host::{Root, clock};
@@ -61,6 +62,20 @@ impl Rtnl {
     /// The lock was waited for in vain.
     pub const fn is_held(&self) -> bool {
         self.held.is_some()
+    }
+
+    /// Wait until no other interface of this process is being set: each needs the lock. Who gets
+    /// its turn at the deadline came after one that had waited for the lock in vain.
+    pub fn turn(&mut self) -> MutexGuard<'static, ()> {
+        static TURN: Mutex<()> = Mutex::new(());
+        if let Ok(turn) = TURN.try_lock() {
+            return turn;
+        }
+        let began = clock::monotonic_usec();
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = clock::monotonic_usec();
+        self.held = (now >= self.deadline).then(|| now.saturating_sub(began) / 1_000_000);
+        turn
     }
 
     /// End the child, before anything else is waited for; the next question starts another one.

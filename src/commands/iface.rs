@@ -9,14 +9,13 @@ use serde::Serialize;
 
 use super::screen;
 use crate::apply::bring_up::explain;
-use crate::apply::children::{Round, are_missed, start_instances};
+use crate::apply::children;
 use crate::apply::iface::{
-    Ask, has_waited_for_rtnl, is_missed, look_for_plan, name_of, planned, queue_advice,
-    run as set_up, would_defer,
+    Ask, is_missed, look_for_plan, name_of, planned, queue_advice, run as set_up, would_defer,
 };
 use crate::apply::rtnl::Rtnl;
 use crate::apply::warnings::foreseen;
-use crate::cli::{Children, Format, IfaceArgs};
+use crate::cli::{Format, IfaceArgs};
 use crate::config::{Config, RxeRow};
 use crate::host::{Root, alarm, clock, process, systemctl, systemd, terminal};
 use crate::names::{IfName, PciAddress, RdmaName, present};
@@ -46,12 +45,8 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
     if let (Some(unit), Some(device)) = (&args.stopped, &args.device) {
         return stopped(unit, device, root);
     }
-    if let Some(children) = args.children {
-        let round = match children {
-            Children::SetUp => Round::SetUp,
-            Children::Later => Round::LookAgain,
-        };
-        return start_children(round, args.stopped.as_deref(), root);
+    if args.children {
+        return set_up_children(args.stopped.as_deref(), config, root);
     }
     let name = match (&args.name, &args.device) {
         (Some(name), _) => name.parse::<IfName>()?,
@@ -69,7 +64,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         settings_only: args.settings_only,
         no_bus: args.no_bus,
         then: args.then.as_deref(),
-        later: args.later.is_some(),
+        later: args.later,
         force: args.force,
     };
     let done = is_of_a_fabric(root, &name)
@@ -108,30 +103,29 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
     }
 }
 
-/// Start the units of P_Key children; `stopped` is the unit that has done so, and may have
-/// missed one.
-fn start_children(round: Round, stopped: Option<&str>, root: &Root) -> anyhow::Result<u8> {
+/// Set up all P_Key children; `stopped` is the unit that has done so, and may have missed one.
+fn set_up_children(stopped: Option<&str>, config: &Config, root: &Root) -> anyhow::Result<u8> {
     if !root.is_live() || !process::is_root() {
-        anyhow::bail!(
-            "iface --children is for ibprov-children.service and ibprov-children-later.service"
-        );
+        anyhow::bail!("iface --children is for ibprov-children.service");
     }
-    let left = Exit::Exceptions.code();
+    let Some(unit) = stopped else {
+        return Ok(children::set_up(config, root)?.code());
+    };
     // Of ExecStopPost=, systemd.exec(5).
     let [result, status] =
         ["SERVICE_RESULT", "EXIT_STATUS"].map(|name| std::env::var(name).unwrap_or_default());
-    match stopped {
-        None if start_instances(root, round)? => {}
-        None => return Ok(left),
-        // Why it failed is told, and would come again at once.
-        Some(_) if result == "exit-code" => {}
+    let is = |exit: Exit| status == exit.code().to_string();
+    let is_to_start = match result.as_str() {
         // Who has stopped it does not want it to start again.
-        Some(_) if result == "success" && (status == left.to_string() || status == "TERM") => {}
-        Some(unit) if are_missed(root, round) => {
-            tracing::info!(unit, "P_Key children are left: starting {unit} again");
-            systemctl::queue_restart(unit)?;
-        }
-        Some(_) => {}
+        "success" => is(Exit::Good) && children::are_missed(root),
+        // Why it could not begin is told, and would come again at once.
+        "exit-code" => is(Exit::NotReady) && children::are_missed(root),
+        // So would what has hung.
+        _ => status != "ALRM" && children::are_not_begun(root),
+    };
+    if is_to_start {
+        tracing::info!(unit, "P_Key children are left: starting {unit} again");
+        systemctl::queue_restart(unit)?;
     }
     Ok(Exit::Good.code())
 }
@@ -233,16 +227,6 @@ fn set_up_or_show(
     }
     if !process::is_root() {
         anyhow::bail!("iface must be run as root: use sudo, or --dry-run to see what it would do");
-    }
-    if let Some(unit) = &args.later {
-        // Its unit counts as started as soon as it has begun.
-        alarm::cancel();
-        if has_waited_for_rtnl(root, ask.name)? {
-            let netdev = ask.name;
-            tracing::info!(%netdev, unit, "{netdev}: the RTNL lock is released: starting {unit} again");
-            systemctl::queue_start(unit)?;
-            return Ok(Exit::Good.code());
-        }
     }
     alarm::at_deadline(config.network.timeout);
     let report = set_up(config, root, ask)?;

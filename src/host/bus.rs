@@ -14,20 +14,21 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use serde::de::DeserializeOwned;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use zbus::message::Type;
 use zbus::{
     Connection, DBusError, DynamicType, MatchRule, Message, MessageStream, OwnedVariant, Variant,
 };
 
+use super::clock;
 use super::unit::{ActiveState, CALL_USEC, JobEnd, LoadState, UnitState};
-use super::{clock, turns};
 
 /// A path on the bus, as a type of an answer.
 pub use zbus::OwnedObjectPath as ObjectPath;
 
 /// A connection to the system bus. root has [256] of them on the whole host, whatever
-/// programs it runs, so nobody holds one while it waits for what may take long, and all
-/// of ours together hold a few at a time ([`turns`]).
+/// programs it runs, so nobody holds one while it waits for what may take long, and the threads
+/// of a process hold a few at a time ([`TURNS`]).
 ///
 /// [256]: https://dbus.freedesktop.org/doc/dbus-daemon.1.html "max_connections_per_user"
 #[derive(Debug)]
@@ -35,8 +36,14 @@ pub struct Bus {
     runtime: tokio::runtime::Runtime,
     connection: Connection,
     /// Given back when the connection is closed, or is to be open for long.
-    turn: Option<turns::Turn>,
+    turn: Option<SemaphorePermit<'static>>,
 }
+
+/// Turns at the bus.
+static TURNS: Semaphore = Semaphore::const_new(4);
+
+/// How long a turn is waited for, microseconds. Each is some milliseconds long.
+const TURN_USEC: u64 = 20_000_000;
 
 /// How many signals may wait for us to take them.
 const QUEUE: Option<NonZeroUsize> = NonZeroUsize::new(1024);
@@ -46,8 +53,8 @@ const QUEUE: Option<NonZeroUsize> = NonZeroUsize::new(1024);
 pub enum BusError {
     #[error("system bus: {what}: no answer within {millis} ms")]
     Silent { what: String, millis: u64 },
-    /// Other runs of ibprov had all the turns at the bus.
-    #[error("system bus: no turn among other runs of ibprov within {millis} ms")]
+    /// Other threads had all the turns at the bus.
+    #[error("system bus: no turn among the other interfaces within {millis} ms")]
     NoTurn { millis: u64 },
     /// The other side answered with an error.
     #[error("system bus: {what}: {name}: {text}")]
@@ -131,12 +138,11 @@ impl Bus {
     /// There is no bus, it does not answer in time, or others of ours keep it busy.
     pub fn connect(within_usec: u64) -> Result<Self, BusError> {
         let what = "connect";
-        let began = clock::monotonic_usec();
-        let busy =
-            |_| BusError::NoTurn { millis: clock::monotonic_usec().saturating_sub(began) / 1000 };
-        let turn = turns::BUS.take(began + turns::PATIENCE_USEC).map_err(busy)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|e| broken(what, &e.to_string()))?;
+        let until = clock::monotonic_usec() + TURN_USEC;
+        let turn = runtime.block_on(within(until, TURNS.acquire()));
+        let turn = turn.ok_or(BusError::NoTurn { millis: TURN_USEC / 1000 })?.ok();
         let began = clock::monotonic_usec();
         let connected = runtime
             .block_on(within(began + within_usec, zbus::connection::Builder::system().build()));
@@ -219,11 +225,6 @@ impl Bus {
         let to = At { interface: PROPERTIES, ..at };
         let value: OwnedVariant = self.call(to, "Get", &(at.interface, name))?;
         T::try_from(value).map_err(|_| broken(name, "a value of another type"))
-    }
-
-    /// Queue the start of `unit`.
-    pub(super) fn queue_start(&mut self, unit: &str) -> Result<(), BusError> {
-        self.call(SYSTEMD, "StartUnit", &(unit, "replace")).map(|_: ObjectPath| ())
     }
 
     /// Start `unit` and wait until its job has ended, or `until_usec` has passed.

@@ -17,14 +17,13 @@ use nix::libc::{RTMGRP_IPV4_IFADDR, RTMGRP_IPV6_IFADDR, RTMGRP_LINK};
 use nix::poll::{PollFd, PollFlags, poll};
 use socket2::{SockFilter, SockRef};
 
-use super::{clock, turns};
+use super::clock;
 
 const GROUPS: u32 = (RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR).cast_unsigned();
 
 /// Changes of links and addresses, as they happen.
 pub struct LinkEvents {
     socket: Socket,
-    _turn: Option<turns::Turn>,
 }
 
 impl std::fmt::Debug for LinkEvents {
@@ -42,23 +41,21 @@ impl LinkEvents {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind(&SocketAddr::new(0, GROUPS))?;
         socket.set_non_blocking(true)?;
-        Ok(Self { socket, _turn: None })
+        Ok(Self { socket })
     }
 
-    /// Listen for one interface alone. Where hundreds of interfaces come at once and each
-    /// has somebody who waits for it, those would wake each other otherwise. None where so many
-    /// runs of ibprov listen that the kernel would be busy with them.
+    /// Listen for one interface alone. Where many interfaces come at once and each has somebody
+    /// who waits for it, those would wake each other otherwise.
     ///
     /// # Errors
     /// As [`LinkEvents::open`]; the kernel takes no filter.
-    pub fn of(ifindex: u32) -> io::Result<Option<Self>> {
-        let Ok(turn) = turns::LINKS.take(0) else { return Ok(None) };
+    pub fn of(ifindex: u32) -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         // Before it is a member of the groups: nothing else gets in.
         SockRef::from(&socket).attach_filter(&only(ifindex))?;
         socket.bind(&SocketAddr::new(0, GROUPS))?;
         socket.set_non_blocking(true)?;
-        Ok(Some(Self { socket, _turn: turn }))
+        Ok(Self { socket })
     }
 
     /// Wait until something has changed; false at `until_usec` of CLOCK_MONOTONIC.
@@ -133,8 +130,8 @@ mod tests {
     fn events_of_another_interface_are_not_heard() {
         let alone = std::thread::spawn(|| {
             nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).expect("tests run as root");
-            let own = LinkEvents::of(1).expect("socket").expect("a turn");
-            let other = LinkEvents::of(2).expect("socket").expect("a turn");
+            let own = LinkEvents::of(1).expect("socket");
+            let other = LinkEvents::of(2).expect("socket");
             let any = LinkEvents::open().expect("socket");
             links::set_mtu(1, 1400).expect("the loopback of a namespace of its own");
             assert!(any.wait(clock::monotonic_usec() + 60_000_000).expect("wait"));

@@ -65,9 +65,6 @@ impl std::fmt::Display for Way {
 /// How long the bus may take to let us in: it runs and has nothing to wait for.
 const CONNECT_USEC: u64 = 250_000;
 
-/// A unit that systemd itself makes (src/core/mount.c).
-const ALWAYS_THERE: &str = "-.mount";
-
 impl Manager {
     /// Decide how to ask, and ask for `names` at once.
     ///
@@ -82,7 +79,6 @@ impl Manager {
         let (bus, way) = if bus_daemon_runs(&Root::live()) {
             match Bus::connect(CONNECT_USEC) {
                 Ok(bus) => (Some(bus), Way::Bus),
-                // systemctl takes turns with those on the bus.
                 Err(e @ BusError::NoTurn { .. }) => return Err(e.into()),
                 Err(e) if e.is_late() => (None, Way::Late(e.to_string())),
                 Err(e) => (None, Way::Systemctl(e.to_string())),
@@ -181,38 +177,6 @@ impl Manager {
         match self.bus()? {
             Some(bus) => Ok(bus.units(names)?),
             None => Ok(systemctl::units(names)?),
-        }
-    }
-
-    /// Queue the starts of `units`. All are tried; the error is that of the last that failed.
-    ///
-    /// # Errors
-    /// systemd could not be asked, or refuses (no such unit, masked).
-    pub fn queue_starts(&mut self, units: &[&str]) -> Result<(), ManagerError> {
-        let Some(bus) = self.bus()? else {
-            return systemctl::queue_starts(units).map_err(|e| SystemctlError::from(e).into());
-        };
-        let mut all = Ok(());
-        for unit in units {
-            match bus.queue_start(unit) {
-                Err(e @ BusError::Refused { .. }) => all = Err(e.into()),
-                Err(e) => {
-                    // The next question opens another connection.
-                    self.rest();
-                    return Err(e.into());
-                }
-                Ok(()) => {}
-            }
-        }
-        all
-    }
-
-    /// True if `error` is systemd's own answer. systemctl tells a refusal and a systemd that
-    /// cannot be reached by the same exit status: then it counts whether systemd answers now.
-    pub fn has_refused(&mut self, error: &ManagerError) -> bool {
-        match error {
-            ManagerError::Bus(e) => matches!(e, BusError::Refused { .. }),
-            ManagerError::Systemctl(e) => !e.is_late() && self.units(&[ALWAYS_THERE]).is_ok(),
         }
     }
 

@@ -12,7 +12,6 @@ pub mod bus;
 pub mod clock;
 pub mod config_files;
 pub mod events;
-pub mod extracts;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod initrd;
@@ -40,7 +39,6 @@ pub mod systemd;
 pub mod terminal;
 #[cfg(test)]
 pub(crate) mod testing;
-mod turns;
 mod udev;
 pub mod udev_record;
 mod udev_rules;

@@ -15,10 +15,6 @@ pub const RUN_DIR: &str = "/run/ibprov";
 pub const PORTS: &str = "ports";
 /// The same of PFs: `PCI.json`, and `PCI.undo`.
 pub const PFS: &str = "pf";
-/// Below it, `INDEX.NAME`: the unit that sets this P_Key child up was started.
-pub const CHILDREN: &str = "children";
-/// The same of the unit that looks at it again.
-pub const CHILDREN_LATER: &str = "children-later";
 
 /// Below it, while `ibprov boot` is running, a link to its process in `/proc`: udev's rule
 /// starts ibprov's units for devices that appear meanwhile although ibprov.service is not
@@ -104,18 +100,6 @@ pub fn replace(path: &Path, content: &str) -> io::Result<()> {
 /// # Errors
 /// The path that failed, with the system's answer (a read-only `/run`, say).
 pub fn write(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)> {
-    write_with(name, content, FILE_MODE)
-}
-
-/// As [`write`], a file that only root may read.
-///
-/// # Errors
-/// As [`write`].
-pub(super) fn write_private(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)> {
-    write_with(name, content, 0o600)
-}
-
-fn write_with(name: &str, content: &str, mode: u32) -> Result<PathBuf, (PathBuf, io::Error)> {
     let run = Path::new(RUN_DIR);
     let path = run.join(name);
     let temporary = run.join(format!(".{}.{}", name.replace('/', "_"), std::process::id()));
@@ -124,7 +108,7 @@ fn write_with(name: &str, content: &str, mode: u32) -> Result<PathBuf, (PathBuf,
         if let Some(directory) = path.parent().filter(|directory| *directory != run) {
             own_directory(directory, DIRECTORY_MODE)?;
         }
-        let mut file = new_file(&temporary, mode)?;
+        let mut file = new_file(&temporary, FILE_MODE)?;
         file.write_all(content.as_bytes())?;
         fs::rename(&temporary, &path)
     };

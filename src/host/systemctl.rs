@@ -3,9 +3,9 @@
 //! (`bus_connect_transport_systemd()`, `src/shared/bus-util.c`) and hold no connection to
 //! the bus.
 
+use super::clock;
 use super::process::{self, Output};
 use super::unit::{ActiveState, Apart, CALL_USEC, JobEnd, LoadState, UnitState};
-use super::{clock, turns};
 
 /// Why systemd could not be asked through its commands.
 #[derive(Debug, thiserror::Error)]
@@ -46,15 +46,7 @@ pub(super) fn units(names: &[&str]) -> Result<Vec<UnitState>, SystemctlError> {
     })
 }
 
-/// Where hundreds of runs ask at once, systemd answers a few at a time: those that wait for
-/// an answer take turns as those on the bus do.
 fn ask(program: &str, args: &[&str]) -> std::io::Result<String> {
-    let late = |_| {
-        let what = format!("{program} {}: no turn among other runs of ibprov", args.join(" "));
-        std::io::Error::new(std::io::ErrorKind::TimedOut, what)
-    };
-    let turn = turns::BUS.take(clock::monotonic_usec() + turns::PATIENCE_USEC);
-    let _turn = turn.map_err(late)?;
     let out = process::output_until(program, args, clock::monotonic_usec() + CALL_USEC)?;
     out.into_text(program, args)
 }
@@ -74,7 +66,7 @@ pub fn start(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
 /// # Errors
 /// systemctl is missing, or systemd refuses (the machine goes down).
 pub fn queue_restart(unit: &str) -> std::io::Result<()> {
-    queue("restart", &[unit])
+    queue("restart", unit)
 }
 
 /// `systemctl start --no-block`: queue a start for when the units that the unit is ordered
@@ -83,21 +75,11 @@ pub fn queue_restart(unit: &str) -> std::io::Result<()> {
 /// # Errors
 /// systemctl is missing, or systemd refuses (no such unit, masked).
 pub fn queue_start(unit: &str) -> std::io::Result<()> {
-    queue("start", &[unit])
+    queue("start", unit)
 }
 
-/// As [`queue_start`], for several units at once.
-///
-/// # Errors
-/// As [`queue_start`]; the others may have been queued all the same.
-pub(super) fn queue_starts(units: &[&str]) -> std::io::Result<()> {
-    queue("start", units)
-}
-
-fn queue(verb: &str, units: &[&str]) -> std::io::Result<()> {
-    let mut args = vec![verb, "--no-block", "--no-ask-password", "--"];
-    args.extend(units);
-    ask("systemctl", &args).map(drop)
+fn queue(verb: &str, unit: &str) -> std::io::Result<()> {
+    ask("systemctl", &[verb, "--no-block", "--no-ask-password", "--", unit]).map(drop)
 }
 
 /// The units that have a job.

@@ -268,11 +268,10 @@ impl IfaceReport {
     }
 
     /// There is something to look at once the network stacks have started: a stack that may set
-    /// the interface otherwise has it, or mlnx_interface_mgr, or somebody had the RTNL lock.
+    /// the interface otherwise has it, or mlnx_interface_mgr.
     pub fn is_to_be_looked_at_again(&self) -> bool {
         let is_set = self.wanted.mode.is_some() || self.wanted.mtu.is_some();
         self.mlnx_interface_mgr_pending
-            || self.rtnl_held
             || self.bring_up == BringUp::Left && self.configured && is_set
     }
 

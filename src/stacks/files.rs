@@ -25,7 +25,6 @@ pub struct Files<'a> {
 #[derive(Debug)]
 pub(super) struct Profile {
     pub path: String,
-    /// What concerns interfaces of InfiniBand.
     pub text: String,
     pub pairs: Vec<(String, String)>,
 }

@@ -7,9 +7,9 @@ use super::files::{
 use super::stack::{Facts, Owner, Progress, Reply, Said, Stack, StackUnit};
 use crate::config::foreign;
 use crate::config::foreign::interfaces::Which;
+use crate::host::Root;
 use crate::host::bus::{At, Bus, BusError, ObjectPath};
 use crate::host::manager::Manager;
-use crate::host::{Root, extracts};
 use crate::names::{IfName, Mode, NetworkRole, PKey, harmless};
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
@@ -276,12 +276,8 @@ fn profiles<'a>(files: &'a Files<'_>) -> &'a [Profile] {
         if !scripts.is_empty() && reads_ifcfg(root) {
             paths.extend(scripts);
         }
-        let extract = |path: &str, text: &str| match script_name(path) {
-            None => foreign::keyfile::extract(text),
-            Some(_) => foreign::ifcfg::extract(text),
-        };
-        let all = extracts::of(root, "network-manager", paths, extract);
-        let profile = |(path, text): (String, String)| {
+        let profile = |path: String| {
+            let text = root.text(&path, LIMIT).ok()?;
             let pairs = match script_name(&path) {
                 None => {
                     let pairs = foreign::keyfile::pairs(&text).into_iter();
@@ -289,9 +285,9 @@ fn profiles<'a>(files: &'a Files<'_>) -> &'a [Profile] {
                 }
                 Some(_) => ifcfg(&text),
             };
-            Profile { path, text, pairs }
+            Some(Profile { path, text, pairs })
         };
-        all.into_iter().map(profile).collect()
+        paths.into_iter().filter_map(profile).collect()
     })
 }
 

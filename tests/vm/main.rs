@@ -48,7 +48,6 @@ mod read_only;
 mod roce;
 mod scale;
 mod scale_guests;
-mod scale_nm;
 mod seed;
 mod sick;
 mod soft_roce;

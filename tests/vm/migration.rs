@@ -56,6 +56,7 @@ fn each_step_says_what_it_did() {
         let said = boot("migration").file(step);
         assert_eq!(scene(step), code, "{step}: {said}");
     }
+    assert_eq!(scene("forgotten"), "inactive not-found");
     let guest = boot("migration");
     for install in ["installs", "installs-again"] {
         let said = guest.file(install);

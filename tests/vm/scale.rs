@@ -3,7 +3,7 @@
 
 use crate::bed::outcome::Outcome;
 use crate::bed::scenario::Scenario;
-use crate::bed::{once, stage, tools};
+use crate::bed::{once, tools};
 use crate::card::assert_sound;
 use crate::machine::{self, boot};
 use std::sync::Arc;
@@ -66,9 +66,9 @@ impl Growth {
 /// Figures of one stage of a scenario, by the names of their columns.
 struct Stage(Vec<f64>);
 
-const COLUMNS: [&str; 11] = [
+const COLUMNS: [&str; 10] = [
     "children",
-    "instances",
+    "waiting",
     "processes",
     "connections",
     "most connections",
@@ -76,7 +76,6 @@ const COLUMNS: [&str; 11] = [
     "PSS KiB",
     "CPU us",
     "CPU us at rest",
-    "forks",
     "seconds",
 ];
 
@@ -101,157 +100,51 @@ fn stages(guest: &Outcome) -> Vec<Stage> {
 /// So many P_Key children a port has places for, one of them for the child after the stages.
 const EACH: usize = 126;
 
-/// The machine of the P_Key children. IBPROV_CAMPAIGN_CHILDREN is how many each of the three
-/// stages has, if not `4,8,16`; a child takes about 1 MiB and, emulated, 1 s.
-fn pkeys(name: &str) -> Arc<Outcome> {
-    once(name, || {
-        let folder = tools::project().join("tests/vm/scenarios");
-        let mut scenario = Scenario::load(&folder, name)?;
-        if let Ok(stages) = std::env::var("IBPROV_CAMPAIGN_CHILDREN") {
-            let settings = &mut scenario.settings;
-            let words = &mut settings.cmdline;
-            *words = words.replace("bed.children=4,8,16", &format!("bed.children={stages}"));
-            settings.memory = 8192;
-            settings.timeout = 7200;
-            let most = stages.rsplit(',').next().and_then(|most| most.parse().ok());
-            let ports = ports(most.ok_or("IBPROV_CAMPAIGN_CHILDREN: no numbers")?);
-            settings.card = vec![settings.card[0].clone(); ports];
-        }
-        machine::run(&scenario, name)
-    })
-}
-
-/// How many ports so many children, and one more, take.
-fn ports(children: usize) -> usize {
-    (children + 1).div_ceil(EACH)
-}
-
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn ports_of(stages: &[Stage]) -> f64 {
-    ports(stages.last().expect("a stage").of("children") as usize) as f64
-}
-
 #[test]
-#[ignore = "hundreds of interfaces take minutes under emulation"]
-fn interfaces_that_wait_cost_what_they_are_many_and_hold_no_bus_connection() {
-    let guest = pkeys("scale_pkeys");
+#[ignore = "many interfaces take minutes under emulation"]
+fn children_that_wait_are_of_one_process_that_holds_no_bus_connection() {
+    let guest = boot("scale_pkeys");
     guest.assert_success();
     let stages = stages(&guest);
-    let told = format!("{}{}", guest.stdout(), guest.file("ends"));
-    println!("{told}{}", guest.file("late"));
+    println!("{}{}{}", guest.stdout(), guest.file("ends"), guest.file("late"));
     assert_sound(&guest);
     assert_eq!(guest.stdout(), "");
-    assert_eq!(stages.len(), 3);
-    let ports = ports_of(&stages);
     for stage in &stages {
         let of = |column| stage.of(column);
-        let n = of("children");
-        // Those of the ports' own interfaces wait too.
-        assert_eq!(of("instances"), n + ports, "all wait");
-        assert!(of("processes") <= n + ports + 1.0, "one process each: {}", of("processes"));
+        assert_eq!(of("waiting"), of("children"), "all wait");
+        assert_eq!(of("processes"), 1.0);
         assert!(of("connections") <= 0.0, "{} bus connections at rest", of("connections"));
-        assert!(of("most connections") <= 32.0, "{} at once", of("most connections"));
-    }
-    // What one more interface costs, where there are many and where there are few.
-    let [first, second, third] = stages.as_slice() else { panic!("three stages") };
-    let growth = |column: &str| {
-        let each = |from: &Stage, to: &Stage| {
-            (to.of(column) - from.of(column)) / (to.of("children") - from.of("children"))
-        };
-        (each(first, second), each(second, third))
-    };
-    for column in ["memory KiB", "PSS KiB"] {
-        let (few, many) = growth(column);
-        println!("{column} for each: {few:.0}, then {many:.0}");
-        assert!(many <= 1.25 * few, "{column} for each: {few:.0}, then {many:.0}");
-    }
-    // One child was there before the first stage. What those use that wait already is not
-    // the new ones': a stage of more children takes longer.
-    let (mut before, mut at_rest) = (1.0, 0.0);
-    let mut each = |stage: &Stage| {
-        let waited = at_rest / 10.0 * stage.of("seconds");
-        let each = (stage.of("CPU us") - waited) / (stage.of("children") - before);
-        (before, at_rest) = (stage.of("children"), stage.of("CPU us at rest"));
-        each
-    };
-    let (few, more, many) = (each(first), each(second), each(third));
-    println!("CPU us for each: {few:.0}, {more:.0}, {many:.0}");
-    // Emulated: other work on the machine counts as theirs. A look of each at all is 16 times.
-    assert!(many <= 2.0 * few, "CPU us for each: {few:.0}, then {many:.0}");
-    // What others use for them, from one stage to the next; the probe has its part in it.
-    let others = guest.file("others");
-    let of_others = |who: &str| {
-        let used = others.lines().filter_map(|line| line.split_once(' ')?.1.strip_prefix(who));
-        let used: Vec<f64> = used.map(|us| us.trim().parse().expect("a number")).collect();
-        assert_eq!(used.len(), 3, "{who}: {others}");
-        let more = |at: usize| stages[at].of("children") - stages[at - 1].of("children");
-        [1, 2].map(|at| (used[at] - used[at - 1]) / more(at))
-    };
-    for who in ["init.scope", "dbus.service", "systemd-networkd.service", "systemd-udevd.service"] {
-        let [few, many] = of_others(who);
-        println!("CPU us of {who} for each: {few:.0}, then {many:.0}");
-        assert!(many <= 2.0 * few, "CPU us of {who} for each: {few:.0}, then {many:.0}");
-    }
-    for stage in &stages {
-        let rest = stage.of("CPU us at rest") / stage.of("instances");
+        assert!(of("most connections") <= 4.0, "{} at once", of("most connections"));
+        let rest = of("CPU us at rest") / of("children");
         println!("CPU us for each in 10 s of waiting: {rest:.0}");
     }
+    // What one more costs, where there are many and where there are few. One child was there
+    // before the first stage.
+    let [first, second, third] = stages.as_slice() else { panic!("three stages") };
+    assert_eq!(third.of("children"), 64.0);
+    // The default of network.timeout.
+    assert!(third.of("seconds") < 120.0, "{} s", third.of("seconds"));
+    let few = first.of("CPU us") / (first.of("children") - 1.0);
+    let many = third.of("CPU us") / (third.of("children") - second.of("children"));
+    println!("CPU us for each: {few:.0}, then {many:.0}");
+    // Emulated: other work on the machine counts as theirs.
+    assert!(many <= 2.0 * few, "CPU us for each: {few:.0}, then {many:.0}");
 }
 
 #[test]
-#[ignore = "hundreds of interfaces take minutes under emulation"]
-fn an_interfaces_set_up_opens_no_file_of_another() {
-    let guest = pkeys("scale_pkeys");
-    guest.assert_success();
-    let opens = |which: &str| {
-        let own = guest.file(which);
-        let opened = guest.file(&format!("opened.{which}"));
-        // Of those that are at work for it: others may wake meanwhile. Its instance has the
-        // most to open.
-        let of_own = opened.lines().filter(|l| l.contains(&own)).filter_map(|l| l.split_once(' '));
-        let mut pids: Vec<&str> = of_own.map(|(pid, _)| pid).collect();
-        pids.sort_unstable();
-        let most = pids.chunk_by(|a, b| a == b).max_by_key(|of_one| of_one.len());
-        let instance = most.expect("its own files")[0];
-        let of = |pid: &str| -> Vec<String> {
-            let of_it = opened.lines().filter_map(|l| l.strip_prefix(pid)?.strip_prefix(' '));
-            of_it.map(str::to_owned).collect()
-        };
-        pids.dedup();
-        let all: Vec<String> = pids.iter().flat_map(|pid| of(pid)).collect();
-        let is_others = |path: &&String| {
-            path.split('/').any(|part| {
-                part.contains("ib") && part.contains(".80") && !part.contains(own.as_str())
-            })
-        };
-        let others: Vec<&String> = all.iter().filter(is_others).take(20).collect();
-        assert!(others.is_empty(), "files of others: {others:?}");
-        of(instance)
-    };
-    let (first, last) = (opens("first"), opens("last"));
-    println!("files that the first opens: {}, the last: {}", first.len(), last.len());
-    let more: Vec<&String> = last.iter().skip(first.len()).collect();
-    // One of the two may have asked its stack once more.
-    assert!(last.len() <= first.len() + 60, "{} and {}: {more:?}", first.len(), last.len());
-}
-
-#[test]
-#[ignore = "hundreds of interfaces take minutes under emulation"]
+#[ignore = "many interfaces take minutes under emulation"]
 fn an_interface_that_comes_up_at_last_is_seen_without_a_connection() {
-    let guest = pkeys("scale_pkeys");
+    let guest = boot("scale_pkeys");
     guest.assert_success();
-    let late = guest.file("late");
-    println!("{late}");
-    // Those of all stages, one more, and the ports' own.
-    let stages = stages(&guest);
-    let all = stages.last().expect("a stage").of("children") + 1.0 + ports_of(&stages);
-    assert_eq!(guest.file("ends").trim(), format!("{all}   \"bring_up\": \"up\""));
+    println!("{}", guest.file("late"));
+    // Those of the last stage, and the port's own.
+    assert_eq!(guest.file("ends").trim(), "65   \"bring_up\": \"up\"");
 }
 
 #[test]
-#[ignore = "hundreds of interfaces take minutes under emulation"]
+#[ignore = "many interfaces take minutes under emulation"]
 fn beside_interfaces_that_wait_units_start_as_soon_as_without_ibprov() {
-    let (guest, bare) = (pkeys("scale_pkeys"), pkeys("scale_pkeys_bare"));
+    let (guest, bare) = (boot("scale_pkeys"), boot("scale_pkeys_bare"));
     bare.assert_success();
     assert_sound(&bare);
     assert_eq!(bare.stdout(), "");
@@ -349,69 +242,6 @@ fn an_adapter_costs_as_much_where_there_are_many() {
         assert_sound(guest);
         assert_eq!(guest.stdout(), "status: 0\n", "{adapters}: {}", guest.file("status"));
         assert_eq!(guest.boot_json()["verdict"], "ready", "{adapters}");
-    }
-    assert_linear(numbers, &guests);
-}
-
-/// A boot with so many P_Key children by ibprov.toml, on as many ports as they take.
-fn children(name: &str, count: u32) -> Arc<Outcome> {
-    let label = format!("{name}.{count}");
-    once(&label, || {
-        let folder = tools::project().join("tests/vm/scenarios");
-        let mut scenario = Scenario::load(&folder, name)?;
-        let ports = ports(count as usize);
-        let settings = &mut scenario.settings;
-        settings.card = vec![settings.card[0].clone(); ports];
-        // A child takes about 1 MiB.
-        settings.memory = if count > 64 { 8192 } else { 2048 };
-        settings.timeout += 4 * count;
-        let root = stage::folder("vm", &format!("{label}.root"))?;
-        // Queues of the default size would take 10 MiB for each child.
-        let files = [
-            ("etc/ibprov/ibprov.toml", partitions(count as usize)),
-            (
-                "etc/modprobe.d/ipoib.conf",
-                "options ib_ipoib recv_queue_size=32 send_queue_size=32\n".into(),
-            ),
-        ];
-        for (path, text) in files {
-            let path = root.join(path);
-            let folder = path.parent().ok_or("no folder")?;
-            std::fs::create_dir_all(folder)
-                .and_then(|()| std::fs::write(&path, text))
-                .map_err(|e| format!("{}: {e}", path.display()))?;
-        }
-        scenario.roots.push(root);
-        machine::run(&scenario, &label)
-    })
-}
-
-/// Children for `count` P_Keys, on each port as many as its table has places for.
-fn partitions(count: usize) -> String {
-    let port = |port: usize| {
-        let keys = 0..EACH.min(count - port * EACH);
-        let keys: String =
-            keys.map(|key| format!("{{ pkey = \"0x{:04x}\" }}, ", 0x8001 + key)).collect();
-        format!("[[interface]]\nmatch.name = \"ib{port}\"\npartition = [{keys}]\n")
-    };
-    (0..ports(count)).map(port).collect()
-}
-
-#[test]
-#[ignore = "boots with hundreds of interfaces take minutes"]
-fn a_child_costs_as_much_where_there_are_many() {
-    let stages = std::env::var("IBPROV_CAMPAIGN_CHILDREN").unwrap_or_else(|_| "8,16,32".into());
-    let numbers: Vec<u32> = stages.split(',').map(|one| one.parse().expect("a number")).collect();
-    let numbers: [u32; 3] = numbers.try_into().expect("three stages");
-    let guests = numbers.map(|count| children("scale_children", count));
-    for (guest, count) in guests.iter().zip(numbers) {
-        guest.assert_success();
-        assert_sound(guest);
-        println!("{}{}", guest.stdout(), guest.file("status"));
-        let links = guest.file("links");
-        let all = links.lines().filter(|line| line.contains("@ib")).count();
-        assert_eq!(all, count as usize, "{links}");
-        assert_eq!(guest.boot_json()["verdict"], "ready", "{count}");
     }
     assert_linear(numbers, &guests);
 }

@@ -276,13 +276,12 @@ fn every(unit: &str) -> String {
 /// The unit of ibprov's that systemd calls `name`: by its name, or before v249 by its
 /// description.
 fn own_unit(name: &str) -> Option<&str> {
-    const DESCRIPTIONS: [(&str, &str); 8] = [
+    const DESCRIPTIONS: [(&str, &str); 7] = [
         ("Bring up InfiniBand ports", "ibprov.service"),
         ("Wait until InfiniBand ports are online", "ibprov-wait-online.service"),
         ("Set up InfiniBand interface", "ibprov-iface@.service"),
-        ("Have P_Key children set up", "ibprov-children.service"),
+        ("Set up P_Key children", "ibprov-children.service"),
         ("Read back the settings of InfiniBand interface", "ibprov-iface-later@.service"),
-        ("Have P_Key children looked at again", "ibprov-children-later.service"),
         ("GUID plan of the PF", "ibprov-pf@.service"),
         ("Start virtual machines when their InfiniBand VFs", "ibprov-guests.service"),
     ];

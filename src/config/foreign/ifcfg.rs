@@ -12,16 +12,6 @@ const OURS: [&str; 9] =
     ["TYPE", "DEVICE", "PHYSDEV", "HWADDR", "PKEY", "PKEY_ID", "CONNECTED_MODE", "MTU", ONBOOT];
 const ONBOOT: &str = "ONBOOT";
 
-/// What [`read`] needs of a text, and whether NetworkManager may have the interface: no other
-/// line, which may hold a password.
-pub fn extract(text: &str) -> String {
-    let concerns = |line: &&str| {
-        let key = line.trim_start().trim_start_matches("export ").split('=').next();
-        key.is_some_and(|key| OURS.contains(&key.trim()) || key.trim() == "NM_CONTROLLED")
-    };
-    text.lines().filter(concerns).flat_map(|line| [line, "\n"]).collect()
-}
-
 /// The name in `ifcfg-NAME`, a file's name; `None` if it is another file, or a copy that no
 /// reader looks at.
 pub fn name_of(file: &str) -> Option<&str> {

@@ -22,18 +22,6 @@ pub fn pairs(text: &str) -> Vec<(usize, String, String)> {
     pairs
 }
 
-/// What [`read`] needs of a profile: no other section, which may hold a password.
-pub fn extract(text: &str) -> String {
-    let mut is_ours = false;
-    let is_kept = |line: &&str| {
-        if line.trim().starts_with('[') {
-            is_ours = matches!(line.trim(), "[connection]" | "[infiniband]");
-        }
-        is_ours
-    };
-    text.lines().filter(is_kept).flat_map(|line| [line, "\n"]).collect()
-}
-
 /// Reads a profile; `None` if it is not for an InfiniBand interface.
 pub fn read(text: &str) -> Option<Said> {
     let pairs = pairs(text);

@@ -707,20 +707,3 @@ proptest! {
         let _imported = operator_guids::import(&pci);
     }
 }
-
-#[test]
-fn an_extract_says_the_same_and_has_no_password() {
-    let profile = "[connection]\nid=a\ntype=infiniband\ninterface-name=ib0\n[802-1x]\npassword=secret\n[infiniband]\np-key=0x8001\nparent=ib0\n\n[ipv4]\nmethod=auto\n[wifi-security]\npsk=secret\n";
-    let extract = keyfile::extract(profile);
-    assert!(!extract.contains("secret"), "{extract}");
-    let interface = |text: &str| keyfile::read(text).expect("InfiniBand").interface;
-    assert!(interface(profile).is_some());
-    assert_eq!(interface(&extract), interface(profile));
-
-    let script = "TYPE=InfiniBand\nexport DEVICE='ib0.8001'\nPKEY=yes\nPKEY_ID=1\nPHYSDEV=ib0\nKEY_PASSPHRASE1=secret\nNM_CONTROLLED=no\n";
-    let extract = ifcfg::extract(script);
-    assert!(extract.contains("NM_CONTROLLED=no") && !extract.contains("secret"), "{extract}");
-    let interface = |text: &str| ifcfg::read("x", text).expect("InfiniBand").interface;
-    assert!(interface(script).is_some());
-    assert_eq!(interface(&extract), interface(script));
-}

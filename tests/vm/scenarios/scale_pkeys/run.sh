@@ -1,22 +1,20 @@
 # At each stage there are as many children more as there were, on each port as many as its
-# table of P_Keys has places for, and the script waits until all their instances wait. A
-# line of figures for each stage:
-#     CHILDREN INSTANCES PROCESSES CONNECTIONS MOST-CONNECTIONS MEMORY_KIB PSS_KIB CPU_USEC AT_REST_USEC FORKS SECONDS
-# CONNECTIONS are those to the system bus that are held, and not there without children, MEMORY is
-# of the instances' slice, CPU_USEC theirs since the last stage, and AT_REST_USEC theirs
-# in 10 s in which all wait. How many children each stage has stands on the kernel's
-# command line, bed.children=NUMBER,...
+# table of P_Keys has places for, and the script waits until all wait for carrier. A line of
+# figures for each stage:
+#     CHILDREN WAITING PROCESSES CONNECTIONS MOST-CONNECTIONS MEMORY_KIB PSS_KIB CPU_USEC AT_REST_USEC SECONDS
+# CONNECTIONS are those to the system bus that are held, and not there without children, MEMORY
+# is that of the unit that sets them up, CPU_USEC its own since the last stage, and AT_REST_USEC
+# its own in 10 s in which all wait. SECONDS pass until the settings of all are made. How many
+# children each stage has stands on the kernel's command line, bed.children=NUMBER,...
 set -u
 . /usr/lib/bed/vf.sh
 . /usr/lib/bed/pkeys.sh
-. /usr/lib/bed/probe.sh
-slice='/sys/fs/cgroup/system.slice/system-ibprov\x2diface.slice'
+group=/sys/fs/cgroup/system.slice/ibprov-children.service
 bus=/run/dbus/system_bus_socket
 # Sockets on the bus's side, without the one that listens.
 connections() { awk -v bus=$bus '$8 == bus && $4 != "00010000" { n++ } END { print n + 0 }' /proc/net/unix; }
-cpu() { awk '$1 == "usage_usec" { print $2 }' "$slice/cpu.stat"; }
-processes() { cat "$slice"/*/cgroup.procs 2>/dev/null; }
-forks() { awk '$1 == "processes" { print $2 }' /proc/stat; }
+cpu() { awk '$1 == "usage_usec" { print $2 }' "$group/cpu.stat"; }
+processes() { cat $group/cgroup.procs; }
 pss() { for pid in $(processes); do cat "/proc/$pid/smaps_rollup"; done 2>/dev/null | awk '$1 == "Pss:" { n += $2 } END { print n + 0 }'; }
 # Starts no process: nothing of the kind is done beside the probe without ibprov.
 has_outcomes() {
@@ -38,38 +36,31 @@ for port in /sys/class/net/ib?; do
 done
 n=0 own=9999
 within 60 has_outcomes $ports
-within 60 rests
 own=$(connections)
-[ "$(processes | wc -l)" -ge $ports ] || echo "a port's own instance does not wait"
-one_more() {
-	n=$((n + 1))
-	ip link add link $(parent $n) name "$(child $n)" type ipoib pkey 0x$(key $n)
-	within 60 has_outcomes $((n + ports))
-	within 60 rests
-}
-opens opened.first one_more
-child $n >"$OUT/first"
+# The first fills the caches, and makes the unit's group.
+create 1
+within 60 has_outcomes $((n + ports))
+within 60 rests || echo "the first does not rest"
+own=$(connections)
 before=$(cpu)
 for all in $stages; do
 	begin=$(uptime_ms)
-	forked=$(forks)
 	most=0
 	create "$all" &
 	batch=$!
 	until has_outcomes $((all + ports)) || [ $(($(uptime_ms) - begin)) -gt $((300000 + 2000 * all)) ]; do
 		now=$(connections)
 		[ "$now" -le $most ] || most=$now
-		sleep 0.5
+		sleep 0.1
 	done
+	took=$((($(uptime_ms) - begin) / 1000))
 	wait $batch
 	n=$all
 	within $((120 + all)) rests || echo "$all: no rest"
-	took=$((($(uptime_ms) - begin) / 1000))
 	used=$(cpu)
-	forked=$(($(forks) - forked))
-	running=$(systemctl list-units --no-legend --plain --state=activating 'ibprov-iface@*' | wc -l)
+	waiting=$(grep -l '"bring_up": "pending"' /run/ibprov/ports/*.json | wc -l)
 	rest=$(cpu)
-	# Of hundreds one asks its stack again now and then: those that are never less are held.
+	# One of many asks its stack again now and then: those that are never less are held.
 	held=9999
 	for second in 1 2 3 4 5 6 7 8 9 10; do
 		sleep 1
@@ -77,7 +68,7 @@ for all in $stages; do
 		[ "$now" -ge $held ] || held=$now
 	done
 	rest=$(($(cpu) - rest))
-	echo "$all $running $(processes | wc -l) $((held - own)) $((most - own)) $(($(cat "$slice/memory.current") / 1024)) $(pss) $((used - before)) $rest $forked $took" >>"$OUT/figures"
+	echo "$all $((waiting - ports)) $(processes | wc -l) $((held - own)) $((most - own)) $(($(cat "$group/memory.current") / 1024)) $(pss) $((used - before)) $rest $took" >>"$OUT/figures"
 	phase "$all: $(tail -n 1 "$OUT/figures")"
 	for who in init.scope system.slice/dbus.service system.slice/systemd-networkd.service system.slice/systemd-udevd.service system.slice/systemd-journald.service; do
 		echo "$all ${who##*/} $(sed -n 's/^usage_usec //p' "/sys/fs/cgroup/$who/cpu.stat")" >>"$OUT/others"
@@ -89,9 +80,6 @@ cp /run/probes "$OUT/probes"
 ip -o link >"$OUT/links"
 networkctl --no-pager list >"$OUT/networkctl"
 busctl --no-pager list >"$OUT/busctl"
-
-opens opened.last one_more
-child $n >"$OUT/last"
 
 # The subnet manager comes, and with it all.
 for device in /sys/class/infiniband/*/device; do knobs "$(target "$device")/sm=1"; done

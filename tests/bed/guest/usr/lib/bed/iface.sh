@@ -26,6 +26,19 @@ ended() {
 	udevadm settle
 	within 40 has_ended "$1"
 }
+# child_ended CHILD: wait until the run for it has ended. A P_Key child has no instance, and its
+# outcome says under which name it was set up.
+outcome() { echo "/run/ibprov/ports/$(cat "/sys/class/net/$1/ifindex").json"; }
+is_through() {
+	outcome=$(outcome "$1")
+	grep -q "\"netdev\": \"$1\"" "$outcome" && ! grep -q '"bring_up": "\(pending\|not-asked\)"' "$outcome"
+} 2>/dev/null
+child_ended() {
+	udevadm wait --timeout=20 "/sys/class/net/$1"
+	within 60 is_through "$1"
+}
+# is_set CHILD: whether its settings are made; nothing if no run has ended.
+is_set() { ! is_through "$1" || sed -n 's/^  "configured": \(.*\),$/\1/p' "$(outcome "$1")"; }
 # looked INTERFACE: wait until what its instance has left for later has been done.
 later() { systemd-escape -p --template=ibprov-iface-later@.service "$(readlink -f "/sys/class/net/$1")"; }
 has_looked() {

@@ -19,13 +19,3 @@ traced() {
 	"$@"
 	echo 0 >$tracing/tracing_on
 }
-# opens NAME COMMAND...: the files that processes of ibprov open meanwhile go to $OUT/NAME, a
-# line each: PID FILE.
-opens() {
-	opens=$1
-	shift
-	[ -d $tracing/events/kprobes/opened ] ||
-		probe opened 'do_sys_openat2 file=+0(%si):ustring' 'comm == "ibprov"'
-	traced "$@"
-	sed -n 's/.*ibprov-\([0-9]*\) .*file="\(.*\)"$/\1 \2/p' $tracing/trace >"$OUT/$opens"
-}
