@@ -1,7 +1,7 @@
 //! Merging, judging and showing.
 
 mod cases;
-mod files;
+pub(super) mod files;
 mod guest;
 mod hostile;
 mod interface;

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::loaded;
 
-pub(super) fn read(path: &Path) -> String {
+pub(in crate::config) fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-pub(super) fn tree(below: &str) -> Vec<PathBuf> {
+pub(in crate::config) fn tree(below: &str) -> Vec<PathBuf> {
     fn add(dir: &Path, list: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(dir).expect("directory").flatten() {
             let path = entry.path();
