@@ -9,7 +9,7 @@ use ibprov::cli::{Cli, Common, Format, Internal, Verb};
 use ibprov::commands;
 use ibprov::config::{self, Config};
 use ibprov::host::{Root, alarm, journal, live_line, terminal};
-use ibprov::report::common::{Code, Exit, NotBegun, to_json};
+use ibprov::report::common::{Code, Exit, NotBegun};
 use ibprov::workers::child;
 
 fn main() -> ExitCode {
@@ -67,7 +67,7 @@ fn asks_for_json(arguments: impl Iterator<Item = OsString>) -> bool {
 
 /// Say why nothing was done: to people on standard error, to programs on standard output.
 fn not_begun(format: Format, code: Code, message: &str) {
-    match (format, to_json(&NotBegun::because(code, message))) {
+    match (format, NotBegun::because(code, message).to_json()) {
         (Format::Json, Ok(json)) => drop(writeln!(terminal::stdout(), "{json}")),
         _ => {
             drop(writeln!(

@@ -315,12 +315,15 @@ pub fn stacks(data: &[u8]) {
     }
 }
 
-fn reread<T: serde::de::DeserializeOwned + report::common::Report>(text: &str) -> Option<T> {
+fn reread<T: serde::de::DeserializeOwned>(
+    text: &str,
+    json: fn(&T) -> serde_json::Result<String>,
+) -> Option<T> {
     match report::read::<T>(text) {
         Ok(report) => {
-            let printed = report::to_json(&report).expect("JSON");
+            let printed = json(&report).expect("JSON");
             let again = report::read::<T>(&printed).unwrap_or_else(|e| panic!("{e}: {printed}"));
-            let reprinted = report::to_json(&again).expect("JSON");
+            let reprinted = json(&again).expect("JSON");
             assert_eq!(printed, reprinted, "of {text:?}");
             Some(report)
         }
@@ -331,14 +334,17 @@ fn reread<T: serde::de::DeserializeOwned + report::common::Report>(text: &str) -
 /// What other runs of ibprov have left, and what its children say.
 pub fn reports(data: &[u8]) {
     let Some(text) = text_of(data) else { return };
-    if let Some(report) = reread::<BootReport>(text) {
+    if let Some(report) = reread(text, |boot: &BootReport| boot.told().to_json()) {
         let _text = report.to_text();
         drawn(&timeline::report::timeline(&report));
     }
-    if let Some(report) = reread::<report::guests::GuestsReport>(text) {
+    if let Some(report) =
+        reread(text, |guests: &report::guests::GuestsReport| guests.told().to_json())
+    {
         let _text = report.to_text();
     }
-    if let Some(report) = reread::<report::iface::IfaceReport>(text) {
+    if let Some(report) = reread(text, |iface: &report::iface::IfaceReport| iface.told().to_json())
+    {
         let _text = report.to_text();
     }
     let pf: PciAddress = "0000:4b:00.0".parse().expect("an address");

@@ -35,6 +35,7 @@ use crate::plan::rxe::rxe_steps;
 use crate::plan::settings::{Children, judge_settings};
 use crate::plan::{boot_steps, needed_modules, waits_for_udev};
 use crate::report::boot::{ModuleOutcome, ModuleReport, Step, blank};
+use crate::report::common::Verdict as _;
 use crate::report::iface::IfaceReport;
 use crate::report::port::port_span;
 use crate::report::{BootReport, PortProgress, Verdict, events as kinds};
@@ -514,7 +515,7 @@ impl Boot<'_> {
             ..self.report
         };
         report.verdict = forced.unwrap_or_else(|| ending::verdict(&report));
-        report.exit_code = report.verdict.exit_code();
+        report.exit_code = report.verdict.exit().code();
         report
     }
 

@@ -416,7 +416,7 @@ fn ended(mut report: IfaceReport) -> IfaceReport {
 }
 
 fn write(report: &mut IfaceReport) {
-    let json = crate::report::to_json(report).unwrap_or_default();
+    let json = report.told().to_json().unwrap_or_default();
     if let Err((path, e)) = state::write(&outcome_file(report.ifindex), &json) {
         let note = format!("cannot write {}: {}", path.display(), crate::host::answer(&e));
         report.notes.push(note);

@@ -32,6 +32,7 @@ use crate::observe::udev::is_settled;
 use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Own};
 use crate::plan::VfPlan;
 use crate::plan::vf::{Uses, disturbed, due, uses_by_index, vf_steps};
+use crate::report::common::Verdict as _;
 use crate::report::events as kinds;
 use crate::report::pf::{
     Hindrance, PfProblem, PfReport, PfVerdict, Purpose, Stage, StepDone, StepFailure, VfStep,
@@ -138,7 +139,7 @@ fn ended(mut report: PfReport, watch: Watch, verdict: PfVerdict) -> PfReport {
     report.problems.extend(watch.into_problems());
     report.finished_usec = clock::monotonic_usec();
     report.verdict = verdict;
-    report.exit_code = verdict.exit_code();
+    report.exit_code = verdict.exit().code();
     report
 }
 

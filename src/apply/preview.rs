@@ -63,11 +63,7 @@ pub struct Preview {
     pub netns: Option<Netns>,
 }
 
-impl Report for Preview {
-    const KIND: Kind = Kind::BootDryRun;
-    type Verdict = DryRunVerdict;
-    type Finding = Finding;
-
+impl Preview {
     fn verdict(&self) -> DryRunVerdict {
         // One that cannot be created.
         if self.rxe.iter().any(RxeReport::is_refused) {
@@ -82,11 +78,8 @@ impl Report for Preview {
         }
     }
 
-    fn exit_code(&self) -> u8 {
-        self.verdict().exit().code()
-    }
-
-    fn findings(&self) -> Vec<Finding> {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<DryRunVerdict, &Self> {
         let mut findings: Vec<Finding> =
             self.unresolved.iter().flat_map(Unresolved::findings).collect();
         for (port, hopeless) in self.ports.iter().zip(&self.hopeless) {
@@ -123,7 +116,7 @@ impl Report for Preview {
         Finding::worst_first(&mut findings);
         findings.extend(self.warnings.iter().map(|w| Finding::warning(Code::Notice, w)));
         findings.extend(self.netns.iter().flat_map(Netns::contradictions));
-        findings
+        Report::new(Kind::BootDryRun, self.verdict(), findings, self)
     }
 }
 

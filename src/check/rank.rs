@@ -7,9 +7,9 @@ use super::evidence::{Boot, Evidence};
 use super::predict;
 use super::rules::causes::explains;
 use super::rules::{self, Judge, ib_netdev_in, rdma_module};
-use crate::report::common::Code;
+use crate::report::common::{Code, Kind};
 use crate::report::finding::{
-    Confidence, Diagnosis, Finding, Quote, Read, ReadSource, Severity, Verdict,
+    Confidence, Diagnosis, Finding, Quote, Read, ReadEvidence, ReadSource, Severity, Verdict,
 };
 use crate::report::node::NodeVerdict;
 
@@ -53,8 +53,7 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
         }
         verdict => verdict,
     };
-    let exit_code = verdict.exit(false).code();
-    Diagnosis { verdict, exit_code, read: read(evidence), findings }
+    Diagnosis::new(Kind::Check, verdict, findings, ReadEvidence { read: read(evidence) })
 }
 
 /// What was read, for the reader to know what the verdict rests on.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tracing::{Level, error};
 
 use super::pf_preview::PfPreview;
-use super::screen;
+use super::{print, screen};
 use crate::apply::boot::to_come;
 use crate::apply::pf as one;
 use crate::apply::pfs::{self, Plans};
@@ -23,9 +23,9 @@ use crate::ladder::WantedPf;
 use crate::names::{BindOrder, PciAddress, present};
 use crate::observe::{Observer, PciFunction};
 use crate::plan::preview::{ApplyPreview, PfSteps};
-use crate::report::common::{Exit, Finding, Kind, Report, envelope, to_json};
+use crate::report::common::{Finding, Kind, Report, Verdict as _, verdicts};
 use crate::report::events as kinds;
-use crate::report::pf::{Outcome, PfReport, PfVerdict, ToldPf, Unresolved};
+use crate::report::pf::{Outcome, PfReport, PfVerdict, Unresolved};
 
 /// How long putting back is waited for, microseconds: less than `TimeoutStopSec=` of the units
 /// whose `ExecStopPost=` it is. What takes longer is done all the same, by the child.
@@ -51,7 +51,12 @@ pub fn run(
         if acts && process::is_root() {
             forget_names(&BTreeSet::new());
         }
-        return print(format, Vec::new(), &[], "nothing to do: the configuration has no [[pf]]\n");
+        return print_all(
+            format,
+            Vec::new(),
+            &[],
+            "nothing to do: the configuration has no [[pf]]\n",
+        );
     }
     if acts && !process::is_root() {
         anyhow::bail!("apply must be run as root: use sudo, or --dry-run to see what it would do");
@@ -62,7 +67,7 @@ pub fn run(
     }
     if let Some(pf) = only.filter(|_| plans.wanted.is_empty() && plans.unresolved.is_empty()) {
         let text = not_planned(pf, config, root)?;
-        return print(format, Vec::new(), &[], &text);
+        return print_all(format, Vec::new(), &[], &text);
     }
     if !acts {
         return dry_run(&plans, root, format);
@@ -93,7 +98,7 @@ pub fn run(
             }
         }
     }
-    print(format, outcomes, &plans.unresolved, "")
+    print_all(format, outcomes, &plans.unresolved, "")
 }
 
 /// VFs of PFs whose `[[pf]]` was removed get no names any more.
@@ -115,7 +120,7 @@ fn outcome(report: &PfReport) -> anyhow::Result<Outcome> {
         pf: report.pf,
         exit_code: report.exit_code,
         headline: report.headline(),
-        report: serde_json::to_value(envelope(&ToldPf::of(report)))?,
+        report: serde_json::to_value(report.told())?,
     })
 }
 
@@ -151,7 +156,7 @@ fn apply(
     live_line::end();
     report.problems.extend(warnings.iter().cloned());
     let name = format!("pf/{}.json", wanted.pf);
-    let json = to_json(&ToldPf::of(&report))?;
+    let json = report.told().to_json()?;
     if let Err((path, e)) = state::write(&name, &json) {
         report.problems.push(format!("cannot write {}: {}", path.display(), answer(&e)));
     }
@@ -174,10 +179,6 @@ pub(super) struct Applied {
     pfs: Vec<Value>,
     /// The PFs of the configuration for which nothing can be done.
     unresolved: Vec<Unresolved>,
-    #[serde(skip)]
-    exit: Exit,
-    #[serde(skip)]
-    findings: Vec<Finding>,
 }
 
 /// The report of a PF, or what is known of it where that is lost.
@@ -186,42 +187,19 @@ pub(super) struct Applied {
 #[serde(untagged)]
 #[expect(dead_code, reason = "its schema is what counts")]
 enum AppliedPf {
-    Report(crate::report::common::Envelope<PfVerdict, Finding, ToldPf<'static>>),
+    Report(Report<PfVerdict, crate::report::pf::ToldPf<'static>>),
     Lost(Outcome),
 }
 
-/// How an apply went, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum AppliedVerdict {
-    /// Every VF is as planned.
-    Right,
-    /// Some are in use, and were left as they are; or it was stopped.
-    Deferred,
-    /// A PF or a VF is not as planned.
-    NotRight,
-}
-
-impl Report for Applied {
-    const KIND: Kind = Kind::Apply;
-    type Verdict = AppliedVerdict;
-    type Finding = Finding;
-
-    fn verdict(&self) -> AppliedVerdict {
-        match self.exit {
-            Exit::Good => AppliedVerdict::Right,
-            Exit::Exceptions => AppliedVerdict::Deferred,
-            Exit::NotBegun | Exit::NotReady => AppliedVerdict::NotRight,
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        self.exit.code()
-    }
-
-    fn findings(&self) -> Vec<Finding> {
-        self.findings.clone()
+verdicts! {
+    /// How an apply went, in one word.
+    pub(super) AppliedVerdict {
+        /// Every VF is as planned.
+        Right = "right" => Good,
+        /// Some are in use, and were left as they are; or it was stopped.
+        Deferred = "deferred" => Exceptions,
+        /// A PF or a VF is not as planned.
+        NotRight = "not-right" => NotReady,
     }
 }
 
@@ -259,46 +237,31 @@ fn tell(report: &PfReport) {
     );
 }
 
-fn print(
+fn print_all(
     format: Format,
     outcomes: Vec<Outcome>,
     unresolved: &[Unresolved],
     text: &str,
 ) -> anyhow::Result<u8> {
-    let of_pf = outcomes.iter().map(|outcome| match outcome.exit_code {
-        0 => Exit::Good,
-        1 => Exit::Exceptions,
-        _ => Exit::NotReady,
-    });
-    let exit = of_pf.chain(unresolved.iter().map(|_| Exit::NotReady)).max().unwrap_or(Exit::Good);
-    let mut out = terminal::stdout();
-    match format {
-        Format::Json => {
-            let mut findings: Vec<Finding> =
-                unresolved.iter().flat_map(Unresolved::findings).collect();
-            findings.extend(outcomes.iter().flat_map(Outcome::findings));
-            Finding::worst_first(&mut findings);
-            let of_pf = |outcome: Outcome| match outcome.report {
-                Value::Null => serde_json::to_value(&outcome),
-                report => Ok(report),
-            };
-            let applied = Applied {
-                pfs: outcomes.into_iter().map(of_pf).collect::<Result<_, _>>()?,
-                unresolved: unresolved.to_vec(),
-                exit,
-                findings,
-            };
-            writeln!(out, "{}", to_json(&applied)?)?;
-        }
-        Format::Text => {
-            let mut text = text.to_owned();
-            for line in unresolved.iter().flat_map(Unresolved::lines) {
-                text.push_str(&format!("{line}\n"));
-            }
-            write!(out, "{}", screen(&out).page(&text))?;
-        }
-    }
-    Ok(exit.code())
+    let verdict = match outcomes.iter().map(|outcome| outcome.exit_code).max() {
+        _ if !unresolved.is_empty() => AppliedVerdict::NotRight,
+        None | Some(0) => AppliedVerdict::Right,
+        Some(1) => AppliedVerdict::Deferred,
+        Some(_) => AppliedVerdict::NotRight,
+    };
+    let mut findings: Vec<Finding> = unresolved.iter().flat_map(Unresolved::findings).collect();
+    findings.extend(outcomes.iter().flat_map(Outcome::findings));
+    Finding::worst_first(&mut findings);
+    let of_pf = |outcome: Outcome| match outcome.report {
+        Value::Null => serde_json::to_value(&outcome),
+        report => Ok(report),
+    };
+    let pfs = outcomes.into_iter().map(of_pf).collect::<Result<_, _>>()?;
+    let body = Applied { pfs, unresolved: unresolved.to_vec() };
+    print(&Report::new(Kind::Apply, verdict, findings, body), format, |screen| {
+        let lines = unresolved.iter().flat_map(Unresolved::lines).map(|line| line + "\n");
+        screen.page(&(text.to_owned() + &lines.collect::<String>()))
+    })
 }
 
 /// Put back what runs that were cut short have left, of one PF or all. Needs no
@@ -323,7 +286,7 @@ pub fn undo(args: &ApplyArgs, root: &Root, format: Format) -> anyhow::Result<u8>
         tell(&report);
         outcomes.push(outcome(&report)?);
     }
-    print(format, outcomes, &[], "")
+    print_all(format, outcomes, &[], "")
 }
 
 /// The same look and the same plan, without the doing.
@@ -334,30 +297,25 @@ fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
     pfs.sort_unstable_by_key(|pf| pf.pf);
     let problems = preview.problems.into_iter().collect();
     let report = ApplyPreview { pfs, unresolved: plans.unresolved.clone(), problems };
-    let mut out = terminal::stdout();
-    match format {
-        Format::Json => writeln!(out, "{}", to_json(&report)?)?,
-        Format::Text => {
-            let mut text = String::new();
-            if report.pfs.len() > 1 {
-                let is_in_order = |(w, _): &(WantedPf, _)| w.binding.order == BindOrder::InOrder;
-                let how = match plans.wanted.iter().any(is_in_order) {
-                    true => "one after the other where VFs are bound in order",
-                    false => "at the same time",
-                };
-                text.push_str(&format!("{} PFs, {how}:\n", report.pfs.len()));
-            }
-            let pfs = report.pfs.iter().flat_map(PfSteps::lines);
-            for line in pfs.chain(report.unresolved.iter().flat_map(Unresolved::lines)) {
-                text.push_str(&format!("{line}\n"));
-            }
-            for problem in &report.problems {
-                text.push_str(&format!("cannot read {problem}\n"));
-            }
-            write!(out, "{}", screen(&out).page(&text))?;
+    print(&report.told(), format, |screen| {
+        let mut text = String::new();
+        if report.pfs.len() > 1 {
+            let is_in_order = |(w, _): &(WantedPf, _)| w.binding.order == BindOrder::InOrder;
+            let how = match plans.wanted.iter().any(is_in_order) {
+                true => "one after the other where VFs are bound in order",
+                false => "at the same time",
+            };
+            text.push_str(&format!("{} PFs, {how}:\n", report.pfs.len()));
         }
-    }
-    Ok(report.exit_code())
+        let pfs = report.pfs.iter().flat_map(PfSteps::lines);
+        for line in pfs.chain(report.unresolved.iter().flat_map(Unresolved::lines)) {
+            text.push_str(&format!("{line}\n"));
+        }
+        for problem in &report.problems {
+            text.push_str(&format!("cannot read {problem}\n"));
+        }
+        screen.page(&text)
+    })
 }
 
 fn address(pf: &PfArg, root: &Root) -> anyhow::Result<PciAddress> {

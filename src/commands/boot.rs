@@ -1,18 +1,17 @@
 //! `ibprov boot`.
 
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
 use tracing::{Level, warn};
 
 use super::pf_preview::PfPreview;
-use super::screen;
+use super::print;
 use crate::cli::{BootArgs, Format};
 use crate::config::Config;
 use crate::config::timespan::LONGEST_SEC;
 use crate::host::{self, Root, alarm, journal, live_line, process, state, systemd, terminal};
-use crate::report::common::{Report as _, to_json};
+use crate::report::common::Verdict as _;
 use crate::report::port::port_span;
 use crate::report::{BootReport, Verdict, events as kinds, metrics};
 
@@ -41,7 +40,7 @@ pub fn run(
     alarm::at_deadline(config.boot.timeout);
     live_line::deadline(config.boot.timeout);
     let mut report = crate::apply::boot::run(&config, config_file, root, args.force)?;
-    let json = report.to_json()?;
+    let json = report.told().to_json()?;
     if let Err((path, e)) = state::write("boot.json", &json) {
         report.problems.push(format!("cannot write {}: {}", path.display(), host::answer(&e)));
     }
@@ -56,18 +55,14 @@ pub fn run(
     }
     systemd::tell_status(&report.headline());
     live_line::end();
-    match format {
-        Format::Text if terminal::is_by_hand() => {
-            let mut out = terminal::stdout();
-            write!(out, "{}", screen(&out).page(&report.to_text()))?;
-        }
-        Format::Text => tell(&report),
-        Format::Json => {
-            tell(&report);
-            writeln!(terminal::stdout(), "{}", report.to_json()?)?;
-        }
+    let by_hand = format == Format::Text && terminal::is_by_hand();
+    if !by_hand {
+        tell(&report);
     }
-    Ok(report.exit_code)
+    print(&report.told(), format, |screen| match by_hand {
+        true => screen.page(&report.to_text()),
+        false => String::new(),
+    })
 }
 
 /// `ibprov.timeout=SECONDS` on the kernel command line is the way out for
@@ -133,12 +128,7 @@ fn dry_run(config: &Config, root: &Root, force: bool, format: Format) -> anyhow:
     let mut pfs = PfPreview::new(root);
     preview.pfs = plans.wanted.iter().map(|(wanted, notes)| pfs.would(wanted, notes)).collect();
     preview.warnings.extend(pfs.problems.iter().map(|what| format!("cannot read {what}")));
-    let mut out = terminal::stdout();
-    match format {
-        Format::Json => writeln!(out, "{}", to_json(&preview)?)?,
-        Format::Text => write!(out, "{}", screen(&out).page(&preview.to_text()))?,
-    }
-    Ok(preview.exit_code())
+    print(&preview.told(), format, |screen| screen.page(&preview.to_text()))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! `ibprov check`.
 
-use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
 
+use super::print;
 use crate::check::diagnose;
 use crate::check::evidence::{Boot, Evidence, Intake};
 use crate::check::rules::{self, Rule};
@@ -12,7 +12,7 @@ use crate::cli::{CheckArgs, Common, Format};
 use crate::host::{Root, logs, terminal};
 use crate::names::nearest;
 use crate::report;
-use crate::report::common::{Exit, Finding, Kind, Report, to_json};
+use crate::report::common::{Exit, Kind, Report, Verdict as _, verdicts};
 use crate::report::finding::{Diagnosis, Verdict};
 use crate::report::node::NodeVerdict;
 
@@ -28,7 +28,7 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
         anyhow::bail!("--timeline draws text: it cannot be combined with --format json");
     }
     if let Some(code) = &args.explain {
-        return explain(code, format, &mut out);
+        return explain(code, format);
     }
     let mut intake = Intake::new(rules::needles());
     let mut problems = Vec::new();
@@ -90,12 +90,9 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
         evidence.boots = evidence.boots.into_iter().skip(at).take(1).collect();
     }
     let diagnosis = judged(&evidence, args.strict);
-    match format {
-        Format::Text => write!(out, "{}", report::check::text(&diagnosis, super::screen(&out)))?,
-        Format::Json => writeln!(out, "{}", to_json(&diagnosis)?)?,
-    }
+    let code = print(&diagnosis, format, |screen| report::check::text(&diagnosis, screen))?;
     super::picture::draw(args, &evidence, &diagnosis, &mut out)?;
-    Ok(diagnosis.exit_code)
+    Ok(code)
 }
 
 /// Why no byte was read, where these are the problems.
@@ -105,18 +102,20 @@ fn why_nothing(problems: &[String]) -> &str {
 
 /// What is wrong by `evidence`, and what the process ends with for it.
 fn judged(evidence: &Evidence, strict: bool) -> Diagnosis {
-    let mut diagnosis = diagnose(evidence);
+    let diagnosis = diagnose(evidence);
     let hosts = evidence.boots.iter().filter_map(|boot| boot.host.as_ref()?.judgement.as_ref());
     let verdicts: Vec<NodeVerdict> = hosts.map(|judgement| judgement.verdict).collect();
     let is_judged = !verdicts.contains(&NodeVerdict::Unknown);
-    diagnosis.exit_code = match diagnosis.verdict.exit(strict) {
+    let exit = match diagnosis.verdict {
         // Nothing failed, and what is expected of the host is not known.
-        _ if !is_judged && diagnosis.verdict == Verdict::Unknown => Exit::NotBegun.code(),
+        Verdict::Unknown if !is_judged => Exit::NotBegun,
         // As status has it of the same host.
-        _ if verdicts.contains(&NodeVerdict::NotReady) => Exit::NotReady.code(),
-        exit => exit.code(),
+        _ if verdicts.contains(&NodeVerdict::NotReady) => Exit::NotReady,
+        // What was not proved to be good is bad.
+        Verdict::Unexplained | Verdict::Unknown if strict => Exit::Exceptions,
+        verdict => verdict.exit(),
     };
-    diagnosis
+    diagnosis.exiting(exit.code())
 }
 
 /// What the logs and reports of another host say of its last boot.
@@ -188,21 +187,14 @@ enum Looked {
 }
 
 /// The page of `code`, or the list of all.
-fn explain(code: &str, format: Format, out: &mut dyn Write) -> anyhow::Result<u8> {
+fn explain(code: &str, format: Format) -> anyhow::Result<u8> {
     if code.is_empty() {
-        match format {
-            Format::Json => {
-                writeln!(out, "{}", to_json(&Explained::of(rules::ALL.iter().copied()))?)?;
-            }
-            Format::Text => {
-                let codes = rules::ALL.iter().map(|rule| rule.code.name().len());
-                let width = codes.max().unwrap_or_default();
-                for Rule { code, meaning, .. } in rules::ALL {
-                    writeln!(out, "{code:width$} {meaning}")?;
-                }
-            }
-        }
-        return Ok(Exit::Good.code());
+        return print(&explained(rules::ALL), format, |_| {
+            let width = rules::ALL.iter().map(|rule| rule.code.name().len()).max();
+            let width = width.unwrap_or_default();
+            let line = |rule: &&Rule| format!("{:width$} {}\n", rule.code, rule.meaning);
+            rules::ALL.iter().map(line).collect()
+        });
     }
     let Some(rule) = rules::ALL.iter().find(|rule| rule.code.name() == code) else {
         let meant = nearest(code, rules::ALL.iter().map(|rule| rule.code.name()));
@@ -211,14 +203,9 @@ fn explain(code: &str, format: Format, out: &mut dyn Write) -> anyhow::Result<u8
             "{code:?} is not a diagnosis{meant} To list all diagnoses: `ibprov check --explain`"
         );
     };
-    match format {
-        Format::Json => writeln!(out, "{}", to_json(&Explained::of([*rule].into_iter()))?)?,
-        Format::Text => {
-            let Rule { code, meaning, page, .. } = rule;
-            writeln!(out, "{code}: {meaning}\n\n{page}")?;
-        }
-    }
-    Ok(Exit::Good.code())
+    print(&explained(&[rule]), format, |_| {
+        format!("{}: {}\n\n{}\n", rule.code, rule.meaning, rule.page)
+    })
 }
 
 /// What `ibprov check --explain` says.
@@ -241,40 +228,20 @@ struct ExplainedRule {
     page: &'static str,
 }
 
-/// The one verdict of [`Explained`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum ExplainVerdict {
-    /// There is such a diagnosis.
-    Known,
-}
-
-impl Explained {
-    fn of<'a>(rules: impl Iterator<Item = &'a Rule>) -> Self {
-        let of = |rule: &Rule| ExplainedRule {
-            code: rule.code.name(),
-            meaning: rule.meaning,
-            page: rule.page,
-        };
-        Self { diagnoses: rules.map(of).collect() }
+verdicts! {
+    /// The one verdict of [`Explained`].
+    pub(super) ExplainVerdict {
+        /// There is such a diagnosis.
+        Known = "known" => Good,
     }
 }
 
-impl Report for Explained {
-    const KIND: Kind = Kind::CheckExplain;
-    type Verdict = ExplainVerdict;
-    type Finding = Finding;
-
-    fn verdict(&self) -> ExplainVerdict {
-        ExplainVerdict::Known
-    }
-
-    fn exit_code(&self) -> u8 {
-        Exit::Good.code()
-    }
-
-    fn findings(&self) -> Vec<Finding> {
-        Vec::new()
-    }
+fn explained(rules: &[&Rule]) -> Report<ExplainVerdict, Explained> {
+    let of = |rule: &&Rule| ExplainedRule {
+        code: rule.code.name(),
+        meaning: rule.meaning,
+        page: rule.page,
+    };
+    let body = Explained { diagnoses: rules.iter().map(of).collect() };
+    Report::new(Kind::CheckExplain, ExplainVerdict::Known, Vec::new(), body)
 }

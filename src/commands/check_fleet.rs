@@ -1,19 +1,19 @@
 //! `ibprov check --fleet DIR`: the reports of many nodes together.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use serde::Deserialize;
 
 use super::check::{Taken, from_logs};
+use super::print;
 use crate::check::fleet::{Fleet, NodeFinding, NodeReport};
 use crate::cli::Format;
-use crate::host::{Root, terminal};
+use crate::host::Root;
 use crate::names::harmless;
 use crate::report::SCHEMA;
 use crate::report::advice::Advice;
 use crate::report::check_fleet::{CheckFleetReport, Unread};
-use crate::report::common::{Severity, to_json};
+use crate::report::common::Severity;
 
 /// No report of a node is longer, bytes.
 const FILE_LIMIT: u64 = 16 << 20;
@@ -57,12 +57,7 @@ pub fn run(dir: &Path, format: Format) -> anyhow::Result<u8> {
     }
     let report =
         CheckFleetReport { nodes: fleet.counts(), findings: fleet.findings(), problems, unread };
-    let mut out = terminal::stdout();
-    match format {
-        Format::Text => write!(out, "{}", report.to_text(super::screen(&out)))?,
-        Format::Json => writeln!(out, "{}", to_json(&report)?)?,
-    }
-    Ok(crate::report::common::Report::exit_code(&report))
+    print(&report.told(), format, |screen| report.to_text(screen))
 }
 
 /// The report of the node whose file or directory is `name`; `None` for an entry that is not

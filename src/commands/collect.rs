@@ -1,7 +1,7 @@
 //! `ibprov collect`: one archive with all that `check --log` reads, to be mailed.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,16 +9,17 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::check_host;
+use super::print;
 use crate::check::evidence::journal::{Entry, Export};
 use crate::check::evidence::record::{self, Record};
 use crate::check::evidence::{Boot, Host, Intake};
 use crate::check::mask::{Mask, without_secrets};
 use crate::check::rules;
-use crate::cli::{CollectArgs, Common, Format};
+use crate::cli::{CollectArgs, Common};
 use crate::host::archive::{Archive, Written};
-use crate::host::{Root, answer, clock, config_files, logs, terminal};
+use crate::host::{Root, answer, clock, config_files, logs};
 use crate::names::PINS_PATH;
-use crate::report::common::{Exit, Finding, Kind, Report, not_read, to_json};
+use crate::report::common::{Kind, Report, not_read, verdicts};
 
 /// The folder that all files of an archive are in.
 const TOP: &str = "ibprov-collect";
@@ -84,16 +85,16 @@ pub fn run(args: &CollectArgs, common: &Common) -> anyhow::Result<u8> {
     let Collecting { archive, mask, problems, boots, .. } = collecting;
     let Written { files, bytes } = archive.finish().with_context(cannot)?;
     let file = args.file.display().to_string();
-    let collected = Collected { file, files, bytes, boots, anonymized: mask.is_some(), problems };
-    for problem in &collected.problems {
+    let collected = Collected { file, files, bytes, boots, anonymized: mask.is_some() };
+    for problem in &problems {
         tracing::warn!(warning = problem, "{problem}");
     }
-    let mut out = terminal::stdout();
-    match common.format {
-        Format::Text => write!(out, "{}", collected.to_text())?,
-        Format::Json => writeln!(out, "{}", to_json(&collected)?)?,
-    }
-    Ok(collected.exit_code())
+    let verdict = match problems.is_empty() {
+        true => CollectVerdict::Complete,
+        false => CollectVerdict::Incomplete,
+    };
+    let report = Report::new(Kind::Collect, verdict, not_read(&problems), collected);
+    print(&report, common.format, |_| report.body.to_text())
 }
 
 /// The host as `check` sees it, and what could not be read.
@@ -383,43 +384,15 @@ pub(super) struct Collected {
     boots: usize,
     /// Names and addresses are replaced.
     anonymized: bool,
-    /// What could not be read; in JSON the findings.
-    #[serde(skip)]
-    problems: Vec<String>,
 }
 
-/// How it went, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum CollectVerdict {
-    /// All that was looked for could be read.
-    Complete,
-    /// Something could not be read.
-    Incomplete,
-}
-
-impl Report for Collected {
-    const KIND: Kind = Kind::Collect;
-    type Verdict = CollectVerdict;
-    type Finding = Finding;
-
-    fn verdict(&self) -> CollectVerdict {
-        match self.problems.is_empty() {
-            true => CollectVerdict::Complete,
-            false => CollectVerdict::Incomplete,
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        match self.verdict() {
-            CollectVerdict::Complete => Exit::Good.code(),
-            CollectVerdict::Incomplete => Exit::Exceptions.code(),
-        }
-    }
-
-    fn findings(&self) -> Vec<Finding> {
-        not_read(&self.problems)
+verdicts! {
+    /// How it went, in one word.
+    pub(super) CollectVerdict {
+        /// All that was looked for could be read.
+        Complete = "complete" => Good,
+        /// Something could not be read.
+        Incomplete = "incomplete" => Exceptions,
     }
 }
 

@@ -4,13 +4,14 @@ use std::io::Write;
 
 use serde::Serialize;
 
+use super::print;
 use crate::apply::boot;
 use crate::cli::{ConfigVerb, Format};
 use crate::config::{self, Loaded, Problems, Setting};
 use crate::host::{persistent_names, terminal};
 use crate::report::advice::Advice;
 use crate::report::common::{
-    Code, Exit, Finding, Kind, NotBegun, Place, PlacedFinding, Report, to_json,
+    Code, Exit, Finding, Kind, NotBegun, Place, PlacedFinding, Report, verdicts,
 };
 
 /// Answer for the configuration that [`config::load`] gave.
@@ -37,51 +38,31 @@ pub fn run(
         write!(out, "{}", file.map(|(_, rules)| rules).unwrap_or_default())?;
         return Ok(Exit::Good.code());
     }
-    match (loaded, format) {
-        (Ok(loaded), Format::Json) => {
-            let json = match verb {
-                ConfigVerb::Show { changed } => to_json(&Shown {
-                    files: loaded.files.clone(),
-                    settings: shown(&loaded, changed).iter().map(ShownSetting::of).collect(),
-                })?,
-                ConfigVerb::Check | ConfigVerb::Schema | ConfigVerb::UdevRules => {
-                    to_json(&Checked::good(&loaded))?
-                }
-            };
-            writeln!(out, "{json}")?;
+    match (loaded, verb, format) {
+        (Ok(loaded), ConfigVerb::Show { changed }, _) => {
+            let shown = shown(&loaded, changed);
+            let settings = shown.iter().map(ShownSetting::of).collect();
+            let body = Shown { files: loaded.files, settings };
+            let verdict = ConfigVerdict::Good;
+            let report =
+                Report::<_, _, PlacedFinding>::new(Kind::ConfigShow, verdict, vec![], body);
+            print(&report, format, |_| config::to_toml(&shown))
         }
-        (Ok(loaded), Format::Text) => match verb {
-            ConfigVerb::Show { changed } => {
-                write!(out, "{}", config::to_toml(&shown(&loaded, changed)))?;
-            }
-            ConfigVerb::Check | ConfigVerb::Schema | ConfigVerb::UdevRules => {
-                write!(out, "{}", good_text(&loaded))?;
-            }
-        },
-        (Err(problems), Format::Json) => {
-            let json = match verb {
-                ConfigVerb::Check | ConfigVerb::Schema | ConfigVerb::UdevRules => {
-                    to_json(&Checked::bad(&problems))?
-                }
-                ConfigVerb::Show { .. } => to_json(&NotBegun::of(findings(&problems)))?,
-            };
-            writeln!(out, "{json}")?;
-            return Ok(Exit::NotBegun.code());
+        (Ok(loaded), ..) => {
+            let report = checked(&loaded.files, &loaded.not_read, Vec::new());
+            print(&report, format, |_| good_text(&loaded))
         }
-        (Err(problems), Format::Text) => {
-            // The errors are what `check` was asked for; `show` was asked for
-            // something that a pipe may be waiting for.
-            if verb == ConfigVerb::Check {
-                let colour = terminal::wants_colour(&out);
+        // `show` was asked for something that a pipe may be waiting for.
+        (Err(problems), ConfigVerb::Show { .. }, _)
+        | (Err(problems), ConfigVerb::UdevRules, Format::Text) => refuse(&problems, format),
+        (Err(problems), ..) => {
+            let report = checked(&problems.files, &problems.not_read, findings(&problems));
+            print(&report, format, |screen| {
                 let files = files_text(&problems.files, &problems.not_read);
-                write!(out, "{}\n{files}", problems.render(colour))?;
-            } else {
-                complain(&problems)?;
-            }
-            return Ok(Exit::NotBegun.code());
+                format!("{}\n{files}", problems.render(screen.colour))
+            })
         }
     }
-    Ok(Exit::Good.code())
 }
 
 /// Print what is wrong with the configuration to standard error, in colour where that is
@@ -91,14 +72,10 @@ pub fn run(
 /// # Errors
 /// The stream cannot be written to.
 pub fn refuse(problems: &Problems, format: Format) -> anyhow::Result<u8> {
-    match format {
-        Format::Text => complain(problems)?,
-        Format::Json => {
-            let report = NotBegun::of(findings(problems));
-            writeln!(terminal::stdout(), "{}", to_json(&report)?)?;
-        }
+    if format == Format::Text {
+        complain(problems)?;
     }
-    Ok(Exit::NotBegun.code())
+    print(&NotBegun::of(findings(problems)), format, |_| String::new())
 }
 
 /// Print what is wrong with the configuration to standard error, in colour
@@ -142,8 +119,6 @@ pub(super) struct Checked {
     files: Vec<String>,
     /// The files that were not, as another hides them or their names do not end in .toml.
     not_read: Vec<NotRead>,
-    #[serde(skip)]
-    findings: Vec<PlacedFinding>,
 }
 
 /// A file that was not read.
@@ -163,54 +138,24 @@ impl NotRead {
     }
 }
 
-/// How a configuration is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum ConfigVerdict {
-    /// It has no error.
-    Good,
-    /// It has errors.
-    Bad,
-}
-
-impl Checked {
-    fn good(loaded: &Loaded) -> Self {
-        Self {
-            files: loaded.files.clone(),
-            not_read: NotRead::all(&loaded.not_read),
-            findings: Vec::new(),
-        }
-    }
-
-    fn bad(problems: &Problems) -> Self {
-        Self {
-            files: problems.files.clone(),
-            not_read: NotRead::all(&problems.not_read),
-            findings: findings(problems),
-        }
+verdicts! {
+    /// How a configuration is.
+    pub(super) ConfigVerdict {
+        /// It has no error.
+        Good = "good" => Good,
+        /// It has errors.
+        Bad = "bad" => NotBegun,
     }
 }
 
-impl Report for Checked {
-    const KIND: Kind = Kind::ConfigCheck;
-    type Verdict = ConfigVerdict;
-    type Finding = PlacedFinding;
-
-    fn verdict(&self) -> ConfigVerdict {
-        if self.findings.is_empty() { ConfigVerdict::Good } else { ConfigVerdict::Bad }
-    }
-
-    fn exit_code(&self) -> u8 {
-        match self.verdict() {
-            ConfigVerdict::Good => Exit::Good.code(),
-            ConfigVerdict::Bad => Exit::NotBegun.code(),
-        }
-    }
-
-    fn findings(&self) -> Vec<PlacedFinding> {
-        self.findings.clone()
-    }
+fn checked(
+    files: &[String],
+    not_read: &[(String, String)],
+    findings: Vec<PlacedFinding>,
+) -> Report<ConfigVerdict, Checked, PlacedFinding> {
+    let verdict = if findings.is_empty() { ConfigVerdict::Good } else { ConfigVerdict::Bad };
+    let body = Checked { files: files.to_vec(), not_read: NotRead::all(not_read) };
+    Report::new(Kind::ConfigCheck, verdict, findings, body)
 }
 
 /// What `ibprov config show` says.
@@ -244,24 +189,6 @@ impl ShownSetting {
             config::SettingOrigin::File { path, line } => (Some(path.clone()), Some(*line)),
         };
         Self { key: setting.key.clone(), value: setting.value.clone(), file, line }
-    }
-}
-
-impl Report for Shown {
-    const KIND: Kind = Kind::ConfigShow;
-    type Verdict = ConfigVerdict;
-    type Finding = PlacedFinding;
-
-    fn verdict(&self) -> ConfigVerdict {
-        ConfigVerdict::Good
-    }
-
-    fn exit_code(&self) -> u8 {
-        Exit::Good.code()
-    }
-
-    fn findings(&self) -> Vec<PlacedFinding> {
-        Vec::new()
     }
 }
 

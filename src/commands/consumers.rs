@@ -1,21 +1,20 @@
 //! `ibprov consumers`: which units of the next boot use InfiniBand, whether each comes after
 //! the ports, and the drop-ins that see to it.
 
-use std::io::Write as _;
-
 use serde::Serialize;
 
 use super::check_host;
+use super::print;
 use crate::check::evidence::Boot;
 use crate::check::predict;
-use crate::cli::{Common, ConsumersArgs, Format};
+use crate::cli::{Common, ConsumersArgs};
 use crate::graph::consumers::{self, DropIn, Need, PROVIDER, Proof};
 use crate::host::lock::Locks;
-use crate::host::{Root, process, site_files, terminal};
+use crate::host::{Root, process, site_files};
 use crate::migrate::carry_out;
 use crate::names::PathState;
 use crate::report::advice::Advice;
-use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, not_read, to_json};
+use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, not_read, verdicts};
 use crate::report::migrate::Change;
 
 /// The object of the lock of a run that changes something.
@@ -66,11 +65,7 @@ pub fn run(args: &ConsumersArgs, root: &Root, common: &Common) -> anyhow::Result
         report = ConsumersReport { changes: done, applied: true, ..look(root, common) };
     }
     report.problems.extend(kept);
-    match common.format {
-        Format::Text => write!(terminal::stdout(), "{}", report.to_text())?,
-        Format::Json => writeln!(terminal::stdout(), "{}", to_json(&report)?)?,
-    }
-    Ok(report.exit_code())
+    print(&report.told(), common.format, |_| report.to_text())
 }
 
 /// What the next boot starts.
@@ -209,50 +204,40 @@ enum Order {
     Before,
 }
 
-/// How the units stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum ConsumersVerdict {
-    /// Each comes after the ports.
-    Ordered,
-    /// One does not.
-    NotOrdered,
-    /// Nothing brings the ports up in the next boot.
-    NoProvider,
+verdicts! {
+    /// How the units stand.
+    pub(super) ConsumersVerdict {
+        /// Each comes after the ports.
+        Ordered = "ordered" => Good,
+        /// One does not.
+        NotOrdered = "not-ordered" => Exceptions,
+        /// Nothing brings the ports up in the next boot.
+        NoProvider = "no-provider" => Exceptions,
+    }
 }
 
-impl Report for ConsumersReport {
-    const KIND: Kind = Kind::Consumers;
-    type Verdict = ConsumersVerdict;
-    type Finding = Finding;
-
-    fn verdict(&self) -> ConsumersVerdict {
-        match &self.provider {
-            None => ConsumersVerdict::NoProvider,
-            Some(_) if self.consumers.iter().all(|c| c.order == Order::After) => {
-                ConsumersVerdict::Ordered
-            }
-            Some(_) => ConsumersVerdict::NotOrdered,
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
+impl ConsumersReport {
+    fn exit(&self, verdict: ConsumersVerdict) -> Exit {
         let failed = self.problems.iter().any(|p| p.severity == Severity::Error);
         let pending = !self.applied && !self.changes.is_empty();
         let kept = self.problems.iter().any(|p| p.code == Code::ChangedSince);
-        match self.verdict() {
-            _ if failed => Exit::NotReady.code(),
-            ConsumersVerdict::Ordered if !pending && !kept => Exit::Good.code(),
+        match verdict {
+            _ if failed => Exit::NotReady,
+            ConsumersVerdict::Ordered if !pending && !kept => Exit::Good,
             // What was asked for is done: without the drop-ins nothing else can be.
-            ConsumersVerdict::NotOrdered if self.applied && !kept && self.removed() => {
-                Exit::Good.code()
-            }
-            _ => Exit::Exceptions.code(),
+            ConsumersVerdict::NotOrdered if self.applied && !kept && self.removed() => Exit::Good,
+            _ => Exit::Exceptions,
         }
     }
 
-    fn findings(&self) -> Vec<Finding> {
+    /// With the keys that every report has.
+    pub(super) fn told(&self) -> Report<ConsumersVerdict, &Self> {
+        let is_ordered = self.consumers.iter().all(|c| c.order == Order::After);
+        let verdict = match &self.provider {
+            None => ConsumersVerdict::NoProvider,
+            Some(_) if is_ordered => ConsumersVerdict::Ordered,
+            Some(_) => ConsumersVerdict::NotOrdered,
+        };
         let mut findings = self.problems.clone();
         let provider = self.provider.as_deref().unwrap_or(PROVIDER);
         for consumer in &self.consumers {
@@ -281,11 +266,10 @@ impl Report for ConsumersReport {
             findings.push(finding.advise([Advice::permanent("systemctl enable ibprov.service")]));
         }
         Finding::worst_first(&mut findings);
-        findings
+        let exit_code = self.exit(verdict).code();
+        Report::new(Kind::Consumers, verdict, findings, self).exiting(exit_code)
     }
-}
 
-impl ConsumersReport {
     fn removed(&self) -> bool {
         !self.changes.is_empty() && self.changes.iter().all(|c| c.after == PathState::Absent)
     }

@@ -1,18 +1,18 @@
 //! `ibprov plan --fleet DIR`: the plans of many hosts together.
 
-use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::print;
 use crate::cli::Format;
 use crate::config::PfSelector;
 use crate::config::pins::{PinnedPf, Pins};
-use crate::host::{ReadError, Root, terminal};
+use crate::host::{ReadError, Root};
 use crate::names::{Guid, PciAddress, harmless};
 use crate::plan::fleet::{Fleet, FleetFinding, ToldFleetFinding};
-use crate::report::common::{Exit, Kind, Report, not_read};
-use crate::report::{SCHEMA, to_json};
+use crate::report::SCHEMA;
+use crate::report::common::{Kind, Report, not_read, verdicts};
 
 /// What was found.
 #[derive(Debug, Serialize)]
@@ -31,46 +31,32 @@ pub(super) struct FleetReport {
     problems: Vec<String>,
 }
 
-/// What a fleet comes to, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum FleetVerdict {
-    /// No GUID is there twice.
-    Good,
-    /// Some are.
-    Conflicts,
-    /// It was not seen whole, so it is not judged.
-    Unknown,
+verdicts! {
+    /// What a fleet comes to, in one word.
+    pub(super) FleetVerdict {
+        /// No GUID is there twice.
+        Good = "good" => Good,
+        /// Some are.
+        Conflicts = "conflicts" => NotReady,
+        /// It was not seen whole, so it is not judged.
+        Unknown = "unknown" => NotBegun,
+    }
 }
 
-impl Report for FleetReport {
-    const KIND: Kind = Kind::PlanFleet;
-    type Verdict = FleetVerdict;
-    type Finding = ToldFleetFinding;
-
-    fn verdict(&self) -> FleetVerdict {
-        if !self.problems.is_empty() || self.hosts == 0 {
+impl FleetReport {
+    /// With the keys that every report has.
+    pub(super) fn told(&self) -> Report<FleetVerdict, &Self, ToldFleetFinding> {
+        let verdict = if !self.problems.is_empty() || self.hosts == 0 {
             FleetVerdict::Unknown
         } else if self.count > 0 {
             FleetVerdict::Conflicts
         } else {
             FleetVerdict::Good
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        match self.verdict() {
-            FleetVerdict::Good => Exit::Good.code(),
-            FleetVerdict::Conflicts => Exit::NotReady.code(),
-            FleetVerdict::Unknown => Exit::NotBegun.code(),
-        }
-    }
-
-    fn findings(&self) -> Vec<ToldFleetFinding> {
+        };
         let unread = not_read(&self.problems).into_iter();
         let unread = unread.map(|finding| ToldFleetFinding { finding, holders: Vec::new() });
-        self.findings.iter().map(FleetFinding::told).chain(unread).collect()
+        let findings = self.findings.iter().map(FleetFinding::told).chain(unread).collect();
+        Report::new(Kind::PlanFleet, verdict, findings, self)
     }
 }
 
@@ -101,12 +87,7 @@ pub fn run(dir: &Path, format: Format) -> anyhow::Result<u8> {
     let (findings, count) = fleet.judge(MOST);
     let (hosts, vfs) = (fleet.hosts(), fleet.vfs());
     let report = FleetReport { hosts, vfs, count, findings, problems };
-    let mut out = terminal::stdout();
-    match format {
-        Format::Text => write!(out, "{}", report.to_text())?,
-        Format::Json => writeln!(out, "{}", to_json(&report)?)?,
-    }
-    Ok(report.exit_code())
+    print(&report.told(), format, |_| report.to_text())
 }
 
 /// The plan of one host; `None` for an entry that is not for us.

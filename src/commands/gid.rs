@@ -4,13 +4,12 @@ use std::io::Write as _;
 
 use anyhow::bail;
 
+use super::print;
 use crate::cli::{Format, GidArgs};
 use crate::host::{Root, terminal};
 use crate::names::{GidKind, LinkLayer, PortNumber, RdmaName, Target, Words as _, present};
 use crate::observe::{Observed, Observer, link};
-use crate::report::common::Report as _;
 use crate::report::gid::GidReport;
-use crate::report::to_json;
 
 /// Print the index of the entry of a GID table that `args` describe.
 ///
@@ -47,16 +46,16 @@ pub fn run(args: &GidArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
         false => wanted.join(" "),
     };
     let report = GidReport { rdma, port, wanted, gids, entries };
-    match (format, report.index()) {
-        (Format::Json, _) => writeln!(terminal::stdout(), "{}", to_json(&report)?)?,
-        (Format::Text, Some(index)) => writeln!(terminal::stdout(), "{index}")?,
-        (Format::Text, None) => {
-            for finding in report.findings() {
-                writeln!(terminal::stderr(), "{finding}")?;
-            }
+    let report = report.told();
+    if format == Format::Text {
+        for finding in &report.findings {
+            writeln!(terminal::stderr(), "{finding}")?;
         }
     }
-    Ok(report.exit_code())
+    print(&report, format, |_| match report.body.gids.as_slice() {
+        [gid] => format!("{}\n", gid.index),
+        _ => String::new(),
+    })
 }
 
 /// The device and port that `target` names.

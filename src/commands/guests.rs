@@ -1,15 +1,13 @@
 //! `ibprov guests`.
 
-use std::io::Write;
-
-use super::screen;
+use super::print;
 use crate::cli::{Format, GuestsArgs};
 use crate::config::Config;
 use crate::guests::service;
-use crate::host::{Root, alarm, live_line, process, state, terminal};
+use crate::host::{Root, alarm, live_line, process, state};
 use crate::names::harmless;
 use crate::report;
-use crate::report::common::{Exit, Report as _};
+use crate::report::common::Exit;
 use crate::report::guests::{GuestsReport, Phase};
 
 /// Start the guests, or show how they are.
@@ -31,11 +29,9 @@ pub fn run(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> a
     live_line::deadline(config.guests.timeout);
     let report = service::run(config, root)?;
     live_line::end();
-    if format == Format::Json {
-        writeln!(terminal::stdout(), "{}", report::to_json(&report)?)?;
-    }
+    let code = print(&report.told(), format, |_| String::new())?;
     tracing::info!("{}", report.to_text().trim_end());
-    Ok(report.exit_code())
+    Ok(code)
 }
 
 fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
@@ -48,20 +44,15 @@ fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyh
         report.exit_code = Some(change.code());
         report.would_start.clone_from(&order);
     }
-    let mut out = terminal::stdout();
-    match format {
-        Format::Json => writeln!(out, "{}", report::to_json(&report)?)?,
-        Format::Text => {
-            write!(out, "{}", screen(&out).page(&report.to_text()))?;
-            if args.dry_run {
-                writeln!(out, "would be started, in this order:")?;
-                for (number, guest) in order.iter().enumerate() {
-                    writeln!(out, "  {}. {guest}", number + 1)?;
-                }
-            }
+    print(&report.told(), format, |screen| {
+        let mut text = screen.page(&report.to_text());
+        if args.dry_run {
+            text.push_str("would be started, in this order:\n");
+            let each = order.iter().enumerate();
+            text.extend(each.map(|(at, guest)| format!("  {}. {guest}\n", at + 1)));
         }
-    }
-    Ok(report.exit_code())
+        text
+    })
 }
 
 /// Why a guest is not up that could be started is known to who has tried.

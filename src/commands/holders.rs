@@ -1,16 +1,13 @@
 //! `ibprov holders`: what keeps an HCA or its kernel modules busy.
 
-use std::io::Write as _;
-
 use anyhow::bail;
 
+use super::print;
 use crate::cli::{Format, HoldersArgs};
-use crate::host::{Root, process, terminal};
+use crate::host::{Root, process};
 use crate::names::{IB_DRIVERS, PciAddress, RdmaName, Target, present};
 use crate::observe::{Observed, Observer, PciFunction};
-use crate::report::common::Report as _;
 use crate::report::holders::{By, Holder, HoldersReport};
-use crate::report::to_json;
 use crate::workers::{Answer, Client, Request};
 
 /// List what keeps the HCA of `args`, or all, busy.
@@ -45,11 +42,7 @@ pub fn run(args: &HoldersArgs, root: &Root, format: Format) -> anyhow::Result<u8
             Some(Ok(_)) | None => report.holders.push(unknown("no answer".to_owned())),
         }
     }
-    match format {
-        Format::Text => write!(terminal::stdout(), "{}", report.to_text())?,
-        Format::Json => writeln!(terminal::stdout(), "{}", to_json(&report)?)?,
-    }
-    Ok(report.exit_code())
+    print(&report.told(), format, |_| report.to_text())
 }
 
 /// A card that hangs is not free.

@@ -1,13 +1,12 @@
 //! `ibprov iface`.
 
 use std::fmt::Write as _;
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::screen;
+use super::print;
 use crate::apply::bring_up::explain;
 use crate::apply::children;
 use crate::apply::iface::{
@@ -17,7 +16,7 @@ use crate::apply::rtnl::Rtnl;
 use crate::apply::warnings::foreseen;
 use crate::cli::{Format, IfaceArgs};
 use crate::config::{Config, RxeRow};
-use crate::host::{Root, alarm, clock, process, systemctl, systemd, terminal};
+use crate::host::{Root, alarm, clock, process, systemctl, systemd};
 use crate::names::{IfName, PciAddress, RdmaName, present};
 use crate::observe::iface::NotSeen;
 use crate::observe::ipoib::Interface;
@@ -27,7 +26,7 @@ use crate::plan::preview::DryRunVerdict;
 use crate::plan::rxe::judge_rxe;
 use crate::plan::settings::contradictions;
 use crate::report::advice::Advice;
-use crate::report::common::{Code, Exit, Finding, Kind, Report, to_json};
+use crate::report::common::{Code, Exit, Finding, Kind, Report};
 use crate::report::iface::{
     BringUp, DeferredSettings, IfaceReport, IfaceStep, WantedInterface, stacks_text,
 };
@@ -74,14 +73,11 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         // udev cannot tell in every case: a unit for what is not ours has nothing to do.
         (Err(e), Some(_)) if is_not_ours(&e) => {
             tracing::info!(netdev = %name, "{e}");
-            if format == Format::Json {
-                let mut report = IfaceReport::blank(name.as_str(), clock::monotonic_usec());
-                report.bring_up = BringUp::NotAsked;
-                report.configured = true;
-                report.notes.push(e.to_string());
-                writeln!(terminal::stdout(), "{}", to_json(&report)?)?;
-            }
-            Ok(Exit::Good.code())
+            let mut report = IfaceReport::blank(name.as_str(), clock::monotonic_usec());
+            report.bring_up = BringUp::NotAsked;
+            report.configured = true;
+            report.notes.push(e.to_string());
+            print(&report.told(), format, |_| String::new())
         }
         // It has disappeared since udev saw it, and systemd will stop the unit.
         (Err(e), Some(_)) if is_absent(&e) => {
@@ -89,10 +85,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
             report.disappeared();
             report.exit_code = report.judge();
             tracing::info!(netdev = %name, "{}", report.headline());
-            if format == Format::Json {
-                writeln!(terminal::stdout(), "{}", to_json(&report)?)?;
-            }
-            Ok(report.exit_code)
+            print(&report.told(), format, |_| String::new())
         }
         (Err(e), None) if is_absent(&e) => {
             let all = ipoib::interfaces(&mut Look::new(root));
@@ -157,10 +150,7 @@ fn soft_roce(row: &RxeRow, timeout: Duration, format: Format) -> anyhow::Result<
     systemd::tell_status(&told);
     report.finished_usec = clock::monotonic_usec();
     report.notes.push(told);
-    if format == Format::Json {
-        writeln!(terminal::stdout(), "{}", to_json(&report)?)?;
-    }
-    Ok(report.exit_code)
+    print(&report.told(), format, |_| String::new())
 }
 
 /// Has a child create it: a registration waits for locks that a driver may hold.
@@ -184,15 +174,10 @@ fn soft_roce_dry_run(row: &RxeRow, root: &Root, format: Format) -> anyhow::Resul
         rxe: standings.into_iter().find(|rxe| rxe.name == row.name),
         ..IfacePreview::default()
     };
-    let mut out = terminal::stdout();
-    match (format, &report.rxe) {
-        (Format::Json, _) => writeln!(out, "{}", to_json(&report)?)?,
-        (Format::Text, Some(rxe)) => {
-            write!(out, "{}", screen(&out).page(&format!("{}\n", rxe.planned())))?;
-        }
-        (Format::Text, None) => {}
-    }
-    Ok(report.exit_code())
+    print(&report.told(), format, |screen| {
+        let planned = report.rxe.iter().map(|rxe| format!("{}\n", rxe.planned()));
+        screen.page(&planned.collect::<String>())
+    })
 }
 
 /// There is no such interface.
@@ -231,10 +216,7 @@ fn set_up_or_show(
     alarm::at_deadline(config.network.timeout);
     let report = set_up(config, root, ask)?;
     systemd::tell_status(&report.headline());
-    if format == Format::Json {
-        writeln!(terminal::stdout(), "{}", to_json(&report)?)?;
-    }
-    Ok(report.exit_code)
+    print(&report.told(), format, |_| String::new())
 }
 
 /// The unit has stopped: start it again if that was for an interface that is
@@ -287,11 +269,6 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         stacks: views,
         rxe: None,
     };
-    let mut out = terminal::stdout();
-    if format == Format::Json {
-        writeln!(out, "{}", to_json(&report)?)?;
-        return Ok(report.exit_code());
-    }
     let mut text = String::new();
     let IfacePreview { wanted, steps, deferred, refused, warnings, notes, stacks: views, .. } =
         &report;
@@ -333,8 +310,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
             "decision: unknown, because the decision depends on the state of units, and no systemd runs in a copied tree"
         )?,
     }
-    write!(out, "{}", screen(&out).page(&text))?;
-    Ok(report.exit_code())
+    print(&report.told(), format, |screen| screen.page(&text))
 }
 
 /// What `ibprov iface --dry-run` says.
@@ -365,11 +341,7 @@ pub(super) struct IfacePreview {
     rxe: Option<RxeReport>,
 }
 
-impl Report for IfacePreview {
-    const KIND: Kind = Kind::IfaceDryRun;
-    type Verdict = DryRunVerdict;
-    type Finding = Finding;
-
+impl IfacePreview {
     fn verdict(&self) -> DryRunVerdict {
         let is_absent = |rxe: &RxeReport| rxe.state == RxeState::Absent;
         let is_stuck = self.decision.as_ref().is_some_and(|decision| decision.is_wrong);
@@ -384,11 +356,8 @@ impl Report for IfacePreview {
         }
     }
 
-    fn exit_code(&self) -> u8 {
-        self.verdict().exit().code()
-    }
-
-    fn findings(&self) -> Vec<Finding> {
+    /// With the keys that every report has.
+    pub(super) fn told(&self) -> Report<DryRunVerdict, &Self> {
         let refused = self.refused.iter();
         let refused = refused.map(|why| Finding::error(Code::SettingRefused, why));
         let stuck = self.decision.iter().filter(|decision| decision.is_wrong);
@@ -407,6 +376,7 @@ impl Report for IfacePreview {
             None => finding,
         });
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
-        all.chain(rxe.filter_map(RxeReport::finding)).collect()
+        let findings = all.chain(rxe.filter_map(RxeReport::finding)).collect();
+        Report::new(Kind::IfaceDryRun, self.verdict(), findings, self)
     }
 }

@@ -1,9 +1,8 @@
 //! `ibprov import`: other tools' configuration as ibprov's own, on standard
 //! output.
 
+use super::print;
 use crate::cli::{Format, ImportVerb};
-
-use std::io::Write;
 
 use serde::Serialize;
 
@@ -11,9 +10,9 @@ use crate::config::foreign::{
     ifcfg, ifcfg_suse, interfaces, keyfile, mlx4_conf, openib_conf, operator_guids, rdma_conf,
     sriov_vfs,
 };
-use crate::host::{Root, terminal};
+use crate::host::Root;
 use crate::observe::{self, interface_manager};
-use crate::report::common::{Code, Exit, Finding, Kind, Report, to_json};
+use crate::report::common::{Code, Finding, Kind, Report, verdicts};
 
 /// More than any of these files has, bytes.
 const FILE_LIMIT: u64 = 4 << 20;
@@ -73,13 +72,15 @@ pub fn run(verb: &ImportVerb, root: &Root, format: Format) -> anyhow::Result<u8>
             (file, interfaces::import(&[(file.clone(), said)]))
         }
     };
-    let report =
-        Import { file: file.clone(), toml: imported.toml.clone(), todo: imported.todo.clone() };
-    match format {
-        Format::Text => write!(terminal::stdout(), "{}", imported.to_text(file))?,
-        Format::Json => writeln!(terminal::stdout(), "{}", to_json(&report)?)?,
-    }
-    Ok(report.exit_code())
+    let todo = imported.todo.iter();
+    let todo = todo.map(|todo| Finding::warning(Code::NotConverted, todo).about(file));
+    let verdict = match imported.todo.is_empty() {
+        true => ImportVerdict::Converted,
+        false => ImportVerdict::LeftOver,
+    };
+    let body = Import { file: file.clone(), toml: imported.toml.clone() };
+    let report = Report::new(Kind::Import, verdict, todo.collect(), body);
+    print(&report, format, |_| imported.to_text(file))
 }
 
 /// What `ibprov import` says.
@@ -90,39 +91,14 @@ pub(super) struct Import {
     file: String,
     /// ibprov's configuration, a file for /etc/ibprov/ibprov.d.
     toml: String,
-    #[serde(skip)]
-    todo: Vec<String>,
 }
 
-/// How a conversion went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum ImportVerdict {
-    /// All was converted.
-    Converted,
-    /// Something is left to do by hand.
-    LeftOver,
-}
-
-impl Report for Import {
-    const KIND: Kind = Kind::Import;
-    type Verdict = ImportVerdict;
-    type Finding = Finding;
-
-    fn verdict(&self) -> ImportVerdict {
-        if self.todo.is_empty() { ImportVerdict::Converted } else { ImportVerdict::LeftOver }
-    }
-
-    fn exit_code(&self) -> u8 {
-        match self.verdict() {
-            ImportVerdict::Converted => Exit::Good.code(),
-            ImportVerdict::LeftOver => Exit::Exceptions.code(),
-        }
-    }
-
-    fn findings(&self) -> Vec<Finding> {
-        let todo = self.todo.iter().map(|todo| Finding::warning(Code::NotConverted, todo));
-        todo.map(|finding| finding.about(&self.file)).collect()
+verdicts! {
+    /// How a conversion went.
+    pub(super) ImportVerdict {
+        /// All was converted.
+        Converted = "converted" => Good,
+        /// Something is left to do by hand.
+        LeftOver = "left-over" => Exceptions,
     }
 }

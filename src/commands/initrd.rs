@@ -2,19 +2,19 @@
 //! for nodes that need a port before the root file system is mounted.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 
 use serde::Serialize;
 
+use super::print;
 use crate::apply::boot;
 use crate::cli::{CheckArgs, Format};
 use crate::config::Config;
 use crate::host::initrd::{self, Image};
-use crate::host::{Root, persistent_names, terminal};
+use crate::host::{Root, persistent_names};
 use crate::names::{IB_DRIVERS, rdma_half_of};
 use crate::observe::Observer;
 use crate::report::advice::Advice;
-use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, to_json};
+use crate::report::common::{Code, Finding, Kind, Report, Severity, verdicts};
 
 /// Compare the image that `args` names with the host below `root`.
 ///
@@ -24,11 +24,7 @@ pub fn run(args: &CheckArgs, config: &Config, root: &Root, format: Format) -> an
     let Some(path) = &args.initrd else { anyhow::bail!("no image was given") };
     let image = initrd::read(path, is_text).map_err(|why| anyhow::anyhow!("{why}"))?;
     let report = judge(&path.display().to_string(), &image, config, root);
-    match format {
-        Format::Text => write!(terminal::stdout(), "{}", report.to_text())?,
-        Format::Json => writeln!(terminal::stdout(), "{}", to_json(&report)?)?,
-    }
-    Ok(report.exit_code())
+    print(&report, format, |_| text(&report))
 }
 
 /// Directories of an image, with or without `usr/` and `usr/local/` before.
@@ -61,9 +57,6 @@ pub(super) struct InitrdReport {
     naming_rules: Vec<Line>,
     /// Always empty: the names of RDMA devices are not compared.
     rdma_naming_rules: Vec<Line>,
-    /// What is not as it must be.
-    #[serde(skip)]
-    findings: Vec<Finding>,
 }
 
 /// A module.
@@ -110,7 +103,12 @@ fn compared(host: &BTreeSet<String>, image: &BTreeSet<String>) -> Vec<Line> {
     host.union(image).map(|text| Line { text: text.clone(), place: place(text) }).collect()
 }
 
-fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> InitrdReport {
+fn judge(
+    name: &str,
+    image: &Image,
+    config: &Config,
+    root: &Root,
+) -> Report<InitrdVerdict, InitrdReport> {
     let drivers = drivers(root, image);
     let mut needed: Vec<&str> = Vec::new();
     for driver in &drivers {
@@ -172,15 +170,20 @@ fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> InitrdRepor
         let finding = Finding::warning(Code::InitrdNamesDiffer, message);
         findings.push(finding.about(name).advise([rebuild()]));
     }
-    InitrdReport {
+    let verdict = match findings.iter().map(|f| f.severity).min() {
+        Some(Severity::Error) => InitrdVerdict::Incomplete,
+        Some(_) => InitrdVerdict::Differs,
+        None => InitrdVerdict::Complete,
+    };
+    let body = InitrdReport {
         image: name.to_owned(),
         kernels,
         modules,
         options: Vec::new(),
         naming_rules,
         rdma_naming_rules: Vec::new(),
-        findings,
-    }
+    };
+    Report::new(Kind::CheckInitrd, verdict, findings, body)
 }
 
 fn rebuild() -> Advice {
@@ -240,75 +243,44 @@ fn modules_of(image: &Image, kernel: &str) -> BTreeSet<String> {
     all
 }
 
-/// How an image stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum InitrdVerdict {
-    /// It has all.
-    Complete,
-    /// It has the modules; names of interfaces are not those of the host.
-    Differs,
-    /// A module is missing.
-    Incomplete,
-}
-
-impl Report for InitrdReport {
-    const KIND: Kind = Kind::CheckInitrd;
-    type Verdict = InitrdVerdict;
-    type Finding = Finding;
-
-    fn verdict(&self) -> InitrdVerdict {
-        match self.findings.iter().map(|f| f.severity).min() {
-            Some(Severity::Error) => InitrdVerdict::Incomplete,
-            Some(_) => InitrdVerdict::Differs,
-            None => InitrdVerdict::Complete,
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        match self.verdict() {
-            InitrdVerdict::Complete => Exit::Good.code(),
-            InitrdVerdict::Differs => Exit::Exceptions.code(),
-            InitrdVerdict::Incomplete => Exit::NotReady.code(),
-        }
-    }
-
-    fn findings(&self) -> Vec<Finding> {
-        self.findings.clone()
+verdicts! {
+    /// How an image stands.
+    pub(super) InitrdVerdict {
+        /// It has all.
+        Complete = "complete" => Good,
+        /// It has the modules; names of interfaces are not those of the host.
+        Differs = "differs" => Exceptions,
+        /// A module is missing.
+        Incomplete = "incomplete" => NotReady,
     }
 }
 
-impl InitrdReport {
-    fn to_text(&self) -> String {
-        let mut lines = vec![match self.verdict() {
-            InitrdVerdict::Complete => {
-                format!("{}: has what the ports of this host need", self.image)
-            }
-            InitrdVerdict::Differs => format!("{}: differs from this host", self.image),
-            InitrdVerdict::Incomplete => format!("{}: NOT COMPLETE", self.image),
-        }];
-        for kernel in &self.kernels {
-            let of = self.modules.iter().filter(|m| m.kernel == *kernel);
-            let word = |m: &NeededModule| match m.present {
-                true => m.name.clone(),
-                false => format!("{} (missing)", m.name),
-            };
-            lines.push(format!(
-                "  kernel {kernel}: {}",
-                of.map(word).collect::<Vec<_>>().join(", ")
-            ));
+fn text(report: &Report<InitrdVerdict, InitrdReport>) -> String {
+    let InitrdReport { image, kernels, modules, naming_rules, .. } = &report.body;
+    let mut lines = vec![match report.verdict {
+        InitrdVerdict::Complete => {
+            format!("{}: has what the ports of this host need", image)
         }
-        let same = self.naming_rules.iter().filter(|line| line.place == Place::Both).count();
-        lines.push(format!("  naming rules: {same} of {} are in both", self.naming_rules.len()));
-        for finding in &self.findings {
-            lines.push(format!("{}: {}", finding.severity, finding.message));
-        }
-        if !self.findings.is_empty() {
-            lines.push(format!("do: {}", rebuild().text));
-        }
-        lines.into_iter().map(|line| line + "\n").collect()
+        InitrdVerdict::Differs => format!("{}: differs from this host", image),
+        InitrdVerdict::Incomplete => format!("{}: NOT COMPLETE", image),
+    }];
+    for kernel in kernels {
+        let of = modules.iter().filter(|m| m.kernel == *kernel);
+        let word = |m: &NeededModule| match m.present {
+            true => m.name.clone(),
+            false => format!("{} (missing)", m.name),
+        };
+        lines.push(format!("  kernel {kernel}: {}", of.map(word).collect::<Vec<_>>().join(", ")));
     }
+    let same = naming_rules.iter().filter(|line| line.place == Place::Both).count();
+    lines.push(format!("  naming rules: {same} of {} are in both", naming_rules.len()));
+    for finding in &report.findings {
+        lines.push(format!("{}: {}", finding.severity, finding.message));
+    }
+    if !report.findings.is_empty() {
+        lines.push(format!("do: {}", rebuild().text));
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
 }
 
 #[cfg(test)]
@@ -335,7 +307,7 @@ mod tests {
         let root = Root::copy_at(dir.path()).expect("a tree");
         let loaded = crate::config::load(&root, None).expect("valid");
         let report = judge("image", image, &loaded.config, &root);
-        (report.verdict(), report.findings().into_iter().map(|f| f.message).collect())
+        (report.verdict, report.findings.into_iter().map(|f| f.message).collect())
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! `ibprov migrate`: hands a node over from openibd and site scripts, and back.
 
-use std::io::Write as _;
-
-use crate::cli::{Common, Format, MigrateArgs};
+use super::print;
+use crate::cli::{Common, MigrateArgs};
 use crate::graph::files;
 use crate::host::lock::{LockError, Locks};
-use crate::host::{Root, process, site_files, terminal};
+use crate::host::{Root, process, site_files};
 use crate::migrate::{Record, Step, back_steps, carry_out, find, proof, record};
-use crate::report::common::{Code, Finding, Report, Severity, to_json};
+use crate::report::common::{Code, Finding, Severity};
 use crate::report::migrate::{Change, Migration};
 
 /// The object of the lock of a run that changes something.
@@ -32,11 +31,7 @@ pub fn run(args: &MigrateArgs, root: &Root, common: &Common) -> anyhow::Result<u
         true => undo(root, recorded, args.apply),
     };
     drop(lock);
-    match common.format {
-        Format::Text => write!(terminal::stdout(), "{}", report.to_text())?,
-        Format::Json => writeln!(terminal::stdout(), "{}", to_json(&report)?)?,
-    }
-    Ok(report.exit_code())
+    print(&report.told(), common.format, |_| report.to_text())
 }
 
 fn lock() -> anyhow::Result<crate::host::lock::Held> {

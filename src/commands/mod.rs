@@ -1,9 +1,14 @@
 //! One file per verb: gathers, calls the pure rooms, prints. Each `run` gives
 //! the exit code.
 
+use std::io::Write as _;
 use std::os::fd::AsFd;
 
+use serde::Serialize;
+
+use crate::cli::Format;
 use crate::host::terminal;
+use crate::report::common::{Report, Verdict};
 use crate::report::screen::Screen;
 
 pub mod apply;
@@ -37,6 +42,20 @@ pub mod set_port_type;
 mod soft_roce;
 pub mod status;
 pub mod wait_online;
+
+/// Prints `report` as `format` asks, for people by `text`; gives its exit code.
+fn print<V: Verdict, B: Serialize, F: Serialize>(
+    report: &Report<V, B, F>,
+    format: Format,
+    text: impl FnOnce(Screen) -> String,
+) -> anyhow::Result<u8> {
+    let mut out = terminal::stdout();
+    match format {
+        Format::Text => write!(out, "{}", text(screen(&out)))?,
+        Format::Json => writeln!(out, "{}", report.to_json()?)?,
+    }
+    Ok(report.exit_code)
+}
 
 /// How `stream` shows text.
 fn screen(stream: &impl AsFd) -> Screen {

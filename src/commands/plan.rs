@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::{node, pf_preview, screen, soft_roce};
+use super::{node, pf_preview, print, soft_roce};
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
@@ -15,7 +15,7 @@ use crate::observe::plan_host::{self, PlanHost};
 use crate::observe::{self, Look};
 use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve, resolve_anew};
 use crate::plan::partitions::{self, Partition};
-use crate::report::common::{self, Exit, Kind, Report, not_read, to_json};
+use crate::report::common::{self, Kind, Report, not_read, verdicts};
 use crate::report::netns::Netns;
 use crate::report::plan::{Finding, PlanReport};
 use crate::workers::products::learn_all;
@@ -31,7 +31,7 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     }
     let mut out = terminal::stdout();
     if args.seal {
-        return super::seal::run(config, root, args.dry_run, format, &mut out);
+        return super::seal::run(config, root, args.dry_run, format);
     }
     let host = gather(config, root);
     if args.pin {
@@ -40,29 +40,20 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     if args.partitions {
         let partition = Partition { pkey: args.pkey, membership: args.membership };
         let name = host.facts.name.as_deref();
-        let report = Partitions {
-            lines: partitions::lines(&host.plans, partition, name),
-            findings: findings(&host.plans),
-            would_fail: has_errors(&host.plans),
+        let verdict = match has_errors(&host.plans) {
+            true => PartitionsVerdict::WouldFail,
+            false => PartitionsVerdict::Complete,
         };
-        match format {
-            Format::Text => {
-                write!(out, "{}", report.lines)?;
-                complain(&host.plans)?;
-            }
-            Format::Json => writeln!(out, "{}", to_json(&report)?)?,
+        let body = Partitions { lines: partitions::lines(&host.plans, partition, name) };
+        let report = Report::new(Kind::PlanPartitions, verdict, findings(&host.plans), body);
+        let code = print(&report, format, |_| report.body.lines.clone())?;
+        if format == Format::Text {
+            complain(&host.plans)?;
         }
-        return Ok(report.exit_code());
+        return Ok(code);
     }
     let report = host.report(root).with_rxe(soft_roce::planned(config, root));
-    match format {
-        Format::Text => {
-            let screen = screen(&out);
-            write!(out, "{}", screen.page(&report.to_text(args.all, screen)))?;
-        }
-        Format::Json => writeln!(out, "{}", to_json(&report)?)?,
-    }
-    Ok(report.exit_code())
+    print(&report.told(), format, |screen| screen.page(&report.to_text(args.all, screen)))
 }
 
 fn has_errors(plans: &[Resolved]) -> bool {
@@ -88,38 +79,15 @@ fn findings(plans: &[Resolved]) -> Vec<common::Finding> {
 pub(super) struct Partitions {
     /// Lines for opensm's partitions.conf.
     lines: String,
-    #[serde(skip)]
-    findings: Vec<common::Finding>,
-    #[serde(skip)]
-    would_fail: bool,
 }
 
-/// Whether all VFs have their lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum PartitionsVerdict {
-    /// All that are planned.
-    Complete,
-    /// A PF cannot be planned.
-    WouldFail,
-}
-
-impl Report for Partitions {
-    const KIND: Kind = Kind::PlanPartitions;
-    type Verdict = PartitionsVerdict;
-    type Finding = common::Finding;
-
-    fn verdict(&self) -> PartitionsVerdict {
-        if self.would_fail { PartitionsVerdict::WouldFail } else { PartitionsVerdict::Complete }
-    }
-
-    fn exit_code(&self) -> u8 {
-        if self.would_fail { Exit::NotReady.code() } else { Exit::Good.code() }
-    }
-
-    fn findings(&self) -> Vec<common::Finding> {
-        self.findings.clone()
+verdicts! {
+    /// Whether all VFs have their lines.
+    pub(super) PartitionsVerdict {
+        /// All that are planned.
+        Complete = "complete" => Good,
+        /// A PF cannot be planned.
+        WouldFail = "would-fail" => NotReady,
     }
 }
 
@@ -133,46 +101,19 @@ pub(super) struct Pinned {
     written: bool,
     /// What it holds or would hold; `null` where nothing can be pinned.
     toml: Option<String>,
-    #[serde(skip)]
-    verdict: PinVerdict,
-    #[serde(skip)]
-    findings: Vec<common::Finding>,
 }
 
-/// What became of the pins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum PinVerdict {
-    /// All GUIDs are pinned.
-    Pinned,
-    /// A PF is not there, or a pin differs from the configuration and holds.
-    Incomplete,
-    /// They would be written.
-    WouldChange,
-    /// Nothing is pinned before the errors are gone.
-    Failed,
-}
-
-impl Report for Pinned {
-    const KIND: Kind = Kind::PlanPin;
-    type Verdict = PinVerdict;
-    type Finding = common::Finding;
-
-    fn verdict(&self) -> PinVerdict {
-        self.verdict
-    }
-
-    fn exit_code(&self) -> u8 {
-        match self.verdict {
-            PinVerdict::Pinned => Exit::Good.code(),
-            PinVerdict::Incomplete | PinVerdict::WouldChange => Exit::Exceptions.code(),
-            PinVerdict::Failed => Exit::NotReady.code(),
-        }
-    }
-
-    fn findings(&self) -> Vec<common::Finding> {
-        self.findings.clone()
+verdicts! {
+    /// What became of the pins.
+    pub(super) PinVerdict {
+        /// All GUIDs are pinned.
+        Pinned = "pinned" => Good,
+        /// A PF is not there, or a pin differs from the configuration and holds.
+        Incomplete = "incomplete" => Exceptions,
+        /// They would be written.
+        WouldChange = "would-change" => Exceptions,
+        /// Nothing is pinned before the errors are gone.
+        Failed = "failed" => NotReady,
     }
 }
 
@@ -235,14 +176,11 @@ impl Planned {
         format: Format,
         out: &mut impl Write,
     ) -> anyhow::Result<u8> {
-        let failed = |plans: &[Resolved]| Pinned {
-            file: PINS_PATH.to_owned(),
-            written: false,
-            toml: None,
-            verdict: PinVerdict::Failed,
-            findings: findings(plans),
+        let failed = |plans: &[Resolved]| {
+            let body = Pinned { file: PINS_PATH.to_owned(), written: false, toml: None };
+            Report::new(Kind::PlanPin, PinVerdict::Failed, findings(plans), body)
         };
-        let report = match &self.pins {
+        let mut report = match &self.pins {
             Err(_) => {
                 if format == Format::Text {
                     complain(&self.plans)?;
@@ -263,13 +201,9 @@ impl Planned {
                 }
             }
         };
-        if format == Format::Json {
-            let mut report = report;
-            report.findings.extend(not_read(&self.problems));
-            writeln!(out, "{}", to_json(&report)?)?;
-            return Ok(report.exit_code());
-        }
-        Ok(report.exit_code())
+        report.findings.extend(not_read(&self.problems));
+        // What people read of it is said above.
+        print(&report, format, |_| String::new())
     }
 
     /// The same where no error stands in the way: `plans` instead of the `old` pins.
@@ -280,7 +214,7 @@ impl Planned {
         format: Format,
         (old, plans): (&Pins, &[Resolved]),
         out: &mut impl Write,
-    ) -> anyhow::Result<Pinned> {
+    ) -> anyhow::Result<Report<PinVerdict, Pinned>> {
         let new = pins_of(plans, old, &self.facts, args.replace);
         if !is_recognized(&new, &self.facts) {
             anyhow::bail!(
@@ -315,16 +249,13 @@ impl Planned {
         let open = |plan: &Resolved| {
             plan.wanted.is_err() || plan.warnings.iter().any(Finding::is_guid_drift)
         };
-        Ok(Pinned {
-            file: PINS_PATH.to_owned(),
-            written: is_new && !is_dry,
-            toml: Some(text),
-            verdict: match plans.iter().any(open) {
-                true => PinVerdict::Incomplete,
-                false if is_dry && is_new => PinVerdict::WouldChange,
-                false => PinVerdict::Pinned,
-            },
-            findings: findings(plans),
-        })
+        let verdict = match plans.iter().any(open) {
+            true => PinVerdict::Incomplete,
+            false if is_dry && is_new => PinVerdict::WouldChange,
+            false => PinVerdict::Pinned,
+        };
+        let written = is_new && !is_dry;
+        let body = Pinned { file: PINS_PATH.to_owned(), written, toml: Some(text) };
+        Ok(Report::new(Kind::PlanPin, verdict, findings(plans), body))
     }
 }

@@ -78,21 +78,21 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::SCHEMAS;
-    use crate::commands::{apply, check, collect, config, fleet, iface, import, plan, seal};
-    use crate::report::common::{Envelope, Kind, NotBegun, Report};
-    use crate::report::{BootReport, guests, iface as iface_report, online, pf, status};
+    use crate::commands::{
+        apply, check, collect, config, consumers, fleet, iface, import, initrd, plan, seal,
+    };
+    use crate::report::common::{Kind, NotBegun, PlacedFinding, Report};
+    use crate::report::{
+        BootReport, check_fleet, finding, gid, guests, holders, iface as iface_report, online, pf,
+        plan as plan_report, status,
+    };
 
-    /// The schema of a report, as it is published.
-    fn schema<R: Report + JsonSchema>() -> (String, Value)
-    where
-        R::Verdict: JsonSchema,
-        R::Finding: JsonSchema,
-    {
-        let kind = serde_json::to_value(R::KIND).expect("JSON");
+    /// The schema of the report `kind`, as it is published.
+    fn schema<R: JsonSchema>(kind: Kind) -> (String, Value) {
+        let kind = serde_json::to_value(kind).expect("JSON");
         let name = kind.as_str().expect("a word").to_owned();
         let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-        let schema: Schema =
-            generator.into_root_schema_for::<Envelope<R::Verdict, R::Finding, R>>();
+        let schema: Schema = generator.into_root_schema_for::<R>();
         let mut value = schema.to_value();
         value["title"] = format!("ibprov {name}").into();
         value["properties"]["report"] = json!({"const": name});
@@ -104,36 +104,43 @@ mod tests {
         (name, value)
     }
 
+    /// The schema of what a method gives that adds the keys of every report.
+    fn told<B, R: JsonSchema>(kind: Kind, _: fn(&'static B) -> R) -> (String, Value) {
+        schema::<R>(kind)
+    }
+
     fn all() -> Vec<(String, Value)> {
         vec![
-            schema::<status::Status>(),
-            schema::<crate::report::finding::Diagnosis>(),
-            schema::<check::Explained>(),
-            schema::<crate::report::check_fleet::CheckFleetReport>(),
-            schema::<crate::commands::initrd::InitrdReport>(),
-            schema::<collect::Collected>(),
-            schema::<crate::commands::consumers::ConsumersReport>(),
-            schema::<crate::report::gid::GidReport>(),
-            schema::<crate::report::holders::HoldersReport>(),
-            schema::<online::OnlineReport>(),
-            schema::<crate::report::plan::PlanReport>(),
-            schema::<fleet::FleetReport>(),
-            schema::<plan::Pinned>(),
-            schema::<seal::Sealed>(),
-            schema::<plan::Partitions>(),
-            schema::<apply::Applied>(),
-            schema::<pf::ToldPf<'static>>(),
-            schema::<crate::plan::preview::ApplyPreview>(),
-            schema::<guests::GuestsReport>(),
-            schema::<BootReport>(),
-            schema::<crate::apply::preview::Preview>(),
-            schema::<iface_report::IfaceReport>(),
-            schema::<iface::IfacePreview>(),
-            schema::<config::Checked>(),
-            schema::<config::Shown>(),
-            schema::<import::Import>(),
-            schema::<crate::report::migrate::Migration>(),
-            schema::<NotBegun>(),
+            told(Kind::Status, status::Status::told),
+            schema::<finding::Diagnosis>(Kind::Check),
+            schema::<Report<check::ExplainVerdict, check::Explained>>(Kind::CheckExplain),
+            told(Kind::CheckFleet, check_fleet::CheckFleetReport::told),
+            schema::<Report<initrd::InitrdVerdict, initrd::InitrdReport>>(Kind::CheckInitrd),
+            schema::<Report<collect::CollectVerdict, collect::Collected>>(Kind::Collect),
+            told(Kind::Consumers, consumers::ConsumersReport::told),
+            told(Kind::Gid, gid::GidReport::told),
+            told(Kind::Holders, holders::HoldersReport::told),
+            told(Kind::WaitOnline, online::OnlineReport::told),
+            told(Kind::Plan, plan_report::PlanReport::told),
+            told(Kind::PlanFleet, fleet::FleetReport::told),
+            schema::<Report<plan::PinVerdict, plan::Pinned>>(Kind::PlanPin),
+            told(Kind::PlanSeal, seal::Sealed::told),
+            schema::<Report<plan::PartitionsVerdict, plan::Partitions>>(Kind::PlanPartitions),
+            schema::<Report<apply::AppliedVerdict, apply::Applied>>(Kind::Apply),
+            told(Kind::ApplyPf, pf::PfReport::told),
+            told(Kind::ApplyDryRun, crate::plan::preview::ApplyPreview::told),
+            told(Kind::Guests, guests::GuestsReport::told),
+            told(Kind::Boot, BootReport::told),
+            told(Kind::BootDryRun, crate::apply::preview::Preview::told),
+            told(Kind::Iface, iface_report::IfaceReport::told),
+            told(Kind::IfaceDryRun, iface::IfacePreview::told),
+            schema::<Report<config::ConfigVerdict, config::Checked, PlacedFinding>>(
+                Kind::ConfigCheck,
+            ),
+            schema::<Report<config::ConfigVerdict, config::Shown, PlacedFinding>>(Kind::ConfigShow),
+            schema::<Report<import::ImportVerdict, import::Import>>(Kind::Import),
+            told(Kind::Migrate, crate::report::migrate::Migration::told),
+            schema::<NotBegun>(Kind::NotBegun),
         ]
     }
 

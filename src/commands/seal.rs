@@ -1,10 +1,9 @@
 //! `ibprov plan --seal`: what makes an image this host's own is taken out of it before it
 //! is captured, or told.
 
-use std::io::Write;
-
 use serde::Serialize;
 
+use super::print;
 use crate::cli::Format;
 use crate::config::{Config, GuidSource, InterfaceSelector, Pf, PfSelector};
 use crate::host::{Root, answer, pins_file, process};
@@ -14,19 +13,13 @@ use crate::names::{HostNumber, PINS_PATH, PortSelector};
 use crate::observe::Look;
 use crate::observe::captured::is_captured;
 use crate::observe::plan_host::{name_in_file, number_file};
-use crate::report::common::{Code, Exit, Finding, Kind, Report, to_json};
+use crate::report::common::{Code, Finding, Kind, Report, verdicts};
 
 /// Remove the pins; say what else is one host's, which is not ours to change.
 ///
 /// # Errors
 /// The pins cannot be removed; this is not root; standard output is gone.
-pub fn run(
-    config: &Config,
-    root: &Root,
-    dry_run: bool,
-    format: Format,
-    out: &mut impl Write,
-) -> anyhow::Result<u8> {
+pub fn run(config: &Config, root: &Root, dry_run: bool, format: Format) -> anyhow::Result<u8> {
     if !root.is_live() {
         anyhow::bail!("--seal cannot be combined with --root: run it in the image, with chroot");
     }
@@ -48,11 +41,7 @@ pub fn run(
         removed: !dry_run,
         left: of_one_host(config, &mut Look::new(root)),
     };
-    match format {
-        Format::Text => write!(out, "{}", report.to_text())?,
-        Format::Json => writeln!(out, "{}", to_json(&report)?)?,
-    }
-    Ok(report.exit_code())
+    print(&report.told(), format, |_| report.to_text())
 }
 
 /// What `ibprov plan --seal` says.
@@ -67,17 +56,16 @@ pub(super) struct Sealed {
     left: Vec<String>,
 }
 
-/// Whether an image has pins, or anything else that is one host's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum SealVerdict {
-    /// It has nothing.
-    Sealed,
-    /// Pins would be removed.
-    WouldChange,
-    /// It has no pins, but what names one host, to be changed by hand.
-    OneHostLeft,
+verdicts! {
+    /// Whether an image has pins, or anything else that is one host's.
+    pub(super) SealVerdict {
+        /// It has nothing.
+        Sealed = "sealed" => Good,
+        /// Pins would be removed.
+        WouldChange = "would-change" => Exceptions,
+        /// It has no pins, but what names one host, to be changed by hand.
+        OneHostLeft = "one-host-left" => Exceptions,
+    }
 }
 
 impl Sealed {
@@ -93,30 +81,16 @@ impl Sealed {
         }
         text
     }
-}
 
-impl Report for Sealed {
-    const KIND: Kind = Kind::PlanSeal;
-    type Verdict = SealVerdict;
-    type Finding = Finding;
-
-    fn verdict(&self) -> SealVerdict {
-        match (self.removed || self.files.is_empty(), self.left.is_empty()) {
+    /// With the keys that every report has.
+    pub(super) fn told(&self) -> Report<SealVerdict, &Self> {
+        let verdict = match (self.removed || self.files.is_empty(), self.left.is_empty()) {
             (false, _) => SealVerdict::WouldChange,
             (true, false) => SealVerdict::OneHostLeft,
             (true, true) => SealVerdict::Sealed,
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        match self.verdict() {
-            SealVerdict::Sealed => Exit::Good.code(),
-            SealVerdict::WouldChange | SealVerdict::OneHostLeft => Exit::Exceptions.code(),
-        }
-    }
-
-    fn findings(&self) -> Vec<Finding> {
-        self.left.iter().map(|line| Finding::warning(Code::OneHostOnly, line)).collect()
+        };
+        let left = self.left.iter().map(|line| Finding::warning(Code::OneHostOnly, line));
+        Report::new(Kind::PlanSeal, verdict, left.collect(), self)
     }
 }
 
@@ -289,7 +263,8 @@ guid.template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"
             let owned = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect();
             let report = Sealed { files: owned(files), removed, left: owned(left) };
             assert_eq!(report.to_text().contains("not sealed"), !left.is_empty());
-            (report.verdict(), report.exit_code())
+            let told = report.told();
+            (told.verdict, told.exit_code)
         };
         use SealVerdict as V;
         assert_eq!(sealed(&["pins"], true, &[]), (V::Sealed, 0));

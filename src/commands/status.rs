@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::config::complain;
 use super::node::{self, Node};
-use super::{screen, soft_roce};
+use super::{print, screen, soft_roce};
 use crate::apply::warnings::foreseen_of_all;
 use crate::cli::{Common, Format, StatusArgs};
 use crate::config::{Config, Loaded, Problems};
@@ -47,12 +47,7 @@ pub fn run(
         return watch(look, root, common);
     }
     let status = look();
-    let mut out = terminal::stdout();
-    match common.format {
-        Format::Text => write!(out, "{}", status.to_text(screen(&out), common.verbose))?,
-        Format::Json => writeln!(out, "{}", report::to_json(&status)?)?,
-    }
-    Ok(status.judgement.exit_code)
+    print(&status.told(), common.format, |screen| status.to_text(screen, common.verbose))
 }
 
 /// How often ports are looked at although nothing was heard: the kernel has no event for
@@ -80,7 +75,7 @@ fn watch(look: impl Fn() -> Status, root: &Root, common: &Common) -> anyhow::Res
         let text = match common.format {
             Format::Text => status.to_text(screen(&out), common.verbose),
             Format::Json => {
-                format!("{}\n", report::common::to_json_line(&status)?)
+                format!("{}\n", status.told().to_json_line()?)
             }
         };
         if text != shown {

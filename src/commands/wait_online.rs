@@ -1,17 +1,16 @@
 //! `ibprov wait-online`.
 
-use std::io::Write;
-
 use tracing::Level;
 
-use super::screen;
+use super::print;
 use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::Config;
 use crate::host::{self, Root, alarm, journal, live_line, state, systemd, terminal};
 use crate::names::WAIT_ONLINE_UNIT;
 use crate::online::{self, Wanted};
+use crate::report::common::Verdict as _;
+use crate::report::events as kinds;
 use crate::report::online::{Goal, OnlineReport, OnlineVerdict};
-use crate::report::{self, events as kinds};
 
 /// Wait until the ports are online.
 ///
@@ -40,7 +39,7 @@ pub fn run(
     alarm::at_deadline(wanted.deadline);
     live_line::deadline(wanted.deadline);
     let mut report = online::run(config, &wanted, root)?;
-    let json = report::to_json(&report)?;
+    let json = report.told().to_json()?;
     // The report is evidence of the node's boot: a run by hand may ask for any port.
     match systemd::own_unit(root) {
         Ok(Some(unit)) if unit == WAIT_ONLINE_UNIT => {
@@ -57,18 +56,14 @@ pub fn run(
     }
     systemd::tell_status(&report.headline());
     live_line::end();
-    match format {
-        Format::Text if terminal::is_by_hand() => {
-            let mut out = terminal::stdout();
-            write!(out, "{}", screen(&out).page(&report.to_text()))?;
-        }
-        Format::Text => tell(&report),
-        Format::Json => {
-            tell(&report);
-            writeln!(terminal::stdout(), "{}", report::to_json(&report)?)?;
-        }
+    let by_hand = format == Format::Text && terminal::is_by_hand();
+    if !by_hand {
+        tell(&report);
     }
-    Ok(report.exit_code)
+    print(&report.told(), format, |screen| match by_hand {
+        true => screen.page(&report.to_text()),
+        false => String::new(),
+    })
 }
 
 /// To the journal, with fields; to standard error where programs read standard output.

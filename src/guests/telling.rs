@@ -184,7 +184,7 @@ impl Telling {
         if self.is_silent {
             return None;
         }
-        let json = crate::report::to_json(&self.report).unwrap_or_default();
+        let json = self.report.told().to_json().unwrap_or_default();
         if json == self.written {
             return None;
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::ladder::active::{Activity, Words};
 use crate::names::{Guid, ModuleName, PciAddress, RdmaName, VfIndex, vf_ranges};
 use crate::report::advice::Advice;
-use crate::report::common::{Code, Finding};
+use crate::report::common::{Code, Finding, Verdict as _};
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::finding::Severity;
 use crate::report::hardware::{NodeDescription, Vf};
@@ -224,8 +224,8 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             add(Code::VfGuidZero, Warning, Some(pf.to_string()), message, advice);
         }
     }
-    if let Some(verdict) = known.last_boot.filter(|verdict| verdict.exit_code() != 0) {
-        let message = format!("{} (exit code {})", verdict.word(), verdict.exit_code());
+    if let Some(verdict) = known.last_boot.filter(|verdict| verdict.exit().code() != 0) {
+        let message = format!("{} (exit code {})", verdict.word(), verdict.exit().code());
         let advice = vec![Advice::look("journalctl -b -u ibprov.service")];
         add(Code::BootFailed, Warning, None, message, advice);
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::VfPlan;
 use crate::names::PciAddress;
 use crate::report::advice::Advice;
-use crate::report::common::{Code, Exit, Finding, Kind, Report, not_read};
+use crate::report::common::{Code, Finding, Kind, Report, not_read, verdicts};
 use crate::report::pf::Unresolved;
 use crate::report::vf_step::together;
 
@@ -75,19 +75,18 @@ impl PfSteps {
     }
 }
 
-/// What a dry run comes to, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum DryRunVerdict {
-    /// Nothing would be done.
-    NothingToDo,
-    /// Something would be done, or waited for.
-    WouldChange,
-    /// Nothing would be done now: what is not as planned is in use.
-    Deferred,
-    /// It would fail.
-    WouldFail,
+verdicts! {
+    /// What a dry run comes to, in one word.
+    pub DryRunVerdict {
+        /// Nothing would be done.
+        NothingToDo = "nothing-to-do" => Good,
+        /// Something would be done, or waited for.
+        WouldChange = "would-change" => Exceptions,
+        /// Nothing would be done now: what is not as planned is in use.
+        Deferred = "deferred" => Exceptions,
+        /// It would fail.
+        WouldFail = "would-fail" => NotReady,
+    }
 }
 
 impl DryRunVerdict {
@@ -102,15 +101,6 @@ impl DryRunVerdict {
             Self::Deferred
         } else {
             Self::NothingToDo
-        }
-    }
-
-    /// The exit code of it.
-    pub const fn exit(self) -> Exit {
-        match self {
-            Self::NothingToDo => Exit::Good,
-            Self::WouldChange | Self::Deferred => Exit::Exceptions,
-            Self::WouldFail => Exit::NotReady,
         }
     }
 }
@@ -128,25 +118,15 @@ pub struct ApplyPreview {
     pub problems: Vec<String>,
 }
 
-impl Report for ApplyPreview {
-    const KIND: Kind = Kind::ApplyDryRun;
-    type Verdict = DryRunVerdict;
-    type Finding = Finding;
-
-    fn verdict(&self) -> DryRunVerdict {
-        DryRunVerdict::of(&self.pfs, &self.unresolved)
-    }
-
-    fn exit_code(&self) -> u8 {
-        self.verdict().exit().code()
-    }
-
-    fn findings(&self) -> Vec<Finding> {
+impl ApplyPreview {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<DryRunVerdict, &Self> {
         let mut findings: Vec<Finding> =
             self.unresolved.iter().flat_map(Unresolved::findings).collect();
         findings.extend(self.pfs.iter().flat_map(PfSteps::findings));
         Finding::worst_first(&mut findings);
         findings.extend(not_read(&self.problems));
-        findings
+        let verdict = DryRunVerdict::of(&self.pfs, &self.unresolved);
+        Report::new(Kind::ApplyDryRun, verdict, findings, self)
     }
 }

@@ -641,7 +641,7 @@ mod tests {
             let mut outcome = IfaceReport::blank("ib0", 0);
             outcome.ifindex = 3;
             change(&mut outcome);
-            let text = crate::report::to_json(&outcome).expect("JSON");
+            let text = outcome.told().to_json().expect("JSON");
             look(Some(&text))
         };
         assert_eq!(after(&|outcome| outcome.configured = true), Settings::Made);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::advice::Advice;
-use super::common::{Code, Exit, Finding, Kind, Report, not_read};
+use super::common::{Code, Exit, Finding, Kind, Report, not_read, verdicts};
 use super::duration::seconds;
 use super::finding::Severity;
 use super::node::Standing;
@@ -16,47 +16,20 @@ use crate::report::{Cause, ModuleTrouble, NotExpected, PortProgress};
 
 pub use super::boot_step::Step;
 
-/// How a boot went, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Every port that is expected is ready.
-    Ready,
-    /// The host has no InfiniBand and none is configured.
-    NoInfiniband,
-    /// Something optional, or something that the site itself denies, is missing; or something is
-    /// left as it is because it is in use.
-    Deferred,
-    /// A port that is not optional is not ready.
-    NotReady,
-    /// A signal ended it before its time.
-    Interrupted,
-}
-
-impl Verdict {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Ready, Self::NoInfiniband, Self::Deferred, Self::NotReady, Self::Interrupted];
-
-    /// The exit code, the same for every verb.
-    pub const fn exit_code(self) -> u8 {
-        match self {
-            Self::Ready | Self::NoInfiniband => Exit::Good.code(),
-            Self::Deferred | Self::Interrupted => Exit::Exceptions.code(),
-            Self::NotReady => Exit::NotReady.code(),
-        }
-    }
-
-    /// The word for it, as JSON has it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Ready => "ready",
-            Self::NoInfiniband => "no-infiniband",
-            Self::Deferred => "deferred",
-            Self::NotReady => "not-ready",
-            Self::Interrupted => "interrupted",
-        }
+verdicts! {
+    /// How a boot went, in one word.
+    pub Verdict {
+        /// Every port that is expected is ready.
+        Ready = "ready" => Good,
+        /// The host has no InfiniBand and none is configured.
+        NoInfiniband = "no-infiniband" => Good,
+        /// Something optional, or something that the site itself denies, is missing; or something is
+        /// left as it is because it is in use.
+        Deferred = "deferred" => Exceptions,
+        /// A port that is not optional is not ready.
+        NotReady = "not-ready" => NotReady,
+        /// A signal ended it before its time.
+        Interrupted = "interrupted" => Exceptions,
     }
 }
 
@@ -242,20 +215,9 @@ pub struct Climbed {
     pub rung: Rung,
 }
 
-impl Report for BootReport {
-    const KIND: Kind = Kind::Boot;
-    type Verdict = Verdict;
-    type Finding = Finding;
-
-    fn verdict(&self) -> Verdict {
-        self.verdict
-    }
-
-    fn exit_code(&self) -> u8 {
-        self.exit_code
-    }
-
-    fn findings(&self) -> Vec<Finding> {
+impl BootReport {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<Verdict, &Self> {
         let mut findings: Vec<Finding> =
             self.ports.iter().filter_map(PortReport::finding).collect();
         findings.extend(self.pfs.iter().flat_map(Outcome::findings));
@@ -282,25 +244,15 @@ impl Report for BootReport {
             findings.push(Finding::warning(Code::Interrupted, "a signal ended the boot"));
         }
         findings.extend(not_read(&self.problems));
-        findings
+        Report::new(Kind::Boot, self.verdict, findings, self).exiting(self.exit_code)
     }
-}
 
-impl BootReport {
     /// Why `module` could not be loaded, if boot tried and it is missing.
     pub fn trouble_of(&self, module: &ModuleName) -> Option<&ModuleTrouble> {
         self.modules.iter().filter(|m| m.name == *module).find_map(|m| match &m.outcome {
             ModuleOutcome::Missing { trouble, .. } => Some(trouble),
             _ => None,
         })
-    }
-
-    /// The JSON of it, promised by [`SCHEMA`].
-    ///
-    /// # Errors
-    /// None that can be provoked: all keys are text.
-    pub fn to_json(&self) -> serde_json::Result<String> {
-        super::to_json(self)
     }
 
     /// The sentence that says it all.
@@ -521,7 +473,7 @@ pub fn blank(started_usec: u64) -> BootReport {
         timeout_sec: 0,
         adapter_timeout_sec: 0,
         verdict: Verdict::Interrupted,
-        exit_code: Verdict::Interrupted.exit_code(),
+        exit_code: Exit::Exceptions.code(),
         modules: Vec::new(),
         steps: Vec::new(),
         ports: Vec::new(),
@@ -646,7 +598,7 @@ mod tests {
     fn json_is_flat_and_carries_its_schema() {
         let report = report(Verdict::NotReady, vec![port(Rung::Rdma)]);
         let json: serde_json::Value =
-            serde_json::from_str(&report.to_json().expect("JSON")).expect("JSON");
+            serde_json::from_str(&report.told().to_json().expect("JSON")).expect("JSON");
         assert_eq!((&json["schema"], &json["report"]), (&2.into(), &"boot".into()));
         assert_eq!(json["verdict"], "not-ready");
         assert_eq!(json["ports"][0]["reached"], "rdma");

@@ -2,6 +2,7 @@
 //! below it.
 
 use crate::report::advice::{Advice, Purpose};
+use crate::report::common::Verdict as _;
 use crate::report::finding::{Confidence, Diagnosis, Finding, Quote, Read, Severity, Verdict};
 use crate::report::screen::{Screen, Tone};
 
@@ -19,7 +20,7 @@ pub fn text(diagnosis: &Diagnosis, screen: Screen) -> String {
         Verdict::Failed | Verdict::Unknown => Tone::Bad,
     };
     let mut lines = vec![screen.paint(tone, &headline(diagnosis))];
-    lines.extend(screen.wrapped("read: ", &read(&diagnosis.read)));
+    lines.extend(screen.wrapped("read: ", &read(&diagnosis.body.read)));
     // What is said of a root cause is not said again of its consequences.
     let mut said: Vec<&Finding> = Vec::new();
     for finding in &diagnosis.findings {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::advice::{Advice, Purpose};
-use super::common::{Code, Exit, Kind, Report, Severity};
+use super::common::{Code, Kind, Report, Severity, verdicts};
 use super::screen::{Screen, Tone};
 
 /// The reports of many nodes.
@@ -67,19 +67,18 @@ pub struct Unread {
     pub why: String,
 }
 
-/// What the nodes come to, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum CheckFleetVerdict {
-    /// Every node is as it is meant to be.
-    Good,
-    /// Some nodes have exceptions, or some files could not be read.
-    Exceptions,
-    /// Some nodes are not ready.
-    NotReady,
-    /// No report could be read.
-    Unknown,
+verdicts! {
+    /// What the nodes come to, in one word.
+    pub CheckFleetVerdict {
+        /// Every node is as it is meant to be.
+        Good = "good" => Good,
+        /// Some nodes have exceptions, or some files could not be read.
+        Exceptions = "exceptions" => Exceptions,
+        /// Some nodes are not ready.
+        NotReady = "not-ready" => NotReady,
+        /// No report could be read.
+        Unknown = "unknown" => NotBegun,
+    }
 }
 
 impl CheckFleetReport {
@@ -94,26 +93,9 @@ impl CheckFleetReport {
     }
 }
 
-impl Report for CheckFleetReport {
-    const KIND: Kind = Kind::CheckFleet;
-    type Verdict = CheckFleetVerdict;
-    type Finding = FleetFinding;
-
-    fn verdict(&self) -> CheckFleetVerdict {
-        self.judge()
-    }
-
-    fn exit_code(&self) -> u8 {
-        let exit = match self.judge() {
-            CheckFleetVerdict::Good => Exit::Good,
-            CheckFleetVerdict::Exceptions => Exit::Exceptions,
-            CheckFleetVerdict::NotReady => Exit::NotReady,
-            CheckFleetVerdict::Unknown => Exit::NotBegun,
-        };
-        exit.code()
-    }
-
-    fn findings(&self) -> Vec<FleetFinding> {
+impl CheckFleetReport {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<CheckFleetVerdict, &Self, FleetFinding> {
         let unread = |Unread { file, why }: &Unread| FleetFinding {
             code: Code::NotRead.name().to_owned(),
             severity: Severity::Warning,
@@ -124,7 +106,8 @@ impl Report for CheckFleetReport {
             since_kernel: None,
             nodes: Vec::new(),
         };
-        self.findings.iter().cloned().chain(self.problems.iter().map(unread)).collect()
+        let findings = self.findings.iter().cloned().chain(self.problems.iter().map(unread));
+        Report::new(Kind::CheckFleet, self.judge(), findings.collect(), self)
     }
 }
 

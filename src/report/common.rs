@@ -532,31 +532,56 @@ pub fn not_read<'a>(problems: impl IntoIterator<Item = &'a String>) -> Vec<Findi
     problems.into_iter().map(Finding::not_read).collect()
 }
 
-/// A report of a verb: what it has beside the keys that all have.
-pub trait Report: Serialize {
-    /// Which it is.
-    const KIND: Kind;
-    /// Its verdict.
-    type Verdict: Serialize;
-    /// A finding of it.
-    type Finding: Serialize;
+/// The words in which a report can say how it went, each with the exit code.
+pub trait Verdict: Copy + Serialize + 'static {
+    /// All of them.
+    const ALL: &'static [Self];
 
-    /// How it went, in one word.
-    fn verdict(&self) -> Self::Verdict;
-    /// What the process ends with, or ended with.
-    fn exit_code(&self) -> u8;
-    /// All that is not as it is meant to be, the worst first.
-    fn findings(&self) -> Vec<Self::Finding>;
+    /// The word, as JSON has it.
+    fn word(self) -> &'static str;
+    /// What the process ends with.
+    fn exit(self) -> Exit;
 }
 
+/// Declares an enum of words, `Variant = "word" => Exit`, that is a [`Verdict`].
+macro_rules! verdicts {
+    ($(#[$meta:meta])* $vis:vis $name:ident {
+        $($(#[$doc:meta])* $word:ident = $text:literal => $exit:ident,)+
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        $vis enum $name {
+            $($(#[$doc])* #[serde(rename = $text)] $word,)+
+        }
+
+        impl $crate::report::common::Verdict for $name {
+            const ALL: &'static [Self] = &[$(Self::$word),+];
+
+            fn word(self) -> &'static str {
+                match self {
+                    $(Self::$word => $text,)+
+                }
+            }
+
+            fn exit(self) -> $crate::report::Exit {
+                match self {
+                    $(Self::$word => $crate::report::Exit::$exit,)+
+                }
+            }
+        }
+    };
+}
+pub(crate) use verdicts;
+
 /// A report as JSON has it: the keys that all have, then its own.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Envelope<V, F, B> {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Envelope"))]
+pub struct Report<V, B, F = Finding> {
     /// Version of this format.
-    pub schema: u32,
+    schema: u32,
     /// Which report it is.
-    pub report: Kind,
+    report: Kind,
     /// How it went, in one word.
     pub verdict: V,
     /// What the process ends with, or ended with: 0 as it is meant to be, 1 with exceptions
@@ -569,32 +594,35 @@ pub struct Envelope<V, F, B> {
     pub body: B,
 }
 
-/// `report` between the keys that all have.
-pub fn envelope<R: Report>(report: &R) -> Envelope<R::Verdict, R::Finding, &R> {
-    Envelope {
-        schema: SCHEMA,
-        report: R::KIND,
-        verdict: report.verdict(),
-        exit_code: report.exit_code(),
-        findings: report.findings(),
-        body: report,
+impl<V: Verdict, B, F> Report<V, B, F> {
+    /// The report `kind`; its exit code is the one of its verdict.
+    pub fn new(kind: Kind, verdict: V, findings: Vec<F>, body: B) -> Self {
+        let exit_code = verdict.exit().code();
+        Self { schema: SCHEMA, report: kind, verdict, exit_code, findings, body }
+    }
+
+    /// The same, which ends or has ended with `exit_code`.
+    pub fn exiting(self, exit_code: u8) -> Self {
+        Self { exit_code, ..self }
     }
 }
 
-/// `report` as every program reads it.
-///
-/// # Errors
-/// A map in it has a key that is no text.
-pub fn to_json<R: Report>(report: &R) -> serde_json::Result<String> {
-    serde_json::to_string_pretty(&envelope(report)).map(|json| escaped(&json))
-}
+impl<V: Serialize, B: Serialize, F: Serialize> Report<V, B, F> {
+    /// As every program reads it.
+    ///
+    /// # Errors
+    /// A map in it has a key that is no text.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self).map(|json| escaped(&json))
+    }
 
-/// The same on one line.
-///
-/// # Errors
-/// As [`to_json`].
-pub fn to_json_line<R: Report>(report: &R) -> serde_json::Result<String> {
-    serde_json::to_string(&envelope(report)).map(|json| escaped(&json))
+    /// The same on one line.
+    ///
+    /// # Errors
+    /// As [`Self::to_json`].
+    pub fn to_json_line(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self).map(|json| escaped(&json))
+    }
 }
 
 /// A place in a file.
@@ -628,50 +656,31 @@ impl From<Finding> for PlacedFinding {
     }
 }
 
-/// Why nothing was done, for a verb that could not begin.
+/// What a verb says that could not begin: nothing but findings.
+pub type NotBegun = Report<NotBegunVerdict, NoBody, PlacedFinding>;
+
+/// Nothing beside the keys that every report has.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct NotBegun {
-    #[serde(skip)]
-    findings: Vec<PlacedFinding>,
-}
+pub struct NoBody {}
 
-/// The one verdict of [`NotBegun`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum NotBegunVerdict {
-    /// The verb could not begin.
-    CouldNotBegin,
+verdicts! {
+    /// The one verdict of [`NotBegun`].
+    pub NotBegunVerdict {
+        /// The verb could not begin.
+        CouldNotBegin = "could-not-begin" => NotBegun,
+    }
 }
 
 impl NotBegun {
     /// Because of this.
     pub fn because(code: Code, message: impl Into<String>) -> Self {
-        Self { findings: vec![Finding::error(code, message).into()] }
+        Self::of(vec![Finding::error(code, message).into()])
     }
 
     /// Because of these.
-    pub const fn of(findings: Vec<PlacedFinding>) -> Self {
-        Self { findings }
-    }
-}
-
-impl Report for NotBegun {
-    const KIND: Kind = Kind::NotBegun;
-    type Verdict = NotBegunVerdict;
-    type Finding = PlacedFinding;
-
-    fn verdict(&self) -> NotBegunVerdict {
-        NotBegunVerdict::CouldNotBegin
-    }
-
-    fn exit_code(&self) -> u8 {
-        Exit::NotBegun.code()
-    }
-
-    fn findings(&self) -> Vec<PlacedFinding> {
-        self.findings.clone()
+    pub fn of(findings: Vec<PlacedFinding>) -> Self {
+        Self::new(Kind::NotBegun, NotBegunVerdict::CouldNotBegin, findings, NoBody {})
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use super::advice::Advice;
-use super::common::{Code, Exit, Kind, Report};
+use super::common::{Code, Report, verdicts};
 
 pub use super::common::Severity;
 
@@ -158,43 +158,19 @@ impl Finding {
     }
 }
 
-/// The short answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// InfiniBand came up, or there is none and nothing of it failed.
-    Healthy,
-    /// Something failed, but not InfiniBand itself.
-    Degraded,
-    /// InfiniBand, or what needs it, does not work.
-    Failed,
-    /// Nothing is known to be wrong, and errors were logged that nothing explains.
-    Unexplained,
-    /// The evidence does not tell.
-    Unknown,
-}
-
-impl Verdict {
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Healthy => "healthy",
-            Self::Degraded => "degraded",
-            Self::Failed => "failed",
-            Self::Unexplained => "unexplained",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// What `ibprov check` exits with for what logs and units tell; what the host itself is
-    /// judged by can be worse. `strict`: what was not proved to be good is bad.
-    pub const fn exit(self, strict: bool) -> Exit {
-        match self {
-            Self::Failed | Self::Degraded => Exit::Exceptions,
-            Self::Unexplained | Self::Unknown if strict => Exit::Exceptions,
-            Self::Healthy | Self::Unexplained | Self::Unknown => Exit::Good,
-        }
+verdicts! {
+    /// The short answer.
+    pub Verdict {
+        /// InfiniBand came up, or there is none and nothing of it failed.
+        Healthy = "healthy" => Good,
+        /// Something failed, but not InfiniBand itself.
+        Degraded = "degraded" => Exceptions,
+        /// InfiniBand, or what needs it, does not work.
+        Failed = "failed" => Exceptions,
+        /// Nothing is known to be wrong, and errors were logged that nothing explains.
+        Unexplained = "unexplained" => Good,
+        /// The evidence does not tell.
+        Unknown = "unknown" => Good,
     }
 }
 
@@ -235,37 +211,13 @@ pub struct ReadSource {
     pub lines: u64,
 }
 
-/// All that was found.
+/// All that was found: root causes first, each followed by its consequences.
+pub type Diagnosis = Report<Verdict, ReadEvidence, Finding>;
+
+/// What a diagnosis rests on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Diagnosis {
-    /// The short answer.
-    #[serde(skip)]
-    pub verdict: Verdict,
-    /// What `ibprov check` exits with.
-    #[serde(skip)]
-    pub exit_code: u8,
+pub struct ReadEvidence {
     /// What it rests on.
     pub read: Read,
-    /// Root causes first, each followed by its consequences.
-    #[serde(skip)]
-    pub findings: Vec<Finding>,
-}
-
-impl Report for Diagnosis {
-    const KIND: Kind = Kind::Check;
-    type Verdict = Verdict;
-    type Finding = Finding;
-
-    fn verdict(&self) -> Verdict {
-        self.verdict
-    }
-
-    fn exit_code(&self) -> u8 {
-        self.exit_code
-    }
-
-    fn findings(&self) -> Vec<Finding> {
-        self.findings.clone()
-    }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::common::{Code, Exit, Finding, Kind, Report};
+use super::common::{Code, Finding, Kind, Report, verdicts};
 use super::hardware::Gid;
 use crate::names::{PortNumber, RdmaName};
 
@@ -23,70 +23,43 @@ pub struct GidReport {
     pub entries: usize,
 }
 
-/// How it went, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum GidVerdict {
-    /// One entry fits.
-    Found,
-    /// No entry fits.
-    NotFound,
-    /// Several entries fit.
-    Ambiguous,
+verdicts! {
+    /// How it went, in one word.
+    pub GidVerdict {
+        /// One entry fits.
+        Found = "found" => Good,
+        /// No entry fits.
+        NotFound = "not-found" => NotReady,
+        /// Several entries fit.
+        Ambiguous = "ambiguous" => NotReady,
+    }
 }
 
 impl GidReport {
-    /// The index, if one entry fits.
-    pub fn index(&self) -> Option<u32> {
-        match self.gids.as_slice() {
-            [gid] => Some(gid.index),
-            _ => None,
-        }
-    }
-}
-
-impl Report for GidReport {
-    const KIND: Kind = Kind::Gid;
-    type Verdict = GidVerdict;
-    type Finding = Finding;
-
-    fn verdict(&self) -> GidVerdict {
-        match self.gids.len() {
-            0 => GidVerdict::NotFound,
-            1 => GidVerdict::Found,
-            _ => GidVerdict::Ambiguous,
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        match self.verdict() {
-            GidVerdict::Found => Exit::Good.code(),
-            GidVerdict::NotFound | GidVerdict::Ambiguous => Exit::NotReady.code(),
-        }
-    }
-
-    fn findings(&self) -> Vec<Finding> {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<GidVerdict, &Self> {
         let wanted = &self.wanted;
-        let message = match self.verdict() {
-            GidVerdict::Found => return Vec::new(),
-            GidVerdict::NotFound => format!(
-                "none of the {} entries of the GID table is {wanted}: `ibprov status --gids` shows them",
-                self.entries
-            ),
-            GidVerdict::Ambiguous => {
-                let each: Vec<String> = self
-                    .gids
-                    .iter()
-                    .map(|gid| format!("{} ({}, {})", gid.index, gid.kind.word(), gid.gid))
-                    .collect();
-                format!(
+        let (verdict, wrong) = match self.gids.as_slice() {
+            [_] => (GidVerdict::Found, None),
+            [] => {
+                let message = format!(
+                    "none of the {} entries of the GID table is {wanted}: `ibprov status --gids` shows them",
+                    self.entries
+                );
+                (GidVerdict::NotFound, Some(message))
+            }
+            several => {
+                let of = |gid: &Gid| format!("{} ({}, {})", gid.index, gid.kind.word(), gid.gid);
+                let each: Vec<String> = several.iter().map(of).collect();
+                let message = format!(
                     "several entries of the GID table are {wanted}: {}; give --type and --address",
                     each.join(", ")
-                )
+                );
+                (GidVerdict::Ambiguous, Some(message))
             }
         };
         let object = format!("{}/{}", self.rdma, self.port);
-        vec![Finding::error(Code::NoSuchGid, message).about(object)]
+        let wrong = wrong.map(|wrong| Finding::error(Code::NoSuchGid, wrong).about(object));
+        Report::new(Kind::Gid, verdict, wrong.into_iter().collect(), self)
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::names::{PciAddress, VfName, VfRung};
 
 use super::as_text;
-use super::common::{Code, Exit, Finding, Kind, Report, not_read};
+use super::common::{Code, Exit, Finding, Kind, Report, not_read, verdicts};
 use super::duration::seconds;
 use super::guest_lack::GuestLack;
 
@@ -276,37 +276,26 @@ impl From<GuestJson> for GuestReport {
     }
 }
 
-/// How all guests are, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum GuestsVerdict {
-    /// All are up.
-    Up,
-    /// Some wait, or are being started.
-    Waiting,
-    /// One has failed.
-    Failed,
+verdicts! {
+    /// How all guests are, in one word.
+    pub GuestsVerdict {
+        /// All are up.
+        Up = "up" => Good,
+        /// Some wait, or are being started.
+        Waiting = "waiting" => Exceptions,
+        /// One has failed.
+        Failed = "failed" => NotReady,
+    }
 }
 
-impl Report for GuestsReport {
-    const KIND: Kind = Kind::Guests;
-    type Verdict = GuestsVerdict;
-    type Finding = Finding;
-
-    fn verdict(&self) -> GuestsVerdict {
-        match self.exit_code() {
-            0 => GuestsVerdict::Up,
-            1 => GuestsVerdict::Waiting,
-            _ => GuestsVerdict::Failed,
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
+impl GuestsReport {
+    /// What the process ends with, or ended with.
+    pub fn exit_code(&self) -> u8 {
         self.exit_code.unwrap_or_else(|| self.code())
     }
 
-    fn findings(&self) -> Vec<Finding> {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<GuestsVerdict, &Self> {
         let of = |guest: &GuestReport| {
             let finding = match &guest.phase {
                 Phase::Failed { .. } => Finding::error(Code::GuestFailed, self.state(guest)),
@@ -318,11 +307,14 @@ impl Report for GuestsReport {
         let mut findings: Vec<Finding> = self.guests.iter().filter_map(of).collect();
         Finding::worst_first(&mut findings);
         findings.extend(not_read(&self.problems));
-        findings
+        let verdict = match self.exit_code() {
+            0 => GuestsVerdict::Up,
+            1 => GuestsVerdict::Waiting,
+            _ => GuestsVerdict::Failed,
+        };
+        Report::new(Kind::Guests, verdict, findings, self).exiting(self.exit_code())
     }
-}
 
-impl GuestsReport {
     /// Of a run that has just begun.
     pub const fn new(started_usec: u64) -> Self {
         Self {

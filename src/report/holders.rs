@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::common::{Code, Exit, Finding, Kind, Report, Severity};
+use super::common::{Code, Finding, Kind, Report, Severity, verdicts};
 use super::uses::Away;
 use crate::names::PciAddress;
 
@@ -135,38 +135,25 @@ pub struct HoldersReport {
     pub problems: BTreeSet<String>,
 }
 
-/// How it went, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum HoldersVerdict {
-    /// Nothing keeps them busy.
-    Free,
-    /// Something does, or it cannot be told.
-    Held,
+verdicts! {
+    /// How it went, in one word.
+    pub HoldersVerdict {
+        /// Nothing keeps them busy.
+        Free = "free" => Good,
+        /// Something does, or it cannot be told.
+        Held = "held" => Exceptions,
+    }
 }
 
-impl Report for HoldersReport {
-    const KIND: Kind = Kind::Holders;
-    type Verdict = HoldersVerdict;
-    type Finding = Finding;
-
-    fn verdict(&self) -> HoldersVerdict {
-        // What could not be read may be a holder.
-        match self.holders.is_empty() && self.problems.is_empty() {
-            true => HoldersVerdict::Free,
-            false => HoldersVerdict::Held,
-        }
+impl HoldersReport {
+    // What could not be read may be a holder.
+    fn is_free(&self) -> bool {
+        self.holders.is_empty() && self.problems.is_empty()
     }
 
-    fn exit_code(&self) -> u8 {
-        match self.verdict() {
-            HoldersVerdict::Free => Exit::Good.code(),
-            HoldersVerdict::Held => Exit::Exceptions.code(),
-        }
-    }
-
-    fn findings(&self) -> Vec<Finding> {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<HoldersVerdict, &Self> {
+        let verdict = if self.is_free() { HoldersVerdict::Free } else { HoldersVerdict::Held };
         let unread = self.problems.iter().map(Finding::not_read);
         let held = self.holders.iter().map(|holder| {
             let finding = Finding::new(Code::HcaHeld, Severity::Info, holder.by.to_string());
@@ -175,18 +162,16 @@ impl Report for HoldersReport {
                 None => finding,
             }
         });
-        unread.chain(held).collect()
+        Report::new(Kind::Holders, verdict, unread.chain(held).collect(), self)
     }
-}
 
-impl HoldersReport {
     /// For people: the HCAs, then a line for each holder.
     pub fn to_text(&self) -> String {
         let hcas: Vec<String> = self.hcas.iter().map(ToString::to_string).collect();
         let mut lines = Vec::new();
         if self.hcas.is_empty() {
             lines.push("this host has no HCA".to_owned());
-        } else if self.verdict() == HoldersVerdict::Free {
+        } else if self.is_free() {
             lines.push(format!("{} and its kernel modules are not busy", hcas.join(", ")));
         } else {
             lines.push(format!("{} is kept busy by:", hcas.join(", ")));

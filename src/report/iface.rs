@@ -11,7 +11,7 @@ pub use super::iface_step::{
 };
 
 use super::advice::Advice;
-use super::common::{Code, Exit, Finding, Kind, Report};
+use super::common::{Code, Exit, Finding, Kind, Report, verdicts};
 use super::duration::seconds;
 use super::finding::Severity;
 
@@ -139,28 +139,23 @@ fn errors<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
     Ok(failures.map(|f| f.message).collect())
 }
 
-/// How it went, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum IfaceVerdict {
-    /// It is configured, and up or left to a network stack.
-    Configured,
-    /// It is configured, and up without carrier.
-    NoCarrier,
-    /// It is in use, and so a setting was left as it is.
-    Deferred,
-    /// It is not configured, or not up.
-    NotConfigured,
-    /// It disappeared meanwhile.
-    Disappeared,
+verdicts! {
+    /// How it went, in one word.
+    pub IfaceVerdict {
+        /// It is configured, and up or left to a network stack.
+        Configured = "configured" => Good,
+        /// It is configured, and up without carrier.
+        NoCarrier = "no-carrier" => Exceptions,
+        /// It is in use, and so a setting was left as it is.
+        Deferred = "deferred" => Exceptions,
+        /// It is not configured, or not up.
+        NotConfigured = "not-configured" => NotReady,
+        /// It disappeared meanwhile.
+        Disappeared = "disappeared" => Exceptions,
+    }
 }
 
-impl Report for IfaceReport {
-    const KIND: Kind = Kind::Iface;
-    type Verdict = IfaceVerdict;
-    type Finding = Finding;
-
+impl IfaceReport {
     fn verdict(&self) -> IfaceVerdict {
         match (self.bring_up, self.exit_code) {
             (BringUp::Disappeared, _) => IfaceVerdict::Disappeared,
@@ -171,11 +166,8 @@ impl Report for IfaceReport {
         }
     }
 
-    fn exit_code(&self) -> u8 {
-        self.exit_code
-    }
-
-    fn findings(&self) -> Vec<Finding> {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<IfaceVerdict, &Self> {
         let code = match self.configured {
             true => Code::InterfaceNotUp,
             false => Code::InterfaceNotConfigured,
@@ -195,13 +187,14 @@ impl Report for IfaceReport {
         let gone =
             (self.bring_up == BringUp::Disappeared).then(|| Finding::warning(code, DISAPPEARED));
         let notes = self.notes.iter().map(|note| Finding::warning(Code::Notice, note));
-        failures
+        let findings = failures
             .chain(deferred)
             .chain(carrier)
             .chain(gone)
             .chain(notes)
             .map(|finding| finding.about(&name))
-            .collect()
+            .collect();
+        Report::new(Kind::Iface, self.verdict(), findings, self).exiting(self.exit_code)
     }
 }
 
@@ -361,9 +354,9 @@ mod tests {
         let mut report = IfaceReport::blank("ib2", 0);
         report.rtnl_held = true;
         report.failures.push("ib2: set MTU 2044: no answer".to_owned());
-        let codes: Vec<Code> = report.findings().iter().map(|f| f.code).collect();
+        let codes: Vec<Code> = report.told().findings.iter().map(|f| f.code).collect();
         assert_eq!(codes, [Code::RtnlHeld, Code::InterfaceNotConfigured]);
-        let text = crate::report::to_json(&report).expect("JSON");
+        let text = report.told().to_json().expect("JSON");
         let read = |text: &str| crate::report::read::<IfaceReport>(text).expect("a report");
         assert_eq!((read(&text).failures, read(&text).rtnl_held), (report.failures.clone(), true));
         // One of a newer version, and one that has none.
@@ -385,9 +378,9 @@ mod tests {
         let want =
             "ib0 is in use: ib0 has address 10.1.0.1/24; deferred to the next boot: set MTU 1500";
         assert!(text.contains(want) && text.contains("ibprov iface ib0 --force"), "{text}");
-        let [finding] = report.findings().try_into().expect("one");
+        let [finding] = report.told().findings.try_into().expect("one");
         assert_eq!((finding.code, finding.severity), (Code::SettingDeferred, Severity::Warning));
-        let json = crate::report::to_json(&report).expect("JSON");
+        let json = report.told().to_json().expect("JSON");
         let back = crate::report::read::<IfaceReport>(&json).expect("a report");
         assert_eq!((&back.deferred, back.is_settled()), (&report.deferred, true));
         report.failures.push("ib0: set umcast 1: EPERM".to_owned());
@@ -404,7 +397,7 @@ mod tests {
         assert_eq!(report.exit_code, Exit::Exceptions.code());
         assert_eq!(report.verdict(), IfaceVerdict::Disappeared);
         assert!(report.headline().starts_with("ib2: the interface disappeared"));
-        let severities: Vec<Severity> = report.findings().iter().map(|f| f.severity).collect();
+        let severities: Vec<Severity> = report.told().findings.iter().map(|f| f.severity).collect();
         assert_eq!(severities, [Severity::Warning, Severity::Warning]);
         assert!(report.to_text().contains("note: ib2: set mtu: ENODEV"), "{}", report.to_text());
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
 use super::boot::{BootReport, PortReport, Verdict};
-use super::common::{Finding, Report as _, SCHEMA};
+use super::common::{Finding, SCHEMA, Verdict as _};
 use super::guests::{GuestsReport, PhaseWord};
 use super::node::NodeVerdict;
 use super::plan::{Action, PlannedPf};
@@ -138,12 +138,12 @@ impl Metrics {
         self.family("node_exit_code", help, &Family::of(judgement.exit_code));
         let mut verdicts = Family::default();
         for verdict in NodeVerdict::ALL {
-            let value = u8::from(verdict == judgement.verdict);
+            let value = u8::from(*verdict == judgement.verdict);
             verdicts.add(&[("verdict", verdict.word())], value);
         }
         self.family("node_verdict", "1 for the verdict on the node, 0 for the others.", &verdicts);
         let help = "The findings of ibprov status, by code and severity.";
-        self.family("findings", help, &findings(&status.findings()));
+        self.family("findings", help, &findings(&status.told().findings));
         let help = "Errors in the configuration; with at least one, the defaults apply.";
         self.family("configuration_errors", help, &Family::of(mistakes.errors));
         let help = "Settings that will not last, and configuration files that were not read.";
@@ -228,7 +228,7 @@ impl Metrics {
         self.family("boot_exit_code", help, &Family::of(boot.exit_code));
         let mut verdicts = Family::default();
         for verdict in Verdict::ALL {
-            verdicts.add(&[("verdict", verdict.word())], u8::from(verdict == boot.verdict));
+            verdicts.add(&[("verdict", verdict.word())], u8::from(*verdict == boot.verdict));
         }
         self.family("boot_verdict", "1 for the verdict on the boot, 0 for the others.", &verdicts);
         let help = "How long ibprov boot took.";

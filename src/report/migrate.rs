@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::advice::Advice;
-use super::common::{Code, Exit, Finding, Kind, Report, Severity};
+use super::common::{Code, Finding, Kind, Report, Severity, verdicts};
 use crate::names::{PathState, mark};
 
 /// What becomes of something that brings InfiniBand up today.
@@ -228,23 +228,22 @@ pub struct Migration {
     pub problems: Vec<Finding>,
 }
 
-/// How a migration stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum MigrationVerdict {
-    /// There is nothing to change.
-    NothingToDo,
-    /// Something would be changed.
-    WouldChange,
-    /// It would fail, and nothing is changed.
-    WouldFail,
-    /// All was changed.
-    Done,
-    /// All was changed that could be; something is left to the administrator.
-    DoneWithExceptions,
-    /// Something could not be changed, or the next boot is not proved to be whole.
-    Failed,
+verdicts! {
+    /// How a migration stands.
+    pub MigrationVerdict {
+        /// There is nothing to change.
+        NothingToDo = "nothing-to-do" => Good,
+        /// Something would be changed.
+        WouldChange = "would-change" => Exceptions,
+        /// It would fail, and nothing is changed.
+        WouldFail = "would-fail" => NotReady,
+        /// All was changed.
+        Done = "done" => Good,
+        /// All was changed that could be; something is left to the administrator.
+        DoneWithExceptions = "done-with-exceptions" => Exceptions,
+        /// Something could not be changed, or the next boot is not proved to be whole.
+        Failed = "failed" => NotReady,
+    }
 }
 
 impl Migration {
@@ -324,11 +323,7 @@ fn push_line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-impl Report for Migration {
-    const KIND: Kind = Kind::Migrate;
-    type Verdict = MigrationVerdict;
-    type Finding = Finding;
-
+impl Migration {
     fn verdict(&self) -> MigrationVerdict {
         match (self.applied, self.has_errors()) {
             (true, true) => MigrationVerdict::Failed,
@@ -341,21 +336,12 @@ impl Report for Migration {
         }
     }
 
-    fn exit_code(&self) -> u8 {
-        match self.verdict() {
-            MigrationVerdict::NothingToDo | MigrationVerdict::Done => Exit::Good.code(),
-            MigrationVerdict::WouldChange | MigrationVerdict::DoneWithExceptions => {
-                Exit::Exceptions.code()
-            }
-            MigrationVerdict::WouldFail | MigrationVerdict::Failed => Exit::NotReady.code(),
-        }
-    }
-
-    fn findings(&self) -> Vec<Finding> {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<MigrationVerdict, &Self> {
         let decisions = self.items.iter().filter(|item| item.becomes == Becomes::NeedsDecision);
         let mut findings: Vec<Finding> = self.problems.clone();
         findings.extend(decisions.map(Item::finding));
         Finding::worst_first(&mut findings);
-        findings
+        Report::new(Kind::Migrate, self.verdict(), findings, self)
     }
 }

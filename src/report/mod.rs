@@ -46,7 +46,7 @@ mod vf_lack;
 pub mod vf_step;
 
 pub use boot::{BootReport, Verdict};
-pub use common::{Exit, SCHEMA, to_json};
+pub use common::{Exit, SCHEMA};
 pub use guest_lack::{GuestLack, GuidLack};
 pub use module_trouble::{ModuleTrouble, Said};
 pub use pf::{PfReport, PfVerdict};

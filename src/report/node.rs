@@ -6,52 +6,26 @@
 use serde::{Deserialize, Serialize};
 
 use super::advice::Advice;
-use super::common::{Code, Exit, Finding};
+use super::common::{Code, Finding, Verdict as _, verdicts};
 use super::finding::Severity;
 
-/// The short answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum NodeVerdict {
-    /// All that is expected and planned is there.
-    Ready,
-    /// The host has no InfiniBand adapter, and none is expected.
-    NoInfiniband,
-    /// What is missing is optional, in use, or past: the node works.
-    Deferred,
-    /// Something that is expected or planned is not there.
-    NotReady,
-    /// What is expected is not known, or the host could not be read.
-    Unknown,
+verdicts! {
+    /// The short answer.
+    pub NodeVerdict {
+        /// All that is expected and planned is there.
+        Ready = "ready" => Good,
+        /// The host has no InfiniBand adapter, and none is expected.
+        NoInfiniband = "no-infiniband" => Good,
+        /// What is missing is optional, in use, or past: the node works.
+        Deferred = "deferred" => Exceptions,
+        /// Something that is expected or planned is not there.
+        NotReady = "not-ready" => NotReady,
+        /// What is expected is not known, or the host could not be read.
+        Unknown = "unknown" => NotBegun,
+    }
 }
 
 impl NodeVerdict {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Ready, Self::NoInfiniband, Self::Deferred, Self::NotReady, Self::Unknown];
-
-    /// The word for it, as JSON has it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Ready => "ready",
-            Self::NoInfiniband => "no-infiniband",
-            Self::Deferred => "deferred",
-            Self::NotReady => "not-ready",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// The exit code of a verb that shows the node.
-    pub const fn exit_code(self) -> u8 {
-        match self {
-            Self::Ready | Self::NoInfiniband => Exit::Good.code(),
-            Self::Deferred => Exit::Exceptions.code(),
-            Self::Unknown => Exit::NotBegun.code(),
-            Self::NotReady => Exit::NotReady.code(),
-        }
-    }
-
     /// The words for it on the screen.
     pub const fn words(self) -> &'static str {
         match self {
@@ -164,7 +138,7 @@ impl Judgement {
             }
             Some(Finding { severity: Severity::Info, .. }) | None => NodeVerdict::Ready,
         };
-        Self { verdict, exit_code: verdict.exit_code(), ports, vfs, findings }
+        Self { verdict, exit_code: verdict.exit().code(), ports, vfs, findings }
     }
 
     /// The findings, those that say the same of several objects as one, with what to do at each.

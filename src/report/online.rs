@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::{LinkState, PhysicalState, Rate, Rung};
 
-use super::common::{Code, Exit, Finding, Kind, Report, not_read};
+use super::common::{Code, Finding, Kind, Report, Verdict as _, not_read, verdicts};
 use super::degraded::Degraded;
 use super::duration::seconds;
 use super::finding::Severity;
@@ -102,49 +102,23 @@ impl Lack {
     }
 }
 
-/// How a wait went, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum OnlineVerdict {
-    /// Every port is online.
-    Online,
-    /// There is no port to wait for.
-    NothingExpected,
-    /// Every port is online, and the link of one is below the configured minimum.
-    Degraded,
-    /// Only optional ports, or what the site itself denies, are not online.
-    Deferred,
-    /// A port that is not optional is not online.
-    NotOnline,
-    /// Nothing on the host has a name that was given, and nothing is still to come.
-    NoSuchPort,
-    /// A signal ended it before its time.
-    Interrupted,
-}
-
-impl OnlineVerdict {
-    /// The exit code, the same for every verb.
-    pub const fn exit_code(self) -> u8 {
-        match self {
-            Self::Online | Self::NothingExpected => Exit::Good.code(),
-            Self::Degraded | Self::Deferred | Self::Interrupted => Exit::Exceptions.code(),
-            Self::NoSuchPort => Exit::NotBegun.code(),
-            Self::NotOnline => Exit::NotReady.code(),
-        }
-    }
-
-    /// The word for it, as JSON has it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Online => "online",
-            Self::NothingExpected => "nothing-expected",
-            Self::Degraded => "degraded",
-            Self::Deferred => "deferred",
-            Self::NotOnline => "not-online",
-            Self::NoSuchPort => "no-such-port",
-            Self::Interrupted => "interrupted",
-        }
+verdicts! {
+    /// How a wait went, in one word.
+    pub OnlineVerdict {
+        /// Every port is online.
+        Online = "online" => Good,
+        /// There is no port to wait for.
+        NothingExpected = "nothing-expected" => Good,
+        /// Every port is online, and the link of one is below the configured minimum.
+        Degraded = "degraded" => Exceptions,
+        /// Only optional ports, or what the site itself denies, are not online.
+        Deferred = "deferred" => Exceptions,
+        /// A port that is not optional is not online.
+        NotOnline = "not-online" => NotReady,
+        /// Nothing on the host has a name that was given, and nothing is still to come.
+        NoSuchPort = "no-such-port" => NotBegun,
+        /// A signal ended it before its time.
+        Interrupted = "interrupted" => Exceptions,
     }
 }
 
@@ -249,20 +223,9 @@ impl OnlinePort {
     }
 }
 
-impl Report for OnlineReport {
-    const KIND: Kind = Kind::WaitOnline;
-    type Verdict = OnlineVerdict;
-    type Finding = Finding;
-
-    fn verdict(&self) -> OnlineVerdict {
-        self.verdict
-    }
-
-    fn exit_code(&self) -> u8 {
-        self.exit_code
-    }
-
-    fn findings(&self) -> Vec<Finding> {
+impl OnlineReport {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<OnlineVerdict, &Self> {
         let of = |port: &OnlinePort| {
             let severity = match port.standing() {
                 Standing::Ready => return None,
@@ -290,11 +253,9 @@ impl Report for OnlineReport {
             findings.push(Finding::warning(Code::Interrupted, "a signal ended the wait"));
         }
         findings.extend(not_read(&self.problems));
-        findings
+        Report::new(Kind::WaitOnline, self.verdict, findings, self).exiting(self.exit_code)
     }
-}
 
-impl OnlineReport {
     /// Of a wait that has just begun.
     pub const fn new(started_usec: u64, timeout_sec: u64, goal: Goal) -> Self {
         Self {
@@ -321,7 +282,7 @@ impl OnlineReport {
             _ => OnlineVerdict::Online,
         };
         self.verdict = forced.unwrap_or_else(verdict);
-        self.exit_code = self.verdict.exit_code();
+        self.exit_code = self.verdict.exit().code();
         self.ports = ports;
     }
 

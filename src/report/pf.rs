@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::as_text;
-use super::common::{Code, Exit, Finding, Kind, Report, not_read};
+use super::common::{Code, Exit, Finding, Kind, Report, not_read, verdicts};
 use super::duration::seconds;
 use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung, vf_ranges};
 
@@ -17,39 +17,18 @@ pub use super::vf_cause::{DROPPED, NumberFailed, REFUSED, VfCause, WhyLacking};
 pub use super::vf_lack::{GuidAtPf, OtherDriver, OtherGuid, VfGuid, VfLack};
 pub use super::vf_step::{Deferred, Stage, Undone, VfStep};
 
-/// How it went, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum PfVerdict {
-    /// Every VF is as wanted.
-    Right,
-    /// Something wanted was left undone, because a VF is in use.
-    Deferred,
-    /// A signal ended it before its time.
-    Interrupted,
-    /// The PF or a VF is not as wanted.
-    NotRight,
-}
-
-impl PfVerdict {
-    /// The exit code, the same for every verb.
-    pub const fn exit_code(self) -> u8 {
-        match self {
-            Self::Right => Exit::Good.code(),
-            Self::Deferred | Self::Interrupted => Exit::Exceptions.code(),
-            Self::NotRight => Exit::NotReady.code(),
-        }
-    }
-
-    /// The word for it, as JSON has it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Right => "right",
-            Self::Deferred => "deferred",
-            Self::Interrupted => "interrupted",
-            Self::NotRight => "not-right",
-        }
+verdicts! {
+    /// How it went, in one word.
+    #[derive(PartialOrd, Ord)]
+    pub PfVerdict {
+        /// Every VF is as wanted.
+        Right = "right" => Good,
+        /// Something wanted was left undone, because a VF is in use.
+        Deferred = "deferred" => Exceptions,
+        /// A signal ended it before its time.
+        Interrupted = "interrupted" => Exceptions,
+        /// The PF or a VF is not as wanted.
+        NotRight = "not-right" => NotReady,
     }
 }
 
@@ -203,32 +182,13 @@ pub struct ToldPf<'a> {
     report: &'a PfReport,
 }
 
-impl<'a> ToldPf<'a> {
-    /// Of `report`.
-    pub fn of(report: &'a PfReport) -> Self {
-        Self { headline: report.headline(), report }
-    }
-}
-
-impl Report for ToldPf<'_> {
-    const KIND: Kind = Kind::ApplyPf;
-    type Verdict = PfVerdict;
-    type Finding = Finding;
-
-    fn verdict(&self) -> PfVerdict {
-        self.report.verdict
-    }
-
-    fn exit_code(&self) -> u8 {
-        self.report.exit_code
-    }
-
-    fn findings(&self) -> Vec<Finding> {
-        self.report.findings()
-    }
-}
-
 impl PfReport {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<PfVerdict, ToldPf<'_>> {
+        let body = ToldPf { headline: self.headline(), report: self };
+        Report::new(Kind::ApplyPf, self.verdict, self.findings(), body).exiting(self.exit_code)
+    }
+
     fn findings(&self) -> Vec<Finding> {
         let mut findings = match self.purpose {
             Purpose::Apply => self.plan_findings(),
@@ -297,7 +257,7 @@ impl PfReport {
             started_usec,
             finished_usec: started_usec,
             verdict: PfVerdict::Interrupted,
-            exit_code: PfVerdict::Interrupted.exit_code(),
+            exit_code: Exit::Exceptions.code(),
             hindrance: Hindrance { problem: None, number: None },
             steps: Vec::new(),
             vfs: Vec::new(),
@@ -571,8 +531,7 @@ mod tests {
     }
 
     fn json_of(report: &PfReport) -> Value {
-        let told = ToldPf::of(report);
-        serde_json::to_value(crate::report::common::envelope(&told)).expect("JSON")
+        serde_json::to_value(report.told()).expect("JSON")
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::advice::Advice;
 use super::as_text;
-use super::common::{self, Code, Exit, Kind, Report, not_read};
+use super::common::{self, Code, Kind, Report, not_read, verdicts};
 use super::netns::Netns;
 use super::pf::{Deferred, PfProblem};
 use super::rxe::{RxeReport, RxeState};
@@ -83,37 +83,21 @@ pub struct PlannedPf {
     pub warnings: Vec<Finding>,
 }
 
-/// What the plans come to, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum PlanVerdict {
-    /// Nothing would change.
-    AsPlanned,
-    /// Something would change.
-    WouldChange,
-    /// Configuration, pins and host do not agree: somebody has to decide.
-    Drift,
-    /// A PF cannot be planned.
-    WouldFail,
-}
-
-impl PlanVerdict {
-    /// The exit code of it.
-    pub const fn exit(self) -> Exit {
-        match self {
-            Self::AsPlanned => Exit::Good,
-            Self::WouldChange | Self::Drift => Exit::Exceptions,
-            Self::WouldFail => Exit::NotReady,
-        }
+verdicts! {
+    /// What the plans come to, in one word.
+    pub PlanVerdict {
+        /// Nothing would change.
+        AsPlanned = "as-planned" => Good,
+        /// Something would change.
+        WouldChange = "would-change" => Exceptions,
+        /// Configuration, pins and host do not agree: somebody has to decide.
+        Drift = "drift" => Exceptions,
+        /// A PF cannot be planned.
+        WouldFail = "would-fail" => NotReady,
     }
 }
 
-impl Report for PlanReport {
-    const KIND: Kind = Kind::Plan;
-    type Verdict = PlanVerdict;
-    type Finding = common::Finding;
-
+impl PlanReport {
     /// An error of the plan is more than a change, and a PF that may come later is less
     /// than an error.
     fn verdict(&self) -> PlanVerdict {
@@ -129,11 +113,8 @@ impl Report for PlanReport {
         }
     }
 
-    fn exit_code(&self) -> u8 {
-        self.verdict().exit().code()
-    }
-
-    fn findings(&self) -> Vec<common::Finding> {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<PlanVerdict, &Self> {
         let mut findings: Vec<common::Finding> =
             self.pfs.iter().flat_map(PlannedPf::findings).collect();
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
@@ -141,11 +122,9 @@ impl Report for PlanReport {
         findings.extend(self.netns.iter().flat_map(Netns::contradictions));
         common::Finding::worst_first(&mut findings);
         findings.extend(not_read(&self.problems));
-        findings
+        Report::new(Kind::Plan, self.verdict(), findings, self)
     }
-}
 
-impl PlanReport {
     /// The plans of `pfs`; what was read of the host is judged here.
     pub fn new(host: Option<String>, pfs: Vec<PlannedPf>, problems: Vec<String>) -> Self {
         let changes = |pf: &PlannedPf| {

@@ -6,7 +6,7 @@ mod table;
 use serde::{Deserialize, Serialize};
 
 use self::table::table;
-use super::common::{Finding, Kind, Report, not_read};
+use super::common::{Kind, Report, Verdict as _, not_read};
 use super::finding::Severity;
 use super::screen::{Screen, Tone};
 use crate::names::{
@@ -263,28 +263,16 @@ impl Ladder {
     }
 }
 
-impl Report for Status {
-    const KIND: Kind = Kind::Status;
-    type Verdict = NodeVerdict;
-    type Finding = Finding;
-
-    fn verdict(&self) -> NodeVerdict {
-        self.judgement.verdict
-    }
-
-    fn exit_code(&self) -> u8 {
-        self.judgement.exit_code
-    }
-
-    fn findings(&self) -> Vec<Finding> {
+impl Status {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<NodeVerdict, &Self> {
         let mut findings = self.judgement.findings.clone();
         findings.extend(self.units.findings.iter().cloned());
         findings.extend(not_read(&self.problems));
-        findings
+        let Judgement { verdict, exit_code, .. } = self.judgement;
+        Report::new(Kind::Status, verdict, findings, self).exiting(exit_code)
     }
-}
 
-impl Status {
     /// The constant head.
     pub fn new(judgement: Judgement, kernel: String, units: Units, udev: Udev) -> Self {
         Self {

@@ -66,7 +66,7 @@ mod units {
 mod judgement {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use crate::report::common::Finding;
+    use crate::report::common::{Finding, Verdict as _};
     use crate::report::node::{Count, Judgement, NodeVerdict, PortCount};
 
     #[expect(clippy::ref_option, reason = "serde hands a reference")]
@@ -84,7 +84,7 @@ mod judgement {
         let parts = Option::<Parts>::deserialize(d)?;
         Ok(parts.map(|(verdict, ports, vfs, findings)| Judgement {
             verdict,
-            exit_code: verdict.exit_code(),
+            exit_code: verdict.exit().code(),
             ports,
             vfs,
             findings,
