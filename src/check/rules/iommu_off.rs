@@ -15,33 +15,30 @@ remapping support\", Proxmox's \"cannot prepare PCI pass-through, IOMMU not pres
 Remedy: enable VT-d or AMD-Vi in the firmware setup, and add to the kernel command line
 intel_iommu=on (not needed for AMD) and iommu=pt. Some boards have no IOMMU in front
 of their PCI controller.",
-    needles: &[&[
-        "No ACPI DMAR table found",
-        "IOMMU appears to be disabled",
-        "IOMMU either disabled",
-        "vfio-pci",
-        "iommu_group",
-        "IOMMU group",
-        "doesn't support passthrough",
-        "does not support passthrough",
-        "No IOMMU",
-        "no iommu",
-        "IOMMU not found",
-        "IOMMU not present",
-        "IOMMU is not",
-        "available IOMMU",
-        "interrupt remapping",
-        "vfio: error",
-        "iommu is not",
-        "IOMMU was not",
-        "No available IOMMU models",
-        "IOMMU support",
-        "VFIO_GROUP_GET_STATUS",
-    ]],
+    needles: &[
+        SAID,
+        &[
+            "vfio-pci",
+            "iommu_group",
+            "IOMMU group",
+            "doesn't support passthrough",
+            "No IOMMU",
+            "no iommu",
+            "IOMMU not present",
+            "IOMMU is not",
+            "available IOMMU",
+            "interrupt remapping",
+            "vfio: error",
+            "iommu is not",
+            "IOMMU was not",
+            "IOMMU support",
+            "VFIO_GROUP_GET_STATUS",
+        ],
+    ],
     judge: Judge::Boot(judge),
 };
 
-const SAID: [&str; 16] = [
+const SAID: &[&str] = &[
     "No ACPI DMAR table found",
     "IOMMU appears to be disabled",
     "IOMMU either disabled",
@@ -131,6 +128,12 @@ mod tests {
             severity(&RULE, &["[ 37.1] vfio-pci 0000:01:00.0: enabling device (0000 -> 0002)",]),
             None
         );
+    }
+
+    #[test]
+    fn a_line_of_the_kernel_alone_is_looked_at() {
+        let said = "[    2.0] kvm: device has no IOMMU";
+        assert_eq!(severity(&RULE, &[said]), Some(Severity::Warning));
     }
 
     #[test]
