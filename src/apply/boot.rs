@@ -140,7 +140,7 @@ pub fn run(
         rules,
         facts: Facts::default(),
         heard: Heard::default(),
-        steps: Steps::new(locks.as_ref(), force),
+        steps: Steps::new(locks.as_ref(), config_file, force),
         rdma_names: RdmaNames::default(),
         products: Products::new(root).again().with_overrides(),
         there: BTreeSet::new(),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tracing::{Span, debug, error_span, warn};
 
@@ -22,6 +22,8 @@ use crate::report::{Exit, ModuleTrouble, events as kinds};
 #[derive(Debug)]
 pub(super) struct Steps<'a> {
     locks: Option<&'a Locks>,
+    /// The configuration file that was given; children read the same.
+    config_file: Option<&'a Path>,
     /// Do also what interrupts the traffic of who uses an interface or an adapter.
     force: bool,
     done: Done,
@@ -42,9 +44,14 @@ enum Worker {
 }
 
 impl<'a> Steps<'a> {
-    pub(super) fn new(locks: Option<&'a Locks>, force: bool) -> Self {
+    pub(super) fn new(
+        locks: Option<&'a Locks>,
+        config_file: Option<&'a Path>,
+        force: bool,
+    ) -> Self {
         Self {
             locks,
+            config_file,
             force,
             done: Done::default(),
             running: Vec::new(),
@@ -104,7 +111,8 @@ impl<'a> Steps<'a> {
         if let Step::PortTypes { pci, .. } = &step {
             facts.setting_types.insert(*pci);
         }
-        let name = lock_name(&step);
+        let what = Recipe::of(&step, self.config_file, self.force);
+        let name = what.lock;
         let lock = match self.locks.map(|l| l.try_take(&name)) {
             Some(Ok(held)) => Some(held),
             Some(Err(LockError::Busy { owner })) => {
@@ -125,8 +133,8 @@ impl<'a> Steps<'a> {
             }
             None => None,
         };
-        let begun = program(&step).and_then(|program| {
-            process::start(&program, &arguments(&step, self.force), lock)
+        let begun = what.program.path().and_then(|program| {
+            process::start(&program, &what.arguments, lock)
                 .map_err(|answer| Failure::NotStarted { program, answer })
         });
         match begun {
@@ -430,55 +438,75 @@ fn has_ended(worker: &mut Worker, locks: Option<&Locks>) -> Option<Ended> {
     }
 }
 
-/// modprobe; an interface is set by a child of our own kind, which can be stuck
-/// where it waits for a sick driver.
-fn program(step: &Step) -> Result<PathBuf, Failure> {
-    match step {
-        Step::Configure { .. }
-        | Step::NetnsMode { .. }
-        | Step::PortTypes { .. }
-        | Step::CreateRxe { .. } => Ok(PathBuf::from("/proc/self/exe")),
-        _ => process::find("modprobe").ok_or(Failure::NoModprobe),
+/// What a step is done by.
+struct Recipe {
+    program: Program,
+    arguments: Vec<String>,
+    /// One lock per object: the module set, one module, one PCI function.
+    lock: String,
+}
+
+enum Program {
+    /// It honours deny-lists as udev does (`-b`).
+    Modprobe,
+    /// A child of our own kind, which can be stuck where it waits for a sick driver.
+    Ibprov,
+}
+
+impl Program {
+    fn path(&self) -> Result<PathBuf, Failure> {
+        match self {
+            Self::Modprobe => process::find("modprobe").ok_or(Failure::NoModprobe),
+            Self::Ibprov => Ok(PathBuf::from("/proc/self/exe")),
+        }
     }
 }
 
-/// `-b` honours deny-lists as udev does; `--` ends the options.
-fn arguments(step: &Step, force: bool) -> Vec<String> {
-    let force = force.then_some("--force");
-    if let Step::Configure { netdev, .. } = step {
-        let words = ["iface", "--settings-only"].into_iter().chain(force);
-        return words.chain(["--", netdev.as_str()]).map(str::to_owned).collect();
-    }
-    if let Step::NetnsMode { mode } = step {
-        return vec!["set-netns-mode".to_owned(), mode.to_string()];
-    }
-    if let Step::PortTypes { pci, types } = step {
-        let types = types.iter().map(|(port, of)| format!("{port}={of}"));
-        let words = ["set-port-type".to_owned(), pci.to_string()].into_iter();
-        return words.chain(force.map(str::to_owned)).chain(types).collect();
-    }
-    if let Step::CreateRxe { name, netdev } = step {
-        let words = ["create-rxe", "--", name.as_str(), netdev.as_str()];
-        return words.map(str::to_owned).to_vec();
-    }
-    let mut arguments = vec!["-b".to_owned()];
-    match step {
-        Step::LoadModules { modules } => {
-            arguments.extend(["-a".to_owned(), "--".to_owned()]);
-            arguments.extend(modules.iter().map(ToString::to_string));
+impl Recipe {
+    fn of(step: &Step, config_file: Option<&Path>, force: bool) -> Self {
+        let modprobe = |arguments: Vec<String>, lock| {
+            let arguments = ["-b".to_owned()].into_iter().chain(arguments).collect();
+            Self { program: Program::Modprobe, arguments, lock }
+        };
+        let one = |name: &str| vec!["--".to_owned(), name.to_owned()];
+        let ibprov =
+            |arguments: Vec<String>, lock| Self { program: Program::Ibprov, arguments, lock };
+        let force = force.then(|| "--force".to_owned());
+        match step {
+            Step::LoadModules { modules } => {
+                let options = ["-a", "--"].map(str::to_owned).into_iter();
+                let names = modules.iter().map(ToString::to_string);
+                modprobe(options.chain(names).collect(), "modules".to_owned())
+            }
+            Step::LoadModule { module } => {
+                modprobe(one(module.as_str()), format!("module-{module}"))
+            }
+            Step::LoadDriver { pci, modalias } => modprobe(one(modalias), format!("driver-{pci}")),
+            Step::LoadRdmaHalf { pci, module } => {
+                modprobe(one(module.as_str()), format!("{module}-{pci}"))
+            }
+            Step::NetnsMode { mode } => {
+                let arguments = vec!["set-netns-mode".to_owned(), mode.to_string()];
+                ibprov(arguments, "netns-mode".to_owned())
+            }
+            Step::PortTypes { pci, types } => {
+                let words = ["set-port-type".to_owned(), pci.to_string()].into_iter();
+                let types = types.iter().map(|(port, of)| format!("{port}={of}"));
+                ibprov(words.chain(force).chain(types).collect(), format!("port-types-{pci}"))
+            }
+            Step::CreateRxe { name, netdev } => {
+                let words = ["create-rxe", "--", name.as_str(), netdev.as_str()];
+                ibprov(words.map(str::to_owned).to_vec(), format!("rxe-{name}"))
+            }
+            Step::Configure { netdev, ifindex } => {
+                let words = ["iface", "--settings-only"].map(str::to_owned).into_iter();
+                let file = config_file.map(|file| format!("--config={}", file.display()));
+                let arguments = words.chain(file).chain(force).chain(one(netdev.as_str()));
+                // Not the interface's own, which the child takes.
+                ibprov(arguments.collect(), format!("configure-{ifindex}"))
+            }
         }
-        Step::LoadModule { module } | Step::LoadRdmaHalf { module, .. } => {
-            arguments.extend(["--".to_owned(), module.to_string()]);
-        }
-        Step::LoadDriver { modalias, .. } => {
-            arguments.extend(["--".to_owned(), modalias.clone()]);
-        }
-        Step::Configure { .. }
-        | Step::NetnsMode { .. }
-        | Step::PortTypes { .. }
-        | Step::CreateRxe { .. } => {}
     }
-    arguments
 }
 
 fn modules_of(step: &Step) -> Vec<ModuleName> {
@@ -493,17 +521,18 @@ fn modules_of(step: &Step) -> Vec<ModuleName> {
     }
 }
 
-/// One lock per object: the module set, one module, one PCI function.
-fn lock_name(step: &Step) -> String {
-    match step {
-        Step::LoadModules { .. } => "modules".to_owned(),
-        Step::LoadModule { module } => format!("module-{module}"),
-        Step::LoadDriver { pci, .. } => format!("driver-{pci}"),
-        Step::LoadRdmaHalf { pci, module } => format!("{module}-{pci}"),
-        Step::NetnsMode { .. } => "netns-mode".to_owned(),
-        Step::PortTypes { pci, .. } => format!("port-types-{pci}"),
-        Step::CreateRxe { name, .. } => format!("rxe-{name}"),
-        // Not the interface's own, which the child takes.
-        Step::Configure { ifindex, .. } => format!("configure-{ifindex}"),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_reads_the_configuration_that_its_parent_was_given() {
+        let step = Step::Configure { netdev: "ib0".parse().expect("name"), ifindex: 7 };
+        let file = Path::new("/etc/site.toml");
+        let recipe = Recipe::of(&step, Some(file), true);
+        let wanted =
+            ["iface", "--settings-only", "--config=/etc/site.toml", "--force", "--", "ib0"];
+        assert_eq!(recipe.arguments, wanted);
+        assert_eq!(Recipe::of(&step, None, false).arguments, [wanted[0], wanted[1], "--", "ib0"]);
     }
 }
