@@ -17,12 +17,14 @@ use super::value::Value;
 /// Longer lists are refused: they would only cost time.
 const LONGEST_LIST: usize = 1000;
 
-/// What one file gives.
-#[derive(Debug, Default)]
+/// What one file gives, or one table of a list of tables.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Draft {
     pub(crate) given: Vec<(&'static Key, Given)>,
     /// Keys that were given badly: nothing may be concluded from their absence.
     pub(crate) broken: BTreeSet<&'static str>,
+    /// A key was unknown: any other may have been meant.
+    unknown: bool,
 }
 
 /// What is given for one key.
@@ -46,11 +48,7 @@ pub(crate) struct Item {
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(crate) place: Place,
-    pub(crate) fields: Vec<(&'static Key, Given)>,
-    /// Keys that were given badly.
-    broken: BTreeSet<&'static str>,
-    /// A key was unknown: any other may have been meant.
-    unknown: bool,
+    pub(crate) draft: Draft,
 }
 
 impl Item {
@@ -60,10 +58,16 @@ impl Item {
     }
 }
 
+impl Draft {
+    fn is_broken(&self) -> bool {
+        self.unknown || !self.broken.is_empty()
+    }
+}
+
 impl Row {
     /// What is given for the key of that name.
     fn given(&self, name: &str) -> Option<&Given> {
-        self.fields.iter().find(|(key, _)| key.path == name).map(|(_, given)| given)
+        self.draft.given.iter().find(|(key, _)| key.path == name).map(|(_, given)| given)
     }
 
     /// The field of that name, with its place.
@@ -97,13 +101,14 @@ impl Row {
 
     /// None of these keys is given, nor was one tried to be given.
     pub(crate) fn lacks(&self, names: &[&str]) -> bool {
-        !self.unknown
-            && !names.iter().any(|name| self.given(name).is_some() || self.broken.contains(name))
+        let is_tried =
+            |name: &&str| self.given(name).is_some() || self.draft.broken.contains(*name);
+        !self.draft.unknown && !names.iter().any(is_tried)
     }
 
     /// A key of this row was given badly.
     pub(crate) fn is_broken(&self) -> bool {
-        self.unknown || !self.broken.is_empty()
+        self.draft.is_broken()
     }
 
     /// The tables of that name.
@@ -118,9 +123,10 @@ impl Row {
 /// Reads one file, noting everything that is wrong with it.
 pub(crate) fn read(file: &Arc<Source>, problems: &mut Problems) -> Draft {
     let (table, errors) = DeTable::parse_recoverable(&file.text);
-    let mut reader = DraftReader { file, found: Vec::new(), draft: Draft::default() };
-    reader.section(KEYS, "", table.get_ref());
-    let DraftReader { mut found, draft, .. } = reader;
+    let mut reader = DraftReader { file, found: Vec::new() };
+    let mut draft = Draft::default();
+    reader.table("", KEYS, "", table.get_ref(), &mut draft);
+    let mut found = reader.found;
 
     // One slip in the syntax makes followers: the first of a line is said, and
     // what was recovered from that line is not judged.
@@ -182,7 +188,6 @@ const fn bare(value: Value) -> Item {
 struct DraftReader<'a> {
     file: &'a Arc<Source>,
     found: Vec<(Range<usize>, Make)>,
-    draft: Draft,
 }
 
 impl DraftReader<'_> {
@@ -192,31 +197,6 @@ impl DraftReader<'_> {
 
     fn note(&mut self, span: Range<usize>, problem: Problem) {
         self.found.push((span, Box::new(|| problem)));
-    }
-
-    fn section(&mut self, keys: &'static [Key], path: &str, table: &DeTable<'_>) {
-        for (name, value) in table {
-            let full = match path {
-                "" => name.get_ref().to_string(),
-                _ => format!("{path}.{}", name.get_ref()),
-            };
-            match (keys::find(keys, &full), value.get_ref()) {
-                (Found::Key(key), _) => self.key(key, value),
-                (Found::Section, DeValue::Table(inner)) => self.section(keys, &full, inner),
-                (Found::Section, other) => {
-                    let problem =
-                        Problem::new(format!("{full} is a section, not {}", type_name(other)))
-                            .at(&self.place(value.span()), "")
-                            .help(format!("write [{full}] on a line of its own, its keys below"));
-                    self.note(value.span(), problem);
-                }
-                (Found::Nothing, value) => match (keys::renamed(&full), value) {
-                    (Some(Some(renamed)), _) => self.renamed(renamed, name),
-                    (Some(None), DeValue::Table(inner)) => self.section(keys, &full, inner),
-                    _ => self.unknown(keys, path, path, name),
-                },
-            }
-        }
     }
 
     fn renamed(&mut self, renamed: &Renamed, name: &Spanned<DeString<'_>>) {
@@ -232,18 +212,18 @@ impl DraftReader<'_> {
         );
     }
 
-    /// `inside` is the section of `keys`, or the list whose tables have `keys`.
+    /// `section` is the section of `keys`, and `list` the list whose tables have `keys`.
     fn unknown(
         &mut self,
         keys: &'static [Key],
+        list: &str,
         section: &str,
-        inside: &str,
         name: &Spanned<DeString<'_>>,
     ) {
-        let inside = match inside {
-            "" => String::new(),
-            list if list.starts_with('[') => format!(" in {list}"),
-            section => format!(" in [{section}]"),
+        let inside = match (list, section) {
+            ("", "") => String::new(),
+            ("", section) => format!(" in [{section}]"),
+            (list, _) => format!(" in [[{list}]]"),
         };
         let place = self.place(name.span());
         let (section, key) = (section.to_owned(), name.get_ref().to_string());
@@ -256,15 +236,6 @@ impl DraftReader<'_> {
             Problem::new(format!("unknown key {shown:?}{inside}")).at(&place, "").help(help)
         };
         self.found.push((name.span(), Box::new(make)));
-    }
-
-    fn key(&mut self, key: &'static Key, value: &Spanned<DeValue<'_>>) {
-        match self.given(key.path, key, value) {
-            Some(given) => self.draft.given.push((key, given)),
-            None => {
-                self.draft.broken.insert(key.path);
-            }
-        }
     }
 
     /// What `value` gives for `key`, which stands at `path`.
@@ -338,7 +309,6 @@ impl DraftReader<'_> {
             Err(why) => {
                 let problem = Problem::new(format!("bad value for {path}")).at(&place, why);
                 self.note(value.span(), problem);
-                self.draft.broken.insert(key.path);
                 None
             }
         }
@@ -356,67 +326,72 @@ impl DraftReader<'_> {
             let want = format!("expected {}, got {}", list.kind.wanted(), type_name(row.get_ref()));
             let problem = Problem::new(format!("bad value for {path}")).at(&place, want);
             self.note(row.span(), problem);
-            self.draft.broken.insert(list.path);
             return None;
         };
-        let mut read = Row { place, fields: Vec::new(), broken: BTreeSet::new(), unknown: false };
-        self.fields(path, keys, "", table, &mut read);
-        read.fields.sort_by_key(|(key, _)| keys.iter().position(|other| other.path == key.path));
-        if read.is_broken() {
-            self.draft.broken.insert(list.path);
-        }
-        Some(read)
+        let mut draft = Draft::default();
+        self.table(path, keys, "", table, &mut draft);
+        draft.given.sort_by_key(|(key, _)| keys.iter().position(|other| other.path == key.path));
+        Some(Row { place, draft })
     }
 
-    /// The fields of a row's table, or of the section `inside` of it.
-    fn fields(
+    /// What the table gives, or the section `inside` of it. `list` is the list of which it is
+    /// one, empty for the file itself.
+    fn table(
         &mut self,
-        path: &str,
+        list: &str,
         keys: &'static [Key],
         inside: &str,
         table: &DeTable<'_>,
-        row: &mut Row,
+        draft: &mut Draft,
     ) {
+        let join = |above: &str, name: &str| match above {
+            "" => name.to_owned(),
+            _ => format!("{above}.{name}"),
+        };
         for (name, value) in table {
-            let field = match inside {
-                "" => name.get_ref().to_string(),
-                _ => format!("{inside}.{}", name.get_ref()),
-            };
-            let full = format!("{path}.{field}");
+            let field = join(inside, name.get_ref());
+            let full = join(list, &field);
             let before = self.found.len();
             match (keys::find(keys, &field), value.get_ref()) {
                 (Found::Key(key), _) => {
-                    row.fields.extend(self.given(&full, key, value).map(|given| (key, given)));
+                    draft.given.extend(self.given(&full, key, value).map(|given| (key, given)));
                     if self.found.len() > before {
-                        row.broken.insert(key.path);
+                        draft.broken.insert(key.path);
                     }
                 }
                 (Found::Section, DeValue::Table(inner)) => {
-                    self.fields(path, keys, &field, inner, row);
+                    self.table(list, keys, &field, inner, draft);
                 }
                 (Found::Section, other) => {
-                    row.unknown = true;
+                    draft.unknown = true;
                     let below = keys::inside(keys, &field);
-                    let example = below.first().copied().unwrap_or_default();
+                    let help = match (list, below.first()) {
+                        ("", _) | (_, None) => {
+                            format!("write [{full}] on a line of its own, its keys below")
+                        }
+                        (_, Some(example)) => format!(
+                            "write {field}.{example} = ...; possible are {}",
+                            below.join(", ")
+                        ),
+                    };
                     let problem =
                         Problem::new(format!("{full} is a section, not {}", type_name(other)))
                             .at(&self.place(value.span()), "")
-                            .help(format!(
-                                "write {field}.{example} = ...; possible are {}",
-                                below.join(", ")
-                            ));
+                            .help(help);
                     self.note(value.span(), problem);
                 }
-                (Found::Nothing, _) => {
-                    row.unknown = true;
-                    match keys::renamed(&full) {
-                        Some(Some(renamed)) => self.renamed(renamed, name),
-                        _ => {
-                            let section = format!("[[{path}]]");
-                            self.unknown(keys, inside, &section, name);
+                (Found::Nothing, other) => match (keys::renamed(&full), other) {
+                    (Some(None), DeValue::Table(inner)) => {
+                        self.table(list, keys, &field, inner, draft);
+                    }
+                    (renamed, _) => {
+                        draft.unknown = true;
+                        match renamed.flatten() {
+                            Some(renamed) => self.renamed(renamed, name),
+                            None => self.unknown(keys, list, inside, name),
                         }
                     }
-                }
+                },
             }
         }
     }

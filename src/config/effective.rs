@@ -111,7 +111,7 @@ pub(crate) fn settings(merged: &Merged, config: &Config) -> Vec<Setting> {
 fn tables(list: &mut Vec<Setting>, path: &str, head: &str, count: &str, rows: &[Row]) {
     for (index, row) in rows.iter().enumerate() {
         let count = format!("{count}{index}.");
-        for (field, given) in &row.fields {
+        for (field, given) in &row.draft.given {
             let name = field.path;
             let key = format!("{path}[{index}].{name}");
             let spot = Spot::Field { head: format!("[[{head}]] {count}"), name };
