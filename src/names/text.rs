@@ -30,12 +30,14 @@ macro_rules! as_text {
 
 as_text!(
     super::DomainName,
+    super::Gbps,
     super::Guid,
     super::GuidRange,
     super::IfName,
     super::ModuleName,
     super::PKey,
     super::PciAddress,
+    super::PcieSpeed,
     super::RdmaName,
     super::Template,
     super::UnitName,

@@ -53,7 +53,8 @@ const DIRS: [&str; 3] = [
 
 /// How far it is with a device (`enum NMDeviceState`,
 /// `src/libnm-core-public/nm-dbus-interface.h`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum DeviceState {
     /// NetworkManager does not know the device.
     #[default]
@@ -64,6 +65,7 @@ pub enum DeviceState {
     /// It can be brought up.
     Disconnected,
     /// It is being brought up, in whichever step.
+    #[strum(serialize = "being brought up")]
     Activating,
     Activated,
     /// It is being taken down.
@@ -71,6 +73,7 @@ pub enum DeviceState {
     /// It could not be brought up.
     Failed,
     /// A state that is not known here.
+    #[strum(serialize = "in another state")]
     Other,
 }
 
@@ -93,18 +96,8 @@ impl From<u32> for DeviceState {
 
 impl DeviceState {
     /// The state in NetworkManager's words.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Unmanaged => "unmanaged",
-            Self::Unavailable => "unavailable",
-            Self::Disconnected => "disconnected",
-            Self::Activating => "being brought up",
-            Self::Activated => "activated",
-            Self::Deactivating => "deactivating",
-            Self::Failed => "failed",
-            Self::Other => "in another state",
-        }
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 }
 

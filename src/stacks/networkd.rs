@@ -51,10 +51,12 @@ const DIRS: [&str; 4] = [
 
 /// How far it is with a link (`AdministrativeState` of `org.freedesktop.network1(5)`;
 /// `link_state_table` of `src/network/networkd-link.c`).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, strum::AsRefStr, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum AdministrativeState {
     /// It does not know the link.
     #[default]
+    #[strum(serialize = "")]
     Unknown,
     /// udev has not initialized it.
     Pending,
@@ -68,37 +70,19 @@ pub enum AdministrativeState {
     Failed,
     Linger,
     /// A state of a newer version.
+    #[strum(default, transparent)]
     Other(String),
 }
 
 impl AdministrativeState {
     /// The state that networkd calls `word`.
     pub fn of(word: &str) -> Self {
-        match word {
-            "" => Self::Unknown,
-            "pending" => Self::Pending,
-            "initialized" => Self::Initialized,
-            "configuring" => Self::Configuring,
-            "configured" => Self::Configured,
-            "unmanaged" => Self::Unmanaged,
-            "failed" => Self::Failed,
-            "linger" => Self::Linger,
-            other => Self::Other(other.to_owned()),
-        }
+        // Any word is one: what none of the others is called is `Other`.
+        word.parse().unwrap_or_default()
     }
 
     pub fn word(&self) -> &str {
-        match self {
-            Self::Unknown => "",
-            Self::Pending => "pending",
-            Self::Initialized => "initialized",
-            Self::Configuring => "configuring",
-            Self::Configured => "configured",
-            Self::Unmanaged => "unmanaged",
-            Self::Failed => "failed",
-            Self::Linger => "linger",
-            Self::Other(word) => word,
-        }
+        self.as_ref()
     }
 
     /// It has not made up its mind yet.

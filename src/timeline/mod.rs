@@ -51,7 +51,8 @@ pub struct UnitBar {
 }
 
 /// What a unit is to the ports, in the order they are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Role {
     /// Brings the ports up: ibprov, openibd, rdma-load-modules.
     Provider,
@@ -66,15 +67,8 @@ pub enum Role {
 }
 
 impl Role {
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Provider => "provider",
-            Self::Network => "network",
-            Self::Online => "online",
-            Self::Mount => "mount",
-            Self::Guest => "guest",
-            Self::Consumer => "consumer",
-        }
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 }
 
