@@ -551,6 +551,33 @@ fn each_scenario_stands_in_the_table_with_its_bed() {
     assert_eq!(told, real, "tests/vm/README.md: the table on the left, the folders on the right");
 }
 
+/// `vm card::NAME` is in tests/vm/card.rs, `tests fleet::NAME` in tests/fleet.rs, `lib plan/vf::NAME`
+/// in src/plan/vf.rs or in the tests of that module.
+#[test]
+fn each_test_that_a_decision_names_exists() {
+    let (mut named, mut missing) = (0, Vec::new());
+    for entry in fs::read_dir(project().join("docs/decisions")).expect("docs/decisions") {
+        let page = entry.expect("entry").path();
+        let text = fs::read_to_string(&page).expect("a page");
+        for proof in text.split('`').skip(1).step_by(2) {
+            let Some((lane, test)) = proof.split_once(' ') else { continue };
+            let Some((file, name)) = test.rsplit_once("::") else { continue };
+            let files = match lane {
+                "lib" => ["", "/mod", "/tests"].map(|of| format!("src/{file}{of}.rs")).to_vec(),
+                "tests" => vec![format!("tests/{file}.rs")],
+                _ => vec![format!("tests/{lane}/{file}.rs")],
+            };
+            let mut texts = files.iter().filter_map(|f| fs::read_to_string(project().join(f)).ok());
+            if !texts.any(|text| text.contains(&format!("fn {name}("))) {
+                missing.push(format!("{}: {proof}", page.display()));
+            }
+            named += 1;
+        }
+    }
+    assert!(missing.is_empty(), "tests that do not exist:\n{}", missing.join("\n"));
+    assert!(named > 100, "{named} tests are named");
+}
+
 /// Each of these takes `/dev/kmsg` away, where causes are read: `ProtectClock=` does before
 /// systemd 253, which is not what the guests of every lane have.
 #[test]
