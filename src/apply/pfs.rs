@@ -54,9 +54,9 @@ pub fn resolve(config: &Config, root: &Root, observed: &Observed) -> Plans {
                 pci,
                 errors: {
                     let object = pci.map_or_else(|| which.to_string(), |pci| pci.to_string());
-                    findings.iter().map(|finding| finding.told(&object)).collect()
+                    findings.iter().map(|problem| problem.finding(&object)).collect()
                 },
-                may_pass: findings.iter().all(crate::report::plan::Finding::may_pass),
+                may_pass: findings.iter().all(crate::report::plan::PlanProblem::may_pass),
             }),
         }
     }

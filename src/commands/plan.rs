@@ -15,9 +15,9 @@ use crate::observe::plan_host::{self, PlanHost};
 use crate::observe::{self, Look};
 use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve, resolve_anew};
 use crate::plan::partitions::{self, Partition};
-use crate::report::common::{self, Kind, Report, not_read, verdicts};
+use crate::report::common::{Finding, Kind, Report, not_read, verdicts};
 use crate::report::netns::Netns;
-use crate::report::plan::{Finding, PlanReport};
+use crate::report::plan::{PlanProblem, PlanReport};
 use crate::workers::products::learn_all;
 
 /// Show what the VFs shall be and what would change; or pin it, or print it for
@@ -62,14 +62,14 @@ fn has_errors(plans: &[Resolved]) -> bool {
 }
 
 /// What is wrong with the plans, and what to know all the same.
-fn findings(plans: &[Resolved]) -> Vec<common::Finding> {
+fn findings(plans: &[Resolved]) -> Vec<Finding> {
     let of = |plan: &Resolved| {
         let object = plan.pci.map_or_else(|| plan.which.to_string(), |pci| pci.to_string());
         let errors = plan.wanted.as_ref().err().into_iter().flatten();
-        errors.chain(&plan.warnings).map(|finding| finding.told(&object)).collect::<Vec<_>>()
+        errors.chain(&plan.warnings).map(|problem| problem.finding(&object)).collect::<Vec<_>>()
     };
-    let mut findings: Vec<common::Finding> = plans.iter().flat_map(of).collect();
-    common::Finding::worst_first(&mut findings);
+    let mut findings: Vec<Finding> = plans.iter().flat_map(of).collect();
+    Finding::worst_first(&mut findings);
     findings
 }
 
@@ -247,7 +247,7 @@ impl Planned {
         // A GUID that is pinned is only replaced if that was asked for, and a PF
         // that is not there cannot be pinned.
         let open = |plan: &Resolved| {
-            plan.wanted.is_err() || plan.warnings.iter().any(Finding::is_guid_drift)
+            plan.wanted.is_err() || plan.warnings.iter().any(PlanProblem::is_guid_drift)
         };
         let verdict = match plans.iter().any(open) {
             true => PinVerdict::Incomplete,

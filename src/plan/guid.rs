@@ -14,7 +14,7 @@ use crate::names::{
     Binding, Guid, GuidKind, Machine, PINS_PATH, PciAddress, VfDriver, VfIndex, VfNames,
 };
 use crate::observe::plan_host::{PlanFunction, PlanHost};
-use crate::report::plan::Finding;
+use crate::report::plan::PlanProblem;
 
 /// What became of one `[[pf]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,9 +26,9 @@ pub struct Resolved {
     /// The PF on this host, where it is clear which it is.
     pub pci: Option<PciAddress>,
     /// What its VFs shall be, or every error.
-    pub wanted: Result<WantedPf, Vec<Finding>>,
+    pub wanted: Result<WantedPf, Vec<PlanProblem>>,
     /// What to know all the same, drift too.
-    pub warnings: Vec<Finding>,
+    pub warnings: Vec<PlanProblem>,
     /// VFs from 0 on that have a pin, which holds.
     pub pinned: usize,
     /// Which of the pins' PFs it is.
@@ -51,7 +51,7 @@ pub fn resolve(config: &Config, pins: Result<&Pins, &str>, host: &PlanHost) -> V
             let mut draft = Draft::new(pf, host);
             if let Err(why) = pins {
                 let path = PINS_PATH.to_owned();
-                draft.errors.push(Finding::Pins { path, why: why.to_owned() });
+                draft.errors.push(PlanProblem::Pins { path, why: why.to_owned() });
             }
             draft.errors.extend(foreign.clone());
             draft
@@ -81,8 +81,8 @@ struct Draft<'a> {
     names: Vec<VfNames>,
     pinned: usize,
     pin: Option<usize>,
-    errors: Vec<Finding>,
-    warnings: Vec<Finding>,
+    errors: Vec<PlanProblem>,
+    warnings: Vec<PlanProblem>,
 }
 
 impl<'a> Draft<'a> {
@@ -103,7 +103,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Sets the GUIDs: where there is a pin, it holds.
-    fn fill(&mut self, pin: Option<&PinnedPf>, number: &Result<u64, Finding>) {
+    fn fill(&mut self, pin: Option<&PinnedPf>, number: &Result<u64, PlanProblem>) {
         let (computed, problems) = compute::guids(self.config, self.function, number);
         let count = usize::from(self.config.vfs);
         self.guids.clone_from(&computed);
@@ -117,9 +117,9 @@ impl<'a> Draft<'a> {
         self.pinned = pin.vfs.len().min(count);
         if self.pinned == count {
             // A name that is not used says nothing against the pins.
-            let told = |p: &Finding| !matches!(p, Finding::TransientName(_));
+            let told = |p: &PlanProblem| !matches!(p, PlanProblem::TransientName(_));
             let drift = problems.into_iter().filter(told);
-            self.warnings.extend(drift.map(|p| Finding::DriftNothing(Box::new(p))));
+            self.warnings.extend(drift.map(|p| PlanProblem::DriftNothing(Box::new(p))));
         } else {
             self.errors.extend(problems);
         }
@@ -171,7 +171,7 @@ fn wanted_vfs(config: &Pf, guids: &[[Option<Guid>; 2]], names: &[VfNames]) -> Ve
 }
 
 /// The function that `which` names.
-fn find_pf<'h>(which: &PfSelector, host: &'h PlanHost) -> Result<&'h PlanFunction, Finding> {
+fn find_pf<'h>(which: &PfSelector, host: &'h PlanHost) -> Result<&'h PlanFunction, PlanProblem> {
     let is = |f: &&PlanFunction| match which {
         PfSelector::Pci(pci) => f.pci == *pci,
         PfSelector::PortGuid(guid) => f.port_guids.contains(guid),
@@ -186,7 +186,7 @@ fn find_pf<'h>(which: &PfSelector, host: &'h PlanHost) -> Result<&'h PlanFunctio
         ([], [vf]) => Ok(vf),
         ([], []) => {
             let there = || host.functions.iter().filter(|f| f.hca && f.physfn.is_none());
-            Err(Finding::Absent {
+            Err(PlanProblem::Absent {
                 unregistered: match which {
                     PfSelector::Pci(_) => 0,
                     _ => there().filter(|f| f.rdma.is_empty()).count(),
@@ -195,7 +195,7 @@ fn find_pf<'h>(which: &PfSelector, host: &'h PlanHost) -> Result<&'h PlanFunctio
             })
         }
         ([], several) | (several, _) => {
-            Err(Finding::Ambiguous(several.iter().map(|f| f.pci).collect()))
+            Err(PlanProblem::Ambiguous(several.iter().map(|f| f.pci).collect()))
         }
     }
 }

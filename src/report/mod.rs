@@ -28,7 +28,7 @@ pub mod online;
 pub mod pf;
 mod pf_problem;
 pub mod plan;
-mod plan_finding;
+mod plan_problem;
 mod planned_vf;
 pub mod port;
 mod read;

@@ -4,14 +4,14 @@ use serde::Serialize;
 
 use super::advice::Advice;
 use super::as_text;
-use super::common::{self, Code, Kind, Report, not_read, verdicts};
+use super::common::{Code, Finding, Kind, Report, not_read, verdicts};
 use super::netns::Netns;
 use super::pf::{Deferred, PfProblem};
 use super::rxe::{RxeReport, RxeState};
 use super::screen::{Screen, Tone};
 use crate::names::{Binding, Guid, PINS_PATH, PciAddress, RdmaName, vf_ranges};
 
-pub use super::plan_finding::Finding;
+pub use super::plan_problem::PlanProblem;
 pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf, Rebind};
 
 /// The plans of one host.
@@ -67,7 +67,7 @@ pub struct PlannedPf {
     pub is_planned: bool,
     /// Errors, because of which it would be left alone.
     #[serde(skip)]
-    pub errors: Vec<Finding>,
+    pub errors: Vec<PlanProblem>,
     /// Why nothing can be done at it now, although the plan is good; in JSON a
     /// text, `reason`.
     #[serde(rename = "reason", serialize_with = "as_text::option")]
@@ -80,7 +80,7 @@ pub struct PlannedPf {
     pub deferred: Vec<Deferred>,
     /// What to know all the same.
     #[serde(skip)]
-    pub warnings: Vec<Finding>,
+    pub warnings: Vec<PlanProblem>,
 }
 
 verdicts! {
@@ -115,12 +115,11 @@ impl PlanReport {
 
     /// With the keys that every report has.
     pub fn told(&self) -> Report<PlanVerdict, &Self> {
-        let mut findings: Vec<common::Finding> =
-            self.pfs.iter().flat_map(PlannedPf::findings).collect();
+        let mut findings: Vec<Finding> = self.pfs.iter().flat_map(PlannedPf::findings).collect();
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         findings.extend(rxe.filter_map(RxeReport::finding));
         findings.extend(self.netns.iter().flat_map(Netns::contradictions));
-        common::Finding::worst_first(&mut findings);
+        Finding::worst_first(&mut findings);
         findings.extend(not_read(&self.problems));
         Report::new(Kind::Plan, self.verdict(), findings, self)
     }
@@ -133,7 +132,7 @@ impl PlanReport {
         Self {
             host,
             would_change: pfs.iter().any(changes),
-            drift: pfs.iter().any(|pf| pf.warnings.iter().any(Finding::is_drift)),
+            drift: pfs.iter().any(|pf| pf.warnings.iter().any(PlanProblem::is_drift)),
             errors: pfs.iter().any(|pf| !pf.errors.is_empty()),
             pfs,
             rxe: Vec::new(),
@@ -198,13 +197,13 @@ impl PlannedPf {
     }
 
     /// What is not as it is meant to be.
-    fn findings(&self) -> Vec<common::Finding> {
+    fn findings(&self) -> Vec<Finding> {
         let object = self.object();
         let told = self.errors.iter().chain(&self.warnings);
-        let mut findings: Vec<common::Finding> = told.map(|f| f.told(&object)).collect();
+        let mut findings: Vec<Finding> = told.map(|problem| problem.finding(&object)).collect();
         if let Some(problem) = &self.problem {
             let message = problem.to_string();
-            findings.push(common::Finding::error(Code::VfPlanBlocked, message).about(&object));
+            findings.push(Finding::error(Code::VfPlanBlocked, message).about(&object));
         }
         let of = |action| self.vfs.iter().filter(move |vf| vf.action == action);
         let parts = [
@@ -215,14 +214,14 @@ impl PlannedPf {
         for (action, what) in parts {
             if of(action).next().is_some() {
                 let message = format!("{} {what}", vf_ranges(of(action).map(|vf| vf.index)));
-                let finding = common::Finding::warning(Code::VfNotAsPlanned, message);
+                let finding = Finding::warning(Code::VfNotAsPlanned, message);
                 findings.push(finding.about(&object).advise([Advice::now("ibprov apply")]));
             }
         }
         let deferred =
             self.deferred.iter().chain(self.vfs.iter().filter_map(|vf| vf.deferred.as_ref()));
         findings.extend(deferred.map(|deferred| {
-            common::Finding::warning(Code::VfDeferred, deferred.to_string()).about(&object)
+            Finding::warning(Code::VfDeferred, deferred.to_string()).about(&object)
         }));
         findings
     }
@@ -291,7 +290,7 @@ impl PlannedPf {
 /// More lines of one kind are counted.
 const MOST_LINES: usize = 20;
 
-fn lines(text: &mut String, kind: &str, findings: &[Finding]) {
+fn lines(text: &mut String, kind: &str, findings: &[PlanProblem]) {
     for finding in findings.iter().take(MOST_LINES) {
         let mut head = format!("{kind} ");
         for line in finding.lines() {

@@ -6,16 +6,16 @@ use crate::names::host_number::{of_name, of_text};
 use crate::names::template::{Misfit, Numbers};
 use crate::names::{Guid, GuidKind, HostNumber, NameRule, VfIndex};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
-use crate::report::plan::Finding;
+use crate::report::plan::PlanProblem;
 
 /// The host's number, or why it has none. A transient name gives none: boot runs before
 /// DHCP and a later apply after it, and both have to decide the same.
-pub(super) fn host_number(source: &HostNumber, host: &PlanHost) -> Result<u64, Finding> {
+pub(super) fn host_number(source: &HostNumber, host: &PlanHost) -> Result<u64, PlanProblem> {
     let number = match source {
         HostNumber::Given(number) => Ok(*number),
         HostNumber::Name(rule) => match &host.name {
             Some(name) if host.name_is_transient => {
-                return Err(Finding::TransientName(name.clone()));
+                return Err(PlanProblem::TransientName(name.clone()));
             }
             Some(name) => of_fixed_name(name, host.overruled_name.as_deref(), *rule),
             None => Err("the host has no name".to_owned()),
@@ -27,7 +27,7 @@ pub(super) fn host_number(source: &HostNumber, host: &PlanHost) -> Result<u64, F
             None => Err(format!("{path} was not read")),
         },
     };
-    number.map_err(Finding::HostNumber)
+    number.map_err(PlanProblem::HostNumber)
 }
 
 /// The number of a host by its fixed name; `overruled` is what `/etc/hostname` says beside
@@ -46,9 +46,9 @@ fn of_fixed_name(name: &str, overruled: Option<&str>, rule: NameRule) -> Result<
 pub(super) fn guids(
     config: &Pf,
     function: Option<&PlanFunction>,
-    number: &Result<u64, Finding>,
-) -> (Vec<[Option<Guid>; 2]>, Vec<Finding>) {
-    let mut findings: Vec<Finding> = Vec::new();
+    number: &Result<u64, PlanProblem>,
+) -> (Vec<[Option<Guid>; 2]>, Vec<PlanProblem>) {
+    let mut findings: Vec<PlanProblem> = Vec::new();
     let guids = VfIndex::first(config.vfs)
         .map(|vf| {
             let exception = config.exceptions.iter().find(|e| e.vfs.contains(vf));
@@ -71,20 +71,20 @@ pub(super) fn guids(
 }
 
 /// One thing that is wrong is said once, not for every VF after the first.
-fn note(findings: &mut Vec<Finding>, new: Finding) {
+fn note(findings: &mut Vec<PlanProblem>, new: PlanProblem) {
     for old in findings.iter_mut() {
         match (old, &new) {
             (
-                Finding::Template { vf, more, why },
-                Finding::Template { vf: new_vf, why: new_why, .. },
+                PlanProblem::Template { vf, more, why },
+                PlanProblem::Template { vf: new_vf, why: new_why, .. },
             ) if why.is_like(new_why) => {
                 *more = usize::from(new_vf.get() - vf.get()).max(*more);
                 return;
             }
-            (Finding::Overflow { .. }, Finding::Overflow { .. })
-            | (Finding::HostNumber(_), Finding::HostNumber(_))
-            | (Finding::TransientName(_), Finding::TransientName(_))
-            | (Finding::NoBase(_), Finding::NoBase(_)) => return,
+            (PlanProblem::Overflow { .. }, PlanProblem::Overflow { .. })
+            | (PlanProblem::HostNumber(_), PlanProblem::HostNumber(_))
+            | (PlanProblem::TransientName(_), PlanProblem::TransientName(_))
+            | (PlanProblem::NoBase(_), PlanProblem::NoBase(_)) => return,
             _ => {}
         }
     }
@@ -94,16 +94,16 @@ fn note(findings: &mut Vec<Finding>, new: Finding) {
 fn one(
     config: &Pf,
     function: Option<&PlanFunction>,
-    number: &Result<u64, Finding>,
+    number: &Result<u64, PlanProblem>,
     vf: VfIndex,
     kind: GuidKind,
-) -> Result<Guid, Finding> {
+) -> Result<Guid, PlanProblem> {
     let source = match kind {
         GuidKind::Node => &config.node,
         GuidKind::Port => &config.port,
     };
     let index = u64::from(vf.get());
-    let nothing = Finding::Nothing { vf, kind };
+    let nothing = PlanProblem::Nothing { vf, kind };
     match source {
         None => Err(nothing),
         // The configuration has one for each VF.
@@ -111,18 +111,18 @@ fn one(
         Some(GuidSource::Range(range)) => range.get(index).ok_or(nothing),
         Some(GuidSource::Offset(offset)) => {
             // Where there is no such PF, that is said already.
-            let Some(function) = function else { return Err(Finding::Nothing { vf, kind }) };
-            let base = function.port_guids.first().ok_or(Finding::NoBase(function.pci))?;
+            let Some(function) = function else { return Err(PlanProblem::Nothing { vf, kind }) };
+            let base = function.port_guids.first().ok_or(PlanProblem::NoBase(function.pci))?;
             let offset = *offset + i64::from(vf.get());
             let sum = base.value().checked_add_signed(offset).map(Guid::new);
-            sum.ok_or(Finding::Overflow { vf, base: *base, offset })
+            sum.ok_or(PlanProblem::Overflow { vf, base: *base, offset })
         }
         Some(GuidSource::Template(template)) => {
             let host = number.as_ref().ok().copied();
             let numbers = Numbers { host, site: config.site, pf: config.number, vf: index };
             template.guid(&numbers, kind).map_err(|why| match (why, number) {
                 (Misfit::NoHostNumber, Err(why)) => why.clone(),
-                (why, _) => Finding::Template { vf, more: 0, why },
+                (why, _) => PlanProblem::Template { vf, more: 0, why },
             })
         }
     }

@@ -5,30 +5,30 @@ use crate::config::Pf;
 use crate::config::pins::{PinnedPf, Pins};
 use crate::names::{Guid, GuidKind, PINS_PATH, PciAddress, VfDriver, VfIndex};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
-use crate::report::plan::Finding;
+use crate::report::plan::PlanProblem;
 
 /// What is wrong with the PF itself.
-pub(super) fn function(config: &Pf, function: &PlanFunction) -> Vec<Finding> {
+pub(super) fn function(config: &Pf, function: &PlanFunction) -> Vec<PlanProblem> {
     let (pci, wanted) = (function.pci, config.vfs);
     if let Some(physfn) = function.physfn {
-        return vec![Finding::IsVf { pci, physfn }];
+        return vec![PlanProblem::IsVf { pci, physfn }];
     }
     if function.nvswitch {
-        return vec![Finding::NvSwitch(pci)];
+        return vec![PlanProblem::NvSwitch(pci)];
     }
     if !function.hca {
-        return vec![Finding::NotHca(pci)];
+        return vec![PlanProblem::NotHca(pci)];
     }
     let mut findings = Vec::new();
     if function.ethernet {
-        findings.push(Finding::Ethernet(pci));
+        findings.push(PlanProblem::Ethernet(pci));
     }
     match function.total_vfs {
         _ if wanted == 0 => {}
-        None => findings.push(Finding::NoSriov(pci)),
-        Some(0) => findings.push(Finding::SriovOff { pci, wanted }),
+        None => findings.push(PlanProblem::NoSriov(pci)),
+        Some(0) => findings.push(PlanProblem::SriovOff { pci, wanted }),
         Some(total) if wanted > total => {
-            findings.push(Finding::TooManyVfs { pci, wanted, total });
+            findings.push(PlanProblem::TooManyVfs { pci, wanted, total });
         }
         Some(_) => {}
     }
@@ -37,7 +37,7 @@ pub(super) fn function(config: &Pf, function: &PlanFunction) -> Vec<Finding> {
         exception.and_then(|e| e.driver).unwrap_or(config.driver) == VfDriver::VfioPci
     });
     if let Some(vf) = for_vfio.filter(|_| !function.iommu) {
-        findings.push(Finding::NoIommu { pci, vf });
+        findings.push(PlanProblem::NoIommu { pci, vf });
     }
     findings
 }
@@ -51,7 +51,7 @@ pub(super) fn same_pf(drafts: &mut [Draft<'_>]) {
         let others =
             found.iter().enumerate().filter(|(other, (p, _))| *other != at && *p == Some(pci));
         for (_, (_, other)) in others {
-            draft.errors.push(Finding::SamePf { pci, other: other.clone() });
+            draft.errors.push(PlanProblem::SamePf { pci, other: other.clone() });
         }
     }
 }
@@ -90,9 +90,9 @@ pub(super) fn guids(drafts: &mut [Draft<'_>], host: &PlanHost) {
             for (kind, guid) in KINDS.into_iter().zip(guids) {
                 let Some(guid) = *guid else { continue };
                 if guid.is_zero() {
-                    draft.errors.push(Finding::Zero { vf, kind });
+                    draft.errors.push(PlanProblem::Zero { vf, kind });
                 } else if guid.value() == u64::MAX {
-                    draft.errors.push(Finding::AllOnes { vf, kind });
+                    draft.errors.push(PlanProblem::AllOnes { vf, kind });
                 } else {
                     all.push((guid, Owner::Vf { draft: at, vf, kind }));
                     group.add(guid.is_group(), vf, guid);
@@ -100,13 +100,13 @@ pub(super) fn guids(drafts: &mut [Draft<'_>], host: &PlanHost) {
                 }
             }
         }
-        draft.warnings.extend(group.said().map(|(vf, more, guid)| Finding::Group {
+        draft.warnings.extend(group.said().map(|(vf, more, guid)| PlanProblem::Group {
             vf,
             more,
             guid,
         }));
         let not_local = not_local.said();
-        draft.warnings.extend(not_local.map(|(vf, more, guid)| Finding::NotLocal {
+        draft.warnings.extend(not_local.map(|(vf, more, guid)| PlanProblem::NotLocal {
             vf,
             more,
             guid,
@@ -152,7 +152,7 @@ fn against_each_other(drafts: &mut [Draft<'_>], all: &[(Guid, Owner)]) {
         _ if draft != seen_from => format!("VF {vf} of another PF"),
         _ => format!("VF {vf}"),
     };
-    let mut found: Vec<(usize, VfIndex, GuidKind, Finding)> = Vec::new();
+    let mut found: Vec<(usize, VfIndex, GuidKind, PlanProblem)> = Vec::new();
     for (guid, owner) in all {
         let Owner::Vf { draft: at, vf, kind } = *owner else { continue };
         let guid = *guid;
@@ -163,7 +163,7 @@ fn against_each_other(drafts: &mut [Draft<'_>], all: &[(Guid, Owner)]) {
         for (_, other) in holders(guid).filter(|_| !both) {
             match *other {
                 Owner::Card { pci, kind: other_kind } => {
-                    note(Finding::Hardware { vf, kind, guid, other: pci, other_kind });
+                    note(PlanProblem::Hardware { vf, kind, guid, other: pci, other_kind });
                 }
                 // One VF may have one GUID for both.
                 Owner::Vf { draft, vf: other_vf, .. } if (draft, other_vf) == (at, vf) => {}
@@ -173,7 +173,7 @@ fn against_each_other(drafts: &mut [Draft<'_>], all: &[(Guid, Owner)]) {
                 Owner::Vf { draft, vf: other_vf, kind: other_kind } => {
                     told = Some((draft, other_vf));
                     let other = name(draft, other_vf, at);
-                    note(Finding::Duplicate { vf, kind, guid, other, other_kind });
+                    note(PlanProblem::Duplicate { vf, kind, guid, other, other_kind });
                 }
             }
         }
@@ -182,12 +182,12 @@ fn against_each_other(drafts: &mut [Draft<'_>], all: &[(Guid, Owner)]) {
         for (_, twin) in twins {
             match *twin {
                 Owner::Card { pci, kind: GuidKind::Port } => {
-                    note(Finding::Twin { vf, guid, other: pci.to_string() });
+                    note(PlanProblem::Twin { vf, guid, other: pci.to_string() });
                 }
                 Owner::Vf { draft, vf: other, kind: GuidKind::Port }
                     if draft != at || other < vf =>
                 {
-                    note(Finding::Twin { vf, guid, other: name(draft, other, at) });
+                    note(PlanProblem::Twin { vf, guid, other: name(draft, other, at) });
                 }
                 _ => {}
             }
@@ -206,7 +206,7 @@ fn against_each_other(drafts: &mut [Draft<'_>], all: &[(Guid, Owner)]) {
 /// address says nothing, as it is the same in each node of a kind, and neither does a name
 /// such as `localhost`, or none: there the cards alone decide. An image that was captured from
 /// one node and started on many gives all of them that node's GUIDs otherwise.
-pub(super) fn foreign_pins(pins: &Pins, host: &PlanHost) -> Option<Finding> {
+pub(super) fn foreign_pins(pins: &Pins, host: &PlanHost) -> Option<PlanProblem> {
     let now = host.own_name();
     // A placeholder is never a host's own name.
     let is_named = now.zip(pins.host.as_deref()).is_some_and(|(now, then)| is_same_host(then, now));
@@ -221,7 +221,7 @@ pub(super) fn foreign_pins(pins: &Pins, host: &PlanHost) -> Option<Finding> {
     if own().any(|f| f.port_guids.iter().chain(&f.node_guid).any(is_pinned)) {
         return None;
     }
-    Some(Finding::ForeignPins {
+    Some(PlanProblem::ForeignPins {
         path: PINS_PATH.to_owned(),
         then: pins.host.clone(),
         now: now.map(str::to_owned),
@@ -244,17 +244,17 @@ pub(super) fn drift(
     pin: &PinnedPf,
     computed: &[[Option<Guid>; 2]],
     function: Option<&PlanFunction>,
-) -> Vec<Finding> {
+) -> Vec<PlanProblem> {
     let mut findings = Vec::new();
-    let mut drifted: Option<Finding> = None;
+    let mut drifted: Option<PlanProblem> = None;
     for ((vf, pinned), now) in VfIndex::first(u16::MAX).zip(&pin.vfs).zip(computed) {
         let differs = KINDS.into_iter().zip(pinned).zip(now).find_map(|((kind, pinned), now)| {
             now.filter(|now| now != pinned).map(|now| (kind, *pinned, now))
         });
         match (differs, &mut drifted) {
-            (Some(_), Some(Finding::Drift { more, .. })) => *more += 1,
+            (Some(_), Some(PlanProblem::Drift { more, .. })) => *more += 1,
             (Some((kind, pinned, now)), _) => {
-                drifted = Some(Finding::Drift { vf, more: 0, kind, now, pinned });
+                drifted = Some(PlanProblem::Drift { vf, more: 0, kind, now, pinned });
             }
             (None, _) => {}
         }
@@ -264,7 +264,7 @@ pub(super) fn drift(
     if let (Some(then), Some(now)) = (pin.port_guids.first(), ports.first())
         && !pin.is_card(ports)
     {
-        findings.push(Finding::OtherCard { then: *then, now: *now });
+        findings.push(PlanProblem::OtherCard { then: *then, now: *now });
     }
     findings
 }

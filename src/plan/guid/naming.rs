@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Draft;
 use crate::names::{IfName, PfNames, VfIndex, VfNamePattern, VfNames, is_given_by_kernel};
 use crate::observe::plan_host::PlanHost;
-use crate::report::plan::Finding;
+use crate::report::plan::PlanProblem;
 
 /// Fill in each draft's names, and what is wrong with them, alone and against each
 /// other.
@@ -27,15 +27,15 @@ pub(super) fn names(drafts: &mut [Draft<'_>], host: &PlanHost) {
             let mut names = Vec::new();
             for vf in vfs().filter(|_| pattern.is_some()) {
                 let Some(name) = pattern.and_then(|pattern| pattern.name(pf, vf)) else {
-                    errors.push(Finding::NoPfName { what });
+                    errors.push(PlanProblem::NoPfName { what });
                     break;
                 };
                 if is_given_by_kernel(&name) {
-                    errors.push(Finding::KernelsName { vf, what, name: name.clone() });
+                    errors.push(PlanProblem::KernelsName { vf, what, name: name.clone() });
                     break;
                 }
                 if let Some(other) = taken.insert(name.clone(), owner(vf)) {
-                    errors.push(Finding::SameName { vf, what, name: name.clone(), other });
+                    errors.push(PlanProblem::SameName { vf, what, name: name.clone(), other });
                     break;
                 }
                 names.push(name);
@@ -57,7 +57,7 @@ pub(super) fn names(drafts: &mut [Draft<'_>], host: &PlanHost) {
             ];
             for (name, what) in unfit {
                 let name = name.cloned();
-                errors.extend(name.map(|name| Finding::BadName { vf, what, name }));
+                errors.extend(name.map(|name| PlanProblem::BadName { vf, what, name }));
             }
             all.push(named);
         }

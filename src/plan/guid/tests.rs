@@ -215,7 +215,7 @@ fn pins_follow_the_name_in_the_configuration_and_then_the_card() {
     }
     let second = plan(named, &pins, &renamed);
     assert_eq!(second[1].wanted, first[0].wanted, "0000:4b:00.0, now mlx5_1");
-    assert!(second[1].warnings.iter().any(Finding::is_drift));
+    assert!(second[1].warnings.iter().any(PlanProblem::is_drift));
 }
 
 /// Host c12 as it is when it was started from the image of another of its kind: the same
@@ -254,7 +254,7 @@ fn the_pins_of_a_cloned_image_are_never_carried_out() {
     assert_eq!(decided[0].warnings.len(), 0);
     // So does what is said for a host whose cards were replaced.
     let adopted = plan(GOOD, &Pins { host: Some("c13".to_owned()), ..pins.clone() }, &clone);
-    assert!(adopted[0].wanted.is_ok() && adopted[0].warnings.iter().all(Finding::is_drift));
+    assert!(adopted[0].wanted.is_ok() && adopted[0].warnings.iter().all(PlanProblem::is_drift));
     // A name that DHCP may have given decides nothing, whatever it is.
     for name in [None, Some("localhost"), Some("c12")] {
         let nameless = PlanHost { name_is_transient: true, ..clone_named(name) };
@@ -311,7 +311,7 @@ fn a_clone_with_the_name_of_its_original_is_told_by_its_machine() {
     }
     let resolved = plan(GOOD, &pins, &early);
     let errors = resolved[0].wanted.as_ref().expect_err("not known yet");
-    assert!(errors.iter().all(Finding::may_pass), "{errors:?}");
+    assert!(errors.iter().all(PlanProblem::may_pass), "{errors:?}");
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn where_a_name_identifies_no_host_the_cards_alone_decide() {
             let resolved = plan(GOOD, &pins, &early);
             let errors = resolved[0].wanted.as_ref().expect_err("not known yet");
             let foreign = errors.iter().find(|e| e.code().name() == "pins-of-another-host");
-            assert!(foreign.is_some_and(Finding::may_pass), "{then:?} {now:?} {errors:?}");
+            assert!(foreign.is_some_and(PlanProblem::may_pass), "{then:?} {now:?} {errors:?}");
         }
     }
     // The only card of a host called localhost was replaced: the card's GUID in the file
@@ -419,7 +419,7 @@ fn a_host_of_that_name_or_with_one_of_the_cards_has_its_own_pins() {
     };
     let resolved = plan(GOOD, &pins, &early);
     let errors = resolved[0].wanted.as_ref().expect_err("undecided");
-    assert!(errors.iter().all(Finding::may_pass), "{errors:?}");
+    assert!(errors.iter().all(PlanProblem::may_pass), "{errors:?}");
     assert!(errors[0].to_string().contains("that have registered an RDMA device"), "{}", errors[0]);
 }
 
@@ -445,7 +445,7 @@ fn the_two_sources_of_a_fixed_name_have_to_give_one_number() {
     assert!(plan(&given, &Pins::default(), &both("c12", "golden01"))[0].wanted.is_ok());
     let pins = pins_of(&plan(GOOD, &Pins::default(), &host()), &Pins::default(), &host(), false);
     let pinned = plan(GOOD, &pins, &both("c12", "golden01"));
-    assert!(pinned[0].wanted.is_ok() && pinned[0].warnings.iter().all(Finding::is_drift));
+    assert!(pinned[0].wanted.is_ok() && pinned[0].warnings.iter().all(PlanProblem::is_drift));
 }
 
 #[test]
@@ -594,7 +594,7 @@ proptest! {
         prop_assert_eq!(&second[0].wanted, &first[0].wanted);
         let anew = resolve_anew(&config(&text), &pins, &renamed);
         let same = anew[0].wanted == first[0].wanted;
-        prop_assert_eq!(same, !second[0].warnings.iter().any(Finding::is_drift));
+        prop_assert_eq!(same, !second[0].warnings.iter().any(PlanProblem::is_drift));
     }
 }
 

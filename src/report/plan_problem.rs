@@ -1,15 +1,13 @@
 use super::advice::Advice;
-use super::common::{self, Code};
-use super::finding::Severity;
+use super::common::{Code, Finding, Severity};
 use crate::names::host_number::is_placeholder;
 use crate::names::template::Misfit;
 use crate::names::{Guid, GuidKind, PciAddress, VfIndex};
 
 /// Something about the plan of one PF: an error, which keeps ibprov from
-/// touching the PF, or a warning. Its text says what is wrong, [`Finding::remedy`] what
-/// to do about it.
+/// touching the PF, or a warning. Its text says what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Finding {
+pub enum PlanProblem {
     /// No such PF.
     #[error("the PF is absent{}; it may appear later. PFs of this host: {}", shown_as(*.unregistered), list(.there))]
     Absent {
@@ -259,106 +257,119 @@ pub enum Finding {
     },
 }
 
-impl Finding {
+impl PlanProblem {
     /// As every report has it, about the PF `object`.
-    pub fn told(&self, object: &str) -> common::Finding {
+    pub fn finding(&self, object: &str) -> Finding {
         let severity = if self.is_error() { Severity::Error } else { Severity::Warning };
-        let finding = common::Finding::new(self.code(), severity, self.to_string());
-        finding.about(object).advise(self.remedy())
+        let (code, remedy) = self.code_and_remedy();
+        Finding::new(code, severity, self.to_string()).about(object).advise(remedy)
     }
 
-    /// What to do about it, in the order to try; empty where only time helps.
-    pub fn remedy(&self) -> Vec<Advice> {
-        let enable = |pci: &PciAddress, vfs: String| {
-            Advice::permanent(format!(
+    /// The name by which programs know it.
+    pub fn code(&self) -> Code {
+        self.code_and_remedy().0
+    }
+
+    /// The name by which programs know it, and what to do about it, in the order to try.
+    fn code_and_remedy(&self) -> (Code, Vec<Advice>) {
+        let enable = |pci: &PciAddress, vfs: &str| {
+            vec![Advice::permanent(format!(
                 "mlxconfig -d {pci} set SRIOV_EN=1 NUM_OF_VFS={vfs}, then reset the firmware"
-            ))
+            ))]
         };
         let change = |text: &str| vec![Advice::permanent(text)];
-        match self {
-            Self::Absent { .. } => vec![Advice::look("lspci -Dnn -d 15b3:")],
-            Self::NoBase(_) | Self::NoPfName { .. } => {
-                vec![Advice::look(
-                    "check that the driver is bound and has registered an RDMA device: ibprov status",
-                )]
-            }
-            Self::Ambiguous(_) => change("name the PF by its PCI address"),
-            Self::SamePf { .. } => change("keep one of the two [[pf]]"),
-            Self::IsVf { physfn, .. } => change(&format!("name the PF {physfn} instead")),
-            Self::NvSwitch(_) | Self::NotHca(_) => change("remove this [[pf]]"),
-            Self::Ethernet(pci) => vec![
-                Advice::permanent(format!(
-                    "mlxconfig -d {pci} set LINK_TYPE_P1=1, then reset the firmware"
-                )),
-                Advice::permanent("or remove this [[pf]]"),
-            ],
-            Self::NoSriov(pci) => vec![enable(pci, "N".to_owned())],
-            Self::SriovOff { pci, wanted } | Self::TooManyVfs { pci, wanted, .. } => {
-                vec![enable(pci, wanted.to_string())]
-            }
-            Self::NoIommu { .. } => change(
-                "boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and enable VT-d or AMD-Vi in the firmware setup",
-            ),
-            Self::Pins { .. } => {
-                change("correct the file, or remove it to use the GUIDs of the configuration")
-            }
-            Self::ForeignPins { now, is_named, undecided, .. } => {
-                let mut advice = Vec::new();
-                if *undecided {
-                    advice.push(Advice::look(
-                        "check that all adapters have their drivers and RDMA devices: ibprov status",
-                    ));
-                }
-                advice.push(Advice::permanent(
-                    "ibprov plan --pin --replace gives this host GUIDs of its own",
-                ));
-                advice.push(Advice::permanent("or restore the pin file of this host"));
-                advice.push(Advice::permanent(match now {
-                    _ if *is_named => "or, if the file is this host's and its board and adapters were replaced, remove the key machine from the file, then run ibprov plan --pin".to_owned(),
-                    Some(name) => format!(
-                        "or, if the file is this host's and its adapters were replaced, set host = {} in the file, then run ibprov plan --pin",
-                        quoted(name)
-                    ),
-                    None => "or, if the file is this host's and its adapters were replaced, set port-guids in the file to the port GUIDs of the new adapters, which ibprov status -v prints, then run ibprov plan --pin".to_owned(),
-                }));
-                advice
-            }
-            Self::HostNumber(_) => change("set host.number or host.number-file"),
-            Self::TransientName(_) => vec![
-                Advice::permanent(
-                    "set the name in /etc/hostname or with systemd.hostname= on the kernel command line",
-                ),
-                Advice::permanent("or set host.number or host.number-file"),
-                Advice::permanent(
-                    "or restore the pin file of this host: pinned GUIDs do not depend on its name",
-                ),
-            ],
-            Self::Template { .. } => change("make that field of guid.template wider"),
-            Self::Nothing { .. } => {
-                change("add guid.template, guid.list, guid.range or guid.offset to this [[pf]]")
-            }
-            Self::Overflow { .. } => change("choose a smaller guid.offset"),
-            Self::Zero { .. } | Self::AllOnes { .. } => {
-                change("choose another GUID, for example one that begins with 02")
-            }
-            Self::Duplicate { .. } | Self::Hardware { .. } => {
-                change("change one of the two, or the template that gives them")
-            }
-            Self::Twin { .. } => change("change one of the two port GUIDs in another bit"),
-            Self::BadName { .. } => change("write another pattern"),
-            Self::KernelsName { .. } => {
-                change("put a letter between name and number, as in \"{netdev}v{vf}\"")
-            }
-            Self::SameName { .. } => change("choose another pattern for one of the two"),
-            Self::Group { .. } | Self::NotLocal { .. } => {
-                change("choose GUIDs whose first byte is 02")
-            }
-            Self::DriftNothing(why) => why.remedy(),
-            Self::Drift { .. } | Self::OtherCard { .. } => vec![
+        let no_device = || {
+            vec![Advice::look(
+                "check that the driver is bound and has registered an RDMA device: ibprov status",
+            )]
+        };
+        let other_guid = || change("choose another GUID, for example one that begins with 02");
+        let either = || change("change one of the two, or the template that gives them");
+        let local = || change("choose GUIDs whose first byte is 02");
+        let decide = || {
+            vec![
                 Advice::look("ibprov plan shows what is pinned and what is configured"),
                 Advice::permanent("ibprov plan --pin keeps the pinned GUIDs for this adapter"),
                 Advice::permanent("ibprov plan --pin --replace pins the configured GUIDs"),
-            ],
+            ]
+        };
+        match self {
+            Self::Absent { .. } => (Code::PfAbsent, vec![Advice::look("lspci -Dnn -d 15b3:")]),
+            Self::NoBase(_) => (Code::NoPfGuid, no_device()),
+            Self::NoPfName { .. } => (Code::PfNameUnknown, no_device()),
+            Self::Ambiguous(_) => (Code::PfAmbiguous, change("name the PF by its PCI address")),
+            Self::SamePf { .. } => (Code::PfTwice, change("keep one of the two [[pf]]")),
+            Self::IsVf { physfn, .. } => {
+                (Code::PfIsVf, change(&format!("name the PF {physfn} instead")))
+            }
+            Self::NvSwitch(_) => (Code::PfNvswitch, change("remove this [[pf]]")),
+            Self::NotHca(_) => (Code::PfNoHca, change("remove this [[pf]]")),
+            Self::Ethernet(pci) => {
+                let set = format!("mlxconfig -d {pci} set LINK_TYPE_P1=1, then reset the firmware");
+                let remove = Advice::permanent("or remove this [[pf]]");
+                (Code::PfEthernet, vec![Advice::permanent(set), remove])
+            }
+            Self::NoSriov(pci) => (Code::NoSriov, enable(pci, "N")),
+            Self::SriovOff { pci, wanted } => (Code::SriovOff, enable(pci, &wanted.to_string())),
+            Self::TooManyVfs { pci, wanted, .. } => {
+                (Code::TooManyVfs, enable(pci, &wanted.to_string()))
+            }
+            Self::NoIommu { .. } => (
+                Code::NoIommu,
+                change(
+                    "boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and enable VT-d or AMD-Vi in the firmware setup",
+                ),
+            ),
+            Self::Pins { .. } => (
+                Code::PinsUnreadable,
+                change("correct the file, or remove it to use the GUIDs of the configuration"),
+            ),
+            Self::ForeignPins { now, is_named, undecided, .. } => {
+                (Code::PinsOfAnotherHost, of_foreign_pins(now.as_deref(), *is_named, *undecided))
+            }
+            Self::HostNumber(_) => {
+                (Code::NoHostNumber, change("set host.number or host.number-file"))
+            }
+            Self::TransientName(_) => (
+                Code::HostNameTransient,
+                vec![
+                    Advice::permanent(
+                        "set the name in /etc/hostname or with systemd.hostname= on the kernel command line",
+                    ),
+                    Advice::permanent("or set host.number or host.number-file"),
+                    Advice::permanent(
+                        "or restore the pin file of this host: pinned GUIDs do not depend on its name",
+                    ),
+                ],
+            ),
+            Self::Template { .. } => {
+                (Code::DoesNotFit, change("make that field of guid.template wider"))
+            }
+            Self::Nothing { .. } => (
+                Code::GuidMissing,
+                change("add guid.template, guid.list, guid.range or guid.offset to this [[pf]]"),
+            ),
+            Self::Overflow { .. } => (Code::OffsetOverflow, change("choose a smaller guid.offset")),
+            Self::Zero { .. } => (Code::GuidZero, other_guid()),
+            Self::AllOnes { .. } => (Code::GuidAllOnes, other_guid()),
+            Self::Duplicate { .. } => (Code::GuidDuplicate, either()),
+            Self::Hardware { .. } => (Code::GuidOfHardware, either()),
+            Self::Twin { .. } => {
+                (Code::GuidLinkLocalTwin, change("change one of the two port GUIDs in another bit"))
+            }
+            Self::BadName { .. } => (Code::NameUnfit, change("write another pattern")),
+            Self::KernelsName { .. } => (
+                Code::NameOfKernel,
+                change("put a letter between name and number, as in \"{netdev}v{vf}\""),
+            ),
+            Self::SameName { .. } => {
+                (Code::NameTwice, change("choose another pattern for one of the two"))
+            }
+            Self::Group { .. } => (Code::GuidGroupBit, local()),
+            Self::NotLocal { .. } => (Code::GuidNotLocal, local()),
+            Self::DriftNothing(why) => (Code::Drift, why.code_and_remedy().1),
+            Self::Drift { .. } => (Code::Drift, decide()),
+            Self::OtherCard { .. } => (Code::DriftOtherCard, decide()),
         }
     }
 
@@ -366,7 +377,7 @@ impl Finding {
     pub fn lines(&self) -> impl Iterator<Item = String> {
         // What to do about drift is printed once, below all PFs.
         let is_below = matches!(self, Self::Drift { .. } | Self::OtherCard { .. });
-        let remedy = if is_below { Vec::new() } else { self.remedy() };
+        let remedy = if is_below { Vec::new() } else { self.code_and_remedy().1 };
         let remedy = remedy.into_iter().map(|advice| format!("  do: {}", advice.text));
         [self.to_string()].into_iter().chain(remedy)
     }
@@ -405,47 +416,28 @@ impl Finding {
     pub const fn is_guid_drift(&self) -> bool {
         matches!(self, Self::Drift { .. } | Self::DriftNothing(_))
     }
-
-    /// The name by which programs know it.
-    pub const fn code(&self) -> Code {
-        match self {
-            Self::NoPfName { .. } => Code::PfNameUnknown,
-            Self::BadName { .. } => Code::NameUnfit,
-            Self::KernelsName { .. } => Code::NameOfKernel,
-            Self::SameName { .. } => Code::NameTwice,
-            Self::Absent { .. } => Code::PfAbsent,
-            Self::Ambiguous(_) => Code::PfAmbiguous,
-            Self::SamePf { .. } => Code::PfTwice,
-            Self::IsVf { .. } => Code::PfIsVf,
-            Self::NvSwitch(_) => Code::PfNvswitch,
-            Self::NotHca(_) => Code::PfNoHca,
-            Self::Ethernet(_) => Code::PfEthernet,
-            Self::NoSriov(_) => Code::NoSriov,
-            Self::SriovOff { .. } => Code::SriovOff,
-            Self::TooManyVfs { .. } => Code::TooManyVfs,
-            Self::NoIommu { .. } => Code::NoIommu,
-            Self::Pins { .. } => Code::PinsUnreadable,
-            Self::ForeignPins { .. } => Code::PinsOfAnotherHost,
-            Self::HostNumber(_) => Code::NoHostNumber,
-            Self::Template { .. } => Code::DoesNotFit,
-            Self::Nothing { .. } => Code::GuidMissing,
-            Self::NoBase(_) => Code::NoPfGuid,
-            Self::Overflow { .. } => Code::OffsetOverflow,
-            Self::Zero { .. } => Code::GuidZero,
-            Self::AllOnes { .. } => Code::GuidAllOnes,
-            Self::Duplicate { .. } => Code::GuidDuplicate,
-            Self::Hardware { .. } => Code::GuidOfHardware,
-            Self::Twin { .. } => Code::GuidLinkLocalTwin,
-            Self::Group { .. } => Code::GuidGroupBit,
-            Self::NotLocal { .. } => Code::GuidNotLocal,
-            Self::TransientName(_) => Code::HostNameTransient,
-            Self::Drift { .. } | Self::DriftNothing(_) => Code::Drift,
-            Self::OtherCard { .. } => Code::DriftOtherCard,
-        }
-    }
 }
 
-/// A hostile name as it may be printed.
+fn of_foreign_pins(now: Option<&str>, is_named: bool, undecided: bool) -> Vec<Advice> {
+    let mut advice = Vec::new();
+    if undecided {
+        advice.push(Advice::look(
+            "check that all adapters have their drivers and RDMA devices: ibprov status",
+        ));
+    }
+    advice.push(Advice::permanent("ibprov plan --pin --replace gives this host GUIDs of its own"));
+    advice.push(Advice::permanent("or restore the pin file of this host"));
+    advice.push(Advice::permanent(match now {
+        _ if is_named => "or, if the file is this host's and its board and adapters were replaced, remove the key machine from the file, then run ibprov plan --pin".to_owned(),
+        Some(name) => format!(
+            "or, if the file is this host's and its adapters were replaced, set host = {} in the file, then run ibprov plan --pin",
+            quoted(name)
+        ),
+        None => "or, if the file is this host's and its adapters were replaced, set port-guids in the file to the port GUIDs of the new adapters, which ibprov status -v prints, then run ibprov plan --pin".to_owned(),
+    }));
+    advice
+}
+
 /// What this host is, beside the name in the file.
 fn this_host(now: Option<&str>, is_named: bool) -> String {
     match now {
@@ -455,6 +447,7 @@ fn this_host(now: Option<&str>, is_named: bool) -> String {
     }
 }
 
+/// A hostile name as it may be printed.
 fn quoted(name: impl AsRef<str>) -> String {
     let shown: String = name.as_ref().chars().take(64).collect();
     format!("{shown:?}")
