@@ -63,13 +63,19 @@ pub fn set_up(config: &Config, root: &Root) -> anyhow::Result<Exit> {
         if running == 0 {
             break;
         }
-        if events.wait_also(u64::MAX, vec![ended.as_fd()])?.stop {
-            return Ok(Exit::Exceptions);
-        }
         let mut codes = [0; MOST_AT_ONCE];
-        // Without any there is nothing to read.
-        let number = ended.read(&mut codes).unwrap_or(0);
-        running -= number;
+        // Each end of a process that a thread has started is heard too.
+        running -= loop {
+            let happened = events.wait_also(u64::MAX, vec![ended.as_fd()])?;
+            if happened.stop {
+                return Ok(Exit::Exceptions);
+            }
+            // Without any there is nothing to read.
+            let number = ended.read(&mut codes).unwrap_or(0);
+            if number > 0 || happened.to_devices() {
+                break number;
+            }
+        };
         if codes.contains(&Exit::NotReady.code()) {
             exit = Exit::NotReady;
         }

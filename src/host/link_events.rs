@@ -58,16 +58,17 @@ impl LinkEvents {
         Ok(Self { socket })
     }
 
-    /// Wait until something has changed; false at `until_usec` of CLOCK_MONOTONIC.
+    /// Wait until something has changed; false at `until_usec` of CLOCK_MONOTONIC, or after a
+    /// signal.
     ///
     /// # Errors
     /// poll or the socket fails.
     pub fn wait(&self, until_usec: u64) -> io::Result<bool> {
         let fd = PollFd::new(self.as_fd(), PollFlags::POLLIN);
         match poll(&mut [fd], clock::poll_timeout(until_usec)) {
-            Ok(0) => return Ok(false),
-            // After a signal the caller looks again.
-            Ok(_) | Err(Errno::EINTR) => {}
+            // A signal is of no link: each thread gets some, of processes that others have started.
+            Ok(0) | Err(Errno::EINTR) => return Ok(false),
+            Ok(_) => {}
             Err(e) => return Err(e.into()),
         }
         self.drain()?;

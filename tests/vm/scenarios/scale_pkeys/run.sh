@@ -2,8 +2,8 @@
 # table of P_Keys has places for, and the script waits until all wait for carrier. A line of
 # figures for each stage:
 #     CHILDREN WAITING PROCESSES CONNECTIONS MOST-CONNECTIONS MEMORY_KIB PSS_KIB CPU_USEC AT_REST_USEC SECONDS
-# CONNECTIONS are those to the system bus that are held, and not there without children, MEMORY
-# is that of the unit that sets them up, CPU_USEC its own since the last stage, and AT_REST_USEC
+# CONNECTIONS are those to the system bus that are held, and not there without children,
+# MOST-CONNECTIONS those of the unit that sets them up at a time, MEMORY is that of the unit that sets them up, CPU_USEC its own since the last stage, and AT_REST_USEC
 # its own in 10 s in which all wait. SECONDS pass until the settings of all are made. How many
 # children each stage has stands on the kernel's command line, bed.children=NUMBER,...
 set -u
@@ -13,6 +13,13 @@ group=/sys/fs/cgroup/system.slice/ibprov-children.service
 bus=/run/dbus/system_bus_socket
 # Sockets on the bus's side, without the one that listens.
 connections() { awk -v bus=$bus '$8 == bus && $4 != "00010000" { n++ } END { print n + 0 }' /proc/net/unix; }
+# Those that the unit's process has: the bus closes its side of one later.
+own_connections() {
+	ss -xpH | awk -v pid="pid=$(systemctl show -P MainPID ibprov-children.service)," '
+		$5 ~ /system_bus_socket/ { bus[$6] = 1 }
+		index($0, pid) { peers[$8] = 1 }
+		END { for (peer in peers) n += peer in bus; print n + 0 }'
+}
 cpu() { awk '$1 == "usage_usec" { print $2 }' "$group/cpu.stat"; }
 processes() { cat $group/cgroup.procs; }
 pss() { for pid in $(processes); do cat "/proc/$pid/smaps_rollup"; done 2>/dev/null | awk '$1 == "Pss:" { n += $2 } END { print n + 0 }'; }
@@ -49,9 +56,8 @@ for all in $stages; do
 	create "$all" &
 	batch=$!
 	until has_outcomes $((all + ports)) || [ $(($(uptime_ms) - begin)) -gt $((300000 + 2000 * all)) ]; do
-		now=$(connections)
+		now=$(own_connections)
 		[ "$now" -le $most ] || most=$now
-		sleep 0.1
 	done
 	took=$((($(uptime_ms) - begin) / 1000))
 	wait $batch
@@ -68,7 +74,7 @@ for all in $stages; do
 		[ "$now" -ge $held ] || held=$now
 	done
 	rest=$(($(cpu) - rest))
-	echo "$all $((waiting - ports)) $(processes | wc -l) $((held - own)) $((most - own)) $(($(cat "$group/memory.current") / 1024)) $(pss) $((used - before)) $rest $took" >>"$OUT/figures"
+	echo "$all $((waiting - ports)) $(processes | wc -l) $((held - own)) $most $(($(cat "$group/memory.current") / 1024)) $(pss) $((used - before)) $rest $took" >>"$OUT/figures"
 	phase "$all: $(tail -n 1 "$OUT/figures")"
 	for who in init.scope system.slice/dbus.service system.slice/systemd-networkd.service system.slice/systemd-udevd.service system.slice/systemd-journald.service; do
 		echo "$all ${who##*/} $(sed -n 's/^usage_usec //p' "/sys/fs/cgroup/$who/cpu.stat")" >>"$OUT/others"
