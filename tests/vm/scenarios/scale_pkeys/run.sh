@@ -15,7 +15,7 @@ bus=/run/dbus/system_bus_socket
 connections() { awk -v bus=$bus '$8 == bus && $4 != "00010000" { n++ } END { print n + 0 }' /proc/net/unix; }
 # Those that the unit's process has: the bus closes its side of one later.
 own_connections() {
-	ss -xpH | awk -v pid="pid=$(systemctl show -P MainPID ibprov-children.service)," '
+	ss -xpH | awk -v pid="pid=$main," '
 		$5 ~ /system_bus_socket/ { bus[$6] = 1 }
 		index($0, pid) { peers[$8] = 1 }
 		END { for (peer in peers) n += peer in bus; print n + 0 }'
@@ -52,7 +52,7 @@ own=$(connections)
 before=$(cpu)
 for all in $stages; do
 	begin=$(uptime_ms)
-	most=0
+	most=0 main=$(systemctl show -P MainPID ibprov-children.service)
 	create "$all" &
 	batch=$!
 	until has_outcomes $((all + ports)) || [ $(($(uptime_ms) - begin)) -gt $((300000 + 2000 * all)) ]; do
@@ -67,14 +67,16 @@ for all in $stages; do
 	waiting=$(grep -l '"bring_up": "pending"' /run/ibprov/ports/*.json | wc -l)
 	rest=$(cpu)
 	# One of many asks its stack again now and then: those that are never less are held.
-	held=9999
+	held=9999 alone=9999
 	for second in 1 2 3 4 5 6 7 8 9 10; do
 		sleep 1
 		now=$(connections)
 		[ "$now" -ge $held ] || held=$now
+		now=$(processes | wc -l)
+		[ "$now" -ge $alone ] || alone=$now
 	done
 	rest=$(($(cpu) - rest))
-	echo "$all $((waiting - ports)) $(processes | wc -l) $((held - own)) $most $(($(cat "$group/memory.current") / 1024)) $(pss) $((used - before)) $rest $took" >>"$OUT/figures"
+	echo "$all $((waiting - ports)) $alone $((held - own)) $most $(($(cat "$group/memory.current") / 1024)) $(pss) $((used - before)) $rest $took" >>"$OUT/figures"
 	phase "$all: $(tail -n 1 "$OUT/figures")"
 	for who in init.scope system.slice/dbus.service system.slice/systemd-networkd.service system.slice/systemd-udevd.service system.slice/systemd-journald.service; do
 		echo "$all ${who##*/} $(sed -n 's/^usage_usec //p' "/sys/fs/cgroup/$who/cpu.stat")" >>"$OUT/others"
