@@ -11,7 +11,7 @@ use super::finding::Severity;
 use super::screen::{Screen, Tone};
 use crate::names::{
     Guid, IfName, LinkLayer, LinkState, ModuleName, ModuleState, PKey, PciAddress, PhysicalState,
-    PortNumber, RdmaName, Rung, Words,
+    PortNumber, RdmaName, Rung, Words, harmless,
 };
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::hardware::{Card, Gid, Link, NetDevState, NodeDescription, Vf};
@@ -427,8 +427,8 @@ impl Hca {
                 head.push_str(&format!("  {what}{value}"));
             }
         };
-        add("", self.card.hca_type.clone());
-        add("firmware ", self.card.firmware.clone());
+        add("", self.card.hca_type.as_deref().map(harmless));
+        add("firmware ", self.card.firmware.as_deref().map(harmless));
         add("node GUID ", self.node_guid.map(|g| g.to_string()));
         add("driver ", self.driver.clone());
         let pcie = self.pcie.and_then(|link| Some(format!("{} {}", link.width?, link.speed?)));

@@ -10,13 +10,16 @@ const TEXT: &str = "\u{1b}[2J\u{202e}x\u{200b}\u{9b}8m\u{feff}x";
 /// The same as the name of a file.
 const NAME: &str = "\u{1b}[2J\u{202e}x\u{200b}";
 
+/// What would be taken for a line of ours.
+const FORGED: &str = "forged: ready";
+
 fn hostile_host() -> Host {
     let host = Host::healthy();
     let rdma = format!("sys/bus/pci/devices/{PF}/infiniband/mlx5_0");
     for file in
         ["node_desc", "fw_ver", "board_id", "hca_type", "ports/1/rate", "ports/1/phys_state"]
     {
-        host.file(&format!("{rdma}/{file}"), TEXT);
+        host.file(&format!("{rdma}/{file}"), &format!("{TEXT}\n{FORGED} {TEXT}"));
     }
     for file in ["mode", "operstate", "umcast", "ifalias"] {
         host.file(&format!("sys/class/net/ib0/{file}"), TEXT);
@@ -99,6 +102,7 @@ fn harmless(verb: &[&str], output: &Output) {
         let text = std::str::from_utf8(bytes).expect("UTF-8");
         let hostile: Vec<char> = text.chars().filter(|c| is_hostile(*c)).collect();
         assert!(hostile.is_empty(), "{verb:?}: {hostile:?}: {text}");
+        assert!(!text.lines().any(|line| line.starts_with(FORGED)), "{verb:?}: {text}");
     }
 }
 
@@ -142,5 +146,5 @@ fn no_text_of_a_tree_reaches_a_terminal_as_it_is() {
     // A program gets what is there.
     let report = host.ibprov(&["status", "--format", "json"]);
     let report = String::from_utf8(report.stdout).expect("UTF-8");
-    assert!(report.contains(r#""\u001b[2J\u202ex\u200b\u009b8m\ufeffx""#), "{report}");
+    assert!(report.contains(r"\u001b[2J\u202ex\u200b\u009b8m\ufeffx\nforged: ready"), "{report}");
 }
