@@ -236,7 +236,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                 ),
                 Some((_, Unset::Open)) | None => Cause::waiting(
                     "the settings are not applied yet",
-                    [Advice::look("see `systemctl status 'ibprov-iface@*'`")],
+                    [Advice::look("see `systemctl status 'ibprov-iface@*' ibprov-children.service`")],
                 ),
             }
         }
