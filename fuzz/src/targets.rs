@@ -248,7 +248,6 @@ pub fn units(data: &[u8]) {
     let _cycles = cycles::cycles(&graph);
     let _deadlocks = deadlock::deadlocks(&graph, stacks::waited_for);
     let _judged = consumers::judge(&graph, stacks::network_role, |_| true);
-    let _mounts = consumers::mounts_before_network(&graph, stacks::network_role);
     let _units = observe::units::units(tree.root());
 }
 

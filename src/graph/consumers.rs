@@ -236,30 +236,6 @@ pub(super) fn is_network_mount(unit: &Unit) -> bool {
         || unit.options.split(',').any(|o| o == "_netdev")
 }
 
-/// The mounts that nothing orders after the network: neither
-/// network-online.target nor a network service comes before them.
-pub fn mounts_before_network(graph: &Graph, role_of: RoleOf) -> Vec<String> {
-    let transaction = graph.transaction();
-    let stacks: Vec<&str> = transaction
-        .iter()
-        .filter(|name| {
-            graph.get(name).and_then(|unit| need(unit, role_of)).is_some_and(|n| {
-                matches!(n, Need::NetworkOnce | Need::NetworkHotplug | Need::WaitOnline)
-            })
-        })
-        .copied()
-        .collect();
-    transaction
-        .iter()
-        .filter(|name| graph.get(name).and_then(|unit| need(unit, role_of)) == Some(Need::Mount))
-        .filter(|mount| {
-            !stacks.is_empty()
-                && !stacks.iter().any(|s| graph.chain(s, mount, &transaction).is_some())
-        })
-        .map(|name| (*name).to_owned())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::fixtures::{graph, role_of};
@@ -337,12 +313,5 @@ NetworkManager.service before ibprov.service
     fn openibds_name_alone_brings_nothing_up() {
         let lines = "goal.target wants ibprov-openibd.service\nibprov-openibd.service alias openibd.service\n";
         assert!(provider(&graph(lines)).is_none());
-    }
-
-    #[test]
-    fn a_mount_that_does_not_wait_for_the_network_is_seen() {
-        assert_eq!(mounts_before_network(&graph(NODE), role_of), ["scratch.mount"]);
-        let with = format!("{NODE}networking.service before scratch.mount\n");
-        assert_eq!(mounts_before_network(&graph(&with), role_of), [""; 0]);
     }
 }

@@ -70,7 +70,6 @@ fn a_good_node_is_proved() {
     assert_eq!(graph.resolve("openibd.service"), "ibprov-openibd.service");
     assert_eq!(cycles::cycles(&graph), []);
     assert_eq!(deadlock::deadlocks(&graph, waited_for), []);
-    assert_eq!(consumers::mounts_before_network(&graph, role_of), [""; 0]);
 }
 
 #[test]
