@@ -148,7 +148,7 @@ mod tests {
     fn the_published_schemas_are_current() {
         for (name, schema) in all() {
             let path = format!("{}/docs/schema/{name}.json", env!("CARGO_MANIFEST_DIR"));
-            expect_file![path].assert_eq(&format!("{schema}\n"));
+            expect_file![path].assert_eq(&format!("{schema:#}\n"));
         }
     }
 
