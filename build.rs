@@ -13,6 +13,10 @@ fn main() -> Result<(), Error> {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or_else(|| Error::other("OUT_DIR"))?);
     for entry in fs::read_dir("docs/schema")? {
         let path = entry?.path();
+        // Those of older formats lie in folders of their own.
+        if path.is_dir() {
+            continue;
+        }
         let name = path.file_name().unwrap_or_default();
         let packed = File::create(out.join(name).with_extension("json.gz"))?;
         let mut packed = GzEncoder::new(packed, Compression::best());

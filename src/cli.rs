@@ -187,7 +187,7 @@ pub struct Common {
 pub enum Format {
     /// For people.
     Text,
-    /// For programs; carries "schema": 2, and `ibprov schema` says what else.
+    /// For programs; carries "schema": 3, and `ibprov schema` says what else.
     Json,
 }
 

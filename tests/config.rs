@@ -204,7 +204,7 @@ fn files_are_merged_as_systemd_does() {
         0,
         &expect![[r#"
             {
-              "schema": 2,
+              "schema": 3,
               "report": "config-show",
               "verdict": "good",
               "exit_code": 0,
@@ -539,7 +539,7 @@ fn all_errors_of_all_files_are_shown_with_their_places() {
     let answer = ibprov(&root, &["config", "check", "--format", "json"]);
     assert_eq!(answer.code, Some(2));
     let json: serde_json::Value = serde_json::from_str(&answer.out).expect("JSON");
-    assert_eq!((&json["schema"], &json["verdict"]), (&2.into(), &"bad".into()));
+    assert_eq!((&json["schema"], &json["verdict"]), (&3.into(), &"bad".into()));
     let problems = json["findings"].as_array().expect("list");
     let twice = problems.iter().find(|p| p["message"] == "the same port is described twice");
     let places = &twice.expect("said")["places"];

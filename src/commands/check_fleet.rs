@@ -10,9 +10,9 @@ use crate::check::fleet::{Fleet, NodeFinding, NodeReport};
 use crate::cli::Format;
 use crate::host::Root;
 use crate::names::harmless;
-use crate::report::SCHEMA;
 use crate::report::advice::Advice;
 use crate::report::check_fleet::{CheckFleetReport, Unread};
+use crate::report::check_schema;
 use crate::report::common::Severity;
 
 /// No report of a node is longer, bytes.
@@ -79,7 +79,7 @@ fn node(dir: &Path, root: &Root, name: &str) -> Result<Option<NodeReport>, Strin
 /// What every report says.
 #[derive(Deserialize)]
 struct Printed {
-    schema: u32,
+    schema: u64,
     exit_code: u8,
     #[serde(default)]
     findings: Vec<PrintedFinding>,
@@ -102,11 +102,7 @@ struct PrintedFinding {
 fn printed(node: &str, text: &str) -> Result<NodeReport, String> {
     let printed: Printed = serde_json::from_str(text).map_err(|e| harmless(&e.to_string()))?;
     let Printed { schema, exit_code, findings, kernel } = printed;
-    if schema != SCHEMA {
-        return Err(format!(
-            "the report has schema {schema}, but this ibprov reads schema {SCHEMA}"
-        ));
-    }
+    check_schema(schema).map_err(|e| e.to_string())?;
     if exit_code > 3 {
         return Err(format!("the report has exit code {exit_code}: expected 0 to 3"));
     }

@@ -441,7 +441,7 @@ impl Gathering<'_> {
             link_state_planned: false,
             origin,
             text: format!(
-                "VF {} ({}): NODE_GUID {}, PORT_GUID {}, link policy {policy}, driver {}",
+                "VF {} ({}): NODE_GUID {}, PORT_GUID {}, link state {policy}, driver {}",
                 vf.index,
                 vf.pci,
                 guid(node_guid).unwrap_or_else(|| "?".to_owned()),

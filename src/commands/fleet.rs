@@ -11,7 +11,7 @@ use crate::config::pins::{PinnedPf, Pins};
 use crate::host::{ReadError, Root};
 use crate::names::{Guid, PciAddress, harmless};
 use crate::plan::fleet::{Fleet, FleetFinding, ToldFleetFinding};
-use crate::report::SCHEMA;
+use crate::report::check_schema;
 use crate::report::common::{Kind, Report, not_read, verdicts};
 
 /// What was found.
@@ -129,7 +129,7 @@ fn host(root: &Root, name: &str) -> Result<Option<(String, Pins)>, String> {
 
 #[derive(Deserialize)]
 struct PrintedPlan {
-    schema: u32,
+    schema: u64,
     pfs: Vec<PrintedPf>,
 }
 
@@ -158,12 +158,7 @@ struct PrintedWanted {
 /// What `ibprov plan --format json` printed, as if it were pinned.
 fn planned(text: &str) -> Result<Pins, String> {
     let plan: PrintedPlan = serde_json::from_str(text).map_err(|e| e.to_string())?;
-    if plan.schema != SCHEMA {
-        return Err(format!(
-            "the file has schema {}, but this ibprov reads only schema {SCHEMA}",
-            plan.schema
-        ));
-    }
+    check_schema(plan.schema).map_err(|e| e.to_string())?;
     let guid = |text: &String| text.parse::<Guid>().map_err(|e| e.to_string());
     let mut pins = Pins::default();
     for pf in plan.pfs {

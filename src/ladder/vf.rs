@@ -95,7 +95,7 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
 }
 
 /// A CNI plugin has given it other GUIDs than those of the plan, or parks it with all bits
-/// set (ib-sriov-cni): its GUIDs, its link policy and where its devices are is not for the
+/// set (ib-sriov-cni): its GUIDs, its link state and where its devices are is not for the
 /// plan to say. One without a port GUID has not been given any yet.
 pub fn is_left_to_cni(vf: &WantedVf, seen: &ObservedVf) -> bool {
     let shown = || seen.own.as_ref().and_then(|own| own.port_guid);

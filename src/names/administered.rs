@@ -12,7 +12,7 @@ pub struct Administered {
     pub node_guid: Option<Guid>,
     /// Its port GUID; zero is none.
     pub port_guid: Option<Guid>,
-    /// Its link policy.
+    /// Its link state.
     pub policy: Option<Policy>,
     /// For mlx4: the port GUID that the subnet manager has granted.
     pub granted: Option<Guid>,

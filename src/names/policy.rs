@@ -1,10 +1,10 @@
-//! What is asked of a VF beside its GUIDs: its link policy and its driver.
+//! What is asked of a VF beside its GUIDs: its link state and its driver.
 
 use serde::{Deserialize, Serialize};
 
 use super::Words as _;
 
-/// The link policy of a VF: what its port's state follows.
+/// The link state of a VF: what its port's state follows.
 ///
 /// `IFLA_VF_LINK_STATE` (`include/uapi/linux/if_link.h`) calls them auto,
 /// enable and disable; OFED's `sriov/N/policy` Follow, Up and Down.

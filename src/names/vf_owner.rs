@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// To whom the GUIDs and the link policy of a VF belong.
+/// To whom the GUIDs and the link state of a VF belong.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, strum::IntoStaticStr, strum::VariantArray,
 )]

@@ -20,7 +20,7 @@ use crate::report::hardware::{Card, Gid, Link, NetDevState};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortAnswer {
     pub link: Link,
-    /// The link policy, if it is the port of a VF of this host.
+    /// The link state, if it is the port of a VF of this host.
     pub policy: Option<Policy>,
 }
 
@@ -66,7 +66,7 @@ const fn is_unicast(lid: u32, is_omni_path: bool) -> bool {
     lid != 0 && (is_omni_path || lid < 0xc000)
 }
 
-/// The link of a port, and if it is not up and a VF's, the link policy that its PF
+/// The link of a port, and if it is not up and a VF's, the link state that its PF
 /// administers. Asks firmware and, by netlink, takes the RTNL lock.
 pub fn port(
     look: &mut Look<'_>,

@@ -221,7 +221,7 @@ mod tests {
             [
                 "0 Change: port GUID 0000:0000:0000:0000 -> 0200:0000:0001:0000; driver mlx5_core -> rebound (a VF reads its GUIDs when it is bound)",
                 "1 Change: driver mlx5_core -> rebound (the node GUID of the VF is 0000:0000:0000:0007 instead of 0200:0000:0000:0001)",
-                "2 Change: policy unknown -> follow; driver none -> mlx5_core",
+                "2 Change: link state unknown -> follow; driver none -> mlx5_core",
                 "3 Change: driver mlx5_core -> vfio-pci",
             ]
         );

@@ -599,7 +599,7 @@ mod tests {
         let report = report(Verdict::NotReady, vec![port(Rung::Rdma)]);
         let json: serde_json::Value =
             serde_json::from_str(&report.told().to_json().expect("JSON")).expect("JSON");
-        assert_eq!((&json["schema"], &json["report"]), (&2.into(), &"boot".into()));
+        assert_eq!((&json["schema"], &json["report"]), (&3.into(), &"boot".into()));
         assert_eq!(json["verdict"], "not-ready");
         assert_eq!(json["ports"][0]["reached"], "rdma");
         assert_eq!(json["ports"][0]["missing"], "netdev");

@@ -9,7 +9,7 @@ use super::advice::Advice;
 use crate::names::{PciAddress, escaped};
 
 /// Version of all JSON output. Fields and codes are added, never changed.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// What a run ended with: the one rule, for every verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -198,9 +198,9 @@ codes! {
         VfPlanBlocked = "vf-plan-blocked",
         /// VFs are not as planned.
         VfNotAsPlanned = "vf-not-as-planned",
-        /// A GUID or link policy was set for VFs with success, and the PF has it no more.
+        /// A GUID or link state was set for VFs with success, and the PF has it no more.
         VfSettingDropped = "vf-setting-dropped",
-        /// The driver or the firmware of a PF refused a GUID or link policy of VFs.
+        /// The driver or the firmware of a PF refused a GUID or link state of VFs.
         VfSettingRefused = "vf-setting-refused",
         /// VFs are not as planned, and are left so because they are in use.
         VfDeferred = "vf-deferred",

@@ -20,7 +20,7 @@ pub enum GuestLack {
     NoPfDriver(PciAddress),
     /// The plan of the VF's PF cannot be made, and why.
     Plan(String),
-    /// The VF's link policy at its PF is Down, and no plan wants that.
+    /// The VF's link state at its PF is Down, and no plan wants that.
     PolicyDown,
     /// Its PF administers no GUIDs for the VF; at least one.
     Guids(Vec<GuidLack>),

@@ -109,7 +109,7 @@ pub struct Vf {
     pub node_guid: Option<Guid>,
     /// Its port GUID, administered at the PF.
     pub port_guid: Option<Guid>,
-    /// Its link policy.
-    #[serde(rename = "link_policy")]
+    /// Its link state.
+    #[serde(rename = "link_state")]
     pub policy: Option<Policy>,
 }

@@ -51,6 +51,6 @@ pub use guest_lack::{GuestLack, GuidLack};
 pub use module_trouble::{ModuleTrouble, Said};
 pub use pf::{PfReport, PfVerdict};
 pub use port::{Cause, NotExpected, PortProgress};
-pub use read::{ReadError, read};
+pub use read::{ReadError, check_schema, read};
 pub use uses::{Away, Use, used_by};
 pub use vf_lack::VfLack;

@@ -16,8 +16,8 @@ verdicts! {
         Ready = "ready" => Good,
         /// The host has no InfiniBand adapter, and none is expected.
         NoInfiniband = "no-infiniband" => Good,
-        /// What is missing is optional, in use, or past: the node works.
-        Deferred = "deferred" => Exceptions,
+        /// The node works, and something of it is not as it is meant to be.
+        Exceptions = "exceptions" => Exceptions,
         /// Something that is expected or planned is not there.
         NotReady = "not-ready" => NotReady,
         /// What is expected is not known, or the host could not be read.
@@ -31,7 +31,7 @@ impl NodeVerdict {
         match self {
             Self::Ready => "ready",
             Self::NoInfiniband => "no InfiniBand",
-            Self::Deferred => "ready with exceptions",
+            Self::Exceptions => "ready with exceptions",
             Self::NotReady => "NOT READY",
             Self::Unknown => "UNKNOWN",
         }
@@ -129,7 +129,7 @@ impl Judgement {
             Some(Finding { severity: Severity::Error, .. }) => NodeVerdict::NotReady,
             // Nothing good is believed of a port that was not read.
             _ if ports.of > 0 && ports.not_judged == ports.of => NodeVerdict::Unknown,
-            Some(Finding { severity: Severity::Warning, .. }) => NodeVerdict::Deferred,
+            Some(Finding { severity: Severity::Warning, .. }) => NodeVerdict::Exceptions,
             // A note stands last, and changes nothing.
             Some(Finding { severity: Severity::Info, .. }) | None
                 if ports.of == 0 && !has_adapter =>

@@ -34,12 +34,12 @@ pub struct PlannedAs {
     pub node_guid: Guid,
     /// Its port GUID.
     pub port_guid: Guid,
-    /// Its link policy.
-    #[serde(rename = "link_policy")]
+    /// Its link state.
+    #[serde(rename = "link_state")]
     pub policy: Policy,
     /// Who drives it.
     pub driver: VfDriver,
-    /// To whom its GUIDs and its link policy belong once they are set.
+    /// To whom its GUIDs and its link state belong once they are set.
     pub owner: VfOwner,
     /// What gives it its GUIDs: `template`, `list`, `range`, `offset`,
     /// `[[pf.vf]]`, or `pin`, which holds against all of them.
@@ -90,7 +90,7 @@ pub enum Change {
         /// As it shall be.
         to: Guid,
     },
-    /// Its link policy at the PF.
+    /// Its link state at the PF.
     Policy {
         /// As it is, if it can be read.
         from: Option<Policy>,
@@ -151,7 +151,7 @@ impl Change {
             Self::MadeAnew => "VF",
             Self::NodeGuid { .. } => "node GUID",
             Self::PortGuid { .. } => "port GUID",
-            Self::Policy { .. } => "policy",
+            Self::Policy { .. } => "link state",
             Self::Driver { .. } | Self::BoundAgain { .. } => "driver",
         }
     }
@@ -209,7 +209,7 @@ impl fmt::Display for Change {
 pub(super) struct ChangeJson {
     /// What would be changed.
     what: Changed,
-    /// As it is: a GUID, a link policy or a driver; `null` for none or unknown.
+    /// As it is: a GUID, a link state or a driver; `null` for none or unknown.
     from: Option<String>,
     /// As it shall be.
     to: Option<String>,
@@ -228,8 +228,8 @@ pub(super) enum Changed {
     NodeGuid,
     /// Its port GUID at the PF.
     PortGuid,
-    /// Its link policy at the PF.
-    LinkPolicy,
+    /// Its link state at the PF.
+    LinkState,
     /// Its driver.
     Driver,
     /// Nothing but that it is bound to its driver once more.
@@ -256,7 +256,7 @@ impl Serialize for Change {
             Self::MadeAnew => (Changed::Vf, None, None),
             Self::NodeGuid { from, to } => (Changed::NodeGuid, text(from.as_ref()), text(Some(to))),
             Self::PortGuid { from, to } => (Changed::PortGuid, text(from.as_ref()), text(Some(to))),
-            Self::Policy { from, to } => (Changed::LinkPolicy, text(from.as_ref()), text(Some(to))),
+            Self::Policy { from, to } => (Changed::LinkState, text(from.as_ref()), text(Some(to))),
             Self::Driver { from, to } => (Changed::Driver, from.clone(), to.clone()),
             Self::BoundAgain { driver, .. } => {
                 (Changed::Binding, Some(driver.clone()), Some(driver.clone()))
@@ -320,7 +320,7 @@ impl PlannedAs {
             rdma_name,
         } = self;
         let mut text = format!(
-            "node GUID {node_guid}  port GUID {port_guid} ({guids_from})  policy {policy}  driver {driver}"
+            "node GUID {node_guid}  port GUID {port_guid} ({guids_from})  link state {policy}  driver {driver}"
         );
         if *owner == VfOwner::Cni {
             text.push_str("  from then on the CNI's");

@@ -5,11 +5,17 @@ use serde::de::DeserializeOwned;
 
 use super::SCHEMA;
 
+/// The oldest version of the format that is read: the boot before an upgrade, archives and
+/// fleets of two versions have it.
+const OLDEST: u32 = 2;
+
 /// Why a report cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// Its format has another version than this ibprov knows.
-    #[error("the report has schema {found}, but this ibprov reads schema {SCHEMA}")]
+    #[error(
+        "the report has schema {found}, but this ibprov reads the schemas {OLDEST} to {SCHEMA}"
+    )]
     Schema {
         /// The version that it says.
         found: u64,
@@ -17,6 +23,17 @@ pub enum ReadError {
     /// It is no such report.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
+}
+
+/// Whether a report of the format's version `found` can be read.
+///
+/// # Errors
+/// It cannot.
+pub fn check_schema(found: u64) -> Result<(), ReadError> {
+    match (u64::from(OLDEST)..=u64::from(SCHEMA)).contains(&found) {
+        true => Ok(()),
+        false => Err(ReadError::Schema { found }),
+    }
 }
 
 /// The report in `json`. Fields that are not known are passed over; those that
@@ -29,10 +46,9 @@ pub fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
     struct Head {
         schema: u64,
     }
-    match serde_json::from_str(json)? {
-        Head { schema } if schema == u64::from(SCHEMA) => Ok(serde_json::from_str(json)?),
-        Head { schema: found } => Err(ReadError::Schema { found }),
-    }
+    let Head { schema } = serde_json::from_str(json)?;
+    check_schema(schema)?;
+    Ok(serde_json::from_str(json)?)
 }
 
 #[cfg(test)]
@@ -52,7 +68,10 @@ mod tests {
     #[test]
     fn another_schema_is_said() {
         let e = read::<BootReport>(r#"{"schema":1,"verdict":"x"}"#).expect_err("schema 1");
-        assert_eq!(e.to_string(), "the report has schema 1, but this ibprov reads schema 2");
+        assert_eq!(
+            e.to_string(),
+            "the report has schema 1, but this ibprov reads the schemas 2 to 3"
+        );
         assert!(read::<BootReport>("{}").is_err() && read::<BootReport>("no JSON").is_err());
     }
 }

@@ -295,7 +295,7 @@ impl Status {
     pub fn to_text(&self, screen: Screen, details: bool) -> String {
         let tone = match self.judgement.verdict {
             NodeVerdict::Ready | NodeVerdict::NoInfiniband => Tone::Good,
-            NodeVerdict::Deferred => Tone::Warning,
+            NodeVerdict::Exceptions => Tone::Warning,
             NodeVerdict::NotReady | NodeVerdict::Unknown => Tone::Bad,
         };
         let headline = screen.wrapped("", &self.judgement.headline());
@@ -538,7 +538,7 @@ impl VfStatus {
         let vf = &self.vf;
         let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
         format!(
-            "  VF {:>3}  {}  {}  {}  {}  node GUID {}  port GUID {}  policy {}{}",
+            "  VF {:>3}  {}  {}  {}  {}  node GUID {}  port GUID {}  link state {}{}",
             vf.index,
             vf.pci,
             vf.driver.clone().unwrap_or_else(|| "no driver".to_owned()),

@@ -56,7 +56,7 @@ impl VfCause {
         matches!(self, Self::Lacks { why: Some(WhyLacking::Dropped), .. })
     }
 
-    /// The driver or the firmware refused to set a GUID or a link policy at the PF.
+    /// The driver or the firmware refused to set a GUID or a link state at the PF.
     pub fn is_refused(&self) -> bool {
         matches!(self, Self::Lacks { why: Some(why), .. } if why.is_refused())
     }

@@ -20,7 +20,7 @@ pub enum VfLack {
         planned: Guid,
         in_force: Guid,
     },
-    /// Its link policy at the PF.
+    /// Its link state at the PF.
     Policy {
         /// As the PF administers it.
         is: Policy,

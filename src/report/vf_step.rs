@@ -49,7 +49,8 @@ pub enum VfStep {
         /// As it shall be.
         to: Guid,
     },
-    /// Set its link policy at the PF.
+    /// Set its link state at the PF.
+    #[serde(rename = "link-state", alias = "policy")]
     Policy {
         /// The VF that it is done to.
         vf: VfIndex,
@@ -283,7 +284,7 @@ pub enum Undone {
     NoNetdev,
     /// It has another driver.
     Driver(OtherDriver),
-    /// Its link policy at the PF is another, and that of the plan may take its link down.
+    /// Its link state at the PF is another, and that of the plan may take its link down.
     Policy {
         /// As the PF says; `None` if it does not.
         is: Option<Policy>,

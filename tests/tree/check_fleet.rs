@@ -150,10 +150,10 @@ fn what_cannot_be_read_is_named_and_stops_nothing() {
         with exceptions: 1 node: 0 not ready, 0 with exceptions, 1 as expected
 
         cannot read c1.tar.gz: the input is empty
-        cannot read c2.json: the report has schema 1, but this ibprov reads schema 2
+        cannot read c2.json: the report has schema 1, but this ibprov reads the schemas 2 to 3
         cannot read c3.json: the report has exit code 7: expected 0 to 3
         cannot read c4.json: "Late�" is not the code of a finding
-        cannot read c5.json: invalid type: sequence, expected u32 at line 1 column 1
+        cannot read c5.json: invalid type: sequence, expected u64 at line 1 column 1
         cannot read c6.json: /c6.json: content is not UTF-8 text
         cannot read c7�[31m.json: EOF while parsing a value at line 1 column 0
         cannot read c8.json: /c8.json: ENOENT: No such file or directory

@@ -47,13 +47,13 @@ fn the_metrics_of_a_node_say_what_status_says() {
         ibprov_info{version="0.1.0",kernel="6.1.0-9-amd64"} 1
         # HELP ibprov_schema_version The version of the format of ibprov's reports.
         # TYPE ibprov_schema_version gauge
-        ibprov_schema_version 2
+        ibprov_schema_version 3
         # HELP ibprov_node_exit_code The exit code of ibprov status: 0 ready, 1 with exceptions, 2 not known, 3 not ready.
         # TYPE ibprov_node_exit_code gauge
         ibprov_node_exit_code 3
         # HELP ibprov_node_verdict 1 for the verdict on the node, 0 for the others.
         # TYPE ibprov_node_verdict gauge
-        ibprov_node_verdict{verdict="deferred"} 0
+        ibprov_node_verdict{verdict="exceptions"} 0
         ibprov_node_verdict{verdict="no-infiniband"} 0
         ibprov_node_verdict{verdict="not-ready"} 1
         ibprov_node_verdict{verdict="ready"} 0
@@ -144,13 +144,13 @@ fn a_bad_configuration_and_no_host_are_numbers_too() {
         ibprov_info{version="0.1.0",kernel="6.1.0-9-amd64"} 1
         # HELP ibprov_schema_version The version of the format of ibprov's reports.
         # TYPE ibprov_schema_version gauge
-        ibprov_schema_version 2
+        ibprov_schema_version 3
         # HELP ibprov_node_exit_code The exit code of ibprov status: 0 ready, 1 with exceptions, 2 not known, 3 not ready.
         # TYPE ibprov_node_exit_code gauge
         ibprov_node_exit_code 2
         # HELP ibprov_node_verdict 1 for the verdict on the node, 0 for the others.
         # TYPE ibprov_node_verdict gauge
-        ibprov_node_verdict{verdict="deferred"} 0
+        ibprov_node_verdict{verdict="exceptions"} 0
         ibprov_node_verdict{verdict="no-infiniband"} 0
         ibprov_node_verdict{verdict="not-ready"} 0
         ibprov_node_verdict{verdict="ready"} 0

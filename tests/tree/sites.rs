@@ -135,29 +135,29 @@ fn twelve_adapters_with_sixteen_vfs_each_fit_on_one_screen() {
 
           PORT       PCI           NETDEV   STATE   LID  RATE     NOTE
           mlx5_0/1   0000:10:00.0  ibp16s0  active  7    200 HDR
-              VFs 0-15: vfio-pci, policy follow, as planned
+              VFs 0-15: vfio-pci, link state follow, as planned
           mlx5_1/1   0000:11:00.0  ibp17s0  active  8    200 HDR
-              VFs 0-15: vfio-pci, policy follow, as planned
+              VFs 0-15: vfio-pci, link state follow, as planned
           mlx5_2/1   0000:12:00.0  ibp18s0  active  9    200 HDR
-              VFs 0-15: vfio-pci, policy follow, as planned
+              VFs 0-15: vfio-pci, link state follow, as planned
           mlx5_3/1   0000:13:00.0  ibp19s0  active  10   200 HDR
-              VFs 0-15: vfio-pci, policy follow, as planned
+              VFs 0-15: vfio-pci, link state follow, as planned
           mlx5_4/1   0000:14:00.0  ibp20s0  active  11   200 HDR
-              VFs 0-15: vfio-pci, policy follow, as planned
+              VFs 0-15: vfio-pci, link state follow, as planned
           mlx5_5/1   0000:15:00.0  ibp21s0  active  12   200 HDR
-              VFs 0-15: vfio-pci, policy follow, as planned
+              VFs 0-15: vfio-pci, link state follow, as planned
           mlx5_6/1   0000:16:00.0  ibp22s0  active  13   200 HDR
-              VFs 0-15: vfio-pci, policy follow, as planned
+              VFs 0-15: vfio-pci, link state follow, as planned
           mlx5_7/1   0000:17:00.0  ibp23s0  active  14   200 HDR
-              VFs 0-15: vfio-pci, policy follow, as planned
+              VFs 0-15: vfio-pci, link state follow, as planned
           mlx5_8/1   0000:18:00.0  ibp24s0  active  15   200 HDR
-              VFs 0-15: vfio-pci, policy follow, as planned
+              VFs 0-15: vfio-pci, link state follow, as planned
           mlx5_9/1   0000:19:00.0  ibp25s0  active  16   200 HDR
-              VFs 0-15: vfio-pci, policy follow, as planned
+              VFs 0-15: vfio-pci, link state follow, as planned
           mlx5_10/1  0000:1a:00.0  ibp26s0  active  17   200 HDR
-              VFs 0-15: vfio-pci, policy follow, as planned
+              VFs 0-15: vfio-pci, link state follow, as planned
           mlx5_11/1  0000:1b:00.0  ibp27s0  active  18   200 HDR
-              VFs 0-15: vfio-pci, policy follow, as planned
+              VFs 0-15: vfio-pci, link state follow, as planned
         exit 0
     "#]]
     .assert_eq(&at_80);
@@ -189,32 +189,32 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
               PORT       PCI           NETDEV   STATE         LID  RATE     NOTE
               mlx5_0/1   0000:10:00.0  ibp16s0  active        7    200 HDR
             ~     P_Key children: ibp16s0.8001 (0x8001) down
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_1/1   0000:11:00.0  ibp17s0  active        8    200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
             ~ mlx5_2/1   0000:12:00.0  ibp18s0  initializing  -    200 HDR
                   no subnet manager
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
             ~ mlx5_3/1   0000:13:00.0  ibp19s0  polling       -    -
                   no cable, or the other end is down
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_4/1   0000:14:00.0  ibp20s0  active        11   200 HDR
-                  VFs 0-4, 6-15: vfio-pci, policy follow, as planned
-            ~     VF 5: vfio-pci, policy follow, not as planned, in use
+                  VFs 0-4, 6-15: vfio-pci, link state follow, as planned
+            ~     VF 5: vfio-pci, link state follow, not as planned, in use
               mlx5_5/1   0000:15:00.0  ibp21s0  active        12   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_6/1   0000:16:00.0  ibp22s0  active        13   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_7/1   0000:17:00.0  ibp23s0  active        14   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_8/1   0000:18:00.0  ibp24s0  active        15   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_9/1   0000:19:00.0  ibp25s0  active        16   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_10/1  0000:1a:00.0  ibp26s0  active        17   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_11/1  0000:1b:00.0  ibp27s0  active        18   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_20/1  0000:40:00.0  enp64s0  Ethernet      -    200 HDR  not expected
               -          0000:41:00.0  -        vfio-pci      -    -
                   ignored: bound to vfio-pci
@@ -243,30 +243,30 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
               PORT       PCI           NETDEV   STATE         LID  RATE     NOTE
               mlx5_0/1   0000:10:00.0  ibp16s0  active        7    200 HDR
             ~     P_Key children: ibp16s0.8001 (0x8001) down
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_1/1   0000:11:00.0  ibp17s0  active        8    200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
             ~ mlx5_2/1   0000:12:00.0  ibp18s0  initializing  -    200 HDR  no subnet manager
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
             ~ mlx5_3/1   0000:13:00.0  ibp19s0  polling       -    -        no cable, or the other end is down
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_4/1   0000:14:00.0  ibp20s0  active        11   200 HDR
-                  VFs 0-4, 6-15: vfio-pci, policy follow, as planned
-            ~     VF 5: vfio-pci, policy follow, not as planned, in use
+                  VFs 0-4, 6-15: vfio-pci, link state follow, as planned
+            ~     VF 5: vfio-pci, link state follow, not as planned, in use
               mlx5_5/1   0000:15:00.0  ibp21s0  active        12   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_6/1   0000:16:00.0  ibp22s0  active        13   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_7/1   0000:17:00.0  ibp23s0  active        14   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_8/1   0000:18:00.0  ibp24s0  active        15   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_9/1   0000:19:00.0  ibp25s0  active        16   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_10/1  0000:1a:00.0  ibp26s0  active        17   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_11/1  0000:1b:00.0  ibp27s0  active        18   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_20/1  0000:40:00.0  enp64s0  Ethernet      -    200 HDR  not expected
               -          0000:41:00.0  -        vfio-pci      -    -        ignored: bound to vfio-pci
             exit 1

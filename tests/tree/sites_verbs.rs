@@ -46,7 +46,7 @@ fn check() {
               VF 5 has GUID zero.
               Evidence:
                 tree: VF 5 (0000:14:00.6): NODE_GUID 0200:0000:0412:0005, PORT_GUID
-                0000:0000:0000:0000, link policy follow, driver vfio-pci
+                0000:0000:0000:0000, link state follow, driver vfio-pci
               Fix now:
                 - ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N
                   port_guid GUID
@@ -680,32 +680,32 @@ fn a_degraded_site_in_colour() {
             ^[[1m  PORT       PCI           NETDEV   STATE         LID  RATE     NOTE^[[0m
               mlx5_0/1   0000:10:00.0  ibp16s0  active        7    200 HDR
             ^[[33m~     P_Key children: ibp16s0.8001 (0x8001) down^[[0m
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_1/1   0000:11:00.0  ibp17s0  active        8    200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
             ^[[33m~ mlx5_2/1   0000:12:00.0  ibp18s0  initializing  -    200 HDR^[[0m
             ^[[33m      no subnet manager^[[0m
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
             ^[[33m~ mlx5_3/1   0000:13:00.0  ibp19s0  polling       -    -^[[0m
             ^[[33m      no cable, or the other end is down^[[0m
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_4/1   0000:14:00.0  ibp20s0  active        11   200 HDR
-                  VFs 0-4, 6-15: vfio-pci, policy follow, as planned
-            ^[[33m~     VF 5: vfio-pci, policy follow, not as planned, in use^[[0m
+                  VFs 0-4, 6-15: vfio-pci, link state follow, as planned
+            ^[[33m~     VF 5: vfio-pci, link state follow, not as planned, in use^[[0m
               mlx5_5/1   0000:15:00.0  ibp21s0  active        12   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_6/1   0000:16:00.0  ibp22s0  active        13   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_7/1   0000:17:00.0  ibp23s0  active        14   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_8/1   0000:18:00.0  ibp24s0  active        15   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_9/1   0000:19:00.0  ibp25s0  active        16   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_10/1  0000:1a:00.0  ibp26s0  active        17   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_11/1  0000:1b:00.0  ibp27s0  active        18   200 HDR
-                  VFs 0-15: vfio-pci, policy follow, as planned
+                  VFs 0-15: vfio-pci, link state follow, as planned
             ^[[2m  mlx5_20/1  0000:40:00.0  enp64s0  Ethernet      -    200 HDR  not expected^[[0m
             ^[[2m  -          0000:41:00.0  -        vfio-pci      -    -^[[0m
             ^[[2m      ignored: bound to vfio-pci^[[0m

@@ -109,8 +109,7 @@ fn a_report_of_another_version_is_read_or_said_to_be_one() {
     host.file("run/ibprov/boot.json", r#"{"schema":1,"verdict":"ready","exit_code":0}"#);
     let shown = host.show(&["status"]);
     assert!(shown.contains("; boot has not run; "), "{shown}");
-    let note =
-        "note: /run/ibprov/boot.json: the report has schema 1, but this ibprov reads schema 2\n";
+    let note = "note: /run/ibprov/boot.json: the report has schema 1, but this ibprov reads the schemas 2 to 3\n";
     assert!(shown.contains(note), "{shown}");
 }
 
@@ -213,9 +212,9 @@ fn vfs_stand_below_their_pf_with_guids_policy_and_binding() {
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
-              VF 0: mlx5_core, policy follow, no plan
-              VF 1: vfio-pci, policy follow, no plan
-              VF 2: no driver, policy follow, no plan
+              VF 0: mlx5_core, link state follow, no plan
+              VF 1: vfio-pci, link state follow, no plan
+              VF 2: no driver, link state follow, no plan
         exit 0
     "#]]
     .assert_eq(&host.show(&["status"]));
@@ -281,7 +280,7 @@ fn garbage_in_sysfs_is_told_and_harms_nothing() {
 fn json_says_the_same() {
     let out = Host::healthy().ibprov(&["status", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
-    assert_eq!((&json["schema"], &json["report"]), (&2.into(), &"status".into()));
+    assert_eq!((&json["schema"], &json["report"]), (&3.into(), &"status".into()));
     let port = &json["hcas"][0]["ports"][0];
     assert_eq!(port["port_guid"], "b859:9f03:0012:a480");
     assert_eq!(port["netdev"], "ib0");
@@ -440,7 +439,7 @@ fn a_port_that_is_expected_and_absent_is_the_first_thing_that_is_told() {
     assert_eq!(judged(&host), (Some(3), "not-ready".to_owned(), vec![absent]));
     host.file("etc/ibprov/ibprov.toml", &format!("{rows}required = false\n"));
     let absent = "warning port-absent 0000:99:00.0".to_owned();
-    assert_eq!(judged(&host), (Some(1), "deferred".to_owned(), vec![absent]));
+    assert_eq!(judged(&host), (Some(1), "exceptions".to_owned(), vec![absent]));
 }
 
 #[test]
@@ -470,7 +469,7 @@ fn a_boot_that_failed_is_told_although_all_is_there_now() {
     let host = Host::healthy();
     host.file("run/ibprov/boot.json", r#"{"schema":2,"verdict":"not-ready","exit_code":3}"#);
     let failed = "warning boot-failed -".to_owned();
-    assert_eq!(judged(&host), (Some(1), "deferred".to_owned(), vec![failed]));
+    assert_eq!(judged(&host), (Some(1), "exceptions".to_owned(), vec![failed]));
 }
 
 #[test]
@@ -519,7 +518,7 @@ fn what_is_planned_for_vfs_is_held_against_them() {
     // Without a plan, too, such a VF is of no use.
     host.file("etc/ibprov/ibprov.toml", "");
     let zero = format!("warning vf-guid-zero {PF}");
-    assert_eq!(judged(&host), (Some(1), "deferred".to_owned(), vec![zero]));
+    assert_eq!(judged(&host), (Some(1), "exceptions".to_owned(), vec![zero]));
     // A container has the netdev of VF 1.
     host.file("sys/module/ib_ipoib/parameters/send_queue_size", "128\n");
     host.remove("sys/bus/pci/devices/0000:4b:00.2/net");
@@ -531,7 +530,7 @@ fn what_is_planned_for_vfs_is_held_against_them() {
         [0, 1].iter().map(|vf| &devices[*vf]["other_namespace"]).collect();
     assert_eq!(away, [&serde_json::Value::Null, &serde_json::Value::from("netdev")]);
     let shown = host.show(&["status"]);
-    assert!(shown.contains("VF 1: mlx5_core, policy follow, "), "{shown}");
+    assert!(shown.contains("VF 1: mlx5_core, link state follow, "), "{shown}");
     assert!(shown.contains(", its netdev not in this network namespace\n"), "{shown}");
 }
 

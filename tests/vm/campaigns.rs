@@ -123,7 +123,7 @@ fn two_pfs_with_127_vfs_each_get_their_plan_on_the_real_driver() {
         let vfs = hca["vfs"].as_array().expect("VFs");
         assert_eq!(vfs.len(), 127, "{}", hca["pci"]);
         assert_eq!(vfs[126]["node_guid"], format!("0200:0070:{pf:02x}00:007e"));
-        assert!(vfs.iter().all(|vf| vf["link_policy"] == "follow"), "{vfs:?}");
+        assert!(vfs.iter().all(|vf| vf["link_state"] == "follow"), "{vfs:?}");
     }
 }
 

@@ -67,7 +67,7 @@ fn on_the_real_driver_vfs_are_shown_with_guids_and_policy() {
     assert_eq!(vf["pci"], "0001:01:02.0", "{status:#}");
     assert_eq!(vf["node_guid"], "0200:0070:0000:000f");
     assert_eq!(vf["port_guid"], "0200:0070:0001:000f");
-    assert_eq!((&vf["link_policy"], &vf["driver"]), (&"follow".into(), &"mlx5_core".into()));
+    assert_eq!((&vf["link_state"], &vf["driver"]), (&"follow".into(), &"mlx5_core".into()));
 }
 
 /// `ibprov` tells from this what each device's driver holds from what uses it.

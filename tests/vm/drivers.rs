@@ -60,11 +60,11 @@ fn vfs_are_shown_with_guids_and_policy_by_both_interfaces() {
     assert_eq!(ofed["pci"], "0000:01:00.2", "{status}");
     assert_eq!(ofed["node_guid"], "0200:0000:0012:0001");
     assert_eq!(ofed["port_guid"], "0200:0000:0012:0101");
-    assert_eq!(ofed["link_policy"], "follow");
+    assert_eq!(ofed["link_state"], "follow");
     let mainline = vf(1, 0);
     assert_eq!(mainline["node_guid"], "0200:0000:0034:0000", "{status}");
     assert_eq!(mainline["port_guid"], "0200:0000:0034:0100");
-    assert_eq!(mainline["link_policy"], "up");
+    assert_eq!(mainline["link_state"], "up");
     assert_eq!(mainline["driver"], "mlx5_core");
 }
 
@@ -83,9 +83,9 @@ fn a_plan_tells_each_difference_until_there_is_none() {
     for line in [
         "~ VF 0   node GUID 0000:0000:0000:0000 -> 0200:0000:0012:0000 (template)",
         "port GUID 0000:0000:0000:0000 -> 0200:0000:0012:0100 (template)",
-        "policy down -> follow",
+        "link state down -> follow",
         "~ VF 1   node GUID 0000:0000:0000:0000 -> 0200:0000:0034:0001 (template)",
-        "policy down -> up",
+        "link state down -> up",
     ] {
         assert!(half.iter().any(|l| l == line), "{line}: {}", guest.file("plan.half"));
     }

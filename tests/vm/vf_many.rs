@@ -39,7 +39,7 @@ fn all_vfs_are_read_back() {
     let status = guest.json("status.json");
     let vfs = status["hcas"][0]["vfs"].as_array().expect("VFs");
     assert_eq!(vfs[63]["node_guid"], "0200:0070:0000:003f", "{status:#}");
-    assert!(vfs.iter().all(|vf| vf["link_policy"] == "follow"), "{vfs:?}");
+    assert!(vfs.iter().all(|vf| vf["link_state"] == "follow"), "{vfs:?}");
 }
 
 #[test]

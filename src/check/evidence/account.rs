@@ -4,7 +4,8 @@
 use serde::Deserialize;
 
 use crate::report::BootReport;
-use crate::report::common::{Finding, Kind, SCHEMA};
+use crate::report::check_schema;
+use crate::report::common::{Finding, Kind};
 use crate::report::node::Standing;
 
 /// All reports of one boot.
@@ -38,7 +39,7 @@ const MOST: usize = 4096;
 /// The keys that tell what a report is about.
 #[derive(Deserialize)]
 struct Head {
-    schema: u32,
+    schema: u64,
     report: Option<Kind>,
     exit_code: u8,
     #[serde(default)]
@@ -62,12 +63,7 @@ impl Accounts {
     /// It is one of another version, or a damaged one.
     pub fn take(&mut self, source: &str, json: &str) -> Result<bool, String> {
         let head: Head = serde_json::from_str(json).map_err(|e| e.to_string())?;
-        if head.schema != SCHEMA {
-            return Err(format!(
-                "the report has schema {}, but this ibprov reads schema {SCHEMA}",
-                head.schema
-            ));
-        }
+        check_schema(head.schema).map_err(|e| e.to_string())?;
         // An older version did not write which report it is; only boot.json has such a verdict.
         let kind = head.report.unwrap_or(Kind::Boot);
         let object = match kind {

@@ -3,7 +3,7 @@ use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity};
 
 pub(super) const RULE: Rule = Rule {
     code: Code::VfPolicyDown,
-    meaning: "the VF's link policy is Down",
+    meaning: "the VF's link state is Down",
     page: "\
 The PF sets the link state of the VF's port: Down (the initial value of every VF), Up, or
 Follow, which is that of the physical port. With Down the VF's port stays Down.
@@ -42,7 +42,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             Severity::Error,
             confidence,
-            format!("The link policy of {which} is Down, so its port stays Down."),
+            format!("The link state of {which} is Down, so its port stays Down."),
         )
         .quoting(quote_vfs(boot, &down))
         .quoting(sysfs)

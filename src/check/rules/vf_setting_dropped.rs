@@ -6,9 +6,9 @@ use crate::report::pf::DROPPED;
 
 pub(super) const RULE: Rule = Rule {
     code: Code::VfSettingDropped,
-    meaning: "the firmware has dropped a GUID or a link policy that was set for a VF",
+    meaning: "the firmware has dropped a GUID or a link state that was set for a VF",
     page: "\
-ibprov set a VF's GUID or link policy at the PF, the kernel reported success, and the PF
+ibprov set a VF's GUID or link state at the PF, the kernel reported success, and the PF
 or the VF shows another value when it is read back. The plan and the host are right: the
 adapter's firmware has ignored the command. Some versions ignore it always, and some for
 VFs that are bound to a driver, or while the port is in another mode.

@@ -4,9 +4,9 @@ use crate::report::pf::REFUSED;
 
 pub(super) const RULE: Rule = Rule {
     code: Code::VfSettingRefused,
-    meaning: "the driver or the firmware of a PF refuses a GUID or a link policy of a VF",
+    meaning: "the driver or the firmware of a PF refuses a GUID or a link state of a VF",
     page: "\
-ibprov set a VF's GUID or link policy at the PF, and the kernel returned an error, which
+ibprov set a VF's GUID or link state at the PF, and the kernel returned an error, which
 the report of the PF names. EPERM comes from mlx5_core: the firmware does not let this
 PF administer the ports of its VFs. EOPNOTSUPP comes from the kernel: the driver cannot
 set it, or the port is in Ethernet mode. Other errors are the firmware's answer: the

@@ -287,7 +287,7 @@ fn vfs(hca: &Hca) -> Vec<(Mark, String)> {
             }
             None => (Mark::Fine, "no plan"),
         };
-        add(mark, format!("{driver}, policy {policy}, {deviation}{elsewhere}"), vf.index);
+        add(mark, format!("{driver}, link state {policy}, {deviation}{elsewhere}"), vf.index);
     }
     for planned in hca.planned.iter().flat_map(|pf| &pf.vfs) {
         if !hca.vfs.iter().any(|seen| seen.vf.index == planned.index) {

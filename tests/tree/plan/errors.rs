@@ -188,8 +188,8 @@ fn group_bit_and_vendors_space_are_warned_of() {
                 do: choose GUIDs whose first byte is 02
               warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
                 do: choose GUIDs whose first byte is 02
-              + VF 0  node GUID 1111:1111:1111:1201  port GUID 1111:1111:1111:1200 (template)  policy follow  driver host
-              + VF 1  node GUID 1111:1111:1111:1211  port GUID 1111:1111:1111:1210 (template)  policy follow  driver host
+              + VF 0  node GUID 1111:1111:1111:1201  port GUID 1111:1111:1111:1200 (template)  link state follow  driver host
+              + VF 1  node GUID 1111:1111:1111:1211  port GUID 1111:1111:1111:1210 (template)  link state follow  driver host
             exit 1
         "#]],
     );
@@ -552,7 +552,7 @@ fn one_bad_pf_does_not_stop_another() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               1 VF planned, 0 present, 1 to create, GUIDs not pinned
               VFs are bound one after the other, so that the kernel numbers them in their order
-              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
+              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  link state follow  driver host
 
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:5)
               would not be applied:

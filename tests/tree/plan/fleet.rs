@@ -93,7 +93,7 @@ fn a_fleet_that_is_not_seen_whole_is_not_judged() {
         cannot read /c.json: PF 0000:4b:00.0 has no plan, because of errors
         cannot read /d�[2J.toml: line 1: key with no value, expected `=`
         cannot read /e.toml: EISDIR: Is a directory
-        cannot read /f.json: the file has schema 1, but this ibprov reads only schema 2
+        cannot read /f.json: the report has schema 1, but this ibprov reads the schemas 2 to 3
         cannot read /g contains neither guid-pins.toml nor etc/ibprov/guid-pins.toml
         0 hosts, 0 VFs: no plan found: expected NAME.toml (pin file) or NAME.json (plan --format json) for each host
         exit 2

@@ -73,9 +73,9 @@ fn a_fresh_node_would_get_its_vfs() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               3 VFs planned, 0 present, 3 to create, GUIDs not pinned
               VFs are bound one after the other, so that the kernel numbers them in their order
-              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
-              + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (template)  policy follow  driver host
-              + VF 2  node GUID 0200:000c:0000:0002  port GUID 0200:000c:0001:0002 (template)  policy follow  driver host
+              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  link state follow  driver host
+              + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (template)  link state follow  driver host
+              + VF 2  node GUID 0200:000c:0000:0002  port GUID 0200:000c:0001:0002 (template)  link state follow  driver host
             exit 1
         "#]],
     );
@@ -113,7 +113,7 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
               VFs are bound one after the other, so that the kernel numbers them in their order
               ~ VF 1   driver mlx5_core -> rebound (the port GUID of the VF is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
               ~ VF 2   node GUID 0000:0000:0000:0000 -> 0200:000c:0000:0002 (template)
-                       policy down -> follow
+                       link state down -> follow
                        driver none -> mlx5_core
               ~ VF 4   driver mlx5_core -> vfio-pci
             exit 1
@@ -123,12 +123,12 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
         PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
           5 VFs planned, 5 present, 3 to change, 2 as planned, GUIDs not pinned
           VFs are bound one after the other, so that the kernel numbers them in their order
-          = VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
+          = VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  link state follow  driver host
           ~ VF 1   driver mlx5_core -> rebound (the port GUID of the VF is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
           ~ VF 2   node GUID 0000:0000:0000:0000 -> 0200:000c:0000:0002 (template)
-                   policy down -> follow
+                   link state down -> follow
                    driver none -> mlx5_core
-          = VF 3  node GUID 0200:000c:0000:0003  port GUID 0200:000c:0001:0003 (template)  policy up  driver vfio-pci
+          = VF 3  node GUID 0200:000c:0000:0003  port GUID 0200:000c:0001:0003 (template)  link state up  driver vfio-pci
           ~ VF 4   driver mlx5_core -> vfio-pci
         exit 1
     "#]].assert_eq(&host.show(&["plan", "--all"]));
@@ -197,7 +197,7 @@ fn json_has_everything() {
     );
     expect![[r#"
         {
-          "schema": 2,
+          "schema": 3,
           "report": "plan",
           "verdict": "would-change",
           "exit_code": 1,
@@ -262,7 +262,7 @@ fn json_has_everything() {
                   "wanted": {
                     "node_guid": "0200:000c:0000:0000",
                     "port_guid": "0200:000c:0001:0000",
-                    "link_policy": "follow",
+                    "link_state": "follow",
                     "driver": "host",
                     "owner": "plan",
                     "guids_from": "template",
@@ -278,7 +278,7 @@ fn json_has_everything() {
                   "wanted": {
                     "node_guid": "0200:000c:0000:0001",
                     "port_guid": "0200:000c:0001:0001",
-                    "link_policy": "follow",
+                    "link_state": "follow",
                     "driver": "host",
                     "owner": "plan",
                     "guids_from": "template",
@@ -324,7 +324,7 @@ fn what_cannot_be_done_now_is_said_and_what_is_in_use_is_left() {
               1 VF planned, 0 present, GUIDs not pinned
               VFs are bound one after the other, so that the kernel numbers them in their order
               no change is possible: the PF has no IPoIB netdev, which is needed to set GUIDs of VFs (this host has no sriov/N files of MLNX_OFED). To fix: load ib_ipoib, and see dmesg
-              ! VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host
+              ! VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  link state follow  driver host
 
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:6)
               2 VFs planned, 2 present, 1 deferred, 1 as planned, GUIDs not pinned
@@ -343,7 +343,7 @@ fn names_and_the_order_of_binding_are_shown_with_why() {
         PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
           1 VF planned, 0 present, 1 to create, GUIDs not pinned
           VFs are bound at the same time, because vf-name and vf-rdma-name name each of them
-          + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  policy follow  driver host  netdev ib0v0  RDMA device mlx5_0v0
+          + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  link state follow  driver host  netdev ib0v0  RDMA device mlx5_0v0
         exit 1
     "#]]
     .assert_eq(&host.show(&["plan"]));

@@ -12,8 +12,8 @@ fn drifts(host: &Host, warning: &str) {
   2 VFs planned, 0 present, 2 to create, GUIDs pinned
   VFs are bound one after the other, so that the kernel numbers them in their order
 ";
-    let rest = "  + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver host
-  + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver host
+    let rest = "  + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  link state follow  driver host
+  + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  link state follow  driver host
 
 drift: the pinned GUIDs (/etc/ibprov/guid-pins.toml) stay in use until you choose:
   keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them
@@ -57,8 +57,8 @@ fn pins_hold_and_drift_wants_a_decision() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               2 VFs planned, 0 present, 2 to create, GUIDs pinned
               VFs are bound one after the other, so that the kernel numbers them in their order
-              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  policy follow  driver host
-              + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  policy follow  driver host
+              + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  link state follow  driver host
+              + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  link state follow  driver host
             exit 1
         "#]],
     );

@@ -29,7 +29,7 @@ pub struct PortSeen {
     pub node_guid: String,
     /// Whether it is a VF's.
     pub vf: IsVf,
-    /// The link policy of that VF, where its PF tells it.
+    /// The link state of that VF, where its PF tells it.
     pub policy: Option<Policy>,
     /// Its PCI function; none where it is not shown.
     pub function: Option<PciAddress>,
