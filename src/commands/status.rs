@@ -330,6 +330,7 @@ impl View<'_> {
                 .map(|(_, a)| a.clone())
                 .collect(),
             ladder,
+            pkeys: self.node.survey.pkeys(pci, name, port.number).map(<[_]>::to_vec),
             gids: self.gids.then(|| {
                 observe::link::gids(self.node.root, pci, name, (port.number, port.link_layer))
             }),

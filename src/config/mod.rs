@@ -30,8 +30,8 @@ use std::time::Duration;
 
 use self::guest::Guests;
 use crate::names::{
-    HostNumber, LinkLayer, LinkMinimum, ModuleName, NameRule, NetnsMode, PortChoice, PortNumber,
-    PortSelector, PortType, Rung,
+    HostNumber, LinkLayer, LinkMinimum, ModuleName, NameRule, NetnsMode, PKey, PortChoice,
+    PortNumber, PortSelector, PortType, Rung,
 };
 
 pub use effective::{Setting, SettingOrigin, changed, to_toml};
@@ -135,6 +135,8 @@ pub struct PortRow {
     pub port_type: Option<PortType>,
     /// The least that its link has to be.
     pub minimum: LinkMinimum,
+    /// The partitions of which it has to be a full member.
+    pub pkeys: Vec<PKey>,
     /// File and line, for messages: `/etc/ibprov/ibprov.toml:12`.
     pub origin: String,
 }

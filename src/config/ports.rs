@@ -5,7 +5,7 @@ use super::keys::{Name, PORT, port as key};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use super::{PortRow, RxeRow};
-use crate::names::{LinkLayer, LinkMinimum, PortNumber, PortSelector};
+use crate::names::{LinkLayer, LinkMinimum, PKey, PortNumber, PortSelector};
 use std::any::Any;
 
 /// What the rows say, one for each adapter or port that they name. None may be a soft RoCE
@@ -87,6 +87,7 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
         pcie_width: row.field(key::PCIE_WIDTH).map(|(width, _)| width),
         pcie_speed: row.field(key::PCIE_SPEED).map(|(speed, _)| speed),
     };
+    let pkeys = pkeys(row, link_layer, problems);
     let named = match given.as_slice() {
         [(_, named)] => named.as_slice(),
         _ => &[],
@@ -122,15 +123,48 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
             _ => {
                 let port = number.as_ref().and_then(|(number, _)| PortNumber::new(*number).ok());
                 let origin = row.place.to_string();
-                let which = which.clone();
+                let (which, pkeys) = (which.clone(), pkeys.clone());
                 ports.push((
-                    PortRow { which, port, required, link_layer, port_type, minimum, origin },
+                    PortRow {
+                        which,
+                        port,
+                        required,
+                        link_layer,
+                        port_type,
+                        minimum,
+                        pkeys,
+                        origin,
+                    },
                     (*at).clone(),
                 ));
             }
         }
     }
     ports
+}
+
+/// The partitions of which the port has to be a member, each once.
+fn pkeys(row: &Row, link_layer: LinkLayer, problems: &mut Problems) -> Vec<PKey> {
+    let mut all: Vec<(PKey, &Place)> = Vec::new();
+    for (pkey, at) in row.each(key::PKEYS) {
+        if link_layer == LinkLayer::Ethernet && all.is_empty() {
+            problems.push(
+                Problem::new("port.pkeys has no meaning for a port in Ethernet mode")
+                    .at(at, "a partition of an InfiniBand fabric")
+                    .help("remove pkeys"),
+            );
+        }
+        match all.iter().find(|(other, _)| *other == pkey) {
+            Some((_, other_at)) => problems.push(
+                Problem::new(format!("P_Key {pkey} is listed twice for one port"))
+                    .at(at, "here")
+                    .at(other_at, "and first here")
+                    .help("keep one of the two; 0x0001 is 0x8001, since full membership is meant"),
+            ),
+            None => all.push((pkey, at)),
+        }
+    }
+    all.into_iter().map(|(pkey, _)| pkey).collect()
 }
 
 fn selectors<T: Any + Clone>(

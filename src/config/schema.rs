@@ -58,6 +58,16 @@ fn bounds(path: &str) -> Vec<Json> {
                 },
                 "then": {"not": given(&port::PORT_GUID)},
             }),
+            json!({
+                "if": {"anyOf": [
+                    {
+                        "required": [&*port::LINK_LAYER],
+                        "properties": {&*port::LINK_LAYER: {"const": "ethernet"}},
+                    },
+                    {"required": [&*port::TYPE], "properties": {&*port::TYPE: {"const": "eth"}}},
+                ]},
+                "then": {"properties": {&*port::PKEYS: {"maxItems": 0}}},
+            }),
         ],
         "interface" => vec![
             one_of(&[&interface::MATCH_NAME, &interface::MATCH_PORT_GUID, &interface::MATCH_PCI]),

@@ -1,7 +1,7 @@
 //! What the link of a port has to be at least, and what of it is less.
 
 use crate::config::{Config, PortRow};
-use crate::names::{LinkMinimum, LinkSpeed, LinkState, PhysicalState, PortSelector, Words};
+use crate::names::{LinkMinimum, LinkSpeed, LinkState, PKey, PhysicalState, PortSelector, Words};
 use crate::report::PortProgress;
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::hardware::Link;
@@ -10,6 +10,13 @@ use crate::report::hardware::Link;
 pub fn minimum(config: &Config, port: &PortProgress) -> LinkMinimum {
     let rows = config.ports.iter().filter(|row| means(row, port));
     rows.fold(LinkMinimum::default(), |all, row| all.and(row.minimum))
+}
+
+/// The partitions of which the rows that mean `port` ask for full membership, each with where
+/// that stands.
+pub fn pkeys<'a>(config: &'a Config, port: &PortProgress) -> Vec<(PKey, &'a str)> {
+    let rows = config.ports.iter().filter(|row| means(row, port));
+    rows.flat_map(|row| row.pkeys.iter().map(|pkey| (*pkey, row.origin.as_str()))).collect()
 }
 
 fn means(row: &PortRow, port: &PortProgress) -> bool {

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// The P_Key of an IPoIB interface: 15 bits of partition and the membership
 /// bit 0x8000, which is always set.
 ///
@@ -52,8 +54,49 @@ impl fmt::Display for PKey {
     }
 }
 
+/// An entry of a port's P_Key table, with the membership bit as it stands there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TablePKey(u16);
+
+impl TablePKey {
+    /// The entry of this value; `None` for 0 and 0x8000, which name no partition: the entry is
+    /// empty.
+    pub const fn new(value: u16) -> Option<Self> {
+        if value & 0x7fff == 0 { None } else { Some(Self(value)) }
+    }
+
+    /// The P_Key of a full member of the same partition.
+    pub const fn full(self) -> PKey {
+        PKey(self.0 | 0x8000)
+    }
+
+    /// What the membership bit says.
+    pub const fn membership(self) -> Membership {
+        if self.0 & 0x8000 == 0 { Membership::Limited } else { Membership::Full }
+    }
+}
+
+impl FromStr for TablePKey {
+    type Err = PKeyError;
+
+    fn from_str(text: &str) -> Result<Self, PKeyError> {
+        let pkey: PKey = text.parse()?;
+        // The digits are good, and the first has the bit.
+        let is_full = text.as_bytes().get(2).is_some_and(|digit| *digit >= b'8');
+        Ok(Self(if is_full { pkey.0 } else { pkey.0 & 0x7fff }))
+    }
+}
+
+impl fmt::Display for TablePKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{:04x}", self.0)
+    }
+}
+
 /// How a port is a member of a partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Membership {
     /// Reaches every member.
     Full,
@@ -84,6 +127,20 @@ mod tests {
         }
         for text in ["", "0x", "8001", "0x0000", "0x8000", "0x1", "0x18001", "0x80_1", "0x+801"] {
             assert!(text.parse::<PKey>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_entry_of_a_table_keeps_its_membership() {
+        for (text, full, membership) in [
+            ("0x7fff", 0xffff, Membership::Limited),
+            ("0xFFFF", 0xffff, Membership::Full),
+            ("0x8012", 0x8012, Membership::Full),
+            ("0x0012", 0x8012, Membership::Limited),
+        ] {
+            let entry: TablePKey = text.parse().expect(text);
+            assert_eq!(entry.to_string(), text.to_lowercase());
+            assert_eq!((entry.full().value(), entry.membership()), (full, membership), "{text}");
         }
     }
 }

@@ -39,6 +39,7 @@ as_text!(
     super::PciAddress,
     super::PcieSpeed,
     super::RdmaName,
+    super::TablePKey,
     super::Template,
     super::UnitName,
     super::VfName,

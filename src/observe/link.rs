@@ -12,9 +12,9 @@ use super::{Look, PciFunction, RdmaDevice, pf};
 use crate::host::Root;
 use crate::names::{
     GidKind, IfName, LinkLayer, LinkState, PciAddress, PhysicalState, Policy, PortNumber,
-    RateError, RdmaName,
+    RateError, RdmaName, TablePKey,
 };
-use crate::report::hardware::{Card, Gid, Link, NetDevState};
+use crate::report::hardware::{Card, Gid, Link, NetDevState, PKeyEntry};
 
 /// What is asked of a port by who waits for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +64,29 @@ pub fn link(look: &mut Look<'_>, pci: PciAddress, device: &RdmaName, port: PortN
 /// Architecture, 4.1.3). Those of Omni-Path have 32 bits (`ppd->lid`, hfi1's verbs.c).
 const fn is_unicast(lid: u32, is_omni_path: bool) -> bool {
     lid != 0 && (is_omni_path || lid < 0xc000)
+}
+
+/// The P_Key table of an InfiniBand port, without its empty entries; `None` if not all of it can
+/// be read. Asks the firmware, once for each entry (`ib_query_pkey()`,
+/// drivers/infiniband/core/device.c, and for mlx5 the command QUERY_HCA_VPORT_PKEY).
+pub fn pkeys(
+    look: &mut Look<'_>,
+    pci: PciAddress,
+    device: &RdmaName,
+    port: PortNumber,
+) -> Option<Vec<PKeyEntry>> {
+    let dir = format!("{}/pkeys", port_dir(pci, device, port));
+    let mut indexes: Vec<u16> = look.list(&dir).iter().filter_map(|n| n.parse().ok()).collect();
+    indexes.sort_unstable();
+    let mut table = Vec::new();
+    for index in &indexes {
+        let value = look.parsed(&format!("{dir}/{index}"), |text| {
+            u16::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16)
+                .map_err(|_| format!("{text:?} is not a P_Key"))
+        })?;
+        table.extend(TablePKey::new(value).map(|pkey| PKeyEntry::new(*index, pkey)));
+    }
+    (!indexes.is_empty()).then_some(table)
 }
 
 /// The link of a port, and if it is not up and a VF's, the link state that its PF

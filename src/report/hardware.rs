@@ -5,7 +5,8 @@ use std::net::Ipv6Addr;
 use serde::{Deserialize, Serialize};
 
 use crate::names::{
-    GidKind, Guid, IfName, LinkState, PciAddress, PhysicalState, Policy, Rate, VfIndex,
+    GidKind, Guid, IfName, LinkState, Membership, PKey, PciAddress, PhysicalState, Policy, Rate,
+    TablePKey, VfIndex,
 };
 
 /// A card, by its RDMA device.
@@ -93,6 +94,37 @@ pub struct Gid {
     pub ipv4: Option<std::net::Ipv4Addr>,
     /// The netdev it belongs to, for RoCE.
     pub netdev: Option<IfName>,
+}
+
+/// One entry of a port's P_Key table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PKeyEntry {
+    /// Its index, which applications are configured with.
+    pub index: u16,
+    /// Partition and membership bit, `0x7fff`.
+    pub pkey: TablePKey,
+    /// `full` or `limited`.
+    pub membership: Membership,
+}
+
+impl PKeyEntry {
+    /// The entry with this P_Key.
+    pub const fn new(index: u16, pkey: TablePKey) -> Self {
+        Self { index, pkey, membership: pkey.membership() }
+    }
+}
+
+/// How a port with this P_Key table is a member of the partition of `pkey`; `None` if it is not.
+pub fn membership(table: &[PKeyEntry], pkey: PKey) -> Option<Membership> {
+    let own = || table.iter().filter(|entry| entry.pkey.full() == pkey);
+    let has = |membership| own().any(|entry| entry.membership == membership);
+    match (has(Membership::Full), has(Membership::Limited)) {
+        (true, true) => Some(Membership::Both),
+        (true, false) => Some(Membership::Full),
+        (false, true) => Some(Membership::Limited),
+        (false, false) => None,
+    }
 }
 
 /// A VF as its PF shows it.

@@ -14,7 +14,7 @@ use crate::names::{
     PortNumber, RdmaName, Rung, Words, harmless,
 };
 use crate::report::degraded::{Degraded, PcieLink};
-use crate::report::hardware::{Card, Gid, Link, NetDevState, NodeDescription, Vf};
+use crate::report::hardware::{Card, Gid, Link, NetDevState, NodeDescription, PKeyEntry, Vf};
 use crate::report::node::{Judgement, NodeVerdict};
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::{RxeReport, RxeState};
@@ -203,6 +203,8 @@ pub struct PortStatus {
     pub children: Vec<Child>,
     /// How far it is on the ladder, and what it lacks.
     pub ladder: Ladder,
+    /// Its P_Key table, without empty entries; `null` if it was not read.
+    pub pkeys: Option<Vec<PKeyEntry>>,
     /// Its GID table, if asked for.
     pub gids: Option<Vec<Gid>>,
 }
@@ -506,6 +508,12 @@ impl PortStatus {
                 child.state.mode.clone().unwrap_or_else(|| "datagram".to_owned()),
                 up(&child.state)
             ));
+        }
+        if let Some(pkeys) = &self.pkeys {
+            let each = |entry: &PKeyEntry| format!("{} {}", entry.pkey, entry.membership);
+            let each: Vec<String> = pkeys.iter().map(each).collect();
+            let all = if each.is_empty() { "none".to_owned() } else { each.join(", ") };
+            lines.push(format!("    P_Keys {all}"));
         }
         lines.extend(self.gids.iter().flatten().map(|gid| format!("    {}", gid_line(gid))));
         lines

@@ -67,6 +67,11 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
             let answer = link::port(&mut look, *pci, device, *port);
             Ok(Answer::Port { answer, problems: look.problems.into_iter().collect() })
         }
+        Request::PKeys { pci, device, port } => {
+            let mut look = Look::new(root);
+            let table = link::pkeys(&mut look, *pci, device, *port);
+            Ok(Answer::PKeys { table, problems: look.problems.into_iter().collect() })
+        }
         Request::Pcie(pci) => Ok(Answer::Pcie(pcie::link(root, *pci))),
         Request::Carrier(netdev) => Ok(Answer::Carrier(link::carrier(root, netdev))),
         Request::Addresses => {

@@ -13,6 +13,7 @@ use crate::observe::link::PortAnswer;
 use crate::observe::{Backend, ObservedPf, Own, Product};
 use crate::report::Use;
 use crate::report::degraded::PcieLink;
+use crate::report::hardware::PKeyEntry;
 use crate::report::holders::Holder;
 use crate::report::iface::IfaceStep;
 
@@ -68,6 +69,12 @@ pub enum Request {
         device: RdmaName,
         port: PortNumber,
     },
+    /// Read the P_Key table of a port.
+    PKeys {
+        pci: PciAddress,
+        device: RdmaName,
+        port: PortNumber,
+    },
     /// Read the PCIe link of a function.
     Pcie(PciAddress),
     /// Read whether a netdev has carrier.
@@ -115,6 +122,7 @@ impl Request {
             | Self::IpoibNetdevs(_)
             | Self::Holders(_)
             | Self::Port { .. }
+            | Self::PKeys { .. }
             | Self::Pcie(_)
             | Self::Carrier(_)
             | Self::Addresses
@@ -181,6 +189,12 @@ pub enum Answer {
     /// The state of the port.
     Port {
         answer: PortAnswer,
+        /// What could not be read, one line each, for a report.
+        problems: Vec<String>,
+    },
+    /// The P_Key table of the port.
+    PKeys {
+        table: Option<Vec<PKeyEntry>>,
         /// What could not be read, one line each, for a report.
         problems: Vec<String>,
     },

@@ -8,13 +8,15 @@ use super::client::{Client, Failure, Reply, SILENCE_USEC, ask_each};
 use super::products::learn_all;
 use super::request::{Answer, Request};
 use crate::host::Root;
-use crate::names::{Administered, IfName, ModuleName, PciAddress, PortNumber, RdmaName, VfName};
+use crate::names::{
+    Administered, IfName, LinkLayer, ModuleName, PciAddress, PortNumber, RdmaName, VfName,
+};
 use crate::observe::administered::{Administers, Told};
 use crate::observe::link::PortAnswer;
 use crate::observe::uses::lacks_netdev;
 use crate::observe::{Backend, Look, Observed, Observer, PciFunction, pf};
 use crate::report::degraded::PcieLink;
-use crate::report::hardware::Vf;
+use crate::report::hardware::{PKeyEntry, Vf};
 
 /// A port: its function, its RDMA device, its number.
 pub type PortOf = (PciAddress, RdmaName, PortNumber);
@@ -24,6 +26,8 @@ pub type PortOf = (PciAddress, RdmaName, PortNumber);
 pub struct Survey {
     /// The ports that have told their state.
     pub ports: BTreeMap<PortOf, PortAnswer>,
+    /// The P_Key tables of InfiniBand ports, without those of VFs of this host.
+    pub pkeys: BTreeMap<PortOf, Vec<PKeyEntry>>,
     /// The PCIe links of functions that are no VFs.
     pub pcie: BTreeMap<PciAddress, PcieLink>,
     /// The netdevs that have told whether they have carrier.
@@ -56,6 +60,7 @@ enum Wish {
     Override(PciAddress),
     Port(PortOf),
     Pcie(PciAddress),
+    PKeys(PortOf),
     Administered,
     Carrier(IfName),
     Addresses,
@@ -68,6 +73,9 @@ impl fmt::Display for Wish {
             Self::Override(pci) => write!(f, "the driver_override of {pci}"),
             Self::Port((_, device, port)) => write!(f, "the state of {device} port {port}"),
             Self::Pcie(pci) => write!(f, "the PCIe link of {pci}"),
+            Self::PKeys((_, device, port)) => {
+                write!(f, "the P_Keys of {device} port {port}")
+            }
             Self::Administered => f.write_str("the settings of its VFs"),
             Self::Carrier(netdev) => write!(f, "the carrier of {netdev}"),
             Self::Addresses => f.write_str("the addresses of its netdevs"),
@@ -187,10 +195,16 @@ fn own_questions(
         questions.push(Question { request, hcas: hcas.clone(), wish, by_rtnl: false });
     }
     for device in function.rdma.iter().filter(|_| has_asked_ports(function)) {
-        for port in device.ports.iter().map(|port| port.number) {
-            let device = device.name.clone();
-            let wish = Wish::Port((pci, device.clone(), port));
-            let request = Request::Port { pci, device, port };
+        for port in &device.ports {
+            let (device, number) = (device.name.clone(), port.number);
+            // Those of a VF are its PF's business.
+            if port.link_layer == LinkLayer::InfiniBand && function.physfn.is_none() {
+                let wish = Wish::PKeys((pci, device.clone(), number));
+                let request = Request::PKeys { pci, device: device.clone(), port: number };
+                questions.push(Question { request, hcas: hcas.clone(), wish, by_rtnl: false });
+            }
+            let wish = Wish::Port((pci, device.clone(), number));
+            let request = Request::Port { pci, device, port: number };
             questions.push(Question { request, hcas: hcas.clone(), wish, by_rtnl: false });
         }
     }
@@ -278,6 +292,10 @@ impl Survey {
                 self.problems.extend(problems);
                 self.ports.insert(port, answer);
             }
+            (Wish::PKeys(port), Ok(Answer::PKeys { table, problems })) => {
+                self.problems.extend(problems);
+                self.pkeys.extend(table.map(|table| (port, table)));
+            }
             (Wish::Pcie(pci), Ok(Answer::Pcie(link))) => {
                 self.pcie.insert(pci, link);
             }
@@ -339,6 +357,16 @@ impl Survey {
             }
         };
         self.vfs.get(&pf).into_iter().flatten().map(vf).collect()
+    }
+
+    /// The P_Key table of a port, if it was told.
+    pub fn pkeys(
+        &self,
+        pci: PciAddress,
+        device: &RdmaName,
+        port: PortNumber,
+    ) -> Option<&[PKeyEntry]> {
+        self.pkeys.get(&(pci, device.clone(), port)).map(Vec::as_slice)
     }
 
     /// The state of a port, if it was told.

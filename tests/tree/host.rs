@@ -187,6 +187,14 @@ impl Host {
         }
     }
 
+    /// The P_Key table of port 1 of `device`, with an empty entry behind these.
+    pub fn pkeys(&self, pci: &str, device: &str, table: &[&str]) {
+        let dir = format!("sys/bus/pci/devices/{pci}/infiniband/{device}/ports/1/pkeys");
+        for (index, value) in table.iter().chain([&"0x0000"]).enumerate() {
+            self.file(&format!("{dir}/{index}"), &format!("{value}\n"));
+        }
+    }
+
     fn netdev(&mut self, pci: &str, name: &str, port: &PortSpec<'_>) {
         let index = self.next_ifindex;
         self.next_ifindex += 1;

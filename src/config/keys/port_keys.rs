@@ -5,8 +5,8 @@ pub(crate) mod port {
     use super::super::kinds::{Key, Kind};
     use super::super::words;
     use crate::names::{
-        Gbps, Guid, LinkLayer, LinkSpeed, LinkWidth, PciAddress, PcieSpeed, PcieWidth, PortType,
-        RdmaName,
+        Gbps, Guid, LinkLayer, LinkSpeed, LinkWidth, PKey, PciAddress, PcieSpeed, PcieWidth,
+        PortType, RdmaName,
     };
 
     keys! { KEYS:
@@ -34,5 +34,7 @@ pub(crate) mod port {
             "The least width of the adapter's PCIe link.";
         PCIE_SPEED: PcieSpeed = "pcie-speed", Kind::Word(&words::PCIE_SPEED), "",
             "The least speed of the adapter's PCIe link.";
+        PKEYS: PKey = "pkeys", Kind::Words(&words::PKEY), "[]",
+            "The P_Keys of the partitions of which the port has to be a full member.";
     }
 }

@@ -301,7 +301,7 @@ const UNSAID: &str = concat!(
     "|is not a guest|comes after itself|VFs beside auto",
     // What a row or a table in it has from elsewhere.
     "|partition.name is for one interface|too large for datagram mode",
-    "|no source for the|PF does not have|two exceptions|have one GUID",
+    "|no source for the|PF does not have|two exceptions|have one GUID|would have the GUID",
     "|have one (netdev|RDMA device) name|(netdev|RDMA device) name of VF|name for VF|of two PFs",
     "|site number|host.site is not set|the same GUID",
     // Between a table and a section.
