@@ -163,7 +163,8 @@ fn in_order(mut findings: Vec<Finding>, ports_are_known: bool) -> Vec<Finding> {
             cause.severity <= finding.severity
                 && explains(cause.code, finding.code)
                 && !is_elsewhere(cause.code, finding.code)
-                && (finding.code != Code::PortNotActive || has_a_port_of(finding, cause))
+                && (!matches!(finding.code, Code::PortNotActive | Code::VfPortNotActive)
+                    || has_a_port_of(finding, cause))
         });
         finding.caused_by = cause.map(|cause| cause.code);
     }

@@ -41,6 +41,7 @@ pub mod set_netns_mode;
 pub mod set_port_type;
 mod soft_roce;
 pub mod status;
+mod vf_ports;
 pub mod wait_online;
 
 /// Prints `report` as `format` asks, for people by `text`; gives its exit code.

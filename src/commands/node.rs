@@ -144,6 +144,7 @@ impl<'a> Node<'a> {
         let with_vfs = self.observed.functions.iter().filter(|f| f.physfn.is_none());
         let vfs: Vec<_> =
             with_vfs.map(|f| (f.address, self.survey.vfs(&mut look, f.address))).collect();
+        let vf_ports = self.vf_ports(&vfs, &mut look);
         let needed = needed_modules(self.config, &self.observed, !self.ports.is_empty());
         let is_missing = |module: &&&ModuleName| {
             self.observed.modules.get(**module) == Some(&ModuleState::Absent)
@@ -172,6 +173,7 @@ impl<'a> Node<'a> {
             silent: self.survey.silent.clone(),
             is_rtnl_held: self.survey.is_rtnl_held,
             unread: self.survey.unread.clone(),
+            vf_ports,
             vfs: vfs.iter().map(|(pf, vfs): &(_, Vec<Vf>)| (*pf, vfs.as_slice())).collect(),
             last_boot,
             failed_units,

@@ -13,14 +13,14 @@ use crate::config::{Config, Loaded, Problems};
 use crate::host::events::Events;
 use crate::host::{Root, clock, state, terminal};
 use crate::ladder::active::{self, Activity};
-use crate::names::{IB_DRIVERS, LinkLayer, MadPort, PhysicalState, RdmaName, Rung};
+use crate::names::{LinkLayer, MadPort, PhysicalState, Rung};
 use crate::observe::link::PortAnswer;
 use crate::observe::{self, Look, PciFunction, Port, RdmaDevice};
 use crate::plan::settings::{Settings, settings};
 use crate::report::degraded::PcieLink;
 use crate::report::status::{
     Absent, Child, Hca, Ladder, LastBoot, ModuleNow, PortStatus, Role, SoftRoce, Status, Udev,
-    VfStatus,
+    VfPortStatus, VfStatus,
 };
 use crate::report::{self, BootReport, NotExpected, PortProgress, ReadError};
 
@@ -345,19 +345,18 @@ impl View<'_> {
                 let function = self.node.function(vf.pci);
                 let device = function.and_then(|f| f.rdma.first());
                 let netdev = device.and_then(|d| d.ports.iter().find_map(|p| p.netdev.as_ref()));
-                let dir = observe::pf::dir(vf.pci);
-                let devices = function.map(|f| f.rdma.as_slice()).unwrap_or_default();
-                let driven = vf.driver.as_deref().is_some_and(|d| IB_DRIVERS.contains(&d));
-                let counts = &self.node.survey.ipoib_netdevs;
-                // What was not answered is in a note.
-                let may_have =
-                    |device: &RdmaName| counts.get(device).is_some_and(|n| *n != Some(0));
-                let look = &self.look;
-                let away = || observe::uses::away(&mut look.borrow_mut(), &dir, devices, may_have);
+                let look = &mut *self.look.borrow_mut();
+                let links = function.map(|f| self.node.vf_links(f)).unwrap_or_default();
+                let status = |(port, link): (Port, _)| VfPortStatus {
+                    port: port.number,
+                    guid: port.guid,
+                    link,
+                };
                 VfStatus {
-                    other_namespace: driven.then(away).flatten(),
+                    other_namespace: function.and_then(|f| self.node.away(look, &vf, f)),
                     rdma: device.map(|d| d.name.clone()),
                     netdev: netdev.map(|n| n.name.clone()),
+                    ports: links.into_iter().map(status).collect(),
                     vf,
                 }
             })

@@ -15,6 +15,7 @@ pub mod rxe;
 pub mod settings;
 pub mod show;
 pub mod vf;
+pub mod vf_port;
 
 pub use boot::{Done, boot_steps, needed_modules, port_types, waits_for_udev};
 pub use iface::{IfacePlan, concerns_others, has_child, iface_plan, is_guarded, rename, wanted};

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::ladder::active::{Activity, Words};
 use crate::names::{Guid, ModuleName, PciAddress, RdmaName, VfIndex, vf_ranges};
+use crate::plan::vf_port::VfPort;
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding, Verdict as _};
 use crate::report::degraded::{Degraded, PcieLink};
@@ -57,6 +58,8 @@ pub struct Known<'a> {
     pub unread: BTreeSet<PciAddress>,
     /// The VFs of each PF.
     pub vfs: Vec<(PciAddress, &'a [Vf])>,
+    /// The ports of VFs whose PFs' ports are active.
+    pub vf_ports: Vec<VfPort>,
     /// How the last boot ended.
     pub last_boot: Option<Verdict>,
     /// Units of ibprov's that have failed.
@@ -107,7 +110,9 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     }
     let soft_roce = known.soft_roce.iter().filter_map(RxeReport::finding);
     let (ports, of_activity) = activity(known);
-    for finding in of_activity.into_iter().chain(soft_roce) {
+    let vf_ports = known.vf_ports.iter().filter(|port| port.is_as_planned(known.pfs));
+    let of_vfs = vf_ports.filter_map(VfPort::finding);
+    for finding in of_activity.into_iter().chain(soft_roce).chain(of_vfs) {
         add(finding.code, finding.severity, finding.object, finding.message, finding.advice);
     }
     for (port, degraded) in &known.degraded {

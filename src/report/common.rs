@@ -204,6 +204,8 @@ codes! {
         VfSettingRefused = "vf-setting-refused",
         /// VFs are not as planned, and are left so because they are in use.
         VfDeferred = "vf-deferred",
+        /// The port of a VF is not active, although that of its PF is.
+        VfPortNotActive = "vf-port-not-active",
         /// No plan gives the VF a port GUID, and it has none.
         VfGuidZero = "vf-guid-zero",
         /// The report of a PF is lost.

@@ -235,6 +235,22 @@ pub struct VfStatus {
     pub netdev: Option<IfName>,
     /// What of it is in another network namespace; `null`: nothing.
     pub other_namespace: Option<Away>,
+    /// Its ports here; none unless a driver of this host has it.
+    pub ports: Vec<VfPortStatus>,
+}
+
+/// A port of a VF.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct VfPortStatus {
+    /// The number of the port, counted from 1.
+    pub port: PortNumber,
+    /// Its port GUID.
+    #[serde(rename = "port_guid")]
+    pub guid: Option<Guid>,
+    /// How its link is.
+    #[serde(flatten)]
+    pub link: Link,
 }
 
 impl Ladder {
@@ -556,6 +572,25 @@ impl VfStatus {
             text(vf.port_guid),
             vf.policy.map_or("?", Words::typed),
             self.other_namespace.map(elsewhere).unwrap_or_default(),
+        ) + &self.ports.iter().map(VfPortStatus::text).collect::<String>()
+    }
+
+    /// How its port `port` is called in findings.
+    fn port_label(&self, port: &VfPortStatus) -> Option<String> {
+        let rdma = self.rdma.as_ref()?;
+        Some(format!("{rdma} port {} ({})", port.port, self.vf.pci))
+    }
+}
+
+impl VfPortStatus {
+    fn text(&self) -> String {
+        let Link { state, physical, lid, .. } = &self.link;
+        format!(
+            "  port {} {} {} LID {}",
+            self.port,
+            state.map_or("?", LinkState::word),
+            physical.map_or("?", PhysicalState::word),
+            lid.map_or_else(|| "-".to_owned(), |lid| lid.to_string()),
         )
     }
 }

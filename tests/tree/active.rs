@@ -371,15 +371,105 @@ fn codes(host: &Host) -> Vec<String> {
 
 #[test]
 fn vfs_that_the_subnet_manager_does_not_serve_are_told_from_a_port_without_one() {
-    for state in [("1: DOWN", "5: LinkUp", "0xffff"), INIT] {
-        let host = vfs(state, "Follow");
-        assert_eq!(codes(&host), ["error opensm-virt-disabled"], "{state:?}");
-        let shown = host.show(&["check"]);
-        assert!(!shown.contains("enable --now opensm"), "{shown}");
-    }
+    let told = ["warning opensm-virt-disabled", "warning vf-port-not-active", "info healthy"];
     // Nor is it taken for a second port without a cable.
-    let disabled = vfs(("1: DOWN", "3: Disabled", "0xffff"), "Follow");
-    assert_eq!(codes(&disabled), ["error opensm-virt-disabled"]);
+    let disabled = ("1: DOWN", "3: Disabled", "0xffff");
+    for state in [("1: DOWN", "5: LinkUp", "0xffff"), INIT, disabled] {
+        for policy in ["Follow", "Up"] {
+            let host = vfs(state, policy);
+            assert_eq!(codes(&host), told, "{state:?}");
+            let shown = host.show(&["check"]);
+            assert!(!shown.contains("enable --now opensm"), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn ports_of_vfs_beside_an_active_one_are_exceptions_in_every_verb() {
+    let host = vfs(("1: DOWN", "5: LinkUp", "0xffff"), "Follow");
+    expect![[r#"
+        ready with exceptions: 1 of 1 expected ports active, 2 of 2 VFs as planned
+          warning: mlx5_1 port 1 (0000:4b:00.1), mlx5_2 port 1 (0000:4b:00.2): Down, although the port of its PF is Active: the subnet manager probably serves no virtual ports
+            do: ask which subnet manager it is: sminfo -C mlx5_0 -P 1
+            do: use a subnet manager with virtualization support: NVIDIA's OpenSM with `virt_enabled 2` in its opensm.conf, UFM, or a managed switch where it is enabled; the OpenSM of distributions has none
+        ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
+
+          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
+        ~     VFs 0-1: mlx5_core, link state follow, as planned, port 1 down
+        exit 1
+    "#]].assert_eq(&host.show(&["status"]));
+    expect![[r#"
+        verdict: degraded (errors: 0, warnings: 2)
+        read: no log
+
+        warning: opensm-virt-disabled (confidence medium)
+          The PF is Active and its VFs are not: the subnet manager does not serve virtual ports.
+          Evidence:
+            tree: mlx5_1 port 1: state DOWN, physical state LinkUp, sm_lid 1
+            tree: mlx5_2 port 1: state DOWN, physical state LinkUp, sm_lid 1
+          Look:
+            - check that GUID and link state of the VF are set: ibprov status, or ip link show PF_NETDEV
+          Fix permanently:
+            - set virt_enabled 2 in /etc/opensm/opensm.conf of NVIDIA's opensm (the distributions' opensm has no such option), then restart opensm
+
+            warning: vf-port-not-active (confidence high, caused by opensm-virt-disabled)
+              mlx5_1 port 1 (0000:4b:00.1), mlx5_2 port 1 (0000:4b:00.2): Down, although the port of its PF is Active: the subnet manager probably serves no virtual ports.
+              Look:
+                - ask which subnet manager it is: sminfo -C mlx5_0 -P 1
+              Fix permanently:
+                - use a subnet manager with virtualization support: NVIDIA's OpenSM with `virt_enabled 2` in its opensm.conf, UFM, or a managed switch where it is enabled; the OpenSM of distributions has none
+
+        info: healthy (confidence high)
+          InfiniBand came up.
+          Evidence:
+            tree: mlx5_0 port 1: state ACTIVE, physical state LinkUp, sm_lid 1
+        exit 1
+    "#]].assert_eq(&host.show(&["check"]));
+    let details = host.show(&["status", "-v"]);
+    assert!(details.contains("link state follow  port 1 DOWN LinkUp LID -\n"), "{details}");
+    let status = json(&host, &["status"]);
+    let port = &status["hcas"][0]["vfs"][1]["ports"][0];
+    assert_eq!((&port["port"], &port["state"]), (&Value::from(1), &Value::from("down")), "{port}");
+    let metrics = host.show(&["metrics"]);
+    for line in [
+        "ibprov_findings{code=\"vf-port-not-active\",severity=\"warning\"} 2",
+        "ibprov_node_exit_code 1",
+    ] {
+        assert!(metrics.contains(&format!("\n{line}\n")), "{metrics}");
+    }
+}
+
+#[test]
+fn a_port_of_a_vf_that_somebody_else_has_is_none_of_the_hosts() {
+    let dark = ("1: DOWN", "5: LinkUp", "0xffff");
+    // A virtual machine has VF 0, and a container the netdev of VF 1.
+    let host = vfs(dark, "Follow");
+    host.remove("sys/bus/pci/devices/0000:4b:00.1/driver");
+    host.link("sys/bus/pci/devices/0000:4b:00.1/driver", "../../drivers/vfio-pci");
+    host.remove("sys/bus/pci/devices/0000:4b:00.1/infiniband");
+    host.file("sys/module/ib_ipoib/parameters/send_queue_size", "128\n");
+    host.remove("sys/bus/pci/devices/0000:4b:00.2/net");
+    host.remove("sys/class/net/ib2");
+    let status = json(&host, &["status"]);
+    assert_eq!(status["findings"], Value::Array(Vec::new()), "{status:#}");
+    assert_eq!(codes(&host), ["info healthy"]);
+    // One with a [[port]] is an expected port, and one without a GUID lacks that.
+    let listed = vfs(dark, "Follow");
+    let plan = std::fs::read_to_string(listed.path("etc/ibprov/ibprov.toml")).expect("file");
+    let rows = [1, 2].map(|at| format!("[[port]]\npci = \"0000:4b:00.{at}\"\n")).concat();
+    listed.file("etc/ibprov/ibprov.toml", &(rows + &plan));
+    let zero = vfs(dark, "Follow");
+    for index in 0..2 {
+        zero.file(
+            &format!("sys/bus/pci/devices/{PF}/sriov/{index}/port"),
+            "00:00:00:00:00:00:00:00\n",
+        );
+    }
+    for host in [listed, zero] {
+        let shown = host.show(&["status"]);
+        assert!(!shown.contains("virtual ports") && !shown.ends_with("exit 0\n"), "{shown}");
+    }
 }
 
 #[test]

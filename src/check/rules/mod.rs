@@ -79,6 +79,7 @@ mod unknown;
 mod vf_guid_duplicate;
 mod vf_guid_zero;
 mod vf_policy_down;
+mod vf_port_not_active;
 mod vf_probe_failed;
 mod vf_setting_dropped;
 mod vf_setting_refused;
@@ -144,6 +145,7 @@ pub const ALL: &[&Rule] = &[
     &opensm_other_port::RULE,
     &opensm_misconfigured::RULE,
     &opensm_virt_disabled::RULE,
+    &vf_port_not_active::RULE,
     &no_subnet_manager::RULE,
     &link_down_cable::RULE,
     &module_not_loaded::RULE,

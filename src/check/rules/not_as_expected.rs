@@ -80,6 +80,7 @@ fn now(boot: &Boot, judgement: &Judgement, findings: &[Finding]) -> Vec<Told> {
                 _,
                 common::Code::ConfigurationInvalid
                 | common::Code::PortNotActive
+                | common::Code::VfPortNotActive
                 | common::Code::PortDegraded
                 | common::Code::PcieLinkReduced,
             ) => false,

@@ -33,8 +33,14 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         })
         .collect();
     let mut dead = dead_ports(boot);
-    // Their PF keeps those down, whatever the subnet manager does.
-    dead.retain(|port| port.policy != Some(Policy::Down));
+    // Their PF keeps those down, whatever the subnet manager does; of a host that was judged
+    // the judgement says which others are none of its fault. Alias GUIDs (mlx4) need no support.
+    dead.retain(|port| port.policy != Some(Policy::Down) && !seen::has_alias(boot, port));
+    if let Some(named) = seen::dark_vf_ports(boot) {
+        dead.retain(|port| {
+            named.iter().any(|object| object.starts_with(&format!("{} (", port.name())))
+        });
+    }
     let administered: Vec<_> = vfs(boot).collect();
     let ready = administered.iter().any(|v| {
         !v.port_guid.as_deref().is_none_or(is_zero)
@@ -61,14 +67,14 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         (false, _, true) | (true, true, _) => Confidence::Medium,
         (true, false, _) => Confidence::Low,
     };
-    let severity = if dead.is_empty() { Severity::Warning } else { Severity::Error };
     vec![
         Finding::new(
             RULE.code,
-            severity,
+            Severity::Warning,
             confidence,
             "The PF is Active and its VFs are not: the subnet manager does not serve virtual ports.",
         )
+        .about_if(seen::names(dead.iter().copied()))
         .quoting(seen::quotes(boot, setting))
         .quoting(quote_ports(boot, &dead))
         .look(["check that GUID and link state of the VF are set: ibprov status, or ip link show PF_NETDEV"]).permanent(["set virt_enabled 2 in /etc/opensm/opensm.conf of NVIDIA's opensm (the distributions' opensm has no such option), then restart opensm"]),
@@ -87,7 +93,7 @@ mod tests {
                 &RULE,
                 &[&ca(0, "MT4123", 1, "Active", "LinkUp"), &ca(1, "MT4124", 2, "Down", "LinkUp"),]
             ),
-            Some(Severity::Error)
+            Some(Severity::Warning)
         );
         assert_eq!(
             severity(
@@ -116,7 +122,8 @@ mod tests {
     fn nvidias_option_is_on_at_2_only() {
         let vf = ca(1, "MT4124", 2, "Down", "LinkUp");
         let pf = ca(0, "MT4123", 1, "Active", "LinkUp");
-        for (value, told) in [(0, Some(Severity::Error)), (1, Some(Severity::Error)), (2, None)] {
+        for (value, told) in [(0, Some(Severity::Warning)), (1, Some(Severity::Warning)), (2, None)]
+        {
             let option = format!("virt_enabled {value}");
             assert_eq!(severity(&RULE, &[&option, &pf, &vf]), told, "{value}");
         }

@@ -197,6 +197,22 @@ pub(super) fn inactive(boot: &Boot) -> Option<Severity> {
     named.map(|finding| finding.severity).min().filter(|severity| *severity < Severity::Info)
 }
 
+/// The ports of VFs that the judgement of the host names as not active; `None` where no host
+/// was judged.
+pub(super) fn dark_vf_ports(boot: &Boot) -> Option<Vec<&str>> {
+    let judgement = boot.host.as_ref()?.judgement.as_ref()?;
+    let named = judgement.findings.iter().filter(|f| f.code == Code::VfPortNotActive);
+    Some(named.filter_map(|finding| finding.object.as_deref()).collect())
+}
+
+/// True for a VF of a ConnectX-3, whose port GUID is an alias.
+pub(super) fn has_alias(boot: &Boot, port: &PortSeen) -> bool {
+    let function = port.function.map(|function| function.to_string());
+    let mut known = boot.state.pci.iter().filter(|f| Some(&f.address) == function.as_ref());
+    let is_mlx4 = |driver: Option<&str>| driver == Some("mlx4_core");
+    port.device.starts_with("mlx4_") || known.any(|f| is_mlx4(f.driver.as_deref()))
+}
+
 /// The names of these ports.
 pub(super) fn names<'a>(ports: impl IntoIterator<Item = &'a PortSeen>) -> Option<String> {
     let names: Vec<String> = ports.into_iter().map(PortSeen::name).collect();

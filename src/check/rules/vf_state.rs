@@ -45,5 +45,5 @@ pub(super) fn quote_ports<'a>(
     boot: &'a Boot,
     ports: &'a [&'a PortSeen],
 ) -> impl Iterator<Item = Quote> + 'a {
-    ports.iter().take(12).map(|p| boot.quote_at(p.origin, "", &format!("{}: {}", p.name(), p.text)))
+    ports.iter().take(12).map(|p| boot.quote_at(p.origin, "", &p.told()))
 }

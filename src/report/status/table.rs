@@ -1,10 +1,11 @@
 //! The table of `ibprov status`: one line a port, VFs in ranges below it.
 
-use super::{Hca, PortStatus, Role, Status, elsewhere};
+use super::{Hca, PortStatus, Role, Status, VfPortStatus, VfStatus, elsewhere};
 use crate::names::{
     LinkLayer, LinkState, PhysicalState, Rate, RdmaName, Rung, VfIndex, Words, vf_ranges,
 };
 use crate::report::NotExpected;
+use crate::report::common::{Code, Finding};
 use crate::report::hardware::Link;
 use crate::report::plan::Action;
 use crate::report::screen::{Screen, Tone};
@@ -53,7 +54,8 @@ struct Row {
 
 /// The lines of the table; none where there is nothing to show.
 pub fn table(status: &Status, screen: Screen) -> Vec<String> {
-    let rows: Vec<Row> = absent(status).chain(status.hcas.iter().flat_map(rows)).collect();
+    let of_hcas = status.hcas.iter().flat_map(|hca| rows(hca, &status.judgement.findings));
+    let rows: Vec<Row> = absent(status).chain(of_hcas).collect();
     if rows.is_empty() {
         return Vec::new();
     }
@@ -113,7 +115,7 @@ fn absent(status: &Status) -> impl Iterator<Item = Row> {
     })
 }
 
-fn rows(hca: &Hca) -> Vec<Row> {
+fn rows(hca: &Hca, findings: &[Finding]) -> Vec<Row> {
     let mut rows: Vec<Row> = hca.ports.iter().map(|port| port_row(hca, port)).collect();
     if rows.is_empty() {
         let name = hca.rdma.as_ref().map_or_else(dash, ToString::to_string);
@@ -127,7 +129,7 @@ fn rows(hca: &Hca) -> Vec<Row> {
         rows.push(Row { mark, cells, note, below: Vec::new() });
     }
     if let Some(last) = rows.last_mut() {
-        last.below.extend(vfs(hca));
+        last.below.extend(vfs(hca, findings));
     }
     rows
 }
@@ -260,7 +262,7 @@ fn children(port: &PortStatus) -> Option<(Mark, String)> {
 }
 
 /// Its VFs and those that are planned: those that are alike in one line.
-fn vfs(hca: &Hca) -> Vec<(Mark, String)> {
+fn vfs(hca: &Hca, findings: &[Finding]) -> Vec<(Mark, String)> {
     let planned = |vf: VfIndex| hca.planned.iter().flat_map(|pf| &pf.vfs).find(|p| p.index == vf);
     let mut kinds: Vec<(Mark, String, Vec<VfIndex>)> = Vec::new();
     let mut add = |mark: Mark, text: String, vf: VfIndex| match kinds
@@ -287,7 +289,9 @@ fn vfs(hca: &Hca) -> Vec<(Mark, String)> {
             }
             None => (Mark::Fine, "no plan"),
         };
-        add(mark, format!("{driver}, link state {policy}, {deviation}{elsewhere}"), vf.index);
+        let dark = dark_ports(seen, findings);
+        let mark = if mark == Mark::Fine && !dark.is_empty() { Mark::Look } else { mark };
+        add(mark, format!("{driver}, link state {policy}, {deviation}{elsewhere}{dark}"), vf.index);
     }
     for planned in hca.planned.iter().flat_map(|pf| &pf.vfs) {
         if !hca.vfs.iter().any(|seen| seen.vf.index == planned.index) {
@@ -303,6 +307,19 @@ fn vfs(hca: &Hca) -> Vec<(Mark, String)> {
         (mark, format!("{}: {text}", vf_ranges(vfs.into_iter())))
     };
     kinds.into_iter().map(line).collect()
+}
+
+/// The ports of a VF of which it is found that they are not active.
+fn dark_ports(vf: &VfStatus, findings: &[Finding]) -> String {
+    let is_dark = |port: &&VfPortStatus| {
+        let label = vf.port_label(port);
+        findings.iter().any(|f| f.code == Code::VfPortNotActive && f.object == label)
+    };
+    let state = |port: &VfPortStatus| {
+        let state = port.link.state.map_or("?", LinkState::word).to_lowercase();
+        format!(", port {} {state}", port.port)
+    };
+    vf.ports.iter().filter(is_dark).map(state).collect()
 }
 
 #[cfg(test)]

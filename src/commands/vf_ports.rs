@@ -1,0 +1,83 @@
+//! The ports of this host's VFs, as the judgement of the node and `status` take them.
+
+use super::node::Node;
+use crate::names::{Guid, IB_DRIVERS, MadPort, PciAddress, Policy, RdmaName, VfName};
+use crate::observe::{self, Look, PciFunction, Port, RdmaDevice};
+use crate::plan::vf_port::VfPort;
+use crate::report::Away;
+use crate::report::hardware::{Link, Vf};
+
+impl Node<'_> {
+    /// The ports of VFs that should be active: their PFs' are. What is passed on, is in another
+    /// network namespace or is told elsewhere (a port that is expected, a VF without a GUID or
+    /// with a policy of down) is not among them.
+    pub(super) fn vf_ports(
+        &self,
+        vfs: &[(PciAddress, Vec<Vf>)],
+        look: &mut Look<'_>,
+    ) -> Vec<VfPort> {
+        let mut found = Vec::new();
+        for (pf, vf) in vfs.iter().flat_map(|(pf, vfs)| vfs.iter().map(move |vf| (*pf, vf))) {
+            let Some(function) = self.function(vf.pci) else { continue };
+            let is_expected = self.ports.iter().any(|port| port.pci == Some(vf.pci));
+            let is_zero = |guid: Option<Guid>| guid.is_some_and(Guid::is_zero);
+            if is_expected || is_zero(vf.port_guid) || self.away(look, vf, function).is_some() {
+                continue;
+            }
+            for (device, port) in ports(function).filter(|(_, port)| !is_zero(port.guid)) {
+                let told = self.survey.port(vf.pci, &device.name, port.number);
+                let state = told.and_then(|told| told.link.state);
+                let policy = vf.policy.or(told.and_then(|told| told.policy));
+                let (Some(state), false) = (state, policy == Some(Policy::Down)) else { continue };
+                let Some(of_pf) = self.active_port(pf, port) else { continue };
+                found.push(VfPort {
+                    object: format!("{} port {} ({})", device.name, port.number, vf.pci),
+                    vf: VfName { pf, index: vf.index },
+                    state,
+                    pf: of_pf,
+                    has_alias: function.driver.as_deref() == Some("mlx4_core"),
+                });
+            }
+        }
+        found
+    }
+
+    /// The active port of a PF that a port of its VF shares.
+    fn active_port(&self, pf: PciAddress, port: &Port) -> Option<MadPort> {
+        let function = self.function(pf)?;
+        ports(function).find_map(|(device, own)| {
+            let told = self.survey.port(pf, &device.name, own.number)?;
+            let is_it = own.number == port.number && told.link.is_active();
+            let device: Option<RdmaName> = Some(device.name.clone());
+            is_it.then_some(MadPort { device, port: Some(own.number) })
+        })
+    }
+
+    /// What of a VF of this host is in another network namespace.
+    pub(super) fn away(
+        &self,
+        look: &mut Look<'_>,
+        vf: &Vf,
+        function: &PciFunction,
+    ) -> Option<Away> {
+        let driven = vf.driver.as_deref().is_some_and(|driver| IB_DRIVERS.contains(&driver));
+        // What was not answered is in a note.
+        let counts = &self.survey.ipoib_netdevs;
+        let may_have = |device: &RdmaName| counts.get(device).is_some_and(|n| *n != Some(0));
+        let dir = observe::pf::dir(vf.pci);
+        driven.then(|| observe::uses::away(look, &dir, &function.rdma, may_have)).flatten()
+    }
+
+    /// The links of a VF's ports that this host shows.
+    pub(super) fn vf_links(&self, function: &PciFunction) -> Vec<(Port, Link)> {
+        let link = |(device, port): (&RdmaDevice, &Port)| {
+            let told = self.survey.port(function.address, &device.name, port.number)?;
+            Some((port.clone(), told.link.clone()))
+        };
+        ports(function).filter_map(link).collect()
+    }
+}
+
+fn ports(function: &PciFunction) -> impl Iterator<Item = (&RdmaDevice, &Port)> {
+    function.rdma.iter().flat_map(|device| device.ports.iter().map(move |port| (device, port)))
+}
