@@ -7,6 +7,7 @@ use super::evidence::{Boot, Evidence};
 use super::predict;
 use super::rules::causes::explains;
 use super::rules::{self, Judge, ib_netdev_in, rdma_module};
+use crate::report::advice::Purpose;
 use crate::report::common::{Code, Kind};
 use crate::report::finding::{
     Confidence, Diagnosis, Finding, Quote, Read, ReadEvidence, ReadSource, Severity, Verdict,
@@ -163,10 +164,12 @@ fn in_order(mut findings: Vec<Finding>, ports_are_known: bool) -> Vec<Finding> {
             cause.severity <= finding.severity
                 && explains(cause.code, finding.code)
                 && !is_elsewhere(cause.code, finding.code)
-                && (!matches!(finding.code, Code::PortNotActive | Code::VfPortNotActive)
-                    || has_a_port_of(finding, cause))
+                && shares(cause, finding)
         });
         finding.caused_by = cause.map(|cause| cause.code);
+        if let Some(cause) = cause {
+            leave_to_cause(finding, cause);
+        }
     }
     // That it works is said before what did not matter, and a diagnosis before both; among
     // equals the order of the rules holds.
@@ -189,15 +192,59 @@ fn in_order(mut findings: Vec<Finding>, ports_are_known: bool) -> Vec<Finding> {
     findings
 }
 
-/// True if one of the ports that `finding` is about is one of `cause`.
-fn has_a_port_of(finding: &Finding, cause: &Finding) -> bool {
-    let ports = |finding: &Finding| -> Vec<String> {
-        let objects = finding.object.as_deref().unwrap_or_default().split(", ");
-        // The PCI address stands behind the name, in brackets.
-        objects.map(|o| o.split(" (").next().unwrap_or(o).to_owned()).collect()
+/// What a finding can share with another: VFs, ports and adapters that it is about.
+#[derive(Default)]
+struct Objects<'a> {
+    vfs: Vec<&'a str>,
+    ports: Vec<&'a str>,
+    /// Their adapters, by domain, bus and, in a guest, where adapters lie on one bus, device.
+    adapters: Vec<&'a str>,
+}
+
+impl<'a> Objects<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        let mut of = Self::default();
+        for object in finding.object.iter().flat_map(|objects| objects.split(", ")) {
+            let (name, within) = object.split_once(" (").unwrap_or((object, ""));
+            if name.contains("VF ") {
+                of.vfs.push(name);
+            }
+            if name.contains(" port ") {
+                of.ports.push(name);
+            }
+            let place = |at: &'a str| {
+                let (bus, rest) = at.rsplit_once(':')?;
+                let device = rest.split_once('.').map_or(0, |(device, _)| device.len() + 1);
+                let len = if bus.ends_with(":00") { bus.len() + device } else { bus.len() };
+                at.get(..len)
+            };
+            of.adapters.extend(function(name).or_else(|| function(within)).and_then(place));
+        }
+        of
+    }
+}
+
+/// True unless both are about objects of one kind and share none of them.
+fn shares(one: &Finding, other: &Finding) -> bool {
+    let (a, b) = (Objects::of(one), Objects::of(other));
+    let (a, b) = match () {
+        () if !a.vfs.is_empty() && !b.vfs.is_empty() => (a.vfs, b.vfs),
+        () if !a.ports.is_empty() && !b.ports.is_empty() => (a.ports, b.ports),
+        () if !a.adapters.is_empty() && !b.adapters.is_empty() => (a.adapters, b.adapters),
+        () => return true,
     };
-    let of_cause = ports(cause);
-    ports(finding).iter().any(|port| of_cause.contains(port))
+    a.iter().any(|object| b.contains(object))
+}
+
+/// Takes from `finding` the repairs for which its cause, where anything is to be done, has its
+/// own. What makes every later boot right may be another thing for each of them.
+fn leave_to_cause(finding: &mut Finding, cause: &Finding) {
+    let of_cause = |purpose| cause.advice.iter().any(|step| step.purpose == purpose);
+    finding.advice.retain(|step| match step.purpose {
+        Purpose::Look => true,
+        Purpose::Now => cause.advice.is_empty(),
+        Purpose::Permanent => !of_cause(Purpose::Permanent),
+    });
 }
 
 /// Where ibprov itself says that the node is not as it is meant to be, what explains that
@@ -219,14 +266,14 @@ fn with_consequences(findings: Vec<Finding>) -> Vec<Finding> {
         findings.into_iter().partition(|f| f.caused_by.is_some());
     let mut ordered = Vec::new();
     for root in roots {
-        let (mut waiting, boot) = (vec![root.code], root.boot.clone());
+        let mut waiting = vec![root.clone()];
         ordered.push(root);
         while let Some(cause) = waiting.pop() {
-            let (below, rest): (Vec<_>, Vec<_>) = consequences
-                .into_iter()
-                .partition(|f| f.caused_by == Some(cause) && f.boot == boot);
+            let (below, rest): (Vec<_>, Vec<_>) = consequences.into_iter().partition(|f| {
+                f.caused_by == Some(cause.code) && f.boot == cause.boot && shares(&cause, f)
+            });
             consequences = rest;
-            waiting.extend(below.iter().map(|f| f.code));
+            waiting.extend(below.iter().cloned());
             ordered.extend(below);
         }
     }

@@ -189,19 +189,72 @@ pub fn need(unit: &Unit, role_of: RoleOf) -> Option<Need> {
             NetworkRole::WaitsOnline => Need::WaitOnline,
         });
     }
-    let stem = name.strip_suffix(".service")?;
-    Some(match stem {
-        "ibprov-wait-online" => Need::WaitOnline,
-        "libvirtd" | "virtqemud" | "libvirt-guests" | "ibprov-guests" => Need::Guests,
-        "slurmd" | "lnet" | "lustre" | "lustre-client" | "gpfs" | "weka-agent" | "pbs"
-        | "pbs_mom" | "opensm" | "opensmd" | "opafm" | "srp_daemon" => Need::Service,
-        "nvidia-fabricmanager" | "ibacm" => Need::Service,
-        "kubelet" | "docker" | "containerd" | "crio" => Need::Containers,
-        _ if ["beegfs-", "opensm@", "srp_daemon_port@"].iter().any(|s| stem.starts_with(s)) => {
-            Need::Service
-        }
-        _ => return None,
-    })
+    by_name(name.strip_suffix(".service")?)
+}
+
+/// Services that use the fabric, by their names without `.service`.
+const KNOWN: [(Need, &[&str]); 4] = [
+    (Need::WaitOnline, &["ibprov-wait-online"]),
+    (
+        Need::Guests,
+        &[
+            "libvirtd",
+            "virtqemud",
+            "libvirt-guests",
+            "ibprov-guests",
+            "pve-guests",
+            "nova-compute",
+            "incus",
+        ],
+    ),
+    (
+        Need::Service,
+        &[
+            "slurmd",
+            "lnet",
+            "lustre",
+            "lustre-client",
+            "gpfs",
+            "weka-agent",
+            "pbs",
+            "pbs_mom",
+            "opensm",
+            "opensmd",
+            "opafm",
+            "srp_daemon",
+            "nvidia-fabricmanager",
+            "nvlsm",
+            "ibacm",
+            "nvmet",
+            "nvmf-autoconnect",
+            "iscsi",
+            "iscsid",
+        ],
+    ),
+    (
+        Need::Containers,
+        &[
+            "kubelet",
+            "k3s",
+            "k3s-agent",
+            "rke2-server",
+            "rke2-agent",
+            "docker",
+            "containerd",
+            "crio",
+        ],
+    ),
+];
+
+/// ... and how the names of further ones begin.
+const KNOWN_BEGINS: [&str; 3] = ["beegfs-", "opensm@", "srp_daemon_port@"];
+
+/// What the service of this name, without `.service`, needs the fabric for; `None` of one that
+/// is not known by its name.
+pub fn by_name(stem: &str) -> Option<Need> {
+    let known = KNOWN.iter().find(|(_, names)| names.contains(&stem));
+    let begins = || KNOWN_BEGINS.iter().any(|begin| stem.starts_with(begin));
+    known.map(|(need, _)| *need).or_else(|| begins().then_some(Need::Service))
 }
 
 /// The file systems that systemd takes for network ones (`fstype_is_network()`
@@ -291,6 +344,24 @@ NetworkManager.service before ibprov.service
         let chain = ["ibprov.service", "srp_daemon.service", port].map(str::to_owned);
         assert_eq!(proof(&ours), Proof::Ordered(chain.to_vec()));
         assert!(matches!(proof(&units), Proof::Missing(_)));
+    }
+
+    #[test]
+    fn services_are_known_by_name() {
+        use Need::{Containers, Guests, Service};
+        for (name, need) in [
+            ("nvmet", Some(Service)),
+            ("nvmf-autoconnect", Some(Service)),
+            ("iscsid", Some(Service)),
+            ("nvlsm", Some(Service)),
+            ("beegfs-storage", Some(Service)),
+            ("rke2-agent", Some(Containers)),
+            ("pve-guests", Some(Guests)),
+            ("sshd", None),
+            ("beegfs", None),
+        ] {
+            assert_eq!(by_name(name), need, "{name}");
+        }
     }
 
     #[test]

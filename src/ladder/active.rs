@@ -83,12 +83,18 @@ fn no_link(
             "no signal: the cable is missing or broken, or the other end is down (Polling)",
             [
                 Advice::look("check the cable and the switch port"),
-                Advice::look(format!("mlxlink -d {adapter}")),
+                Advice::look(format!("mlxlink -d {adapter}, or mstlink with the same arguments")),
             ],
         ),
         (Some(PhysicalState::Disabled), _) => Words::new(
             "the port is disabled (Disabled)",
-            [Advice::now(format!("`{}`, or mlxconfig KEEP_IB_LINK_UP", at.ibportstate("enable")))],
+            [
+                Advice::now(format!("`{}`", at.ibportstate("enable"))),
+                Advice::permanent(format!(
+                    "if it is disabled after each boot: `mstconfig -d {adapter} set KEEP_IB_LINK_UP_P{}=1`, or mlxconfig with the same arguments",
+                    at.port.map_or_else(|| "N".to_owned(), |port| port.to_string())
+                )),
+            ],
         ),
         (Some(PhysicalState::Sleep), _) => Words::new(
             "the port is in sleep state (Sleep)",
@@ -105,7 +111,7 @@ fn not_active(at: &MadPort, link: &Link, vf: IsVf) -> Words {
             [
                 Advice::look(format!("check whether the fabric has a subnet manager: sminfo {at}")),
                 Advice::now(
-                    "start a subnet manager on this fabric (switch, or `systemctl start opensm` on one node)",
+                    "if it has none: enable that of the switch, or `systemctl start opensm` (opafm for Omni-Path) on one node",
                 ),
             ],
         ),

@@ -67,6 +67,17 @@ rdma_modules! {
     "smc",
 }
 
+/// Modules that are built on the host and use the RDMA stack, or serve only with it.
+pub const RDMA_USERS: &[&str] = &[
+    "lnet",
+    "nvidia_peermem",
+    "nv_peer_mem",
+    "beegfs",
+    "knem",
+    "drbd_transport_rdma",
+    "hv_network_direct",
+];
+
 /// Drivers of HCAs, by the name they have on the PCI or auxiliary bus. Those of
 /// [`RDMA_MODULES`] that find their cards through an Ethernet driver instead
 /// (`i40iw`, `ocrdma`, `iw_cxgb3`) are on no bus.

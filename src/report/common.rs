@@ -326,6 +326,7 @@ codes! {
     // Only `check` makes these: what each means stands in the rule of that name.
     check {
         AutostartGuestOnVf = "autostart-guest-on-vf",
+        ConsumerBeforeAddress = "consumer-before-address",
         DriverRegression = "driver-regression",
         DriverUnloadUnderRemoteRoot = "driver-unload-under-remote-root",
         FirmwareFatal = "firmware-fatal",

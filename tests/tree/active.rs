@@ -100,7 +100,7 @@ fn one_dark_rail_of_four_is_an_exception_in_every_verb() {
         ready with exceptions: 3 of 4 expected ports active
           warning: mlx5_2 port 1 (0000:12:00.0): no link: no signal: the cable is missing or broken, or the other end is down (Polling)
             do: check the cable and the switch port
-            do: mlxlink -d 0000:12:00.0
+            do: mlxlink -d 0000:12:00.0, or mstlink with the same arguments
             do: if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
@@ -129,7 +129,7 @@ fn one_dark_rail_of_four_is_an_exception_in_every_verb() {
               mlx5_2 port 1 (0000:12:00.0): no link: no signal: the cable is missing or broken, or the other end is down (Polling).
               Look:
                 - check the cable and the switch port
-                - mlxlink -d 0000:12:00.0
+                - mlxlink -d 0000:12:00.0, or mstlink with the same arguments
               Fix permanently:
                 - if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
 
@@ -149,9 +149,9 @@ fn with_all_cables_out_the_node_is_not_ready() {
         NOT READY: 0 of 2 expected ports active
           error: mlx5_0 port 1 (0000:10:00.0), mlx5_1 port 1 (0000:11:00.0): no link: no signal: the cable is missing or broken, or the other end is down (Polling)
             do: check the cable and the switch port
-            do: mlxlink -d 0000:10:00.0
+            do: mlxlink -d 0000:10:00.0, or mstlink with the same arguments
             do: if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
-            do: mlxlink -d 0000:11:00.0
+            do: mlxlink -d 0000:11:00.0, or mstlink with the same arguments
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE    LID  RATE  NOTE
@@ -178,8 +178,8 @@ fn with_all_cables_out_the_node_is_not_ready() {
               mlx5_0 port 1 (0000:10:00.0), mlx5_1 port 1 (0000:11:00.0): no link: no signal: the cable is missing or broken, or the other end is down (Polling).
               Look:
                 - check the cable and the switch port
-                - mlxlink -d 0000:10:00.0
-                - mlxlink -d 0000:11:00.0
+                - mlxlink -d 0000:10:00.0, or mstlink with the same arguments
+                - mlxlink -d 0000:11:00.0, or mstlink with the same arguments
               Fix permanently:
                 - if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
         exit 3

@@ -78,17 +78,9 @@ fn the_boot_without_openibd_is_explained() {
 
             error: ifup-skipped-os-booting (confidence high, caused by openibd-disabled)
               mlnx_interface_mgr did not bring ib0 up, and the network service had already given up on it.
-              Fix now:
-                - ifup ib0
-              Fix permanently:
-                - systemctl enable ibprov.service, so that the netdev is present before the network service looks for it
 
             error: module-loaded-late (confidence medium, caused by openibd-disabled)
               ib0 was created 80 s after the network service had looked for it, and no network service brought the netdev up.
-              Fix now:
-                - ip link set ib0 up, or ifup ib0
-              Fix permanently:
-                - systemctl enable ibprov.service, so that the network service starts after the netdevs are present
         exit 1
     "#]].assert_eq(&shown(&here(&["--log", "openibd-disabled.log"])));
 }

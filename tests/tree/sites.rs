@@ -174,12 +174,12 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
               warning: mlx5_2 port 1 (0000:12:00.0): not active: no subnet manager has
               configured the port (Initializing)
                 do: check whether the fabric has a subnet manager: sminfo -C mlx5_2 -P 1
-                do: start a subnet manager on this fabric (switch, or `systemctl start
-                    opensm` on one node)
+                do: if it has none: enable that of the switch, or `systemctl start opensm`
+                    (opafm for Omni-Path) on one node
               warning: mlx5_3 port 1 (0000:13:00.0): no link: no signal: the cable is
               missing or broken, or the other end is down (Polling)
                 do: check the cable and the switch port
-                do: mlxlink -d 0000:13:00.0
+                do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments
                 do: if nothing is meant to be connected to it: `required = false` in its
                     [[port]], or boot.ignore (man 5 ibprov.toml)
               warning: PF 0000:14:00.0: VF 5: not as planned, and in use
@@ -229,11 +229,12 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
               warning: mlx5_2 port 1 (0000:12:00.0): not active: no subnet manager has configured the port
               (Initializing)
                 do: check whether the fabric has a subnet manager: sminfo -C mlx5_2 -P 1
-                do: start a subnet manager on this fabric (switch, or `systemctl start opensm` on one node)
+                do: if it has none: enable that of the switch, or `systemctl start opensm` (opafm for Omni-Path)
+                    on one node
               warning: mlx5_3 port 1 (0000:13:00.0): no link: no signal: the cable is missing or broken, or the
               other end is down (Polling)
                 do: check the cable and the switch port
-                do: mlxlink -d 0000:13:00.0
+                do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments
                 do: if nothing is meant to be connected to it: `required = false` in its [[port]], or
                     boot.ignore (man 5 ibprov.toml)
               warning: PF 0000:14:00.0: VF 5: not as planned, and in use

@@ -55,24 +55,18 @@ fn check() {
                 - plan GUIDs in /etc/ibprov/ibprov.toml
 
             warning: no-subnet-manager (confidence high)
-              mlx5_2 port 1 has a link and stays in Initializing: no subnet manager has
-              configured it.
+              mlx5_2 port 1 has a link and stays in Initializing: not configured by the
+              subnet manager, while the others of this node are.
               Evidence:
                 tree: mlx5_2 port 1: state INIT, physical state LinkUp, sm_lid 1
               Look:
                 - check whether the fabric has a subnet manager: sminfo -C mlx5_2 -P 1
-              Fix now:
-                - systemctl enable --now opensm on one host, or enable the subnet manager of
-                  the managed switch
-              Fix permanently:
-                - two separate fabrics need a subnet manager each: opensm -g PORT_GUID
+                - in the log of the subnet manager that serves the other ports, look for the
+                  GUID of this one: it may be excluded, or in another fabric
 
                 warning: port-not-active (confidence high, caused by no-subnet-manager)
                   mlx5_2 port 1 (0000:12:00.0): not active: no subnet manager has configured
                   the port (Initializing).
-                  Fix now:
-                    - start a subnet manager on this fabric (switch, or `systemctl start
-                      opensm` on one node)
 
             warning: link-down-cable (confidence high)
               mlx5_3 port 1 has no physical link: the cable, the module or the peer is the
@@ -92,7 +86,7 @@ fn check() {
                   broken, or the other end is down (Polling).
                   Look:
                     - check the cable and the switch port
-                    - mlxlink -d 0000:13:00.0
+                    - mlxlink -d 0000:13:00.0, or mstlink with the same arguments
                   Fix permanently:
                     - if nothing is meant to be connected to it: `required = false` in its
                       [[port]], or boot.ignore (man 5 ibprov.toml)
@@ -665,12 +659,12 @@ fn a_degraded_site_in_colour() {
             ^[[33m  warning: mlx5_2 port 1 (0000:12:00.0): not active: no subnet manager has^[[0m
             ^[[33m  configured the port (Initializing)^[[0m
                 do: check whether the fabric has a subnet manager: sminfo -C mlx5_2 -P 1
-                do: start a subnet manager on this fabric (switch, or `systemctl start
-                    opensm` on one node)
+                do: if it has none: enable that of the switch, or `systemctl start opensm`
+                    (opafm for Omni-Path) on one node
             ^[[33m  warning: mlx5_3 port 1 (0000:13:00.0): no link: no signal: the cable is^[[0m
             ^[[33m  missing or broken, or the other end is down (Polling)^[[0m
                 do: check the cable and the switch port
-                do: mlxlink -d 0000:13:00.0
+                do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments
                 do: if nothing is meant to be connected to it: `required = false` in its
                     [[port]], or boot.ignore (man 5 ibprov.toml)
             ^[[33m  warning: PF 0000:14:00.0: VF 5: not as planned, and in use^[[0m

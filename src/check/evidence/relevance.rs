@@ -40,11 +40,9 @@ fn is_of_library(word: &str) -> bool {
 
 /// True of `mlx5_0` and its like.
 fn is_rdma_device(word: &str) -> bool {
-    word.rsplit_once('_').is_some_and(|(driver, number)| {
-        !number.is_empty()
-            && number.bytes().all(|b| b.is_ascii_digit())
-            && ["mlx5", "mlx4", "hfi1", "qib", "irdma", "bnxt_re", "mthca"].contains(&driver)
-    })
+    let driver = word.trim_end_matches(|c: char| c.is_ascii_digit());
+    driver.len() < word.len()
+        && ["mlx5_", "mlx4_", "hfi1_", "qib", "irdma", "bnxt_re", "mthca"].contains(&driver)
 }
 
 #[cfg(test)]
@@ -65,6 +63,7 @@ mod tests {
             "ib0: multicast join failed",
             "mlx5_3: x",
             "irdma: x",
+            "bnxt_en 0000:61:00.0 bnxt_re0: x",
             "listen: rdma_create_event_channel failed",
             "ibv_get_device_list() fails",
             "OFED_INCLUDE_PATH = [/usr/src/ofa_kernel/default/include]",

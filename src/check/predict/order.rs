@@ -44,10 +44,15 @@ fn needs_infiniband(host: &Host, judged: &Judged) -> bool {
             host.asked.iter().any(|a| host.graph.resolve(&a.unit) == judged.unit)
         }
         Need::Mount => is_over_infiniband(unit) || host.fabric.is_used_by(unit),
-        Need::Guests => !host.autostart.is_empty(),
+        Need::Guests => !is_libvirts(&judged.unit) || !host.autostart.is_empty(),
         Need::Service | Need::Containers => true,
         Need::WaitOnline => false,
     }
+}
+
+/// True of a unit that starts the guests of libvirt, whose devices are known.
+fn is_libvirts(unit: &str) -> bool {
+    ["lib", "virt", "ibprov-"].iter().any(|begin| unit.starts_with(begin))
 }
 
 /// RDMA transports say so; whether NFS by address runs over IPoIB they do not.

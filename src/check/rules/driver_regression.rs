@@ -1,11 +1,12 @@
 mod gives_up;
 mod reports;
 
-use super::super::evidence::Boot;
-use super::{Code, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::super::evidence::event::function;
+use super::causes::explains;
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 use crate::names::RDMA_MODULES_IN_TRACES;
 
-use gives_up::{GIVES_UP, ROCE, STOPPED, given_up};
+use gives_up::{GIVES_UP, ROCE, STOPPED, given_up, is_of_bnxt_re};
 use reports::{CRASH, HANG, WARN, reports};
 
 pub(super) const RULE: Rule = Rule {
@@ -70,6 +71,8 @@ Other diagnoses are a probe that fails because the firmware does not answer
             "couldn't register",
             "Failed to init HCA",
             "mlx5_core 0000",
+            "bnxt_re",
+            "QPLIB: ",
         ],
         RDMA_MODULES_IN_TRACES,
         CRASH,
@@ -84,15 +87,28 @@ Other diagnoses are a probe that fails because the firmware does not answer
             "rying again with",
         ],
     ],
-    judge: Judge::Boot(judge),
+    judge: Judge::Rest(judge),
 };
 
-fn judge(boot: &Boot) -> Vec<Finding> {
+/// True if `event`, by which a driver gives up, has its reason among `findings`.
+fn is_explained(boot: &Boot, event: &Event, findings: &[Finding]) -> bool {
+    let address = function(&event.text);
+    let quote = boot.quote(event);
+    findings.iter().filter(|f| f.severity != Severity::Info).any(|finding| {
+        let mut objects = finding.object.iter().flat_map(|objects| objects.split(", "));
+        explains(finding.code, RULE.code)
+            && (address.is_some_and(|address| objects.any(|object| object == address))
+                || finding.evidence.contains(&quote))
+    })
+}
+
+fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let reports = reports(boot);
     let mut given_up = given_up(boot);
-    // A VF's own trouble is another finding.
     given_up.retain(|e| {
-        super::super::evidence::event::function(&e.text).is_none_or(|a| !seen::is_vf(boot, a))
+        // A VF's own trouble is another finding.
+        function(&e.text).is_none_or(|address| !seen::is_vf(boot, address))
+            && !is_explained(boot, e, findings)
     });
     let alive = seen::sign_of_life(boot).is_some();
     let mut found = Vec::new();
@@ -114,16 +130,25 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 .now(["boot the kernel that worked before"]).permanent(["look for a newer kernel with a fix", "report the whole trace (journalctl -k -b) to linux-rdma@vger.kernel.org or the distribution"]),
         );
     } else if let Some(last) = given_up.last() {
-        let ethernet = given_up.iter().all(|e| seen::has(e, &ROCE));
+        let ethernet = given_up.iter().all(|e| seen::has(e, &ROCE) || is_of_bnxt_re(&e.text));
+        let groups = seen::by_function(given_up.iter().copied());
+        let addresses: Vec<&str> = groups.into_iter().filter_map(|(of, _)| of).collect();
+        let of = match &addresses[..] {
+            [] | [_] => String::new(),
+            several => format!(" {}", seen::all_of("adapter", several)),
+        };
         found.push(
             Finding::new(
                 RULE.code,
                 if ethernet { Severity::Warning } else { Severity::Error },
                 Confidence::Medium,
-                format!("The driver gave up: {}", last.text.trim()),
+                format!("The driver gave up{of}: {}", last.text.trim()),
             )
+            .about_if(seen::joined(&addresses))
             .quoting(seen::quotes(boot, given_up.iter().copied()))
-            .look(["compare the versions of driver and firmware: ethtool -i NETDEV; mstflint -d ADDRESS query"]).now(["boot the kernel that worked before; if the fault does not occur in each boot, load the driver again (modprobe -r, modprobe)"]).permanent(["look for a newer kernel, driver or firmware with a fix"]),
+            .look(seen::firmware_query(&given_up, &addresses))
+            .now(["boot the kernel that worked before; if the fault does not occur in each boot, load the driver again (modprobe -r, modprobe)"])
+            .permanent(["look for a newer kernel, driver or firmware with a fix"]),
         );
     }
     let strange: Vec<_> = boot.events.iter().filter(|e| is_strange(&e.text)).collect();
@@ -223,7 +248,6 @@ mod tests {
             "[ 1.0] <mlx4_ib> create_pv_sqp: Couldn't create special QP (-16)",
             "[ 1.0] mlx5_core 0000:c1:00.0: mlx5_sriov_enable:168:(pid 9): mlx5_device_enable_sriov failed : -22",
             "[ 1.0] mlx4_core 0000:82:00.0: Internal error detected:",
-            "[ 1.0] mlx5_core 0000:61:00.1: mlx5_health_try_recover:381:(pid 1): health recovery flow aborted, PCI reads still not working",
         ] {
             assert_eq!(severity(&RULE, &[line]), Some(Severity::Error), "{line}");
         }
@@ -232,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_driver_that_leaves_its_probe_says_aborting() {
-        let aborts = "[ 1.0] mlx4_core 0000:03:00.0: Missing UAR, aborting";
+        let aborts = "[ 1.0] mlx4_core 0000:03:00.0: Couldn't get PCI resources, aborting";
         let renamed = "[ 2.0] mlx4_core 0000:03:00.0 ibp3s0: renamed from ib0";
         assert_eq!(severity(&RULE, &[aborts]), Some(Severity::Error));
         assert_eq!(severity(&RULE, &[aborts, renamed]), None);

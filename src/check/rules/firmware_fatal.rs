@@ -1,4 +1,4 @@
-use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: Code::FirmwareFatal,
@@ -43,24 +43,40 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .filter(|e| e.from_kernel() && ours(&e.text))
         .filter(|e| SIGNS.iter().any(|sign| e.text.contains(sign)) || fatal(&e.text))
         .collect();
-    let Some((first, last)) = lines.first().zip(lines.last()) else { return Vec::new() };
-    let address = crate::check::evidence::event::function(&first.text).unwrap_or("the adapter");
-    let recovered = boot
-        .with("health recovery")
-        .any(|e| e.origin >= last.origin && e.text.contains("health recovery succeeded"));
-    let severity = if recovered { Severity::Warning } else { Severity::Error };
-    vec![
-        Finding::new(
-            RULE.code,
-            severity,
-            Confidence::High,
-            format!("The firmware of {address} has failed: {}", first.text.trim()),
-        )
-        .quoting(seen::quotes(boot, lines))
-        .look([format!("devlink health show pci/{address} reporter fw_fatal; devlink health diagnose pci/{address} reporter fw")])
-        .now(["power the host off and on; ibprov apply sets VFs again after a recovery"])
-        .permanent([format!("burn the newest firmware (mstflint -d {address} query shows the present one); report the health buffer to the vendor")]),
-    ]
+    let mut found: Vec<(Severity, Vec<&str>, Vec<&Event>)> = Vec::new();
+    for (address, lines) in seen::by_function(lines) {
+        let last = lines.last().map(|e| e.origin);
+        let recovered = boot.with("health recovery").any(|e| {
+            Some(e.origin) >= last
+                && e.text.contains("health recovery succeeded")
+                && address.is_none_or(|address| e.text.contains(address))
+        });
+        let severity = if recovered { Severity::Warning } else { Severity::Error };
+        match found.iter_mut().find(|known| known.0 == severity) {
+            Some((_, addresses, all)) => {
+                addresses.extend(address);
+                all.extend(lines);
+            }
+            None => found.push((severity, address.into_iter().collect(), lines)),
+        }
+    }
+    let finding = |(severity, addresses, lines): (_, Vec<&str>, Vec<&Event>)| {
+        let of = seen::all_of("adapter", &addresses);
+        let said = lines.first().map(|e| e.text.trim()).unwrap_or_default();
+        let told = format!("The firmware of {of} has failed: {said}");
+        Finding::new(RULE.code, severity, Confidence::High, told)
+            .about_if(seen::joined(&addresses))
+            .quoting(seen::quotes(boot, lines))
+            .look(seen::for_each(
+                "devlink health show pci/{} reporter fw_fatal; devlink health diagnose pci/{} reporter fw",
+                &addresses,
+                "ADDRESS",
+            ))
+            .look(seen::for_each("mstflint -d {} query", &addresses, "ADDRESS"))
+            .now(["power the host off and on; ibprov apply sets VFs again after a recovery"])
+            .permanent(["burn the newest firmware; report the health buffer to the vendor"])
+    };
+    found.into_iter().map(finding).collect()
 }
 
 #[cfg(test)]

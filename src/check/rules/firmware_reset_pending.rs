@@ -1,4 +1,5 @@
-use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen, sriov_not_enabled_fw};
+use crate::check::evidence::state::Setting;
 
 pub(super) const RULE: Rule = Rule {
     code: Code::FirmwareResetPending,
@@ -32,16 +33,51 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             e.text.contains("to load new configurations") || seen::rdma_module(&e.text).is_some()
         })
         .collect();
-    let Some(first) = lines.first() else { return Vec::new() };
+    let pending: Vec<&Setting> = boot.state.settings.iter().filter(|s| s.is_pending()).collect();
+    let mut devices: Vec<&str> = Vec::new();
+    let of_lines = seen::by_function(lines.iter().copied()).into_iter().filter_map(|(at, _)| at);
+    let of_settings = pending.iter().map(|s| s.device.as_str()).filter(|device| !device.is_empty());
+    for device in of_lines.chain(of_settings) {
+        if !devices.contains(&device) {
+            devices.push(device);
+        }
+    }
+    let of = seen::all_of("adapter", &devices);
+    let told = match (lines.first(), &pending[..]) {
+        (_, [_, ..]) => {
+            let mut names: Vec<&str> = pending.iter().map(|s| s.name.as_str()).collect();
+            names.sort_unstable();
+            names.dedup();
+            format!(
+                "{} of {of} take effect after a reset or a power cycle: do not write them again.",
+                names.join(", ")
+            )
+        }
+        (Some(first), []) => format!("{of} needs a reset or a power cycle: {}", first.text.trim()),
+        (None, []) => return Vec::new(),
+    };
+    // Somebody misses the VFs already.
+    let is_missed = !pending.is_empty() && sriov_not_enabled_fw::is_missed(boot);
     vec![
         Finding::new(
             RULE.code,
-            Severity::Warning,
+            if is_missed { Severity::Error } else { Severity::Warning },
             Confidence::High,
-            format!("An adapter needs a reset or a power cycle: {}", first.text.trim()),
+            told,
         )
+        .about_if(seen::joined(&devices))
+        .quoting(pending.iter().map(|s| boot.quote_at(s.origin, "", &s.text)))
         .quoting(seen::quotes(boot, lines))
-        .look(["compare the values under Next Boot and Current: mlxconfig -d ADDRESS -e query"])
+        .look(seen::for_each(
+            "compare the values under Next Boot and Current: mstconfig -d {} -e query, or mlxconfig with the same arguments",
+            &devices,
+            "ADDRESS",
+        ))
+        .now(seen::for_each(
+            "where the adapter allows it: mstfwreset -d {} reset, or mlxfwreset with the same arguments",
+            &devices,
+            "ADDRESS",
+        ))
         .permanent(["power the host off and on, so that the slot loses its power; a reboot may not be enough"]),
     ]
 }

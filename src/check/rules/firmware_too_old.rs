@@ -1,5 +1,4 @@
-use super::super::evidence::event::function;
-use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: Code::FirmwareTooOld,
@@ -73,30 +72,40 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let no_device: Vec<_> = boot
         .with_any(&["sys files not found (/sys/class/infiniband", "No IB devices found"])
         .collect();
-    let Some(first) = refuses.first().or(advises.first()) else { return Vec::new() };
-    let address = function(&first.text).unwrap_or("the adapter");
-    let only_advice = refuses.is_empty();
-    let failed = boot.events.iter().any(
-        |e| matches!(&e.kind, super::Kind::ProbeFailed { device, .. } if &**device == address),
-    );
-    let (severity, confidence) = match (only_advice, failed) {
-        (false, _) => (Severity::Error, Confidence::High),
-        (true, true) => (Severity::Error, Confidence::Medium),
-        (true, false) if !no_device.is_empty() => (Severity::Error, Confidence::Low),
-        (true, false) => (Severity::Info, Confidence::Low),
+    let mut found: Vec<(Severity, Confidence, Vec<&str>, Vec<&Event>)> = Vec::new();
+    for (address, lines) in seen::by_function(refuses.iter().chain(&advises).copied()) {
+        let only_advice = !lines.iter().any(|line| refuses.contains(line));
+        let failed = boot.events.iter().any(|e| {
+            matches!(&e.kind, super::Kind::ProbeFailed { device, .. } if Some(&**device) == address)
+        });
+        let (severity, confidence) = match (only_advice, failed) {
+            (false, _) => (Severity::Error, Confidence::High),
+            (true, true) => (Severity::Error, Confidence::Medium),
+            (true, false) if !no_device.is_empty() => (Severity::Error, Confidence::Low),
+            (true, false) => (Severity::Info, Confidence::Low),
+        };
+        match found.iter_mut().find(|known| (known.0, known.1) == (severity, confidence)) {
+            Some((_, _, addresses, all)) => {
+                addresses.extend(address);
+                all.extend(lines);
+            }
+            None => found.push((severity, confidence, address.into_iter().collect(), lines)),
+        }
+    }
+    let finding = |(severity, confidence, addresses, lines): (_, _, Vec<&str>, Vec<&Event>)| {
+        let of = seen::all_of("adapter", &addresses);
+        let said = lines.first().map(|e| e.text.trim()).unwrap_or_default();
+        let told = format!("The firmware of {of} is too old for the driver: {said}");
+        Finding::new(RULE.code, severity, confidence, told)
+            .about_if(seen::joined(&addresses))
+            .look(seen::firmware_query(&lines, &addresses))
+            .quoting(seen::quotes(boot, lines))
+            .quoting(seen::quotes(boot, no_device.iter().copied()))
+            .permanent([
+                "burn the newest firmware for that adapter, then power the host off and on",
+            ])
     };
-    vec![
-        Finding::new(
-            RULE.code,
-            severity,
-            confidence,
-            format!("The firmware of {address} is too old for the driver: {}", first.text.trim()),
-        )
-        .quoting(seen::quotes(boot, refuses.into_iter().chain(advises)))
-        .quoting(seen::quotes(boot, no_device))
-        .look([format!("read version and PSID of the firmware: mstflint -d {address} query")])
-        .permanent(["burn the newest firmware for that PSID, then power the host off and on"]),
-    ]
+    found.into_iter().map(finding).collect()
 }
 
 #[cfg(test)]

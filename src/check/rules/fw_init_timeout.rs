@@ -1,5 +1,5 @@
 use super::super::evidence::event::function;
-use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: Code::FwInitTimeout,
@@ -48,12 +48,67 @@ const FINAL: &[&str] = &[
     "Failed to start FW",
     "timeout. Will cause a leak of a command resource",
     "go bit not cleared",
-    "health compromised",
 ];
 
 /// mlx5 says every 20 s that it is still waiting. Firmware that takes this long does
 /// not come.
 const MANY: usize = 3;
+
+/// How it ended for an adapter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// No device answers at its address.
+    Gone,
+    /// The driver gave up.
+    Dead,
+    /// The log ends before that.
+    Waits(Severity),
+    /// It became ready after all.
+    Late,
+}
+
+impl End {
+    fn of(boot: &Boot, address: Option<&str>, given_up: &[&Event], waits: &[&Event]) -> Self {
+        let names = |e: &&Event| address.is_none_or(|address| e.text.contains(address));
+        let last = given_up.iter().chain(waits).map(|e| e.origin).max();
+        let came = boot.events.iter().filter(names).any(|e| {
+            Some(e.origin) > last
+                && (e.text.contains("renamed from") || e.text.contains("MLX5E: StrdRq"))
+        });
+        let is_gone = |e: &Event| {
+            address.is_some() && ["0xffffffff", "65535.65535"].iter().any(|w| e.text.contains(w))
+        };
+        match () {
+            () if came => Self::Late,
+            () if boot.events.iter().filter(names).any(is_gone) => Self::Gone,
+            () if !given_up.is_empty() => Self::Dead,
+            () if waits.len() >= MANY => Self::Waits(Severity::Error),
+            () => Self::Waits(Severity::Warning),
+        }
+    }
+
+    const fn severity(self, given_up: bool) -> Severity {
+        match self {
+            Self::Late => Severity::Info,
+            Self::Waits(severity) => severity,
+            Self::Gone if !given_up => Severity::Warning,
+            Self::Gone | Self::Dead => Severity::Error,
+        }
+    }
+
+    fn told(self, of: &str) -> String {
+        match self {
+            Self::Gone => format!(
+                "No answer any more from {of}: the adapter or VF has disappeared, or hangs."
+            ),
+            Self::Dead => format!("The firmware of {of} does not become ready."),
+            Self::Waits(_) => format!(
+                "The firmware of {of} does not become ready; the log ends before the driver gives up."
+            ),
+            Self::Late => format!("The firmware of {of} became ready late."),
+        }
+    }
+}
 
 fn judge(boot: &Boot) -> Vec<Finding> {
     let of_hca = |text: &str| seen::rdma_module(text).is_some();
@@ -62,49 +117,42 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         text.contains("Will cause a leak")
             && function(text).is_some_and(|address| seen::is_vf(boot, address))
     };
-    let given_up: Vec<_> =
-        boot.with_any(FINAL).filter(|e| of_hca(&e.text) && !of_vf(&e.text)).collect();
-    let waits: Vec<_> = boot
-        .with_any(&["Waiting for FW initialization", "Waiting for FW pre-initializing"])
-        .collect();
-    let Some(first) = given_up.first().or(waits.first()) else { return Vec::new() };
-    let address = function(&first.text).unwrap_or("the adapter");
-    let gone = boot.events.iter().any(|e| {
-        e.text.contains(address)
-            && (e.text.contains("0xffffffff") || e.text.contains("65535.65535"))
-    });
-    let later = boot.events.iter().find(|e| {
-        e.origin > first.origin
-            && e.text.contains(address)
-            && (e.text.contains("renamed from") || e.text.contains("MLX5E: StrdRq"))
-    });
-    let (severity, end) = match (later, given_up.is_empty()) {
-        (Some(_), _) => (Severity::Warning, "; the adapter became ready later"),
-        (None, true) if waits.len() >= MANY => {
-            (Severity::Error, "; the log ends before the driver gives up")
+    let is_final = |e: &Event| seen::has(e, FINAL) && of_hca(&e.text) && !of_vf(&e.text);
+    let is_wait = |e: &Event| {
+        seen::has(e, &["Waiting for FW initialization", "Waiting for FW pre-initializing"])
+    };
+    let lines = boot.events.iter().filter(|e| is_final(e) || is_wait(e));
+    let mut ends: Vec<(End, Severity, Vec<&str>, Vec<&Event>)> = Vec::new();
+    for (address, lines) in seen::by_function(lines) {
+        let (given_up, waits): (Vec<&Event>, Vec<&Event>) =
+            lines.into_iter().partition(|e| is_final(e));
+        let end = End::of(boot, address, &given_up, &waits);
+        let severity = end.severity(!given_up.is_empty() || waits.len() >= MANY);
+        let is_same = |known: &&mut (End, Severity, _, _)| (known.0, known.1) == (end, severity);
+        let lines = given_up.into_iter().chain(waits);
+        match ends.iter_mut().find(is_same) {
+            Some((_, _, addresses, all)) => {
+                addresses.extend(address);
+                all.extend(lines);
+            }
+            None => ends.push((end, severity, address.into_iter().collect(), lines.collect())),
         }
-        (None, true) => (Severity::Warning, "; the log ends before the driver gives up"),
-        (None, false) => (Severity::Error, ""),
-    };
-    let what = if gone {
-        format!(
-            "{address} does not answer any more: the adapter or VF has disappeared, or hangs{end}."
-        )
-    } else {
-        format!("The firmware of {address} does not become ready{end}.")
-    };
-    vec![
-        Finding::new(RULE.code, severity, Confidence::High, what)
-            .quoting(seen::quotes(boot, given_up.clone()))
-            .quoting(seen::quotes(boot, waits))
-            .look([
-                format!("check whether the firmware answers: mstflint -d {address} query"),
-                "in a guest: read the log of the hypervisor, which may have removed the VF"
-                    .to_owned(),
-            ])
+    }
+    let finding = |(end, severity, addresses, lines): (End, _, Vec<&str>, Vec<&Event>)| {
+        let told = end.told(&seen::all_of("adapter", &addresses));
+        let finding = Finding::new(RULE.code, severity, Confidence::High, told)
+            .about_if(seen::joined(&addresses))
+            .quoting(seen::quotes(boot, lines.iter().copied()));
+        if end == End::Late {
+            return finding;
+        }
+        finding
+            .look(seen::firmware_query(&lines, &addresses))
+            .look(["in a guest: read the log of the hypervisor, which may have removed the VF"])
             .now(["power the host off and on; a warm reboot does not reset the adapter"])
-            .permanent(["if the fault occurs again: burn the firmware again, or try another slot"]),
-    ]
+            .permanent(["if the fault occurs again: burn the firmware again, or try another slot"])
+    };
+    ends.into_iter().map(finding).collect()
 }
 
 #[cfg(test)]
@@ -132,7 +180,7 @@ mod tests {
                     "[ 31.1] mlx5_core 0000:03:00.0 ibp3s0: renamed from ib0",
                 ]
             ),
-            Some(Severity::Warning)
+            Some(Severity::Info)
         );
         let pf = "[ 134.3] mlx5_core 0000:61:00.0: wait_func:1185:(pid 3): ENABLE_HCA(0x104) timeout. Will cause a leak of a command resource";
         assert_eq!(severity(&RULE, &[pf]), Some(Severity::Error));

@@ -6,8 +6,11 @@
 //! equally grave and equally sure: what is nearer to the root cause first.
 
 mod autostart_guest_on_vf;
+#[cfg(test)]
+mod cases;
 pub mod causes;
 mod configuration_invalid;
+mod consumer_before_address;
 mod driver_regression;
 mod driver_unload_under_remote_root;
 mod families;
@@ -168,6 +171,7 @@ pub const ALL: &[&Rule] = &[
     &netdev_admin_down::RULE,
     &autostart_guest_on_vf::RULE,
     &vm_before_vf::RULE,
+    &consumer_before_address::RULE,
     &mount_before_ipoib::RULE,
     &mount_before_network::RULE,
     &wait_online_timeout::RULE,

@@ -1,4 +1,5 @@
 use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
+use crate::check::evidence::relevance::rdma_device_in;
 
 pub(super) const RULE: Rule = Rule {
     code: Code::ModuleLoadInterrupted,
@@ -46,13 +47,18 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     } else {
         Severity::Warning
     };
+    let mut devices: Vec<&str> = port.clone().filter_map(|e| rdma_device_in(&e.text)).collect();
+    devices.dedup();
+    let told = match &devices[..] {
+        [] => "The loading of a module was interrupted while it set up a port, so that the port has no netdev.".to_owned(),
+        known => format!(
+            "The loading of a module was interrupted while it set up a port, so that {} has no netdev.",
+            known.join(", ")
+        ),
+    };
     vec![
-        Finding::new(
-            RULE.code,
-            severity,
-            Confidence::High,
-            "The loading of a module was interrupted while it set up a port, so that the port has no netdev.",
-        )
+        Finding::new(RULE.code, severity, Confidence::High, told)
+            .about_if(seen::joined(&devices))
         .chain([
             "the process that loads the modules was stopped, which systemd does before it switches to the root file system",
             "the kernel could not create a thread (EINTR) and gave the port up",

@@ -34,9 +34,17 @@ Remedy: load the module, and enable ibprov.service or name the module in
         "modules are not loaded",
         "module not loaded",
         "no handler found for transport rdma",
+        "not loaded",
+        "not been loaded",
+        "/dev/infiniband/",
+        "device rdma_cm",
+        "character device",
+        NO_DEVICES,
     ]],
     judge: Judge::Boot(judge),
 };
+
+const NO_DEVICES: &str = "no RDMA devices found";
 
 /// Words by which a program says that a module is missing, and the module.
 const SAID: [(&str, &str); 11] = [
@@ -54,21 +62,64 @@ const SAID: [(&str, &str); 11] = [
     ("no handler found for transport rdma", "nvme_rdma"),
 ];
 
+/// Words by which any program says that a module is not there.
+const NOT_LOADED: [&str; 5] =
+    ["not loaded", "not been loaded", "n't loaded", "not be loaded", "is missing"];
+/// ... that a device node is not there.
+const NO_NODE: [&str; 5] = ["No such file", "no such", "not found", "does not exist", "is missing"];
+
+/// The module without which a program of the fabric does not find what it names: a module and
+/// a word of absence in one clause, or a node of /dev/infiniband and one.
+fn absence(text: &str) -> Option<&'static str> {
+    text.split(';').find_map(|clause| {
+        if NOT_LOADED.iter().any(|w| clause.contains(w)) {
+            return seen::rdma_module(clause);
+        }
+        let is_absent = NO_NODE.iter().any(|w| clause.contains(w));
+        let of_node = || {
+            let node = clause.split_once("/dev/infiniband/")?.1;
+            makes(node)
+        };
+        // "device rdma_cm not found"; the name before a colon is the program's own.
+        let named = || {
+            let mut words = clause.split_whitespace().filter(|word| !word.ends_with(':'));
+            let is_device =
+                clause.contains("device rdma_cm") || clause.contains("character device");
+            words
+                .find_map(|word| makes(word.trim_matches(['"', '\'', ',', '.'])))
+                .filter(|_| is_device)
+        };
+        is_absent.then(|| of_node().or_else(named)).flatten()
+    })
+}
+
+/// The module that makes the node `name` of /dev/infiniband.
+fn makes(name: &str) -> Option<&'static str> {
+    let all = [
+        ("rdma_cm", "rdma_ucm"),
+        ("umad", "ib_umad"),
+        ("issm", "ib_umad"),
+        ("uverbs", "ib_uverbs"),
+    ];
+    all.into_iter().find(|(node, _)| name.starts_with(node)).map(|(_, module)| module)
+}
+
 fn judge(boot: &Boot) -> Vec<Finding> {
     let said: Vec<_> = boot
         .events
         .iter()
         .filter_map(|e| {
             let said = SAID.iter().find(|(w, _)| e.text.contains(w)).map(|(_, m)| *m);
-            // `modprobe: ERROR: could not insert 'ib_ipoib': Key was rejected`; that
-            // symbols do not match is another finding.
+            // `modprobe: ERROR: could not insert 'ib_ipoib': Cannot allocate memory`; symbols
+            // and signatures are other findings.
             let refused = || {
                 let name = e.text.split_once("could not insert '")?.1.split('\'').next()?;
-                (!["symbol", "format", "No such device"].iter().any(|w| e.text.contains(w)))
+                let others = ["symbol", "format", "No such device", "ey was rejected", "key not"];
+                (!others.iter().any(|w| e.text.contains(w)))
                     .then(|| seen::rdma_module(name))
                     .flatten()
             };
-            said.or_else(refused).map(|m| (e, m))
+            said.or_else(refused).or_else(|| absence(&e.text)).map(|m| (e, m))
         })
         .collect();
     let listed = boot.state.modules.as_ref().and_then(|modules| {
@@ -84,16 +135,54 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         (any && modules.lacks("ib_ipoib") && !ethernet).then_some("ib_ipoib")
     });
     let listed = listed.or_else(|| shown_by_ls(boot).then_some("ib_ipoib"));
-    let Some(module) = said.first().map(|(_, m)| *m).or(listed) else { return absent(boot) };
+    let mut modules: Vec<&str> = Vec::new();
+    for module in said.iter().map(|(_, module)| *module).chain(listed.filter(|_| said.is_empty())) {
+        if !modules.contains(&module) {
+            modules.push(module);
+        }
+    }
+    if modules.is_empty() {
+        return no_device(boot).unwrap_or_else(|| absent(boot));
+    }
     let alive = seen::sign_of_life(boot).is_some();
     let missed = !said.is_empty() || is_infiniband(boot);
     let severity = if alive || !missed { Severity::Warning } else { Severity::Error };
     let confidence = if said.is_empty() { Confidence::Medium } else { Confidence::High };
+    let (is, load) = match modules.len() {
+        1 => ("is", "modprobe"),
+        _ => ("are", "modprobe -a"),
+    };
+    let told = format!("{} {is} not loaded.", seen::all_of("module", &modules));
     vec![
-        Finding::new(RULE.code, severity, confidence, format!("{module} is not loaded.")).about(module)
+        Finding::new(RULE.code, severity, confidence, told)
+            .about_if(seen::joined(&modules))
             .quoting(seen::quotes(boot, said.iter().map(|(e, _)| *e)))
-            .now([format!("modprobe {module}")]).permanent(["systemctl enable ibprov.service, which loads the modules before the network, or name the module in /etc/modules-load.d", "if this host has no adapter: disable the service that needs one"]),
+            .now([format!("{load} {}", modules.join(" "))])
+            .permanent([
+                "systemctl enable ibprov.service, which loads the modules before the network, or name the module in /etc/modules-load.d",
+                "if this host has no adapter: disable the service that needs one",
+            ]),
     ]
+}
+
+/// librdmacm found no RDMA device: mostly nobody loaded the second half of a driver.
+fn no_device(boot: &Boot) -> Option<Vec<Finding>> {
+    let lines: Vec<_> = boot.with(NO_DEVICES).collect();
+    if lines.is_empty() || seen::sign_of_life(boot).is_some() {
+        return None;
+    }
+    Some(vec![
+        Finding::new(
+            RULE.code,
+            Severity::Warning,
+            Confidence::Low,
+            "A program found no RDMA device. Mostly the RDMA half of the adapter's driver is not loaded.",
+        )
+        .quoting(seen::quotes(boot, lines))
+        .look(["check whether there is an RDMA device: ls /sys/class/infiniband; lspci -nnk -d ::0207"])
+        .now(["load the RDMA half of the adapter's driver: modprobe mlx5_ib (mlx4_ib, irdma, bnxt_re)"])
+        .permanent(["systemctl enable ibprov.service, which loads the modules before the network"]),
+    ])
 }
 
 /// Something tells that the ports are InfiniBand: the same drivers serve Ethernet,

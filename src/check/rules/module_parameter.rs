@@ -35,6 +35,8 @@ the line:
 fn judge(boot: &Boot) -> Vec<Finding> {
     let lines: Vec<_> = boot
         .with_any_of(RULE.needles)
+        // The text of a script is no message.
+        .filter(|e| !["log_msg ", "echo "].iter().any(|w| e.text.trim_start().starts_with(w)))
         .filter(|e| {
             !e.text.contains("invalid for parameter") || seen::rdma_module(&e.text).is_some()
         })

@@ -32,19 +32,31 @@ Or install a module that the distribution has signed.",
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let lines: Vec<_> =
-        boot.with_any_of(RULE.needles).filter(|e| seen::rdma_module(&e.text).is_some()).collect();
-    let Some(module) = lines.first().and_then(|e| seen::rdma_module(&e.text)) else {
+    let mut modules = Vec::new();
+    let mut lines = Vec::new();
+    for (event, module) in boot
+        .with_any_of(RULE.needles)
+        .filter_map(|event| Some((event, seen::refused_module(&event.text)?)))
+    {
+        lines.push(event);
+        if !modules.contains(&module) {
+            modules.push(module);
+        }
+    }
+    if modules.is_empty() {
         return Vec::new();
-    };
+    }
     vec![
         Finding::new(
             RULE.code,
             if seen::sign_of_life(boot).is_some() { Severity::Warning } else { Severity::Error },
             Confidence::High,
-            format!("The kernel refuses {module} because of its signature."),
+            format!(
+                "The kernel refuses {} because of its signature.",
+                seen::all_of("module", &modules)
+            ),
         )
-        .about(module)
+        .about_if(seen::joined(&modules))
         .quoting(seen::quotes(boot, lines))
         .look(["mokutil --sb-state; cat /sys/kernel/security/lockdown"])
         .permanent([

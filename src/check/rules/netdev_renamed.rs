@@ -1,10 +1,12 @@
+use super::super::evidence::event::function;
 use super::super::evidence::state::NetdevSeen;
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use crate::check::pattern::caught;
 use crate::names::{is_ipoib_name, is_kernel_ipoib_name};
 
 pub(super) const RULE: Rule = Rule {
     code: Code::NetdevRenamed,
-    meaning: "the configuration names a netdev that udev has renamed",
+    meaning: "the configuration names a netdev that udev has renamed, or could not rename",
     page: "\
 The kernel calls IPoIB netdevs ib0, ib1; udev renames them by their place (ibp65s0,
 ibs4f0) unless net.ifnames=0 or a rule keeps the names. A configuration that still names
@@ -13,9 +15,17 @@ ib0 finds no such netdev. A rename by itself is normal.
 Symptoms: \"ibp1s0: renamed from ib0\", and a network service that does not find
 ib0.
 
+A rename fails with \"File exists\" if two netdevs, mostly the ports of one function, are
+given one name, and with \"Device or resource busy\" if the netdev is up already.
+
 Remedy: use the new name in the configuration, or set the name in a .link file by the
 last 8 bytes of the address (the port GUID), which are constant.",
-    needles: &[&["renamed from"]],
+    needles: &[&[
+        "renamed from",
+        "ename network interface",
+        "changing net interface name",
+        "cannot rename to",
+    ]],
     judge: Judge::Boot(judge),
 };
 
@@ -29,7 +39,101 @@ fn shown_otherwise(boot: &Boot) -> Option<(&Event, &str, &NetdevSeen)> {
     (kernels && netdevs.iter().all(|n| n.name != name)).then_some((event, name, other))
 }
 
+/// A rename that udev could not do.
+struct Refused<'a> {
+    event: &'a Event,
+    from: &'a str,
+    to: &'a str,
+    why: &'a str,
+}
+
+impl<'a> Refused<'a> {
+    fn of(event: &'a Event) -> Option<Self> {
+        let text = &event.text;
+        if let Some([from, to]) =
+            caught::<2>(text, "Network interface '{}' is already up, cannot rename to '{}'")
+        {
+            let to = to.split('\'').next().unwrap_or(to);
+            return Some(Self { event, from, to, why: "it is up" });
+        }
+        let [from, to, why] = caught::<3>(text, " from '{}' to '{}': {}")
+            .filter(|_| text.contains("Failed to rename network interface"))
+            .or_else(|| caught::<3>(text, "rror changing net interface name {} to {}: {}"))?;
+        let bare = |name: &'a str| name.trim_matches('\'');
+        Some(Self { event, from: bare(from), to: bare(to), why: why.trim() })
+    }
+
+    fn is_up(&self) -> bool {
+        self.why.contains("busy") || self.why == "it is up"
+    }
+
+    /// True of a netdev of an RDMA adapter: by its name, or because that is the place of one.
+    fn is_ours(&self, boot: &Boot) -> bool {
+        let is_of_adapter = || {
+            let (bus, slot) = self.to.split_once('p')?.1.split_once('s')?;
+            let number = |text: &str| {
+                let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+                text.get(..end)?.parse::<u8>().ok()
+            };
+            let place = format!(":{:02x}:{:02x}.", number(bus)?, number(slot)?);
+            let adapters = boot.events.iter().filter(|e| seen::rdma_module(&e.text).is_some());
+            adapters.filter_map(|e| function(&e.text)).find(|at| at.contains(&place))
+        };
+        is_ipoib_name(self.from) || is_ipoib_name(self.to) || is_of_adapter().is_some()
+    }
+}
+
+/// The renames that failed and were not made good.
+fn refused(boot: &Boot) -> Vec<Refused<'_>> {
+    let mut all: Vec<Refused<'_>> = Vec::new();
+    for refused in boot.events.iter().filter_map(Refused::of) {
+        let mut later = boot.events.iter().filter(|e| e.origin > refused.event.origin);
+        let is_good = later.any(
+            |e| matches!(&e.kind, Kind::NetdevRenamed { from, .. } if &**from == refused.from),
+        );
+        if !is_good && refused.is_ours(boot) && all.iter().all(|known| known.from != refused.from) {
+            all.push(refused);
+        }
+    }
+    all
+}
+
+/// What is said of the renames that failed.
+fn not_renamed(boot: &Boot, refused: &[Refused<'_>]) -> Finding {
+    let each = refused.iter().map(|r| format!("cannot rename {} to {}: {}", r.from, r.to, r.why));
+    let told = each.collect::<Vec<_>>().join("; ");
+    let names: Vec<&str> = refused.iter().map(|r| r.from).collect();
+    let twice = refused.iter().any(|r| !r.is_up());
+    let finding = Finding::new(
+        RULE.code,
+        if twice { Severity::Error } else { Severity::Warning },
+        Confidence::High,
+        format!("udev {told}. A configuration for the new name finds no netdev."),
+    )
+    .about_if(seen::joined(&names))
+    .quoting(seen::quotes(boot, refused.iter().map(|r| r.event)))
+    .now(refused.iter().filter(|r| r.is_up()).map(|r| {
+        format!("ip link set {0} down && udevadm trigger --action=add /sys/class/net/{0}", r.from)
+    }));
+    if !twice {
+        return finding;
+    }
+    let look = |r: &Refused<'_>| {
+        format!(
+            "find what gives it that name: udevadm test-builtin net_setup_link /sys/class/net/{}",
+            r.from
+        )
+    };
+    finding.look(refused.iter().filter(|r| !r.is_up()).map(look)).permanent([
+        "give each port a name of its own: [[interface]] with match.port-guid and name in /etc/ibprov/ibprov.toml, or a .link file for each address",
+    ])
+}
+
 fn judge(boot: &Boot) -> Vec<Finding> {
+    let refused = refused(boot);
+    if !refused.is_empty() {
+        return vec![not_renamed(boot, &refused)];
+    }
     let found =
         boot.events.iter().find_map(|asked| {
             let name = seen::not_found(asked)?;

@@ -1,4 +1,5 @@
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use crate::check::pattern::caught_one;
 use crate::names::{RDMA_MODULES, is_ipoib_name};
 
 pub(super) const RULE: Rule = Rule {
@@ -8,10 +9,13 @@ pub(super) const RULE: Rule = Rule {
 The netdev exists, and the program that configures the network does not support it:
 NetworkManager has to set connected mode on a kernel without it (\"the device could not
 be readied for configuration\"), a renderer writes no InfiniBand type, a DHCP client
-cannot use a 20-byte address, or a generator refuses the type of the interface.
+cannot use a 20-byte address, or a generator refuses the type of the interface. Or no
+DHCP server answers on it (\"ip-config-unavailable\", \"DHCPv4 client: Timed out\",
+\"No DHCPOFFERS received\").
 
 Remedy: use another version of the program, datagram mode, a static address, or another
-network service for this interface.",
+network service for this interface. A DHCP server must know the node by its client
+identifier (RFC 4390).",
     needles: &[&[
         "could not be readied for configuration",
         "nfiniband",
@@ -31,6 +35,8 @@ network service for this interface.",
         " ibo",
         "(ibo",
         "ib_ipoib",
+        "No DHCPOFFERS received",
+        "DHCPDISCOVER on",
     ]],
     judge: Judge::Boot(judge),
 };
@@ -88,43 +94,115 @@ fn is_fault(event: &Event) -> bool {
         .any(|w| low.contains(w))
 }
 
+/// What a network manager says of an interface that it gave up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why<'a> {
+    /// It cannot deal with the kind of interface.
+    Unsupported,
+    NoDhcp,
+    /// NetworkManager's own word.
+    Reason(&'a str),
+}
+
+/// The last reason by which NetworkManager gave `netdev` up.
+fn reason<'a>(boot: &'a Boot, netdev: &str) -> Option<&'a str> {
+    let device = format!("({netdev}): state change: ");
+    let lines = boot.events.iter().filter(|e| e.text.contains(&device));
+    lines.filter_map(|e| caught_one(&e.text, "-> failed (reason '{}'")).next_back()
+}
+
+/// The netdev of a line by which a DHCP client says that nobody answers.
+fn unanswered<'a>(boot: &'a Boot, event: &'a Event) -> Option<&'a str> {
+    let text = &event.text;
+    if text.contains("DHCPv4 client: Timed out") || text.contains("request timed out") {
+        return seen::ib_netdev_in(text);
+    }
+    if !text.contains("No DHCPOFFERS received") {
+        return None;
+    }
+    // dhclient names the interface in the lines before.
+    let before = boot.events.iter().rfind(|e| {
+        e.origin < event.origin && e.program == event.program && e.text.contains("DHCPDISCOVER on")
+    })?;
+    seen::ib_netdev_in(&before.text)
+}
+
 fn judge(boot: &Boot) -> Vec<Finding> {
     // What the kernel says of its own is no fault of a network manager.
-    let lines: Vec<_> = boot
+    let faults = boot
         .events
         .iter()
         .filter(|e| of_network_manager(e) && is_fault(e) && &*e.program != "kernel")
         .filter(|e| !e.program.is_empty() || !kernel_like(&e.text))
-        .collect();
-    let Some(first) = lines.first() else { return Vec::new() };
+        .map(|e| (e, seen::ib_netdev_in(&e.text)));
+    let silent = boot.events.iter().filter_map(|e| Some((e, Some(unanswered(boot, e)?))));
+    let mut all: Vec<(Why<'_>, Vec<&str>, Vec<&Event>)> = Vec::new();
+    for (event, name) in faults.chain(silent) {
+        let of_dhcp =
+            |name: &str| boot.events.iter().any(|e| e.text.contains(&format!("dhcp4 ({name})")));
+        let why = match name.and_then(|name| Some((name, reason(boot, name)?))) {
+            _ if unanswered(boot, event).is_some() => Why::NoDhcp,
+            None | Some((_, "config-failed")) => Why::Unsupported,
+            Some((name, "ip-config-unavailable" | "dhcp-failed")) if of_dhcp(name) => Why::NoDhcp,
+            Some((_, reason)) => Why::Reason(reason),
+        };
+        match all.iter_mut().find(|(known, ..)| *known == why) {
+            Some((_, names, lines)) => {
+                names.extend(name.filter(|name| !names.contains(name)));
+                lines.push(event);
+            }
+            None => all.push((why, name.into_iter().collect(), vec![event])),
+        }
+    }
+    all.into_iter().map(|(why, names, lines)| finding(boot, why, &names, &lines)).collect()
+}
+
+fn finding(boot: &Boot, why: Why<'_>, names: &[&str], lines: &[&Event]) -> Finding {
+    let last = lines.iter().map(|e| e.origin).max();
     // A later attempt that worked.
-    let name = seen::ib_netdev_in(&first.text);
-    let works = name.is_some_and(|n| {
+    let works = |name: &&str| {
         boot.events.iter().any(|e| {
-            e.origin > first.origin
-                && e.text.contains(n)
+            Some(e.origin) > last
+                && e.text.contains(name)
                 && (e.text.contains("Activation: successful")
                     || e.text.contains("Gained carrier")
                     || e.text.contains("state change: secondaries -> activated"))
         })
-    });
-    let severity = if works { Severity::Warning } else { Severity::Error };
-    vec![
-        Finding::new(
-            RULE.code,
-            severity,
-            Confidence::Medium,
-            format!(
-                "The network manager does not support the InfiniBand interface: {}",
-                first.text.trim()
-            ),
-        )
-        .quoting(seen::quotes(boot, lines))
-        .now(["use datagram mode and a static address, which work if connected mode or DHCP do not"])
-        .permanent([
-            "look for a newer version of that program, and in its bug tracker for the interface type",
-        ]),
-    ]
+    };
+    let severity = match !names.is_empty() && names.iter().all(works) {
+        true => Severity::Warning,
+        false => Severity::Error,
+    };
+    let of = seen::all_of("interface", names);
+    let first = lines.first().map(|e| e.text.trim()).unwrap_or_default();
+    let told = match why {
+        Why::Unsupported => {
+            format!("The network manager does not support the InfiniBand interface: {first}")
+        }
+        Why::NoDhcp => {
+            format!("No DHCP server has answered on {of}, so that it has no address.")
+        }
+        Why::Reason(reason) => format!("NetworkManager gave {of} up, with the reason {reason}."),
+    };
+    let finding = Finding::new(RULE.code, severity, Confidence::Medium, told)
+        .about_if(seen::joined(names))
+        .quoting(seen::quotes(boot, lines.iter().copied()));
+    match why {
+        Why::Unsupported => finding
+            .now(["use datagram mode and a static address, which work if connected mode or DHCP do not"])
+            .permanent([
+                "look for a newer version of that program, and in its bug tracker for the interface type",
+            ]),
+        Why::NoDhcp => finding
+            .look(["look in the log of the DHCP server for a request of this node: IPoIB clients are known by their client identifier (RFC 4390), not by a MAC address"])
+            .permanent([
+                "let the DHCP server, or a relay of the IPoIB subnet, answer that client identifier, or use a static address",
+            ]),
+        Why::Reason(_) => {
+            let look = names.iter().map(|name| format!("journalctl -b -u NetworkManager | grep {name}"));
+            finding.look(look)
+        }
+    }
 }
 
 /// True for a line of dmesg, which names no program: it begins with a driver or

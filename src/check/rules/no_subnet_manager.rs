@@ -11,8 +11,10 @@ the port and set it active. Every InfiniBand fabric needs one: in a managed swit
 opensm on a host. Until then ibstat shows State: Initializing, SM lid 0, and IPoIB
 has no carrier. IPoIB repeats \"multicast join failed for ff12:401b...\" with status -110.
 
-Remedy: start opensm on one host of the fabric, or enable the subnet manager of the
-switch. If two fabrics are connected, start one opensm for each port (opensm -g GUID).
+Remedy: start opensm (opafm for Omni-Path) on one host of the fabric, or enable the subnet
+manager of the switch. If two fabrics are connected, start one opensm for each port
+(opensm -g GUID). Where other ports of the node are Active there is a subnet manager, and
+a second one does harm: find out there why it does not configure this port.
 To query the subnet manager:
 
     sminfo -C DEVICE -P PORT
@@ -33,14 +35,26 @@ A VF that stays in Initializing while its PF is Active has another cause
     judge: Judge::Boot(judge),
 };
 
-fn advice(port: &MadPort) -> [Advice; 3] {
-    [
-        Advice::look(format!("check whether the fabric has a subnet manager: sminfo {port}")),
-        Advice::now(
-            "systemctl enable --now opensm on one host, or enable the subnet manager of the managed switch",
-        ),
-        Advice::permanent("two separate fabrics need a subnet manager each: opensm -g PORT_GUID"),
-    ]
+/// `others`: further ports of this node are active, so that the fabric has a subnet manager,
+/// and a second one would do harm.
+fn advice(ports: &[MadPort], others: bool) -> Vec<Advice> {
+    let look = |port: &MadPort| {
+        Advice::look(format!("check whether the fabric has a subnet manager: sminfo {port}"))
+    };
+    let mut all: Vec<Advice> = ports.iter().map(look).collect();
+    if others {
+        all.push(Advice::look(
+            "in the log of the subnet manager that serves the other ports, look for the GUID of this one: it may be excluded, or in another fabric",
+        ));
+        return all;
+    }
+    all.push(Advice::now(
+        "systemctl enable --now opensm (opafm for Omni-Path) on one host, or enable the subnet manager of the managed switch",
+    ));
+    all.push(Advice::permanent(
+        "two separate fabrics need a subnet manager each: opensm -g PORT_GUID",
+    ));
+    all
 }
 
 /// Joins of the broadcast group that nobody answered (-ETIMEDOUT), so many and so
@@ -109,13 +123,24 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 "The subnet manager does not answer: IPoIB asks repeatedly to join its broadcast group, and is never ready.",
             )
             .quoting(seen::quotes(boot, unheard))
-            .steps(advice(&MadPort::default())),
+            .steps(advice(&[MadPort::default()], false)),
         ];
     }
     if waiting.is_empty() && stuck.is_none() && (unanswered.is_empty() || came) {
         return Vec::new();
     }
-    let name = waiting.first().map_or_else(|| "the port".to_owned(), |p| p.name());
+    let all: Vec<String> = waiting.iter().map(|p| p.name()).collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let mut mad_ports: Vec<MadPort> = waiting.iter().map(|port| port.mad_port()).collect();
+    if mad_ports.is_empty() {
+        mad_ports.push(MadPort::default());
+    }
+    let others = active && !waiting.is_empty();
+    let has = if all.len() > 1 { "have a link and stay" } else { "has a link and stays" };
+    let why = match others {
+        true => "not configured by the subnet manager, while the others of this node are",
+        false => "no subnet manager has configured the port",
+    };
     let (severity, confidence) = match (active, waiting.is_empty()) {
         (false, false) => (Severity::Error, Confidence::High),
         (true, false) => (Severity::Warning, Confidence::Medium),
@@ -130,9 +155,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             severity,
             confidence,
-            format!(
-                "{name} has a link and stays in Initializing: no subnet manager has configured it."
-            ),
+            format!("{} {has} in Initializing: {why}.", seen::all_of("port", &all)),
         )
         .about_if(seen::names(waiting.iter().copied()))
         .quoting(
@@ -146,7 +169,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             "SELinux has denied manage_subnet, so that the kernel does not answer the subnet manager on that port".to_owned()
         }))
         .permanent(forbidden.first().map(|_| "allow manage_subnet to the domain that loads the modules (ausearch -m avc | audit2allow), then load mlx5_ib again"))
-        .steps(advice(&waiting.first().map(|port| port.mad_port()).unwrap_or_default())),
+        .steps(advice(&mad_ports, others)),
     ]
 }
 

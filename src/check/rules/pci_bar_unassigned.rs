@@ -22,21 +22,28 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let lines: Vec<_> =
         boot.with_any_of(RULE.needles).filter(|e| seen::rdma_module(&e.text).is_some()).collect();
     let Some(first) = lines.first() else { return Vec::new() };
-    let address = crate::check::evidence::event::function(&first.text).unwrap_or("the adapter");
+    let addresses: Vec<&str> =
+        seen::by_function(lines.iter().copied()).into_iter().filter_map(|(of, _)| of).collect();
     let bars = boot.events.iter().filter(|e| {
-        e.text.contains(address)
+        addresses.iter().any(|address| e.text.contains(address))
             && e.text.contains("BAR")
             && ["no space", "failed to assign", "can't assign"].iter().any(|w| e.text.contains(w))
     });
+    let of = seen::all_of("adapter", &addresses);
     vec![
         Finding::new(
             RULE.code,
             Severity::Error,
             Confidence::High,
-            format!("{address} has no address space on this host: {}", first.text.trim()),
+            format!("This host has no address space for {of}: {}", first.text.trim()),
         )
+        .about_if(seen::joined(&addresses))
         .quoting(seen::quotes(boot, lines.iter().copied().chain(bars)))
-        .look([format!("lspci -vv -s {address} | grep Region; dmesg | grep -e {address} -e BAR")])
+        .look(seen::for_each(
+            "lspci -vv -s {} | grep Region; dmesg | grep -e {} -e BAR",
+            &addresses,
+            "ADDRESS",
+        ))
         .permanent([
             "enable Above 4G decoding in the firmware setup",
             "or add pci=realloc to the kernel command line",

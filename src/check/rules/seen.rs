@@ -1,12 +1,13 @@
 //! Questions about a boot that several rules ask.
 
+use super::super::evidence::event::function;
 use super::super::evidence::missed::came_too_late;
 pub(super) use super::super::evidence::missed::{NOT_FOUND, not_found};
 use super::super::evidence::relevance::concerns_rdma;
 use super::super::evidence::state::{NetdevSeen, PortSeen};
 use super::super::evidence::{Boot, Event, Host, Kind};
 use super::super::pattern::{caught_one, word};
-use crate::names::{PciAddress, RDMA_MODULES, is_ipoib_name, is_vf_id_text};
+use crate::names::{PciAddress, RDMA_MODULES, RDMA_USERS, is_ipoib_name, is_vf_id_text};
 use crate::report::common::Code;
 use crate::report::finding::{Confidence, Finding, Quote, Severity};
 
@@ -21,6 +22,20 @@ pub(super) fn module_in_frame(text: &str) -> Option<&'static str> {
 pub(in crate::check) fn rdma_module(text: &str) -> Option<&'static str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
         .find_map(|w| RDMA_MODULES.iter().copied().find(|m| *m == w))
+}
+
+/// The module that the loading of failed, as `modprobe`, systemd or the kernel says: one of
+/// the RDMA stack, or one that uses it.
+pub(super) fn refused_module(text: &str) -> Option<&'static str> {
+    let quoted = ["could not insert '", "insert module '"]
+        .iter()
+        .find_map(|before| text.split_once(before)?.1.split('\'').next());
+    let name = quoted.or_else(|| text.split([':', ' ']).next())?.replace('-', "_");
+    let all = RDMA_MODULES.iter().chain(RDMA_USERS).copied();
+    all.clone().find(|module| *module == name).or_else(|| match quoted {
+        Some(_) => None,
+        None => rdma_module(text),
+    })
 }
 
 /// The IPoIB netdev that a word of `text` names.
@@ -39,6 +54,54 @@ pub(super) fn quotes<'a>(boot: &Boot, events: impl IntoIterator<Item = &'a Event
     /// More of a kind prove nothing more.
     const ENOUGH: usize = 12;
     events.into_iter().take(ENOUGH).map(|e| boot.quote(e)).collect()
+}
+
+/// `events` by the PCI function that each names, in the order of the log.
+pub(super) fn by_function<'a>(
+    events: impl IntoIterator<Item = &'a Event>,
+) -> Vec<(Option<&'a str>, Vec<&'a Event>)> {
+    let mut all: Vec<(Option<&str>, Vec<&Event>)> = Vec::new();
+    for event in events {
+        let of = function(&event.text);
+        match all.iter_mut().find(|(known, _)| *known == of) {
+            Some((_, events)) => events.push(event),
+            None => all.push((of, vec![event])),
+        }
+    }
+    all
+}
+
+/// `objects` of a `kind` as a sentence names them: a single one alone, several with their number.
+pub(super) fn all_of(kind: &str, objects: &[&str]) -> String {
+    match objects {
+        [] => format!("the {kind}"),
+        [one] => (*one).to_owned(),
+        several => format!("{} {kind}s ({})", several.len(), several.join(", ")),
+    }
+}
+
+/// `objects` as a finding has them.
+pub(super) fn joined(objects: &[&str]) -> Option<String> {
+    (!objects.is_empty()).then(|| objects.join(", "))
+}
+
+/// `command` for each of `objects`, which stands in it as `{}`.
+pub(super) fn for_each(command: &str, objects: &[&str], unknown: &str) -> Vec<String> {
+    let all = if objects.is_empty() { &[unknown][..] } else { objects };
+    all.iter().map(|object| command.replace("{}", object)).collect()
+}
+
+/// The commands that ask the firmware of the adapters at `addresses`, of which `lines` tell,
+/// for its version: the vendors have tools of their own.
+pub(super) fn firmware_query(lines: &[&Event], addresses: &[&str]) -> Vec<String> {
+    let is_of = |drivers: &[&str]| {
+        lines.iter().any(|e| drivers.iter().any(|driver| e.text.contains(driver)))
+    };
+    match () {
+        () if is_of(&["mlx", "mthca"]) => for_each("mstflint -d {} query", addresses, "ADDRESS"),
+        () if is_of(&["hfi1"]) => vec!["opahfirev".to_owned()],
+        () => for_each("devlink dev info pci/{}", addresses, "ADDRESS"),
+    }
 }
 
 /// A network service asked for an IPoIB netdev that came later.

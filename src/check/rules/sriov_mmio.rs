@@ -75,27 +75,36 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     };
     let ours = refused.iter().find(&concerns_us);
     let bar = bars.iter().find(&concerns_us);
-    let Some(first) = ours.or(bar).or(refused.first()).or(bars.first()) else {
+    if refused.is_empty() && bars.is_empty() {
         return Vec::new();
-    };
-    let address = function(&first.text).unwrap_or("the adapter");
+    }
+    let is_ours = ours.or(bar).is_some();
+    let lines = refused.iter().chain(&bars).filter(|e| !is_ours || concerns_us(e)).copied();
+    let addresses: Vec<&str> =
+        seen::by_function(lines).into_iter().filter_map(|(of, _)| of).collect();
     let (severity, confidence) = match (ours, bar) {
         (Some(_), _) => (Severity::Error, Confidence::High),
         (None, Some(_)) => (Severity::Warning, Confidence::Medium),
         (None, None) => (Severity::Info, Confidence::Low),
     };
+    let of = seen::all_of("adapter", &addresses);
+    let fewer = seen::for_each(
+        "or lower the number of VFs: mstconfig -d {} set NUM_OF_VFS=N (or mlxconfig with the same arguments), then power the host off and on",
+        &addresses,
+        "ADDRESS",
+    );
     vec![
         Finding::new(
             RULE.code,
             severity,
             confidence,
-            format!("{address}: the address space has no room for the VFs."),
+            format!("The address space has no room for the VFs of {of}."),
         )
-        .about(address)
+        .about_if(seen::joined(&addresses))
         .quoting(seen::quotes(boot, refused.into_iter().chain(bars)))
+        .permanent(["in the firmware setup, enable SR-IOV and Above 4G decoding, and enlarge the MMIO (64 bit) window"])
+        .permanent(fewer)
         .permanent([
-            "in the firmware setup, enable SR-IOV and Above 4G decoding, and enlarge the MMIO (64 bit) window",
-            "or lower the number of VFs: mlxconfig -d ADDRESS set NUM_OF_VFS=8, then power the host off and on",
             "or add pci=realloc (for bus numbers: pci=assign-busses) to the kernel command line",
         ]),
     ]

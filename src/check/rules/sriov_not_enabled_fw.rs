@@ -1,4 +1,7 @@
-use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{
+    Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen, vf_probe_failed::is_out_of_room,
+};
+use crate::check::evidence::state::Setting;
 
 pub(super) const RULE: Rule = Rule {
     code: Code::SriovNotEnabledFw,
@@ -22,6 +25,7 @@ Remedy: enable SR-IOV in the firmware, then power cycle the host or run mlxfwres
         "Numerical result out of range",
         "sriov_totalvfs",
         "Failed to enable SR-IOV",
+        "_enable_sriov failed",
         "sriov_numvfs",
         "SR-IOV is not supported",
         "doesn't support SR-IOV",
@@ -32,17 +36,21 @@ Remedy: enable SR-IOV in the firmware, then power cycle the host or run mlxfwres
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let off: Vec<_> = boot
-        .state
-        .settings
-        .iter()
-        .filter(|s| {
-            s.name == "SRIOV_EN"
-                && (s.value.contains("False") || s.value.contains("(0)") || s.value == "0")
-                || s.name == "NUM_OF_VFS" && s.value == "0"
-        })
-        .map(|s| boot.quote_at(s.origin, "", &s.text))
-        .collect();
+    let is_off = |s: &&Setting| {
+        s.name == "SRIOV_EN"
+            && (s.value.contains("False") || s.value.contains("(0)") || s.value == "0")
+            || s.name == "NUM_OF_VFS" && s.value == "0"
+    };
+    let settings: Vec<&Setting> = boot.state.settings.iter().filter(is_off).collect();
+    let mut devices: Vec<&str> = settings.iter().map(|s| s.device.as_str()).collect();
+    devices.dedup();
+    devices.retain(|device| !device.is_empty());
+    let off: Vec<_> = settings.iter().map(|s| boot.quote_at(s.origin, "", &s.text)).collect();
+    // What was written already waits for a reset, which is another finding.
+    let is_of_vfs = |s: &&Setting| matches!(s.name.as_str(), "SRIOV_EN" | "NUM_OF_VFS");
+    if off.is_empty() && boot.state.settings.iter().filter(is_of_vfs).any(Setting::is_pending) {
+        return Vec::new();
+    }
     let zero: Vec<_> = boot
         .state
         .commands
@@ -50,6 +58,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .filter(|c| c.text.contains("sriov_totalvfs") && c.answer() == "0")
         .map(|c| boot.quote_at(c.origin, "", &format!("{}: 0", c.text)))
         .collect();
+    let full: Vec<_> = boot.with("_enable_sriov failed").filter(|e| is_out_of_room(e)).collect();
     let range: Vec<_> = boot
         .events
         .iter()
@@ -61,22 +70,15 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 && !boot.says("MMIO range=[")
                 && of_mellanox(boot, &e.text)
         }))
+        .chain(full.iter().copied())
         .chain(
             boot.with("Failed to enable SR-IOV").filter(|e| seen::rdma_module(&e.text).is_some()),
         )
         .collect();
     // Someone must want VFs, or a setting that is off is what the site wants.
     let asked = !range.is_empty()
-        || !zero.is_empty()
-        || boot
-            .state
-            .commands
-            .iter()
-            .any(|c| c.text.contains("sriov_numvfs") || c.text.contains("num_vfs"))
-        || boot.events.iter().any(|e| {
-            e.text.contains("sriov_numvfs")
-                || e.text.contains("NUM_OF_VFS") && !e.text.contains("  ")
-        });
+        || is_missed(boot)
+        || boot.events.iter().any(|e| e.text.contains("NUM_OF_VFS") && !e.text.contains("  "));
     if off.is_empty() && zero.is_empty() && range.is_empty() {
         return Vec::new();
     }
@@ -92,11 +94,31 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(off)
         .quoting(zero)
         .quoting(seen::quotes(boot, range))
-        .look(["mlxconfig -d ADDRESS query SRIOV_EN NUM_OF_VFS"])
-        .permanent([
-            "mlxconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=8, then power the host off and on",
-        ]),
+        .about_if(seen::joined(&devices))
+        .look(seen::for_each(
+            "mstconfig -d {} query SRIOV_EN NUM_OF_VFS, or mlxconfig with the same arguments",
+            &devices,
+            "ADDRESS",
+        ))
+        .permanent(seen::for_each(
+            "mstconfig -d {} set SRIOV_EN=1 NUM_OF_VFS=N (or mlxconfig with the same arguments), then power the host off and on",
+            &devices,
+            "ADDRESS",
+        ))
+        .permanent((!full.is_empty()).then_some(
+            "or plan fewer VFs: the adapter may have no interrupt vectors for so many (ENOSPC)",
+        )),
     ]
+}
+
+/// True if somebody wants VFs that are not there: a command says so, or a message.
+pub(super) fn is_missed(boot: &Boot) -> bool {
+    let commands = &boot.state.commands;
+    commands.iter().any(|c| {
+        c.text.contains("sriov_totalvfs") && c.answer() == "0"
+            || c.text.contains("sriov_numvfs")
+            || c.text.contains("num_vfs")
+    }) || boot.events.iter().any(|e| e.text.contains("sriov_numvfs"))
 }
 
 /// True if the card is one whose firmware has such a setting.

@@ -1,5 +1,5 @@
 use super::super::evidence::event::function;
-use super::{Boot, Code, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 use crate::names::{HCA_DRIVERS, PciAddress};
 
 pub(super) const RULE: Rule = Rule {
@@ -11,7 +11,9 @@ was refused (CREATE_TIS, CREATE_EQ ...), interrupts do not arrive (interrupt rem
 faults of the IOMMU), the PF's driver does not answer the VF's (mlx4). Writing
 sriov_numvfs nevertheless succeeds, so that each VF has to be checked.
 
-Symptoms: \"probe of 0000:6f:08.2 failed with error -22\" for a VF's address.
+Symptoms: \"probe of 0000:6f:08.2 failed with error -22\" for a VF's address. Error -28
+(ENOSPC) means that no interrupt vectors are left: plan fewer VFs, or give each of them
+fewer vectors (sriov_vf_msix_count).
 
 Remedy: read the kernel's messages about that address before this one. If the driver
 has a bug, use another kernel; if the firmware refuses, update it. Then probe again:
@@ -88,44 +90,70 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             seen::is_vf(boot, address).then_some((e, victim, address.to_owned()))
         })
         .collect();
-    let (address, why, lines) = if let Some((e, address)) = probes.first() {
-        let above: Vec<_> = boot
-            .events
-            .iter()
-            .filter(|l| {
-                l.origin < e.origin
-                    && l.text.contains(address.as_str())
-                    && l.text.contains("failed")
-            })
-            .chain(probes.iter().map(|(e, _)| *e))
-            .collect();
-        (address.clone(), e.text.trim().to_owned(), above)
-    } else if let Some((fault, victim, address)) = blocked.first() {
-        let why =
+    let of_probes = probes.iter().map(|(_, address)| address.as_str());
+    let of_blocked = blocked.iter().map(|(_, _, address)| address.as_str());
+    let of_slaves = slave.iter().filter_map(|e| function(&e.text));
+    let mut addresses: Vec<&str> = Vec::new();
+    for address in of_probes.chain(of_blocked).chain(of_slaves) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    let is_full = probes.iter().any(|(e, _)| is_out_of_room(e));
+    let why = match (probes.first(), blocked.first(), slave.first()) {
+        _ if is_full => "no interrupt vectors are left for it (ENOSPC)",
+        (Some((e, _)), _, _) | (None, None, Some(e)) => e.text.trim(),
+        (None, Some(_), _) => {
             "the IOMMU blocks the VF's interrupts, so that no command of the driver completes"
-                .to_owned();
-        (address.clone(), why, vec![*fault, *victim])
-    } else if let Some(first) = slave.first() {
-        let address = function(&first.text).unwrap_or("the VF").to_owned();
-        (address, first.text.trim().to_owned(), slave.clone())
-    } else {
-        return Vec::new();
+        }
+        (None, None, None) => return Vec::new(),
     };
-    vec![
-        Finding::new(
-            RULE.code,
-            Severity::Error,
-            Confidence::High,
-            format!("The driver could not initialize VF {address}: {why}"),
-        )
-        .about(&address)
-        .quoting(seen::quotes(boot, lines))
-        .look([format!(
-            "find the first line that failed, which names the reason: dmesg | grep {address}"
-        )])
-        .now([format!("after the cause is corrected: echo {address} > /sys/bus/pci/drivers_probe")])
-        .permanent(["if a command was refused: install another kernel or firmware"]),
-    ]
+    let first = probes.iter().map(|(e, _)| e.origin).min();
+    let above = boot.events.iter().filter(|l| {
+        Some(l.origin) < first
+            && l.text.contains("failed")
+            && probes.iter().any(|(_, address)| l.text.contains(address.as_str()))
+    });
+    let lines = above
+        .chain(probes.iter().map(|(e, _)| *e))
+        .chain(blocked.iter().flat_map(|(fault, victim, _)| [*fault, *victim]))
+        .chain(slave.iter().copied());
+    let of = match &addresses[..] {
+        [] => "a VF".to_owned(),
+        [one] => format!("VF {one}"),
+        several => seen::all_of("VF", several),
+    };
+    let grep: Vec<String> = addresses.iter().map(|address| format!("-e {address}")).collect();
+    let finding = Finding::new(
+        RULE.code,
+        Severity::Error,
+        Confidence::High,
+        format!("The driver could not initialize {of}: {why}"),
+    )
+    .about_if(seen::joined(&addresses))
+    .quoting(seen::quotes(boot, lines))
+    .look([format!(
+        "find the first line that failed, which names the reason: dmesg | grep {}",
+        grep.join(" ")
+    )])
+    .now(seen::for_each(
+        "after the cause is corrected: echo {} > /sys/bus/pci/drivers_probe",
+        &addresses,
+        "ADDRESS",
+    ));
+    vec![match is_full {
+        true => finding.permanent(["plan fewer VFs, or give each fewer vectors before it is bound: echo N > /sys/bus/pci/devices/VF/sriov_vf_msix_count"]),
+        false => finding.permanent(["if a command was refused: install another kernel or firmware"]),
+    }]
+}
+
+/// True if the error of `event` is ENOSPC: the adapter or the interrupt controller has no room
+/// for so many.
+pub(super) fn is_out_of_room(event: &Event) -> bool {
+    match &event.kind {
+        Kind::ProbeFailed { errno, .. } => *errno == -28,
+        _ => event.text.trim_end().ends_with(" -28"),
+    }
 }
 
 #[cfg(test)]

@@ -72,6 +72,8 @@ pub const NEEDLES: &[&str] = &[
     "physical_state",
     "SRIOV_EN",
     "NUM_OF_VFS",
+    "Configurations:",
+    "PCI device:",
     "openibd.service",
 ];
 
@@ -96,6 +98,7 @@ impl DumpReader {
             self.modules.typed(&line);
             self.netdevs.typed(&line);
             self.ports.typed(&line);
+            self.tools.typed(typed);
         } else {
             self.prompt.line(text, origin, &mut self.state.commands);
             self.modules.line(text, &mut self.state.modules);

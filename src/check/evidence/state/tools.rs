@@ -41,19 +41,70 @@ pub struct DeviceSeen {
 /// A firmware setting.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Setting {
+    /// The adapter as the tool names it: an address, perhaps without domain, or a device of
+    /// MFT; empty where the dump does not say.
+    pub device: String,
     /// Its name, upper case.
     pub name: String,
+    /// What the adapter has after its next reset.
     pub value: String,
+    /// What it has now, where the tool tells that too.
+    pub current: Option<String>,
     pub origin: Origin,
     pub text: String,
+}
+
+impl Setting {
+    /// True if the adapter has another value after its next reset.
+    pub fn is_pending(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| *current != self.value)
+    }
+}
+
+/// The columns of a table of firmware settings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Columns {
+    /// The last is what counts.
+    #[default]
+    Last,
+    /// The last but one is the present value.
+    Changes,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct HardwareReader {
     in_pci: bool,
+    device: String,
+    columns: Columns,
 }
 
 impl HardwareReader {
+    /// A command was typed.
+    pub(super) fn typed(&mut self, command: &str) {
+        self.columns = Columns::Last;
+        if ["mlxconfig", "mstconfig"].iter().any(|tool| command.contains(tool)) {
+            self.device = caught_one(command, " -d {}").map(word).unwrap_or_default().to_owned();
+        }
+    }
+
+    /// The lines of `mlxconfig` that tell what the following ones are.
+    fn heading(&mut self, text: &str, settings: &mut Vec<Setting>) {
+        let text = text.trim();
+        if let Some(device) = ["Device:", "PCI device:"].iter().find_map(|w| text.strip_prefix(w)) {
+            self.device = word(device).to_owned();
+        } else if let Some(columns) = text.strip_prefix("Configurations:") {
+            // "Default Current Next Boot" of a query, "Next Boot New" of a change.
+            let columns = columns.trim();
+            let both = columns.contains("Current") && columns.ends_with("Next Boot");
+            self.columns = match both || columns.ends_with("New") {
+                true => Columns::Changes,
+                false => Columns::Last,
+            };
+        } else if text.contains("Apply new Configuration") && text.ends_with(": n") {
+            settings.retain(|setting| setting.device != self.device || !setting.is_pending());
+        }
+    }
+
     pub(super) fn gap(&mut self) {
         self.in_pci = false;
     }
@@ -81,6 +132,7 @@ impl HardwareReader {
             });
         }
         self.pci(text, origin, pci);
+        self.heading(text, settings);
         let mut words = text.split_whitespace();
         let mut name = words.next();
         if name == Some("*") {
@@ -93,11 +145,17 @@ impl HardwareReader {
         ) = (name, words.next())
             && settings.len() < LIMIT
         {
-            // `mlxconfig -e` shows default, current and next boot: the last counts.
-            let value = words.last().unwrap_or(value);
+            let before = words.clone().rev().nth(1).unwrap_or(value);
+            let bare = |value: &str| value.trim_start_matches('=').to_owned();
+            let last = bare(words.last().unwrap_or(value));
+            let current = (self.columns == Columns::Changes).then(|| bare(before));
+            // Of one adapter what was asked last counts.
+            settings.retain(|known| known.device != self.device || known.name != name);
             settings.push(Setting {
+                device: self.device.clone(),
                 name: name.to_owned(),
-                value: value.trim_start_matches('=').to_owned(),
+                value: last,
+                current,
                 origin,
                 text: text.trim().to_owned(),
             });

@@ -1,6 +1,6 @@
 //! Drivers that leave a card without a crash.
 
-use super::super::{Boot, Event, Kind, seen};
+use super::super::{Boot, Event, Kind, seen, vf_probe_failed};
 use crate::names::HCA_DRIVERS;
 
 /// Lines by which a driver gives up.
@@ -36,6 +36,14 @@ pub(super) const GIVES_UP: &[&str] = &[
 /// Drivers of Ethernet cards: without their RDMA half the network is there.
 pub(super) const ROCE: [&str; 5] = ["bnxt_re", "irdma", "qedr", "hns_", "roce"];
 
+/// True of an error of bnxt_re, which writes through the PCI device of bnxt_en:
+/// `bnxt_en 0000:61:00.0 bnxt_re0: Failed to create HW CQ`.
+pub(super) fn is_of_bnxt_re(text: &str) -> bool {
+    text.starts_with("bnxt_en ")
+        && (text.contains(" bnxt_re") && text.contains(": Failed to ")
+            || text.contains(": QPLIB: cmdq[") && text.contains(" status "))
+}
+
 /// The driver of an HCA leaves its probe. mlx4 and mthca say it of a card that they
 /// go on with, too, where something later says so.
 fn aborts(boot: &Boot, event: &Event) -> bool {
@@ -63,6 +71,9 @@ fn is_final(boot: &Boot, e: &Event) -> bool {
         () if e.text.contains("Couldn't open port") => {
             e.text.starts_with("infiniband ") && !e.text.contains("for agents")
         }
+        // There are no VFs then, and the driver works.
+        () if e.text.contains("_enable_sriov failed") => !vf_probe_failed::is_out_of_room(e),
+        () if is_of_bnxt_re(&e.text) => true,
         () => seen::has(e, GIVES_UP) || seen::has(e, STOPPED) && e.text.contains("mlx4_core"),
     }
 }
