@@ -12,7 +12,7 @@ use crate::report::common::{Code, Kind};
 use crate::report::finding::{
     Confidence, Diagnosis, Finding, Quote, Read, ReadEvidence, ReadSource, Severity, Verdict,
 };
-use crate::report::node::NodeVerdict;
+use crate::report::node::{Judgement, NodeVerdict};
 
 /// Everything that the rules say of `evidence`.
 pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
@@ -43,8 +43,8 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
     let findings = with_consequences(findings);
     let judgement = evidence.boots.iter().find_map(|b| b.host.as_ref()?.judgement.as_ref());
     let is_judged = judgement.is_none_or(|j| j.verdict != NodeVerdict::Unknown);
-    let is_good = |v: NodeVerdict| matches!(v, NodeVerdict::Ready | NodeVerdict::NoInfiniband);
-    let verdict = match verdict(&findings, judgement.is_some_and(|j| is_good(j.verdict))) {
+    let is_good = |j: &Judgement| j.is_in_use() || j.verdict == NodeVerdict::NoInfiniband;
+    let verdict = match verdict(&findings, judgement.is_some_and(is_good)) {
         Verdict::Healthy | Verdict::Degraded | Verdict::Unexplained if !is_judged => {
             Verdict::Unknown
         }

@@ -257,6 +257,18 @@ pub fn by_name(stem: &str) -> Option<Need> {
     known.map(|(need, _)| *need).or_else(|| begins().then_some(Need::Service))
 }
 
+/// True if `unit`, a service without its suffix or a mount, uses the fabric where nothing but
+/// its name is known: a service of the list that is none of ibprov's, or a mount that is no
+/// local one.
+pub fn uses_fabric_by_name(unit: &str) -> bool {
+    const LOCAL: [&str; 11] =
+        ["-.mount", "boot", "efi", "dev-", "sys-", "proc", "run-", "tmp", "var", "usr", "snap-"];
+    match unit.ends_with(".mount") {
+        true => !LOCAL.iter().any(|local| unit.starts_with(local)),
+        false => by_name(unit).is_some() && !unit.starts_with("ibprov"),
+    }
+}
+
 /// The file systems that systemd takes for network ones (`fstype_is_network()`
 /// of `src/basic/mountpoint-util.c`), and those of clusters.
 const NETWORK_FILE_SYSTEMS: [&str; 20] = [

@@ -120,6 +120,20 @@ pub fn rdma_half_of(driver: &str) -> Option<&'static str> {
     }
 }
 
+/// The module that registers RDMA devices for the adapters of an Ethernet driver, by which
+/// their ports do RoCE or iWARP.
+pub fn roce_half_of(driver: &str) -> Option<&'static str> {
+    Some(match driver {
+        "mlx4_en" => "mlx4_ib",
+        "bnxt_en" => "bnxt_re",
+        "ice" | "i40e" => "irdma",
+        "qede" => "qedr",
+        "hns3" => "hns_roce",
+        "ena" => "efa",
+        _ => return rdma_half_of(driver),
+    })
+}
+
 /// True for the name of a module of the RDMA stack, also of one that is not in
 /// [`RDMA_MODULES`], by how its name begins. Only for what is known to be a
 /// module: in the text of a log, many a word begins like this.

@@ -171,6 +171,11 @@ impl Judgement {
         groups.into_iter().map(merged).collect()
     }
 
+    /// True if nothing is wrong, and at least one port is used by the fabric.
+    pub const fn is_in_use(&self) -> bool {
+        matches!(self.verdict, NodeVerdict::Ready) && self.ports.active > 0
+    }
+
     /// The first line of what people read.
     pub fn headline(&self) -> String {
         let mut words = Vec::new();

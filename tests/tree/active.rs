@@ -132,11 +132,6 @@ fn one_dark_rail_of_four_is_an_exception_in_every_verb() {
                 - mlxlink -d 0000:12:00.0, or mstlink with the same arguments
               Fix permanently:
                 - if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
-
-        info: healthy (confidence high)
-          InfiniBand came up.
-          Evidence:
-            tree: mlx5_0 port 1: state ACTIVE, physical state LinkUp, sm_lid 1
         exit 1
     "#]].assert_eq(&host.show(&["check"]));
 }
@@ -313,11 +308,6 @@ fn a_state_that_was_not_copied_is_not_judged() {
     expect![[r#"
         verdict: unknown (errors: 0, warnings: 0)
         read: no log
-
-        info: healthy (confidence high)
-          InfiniBand came up.
-          Evidence:
-            tree: ib0: up, carrier
 
         info: not-as-expected (confidence high)
           mlx5_0 port 1 (0000:10:00.0): not judged: the copy does not show its state.

@@ -354,6 +354,57 @@ fn every_public_log_has_its_diagnosis_first_and_the_good_ones_are_healthy() {
     }
 }
 
+/// The verdict on `log`, its first code, and its last word on each object, as `last-words.txt`
+/// has them.
+fn last_words(log: &str) -> (&'static str, &'static str, String) {
+    use ibprov::check::evidence::Intake;
+    use ibprov::check::evidence::fold::What;
+    use ibprov::check::{diagnose, rules};
+    use ibprov::graph::consumers::uses_fabric_by_name;
+    use ibprov::report::common::Verdict as _;
+    let mut intake = Intake::new(rules::needles());
+    intake.read("log", &mut log.as_bytes());
+    let evidence = intake.finish();
+    let diagnosis = diagnose(&evidence);
+    let first = diagnosis.findings.first().map_or("-", |finding| finding.code.name());
+    let mut words = String::new();
+    for object in evidence.boots.iter().flat_map(|boot| boot.fold().objects()) {
+        if object.what == What::Unit && !uses_fabric_by_name(&object.name) {
+            continue;
+        }
+        let ever = object.ever.map(|rung| format!(", ever {rung}")).unwrap_or_default();
+        let (line, state) = (object.last.quote.line, object.last.state);
+        words.push_str(&format!("> {} {}: {state} at {line}{ever}\n", object.what, object.title()));
+    }
+    (diagnosis.verdict.word(), first, words)
+}
+
+#[test]
+fn the_last_word_of_a_log_on_each_object_counts() {
+    let table = std::fs::read_to_string(log("last-words.txt")).expect("table");
+    let mut wrong = String::new();
+    for case in table.split("\n=== ").skip(1) {
+        let (name, case) = case.split_once('\n').expect("name");
+        let (words, lines): (Vec<&str>, Vec<&str>) =
+            case.lines().partition(|line| line.starts_with("> "));
+        let text = match lines.iter().all(|line| line.is_empty()) {
+            true => std::fs::read_to_string(log(name)).expect(name),
+            false => lines.join("\n"),
+        };
+        let (verdict, first, objects) = last_words(&text);
+        // Which code is the first is for others to test where a case does not name it.
+        let head = match words.first().expect(name).split(' ').count() {
+            2 => verdict.to_owned(),
+            _ => format!("{verdict} {first}"),
+        };
+        let found = format!("> {head}\n{objects}");
+        if found.trim_end() != words.join("\n") {
+            wrong.push_str(&format!("=== {name}\n{found}"));
+        }
+    }
+    assert!(wrong.is_empty(), "what check finds of these is another:\n{wrong}");
+}
+
 #[test]
 fn no_log_with_a_failed_unit_of_ours_is_healthy() {
     let dir = tempfile::tempdir().expect("directory");

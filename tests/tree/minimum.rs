@@ -54,11 +54,6 @@ fn a_port_below_its_rate_is_degraded() {
             - mlxlink -d 0000:4b:00.0
           Fix permanently:
             - check the cable, and speed and width of the switch port it leads to
-
-        info: healthy (confidence high)
-          InfiniBand came up.
-          Evidence:
-            tree: mlx5_0 port 1: state ACTIVE, physical state LinkUp, sm_lid 1
         exit 1
     "#]].assert_eq(&host.show(&["check"]));
     let json = host.ibprov(&["status", "--format", "json"]);

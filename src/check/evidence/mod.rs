@@ -3,11 +3,12 @@
 //! [`intake`] streams bytes to lines and keeps what a rule has a word for;
 //! [`header`] takes time, host and program off a line; [`event`] names the
 //! kinds of message that several rules (and the picture) need; [`state`] reads
-//! the dumps of tools. Nothing here judges. No input makes it fail, hang, or
+//! the dumps of tools; [`fold`] tells what became of each object. Nothing here judges. No input makes it fail, hang, or
 //! keep more than a bounded amount.
 
 pub mod account;
 pub mod event;
+pub mod fold;
 pub mod header;
 pub mod host;
 pub mod intake;
@@ -22,10 +23,13 @@ pub mod state;
 
 pub use account::Accounts;
 pub use event::{Event, Kind, Level, Origin, When};
+pub use fold::Fold;
 pub use host::{Fabric, Host};
 pub use intake::Intake;
 pub use needles::Needles;
 pub use state::State;
+
+use std::sync::OnceLock;
 
 use crate::report::finding::Quote;
 
@@ -72,9 +76,16 @@ pub struct Boot {
     pub names: Vec<String>,
     /// The words that were looked for in logs, where logs were read.
     pub looked_for: Option<&'static Needles>,
+    /// What [`Boot::fold`] has made of all that.
+    pub folded: OnceLock<Fold>,
 }
 
 impl Boot {
+    /// What became of each object; made when it is first asked for.
+    pub fn fold(&self) -> &Fold {
+        self.folded.get_or_init(|| Fold::of(self))
+    }
+
     /// The events in which `needle` stands. It must be one of the words that
     /// are looked for ([`Needles`]), or the line may not have been kept.
     pub fn with<'a>(&'a self, needle: &'a str) -> impl Iterator<Item = &'a Event> {

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-use super::{event, own, state};
+use super::{event, fold, own, state};
 
 /// All needles and the machine that finds them.
 pub struct Needles {
@@ -27,9 +27,10 @@ fn machine(kind: AhoCorasickKind, words: &[&'static str]) -> Option<AhoCorasick>
 }
 
 impl Needles {
-    /// These `words`, those of the shared kinds of event, and those of the dumps.
+    /// These `words`, those of the shared kinds of event, of the dumps and of the fold.
     pub fn with(words: impl IntoIterator<Item = &'static str>) -> Self {
-        let shared = event::NEEDLES.iter().chain(own::NEEDLES).chain(state::NEEDLES).copied();
+        let shared = event::NEEDLES.iter().chain(own::NEEDLES).chain(state::NEEDLES);
+        let shared = shared.chain(fold::NEEDLES).copied();
         let mut words: Vec<&'static str> = words.into_iter().chain(shared).collect();
         words.sort_unstable();
         words.dedup();

@@ -92,7 +92,11 @@ mod tests {
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(dir).expect("a folder") {
             let path = entry.expect("entry").path();
-            if path.is_dir() { paths.extend(logs(&path)) } else { paths.push(path) }
+            if path.is_dir() {
+                paths.extend(logs(&path));
+            } else if path.extension().is_some_and(|extension| extension == "log") {
+                paths.push(path);
+            }
         }
         paths.sort();
         paths

@@ -1,25 +1,23 @@
-use super::{Boot, Code, Confidence, Finding, Judge, Kind, Rule, Severity, seen};
-use crate::check::evidence::own::About;
-use crate::names::is_ipoib_name;
-use crate::report::node::{Judgement, NodeVerdict, Standing};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
+use crate::check::evidence::fold::Object;
+use crate::report::finding::Quote;
 
 pub(super) const RULE: Rule = Rule {
     code: Code::Healthy,
-    meaning: "InfiniBand came up",
+    meaning: "InfiniBand came up, and nothing of it was lost again",
     page: "\
-The log shows an event that only occurs when InfiniBand works: a port is Active, an IPoIB
-netdev has carrier or its final name, or a network service brought one up. No rule found
-an error. Warnings of drivers, renamed netdevs and a second port without cable do not
+A host is healthy if it is ready, as `ibprov status` has it, at least one of its ports is
+active, and no finding is an error or a warning.
+
+In a log the last word on each port, netdev, adapter and unit that uses the fabric counts.
+The log is healthy if at least one port is Active, or one IPoIB netdev has carrier or an
+address, or an adapter with a cable has its IPoIB netdev under its final name, and none
+was lost again: no cable unplugged, no carrier lost, no adapter gone, no such unit failed.
+What a system writes as it shuts down does not count. Carrier of an Ethernet netdev
+counts if its adapter has an RDMA device (RoCE) and nothing in the log is InfiniBand's.
+Warnings of drivers, renamed netdevs and a second port that never had a cable do not
 change this verdict.",
-    needles: &[&[
-        "PORT_ACTIVE",
-        "state ACTIVE",
-        "4: ACTIVE",
-        "IB: Port active",
-        "Activation: successful",
-        "Gained carrier",
-        "SUBNET UP",
-    ]],
+    needles: &[],
     judge: Judge::Rest(judge),
 };
 
@@ -27,35 +25,41 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     if findings.iter().any(|f| f.severity == Severity::Error) {
         return Vec::new();
     }
-    let life = seen::sign_of_life(boot);
-    let named = boot.events.iter().filter(|e| match &e.kind {
-        Kind::NetdevRenamed { from, to } => is_ipoib_name(from) || is_ipoib_name(to),
-        _ => {
-            (e.text.contains("Activation: successful") || e.text.contains("Gained carrier"))
-                && seen::ib_netdev_in(&e.text).is_some()
-                || e.text.contains("SUBNET UP")
-        }
-    });
-    let quotes = seen::quotes(boot, named);
+    let good: Vec<&Object> = boot.fold().good().collect();
     let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
-    let ready = judgement.filter(|j| j.verdict == NodeVerdict::Ready).map(Judgement::headline);
-    let last =
-        boot.events.iter().rfind(|e| matches!(&e.kind, Kind::Own(own) if own.about == About::Boot));
-    let own = last.filter(|e| {
-        matches!(&e.kind, Kind::Own(own) if own.standing == Standing::Ready)
-            && e.text.contains("expected ports ready")
-    });
-    let life = life.or_else(|| own.map(|e| boot.quote(e)));
-    if life.is_none() && quotes.is_empty() && ready.is_none() {
+    if let Some(judgement) = judgement {
+        let is_clean = findings.iter().all(|f| f.severity == Severity::Info);
+        return match judgement.is_in_use() && is_clean {
+            // The headline counts the others.
+            true => {
+                let one = good.get(..1).unwrap_or_default();
+                vec![came_up(Confidence::High, one).chain([judgement.headline()])]
+            }
+            false => Vec::new(),
+        };
+    }
+    let failed = |e: &&super::Event| seen::concerns_fabric(boot, e);
+    if boot.fold().bad().next().is_some() || seen::failed_units(boot).iter().any(failed) {
         return Vec::new();
     }
-    let confidence = if life.is_some() { Confidence::High } else { Confidence::Medium };
-    vec![
-        Finding::new(RULE.code, Severity::Info, confidence, "InfiniBand came up.")
-            .chain(ready)
-            .quoting(life)
-            .quoting(quotes),
-    ]
+    if !good.is_empty() {
+        return vec![came_up(Confidence::High, &good)];
+    }
+    let named: Vec<&Object> = boot.fold().named_with_a_cable().collect();
+    match named.is_empty() {
+        true => Vec::new(),
+        false => vec![came_up(Confidence::Medium, &named)],
+    }
+}
+
+fn came_up(confidence: Confidence, objects: &[&Object]) -> Finding {
+    /// More of a kind prove nothing more.
+    const ENOUGH: usize = 12;
+    let mut quotes: Vec<(Option<usize>, Quote)> =
+        objects.iter().map(|o| (o.last.event, o.last.quote.clone())).collect();
+    quotes.sort_by_key(|(event, _)| *event);
+    Finding::new(RULE.code, Severity::Info, confidence, "InfiniBand came up.")
+        .quoting(quotes.into_iter().map(|(_, quote)| quote).take(ENOUGH))
 }
 
 #[cfg(test)]
@@ -64,10 +68,12 @@ mod tests {
     use super::{RULE, Severity};
 
     #[test]
-    fn what_ibprov_says_of_a_boot_is_a_proof() {
-        let good = "Nov 23 10:05:09 n9 ibprov[99]: 2 of 2 expected ports ready after 0.1 s";
-        assert_eq!(severity(&RULE, &[good]), Some(Severity::Info));
-        assert_eq!(severity(&RULE, &[&good.replace("2 of 2", "1 of 2")]), None);
+    fn what_ibprov_says_is_a_proof_where_it_says_online() {
+        let ready = "Nov 23 10:05:09 n9 ibprov[99]: 2 of 2 expected ports ready after 0.1 s";
+        assert_eq!(severity(&RULE, &[ready]), None);
+        let online = "Nov 23 10:05:09 n9 ibprov[99]: 2 of 2 ports online after 0.1 s";
+        assert_eq!(severity(&RULE, &[online]), Some(Severity::Info));
+        assert_eq!(severity(&RULE, &[&online.replace("2 of 2", "1 of 2")]), None);
         let none = "Nov 23 10:05:09 n9 ibprov[99]: no InfiniBand port to wait for, after 0.1 s";
         assert_eq!(severity(&RULE, &[none]), None);
     }
@@ -80,9 +86,7 @@ mod tests {
             Some(Severity::Info)
         );
         assert_eq!(severity(&RULE, LATE), None);
-        assert_eq!(
-            severity(&RULE, &["[ 15.9] mlx5_core 0000:af:00.0 ibs4f0: renamed from ib0",]),
-            Some(Severity::Info)
-        );
+        let named = "[ 15.9] mlx5_core 0000:af:00.0 ibs4f0: renamed from ib0";
+        assert_eq!(severity(&RULE, &[named]), None, "a name is no link");
     }
 }

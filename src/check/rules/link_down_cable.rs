@@ -1,5 +1,7 @@
 use super::{Boot, Code, Confidence, Finding, Judge, Quote, Rule, Severity, seen};
+use crate::check::evidence::fold::{Lack, Object};
 use crate::check::evidence::state::PortSeen;
+use crate::names::MadPort;
 use crate::report::status::Role;
 
 pub(super) const RULE: Rule = Rule {
@@ -13,7 +15,8 @@ other end is disabled. No software on this host can change that.
 Symptoms: State: Down, Physical state: Polling in ibstat; \"Cable unplugged\",
 \"Cable error\" from mlx5_core.
 
-A second port without cable beside one that is Active is not an error.
+A second port without cable beside one that is Active is not an error. A port that had a
+link and has lost it by the end of the log is a warning; one that got it back is none.
 
 Remedy: check the cable, the module and the LEDs, and enable the port of the switch.
 If the state is Disabled, enable the port, or correct LINK_TYPE in its firmware.
@@ -53,12 +56,14 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let (unused, down): (Vec<_>, Vec<_>) =
         down.into_iter().partition(|p| p.role == Some(Role::Unexpected));
     let lit = ports.iter().any(|p| matches!(p.state.as_str(), "active" | "init" | "armed"));
+    let lost: Vec<(&Object, Lack)> = boot.fold().bad().collect();
+    let is_lost = |e: &super::Event| lost.iter().any(|(o, _)| o.last.quote == boot.quote(e));
     let bad: Vec<_> = boot
         .events
         .iter()
         .filter(|e| {
-            e.text.contains("Cable error")
-                || e.text.contains("Port module event[error]")
+            (e.text.contains("Cable error") || e.text.contains("Port module event[error]"))
+                && is_lost(e)
                 || e.text.contains("nsupported")
                     && e.text.contains("able")
                     && seen::rdma_module(&e.text).is_some()
@@ -84,6 +89,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     } else if !bad.is_empty() {
         let severity = if alive || lit { Severity::Warning } else { Severity::Error };
         (severity, Confidence::High, "A port".to_owned())
+    } else if let Some(finding) = lost_again(boot, &lost).filter(|_| of_host.is_none()) {
+        return vec![finding];
     } else if !unplugged.is_empty() && !plugged && !alive && !lit {
         (Severity::Warning, Confidence::Medium, "A port".to_owned())
     } else if let Some(first) = unused.first() {
@@ -104,13 +111,59 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .about_if(seen::names(down.iter().copied()))
         .quoting(quotes(&down))
         .quoting(seen::quotes(boot, bad.into_iter().chain(unplugged)))
-        .look([
-            format!("mlxlink -d ADDRESS --show_module, or {}", mad_port.ibportstate("query")),
-            "check the LEDs at both ends of the cable, and whether the switch's port is enabled"
-                .to_owned(),
-        ])
+        .look(look(&mad_port))
         .now(["reseat the cable, or replace it"]),
     ]
+}
+
+fn look(port: &MadPort) -> [String; 2] {
+    [
+        format!("mlxlink -d ADDRESS --show_module, or {}", port.ibportstate("query")),
+        "check the LEDs at both ends of the cable, and whether the switch's port is enabled"
+            .to_owned(),
+    ]
+}
+
+/// What is to be said of links that a log shows, and shows lost later. Of a host its judgement
+/// says how they are.
+fn lost_again(boot: &Boot, lost: &[(&Object, Lack)]) -> Option<Finding> {
+    if boot.host.as_ref().is_some_and(|host| host.judgement.is_some()) {
+        return None;
+    }
+    let is_link = |lack| matches!(lack, Lack::Cable | Lack::Carrier | Lack::NotActive);
+    let links: Vec<&Object> =
+        lost.iter().filter(|(_, lack)| is_link(*lack)).map(|(object, _)| *object).collect();
+    // An adapter is named with its netdev.
+    let is_named =
+        |adapter: &Object| links.iter().any(|o| o.adapter.as_ref() == Some(&adapter.name));
+    let named: Vec<String> =
+        links.iter().filter(|object| !is_named(object)).map(|object| object.title()).collect();
+    let first = links.first()?;
+    let unplugged = lost.iter().any(|(_, lack)| *lack == Lack::Cable);
+    let confidence = if unplugged { Confidence::High } else { Confidence::Medium };
+    let cause = match unplugged {
+        true => "the cable, the module or the peer",
+        false => "the cable, the peer or the subnet manager",
+    };
+    let when = |object: &Object| {
+        let time = object.last.quote.time.as_str();
+        if time.is_empty() { String::new() } else { format!(" at {time}") }
+    };
+    let (names, time) = (named.join(", "), when(first));
+    let summary = format!("{names} had a link and lost it{time}: {cause} is the cause.");
+    let failed = lost.iter().filter(|(_, lack)| *lack == Lack::Failed);
+    let (failed, said): (Vec<_>, Vec<_>) = failed
+        .map(|(unit, _)| (format!("{} failed{}", unit.name, when(unit)), unit.last.quote.clone()))
+        .unzip();
+    Some(
+        Finding::new(RULE.code, Severity::Warning, confidence, summary)
+            .about(names)
+            .chain(failed)
+            .quoting(links.iter().map(|object| object.last.quote.clone()))
+            .quoting(said)
+            .look(look(&MadPort::default()))
+            .now(["reseat the cable, or replace it"]),
+    )
 }
 
 #[cfg(test)]

@@ -255,7 +255,7 @@ fn failed_units(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
         advice: vec![Advice::look(format!("journalctl -b -u '{}'", every(unit)))],
         quote: Some(quote),
     };
-    let by_log = seen::failed_units(boot).filter_map(|event| match &event.kind {
+    let by_log = seen::failed_units(boot).into_iter().filter_map(|event| match &event.kind {
         Kind::UnitFailed(unit) => Some(told(own_unit(unit)?, boot.quote(event))),
         _ => None,
     });

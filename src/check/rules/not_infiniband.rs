@@ -1,6 +1,7 @@
-use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen, unknown};
 use crate::check::evidence::own::About;
 use crate::check::evidence::relevance::concerns_rdma;
+use crate::report::node::NodeVerdict;
 
 pub(super) const RULE: Rule = Rule {
     code: Code::NotInfiniband,
@@ -19,6 +20,13 @@ A log without such lines does not prove that the node is healthy: the verdict is
 fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     if !findings.is_empty() {
         return Vec::new();
+    }
+    // How a host is, it shows itself.
+    if let Some(judgement) = boot.host.as_ref().and_then(|host| host.judgement.as_ref()) {
+        let none = judgement.verdict == NodeVerdict::NoInfiniband;
+        let text = "This host has no InfiniBand adapter, and none is expected.";
+        let finding = || Finding::new(RULE.code, Severity::Info, Confidence::High, text);
+        return none.then(finding).into_iter().collect();
     }
     // Words of ours would make it a case of too little evidence.
     // What is loaded says nothing of what failed.
@@ -47,7 +55,8 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         true => (Confidence::High, "ibprov found no InfiniBand adapter on this host."),
         false => (Confidence::Medium, "No line of the log is about InfiniBand."),
     };
-    vec![Finding::new(RULE.code, Severity::Info, confidence, summary)]
+    let collect = (!own).then_some(unknown::COLLECT).into_iter().flatten();
+    vec![Finding::new(RULE.code, Severity::Info, confidence, summary).look(collect)]
 }
 
 fn about(text: &str) -> bool {

@@ -4,9 +4,10 @@ use super::super::evidence::event::function;
 use super::super::evidence::missed::came_too_late;
 pub(super) use super::super::evidence::missed::{NOT_FOUND, not_found};
 use super::super::evidence::relevance::concerns_rdma;
-use super::super::evidence::state::{NetdevSeen, PortSeen};
-use super::super::evidence::{Boot, Event, Host, Kind};
+use super::super::evidence::state::PortSeen;
+use super::super::evidence::{Boot, Event, Kind, fold};
 use super::super::pattern::{caught_one, word};
+use crate::graph::consumers::uses_fabric_by_name;
 use crate::names::{PciAddress, RDMA_MODULES, RDMA_USERS, is_ipoib_name, is_vf_id_text};
 use crate::report::common::Code;
 use crate::report::finding::{Confidence, Finding, Quote, Severity};
@@ -160,39 +161,17 @@ pub(super) fn came_up_after(boot: &Boot, netdev: &str, event: &Event) -> bool {
 
 /// The last word of each unit that failed in this boot and was not started after it. Of a
 /// host that runs, systemd's word is the last.
-pub(super) fn failed_units(boot: &Boot) -> impl Iterator<Item = &Event> {
-    boot.events.iter().filter(|event| {
-        let Kind::UnitFailed(unit) = &event.kind else { return false };
-        if boot.host.as_ref().is_some_and(|host| host.live && !is_failed(host, unit, event)) {
-            return false;
-        }
-        // A timer or a socket may try again and again: one line each is enough.
-        let later = boot.events.iter().filter(|e| e.origin > event.origin);
-        let is_same = |name: &str| is_same_unit(name, unit);
-        !later.into_iter().any(|e| match &e.kind {
-            Kind::UnitStarted(name) => is_same(name),
-            Kind::UnitFailed(name) => name == unit,
-            _ => false,
-        })
-    })
-}
-
-/// True if `unit`, of which `event` tells, is failed now.
-fn is_failed(host: &Host, unit: &str, event: &Event) -> bool {
-    let name = if unit.contains('.') { unit } else { &event.unit };
-    host.graph.get(name).is_some_and(|unit| unit.now.active == "failed")
-}
-
-/// True if both name one unit; a description names no other.
-fn is_same_unit(one: &str, other: &str) -> bool {
-    let stem = |name: &str| name.strip_suffix(".service").unwrap_or(name).to_owned();
-    stem(one) == stem(other)
+pub(super) fn failed_units(boot: &Boot) -> Vec<&Event> {
+    let mut at: Vec<usize> = boot.fold().failed_units().filter_map(|u| u.last.event).collect();
+    at.sort_unstable();
+    at.into_iter().filter_map(|at| boot.events.get(at)).collect()
 }
 
 /// True if the unit whose failure `failed` tells has to do with InfiniBand: its name
 /// says so, or what it wrote, or it missed an interface that does not exist.
 pub(super) fn concerns_fabric(boot: &Boot, failed: &Event) -> bool {
     concerns_rdma(&failed.text)
+        || uses_fabric_by_name(&fold::unit_name(failed))
         || words_of_unit(boot, failed)
             .any(|e| concerns_rdma(&e.text) || not_found(e).is_some_and(is_ipoib_name))
 }
@@ -217,24 +196,9 @@ pub(super) fn words_of_unit<'a>(
     })
 }
 
-/// The first sign that IPoIB or an InfiniBand port works in this boot.
+/// A sign that IPoIB or a port works at the end of this boot.
 pub(super) fn sign_of_life(boot: &Boot) -> Option<Quote> {
-    let event = boot.events.iter().find(|e| match &e.kind {
-        Kind::LinkReady(name) => is_ipoib_name(name),
-        Kind::InterfaceAsked { name, worked } => is_ipoib_name(name) && *worked == Some(true),
-        _ => ACTIVE.iter().any(|w| e.text.contains(w)),
-    });
-    let port = || {
-        let port = boot.state.ports.iter().find(|p| p.is_active() && p.may_be_infiniband())?;
-        Some(boot.quote_at(port.origin, "", &port.text))
-    };
-    // Carrier of IPoIB means that the subnet manager let it join its group.
-    let netdev = || {
-        let works = |n: &&NetdevSeen| n.infiniband && n.carrier == Some(true) && n.parent.is_none();
-        let netdev = boot.state.netdevs.iter().find(works)?;
-        Some(boot.quote_at(netdev.origin, "", &netdev.text))
-    };
-    event.map(|e| boot.quote(e)).or_else(port).or_else(netdev)
+    boot.fold().good().next().map(|object| object.last.quote.clone())
 }
 
 /// What the judgement of the host says under `code`, as findings of the rule of that name.
@@ -282,9 +246,6 @@ pub(super) fn names<'a>(ports: impl IntoIterator<Item = &'a PortSeen>) -> Option
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// Log lines that say that a port is active.
-pub(super) const ACTIVE: &[&str] = &["logical state changed to PORT_ACTIVE", "IB: Port active"];
-
 /// True if the PCI function at `address` is surely or very likely a VF.
 pub(super) fn is_vf(boot: &Boot, address: &str) -> bool {
     let by_id = boot.events.iter().any(|e| {
@@ -327,7 +288,7 @@ pub(super) fn is_vf(boot: &Boot, address: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::evidence::Intake;
+    use super::super::super::evidence::{Host, Intake};
     use super::*;
 
     fn boot(log: &str) -> Boot {
@@ -340,15 +301,17 @@ mod tests {
     fn of_a_host_that_runs_systemd_has_the_last_word_on_a_failure() {
         use crate::graph::fixtures::graph;
         let log = "Jan 02 10:00:09 n9 systemd[1]: a.service: Failed with result 'exit-code'.";
-        let mut boot = boot(log);
-        assert_eq!(failed_units(&boot).count(), 1);
+        let boot = boot(log);
+        let failed = |host: Option<&Host>| {
+            let host = host.map(|host| Box::new(host.clone()));
+            failed_units(&Boot { host, ..boot.clone() }).len()
+        };
+        assert_eq!(failed(None), 1);
         let mut host =
             Host { live: true, graph: graph("goal.target wants a.service\n"), ..Host::default() };
-        boot.host = Some(Box::new(host.clone()));
-        assert_eq!(failed_units(&boot).count(), 0);
+        assert_eq!(failed(Some(&host)), 0);
         host.graph.get_mut("a.service").expect("unit").now.active = "failed".to_owned();
-        boot.host = Some(Box::new(host));
-        assert_eq!(failed_units(&boot).count(), 1);
+        assert_eq!(failed(Some(&host)), 1);
     }
 
     #[test]

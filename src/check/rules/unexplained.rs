@@ -7,7 +7,9 @@ use super::{
     Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, families, harmless_warning, seen,
 };
 use crate::check::evidence::Level;
+use crate::check::evidence::fold::{Lack, Object, What};
 use crate::check::evidence::relevance::concerns_rdma;
+use crate::check::pattern::has_word;
 
 pub(super) const RULE: Rule = Rule {
     code: Code::Unexplained,
@@ -18,9 +20,17 @@ an InfiniBand device (systemd, udev, a network service, the initramfs), has writ
 at error level, or a unit that uses InfiniBand has failed. No diagnosis and no list of
 harmless messages names the reason. The node may work, but the verdict is not healthy.
 
+A unit uses InfiniBand if it is a storage, job, guest or container service that is known
+by its name (slurmd, lnet, gpfs, beegfs-client, kubelet ...), the mount of no local file
+system, or if it has written of an RDMA device. One that was started after it had failed
+does not count.
+
+An adapter that is gone from the bus at the end of the log is an error; one whose access
+the IOMMU has refused, and a netdev that got no address, are warnings.
+
 Symptoms: the verdict is `unexplained`, and the lines are quoted. Levels are those
 of the journal and of `dmesg -x`; in text without levels only message families that
-are known count. Exits 0, and 1 with --strict.
+are known count. Exits 0, and 1 with --strict; 1 if an adapter or a netdev was lost.
 
 Remedy: read the lines. If they appear at each good boot, they are harmless on this host:
 report them to the maintainers, with the log.",
@@ -30,13 +40,14 @@ report them to the maintainers, with the log.",
 };
 
 fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+    let lost = lost(boot, findings);
     // Beside a failure, what else is strange is not worth a second verdict.
-    if findings.iter().any(|f| f.severity != Severity::Info) {
-        return Vec::new();
+    if !lost.is_empty() || findings.iter().any(|f| f.severity != Severity::Info) {
+        return lost;
     }
     let lines: Vec<&Event> = unexplained(boot, findings).collect();
-    let units: Vec<&Event> =
-        seen::failed_units(boot).filter(|e| seen::concerns_fabric(boot, e)).collect();
+    let mut units = seen::failed_units(boot);
+    units.retain(|e| seen::concerns_fabric(boot, e));
     let Some(first) = lines.first().or(units.first()) else { return Vec::new() };
     let mut all = lines.clone();
     all.extend(&units);
@@ -67,6 +78,47 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
             .quoting(all.iter().map(|e| boot.quote(e)))
             .look(["read the messages around these lines: journalctl -b -p err -o short-precise"]),
     ]
+}
+
+/// What was lost, and no other finding tells of.
+fn lost(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+    let is_judged = boot.host.as_ref().is_some_and(|host| host.judgement.is_some());
+    let is_told = |object: &Object| {
+        let names = |text: &str| has_word(text, &object.name);
+        findings.iter().filter(|f| f.severity != Severity::Info).any(|f| {
+            f.object.as_deref().is_some_and(names) || f.evidence.iter().any(|q| names(&q.text))
+        })
+    };
+    let told = |object: &Object, lack| {
+        let (severity, what, look) = match lack {
+            Lack::Gone => (Severity::Error, "is gone from the bus", "lspci -nnk"),
+            Lack::Fault => (
+                Severity::Warning,
+                "had an access refused by the IOMMU",
+                "dmesg -T | grep -i -e dmar -e amd-vi",
+            ),
+            Lack::Address => (Severity::Warning, "has a link, and got no address", "ip address"),
+            // Those have rules of their own.
+            Lack::Cable | Lack::Carrier | Lack::NotActive | Lack::Driver | Lack::Failed => {
+                return None;
+            }
+        };
+        // What is behind an adapter is gone with it.
+        (lack != Lack::Gone || object.what == What::Adapter).then_some(())?;
+        // How ports and adapters of a host are, its judgement says.
+        (!is_told(object) && (!is_judged || lack == Lack::Fault)).then_some(())?;
+        let time = Some(object.last.quote.time.as_str()).filter(|time| !time.is_empty());
+        let time = time.map(|time| format!(" at {time}")).unwrap_or_default();
+        let text = object.last.quote.text.trim().trim_end_matches('.');
+        let summary = format!("{} {what}{time}: {text}.", object.title());
+        Some(
+            Finding::new(RULE.code, severity, Confidence::Medium, summary)
+                .about(&object.name)
+                .quoting([object.last.quote.clone()])
+                .look([look]),
+        )
+    };
+    boot.fold().bad().filter_map(|(object, lack)| told(object, lack)).collect()
 }
 
 /// The lines of the RDMA stack at error level, and of a family of messages about it; where

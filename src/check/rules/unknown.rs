@@ -15,7 +15,7 @@ log of one boot:
     judge: Judge::Rest(judge),
 };
 
-const COLLECT: [&str; 3] = [
+pub(super) const COLLECT: [&str; 3] = [
     "journalctl -b -o short-precise > journal.txt",
     "(ibstat; ip -d link; lspci -nnk; lsmod; systemctl --failed) > state.txt",
     "ibprov check --log journal.txt state.txt",
@@ -51,7 +51,7 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let proved = findings.iter().any(|f| f.severity != Severity::Info || !ASIDE.contains(&f.code));
     // What the host itself shows is judged without logs.
     let judged = boot.host.as_ref().is_some_and(|host| host.judgement.is_some());
-    if proved || judged {
+    if proved || judged || seen::sign_of_life(boot).is_some() {
         return Vec::new();
     }
     vec![
