@@ -339,9 +339,8 @@ impl Gathering<'_> {
                 vfs.iter().map(|vf| self.vf_seen(function.address, vf)).collect();
             for (device, port, netdev) in &netdevs {
                 let now = self.node.netdev(&netdev.name);
-                // One that nobody is to set up is down by right.
-                let asked = self.host.asked.iter().any(|a| a.netdev == netdev.name.as_str());
-                if !now.admin_up && !asked {
+                // One that is down is the judgement's business.
+                if !now.admin_up {
                     continue;
                 }
                 seen.netdevs.push(NetdevSeen {

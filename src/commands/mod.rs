@@ -21,6 +21,7 @@ pub mod completions;
 pub mod config;
 pub mod consumers;
 pub mod create_rxe;
+mod fabric;
 pub mod fleet;
 pub mod gid;
 pub mod guests;

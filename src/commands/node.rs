@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{pf_preview, soft_roce};
+use super::{fabric, pf_preview, soft_roce};
 use crate::apply::in_use;
 use crate::config::pins::Pins;
 use crate::config::{Config, Problems};
@@ -14,7 +14,9 @@ use crate::ladder::module_trouble::{self, Signs};
 use crate::ladder::progress::progress;
 use crate::ladder::roce::{self, Roce, has_gid};
 use crate::ladder::{Facts, cause};
-use crate::names::{IfName, IsVf, LinkLayer, ModuleName, ModuleState, PciAddress, RdmaName, Rung};
+use crate::names::{
+    IfName, IsVf, LinkLayer, ModuleName, ModuleState, PciAddress, RdmaName, Rung, is_ipoib_name,
+};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::link::PortAnswer;
 use crate::observe::{
@@ -33,6 +35,7 @@ use crate::report::node::Judgement;
 use crate::report::online::Lack;
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::RxeReport;
+use crate::report::stack::Asked;
 use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, Verdict};
 use crate::stacks;
 use crate::workers::survey::{Survey, survey};
@@ -48,6 +51,8 @@ pub(super) struct Node<'a> {
     /// What is expected is in `ports`.
     pub(super) left_out: BTreeMap<PciAddress, NotExpected>,
     pub(super) interfaces: Interfaces,
+    /// What the network stacks of this boot are configured to set up.
+    pub(super) asked: Vec<Asked>,
     pub(super) facts: Facts,
     /// The expected ports, with their settings judged.
     pub(super) ports: Vec<PortProgress>,
@@ -64,7 +69,10 @@ impl<'a> Node<'a> {
         let is_asked = |f: &PciFunction| f.physfn.is_none() || f.driver.is_some();
         let is_roce = |f: &PciFunction| roce::is_expected(config, f);
         let soft_roce = soft_roce::judged(config, root);
-        let netdevs = soft_roce::netdevs(&soft_roce);
+        let mut interfaces = stacks::interfaces(root, config);
+        let mut netdevs = soft_roce::netdevs(&soft_roce);
+        let children = interfaces.all.iter().filter(|interface| interface.parent.is_some());
+        netdevs.extend(children.map(|child| child.name.clone()));
         let (observed, survey) = survey(root, &modules, is_asked, is_roce, &netdevs);
         let rules = ModprobeRules::read(root);
         let mut problems: Vec<String> = observed.problems.iter().cloned().collect();
@@ -74,7 +82,10 @@ impl<'a> Node<'a> {
         }
         let expectation = expectation(config, &observed, &rules);
         let mut ports = progress(&expectation, &observed);
-        let mut interfaces = stacks::interfaces(root, config);
+        let is_ipoib = |name: &str| {
+            is_ipoib_name(name) || interfaces.all.iter().any(|i| i.name.as_str() == name)
+        };
+        let asked = stacks::KNOWN.claims(root, is_ipoib);
         in_use::learn(config, root, &observed, &mut interfaces, &mut facts);
         judge_settings(config, &interfaces, &mut ports, &mut facts, Children::Counted);
         Node {
@@ -85,6 +96,7 @@ impl<'a> Node<'a> {
             survey,
             left_out: expectation.left_out.into_iter().collect(),
             interfaces,
+            asked,
             facts,
             ports,
             problems,
@@ -158,7 +170,16 @@ impl<'a> Node<'a> {
             KnownPort { progress, cause, activity }
         };
         let degraded = self.ports.iter().map(|port| (port, self.degraded(port)));
+        let seen = fabric::Seen {
+            root: self.root,
+            config: self.config,
+            survey: &self.survey,
+            interfaces: &self.interfaces,
+            asked: &self.asked,
+        };
         let known = Known {
+            active: fabric::active_ports(&seen, &self.ports),
+            network: fabric::network(&seen),
             descriptions: self.descriptions(),
             at_least: self.config.boot.at_least.as_ref().map(|at_least| at_least.ports),
             soft_roce: &self.soft_roce,

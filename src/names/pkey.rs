@@ -33,6 +33,21 @@ impl PKey {
     pub const fn value(self) -> u16 {
         self.0
     }
+
+    /// The number of the partition, without the membership bit.
+    pub const fn partition(self) -> u16 {
+        self.0 & 0x7fff
+    }
+
+    /// What a port with this P_Key table lacks of full membership, in words; `None` if nothing.
+    pub fn lack_in(self, table: &[TablePKey]) -> Option<PKeyLack> {
+        let own = || table.iter().filter(|entry| entry.full() == self);
+        if own().any(|entry| entry.membership() == Membership::Full) {
+            return None;
+        }
+        let is_limited = own().next().is_some();
+        Some(PKeyLack { pkey: self, is_limited })
+    }
 }
 
 impl FromStr for PKey {
@@ -93,6 +108,30 @@ impl fmt::Display for TablePKey {
     }
 }
 
+/// A port is not a full member of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PKeyLack {
+    pkey: PKey,
+    /// It is a limited one: it reaches full members, and a subnet manager can let it join groups.
+    pub is_limited: bool,
+}
+
+impl fmt::Display for PKeyLack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (full, limited) = (self.pkey, self.pkey.partition());
+        match self.is_limited {
+            true => write!(
+                f,
+                "the port is only a limited member of partition 0x{limited:04x} (its P_Key table has 0x{limited:04x}, not {full})"
+            ),
+            false => write!(
+                f,
+                "the port is not a member of partition 0x{limited:04x} (its P_Key table has neither {full} nor 0x{limited:04x})"
+            ),
+        }
+    }
+}
+
 /// How a port is a member of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -142,5 +181,18 @@ mod tests {
             assert_eq!(entry.to_string(), text.to_lowercase());
             assert_eq!((entry.full().value(), entry.membership()), (full, membership), "{text}");
         }
+    }
+
+    #[test]
+    fn full_membership_is_that_bit_whatever_else_the_table_has() {
+        let lack = |table: &[&str]| {
+            let table: Vec<TablePKey> = table.iter().map(|t| t.parse().expect("entry")).collect();
+            let pkey: PKey = "0x0012".parse().expect("P_Key");
+            pkey.lack_in(&table).map(|lack| lack.is_limited)
+        };
+        assert_eq!(lack(&["0x0012", "0x8012"]), None);
+        assert_eq!(lack(&["0x8013", "0x0012"]), Some(true));
+        assert_eq!(lack(&["0x8013"]), Some(false));
+        assert_eq!(lack(&[]), Some(false));
     }
 }

@@ -5,6 +5,7 @@
 
 mod boot;
 pub mod diff;
+pub mod fabric;
 pub mod fleet;
 pub mod guid;
 mod iface;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::fabric::{self, ActivePort, NetworkConfiguration};
 use crate::ladder::active::{Activity, Words};
 use crate::names::{Guid, ModuleName, PciAddress, RdmaName, VfIndex, vf_ranges};
 use crate::plan::vf_port::VfPort;
@@ -37,6 +38,9 @@ pub struct Known<'a> {
     pub ports: Vec<KnownPort<'a>>,
     /// So many of them have to be there and active; `None`: each, and one of them active.
     pub at_least: Option<usize>,
+    /// The ports that the fabric uses, with their partitions and netdevs.
+    pub active: Vec<ActivePort<'a>>,
+    pub network: NetworkConfiguration<'a>,
     /// What the links of expected ports lack of what they have to be.
     pub degraded: Vec<(&'a PortProgress, Vec<Degraded>)>,
     pub soft_roce: &'a [RxeReport],
@@ -112,7 +116,9 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     let (ports, of_activity) = activity(known);
     let vf_ports = known.vf_ports.iter().filter(|port| port.is_as_planned(known.pfs));
     let of_vfs = vf_ports.filter_map(VfPort::finding);
-    for finding in of_activity.into_iter().chain(soft_roce).chain(of_vfs) {
+    let of_fabric = known.active.iter().flat_map(fabric::judge);
+    let found = of_activity.into_iter().chain(of_fabric).chain(soft_roce).chain(of_vfs);
+    for finding in found {
         add(finding.code, finding.severity, finding.object, finding.message, finding.advice);
     }
     for (port, degraded) in &known.degraded {
@@ -243,6 +249,10 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             "the unit has failed".to_owned(),
             advice,
         );
+    }
+    // A netdev that is still to come may have the name.
+    if ports.of > 0 && ports.good == ports.of && vfs.good == vfs.of {
+        findings.extend(known.network.unmatched());
     }
     Judgement::new(ports, vfs, known.has_adapter, findings)
 }

@@ -33,7 +33,7 @@ pub fn lines(plans: &[Resolved], partition: Partition, host: Option<&str>) -> St
     };
     let host = host.map(clean).filter(|name| !name.is_empty()).unwrap_or_else(|| "host".to_owned());
     // The membership bit is no part of a partition's number.
-    let number = pkey.value() & 0x7fff;
+    let number = pkey.partition();
     let name = if number == DEFAULT_PARTITION { "Default" } else { "vfs" };
     let mut text = String::new();
     for wanted in plans.iter().filter_map(|plan| plan.wanted.as_ref().ok()) {

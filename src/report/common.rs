@@ -158,6 +158,12 @@ codes! {
         PortNotActive = "port-not-active",
         /// What was looked at does not show whether the fabric uses an expected port.
         PortNotJudged = "port-not-judged",
+        /// An active port is no member, or no full one, of a partition that it has to be in.
+        PkeyMissing = "pkey-missing",
+        /// The netdev of an active port has no carrier, or is down and meant to be up.
+        InterfaceNotOnline = "interface-not-online",
+        /// The network configuration names an interface, or an address, that no device has.
+        IfcfgMismatch = "ifcfg-mismatch",
         /// The link of an expected port is less than the configuration says it has to be.
         PortDegraded = "port-degraded",
         /// The PCIe link of an adapter is less than adapter and slot can have.
@@ -335,7 +341,6 @@ codes! {
         FwInitTimeout = "fw-init-timeout",
         HarmlessWarning = "harmless-warning",
         Healthy = "healthy",
-        IfcfgMismatch = "ifcfg-mismatch",
         IfupSkippedOsBooting = "ifup-skipped-os-booting",
         InitrdWithoutFabric = "initrd-without-fabric",
         IommuOff = "iommu-off",

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use serde::{Deserialize, Serialize};
 
 use crate::names::{
-    GidKind, Guid, IfName, LinkState, Membership, PKey, PciAddress, PhysicalState, Policy, Rate,
+    GidKind, Guid, IfName, LinkState, Membership, PciAddress, PhysicalState, Policy, Rate,
     TablePKey, VfIndex,
 };
 
@@ -112,18 +112,6 @@ impl PKeyEntry {
     /// The entry with this P_Key.
     pub const fn new(index: u16, pkey: TablePKey) -> Self {
         Self { index, pkey, membership: pkey.membership() }
-    }
-}
-
-/// How a port with this P_Key table is a member of the partition of `pkey`; `None` if it is not.
-pub fn membership(table: &[PKeyEntry], pkey: PKey) -> Option<Membership> {
-    let own = || table.iter().filter(|entry| entry.pkey.full() == pkey);
-    let has = |membership| own().any(|entry| entry.membership == membership);
-    match (has(Membership::Full), has(Membership::Limited)) {
-        (true, true) => Some(Membership::Both),
-        (true, false) => Some(Membership::Full),
-        (false, true) => Some(Membership::Limited),
-        (false, false) => None,
     }
 }
 

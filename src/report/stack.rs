@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::names::Mode;
 
@@ -48,6 +48,15 @@ impl fmt::Display for StackName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.word)
     }
+}
+
+/// A unit is configured to set up a netdev.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    pub unit: String,
+    pub netdev: String,
+    /// The file that says so.
+    pub file: String,
 }
 
 /// Where a service is in this boot, in systemd's words.

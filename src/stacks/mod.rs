@@ -18,8 +18,6 @@ pub mod phase;
 pub mod stack;
 pub mod wicked;
 
-use serde::{Deserialize, Serialize};
-
 use crate::config::foreign::interfaces::Which;
 use crate::config::{Config, InterfaceRule};
 use crate::host::bus::BusError;
@@ -29,7 +27,7 @@ use crate::host::{Root, unit_links};
 use crate::names::{IfName, NetworkRole, harmless};
 use crate::observe::ipoib::{Interface, Interfaces, StackChild};
 use crate::report::iface::{IfaceReport, WantedInterface};
-use crate::report::stack::{Answer, Claim, Phase, StackName, StackSetting, View};
+use crate::report::stack::{Answer, Asked, Claim, Phase, StackName, StackSetting, View};
 use files::Files;
 use stack::{Facts, Owner, Progress, Reply, Stack, Standing};
 
@@ -51,15 +49,6 @@ const OTHER_UNITS: [(&str, NetworkRole); 1] = [("connman.service", NetworkRole::
 /// A table of stacks.
 #[derive(Debug, Clone, Copy)]
 pub struct Stacks(&'static [&'static dyn Stack]);
-
-/// A unit is configured to set up a netdev.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
-    pub unit: String,
-    pub netdev: String,
-    /// The file that says so.
-    pub file: String,
-}
 
 /// What the stacks that run, and the kernel, say themselves of an interface.
 #[derive(Debug, Default)]
@@ -326,6 +315,17 @@ impl Stacks {
         let files: Vec<String> = all.iter().map(|asked| asked.file.clone()).collect();
         all.sort_by_key(|asked| files.iter().position(|file| *file == asked.file));
         all
+    }
+
+    /// [`Stacks::asked`] of the stacks that are part of this boot: that run, or are enabled. A
+    /// copied tree may show neither of any stack, and each that it has files of counts then.
+    pub fn claims(self, root: &Root, is_infiniband: impl Fn(&str) -> bool) -> Vec<Asked> {
+        let mut asked = self.asked(root, is_infiniband);
+        let is_shown = |service: &str| is_in_boot(root, service);
+        if root.is_live() || self.facts().any(|facts| is_shown(facts.service)) {
+            asked.retain(|asked| is_shown(&asked.unit));
+        }
+        asked
     }
 
     /// The stack that should set `netdev` up, with the file that says so, as a

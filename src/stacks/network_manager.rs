@@ -239,7 +239,9 @@ impl Stack for NetworkManager {
         for dir in [foreign::keyfile::DIR, "/run/NetworkManager/system-connections"] {
             for file in keyfiles(root, dir) {
                 let text = root.text(&file, LIMIT).unwrap_or_default();
+                let by_hand = first(&text, "autoconnect").is_some_and(|flag| flag == "false");
                 let netdev = first(&text, "interface-name").filter(|netdev| !netdev.is_empty());
+                let netdev = netdev.filter(|_| !by_hand);
                 if let Some(netdev) = netdev {
                     found.push((netdev.to_owned(), file));
                 }

@@ -112,6 +112,10 @@ pub fn survey(
     others: &[IfName],
 ) -> (Observed, Survey) {
     let netdevs = |function: &PciFunction| netdevs(function, is_roce(function));
+    // A copied tree need not have it.
+    let shows_carrier = |netdev: &IfName| {
+        root.is_live() || root.exists(&format!("/sys/class/net/{netdev}/carrier"))
+    };
     let mut observed = Observer::new(root).look(modules, &BTreeSet::new());
     let mut survey = Survey { problems: learn_all(root, &mut observed), ..Survey::default() };
     let mut by_hca: BTreeMap<PciAddress, Vec<Question>> = BTreeMap::new();
@@ -122,6 +126,7 @@ pub fn survey(
         let own = own_questions(function, &observed, &has_asked_ports);
         by_hca.entry(hca(function)).or_default().extend(own);
         let shown = netdevs(function).into_iter().filter(|_| has_asked_ports(function));
+        let shown = shown.filter(&shows_carrier);
         by_rtnl.extend(shown.map(|netdev| Question {
             request: Request::Carrier(netdev.clone()),
             hcas: vec![hca(function)],
@@ -135,7 +140,7 @@ pub fn survey(
             survey.ask_pf(&mut look, function.address, &mut by_hca, &mut by_rtnl);
         }
     }
-    by_rtnl.extend(others.iter().map(|netdev| Question {
+    by_rtnl.extend(others.iter().filter(|netdev| shows_carrier(netdev)).map(|netdev| Question {
         request: Request::Carrier(netdev.clone()),
         hcas: Vec::new(),
         wish: Wish::Carrier(netdev.clone()),

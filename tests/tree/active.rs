@@ -31,7 +31,7 @@ fn rails(states: &[(&str, &str, &str)]) -> Host {
             ..PortSpec::default()
         };
         host.rdma(&pci(rail), &format!("mlx5_{rail}"), &guid, &[port]);
-        let carrier = if *state == LIT.0 { "1\n" } else { "0\n" };
+        let carrier = if state.contains("ACTIVE") { "1\n" } else { "0\n" };
         host.file(&format!("sys/bus/pci/devices/{}/net/{netdev}/carrier", pci(rail)), carrier);
     }
     host

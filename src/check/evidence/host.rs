@@ -10,9 +10,9 @@ use crate::graph::{Graph, Unit};
 use crate::names::{ModuleName, PciAddress};
 use crate::observe::autostart::{AutostartGuest, Resumed};
 use crate::report::node::Judgement;
+use crate::report::stack::Asked;
 use crate::report::units::Units;
 use crate::report::{Cause, ModuleTrouble, PortProgress};
-use crate::stacks::Asked;
 
 /// A host that was looked at.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use crate::check::evidence::host::HostPort;
 use crate::graph::fixtures::graph;
 use crate::names::{LinkLayer, Rung};
 use crate::report::PortProgress;
-use crate::stacks::Asked;
+use crate::report::stack::Asked;
 
 /// Makes ports.
 pub(super) struct Port;

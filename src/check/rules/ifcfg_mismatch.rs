@@ -6,7 +6,9 @@ pub(super) const RULE: Rule = Rule {
     page: "\
 A profile or ifcfg file names an interface or an address (HWADDR) that no device has:
 the adapter was replaced, the name changed, or the file has all 20 bytes of an IPoIB
-address, of which the first 12 change.
+address, of which the first 12 change. A name is judged on a host too, and in the copy of
+its tree, once all expected ports have their netdevs: a profile of NetworkManager, an
+ifcfg or .network file or a line of interfaces(5) for ib5, where only ib0 and ib1 exist.
 
 Symptoms: \"No suitable device found for this connection\", \"Device ib0 has
 different MAC address than expected, ignoring\", \"Device ib0 does not seem to be
@@ -47,7 +49,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let said: Vec<_> =
         boot.events.iter().filter(|e| SAID.iter().any(|w| e.text.contains(w))).collect();
     let lines = said;
-    let Some(first) = lines.first() else { return Vec::new() };
+    // The host as it is now says more than what was written once.
+    let now = seen::judged(boot, RULE.code);
+    let Some(first) = lines.first().filter(|_| now.is_empty()) else { return now };
     // An attempt that worked afterwards.
     let name = seen::not_found(first).or_else(|| seen::ib_netdev_in(&first.text));
     if name.is_some_and(|n| seen::came_up_after(boot, n, first)) {

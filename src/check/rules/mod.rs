@@ -23,6 +23,7 @@ mod healthy;
 mod ifcfg_mismatch;
 mod ifup_skipped_os_booting;
 mod initrd_without_fabric;
+mod interface_not_online;
 mod iommu_off;
 mod ipoib_parent_down;
 mod link_down_cable;
@@ -62,6 +63,7 @@ mod ordering_cycle;
 mod ordering_missing;
 mod pci_bar_unassigned;
 mod pcie_link_reduced;
+mod pkey_missing;
 mod port_degraded;
 mod port_not_active;
 mod port_not_ready;
@@ -157,6 +159,7 @@ pub const ALL: &[&Rule] = &[
     &mlnx_interface_mgr_armed::RULE,
     &port_not_ready::RULE,
     &port_not_active::RULE,
+    &pkey_missing::RULE,
     &port_degraded::RULE,
     &not_as_expected::RULE,
     &netdev_late::RULE,
@@ -168,6 +171,7 @@ pub const ALL: &[&Rule] = &[
     &ipoib_parent_down::RULE,
     &network_stack_bug::RULE,
     &ifcfg_mismatch::RULE,
+    &interface_not_online::RULE,
     &netdev_admin_down::RULE,
     &autostart_guest_on_vf::RULE,
     &vm_before_vf::RULE,

@@ -81,6 +81,9 @@ fn now(boot: &Boot, judgement: &Judgement, findings: &[Finding]) -> Vec<Told> {
                 common::Code::ConfigurationInvalid
                 | common::Code::PortNotActive
                 | common::Code::VfPortNotActive
+                | common::Code::PkeyMissing
+                | common::Code::InterfaceNotOnline
+                | common::Code::IfcfgMismatch
                 | common::Code::PortDegraded
                 | common::Code::PcieLinkReduced,
             ) => false,

@@ -1,0 +1,192 @@
+//! What active ports and their netdevs lack of the fabric: membership of partitions, carrier, and
+//! the netdevs that the network configuration means.
+
+use std::fmt;
+
+use crate::names::{IfName, PKey, PKeyLack, TablePKey, is_ipoib_name};
+use crate::report::PortProgress;
+use crate::report::advice::Advice;
+use crate::report::common::{Code, Finding};
+use crate::report::finding::Severity;
+use crate::report::hardware::{NetDevState, PKeyEntry};
+use crate::report::stack::Asked;
+
+/// An expected InfiniBand port that is active.
+#[derive(Debug, Clone)]
+pub struct ActivePort<'a> {
+    pub port: &'a PortProgress,
+    /// Its P_Key table; `None` where that was not read.
+    pub pkeys: Option<&'a [PKeyEntry]>,
+    /// The partitions of which it has to be a full member.
+    pub needed: Vec<(PKey, NeededBy<'a>)>,
+    /// Its netdev and the P_Key children of that.
+    pub netdevs: Vec<FabricNetdev<'a>>,
+}
+
+/// What needs a port to be a member of a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NeededBy<'a> {
+    /// The `[[port]]` at this place.
+    Row(&'a str),
+    Netdev(&'a IfName),
+    /// An `[[interface.partition]]` of this netdev, which is still to be created.
+    Partition(&'a IfName),
+}
+
+impl fmt::Display for NeededBy<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Row(place) => write!(f, "the [[port]] at {place}"),
+            Self::Netdev(name) => name.fmt(f),
+            Self::Partition(parent) => write!(f, "the [[interface.partition]] of {parent}"),
+        }
+    }
+}
+
+/// A netdev of an active port.
+#[derive(Debug, Clone)]
+pub struct FabricNetdev<'a> {
+    pub name: &'a IfName,
+    pub pkey: Option<PKey>,
+    pub state: NetDevState,
+    /// The network stack that is configured to set it up.
+    pub claim: Option<&'a Asked>,
+}
+
+impl FabricNetdev<'_> {
+    fn lacks_carrier(&self) -> bool {
+        self.state.admin_up && self.state.carrier == Some(false)
+    }
+}
+
+/// What an active port lacks.
+pub fn judge(active: &ActivePort<'_>) -> Vec<Finding> {
+    let severity = match active.port.optional {
+        true => Severity::Info,
+        false => Severity::Warning,
+    };
+    // The netdev of a port is in the partition of the first entry of the table, whatever the
+    // membership (`ipoib_parent_init()`, drivers/infiniband/ulp/ipoib/ipoib_main.c). That one
+    // is no full member says nothing against it as long as it has carrier.
+    let dark = active.netdevs.iter().filter(|netdev| netdev.lacks_carrier());
+    let dark = dark.filter_map(|netdev| Some((netdev.pkey?, NeededBy::Netdev(netdev.name))));
+    let mut needed: Vec<(PKey, Vec<NeededBy<'_>>)> = Vec::new();
+    for (pkey, by) in active.needed.iter().cloned().chain(dark) {
+        match needed.iter_mut().find(|(other, _)| *other == pkey) {
+            Some((_, all)) if all.contains(&by) => {}
+            Some((_, all)) => all.push(by),
+            None => needed.push((pkey, vec![by])),
+        }
+    }
+    let is_asked = active.needed.iter().any(|(_, by)| matches!(by, NeededBy::Row(_)));
+    let not_read = (is_asked && active.pkeys.is_none()).then(|| {
+        let message = "P_Keys not judged: the P_Key table was not read";
+        Finding::new(Code::PortNotJudged, Severity::Info, message).about(active.port.label())
+    });
+    let pkeys = needed.iter().filter_map(|(pkey, by)| {
+        let lack = lack(active, *pkey)?;
+        let by: Vec<String> = by.iter().map(ToString::to_string).collect();
+        let message = format!("{lack}; needed by {}", by.join(", "));
+        let finding = Finding::new(Code::PkeyMissing, severity, message);
+        Some(finding.about(active.port.label()).advise([membership_advice(active, *pkey)]))
+    });
+    let netdevs = active.netdevs.iter().filter_map(|netdev| {
+        let (message, advice) = not_online(active, netdev)?;
+        let finding = Finding::new(Code::InterfaceNotOnline, severity, message);
+        Some(finding.about(netdev.name).advise(advice))
+    });
+    not_read.into_iter().chain(pkeys).chain(netdevs).collect()
+}
+
+/// What the port lacks of full membership; `None` if nothing, or if its table was not read.
+fn lack(active: &ActivePort<'_>, pkey: PKey) -> Option<PKeyLack> {
+    let table: Vec<TablePKey> = active.pkeys?.iter().map(|entry| entry.pkey).collect();
+    pkey.lack_in(&table)
+}
+
+fn membership_advice(active: &ActivePort<'_>, pkey: PKey) -> Advice {
+    const DEFAULT: u16 = 0x7fff;
+    let port = active
+        .port
+        .guid
+        .map_or_else(|| "PORT_GUID".to_owned(), |guid| format!("0x{:016x}", guid.value()));
+    let line = match pkey.partition() {
+        // opensm has this rule where no other names the partition.
+        DEFAULT => format!("Default=0x7fff, ipoib : ALL=limited, SELF=full, {port}=full ;"),
+        number => format!("pkey{number:04x}=0x{number:04x}, ipoib : {port}=full ;"),
+    };
+    Advice::permanent(format!(
+        "ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: {line}"
+    ))
+}
+
+/// Why the fabric does not use a netdev that is meant to be used, and what to do.
+fn not_online(active: &ActivePort<'_>, netdev: &FabricNetdev<'_>) -> Option<(String, Vec<Advice>)> {
+    if netdev.lacks_carrier() {
+        let look = || {
+            vec![
+                Advice::look(format!(
+                    "dmesg | grep '{}: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses",
+                    netdev.name
+                )),
+                Advice::look(format!("sminfo {}", active.port.mad_port())),
+            ]
+        };
+        // What to do about a partition stands at the port.
+        return Some(match netdev.pkey.and_then(|pkey| lack(active, pkey)) {
+            Some(lack) if lack.is_limited => {
+                (format!("up without carrier, probably because {lack}"), look())
+            }
+            Some(lack) => (format!("up without carrier, because {lack}"), Vec::new()),
+            None => {
+                ("up without carrier: IPoIB has not joined its broadcast group".to_owned(), look())
+            }
+        });
+    }
+    let asked = netdev.claim.filter(|_| !netdev.state.admin_up)?;
+    let message = format!("down, and {} is configured to set it up ({})", asked.unit, asked.file);
+    let look = [
+        format!("ibprov iface {} --dry-run", netdev.name),
+        format!("journalctl -b -u {}", asked.unit),
+    ];
+    Some((message, look.map(Advice::look).to_vec()))
+}
+
+/// What the network stacks are configured to set up, and the netdevs that there are.
+#[derive(Debug, Clone, Default)]
+pub struct NetworkConfiguration<'a> {
+    pub asked: &'a [Asked],
+    /// The netdevs of IPoIB.
+    pub ipoib: Vec<&'a IfName>,
+    /// The names of all netdevs.
+    pub taken: &'a [String],
+}
+
+impl NetworkConfiguration<'_> {
+    /// The names of IPoIB netdevs that are set up and that no netdev has. A network stack creates
+    /// P_Key children and aliases of a netdev that is there.
+    pub fn unmatched(&self) -> Vec<Finding> {
+        let is_taken = |name: &str| self.taken.iter().any(|taken| taken == name);
+        let here: Vec<&str> = self.ipoib.iter().map(|name| name.as_str()).collect();
+        let here = if here.is_empty() { "none".to_owned() } else { here.join(", ") };
+        let mut findings: Vec<Finding> = Vec::new();
+        for Asked { unit, netdev, file } in self.asked {
+            let parent = netdev.split(['.', ':']).next().unwrap_or_default();
+            let is_told = findings.iter().any(|f| f.object.as_ref() == Some(netdev));
+            let is_name = is_ipoib_name(netdev) && !netdev.contains(['*', '?', '[']);
+            if !is_name || is_told || is_taken(netdev) || is_taken(parent) {
+                continue;
+            }
+            let message = format!(
+                "no interface has this name, and {unit} is configured to set it up ({file}); IPoIB interfaces: {here}"
+            );
+            let advice = [
+                Advice::look("ibprov status -v"),
+                Advice::permanent(format!("correct the name in {file}, or remove the file")),
+            ];
+            let finding = Finding::warning(Code::IfcfgMismatch, message);
+            findings.push(finding.about(netdev).advise(advice));
+        }
+        findings
+    }
+}
