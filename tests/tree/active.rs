@@ -407,8 +407,6 @@ fn ports_of_vfs_beside_an_active_one_are_exceptions_in_every_verb() {
               mlx5_1 port 1 (0000:4b:00.1), mlx5_2 port 1 (0000:4b:00.2): Down, although the port of its PF is Active: the subnet manager probably serves no virtual ports.
               Look:
                 - ask which subnet manager it is: sminfo -C mlx5_0 -P 1
-              Fix permanently:
-                - use a subnet manager with virtualization support: NVIDIA's OpenSM with `virt_enabled 2` in its opensm.conf, UFM, or a managed switch where it is enabled; the OpenSM of distributions has none
 
         info: healthy (confidence high)
           InfiniBand came up.

@@ -43,16 +43,12 @@ fn check() {
             read: no log
 
             error: vf-guid-zero (confidence medium)
-              VF 5 has GUID zero.
+              VF 5 of 0000:14:00.0 has GUID zero.
               Evidence:
                 tree: VF 5 (0000:14:00.6): NODE_GUID 0200:0000:0412:0005, PORT_GUID
                 0000:0000:0000:0000, link state follow, driver vfio-pci
               Fix now:
-                - ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N
-                  port_guid GUID
-                - then rebind the VF, which reads its GUID when its driver is bound
-              Fix permanently:
-                - plan GUIDs in /etc/ibprov/ibprov.toml
+                - ibprov apply
 
             warning: no-subnet-manager (confidence high)
               mlx5_2 port 1 has a link and stays in Initializing: not configured by the

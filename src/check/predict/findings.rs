@@ -13,7 +13,13 @@ pub fn merge(found: &mut Vec<Finding>, more: Vec<Finding>) {
                     known.severity = finding.severity;
                     known.summary = finding.summary;
                     known.chain = finding.chain;
-                    known.object = finding.object;
+                    known.object.clone_from(&finding.object);
+                }
+                let more = finding.object.filter(|_| finding.severity == known.severity);
+                if let (Some(known), Some(more)) = (&mut known.object, more)
+                    && !known.split(", ").any(|object| object == more)
+                {
+                    *known = format!("{known}, {more}");
                 }
                 known.confidence = known.confidence.min(finding.confidence);
                 for quote in finding.evidence {

@@ -3,10 +3,10 @@
 use super::findings::{has_infiniband, in_order, merge, shown};
 use crate::check::evidence::Host;
 use crate::graph::Unit;
-use crate::graph::consumers::{self, Judged, Need, Proof};
+use crate::graph::consumers::{self, DropIn, Judged, Need, Proof};
 use crate::report::common::Code;
 use crate::report::duration::duration;
-use crate::report::finding::{Confidence, Finding, Severity};
+use crate::report::finding::{Confidence, Finding, Quote, Severity};
 use crate::stacks;
 
 /// One finding for each kind of consumer that is not proved.
@@ -16,13 +16,37 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
     }
     let late = too_early(host);
     let Some(provider) = consumers::provider(&host.graph) else { return late };
-    let unproved: Vec<Judged> = consumers(host)
-        .into_iter()
-        .filter(|j| j.need.is_hard() && !matches!(j.proof, Proof::Ordered(_)))
-        .collect();
     let mut findings: Vec<Finding> = Vec::new();
-    for judged in &unproved {
-        merge(&mut findings, vec![finding(host, &provider.name, judged)]);
+    // Units that lack the same for the same reason are one finding.
+    let mut unordered: Vec<(Severity, Need, Vec<String>, Vec<DropIn>)> = Vec::new();
+    for judged in consumers(host).into_iter().filter(|judged| judged.need.is_hard()) {
+        let severity = severity(host, &judged.unit);
+        match judged.proof {
+            Proof::Ordered(_) => {}
+            Proof::Before(chain) => {
+                let finding = before(&provider.name, &judged.unit, judged.need, severity, &chain);
+                merge(
+                    &mut findings,
+                    vec![finding.quoting([no_chain(host, &provider.name, &judged.unit)])],
+                );
+            }
+            Proof::Missing(drop_in) => {
+                let known = unordered.iter_mut().find(|u| (u.0, u.1) == (severity, judged.need));
+                match known {
+                    Some((_, _, units, drop_ins)) => {
+                        units.push(judged.unit);
+                        drop_ins.push(drop_in);
+                    }
+                    None => {
+                        unordered.push((severity, judged.need, vec![judged.unit], vec![drop_in]))
+                    }
+                }
+            }
+        }
+    }
+    for (severity, need, units, drop_ins) in unordered {
+        let finding = missing(host, &provider.name, severity, need, &units, &drop_ins);
+        merge(&mut findings, vec![finding]);
     }
     findings.extend(late);
     findings
@@ -69,45 +93,59 @@ const fn code(need: Need) -> Code {
     }
 }
 
-fn finding(host: &Host, provider: &str, judged: &Judged) -> Finding {
-    let unit = &judged.unit;
+/// An error for a unit that has failed because it was too early.
+fn severity(host: &Host, unit: &str) -> Severity {
     let failed = host.graph.get(unit).is_some_and(|u| u.now.active == "failed");
-    let early = failed && began_before_netdevs(host, unit);
-    let severity = if early { Severity::Error } else { Severity::Warning };
-    let harm = judged.need.harm();
-    let mut finding = match &judged.proof {
-        Proof::Before(chain) => Finding::new(
-            code(judged.need),
-            severity,
-            Confidence::High,
-            format!(
-                "{unit} is ordered before {provider}, which waits for the InfiniBand ports: {harm}."
-            ),
-        ).about(unit.as_str())
+    match failed && began_before_netdevs(host, unit) {
+        true => Severity::Error,
+        false => Severity::Warning,
+    }
+}
+
+fn no_chain(host: &Host, provider: &str, unit: &str) -> Quote {
+    shown(host, format!("no chain of After= and Before= from {provider} to {unit}"))
+}
+
+/// What is said of a unit that comes before the provider, over `chain`.
+fn before(provider: &str, unit: &str, need: Need, severity: Severity, chain: &[String]) -> Finding {
+    let harm = need.harm();
+    let told = format!(
+        "{unit} is ordered before {provider}, which waits for the InfiniBand ports: {harm}."
+    );
+    let finding = Finding::new(code(need), severity, Confidence::High, told)
+        .about(unit)
         .chain([format!("The order is {}.", in_order(chain))])
         .look([format!("systemctl cat {} | grep -E '^(#|After|Before)'", chain.join(" "))])
         .permanent([format!(
             "remove the line that orders {unit} first, then: systemctl daemon-reload"
-        )]),
-        _ => Finding::new(
-            code(judged.need),
-            severity,
-            Confidence::High,
-            format!(
-                "{unit} is not ordered after {provider}, which waits for the InfiniBand ports: when the ports are slow, {harm}."
-            ),
-        ).about(unit.as_str()),
-    };
-    if let Proof::Missing(drop_in) = &judged.proof {
-        finding = finding.permanent(drop_in.ways());
-    }
-    if early {
-        finding = finding.chain([format!(
-            "{unit} failed in this boot: it was started before the netdevs were present."
         )]);
-    }
-    finding
-        .quoting([shown(host, format!("no chain of After= and Before= from {provider} to {unit}"))])
+    finding.chain((severity == Severity::Error).then(|| was_early(unit)))
+}
+
+fn was_early(unit: &str) -> String {
+    format!("{unit} failed in this boot: it was started before the netdevs were present.")
+}
+
+/// What is said of units that nothing orders after the provider.
+fn missing(
+    host: &Host,
+    provider: &str,
+    severity: Severity,
+    need: Need,
+    units: &[String],
+    drop_ins: &[DropIn],
+) -> Finding {
+    let is = if units.len() > 1 { "are" } else { "is" };
+    let told = format!(
+        "{} {is} not ordered after {provider}, which waits for the InfiniBand ports: when the ports are slow, {}.",
+        units.join(", "),
+        need.harm()
+    );
+    Finding::new(code(need), severity, Confidence::High, told)
+        .about(units.join(", "))
+        .permanent(drop_ins.iter().flat_map(DropIn::ways))
+        .chain(units.iter().filter(|_| severity == Severity::Error).map(|unit| was_early(unit)))
+        .quoting(units.iter().map(|unit| no_chain(host, provider, unit)))
 }
 
 fn began_before_netdevs(host: &Host, unit: &str) -> bool {
@@ -225,6 +263,20 @@ home.mount is nfs4
         late.graph.get_mut("networking.service").expect("unit").now.began_usec = Some(20);
         late.ports[0].up = Some(false);
         assert_eq!(judge(&late).len(), 1);
+    }
+
+    #[test]
+    fn units_that_lack_the_same_order_are_one_finding_that_names_all() {
+        let mut host = host(NODE, &[Port::named("ib0", 5)], &[]);
+        for mount in ["scratch.mount", "home.mount"] {
+            host.graph.get_mut(mount).expect("mount").options = "rdma".to_owned();
+        }
+        let [finding] = &judge(&host)[..] else { panic!("{:?}", judge(&host)) };
+        assert_eq!(finding.object.as_deref(), Some("home.mount, scratch.mount"));
+        let told = "home.mount, scratch.mount are not ordered after ibprov.service";
+        assert!(finding.summary.starts_with(told), "{}", finding.summary);
+        let drop_ins = finding.advice.iter().filter(|step| step.text.contains(".mount.d/"));
+        assert_eq!(drop_ins.count(), 2, "{finding:?}");
     }
 
     #[test]

@@ -16,6 +16,12 @@ struct Case {
     /// Codes, or severities and codes, that are not told.
     #[serde(default)]
     never: Vec<String>,
+    /// Codes of findings that have no cause.
+    #[serde(default)]
+    root: Vec<String>,
+    /// Confidences with codes.
+    #[serde(default)]
+    sure: Vec<String>,
     /// Words of a summary or of advice.
     #[serde(default)]
     says: Vec<String>,
@@ -54,10 +60,23 @@ impl Case {
             .never
             .iter()
             .filter(|never| codes.contains(never) || told.iter().any(|told| is(told, never)));
+        let roots: Vec<String> =
+            findings.iter().filter(|f| f.caused_by.is_none()).map(|f| f.code.to_string()).collect();
+        let sure: Vec<String> = findings
+            .iter()
+            .map(|f| format!("{} {}", format!("{:?}", f.confidence).to_lowercase(), f.code))
+            .collect();
+        let all_roots = self.root.iter().filter(|code| !roots.contains(code));
+        let unsure = self.sure.iter().filter(|one| !sure.contains(one));
         let unsaid = self.says.iter().filter(|words| !text.contains(words.as_str()));
         let said = self.unsaid.iter().filter(|words| text.contains(words.as_str()));
         let mut faults: Vec<String> = missing.map(|wanted| format!("not told: {wanted}")).collect();
         faults.extend(wrong.map(|wrong| format!("told: {wrong}")));
+        if !self.root.is_empty() && self.root.len() != roots.len() {
+            faults.push(format!("roots: {roots:?}"));
+        }
+        faults.extend(all_roots.map(|code| format!("has a cause: {code}")));
+        faults.extend(unsure.map(|one| format!("not so sure: {one}, but {sure:?}")));
         faults.extend(unsaid.map(|words| format!("not said: {words}")));
         faults.extend(said.map(|words| format!("said: {words}")));
         if !faults.is_empty() {

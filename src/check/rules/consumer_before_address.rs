@@ -82,12 +82,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let (good, bad): (Vec<_>, Vec<_>) =
         found.partition(|(event, who)| is_made_good(boot, event, who));
     let finding = |of: Vec<(&Event, &str)>, severity: Severity| {
-        let mut names: Vec<&str> = Vec::new();
-        for (_, who) in &of {
-            if !names.contains(who) {
-                names.push(who);
-            }
-        }
+        let names = seen::each(of.iter().map(|(_, who)| *who));
         let said = of.first()?.0.text.trim();
         let who = seen::all_of("service", &names);
         let told = format!("{who} came before the address of the fabric: {said}");

@@ -34,14 +34,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         })
         .collect();
     let pending: Vec<&Setting> = boot.state.settings.iter().filter(|s| s.is_pending()).collect();
-    let mut devices: Vec<&str> = Vec::new();
     let of_lines = seen::by_function(lines.iter().copied()).into_iter().filter_map(|(at, _)| at);
     let of_settings = pending.iter().map(|s| s.device.as_str()).filter(|device| !device.is_empty());
-    for device in of_lines.chain(of_settings) {
-        if !devices.contains(&device) {
-            devices.push(device);
-        }
-    }
+    let devices = seen::each(of_lines.chain(of_settings));
     let of = seen::all_of("adapter", &devices);
     let told = match (lines.first(), &pending[..]) {
         (_, [_, ..]) => {

@@ -1,4 +1,5 @@
-use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity};
+use super::super::evidence::state::NetdevSeen;
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 use crate::names::may_be_ipoib_name;
 
 pub(super) const RULE: Rule = Rule {
@@ -36,30 +37,39 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             bad.push((child, parent));
         }
     }
-    let Some((child, parent)) = bad.first() else { return Vec::new() };
-    let name = parent.map_or_else(
-        || child.parent.clone().unwrap_or_else(|| "its parent".to_owned()),
-        |p| p.name.clone(),
-    );
+    if bad.is_empty() {
+        return Vec::new();
+    }
+    let parent_of = |(child, parent): &(&NetdevSeen, Option<&NetdevSeen>)| {
+        let known = parent.map(|parent| parent.name.clone());
+        known.or_else(|| child.parent.clone()).unwrap_or_else(|| "its parent".to_owned())
+    };
+    let children: Vec<&str> = bad.iter().map(|(child, _)| child.name.as_str()).collect();
+    let mut parents: Vec<String> = bad.iter().map(parent_of).collect();
+    parents.dedup();
+    let told = match (&children[..], &parents[..]) {
+        ([child], [parent]) => {
+            format!("{child} is up and its parent {parent} is down, so that no packet passes.")
+        }
+        _ => format!(
+            "{} are up and their parents are down ({}), so that no packet passes.",
+            seen::all_of("interface", &children),
+            parents.join(", ")
+        ),
+    };
     let quotes = bad.iter().flat_map(|(child, parent)| {
         [Some(*child), *parent].into_iter().flatten().map(|n| boot.quote_at(n.origin, "", &n.text))
     });
     vec![
-        Finding::new(
-            RULE.code,
-            Severity::Error,
-            Confidence::High,
-            format!(
-                "{} is up and its parent {name} is down, so that no packet passes.",
-                child.name
-            ),
-        )
-        .about(child.name.as_str())
-        .quoting(quotes.collect::<Vec<_>>())
-        .now([format!("ip link set {name} up")])
-        .permanent([format!(
-            "add an interface entry for {name} that is brought up before its children"
-        )]),
+        Finding::new(RULE.code, Severity::Error, Confidence::High, told)
+            .about_if(seen::joined(&children))
+            .quoting(quotes.collect::<Vec<_>>())
+            .now(parents.iter().map(|parent| format!("ip link set {parent} up")))
+            .permanent(parents.iter().map(|parent| {
+                format!(
+                    "add an interface entry for {parent} that is brought up before its children"
+                )
+            })),
     ]
 }
 

@@ -211,7 +211,7 @@ mod testing;
 #[cfg(test)]
 mod tests {
     use super::super::evidence::Intake;
-    use super::testing::{ca, two_vfs};
+    use super::testing::ca;
     use super::{ALL, Code};
 
     /// The tools that send management datagrams, through the first port that is up unless they
@@ -238,7 +238,6 @@ mod tests {
     fn advice_says_through_which_port_a_tool_asks() {
         let (down, init) = ((1, "Down", "Polling"), (2, "Initializing", "LinkUp"));
         let port = |(device, state, physical)| ca(device, "MT4123", 1, state, physical);
-        let twice = two_vfs("02:00:00:00:00:00:00:01", "02:00:00:00:00:00:01:02", "auto");
         for (code, text, command) in [
             (Code::LinkDownCable, port(down), "ibportstate -C mlx5_1 -P 1 -D 0 1 query"),
             (Code::NoSubnetManager, port(init), "sminfo -C mlx5_2 -P 1"),
@@ -253,7 +252,11 @@ mod tests {
                 port(init).replace("mlx5_2", "mlx5;id"),
                 "sminfo -C DEVICE -P 1",
             ),
-            (Code::VfGuidDuplicate, twice, "saquery -C DEVICE -P PORT"),
+            (
+                Code::VfGuidDuplicate,
+                "OpenSM[9]: ERR 0D01: Found duplicated node GUID".to_owned(),
+                "saquery -C DEVICE -P PORT",
+            ),
             (
                 Code::OpensmPartitionsRejected,
                 "OpenSM[9]: PARSE ERROR partition conf file line 3: bad PortGUID".to_owned(),

@@ -26,23 +26,25 @@ a copy of modprobe.d.",
 
 fn judge(boot: &Boot) -> Vec<Finding> {
     let lines: Vec<_> = boot.with_any_of(RULE.needles).filter(|e| denies(&e.text)).collect();
-    let Some(first) = lines.first() else { return Vec::new() };
-    let module = seen::rdma_module(&first.text).unwrap_or("a module");
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let modules = seen::each(lines.iter().flat_map(|e| seen::rdma_modules(&e.text)));
+    let is = if modules.len() > 1 { "are" } else { "is" };
+    let of =
+        if modules.is_empty() { "a module".to_owned() } else { seen::all_of("module", &modules) };
     let severity =
         if seen::sign_of_life(boot).is_some() { Severity::Info } else { Severity::Error };
     vec![
-        Finding::new(
-            RULE.code,
-            severity,
-            Confidence::Medium,
-            format!("{module} is on a deny list."),
-        )
-        .about_if(seen::rdma_module(&first.text))
-        .quoting(seen::quotes(boot, lines))
-        .look([format!(
-            "grep -rn {module} /etc/modprobe.d /lib/modprobe.d /run/modprobe.d; cat /proc/cmdline"
-        )])
-        .permanent(["remove the line, rebuild the initramfs, reboot"]),
+        Finding::new(RULE.code, severity, Confidence::Medium, format!("{of} {is} on a deny list."))
+            .about_if(seen::joined(&modules))
+            .quoting(seen::quotes(boot, lines))
+            .look(seen::for_each(
+                "grep -rn {} /etc/modprobe.d /lib/modprobe.d /run/modprobe.d; cat /proc/cmdline",
+                &modules,
+                "MODULE",
+            ))
+            .permanent(["remove the line, rebuild the initramfs, reboot"]),
     ]
 }
 

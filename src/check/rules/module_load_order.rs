@@ -35,22 +35,29 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             })
         })
         .collect();
-    let Some((_, netdev)) = lost.first() else { return Vec::new() };
+    if lost.is_empty() {
+        return Vec::new();
+    }
+    let netdevs = seen::each(lost.iter().map(|(_, netdev)| *netdev));
+    let was = if netdevs.len() > 1 { "were" } else { "was" };
+    let of = seen::all_of("interface", &netdevs);
     vec![
         Finding::new(
             RULE.code,
             Severity::Error,
             Confidence::Medium,
             format!(
-                "{netdev} was brought up before the port had its P_Key, and has not noticed that the P_Key appeared."
+                "{of} {was} brought up before the port had its P_Key, which has appeared unnoticed since."
             ),
         )
-        .about(*netdev)
+        .about_if(seen::joined(&netdevs))
         .quoting(seen::quotes(boot, lost.iter().map(|(e, _)| *e)))
         .look(["check whether the port has the P_Key now: cat /sys/class/infiniband/*/ports/*/pkeys/* | sort -u"])
-        .now([format!(
-            "when ibstat reports the port as Active: ip link set {netdev} down; ip link set {netdev} up"
-        )])
+        .now(seen::for_each(
+            "when ibstat reports the port as Active: ip link set {} down; ip link set {} up",
+            &netdevs,
+            "NETDEV",
+        ))
         .permanent(["let children wait for the port: systemctl enable ibprov-wait-online.service"]),
     ]
 }

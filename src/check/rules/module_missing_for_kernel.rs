@@ -111,8 +111,15 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             boot.events.iter().any(|e| e.text.contains("mlnx-ofed") || e.text.contains("mlnx-ofa"))
         })
         .collect();
-    let Some(first) = lines.first().or(builds.first()) else { return Vec::new() };
-    let module = missing(first).unwrap_or("the OFED stack");
+    if lines.is_empty() && builds.is_empty() {
+        return Vec::new();
+    }
+    let modules = seen::each(lines.iter().filter_map(|e| missing(e)));
+    let does = if modules.len() > 1 { "do" } else { "does" };
+    let of = match &modules[..] {
+        [] => "the OFED stack".to_owned(),
+        modules => seen::all_of("module", modules),
+    };
     let optional = builds.is_empty()
         && lines.iter().all(|e| missing(e).is_some_and(|m| OPTIONAL.contains(&m)));
     let severity = match (optional, seen::sign_of_life(boot).is_some()) {
@@ -125,11 +132,11 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             severity,
             Confidence::High,
-            format!("{module} does not exist for the running kernel."),
-        ).about_if(missing(first))
+            format!("{of} {does} not exist for the running kernel."),
+        ).about_if(seen::joined(&modules))
         .quoting(seen::quotes(boot, lines))
         .quoting(seen::quotes(boot, builds))
-        .look([format!("find /lib/modules/$(uname -r) -name '{module}.ko*'")]).permanent(["install the running kernel's modules (linux-modules-extra, kernel-modules-extra), or a kernel other than a cloud kernel", "with OFED: dkms autoinstall, or mlnxofedinstall --add-kernel-support"]),
+        .look(seen::for_each("find /lib/modules/$(uname -r) -name '{}.ko*'", &modules, "ib_core")).permanent(["install the running kernel's modules (linux-modules-extra, kernel-modules-extra), or a kernel other than a cloud kernel", "with OFED: dkms autoinstall, or mlnxofedinstall --add-kernel-support"]),
     ]
 }
 

@@ -29,8 +29,16 @@ rdma-core does this.
 fn judge(boot: &Boot) -> Vec<Finding> {
     let lines: Vec<_> =
         boot.events.iter().filter(|e| missing(e).is_some() && in_initramfs(boot, e)).collect();
-    let Some(first) = lines.first() else { return Vec::new() };
-    let module = missing(first).unwrap_or("a module");
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let modules = seen::each(lines.iter().filter_map(|e| missing(e)));
+    let of = seen::all_of("module", &modules);
+    let rest = if modules.len() > 1 {
+        "are listed for the initramfs, and are"
+    } else {
+        "is listed for the initramfs, and is"
+    };
     let severity = match seen::sign_of_life(boot).is_some() {
         true => Severity::Info,
         false => Severity::Warning,
@@ -40,14 +48,15 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             severity,
             Confidence::Medium,
-            format!("{module} is listed for the initramfs, and is not in it."),
+            format!("{of} {rest} not in it."),
         )
-        .about_if(missing(first))
+        .about_if(seen::joined(&modules))
         .quoting(seen::quotes(boot, lines))
         .look(["lsinitrd | grep -e rpcrdma -e ib_ (or lsinitramfs)"])
-        .permanent([
-            "dracut -f --add-drivers rpcrdma, or remove the names from /etc/rdma/modules/rdma.conf",
-        ]),
+        .permanent([format!(
+            "dracut -f --add-drivers '{}', or remove the names from /etc/rdma/modules/rdma.conf",
+            modules.join(" ")
+        )]),
     ]
 }
 

@@ -135,12 +135,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         (any && modules.lacks("ib_ipoib") && !ethernet).then_some("ib_ipoib")
     });
     let listed = listed.or_else(|| shown_by_ls(boot).then_some("ib_ipoib"));
-    let mut modules: Vec<&str> = Vec::new();
-    for module in said.iter().map(|(_, module)| *module).chain(listed.filter(|_| said.is_empty())) {
-        if !modules.contains(&module) {
-            modules.push(module);
-        }
-    }
+    let modules =
+        seen::each(said.iter().map(|(_, m)| *m).chain(listed.filter(|_| said.is_empty())));
     if modules.is_empty() {
         return no_device(boot).unwrap_or_else(|| absent(boot));
     }

@@ -32,17 +32,10 @@ Or install a module that the distribution has signed.",
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let mut modules = Vec::new();
-    let mut lines = Vec::new();
-    for (event, module) in boot
-        .with_any_of(RULE.needles)
-        .filter_map(|event| Some((event, seen::refused_module(&event.text)?)))
-    {
-        lines.push(event);
-        if !modules.contains(&module) {
-            modules.push(module);
-        }
-    }
+    let found =
+        boot.with_any_of(RULE.needles).filter_map(|e| Some((e, seen::refused_module(&e.text)?)));
+    let (lines, modules): (Vec<_>, Vec<_>) = found.unzip();
+    let modules = seen::each(modules);
     if modules.is_empty() {
         return Vec::new();
     }

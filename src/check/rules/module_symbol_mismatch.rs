@@ -62,14 +62,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             false => seen::refused_module(&e.text).is_some() || of_symbol(&e.text),
         })
         .collect();
-    let mut modules: Vec<&str> = Vec::new();
-    for line in &lines {
+    let modules = seen::each(lines.iter().map(|line| {
         let first = line.text.split([':', ' ']).next().unwrap_or("a module");
-        let module = seen::refused_module(&line.text).unwrap_or(first);
-        if !modules.contains(&module) {
-            modules.push(module);
-        }
-    }
+        seen::refused_module(&line.text).unwrap_or(first)
+    }));
     if modules.is_empty() {
         return Vec::new();
     }

@@ -33,7 +33,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             Severity::Error,
             Confidence::High,
             format!("openibd does not load {which}, which is the kernel's own module, not one built by OFED."),
-        ).about_if(modules.first().copied())
+        ).about_if(seen::joined(&modules))
         .quoting(seen::quotes(boot, lines))
         .look(["modinfo -n mlx5_core ib_core; uname -r"]).permanent(["mlnxofedinstall --add-kernel-support (or dkms autoinstall) for the running kernel", "or set FORCE_MODE=yes in /etc/infiniband/openib.conf, then systemctl restart openibd"]),
     ]

@@ -43,6 +43,17 @@ Remedy: put a port GUID of this host into /etc/opensm/opensm.conf (guid) or
     judge: Judge::Boot(judge),
 };
 
+/// ... that are the fault of its configuration.
+const SURE: [&str; 6] = [
+    "No local ports detected",
+    "Fail to parse config file",
+    "Perhaps another instance of OpenSM",
+    "Unable to find requested CA guid",
+    "is not an IB node type",
+    "Invalid GUID specified",
+];
+
+/// Words by which it says that it ends.
 const FATAL: [&str; 16] = [
     "Error from osm_opensm_bind",
     "Error from osm_opensm_init",
@@ -87,12 +98,14 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .any(|e| last.is_none_or(|l| e.origin > l));
     let (severity, end) =
         if up { (Severity::Warning, ", and runs now") } else { (Severity::Error, "") };
+    // What failed in the library below it may have any reason.
+    let is_sure = lines.iter().any(|e| SURE.iter().any(|w| e.text.contains(w)));
     let why = lines.first().map_or("it exits", |e| e.text.trim());
     vec![
         Finding::new(
             RULE.code,
             severity,
-            if lines.is_empty() { Confidence::Medium } else { Confidence::High },
+            if is_sure { Confidence::High } else { Confidence::Medium },
             format!("opensm could not start{end}: {why}"),
         ).about("opensm.service")
         .quoting(seen::quotes(boot, lines.into_iter().chain(units)))

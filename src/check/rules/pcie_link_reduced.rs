@@ -1,3 +1,4 @@
+use super::super::evidence::event::function;
 use super::{Boot, Confidence, Finding, Judge, Rule, Severity, seen};
 use crate::report::common::Code;
 
@@ -56,11 +57,19 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         (true, Some(_)) => (Severity::Info, "slower than the adapter can use"),
         (true, None) => return made,
     };
+    let of_lines = width.iter().chain(&slow).filter_map(|e| function(&e.text));
+    let addresses =
+        seen::each(of_lines.chain(shown.iter().map(|(function, _)| function.address.as_str())));
+    let of = match &addresses[..] {
+        [] => String::new(),
+        addresses => format!(" of {}", seen::all_of("adapter", addresses)),
+    };
     made.push(
-        Finding::new(RULE.code, severity, Confidence::High, format!("The PCIe link is {what}."))
+        Finding::new(RULE.code, severity, Confidence::High, format!("The PCIe link{of} is {what}."))
+            .about_if(seen::joined(&addresses))
             .quoting(seen::quotes(boot, width.into_iter().chain(slow)))
             .quoting(shown.iter().map(|(f, text)| boot.quote_at(f.origin, "", &format!("{} {}", f.text, text.trim()))))
-            .look(["lspci -vv -s ADDRESS | grep -e LnkCap: -e LnkSta:"])
+            .look(seen::for_each("lspci -vv -s {} | grep -e LnkCap: -e LnkSta:", &addresses, "ADDRESS"))
             .permanent(["reseat the adapter or try another slot; check the slot's width and speed in the firmware setup"]),
     );
     made

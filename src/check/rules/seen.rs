@@ -19,10 +19,26 @@ pub(super) fn module_in_frame(text: &str) -> Option<&'static str> {
     inside.filter_map(|name| RDMA_MODULES.iter().copied().find(|m| *m == name)).next()
 }
 
-/// True if a word of `text` is a module of the RDMA stack.
-pub(in crate::check) fn rdma_module(text: &str) -> Option<&'static str> {
+/// The modules of the RDMA stack that are words of `text`.
+pub(super) fn rdma_modules(text: &str) -> impl Iterator<Item = &'static str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-        .find_map(|w| RDMA_MODULES.iter().copied().find(|m| *m == w))
+        .filter_map(|w| RDMA_MODULES.iter().copied().find(|m| *m == w))
+}
+
+/// The first of them.
+pub(in crate::check) fn rdma_module(text: &str) -> Option<&'static str> {
+    rdma_modules(text).next()
+}
+
+/// Each of `all` once.
+pub(super) fn each<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut each = Vec::new();
+    for one in all {
+        if !each.contains(&one) {
+            each.push(one);
+        }
+    }
+    each
 }
 
 /// The module that the loading of failed, as `modprobe`, systemd or the kernel says: one of

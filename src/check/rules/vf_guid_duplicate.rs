@@ -1,4 +1,5 @@
-use super::vf_state::{is_zero, quote_ports, quote_vfs, vfs};
+use super::super::evidence::state::VfSeen;
+use super::vf_state::{is_zero, named, quote_ports, quote_vfs, vfs};
 use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
@@ -37,10 +38,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     for (i, a) in all.iter().enumerate() {
         let Some(guid) = a.port_guid.as_deref().filter(|g| !is_zero(g)) else { continue };
         // The same VF may be shown twice, in two dumps.
-        let other = all
-            .iter()
-            .skip(i + 1)
-            .find(|b| b.index != a.index && b.port_guid.as_deref() == Some(guid));
+        let other =
+            all.iter().skip(i + 1).find(|b| is_other(a, b) && b.port_guid.as_deref() == Some(guid));
         if let Some(b) = other {
             twice.extend([*a, *b]);
         }
@@ -62,17 +61,36 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     if said.is_empty() && twice.is_empty() && ports.is_empty() {
         return Vec::new();
     }
+    let mut names = named(boot, &twice);
+    names.extend(ports.iter().map(|port| port.name()).filter(|_| twice.is_empty()));
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let guid = twice.first().and_then(|vf| vf.port_guid.as_deref());
+    let guid = guid.or_else(|| ports.first().map(|port| port.guid.as_str()));
+    let told = match (&names[..], guid) {
+        ([_, _, ..], Some(guid)) => {
+            format!("{} have the same port GUID, {guid}.", seen::all_of("port", &names))
+        }
+        _ => "Two ports have the same GUID.".to_owned(),
+    };
+    // Only where one of them is not of this host the fabric has to be asked.
     let mad_port = ports.first().map(|port| port.mad_port()).unwrap_or_default();
+    let ask = format!("find the other port of the fabric: saquery {mad_port} -N | grep GUID");
     vec![
-        Finding::new(RULE.code, Severity::Error, Confidence::High, "Two ports have the same GUID.")
+        Finding::new(RULE.code, Severity::Error, Confidence::High, told)
+            .about_if(seen::joined(&names))
             .quoting(seen::quotes(boot, said))
             .quoting(quote_vfs(boot, &twice))
             .quoting(quote_ports(boot, &ports))
-            .look([format!("find the other port of the fabric: saquery {mad_port} -N | grep GUID")])
+            .look((names.len() < 2).then_some(ask))
             .permanent([
                 "assign to each VF a GUID of its own (ibprov plan shows one), and rebind the VF",
             ]),
     ]
+}
+
+/// True unless both may be one VF, in two dumps.
+fn is_other(one: &VfSeen, other: &VfSeen) -> bool {
+    one.index != other.index || one.pf.zip(other.pf).is_some_and(|(one, other)| one != other)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use super::vf_state::{dead_ports, is_zero, quote_ports, quote_vfs, vfs};
+use super::vf_state::{dead_ports, is_zero, named, quote_ports, quote_vfs, repaired, vfs};
 use super::{Advice, Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 use crate::names::IsVf;
 
@@ -87,10 +87,19 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         (false, true) => (Severity::Error, Confidence::High),
         (false, false) => (Severity::Error, Confidence::Medium),
     };
-    let which = zero.first().map_or_else(
-        || ports.first().map_or_else(|| "A VF".to_owned(), |p| p.device.clone()),
-        |v| format!("VF {}", v.index),
-    );
+    let mut names = named(boot, &zero);
+    if names.is_empty() {
+        names.extend(ports.iter().map(|port| port.name()));
+    }
+    if names.is_empty() {
+        names.extend(devices.iter().map(|device| device.name.clone()));
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let which = match &names[..] {
+        [] => "A VF has".to_owned(),
+        [one] => format!("{one} has"),
+        several => format!("{} have", seen::all_of("port", several)),
+    };
     let is_passed_through =
         zero.is_empty() && ports.iter().any(|port| port.vf == IsVf::PassedThrough);
     let advice = match is_passed_through {
@@ -102,16 +111,24 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 "after it has set them, detach the VF from this machine and attach it again, or rebind it here: the driver reads its GUIDs when it is bound",
             ),
         ],
-        false => vec![
-            Advice::now(
-                "ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID",
-            ),
-            Advice::now("then rebind the VF, which reads its GUID when its driver is bound"),
-            Advice::permanent("plan GUIDs in /etc/ibprov/ibprov.toml"),
-        ],
+        false => {
+            let mut steps = repaired(
+                boot,
+                &zero,
+                "ip link set {pf} vf {vf} node_guid GUID; ip link set {pf} vf {vf} port_guid GUID",
+            );
+            if steps.iter().all(|step| step.text.starts_with("ip link")) {
+                steps.push(Advice::now(
+                    "then rebind the VF, which reads its GUID when its driver is bound",
+                ));
+                steps.push(Advice::permanent("plan GUIDs in /etc/ibprov/ibprov.toml"));
+            }
+            steps
+        }
     };
     vec![
-        Finding::new(RULE.code, severity, confidence, format!("{which} has GUID zero."))
+        Finding::new(RULE.code, severity, confidence, format!("{which} GUID zero."))
+            .about_if(seen::joined(&names))
             .quoting(quote_vfs(boot, &zero))
             .quoting(quote_ports(boot, &ports))
             .quoting(sysfs)

@@ -1,5 +1,5 @@
-use super::vf_state::{dead_ports, quote_ports, quote_vfs, vfs};
-use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity};
+use super::vf_state::{dead_ports, named, quote_ports, quote_vfs, repaired, vfs};
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
     code: Code::VfPolicyDown,
@@ -36,18 +36,26 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     }
     let dead = dead_ports(boot);
     let confidence = if dead.is_empty() { Confidence::Medium } else { Confidence::High };
-    let which = down.first().map_or_else(|| "a VF".to_owned(), |v| format!("VF {}", v.index));
+    let names = named(boot, &down);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let told = match &names[..] {
+        [] => "The link policy of a VF is Down, so that its port stays Down.".to_owned(),
+        [one] => format!("The link policy of {one} is Down, so that its port stays Down."),
+        several => format!(
+            "The link policies of {} are Down, so that their ports stay Down.",
+            seen::all_of("VF", several)
+        ),
+    };
+    let steps = repaired(boot, &down, "ip link set {pf} vf {vf} state auto");
+    let by_plan = steps.iter().all(|step| step.text == "ibprov apply");
     vec![
-        Finding::new(
-            RULE.code,
-            Severity::Error,
-            confidence,
-            format!("The link state of {which} is Down, so its port stays Down."),
-        )
-        .quoting(quote_vfs(boot, &down))
-        .quoting(sysfs)
-        .quoting(quote_ports(boot, &dead))
-        .now(["ip link set PF_NETDEV vf N state auto, or echo Follow > /sys/class/infiniband/PF/device/sriov/N/policy"]).permanent(["set link-state = \"follow\" in the plan of /etc/ibprov/ibprov.toml"]),
+        Finding::new(RULE.code, Severity::Error, confidence, told)
+            .about_if(seen::joined(&names))
+            .quoting(quote_vfs(boot, &down))
+            .quoting(sysfs)
+            .quoting(quote_ports(boot, &dead))
+            .steps(steps)
+            .permanent((!by_plan).then_some("plan the VF, or set link-state = \"follow\" in its plan, in /etc/ibprov/ibprov.toml")),
     ]
 }
 

@@ -93,12 +93,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let of_probes = probes.iter().map(|(_, address)| address.as_str());
     let of_blocked = blocked.iter().map(|(_, _, address)| address.as_str());
     let of_slaves = slave.iter().filter_map(|e| function(&e.text));
-    let mut addresses: Vec<&str> = Vec::new();
-    for address in of_probes.chain(of_blocked).chain(of_slaves) {
-        if !addresses.contains(&address) {
-            addresses.push(address);
-        }
-    }
+    let addresses = seen::each(of_probes.chain(of_blocked).chain(of_slaves));
     let is_full = probes.iter().any(|(e, _)| is_out_of_room(e));
     let why = match (probes.first(), blocked.first(), slave.first()) {
         _ if is_full => "no interrupt vectors are left for it (ENOSPC)",

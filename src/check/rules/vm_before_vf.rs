@@ -93,19 +93,27 @@ fn offline(boot: &Boot) -> Vec<Finding> {
 fn judge(boot: &Boot) -> Vec<Finding> {
     let lines: Vec<_> = boot.events.iter().filter(|e| refused(e)).collect();
     let Some(first) = lines.first() else { return offline(boot) };
-    let address = super::super::evidence::event::function(&first.text).unwrap_or("its VF");
-    let later = boot
-        .events
-        .iter()
-        .find(|e| e.origin > first.origin && e.text.contains(address) && e.from_kernel());
+    let groups = seen::by_function(lines.iter().copied());
+    let addresses: Vec<&str> = groups.into_iter().filter_map(|(of, _)| of).collect();
+    let later = boot.events.iter().find(|e| {
+        e.origin > first.origin && e.from_kernel() && addresses.iter().any(|a| e.text.contains(a))
+    });
+    let told = match &addresses[..] {
+        [] => "A guest was started before its VF was present.".to_owned(),
+        [one] => format!("A guest was started before {one} was present."),
+        several => {
+            format!("Guests were started before {} were present.", seen::all_of("VF", several))
+        }
+    };
     let confidence = if later.is_some() { Confidence::High } else { Confidence::Medium };
     vec![
         Finding::new(
             RULE.code,
             Severity::Error,
             confidence,
-            format!("A guest was started before {address} was present."),
+            told,
         )
+        .about_if(seen::joined(&addresses))
         .quoting(seen::quotes(boot, lines))
         .quoting(seen::quotes(boot, later))
         .now(["virsh start GUEST, now that the VF is present"]).permanent(["add a drop-in with After=ibprov.service for libvirtd.service (virtqemud.service), or list the guest in ibprov.toml"]),
