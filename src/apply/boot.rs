@@ -19,7 +19,6 @@ use self::rdma_names::RdmaNames;
 use self::vfs::Vfs;
 use self::waited::{Waited, standing};
 use super::locks;
-use super::preview::denied;
 use super::steps::Steps;
 use super::warnings::{foreseen_of_all, send_queue_warning};
 use crate::config::{Config, InterfaceSelector, PfSelector};
@@ -33,7 +32,7 @@ use crate::names::{IfName, ModuleName, ModuleState, PciAddress};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, ipoib};
 use crate::plan::rxe::rxe_steps;
 use crate::plan::settings::{Children, judge_settings};
-use crate::plan::{boot_steps, needed_modules, waits_for_udev};
+use crate::plan::{boot_steps, denied_modules, needed_modules, waits_for_udev};
 use crate::report::boot::{ModuleOutcome, ModuleReport, Step, blank};
 use crate::report::common::Verdict as _;
 use crate::report::iface::IfaceReport;
@@ -446,9 +445,7 @@ impl Boot<'_> {
         self.report.kernel.clone_from(&observed.kernel);
         let loaded = observed.modules.iter().filter(|(_, s)| **s != ModuleState::Absent);
         self.there = loaded.map(|(name, _)| name.clone()).collect();
-        // No step is taken for these, so nothing else would say why they lack.
-        let modules = &self.config.modules.load;
-        self.facts.modules.extend(denied(modules, &self.rules, observed));
+        self.facts.modules.extend(denied_modules(self.config, &self.rules, observed));
     }
 
     fn learn(&mut self, happened: &Happened) {

@@ -1,6 +1,6 @@
 //! `ibprov boot --dry-run`: the same look and the same plan, without the doing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::iface::{planned, seen_for_plan, would_defer};
 use super::in_use;
@@ -10,20 +10,19 @@ use super::warnings::foreseen_of_all;
 use crate::config::Config;
 use crate::host::Root;
 use crate::ladder::{Expectation, Facts, cause, expect, progress};
-use crate::names::{IfName, ModuleName, ModuleState, PciAddress, Rung};
+use crate::names::{IfName, ModuleName, PciAddress, Rung};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::rxe::rxe;
-use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, namespaces};
+use crate::observe::{ModprobeRules, Observer, driver_modules, namespaces};
 use crate::plan::preview::{DryRunVerdict, PfSteps};
 use crate::plan::rxe::judge_rxe;
 use crate::plan::settings::{Children, judge_settings};
-use crate::plan::{Done, boot_steps, needed_modules};
+use crate::plan::{Done, boot_steps, denied_modules, needed_modules};
 use crate::report::advice::Advice;
 use crate::report::boot::{LeftOut, Step};
 use crate::report::common::{Code, Finding, Kind, Report};
 use crate::report::iface::{DeferredSettings, IfaceStep};
 use crate::report::netns::Netns;
-use crate::report::node::Standing;
 use crate::report::pf::Unresolved;
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::{Cause, ModuleTrouble, NotExpected, PortProgress};
@@ -82,21 +81,8 @@ impl Preview {
     pub fn told(&self) -> Report<DryRunVerdict, &Self> {
         let mut findings: Vec<Finding> =
             self.unresolved.iter().flat_map(Unresolved::findings).collect();
-        for (port, hopeless) in self.ports.iter().zip(&self.hopeless) {
-            if let Some(missing) = port.missing() {
-                let why: String = hopeless.iter().map(|why| format!(": {}", why.text)).collect();
-                let is_there = port.reached.is_some();
-                let code = if is_there { Code::PortNotReady } else { Code::PortAbsent };
-                let message = format!("{}{why}", missing.lacking());
-                let finding = match port.standing(hopeless.as_ref()) {
-                    Standing::Missing => Finding::error(code, message),
-                    Standing::Excused | Standing::Ready => Finding::warning(code, message),
-                };
-                let advice = hopeless.iter().filter(|cause| cause.in_use);
-                let advice = advice.flat_map(|cause| cause.advice.clone());
-                findings.push(finding.about(port.label()).advise(advice));
-            }
-        }
+        let ports = self.ports.iter().zip(&self.hopeless);
+        findings.extend(ports.filter_map(|(port, hopeless)| port.finding(hopeless.as_ref())));
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         findings.extend(rxe.filter_map(RxeReport::finding));
         findings.extend(self.pfs.iter().flat_map(PfSteps::findings));
@@ -105,7 +91,15 @@ impl Preview {
             findings.push(finding.about(name).advise([trouble.advice(name)]));
         }
         for set in &self.settings {
-            let refused = set.refused.iter().map(|why| Finding::error(Code::SettingRefused, why));
+            // Of a port's own interface the port's finding tells.
+            let mut ports = self.ports.iter().zip(&self.hopeless);
+            let is_told = ports.any(|(port, hopeless)| {
+                let refused = Some(Code::SettingRefused);
+                port.netdev.as_ref() == Some(&set.netdev)
+                    && hopeless.as_ref().is_some_and(|cause| cause.code == refused)
+            });
+            let refused = set.refused.iter().filter(|_| !is_told);
+            let refused = refused.map(|why| Finding::error(Code::SettingRefused, why));
             findings.extend(refused.map(|finding| finding.about(&set.netdev)));
             let deferred = set.deferred.iter().map(|deferred| {
                 Finding::warning(Code::SettingDeferred, deferred.sentence(&set.netdev))
@@ -160,12 +154,15 @@ pub fn preview(config: &Config, root: &Root, force: bool) -> (Preview, Plans) {
     let mut ports = progress::progress(&expectation, &observed);
     let mut steps = boot_steps(config, &rules, &observed, &expectation, &ports, &Done::default());
     let needed = needed_modules(config, &observed, !ports.is_empty());
-    let denied = denied(needed, &rules, &observed)
-        .into_iter()
+    let denials = denied_modules(config, &rules, &observed);
+    let denied = denials.iter().filter(|(name, _)| needed.contains(name));
+    let denied = denied
+        .map(|(name, trouble)| (name.clone(), trouble.clone()))
         .map(|(name, trouble)| DeniedModule { name, trouble })
         .collect();
     let mut interfaces = stacks::interfaces(root, config);
     let mut facts = Facts::default();
+    facts.modules = denials;
     if !force {
         in_use::learn(config, root, &observed, &mut interfaces, &mut facts);
     }
@@ -174,7 +171,15 @@ pub fn preview(config: &Config, root: &Root, force: bool) -> (Preview, Plans) {
     judge_settings(config, &interfaces, &mut ports, &mut facts, Children::Excused);
     let why =
         |port: &PortProgress| cause::cause(port, &observed, &facts).filter(|cause| cause.is_final);
-    let hopeless = ports.iter().map(why).collect();
+    let settings = settings(config, root, &interfaces, force);
+    // A run of boot would wait for the interface's own run, which cannot make them.
+    let refused = |port: &PortProgress| {
+        let mut own = settings.iter().filter(|set| port.netdev.as_ref() == Some(&set.netdev));
+        let set = own.find(|set| set.steps.is_empty() && !set.refused.is_empty())?;
+        (port.missing() == Some(Rung::Configured))
+            .then(|| Cause::refused(&set.netdev, set.refused.join("; ")))
+    };
+    let hopeless = ports.iter().map(|port| why(port).or_else(|| refused(port))).collect();
     let plans = pfs::resolve(config, root, &observed);
     let warnings = foreseen_of_all(root, config, &interfaces);
     let netns = config.netns_mode;
@@ -186,7 +191,7 @@ pub fn preview(config: &Config, root: &Root, force: bool) -> (Preview, Plans) {
         ports,
         hopeless,
         timeout_sec: config.boot.adapter_timeout.as_secs(),
-        settings: settings(config, root, &interfaces, force),
+        settings,
         pfs: Vec::new(),
         unresolved: plans.unresolved.clone(),
         left_out: left_out(expectation, &plans),
@@ -394,20 +399,6 @@ impl Preview {
         }));
         lines
     }
-}
-
-/// Those of `modules` that are absent because the site denies them.
-pub(super) fn denied<'m>(
-    modules: impl IntoIterator<Item = &'m ModuleName>,
-    rules: &ModprobeRules,
-    observed: &Observed,
-) -> BTreeMap<ModuleName, ModuleTrouble> {
-    let absent = |m: &&ModuleName| observed.modules.get(m) == Some(&ModuleState::Absent);
-    let denial = |m: &ModuleName| {
-        let by = rules.denied(m)?.to_owned();
-        Some((m.clone(), ModuleTrouble::Denied { by }))
-    };
-    modules.into_iter().filter(absent).filter_map(denial).collect()
 }
 
 #[cfg(test)]

@@ -49,9 +49,7 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
             Verdict::Unknown
         }
         // Without a configuration nothing is expected, and nothing has failed.
-        Verdict::Failed if findings.iter().any(|f| f.code == Code::ConfigurationInvalid) => {
-            Verdict::Unknown
-        }
+        Verdict::Failed if findings.iter().any(|f| f.code.leaves_unknown()) => Verdict::Unknown,
         verdict => verdict,
     };
     Diagnosis::new(Kind::Check, verdict, findings, ReadEvidence { read: read(evidence) })
@@ -128,6 +126,9 @@ pub fn judge(boot: &Boot) -> Vec<Finding> {
         }
     }
     predict::merge(&mut findings, predict::findings(boot));
+    if let Some(host) = &boot.host {
+        predict::account(host, &mut findings);
+    }
     for rule in rules::ALL {
         if let Judge::Rest(judge) = rule.judge {
             let more = judge(boot, &findings);
@@ -138,25 +139,30 @@ pub fn judge(boot: &Boot) -> Vec<Finding> {
     for finding in findings.iter_mut().filter(|f| f.object.is_none() && is_about_one(f)) {
         finding.object = finding.evidence.iter().find_map(|quote| object(&quote.text));
     }
-    in_order(findings, boot.host.is_some())
+    let account = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
+    in_order(findings, boot.host.is_some(), account)
 }
 
 /// Findings of one boot in order, each consequence behind its cause.
 #[cfg(test)]
 pub(super) fn ranked(findings: Vec<Finding>) -> Vec<Finding> {
-    with_consequences(in_order(findings, false))
+    with_consequences(in_order(findings, false, None))
 }
 
 /// Findings of one boot with their causes, the gravest first. `ports_are_known`: whether a
 /// port is a VF's was not guessed.
-fn in_order(mut findings: Vec<Finding>, ports_are_known: bool) -> Vec<Finding> {
+fn in_order(
+    mut findings: Vec<Finding>,
+    ports_are_known: bool,
+    account: Option<&Judgement>,
+) -> Vec<Finding> {
     // What a VF lacks is no reason why the port of an adapter is not in use.
     let is_elsewhere = |cause: Code, effect: Code| {
         ports_are_known
             && matches!(cause, Code::VfGuidZero | Code::VfPolicyDown | Code::OpensmVirtDisabled)
             && matches!(effect, Code::NoSubnetManager | Code::LinkDownCable)
     };
-    blame(&mut findings);
+    blame(&mut findings, account);
     let made = findings.clone();
     for finding in &mut findings {
         // What is only advice causes no failure.
@@ -173,7 +179,10 @@ fn in_order(mut findings: Vec<Finding>, ports_are_known: bool) -> Vec<Finding> {
     }
     // That it works is said before what did not matter, and a diagnosis before both; among
     // equals the order of the rules holds.
-    let place = |f: &Finding| rules::ALL.iter().position(|r| r.code == f.code);
+    let place = |f: &Finding| {
+        let rule = rules::rule(f.code).map_or(Code::NotAsExpected, |rule| rule.code);
+        rules::ALL.iter().position(|r| r.code == rule)
+    };
     findings.sort_by_key(|f| {
         let last = match f.code {
             Code::Unknown => 2,
@@ -249,14 +258,18 @@ fn leave_to_cause(finding: &mut Finding, cause: &Finding) {
 
 /// Where ibprov itself says that the node is not as it is meant to be, what explains that
 /// is as grave, though it might have been harmless elsewhere.
-fn blame(findings: &mut [Finding]) {
-    const ACCOUNT: Code = Code::NotAsExpected;
-    let Some(account) = findings.iter().find(|f| f.code == ACCOUNT).map(|f| f.severity) else {
-        return;
+fn blame(findings: &mut [Finding], account: Option<&Judgement>) {
+    let is_told = |f: &&Finding| {
+        f.code == Code::NotAsExpected
+            || account.is_some_and(|account| account.findings.iter().any(|t| t.code == f.code))
     };
-    let explained = |f: &&mut Finding| explains(f.code, ACCOUNT) && f.severity != Severity::Info;
-    if let Some(cause) = findings.iter_mut().filter(explained).min_by_key(|f| f.severity) {
-        cause.severity = cause.severity.min(account);
+    let told: Vec<(Code, Severity)> =
+        findings.iter().filter(is_told).map(|f| (f.code, f.severity)).collect();
+    for (code, severity) in told {
+        let explained = |f: &&mut Finding| explains(f.code, code) && f.severity != Severity::Info;
+        if let Some(cause) = findings.iter_mut().filter(explained).min_by_key(|f| f.severity) {
+            cause.severity = cause.severity.min(severity);
+        }
     }
 }
 

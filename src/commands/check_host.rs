@@ -72,10 +72,8 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     // A tree without devices shows no state, and tells nothing of the node.
     let shows_devices = host.live || root.exists("/sys/bus/pci/devices");
     let mut seen = Gathering { node: &node, source, host };
-    if seen.host.live {
-        seen.ladders();
-    }
     if shows_devices {
+        seen.ladders();
         seen.state(&mut boot.state);
     }
     seen.units(&mut boot.state);
@@ -84,8 +82,7 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     host.resumed = observe::autostart::resumed(root);
     host.units = Some(observe::units::units(root));
     if shows_devices {
-        let last_boot = boot.accounts.boot.as_ref().map(|report| report.verdict);
-        let (judgement, planned) = node.judgement(invalid, last_boot);
+        let (judgement, planned) = node.judgement(invalid, boot.accounts.boot.as_deref());
         host.judgement = Some(judgement);
         mark_planned(&mut boot.state.netdevs, &planned);
     }
@@ -229,12 +226,9 @@ impl Gathering<'_> {
             self.host.unbound_vfs.extend(node.function(*pci).filter(of).map(|f| f.address));
         }
         for port in &node.ports {
-            let log = port.pci.and_then(|pci| node.facts.functions.get(&pci));
             let up = |netdev| observe::link::netdev(node.root, netdev, None).admin_up;
             self.host.ports.push(HostPort {
                 cause: node.cause(port),
-                module: node.missing_module(port),
-                firmware_wait: log.is_some_and(|l| l.firmware_wait.is_some()),
                 up: port.netdev.as_ref().map(up),
                 progress: port.clone(),
             });

@@ -24,9 +24,9 @@ use crate::observe::{
     plan_host,
 };
 use crate::plan::guid::resolve;
-use crate::plan::needed_modules;
 use crate::plan::node::{Known, KnownPort, judge};
 use crate::plan::settings::{Children, judge_settings};
+use crate::plan::{denied_modules, needed_modules};
 use crate::report::advice::Advice;
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::hardware::{NetDevState, NodeDescription, Vf};
@@ -36,7 +36,7 @@ use crate::report::online::Lack;
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::RxeReport;
 use crate::report::stack::Asked;
-use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, Verdict};
+use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
 use crate::stacks;
 use crate::workers::survey::{Survey, survey};
 
@@ -77,9 +77,7 @@ impl<'a> Node<'a> {
         let rules = ModprobeRules::read(root);
         let mut problems: Vec<String> = observed.problems.iter().cloned().collect();
         let mut facts = Facts::default();
-        if root.is_live() {
-            learn(&mut facts, root, config, &rules, &observed, last_boot, &mut problems);
-        }
+        learn(&mut facts, root, config, &rules, &observed, last_boot, &mut problems);
         let expectation = expectation(config, &observed, &rules);
         let mut ports = progress(&expectation, &observed);
         let is_ipoib = |name: &str| {
@@ -148,7 +146,7 @@ impl<'a> Node<'a> {
     pub(super) fn judgement(
         &mut self,
         configuration: Option<String>,
-        last_boot: Option<Verdict>,
+        last_boot: Option<&BootReport>,
     ) -> (Judgement, Vec<PlannedPf>) {
         let pfs = self.planned();
         let failed_units = self.failed_units();
@@ -181,6 +179,8 @@ impl<'a> Node<'a> {
             active: fabric::active_ports(&seen, &self.ports),
             network: fabric::network(&seen),
             descriptions: self.descriptions(),
+            left_out: self.left_out.iter().map(|(pci, reason)| (*pci, reason.clone())).collect(),
+            ethernet: self.ethernet(),
             at_least: self.config.boot.at_least.as_ref().map(|at_least| at_least.ports),
             soft_roce: &self.soft_roce,
             degraded: degraded.filter(|(_, all)| !all.is_empty()).collect(),
@@ -201,6 +201,27 @@ impl<'a> Node<'a> {
             has_adapter: self.observed.functions.iter().any(|f| self.is_shown(f)),
         };
         (judge(&known), pfs)
+    }
+
+    /// The adapters, all in Ethernet mode, where something of the host is configured for
+    /// InfiniBand.
+    fn ethernet(&self) -> Option<(Vec<PciAddress>, String)> {
+        let adapters = || self.observed.functions.iter().filter(|f| f.physfn.is_none());
+        if !self.ports.is_empty() || adapters().any(|f| candidate(f).is_some()) {
+            return None;
+        }
+        let ethernet = adapters().filter(|f| f.ib_driver == Some("mlx5_core"));
+        let ethernet: Vec<PciAddress> = ethernet.map(|f| f.address).collect();
+        if ethernet.is_empty() {
+            return None;
+        }
+        let asked = || {
+            let first = self.asked.iter().find(|asked| is_ipoib_name(&asked.netdev))?;
+            Some(format!("{} sets up {} ({})", first.unit, first.netdev, first.file))
+        };
+        let row = self.config.interfaces.first();
+        let wants = row.map(|row| format!("an [[interface]] is configured ({})", row.origin));
+        Some((ethernet, wants.or_else(asked)?))
     }
 
     /// What the link of this port and the PCIe link of its adapter lack.
@@ -349,7 +370,8 @@ fn learn(
     last_boot: Option<&BootReport>,
     problems: &mut Vec<String>,
 ) {
-    let lines: Vec<KernelLine> = kernel_log().unwrap_or_else(|e| {
+    let log = if root.is_live() { kernel_log() } else { Ok(Vec::new()) };
+    let lines: Vec<KernelLine> = log.unwrap_or_else(|e| {
         let e = answer(&e);
         problems.push(format!("cannot read /dev/kmsg, so causes may be missing: {e}"));
         Vec::new()
@@ -360,8 +382,16 @@ fn learn(
     let kernel_lines: Vec<String> = lines.into_iter().map(|l| l.text).collect();
     let kernel = observed.kernel.as_str();
     let is_absent = |m: &&ModuleName| observed.modules.get(*m) == Some(&ModuleState::Absent);
+    facts.modules = denied_modules(config, rules, observed);
     for module in config.modules.load.iter().filter(is_absent) {
+        if facts.modules.contains_key(module) {
+            continue;
+        }
         let built = observe::is_built(root, kernel, module);
+        // A copied tree may lack the folder of modules, which says nothing of the host's.
+        if built.is_none() && !root.is_live() {
+            continue;
+        }
         // Nobody has tried: what can be told without trying.
         let signs = Signs { rules, kernel, built, stderr: "", kernel_lines: &kernel_lines };
         let mut trouble = module_trouble::diagnose(module, signs);

@@ -110,9 +110,9 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Option<String>, root:
     let mut node = Node::look(root, config, last_boot.as_ref());
     node.problems.extend(foreseen_of_all(root, config, &node.interfaces));
     node.problems.append(&mut problems);
+    let (judgement, planned) = node.judgement(invalid, last_boot.as_ref());
     let last_boot =
         last_boot.map(|boot| LastBoot { verdict: boot.verdict, exit_code: boot.exit_code });
-    let (judgement, planned) = node.judgement(invalid, last_boot.as_ref().map(|b| b.verdict));
     let observed = &node.observed;
     let mut status = Status::new(
         judgement,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::names::{IfName, ModuleName, PciAddress, Rung};
 use crate::observe::{Observed, PciFunction, rdma_half};
 use crate::report::advice::Advice;
+use crate::report::common::Code;
 use crate::report::iface::DeferredSettings;
 use crate::report::{Cause, ModuleTrouble, PortProgress};
 
@@ -19,6 +20,8 @@ pub enum Unset {
     Awaited(String),
     /// Those of this netdev, the port's or a P_Key child of it, could not be made: why.
     Failed(IfName, String),
+    /// Settings of this netdev are asked for that it cannot have: why.
+    Refused(IfName, String),
     /// Those of this netdev are left as they are, because it is in use.
     InUse(IfName, DeferredSettings),
 }
@@ -173,6 +176,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                     format!("driver {} is waiting for firmware: {line}", driver.unwrap_or("?")),
                     [Advice::look("mstflint -d ADDRESS q"), Advice::now("if the wait does not end: power cycle the adapter")],
                 )
+                .diagnosed(Code::FwInitTimeout)
             } else {
                 let text = format!(
                     "driver {} is bound, but has not registered an RDMA device",
@@ -216,6 +220,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                         Advice::now(format!("ibprov iface {name}")),
                     ],
                 ),
+                Some((_, Unset::Refused(name, why))) => Cause::refused(name, why.clone()),
                 Some((_, Unset::InUse(name, deferred))) => Cause::in_use(
                     deferred.sentence(name),
                     [

@@ -207,7 +207,7 @@ fn not_expected(
 }
 
 /// Where the site says that `module` is not to be loaded, if it does.
-fn denied(module: &ModuleName, config: &Config, rules: &ModprobeRules) -> Option<String> {
+pub fn denied(module: &ModuleName, config: &Config, rules: &ModprobeRules) -> Option<String> {
     if config.modules.exclude.contains(module) {
         return Some("modules.exclude of the configuration".to_owned());
     }

@@ -104,6 +104,11 @@ impl ModprobeRules {
                 }
                 (Some("install"), Some(name)) => {
                     let command = words.collect::<Vec<_>>().join(" ");
+                    // The usual way to have a module not loaded by anybody.
+                    if does_nothing(&command) {
+                        self.denied.insert(name, origin());
+                        continue;
+                    }
                     self.install.insert(name, Install { command, origin: origin() });
                 }
                 (Some("options"), Some(name)) => {
@@ -132,6 +137,12 @@ impl ModprobeRules {
             }
         }
     }
+}
+
+/// True of the command of an `install` line that stands for "not at all".
+fn does_nothing(command: &str) -> bool {
+    let program = command.split(' ').next().unwrap_or_default();
+    matches!(program.rsplit('/').next(), Some("true" | "false" | ":"))
 }
 
 /// Lines without comments, continuation lines joined, each with its number.
@@ -170,13 +181,13 @@ mod tests {
         let mut rules = ModprobeRules::default();
         rules.add_file(
             "/etc/modprobe.d/site.conf",
-            "# no\n\nblacklist ib-ipoib\noptions ib_umad x=1\ninstall ib_uverbs \\\n /bin/false --now\n#blacklist ib_umad\n",
+            "# no\n\nblacklist ib-ipoib\noptions ib_umad x=1\ninstall ib_uverbs \\\n /sbin/load --now\n#blacklist ib_umad\n",
         );
         rules.add_command_line("quiet modprobe.blacklist=mlx5_core,igb module_blacklist=hfi1");
         assert_eq!(rules.denied(&name("ib_ipoib")), Some("/etc/modprobe.d/site.conf:3"));
         assert_eq!(rules.denied(&name("ib_umad")), None);
         let install = rules.install(&name("ib_uverbs")).expect("install rule");
-        assert_eq!(install.command, "/bin/false --now");
+        assert_eq!(install.command, "/sbin/load --now");
         assert_eq!(install.origin, "/etc/modprobe.d/site.conf:5");
         assert_eq!(
             rules.denied(&name("mlx5_core")),

@@ -399,8 +399,7 @@ impl Waiting<'_> {
                     "`ibprov status` shows all names; a P_Key child has to be created first ([[interface.partition]])",
                 )],
                 is_final: complete && !self.may_be_child(port),
-                by_site: false,
-                in_use: false,
+                ..Cause::waiting("", [])
             }),
             Some(Lack::Rung(_)) => cause::cause(port, &self.observed, &self.facts),
             Some(lack) => {

@@ -1,11 +1,12 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::{Config, RXE_MODULE};
 use crate::ladder::Expectation;
+use crate::ladder::expect::denied;
 use crate::names::{ModuleName, ModuleState, PortNumber, PortSelector, Rung};
 use crate::observe::{ModprobeRules, Observed, PciFunction, rdma_half};
-use crate::report::PortProgress;
 use crate::report::boot::Step;
+use crate::report::{ModuleTrouble, PortProgress};
 
 /// What boot has done so far: no step is taken twice.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +47,21 @@ pub fn needed_modules<'c>(
     config.modules.load.iter().filter(is_needed).collect()
 }
 
+/// The modules that boot looks at and that are absent because the site denies them. What no
+/// step is taken for nothing else would say.
+pub fn denied_modules(
+    config: &Config,
+    rules: &ModprobeRules,
+    observed: &Observed,
+) -> BTreeMap<ModuleName, ModuleTrouble> {
+    let absent = observed.modules.iter().filter(|(_, state)| **state == ModuleState::Absent);
+    let denial = |(module, _): (&ModuleName, _)| {
+        let by = denied(module, config, rules)?;
+        Some((module.clone(), ModuleTrouble::Denied { by }))
+    };
+    absent.filter_map(denial).collect()
+}
+
 /// The steps to take now. Nothing is done on a host that needs no module.
 pub fn boot_steps(
     config: &Config,
@@ -62,7 +78,7 @@ pub fn boot_steps(
         steps.extend(port_types(config, function));
     }
     for port in progress {
-        steps.extend(driver(config, observed, port));
+        steps.extend(driver(config, rules, observed, port));
     }
     steps.retain(|step| !done.begun.contains(step));
     steps.dedup();
@@ -122,7 +138,12 @@ pub fn port_types(config: &Config, function: &PciFunction) -> Option<Step> {
     (!types.is_empty()).then_some(Step::PortTypes { pci, types })
 }
 
-fn driver(config: &Config, observed: &Observed, port: &PortProgress) -> Option<Step> {
+fn driver(
+    config: &Config,
+    rules: &ModprobeRules,
+    observed: &Observed,
+    port: &PortProgress,
+) -> Option<Step> {
     let pci = port.pci?;
     let function = observed.functions.iter().find(|f| f.address == pci)?;
     match port.missing()? {
@@ -132,16 +153,15 @@ fn driver(config: &Config, observed: &Observed, port: &PortProgress) -> Option<S
             let loaded = function.ib_driver.is_some_and(|d| {
                 observed.modules.iter().any(|(m, s)| m.as_str() == d && *s != ModuleState::Absent)
             });
-            let skipped = function
-                .ib_driver
-                .is_some_and(|d| config.modules.exclude.iter().any(|m| m.as_str() == d));
+            let driver = function.ib_driver.and_then(|driver| driver.parse().ok());
+            let skipped = driver.is_some_and(|driver| denied(&driver, config, rules).is_some());
             (!skipped && !loaded && !function.modalias.is_empty())
                 .then(|| Step::LoadDriver { pci, modalias: function.modalias.clone() })
         }
         Rung::Rdma if function.rdma.is_empty() => {
             let module = rdma_half(function.driver.as_deref()?)?;
             let absent = observed.modules.get(&module) == Some(&ModuleState::Absent);
-            let skipped = config.modules.exclude.contains(&module);
+            let skipped = denied(&module, config, rules).is_some();
             // With an auxiliary device udev is about to load it by itself.
             let device = function.rdma_auxiliary.clone().unwrap_or_else(|| pci.to_string());
             let udev_is_done = observed.udev.is_done_with(&device);

@@ -8,15 +8,15 @@ use crate::ladder::active::{Activity, Words};
 use crate::names::{Guid, ModuleName, PciAddress, RdmaName, VfIndex, vf_ranges};
 use crate::plan::vf_port::VfPort;
 use crate::report::advice::Advice;
-use crate::report::common::{Code, Finding, Verdict as _};
+use crate::report::common::{Code, Finding};
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::finding::Severity;
 use crate::report::hardware::{NodeDescription, Vf};
 use crate::report::netns::Netns;
-use crate::report::node::{Count, Judgement, PortCount, Standing};
+use crate::report::node::{Count, Judgement, PortCount};
 use crate::report::plan::{Action, PlannedPf};
 use crate::report::rxe::RxeReport;
-use crate::report::{Cause, PortProgress, Verdict};
+use crate::report::{BootReport, Cause, NotExpected, PortProgress};
 
 /// An expected port, and what is known of it.
 #[derive(Debug, Clone)]
@@ -36,6 +36,11 @@ pub struct Known<'a> {
     /// Why it is not known which PCI devices there are.
     pub unreadable: Option<String>,
     pub ports: Vec<KnownPort<'a>>,
+    /// The adapters of which no port is expected, and why.
+    pub left_out: Vec<(PciAddress, NotExpected)>,
+    /// Where all adapters are in Ethernet mode, and something of the host is configured for
+    /// InfiniBand: the adapters, and what.
+    pub ethernet: Option<(Vec<PciAddress>, String)>,
     /// So many of them have to be there and active; `None`: each, and one of them active.
     pub at_least: Option<usize>,
     /// The ports that the fabric uses, with their partitions and netdevs.
@@ -65,7 +70,7 @@ pub struct Known<'a> {
     /// The ports of VFs whose PFs' ports are active.
     pub vf_ports: Vec<VfPort>,
     /// How the last boot ended.
-    pub last_boot: Option<Verdict>,
+    pub last_boot: Option<&'a BootReport>,
     /// Units of ibprov's that have failed.
     pub failed_units: Vec<String>,
     /// The host shows an InfiniBand adapter.
@@ -89,36 +94,15 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     if let Some(why) = &known.unreadable {
         add(Code::HostUnreadable, Error, None, why.clone(), Vec::new());
     }
-    for KnownPort { progress: port, cause, .. } in &known.ports {
-        let severity = match port.standing(cause.as_ref()) {
-            Standing::Ready => continue,
-            Standing::Excused => Warning,
-            Standing::Missing => Error,
-        };
-        let why = cause.as_ref().map(|c| c.text.clone()).filter(|text| !text.is_empty());
-        let optional = if port.optional { " (optional)" } else { "" };
-        let (code, message) = match (port.reached, port.missing(), why) {
-            (Some(_), Some(missing), Some(why)) => {
-                (Code::PortNotReady, format!("missing {missing}{optional}: {why}"))
-            }
-            (Some(_), Some(missing), None) => {
-                (Code::PortNotReady, format!("missing {missing}{optional}"))
-            }
-            _ if port.optional => {
-                (Code::PortAbsent, format!("absent, and optional ({})", port.why))
-            }
-            _ => (Code::PortAbsent, format!("absent, and expected ({})", port.why)),
-        };
-        let advice = cause.iter().flat_map(|c| c.advice.clone()).collect();
-        add(code, severity, Some(port.label()), message, advice);
-    }
+    let lacks = known.ports.iter().filter_map(|port| port.progress.finding(port.cause.as_ref()));
+    let left_out = left_out(known);
     let soft_roce = known.soft_roce.iter().filter_map(RxeReport::finding);
     let (ports, of_activity) = activity(known);
     let vf_ports = known.vf_ports.iter().filter(|port| port.is_as_planned(known.pfs));
     let of_vfs = vf_ports.filter_map(VfPort::finding);
     let of_fabric = known.active.iter().flat_map(fabric::judge);
-    let found = of_activity.into_iter().chain(of_fabric).chain(soft_roce).chain(of_vfs);
-    for finding in found {
+    let found = lacks.chain(left_out).chain(of_activity).chain(of_fabric).chain(soft_roce);
+    for finding in found.chain(of_vfs) {
         add(finding.code, finding.severity, finding.object, finding.message, finding.advice);
     }
     for (port, degraded) in &known.degraded {
@@ -235,8 +219,8 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             add(Code::VfGuidZero, Warning, Some(pf.to_string()), message, advice);
         }
     }
-    if let Some(verdict) = known.last_boot.filter(|verdict| verdict.exit().code() != 0) {
-        let message = format!("{} (exit code {})", verdict.word(), verdict.exit().code());
+    if let Some(boot) = known.last_boot.filter(|boot| boot.exit_code != 0) {
+        let message = format!("{} (exit code {})", boot.headline(), boot.exit_code);
         let advice = vec![Advice::look("journalctl -b -u ibprov.service")];
         add(Code::BootFailed, Warning, None, message, advice);
     }
@@ -255,6 +239,47 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         findings.extend(known.network.unmatched());
     }
     Judgement::new(ports, vfs, known.has_adapter, findings)
+}
+
+/// The file in which NVIDIA's driver container denies the kernel's own modules on the host, as
+/// long as it runs; where it ends badly, the file stays (doca-driver-build, entrypoint).
+const CONTAINERS_DENY_LIST: &str = "/blacklist-ofed-modules.conf";
+
+/// What is said of adapters without an expected port: the site may mean it, and the node has no
+/// InfiniBand then.
+fn left_out(known: &Known<'_>) -> Vec<Finding> {
+    let is_alone = known.ports.iter().all(|port| port.progress.is_ethernet());
+    let severity = if is_alone { Severity::Warning } else { Severity::Info };
+    let denied = known.left_out.iter().filter_map(|(pci, reason)| {
+        let NotExpected::DriverDenied { module, by } = reason else { return None };
+        let message = match by.contains(CONTAINERS_DENY_LIST) {
+            true => format!("{reason}, which NVIDIA's driver container writes and removes again"),
+            false => reason.to_string(),
+        };
+        let advice = [
+            Advice::look(format!("lspci -nnk -s {pci}")),
+            Advice::permanent(format!(
+                "to use the adapter: remove the line in {by}, then `modprobe {module}`"
+            )),
+        ];
+        Some(Finding::new(Code::ModuleDenied, severity, message).about(pci).advise(advice))
+    });
+    let ethernet = known.ethernet.iter().flat_map(|(adapters, wants)| {
+        adapters.iter().map(move |pci| {
+            let message = format!("the adapter is in Ethernet mode, and {wants}");
+            Finding::warning(Code::PfEthernet, message)
+                .about(pci)
+                .advise([Advice::permanent(to_infiniband(*pci))])
+        })
+    });
+    denied.chain(ethernet).collect()
+}
+
+/// How the ports of an mlx5 adapter become InfiniBand ports.
+fn to_infiniband(pci: PciAddress) -> String {
+    format!(
+        "`mlxconfig -d {pci} set LINK_TYPE_P1=1` (mstconfig in distributions; P2 for the second port), then a reset: `mlxfwreset -d {pci} reset` (mstfwreset), or a power cycle"
+    )
 }
 
 /// How many of the expected ports are active, and what is said of those that are not: too few

@@ -26,6 +26,15 @@ pub enum Settings {
     Awaited(Vec<String>),
     /// They could not be made.
     Failed(String),
+    /// The interface cannot have them.
+    Refused(String),
+    /// It cannot be given its name now.
+    NotRenamed {
+        /// The interface's index.
+        ifindex: u32,
+        /// Why.
+        why: String,
+    },
     /// They are left as they are, because the interface is in use.
     Deferred(DeferredSettings),
     /// There is no IPoIB interface of this name: it has just got another, or is gone, and
@@ -42,8 +51,8 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
     let before = seen.outcomes.get(&interface.ifindex);
     let written = seen.written_of(interface);
     let (wanted, mut plan) = planned(config, seen, interface);
-    let is_named = rename(&config.interfaces, interface, &seen.all, &seen.names) == Ok(None);
-    if is_named && plan.steps.is_empty() && plan.refused.is_empty() {
+    let renamed = rename(&config.interfaces, interface, &seen.all, &seen.names);
+    if renamed == Ok(None) && plan.steps.is_empty() && plan.refused.is_empty() {
         // Whose settings another agent may change the next moment are not made.
         return match seen.unsettled.contains(name) {
             false if plan.awaited.is_empty() => Settings::Made,
@@ -76,9 +85,14 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
                     before.and_then(|before| before.deferred.clone()).filter(|_| plan.interrupts())
                 }
             };
-            match deferred {
-                Some(deferred) => Settings::Deferred(deferred),
-                None => Settings::Open { ifindex: interface.ifindex },
+            let ifindex = interface.ifindex;
+            match (deferred, renamed) {
+                (Some(deferred), _) => Settings::Deferred(deferred),
+                (None, _) if plan.steps.is_empty() && !plan.refused.is_empty() => {
+                    Settings::Refused(plan.refused.join("; "))
+                }
+                (None, Err(why)) if plan.steps.is_empty() => Settings::NotRenamed { ifindex, why },
+                (None, _) => Settings::Open { ifindex },
             }
         }
     }
@@ -306,11 +320,18 @@ pub fn judge_settings(
             Settings::Failed(why) => {
                 facts.unset.insert(netdev.clone(), Unset::Failed(netdev, why));
             }
+            Settings::Refused(why) => {
+                facts.unset.insert(netdev.clone(), Unset::Refused(netdev, why));
+            }
             Settings::Deferred(deferred) => {
                 facts.unset.insert(netdev.clone(), Unset::InUse(netdev, deferred));
             }
             Settings::Gone => {}
-            Settings::Open { ifindex } => {
+            Settings::NotRenamed { why, .. } if children == Children::Counted => {
+                facts.unset.insert(netdev.clone(), Unset::Refused(netdev, why));
+            }
+            // A name that another interface has may be free when a run gives it.
+            Settings::Open { ifindex } | Settings::NotRenamed { ifindex, .. } => {
                 if let Some(Unset::InUse(..)) = facts.unset.get(&netdev) {
                     facts.unset.remove(&netdev);
                 }
@@ -329,6 +350,9 @@ fn unset_child(config: &Config, seen: &Interfaces, parent: &IfName) -> Option<Un
     let mut children = seen.all.iter().filter(|i| i.parent == Some(parent));
     children.find_map(|child| match settings(config, seen, &child.name) {
         Settings::Failed(why) => Some(Unset::Failed(child.name.clone(), why)),
+        Settings::Refused(why) | Settings::NotRenamed { why, .. } => {
+            Some(Unset::Refused(child.name.clone(), why))
+        }
         Settings::Deferred(deferred) => Some(Unset::InUse(child.name.clone(), deferred)),
         // The mode of one that was made by netlink is not seen here, so that its settings are
         // open for ever.

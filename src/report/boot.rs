@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::advice::Advice;
 use super::common::{Code, Exit, Finding, Kind, Report, not_read, verdicts};
 use super::duration::seconds;
-use super::finding::Severity;
 use super::node::Standing;
 use super::pf::{Outcome, Unresolved};
 use super::rxe::RxeReport;
@@ -219,7 +218,7 @@ impl BootReport {
     /// With the keys that every report has.
     pub fn told(&self) -> Report<Verdict, &Self> {
         let mut findings: Vec<Finding> =
-            self.ports.iter().filter_map(PortReport::finding).collect();
+            self.ports.iter().filter_map(|p| p.progress.finding(p.cause.as_ref())).collect();
         findings.extend(self.pfs.iter().flat_map(Outcome::findings));
         findings.extend(self.unresolved_pfs.iter().flat_map(Unresolved::findings));
         findings.extend(self.rxe.iter().filter_map(RxeReport::finding));
@@ -405,23 +404,6 @@ impl BootReport {
 }
 
 impl PortReport {
-    /// What is not as it is meant to be.
-    fn finding(&self) -> Option<Finding> {
-        let severity = match self.progress.standing(self.cause.as_ref()) {
-            Standing::Ready => return None,
-            Standing::Excused => Severity::Warning,
-            Standing::Missing => Severity::Error,
-        };
-        let is_there = self.progress.reached.is_some();
-        let code = if is_there { Code::PortNotReady } else { Code::PortAbsent };
-        let state = self.missing.map_or("not ready", Rung::lacking);
-        let cause = self.cause.iter().filter(|cause| !cause.text.is_empty());
-        let why: String = cause.map(|cause| format!(": {}", cause.text)).collect();
-        let advice = self.cause.iter().flat_map(|cause| cause.advice.clone());
-        let finding = Finding::new(code, severity, format!("{state}{why}"));
-        Some(finding.about(self.progress.label()).advise(advice))
-    }
-
     /// `mlx5_0 port 1 (0000:4b:00.0): ready, netdev ib0, port GUID ...`
     pub fn line(&self) -> String {
         let label = self.progress.label();
@@ -516,7 +498,7 @@ mod tests {
             advice: vec![Advice::permanent("remove the line")],
             is_final: true,
             by_site: true,
-            in_use: false,
+            ..Cause::waiting("", [])
         });
         PortReport {
             ready: progress.is_ready(),

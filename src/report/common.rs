@@ -184,6 +184,18 @@ codes! {
         NetnsMode = "netns-mode",
         /// A configured module is not loaded.
         ModuleNotLoaded = "module-not-loaded",
+        /// A module that is needed is on a deny list.
+        ModuleDenied = "module-denied",
+        /// A module that is needed was not built for the running kernel.
+        ModuleMissingForKernel = "module-missing-for-kernel",
+        /// The symbols of a module do not match those of the loaded ones.
+        ModuleSymbolMismatch = "module-symbol-mismatch",
+        /// The kernel refused the signature of a module.
+        ModuleSignatureRefused = "module-signature-refused",
+        /// A module that another one needs was not initialized in time.
+        ModuleInitSlow = "module-init-slow",
+        /// The driver waits for the firmware of an adapter.
+        FwInitTimeout = "fw-init-timeout",
         /// A unit that uses InfiniBand is not ordered after the unit that brings it up.
         OrderingMissing = "ordering-missing",
         /// An initramfs image lacks a module that the ports need.
@@ -338,7 +350,6 @@ codes! {
         FirmwareFatal = "firmware-fatal",
         FirmwareResetPending = "firmware-reset-pending",
         FirmwareTooOld = "firmware-too-old",
-        FwInitTimeout = "fw-init-timeout",
         HarmlessWarning = "harmless-warning",
         Healthy = "healthy",
         IfupSkippedOsBooting = "ifup-skipped-os-booting",
@@ -346,17 +357,12 @@ codes! {
         IommuOff = "iommu-off",
         IpoibParentDown = "ipoib-parent-down",
         LinkDownCable = "link-down-cable",
-        ModuleDenied = "module-denied",
-        ModuleInitSlow = "module-init-slow",
         ModuleIsADummy = "module-is-a-dummy",
         ModuleLoadInterrupted = "module-load-interrupted",
         ModuleLoadOrder = "module-load-order",
         ModuleLoadedLate = "module-loaded-late",
-        ModuleMissingForKernel = "module-missing-for-kernel",
         ModuleMissingInInitrd = "module-missing-in-initrd",
         ModuleParameter = "module-parameter",
-        ModuleSignatureRefused = "module-signature-refused",
-        ModuleSymbolMismatch = "module-symbol-mismatch",
         ModuleWrongDriver = "module-wrong-driver",
         MountBeforeIpoib = "mount-before-ipoib",
         MountBeforeNetwork = "mount-before-network",

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::advice::Advice;
+use super::common::Code;
 use crate::names::ModuleName;
 
 /// The cause, most telling first.
@@ -104,6 +105,20 @@ impl ModuleTrouble {
     /// True if the site itself asked for it: nothing is broken.
     pub const fn is_by_the_site(&self) -> bool {
         matches!(self, Self::Denied { .. })
+    }
+
+    /// The diagnosis that it is.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Denied { .. } | Self::InstallOverride { .. } => Code::ModuleDenied,
+            Self::NotBuilt { .. } => Code::ModuleMissingForKernel,
+            Self::SymbolMismatch { .. } => Code::ModuleSymbolMismatch,
+            Self::DependencyInitializing { .. } => Code::ModuleInitSlow,
+            Self::SignatureRefused { .. } => Code::ModuleSignatureRefused,
+            Self::OutOfMemory { .. } | Self::Stuck { .. } | Self::Other { .. } => {
+                Code::ModuleNotLoaded
+            }
+        }
     }
 
     /// What to do about it.

@@ -143,7 +143,6 @@ impl Judgement {
 
     /// The findings, those that say the same of several objects as one, with what to do at each.
     pub fn grouped(&self) -> Vec<Finding> {
-        const MOST: usize = 4;
         let mut groups: Vec<(Finding, Vec<&str>)> = Vec::new();
         for finding in &self.findings {
             let says_the_same = |(first, _): &&mut (Finding, Vec<&str>)| {
@@ -162,11 +161,9 @@ impl Judgement {
                 None => groups.push((finding.clone(), object.into_iter().collect())),
             }
         }
-        let merged = |(finding, objects): (Finding, Vec<&str>)| {
-            let shown = objects.get(..MOST).unwrap_or(&objects).join(", ");
-            let more = objects.len().saturating_sub(MOST);
-            let object = if more > 0 { format!("{shown} and {more} more") } else { shown };
-            Finding { object: Some(object).filter(|o| !o.is_empty()), ..finding }
+        let merged = |(finding, objects): (Finding, Vec<&str>)| Finding {
+            object: Some(objects.join(", ")).filter(|o| !o.is_empty()),
+            ..finding
         };
         groups.into_iter().map(merged).collect()
     }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ModuleTrouble;
 use super::advice::Advice;
-use super::common::opposite;
+use super::common::{Code, Finding, opposite};
+use super::finding::Severity;
 use super::node::Standing;
 use crate::names::{
     Guid, IfName, LinkLayer, MadPort, ModuleName, PciAddress, PortNumber, RdmaName, Rung,
@@ -93,6 +94,31 @@ impl PortProgress {
         Standing::of_port(self.is_ready(), self.optional, cause.is_some_and(Cause::is_excuse))
     }
 
+    /// What is said of it where it has not reached its goal; `cause` is why. Each verb says the
+    /// same.
+    pub fn finding(&self, cause: Option<&Cause>) -> Option<Finding> {
+        let severity = match self.standing(cause) {
+            Standing::Ready => return None,
+            Standing::Excused => Severity::Warning,
+            Standing::Missing => Severity::Error,
+        };
+        let (code, message) = match (self.reached, self.missing()) {
+            (Some(_), Some(missing)) => {
+                let optional = if self.optional { " (optional)" } else { "" };
+                let why = cause.iter().filter(|cause| !cause.text.is_empty());
+                let why: String = why.map(|cause| format!(": {}", cause.text)).collect();
+                let code = cause.and_then(|cause| cause.code).unwrap_or(Code::PortNotReady);
+                (code, format!("{}{optional}{why}", missing.lacking()))
+            }
+            _ => {
+                let how = if self.optional { "optional" } else { "expected" };
+                (Code::PortAbsent, format!("absent, and {how} ({})", self.why))
+            }
+        };
+        let advice = cause.iter().flat_map(|cause| cause.advice.clone());
+        Some(Finding::new(code, severity, message).about(self.label()).advise(advice))
+    }
+
     /// True for a port in Ethernet mode: seen, and not waited for.
     pub fn is_ethernet(&self) -> bool {
         self.link_layer == Some(LinkLayer::Ethernet)
@@ -156,6 +182,10 @@ pub struct Cause {
     /// It is left so because it is in use: not a failure either.
     #[serde(default)]
     pub in_use: bool,
+    /// The diagnosis that it is, where there is one that says more than that the port lacks
+    /// something.
+    #[serde(skip)]
+    pub code: Option<Code>,
 }
 
 impl Cause {
@@ -164,7 +194,14 @@ impl Cause {
         advice: impl IntoIterator<Item = Advice>,
     ) -> Self {
         let advice = advice.into_iter().collect();
-        Self { text: text.into(), advice, is_final: false, by_site: false, in_use: false }
+        Self {
+            text: text.into(),
+            advice,
+            is_final: false,
+            by_site: false,
+            in_use: false,
+            code: None,
+        }
     }
 
     pub(crate) fn last(text: impl Into<String>, advice: impl IntoIterator<Item = Advice>) -> Self {
@@ -176,6 +213,16 @@ impl Cause {
         advice: impl IntoIterator<Item = Advice>,
     ) -> Self {
         Self { in_use: true, ..Self::last(text, advice) }
+    }
+
+    /// Settings of `netdev` are asked for that it cannot have.
+    pub(crate) fn refused(netdev: &IfName, why: String) -> Self {
+        let advice = [Advice::look(format!("ibprov iface {netdev} --dry-run"))];
+        Self::last(why, advice).diagnosed(Code::SettingRefused)
+    }
+
+    pub(crate) fn diagnosed(self, code: Code) -> Self {
+        Self { code: Some(code), ..self }
     }
 
     /// It is no failure that the rung is missing.
@@ -190,6 +237,7 @@ impl Cause {
             is_final: !matches!(trouble, ModuleTrouble::Stuck { .. }),
             by_site: trouble.is_by_the_site(),
             in_use: false,
+            code: Some(trouble.code()),
         }
     }
 }

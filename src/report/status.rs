@@ -6,7 +6,7 @@ mod table;
 use serde::{Deserialize, Serialize};
 
 use self::table::table;
-use super::common::{Kind, Report, Verdict as _, not_read};
+use super::common::{Finding, Kind, Report, Verdict as _, not_read};
 use super::finding::Severity;
 use super::screen::{Screen, Tone};
 use crate::names::{
@@ -323,7 +323,9 @@ impl Status {
                 Severity::Error => Tone::Bad,
                 Severity::Warning | Severity::Info => Tone::Warning,
             };
-            let text = screen.wrapped("  ", &finding.to_string());
+            let object = finding.object.as_deref().map(few);
+            let text = Finding { object, ..finding.clone() }.to_string();
+            let text = screen.wrapped("  ", &text);
             lines.extend(text.iter().map(|line| screen.paint(tone, line)));
             for step in &finding.advice {
                 lines.extend(screen.wrapped("    do: ", &step.text));
@@ -533,6 +535,17 @@ impl PortStatus {
         }
         lines.extend(self.gids.iter().flatten().map(|gid| format!("    {}", gid_line(gid))));
         lines
+    }
+}
+
+/// The first of the names in a list, and how many there are more.
+fn few(objects: &str) -> String {
+    const MOST: usize = 4;
+    let names: Vec<&str> = objects.split(", ").collect();
+    let shown = names.get(..MOST).unwrap_or(&names).join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 

@@ -309,7 +309,7 @@ fn a_state_that_was_not_copied_is_not_judged() {
         verdict: unknown (errors: 0, warnings: 0)
         read: no log
 
-        info: not-as-expected (confidence high)
+        info: port-not-judged (confidence high)
           mlx5_0 port 1 (0000:10:00.0): not judged: the copy does not show its state.
         exit 2
     "#]]

@@ -143,7 +143,7 @@ fn boot_waits_for_its_name_alone() {
     assert!(shown.contains("eth2"), "{shown}");
     host.remove("run/udev/data/n9");
     let shown = host.show(&["status"]);
-    assert!(shown.contains("mlx5_3 port 1 (0000:81:00.0): missing named: udev"), "{shown}");
+    assert!(shown.contains("mlx5_3 port 1 (0000:81:00.0): not named: udev"), "{shown}");
     assert!(shown.ends_with("exit 3\n"), "{shown}");
 }
 
@@ -154,7 +154,7 @@ fn a_port_in_infiniband_mode_is_of_the_other_type() {
     host.file("etc/ibprov/ibprov.toml", &row);
     expect![[r#"
         NOT READY: 0 of 1 expected ports active
-          error: mlx5_0 port 1 (0000:4b:00.0): missing netdev: the port is in InfiniBand mode, and an Ethernet port is expected (listed in /etc/ibprov/ibprov.toml:1)
+          error: mlx5_0 port 1 (0000:4b:00.0): no netdev: the port is in InfiniBand mode, and an Ethernet port is expected (listed in /etc/ibprov/ibprov.toml:1)
             do: to change the type: `mlxconfig -d 0000:4b:00.0 set LINK_TYPE_P1=2` (P2 for the adapter's second port), then reset the firmware: `mlxfwreset -d 0000:4b:00.0 reset`, or a power cycle; or ignore the port (boot.ignore)
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 

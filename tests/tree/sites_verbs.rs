@@ -39,7 +39,7 @@ fn check() {
         &degraded(),
         &["check"],
         &expect![[r#"
-            verdict: failed (errors: 1, warnings: 4)
+            verdict: failed (errors: 1, warnings: 5)
             read: no log
 
             error: vf-guid-zero (confidence medium)
@@ -49,6 +49,11 @@ fn check() {
                 0000:0000:0000:0000, link state follow, driver vfio-pci
               Fix now:
                 - ibprov apply
+
+                warning: vf-deferred (confidence high, caused by vf-guid-zero)
+                  PF 0000:14:00.0: VF 5: not as planned, and in use.
+                  Look:
+                    - ibprov plan
 
             warning: no-subnet-manager (confidence high)
               mlx5_2 port 1 has a link and stays in Initializing: not configured by the
@@ -96,27 +101,24 @@ fn check() {
             verdict: failed (errors: 2, warnings: 2)
             read: no log
 
-            error: not-as-expected (confidence high)
-              0000:5e:00.0: missing driver: no driver is bound to the function.
+            error: port-not-ready (confidence high)
+              0000:5e:00.0: no driver: no driver is bound to the function.
               Look:
                 - see `lspci -k` and dmesg
 
-            error: not-as-expected (confidence high)
-              0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3).
-              Look:
-                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
-                  another slot
+                error: port-absent (confidence high, caused by port-not-ready)
+                  0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3).
+                  Look:
+                    - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be
+                      in another slot
 
-            warning: not-as-expected (confidence high)
-              0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5).
-              Look:
-                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
-                  another slot
+                warning: port-absent (confidence high, caused by port-not-ready)
+                  0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5).
 
-            warning: not-as-expected (confidence high)
-              the last boot: boot incomplete.
-              Look:
-                - journalctl -b -u ibprov.service
+                warning: boot-failed (confidence high, caused by port-not-ready)
+                  the last boot: boot incomplete (exit code 3).
+                  Look:
+                    - journalctl -b -u ibprov.service
             exit 3
         "#]],
     );
@@ -574,27 +576,24 @@ fn check_in_colour() {
             ^[[1m^[[31mverdict: failed (errors: 2, warnings: 2)^[[0m
             read: no log
 
-            ^[[1m^[[31merror: not-as-expected (confidence high)^[[0m
-              0000:5e:00.0: missing driver: no driver is bound to the function.
+            ^[[1m^[[31merror: port-not-ready (confidence high)^[[0m
+              0000:5e:00.0: no driver: no driver is bound to the function.
             ^[[1m  Look:^[[0m
                 - see `lspci -k` and dmesg
 
-            ^[[1m^[[31merror: not-as-expected (confidence high)^[[0m
-              0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3).
-            ^[[1m  Look:^[[0m
-                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
-                  another slot
+            ^[[1m^[[31m    error: port-absent (confidence high, caused by port-not-ready)^[[0m
+                  0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3).
+            ^[[1m      Look:^[[0m
+                    - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be
+                      in another slot
 
-            ^[[33mwarning: not-as-expected (confidence high)^[[0m
-              0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5).
-            ^[[1m  Look:^[[0m
-                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
-                  another slot
+            ^[[33m    warning: port-absent (confidence high, caused by port-not-ready)^[[0m
+                  0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5).
 
-            ^[[33mwarning: not-as-expected (confidence high)^[[0m
-              the last boot: boot incomplete.
-            ^[[1m  Look:^[[0m
-                - journalctl -b -u ibprov.service
+            ^[[33m    warning: boot-failed (confidence high, caused by port-not-ready)^[[0m
+                  the last boot: boot incomplete (exit code 3).
+            ^[[1m      Look:^[[0m
+                    - journalctl -b -u ibprov.service
             exit 3
         "#]],
     );
@@ -607,7 +606,7 @@ fn status_in_colour() {
         "status",
         &expect![[r#"
             ^[[1m^[[31mNOT READY: 1 of 4 expected ports active^[[0m
-            ^[[1m^[[31m  error: 0000:5e:00.0: missing driver: no driver is bound to the function^[[0m
+            ^[[1m^[[31m  error: 0000:5e:00.0: no driver: no driver is bound to the function^[[0m
                 do: see `lspci -k` and dmesg
             ^[[1m^[[31m  error: 0000:99:00.0: absent, and expected (listed in^[[0m
             ^[[1m^[[31m  /etc/ibprov/ibprov.toml:3)^[[0m
@@ -617,7 +616,7 @@ fn status_in_colour() {
             ^[[33m  /etc/ibprov/ibprov.toml:5)^[[0m
                 do: see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
                     another slot
-            ^[[33m  warning: the last boot: not-ready (exit code 3)^[[0m
+            ^[[33m  warning: the last boot: boot incomplete (exit code 3)^[[0m
                 do: journalctl -b -u ibprov.service
             ibprov: enabled; last boot: not-ready, exit 3; openibd.service: ibprov's
 

@@ -60,14 +60,14 @@ fn each_missing_rung_says_why() {
     host.function("0000:04:00.0", "15b3:101b", "020700", Some("vfio-pci"));
     expect![[r#"
         NOT READY: 1 of 5 expected ports active
-          error: 0000:01:00.0: missing driver: no driver is bound to the function
+          error: 0000:01:00.0: no driver: no driver is bound to the function
             do: see `lspci -k` and dmesg
-          error: 0000:02:00.0: missing rdma: driver mlx4_core is bound, but has not registered an RDMA device
+          error: 0000:02:00.0: no RDMA device: driver mlx4_core is bound, but has not registered an RDMA device
             do: see dmesg for the PCI address of the port
-          error: mlx5_1 port 1 (0000:03:00.0): missing netdev: ib_ipoib has not created a netdev for the port
+          error: mlx5_1 port 1 (0000:03:00.0): no netdev: ib_ipoib has not created a netdev for the port
             do: see dmesg for ipoib, and `cat /sys/module/ib_ipoib/parameters/*`
             do: if the modprobe that loaded it was killed: `modprobe -r ib_ipoib`, then `ibprov boot`
-          error: mlx5_1 port 2 (0000:03:00.0): missing named: udev has not finished with the netdev or its RDMA device, so that a name may still change
+          error: mlx5_1 port 2 (0000:03:00.0): not named: udev has not finished with the netdev or its RDMA device, so that a name may still change
             do: udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
@@ -89,6 +89,9 @@ fn what_the_configuration_skips_is_not_waited_for() {
     host.function("0000:02:00.0", "15b3:1003", "028000", None);
     expect![[r#"
         ready: 1 of 1 expected ports active
+          note: 0000:02:00.0: the driver mlx4_core is deny-listed by modules.exclude of the configuration
+            do: lspci -nnk -s 0000:02:00.0
+            do: to use the adapter: remove the line in modules.exclude of the configuration, then `modprobe mlx4_core`
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE      LID  RATE     NOTE

@@ -33,7 +33,7 @@ fn a_failing_install_command_is_named() {
     let (module, exit) = ipoib("install_override");
     assert_eq!(
         module["message"],
-        "the install command \"/bin/false\" of /etc/modprobe.d/site.conf:1 ran instead and did not load it"
+        "the install command \"/bin/sh -c 'exit 1'\" of /etc/modprobe.d/site.conf:1 ran instead and did not load it"
     );
     assert_eq!(exit, 3);
 }

@@ -12,7 +12,7 @@ use crate::observe::autostart::{AutostartGuest, Resumed};
 use crate::report::node::Judgement;
 use crate::report::stack::Asked;
 use crate::report::units::Units;
-use crate::report::{Cause, ModuleTrouble, PortProgress};
+use crate::report::{Cause, PortProgress};
 
 /// A host that was looked at.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -153,10 +153,6 @@ pub struct HostPort {
     pub progress: PortProgress,
     /// Why it is no further.
     pub cause: Option<Cause>,
-    /// The module that is missing for its next rung, and why it is.
-    pub module: Option<(ModuleName, ModuleTrouble)>,
-    /// Its driver has said that it is waiting for firmware.
-    pub firmware_wait: bool,
     /// Its netdev is up, administratively; none if it has no netdev.
     pub up: Option<bool>,
 }

@@ -28,13 +28,7 @@ impl Port {
             must_be_ethernet: false,
             why: String::new(),
         };
-        HostPort {
-            progress,
-            cause: None,
-            module: None,
-            firmware_wait: false,
-            up: netdev.map(|_| true),
-        }
+        HostPort { progress, cause: None, up: netdev.map(|_| true) }
     }
 
     /// A port that is ready since `usec`.

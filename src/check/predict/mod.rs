@@ -18,6 +18,7 @@ use crate::report::finding::Finding;
 
 pub use findings::merge;
 pub use order::consumers;
+pub use ports::account;
 
 /// What follows from the host that was looked at; nothing if none was.
 pub fn findings(boot: &Boot) -> Vec<Finding> {

@@ -1,35 +1,14 @@
-//! Ports of a live host that are not where they should be, and why.
+//! What the account of the node says: the same findings as `ibprov status` has.
 
 use super::findings::{merge, shown};
 use crate::check::evidence::Host;
-use crate::check::evidence::host::HostPort;
-use crate::names::Rung;
-use crate::report::common::Code;
+use crate::report::common::{self, Code};
 use crate::report::finding::{Confidence, Finding, Severity};
-use crate::report::{Cause, ModuleTrouble};
+use crate::report::node::Judgement;
 
-/// What the ladders of the expected ports and the VFs say.
+/// VFs that the PF's driver could not take.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for port in host.ports.iter().filter(|p| !p.progress.is_ready()) {
-        merge(&mut findings, vec![finding(host, port)]);
-    }
-    for denied in &host.denied {
-        let asked = !host.asked.is_empty();
-        let finding = Finding::new(
-            Code::ModuleDenied,
-            if asked { Severity::Error } else { Severity::Warning },
-            Confidence::High,
-            format!(
-                "{} is deny-listed by {}, so that its InfiniBand functions have no driver.",
-                denied.module, denied.by
-            ),
-        )
-        .about(&denied.module)
-        .quoting([shown(host, format!("{}: blacklist {}", denied.by, denied.module))])
-        .permanent([format!("if the driver is required, remove the line in {}", denied.by)]);
-        merge(&mut findings, vec![finding]);
-    }
     for vf in &host.unbound_vfs {
         let finding = Finding::new(
             Code::VfProbeFailed,
@@ -46,116 +25,56 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
     findings
 }
 
-fn finding(host: &Host, port: &HostPort) -> Finding {
-    let label = port.progress.label();
-    let missing = port.progress.missing().map_or("nothing", Rung::word);
-    let reached = port.progress.reached.map_or("nothing", Rung::word);
-    let why = port.cause.as_ref().map_or("", |c| c.text.as_str());
-    let is_so = |so: fn(&Cause) -> bool| port.cause.as_ref().is_some_and(so);
-    let asked = !host.asked.is_empty();
-    let mild = port.progress.optional || is_so(|c| c.in_use) || is_so(|c| c.by_site) && !asked;
-    let mut finding = Finding::new(
-        code(port),
-        if mild { Severity::Warning } else { Severity::Error },
-        Confidence::High,
-        if why.is_empty() {
-            format!("{label} does not have state {missing}.")
-        } else {
-            format!("{label} does not have state {missing}: {why}.")
-        },
-    )
-    .about(&label)
-    .chain([format!("{label} has state {reached}; state {missing} is missing.")])
-    .quoting([shown(host, format!("{label}: state {reached}, missing {missing}"))]);
-    for asked in &host.asked {
-        finding = finding.chain([format!(
-            "{} is configured to set up {} ({}).",
-            asked.unit, asked.netdev, asked.file
-        )]);
-    }
-    finding.steps(port.cause.iter().flat_map(|c| c.advice.clone()))
-}
-
-fn code(port: &HostPort) -> Code {
-    match &port.module {
-        Some((_, ModuleTrouble::Denied { .. } | ModuleTrouble::InstallOverride { .. })) => {
-            Code::ModuleDenied
+/// What the judgement of the node says, in the place of what the logs told under the same code:
+/// their lines stay as evidence.
+pub fn account(host: &Host, found: &mut Vec<Finding>) {
+    let finding = |told: common::Finding| {
+        let message = told.message.trim_end_matches('.');
+        let text = format!("{}: {message}.", told.subject());
+        Finding::new(told.code, told.severity, Confidence::High, text)
+            .about_if(told.object)
+            .steps(told.advice)
+    };
+    let grouped = host.judgement.iter().flat_map(Judgement::grouped);
+    let mut told: Vec<Finding> = grouped.map(finding).collect();
+    found.retain_mut(|of_logs| match told.iter_mut().find(|f| f.code == of_logs.code) {
+        Some(finding) => {
+            finding.evidence.append(&mut of_logs.evidence);
+            false
         }
-        Some((_, ModuleTrouble::NotBuilt { .. })) => Code::ModuleMissingForKernel,
-        Some((_, ModuleTrouble::SymbolMismatch { .. })) => Code::ModuleSymbolMismatch,
-        Some((_, ModuleTrouble::DependencyInitializing { .. })) => Code::ModuleInitSlow,
-        Some((_, ModuleTrouble::SignatureRefused { .. })) => Code::ModuleSignatureRefused,
-        Some(_) => Code::ModuleNotLoaded,
-        None if port.firmware_wait => Code::FwInitTimeout,
-        None => Code::PortNotReady,
-    }
+        None => true,
+    });
+    found.extend(told);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::{Port, host};
     use super::*;
-    use crate::report::Said;
-    use crate::report::advice::Advice;
-
-    fn judged(trouble: ModuleTrouble) -> Vec<(Code, Severity)> {
-        let mut port = Port::stuck();
-        port.cause = Some(Cause {
-            text: format!("module ib_ipoib is not loaded: {trouble}"),
-            advice: vec![Advice::look("x")],
-            is_final: true,
-            by_site: trouble.is_by_the_site(),
-            in_use: false,
-        });
-        port.module = "ib_ipoib".parse().ok().zip(Some(trouble));
-        let host = host("goal.target wants a.service\n", &[port], &[]);
-        judge(&host).iter().map(|f| (f.code, f.severity)).collect()
-    }
+    use crate::report::finding::Quote;
+    use crate::report::node::{Count, PortCount};
 
     #[test]
-    fn causes_have_their_codes() {
-        let denied = ModuleTrouble::Denied { by: "/etc/modprobe.d/x.conf:1".into() };
-        assert_eq!(judged(denied), [(Code::ModuleDenied, Severity::Warning)]);
-        let by = "/etc/modprobe.d/x.conf:1".to_owned();
-        let overridden = ModuleTrouble::InstallOverride { command: "/bin/false".into(), by };
-        assert_eq!(judged(overridden), [(Code::ModuleDenied, Severity::Error)]);
-        let not_built = ModuleTrouble::NotBuilt { kernel: "6.1".into(), looked_in: "x".into() };
-        assert_eq!(judged(not_built), [(Code::ModuleMissingForKernel, Severity::Error)]);
-        let symbols = ModuleTrouble::SymbolMismatch { said: "Unknown symbol x".into() };
-        assert_eq!(judged(symbols), [(Code::ModuleSymbolMismatch, Severity::Error)]);
-        let busy = ModuleTrouble::DependencyInitializing { said: "gave up waiting".into() };
-        assert_eq!(judged(busy), [(Code::ModuleInitSlow, Severity::Error)]);
-        let refused = ModuleTrouble::SignatureRefused { said: "Key was rejected".into() };
-        assert_eq!(judged(refused), [(Code::ModuleSignatureRefused, Severity::Error)]);
-        let other = ModuleTrouble::Other { said: Said::default() };
-        assert_eq!(judged(other), [(Code::ModuleNotLoaded, Severity::Error)]);
-    }
-
-    #[test]
-    fn what_the_site_denies_is_an_error_where_it_is_asked_for() {
-        let mut port = Port::stuck();
-        let by = "x:1".to_owned();
-        port.module = "ib_ipoib".parse().ok().zip(Some(ModuleTrouble::Denied { by }));
-        port.cause = Some(Cause {
-            text: "module ib_ipoib is not loaded: deny-listed by x:1".to_owned(),
-            advice: Vec::new(),
-            is_final: true,
-            by_site: true,
-            in_use: false,
-        });
-        let host = host(
-            "goal.target wants networking.service\n",
-            &[port],
-            &[("networking.service", "ib0")],
-        );
-        assert_eq!(judge(&host)[0].severity, Severity::Error);
-    }
-
-    #[test]
-    fn a_ready_port_is_no_finding() {
-        assert_eq!(
-            judge(&host("goal.target wants a.service\n", &[Port::named("ib0", 1)], &[])),
-            []
-        );
+    fn what_the_host_shows_counts_and_the_lines_of_logs_are_its_evidence() {
+        let denied = common::Finding::warning(Code::ModuleDenied, "deny-listed by x:1");
+        let told = ["0000:4b:00.0", "0000:5e:00.0"].map(|pci| denied.clone().about(pci));
+        let judgement = Judgement::new(PortCount::default(), Count::default(), true, told.to_vec());
+        let host = Host { judgement: Some(judgement), ..Host::default() };
+        let line = Quote {
+            source: String::new(),
+            line: 1,
+            time: String::new(),
+            text: "blacklist mlx5_core".to_owned(),
+        };
+        let mut found = vec![
+            Finding::new(Code::ModuleDenied, Severity::Error, Confidence::Low, "x").quoting([line]),
+            Finding::new(Code::UdevTimeout, Severity::Warning, Confidence::Low, "y"),
+        ];
+        account(&host, &mut found);
+        let codes: Vec<_> = found.iter().map(|f| (f.code, f.severity)).collect();
+        let want =
+            [(Code::UdevTimeout, Severity::Warning), (Code::ModuleDenied, Severity::Warning)];
+        assert_eq!(codes, want);
+        assert_eq!(found[1].object.as_deref(), Some("0000:4b:00.0, 0000:5e:00.0"));
+        assert_eq!(found[1].evidence.len(), 1);
     }
 }

@@ -23,7 +23,13 @@ fn effects(cause: Code) -> &'static [Code] {
 
 /// True if `cause` explains `effect`.
 pub fn explains(cause: Code, effect: Code) -> bool {
-    effects(cause).contains(&effect)
+    effects(cause).contains(&general(effect))
+}
+
+/// The diagnosis that `effect` is: what has no page of its own is what differs from the
+/// configuration.
+fn general(effect: Code) -> Code {
+    super::rule(effect).map_or(Code::NotAsExpected, |rule| rule.code)
 }
 
 /// Pairs that are made together, and of which neither explains the other, even over others.
@@ -40,6 +46,10 @@ fn leads_to(cause: Code, effect: Code) -> bool {
 
 /// True if it is known of two diagnoses which explains which, or that neither does.
 pub fn is_decided(one: Code, other: Code) -> bool {
+    // What has no page of its own is a fact of its object, beside all others.
+    if super::rule(one).is_none() || super::rule(other).is_none() {
+        return true;
+    }
     let is_pair = |(a, b): &(Code, Code)| (*a, *b) == (one, other) || (*a, *b) == (other, one);
     one == other || leads_to(one, other) || leads_to(other, one) || BESIDE.iter().any(is_pair)
 }

@@ -1,4 +1,4 @@
-use super::{Boot, Confidence, Finding, Judge, Rule, Severity};
+use super::{Judge, Rule};
 use crate::report::common::Code;
 
 pub(super) const RULE: Rule = Rule {
@@ -21,28 +21,17 @@ Then bring the node up:
 
     systemctl restart ibprov.service",
     needles: &[],
-    judge: Judge::Boot(judge),
+    judge: Judge::Host,
 };
-
-fn judge(boot: &Boot) -> Vec<Finding> {
-    let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
-    let invalid =
-        judgement.and_then(|j| j.findings.iter().find(|f| f.code == Code::ConfigurationInvalid));
-    let finding = |invalid: &crate::report::common::Finding| {
-        let text = format!("ibprov did nothing: {}.", invalid.message.trim_end_matches('.'));
-        Finding::new(RULE.code, Severity::Error, Confidence::High, text)
-            .about_if(invalid.object.clone())
-            .look(["ibprov config check"])
-            .permanent(["correct the file, then `systemctl restart ibprov.service`"])
-    };
-    invalid.map(finding).into_iter().collect()
-}
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::RULE;
+    use crate::check::evidence::Boot;
     use crate::check::evidence::host::Host;
     use crate::report::common;
+    use crate::report::common::Code;
+    use crate::report::finding::Severity;
     use crate::report::node::{Count, Judgement, PortCount};
 
     #[test]
@@ -55,10 +44,8 @@ mod tests {
         let judgement = Judgement::new(PortCount::default(), Count::default(), true, vec![told]);
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
-        assert_eq!(judge(&boot).len(), 1);
         let all = crate::check::rank::judge(&boot);
         assert_eq!(all.first().map(|f| f.code), Some(RULE.code), "{all:?}");
         assert!(all.iter().all(|f| f.code != Code::NotAsExpected), "{all:?}");
-        assert_eq!(judge(&Boot::default()), []);
     }
 }

@@ -1,4 +1,4 @@
-use super::{Boot, Finding, Judge, Rule, seen};
+use super::{Judge, Rule};
 use crate::report::common::Code;
 
 pub(super) const RULE: Rule = Rule {
@@ -23,9 +23,5 @@ Remedy: follow the advice of the finding.
     ibprov status -v
     sminfo -C DEVICE -P PORT",
     needles: &[],
-    judge: Judge::Boot(judge),
+    judge: Judge::Host,
 };
-
-fn judge(boot: &Boot) -> Vec<Finding> {
-    seen::judged(boot, RULE.code)
-}

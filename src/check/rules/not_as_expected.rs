@@ -28,7 +28,7 @@ Remedy: the finding names each object with its reason. For details:
     ibprov plan
     journalctl -b -u ibprov.service",
     needles: &[],
-    judge: Judge::Rest(judge),
+    judge: Judge::Boot(judge),
 };
 
 /// Something that is not as it is meant to be, in one line.
@@ -41,18 +41,9 @@ struct Told {
     quote: Option<Quote>,
 }
 
-fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+fn judge(boot: &Boot) -> Vec<Finding> {
     let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
-    let now = judgement.map(|judgement| now(boot, judgement, findings)).unwrap_or_default();
-    // Each object has its own reason and remedy.
-    let mut made: Vec<Finding> = now
-        .into_iter()
-        .map(|told| {
-            Finding::new(RULE.code, told.severity, Confidence::High, format!("{}.", told.text))
-                .about_if(told.object)
-                .steps(told.advice)
-        })
-        .collect();
+    let mut made = Vec::new();
     // What was written down is one account.
     let mut told = logged(boot, judgement);
     told.extend(failed_units(boot, judgement));
@@ -66,53 +57,7 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
                 .steps(told.iter().flat_map(|told| told.advice.clone())),
         );
     }
-    Finding::worst_first(&mut made);
     made
-}
-
-/// What the judgement of the host says that no other finding names.
-fn now(boot: &Boot, judgement: &Judgement, findings: &[Finding]) -> Vec<Told> {
-    let is_told = |severity| findings.iter().any(|f| f.severity <= severity);
-    let told = judgement.grouped().into_iter().filter(|finding| {
-        match (finding.severity, finding.code) {
-            // Rules of their own name them.
-            (
-                _,
-                common::Code::ConfigurationInvalid
-                | common::Code::PortNotActive
-                | common::Code::VfPortNotActive
-                | common::Code::PkeyMissing
-                | common::Code::InterfaceNotOnline
-                | common::Code::IfcfgMismatch
-                | common::Code::PortDegraded
-                | common::Code::PcieLinkReduced,
-            ) => false,
-            (_, code) if code.leaves_unknown() => true,
-            // Rules of their own name the cause of these.
-            (_, common::Code::PortNotReady | common::Code::PortAbsent) => !is_told(Severity::Error),
-            (Severity::Error, _) => true,
-            (Severity::Warning | Severity::Info, _) => !is_told(Severity::Warning),
-        }
-    });
-    told.map(|finding| {
-        let message = match (finding.code, &boot.accounts.boot) {
-            (common::Code::BootFailed, Some(report)) => report.headline(),
-            _ => finding.message.clone(),
-        };
-        Told {
-            // What is not known is no failure that was seen.
-            severity: if finding.code.leaves_unknown() {
-                Severity::Warning
-            } else {
-                finding.severity
-            },
-            text: format!("{}: {message}", finding.subject()).trim_end_matches('.').to_owned(),
-            object: finding.object,
-            advice: finding.advice,
-            quote: None,
-        }
-    })
-    .collect()
 }
 
 /// An outcome that ibprov has written to the log or to a file.
@@ -298,20 +243,6 @@ fn own_unit(name: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::evidence::host::Host;
-    use crate::report::common::Code;
-    use crate::report::node::{Count, Judgement, PortCount};
-
-    fn judged(code: Code, severity: Severity, others: &[Finding]) -> Option<Severity> {
-        let finding = common::Finding::new(code, severity, "VFs 0-3 to be created")
-            .about("0000:4b:00.0")
-            .advise([Advice::now("ibprov apply")]);
-        let judgement = Judgement::new(PortCount::default(), Count::default(), true, vec![finding]);
-        let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
-        let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
-        judge(&boot, others).first().map(|finding| finding.severity)
-    }
-
     #[test]
     fn what_ibprov_has_logged_counts_unless_it_was_made_good() {
         use super::super::testing::severity;
@@ -344,22 +275,5 @@ mod tests {
         assert_eq!(of(""), Some(Severity::Error));
         assert_eq!(of("slurmd.service"), None);
         assert_eq!(of("session-3.scope"), None);
-    }
-
-    #[test]
-    fn what_is_not_as_planned_is_an_error_whatever_the_logs_tell() {
-        use Severity::{Error, Warning};
-        let port = |severity| {
-            [Finding::new(Code::PortNotReady, severity, Confidence::High, "a port has not come")]
-        };
-        assert_eq!(judged(Code::VfNotAsPlanned, Error, &[]), Some(Severity::Error));
-        let beside = judged(Code::VfNotAsPlanned, Error, &port(Severity::Error));
-        assert_eq!(beside, Some(Severity::Error), "another error does not hide it");
-        assert_eq!(judged(Code::BootFailed, Warning, &[]), Some(Severity::Warning));
-        assert_eq!(judged(Code::BootFailed, Warning, &port(Severity::Error)), None);
-        assert_eq!(judged(Code::PortAbsent, Error, &[]), Some(Severity::Error));
-        assert_eq!(judged(Code::PortAbsent, Error, &port(Severity::Error)), None);
-        assert_eq!(judged(Code::HostUnreadable, Error, &[]), Some(Severity::Warning));
-        assert_eq!(judged(Code::ConfigurationInvalid, Error, &[]), None);
     }
 }

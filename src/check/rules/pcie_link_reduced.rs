@@ -31,7 +31,6 @@ slot in the firmware setup.",
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let mut made = seen::judged(boot, RULE.code);
     let said =
         |word: &'static str| boot.with(word).filter(|e| seen::rdma_module(&e.text).is_some());
     let width: Vec<_> = said("PCIe width is lower").collect();
@@ -55,7 +54,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let (severity, what) = match (width.is_empty() && shown.is_empty(), slow.first()) {
         (false, _) => (Severity::Warning, "narrower than the adapter can use"),
         (true, Some(_)) => (Severity::Info, "slower than the adapter can use"),
-        (true, None) => return made,
+        (true, None) => return Vec::new(),
     };
     let of_lines = width.iter().chain(&slow).filter_map(|e| function(&e.text));
     let addresses =
@@ -64,15 +63,14 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         [] => String::new(),
         addresses => format!(" of {}", seen::all_of("adapter", addresses)),
     };
-    made.push(
+    vec![
         Finding::new(RULE.code, severity, Confidence::High, format!("The PCIe link{of} is {what}."))
             .about_if(seen::joined(&addresses))
             .quoting(seen::quotes(boot, width.into_iter().chain(slow)))
             .quoting(shown.iter().map(|(f, text)| boot.quote_at(f.origin, "", &format!("{} {}", f.text, text.trim()))))
             .look(seen::for_each("lspci -vv -s {} | grep -e LnkCap: -e LnkSta:", &addresses, "ADDRESS"))
             .permanent(["reseat the adapter or try another slot; check the slot's width and speed in the firmware setup"]),
-    );
-    made
+    ]
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use super::{Boot, Finding, Judge, Rule, seen};
+use super::{Judge, Rule};
 use crate::report::common::Code;
 
 pub(super) const RULE: Rule = Rule {
@@ -26,9 +26,5 @@ P_Keys of the ports:
 
     ibprov status -v",
     needles: &[],
-    judge: Judge::Boot(judge),
+    judge: Judge::Host,
 };
-
-fn judge(boot: &Boot) -> Vec<Finding> {
-    seen::judged(boot, RULE.code)
-}

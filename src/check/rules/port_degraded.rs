@@ -1,4 +1,4 @@
-use super::{Boot, Finding, Judge, Rule, seen};
+use super::{Judge, Rule};
 use crate::report::common::Code;
 
 pub(super) const RULE: Rule = Rule {
@@ -23,18 +23,14 @@ Remedy: compare both ends of the link, exchange the cable, and look at the port 
     mlxlink -d PCI-ADDRESS -m
     ibprov status -v",
     needles: &[],
-    judge: Judge::Boot(judge),
+    judge: Judge::Host,
 };
-
-fn judge(boot: &Boot) -> Vec<Finding> {
-    seen::judged(boot, RULE.code)
-}
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::check::evidence::Boot;
     use crate::check::evidence::host::Host;
-    use crate::report::common::Finding as Told;
+    use crate::report::common::{Code, Finding as Told};
     use crate::report::finding::Severity;
     use crate::report::node::{Count, Judgement, PortCount};
 

@@ -1,4 +1,4 @@
-use super::{Boot, Finding, Judge, Rule, seen};
+use super::{Judge, Rule};
 use crate::report::common::Code;
 
 pub(super) const RULE: Rule = Rule {
@@ -33,12 +33,8 @@ until they are active:
     ibprov status
     ibprov wait-online",
     needles: &[],
-    judge: Judge::Boot(judge),
+    judge: Judge::Host,
 };
-
-fn judge(boot: &Boot) -> Vec<Finding> {
-    seen::judged(boot, RULE.code)
-}
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use super::super::pattern::{caught_one, word};
 use crate::graph::consumers::uses_fabric_by_name;
 use crate::names::{PciAddress, RDMA_MODULES, RDMA_USERS, is_ipoib_name, is_vf_id_text};
 use crate::report::common::Code;
-use crate::report::finding::{Confidence, Finding, Quote, Severity};
+use crate::report::finding::{Quote, Severity};
 
 /// The module of the RDMA stack that stands in square brackets in a stack
 /// frame or at the instruction pointer.
@@ -215,21 +215,6 @@ pub(super) fn words_of_unit<'a>(
 /// A sign that IPoIB or a port works at the end of this boot.
 pub(super) fn sign_of_life(boot: &Boot) -> Option<Quote> {
     boot.fold().good().next().map(|object| object.last.quote.clone())
-}
-
-/// What the judgement of the host says under `code`, as findings of the rule of that name.
-pub(super) fn judged(boot: &Boot, code: Code) -> Vec<Finding> {
-    let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
-    let all = judgement.iter().flat_map(|judgement| judgement.grouped());
-    all.filter(|finding| finding.code == code)
-        .map(|finding| {
-            let message = finding.message.trim_end_matches('.');
-            let text = format!("{}: {message}.", finding.subject());
-            Finding::new(code, finding.severity, Confidence::High, text)
-                .about_if(finding.object)
-                .steps(finding.advice)
-        })
-        .collect()
 }
 
 /// How grave it is that expected ports are not active; `None` where no host was judged, and

@@ -1,4 +1,4 @@
-use super::{Boot, Finding, Judge, Rule, seen};
+use super::{Judge, Rule};
 use crate::report::common::Code;
 
 pub(super) const RULE: Rule = Rule {
@@ -18,9 +18,5 @@ To see the ports of VFs with their states:
 
     ibprov status -v",
     needles: &[],
-    judge: Judge::Boot(judge),
+    judge: Judge::Host,
 };
-
-fn judge(boot: &Boot) -> Vec<Finding> {
-    seen::judged(boot, RULE.code)
-}

@@ -161,7 +161,7 @@ mod tests {
         };
         let dropped = told(&boot);
         assert_eq!(dropped.first(), Some(&(RULE.code, None)), "{dropped:?}");
-        for effect in [Code::VfGuidZero, Code::NotAsExpected] {
+        for effect in [Code::VfGuidZero, Code::VfNotAsPlanned] {
             assert!(dropped.contains(&(effect, Some(RULE.code))), "{effect}: {dropped:?}");
         }
         // The same zero without a write is its own reason.
