@@ -177,6 +177,8 @@ fn the_form_of_the_log_does_not_matter() {
     };
     let mut forms: Vec<(&str, String)> = vec![("syslog", text.clone())];
     forms.push(("crlf", text.replace('\n', "\r\n")));
+    // mlnx_interface_mgr tells whose netdev it is.
+    forms.push(("a name of the administrator's own", text.replace("ib0", "storage0")));
     forms.push(("quoted", text.lines().map(|l| format!("> {l}\n")).collect()));
     forms.push(("colour", text.lines().map(|l| format!("\u{1b}[0;31m{l}\u{1b}[0m\n")).collect()));
     let lines = || text.lines().filter(|l| l.starts_with("Mar 18"));

@@ -76,6 +76,8 @@ pub struct Said {
     pub state: State,
     pub quote: Quote,
     when: When,
+    /// Its place in the boot, dumps and all.
+    now: usize,
     /// The log line, by its place in the boot; none of a dump.
     pub event: Option<usize>,
 }
@@ -141,7 +143,8 @@ impl Fold {
     /// The objects of `boot`.
     pub fn of(boot: &Boot) -> Self {
         let mut reader = Reader::new(boot);
-        for item in items(boot) {
+        for (now, item) in items(boot).into_iter().enumerate() {
+            reader.now = now;
             match item {
                 Item::Event(at, event) => reader.event(at, event),
                 Item::Port(port) => reader.port(port),
@@ -252,7 +255,10 @@ enum Item<'a> {
 /// The lines and dumps of `boot` in order. A source without log lines shows how the node is
 /// when it is asked: after all that was logged.
 fn items(boot: &Boot) -> Vec<Item<'_>> {
-    let logs: BTreeSet<u16> = boot.events.iter().map(|event| event.origin.source).collect();
+    // A line of a dump has neither time nor program.
+    let logged = |e: &&Event| !e.when.stamp.is_empty() || !e.program.is_empty();
+    let logs: BTreeSet<u16> =
+        boot.events.iter().filter(logged).map(|event| event.origin.source).collect();
     let state = &boot.state;
     let events = boot.events.iter().enumerate().map(|(at, e)| (e.origin, Item::Event(at, e)));
     let dumps = state.ports.iter().map(|port| (port.origin, Item::Port(port)));
@@ -281,6 +287,9 @@ struct Reader<'a> {
     told: BTreeMap<&'a str, u16>,
     /// The system shuts down: what ends, ends by right.
     is_ending: bool,
+    now: usize,
+    /// Where the first dump of a port is.
+    ports_at: Option<usize>,
 }
 
 impl<'a> Reader<'a> {
@@ -298,21 +307,18 @@ impl<'a> Reader<'a> {
             asked: None,
             told: BTreeMap::new(),
             is_ending: false,
+            now: 0,
+            ports_at: None,
         }
     }
 
     fn finish(mut self) -> Fold {
         // That all ports are active, when somebody looked, is the last word on cables.
-        let ports = &self.boot.state.ports;
-        let all_active = !ports.is_empty() && ports.iter().all(PortSeen::is_active);
-        let ports_are_later = |said: &Said| {
-            let is_later =
-                |p: &PortSeen| said.event.is_some() && p.origin > origin_of(self.boot, said);
-            all_active && ports.iter().all(is_later)
-        };
+        let all_active = self.boot.state.ports.iter().all(PortSeen::is_active);
+        let looked = self.ports_at.filter(|_| all_active);
         for object in self.fold.objects.values_mut() {
             if matches!(object.lack(), Some(Lack::Cable | Lack::Carrier | Lack::NotActive))
-                && ports_are_later(&object.last)
+                && looked.is_some_and(|looked| object.last.now < looked)
             {
                 object.last.state = State::Unknown;
             }
@@ -329,12 +335,12 @@ impl<'a> Reader<'a> {
     /// The word of the log line `event`, which is number `at`.
     fn said(&self, state: State, at: usize, event: &Event) -> Said {
         let quote = self.boot.quote(event);
-        Said { state, quote, when: event.when.clone(), event: Some(at) }
+        Said { state, quote, when: event.when.clone(), now: self.now, event: Some(at) }
     }
 
     fn shown(&self, state: State, origin: Origin, text: &str) -> Said {
         let quote = self.boot.quote_at(origin, "", text);
-        Said { state, quote, when: When::default(), event: None }
+        Said { state, quote, when: When::default(), now: self.now, event: None }
     }
 
     /// `said` is the last word on the object, unless what was said before is surely newer.
@@ -432,6 +438,12 @@ impl<'a> Reader<'a> {
         if self.is_ending {
             return;
         }
+        if let Kind::UnitStarting(unit) | Kind::UnitStarted(unit) = &event.kind
+            && let Some(name) = unit.strip_prefix("mlnx_interface_mgr@")
+        {
+            let name = name.strip_suffix(".service").unwrap_or(name);
+            self.fold.ipoib.insert(name.to_owned());
+        }
         let good = || self.said(State::Good, at, event);
         let unknown = || self.said(State::Unknown, at, event);
         match &event.kind {
@@ -496,9 +508,8 @@ impl<'a> Reader<'a> {
             self.halves.extend(named);
         }
         let said = |state| self.said(state, at, event);
-        if let Some(name) = caught_one(text, "mlnx_interface_mgr@{}.service")
-            .or_else(|| caught_one(text, "Setting up Mellanox network interface: {}").map(word))
-        {
+        if let Some(name) = caught_one(text, "Setting up Mellanox network interface: {}") {
+            let name = word(name);
             self.fold.ipoib.insert(name.to_owned());
         } else if let Some((name, state)) = of_networkd(text).or_else(|| of_manager(text)) {
             let said = said(state);
@@ -702,6 +713,7 @@ impl<'a> Reader<'a> {
     }
 
     fn port(&mut self, port: &PortSeen) {
+        self.ports_at = self.ports_at.or(Some(self.now));
         let name = port.name();
         let had = self.has_reached(What::Port, &name, Rung::Active);
         let state = match port.is_active() {
@@ -768,10 +780,6 @@ fn given_up(text: &str) -> Option<String> {
     let [device, port] = caught::<2>(text, "{}: couldn't register ipoib port {}")
         .or_else(|| caught::<2>(text, "{}, {}: ipoib_intf_alloc failed"))?;
     Some(format!("{} port {}", last_word(device), word(port).trim_end_matches(';')))
-}
-
-fn origin_of(boot: &Boot, said: &Said) -> Origin {
-    said.event.and_then(|at| boot.events.get(at)).map(|event| event.origin).unwrap_or_default()
 }
 
 /// True if the target is the one that a boot goes for.
@@ -856,4 +864,50 @@ fn link_of_driver(text: &str) -> Option<(&str, bool)> {
     ]);
     let mut found = words.filter_map(|(w, up)| Some((last_word(text.split_once(w)?.0), up)));
     found.next().filter(|(name, _)| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Intake;
+
+    /// What is wrong by these sources, read in this order.
+    fn lacks(sources: &[(&str, &str)]) -> Vec<String> {
+        let mut intake = Intake::new(crate::check::rules::needles());
+        for (name, text) in sources {
+            intake.read(name, &mut text.as_bytes());
+        }
+        let boot = intake.finish().boots.remove(0);
+        boot.fold().bad().map(|(object, lack)| format!("{} {lack}", object.name)).collect()
+    }
+
+    const JOURNAL: (&str, &str) = (
+        "journal.txt",
+        "Jul 30 05:14:05 n9 kernel: mlx5_core 0000:4b:00.0 ibp75s0: renamed from ib0\n\
+         Jul 30 05:14:12 n9 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): ibp75s0: link becomes ready\n\
+         Jul 30 05:14:55 n9 systemd-networkd[9]: ibp75s0: Lost carrier\n",
+    );
+
+    #[test]
+    fn a_line_that_another_source_tells_again_is_no_later_word() {
+        let ready = "[   14.2] IPv6: ADDRCONF(NETDEV_CHANGE): ibp75s0: link becomes ready\n";
+        assert_eq!(lacks(&[JOURNAL, ("dmesg.txt", ready)]), ["ibp75s0 carrier"]);
+        assert_eq!(lacks(&[("dmesg.txt", ready), JOURNAL]), ["ibp75s0 carrier"]);
+    }
+
+    #[test]
+    fn of_two_sources_with_a_clock_the_later_word_counts() {
+        let gained = "Jul 30 05:14:13 n9 systemd-networkd[9]: ibp75s0: Gained carrier\n";
+        assert_eq!(lacks(&[JOURNAL, ("messages", gained)]), ["ibp75s0 carrier"]);
+        let later = gained.replace("05:14:13", "05:15:13");
+        assert_eq!(lacks(&[("messages", &later), JOURNAL]), [""; 0]);
+    }
+
+    #[test]
+    fn a_dump_of_its_own_is_newer_than_the_logs() {
+        let state = |state: &str| {
+            format!("CA 'mlx5_0'\n\tPort 1:\n\t\tState: {state}\n\t\tLink layer: InfiniBand\n")
+        };
+        assert_eq!(lacks(&[("ibstat.txt", &state("Active")), JOURNAL]), [""; 0]);
+        assert_eq!(lacks(&[("ibstat.txt", &state("Down")), JOURNAL]), ["ibp75s0 carrier"]);
+    }
 }

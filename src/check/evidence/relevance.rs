@@ -31,11 +31,11 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     words.map(|word| word.trim_end_matches('.'))
 }
 
-/// True of a function of librdmacm or libibverbs, of these themselves and of the directory in
-/// which an OFED has its sources.
+/// True of a function of librdmacm or libibverbs, of these themselves, of the directory in
+/// which an OFED has its sources, and of the transport of iSCSI over RDMA.
 fn is_of_library(word: &str) -> bool {
     let starts = ["rdma_", "ibv_", "librdmacm", "libibverbs"];
-    word == "ofa_kernel" || starts.iter().any(|start| word.starts_with(start))
+    matches!(word, "ofa_kernel" | "iser") || starts.iter().any(|start| word.starts_with(start))
 }
 
 /// True of `mlx5_0` and its like.

@@ -13,7 +13,8 @@ appeared. If no program, command or configuration names the netdev, the finding 
 information: a node that uses only verbs does not need the netdev.
 
 Symptoms: `ip link` shows ib0 without UP; ibdev2netdev: mlx5_0 port 1 ==> ib0
-(Down) while ibstat says Active.
+(Down) while ibstat says that this port is Active. By itself (Down) of ibdev2netdev
+only says that the netdev has no carrier.
 
 Remedy: configure the interface in the network stack (an ifcfg file, a NetworkManager
 profile, a .network file). To bring it up now:
@@ -27,17 +28,19 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let state = &boot.state;
     let is_ib = |n: &&NetdevSeen| n.infiniband || is_ipoib_name(&n.name);
     let active = state.ports.iter().any(|p| p.is_active() && p.may_be_infiniband());
-    // One that may only lack carrier is taken for set down beside an active port.
-    let is_down = |n: &&NetdevSeen| !n.up && (active || !n.operational_state_alone);
-    let down: Vec<_> =
-        state.netdevs.iter().filter(is_ib).filter(is_down).filter(|n| n.parent.is_none()).collect();
-    let up = state.netdevs.iter().filter(is_ib).any(|n| n.up);
-    // ibdev2netdev names the port: it may be active though others are up.
+    // ibdev2netdev names the port.
     let own_port_active = |n: &NetdevSeen| {
         n.port.as_ref().is_some_and(|(device, port)| {
             state.ports.iter().any(|p| p.is_active() && &p.device == device && &p.port == port)
         })
     };
+    // One that may only lack carrier is taken for set down where its port is active.
+    let is_active = |n: &NetdevSeen| if n.port.is_some() { own_port_active(n) } else { active };
+    let is_down = |n: &&NetdevSeen| !n.up && (!n.operational_state_alone || is_active(n));
+    let down: Vec<_> =
+        state.netdevs.iter().filter(is_ib).filter(is_down).filter(|n| n.parent.is_none()).collect();
+    let up = state.netdevs.iter().filter(is_ib).any(|n| n.up);
+    // It may be active though others are up.
     let beside = up.then(|| down.iter().find(|n| own_port_active(n))).flatten();
     let Some(first) = beside.or(down.first()) else { return Vec::new() };
     let bad_ports = state.ports.iter().any(|p| !p.is_active() && p.infiniband != Some(false));

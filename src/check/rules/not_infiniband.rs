@@ -13,9 +13,23 @@ adapter, or a service that does not use InfiniBand.
 
 A log without such lines does not prove that the node is healthy: the verdict is
 `unknown`, unless ibprov itself has found no InfiniBand adapter at that boot.",
-    needles: &[],
+    // Without another rule's word, tools of the fabric.
+    needles: &[TOOLS],
     judge: Judge::Rest(judge),
 };
+
+const TOOLS: &[&str] = &[
+    "osm_",
+    "sminfo",
+    "ibwarn:",
+    "iberror:",
+    "ibdiagnet",
+    "mlxconfig",
+    "mstconfig",
+    "mstflint",
+    "SMINFO_",
+    "ibv_",
+];
 
 fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     if !findings.is_empty() {
@@ -36,8 +50,10 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
             || seen::ib_netdev_in(&e.text).is_some()
             || about(&e.text)
             || concerns_rdma(&e.text)
+            || matches!(e.kind, super::Kind::Own(_))
     }) || boot.state.ports.iter().any(|p| p.infiniband != Some(false))
         || boot.state.netdevs.iter().any(|n| n.infiniband)
+        || !boot.state.settings.is_empty()
         || boot.state.pci.iter().any(|f| f.is_infiniband())
         || boot
             .state
@@ -60,6 +76,9 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
 }
 
 fn about(text: &str) -> bool {
+    if TOOLS.iter().any(|tool| text.contains(tool)) {
+        return true;
+    }
     let text = text.to_ascii_lowercase();
     [
         "infiniband",

@@ -9,7 +9,8 @@ not one of this host, the port has another link layer, another opensm has the po
 ib_umad is missing, or the configuration does not parse. Ports of the fabric then
 stay in Initializing, unless another subnet manager serves them.
 
-Symptoms: \"Error from osm_opensm_bind\", \"Unable to open port\", \"Unable to register
+Symptoms: \"Error from osm_opensm_bind\", \"Couldn't find SM port by guid\",
+\"Unable to open port\", \"Unable to register
 class 129\", \"No local ports detected\", \"Fail to parse config file\", \"FATAL\".
 
 Remedy: put a port GUID of this host into /etc/opensm/opensm.conf (guid) or
@@ -26,6 +27,7 @@ Remedy: put a port GUID of this host into /etc/opensm/opensm.conf (guid) or
         "Fail to parse config file",
         "Perhaps another instance of OpenSM",
         "Could not get port guid",
+        "Couldn't find SM port by guid",
         "umad_open_port() failed",
         "Unable to find requested CA guid",
         "is not an IB node type",
@@ -54,7 +56,7 @@ const SURE: [&str; 6] = [
 ];
 
 /// Words by which it says that it ends.
-const FATAL: [&str; 16] = [
+const FATAL: [&str; 17] = [
     "Error from osm_opensm_bind",
     "Error from osm_opensm_init",
     "Error from osm_vendor_get_all_port_attr",
@@ -62,6 +64,7 @@ const FATAL: [&str; 16] = [
     "Fail to parse config file",
     "Perhaps another instance of OpenSM",
     "Could not get port guid",
+    "Couldn't find SM port by guid",
     "umad_open_port() failed",
     "Unable to find requested CA guid",
     "is not an IB node type",
@@ -98,6 +101,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .any(|e| last.is_none_or(|l| e.origin > l));
     let (severity, end) =
         if up { (Severity::Warning, ", and runs now") } else { (Severity::Error, "") };
+    let fault = match lines.iter().any(|e| e.text.contains("find SM port by guid")) {
+        true => "does not find its own port in the fabric",
+        false => "could not start",
+    };
     // What failed in the library below it may have any reason.
     let is_sure = lines.iter().any(|e| SURE.iter().any(|w| e.text.contains(w)));
     let why = lines.first().map_or("it exits", |e| e.text.trim());
@@ -106,7 +113,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             severity,
             if is_sure { Confidence::High } else { Confidence::Medium },
-            format!("opensm could not start{end}: {why}"),
+            format!("opensm {fault}{end}: {why}"),
         ).about("opensm.service")
         .quoting(seen::quotes(boot, lines.into_iter().chain(units)))
         .quoting(shown.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.name, u.active))))

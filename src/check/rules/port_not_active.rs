@@ -1,5 +1,7 @@
-use super::{Judge, Rule};
-use crate::report::common::Code;
+use std::collections::BTreeSet;
+
+use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
+use crate::check::evidence::state::{NetdevSeen, PortSeen};
 
 pub(super) const RULE: Rule = Rule {
     code: Code::PortNotActive,
@@ -25,7 +27,12 @@ or is not expected at all:
     [boot]
     ignore = [\"0000:5e:00.0\"]
 
-Symptoms: State: Down, Initializing or Armed in ibstat; NO-CARRIER in ip link.
+Of a log or a dump it is a warning where an IPoIB netdev is up without carrier, and
+nothing shows its port or another one that is in use: the port is not Active, or IPoIB
+has not joined the broadcast group of its subnet. ibstat tells which.
+
+Symptoms: State: Down, Initializing or Armed in ibstat; NO-CARRIER in ip link; (Down)
+in ibdev2netdev.
 
 Remedy: follow the advice of the finding. To see all ports and their states, and to wait
 until they are active:
@@ -33,8 +40,41 @@ until they are active:
     ibprov status
     ibprov wait-online",
     needles: &[],
-    judge: Judge::Host,
+    // Of a host its judgement tells them.
+    judge: Judge::Boot(judge),
 };
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    let is_judged = boot.host.as_ref().is_some_and(|host| host.judgement.is_some());
+    idle(boot).filter(|_| !is_judged).into_iter().collect()
+}
+
+/// What dumps show of a netdev without carrier, where they do not show its port.
+fn idle(boot: &Boot) -> Option<Finding> {
+    let is_idle = |n: &&NetdevSeen| {
+        let is_lacking = n.carrier == Some(false) && (n.up || n.operational_state_alone);
+        n.infiniband && n.parent.is_none() && is_lacking
+    };
+    let netdevs: Vec<&NetdevSeen> = boot.state.netdevs.iter().filter(is_idle).collect();
+    let first = netdevs.first()?;
+    let shows_ports = boot.state.ports.iter().any(PortSeen::may_be_infiniband);
+    if shows_ports || seen::sign_of_life(boot).is_some() || boot.fold().bad().next().is_some() {
+        return None;
+    }
+    let names: BTreeSet<&str> = netdevs.iter().map(|netdev| netdev.name.as_str()).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let what = if first.up { "no carrier" } else { "no carrier, or is set down" };
+    let summary = format!(
+        "{} has {what}: its port is not Active, or it has not joined the broadcast group of its subnet.",
+        names.join(", ")
+    );
+    Some(
+        Finding::new(RULE.code, Severity::Warning, Confidence::Medium, summary)
+            .about(names.join(", "))
+            .quoting(netdevs.iter().take(8).map(|n| boot.quote_at(n.origin, "", &n.text)))
+            .look(["ibstat", "ip -d link"]),
+    )
+}
 
 #[cfg(test)]
 mod tests {

@@ -139,7 +139,7 @@ const SOON: i64 = 300_000_000;
 /// The first netdev that came too late.
 pub(super) fn late(boot: &Boot) -> Option<Late<'_>> {
     boot.events.iter().enumerate().find_map(|(at, asked)| {
-        let netdev = not_found(asked).filter(|n| is_ipoib_name(n))?;
+        let netdev = not_found(asked).filter(|n| boot.fold().is_ipoib(n))?;
         let after = boot.events.get(at + 1..).unwrap_or_default();
         let made = after.iter().find(|e| {
             // Another netdev's coming would say nothing of this one; mlx5 does
@@ -188,8 +188,9 @@ pub(super) fn failed_units(boot: &Boot) -> Vec<&Event> {
 pub(super) fn concerns_fabric(boot: &Boot, failed: &Event) -> bool {
     concerns_rdma(&failed.text)
         || uses_fabric_by_name(&fold::unit_name(failed))
-        || words_of_unit(boot, failed)
-            .any(|e| concerns_rdma(&e.text) || not_found(e).is_some_and(is_ipoib_name))
+        || words_of_unit(boot, failed).any(|e| {
+            concerns_rdma(&e.text) || not_found(e).is_some_and(|n| boot.fold().is_ipoib(n))
+        })
 }
 
 /// What the unit whose failure `failed` tells has written.

@@ -1,5 +1,5 @@
 use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
-use crate::names::is_ipoib_name;
+use crate::report::node::NodeVerdict;
 
 pub(super) const RULE: Rule = Rule {
     code: Code::Unknown,
@@ -24,8 +24,9 @@ pub(super) const COLLECT: [&str; 3] = [
 fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     // A netdev that was not there when it was wanted is a failure, whose cause
     // nobody here has found.
+    let is_ipoib = |name: &str| boot.fold().is_ipoib(name);
     let absent: Vec<_> =
-        boot.events.iter().filter(|e| seen::not_found(e).is_some_and(is_ipoib_name)).collect();
+        boot.events.iter().filter(|e| seen::not_found(e).is_some_and(is_ipoib)).collect();
     let explained = findings.iter().any(|f| f.severity != Severity::Info);
     if let Some(first) = absent.first()
         && !explained
@@ -50,8 +51,16 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         [Code::Unexplained, Code::HarmlessWarning, Code::PcieLinkReduced, Code::FirmwareTooOld];
     let proved = findings.iter().any(|f| f.severity != Severity::Info || !ASIDE.contains(&f.code));
     // What the host itself shows is judged without logs.
-    let judged = boot.host.as_ref().is_some_and(|host| host.judgement.is_some());
-    if proved || judged || seen::sign_of_life(boot).is_some() {
+    if let Some(judgement) = boot.host.as_ref().and_then(|host| host.judgement.as_ref()) {
+        let is_ready = judgement.verdict == NodeVerdict::Ready && !judgement.is_in_use();
+        let text = "No port of this host is in use by the fabric, and none is missed: nothing shows whether InfiniBand works.";
+        let idle = || {
+            Finding::new(RULE.code, Severity::Info, Confidence::High, text)
+                .look(["ibprov status -v"])
+        };
+        return (is_ready && !explained).then(idle).into_iter().collect();
+    }
+    if proved || seen::sign_of_life(boot).is_some() {
         return Vec::new();
     }
     vec![

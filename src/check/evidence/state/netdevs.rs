@@ -39,6 +39,8 @@ impl IpLinkReader {
                     name: name.to_owned(),
                     up: state == "Up",
                     carrier: Some(state == "Up"),
+                    // It reads the carrier, which one that is set down has not either.
+                    operational_state_alone: state != "Up",
                     // It lists the netdevs of RDMA devices.
                     infiniband: may_be_ipoib_name(name),
                     port: Some((word(device).to_owned(), port.to_owned())),
