@@ -106,6 +106,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
     let function = port.pci.and_then(|a| observed.functions.iter().find(|f| f.address == a));
     let log = port.pci.and_then(|a| facts.functions.get(&a));
     let driver = function.and_then(|f| f.driver.as_deref());
+    let at = port.pci.map_or_else(|| "ADDRESS".to_owned(), |pci| pci.to_string());
     let trouble = |name: &str| {
         let (module, trouble) = facts.modules.iter().find(|(m, _)| m.as_str() == name)?;
         Some(Cause::module(module, trouble))
@@ -118,9 +119,9 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             format!("the driver's probe failed: {failed}"),
             [
                 Advice::look("see dmesg above that line"),
-                Advice::now(
-                    "after the cause is corrected: echo ADDRESS > /sys/bus/pci/drivers_probe",
-                ),
+                Advice::now(format!(
+                    "after the cause is corrected: echo {at} > /sys/bus/pci/drivers_probe"
+                )),
             ],
         ))
     };
@@ -174,7 +175,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             } else if let Some(line) = log.and_then(|l| l.firmware_wait.as_ref()) {
                 Cause::waiting(
                     format!("driver {} is waiting for firmware: {line}", driver.unwrap_or("?")),
-                    [Advice::look("mstflint -d ADDRESS q"), Advice::now("if the wait does not end: power cycle the adapter")],
+                    [Advice::look(format!("mstflint -d {at} query")), Advice::now("if the wait does not end: power cycle the adapter")],
                 )
                 .diagnosed(Code::FwInitTimeout)
             } else {
@@ -184,12 +185,12 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                 );
                 let last = log.and_then(FunctionLog::last_trouble);
                 let text = last.map_or(text.clone(), |l| format!("{text}; the driver last reported: {l}"));
-                Cause::waiting(text, [Advice::look("see dmesg for the PCI address of the port")])
+                Cause::waiting(text, [Advice::look(format!("dmesg | grep {at}"))])
             }
         }
         Rung::Netdev if port.must_be_ethernet => Cause::waiting(
             format!("driver {} has not created a netdev for the port", driver.unwrap_or("?")),
-            [Advice::look("see dmesg for the PCI address of the port, and `devlink dev`")],
+            [Advice::look(format!("dmesg | grep {at}; devlink dev"))],
         ),
         Rung::Netdev => trouble("ib_ipoib").unwrap_or_else(|| {
             let last = log.and_then(FunctionLog::last_trouble);

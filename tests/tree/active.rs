@@ -120,7 +120,7 @@ fn one_dark_rail_of_four_is_an_exception_in_every_verb() {
           Evidence:
             tree: mlx5_2 port 1: state DOWN, physical state Polling, sm_lid 1
           Look:
-            - mlxlink -d ADDRESS --show_module, or ibportstate -C mlx5_2 -P 1 -D 0 1 query
+            - mlxlink -d 0000:12:00.0 --show_module (or mstlink with the same arguments), or ibportstate -C mlx5_2 -P 1 -D 0 1 query
             - check the LEDs at both ends of the cable, and whether the switch's port is enabled
           Fix now:
             - reseat the cable, or replace it
@@ -159,12 +159,13 @@ fn with_all_cables_out_the_node_is_not_ready() {
         read: no log
 
         error: link-down-cable (confidence high)
-          mlx5_0 port 1 has no physical link: the cable, the module or the peer is the cause.
+          2 ports (mlx5_0 port 1, mlx5_1 port 1) have no physical link: the cable, the module or the peer is the cause.
           Evidence:
             tree: mlx5_0 port 1: state DOWN, physical state Polling, sm_lid 1
             tree: mlx5_1 port 1: state DOWN, physical state Polling, sm_lid 1
           Look:
-            - mlxlink -d ADDRESS --show_module, or ibportstate -C mlx5_0 -P 1 -D 0 1 query
+            - mlxlink -d 0000:10:00.0 --show_module (or mstlink with the same arguments), or ibportstate -C mlx5_0 -P 1 -D 0 1 query
+            - mlxlink -d 0000:11:00.0 --show_module (or mstlink with the same arguments), or ibportstate -C mlx5_1 -P 1 -D 0 1 query
             - check the LEDs at both ends of the cable, and whether the switch's port is enabled
           Fix now:
             - reseat the cable, or replace it

@@ -75,8 +75,8 @@ fn check() {
               Evidence:
                 tree: mlx5_3 port 1: state DOWN, physical state Polling, sm_lid 1
               Look:
-                - mlxlink -d ADDRESS --show_module, or ibportstate -C mlx5_3 -P 1 -D 0 1
-                  query
+                - mlxlink -d 0000:13:00.0 --show_module (or mstlink with the same
+                  arguments), or ibportstate -C mlx5_3 -P 1 -D 0 1 query
                 - check the LEDs at both ends of the cable, and whether the switch's port is
                   enabled
               Fix now:

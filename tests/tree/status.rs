@@ -63,7 +63,7 @@ fn each_missing_rung_says_why() {
           error: 0000:01:00.0: no driver: no driver is bound to the function
             do: see `lspci -k` and dmesg
           error: 0000:02:00.0: no RDMA device: driver mlx4_core is bound, but has not registered an RDMA device
-            do: see dmesg for the PCI address of the port
+            do: dmesg | grep 0000:02:00.0
           error: mlx5_1 port 1 (0000:03:00.0): no netdev: ib_ipoib has not created a netdev for the port
             do: see dmesg for ipoib, and `cat /sys/module/ib_ipoib/parameters/*`
             do: if the modprobe that loaded it was killed: `modprobe -r ib_ipoib`, then `ibprov boot`

@@ -25,6 +25,13 @@ Remedy: restart the service, and order it after the ports and the network:
         "rdma_resolve_addr",
         "Cannot assign requested address",
         "Successfully reconnected",
+        // Drivers of protocols over RDMA, whatever they say.
+        "nvmet_rdma",
+        "nvme_rdma",
+        "rpcrdma",
+        "svcrdma",
+        "ko2iblnd",
+        "isert: ",
         "new ctrl: NQN",
     ]],
     judge: Judge::Boot(judge),

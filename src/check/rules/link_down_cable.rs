@@ -8,9 +8,10 @@ pub(super) const RULE: Rule = Rule {
     code: Code::LinkDownCable,
     meaning: "the port has no physical link: the cable, the module or the peer is the cause",
     page: "\
-The port looks for a peer and finds none: physical state Polling, or Disabled. The
-cable is missing, broken or of a type that the port does not support, or the port at the
-other end is disabled. No software on this host can change that.
+The port looks for a peer and finds none: physical state Polling. The cable is missing,
+broken or of a type that the port does not support, or the port at the other end is
+disabled. No software on this host can change that. Or the port itself is disabled:
+physical state Disabled.
 
 Symptoms: State: Down, Physical state: Polling in ibstat; \"Cable unplugged\",
 \"Cable error\" from mlx5_core.
@@ -76,52 +77,93 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         ports.iter().take(8).map(|p| boot.quote_at(p.origin, "", &p.told())).collect()
     };
     let of_host = seen::inactive(boot);
-    let (severity, confidence, name) = if let Some(first) = down.first() {
+    let (severity, confidence) = if let Some(first) = down.first() {
         let confidence =
             if first.physical == "polling" { Confidence::High } else { Confidence::Medium };
         match of_host {
             // As status has it of the same host.
-            Some(severity) => (severity, confidence, first.name()),
+            Some(severity) => (severity, confidence),
             // A second port that nobody uses.
             None if lit || alive => return Vec::new(),
-            None => (Severity::Error, confidence, first.name()),
+            None => (Severity::Error, confidence),
         }
     } else if !bad.is_empty() {
         let severity = if alive || lit { Severity::Warning } else { Severity::Error };
-        (severity, Confidence::High, "A port".to_owned())
+        (severity, Confidence::High)
     } else if let Some(finding) = lost_again(boot, &lost).filter(|_| of_host.is_none()) {
         return vec![finding];
     } else if !unplugged.is_empty() && !plugged && !alive && !lit {
-        (Severity::Warning, Confidence::Medium, "A port".to_owned())
-    } else if let Some(first) = unused.first() {
-        let text = format!("{} has no physical link, and nothing is expected of it.", first.name());
+        (Severity::Warning, Confidence::Medium)
+    } else if !unused.is_empty() {
+        let text = match told(&unused) {
+            (names, 1) => format!("{names} has no physical link, and nothing is expected of it."),
+            (names, _) => {
+                format!("{names} have no physical link, and nothing is expected of them.")
+            }
+        };
         let note = Finding::new(RULE.code, Severity::Info, Confidence::High, text);
         return vec![note.about_if(seen::names(unused.iter().copied())).quoting(quotes(&unused))];
     } else {
         return Vec::new();
     };
-    let mad_port = down.first().map(|port| port.mad_port()).unwrap_or_default();
-    vec![
-        Finding::new(
-            RULE.code,
-            severity,
-            confidence,
-            format!("{name} has no physical link: the cable, the module or the peer is the cause."),
-        )
+    let (disabled, dark): (Vec<_>, Vec<_>) =
+        down.iter().copied().partition(|port| port.physical == "disabled");
+    let mut texts = Vec::new();
+    match told(&disabled) {
+        (_, 0) => {}
+        (names, 1) => texts.push(format!("{names} is disabled")),
+        (names, _) => texts.push(format!("{names} are disabled")),
+    }
+    let cause = "the cable, the module or the peer is the cause";
+    match told(&dark) {
+        (_, 0) if texts.is_empty() => texts.push(format!("A port has no physical link: {cause}")),
+        (_, 0) => {}
+        (names, 1) => texts.push(format!("{names} has no physical link: {cause}")),
+        (names, _) => texts.push(format!("{names} have no physical link: {cause}")),
+    }
+    let finding = Finding::new(RULE.code, severity, confidence, format!("{}.", texts.join("; ")))
         .about_if(seen::names(down.iter().copied()))
         .quoting(quotes(&down))
         .quoting(seen::quotes(boot, bad.into_iter().chain(unplugged)))
-        .look(look(&mad_port))
-        .now(["reseat the cable, or replace it"]),
-    ]
+        .look(look(&down))
+        .now(disabled.iter().map(|port| port.mad_port().ibportstate("enable")));
+    vec![match dark.is_empty() && !disabled.is_empty() {
+        true => finding,
+        false => finding.now(["reseat the cable, or replace it"]),
+    }]
 }
 
-fn look(port: &MadPort) -> [String; 2] {
-    [
-        format!("mlxlink -d ADDRESS --show_module, or {}", port.ibportstate("query")),
+/// `ports` as a sentence names them, and how many they are.
+fn told(ports: &[&PortSeen]) -> (String, usize) {
+    let names: Vec<String> = ports.iter().map(|port| port.name()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    (seen::all_of("port", &names), names.len())
+}
+
+/// What shows more of `ports`, of which none may be known.
+fn look(ports: &[&PortSeen]) -> Vec<String> {
+    /// More are all alike.
+    const ENOUGH: usize = 4;
+    let ask = |at: String, port: &MadPort| {
+        let query = port.ibportstate("query");
+        format!("mlxlink -d {at} --show_module (or mstlink with the same arguments), or {query}")
+    };
+    let of = |port: &&PortSeen| {
+        let at = port.function.map_or_else(|| "ADDRESS".to_owned(), |at| at.to_string());
+        match port.device.starts_with("hfi1") {
+            true => "opainfo".to_owned(),
+            false => ask(at, &port.mad_port()),
+        }
+    };
+    let mut all: Vec<String> = ports.iter().take(ENOUGH).map(of).collect();
+    if all.is_empty() {
+        all.push(ask("ADDRESS".to_owned(), &MadPort::default()));
+    }
+    all.push(
         "check the LEDs at both ends of the cable, and whether the switch's port is enabled"
             .to_owned(),
-    ]
+    );
+    all
 }
 
 /// What is to be said of links that a log shows, and shows lost later. Of a host its judgement
@@ -161,7 +203,7 @@ fn lost_again(boot: &Boot, lost: &[(&Object, Lack)]) -> Option<Finding> {
             .chain(failed)
             .quoting(links.iter().map(|object| object.last.quote.clone()))
             .quoting(said)
-            .look(look(&MadPort::default()))
+            .look(look(&[]))
             .now(["reseat the cable, or replace it"]),
     )
 }

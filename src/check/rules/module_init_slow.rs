@@ -34,7 +34,13 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             is_of_rdma.then_some((event, module, other))
         })
         .collect();
-    let Some((_, module, other)) = refused.first() else { return Vec::new() };
+    if refused.is_empty() {
+        return Vec::new();
+    }
+    let modules = seen::each(refused.iter().map(|(_, module, _)| *module));
+    let others = seen::each(refused.iter().map(|(_, _, other)| *other));
+    let was = if modules.len() > 1 { "were" } else { "was" };
+    let (of, other) = (seen::all_of("module", &modules), others.join(", "));
     let severity = match seen::sign_of_life(boot).is_some() {
         true => Severity::Warning,
         false => Severity::Error,
@@ -46,12 +52,12 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             RULE.code,
             severity,
             Confidence::High,
-            format!("{module} was not loaded, because {other} had not finished its initialization after 30 s."),
+            format!("{of} {was} not loaded, because {other} had not finished its initialization after 30 s."),
         )
-        .about(*module)
+        .about_if(seen::joined(&modules))
         .quoting(seen::quotes(boot, lines))
-        .look([format!("dmesg | grep {other}, for why its probe takes so long")])
-        .now([format!("modprobe {module}")]),
+        .look(others.iter().map(|o| format!("find out why its probe takes so long: dmesg | grep {o}")))
+        .now([format!("modprobe -a {}", modules.join(" "))]),
     ]
 }
 

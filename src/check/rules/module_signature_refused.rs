@@ -45,7 +45,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             if seen::sign_of_life(boot).is_some() { Severity::Warning } else { Severity::Error },
             Confidence::High,
             format!(
-                "The kernel refuses {} because of its signature.",
+                "The kernel refuses {} because of the signature.",
                 seen::all_of("module", &modules)
             ),
         )

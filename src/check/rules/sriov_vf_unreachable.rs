@@ -30,15 +30,17 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     if lines.is_empty() && lspci.is_empty() {
         return Vec::new();
     }
-    let address = lines.first().and_then(|e| function(&e.text)).unwrap_or("the VF");
+    let addresses = seen::each(lines.iter().filter_map(|e| function(&e.text)));
+    let does = if addresses.len() > 1 { "do" } else { "does" };
+    let of = seen::all_of("VF", &addresses);
     vec![
         Finding::new(
             RULE.code,
             Severity::Error,
             Confidence::High,
-            format!("The configuration space of {address} does not answer (header type 7f)."),
+            format!("{of} {does} not answer in configuration space (header type 7f)."),
         )
-        .about(address)
+        .about_if(seen::joined(&addresses))
         .quoting(seen::quotes(boot, lines))
         .quoting(lspci)
         .look([

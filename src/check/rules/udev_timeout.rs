@@ -1,3 +1,4 @@
+use super::super::evidence::event::function;
 use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
 pub(super) const RULE: Rule = Rule {
@@ -73,7 +74,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     // Whose event it was: a card of ours is named by its address or its module.
     let ours = |e: &&&super::Event| {
         seen::rdma_module(&e.text).is_some()
-            || super::super::evidence::event::function(&e.text).is_some_and(|a| {
+            || function(&e.text).is_some_and(|a| {
                 boot.events
                     .iter()
                     .any(|o| seen::rdma_module(&o.text).is_some() && o.text.contains(a))
@@ -92,6 +93,13 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         (false, false, _) => (Severity::Warning, Confidence::Medium),
         (true, ..) => (Severity::Warning, Confidence::Low),
     };
+    let all = || killed.iter().chain(&settle).chain(&slow);
+    let addresses = seen::each(all().filter_map(|e| function(&e.text)));
+    let probe = seen::for_each(
+        "probe the adapter again: echo {} > /sys/bus/pci/drivers_probe, or modprobe DRIVER",
+        &addresses,
+        "ADDRESS",
+    );
     vec![
         Finding::new(
             RULE.code,
@@ -99,10 +107,13 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             confidence,
             format!("systemd-udevd reached its time limit for a device: {}", first.text.trim()),
         )
-        .quoting(seen::quotes(boot, slow.into_iter().chain(killed).chain(settle)))
+        .about_if(seen::joined(&addresses))
+        .quoting(seen::quotes(boot, slow.iter().chain(&killed).chain(&settle).copied()))
         .look(["find in dmesg which driver was being probed at that time, and what it waited for"])
-        .now(["probe the adapter again: echo ADDRESS > /sys/bus/pci/drivers_probe, or modprobe DRIVER"])
-        .permanent(["add udev.event_timeout=600 rd.udev.event_timeout=600 to the kernel command line"]),
+        .now(probe)
+        .permanent([
+            "add udev.event_timeout=600 rd.udev.event_timeout=600 to the kernel command line",
+        ]),
     ]
 }
 
