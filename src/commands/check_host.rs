@@ -275,6 +275,8 @@ impl Gathering<'_> {
                     .map_or(String::new(), |g| g.to_string().replace(':', "")),
                 vf: function.map(PciFunction::is_vf).unwrap_or_default(),
                 policy: said.policy,
+                // What they lack is in the judgement.
+                pkeys: Vec::new(),
                 function: Some(*pci),
                 origin,
                 text: format!(

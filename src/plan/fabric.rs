@@ -88,7 +88,11 @@ pub fn judge(active: &ActivePort<'_>) -> Vec<Finding> {
         let by: Vec<String> = by.iter().map(ToString::to_string).collect();
         let message = format!("{lack}; needed by {}", by.join(", "));
         let finding = Finding::new(Code::PkeyMissing, severity, message);
-        Some(finding.about(active.port.label()).advise([membership_advice(active, *pkey)]))
+        Some(
+            finding
+                .about(active.port.label())
+                .advise([Advice::full_membership(*pkey, active.port.guid)]),
+        )
     });
     let netdevs = active.netdevs.iter().filter_map(|netdev| {
         let (message, advice) = not_online(active, netdev)?;
@@ -102,22 +106,6 @@ pub fn judge(active: &ActivePort<'_>) -> Vec<Finding> {
 fn lack(active: &ActivePort<'_>, pkey: PKey) -> Option<PKeyLack> {
     let table: Vec<TablePKey> = active.pkeys?.iter().map(|entry| entry.pkey).collect();
     pkey.lack_in(&table)
-}
-
-fn membership_advice(active: &ActivePort<'_>, pkey: PKey) -> Advice {
-    const DEFAULT: u16 = 0x7fff;
-    let port = active
-        .port
-        .guid
-        .map_or_else(|| "PORT_GUID".to_owned(), |guid| format!("0x{:016x}", guid.value()));
-    let line = match pkey.partition() {
-        // opensm has this rule where no other names the partition.
-        DEFAULT => format!("Default=0x7fff, ipoib : ALL=limited, SELF=full, {port}=full ;"),
-        number => format!("pkey{number:04x}=0x{number:04x}, ipoib : {port}=full ;"),
-    };
-    Advice::permanent(format!(
-        "ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: {line}"
-    ))
 }
 
 /// Why the fabric does not use a netdev that is meant to be used, and what to do.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::names::{Guid, PKey};
+
 /// What a step is for. The order is the order in which steps are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -53,5 +55,20 @@ impl Advice {
     /// A step that repairs every later boot.
     pub fn permanent(text: impl Into<String>) -> Self {
         Self { purpose: Purpose::Permanent, text: text.into() }
+    }
+
+    /// How the port with this GUID becomes a full member of the partition of `pkey`.
+    pub fn full_membership(pkey: PKey, port: Option<Guid>) -> Self {
+        const DEFAULT: u16 = 0x7fff;
+        let port =
+            port.map_or_else(|| "PORT_GUID".to_owned(), |guid| format!("0x{:016x}", guid.value()));
+        let line = match pkey.partition() {
+            // opensm has this rule where no other names the partition.
+            DEFAULT => format!("Default=0x7fff, ipoib : ALL=limited, SELF=full, {port}=full ;"),
+            number => format!("pkey{number:04x}=0x{number:04x}, ipoib : {port}=full ;"),
+        };
+        Self::permanent(format!(
+            "ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: {line}"
+        ))
     }
 }

@@ -314,3 +314,91 @@ fn a_configuration_for_an_interface_that_no_adapter_has_is_named() {
         exit 1
     "#]].assert_eq(&host.show(&["status"]));
 }
+
+const REFUSED: &str = "\
+Oct 04 08:11:20 n3 kernel: mlx5_core 0000:06:00.0: firmware version: 28.41.1000
+Oct 04 08:11:22 n3 kernel: ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status -22
+Oct 04 08:11:30 n3 kernel: ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status -22
+Oct 04 08:11:46 n3 kernel: ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status -22
+Oct 04 08:12:40 n3 NetworkManager[911]: <warn>  [1759565560.1] device (ib0): carrier not present
+";
+
+const STATE: &str = "\
+$ ibstat mlx5_0
+CA 'mlx5_0'
+	CA type: MT4126
+	Number of ports: 1
+	Firmware version: 28.41.1000
+	Port 1:
+		State: Active
+		Physical state: LinkUp
+		Rate: 400
+		Base lid: 44
+		LMC: 0
+		SM lid: 1
+		Capability mask: 0x2651ec48
+		Port GUID: 0x0200000c00010003
+		Link layer: InfiniBand
+$ grep -H . /sys/class/infiniband/mlx5_0/ports/1/pkeys/* | grep -v 0x0000
+/sys/class/infiniband/mlx5_0/ports/1/pkeys/0:0x7fff
+/sys/class/infiniband/mlx5_0/ports/1/pkeys/1:0x8012
+$ ip link show ib0
+3: ib0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 2044 qdisc mq state DOWN mode DEFAULT group default qlen 256
+    link/infiniband 00:00:01:28:fe:80:00:00:00:00:00:00:02:00:00:0c:00:01:00:03 brd 00:ff:ff:ff:ff:12:40:1b:ff:ff:00:00:00:00:00:00:ff:ff:ff:ff
+";
+
+#[test]
+fn a_log_of_joins_that_are_refused_is_told_and_the_table_explains_it() {
+    let host = Host::new();
+    host.file("journal.log", REFUSED);
+    host.file("state.txt", STATE);
+    let log = |name: &str| host.path(name).display().to_string();
+    let check = |files: &[&str]| {
+        let files: Vec<String> = files.iter().map(|name| log(name)).collect();
+        let mut arguments = vec!["check", "--log"];
+        arguments.extend(files.iter().map(String::as_str));
+        host.show(&arguments)
+    };
+    expect![[r#"
+        verdict: degraded (errors: 0, warnings: 1)
+        read: ROOT/journal.log: 5 lines, 1 boot, Oct 04 08:11:20 to Oct 04 08:12:40
+
+        warning: interface-not-online (confidence medium)
+          The subnet manager refuses to let ib0 join its broadcast group (status -22), so that ib0 has no carrier.
+          Evidence:
+            ROOT/journal.log:2: [Oct 04 08:11:22] ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status -22
+            ROOT/journal.log:3: [Oct 04 08:11:30] ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status -22
+            ROOT/journal.log:4: [Oct 04 08:11:46] ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status -22
+          Look:
+            - compare the P_Keys of the port with the partition of the group: ibprov status -v
+            - saquery -C DEVICE -P PORT -g: the rate and the MTU of the group must not be greater than those of the port
+        exit 1
+    "#]].assert_eq(&check(&["journal.log"]));
+    expect![[r#"
+        verdict: degraded (errors: 0, warnings: 2)
+        read: ROOT/journal.log, ROOT/state.txt: 26 lines, 1 boot, Oct 04 08:11:20 to Oct 04 08:12:40
+
+        warning: pkey-missing (confidence medium)
+          mlx5_0 port 1: the port is only a limited member of partition 0x7fff (its P_Key table has 0x7fff, not 0xffff), and ib0 is refused.
+          Evidence:
+            ROOT/state.txt:7: mlx5_0 port 1: State: Active
+          Fix permanently:
+            - ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: Default=0x7fff, ipoib : ALL=limited, SELF=full, 0x0200000c00010003=full ;
+
+            warning: interface-not-online (confidence medium, caused by pkey-missing)
+              The subnet manager refuses to let ib0 join its broadcast group (status -22), so that ib0 has no carrier.
+              Evidence:
+                ROOT/journal.log:2: [Oct 04 08:11:22] ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status -22
+                ROOT/journal.log:3: [Oct 04 08:11:30] ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status -22
+                ROOT/journal.log:4: [Oct 04 08:11:46] ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status -22
+              Look:
+                - compare the P_Keys of the port with the partition of the group: ibprov status -v
+                - saquery -C DEVICE -P PORT -g: the rate and the MTU of the group must not be greater than those of the port
+
+        info: healthy (confidence high)
+          InfiniBand came up.
+          Evidence:
+            ROOT/state.txt:7: State: Active
+        exit 1
+    "#]].assert_eq(&check(&["journal.log", "state.txt"]));
+}

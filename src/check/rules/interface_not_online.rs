@@ -1,4 +1,5 @@
-use super::{Judge, Rule};
+use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use crate::names::{IfName, PKey};
 use crate::report::common::Code;
 
 pub(super) const RULE: Rule = Rule {
@@ -9,7 +10,8 @@ The port is active, and its netdev, or a P_Key child of that, is up without carr
 has not joined the broadcast group of its partition. Or the netdev is down, although a
 network stack that is part of this boot is configured to set it up. A netdev that is down
 and that no network stack is configured for is no finding: a node that uses only verbs
-does not need it.
+does not need it. In a log the finding is made of joins that were refused (status -22) to
+the last.
 
 Symptoms: NO-CARRIER in ip link; \"multicast join failed for\" in the kernel log, with
 status -110 if the subnet manager does not answer, and -22 if it refuses the port.
@@ -22,6 +24,117 @@ Remedy: follow the advice of the finding.
 
     ibprov status -v
     sminfo -C DEVICE -P PORT",
-    needles: &[],
-    judge: Judge::Host,
+    needles: &[&["multicast join failed for"]],
+    judge: Judge::Boot(judge),
 };
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    // A host is judged as it is now.
+    if boot.host.as_ref().is_some_and(|host| host.judgement.is_some()) {
+        return Vec::new();
+    }
+    let told = refused(boot).into_iter().map(|refused| {
+        let Refused { netdev, lines, .. } = refused;
+        let text = format!(
+            "The subnet manager refuses to let {netdev} join its broadcast group (status -22), so that {netdev} has no carrier."
+        );
+        Finding::new(RULE.code, Severity::Warning, Confidence::Medium, text)
+            .about(netdev)
+            .quoting(seen::quotes(boot, lines))
+            .look([
+                "compare the P_Keys of the port with the partition of the group: ibprov status -v",
+                "saquery -C DEVICE -P PORT -g: the rate and the MTU of the group must not be greater than those of the port",
+            ])
+    });
+    told.collect()
+}
+
+/// A netdev that the subnet manager keeps out of its broadcast group.
+pub(super) struct Refused<'a> {
+    pub netdev: &'a str,
+    /// The partition of the group.
+    pub pkey: Option<PKey>,
+    /// The lines that say so.
+    pub lines: Vec<&'a Event>,
+}
+
+/// The netdevs whose last word is that the join of their broadcast group was answered with an
+/// error (`recv_handler()`, drivers/infiniband/core/sa_query.c: EINVAL for any), so often and so
+/// long that the fabric does not only start, or with a dump that shows no carrier.
+pub(super) fn refused(boot: &Boot) -> Vec<Refused<'_>> {
+    const MANY: usize = 3;
+    const LONG: i64 = 20_000_000;
+    let mut all: Vec<(Refused<'_>, usize)> = Vec::new();
+    for (at, event) in boot.events.iter().enumerate() {
+        let Some((netdev, pkey)) = refusal(&event.text) else { continue };
+        match all.iter_mut().find(|(refused, _)| refused.netdev == netdev) {
+            Some((refused, last)) => {
+                refused.lines.push(event);
+                *last = at;
+            }
+            None => all.push((Refused { netdev, pkey, lines: vec![event] }, at)),
+        }
+    }
+    let is_last = |(refused, last): &(Refused<'_>, usize)| {
+        let mut good = boot.fold().good().filter(|object| object.name == refused.netdev);
+        let came = good.any(|object| object.last.event.is_none_or(|event| event > *last));
+        let shown = boot.state.netdevs.iter().filter(|netdev| netdev.name == refused.netdev);
+        let dark = shown.last().and_then(|netdev| netdev.carrier) == Some(false);
+        let ends = refused.lines.first().zip(refused.lines.last());
+        let long = ends.and_then(|(first, last)| last.when.since(&first.when));
+        let often = refused.lines.len() >= MANY && long.is_some_and(|usec| usec >= LONG);
+        !came && (dark || often)
+    };
+    all.into_iter().filter(is_last).map(|(refused, _)| refused).collect()
+}
+
+/// The netdev of a line about a join of its broadcast group that was refused, and the partition
+/// of the group: `ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status
+/// -22` (drivers/infiniband/ulp/ipoib/ipoib_multicast.c).
+fn refusal(text: &str) -> Option<(&str, Option<PKey>)> {
+    let (netdev, rest) = text.split_once(": multicast join failed for ")?;
+    let (group, status) = rest.split_once(", status ")?;
+    let fields: Vec<&str> = group.split(':').collect();
+    let is_broadcast =
+        fields.len() == 8 && group.starts_with("ff1") && group.ends_with("ffff:ffff");
+    let netdev = netdev.rsplit(' ').next().filter(|name| name.parse::<IfName>().is_ok())?;
+    let pkey = || PKey::new(u16::from_str_radix(fields.get(2)?, 16).ok()?);
+    (is_broadcast && status.trim() == "-22").then(|| (netdev, pkey()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::{RULE, Severity};
+
+    #[test]
+    fn joins_that_are_refused_to_the_last() {
+        let join = |at: u32, netdev: &str, words: &str, status: &str| {
+            format!(
+                "Oct 04 08:11:{at} n3 kernel: {netdev}: {words}multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status {status}"
+            )
+        };
+        let told = |netdev: &str, words: &str, status: &str, ats: &[u32], last: &str| {
+            let mut lines: Vec<String> =
+                ats.iter().map(|at| join(*at, netdev, words, status)).collect();
+            lines.push(last.to_owned());
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            severity(&RULE, &lines)
+        };
+        let ats = [13, 17, 25, 41];
+        assert_eq!(told("ib0", "", "-22", &ats, ""), Some(Severity::Warning));
+        assert_eq!(told("ib0", "", "-110", &ats, ""), None);
+        // A group that nobody has created yet.
+        assert_eq!(told("ib0", "sendonly ", "-22", &ats, ""), None);
+        // A fabric that starts.
+        assert_eq!(told("ib0", "", "-22", &[33, 34, 36], ""), None);
+        let shown = "4: ib0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 2044\n    link/infiniband 00:00 brd ff";
+        assert_eq!(told("ib0", "", "-22", &[33], shown), Some(Severity::Warning));
+        for (ready, want) in [("ib0", None), ("ib1", Some(Severity::Warning))] {
+            let ready = format!(
+                "Oct 04 08:11:50 n3 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): {ready}: link becomes ready"
+            );
+            assert_eq!(told("ib0", "", "-22", &ats, &ready), want);
+        }
+    }
+}

@@ -1,4 +1,6 @@
-use super::{Judge, Rule};
+use super::interface_not_online::refused;
+use super::{Advice, Boot, Confidence, Finding, Judge, Rule, Severity};
+use crate::check::evidence::state::PortSeen;
 use crate::report::common::Code;
 
 pub(super) const RULE: Rule = Rule {
@@ -26,5 +28,52 @@ P_Keys of the ports:
 
     ibprov status -v",
     needles: &[],
-    judge: Judge::Host,
+    judge: Judge::Boot(judge),
 };
+
+fn judge(boot: &Boot) -> Vec<Finding> {
+    // A host is judged as it is now.
+    if boot.host.as_ref().is_some_and(|host| host.judgement.is_some()) {
+        return Vec::new();
+    }
+    let mut findings: Vec<Finding> = Vec::new();
+    for refused in refused(boot) {
+        let Some(pkey) = refused.pkey else { continue };
+        // The last word on each port.
+        let mut ports: Vec<&PortSeen> = Vec::new();
+        for port in boot.state.ports.iter().filter(|port| !port.pkeys.is_empty()) {
+            ports.retain(|other| other.name() != port.name());
+            ports.push(port);
+        }
+        for port in ports.into_iter().filter(|port| port.is_active()) {
+            let Some(lack) = pkey.lack_in(&port.pkeys) else { continue };
+            let text = format!("{}: {lack}, and {} is refused.", port.name(), refused.netdev);
+            findings.push(
+                Finding::new(RULE.code, Severity::Warning, Confidence::Medium, text)
+                    .about(port.name())
+                    .quoting([boot.quote_at(port.origin, "", &port.told())])
+                    .steps([Advice::full_membership(pkey, port.guid.parse().ok())]),
+            );
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{ca, severity};
+    use super::{RULE, Severity};
+
+    #[test]
+    fn a_dump_of_the_table_explains_joins_that_are_refused() {
+        let join = "Oct 04 08:11:22 n3 kernel: ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status -22";
+        let dark = "4: ib0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 2044\n    link/infiniband 00:00 brd ff";
+        let port = ca(0, "MT4126", 1, "Active", "LinkUp");
+        let table = |pkey: &str| format!("/sys/class/infiniband/mlx5_0/ports/1/pkeys/0:{pkey}");
+        let told = |pkey: &str| severity(&RULE, &[join, &port, &table(pkey), dark]);
+        assert_eq!(told("0x7fff"), Some(Severity::Warning));
+        assert_eq!(told("0x8012"), Some(Severity::Warning));
+        assert_eq!(told("0xffff"), None);
+        assert_eq!(severity(&RULE, &[join, &port, dark]), None);
+    }
+}

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::event::Origin;
 use crate::check::pattern::word;
-use crate::names::{IsVf, MadPort, PciAddress, Policy, PortNumber};
+use crate::names::{IsVf, MadPort, PciAddress, Policy, PortNumber, TablePKey};
 use crate::report::status::Role;
 
 /// A port as a tool shows it.
@@ -33,6 +33,8 @@ pub struct PortSeen {
     pub policy: Option<Policy>,
     /// Its PCI function; none where it is not shown.
     pub function: Option<PciAddress>,
+    /// Its P_Key table, as far as it is shown.
+    pub pkeys: Vec<TablePKey>,
     /// What the host that was looked at expects of it.
     pub role: Option<Role>,
     /// The line with the state.

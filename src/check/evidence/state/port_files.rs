@@ -7,6 +7,7 @@ use super::super::event::Origin;
 use super::limit::LIMIT;
 use super::port::{PortSeen, STATES, physical, state};
 use super::prompt::Line;
+use crate::names::TablePKey;
 
 /// A file of a port; device and port are empty where the shell was to find them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +23,9 @@ impl File {
         let mut parts = path.strip_prefix("/sys/class/infiniband/")?.split('/');
         let (device, ports) = (parts.next()?, parts.next()?);
         let (port, attribute) = (parts.next()?, parts.next()?);
-        (ports == "ports" && parts.next().is_none()).then_some(())?;
+        // Of those in a folder only the P_Keys are known: `pkeys/0`.
+        let is_known = parts.next().is_none_or(|_| attribute == "pkeys" && parts.next().is_none());
+        (ports == "ports" && is_known).then_some(())?;
         let known = |part: &str| {
             let fits = part.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
             if fits { part.to_owned() } else { String::new() }
@@ -111,6 +114,13 @@ fn take(file: &File, value: &str, text: &str, origin: Origin, ports: &mut Vec<Po
                 port.infiniband = Some(value == "InfiniBand");
             }
         }
+        "pkeys" if value.parse::<TablePKey>().is_ok() => {
+            if let Some(port) = ports.iter_mut().rev().take(FILES).find(same)
+                && port.pkeys.len() < LIMIT
+            {
+                port.pkeys.extend(value.parse::<TablePKey>());
+            }
+        }
         "state" | "phys_state" | "link_layer" => return false,
         // Another file of a port, of one line.
         _ => return file.is_one(),
@@ -143,6 +153,11 @@ mod tests {
 
     #[test]
     fn files_of_ports_are_read() {
+        let table = read(
+            "/sys/class/infiniband/a/ports/1/state:4: ACTIVE\n/sys/class/infiniband/a/ports/1/pkeys/0:0x7fff\n/sys/class/infiniband/a/ports/1/pkeys/1:0x0000\n/sys/class/infiniband/a/ports/1/pkeys/2:0x8012\n/sys/class/infiniband/a/ports/1/pkeys/2/x:0x8013\n",
+        );
+        let pkeys: Vec<String> = table[0].pkeys.iter().map(ToString::to_string).collect();
+        assert_eq!(pkeys, ["0x7fff", "0x8012"]);
         assert_eq!(
             shown(
                 "# cat /sys/class/infiniband/mlx5_0/ports/1/state\n2: INIT\n# cat /sys/class/infiniband/mlx5_0/ports/1/phys_state\n5: LinkUp\n"
