@@ -26,7 +26,7 @@ man_pages := $(wildcard docs/*.8.md docs/*.5.md)
 named_tests := vm boot demo bench picture prometheus release
 tree_tests := $(filter-out house $(named_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
-.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-ansible test-initramfs test-older test-newer test-all test-mutants fuzz bench demo
+.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-ansible test-opensm test-initramfs test-older test-newer test-all test-mutants fuzz bench demo
 
 all: release
 
@@ -138,6 +138,12 @@ test-prometheus: deps
 	@sh tests/vm/image/need.sh prometheus prometheus-node-exporter
 	@sh tests/lane.sh prometheus $(CARGO) test --locked --test prometheus
 
+# What opensm makes of the files that `ibprov opensm check` judges, in a simulated fabric.
+# Its package is unpacked, not installed: an installed one would serve the machine's ports.
+test-opensm: deps
+	@sh tests/tree/opensm/unpack.sh $(abspath $(target))/opensm
+	@OPENSM_ROOT=$(abspath $(target))/opensm sh tests/lane.sh opensm $(CARGO) test --locked --test tree opensm:: -- --include-ignored
+
 # The playbook with ansible-core against booted containers: see packaging/ansible. The package
 # is the one that `make deb` makes of this commit.
 test-ansible: deps deb
@@ -149,10 +155,10 @@ test-initramfs: deps release
 	@sh tests/lane.sh initramfs sh tests/initramfs.sh $(abspath $(binary))
 
 # Campaigns of many boots or long waits, left out of `make test`. Fuzzing takes half an hour
-# of one processor, as there are 14 targets.
+# of one processor, as there are 15 targets.
 test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
-	@$(MAKE) --no-print-directory test-picture test-prometheus test-ansible
+	@$(MAKE) --no-print-directory test-picture test-prometheus test-ansible test-opensm
 	@$(MAKE) --no-print-directory test-packages
 	@IBPROV_CAMPAIGN_VFS=31,63,127 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
 	@$(MAKE) --no-print-directory test-initramfs

@@ -12,8 +12,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum, value_parse
 use crate::config::foreign::{mlx4_conf, openib_conf, operator_guids, rdma_conf, sriov_vfs};
 use crate::config::timespan::{self, TimeSpan};
 use crate::names::{
-    Colour, GidKind, IfName, Membership, NetnsMode, PKey, PciAddress, PortNumber, PortType,
-    RdmaName, Rung, Target, Words as _,
+    Colour, GidKind, GroupMtu, GroupRate, IfName, Membership, NetnsMode, PKey, PciAddress,
+    PortNumber, PortType, RdmaName, Rung, Target, Words as _,
 };
 
 /// Boot-time provisioning of InfiniBand nodes.
@@ -136,6 +136,7 @@ Boot (run by ibprov's units):
 Configuration:
   config       Check or show the configuration, or print its schema
   consumers    List what uses InfiniBand at boot, and order it after the ports
+  opensm       Check opensm's partitions.conf and opensm.conf
   migrate      Hand the node over from openibd and its scripts, or back
   import       Convert another tool's configuration
   schema       Print the JSON schema of a report
@@ -294,6 +295,20 @@ Examples:
   ibprov migrate --apply       do it
   ibprov migrate --back        what would be put back")]
     Migrate(MigrateArgs),
+    /// Check opensm's partitions.conf and opensm.conf
+    #[command(after_help = "\
+Exit codes: 0 opensm would take all lines as they are meant; 1 with warnings, which leave its
+tables as they are meant; 2 a file could not be read; 3 with errors.
+
+Examples:
+  ibprov opensm check                          the files that opensm would read on this host
+  ibprov opensm check /srv/fabric/partitions.conf
+  ibprov opensm check --as partitions new.txt  before it is copied to the subnet manager")]
+    Opensm {
+        /// What to do.
+        #[command(subcommand)]
+        verb: OpensmVerb,
+    },
     /// Show planned changes to VFs, and errors in the plan
     #[command(after_help = "\
 Exit codes: 0 all as planned; 1 something would change, or pins and configuration differ;
@@ -630,8 +645,9 @@ pub struct PlanArgs {
     /// Also show the VFs that are as planned
     #[arg(long)]
     pub all: bool,
-    /// Judge the plans of many hosts together: DIR holds a file for each
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["writes", "partitions", "all"])]
+    /// Judge the plans of many hosts together, or with --partitions print the lines of all: DIR
+    /// holds a file for each
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["writes", "all"])]
     pub fleet: Option<PathBuf>,
     /// Write the GUIDs to the pin file, so that they do not change with the configuration
     #[arg(long, conflicts_with = "partitions", group = "writes")]
@@ -654,6 +670,15 @@ pub struct PlanArgs {
     /// With --partitions: the membership of the ports
     #[arg(long, value_enum, default_value_t = Membership::Full, requires = "partitions")]
     pub membership: Membership,
+    /// With --partitions: let opensm make the broadcast group that IPoIB needs in the partition
+    #[arg(long, requires = "partitions")]
+    pub ipoib: bool,
+    /// With --ipoib: the MTU of that group in bytes: 256, 512, 1024, 2048 or 4096
+    #[arg(long, value_name = "BYTES", requires = "ipoib")]
+    pub mtu: Option<GroupMtu>,
+    /// With --ipoib: its rate in Gb/s, which every port has to have: 10, 20, 40, 56, 100, 200 ...
+    #[arg(long, value_name = "GBPS", requires = "ipoib")]
+    pub rate: Option<GroupRate>,
 }
 
 /// Which PF, as it can be typed.
@@ -695,6 +720,38 @@ pub enum ConfigVerb {
     Schema,
     /// Print the udev rules for the names of interfaces, for an initramfs
     UdevRules,
+}
+
+/// What to do with opensm's files.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum OpensmVerb {
+    /// Say what opensm 3.3 would make of each line that is not meant so
+    Check(OpensmArgs),
+}
+
+/// What `opensm check` takes.
+#[derive(Debug, Clone, Args)]
+pub struct OpensmArgs {
+    /// partitions.conf or opensm.conf, by its name [default: those of this host]
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// What each FILE is, whatever its name
+    #[arg(long = "as", value_name = "KIND", value_enum, requires = "files")]
+    pub kind: Option<OpensmFile>,
+    /// Also name port GUIDs that no host of the fleet has: DIR is as for plan --fleet
+    #[arg(long, value_name = "DIR")]
+    pub fleet: Option<PathBuf>,
+}
+
+/// A file of opensm's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum OpensmFile {
+    /// partitions.conf
+    Partitions,
+    /// opensm.conf
+    Opensm,
 }
 
 /// The tool whose configuration is converted.

@@ -21,6 +21,7 @@ pub mod migrate;
 pub mod names;
 pub mod observe;
 pub mod online;
+pub mod opensm;
 pub mod plan;
 pub mod report;
 pub mod stacks;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use ibprov::cli::{Cli, Common, Format, Internal, Verb};
+use ibprov::cli::{Cli, Common, Format, Internal, OpensmVerb, Verb};
 use ibprov::commands;
 use ibprov::config::{self, Config};
 use ibprov::host::{Root, alarm, journal, live_line, terminal};
@@ -113,6 +113,10 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         Verb::Consumers(args) => commands::consumers::run(args, &root(common)?, common),
         // A bad configuration is no reason not to read another.
         Verb::Import { verb } => commands::import::run(verb, &root(common)?, format),
+        Verb::Opensm { verb: OpensmVerb::Check(args) } => {
+            let root = root(common)?;
+            commands::opensm::run(args, config::load(&root, file).ok().as_ref(), &root, format)
+        }
         // It judges the configuration as it would be.
         Verb::Migrate(args) => commands::migrate::run(args, &root(common)?, common),
         Verb::Check(args) => match (&args.initrd, &args.fleet) {

@@ -55,6 +55,7 @@ const SOURCES: &[(&str, Option<char>, &[&str])] = &[
     ("host", Some('S'), &["src/observe/rdma.rs", "src/observe/mod.rs"]),
     ("host", Some('X'), &["src/observe/aliases.rs"]),
     ("host", Some('Y'), &["src/observe/modules.rs"]),
+    ("opensm", None, &["tests/tree/opensm/cases", "src/opensm"]),
 ];
 
 /// Longer texts are no words of a format.

@@ -24,6 +24,7 @@ use ibprov::names::{
     host_number,
 };
 use ibprov::observe::{self, Look, Observer, plan_host};
+use ibprov::opensm;
 use ibprov::report::screen::Screen;
 use ibprov::report::{self, BootReport};
 use ibprov::stacks;
@@ -35,7 +36,7 @@ use crate::tree::{self, Tree};
 pub type OneTarget = fn(&[u8]);
 
 /// The targets by their names.
-pub const ALL: [(&str, OneTarget); 14] = [
+pub const ALL: [(&str, OneTarget); 15] = [
     ("config", config),
     ("pins", pins),
     ("names", names),
@@ -50,6 +51,7 @@ pub const ALL: [(&str, OneTarget); 14] = [
     ("stacks", stacks),
     ("reports", reports),
     ("host", host),
+    ("opensm", opensm),
 ];
 
 /// What a terminal is sent of a stranger's words, by the door through which all goes.
@@ -112,6 +114,24 @@ pub fn pins(data: &[u8]) {
             harmless(&printed);
             let again = config::pins::Pins::parse(&printed);
             assert_eq!(again.as_ref().map(|p| &p.pfs), Ok(&pins.pfs), "{printed}");
+        }
+    }
+}
+
+/// partitions.conf and opensm.conf: every place is in the file, and what is said is harmless.
+pub fn opensm(data: &[u8]) {
+    let known = opensm::partitions::Known { allows_both: true, ..Default::default() };
+    let partitions = opensm::partitions::read(data, &known);
+    let _json = serde_json::to_string(&partitions.partitions).expect("JSON");
+    for fault in partitions.faults.iter().chain(&opensm::options::read(data).faults) {
+        let also = fault.also.as_ref().map(|(span, _)| span);
+        for span in [Some(&fault.span), also].into_iter().flatten() {
+            assert!(span.start <= span.end && span.end <= data.len(), "{fault:?}");
+        }
+        one_line(&fault.label);
+        one_line(&fault.consequence);
+        if let Some(help) = &fault.help {
+            one_line(help);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::node::{self, Node};
+use super::opensm;
 use crate::check::evidence::account;
 use crate::check::evidence::host::{Denied, Host, HostPort};
 use crate::check::evidence::state::{
@@ -78,6 +79,7 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     }
     seen.units(&mut boot.state);
     let mut host = seen.host;
+    host.opensm = opensm::faults(root, &config, &mut host.problems);
     host.autostart = observe::autostart::guests(root);
     host.resumed = observe::autostart::resumed(root);
     host.units = Some(observe::units::units(root));

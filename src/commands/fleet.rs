@@ -74,20 +74,35 @@ const FILE_LIMIT: u64 = 4 << 20;
 /// # Errors
 /// `dir` cannot be read; standard output is gone.
 pub fn run(dir: &Path, format: Format) -> anyhow::Result<u8> {
-    let root = Root::copy_at(dir)?;
+    let (hosts, problems) = hosts(dir)?;
+    let report = judged(&hosts, problems);
+    print(&report.told(), format, |_| report.to_text())
+}
+
+/// What the plans of `hosts` come to.
+pub(super) fn judged(hosts: &[(String, Pins)], problems: Vec<String>) -> FleetReport {
     let mut fleet = Fleet::default();
-    let mut problems = Vec::new();
+    for (host, pins) in hosts {
+        fleet.add(host.clone(), pins);
+    }
+    let (findings, count) = fleet.judge(MOST);
+    FleetReport { hosts: fleet.hosts(), vfs: fleet.vfs(), count, findings, problems }
+}
+
+/// The plans in the files of `dir`, and what could not be read.
+///
+/// # Errors
+/// `dir` cannot be read.
+pub(super) fn hosts(dir: &Path) -> anyhow::Result<(Vec<(String, Pins)>, Vec<String>)> {
+    let root = Root::copy_at(dir)?;
+    let (mut hosts, mut problems) = (Vec::new(), Vec::new());
     for name in root.list("/")? {
         match host(&root, &name) {
-            Ok(Some((host, pins))) => fleet.add(host, &pins),
-            Ok(None) => {}
+            Ok(found) => hosts.extend(found),
             Err(why) => problems.push(harmless(&why)),
         }
     }
-    let (findings, count) = fleet.judge(MOST);
-    let (hosts, vfs) = (fleet.hosts(), fleet.vfs());
-    let report = FleetReport { hosts, vfs, count, findings, problems };
-    print(&report.told(), format, |_| report.to_text())
+    Ok((hosts, problems))
 }
 
 /// The plan of one host; `None` for an entry that is not for us.
@@ -183,7 +198,7 @@ fn planned(text: &str) -> Result<Pins, String> {
 }
 
 impl FleetReport {
-    fn to_text(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         let mut text = String::new();
         for finding in &self.findings {
             text.push_str(&format!("{finding}\n"));

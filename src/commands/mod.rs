@@ -33,6 +33,8 @@ pub mod metrics;
 pub mod migrate;
 pub mod name_rdma;
 mod node;
+pub mod opensm;
+mod partitions;
 mod pf_preview;
 pub mod picture;
 pub mod plan;

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
+use super::partitions::{Partitions, PartitionsVerdict};
 use super::{node, pf_preview, print, soft_roce};
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
@@ -14,7 +15,7 @@ use crate::names::PINS_PATH;
 use crate::observe::plan_host::{self, PlanHost};
 use crate::observe::{self, Look};
 use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve, resolve_anew};
-use crate::plan::partitions::{self, Partition};
+use crate::plan::partitions::{self, BroadcastGroup, Partition};
 use crate::report::common::{Finding, Kind, Report, not_read, verdicts};
 use crate::report::netns::Netns;
 use crate::report::plan::{PlanProblem, PlanReport};
@@ -27,7 +28,10 @@ use crate::workers::products::learn_all;
 /// Standard output is gone; the pins cannot be written.
 pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
     if let Some(dir) = &args.fleet {
-        return super::fleet::run(dir, format);
+        return match args.partitions {
+            true => super::partitions::of_fleet(dir, partition(args), format),
+            false => super::fleet::run(dir, format),
+        };
     }
     let mut out = terminal::stdout();
     if args.seal {
@@ -38,13 +42,12 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
         return host.pin(args, config, root, format, &mut out);
     }
     if args.partitions {
-        let partition = Partition { pkey: args.pkey, membership: args.membership };
-        let name = host.facts.name.as_deref();
+        let members = partitions::planned(&host.plans, host.facts.name.as_deref());
         let verdict = match has_errors(&host.plans) {
             true => PartitionsVerdict::WouldFail,
             false => PartitionsVerdict::Complete,
         };
-        let body = Partitions { lines: partitions::lines(&host.plans, partition, name) };
+        let body = Partitions { lines: partitions::lines(&members, partition(args)) };
         let report = Report::new(Kind::PlanPartitions, verdict, findings(&host.plans), body);
         let code = print(&report, format, |_| report.body.lines.clone())?;
         if format == Format::Text {
@@ -54,6 +57,12 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     }
     let report = host.report(root).with_rxe(soft_roce::planned(config, root));
     print(&report.told(), format, |screen| screen.page(&report.to_text(args.all, screen)))
+}
+
+/// The partition that the lines are for.
+fn partition(args: &PlanArgs) -> Partition {
+    let group = args.ipoib.then_some(BroadcastGroup { mtu: args.mtu, rate: args.rate });
+    Partition { pkey: args.pkey, membership: args.membership, group }
 }
 
 fn has_errors(plans: &[Resolved]) -> bool {
@@ -71,24 +80,6 @@ fn findings(plans: &[Resolved]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = plans.iter().flat_map(of).collect();
     Finding::worst_first(&mut findings);
     findings
-}
-
-/// What `ibprov plan --partitions` says.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Partitions {
-    /// Lines for opensm's partitions.conf.
-    lines: String,
-}
-
-verdicts! {
-    /// Whether all VFs have their lines.
-    pub(super) PartitionsVerdict {
-        /// All that are planned.
-        Complete = "complete" => Good,
-        /// A PF cannot be planned.
-        WouldFail = "would-fail" => NotReady,
-    }
 }
 
 /// What `ibprov plan --pin` says.

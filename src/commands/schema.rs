@@ -44,6 +44,7 @@ schemas! {
     "config-show",
     "import",
     "migrate",
+    "opensm-check",
     "not-begun",
 }
 
@@ -79,7 +80,8 @@ mod tests {
 
     use super::SCHEMAS;
     use crate::commands::{
-        apply, check, collect, config, consumers, fleet, iface, import, initrd, plan, seal,
+        apply, check, collect, config, consumers, fleet, iface, import, initrd, opensm, partitions,
+        plan, seal,
     };
     use crate::report::common::{Kind, NotBegun, PlacedFinding, Report};
     use crate::report::{
@@ -125,7 +127,9 @@ mod tests {
             told(Kind::PlanFleet, fleet::FleetReport::told),
             schema::<Report<plan::PinVerdict, plan::Pinned>>(Kind::PlanPin),
             told(Kind::PlanSeal, seal::Sealed::told),
-            schema::<Report<plan::PartitionsVerdict, plan::Partitions>>(Kind::PlanPartitions),
+            schema::<Report<partitions::PartitionsVerdict, partitions::Partitions>>(
+                Kind::PlanPartitions,
+            ),
             schema::<Report<apply::AppliedVerdict, apply::Applied>>(Kind::Apply),
             told(Kind::ApplyPf, pf::PfReport::told),
             told(Kind::ApplyDryRun, crate::plan::preview::ApplyPreview::told),
@@ -140,6 +144,9 @@ mod tests {
             schema::<Report<config::ConfigVerdict, config::Shown, PlacedFinding>>(Kind::ConfigShow),
             schema::<Report<import::ImportVerdict, import::Import>>(Kind::Import),
             told(Kind::Migrate, crate::report::migrate::Migration::told),
+            schema::<Report<opensm::OpensmVerdict, opensm::Checked, opensm::OpensmFinding>>(
+                Kind::OpensmCheck,
+            ),
             schema::<NotBegun>(Kind::NotBegun),
         ]
     }

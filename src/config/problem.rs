@@ -31,6 +31,7 @@ pub struct Problem {
     /// The first is where it is wrong, the others belong to it.
     places: Vec<(Place, String)>,
     help: Option<String>,
+    level: Level<'static>,
 }
 
 /// Everything that is wrong with the configuration, over all files.
@@ -134,7 +135,12 @@ impl fmt::Display for Place {
 
 impl Problem {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), places: Vec::new(), help: None }
+        Self { message: message.into(), places: Vec::new(), help: None, level: Level::ERROR }
+    }
+
+    /// The same, which is no error.
+    pub(crate) fn warning(self) -> Self {
+        Self { level: Level::WARNING, ..self }
     }
 
     pub(crate) fn at(mut self, place: &Place, label: impl Into<String>) -> Self {
@@ -147,7 +153,7 @@ impl Problem {
         self
     }
 
-    fn told(&self) -> ProblemTold {
+    pub(crate) fn told(&self) -> ProblemTold {
         let place = |(place, label): &(Place, String)| {
             let (file, line, column) = place.position();
             PlaceTold { file, line, column, label: harmless(label) }
@@ -176,7 +182,7 @@ impl Problem {
         if let Some(help) = &self.help {
             elements.push(Level::HELP.message(harmless(help)).into());
         }
-        let title = Level::ERROR.primary_title(harmless(&self.message));
+        let title = self.level.clone().primary_title(harmless(&self.message));
         let group =
             if elements.is_empty() { Group::with_title(title) } else { title.elements(elements) };
         renderer.render(&[group])
@@ -262,6 +268,13 @@ impl Problems {
 
     /// All of them for people, with a caret under each place.
     pub fn render(&self, colour: bool) -> String {
+        let text = self.frames(colour);
+        let noun = if self.len() == 1 { "error" } else { "errors" };
+        format!("{text}the configuration is not valid: {} {noun}", self.len())
+    }
+
+    /// The same, without a last line.
+    pub(crate) fn frames(&self, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let mut text = String::new();
         for problem in &self.list {
@@ -271,8 +284,6 @@ impl Problems {
         if self.more > 0 {
             text.push_str(&format!("... and {} more\n\n", self.more));
         }
-        let noun = if self.len() == 1 { "error" } else { "errors" };
-        text.push_str(&format!("the configuration is not valid: {} {noun}", self.len()));
         text
     }
 

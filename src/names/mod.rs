@@ -69,7 +69,7 @@ pub use network_role::NetworkRole;
 pub use path_state::{FileOwner, FileTime, PathState};
 pub use pattern::{IfPattern, IfPatternError};
 pub use pci::{PciAddress, PciAddressError};
-pub use pkey::{Membership, PKey, PKeyError, PKeyLack, TablePKey};
+pub use pkey::{GroupMtu, GroupRate, Membership, PKey, PKeyError, PKeyLack, TablePKey};
 pub use policy::{Policy, VfDriver};
 pub use port_selector::{PortChoice, PortSelector, PortSelectorError};
 pub use port_target::{Target, TargetError};

@@ -155,6 +155,54 @@ impl std::fmt::Display for Membership {
     }
 }
 
+/// Declares what a multicast group has by a code: the values as people write them, and codes.
+macro_rules! coded {
+    ($(#[$doc:meta])+ $name:ident, $expected:literal, [$($value:literal = $code:literal),+ $(,)?]) => {
+        $(#[$doc])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct $name(u8);
+
+        impl $name {
+            /// The code for `value`.
+            pub const fn of(value: u64) -> Option<Self> {
+                match value {
+                    $($value => Some(Self($code)),)+
+                    _ => None,
+                }
+            }
+
+            /// As opensm takes it.
+            pub const fn code(self) -> u8 {
+                self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = &'static str;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                text.parse().ok().and_then(Self::of).ok_or($expected)
+            }
+        }
+    };
+}
+
+coded!(
+    /// The MTU of a multicast group, written in bytes.
+    GroupMtu,
+    "expected 256, 512, 1024, 2048 or 4096",
+    [256 = 1, 512 = 2, 1024 = 3, 2048 = 4, 4096 = 5]
+);
+coded!(
+    /// The rate of a multicast group, written in Gb/s: that of a link of four lanes.
+    GroupRate,
+    "expected 10, 14, 20, 25, 40, 50, 56, 100, 200, 300 or 400",
+    [
+        10 = 3, 14 = 11, 20 = 6, 25 = 15, 40 = 7, 50 = 20, 56 = 12, 100 = 16, 200 = 17,
+        300 = 18, 400 = 21,
+    ]
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;

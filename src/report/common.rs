@@ -93,6 +93,8 @@ pub enum Kind {
     ConfigShow,
     /// `ibprov import`.
     Import,
+    /// `ibprov opensm check`.
+    OpensmCheck,
     /// `ibprov migrate`.
     Migrate,
     /// What any verb prints that could not begin.
@@ -340,6 +342,10 @@ codes! {
         Drift = "drift",
         /// It is another card than when it was pinned.
         DriftOtherCard = "drift-other-card",
+        /// opensm does not run, or takes a line of its files in another way than it is meant.
+        OpensmMisconfigured = "opensm-misconfigured",
+        /// opensm throws its partitions away, and every port is in the default one alone.
+        OpensmPartitionsRejected = "opensm-partitions-rejected",
     }
     // Only `check` makes these: what each means stands in the rule of that name.
     check {
@@ -376,9 +382,7 @@ codes! {
         OpenibdDisabled = "openibd-disabled",
         OpenibdFailed = "openibd-failed",
         OpenibdSkipsInboxModules = "openibd-skips-inbox-modules",
-        OpensmMisconfigured = "opensm-misconfigured",
         OpensmOtherPort = "opensm-other-port",
-        OpensmPartitionsRejected = "opensm-partitions-rejected",
         OpensmSkipped = "opensm-skipped",
         OpensmVirtDisabled = "opensm-virt-disabled",
         OrderingCycle = "ordering-cycle",

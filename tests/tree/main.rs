@@ -21,6 +21,7 @@ mod metrics;
 mod migrate;
 mod minimum;
 mod nvswitch;
+mod opensm;
 mod pkeys;
 mod plan;
 mod readme;

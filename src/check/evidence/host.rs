@@ -9,6 +9,7 @@ use crate::check::pattern::has_word;
 use crate::graph::{Graph, Unit};
 use crate::names::{ModuleName, PciAddress};
 use crate::observe::autostart::{AutostartGuest, Resumed};
+use crate::report::common::{Code, Severity};
 use crate::report::node::Judgement;
 use crate::report::stack::Asked;
 use crate::report::units::Units;
@@ -38,6 +39,9 @@ pub struct Host {
     /// Whether it is as it is meant to be; of one that runs.
     #[serde(with = "judgement")]
     pub judgement: Option<Judgement>,
+    /// What opensm would not take as it is meant, where opensm is installed.
+    #[serde(default)]
+    pub opensm: Vec<OpensmFault>,
     /// What a unit names that uses the fabric.
     pub fabric: Fabric,
     /// What could not be read.
@@ -145,6 +149,19 @@ fn same(one: IpAddr, other: IpAddr, len: u8) -> bool {
     let ((one, width), (other, of)) = (bits(one), bits(other));
     // A prefix of nothing would make every address one of the fabric's.
     width == of && (1..=width).contains(&len) && (one ^ other) >> (width - len) == 0
+}
+
+/// One thing in a file of opensm's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpensmFault {
+    pub code: Code,
+    pub severity: Severity,
+    pub file: String,
+    pub line: u64,
+    /// What is wrong there.
+    pub label: String,
+    /// What opensm would do.
+    pub consequence: String,
 }
 
 /// An expected port.

@@ -8,6 +8,7 @@
 mod cycle;
 mod findings;
 mod guests;
+mod opensm;
 mod order;
 mod ports;
 mod provider;
@@ -24,9 +25,15 @@ pub use ports::account;
 pub fn findings(boot: &Boot) -> Vec<Finding> {
     let Some(host) = boot.host.as_deref() else { return Vec::new() };
     let mut all = Vec::new();
-    for judge in
-        [ports::judge, provider::judge, cycle::judge, wait::judge, guests::judge, order::judge]
-    {
+    for judge in [
+        ports::judge,
+        provider::judge,
+        cycle::judge,
+        wait::judge,
+        guests::judge,
+        opensm::judge,
+        order::judge,
+    ] {
         all.extend(judge(host));
     }
     all

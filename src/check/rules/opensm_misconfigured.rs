@@ -2,12 +2,17 @@ use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity,
 
 pub(super) const RULE: Rule = Rule {
     code: Code::OpensmMisconfigured,
-    meaning: "opensm cannot bind to its port, or exits",
+    meaning: "opensm cannot bind to its port, exits, or takes its files in another way than meant",
     page: "\
 The subnet manager of this host does not run: the port GUID in its configuration is
 not one of this host, the port has another link layer, another opensm has the port,
 ib_umad is missing, or the configuration does not parse. Ports of the fabric then
 stay in Initializing, unless another subnet manager serves them.
+
+Where opensm is installed, its partitions.conf and opensm.conf are also read as opensm
+reads them: it says nothing of a P_Key that it cuts, of a flag, a membership or a value
+that it does not understand, or of an exception that a later ALL overrides. `ibprov
+opensm check` shows each with file, line and column.
 
 Symptoms: \"Error from osm_opensm_bind\", \"Couldn't find SM port by guid\",
 \"Unable to open port\", \"Unable to register

@@ -14,8 +14,10 @@ Symptoms: \"PARSE ERROR partition conf file line 3\", \"Partition configuration 
 error; retrying with default config\". A GUID with colons or without 0x, and a line
 without its semicolon, are usual mistakes.
 
-Remedy: correct the line, then send opensm SIGHUP. To print lines that it accepts:
+Remedy: correct the line, then send opensm SIGHUP. To see what opensm makes of each line
+before it reads the file, and to print lines that it accepts:
 
+    ibprov opensm check
     ibprov plan --partitions",
     needles: &[&["PARSE ERROR partition conf", "Partition configuration in error"]],
     judge: Judge::Boot(judge),
@@ -32,7 +34,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             format!("opensm has rejected partitions.conf, and every port is in the default partition alone: {}", first.text.trim()),
         ).about("partitions.conf")
         .quoting(seen::quotes(boot, lines))
-        .look(["read the P_Keys of the ports: smpquery -C DEVICE -P PORT pkeys LID"])
+        .look(["ibprov opensm check", "read the P_Keys of the ports: smpquery -C DEVICE -P PORT pkeys LID"])
         .permanent(["correct the line of /etc/opensm/partitions.conf (GUIDs as 0x and 16 digits, a semicolon at the end), then: pkill -HUP -x opensm"]),
     ]
 }

@@ -44,8 +44,37 @@ fn a_fleet_is_judged_from_pins_and_plans() {
         exit 0
     "#]]
     .assert_eq(&judged(&good));
+    let partitions = |dir: &Host| {
+        let fleet = dir.path("fleet").display().to_string();
+        dir.show(&["plan", "--fleet", &fleet, "--partitions", "--pkey", "0x8010", "--ipoib"])
+    };
+    expect![[r#"
+        vfs=0x0010,ipoib : 0x0200000c00010000=full ; # c12 0000:4b:00.0 VF 0
+        vfs=0x0010,ipoib : 0x0200000c00010001=full ; # c12 0000:4b:00.0 VF 1
+        vfs=0x0010,ipoib : 0x0200000d00010000=full ; # c13 0000:4b:00.0 VF 0
+        vfs=0x0010,ipoib : 0x0200000d00010001=full ; # c13 0000:4b:00.0 VF 1
+        vfs=0x0010,ipoib : 0x0200000e00010000=full ; # c14 0000:4b:00.0 VF 0
+        vfs=0x0010,ipoib : 0x0200000e00010001=full ; # c14 0000:4b:00.0 VF 1
+        exit 0
+    "#]]
+    .assert_eq(&partitions(&good));
+    // One that lacks ports would take their partition from them.
+    let unread = fleet(&[("c12.toml", &c12), ("c13.toml", "=")]);
+    let said = partitions(&unread);
+    assert!(!said.contains("vfs=") && said.ends_with("exit 2\n"), "{said}");
+    // opensm takes what is printed, and knows whose GUIDs these are.
+    let lines = partitions(&good).replace("exit 0\n", "");
+    good.file("partitions.conf", &format!("Default=0x7fff,ipoib : ALL=full ;\n{lines}"));
+    let fleet_dir = good.path("fleet").display().to_string();
+    let checked = |dir: &str| good.show(&["opensm", "check", "--fleet", dir, "/partitions.conf"]);
+    assert_eq!(checked(&fleet_dir), "/partitions.conf (2 partitions): as it is meant\nexit 0\n");
+    let other = fleet(&[("c12.toml", &c12)]);
+    let said = checked(&other.path("fleet").display().to_string());
+    assert_eq!(said.matches("of no host of the fleet").count(), 4, "{said}");
+    assert!(said.ends_with("exit 1\n"), "{said}");
     // A node installed from a copy of another's disk.
     let copied = fleet(&[("c12.toml", &c12), ("c13.toml", &c12)]);
+    assert!(partitions(&copied).ends_with("exit 3\n"));
     expect![[r#"
         0200:000c:0000:0000 is used more than once
           c12: node of VF 0 of 0000:4b:00.0

@@ -362,6 +362,33 @@ fn partitions_are_for_the_subnet_manager() {
         "--membership",
         "limited",
     ]));
+    expect![[r#"
+        vfs=0x0005,ipoib,mtu=5,rate=16 : 0x0200000c00010000=full ; # c12 0000:4b:00.0 VF 0
+        vfs=0x0005,ipoib,mtu=5,rate=16 : 0x0200000c00010001=full ; # c12 0000:4b:00.0 VF 1
+        exit 0
+    "#]]
+    .assert_eq(&host.show(&[
+        "plan",
+        "--partitions",
+        "--pkey",
+        "0x8005",
+        "--ipoib",
+        "--mtu",
+        "4096",
+        "--rate",
+        "100",
+    ]));
+    for (option, value, said) in [
+        ("--mtu", "4096", "--ipoib"),
+        ("--rate", "100", "--ipoib"),
+        ("--mtu", "4092", "expected 256, 512, 1024, 2048 or 4096"),
+        ("--rate", "16", "expected 10, 14, 20"),
+    ] {
+        let mut arguments = vec!["plan", "--partitions", option, value];
+        arguments.extend(said.starts_with("expected").then_some("--ipoib"));
+        let usage = host.show(&arguments);
+        assert!(usage.contains(said) && usage.ends_with("exit 2\n"), "{usage}");
+    }
     let usage = host.show(&["plan", "--partitions", "--pkey", "0x8000"]);
     assert!(usage.contains("is not a P_Key") && usage.ends_with("exit 2\n"));
     // Only lines of a whole plan are printed.

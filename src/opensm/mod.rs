@@ -1,0 +1,249 @@
+//! The files of opensm, read as opensm 3.3 reads them, and what it would make of each line
+//! that its author did not mean.
+//!
+//! opensm says almost nothing of what it does not understand, and ends with 0 all the same.
+//! So the reader here does not know a better format: it takes the same steps
+//! (`osm_prtn_config.c`, `osm_subnet.c`), and what comes of them is compared with what is
+//! written.
+
+mod flags;
+mod lines;
+mod number;
+pub mod options;
+pub mod partitions;
+
+use std::ops::Range;
+
+use crate::report::common::{Code, Severity};
+
+/// One thing that opensm would not take as it is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What kind of thing it is.
+    pub kind: FaultKind,
+    /// Where it stands, in bytes of the file.
+    pub span: Range<usize>,
+    /// What is wrong at that place.
+    pub label: String,
+    /// Another place that belongs to it, and what stands there.
+    pub also: Option<(Range<usize>, &'static str)>,
+    /// What opensm would do.
+    pub consequence: String,
+    /// What to write instead.
+    pub help: Option<String>,
+}
+
+impl Fault {
+    fn new(
+        kind: FaultKind,
+        span: Range<usize>,
+        label: impl Into<String>,
+        consequence: impl Into<String>,
+    ) -> Self {
+        let (label, consequence) = (label.into(), consequence.into());
+        Self { kind, span, label, also: None, consequence, help: None }
+    }
+
+    fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+
+    fn also(self, span: Range<usize>, label: &'static str) -> Self {
+        Self { also: Some((span, label)), ..self }
+    }
+
+    /// The code by which all verbs know it.
+    pub const fn code(&self) -> Code {
+        match self.kind {
+            FaultKind::Rejected | FaultKind::Crash => Code::OpensmPartitionsRejected,
+            _ => Code::OpensmMisconfigured,
+        }
+    }
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])+ $kind:ident = $name:literal, $severity:ident;)+) => {
+        /// What kind of thing opensm would not take as it is meant.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        pub enum FaultKind {
+            $($(#[$doc])+ #[serde(rename = $name)] $kind,)+
+        }
+
+        impl FaultKind {
+            /// How much it matters: a warning leaves opensm's tables as they are meant.
+            pub const fn severity(self) -> Severity {
+                match self {
+                    $(Self::$kind => Severity::$severity,)+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// opensm throws the whole file away.
+    Rejected = "rejected", Error;
+    /// opensm ends by a signal.
+    Crash = "crash", Error;
+    /// A line is longer than opensm's buffer.
+    LineTooLong = "line-too-long", Error;
+    /// A byte 0 ends the line for opensm.
+    NulByte = "nul-byte", Error;
+    /// A P_Key has more than 16 bits.
+    PkeyCut = "pkey-cut", Error;
+    /// opensm takes a P_Key that nobody wrote.
+    PkeyMadeUp = "pkey-made-up", Error;
+    /// A number begins with 0 and is octal.
+    Octal = "octal", Error;
+    /// A GUID of 16 digits is read as decimal.
+    GuidDecimal = "guid-decimal", Error;
+    /// A GUID has more than 64 bits, or a sign.
+    GuidOutOfRange = "guid-out-of-range", Error;
+    /// A flag that opensm does not know.
+    FlagUnknown = "flag-unknown", Error;
+    /// A flag has a value that it cannot have.
+    FlagValue = "flag-value", Error;
+    /// A flag comes after the broadcast group was made without it.
+    FlagTooLate = "flag-too-late", Error;
+    /// A text is the beginning of several names, and opensm takes the first.
+    Abbreviation = "abbreviation", Error;
+    /// A membership that opensm does not know.
+    MembershipUnknown = "membership-unknown", Error;
+    /// A membership is empty.
+    MembershipEmpty = "membership-empty", Error;
+    /// A later member overrides an earlier one.
+    MemberOverridden = "member-overridden", Error;
+    /// Text that is no flag is read as one.
+    CommentRead = "comment-read", Error;
+    /// A multicast group is not made.
+    GroupLeftOut = "group-left-out", Error;
+    /// Nothing is said of the default partition.
+    DefaultMissing = "default-missing", Error;
+    /// A P_Key child of this host has no broadcast group.
+    ChildWithoutIpoib = "child-without-ipoib", Warning;
+    /// A flag of a broadcast group, and no such group.
+    FlagWithoutIpoib = "flag-without-ipoib", Warning;
+    /// `both` counts as full.
+    BothNotAllowed = "both-not-allowed", Warning;
+    /// A member is mentioned twice.
+    MemberTwice = "member-twice", Warning;
+    /// No plan, pin or port of the fleet has this GUID.
+    GuidUnknown = "guid-unknown", Warning;
+    /// A name of opensm's is written in another way.
+    NameAsText = "name-as-text", Warning;
+    /// A key that opensm does not know.
+    KeyUnknown = "key-unknown", Error;
+    /// Several GUIDs where one is read.
+    GuidList = "guid-list", Error;
+    /// No number where opensm reads one.
+    NotANumber = "not-a-number", Error;
+    /// A number out of its range.
+    OutOfRange = "out-of-range", Error;
+    /// A value that opensm takes for FALSE.
+    NotTrue = "not-true", Error;
+    /// A word that is none of those that opensm knows.
+    ValueUnknown = "value-unknown", Error;
+}
+
+/// How many of `noun`.
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// What came from a file, to be shown.
+fn shown(text: &[u8]) -> String {
+    const MOST: usize = 48;
+    let text = String::from_utf8_lossy(text);
+    let cut = if text.chars().count() > MOST { "..." } else { "" };
+    crate::names::harmless(&format!("{}{cut}", text.chars().take(MOST).collect::<String>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::partitions::{self, Known};
+    use super::{Fault, options};
+
+    /// Words of both files, so that what is made of them is more than one error.
+    fn content() -> impl Strategy<Value = Vec<u8>> {
+        let word = prop::sample::select(vec![
+            "Default",
+            "=",
+            "0x7fff",
+            "0x8010",
+            ",",
+            ":",
+            ";",
+            "\n",
+            "\r",
+            " ",
+            "\t",
+            "#",
+            "ALL",
+            "full",
+            "both",
+            "ipoib",
+            "mtu",
+            "4",
+            "mgid",
+            "ff12:401b::1",
+            "0x98039b0300a1b0c1",
+            "guid",
+            "sm_priority",
+            "\0",
+            "ä",
+            "A",
+            "99999999999999999999",
+            "-1",
+            "010",
+        ]);
+        let piece = prop_oneof![
+            8 => word.prop_map(|word| word.as_bytes().to_vec()),
+            1 => prop::collection::vec(any::<u8>(), 0..4),
+            1 => (0_usize..5000).prop_map(|n| vec![b'x'; n]),
+        ];
+        prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+    }
+
+    fn are_in(faults: &[Fault], content: &[u8]) -> bool {
+        faults.iter().all(|fault| {
+            let spans = [Some(&fault.span), fault.also.as_ref().map(|(span, _)| span)];
+            spans.iter().flatten().all(|span| span.start <= span.end && span.end <= content.len())
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_file_panics_and_no_place_is_outside_of_it(content in content(), both in any::<bool>()) {
+            let known = Known {
+                children: [(0x10, "ib0.8010".to_owned())].into(),
+                allows_both: both,
+                guids: both.then(|| [1].into()),
+            };
+            let read = partitions::read(&content, &known);
+            prop_assert!(are_in(&read.faults, &content), "{:?}", read.faults);
+            let read = options::read(&content);
+            prop_assert!(are_in(&read.faults, &content), "{:?}", read.faults);
+        }
+    }
+
+    /// A release build takes some milliseconds.
+    #[test]
+    fn a_file_of_ten_thousand_lines_takes_no_time() {
+        let mut text = "Default=0x7fff,ipoib : ALL=full ;\n".to_owned();
+        for line in 0..10_000 {
+            text.push_str(&format!(
+                "vfs{line}=0x{:04x},ipoib : 0x98039b03{line:08x}=full, ALL_CAS ; # node {line}\n",
+                0x4000 + line
+            ));
+            text.push_str(&format!("named{line} : 0x1=full ;\n"));
+        }
+        let begin = std::time::Instant::now();
+        let read = partitions::read(text.as_bytes(), &Known::default());
+        let took = begin.elapsed();
+        assert_eq!(read.partitions.len(), 20_001);
+        assert!(took.as_secs() < 10, "{took:?}");
+    }
+}
