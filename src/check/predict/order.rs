@@ -38,7 +38,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
                         drop_ins.push(drop_in);
                     }
                     None => {
-                        unordered.push((severity, judged.need, vec![judged.unit], vec![drop_in]))
+                        unordered.push((severity, judged.need, vec![judged.unit], vec![drop_in]));
                     }
                 }
             }
