@@ -370,6 +370,9 @@ fn last_words(log: &str) -> (&'static str, &'static str, String) {
     let diagnosis = diagnose(&evidence);
     let first = diagnosis.findings.first().map_or("-", |finding| finding.code.name());
     let mut words = String::new();
+    let is_healthy = diagnosis.findings.iter().any(|finding| finding.code.name() == "healthy");
+    let bad = evidence.boots.iter().flat_map(|boot| boot.fold().bad()).next();
+    assert!(!is_healthy || bad.is_none(), "{bad:?}, and healthy:\n{log}");
     for object in evidence.boots.iter().flat_map(|boot| boot.fold().objects()) {
         if object.what == What::Unit && !uses_fabric_by_name(&object.name) {
             continue;
