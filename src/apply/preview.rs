@@ -64,8 +64,9 @@ pub struct Preview {
 
 impl Preview {
     fn verdict(&self) -> DryRunVerdict {
-        // One that cannot be created.
-        if self.rxe.iter().any(RxeReport::is_refused) {
+        // A device that cannot be created, a setting that an interface cannot have.
+        let is_refused = self.settings.iter().any(|set| !set.refused.is_empty());
+        if is_refused || self.rxe.iter().any(RxeReport::is_refused) {
             return DryRunVerdict::WouldFail;
         }
         match DryRunVerdict::of(&self.pfs, &self.unresolved) {
@@ -87,8 +88,7 @@ impl Preview {
         findings.extend(rxe.filter_map(RxeReport::finding));
         findings.extend(self.pfs.iter().flat_map(PfSteps::findings));
         for DeniedModule { name, trouble } in &self.denied {
-            let finding = Finding::warning(Code::ModuleNotLoaded, trouble.to_string());
-            findings.push(finding.about(name).advise([trouble.advice(name)]));
+            findings.push(trouble.finding(name));
         }
         for set in &self.settings {
             // Of a port's own interface the port's finding tells.

@@ -265,10 +265,14 @@ fn blame(findings: &mut [Finding], account: Option<&Judgement>) {
     };
     let told: Vec<(Code, Severity)> =
         findings.iter().filter(is_told).map(|f| (f.code, f.severity)).collect();
-    for (code, severity) in told {
-        let explained = |f: &&mut Finding| explains(f.code, code) && f.severity != Severity::Info;
+    for (code, severity) in &told {
+        // What the account says itself is as grave as it says.
+        let is_own = |f: &Finding| told.iter().any(|(code, _)| *code == f.code);
+        let explained = |f: &&mut Finding| {
+            explains(f.code, *code) && f.severity != Severity::Info && !is_own(f)
+        };
         if let Some(cause) = findings.iter_mut().filter(explained).min_by_key(|f| f.severity) {
-            cause.severity = cause.severity.min(severity);
+            cause.severity = cause.severity.min(*severity);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{fabric, pf_preview, soft_roce};
 use crate::apply::in_use;
 use crate::config::pins::Pins;
 use crate::config::{Config, Problems};
-use crate::host::{KernelLine, Root, answer, kernel_log, unit_graph};
+use crate::host::{KernelLine, Root, answer, kernel_log, state, unit_graph};
 use crate::ladder::active::{self, Activity, Words};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
@@ -28,7 +28,9 @@ use crate::plan::node::{Known, KnownPort, judge};
 use crate::plan::settings::{Children, judge_settings};
 use crate::plan::{denied_modules, needed_modules};
 use crate::report::advice::Advice;
+use crate::report::common::{Code, Finding};
 use crate::report::degraded::{Degraded, PcieLink};
+use crate::report::guests::GuestsReport;
 use crate::report::hardware::{NetDevState, NodeDescription, Vf};
 use crate::report::netns::Netns;
 use crate::report::node::Judgement;
@@ -36,7 +38,7 @@ use crate::report::online::Lack;
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::RxeReport;
 use crate::report::stack::Asked;
-use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
+use crate::report::{self, BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
 use crate::stacks;
 use crate::workers::survey::{Survey, survey};
 
@@ -104,8 +106,8 @@ impl<'a> Node<'a> {
     /// Why `port`, one that is expected, is no further.
     pub(super) fn cause(&self, port: &PortProgress) -> Option<Cause> {
         let mut cause = cause::cause(port, &self.observed, &self.facts)?;
-        if let Some((name, ModuleTrouble::Other { said })) = self.missing_module(port)
-            && said.is_nothing()
+        if let Some((name, trouble)) = self.missing_module(port)
+            && !trouble.tells()
         {
             cause.text = format!("module {name} is not loaded");
             cause.advice =
@@ -156,8 +158,18 @@ impl<'a> Node<'a> {
             with_vfs.map(|f| (f.address, self.survey.vfs(&mut look, f.address))).collect();
         let vf_ports = self.vf_ports(&vfs, &mut look);
         let needed = needed_modules(self.config, &self.observed, !self.ports.is_empty());
+        let of_ports: Vec<ModuleName> = self
+            .ports
+            .iter()
+            .filter_map(|port| self.missing_module(port).map(|(name, _)| name))
+            .collect();
         let is_missing = |module: &&&ModuleName| {
             self.observed.modules.get(**module) == Some(&ModuleState::Absent)
+                && !of_ports.contains(module)
+        };
+        let with_reason = |module: &ModuleName| {
+            let trouble = self.facts.modules.get(module).filter(|trouble| trouble.tells());
+            (module.clone(), trouble.cloned())
         };
         let known_port = |progress| {
             let cause = self.cause(progress);
@@ -189,7 +201,16 @@ impl<'a> Node<'a> {
             unreadable: unreadable(self.root),
             ports: self.ports.iter().map(known_port).collect(),
             netns: netns(self.config, self.root, &self.observed),
-            missing_modules: needed.iter().filter(is_missing).map(|m| (*m).clone()).collect(),
+            missing_modules: needed
+                .iter()
+                .filter(is_missing)
+                .map(|module| with_reason(module))
+                .collect(),
+            guests: guests(self.root),
+            is_switched_off: self
+                .root
+                .attribute("/proc/cmdline")
+                .is_ok_and(|line| line.split_whitespace().any(|word| word == "ibprov=0")),
             pfs: &pfs,
             silent: self.survey.silent.clone(),
             is_rtnl_held: self.survey.is_rtnl_held,
@@ -418,6 +439,14 @@ fn unreadable(root: &Root) -> Option<String> {
     const DEVICES: &str = "/sys/bus/pci/devices";
     (!root.exists(DEVICES))
         .then(|| format!("the PCI devices are not known: {DEVICES} does not exist"))
+}
+
+/// The guests that did not come up in this boot, as the last run of `ibprov guests` says.
+fn guests(root: &Root) -> Vec<Finding> {
+    let text = root.text(&format!("{}/guests.json", state::RUN_DIR), 16 << 20);
+    let report = text.ok().and_then(|text| report::read::<GuestsReport>(&text).ok());
+    let findings = report.map(|report| report.told().findings).unwrap_or_default();
+    findings.into_iter().filter(|finding| finding.code == Code::GuestFailed).collect()
 }
 
 /// The RDMA network namespace mode, where one is configured.

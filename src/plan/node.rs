@@ -16,7 +16,7 @@ use crate::report::netns::Netns;
 use crate::report::node::{Count, Judgement, PortCount};
 use crate::report::plan::{Action, PlannedPf};
 use crate::report::rxe::RxeReport;
-use crate::report::{BootReport, Cause, NotExpected, PortProgress};
+use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
 
 /// An expected port, and what is known of it.
 #[derive(Debug, Clone)]
@@ -55,8 +55,13 @@ pub struct Known<'a> {
     pub descriptions: Vec<(RdmaName, NodeDescription)>,
     /// The RDMA network namespace mode where one is configured.
     pub netns: Option<Netns>,
-    /// Configured modules that this host needs and that are not loaded.
-    pub missing_modules: Vec<ModuleName>,
+    /// Configured modules that this host needs and that are not loaded, beside those that a port
+    /// lacks; with the reason, as far as one is known.
+    pub missing_modules: Vec<(ModuleName, Option<ModuleTrouble>)>,
+    /// Guests that did not come up.
+    pub guests: Vec<Finding>,
+    /// The kernel command line has ibprov=0.
+    pub is_switched_off: bool,
     /// The plans, as far as they can be held against the host.
     pub pfs: &'a [PlannedPf],
     /// The adapters that did not answer.
@@ -143,11 +148,24 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             add(told.code, told.severity, told.object, told.message, told.advice);
         }
     }
-    for module in &known.missing_modules {
-        let message = "not loaded, although configured".to_owned();
-        let advice =
-            vec![Advice::look("ibprov boot --dry-run"), Advice::now(format!("modprobe {module}"))];
-        add(Code::ModuleNotLoaded, Warning, Some(module.to_string()), message, advice);
+    for (module, trouble) in &known.missing_modules {
+        let told = match trouble {
+            Some(trouble) => trouble.finding(module),
+            None => Finding::warning(Code::ModuleNotLoaded, "not loaded, although configured")
+                .about(module)
+                .advise([
+                    Advice::look("ibprov boot --dry-run"),
+                    Advice::now(format!("modprobe {module}")),
+                ]),
+        };
+        add(told.code, told.severity, told.object, told.message, told.advice);
+    }
+    for guest in &known.guests {
+        add(guest.code, Warning, guest.object.clone(), guest.message.clone(), guest.advice.clone());
+    }
+    if known.is_switched_off {
+        let message = "ibprov=0 is on the kernel command line: no unit of ibprov runs in this boot";
+        add(Code::IbprovSwitchedOff, Severity::Info, None, message.to_owned(), Vec::new());
     }
     for pci in &known.silent {
         let message = "no answer to a query of the state".to_owned();

@@ -256,6 +256,8 @@ codes! {
         IbprovMasked = "ibprov-masked",
         /// ibprov.service is not wanted by sysinit.target, although its alias is there.
         IbprovNotWanted = "ibprov-not-wanted",
+        /// ibprov is switched off on the kernel command line.
+        IbprovSwitchedOff = "ibprov-switched-off",
         /// ibprov does not run at boot.
         IbprovDisabled = "ibprov-disabled",
         /// openibd.service does not lead to ibprov.

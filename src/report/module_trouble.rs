@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::advice::Advice;
-use super::common::Code;
+use super::common::{Code, Finding};
 use crate::names::ModuleName;
 
 /// The cause, most telling first.
@@ -107,6 +107,11 @@ impl ModuleTrouble {
         matches!(self, Self::Denied { .. })
     }
 
+    /// It says more than that the module is not there.
+    pub const fn tells(&self) -> bool {
+        !matches!(self, Self::Other { said } if said.is_nothing())
+    }
+
     /// The diagnosis that it is.
     pub const fn code(&self) -> Code {
         match self {
@@ -119,6 +124,13 @@ impl ModuleTrouble {
                 Code::ModuleNotLoaded
             }
         }
+    }
+
+    /// What is said of `module`, where nothing that is expected lacks it.
+    pub fn finding(&self, module: &ModuleName) -> Finding {
+        Finding::warning(self.code(), format!("not loaded: {self}"))
+            .about(module)
+            .advise([self.advice(module)])
     }
 
     /// What to do about it.

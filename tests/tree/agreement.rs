@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
 
+use crate::account::facts;
 use crate::host::{Host, PortSpec};
 
 /// An adapter and what the configuration says of it.
@@ -300,6 +301,14 @@ fn agree(node: &Node) -> Result<(), TestCaseError> {
         return Ok(());
     }
     agree_on_ports(node, &host, (status_code, &status), (check_code, &check))?;
+    // Of the same fact each says the same, with the same code.
+    let said = facts(&status);
+    let not_in_check: Vec<String> = said.difference(&facts(&check)).cloned().collect();
+    prop_assert!(not_in_check.is_empty(), "{:?}: {:#}", not_in_check, check);
+    let is_of_ports = |fact: &&String| fact.contains(" port-") || fact.contains(" module-");
+    let of_boot = facts(&boot);
+    let only_in_boot: Vec<&String> = of_boot.difference(&said).filter(is_of_ports).collect();
+    prop_assert!(only_in_boot.is_empty(), "{:?}: {:#}", only_in_boot, status);
     // A dry run has something to do or to wait for exactly where status finds something
     // that is not as it is meant to be.
     let about_vfs = is_about("vf-plan") || is_about("vf-not") || is_about("vf-deferred");

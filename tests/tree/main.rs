@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used)]
 #![allow(clippy::indexing_slicing, clippy::missing_panics_doc)]
 
+mod account;
 mod active;
 mod agreement;
 mod apply;

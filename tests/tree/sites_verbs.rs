@@ -106,19 +106,22 @@ fn check() {
               Look:
                 - see `lspci -k` and dmesg
 
-                error: port-absent (confidence high, caused by port-not-ready)
-                  0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3).
-                  Look:
-                    - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be
-                      in another slot
-
-                warning: port-absent (confidence high, caused by port-not-ready)
-                  0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5).
-
                 warning: boot-failed (confidence high, caused by port-not-ready)
                   the last boot: boot incomplete (exit code 3).
                   Look:
                     - journalctl -b -u ibprov.service
+
+            error: port-absent (confidence high)
+              0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3).
+              Look:
+                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
+                  another slot
+
+            warning: port-absent (confidence high)
+              0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5).
+              Look:
+                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
+                  another slot
             exit 3
         "#]],
     );
@@ -581,19 +584,22 @@ fn check_in_colour() {
             ^[[1m  Look:^[[0m
                 - see `lspci -k` and dmesg
 
-            ^[[1m^[[31m    error: port-absent (confidence high, caused by port-not-ready)^[[0m
-                  0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3).
-            ^[[1m      Look:^[[0m
-                    - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be
-                      in another slot
-
-            ^[[33m    warning: port-absent (confidence high, caused by port-not-ready)^[[0m
-                  0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5).
-
             ^[[33m    warning: boot-failed (confidence high, caused by port-not-ready)^[[0m
                   the last boot: boot incomplete (exit code 3).
             ^[[1m      Look:^[[0m
                     - journalctl -b -u ibprov.service
+
+            ^[[1m^[[31merror: port-absent (confidence high)^[[0m
+              0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3).
+            ^[[1m  Look:^[[0m
+                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
+                  another slot
+
+            ^[[33mwarning: port-absent (confidence high)^[[0m
+              0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5).
+            ^[[1m  Look:^[[0m
+                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
+                  another slot
             exit 3
         "#]],
     );

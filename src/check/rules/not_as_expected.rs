@@ -104,17 +104,17 @@ fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
         // A step that failed may have been made good; it counts beside what did not come.
         About::Step => summed_up && judgement.is_none(),
         About::Online => !waited,
-        About::Boot | About::Pf | About::Port | About::Vf => judgement.is_none(),
-        About::WaitOnline | About::Guest | About::Interface => true,
+        About::Boot | About::Pf | About::Port | About::Vf | About::Guest => judgement.is_none(),
+        About::WaitOnline | About::Interface => true,
     };
     // What a port lacks now the judgement of the host says.
-    let past = |about| judgement.is_some() && about != About::Guest;
+    let past = judgement.is_some();
     let told = last
         .into_iter()
         .filter(|((about, _), written)| counts(*about) && written.standing != Standing::Ready);
-    told.map(|((about, _), written)| Told {
+    told.map(|(_, written)| Told {
         severity: match written.standing {
-            Standing::Missing if !past(about) => Severity::Error,
+            Standing::Missing if !past => Severity::Error,
             _ => Severity::Warning,
         },
         object: written.object,

@@ -1,0 +1,157 @@
+//! One account of the node: status, check and the dry run of boot say the same of a copied tree,
+//! with the same code, object and severity, and with the cause.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::host::{Host, PF};
+
+/// Codes of what is said of units and files, which each verb says in its own way.
+const OF_UNITS: [&str; 10] = [
+    "ibprov-masked",
+    "ibprov-not-wanted",
+    "ibprov-disabled",
+    "openibd-alias-broken",
+    "openibd-want-left",
+    "openibd-drop-in",
+    "openibd-script-called",
+    "mlnx-interface-mgr-armed",
+    "not-read",
+    "notice",
+];
+
+pub fn json(host: &Host, verb: &[&str]) -> (i32, Value) {
+    let out = host.ibprov(&[verb, &["--format", "json"]].concat());
+    let code = out.status.code().expect("exit code");
+    (code, serde_json::from_slice(&out.stdout).unwrap_or(Value::Null))
+}
+
+/// What a report says of the node: `severity code object`, each object by itself.
+pub fn facts(report: &Value) -> BTreeSet<String> {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut facts = BTreeSet::new();
+    for finding in report["findings"].as_array().expect("findings") {
+        let (severity, code) = (word(&finding["severity"]), word(&finding["code"]));
+        if OF_UNITS.contains(&code.as_str()) {
+            continue;
+        }
+        let objects = word(&finding["object"]);
+        facts.extend(objects.split(", ").map(|object| format!("{severity} {code} {object}")));
+    }
+    facts
+}
+
+/// status says `wanted`, and check no less; both end with `exit`.
+#[track_caller]
+fn is(host: &Host, exit: i32, wanted: &[&str]) -> (Value, Value) {
+    let (status_code, status) = json(host, &["status"]);
+    let (check_code, check) = json(host, &["check"]);
+    let wanted: BTreeSet<String> = wanted.iter().map(|fact| (*fact).to_owned()).collect();
+    assert_eq!(facts(&status), wanted, "{status:#}");
+    let missing: Vec<String> = wanted.difference(&facts(&check)).cloned().collect();
+    assert_eq!(missing, [""; 0], "{check:#}");
+    assert_eq!((status_code, check_code), (exit, exit), "{check:#}");
+    (status, check)
+}
+
+/// What is said under `code`.
+fn message(report: &Value, code: &str) -> String {
+    let mut findings = report["findings"].as_array().expect("findings").iter();
+    let of = findings.find(|finding| finding["code"] == code).expect(code);
+    of["message"].as_str().expect("a message").to_owned()
+}
+
+fn unbound() -> Host {
+    let host = Host::new();
+    host.function(PF, "15b3:101b", "020700", None);
+    host.remove("sys/module/ib_umad");
+    host
+}
+
+#[test]
+fn an_adapter_whose_driver_is_denied_is_an_exception_and_its_line_is_named() {
+    let host = unbound();
+    host.file("etc/modprobe.d/blacklist-ofed-modules.conf", "blacklist mlx5_core\n");
+    let (status, check) = is(&host, 1, &[&format!("warning module-denied {PF}")]);
+    for report in [status, check] {
+        let said = message(&report, "module-denied");
+        assert!(said.contains("/etc/modprobe.d/blacklist-ofed-modules.conf:1"), "{said}");
+        assert!(said.contains("driver container"), "{said}");
+    }
+    // The usual way of hardening guides, and the console.
+    host.file("etc/modprobe.d/blacklist-ofed-modules.conf", "install mlx5_core /bin/false\n");
+    is(&host, 1, &[&format!("warning module-denied {PF}")]);
+    host.remove("etc/modprobe.d/blacklist-ofed-modules.conf");
+    host.file("proc/cmdline", "quiet modprobe.blacklist=mlx5_core\n");
+    is(&host, 1, &[&format!("warning module-denied {PF}")]);
+    // Beside a port that works it is a note.
+    let host = Host::healthy();
+    host.function("0000:5e:00.0", "15b3:1003", "028000", None);
+    host.file("etc/modprobe.d/site.conf", "blacklist mlx4_core\n");
+    is(&host, 0, &["info module-denied 0000:5e:00.0"]);
+}
+
+#[test]
+fn a_denied_rdma_half_is_named_and_boot_would_not_wait_for_it() {
+    let host = Host::new();
+    host.function(PF, "15b3:101b", "020700", Some("mlx5_core"));
+    host.file("etc/modprobe.d/site.conf", "blacklist mlx5_ib\n");
+    let (status, _) = is(&host, 1, &[&format!("warning module-denied {PF}")]);
+    let said = message(&status, "module-denied");
+    assert_eq!(
+        said,
+        "no RDMA device: module mlx5_ib is not loaded: deny-listed by /etc/modprobe.d/site.conf:1"
+    );
+    let (_, boot) = json(&host, &["boot", "--dry-run"]);
+    assert_eq!(boot["steps"], serde_json::json!([]), "{boot:#}");
+    assert_eq!(message(&boot, "module-denied"), said);
+    assert!(!host.show(&["boot", "--dry-run"]).contains("wait up to"));
+}
+
+#[test]
+fn an_install_line_that_does_nothing_is_a_denial() {
+    let host = Host::new();
+    host.function(PF, "15b3:101b", "020700", Some("mlx5_core"));
+    host.file("etc/modprobe.d/cis.conf", "install ib_umad /usr/bin/false\n");
+    host.remove("sys/module/ib_umad");
+    let shown = host.show(&["boot", "--dry-run"]);
+    assert!(shown.contains("not loaded: ib_umad: deny-listed by /etc/modprobe.d/cis.conf:1"));
+    assert!(!shown.contains("load ib_umad"), "{shown}");
+}
+
+#[test]
+fn a_card_in_ethernet_mode_is_missed_only_where_something_wants_infiniband() {
+    let host = Host::new();
+    host.function(PF, "15b3:101b", "020000", Some("mlx5_core"));
+    is(&host, 0, &[]);
+    host.file("etc/ibprov/ibprov.toml", "[[interface]]\nmatch.name = \"ib0\"\nmtu = 2044\n");
+    is(&host, 1, &[&format!("warning pf-ethernet {PF}")]);
+}
+
+#[test]
+fn a_setting_that_the_driver_refuses_is_refused_in_every_verb() {
+    let host = Host::healthy();
+    // Enhanced IPoIB: the first byte of the hardware address is 0.
+    host.file(
+        "etc/ibprov/ibprov.toml",
+        "[[interface]]\nmatch.name = \"ib0\"\nmode = \"connected\"\n",
+    );
+    let port = format!("mlx5_0 port 1 ({PF})");
+    let (status, check) = is(&host, 3, &[&format!("error setting-refused {port}")]);
+    let (code, boot) = json(&host, &["boot", "--dry-run"]);
+    assert_eq!(code, 3);
+    let said = message(&status, "setting-refused");
+    assert!(said.contains("the driver does not support it"), "{said}");
+    assert_eq!(message(&boot, "setting-refused"), said);
+    assert!(message(&check, "setting-refused").contains(&said));
+    assert!(!host.show(&["boot", "--dry-run"]).contains("wait up to"));
+    // A name that cannot be given while the interface is up.
+    host.file(
+        "etc/ibprov/ibprov.toml",
+        "[[interface]]\nmatch.port-guid = \"b859:9f03:0012:a480\"\nname = \"rail0\"\n",
+    );
+    let (status, _) = is(&host, 3, &[&format!("error setting-refused {port}")]);
+    let said = message(&status, "setting-refused");
+    assert!(said.contains("ip link set ib0 down && ibprov iface ib0"), "{said}");
+}
