@@ -61,6 +61,7 @@ fn the_metrics_of_a_node_say_what_status_says() {
         # HELP ibprov_findings The findings of ibprov status, by code and severity.
         # TYPE ibprov_findings gauge
         ibprov_findings{code="boot-failed",severity="warning"} 1
+        ibprov_findings{code="guest-failed",severity="warning"} 1
         ibprov_findings{code="port-absent",severity="warning"} 1
         ibprov_findings{code="vf-not-as-planned",severity="error"} 1
         # HELP ibprov_configuration_errors Errors in the configuration; with at least one, the defaults apply.
