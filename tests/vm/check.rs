@@ -140,7 +140,7 @@ const BRINGUPS: &[Told] = &[
     ("late_sm", "healthy", "healthy", 0),
     ("nvswitch_port", "healthy", "healthy", 0),
     ("cable", "failed", "link-down-cable", 3),
-    ("install_line", "failed", "module-denied", 3),
+    ("install_line", "degraded", "module-denied", 1),
     ("missing", "failed", "module-missing-for-kernel", 3),
     ("signature", "failed", "module-signature-refused", 3),
     ("other_kernel", "failed", "module-symbol-mismatch", 3),
@@ -161,7 +161,7 @@ const OTHER_BRINGUPS: &[Told] = &[
     // ibprov loads what udev may not.
     ("blacklist", "failed", "openibd-disabled", 1),
     // Who denies the driver does not expect the port.
-    ("driver_denied", "failed", "module-denied", 1),
+    ("driver_denied", "degraded", "module-denied", 1),
     ("renamed", "failed", "netdev-renamed", 1),
     ("masked", "failed", "openibd-disabled", 3),
     // That the module comes late is what the disabled agent leaves.
