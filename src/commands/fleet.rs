@@ -89,11 +89,14 @@ pub(super) fn judged(hosts: &[(String, Pins)], problems: Vec<String>) -> FleetRe
     FleetReport { hosts: fleet.hosts(), vfs: fleet.vfs(), count, findings, problems }
 }
 
+/// The plans of hosts, by their names.
+type Plans = Vec<(String, Pins)>;
+
 /// The plans in the files of `dir`, and what could not be read.
 ///
 /// # Errors
 /// `dir` cannot be read.
-pub(super) fn hosts(dir: &Path) -> anyhow::Result<(Vec<(String, Pins)>, Vec<String>)> {
+pub(super) fn hosts(dir: &Path) -> anyhow::Result<(Plans, Vec<String>)> {
     let root = Root::copy_at(dir)?;
     let (mut hosts, mut problems) = (Vec::new(), Vec::new());
     for name in root.list("/")? {
