@@ -45,6 +45,39 @@ fn inactive(report: &Value) -> Vec<String> {
         .collect()
 }
 
+/// The partition of a P_Key child, which opensm gives to the port as it is told.
+#[test]
+fn a_child_is_online_once_its_port_is_in_the_partition() {
+    let guest = boot("card_opensm");
+    for (name, code, words) in [
+        ("lacking", 1, "neither 0x8012 nor 0x0012"),
+        ("limited", 1, "has 0x0012, not 0x8012"),
+        ("full", 0, ""),
+    ] {
+        let (status, check) =
+            (guest.json(&format!("{name}.json")), guest.json(&format!("{name}.check.json")));
+        // For check, ibprov's units are not enabled either.
+        assert_eq!(status["exit_code"], code, "{name}: {status:#}");
+        for report in [&status, &check] {
+            let all = report["findings"].as_array().expect("findings").iter();
+            let told: Vec<&Value> = all.filter(|f| f["code"] == "pkey-missing").collect();
+            assert_eq!(told.len(), usize::from(code == 1), "{name}: {report:#}");
+            for finding in told {
+                let message = finding["message"].as_str().expect("a message");
+                assert!(message.contains(words), "{name}: {report:#}");
+            }
+        }
+        let metrics = guest.file(&format!("{name}.metrics"));
+        assert!(metrics.contains(&format!("\nibprov_node_exit_code {code}\n")), "{metrics}");
+    }
+    // Without the P_Key IPoIB does not even ask.
+    let lacking = guest.json("lacking.json");
+    let all = lacking["findings"].as_array().expect("findings");
+    let dark = all.iter().find(|finding| finding["code"] == "interface-not-online");
+    let dark = dark.unwrap_or_else(|| panic!("{lacking:#}"));
+    assert!(dark["object"].as_str().is_some_and(|object| object.ends_with(".8012")), "{dark:#}");
+}
+
 #[test]
 fn a_node_is_ready_only_with_a_subnet_manager() {
     let guest = boot("card_opensm");

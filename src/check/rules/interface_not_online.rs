@@ -78,8 +78,8 @@ pub(super) fn refused(boot: &Boot) -> Vec<Refused<'_>> {
     let is_last = |(refused, last): &(Refused<'_>, usize)| {
         let mut good = boot.fold().good().filter(|object| object.name == refused.netdev);
         let came = good.any(|object| object.last.event.is_none_or(|event| event > *last));
-        let shown = boot.state.netdevs.iter().filter(|netdev| netdev.name == refused.netdev);
-        let dark = shown.last().and_then(|netdev| netdev.carrier) == Some(false);
+        let mut shown = boot.state.netdevs.iter().filter(|netdev| netdev.name == refused.netdev);
+        let dark = shown.next_back().and_then(|netdev| netdev.carrier) == Some(false);
         let ends = refused.lines.first().zip(refused.lines.last());
         let long = ends.and_then(|(first, last)| last.when.since(&first.when));
         let often = refused.lines.len() >= MANY && long.is_some_and(|usec| usec >= LONG);

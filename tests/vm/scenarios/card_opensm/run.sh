@@ -26,8 +26,41 @@ sminfo -C "$hca" -P 1 >"$OUT/sminfo" 2>&1
 ibnetdiscover -C "$hca" -P 1 >"$OUT/fabric" 2>&1
 ibprov status --format json >"$OUT/after.json"
 
-phase "IPoIB"
+phase "partitions"
 a=$(ls $pci/$one/net) b=$(ls $pci/$two/net)
+first gid $pci/$one/infiniband/*/ports/1/gids/0
+port=0x$(echo "${gid#*:*:*:*:}" | tr -d :)
+told() { # NAME: what the verbs say now
+	ibprov status --format json >"$OUT/$1.json"
+	ibprov check --format json >"$OUT/$1.check.json" 2>/dev/null
+	ibprov metrics >"$OUT/$1.metrics"
+}
+in_table() { grep -qs "$1" $pci/$one/infiniband/*/ports/1/pkeys/*; }
+on_air() { [ "$(cat "/sys/class/net/$1/carrier" 2>/dev/null)" = 1 ]; }
+member() { # MEMBERSHIP: of the port in the partition 0x12
+	printf 'Default=0x7fff, ipoib : ALL=full ;\np12=0x0012, ipoib : SELF=full, %s=%s ;\n' \
+		"$port" "$1" >/etc/opensm/partitions.conf
+	systemctl kill -s HUP "opensm@$guid.service"
+}
+echo 0x8012 >"/sys/class/net/$a/create_child"
+ip link set "$a" up
+ip link set "$a.8012" up
+within 30 on_air "$a" || echo "no carrier: $a"
+told lacking
+member limited
+within 30 in_table 0x0012 || echo "not limited"
+# opensm lets it into the group.
+within 30 on_air "$a.8012" || echo "a limited member is not let in"
+told limited
+member full
+within 30 in_table 0x8012 || echo "not full"
+within 30 on_air "$a.8012" || echo "no carrier: $a.8012"
+within 30 on_air "$a" || echo "no carrier any more: $a"
+told full
+echo 0x8012 >"/sys/class/net/$a/delete_child"
+ip link set "$a" down
+
+phase "IPoIB"
 for ns in a b; do ip netns add $ns; done
 ip link set "$a" netns a
 ip link set "$b" netns b
