@@ -24,7 +24,7 @@ use self::untold::Untold;
 use self::watch::Watch;
 use super::locks;
 use crate::host::{Root, clock, persistent_names};
-use crate::ladder::vf::{awaits_grant, awaits_names, may_come};
+use crate::ladder::vf::{awaits_grant, lacks_name, may_come};
 use crate::ladder::{WantedPf, WantedVf};
 use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio};
 use crate::observe::pf::{self, dir};
@@ -591,7 +591,7 @@ impl Run<'_> {
     fn awaits_names(&self, want: &WantedVf, seen: &ObservedVf) -> bool {
         self.attempts.have_bound(want.index)
             && clock::monotonic_usec() < self.names_until
-            && awaits_names(want, seen)
+            && lacks_name(want, seen).is_some()
     }
 
     /// Its devices may still come.

@@ -212,6 +212,7 @@ impl<'a> Node<'a> {
                 .attribute("/proc/cmdline")
                 .is_ok_and(|line| line.split_whitespace().any(|word| word == "ibprov=0")),
             pfs: &pfs,
+            last_runs: self.last_runs(&pfs),
             silent: self.survey.silent.clone(),
             is_rtnl_held: self.survey.is_rtnl_held,
             unread: self.survey.unread.clone(),

@@ -10,14 +10,16 @@ use crate::host::Root;
 use crate::ladder::WantedPf;
 use crate::names::{PciAddress, VfIndex, vf_ranges};
 use crate::observe::plan_host::PlanHost;
-use crate::observe::{Look, ObservedPf, Undo, pf};
+use crate::observe::{Look, ObservedPf, Undo, limits, pf};
 use crate::plan::VfPlan;
 use crate::plan::guid::Resolved;
 use crate::plan::preview::PfSteps;
+use crate::plan::refusal::refusals;
 use crate::plan::show::pf_report;
 use crate::plan::vf::{Uses, disturbed, vf_steps};
 use crate::report::Use;
 use crate::report::plan::PlannedPf;
+use crate::report::refusal::Refusal;
 use crate::workers::survey::RDMA_HELD;
 use crate::workers::{Answer, Client, Failure, Request, SILENCE_USEC};
 
@@ -51,7 +53,8 @@ pub(super) fn reports(
         let observed = plan.pci.filter(|pci| !hanging.pfs.contains(pci)).map(|pci| {
             let seen = preview.look(pci);
             let steps = plan.wanted.as_ref().map(|wanted| preview.steps(wanted, &seen));
-            (seen, steps.unwrap_or_default())
+            let (steps, refused) = steps.unwrap_or_default();
+            (seen, steps, refused)
         });
         pf_report(plan, function, observed)
     });
@@ -113,8 +116,18 @@ impl<'a> PfPreview<'a> {
         pf
     }
 
+    /// What would be done, and what would be refused.
+    fn steps(&mut self, wanted: &WantedPf, observed: &ObservedPf) -> (VfPlan, Vec<Refusal>) {
+        let plan = self.used_steps(wanted, observed);
+        let mut look = Look::new(self.root);
+        let limits = limits::limits(&mut look, observed);
+        self.problems.extend(look.problems);
+        let refused = refusals(wanted, observed, &plan, &limits);
+        (plan, refused)
+    }
+
     /// What would be done, with who uses the VFs that it would disturb.
-    pub(super) fn steps(&mut self, wanted: &WantedPf, observed: &ObservedPf) -> VfPlan {
+    fn used_steps(&mut self, wanted: &WantedPf, observed: &ObservedPf) -> VfPlan {
         let plan = vf_steps(wanted, observed, &Uses::new());
         let touched = disturbed(wanted, &plan, observed);
         if touched.is_empty() {
@@ -136,10 +149,12 @@ impl<'a> PfPreview<'a> {
     /// What dry runs say of a PF.
     pub(super) fn would(&mut self, wanted: &WantedPf, warnings: &[String]) -> PfSteps {
         let seen = self.look(wanted.pf);
+        let (plan, refused) = self.steps(wanted, &seen);
         PfSteps {
             pf: wanted.pf,
             planned: wanted.vfs.len(),
-            plan: self.steps(wanted, &seen),
+            plan,
+            refused,
             warnings: warnings.to_vec(),
         }
     }

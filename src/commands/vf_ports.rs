@@ -1,11 +1,15 @@
 //! The ports of this host's VFs, as the judgement of the node and `status` take them.
 
+use std::collections::BTreeMap;
+
 use super::node::Node;
+use crate::host::state;
 use crate::names::{Guid, IB_DRIVERS, MadPort, PciAddress, Policy, RdmaName, VfName};
 use crate::observe::{self, Look, PciFunction, Port, RdmaDevice};
 use crate::plan::vf_port::VfPort;
-use crate::report::Away;
 use crate::report::hardware::{Link, Vf};
+use crate::report::plan::PlannedPf;
+use crate::report::{self, Away};
 
 impl Node<'_> {
     /// The ports of VFs that should be active: their PFs' are. What is passed on, is in another
@@ -40,6 +44,21 @@ impl Node<'_> {
             }
         }
         found
+    }
+
+    /// What the last run at each PF says stood in its way.
+    pub(super) fn last_runs(&self, pfs: &[PlannedPf]) -> BTreeMap<PciAddress, String> {
+        #[derive(serde::Deserialize)]
+        struct LastRun {
+            reason: Option<String>,
+        }
+        let of_pf = |pci: PciAddress| {
+            let path = format!("{}/pf/{pci}.json", state::RUN_DIR);
+            // What is wrong with the report is a finding of check.
+            let text = self.root.text(&path, 16 << 20).ok()?;
+            Some((pci, report::read::<LastRun>(&text).ok()?.reason?))
+        };
+        pfs.iter().filter_map(|pf| of_pf(pf.pci?)).collect()
     }
 
     /// The active port of a PF that a port of its VF shares.

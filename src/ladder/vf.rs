@@ -119,10 +119,10 @@ fn other_name(vf: &WantedVf, own: &Own) -> Option<VfLack> {
     )
 }
 
-/// It has its devices, under names that are not those it shall have.
-pub fn awaits_names(vf: &WantedVf, seen: &ObservedVf) -> bool {
-    let is_ours = !is_left_to_cni(vf, seen);
-    is_ours && seen.own.as_ref().is_some_and(|own| other_name(vf, own).is_some())
+/// It has its devices, under names that are not those it shall have: the first of them.
+pub fn lacks_name(vf: &WantedVf, seen: &ObservedVf) -> Option<VfLack> {
+    let own = seen.own.as_ref().filter(|_| !is_left_to_cni(vf, seen))?;
+    other_name(vf, own)
 }
 
 /// The first GUID that cannot be read: it proves nothing.

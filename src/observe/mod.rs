@@ -14,6 +14,7 @@ pub mod holders;
 pub mod iface;
 pub mod interface_manager;
 pub mod ipoib;
+pub mod limits;
 pub mod link;
 pub mod modprobe;
 mod modules;

@@ -6,14 +6,16 @@ use crate::ladder::vf::{has_other_guids, shows_other};
 use crate::ladder::{WantedPf, WantedVf};
 use crate::names::VfIndex;
 use crate::observe::{Backend, ObservedPf, ObservedVf};
-use crate::report::pf::{Deferred, VfStep};
+use crate::report::pf::{Deferred, VfLack, VfStep};
 use crate::report::plan::{Action, Change, PlannedAs, PlannedVf, Rebind};
+use crate::report::refusal::{Refusal, Refused};
 
 /// What `plan` would change, by VF. `guids_from` says what gives a VF its GUIDs.
 pub fn diff(
     wanted: &WantedPf,
     observed: &ObservedPf,
     plan: &VfPlan,
+    refused: &[Refusal],
     guids_from: &dyn Fn(VfIndex) -> String,
 ) -> Vec<PlannedVf> {
     let anew = plan.steps.iter().any(|step| matches!(step, VfStep::Count { .. }));
@@ -42,7 +44,10 @@ pub fn diff(
             changes.extend(steps.iter().filter(is_known).filter_map(|step| administered(step)));
             let why = seen.map_or(Rebind::Guids, |seen| rebind(vf, seen, &observed.backend));
             changes.extend(driver(&steps, seen.and_then(|s| s.driver.as_ref()), why));
+            let refusal = refused.iter().find(|r| r.vf.index == index && r.is_error());
+            changes.extend(refusal.and_then(|refusal| name(&refusal.why)));
             match (deferred, changes.is_empty()) {
+                _ if refusal.is_some() => Action::Refuse,
                 (Some(_), _) => Action::Defer,
                 // It will come to be when the number changes, which is deferred.
                 (None, true) if seen.is_none() => Action::Defer,
@@ -83,6 +88,19 @@ pub fn diff(
 
 fn is_about(deferred: &Deferred, index: VfIndex) -> bool {
     matches!(deferred, Deferred::Vf { vf, .. } if *vf == index)
+}
+
+/// The name that stays.
+fn name(why: &Refused) -> Option<Change> {
+    match why {
+        Refused::Name { lack: VfLack::Netdev { is, planned }, .. } => {
+            Some(Change::Netdev { from: is.clone(), to: planned.clone() })
+        }
+        Refused::Name { lack: VfLack::RdmaDevice { is, planned }, .. } => {
+            Some(Change::RdmaDevice { from: is.clone(), to: planned.clone() })
+        }
+        _ => None,
+    }
 }
 
 /// What is set at the PF.
@@ -196,7 +214,7 @@ mod tests {
             let changes: Vec<_> = d.changes.iter().map(ToString::to_string).collect();
             format!("{} {:?}: {}", d.index, d.action, changes.join("; "))
         };
-        diff(wanted, observed, &plan, &|_| String::new()).iter().map(text).collect()
+        diff(wanted, observed, &plan, &[], &|_| String::new()).iter().map(text).collect()
     }
 
     const ALL: [VfDriver; 4] = [VfDriver::Host, VfDriver::Host, VfDriver::Host, VfDriver::VfioPci];
@@ -293,7 +311,7 @@ mod tests {
                 VfStep::NodeGuid { from: None, .. } | VfStep::PortGuid { from: None, .. }
             );
             let done = plan.steps.iter().all(is_repeated) && plan.deferred.is_empty() && plan.problem.is_none();
-            let kept = diff(&wanted, &observed, &plan, &|_| String::new()).iter().all(|d| d.action == Action::Keep);
+            let kept = diff(&wanted, &observed, &plan, &[], &|_| String::new()).iter().all(|d| d.action == Action::Keep);
             // A PF without VFs, of which none are wanted, shows nothing.
             let empty = drivers.is_empty() && there == 0;
             prop_assert!(kept == done || empty, "{:?}", plan);

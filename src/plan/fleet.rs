@@ -74,7 +74,7 @@ impl FleetFinding {
     /// As JSON has it.
     pub fn told(&self) -> ToldFleetFinding {
         let (code, guid, holders) = match self {
-            Self::GuidDuplicate { guid, holders } => (Code::GuidDuplicate, guid, holders),
+            Self::GuidDuplicate { guid, holders } => (Code::VfGuidDuplicate, guid, holders),
             Self::GuidLinkLocalTwin { guid, holders } => (Code::GuidLinkLocalTwin, guid, holders),
             Self::GuidZero { guid, holders } => (Code::GuidZero, guid, holders),
         };

@@ -25,6 +25,8 @@ pub struct Resolved {
     pub origin: String,
     /// The PF on this host, where it is clear which it is.
     pub pci: Option<PciAddress>,
+    /// How many VFs it shall have.
+    pub vfs: usize,
     /// What its VFs shall be, or every error.
     pub wanted: Result<WantedPf, Vec<PlanProblem>>,
     /// What to know all the same, drift too.
@@ -141,6 +143,7 @@ impl<'a> Draft<'a> {
             which: self.config.which.clone(),
             origin: self.config.origin.clone(),
             pci,
+            vfs: usize::from(self.config.vfs),
             wanted,
             warnings: self.warnings,
             pinned: self.pinned,

@@ -12,6 +12,7 @@ mod iface;
 pub mod node;
 pub mod partitions;
 pub mod preview;
+pub mod refusal;
 pub mod rxe;
 pub mod settings;
 pub mod show;

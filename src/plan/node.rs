@@ -1,7 +1,7 @@
 //! What the node lacks of what is expected and planned. Pure: every verb that speaks of
 //! the whole node is given the same answer for the same host.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::fabric::{self, ActivePort, NetworkConfiguration};
 use crate::ladder::active::{Activity, Words};
@@ -15,6 +15,7 @@ use crate::report::hardware::{NodeDescription, Vf};
 use crate::report::netns::Netns;
 use crate::report::node::{Count, Judgement, PortCount};
 use crate::report::plan::{Action, PlannedPf};
+use crate::report::refusal::Refusal;
 use crate::report::rxe::RxeReport;
 use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
 
@@ -64,6 +65,8 @@ pub struct Known<'a> {
     pub is_switched_off: bool,
     /// The plans, as far as they can be held against the host.
     pub pfs: &'a [PlannedPf],
+    /// Why the last run at a PF did not change the number of its VFs, if it failed in that.
+    pub last_runs: BTreeMap<PciAddress, String>,
     /// The adapters that did not answer.
     pub silent: BTreeSet<PciAddress>,
     /// A process holds the RTNL lock.
@@ -189,15 +192,15 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     for pf in known.pfs {
         vfs.of += pf.wanted;
         let name = Some(pf.object());
-        for error in &pf.errors {
-            let message = format!("{error} ({})", pf.origin);
-            add(Code::VfPlanError, Error, name.clone(), message, Vec::new());
+        for error in pf.errors.iter().map(|error| error.finding(&pf.object())) {
+            let message = format!("{} ({})", error.message, pf.origin);
+            add(error.code, error.severity, name.clone(), message, error.advice);
         }
         if pf.pci.is_some_and(|pci| known.silent.contains(&pci) || known.unread.contains(&pci)) {
             continue;
         }
         if let Some(problem) = &pf.problem {
-            add(Code::VfPlanBlocked, Error, name.clone(), problem.to_string(), Vec::new());
+            add(problem.code(), Error, name.clone(), problem.to_string(), Vec::new());
         }
         let of = |action| pf.vfs.iter().filter(move |vf| vf.action == action).map(|vf| vf.index);
         vfs.good += of(Action::Keep).count();
@@ -211,9 +214,16 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             .filter(|(action, _)| of(*action).next().is_some())
             .map(|(action, what)| format!("{} {what}", vf_ranges(of(action))))
             .collect();
+        for told in Refusal::findings(&pf.refused) {
+            add(told.code, told.severity, told.object, told.message, told.advice);
+        }
         if !wrong.is_empty() {
             let advice = vec![Advice::look("ibprov plan"), Advice::now("ibprov apply")];
-            add(Code::VfNotAsPlanned, Error, name.clone(), wrong.join(", "), advice);
+            let last = pf.pci.and_then(|pci| known.last_runs.get(&pci));
+            let last = last.filter(|_| of(Action::Create).next().is_some());
+            let last = last.map(|why| format!("; the last run: {why}")).unwrap_or_default();
+            let message = format!("{}{last}", wrong.join(", "));
+            add(Code::VfNotAsPlanned, Error, name.clone(), message, advice);
         }
         if of(Action::Defer).next().is_some() || !pf.deferred.is_empty() {
             let message = match pf.deferred.first() {

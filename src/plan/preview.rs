@@ -5,8 +5,10 @@ use serde::Serialize;
 use super::VfPlan;
 use crate::names::PciAddress;
 use crate::report::advice::Advice;
+use crate::report::as_text;
 use crate::report::common::{Code, Finding, Kind, Report, not_read, verdicts};
 use crate::report::pf::Unresolved;
+use crate::report::refusal::Refusal;
 use crate::report::vf_step::together;
 
 /// A PF of the configuration, held against the host.
@@ -20,6 +22,10 @@ pub struct PfSteps {
     /// What would be done.
     #[serde(flatten)]
     pub plan: VfPlan,
+    /// What does not come about, whatever would be done.
+    #[serde(serialize_with = "as_text::list")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub refused: Vec<Refusal>,
     /// What to know all the same.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -29,7 +35,7 @@ impl PfSteps {
     /// Something would be done, or cannot be done.
     pub fn is_pending(&self) -> bool {
         let VfPlan { steps, deferred, problem } = &self.plan;
-        !steps.is_empty() || !deferred.is_empty() || problem.is_some()
+        !steps.is_empty() || !deferred.is_empty() || problem.is_some() || !self.refused.is_empty()
     }
 
     /// Something would be done, or the PF is not in a state in which it could be.
@@ -41,7 +47,8 @@ impl PfSteps {
     pub fn findings(&self) -> Vec<Finding> {
         let VfPlan { steps, deferred, problem } = &self.plan;
         let mut findings = Vec::new();
-        findings.extend(problem.iter().map(|p| Finding::error(Code::VfPlanBlocked, p.to_string())));
+        findings.extend(problem.iter().map(|p| Finding::error(p.code(), p.to_string())));
+        findings.extend(Refusal::findings(&self.refused));
         if !steps.is_empty() {
             let message = format!("{} steps would be taken", steps.len());
             findings.push(
@@ -59,10 +66,11 @@ impl PfSteps {
         let VfPlan { steps, deferred, problem } = &self.plan;
         let head = match problem {
             Some(problem) => format!("no change is possible now: {problem}"),
-            None if steps.is_empty() && deferred.is_empty() => {
+            None if !self.is_pending() => {
                 let vfs = if self.planned == 1 { "VF" } else { "VFs" };
                 format!("{} {vfs} as planned, nothing to do", self.planned)
             }
+            None if steps.is_empty() && deferred.is_empty() => "nothing to do".to_owned(),
             None if steps.is_empty() => "no change is possible while VFs are in use".to_owned(),
             None => "in this order:".to_owned(),
         };
@@ -70,6 +78,10 @@ impl PfSteps {
         let numbered = together(steps).into_iter().enumerate();
         lines.extend(numbered.map(|(at, step)| format!("  {}. {step}", at + 1)));
         lines.extend(deferred.iter().map(|deferred| format!("  deferred: {deferred}")));
+        for finding in Refusal::findings(&self.refused) {
+            lines.push(format!("  {}: {}", finding.severity, finding.message));
+            lines.extend(finding.advice.iter().map(|advice| format!("    do: {}", advice.text)));
+        }
         lines.extend(self.warnings.iter().map(|warning| format!("  warning: {warning}")));
         lines
     }
@@ -82,7 +94,7 @@ verdicts! {
         NothingToDo = "nothing-to-do" => Good,
         /// Something would be done, or waited for.
         WouldChange = "would-change" => Exceptions,
-        /// Nothing would be done now: what is not as planned is in use.
+        /// Nothing would be done now: what is not as planned is in use, or is of no use to guests.
         Deferred = "deferred" => Exceptions,
         /// It would fail.
         WouldFail = "would-fail" => NotReady,
@@ -93,7 +105,8 @@ impl DryRunVerdict {
     /// Of plans for PFs, and of those that cannot be made: one that may come is less than
     /// an error.
     pub fn of(pfs: &[PfSteps], unresolved: &[Unresolved]) -> Self {
-        if unresolved.iter().any(|pf| !pf.may_pass) {
+        let is_refused = pfs.iter().flat_map(|pf| &pf.refused).any(Refusal::is_error);
+        if is_refused || unresolved.iter().any(|pf| !pf.may_pass) {
             Self::WouldFail
         } else if !unresolved.is_empty() || pfs.iter().any(PfSteps::is_change) {
             Self::WouldChange

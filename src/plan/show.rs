@@ -8,13 +8,14 @@ use crate::observe::ObservedPf;
 use crate::observe::plan_host::PlanFunction;
 use crate::report::pf::Deferred;
 use crate::report::plan::PlannedPf;
+use crate::report::refusal::Refusal;
 
 /// For a PF; `observed` is the PF and what would be done there, where it is
 /// clear which it is.
 pub fn pf_report(
     plan: &Resolved,
     function: Option<&PlanFunction>,
-    observed: Option<(ObservedPf, VfPlan)>,
+    observed: Option<(ObservedPf, VfPlan, Vec<Refusal>)>,
 ) -> PlannedPf {
     let wanted = plan.wanted.as_ref().ok();
     let from = |vf: VfIndex| match usize::from(vf.get()) {
@@ -24,9 +25,10 @@ pub fn pf_report(
     let vfs = observed
         .as_ref()
         .zip(wanted)
-        .map(|((observed, steps), wanted)| diff(wanted, observed, steps, &from))
+        .map(|((observed, steps, refused), wanted)| diff(wanted, observed, steps, refused, &from))
         .unwrap_or_default();
-    let (present, steps) = observed.map_or((0, VfPlan::default()), |(pf, s)| (pf.vfs.len(), s));
+    let (present, steps, refused) = observed
+        .map_or_else(Default::default, |(pf, steps, refused)| (pf.vfs.len(), steps, refused));
     PlannedPf {
         named: plan.which.to_string(),
         origin: plan.origin.clone(),
@@ -35,7 +37,7 @@ pub fn pf_report(
         node_guid: function.and_then(|f| f.node_guid),
         port_guids: function.map(|f| f.port_guids.clone()).unwrap_or_default(),
         present,
-        wanted: wanted.map_or(0, |w| w.vfs.len()),
+        wanted: plan.vfs,
         pinned: plan.pinned,
         bind: wanted.map(|w| w.binding),
         vfs,
@@ -47,6 +49,7 @@ pub fn pf_report(
             .into_iter()
             .filter(|deferred| matches!(deferred, Deferred::Count { .. }))
             .collect(),
+        refused,
         warnings: plan.warnings.clone(),
     }
 }

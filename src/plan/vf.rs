@@ -130,9 +130,11 @@ fn problem(wanted: &WantedPf, observed: &ObservedPf) -> Option<PfProblem> {
         return Some(PfProblem::Ethernet);
     }
     match observed.total_vfs {
-        None | Some(0) if want > 0 => return Some(PfProblem::NoSriov),
+        None | Some(0) if want > 0 => {
+            return Some(PfProblem::NoSriov { pf: observed.pf, wanted: want });
+        }
         Some(total) if want > usize::from(total) => {
-            return Some(PfProblem::TooMany { wanted: want, total });
+            return Some(PfProblem::TooMany { pf: observed.pf, wanted: want, total });
         }
         _ => {}
     }

@@ -24,7 +24,9 @@ impl VfPort {
     pub fn is_as_planned(&self, pfs: &[PlannedPf]) -> bool {
         let pf = pfs.iter().find(|pf| pf.pci == Some(self.vf.pf));
         let mut planned = pf.into_iter().flat_map(|pf| &pf.vfs);
-        planned.find(|vf| vf.index == self.vf.index).is_none_or(|vf| vf.action == Action::Keep)
+        planned
+            .find(|vf| vf.index == self.vf.index)
+            .is_none_or(|vf| matches!(vf.action, Action::Keep | Action::Refuse))
     }
 
     /// That it is not active, if so: whatever serves the PF's port does not serve this one.

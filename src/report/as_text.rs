@@ -5,10 +5,7 @@ use std::fmt::Display;
 use serde::Serializer;
 
 /// The text of it; `null` for none.
-pub(super) fn option<T: Display, S: Serializer>(
-    value: &Option<T>,
-    s: S,
-) -> Result<S::Ok, S::Error> {
+pub fn option<T: Display, S: Serializer>(value: &Option<T>, s: S) -> Result<S::Ok, S::Error> {
     match value {
         Some(value) => s.collect_str(value),
         None => s.serialize_none(),
@@ -16,6 +13,6 @@ pub(super) fn option<T: Display, S: Serializer>(
 }
 
 /// Writes a list of values as the list of their texts.
-pub(super) fn list<T: Display, S: Serializer>(values: &[T], s: S) -> Result<S::Ok, S::Error> {
+pub fn list<T: Display, S: Serializer>(values: &[T], s: S) -> Result<S::Ok, S::Error> {
     s.collect_seq(values.iter().map(ToString::to_string))
 }

@@ -212,8 +212,6 @@ codes! {
         AdapterSilent = "adapter-silent",
         /// A process holds the RTNL lock, so that the kernel does not report settings of netdevs.
         RtnlHeld = "rtnl-held",
-        /// The VFs of a PF cannot be planned.
-        VfPlanError = "vf-plan-error",
         /// Nothing can be done at a PF, although its plan is good.
         VfPlanBlocked = "vf-plan-blocked",
         /// VFs are not as planned.
@@ -222,6 +220,10 @@ codes! {
         VfSettingDropped = "vf-setting-dropped",
         /// The driver or the firmware of a PF refused a GUID or link state of VFs.
         VfSettingRefused = "vf-setting-refused",
+        /// mlx4_core binds fewer VFs on this host than are planned for it.
+        VfNotProbed = "vf-not-probed",
+        /// A VF for guests shares its IOMMU group with a function that the host uses.
+        IommuGroupShared = "iommu-group-shared",
         /// VFs are not as planned, and are left so because they are in use.
         VfDeferred = "vf-deferred",
         /// The port of a VF is not active, although that of its PF is.
@@ -302,14 +304,12 @@ codes! {
         NameOfKernel = "name-of-kernel",
         /// Two devices would have one name.
         NameTwice = "name-twice",
-        /// The PF cannot have VFs at all.
-        NoSriov = "no-sriov",
         /// The firmware allows no VFs.
-        SriovOff = "sriov-off",
+        SriovNotEnabledFw = "sriov-not-enabled-fw",
         /// The firmware allows fewer VFs.
         TooManyVfs = "too-many-vfs",
-        /// vfio-pci without an IOMMU.
-        NoIommu = "no-iommu",
+        /// The IOMMU is off, without which no VF can be given to a guest.
+        IommuOff = "iommu-off",
         /// The pins cannot be read.
         PinsUnreadable = "pins-unreadable",
         /// The pins are another host's.
@@ -328,8 +328,8 @@ codes! {
         GuidZero = "guid-zero",
         /// A GUID is all ones.
         GuidAllOnes = "guid-all-ones",
-        /// Two have one GUID.
-        GuidDuplicate = "guid-duplicate",
+        /// Two ports or VFs have one GUID.
+        VfGuidDuplicate = "vf-guid-duplicate",
         /// A card has the GUID already.
         GuidOfHardware = "guid-of-hardware",
         /// Two port GUIDs give one IPv6 link-local address.
@@ -362,7 +362,6 @@ codes! {
         Healthy = "healthy",
         IfupSkippedOsBooting = "ifup-skipped-os-booting",
         InitrdWithoutFabric = "initrd-without-fabric",
-        IommuOff = "iommu-off",
         IpoibParentDown = "ipoib-parent-down",
         LinkDownCable = "link-down-cable",
         ModuleIsADummy = "module-is-a-dummy",
@@ -393,7 +392,6 @@ codes! {
         RunFull = "run-full",
         SelinuxDeniesSubnet = "selinux-denies-subnet",
         SriovMmio = "sriov-mmio",
-        SriovNotEnabledFw = "sriov-not-enabled-fw",
         SriovNotExposedKernel = "sriov-not-exposed-kernel",
         SriovVfUnreachable = "sriov-vf-unreachable",
         StartWaitDeadlock = "start-wait-deadlock",
@@ -401,7 +399,6 @@ codes! {
         UmadZeroGuid = "umad-zero-guid",
         Unexplained = "unexplained",
         Unknown = "unknown",
-        VfGuidDuplicate = "vf-guid-duplicate",
         VfPolicyDown = "vf-policy-down",
         VfProbeFailed = "vf-probe-failed",
         VmBeforeVf = "vm-before-vf",
@@ -421,18 +418,54 @@ impl Code {
         matches!(self, Self::ConfigurationInvalid | Self::HostUnreadable)
     }
 
+    /// True if it is about the VFs of a PF, and what is planned for them.
+    pub const fn is_of_pf(self) -> bool {
+        matches!(
+            self,
+            Self::VfPlanBlocked
+                | Self::VfNotAsPlanned
+                | Self::VfSettingDropped
+                | Self::VfSettingRefused
+                | Self::VfDeferred
+                | Self::VfGuidZero
+                | Self::VfGuidDuplicate
+                | Self::VfNotProbed
+                | Self::IommuGroupShared
+                | Self::SriovNotEnabledFw
+                | Self::IommuOff
+                | Self::PfAbsent
+                | Self::PfAmbiguous
+                | Self::PfTwice
+                | Self::PfIsVf
+                | Self::PfNvswitch
+                | Self::PfNoHca
+                | Self::PfEthernet
+                | Self::PfNameUnknown
+                | Self::NameUnfit
+                | Self::NameOfKernel
+                | Self::NameTwice
+                | Self::TooManyVfs
+                | Self::PinsUnreadable
+                | Self::PinsOfAnotherHost
+                | Self::NoHostNumber
+                | Self::DoesNotFit
+                | Self::GuidMissing
+                | Self::NoPfGuid
+                | Self::OffsetOverflow
+                | Self::GuidZero
+                | Self::GuidAllOnes
+                | Self::GuidOfHardware
+                | Self::GuidLinkLocalTwin
+                | Self::HostNameTransient
+        )
+    }
+
     /// What the object of such a finding is, to stand before its name.
     const fn noun(self) -> &'static str {
         match self {
             Self::ModuleNotLoaded => "module ",
             Self::AdapterSilent | Self::PcieLinkReduced => "adapter ",
-            Self::VfPlanError
-            | Self::VfPlanBlocked
-            | Self::VfNotAsPlanned
-            | Self::VfSettingDropped
-            | Self::VfSettingRefused
-            | Self::VfDeferred
-            | Self::VfGuidZero => "PF ",
+            _ if self.is_of_pf() => "PF ",
             _ => "",
         }
     }

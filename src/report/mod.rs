@@ -2,7 +2,7 @@
 //! events with stable MESSAGE_IDs. Pure: values in, text out.
 
 pub mod advice;
-mod as_text;
+pub mod as_text;
 pub mod boot;
 mod boot_step;
 pub mod check;
@@ -32,6 +32,7 @@ mod plan_problem;
 mod planned_vf;
 pub mod port;
 mod read;
+pub mod refusal;
 #[cfg(test)]
 mod round_trip;
 pub mod rxe;

@@ -213,7 +213,9 @@ impl PfReport {
         let mut findings = Vec::new();
         if !self.hindrance.is_none() {
             let message = self.hindrance.to_string();
-            findings.push(Finding::error(Code::VfPlanBlocked, message).about(self.pf));
+            let code = self.hindrance.problem.as_ref().filter(|_| self.hindrance.number.is_none());
+            let code = code.map_or(Code::VfPlanBlocked, PfProblem::code);
+            findings.push(Finding::error(code, message).about(self.pf));
         }
         for (vf, same) in self.wrong() {
             let vfs = vf_ranges(same.iter().map(|vf| vf.vf));

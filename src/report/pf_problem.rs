@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::common::{Code, Finding};
 use crate::names::PciAddress;
 
 /// Why nothing can be done at a PF.
@@ -24,13 +25,22 @@ pub enum PfProblem {
         pf: PciAddress,
     },
     /// It has no SR-IOV.
-    #[error("{}", NO_SRIOV)]
-    NoSriov,
+    #[error(
+        "the PF has no SR-IOV (sriov_totalvfs is 0 or missing). To fix: `mlxconfig -d {pf} set SRIOV_EN=1 NUM_OF_VFS={wanted}`, then reset the adapter or reboot; SR-IOV has to be enabled in the firmware setup too"
+    )]
+    NoSriov {
+        /// The PF.
+        pf: PciAddress,
+        /// Number of VFs in the plan.
+        wanted: usize,
+    },
     /// It cannot have so many VFs.
     #[error(
-        "{wanted} VFs are planned, but sriov_totalvfs is {total}. To fix: `mlxconfig -d PF set NUM_OF_VFS={wanted}`, then reset the adapter or reboot"
+        "{wanted} VFs are planned, but sriov_totalvfs is {total}. To fix: `mlxconfig -d {pf} set NUM_OF_VFS={wanted}`, then reset the adapter or reboot"
     )]
     TooMany {
+        /// The PF.
+        pf: PciAddress,
         /// Number of VFs in the plan.
         wanted: usize,
         /// The most it can have.
@@ -80,11 +90,30 @@ pub enum PfProblem {
     },
 }
 
-const NO_SRIOV: &str = "the PF has no SR-IOV (sriov_totalvfs is 0 or missing). To fix: `mlxconfig -d PF set SRIOV_EN=1 NUM_OF_VFS=N`, then reset the adapter or reboot; SR-IOV has to be enabled in the firmware setup too";
-
 const NO_NETDEV: &str = "the PF has no IPoIB netdev, which is needed to set GUIDs of VFs (this host has no sriov/N files of MLNX_OFED). To fix: load ib_ipoib, and see dmesg";
 
 impl PfProblem {
+    /// The name by which programs know it.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Absent => Code::PfAbsent,
+            Self::IsVf { .. } => Code::PfIsVf,
+            Self::NoSriov { .. } => Code::SriovNotEnabledFw,
+            Self::TooMany { .. } => Code::TooManyVfs,
+            Self::Ethernet => Code::PfEthernet,
+            Self::NoDriver
+            | Self::NotReady { .. }
+            | Self::Unreadable { .. }
+            | Self::Mlx4Count { .. }
+            | Self::Busy { .. } => Code::VfPlanBlocked,
+        }
+    }
+
+    /// As every report has it, about the PF `object`.
+    pub fn finding(&self, object: &str) -> Finding {
+        Finding::error(self.code(), self.to_string()).about(object)
+    }
+
     /// It may come by waiting.
     pub const fn may_pass(&self) -> bool {
         matches!(self, Self::NotReady { .. })

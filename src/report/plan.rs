@@ -4,9 +4,10 @@ use serde::Serialize;
 
 use super::advice::Advice;
 use super::as_text;
-use super::common::{Code, Finding, Kind, Report, not_read, verdicts};
+use super::common::{Code, Finding, Kind, Report, Severity, not_read, verdicts};
 use super::netns::Netns;
 use super::pf::{Deferred, PfProblem};
+use super::refusal::Refusal;
 use super::rxe::{RxeReport, RxeState};
 use super::screen::{Screen, Tone};
 use crate::names::{Binding, Guid, PINS_PATH, PciAddress, RdmaName, vf_ranges};
@@ -68,6 +69,10 @@ pub struct PlannedPf {
     /// Errors, because of which it would be left alone.
     #[serde(skip)]
     pub errors: Vec<PlanProblem>,
+    /// What does not come about, whatever would be done; in JSON texts.
+    #[serde(serialize_with = "as_text::list")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    pub refused: Vec<Refusal>,
     /// Why nothing can be done at it now, although the plan is good; in JSON a
     /// text, `reason`.
     #[serde(rename = "reason", serialize_with = "as_text::option")]
@@ -102,7 +107,11 @@ impl PlanReport {
     /// than an error.
     fn verdict(&self) -> PlanVerdict {
         let mut errors = self.pfs.iter().flat_map(|pf| &pf.errors);
-        if errors.any(|error| !error.may_pass()) || self.rxe.iter().any(RxeReport::is_refused) {
+        let mut refused = self.pfs.iter().flat_map(|pf| &pf.refused);
+        if errors.any(|error| !error.may_pass())
+            || refused.any(Refusal::is_error)
+            || self.rxe.iter().any(RxeReport::is_refused)
+        {
             PlanVerdict::WouldFail
         } else if self.drift {
             PlanVerdict::Drift
@@ -127,7 +136,8 @@ impl PlanReport {
     /// The plans of `pfs`; what was read of the host is judged here.
     pub fn new(host: Option<String>, pfs: Vec<PlannedPf>, problems: Vec<String>) -> Self {
         let changes = |pf: &PlannedPf| {
-            pf.problem.is_some() || pf.vfs.iter().any(|vf| vf.action != Action::Keep)
+            let is_kept = pf.vfs.iter().all(|vf| vf.action == Action::Keep);
+            pf.problem.is_some() || !pf.refused.is_empty() || !is_kept
         };
         Self {
             host,
@@ -201,10 +211,8 @@ impl PlannedPf {
         let object = self.object();
         let told = self.errors.iter().chain(&self.warnings);
         let mut findings: Vec<Finding> = told.map(|problem| problem.finding(&object)).collect();
-        if let Some(problem) = &self.problem {
-            let message = problem.to_string();
-            findings.push(Finding::error(Code::VfPlanBlocked, message).about(&object));
-        }
+        findings.extend(self.problem.iter().map(|problem| problem.finding(&object)));
+        findings.extend(Refusal::findings(&self.refused));
         let of = |action| self.vfs.iter().filter(move |vf| vf.action == action);
         let parts = [
             (Action::Create, "to be created"),
@@ -255,6 +263,14 @@ impl PlannedPf {
             text.push_str(&format!("  {head} {deferred}\n"));
         }
         lines(text, &screen.paint(Tone::Bad, "error:"), &self.errors);
+        for finding in Refusal::findings(&self.refused) {
+            let tone = if finding.severity == Severity::Error { Tone::Bad } else { Tone::Warning };
+            let head = screen.paint(tone, &format!("{}:", finding.severity));
+            text.push_str(&format!("  {head} {}\n", finding.message));
+            for advice in &finding.advice {
+                text.push_str(&format!("    do: {}\n", advice.text));
+            }
+        }
         lines(text, &screen.paint(Tone::Warning, "warning:"), &self.warnings);
         for vf in &self.vfs {
             vf.text(text, all, screen);
@@ -263,15 +279,22 @@ impl PlannedPf {
 
     fn summary(&self) -> String {
         let count = |action| self.vfs.iter().filter(|vf| vf.action == action).count();
-        let [keep, create, change, remove, defer] =
-            [Action::Keep, Action::Create, Action::Change, Action::Remove, Action::Defer]
-                .map(count);
+        let [keep, create, change, remove, defer, refuse] = [
+            Action::Keep,
+            Action::Create,
+            Action::Change,
+            Action::Remove,
+            Action::Defer,
+            Action::Refuse,
+        ]
+        .map(count);
         let mut words = vec![format!("{} planned, {} present", vfs(self.wanted), self.present)];
         let parts = [
             (create, "to create"),
             (change, "to change"),
             (remove, "to remove"),
             (defer, "deferred"),
+            (refuse, "not as planned"),
             (keep, "as planned"),
         ];
         words.extend(parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));

@@ -45,9 +45,13 @@ pub enum PlanProblem {
     Ethernet(PciAddress),
     /// It cannot have VFs at all.
     #[error(
-        "{0} has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is disabled in its firmware, or the adapter does not support it"
+        "{pci} has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is disabled in its firmware, or the adapter does not support it"
     )]
-    NoSriov(PciAddress),
+    NoSriov {
+        pci: PciAddress,
+        /// How many VFs it shall have.
+        wanted: u16,
+    },
     /// The firmware allows none.
     #[error(
         "{wanted} VFs are planned for {pci}, but SR-IOV is disabled in the firmware (sriov_totalvfs is 0)"
@@ -272,7 +276,7 @@ impl PlanProblem {
 
     /// The name by which programs know it, and what to do about it, in the order to try.
     fn code_and_remedy(&self) -> (Code, Vec<Advice>) {
-        let enable = |pci: &PciAddress, vfs: &str| {
+        let enable = |pci: &PciAddress, vfs: u16| {
             vec![Advice::permanent(format!(
                 "mlxconfig -d {pci} set SRIOV_EN=1 NUM_OF_VFS={vfs}, then reset the firmware"
             ))]
@@ -309,13 +313,12 @@ impl PlanProblem {
                 let remove = Advice::permanent("or remove this [[pf]]");
                 (Code::PfEthernet, vec![Advice::permanent(set), remove])
             }
-            Self::NoSriov(pci) => (Code::NoSriov, enable(pci, "N")),
-            Self::SriovOff { pci, wanted } => (Code::SriovOff, enable(pci, &wanted.to_string())),
-            Self::TooManyVfs { pci, wanted, .. } => {
-                (Code::TooManyVfs, enable(pci, &wanted.to_string()))
+            Self::NoSriov { pci, wanted } | Self::SriovOff { pci, wanted } => {
+                (Code::SriovNotEnabledFw, enable(pci, *wanted))
             }
+            Self::TooManyVfs { pci, wanted, .. } => (Code::TooManyVfs, enable(pci, *wanted)),
             Self::NoIommu { .. } => (
-                Code::NoIommu,
+                Code::IommuOff,
                 change(
                     "boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and enable VT-d or AMD-Vi in the firmware setup",
                 ),
@@ -352,7 +355,7 @@ impl PlanProblem {
             Self::Overflow { .. } => (Code::OffsetOverflow, change("choose a smaller guid.offset")),
             Self::Zero { .. } => (Code::GuidZero, other_guid()),
             Self::AllOnes { .. } => (Code::GuidAllOnes, other_guid()),
-            Self::Duplicate { .. } => (Code::GuidDuplicate, either()),
+            Self::Duplicate { .. } => (Code::VfGuidDuplicate, either()),
             Self::Hardware { .. } => (Code::GuidOfHardware, either()),
             Self::Twin { .. } => {
                 (Code::GuidLinkLocalTwin, change("change one of the two port GUIDs in another bit"))

@@ -65,6 +65,8 @@ pub enum Action {
     Remove,
     /// Something is not as wanted and stays so: it is in use.
     Defer,
+    /// Something is not as wanted, and would not be whatever is done.
+    Refuse,
     /// Nothing can be done at its PF.
     Block,
 }
@@ -96,6 +98,20 @@ pub enum Change {
         from: Option<Policy>,
         /// As it shall be.
         to: Policy,
+    },
+    /// The name of its netdev, which it keeps.
+    Netdev {
+        /// As it is.
+        from: IfName,
+        /// As it shall be.
+        to: IfName,
+    },
+    /// The name of its RDMA device, which it keeps.
+    RdmaDevice {
+        /// As it is.
+        from: RdmaName,
+        /// As it shall be.
+        to: RdmaName,
     },
     /// Its driver; `None` is no driver.
     Driver {
@@ -153,6 +169,8 @@ impl Change {
             Self::PortGuid { .. } => "port GUID",
             Self::Policy { .. } => "link state",
             Self::Driver { .. } | Self::BoundAgain { .. } => "driver",
+            Self::Netdev { .. } => "netdev",
+            Self::RdmaDevice { .. } => "RDMA device",
         }
     }
 
@@ -167,6 +185,8 @@ impl Change {
             }
             Self::Policy { from, .. } => shown(from.as_ref(), "unknown"),
             Self::Driver { from, .. } => shown(from.as_ref(), "none"),
+            Self::Netdev { from, .. } => from.to_string(),
+            Self::RdmaDevice { from, .. } => from.to_string(),
             Self::BoundAgain { driver, .. } => driver.clone(),
         }
     }
@@ -177,8 +197,26 @@ impl Change {
             Self::NodeGuid { to, .. } | Self::PortGuid { to, .. } => to.to_string(),
             Self::Policy { to, .. } => to.to_string(),
             Self::Driver { to, .. } => to.clone().unwrap_or_else(|| "none".to_owned()),
+            Self::Netdev { to, .. } => to.to_string(),
+            Self::RdmaDevice { to, .. } => to.to_string(),
             Self::BoundAgain { .. } => "rebound".to_owned(),
         }
+    }
+
+    /// What is not as planned, in a phrase; none of what is only set or bound once more.
+    fn deviation(&self) -> Option<String> {
+        let zero = |guid: &Option<Guid>| guid.is_some_and(Guid::is_zero);
+        let from = match self {
+            Self::MadeAnew => return Some("to be recreated".to_owned()),
+            Self::BoundAgain { why: Rebind::Guids, .. } => return None,
+            Self::BoundAgain { why, .. } => return Some(why.to_string()),
+            Self::NodeGuid { .. } | Self::PortGuid { .. } if !self.brings_guid() => return None,
+            Self::NodeGuid { from, .. } | Self::PortGuid { from, .. } if zero(from) => {
+                "0".to_owned()
+            }
+            _ => self.from(),
+        };
+        Some(format!("{} {from}, planned {}", self.what(), self.to()))
     }
 
     /// Why, where it is not clear from the two.
@@ -187,6 +225,9 @@ impl Change {
             Self::MadeAnew => Some("sriov_numvfs can only be changed via 0".to_owned()),
             Self::NodeGuid { .. } | Self::PortGuid { .. } => (!self.brings_guid())
                 .then(|| "the VF shows another: the firmware may have ignored it".to_owned()),
+            Self::Netdev { .. } | Self::RdmaDevice { .. } => {
+                Some("a VF gets its names when it is bound".to_owned())
+            }
             Self::Policy { .. } | Self::Driver { .. } => None,
             Self::BoundAgain { why, .. } => Some(why.to_string()),
         }
@@ -232,6 +273,10 @@ pub(super) enum Changed {
     LinkState,
     /// Its driver.
     Driver,
+    /// The name of its netdev, which stays as it is.
+    Netdev,
+    /// The name of its RDMA device, which stays as it is.
+    RdmaDevice,
     /// Nothing but that it is bound to its driver once more.
     Binding,
 }
@@ -258,6 +303,10 @@ impl Serialize for Change {
             Self::PortGuid { from, to } => (Changed::PortGuid, text(from.as_ref()), text(Some(to))),
             Self::Policy { from, to } => (Changed::LinkState, text(from.as_ref()), text(Some(to))),
             Self::Driver { from, to } => (Changed::Driver, from.clone(), to.clone()),
+            Self::Netdev { from, to } => (Changed::Netdev, text(Some(from)), text(Some(to))),
+            Self::RdmaDevice { from, to } => {
+                (Changed::RdmaDevice, text(Some(from)), text(Some(to)))
+            }
             Self::BoundAgain { driver, .. } => {
                 (Changed::Binding, Some(driver.clone()), Some(driver.clone()))
             }
@@ -267,6 +316,12 @@ impl Serialize for Change {
 }
 
 impl PlannedVf {
+    /// What is not as planned of one that is there, in phrases.
+    pub(super) fn deviations(&self) -> String {
+        let all: Vec<String> = self.changes.iter().filter_map(Change::deviation).collect();
+        if all.is_empty() { "not as planned".to_owned() } else { all.join("; ") }
+    }
+
     /// Its lines in the text; `all` also where it is kept as it is.
     pub(super) fn text(&self, text: &mut String, all: bool, screen: Screen) {
         let index = self.index;
@@ -290,11 +345,18 @@ impl PlannedVf {
                 let what = what.unwrap_or_else(|| format!("VF {index}"));
                 text.push_str(&format!("  {} {what}\n", warned("!")));
             }
-            (Action::Create | Action::Change | Action::Defer | Action::Block, wanted) => {
+            (
+                Action::Create | Action::Change | Action::Defer | Action::Refuse | Action::Block,
+                wanted,
+            ) => {
                 let from = wanted.as_ref().map_or("", |w| &w.guids_from);
                 for (at, change) in self.changes.iter().enumerate() {
                     let head = if at == 0 { format!("VF {index}") } else { String::new() };
-                    let mark = if at == 0 { warned("~") } else { " ".to_owned() };
+                    let mark = match (at, self.action) {
+                        (0, Action::Refuse) => bad("!"),
+                        (0, _) => warned("~"),
+                        _ => " ".to_owned(),
+                    };
                     let why =
                         if change.brings_guid() { format!(" ({from})") } else { String::new() };
                     text.push_str(&format!("  {mark} {head:<6} {change}{why}\n"));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::host::{Host, PF, PortSpec};
 
 const DARK: (&str, &str, &str) = ("1: DOWN", "2: Polling", "0xffff");
-const LIT: (&str, &str, &str) = ("4: ACTIVE", "5: LinkUp", "0x7");
+pub const LIT: (&str, &str, &str) = ("4: ACTIVE", "5: LinkUp", "0x7");
 const INIT: (&str, &str, &str) = ("2: INIT", "5: LinkUp", "0xffff");
 
 fn pci(rail: usize) -> String {
@@ -37,7 +37,7 @@ fn rails(states: &[(&str, &str, &str)]) -> Host {
     host
 }
 
-fn json(host: &Host, verb: &[&str]) -> Value {
+pub fn json(host: &Host, verb: &[&str]) -> Value {
     let out = host.ibprov(&[verb, &["--format", "json"]].concat());
     serde_json::from_slice(&out.stdout).expect("JSON")
 }
@@ -318,7 +318,7 @@ fn a_state_that_was_not_copied_is_not_judged() {
 }
 
 /// A PF that is active and its VFs, whose ports are in `state`; the plan is met.
-fn vfs(state: (&str, &str, &str), policy: &str) -> Host {
+pub fn vfs(state: (&str, &str, &str), policy: &str) -> Host {
     let mut host = Host::healthy();
     host.file(&format!("sys/bus/pci/devices/{PF}/sriov_totalvfs"), "16\n");
     host.file(&format!("sys/bus/pci/devices/{PF}/sriov_numvfs"), "2\n");

@@ -311,7 +311,7 @@ fn agree(node: &Node) -> Result<(), TestCaseError> {
     prop_assert!(only_in_boot.is_empty(), "{:?}: {:#}", only_in_boot, status);
     // A dry run has something to do or to wait for exactly where status finds something
     // that is not as it is meant to be.
-    let about_vfs = is_about("vf-plan") || is_about("vf-not") || is_about("vf-deferred");
+    let about_vfs = ["vf-", "pf-", "sriov-", "too-many-vfs"].into_iter().any(is_about);
     // boot does not wait for what the fabric does.
     let is_of_fabric =
         |code: &&String| ["port-not-active", "port-not-judged"].contains(&code.as_str());

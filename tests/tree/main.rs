@@ -35,3 +35,4 @@ mod smi;
 mod soft_roce;
 mod status;
 mod terminal;
+mod vfs;

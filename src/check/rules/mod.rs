@@ -83,6 +83,7 @@ pub mod unexplained;
 mod unknown;
 mod vf_guid_duplicate;
 mod vf_guid_zero;
+mod vf_not_probed;
 mod vf_policy_down;
 mod vf_port_not_active;
 mod vf_probe_failed;
@@ -138,6 +139,7 @@ pub const ALL: &[&Rule] = &[
     &sriov_mmio::RULE,
     &sriov_not_exposed_kernel::RULE,
     &iommu_off::RULE,
+    &vf_not_probed::RULE,
     &sriov_vf_unreachable::RULE,
     &vf_setting_dropped::RULE,
     &vf_setting_refused::RULE,

@@ -25,7 +25,7 @@ pub(super) fn function(config: &Pf, function: &PlanFunction) -> Vec<PlanProblem>
     }
     match function.total_vfs {
         _ if wanted == 0 => {}
-        None => findings.push(PlanProblem::NoSriov(pci)),
+        None => findings.push(PlanProblem::NoSriov { pci, wanted }),
         Some(0) => findings.push(PlanProblem::SriovOff { pci, wanted }),
         Some(total) if wanted > total => {
             findings.push(PlanProblem::TooManyVfs { pci, wanted, total });

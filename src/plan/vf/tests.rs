@@ -548,10 +548,10 @@ fn what_stops_everything_is_said_with_what_to_do() {
     };
     assert!(said(&|o| o.present = false).starts_with("no PCI function has this address"));
     assert!(said(&|o| o.driver = None).starts_with("no driver is bound to the PF"));
-    assert!(said(&|o| o.total_vfs = Some(0)).contains("SRIOV_EN=1 NUM_OF_VFS=N"));
+    assert!(said(&|o| o.total_vfs = Some(0)).contains("SRIOV_EN=1 NUM_OF_VFS=2"));
     assert_eq!(
         said(&|o| o.total_vfs = Some(1)),
-        "2 VFs are planned, but sriov_totalvfs is 1. To fix: `mlxconfig -d PF set NUM_OF_VFS=2`, then reset the adapter or reboot"
+        "2 VFs are planned, but sriov_totalvfs is 1. To fix: `mlxconfig -d 0000:01:00.0 set NUM_OF_VFS=2`, then reset the adapter or reboot"
     );
     assert!(said(&|o| o.link_layer = Some(LinkLayer::Ethernet)).contains("Ethernet mode"));
     assert_eq!(said(&|o| o.physfn = Some(pf())), "this function is a VF of 0000:01:00.0, not a PF");
@@ -612,7 +612,7 @@ fn where_the_kernel_tells_no_guids_what_the_vf_shows_counts() {
     assert!(told.len() == 2 && told[0].starts_with("set node GUID"), "{told:?}");
     let plan = vf_steps(&vfio, &handed, &Uses::new());
     assert_eq!(disturbed(&vfio, &plan, &handed), [index(0)], "who has it is asked first");
-    let shown = diff(&vfio, &handed, &plan, &|_| String::new());
+    let shown = diff(&vfio, &handed, &plan, &[], &|_| String::new());
     assert_eq!(shown[0].action, Action::Keep, "no change is known: {shown:?}");
     assert_eq!(steps(&vfio, &handed, true), (vec![], 0));
     // What was told stands for what is not told back (apply/pf/untold.rs).

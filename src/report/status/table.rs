@@ -7,7 +7,7 @@ use crate::names::{
 use crate::report::NotExpected;
 use crate::report::common::{Code, Finding};
 use crate::report::hardware::Link;
-use crate::report::plan::Action;
+use crate::report::plan::{Action, PlannedVf};
 use crate::report::screen::{Screen, Tone};
 
 /// How much a line of the table matters.
@@ -263,7 +263,12 @@ fn children(port: &PortStatus) -> Option<(Mark, String)> {
 
 /// Its VFs and those that are planned: those that are alike in one line.
 fn vfs(hca: &Hca, findings: &[Finding]) -> Vec<(Mark, String)> {
-    let planned = |vf: VfIndex| hca.planned.iter().flat_map(|pf| &pf.vfs).find(|p| p.index == vf);
+    /// More are not told one by one.
+    const MOST: usize = 8;
+    let all = || hca.planned.iter().flat_map(|pf| &pf.vfs);
+    let planned = |vf: VfIndex| all().find(|planned| planned.index == vf);
+    let is_wrong = |vf: &&PlannedVf| matches!(vf.action, Action::Change | Action::Refuse);
+    let is_detailed = all().filter(is_wrong).count() <= MOST;
     let mut kinds: Vec<(Mark, String, Vec<VfIndex>)> = Vec::new();
     let mut add = |mark: Mark, text: String, vf: VfIndex| match kinds
         .iter_mut()
@@ -277,23 +282,26 @@ fn vfs(hca: &Hca, findings: &[Finding]) -> Vec<(Mark, String)> {
         let driver = vf.driver.as_deref().unwrap_or("no driver");
         let policy = vf.policy.map_or("?", Words::typed);
         let elsewhere = seen.other_namespace.map(elsewhere).unwrap_or_default();
-        let (mark, deviation) = match planned(vf.index).map(|planned| planned.action) {
-            Some(Action::Keep) => (Mark::Fine, "as planned"),
-            Some(Action::Create) => (Mark::Wrong, "to be recreated"),
-            Some(Action::Change) => (Mark::Wrong, "to be changed: see ibprov plan"),
-            Some(Action::Remove) => (Mark::Wrong, "to be removed"),
-            Some(Action::Defer) => (Mark::Look, "not as planned, in use"),
-            Some(Action::Block) => (Mark::Wrong, "no change is possible at its PF"),
+        let planned = planned(vf.index);
+        let why = || planned.filter(|_| is_detailed).map(PlannedVf::deviations);
+        let why = || why().unwrap_or_else(|| "not as planned: see ibprov plan".to_owned());
+        let (mark, deviation) = match planned.map(|planned| planned.action) {
+            Some(Action::Keep) => (Mark::Fine, "as planned".to_owned()),
+            Some(Action::Create) => (Mark::Wrong, "to be recreated".to_owned()),
+            Some(Action::Change | Action::Refuse) => (Mark::Wrong, why()),
+            Some(Action::Remove) => (Mark::Wrong, "to be removed".to_owned()),
+            Some(Action::Defer) => (Mark::Look, "not as planned, in use".to_owned()),
+            Some(Action::Block) => (Mark::Wrong, "no change is possible at its PF".to_owned()),
             None if vf.port_guid.is_some_and(crate::names::Guid::is_zero) => {
-                (Mark::Look, "port GUID 0")
+                (Mark::Look, "port GUID 0".to_owned())
             }
-            None => (Mark::Fine, "no plan"),
+            None => (Mark::Fine, "no plan".to_owned()),
         };
         let dark = dark_ports(seen, findings);
         let mark = if mark == Mark::Fine && !dark.is_empty() { Mark::Look } else { mark };
         add(mark, format!("{driver}, link state {policy}, {deviation}{elsewhere}{dark}"), vf.index);
     }
-    for planned in hca.planned.iter().flat_map(|pf| &pf.vfs) {
+    for planned in all() {
         if !hca.vfs.iter().any(|seen| seen.vf.index == planned.index) {
             let text = match planned.action {
                 Action::Create => "to be created",

@@ -366,7 +366,7 @@ fn more_vfs_than_the_firmware_allows() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: 0000:4b:00.0 has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is disabled in its firmware, or the adapter does not support it
-            do: mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=N, then reset the firmware
+            do: mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4, then reset the firmware
             exit 3
         "#]],
     );

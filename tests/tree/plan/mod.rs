@@ -288,6 +288,7 @@ fn json_has_everything() {
                 }
               ],
               "is_planned": true,
+              "refused": [],
               "reason": null,
               "deferred": []
             }

@@ -1,0 +1,236 @@
+//! VFs that are not as planned: status, check, plan and the dry runs say the same, and what
+//! `apply` cannot change is known before it is tried.
+
+use expect_test::expect;
+use serde_json::Value;
+
+use crate::active::{LIT, json, vfs};
+use crate::host::{Host, PF, PortSpec};
+
+/// Every verb that judges a plan.
+const VERBS: [&[&str]; 5] =
+    [&["status"], &["check"], &["plan"], &["apply", "--dry-run"], &["boot", "--dry-run"]];
+
+/// That all of [`VERBS`] exit with `exit`, and name `code` with this severity at `object`.
+#[track_caller]
+fn assert_named(host: &Host, exit: i64, severity: &str, code: &str, object: &str) {
+    for verb in VERBS {
+        let report = json(host, verb);
+        assert_eq!(report["exit_code"], exit, "{verb:?}: {report:#}");
+        let findings = report["findings"].as_array().expect("findings");
+        let is_it = |finding: &&Value| {
+            (&finding["severity"], &finding["code"], &finding["object"])
+                == (&severity.into(), &code.into(), &object.into())
+        };
+        assert!(findings.iter().any(|finding| is_it(&finding)), "{verb:?}: {report:#}");
+    }
+}
+
+/// Add lines to the `[[pf]]` of a host.
+fn plan(host: &Host, lines: &str) {
+    let path = "etc/ibprov/ibprov.toml";
+    let text = std::fs::read_to_string(host.path(path)).expect("file");
+    host.file(path, &format!("{text}{lines}\n"));
+}
+
+#[test]
+fn vfs_with_other_names_are_not_as_planned_in_any_verb() {
+    let host = vfs(LIT, "Follow");
+    plan(&host, "vf-name = \"{netdev}v{vf}\"\nvf-rdma-name = \"{rdma}v{vf}\"");
+    assert_named(&host, 3, "error", "vf-not-as-planned", PF);
+    expect![[r#"
+        NOT READY: 1 of 1 expected ports active, 0 of 2 VFs as planned
+          error: PF 0000:4b:00.0: VFs 0-1: not named as planned; names are given when a VF is bound
+            do: ibprov plan
+            do: if nobody uses them: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
+        ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
+
+          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
+        !     VF 0: mlx5_core, link state follow, netdev ib1, planned ib0v0
+        !     VF 1: mlx5_core, link state follow, netdev ib2, planned ib0v1
+        exit 3
+    "#]].assert_eq(&host.show(&["status"]));
+    expect![[r#"
+        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+          2 VFs planned, 2 present, 2 not as planned, GUIDs not pinned
+          VFs are bound at the same time, because vf-name and vf-rdma-name name each of them
+          error: VFs 0-1: not named as planned; names are given when a VF is bound
+            do: ibprov plan
+            do: if nobody uses them: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
+          ! VF 0   netdev ib1 -> ib0v0 (a VF gets its names when it is bound)
+          ! VF 1   netdev ib2 -> ib0v1 (a VF gets its names when it is bound)
+        exit 3
+    "#]].assert_eq(&host.show(&["plan"]));
+    expect![[r#"
+        PF 0000:4b:00.0: nothing to do
+          error: VFs 0-1: not named as planned; names are given when a VF is bound
+            do: ibprov plan
+            do: if nobody uses them: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
+        exit 3
+    "#]].assert_eq(&host.show(&["apply", "--dry-run"]));
+    // Named as planned, all is well.
+    let named = vfs(LIT, "Follow");
+    plan(&named, "vf-name = \"ib{vf}x\"");
+    for index in 0..2 {
+        let net = format!("sys/bus/pci/devices/0000:4b:00.{}/net", index + 1);
+        std::fs::rename(
+            named.path(&format!("{net}/ib{}", index + 1)),
+            named.path(&format!("{net}/ib{index}x")),
+        )
+        .expect("rename");
+    }
+    for verb in VERBS {
+        assert_eq!(json(&named, verb)["exit_code"], 0, "{verb:?}: {}", named.show(&["plan"]));
+    }
+}
+
+/// A ConnectX-3 with two VFs for the host, of which mlx4_core binds as many as `probe_vf` says.
+fn connectx3(probe_vf: &str) -> Host {
+    let mut host = Host::new();
+    let pf = "0000:08:00.0";
+    host.function(pf, "15b3:1003", "020700", Some("mlx4_core"));
+    let guid = "0002:c903:00a1:b2c1";
+    host.rdma(pf, "mlx4_0", "0002:c903:00a1:b2c0", &[PortSpec { guid, ..PortSpec::default() }]);
+    let dir = format!("sys/bus/pci/devices/{pf}");
+    host.file(&format!("{dir}/sriov_totalvfs"), "8\n");
+    for index in 0..2 {
+        let vf = format!("0000:08:00.{}", index + 1);
+        host.function(&vf, "15b3:1004", "020700", None);
+        host.link(&format!("sys/bus/pci/devices/{vf}/physfn"), &format!("../{pf}"));
+        host.link(&format!("{dir}/virtfn{index}"), &format!("../{vf}"));
+        let iov = format!("{dir}/infiniband/mlx4_0/iov");
+        host.file(&format!("{iov}/{vf}/ports/1/gid_idx/0"), &format!("{}\n", index + 1));
+        host.file(&format!("{iov}/ports/1/admin_guids/{}", index + 1), "0x0000000000000000\n");
+    }
+    for (parameter, value) in [("num_vfs", "2"), ("probe_vf", probe_vf)] {
+        host.file(&format!("sys/module/mlx4_core/parameters/{parameter}"), &format!("{value}\n"));
+    }
+    let plan = "[[pf]]\npci = \"0000:08:00.0\"\nvfs = 2\nguid.template = \"02:00:00:00:00:12:{kind:8}:{vf:8}\"\n";
+    host.file("etc/ibprov/ibprov.toml", plan);
+    host
+}
+
+#[test]
+fn what_mlx4_core_will_not_bind_is_known_before() {
+    let host = connectx3("");
+    assert_named(&host, 3, "error", "vf-not-probed", "0000:08:00.0");
+    expect![[r#"
+        PF 0000:08:00.0 mlx4_0 (/etc/ibprov/ibprov.toml:1)
+          2 VFs planned, 2 present, 2 not as planned, GUIDs not pinned
+          VFs are bound one after the other, so that the kernel numbers them in their order
+          error: VFs 0-1: mlx4_core refuses to bind them on this host: its parameter num_vfs is 2, and probe_vf is not set
+            do: write `options mlx4_core probe_vf=2` to a file in /etc/modprobe.d, rebuild the initramfs if it contains mlx4_core, and reboot
+          ! VF 0   port GUID 0000:0000:0000:0000 -> 0200:0000:0012:0100 (template)
+                   driver none -> mlx4_core
+          ! VF 1   port GUID 0000:0000:0000:0000 -> 0200:0000:0012:0101 (template)
+                   driver none -> mlx4_core
+        exit 3
+    "#]].assert_eq(&host.show(&["plan"]));
+    let one = connectx3("1").show(&["status"]);
+    assert!(one.contains("error: PF 0000:08:00.0: VF 1: mlx4_core refuses"), "{one}");
+    let both = connectx3("2");
+    assert!(!both.show(&["plan"]).contains("mlx4_core refuses"), "{}", both.show(&["plan"]));
+    assert_eq!(json(&both, &["plan"])["exit_code"], 1);
+    // The guests have them all.
+    plan(&host, "driver = \"none\"");
+    assert!(!host.show(&["plan"]).contains("mlx4_core refuses"), "{}", host.show(&["plan"]));
+}
+
+#[test]
+fn a_vf_that_shares_its_iommu_group_with_the_host_is_of_no_use_to_guests() {
+    let host = vfs(LIT, "Follow");
+    plan(&host, "driver = \"vfio-pci\"");
+    host.link(&format!("sys/bus/pci/devices/{PF}/iommu_group"), "../../../kernel/iommu_groups/17");
+    for (index, group) in [(0, 17), (1, 18)] {
+        let dir = format!("sys/bus/pci/devices/0000:4b:00.{}", index + 1);
+        host.remove(&format!("{dir}/driver"));
+        host.link(&format!("{dir}/driver"), "../../drivers/vfio-pci");
+        host.remove(&format!("{dir}/infiniband"));
+        host.remove(&format!("{dir}/net"));
+        host.remove(&format!("sys/class/net/ib{}", index + 1));
+        host.link(&format!("{dir}/iommu_group"), &format!("../../../kernel/iommu_groups/{group}"));
+        host.file(&format!("sys/kernel/iommu_groups/{group}/devices/0000:4b:00.{}", index + 1), "");
+    }
+    // The port that leads to the adapter may be in the group.
+    host.function("0000:4a:00.0", "8086:0000", "060400", Some("pcieport"));
+    host.file("sys/kernel/iommu_groups/18/devices/0000:4a:00.0", "");
+    for verb in VERBS {
+        assert_eq!(json(&host, verb)["exit_code"], 0, "{verb:?}: {}", host.show(verb));
+    }
+    host.file(&format!("sys/kernel/iommu_groups/17/devices/{PF}"), "");
+    assert_named(&host, 1, "warning", "iommu-group-shared", PF);
+    let shown = host.show(&["status"]);
+    assert!(shown.contains("VF 0: no guest can have one: IOMMU group 17 also has 0000:4b:00.0, which mlx5_core drives\n"), "{shown}");
+}
+
+#[test]
+fn status_says_why_a_vf_is_not_as_planned() {
+    let host = vfs(LIT, "Follow");
+    host.file(&format!("sys/bus/pci/devices/{PF}/sriov/1/port"), "00:00:00:00:00:00:00:00\n");
+    host.file(&format!("sys/bus/pci/devices/{PF}/sriov/0/policy"), "Down\n");
+    let shown = host.show(&["status"]);
+    for row in [
+        "!     VF 0: mlx5_core, link state down, link state down, planned follow",
+        "!     VF 1: mlx5_core, link state follow, port GUID 0, planned 0200:0000:0012:0101",
+    ] {
+        assert!(shown.contains(&format!("\n{row}\n")), "{shown}");
+    }
+}
+
+#[test]
+fn what_the_plan_knows_has_its_code_in_every_verb() {
+    // The third adapter has no SR-IOV: its VFs are planned, and are none.
+    let mut host = vfs(LIT, "Follow");
+    host.function("0000:5e:00.0", "15b3:101b", "020700", Some("mlx5_core"));
+    let guid = "b859:9f03:0013:0000";
+    let port = PortSpec { guid, netdev: Some("ib9"), ..PortSpec::default() };
+    host.rdma("0000:5e:00.0", "mlx5_9", guid, &[port]);
+    host.file("run/ibprov/boot.json", r#"{"schema":2,"verdict":"not-ready","exit_code":3}"#);
+    plan(
+        &host,
+        "[[pf]]\npci = \"0000:5e:00.0\"\nvfs = 16\nguid.template = \"02:00:00:00:00:13:{kind:8}:{vf:8}\"",
+    );
+    assert_named(&host, 3, "error", "sriov-not-enabled-fw", "0000:5e:00.0");
+    let shown = host.show(&["status"]);
+    assert!(shown.contains("2 of 18 VFs as planned"), "{shown}");
+    assert!(shown.contains("mlxconfig -d 0000:5e:00.0 set SRIOV_EN=1 NUM_OF_VFS=16"), "{shown}");
+    let metrics = host.show(&["metrics"]);
+    assert!(metrics.contains("\nibprov_vfs_planned 18\n"), "{metrics}");
+    // The boot that failed of it is no second fault.
+    let check = json(&host, &["check"]);
+    let all = check["findings"].as_array().expect("findings").iter();
+    let codes: Vec<&str> = all.filter_map(|finding| finding["code"].as_str()).collect();
+    assert_eq!(codes, ["sriov-not-enabled-fw"], "{check:#}");
+    // A VF that is given the GUID of another.
+    let twice = Host::healthy();
+    twice.file(&format!("sys/bus/pci/devices/{PF}/sriov_totalvfs"), "16\n");
+    let exception = "node-guid = \"b859:9f03:0012:a490\"\nport-guid = \"0200:0000:0000:0001\"";
+    twice.file(
+        "etc/ibprov/ibprov.toml",
+        &format!(
+            "[[pf]]\npci = \"{PF}\"\nvfs = 2\nguid.offset = 16\n[[pf.vf]]\nindex = 1\n{exception}\n"
+        ),
+    );
+    assert_named(&twice, 3, "error", "vf-guid-duplicate", PF);
+}
+
+#[test]
+fn the_number_that_was_refused_is_told_with_the_answer() {
+    let host = Host::healthy();
+    host.file(&format!("sys/bus/pci/devices/{PF}/sriov_totalvfs"), "16\n");
+    host.file(&format!("sys/bus/pci/devices/{PF}/mlx5_num_vfs"), "0\n");
+    host.file(
+        "etc/ibprov/ibprov.toml",
+        &format!("[[pf]]\npci = \"{PF}\"\nvfs = 4\nguid.template = \"02:00:00:00:00:12:{{kind:8}}:{{vf:8}}\"\n"),
+    );
+    let report = format!(
+        r#"{{"schema":2,"report":"apply-pf","pf":"{PF}","verdict":"not-right","exit_code":3,"findings":[],"reason":"cannot change the number of VFs from 0 to 4: ENOSPC: No space left on device"}}"#
+    );
+    host.file(&format!("run/ibprov/pf/{PF}.json"), &report);
+    for verb in ["status", "check"] {
+        let shown = host.show(&[verb]);
+        assert!(shown.contains("VFs 0-3 to be created; the last run: cannot change the number of VFs from 0 to 4: ENOSPC: No space left on device"), "{shown}");
+        assert!(!shown.contains("not-as-expected"), "{shown}");
+    }
+}
