@@ -217,6 +217,7 @@ impl<'a> Node<'a> {
             is_rtnl_held: self.survey.is_rtnl_held,
             unread: self.survey.unread.clone(),
             vf_ports,
+            without_guid: self.without_guid(),
             vfs: vfs.iter().map(|(pf, vfs): &(_, Vec<Vf>)| (*pf, vfs.as_slice())).collect(),
             last_boot,
             failed_units,

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::node::Node;
 use crate::host::state;
-use crate::names::{Guid, IB_DRIVERS, MadPort, PciAddress, Policy, RdmaName, VfName};
+use crate::names::{Guid, IB_DRIVERS, IsVf, MadPort, PciAddress, Policy, RdmaName, VfName};
 use crate::observe::{self, Look, PciFunction, Port, RdmaDevice};
 use crate::plan::vf_port::VfPort;
 use crate::report::hardware::{Link, Vf};
 use crate::report::plan::PlannedPf;
-use crate::report::{self, Away};
+use crate::report::{self, Away, PortProgress};
 
 impl Node<'_> {
     /// The ports of VFs that should be active: their PFs' are. What is passed on, is in another
@@ -44,6 +44,19 @@ impl Node<'_> {
             }
         }
         found
+    }
+
+    /// The expected ports that are VFs of the hypervisor's, which have no GUID.
+    pub(super) fn without_guid(&self) -> Vec<String> {
+        let is_zero = |guid: Option<Guid>| guid.is_some_and(Guid::is_zero);
+        let of = |port: &&PortProgress| {
+            let Some(function) = port.pci.and_then(|pci| self.function(pci)) else { return false };
+            let device =
+                function.rdma.iter().find(|device| Some(&device.name) == port.rdma.as_ref());
+            let node = device.and_then(|device| device.node_guid);
+            function.is_vf() == IsVf::PassedThrough && (is_zero(port.guid) || is_zero(node))
+        };
+        self.ports.iter().filter(of).map(PortProgress::label).collect()
     }
 
     /// What the last run at each PF says stood in its way.

@@ -77,6 +77,8 @@ pub struct Known<'a> {
     pub vfs: Vec<(PciAddress, &'a [Vf])>,
     /// The ports of VFs whose PFs' ports are active.
     pub vf_ports: Vec<VfPort>,
+    /// The expected ports of VFs that were passed through and have no GUID.
+    pub without_guid: Vec<String>,
     /// How the last boot ended.
     pub last_boot: Option<&'a BootReport>,
     /// Units of ibprov's that have failed.
@@ -232,6 +234,20 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             };
             add(Code::VfDeferred, Warning, name, message, vec![Advice::look("ibprov plan")]);
         }
+    }
+    for port in &known.without_guid {
+        let message =
+            "the GUID of this VF is 0: the hypervisor has set none before its driver was bound"
+                .to_owned();
+        let advice = vec![
+            Advice::look(
+                "on the hypervisor, which sets the GUIDs of this VF: ibprov status, ibprov plan",
+            ),
+            Advice::now(
+                "after it has set them, detach the VF from this machine and attach it again, or rebind it here: the driver reads its GUIDs when it is bound",
+            ),
+        ];
+        add(Code::VfGuidZero, Error, Some(port.clone()), message, advice);
     }
     for (pf, seen) in &known.vfs {
         // What is planned is judged by the plan.

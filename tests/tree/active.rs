@@ -484,6 +484,24 @@ fn in_a_guest_the_host_is_who_can_help() {
         let (state, physical, lid) = state;
         let port = PortSpec { guid, state, physical, lid, ..PortSpec::default() };
         host.rdma(&pci(0), "mlx5_0", guid, &[port]);
+        if guid == "0000:0000:0000:0000" {
+            for verb in ["status", "check"] {
+                let report = json(&host, &[verb]);
+                let all = report["findings"].as_array().expect("findings").iter();
+                let all: Vec<String> = all
+                    .map(|f| {
+                        format!("{} {} {}", f["severity"], f["code"], f["object"]).replace('"', "")
+                    })
+                    .collect();
+                let port = "mlx5_0 port 1 (0000:10:00.0)";
+                let told =
+                    ["vf-guid-zero", "port-not-active"].map(|code| format!("error {code} {port}"));
+                for finding in told {
+                    assert!(all.contains(&finding), "{verb}: {report:#}");
+                }
+                assert_eq!(all.len(), 2, "{verb}: {report:#}");
+            }
+        }
         let check = host.show(&["check"]);
         for text in [host.show(&["status"]), check.clone()] {
             assert!(text.contains(words) && text.ends_with("exit 3\n"), "{text}");

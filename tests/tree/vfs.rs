@@ -200,8 +200,9 @@ fn what_the_plan_knows_has_its_code_in_every_verb() {
     // The boot that failed of it is no second fault.
     let check = json(&host, &["check"]);
     let all = check["findings"].as_array().expect("findings").iter();
-    let codes: Vec<&str> = all.filter_map(|finding| finding["code"].as_str()).collect();
-    assert_eq!(codes, ["sriov-not-enabled-fw"], "{check:#}");
+    let codes: Vec<(&Value, &Value)> = all.map(|f| (&f["code"], &f["caused_by"])).collect();
+    let cause = Value::from("sriov-not-enabled-fw");
+    assert_eq!(codes, [(&cause, &Value::Null), (&"boot-failed".into(), &cause)], "{check:#}");
     // A VF that is given the GUID of another.
     let twice = Host::healthy();
     twice.file(&format!("sys/bus/pci/devices/{PF}/sriov_totalvfs"), "16\n");

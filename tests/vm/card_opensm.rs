@@ -78,6 +78,27 @@ fn a_child_is_online_once_its_port_is_in_the_partition() {
     assert!(dark["object"].as_str().is_some_and(|object| object.ends_with(".8012")), "{dark:#}");
 }
 
+/// The VF has its GUIDs and its driver, and the subnet manager does not know virtual ports.
+#[test]
+fn a_vf_that_this_subnet_manager_does_not_serve_is_an_exception() {
+    let guest = boot("card_opensm");
+    for name in ["virtual.json", "virtual.check.json"] {
+        let report = guest.json(name);
+        let all = report["findings"].as_array().expect("findings").iter();
+        let named: Vec<&Value> = all.filter(|f| f["code"] == "vf-port-not-active").collect();
+        assert_eq!(named.len(), 1, "{}: {report:#}", guest.file("apply"));
+        let object = named[0]["object"].as_str().expect("a port");
+        assert!(object.ends_with(" port 1 (0001:01:00.1)"), "{report:#}");
+        assert_eq!(named[0]["severity"], "warning", "{report:#}");
+        assert_eq!(report["exit_code"], 1, "{report:#}");
+    }
+    let vf = &guest.json("virtual.json")["hcas"][0]["vfs"][0];
+    assert_eq!(vf["ports"][0]["state"], "down", "{vf:#}");
+    let metrics = guest.file("virtual.metrics");
+    let line = "ibprov_findings{code=\"vf-port-not-active\",severity=\"warning\"} 1";
+    assert!(metrics.contains(line), "{metrics}");
+}
+
 #[test]
 fn a_node_is_ready_only_with_a_subnet_manager() {
     let guest = boot("card_opensm");

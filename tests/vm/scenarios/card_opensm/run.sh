@@ -26,6 +26,20 @@ sminfo -C "$hca" -P 1 >"$OUT/sminfo" 2>&1
 ibnetdiscover -C "$hca" -P 1 >"$OUT/fabric" 2>&1
 ibprov status --format json >"$OUT/after.json"
 
+phase "virtual ports"
+# The distribution's subnet manager serves none.
+cat >/run/plan.toml <<END
+[[pf]]
+pci = "$one"
+vfs = 1
+guid.template = "02:00:00:00:00:12:{kind:8}:{vf:8}"
+END
+ibprov apply --config /run/plan.toml >"$OUT/apply" 2>&1
+ibprov status --config /run/plan.toml --format json >"$OUT/virtual.json"
+ibprov check --config /run/plan.toml --format json >"$OUT/virtual.check.json" 2>/dev/null
+ibprov metrics --config /run/plan.toml >"$OUT/virtual.metrics"
+echo 0 >$pci/$one/sriov_numvfs
+
 phase "partitions"
 a=$(ls $pci/$one/net) b=$(ls $pci/$two/net)
 first gid $pci/$one/infiniband/*/ports/1/gids/0
