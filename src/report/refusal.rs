@@ -60,7 +60,7 @@ impl Refusal {
             Refused::Name { driver, .. } => {
                 let vfs: Vec<String> = vfs.iter().map(ToString::to_string).collect();
                 let unbind = format!(
-                    "if nobody uses them: for n in {}; do basename $(readlink /sys/bus/pci/devices/{pf}/virtfn$n) >/sys/bus/pci/drivers/{driver}/unbind; done; ibprov apply {pf}",
+                    "if they are not in use: for n in {}; do basename $(readlink /sys/bus/pci/devices/{pf}/virtfn$n) >/sys/bus/pci/drivers/{driver}/unbind; done; ibprov apply {pf}",
                     vfs.join(" ")
                 );
                 let message =

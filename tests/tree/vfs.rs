@@ -42,7 +42,7 @@ fn vfs_with_other_names_are_not_as_planned_in_any_verb() {
         NOT READY: 1 of 1 expected ports active, 0 of 2 VFs as planned
           error: PF 0000:4b:00.0: VFs 0-1: not named as planned; names are given when a VF is bound
             do: ibprov plan
-            do: if nobody uses them: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
+            do: if they are not in use: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
@@ -57,7 +57,7 @@ fn vfs_with_other_names_are_not_as_planned_in_any_verb() {
           VFs are bound at the same time, because vf-name and vf-rdma-name name each of them
           error: VFs 0-1: not named as planned; names are given when a VF is bound
             do: ibprov plan
-            do: if nobody uses them: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
+            do: if they are not in use: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
           ! VF 0   netdev ib1 -> ib0v0 (a VF gets its names when it is bound)
           ! VF 1   netdev ib2 -> ib0v1 (a VF gets its names when it is bound)
         exit 3
@@ -66,7 +66,7 @@ fn vfs_with_other_names_are_not_as_planned_in_any_verb() {
         PF 0000:4b:00.0: nothing to do
           error: VFs 0-1: not named as planned; names are given when a VF is bound
             do: ibprov plan
-            do: if nobody uses them: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
+            do: if they are not in use: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
         exit 3
     "#]].assert_eq(&host.show(&["apply", "--dry-run"]));
     // Named as planned, all is well.
