@@ -128,7 +128,8 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
             }),
         },
         Verb::Config { verb } => {
-            commands::config::run(*verb, config::load(&root(common)?, file), format)
+            let root = root(common)?;
+            commands::config::run(*verb, config::load(&root, file), &root, format)
         }
         Verb::Status(args) => {
             let root = root(common)?;

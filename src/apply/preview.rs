@@ -78,12 +78,27 @@ impl Preview {
         }
     }
 
+    /// What `port` lacks is a module that would be loaded.
+    fn would_load(&self, port: &PortProgress) -> Option<Cause> {
+        let modules = self.steps.iter().flat_map(|step| match step {
+            Step::LoadModules { modules } => modules.as_slice(),
+            Step::LoadModule { module } => std::slice::from_ref(module),
+            _ => &[],
+        });
+        let ipoib = modules.into_iter().find(|module| module.as_str() == "ib_ipoib")?;
+        (port.missing() == Some(Rung::Netdev) && !port.must_be_ethernet)
+            .then(|| Cause::not_loaded(ipoib))
+    }
+
     /// With the keys that every report has.
     pub fn told(&self) -> Report<DryRunVerdict, &Self> {
         let mut findings: Vec<Finding> =
             self.unresolved.iter().flat_map(Unresolved::findings).collect();
         let ports = self.ports.iter().zip(&self.hopeless);
-        findings.extend(ports.filter_map(|(port, hopeless)| port.finding(hopeless.as_ref())));
+        findings.extend(ports.filter_map(|(port, hopeless)| {
+            let to_be_loaded = || self.would_load(port);
+            port.finding(hopeless.clone().or_else(to_be_loaded).as_ref())
+        }));
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         findings.extend(rxe.filter_map(RxeReport::finding));
         findings.extend(self.pfs.iter().flat_map(PfSteps::findings));

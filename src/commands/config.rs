@@ -4,11 +4,12 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::print;
+use super::{node, print};
 use crate::apply::boot;
 use crate::cli::{ConfigVerb, Format};
 use crate::config::{self, Loaded, Problems, Setting};
-use crate::host::{persistent_names, terminal};
+use crate::host::{Root, persistent_names, terminal};
+use crate::report::PortProgress;
 use crate::report::advice::Advice;
 use crate::report::common::{
     Code, Exit, Finding, Kind, NotBegun, Place, PlacedFinding, Report, verdicts,
@@ -21,6 +22,7 @@ use crate::report::common::{
 pub fn run(
     verb: ConfigVerb,
     loaded: Result<Loaded, Problems>,
+    root: &Root,
     format: Format,
 ) -> anyhow::Result<u8> {
     let mut out = terminal::stdout();
@@ -49,8 +51,10 @@ pub fn run(
             print(&report, format, |_| config::to_toml(&shown))
         }
         (Ok(loaded), ..) => {
-            let report = checked(&loaded.files, &loaded.not_read, Vec::new());
-            print(&report, format, |_| good_text(&loaded))
+            let dark = node::dark(&loaded.config, root);
+            let mut report = checked(&loaded.files, &loaded.not_read, Vec::new());
+            report.body.dark_ports = dark.iter().map(PortProgress::label).collect();
+            print(&report, format, |_| format!("{}{}", good_text(&loaded), dark_text(&dark)))
         }
         // `show` was asked for something that a pipe may be waiting for.
         (Err(problems), ConfigVerb::Show { .. }, _)
@@ -119,6 +123,26 @@ pub(super) struct Checked {
     files: Vec<String>,
     /// The files that were not, as another hides them or their names do not end in .toml.
     not_read: Vec<NotRead>,
+    /// The expected ports that have no link now: whether that is meant the configuration can
+    /// say.
+    dark_ports: Vec<String>,
+}
+
+/// What to write into the configuration where expected ports are dark and that is meant.
+fn dark_text(dark: &[PortProgress]) -> String {
+    let mut text = match dark.len() {
+        0 => return String::new(),
+        1 => "an expected port has no link now. If that is meant:\n".to_owned(),
+        n => format!("{n} expected ports have no link now. Of each of which that is meant:\n"),
+    };
+    for port in dark {
+        let (Some(pci), Some(number)) = (port.pci, port.port) else { continue };
+        text.push_str(&format!(
+            "\n  [[port]]  # {}\n  pci = \"{pci}\"\n  port = {number}\n  required = false\n",
+            port.label()
+        ));
+    }
+    text
 }
 
 /// A file that was not read.
@@ -154,7 +178,8 @@ fn checked(
     findings: Vec<PlacedFinding>,
 ) -> Report<ConfigVerdict, Checked, PlacedFinding> {
     let verdict = if findings.is_empty() { ConfigVerdict::Good } else { ConfigVerdict::Bad };
-    let body = Checked { files: files.to_vec(), not_read: NotRead::all(not_read) };
+    let (files, not_read) = (files.to_vec(), NotRead::all(not_read));
+    let body = Checked { files, not_read, dark_ports: Vec::new() };
     Report::new(Kind::ConfigCheck, verdict, findings, body)
 }
 

@@ -105,15 +105,11 @@ impl<'a> Node<'a> {
 
     /// Why `port`, one that is expected, is no further.
     pub(super) fn cause(&self, port: &PortProgress) -> Option<Cause> {
-        let mut cause = cause::cause(port, &self.observed, &self.facts)?;
-        if let Some((name, trouble)) = self.missing_module(port)
-            && !trouble.tells()
-        {
-            cause.text = format!("module {name} is not loaded");
-            cause.advice =
-                vec![Advice::now(format!("modprobe {name}, which ibprov boot does at boot"))];
+        let cause = cause::cause(port, &self.observed, &self.facts)?;
+        match self.missing_module(port) {
+            Some((name, trouble)) if !trouble.tells() => Some(Cause::not_loaded(&name)),
+            _ => Some(cause),
         }
-        Some(cause)
     }
 
     /// The module that the next rung of `port` needs and that is not there.
@@ -206,6 +202,7 @@ impl<'a> Node<'a> {
                 .filter(is_missing)
                 .map(|module| with_reason(module))
                 .collect(),
+            vf_writers: self.vf_writers(&pfs),
             guests: guests(self.root),
             is_switched_off: self
                 .root
@@ -216,6 +213,7 @@ impl<'a> Node<'a> {
             silent: self.survey.silent.clone(),
             is_rtnl_held: self.survey.is_rtnl_held,
             unread: self.survey.unread.clone(),
+            second_ports: self.second_ports(&vfs),
             vf_ports,
             without_guid: self.without_guid(),
             vfs: vfs.iter().map(|(pf, vfs): &(_, Vec<Vf>)| (*pf, vfs.as_slice())).collect(),
@@ -224,6 +222,22 @@ impl<'a> Node<'a> {
             has_adapter: self.observed.functions.iter().any(|f| self.is_shown(f)),
         };
         (judge(&known), pfs)
+    }
+
+    /// The lines of files by which other programs set the number of VFs of these PFs.
+    fn vf_writers(&self, pfs: &[PlannedPf]) -> Vec<(PciAddress, String)> {
+        let functions = pfs.iter().filter_map(|pf| self.function(pf.pci?));
+        let of = |function: &PciFunction| {
+            let devices = function.rdma.iter();
+            let netdevs = devices.clone().flat_map(|d| d.ports.iter().flat_map(|p| &p.netdev));
+            let mut names = vec![function.address.to_string()];
+            names.extend(netdevs.map(|netdev| netdev.name.to_string()));
+            names.extend(devices.map(|device| device.name.to_string()));
+            let address = function.address;
+            let places = observe::vf_writers::vf_writers(self.root, &names);
+            places.into_iter().map(|place| (address, place)).collect::<Vec<_>>()
+        };
+        functions.flat_map(of).collect()
     }
 
     /// The adapters, all in Ethernet mode, where something of the host is configured for
@@ -426,6 +440,21 @@ fn learn(
         }
         facts.modules.insert(module.clone(), trouble);
     }
+}
+
+/// The expected ports that have no link now, and of which the configuration does not say that this
+/// is meant.
+pub(super) fn dark(config: &Config, root: &Root) -> Vec<PortProgress> {
+    let node = Node::look(root, config, None);
+    let is_dark = |port: &&PortProgress| {
+        !port.optional
+            && port.is_ready()
+            && match node.activity(port) {
+                Activity::Lacks(lack, _) => matches!(lack, Lack::Link | Lack::Carrier),
+                Activity::Active | Activity::NotTold | Activity::NotShown => false,
+            }
+    };
+    node.ports.iter().filter(is_dark).cloned().collect()
 }
 
 /// What is said of a configuration with these mistakes.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::node::Node;
 use crate::host::state;
-use crate::names::{Guid, IB_DRIVERS, IsVf, MadPort, PciAddress, Policy, RdmaName, VfName};
+use crate::names::{
+    Guid, IB_DRIVERS, IsVf, LinkLayer, MadPort, PciAddress, Policy, RdmaName, VfName,
+};
 use crate::observe::{self, Look, PciFunction, Port, RdmaDevice};
 use crate::plan::vf_port::VfPort;
 use crate::report::hardware::{Link, Vf};
@@ -57,6 +59,22 @@ impl Node<'_> {
             function.is_vf() == IsVf::PassedThrough && (is_zero(port.guid) || is_zero(node))
         };
         self.ports.iter().filter(of).map(PortProgress::label).collect()
+    }
+
+    /// The ports of VFs that a driver of this host has, beyond the first of each, without a GUID.
+    pub(super) fn second_ports(&self, vfs: &[(PciAddress, Vec<Vf>)]) -> Vec<String> {
+        let all = vfs.iter().flat_map(|(_, vfs)| vfs);
+        let functions = all.filter_map(|vf| self.function(vf.pci));
+        let of = |function: &PciFunction| -> Vec<String> {
+            let lacking = ports(function).skip(1).filter(|(_, port)| {
+                port.link_layer == LinkLayer::InfiniBand && port.guid.is_some_and(Guid::is_zero)
+            });
+            let label = |(device, port): (&RdmaDevice, &Port)| {
+                format!("{} port {} ({})", device.name, port.number, function.address)
+            };
+            lacking.map(label).collect()
+        };
+        functions.flat_map(of).collect()
     }
 
     /// What the last run at each PF says stood in its way.

@@ -30,6 +30,7 @@ pub mod rxe;
 pub mod udev;
 pub mod units;
 pub mod uses;
+pub mod vf_writers;
 pub mod vpd;
 
 use std::cell::OnceCell;

@@ -59,6 +59,8 @@ pub struct Known<'a> {
     /// Configured modules that this host needs and that are not loaded, beside those that a port
     /// lacks; with the reason, as far as one is known.
     pub missing_modules: Vec<(ModuleName, Option<ModuleTrouble>)>,
+    /// Lines of files by which other programs set the number of VFs of planned PFs.
+    pub vf_writers: Vec<(PciAddress, String)>,
     /// Guests that did not come up.
     pub guests: Vec<Finding>,
     /// The kernel command line has ibprov=0.
@@ -77,6 +79,8 @@ pub struct Known<'a> {
     pub vfs: Vec<(PciAddress, &'a [Vf])>,
     /// The ports of VFs whose PFs' ports are active.
     pub vf_ports: Vec<VfPort>,
+    /// The ports of VFs without a GUID, beyond the first of each.
+    pub second_ports: Vec<String>,
     /// The expected ports of VFs that were passed through and have no GUID.
     pub without_guid: Vec<String>,
     /// How the last boot ended.
@@ -165,6 +169,13 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         };
         add(told.code, told.severity, told.object, told.message, told.advice);
     }
+    for (pf, place) in &known.vf_writers {
+        let message = format!(
+            "{place} sets the number of VFs too: of two writers the later is refused, or replaces the VFs of the other"
+        );
+        let advice = [Advice::permanent(format!("remove {place}, or the [[pf]] of this PF"))];
+        add(Code::VfOtherWriter, Warning, Some(pf.to_string()), message, advice.into());
+    }
     for guest in &known.guests {
         add(guest.code, Warning, guest.object.clone(), guest.message.clone(), guest.advice.clone());
     }
@@ -248,6 +259,13 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             ),
         ];
         add(Code::VfGuidZero, Error, Some(port.clone()), message, advice);
+    }
+    for port in &known.second_ports {
+        let message = "the port GUID of this port is 0: a plan has one port GUID for each VF, and it is set at port 1 alone".to_owned();
+        let advice = vec![Advice::now(
+            "on a ConnectX-3, write one to iov/ports/2/admin_guids of the PF's RDMA device, in the entry of this VF, then rebind the VF",
+        )];
+        add(Code::VfGuidZero, Warning, Some(port.clone()), message, advice);
     }
     for (pf, seen) in &known.vfs {
         // What is planned is judged by the plan.

@@ -234,6 +234,8 @@ codes! {
         ReportLost = "report-lost",
         /// The last boot did not come to a good end.
         BootFailed = "boot-failed",
+        /// Another program sets the number of VFs of a PF that is planned.
+        VfOtherWriter = "vf-other-writer",
         /// A unit of ibprov's failed.
         UnitFailed = "unit-failed",
         /// An interface has not the settings that are wanted.

@@ -215,6 +215,13 @@ impl Cause {
         Self { in_use: true, ..Self::last(text, advice) }
     }
 
+    /// Nobody has loaded `module` yet.
+    pub(crate) fn not_loaded(module: &ModuleName) -> Self {
+        let advice = Advice::now(format!("modprobe {module}, which ibprov boot does at boot"));
+        Self::waiting(format!("module {module} is not loaded"), [advice])
+            .diagnosed(Code::ModuleNotLoaded)
+    }
+
     /// Settings of `netdev` are asked for that it cannot have.
     pub(crate) fn refused(netdev: &IfName, why: String) -> Self {
         let advice = [Advice::look(format!("ibprov iface {netdev} --dry-run"))];

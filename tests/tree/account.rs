@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::host::{Host, PF};
+use crate::host::{Host, PF, PortSpec};
 
 /// Codes of what is said of units and files, which each verb says in its own way.
 const OF_UNITS: [&str; 10] = [
@@ -154,4 +154,71 @@ fn a_setting_that_the_driver_refuses_is_refused_in_every_verb() {
     let (status, _) = is(&host, 3, &[&format!("error setting-refused {port}")]);
     let said = message(&status, "setting-refused");
     assert!(said.contains("ip link set ib0 down && ibprov iface ib0"), "{said}");
+}
+
+#[test]
+fn config_check_says_what_to_write_where_a_dark_port_is_meant() {
+    let mut host = Host::healthy();
+    host.function("0000:5e:00.0", "15b3:101b", "020700", Some("mlx5_core"));
+    let dark = PortSpec {
+        guid: "b859:9f03:0013:0001",
+        state: "1: DOWN",
+        physical: "2: Polling",
+        lid: "0xffff",
+        netdev: Some("ib1"),
+        ..PortSpec::default()
+    };
+    host.rdma("0000:5e:00.0", "mlx5_1", "b859:9f03:0013:0001", &[dark]);
+    let shown = host.show(&["config", "check"]);
+    let row = "[[port]]  # mlx5_1 port 1 (0000:5e:00.0)\n  pci = \"0000:5e:00.0\"\n  port = 1\n  required = false\n";
+    assert!(shown.contains(row) && shown.ends_with("exit 0\n"), "{shown}");
+    let (_, report) = json(&host, &["config", "check"]);
+    assert_eq!(report["dark_ports"], serde_json::json!(["mlx5_1 port 1 (0000:5e:00.0)"]));
+    // With these lines it is silent, and the port is a note.
+    host.file("etc/ibprov/ibprov.toml", row);
+    assert!(!host.show(&["config", "check"]).contains("[[port]]"));
+    is(&host, 0, &["info port-not-active mlx5_1 port 1 (0000:5e:00.0)"]);
+}
+
+#[test]
+fn that_nothing_brings_the_ports_up_at_the_next_boot_is_foretold_of_a_copied_tree() {
+    let mut host = Host::new();
+    host.function(PF, "15b3:101b", "020700", Some("mlx5_core"));
+    host.rdma(PF, "mlx5_0", "b859:9f03:0012:a480", &[PortSpec::default()]);
+    let dir = "usr/lib/systemd/system";
+    let units = concat!(env!("CARGO_MANIFEST_DIR"), "/units");
+    for entry in std::fs::read_dir(units).expect("a folder") {
+        let path = entry.expect("entry").path();
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
+        if path.is_file() {
+            host.file(&format!("{dir}/{name}"), &std::fs::read_to_string(&path).expect("a unit"));
+        }
+    }
+    for target in ["sysinit", "network"] {
+        host.file(&format!("{dir}/{target}.target"), "[Unit]\n");
+    }
+    let goal = "[Unit]\nRequires=sysinit.target\nAfter=sysinit.target\n";
+    host.file(&format!("{dir}/default.target"), goal);
+    // The vendor's package took its unit and its script with it, and left this.
+    let wants = "etc/systemd/system/sysinit.target.wants/openibd.service";
+    host.link(wants, "/usr/lib/systemd/system/openibd.service");
+    let (code, check) = json(&host, &["check"]);
+    let told = facts(&check);
+    assert!(told.contains("warning openibd-disabled ibprov.service"), "{check:#}");
+    assert_eq!(code, 1, "{check:#}");
+}
+
+#[test]
+fn another_writer_of_the_number_of_vfs_is_an_exception_beside_the_plan() {
+    let host = Host::healthy();
+    host.file(
+        "etc/ibprov/ibprov.toml",
+        &format!("[[pf]]\npci = \"{PF}\"\nvfs = 0\nguid.template = \"02:00:00:00:00:12:{{kind:8}}:{{vf:8}}\"\n"),
+    );
+    host.file(&format!("sys/bus/pci/devices/{PF}/sriov_totalvfs"), "8\n");
+    host.file(&format!("sys/bus/pci/devices/{PF}/sriov_numvfs"), "0\n");
+    is(&host, 0, &[]);
+    host.file("etc/sysfs.d/vfs.conf", "class/net/ib0/device/sriov_numvfs = 4\n");
+    let (status, _) = is(&host, 1, &[&format!("warning vf-other-writer {PF}")]);
+    assert!(message(&status, "vf-other-writer").starts_with("/etc/sysfs.d/vfs.conf:1 sets"));
 }

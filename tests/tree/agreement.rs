@@ -22,6 +22,10 @@ struct Adapter {
     link: Link,
     /// It is listed, and whether as optional.
     listed: Option<bool>,
+    /// The P_Key table of its port; `None` is not shown.
+    pkeys: Option<&'static [&'static str]>,
+    /// Its netdev is up without carrier, whatever the port is.
+    without_carrier: bool,
     /// How many VFs are planned.
     vfs: Option<u8>,
 }
@@ -65,6 +69,10 @@ struct Node {
     at_least: Option<usize>,
     /// How the last boot ended.
     boot: Option<&'static str>,
+    /// A guest has not come up.
+    guest: bool,
+    /// ibprov=0.
+    switched_off: bool,
 }
 
 fn adapter() -> impl Strategy<Value = Adapter> {
@@ -82,6 +90,9 @@ fn adapter() -> impl Strategy<Value = Adapter> {
         1 => Just(Link::WithoutLid),
         1 => Just(Link::NotShown),
     ];
+    const FULL: &[&str] = &["0xffff", "0x8012"];
+    const LIMITED: &[&str] = &["0x7fff"];
+    let pkeys = prop_oneof![3 => Just(None), 1 => Just(Some(FULL)), 1 => Just(Some(LIMITED))];
     (
         prop::bool::weighted(0.9),
         driver,
@@ -92,10 +103,26 @@ fn adapter() -> impl Strategy<Value = Adapter> {
         link,
         prop_oneof![3 => Just(None), 1 => any::<bool>().prop_map(Some)],
         prop_oneof![3 => Just(None), 1 => (0u8..4).prop_map(Some)],
+        (pkeys, prop::bool::weighted(0.1)),
     )
-        .prop_map(|(present, driver, rdma, ethernet, netdev, named, link, listed, vfs)| {
-            Adapter { present, driver, rdma, ethernet, netdev, named, link, listed, vfs }
-        })
+        .prop_map(
+            |(present, driver, rdma, ethernet, netdev, named, link, listed, vfs, fabric)| {
+                let (pkeys, without_carrier) = fabric;
+                Adapter {
+                    present,
+                    driver,
+                    rdma,
+                    ethernet,
+                    netdev,
+                    named,
+                    link,
+                    listed,
+                    pkeys,
+                    without_carrier,
+                    vfs,
+                }
+            },
+        )
 }
 
 fn node() -> impl Strategy<Value = Node> {
@@ -107,8 +134,8 @@ fn node() -> impl Strategy<Value = Node> {
     let at_least = prop_oneof![4 => Just(None), 1 => (1usize..4).prop_map(Some)];
     let boot = prop_oneof![Just(None), Just(Some("ready")), Just(Some("not-ready"))];
     let adapters = prop::collection::vec(adapter(), 0..4);
-    (adapters, missing, rare(), rare(), rare(), at_least, boot).prop_map(
-        |(adapters, missing, deny_driver, mtu, bad_configuration, at_least, boot)| Node {
+    (adapters, missing, rare(), rare(), rare(), at_least, boot, (rare(), rare())).prop_map(
+        |(adapters, missing, deny_driver, mtu, bad_configuration, at_least, boot, more)| Node {
             adapters,
             missing,
             deny_driver,
@@ -116,9 +143,17 @@ fn node() -> impl Strategy<Value = Node> {
             bad_configuration,
             at_least,
             boot,
+            guest: more.0,
+            switched_off: more.1,
         },
     )
 }
+
+/// The report of a run of `ibprov guests`.
+const GUEST: &str = r#"{
+  "schema": 3, "report": "guests", "verdict": "failed", "exit_code": 3,
+  "guests": [{"name": "vm1", "kind": "domain", "phase": "failed", "reason": "no"}]
+}"#;
 
 fn lay_out(node: &Node) -> Host {
     let mut host = Host::new();
@@ -155,7 +190,11 @@ fn lay_out(node: &Node) -> Host {
             };
             host.rdma(&pci, &format!("mlx5_{at}"), &guid, &[port]);
             let dir = format!("sys/bus/pci/devices/{pci}");
-            if adapter.netdev && !adapter.ethernet && adapter.link != Link::Active {
+            if let Some(table) = adapter.pkeys {
+                host.pkeys(&pci, &format!("mlx5_{at}"), table);
+            }
+            let is_dark = adapter.link != Link::Active || adapter.without_carrier;
+            if adapter.netdev && !adapter.ethernet && is_dark {
                 host.file(&format!("{dir}/net/{netdev}/carrier"), "0\n");
             }
             if adapter.link == Link::NotShown {
@@ -181,6 +220,12 @@ fn lay_out(node: &Node) -> Host {
         text.push_str("[boot]\ndeadlin = \"5min\"\n");
     }
     host.file("etc/ibprov/ibprov.toml", &text);
+    if node.guest {
+        host.file("run/ibprov/guests.json", GUEST);
+    }
+    if node.switched_off {
+        host.file("proc/cmdline", "quiet ibprov=0\n");
+    }
     if let Some(verdict) = node.boot {
         let code = if verdict == "ready" { 0 } else { 3 };
         let report = format!(r#"{{"schema":2,"verdict":"{verdict}","exit_code":{code}}}"#);
@@ -228,6 +273,7 @@ fn agree_on_ports(
     prop_assert_eq!(&inactive, &objects(check, "port-not-active"), "{:#}", check);
     prop_assert_eq!(status_code == 3, check_code == 3, "{:#}", check);
     prop_assert_eq!(status_code == 2, check_code == 2, "{:#}", check);
+    prop_assert!(status_code != 1 || check_code == 1, "{:#}", check);
     let metrics = host.show(&["metrics"]);
     let has = |metric: &str| metrics.lines().any(|line| line == metric);
     prop_assert!(has(&format!("ibprov_node_exit_code {status_code}")), "{}", metrics);
@@ -236,7 +282,15 @@ fn agree_on_ports(
     prop_assert!(count("active") <= count("good") && count("good") <= count("of"));
 
     // What the tree shows, of the ports that status expects and that are ready.
-    let lacks = objects(status, "port-not-ready");
+    // What a port lacks has the code of its cause.
+    const LACKS: [&str; 5] = [
+        "port-not-ready",
+        "module-denied",
+        "module-not-loaded",
+        "module-missing-for-kernel",
+        "setting-refused",
+    ];
+    let lacks: Vec<_> = LACKS.iter().flat_map(|code| objects(status, code)).collect();
     let (mut active, mut not_shown, mut dark) = (0, 0, BTreeSet::new());
     for hca in status["hcas"].as_array().expect("adapters") {
         for port in hca["ports"].as_array().expect("ports") {

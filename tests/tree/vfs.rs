@@ -235,3 +235,38 @@ fn the_number_that_was_refused_is_told_with_the_answer() {
         assert!(!shown.contains("not-as-expected"), "{shown}");
     }
 }
+
+#[test]
+fn a_second_port_of_a_vf_without_a_guid_is_told() {
+    let mut host = connectx3("2");
+    for index in 0..2 {
+        let vf = format!("0000:08:00.{}", index + 1);
+        host.link(&format!("sys/bus/pci/devices/{vf}/driver"), "../../drivers/mlx4_core");
+        let iov = "sys/bus/pci/devices/0000:08:00.0/infiniband/mlx4_0/iov/ports/1/admin_guids";
+        host.file(&format!("{iov}/{}", index + 1), &format!("0x02000000001201{index:02x}\n"));
+        let (guid, netdev) = (format!("0200:0000:0012:010{index}"), format!("ib{}", index + 1));
+        let first = PortSpec { guid: &guid, netdev: Some(&netdev), ..PortSpec::default() };
+        let (guid, netdev) = ("0000:0000:0000:0000", format!("ib{}", index + 3));
+        let second = PortSpec {
+            number: 2,
+            guid,
+            state: "1: DOWN",
+            lid: "0x0",
+            netdev: Some(&netdev),
+            ..PortSpec::default()
+        };
+        host.rdma(&vf, &format!("mlx4_{}", index + 1), "0002:c903:00a1:b2d0", &[first, second]);
+    }
+    for verb in ["status", "check"] {
+        let report = json(&host, &[verb]);
+        let findings = report["findings"].as_array().expect("findings").iter();
+        let of = findings.filter(|f| f["code"] == "vf-guid-zero");
+        let objects: Vec<&str> = of.filter_map(|f| f["object"].as_str()).collect();
+        let objects = objects.join(", ");
+        assert_eq!(
+            objects, "mlx4_1 port 2 (0000:08:00.1), mlx4_2 port 2 (0000:08:00.2)",
+            "{report:#}"
+        );
+        assert_eq!(report["exit_code"], 1, "{report:#}");
+    }
+}

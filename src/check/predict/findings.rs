@@ -50,12 +50,10 @@ pub(super) fn shown(host: &Host, text: impl Into<String>) -> Quote {
 
 /// True if the host has, or is set up for, InfiniBand.
 pub(super) fn has_infiniband(host: &Host) -> bool {
-    if host.live {
-        host.ports.iter().any(|p| !p.progress.is_ethernet()) || !host.denied.is_empty()
-    } else {
-        // Of a tree the hardware is not known; who enabled this expects it.
-        consumers::provider(&host.graph).is_some() || !host.asked.is_empty()
-    }
+    let is_shown = host.ports.iter().any(|p| !p.progress.is_ethernet()) || !host.denied.is_empty();
+    // A tree may lack its devices; who enabled this expects them.
+    let is_set_up = || consumers::provider(&host.graph).is_some() || !host.asked.is_empty();
+    is_shown || !host.live && is_set_up()
 }
 
 /// `a, then b, then c`.

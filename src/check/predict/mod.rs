@@ -8,9 +8,9 @@
 mod cycle;
 mod findings;
 mod guests;
+mod node;
 mod opensm;
 mod order;
-mod ports;
 mod provider;
 mod wait;
 
@@ -18,15 +18,15 @@ use super::evidence::Boot;
 use crate::report::finding::Finding;
 
 pub use findings::merge;
+pub use node::account;
 pub use order::consumers;
-pub use ports::account;
 
 /// What follows from the host that was looked at; nothing if none was.
 pub fn findings(boot: &Boot) -> Vec<Finding> {
     let Some(host) = boot.host.as_deref() else { return Vec::new() };
     let mut all = Vec::new();
     for judge in [
-        ports::judge,
+        node::judge,
         provider::judge,
         cycle::judge,
         wait::judge,

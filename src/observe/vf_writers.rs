@@ -1,0 +1,88 @@
+//! Who else creates the VFs of a PF: files by which other programs set their number at boot.
+
+use crate::host::Root;
+
+/// A folder, how the names of its files end, and what a line has that sets a number of VFs:
+/// sysfsutils, systemd-tmpfiles(8), udev(7), systemd.link(5), netplan(5), NetworkManager and the
+/// configuration daemon of sriov-network-operator.
+const PLACES: [(&str, &str, &str); 10] = [
+    ("/etc/sysfs.d", ".conf", "sriov_numvfs"),
+    ("/etc/tmpfiles.d", ".conf", "sriov_numvfs"),
+    ("/usr/lib/tmpfiles.d", ".conf", "sriov_numvfs"),
+    ("/etc/udev/rules.d", ".rules", "sriov_numvfs"),
+    ("/usr/lib/udev/rules.d", ".rules", "sriov_numvfs"),
+    ("/etc/systemd/network", ".link", "SR-IOVVirtualFunctions="),
+    ("/usr/lib/systemd/network", ".link", "SR-IOVVirtualFunctions="),
+    ("/etc/netplan", ".yaml", "virtual-function-count:"),
+    ("/etc/NetworkManager/system-connections", ".nmconnection", "total-vfs="),
+    ("/etc/sriov-operator", ".yaml", "numVfs:"),
+];
+
+/// No such file is larger, bytes.
+const LIMIT: u64 = 1 << 20;
+
+/// The lines that set the number of VFs of a PF which has one of `names`, its address, its netdevs
+/// and its RDMA device: `/etc/sysfs.d/vfs.conf:1`. What cannot be read is not known.
+pub fn vf_writers(root: &Root, names: &[String]) -> Vec<String> {
+    let mut places = Vec::new();
+    for (folder, end, key) in PLACES {
+        let files = root.list_or_empty(folder).unwrap_or_default();
+        for file in files.into_iter().filter(|file| file.ends_with(end)) {
+            let path = format!("{folder}/{file}");
+            let Ok(text) = root.text(&path, LIMIT) else { continue };
+            if !names.iter().any(|name| is_named(&text, name)) {
+                continue;
+            }
+            let is_set = |line: &str| !line.trim_start().starts_with(['#', ';']);
+            let lines = (1..).zip(text.lines()).filter(|(_, l)| l.contains(key) && is_set(l));
+            places.extend(lines.map(|(number, _)| format!("{path}:{number}")));
+        }
+    }
+    places
+}
+
+/// True if `name` stands in `text` as a word; a PCI address is one.
+fn is_named(text: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_.:-".contains(c);
+    text.split(|c| !is_part(c)).any(|word| word.trim_matches(':') == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::tree;
+
+    #[test]
+    fn a_line_for_this_pf_is_named_and_no_other() {
+        let files = [
+            (
+                "etc/sysfs.d/vfs.conf",
+                "# class/net/ib0/device/sriov_numvfs = 2\nclass/net/ib0/device/sriov_numvfs = 4\n",
+            ),
+            ("etc/tmpfiles.d/vfs.conf", "w /sys/class/net/ib00/device/sriov_numvfs - - - - 4\n"),
+            (
+                "etc/systemd/network/25-ib0.link",
+                "[Match]\nOriginalName=ib0\n[Link]\nSR-IOVVirtualFunctions=4\n",
+            ),
+            (
+                "etc/netplan/10-ib.yaml",
+                "network:\n  ethernets:\n    ib0:\n      virtual-function-count: 4\n",
+            ),
+            ("etc/sriov-operator/x.yaml", "- pciAddress: 0000:4b:00.0\n  numVfs: 8\n"),
+            (
+                "etc/udev/rules.d/82-vfs.rules",
+                "KERNEL==\"eth0\", ATTR{device/sriov_numvfs}=\"4\"\n",
+            ),
+        ];
+        let dir = tree(&files, &[]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let names = ["0000:4b:00.0", "ib0", "mlx5_0"].map(str::to_owned);
+        let want = [
+            "/etc/sysfs.d/vfs.conf:2",
+            "/etc/systemd/network/25-ib0.link:4",
+            "/etc/netplan/10-ib.yaml:4",
+            "/etc/sriov-operator/x.yaml:2",
+        ];
+        assert_eq!(vf_writers(&root, &names), want);
+    }
+}
