@@ -42,13 +42,17 @@ fn each_fault_is_told_by_its_code() {
     for (name, code) in [
         ("consumer", "ordering-missing"),
         ("no-sm", "no-subnet-manager"),
-        ("guid-zero", "vf-guid-zero"),
         ("next-boot", "ordering-cycle"),
-        ("denied", "module-denied"),
         ("vf-probe", "vf-probe-failed"),
     ] {
         assert_first(&guest, name, code);
     }
+    let codes = of_severity(&guest.json("denied.json"), "warning");
+    assert_eq!(codes.first().map(String::as_str), Some("module-denied"), "the site asked for it");
+    // As grave as status says, which knows no plan of them; their link state is down too.
+    assert_first(&guest, "guid-zero", "vf-policy-down");
+    let codes = of_severity(&guest.json("guid-zero.json"), "warning");
+    assert!(codes.contains(&"vf-guid-zero".to_owned()), "{codes:?}");
     // The VFs of the step before are still in this boot's log.
     let codes = errors(&guest, "pf-probe");
     for code in ["driver-regression", "port-not-ready"] {

@@ -60,8 +60,9 @@ for when in before after; do
 		rm /run/modprobe.d/kill.conf
 		systemctl start ibprov.service
 		then=$(systemctl show -p ActiveState --value ibprov.service)
-		ibprov status >/dev/null
-		echo "$when $module: $killed, then $then, status $?"
+		ibprov status --format json >/run/status.json
+		echo "$when $module: $killed, then $then, status $?," \
+			"$(sed -n 's/^ *"code": "\(.*\)",*$/\1/p' /run/status.json | sort -u | xargs)"
 	done
 done
 # Whoever brings it up: the networking service is through, so ibprov does.
