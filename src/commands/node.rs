@@ -148,6 +148,10 @@ impl<'a> Node<'a> {
     ) -> (Judgement, Vec<PlannedPf>) {
         let pfs = self.planned();
         let failed_units = self.failed_units();
+        let mut unread = Vec::new();
+        let vf_writers = self.vf_writers(&pfs, &mut unread);
+        let guests = guests(self.root, &mut unread);
+        self.problems.extend(unread);
         let mut look = Look::new(self.root);
         let with_vfs = self.observed.functions.iter().filter(|f| f.physfn.is_none());
         let vfs: Vec<_> =
@@ -202,8 +206,8 @@ impl<'a> Node<'a> {
                 .filter(is_missing)
                 .map(|module| with_reason(module))
                 .collect(),
-            vf_writers: self.vf_writers(&pfs),
-            guests: guests(self.root),
+            vf_writers,
+            guests,
             is_switched_off: self
                 .root
                 .attribute("/proc/cmdline")
@@ -225,19 +229,23 @@ impl<'a> Node<'a> {
     }
 
     /// The lines of files by which other programs set the number of VFs of these PFs.
-    fn vf_writers(&self, pfs: &[PlannedPf]) -> Vec<(PciAddress, String)> {
+    fn vf_writers(
+        &self,
+        pfs: &[PlannedPf],
+        problems: &mut Vec<String>,
+    ) -> Vec<(PciAddress, String)> {
         let functions = pfs.iter().filter_map(|pf| self.function(pf.pci?));
-        let of = |function: &PciFunction| {
+        let mut of = |function: &PciFunction| {
             let devices = function.rdma.iter();
             let netdevs = devices.clone().flat_map(|d| d.ports.iter().flat_map(|p| &p.netdev));
             let mut names = vec![function.address.to_string()];
             names.extend(netdevs.map(|netdev| netdev.name.to_string()));
             names.extend(devices.map(|device| device.name.to_string()));
             let address = function.address;
-            let places = observe::vf_writers::vf_writers(self.root, &names);
+            let places = observe::vf_writers::vf_writers(self.root, &names, problems);
             places.into_iter().map(|place| (address, place)).collect::<Vec<_>>()
         };
-        functions.flat_map(of).collect()
+        functions.flat_map(&mut of).collect()
     }
 
     /// The adapters, all in Ethernet mode, where something of the host is configured for
@@ -473,9 +481,17 @@ fn unreadable(root: &Root) -> Option<String> {
 }
 
 /// The guests that did not come up in this boot, as the last run of `ibprov guests` says.
-fn guests(root: &Root) -> Vec<Finding> {
-    let text = root.text(&format!("{}/guests.json", state::RUN_DIR), 16 << 20);
-    let report = text.ok().and_then(|text| report::read::<GuestsReport>(&text).ok());
+fn guests(root: &Root, problems: &mut Vec<String>) -> Vec<Finding> {
+    let path = format!("{}/guests.json", state::RUN_DIR);
+    let text = match root.text(&path, 16 << 20) {
+        Ok(text) => text,
+        Err(e) => {
+            problems.extend((!e.is_absent()).then(|| e.to_string()));
+            return Vec::new();
+        }
+    };
+    let report = report::read::<GuestsReport>(&text);
+    let report = report.map_err(|e| problems.push(format!("{path}: {e}")));
     let findings = report.map(|report| report.told().findings).unwrap_or_default();
     findings.into_iter().filter(|finding| finding.code == Code::GuestFailed).collect()
 }

@@ -22,14 +22,20 @@ const PLACES: [(&str, &str, &str); 10] = [
 const LIMIT: u64 = 1 << 20;
 
 /// The lines that set the number of VFs of a PF which has one of `names`, its address, its netdevs
-/// and its RDMA device: `/etc/sysfs.d/vfs.conf:1`. What cannot be read is not known.
-pub fn vf_writers(root: &Root, names: &[String]) -> Vec<String> {
+/// and its RDMA device: `/etc/sysfs.d/vfs.conf:1`. What could not be read goes to `problems`.
+pub fn vf_writers(root: &Root, names: &[String], problems: &mut Vec<String>) -> Vec<String> {
     let mut places = Vec::new();
     for (folder, end, key) in PLACES {
-        let files = root.list_or_empty(folder).unwrap_or_default();
+        let files = root.list_or_empty(folder).unwrap_or_else(|e| {
+            problems.push(e.to_string());
+            Vec::new()
+        });
         for file in files.into_iter().filter(|file| file.ends_with(end)) {
             let path = format!("{folder}/{file}");
-            let Ok(text) = root.text(&path, LIMIT) else { continue };
+            let text = root.text(&path, LIMIT).unwrap_or_else(|e| {
+                problems.push(e.to_string());
+                String::new()
+            });
             if !names.iter().any(|name| is_named(&text, name)) {
                 continue;
             }
@@ -83,6 +89,12 @@ mod tests {
             "/etc/netplan/10-ib.yaml:4",
             "/etc/sriov-operator/x.yaml:2",
         ];
-        assert_eq!(vf_writers(&root, &names), want);
+        let mut problems = Vec::new();
+        assert_eq!(vf_writers(&root, &names, &mut problems), want);
+        assert_eq!(problems, [""; 0]);
+        // A folder in the place of a file cannot be read, which is told.
+        std::fs::create_dir(dir.path().join("etc/sysfs.d/a.conf")).expect("a folder");
+        vf_writers(&root, &names, &mut problems);
+        assert!(problems.len() == 1 && problems[0].contains("a.conf"), "{problems:?}");
     }
 }
