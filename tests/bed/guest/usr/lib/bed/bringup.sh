@@ -29,7 +29,12 @@ forget() { # what the log has so far
 	dmesg --clear
 }
 up() { systemctl start ibprov.service networking.service 2>/dev/null; }
-active() { within 30 grep -qs ACTIVE "$pci/$pf"/infiniband/*/ports/1/state; }
+# A port that is active has yet to join its groups: only then its interface has carrier.
+active() {
+	within 30 grep -qs ACTIVE "$pci/$pf"/infiniband/*/ports/1/state
+	within 30 joined
+}
+joined() { ! ip -o link show | grep -q ': ib[^:]*: .*NO-CARRIER'; }
 # fault NAME: makes it, brings the node up with it, asks, and takes it back.
 fault() {
 	phase "$1"
