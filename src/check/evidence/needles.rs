@@ -30,7 +30,7 @@ impl Needles {
     /// These `words`, those of the shared kinds of event, of the dumps and of the fold.
     pub fn with(words: impl IntoIterator<Item = &'static str>) -> Self {
         let shared = event::NEEDLES.iter().chain(own::NEEDLES).chain(state::NEEDLES);
-        let shared = shared.chain(fold::NEEDLES).copied();
+        let shared = shared.chain(fold::lines::NEEDLES).copied();
         let mut words: Vec<&'static str> = words.into_iter().chain(shared).collect();
         words.sort_unstable();
         words.dedup();

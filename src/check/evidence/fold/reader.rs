@@ -1,248 +1,20 @@
-//! What became of each object of the fabric in a boot: its lines are gone through once, in
-//! order, and the last word on an object counts, not the first.
+//! Goes through the lines and dumps of a boot in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::pattern::{caught, caught_one, word};
-use super::event::{Event, Kind, Origin, When, function};
-use super::own::{About, Own};
-use super::relevance::rdma_device_in;
-use super::state::{NetdevSeen, PortSeen, UnitSeen};
-use super::{Boot, Host};
+use super::lines::{
+    driven, given_up, has_goal, last_word, link_of_driver, of_manager, of_networkd,
+};
+use super::{Fold, Lack, Object, Said, State, What, unit_name};
+use crate::check::evidence::event::{Event, Kind, Origin, When, function};
+use crate::check::evidence::own::{About, Own};
+use crate::check::evidence::relevance::rdma_device_in;
+use crate::check::evidence::state::{NetdevSeen, PortSeen, UnitSeen};
+use crate::check::evidence::{Boot, Host};
+use crate::check::pattern::{caught, caught_one, word};
 use crate::graph::consumers::uses_fabric_by_name;
 use crate::names::{PciAddress, RDMA_MODULES, Rung, is_ipoib_name, roce_half_of};
-use crate::report::finding::Quote;
 use crate::report::node::Standing;
-
-/// What kind of thing an object is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
-#[strum(serialize_all = "kebab-case")]
-pub enum What {
-    /// A PCI function.
-    Adapter,
-    /// A port of an RDMA device.
-    Port,
-    /// An IPoIB netdev, or the netdev of a port that does RoCE.
-    Netdev,
-    /// A unit: one that uses the fabric, by its name, or one that has failed.
-    Unit,
-}
-
-/// What is wrong with an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
-#[strum(serialize_all = "kebab-case")]
-pub enum Lack {
-    /// The cable was unplugged, or is broken.
-    Cable,
-    /// The netdev has lost its carrier.
-    Carrier,
-    /// The port was Active, and is not any more.
-    NotActive,
-    /// Nobody gave the netdev an address, or its network service gave up on it.
-    Address,
-    /// The adapter is gone.
-    Gone,
-    /// The driver gave up on it.
-    Driver,
-    /// The IOMMU has refused an access of the adapter.
-    Fault,
-    /// The unit has failed.
-    Failed,
-}
-
-/// How an object is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// A port is Active, a netdev has carrier or an address, a unit has started.
-    Good,
-    Bad(Lack),
-    /// What was said of it proves neither.
-    Unknown,
-}
-
-impl std::fmt::Display for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Good => f.write_str("good"),
-            Self::Bad(lack) => write!(f, "bad ({lack})"),
-            Self::Unknown => f.write_str("unknown"),
-        }
-    }
-}
-
-/// What a line says of an object.
-#[derive(Debug, Clone)]
-pub struct Said {
-    pub state: State,
-    pub quote: Quote,
-    when: When,
-    /// Its place in the boot, dumps and all.
-    now: usize,
-    /// The log line, by its place in the boot; none of a dump.
-    pub event: Option<usize>,
-}
-
-/// An object of a boot.
-#[derive(Debug, Clone)]
-pub struct Object {
-    pub what: What,
-    pub name: String,
-    /// The PCI function that a port or a netdev is of.
-    pub adapter: Option<String>,
-    /// Of Ethernet: it proves nothing of a port that is InfiniBand's.
-    pub is_ethernet: bool,
-    /// The highest rung that it has reached.
-    pub ever: Option<Rung>,
-    /// The last word on it.
-    pub last: Said,
-    /// Somebody has set the netdev down: that it has no carrier is no loss.
-    is_down: bool,
-}
-
-impl Object {
-    /// True of one by which the fabric is used: not of an adapter, nor of a unit.
-    pub fn is_port(&self) -> bool {
-        matches!(self.what, What::Port | What::Netdev)
-    }
-
-    /// What is wrong with it at last.
-    pub fn lack(&self) -> Option<Lack> {
-        match self.last.state {
-            State::Bad(lack) => Some(lack),
-            State::Good | State::Unknown => None,
-        }
-    }
-
-    fn has_reached(&self, rung: Rung) -> bool {
-        self.ever.is_some_and(|ever| ever >= rung)
-    }
-
-    /// Its name, with its PCI function.
-    pub fn title(&self) -> String {
-        match &self.adapter {
-            Some(adapter) => format!("{} ({adapter})", self.name),
-            None => self.name.clone(),
-        }
-    }
-}
-
-/// All objects of a boot.
-#[derive(Debug, Clone, Default)]
-pub struct Fold {
-    objects: BTreeMap<(What, String), Object>,
-    /// Names of netdevs that the boot says to be IPoIB's, whatever they are called.
-    ipoib: BTreeSet<String>,
-}
-
-impl Fold {
-    /// Every object.
-    pub fn objects(&self) -> impl Iterator<Item = &Object> {
-        self.objects.values()
-    }
-
-    /// The objects of `boot`.
-    pub fn of(boot: &Boot) -> Self {
-        let mut reader = Reader::new(boot);
-        for (now, item) in items(boot).into_iter().enumerate() {
-            reader.now = now;
-            match item {
-                Item::Event(at, event) => reader.event(at, event),
-                Item::Port(port) => reader.port(port),
-                Item::Netdev(netdev) => reader.netdev(netdev),
-                Item::Unit(unit) => reader.unit(unit),
-            }
-        }
-        reader.finish()
-    }
-
-    /// Ports and netdevs that are in use by the fabric at last. Those of Ethernet count only
-    /// where nothing of the boot is InfiniBand's.
-    pub fn good(&self) -> impl Iterator<Item = &Object> {
-        let ports = || self.objects.values().filter(|object| object.is_port());
-        let has_infiniband = ports().any(|object| !object.is_ethernet);
-        ports().filter(move |object| {
-            object.last.state == State::Good && !(object.is_ethernet && has_infiniband)
-        })
-    }
-
-    /// What is wrong at last, but for units that do not use the fabric by their name.
-    pub fn bad(&self) -> impl Iterator<Item = (&Object, Lack)> {
-        let counts = |o: &&Object| o.what != What::Unit || uses_fabric_by_name(&o.name);
-        self.objects.values().filter(counts).filter_map(|object| Some((object, object.lack()?)))
-    }
-
-    /// Adapters of which the boot shows a cable and the final name of the IPoIB netdev, and
-    /// nothing after that: it may end before the subnet manager has come.
-    pub fn named_with_a_cable(&self) -> impl Iterator<Item = &Object> {
-        let named = |o: &&Object| o.what == What::Netdev && !o.is_ethernet;
-        self.objects.values().filter(named).filter(|netdev| {
-            let adapter = netdev.adapter.as_ref();
-            let adapter = adapter.and_then(|a| self.objects.get(&(What::Adapter, a.clone())));
-            netdev.has_reached(Rung::Named)
-                && netdev.last.state == State::Unknown
-                && adapter.is_some_and(|a| a.has_reached(Rung::Link) && a.lack().is_none())
-        })
-    }
-
-    /// True if `name` is that of an IPoIB netdev of this boot.
-    pub fn is_ipoib(&self, name: &str) -> bool {
-        is_ipoib_name(name) || self.ipoib.contains(name)
-    }
-
-    /// Units whose last word is that they have failed.
-    pub fn failed_units(&self) -> impl Iterator<Item = &Object> {
-        self.objects.values().filter(|o| o.what == What::Unit && o.lack().is_some())
-    }
-}
-
-/// Words of the lines that the fold reads and no rule asks for.
-pub const NEEDLES: &[&str] = &[
-    "Gained carrier",
-    "Lost carrier",
-    ": Link DOWN",
-    ": Link UP",
-    "link is not ready",
-    "carrier: link ",
-    "carrier-changed",
-    "Activation: successful",
-    "Activation: failed",
-    "-> failed (reason",
-    "DHCPDISCOVER on ",
-    "No DHCPOFFERS",
-    "bound to ",
-    "DHCPv4 client: ",
-    "DHCPv4 address ",
-    "request timed out",
-    "state changed new lease",
-    "Port module event",
-    "NIC Link is ",
-    ": Link up",
-    ": Link down",
-    "Card not present",
-    "PCI bridge to [bus",
-    "AER: can't recover",
-    "DMAR: [",
-    "IO_PAGE_FAULT",
-    "logical state changed to PORT_",
-    "IB: Port active",
-    "SUBNET UP",
-    "Firmware over",
-    "couldn't register ipoib port",
-    "ipoib_intf_alloc failed",
-    "Couldn't register device",
-    ": mlx5_load:",
-    "mlx5_ib: ",
-    "infiniband mlx5_",
-    "infiniband bnxt_re",
-    "Failed with result",
-    "Stopped target Multi-User",
-    "Stopped target multi-user",
-    "Reached target Multi-User",
-    "Reached target multi-user",
-    "System is rebooting",
-    "System is powering down",
-    "shutting down for system",
-];
 
 /// A line or a dump of a boot.
 enum Item<'a> {
@@ -270,7 +42,7 @@ fn items(boot: &Boot) -> Vec<Item<'_>> {
 }
 
 /// Goes through a boot.
-struct Reader<'a> {
+pub struct Reader<'a> {
     boot: &'a Boot,
     fold: Fold,
     /// Netdevs of Ethernet, with the function that they are of, and its RDMA half.
@@ -293,7 +65,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(boot: &'a Boot) -> Self {
+    pub fn new(boot: &'a Boot) -> Self {
         let mut fold = Fold::default();
         let shown = boot.state.netdevs.iter().filter(|n| n.infiniband && n.parent.is_none());
         fold.ipoib.extend(shown.map(|netdev| netdev.name.clone()));
@@ -310,6 +82,19 @@ impl<'a> Reader<'a> {
             now: 0,
             ports_at: None,
         }
+    }
+
+    pub fn read(mut self) -> Fold {
+        for (now, item) in items(self.boot).into_iter().enumerate() {
+            self.now = now;
+            match item {
+                Item::Event(at, event) => self.event(at, event),
+                Item::Port(port) => self.port(port),
+                Item::Netdev(netdev) => self.netdev(netdev),
+                Item::Unit(unit) => self.unit(unit),
+            }
+        }
+        self.finish()
     }
 
     fn finish(mut self) -> Fold {
@@ -766,37 +551,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The PCI function of which a driver of the RDMA stack speaks.
-fn driven(text: &str) -> Option<&str> {
-    let driver = text.split([' ', ':']).next().unwrap_or_default();
-    RDMA_MODULES.contains(&driver).then(|| function(text)).flatten()
-}
-
-/// The RDMA device that was not registered, or the port for which ib_ipoib has made no netdev.
-fn given_up(text: &str) -> Option<String> {
-    if let Some(device) = caught_one(text, "infiniband {}: Couldn't register device") {
-        return Some(device.to_owned());
-    }
-    let [device, port] = caught::<2>(text, "{}: couldn't register ipoib port {}")
-        .or_else(|| caught::<2>(text, "{}, {}: ipoib_intf_alloc failed"))?;
-    Some(format!("{} port {}", last_word(device), word(port).trim_end_matches(';')))
-}
-
-/// True if the target is the one that a boot goes for.
-fn has_goal(text: &str) -> bool {
-    text.contains("Multi-User") || text.contains("multi-user")
-}
-
-/// A service without its suffix; where systemd has said only what it is, what the journal
-/// calls it.
-pub fn unit_name(event: &Event) -> String {
-    let (Kind::UnitFailed(unit) | Kind::UnitStarted(unit)) = &event.kind else {
-        return String::new();
-    };
-    let name = if unit.contains('.') || event.unit.is_empty() { unit } else { &event.unit };
-    name.strip_suffix(".service").unwrap_or(name).to_owned()
-}
-
 /// True if `unit`, of which a line tells, is failed now.
 fn is_failed(host: &Host, boot: &Boot, unit: &Object) -> bool {
     let shown = || {
@@ -807,107 +561,4 @@ fn is_failed(host: &Host, boot: &Boot, unit: &Object) -> bool {
     let names = [Some(service.as_str()), Some(unit.name.as_str()), shown()];
     let of = names.into_iter().flatten().find_map(|name| host.graph.get(name));
     of.is_some_and(|unit| unit.now.active == "failed")
-}
-
-fn last_word(text: &str) -> &str {
-    text.rsplit([' ', ':']).next().unwrap_or(text)
-}
-
-/// What systemd-networkd says of a netdev.
-fn of_networkd(text: &str) -> Option<(&str, State)> {
-    let found = [
-        (": Gained carrier", State::Good),
-        (": DHCPv4 address ", State::Good),
-        (": Lost carrier", State::Bad(Lack::Carrier)),
-        (": DHCPv4 client: Timed out", State::Bad(Lack::Address)),
-        (": DHCPv4 client: timed out", State::Bad(Lack::Address)),
-    ];
-    let of = |(words, state): (&str, State)| Some((last_word(text.split_once(words)?.0), state));
-    found.into_iter().find_map(of).filter(|(name, _)| !name.is_empty())
-}
-
-/// What NetworkManager says of a netdev.
-fn of_manager(text: &str) -> Option<(&str, State)> {
-    let device =
-        caught::<2>(text, "device ({}): {}").or_else(|| caught::<2>(text, "dhcp4 ({}): {}"));
-    let [name, rest] = device?;
-    let state = if rest.starts_with("carrier: link connected")
-        || rest.starts_with("Activation: successful")
-        || rest.starts_with("state changed new lease")
-    {
-        State::Good
-    } else if rest.starts_with("carrier: link disconnected")
-        || rest.contains("-> unavailable (reason 'carrier-changed'")
-    {
-        State::Bad(Lack::Carrier)
-    } else if rest.starts_with("request timed out")
-        || rest.contains("-> failed (reason")
-        || rest.starts_with("Activation: failed")
-    {
-        State::Bad(Lack::Address)
-    } else {
-        return None;
-    };
-    Some((name, state))
-}
-
-/// What an Ethernet driver says of the link of its netdev: `mlx5_core 0000:42:00.1 eth4: Link
-/// up`, `bnxt_en 0000:01:00.0 eno1: NIC Link is Up, 25000 Mbps`.
-fn link_of_driver(text: &str) -> Option<(&str, bool)> {
-    let words = [(": Link up", true), (": Link Up", true), (": Link down", false)];
-    let words = words.into_iter().chain([
-        (": Link Down", false),
-        (": NIC Link is Up", true),
-        (": NIC Link is up", true),
-        (": NIC Link is Down", false),
-        (": NIC Link is down", false),
-    ]);
-    let mut found = words.filter_map(|(w, up)| Some((last_word(text.split_once(w)?.0), up)));
-    found.next().filter(|(name, _)| !name.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Intake;
-
-    /// What is wrong by these sources, read in this order.
-    fn lacks(sources: &[(&str, &str)]) -> Vec<String> {
-        let mut intake = Intake::new(crate::check::rules::needles());
-        for (name, text) in sources {
-            intake.read(name, &mut text.as_bytes());
-        }
-        let boot = intake.finish().boots.remove(0);
-        boot.fold().bad().map(|(object, lack)| format!("{} {lack}", object.name)).collect()
-    }
-
-    const JOURNAL: (&str, &str) = (
-        "journal.txt",
-        "Jul 30 05:14:05 n9 kernel: mlx5_core 0000:4b:00.0 ibp75s0: renamed from ib0\n\
-         Jul 30 05:14:12 n9 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): ibp75s0: link becomes ready\n\
-         Jul 30 05:14:55 n9 systemd-networkd[9]: ibp75s0: Lost carrier\n",
-    );
-
-    #[test]
-    fn a_line_that_another_source_tells_again_is_no_later_word() {
-        let ready = "[   14.2] IPv6: ADDRCONF(NETDEV_CHANGE): ibp75s0: link becomes ready\n";
-        assert_eq!(lacks(&[JOURNAL, ("dmesg.txt", ready)]), ["ibp75s0 carrier"]);
-        assert_eq!(lacks(&[("dmesg.txt", ready), JOURNAL]), ["ibp75s0 carrier"]);
-    }
-
-    #[test]
-    fn of_two_sources_with_a_clock_the_later_word_counts() {
-        let gained = "Jul 30 05:14:13 n9 systemd-networkd[9]: ibp75s0: Gained carrier\n";
-        assert_eq!(lacks(&[JOURNAL, ("messages", gained)]), ["ibp75s0 carrier"]);
-        let later = gained.replace("05:14:13", "05:15:13");
-        assert_eq!(lacks(&[("messages", &later), JOURNAL]), [""; 0]);
-    }
-
-    #[test]
-    fn a_dump_of_its_own_is_newer_than_the_logs() {
-        let state = |state: &str| {
-            format!("CA 'mlx5_0'\n\tPort 1:\n\t\tState: {state}\n\t\tLink layer: InfiniBand\n")
-        };
-        assert_eq!(lacks(&[("ibstat.txt", &state("Active")), JOURNAL]), [""; 0]);
-        assert_eq!(lacks(&[("ibstat.txt", &state("Down")), JOURNAL]), ["ibp75s0 carrier"]);
-    }
 }

@@ -1,0 +1,133 @@
+//! What single lines say of adapters, ports and netdevs.
+
+use super::{Lack, State};
+use crate::check::evidence::event::function;
+use crate::check::pattern::{caught, caught_one, word};
+use crate::names::RDMA_MODULES;
+
+/// Words of the lines that the fold reads and no rule asks for.
+pub const NEEDLES: &[&str] = &[
+    "Gained carrier",
+    "Lost carrier",
+    ": Link DOWN",
+    ": Link UP",
+    "link is not ready",
+    "carrier: link ",
+    "carrier-changed",
+    "Activation: successful",
+    "Activation: failed",
+    "-> failed (reason",
+    "DHCPDISCOVER on ",
+    "No DHCPOFFERS",
+    "bound to ",
+    "DHCPv4 client: ",
+    "DHCPv4 address ",
+    "request timed out",
+    "state changed new lease",
+    "Port module event",
+    "NIC Link is ",
+    ": Link up",
+    ": Link down",
+    "Card not present",
+    "PCI bridge to [bus",
+    "AER: can't recover",
+    "DMAR: [",
+    "IO_PAGE_FAULT",
+    "logical state changed to PORT_",
+    "IB: Port active",
+    "SUBNET UP",
+    "Firmware over",
+    "couldn't register ipoib port",
+    "ipoib_intf_alloc failed",
+    "Couldn't register device",
+    ": mlx5_load:",
+    "mlx5_ib: ",
+    "infiniband mlx5_",
+    "infiniband bnxt_re",
+    "Failed with result",
+    "Stopped target Multi-User",
+    "Stopped target multi-user",
+    "Reached target Multi-User",
+    "Reached target multi-user",
+    "System is rebooting",
+    "System is powering down",
+    "shutting down for system",
+];
+
+/// The PCI function of which a driver of the RDMA stack speaks.
+pub fn driven(text: &str) -> Option<&str> {
+    let driver = text.split([' ', ':']).next().unwrap_or_default();
+    RDMA_MODULES.contains(&driver).then(|| function(text)).flatten()
+}
+
+/// The RDMA device that was not registered, or the port for which ib_ipoib has made no netdev.
+pub fn given_up(text: &str) -> Option<String> {
+    if let Some(device) = caught_one(text, "infiniband {}: Couldn't register device") {
+        return Some(device.to_owned());
+    }
+    let [device, port] = caught::<2>(text, "{}: couldn't register ipoib port {}")
+        .or_else(|| caught::<2>(text, "{}, {}: ipoib_intf_alloc failed"))?;
+    Some(format!("{} port {}", last_word(device), word(port).trim_end_matches(';')))
+}
+
+/// True if the target is the one that a boot goes for.
+pub fn has_goal(text: &str) -> bool {
+    text.contains("Multi-User") || text.contains("multi-user")
+}
+
+pub fn last_word(text: &str) -> &str {
+    text.rsplit([' ', ':']).next().unwrap_or(text)
+}
+
+/// What systemd-networkd says of a netdev.
+pub fn of_networkd(text: &str) -> Option<(&str, State)> {
+    let found = [
+        (": Gained carrier", State::Good),
+        (": DHCPv4 address ", State::Good),
+        (": Lost carrier", State::Bad(Lack::Carrier)),
+        (": DHCPv4 client: Timed out", State::Bad(Lack::Address)),
+        (": DHCPv4 client: timed out", State::Bad(Lack::Address)),
+    ];
+    let of = |(words, state): (&str, State)| Some((last_word(text.split_once(words)?.0), state));
+    found.into_iter().find_map(of).filter(|(name, _)| !name.is_empty())
+}
+
+/// What NetworkManager says of a netdev.
+pub fn of_manager(text: &str) -> Option<(&str, State)> {
+    let device =
+        caught::<2>(text, "device ({}): {}").or_else(|| caught::<2>(text, "dhcp4 ({}): {}"));
+    let [name, rest] = device?;
+    let state = if rest.starts_with("carrier: link connected")
+        || rest.starts_with("Activation: successful")
+        || rest.starts_with("state changed new lease")
+    {
+        State::Good
+    } else if rest.starts_with("carrier: link disconnected")
+        || rest.contains("-> unavailable (reason 'carrier-changed'")
+    {
+        State::Bad(Lack::Carrier)
+    } else if rest.starts_with("request timed out")
+        || rest.contains("-> failed (reason")
+        || rest.starts_with("Activation: failed")
+    {
+        State::Bad(Lack::Address)
+    } else {
+        return None;
+    };
+    Some((name, state))
+}
+
+/// What an Ethernet driver says of the link of its netdev: `mlx5_core 0000:42:00.1 eth4: Link
+/// up`, `bnxt_en 0000:01:00.0 eno1: NIC Link is Up, 25000 Mbps`.
+pub fn link_of_driver(text: &str) -> Option<(&str, bool)> {
+    let words = [(": Link up", true), (": Link Up", true), (": Link down", false)];
+    let words = words.into_iter().chain([
+        (": Link Down", false),
+        (": NIC Link is Up", true),
+        (": NIC Link is up", true),
+        (": NIC Link is Down", false),
+        (": NIC Link is down", false),
+    ]);
+    let mut found = words.filter_map(|(w, up)| Some((last_word(text.split_once(w)?.0), up)));
+    found.next().filter(|(name, _)| !name.is_empty())
+}
