@@ -20,6 +20,7 @@ mod firmware_too_old;
 mod fw_init_timeout;
 mod harmless_warning;
 mod healthy;
+mod ibprov_switched_off;
 mod ifcfg_mismatch;
 mod ifup_skipped_os_booting;
 mod initrd_without_fabric;
@@ -173,6 +174,7 @@ pub const ALL: &[&Rule] = &[
     &ipoib_parent_down::RULE,
     &network_stack_bug::RULE,
     &ifcfg_mismatch::RULE,
+    &ibprov_switched_off::RULE,
     &interface_not_online::RULE,
     &netdev_admin_down::RULE,
     &autostart_guest_on_vf::RULE,
