@@ -234,18 +234,12 @@ impl<'a> Node<'a> {
         pfs: &[PlannedPf],
         problems: &mut Vec<String>,
     ) -> Vec<(PciAddress, String)> {
-        let functions = pfs.iter().filter_map(|pf| self.function(pf.pci?));
-        let mut of = |function: &PciFunction| {
-            let devices = function.rdma.iter();
-            let netdevs = devices.clone().flat_map(|d| d.ports.iter().flat_map(|p| &p.netdev));
-            let mut names = vec![function.address.to_string()];
-            names.extend(netdevs.map(|netdev| netdev.name.to_string()));
-            names.extend(devices.map(|device| device.name.to_string()));
-            let address = function.address;
-            let places = observe::vf_writers::vf_writers(self.root, &names, problems);
-            places.into_iter().map(|place| (address, place)).collect::<Vec<_>>()
-        };
-        functions.flat_map(&mut of).collect()
+        let mut writers = Vec::new();
+        for function in pfs.iter().filter_map(|pf| self.function(pf.pci?)) {
+            let found = observe::vf_writers::vf_writers(self.root, function, problems);
+            writers.extend(found.into_iter().map(|writer| (function.address, writer.to_string())));
+        }
+        writers
     }
 
     /// The adapters, all in Ethernet mode, where something of the host is configured for

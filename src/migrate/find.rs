@@ -12,7 +12,8 @@ use crate::config::foreign::{
 use crate::graph::Graph;
 use crate::host::{Root, answer, site_files};
 use crate::names::{OPENIBD_STAND_IN, PathState, is_ipoib_name};
-use crate::observe::{interface_manager, pf};
+use crate::observe::vf_writers::{VfWriter, vf_writers};
+use crate::observe::{Observer, interface_manager, pf};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
 use crate::report::migrate::{Change, Item, Reason};
@@ -58,6 +59,7 @@ pub fn find(root: &Root, graph: &Graph, record: Option<&Record>) -> Found {
     let (lines, problems) = boot_lines::items(root, graph);
     finder.found.items.extend(lines);
     finder.found.problems.extend(problems);
+    finder.vf_writers();
     finder.configuration();
     finder.found
 }
@@ -394,6 +396,23 @@ impl Finder<'_> {
         for file in files {
             self.item(Item::new(file, Reason::Addresses));
         }
+    }
+
+    /// Files by which other programs set the number of VFs at boot.
+    fn vf_writers(&mut self) {
+        let functions = Observer::new(self.root).look_at_pfs().functions;
+        let mut problems = Vec::new();
+        for pf in functions.iter().filter(|f| f.ib_driver.is_some() && f.physfn.is_none()) {
+            for VfWriter { file, line, text } in vf_writers(self.root, pf, &mut problems) {
+                let item = Item::new(&file, Reason::SetsVfs).at_line(line, &text);
+                if !self.found.items.contains(&item) {
+                    self.item(item);
+                }
+            }
+        }
+        problems.sort_unstable();
+        problems.dedup();
+        self.found.problems.extend(problems.into_iter().map(Finding::not_read));
     }
 
     /// The configuration as it would be.

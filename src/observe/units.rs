@@ -165,7 +165,8 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<Finding> {
                 "the link starts openibd once openibd.service is no longer ibprov's alias"
             }
             Owner::Masked => "the link starts openibd once the mask is removed",
-            Owner::Vendor | Owner::Nobody => "the link starts openibd at boot",
+            Owner::Vendor => "the link starts openibd at boot",
+            Owner::Nobody => "openibd is not installed any more: the link starts nothing",
         };
         findings.push(finding(
             Code::OpenibdWantLeft,

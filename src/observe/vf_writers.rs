@@ -1,5 +1,6 @@
 //! Who else creates the VFs of a PF: files by which other programs set their number at boot.
 
+use super::pci::PciFunction;
 use crate::host::Root;
 
 /// A folder, how the names of its files end, and what a line has that sets a number of VFs:
@@ -21,18 +22,41 @@ const PLACES: [(&str, &str, &str); 10] = [
 /// No such file is larger, bytes.
 const LIMIT: u64 = 1 << 20;
 
-/// The lines that set the number of VFs of a PF which has one of `names`, its address, its netdevs
-/// and its RDMA device: `/etc/sysfs.d/vfs.conf:1`. What could not be read goes to `problems`.
-pub fn vf_writers(root: &Root, names: &[String], problems: &mut Vec<String>) -> Vec<String> {
-    let mut places = Vec::new();
+/// A line of a file that sets the number of VFs of a PF.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VfWriter {
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    pub text: String,
+}
+
+impl std::fmt::Display for VfWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// The lines that set the number of VFs of `pf`, which such a file names by its address, a netdev
+/// or its RDMA device. What could not be read goes to `problems`.
+pub fn vf_writers(root: &Root, pf: &PciFunction, problems: &mut Vec<String>) -> Vec<VfWriter> {
+    let netdevs = pf.rdma.iter().flat_map(|d| d.ports.iter().flat_map(|p| &p.netdev));
+    let mut names = vec![pf.address.to_string()];
+    names.extend(netdevs.map(|netdev| netdev.name.to_string()));
+    names.extend(pf.rdma.iter().map(|device| device.name.to_string()));
+    writers_of(root, &names, problems)
+}
+
+fn writers_of(root: &Root, names: &[String], problems: &mut Vec<String>) -> Vec<VfWriter> {
+    let mut writers = Vec::new();
     for (folder, end, key) in PLACES {
         let files = root.list_or_empty(folder).unwrap_or_else(|e| {
             problems.push(e.to_string());
             Vec::new()
         });
         for file in files.into_iter().filter(|file| file.ends_with(end)) {
-            let path = format!("{folder}/{file}");
-            let text = root.text(&path, LIMIT).unwrap_or_else(|e| {
+            let file = format!("{folder}/{file}");
+            let text = root.text(&file, LIMIT).unwrap_or_else(|e| {
                 problems.push(e.to_string());
                 String::new()
             });
@@ -41,10 +65,14 @@ pub fn vf_writers(root: &Root, names: &[String], problems: &mut Vec<String>) -> 
             }
             let is_set = |line: &str| !line.trim_start().starts_with(['#', ';']);
             let lines = (1..).zip(text.lines()).filter(|(_, l)| l.contains(key) && is_set(l));
-            places.extend(lines.map(|(number, _)| format!("{path}:{number}")));
+            let writer = |(line, text): (usize, &str)| {
+                let text = text.trim().to_owned();
+                VfWriter { file: file.clone(), line, text }
+            };
+            writers.extend(lines.map(writer));
         }
     }
-    places
+    writers
 }
 
 /// True if `name` stands in `text` as a word; a PCI address is one.
@@ -90,11 +118,13 @@ mod tests {
             "/etc/sriov-operator/x.yaml:2",
         ];
         let mut problems = Vec::new();
-        assert_eq!(vf_writers(&root, &names, &mut problems), want);
+        let found = writers_of(&root, &names, &mut problems);
+        assert_eq!(found.iter().map(VfWriter::to_string).collect::<Vec<_>>(), want);
+        assert_eq!(found[0].text, "class/net/ib0/device/sriov_numvfs = 4");
         assert_eq!(problems, [""; 0]);
         // A folder in the place of a file cannot be read, which is told.
         std::fs::create_dir(dir.path().join("etc/sysfs.d/a.conf")).expect("a folder");
-        vf_writers(&root, &names, &mut problems);
+        writers_of(&root, &names, &mut problems);
         assert!(problems.len() == 1 && problems[0].contains("a.conf"), "{problems:?}");
     }
 }

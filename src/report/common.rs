@@ -391,6 +391,7 @@ codes! {
         OrderingCycle = "ordering-cycle",
         PciBarUnassigned = "pci-bar-unassigned",
         RdmaServiceFailed = "rdma-service-failed",
+        RequiredUnitMissing = "required-unit-missing",
         RunFull = "run-full",
         SelinuxDeniesSubnet = "selinux-denies-subnet",
         SriovMmio = "sriov-mmio",

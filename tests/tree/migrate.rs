@@ -9,7 +9,7 @@ use std::path::Path;
 use expect_test::expect;
 use serde_json::Value;
 
-use crate::host::Host;
+use crate::host::{Host, PF, PortSpec};
 
 const LIB: &str = "usr/lib/systemd/system";
 const ETC: &str = "etc/systemd/system";
@@ -123,7 +123,10 @@ fn red_hat() -> Host {
 
 /// A site whose own scripts do all.
 fn by_hand() -> Host {
-    let host = system();
+    let mut host = system();
+    host.function(PF, "15b3:101b", "020700", Some("mlx5_core"));
+    host.rdma(PF, "mlx5_0", "b859:9f03:0012:a480", &[PortSpec::default()]);
+    host.file("etc/sysfs.d/vfs.conf", "class/net/ib0/device/sriov_numvfs = 4\n");
     host.file(
         "etc/rc.local",
         "#!/bin/sh\n# modprobe ib_umad by hand\nmodprobe ib_ipoib\necho 4 >/sys/class/infiniband/mlx5_0/device/sriov_numvfs\nifup ib0\ntouch /var/lock/local\n",
@@ -363,6 +366,8 @@ fn what_a_site_does_by_itself_needs_a_decision() {
             do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove this line or unit
           needs a decision: sriov_config.service: VFs are created here, or their GUIDs are set
             do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove this line or unit
+          needs a decision: /etc/sysfs.d/vfs.conf:1 (class/net/ib0/device/sriov_numvfs = 4): VFs are created here, or their GUIDs are set
+            do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove this line or unit
         Changes:
           create the directory /etc/systemd/system/sysinit.target.wants
           link /etc/systemd/system/sysinit.target.wants/ibprov.service to /usr/lib/systemd/system/ibprov.service
@@ -371,11 +376,12 @@ fn what_a_site_does_by_itself_needs_a_decision() {
         Nothing was changed. To do it: ibprov migrate --apply
         exit 1
     "#]].assert_eq(&host.show(&["migrate"]));
-    let left = ["etc/rc.local", "etc/cron.d/fabric", "usr/local/sbin/guids"];
+    let left =
+        ["etc/sysfs.d/vfs.conf", "etc/rc.local", "etc/cron.d/fabric", "usr/local/sbin/guids"];
     let before = left.map(|file| fs::read_to_string(host.path(file)).expect("file"));
     let report = json(&host, &["migrate", "--apply"]);
     assert_eq!(report["verdict"], "done-with-exceptions");
-    assert_eq!(codes(&report), ["needs-decision"; 5]);
+    assert_eq!(codes(&report), ["needs-decision"; 6]);
     let after = left.map(|file| fs::read_to_string(host.path(file)).expect("file"));
     assert_eq!(before, after);
 }

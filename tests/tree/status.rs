@@ -376,6 +376,19 @@ fn links_that_are_wrong_are_named() {
 }
 
 #[test]
+fn a_link_of_an_openibd_that_is_gone_starts_nothing() {
+    let host = Host::healthy();
+    host.remove("etc/systemd/system/openibd.service");
+    host.link(
+        "etc/systemd/system/sysinit.target.wants/openibd.service",
+        "/usr/lib/systemd/system/openibd.service",
+    );
+    let out = host.ibprov(&["status"]);
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(text.contains("openibd is not installed any more: the link starts nothing"), "{text}");
+}
+
+#[test]
 fn the_agent_of_mlnx_ofed_is_found_with_what_to_do() {
     let findings = |host: &Host| {
         let out = host.ibprov(&["status", "--format", "json"]);

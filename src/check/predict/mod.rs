@@ -12,6 +12,7 @@ mod node;
 mod opensm;
 mod order;
 mod provider;
+mod requires;
 mod wait;
 
 use super::evidence::Boot;
@@ -29,6 +30,7 @@ pub fn findings(boot: &Boot) -> Vec<Finding> {
         node::judge,
         provider::judge,
         cycle::judge,
+        requires::judge,
         wait::judge,
         guests::judge,
         opensm::judge,

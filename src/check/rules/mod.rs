@@ -69,6 +69,7 @@ mod port_degraded;
 mod port_not_active;
 mod port_not_ready;
 mod rdma_service_failed;
+mod required_unit_missing;
 mod rule;
 mod run_full;
 mod seen;
@@ -117,6 +118,7 @@ pub const ALL: &[&Rule] = &[
     &module_load_interrupted::RULE,
     &module_signature_refused::RULE,
     &module_symbol_mismatch::RULE,
+    &required_unit_missing::RULE,
     &run_full::RULE,
     &module_missing_for_kernel::RULE,
     &module_missing_in_initrd::RULE,
