@@ -137,6 +137,7 @@ Configuration:
   config       Check or show the configuration, or print its schema
   consumers    List what uses InfiniBand at boot, and order it after the ports
   opensm       Check opensm's partitions.conf and opensm.conf
+  firmware     Show the settings in the firmware of adapters, and set what is configured
   migrate      Hand the node over from openibd and its scripts, or back
   import       Convert another tool's configuration
   schema       Print the JSON schema of a report
@@ -254,6 +255,19 @@ Examples:
         #[command(subcommand)]
         verb: ConfigVerb,
     },
+    /// Show the settings in the firmware of adapters, and set what is configured
+    #[command(after_help = "\
+Exit codes: 0 all as configured, or none is configured; 1 something is to be set, is not
+effective yet, or cannot be had; 2 could not begin; 3 an adapter does not answer, or a setting
+was not set.
+
+A new setting takes effect when the adapter is reset: at a reboot, or a power cycle. firmware
+resets and reboots nothing.
+
+Examples:
+  ibprov firmware              what the adapters have now and at the next boot
+  ibprov firmware --apply      write what differs from [[firmware]]")]
+    Firmware(FirmwareArgs),
     /// Print the index of a GID of a port
     #[command(after_help = "\
 Exit codes: 0 the index is printed; 2 there is no such port; 3 no entry of the GID table fits,
@@ -410,6 +424,24 @@ pub struct HoldersArgs {
     /// Only this one: 0000:4b:00.0, mlx5_0, ib0 or a port GUID [default: all]
     #[arg(value_name = "HCA")]
     pub hca: Option<Target>,
+}
+
+/// What `firmware` takes.
+#[derive(Debug, Clone, Args)]
+pub struct FirmwareArgs {
+    /// Only these adapters, each by a PCI address: 0000:4b:00.0 [default: those of [[firmware]], else all]
+    #[arg(value_name = "PCI", value_parser = typed_pci)]
+    pub pci: Vec<PciAddress>,
+    /// Write what differs from the configuration
+    #[arg(long)]
+    pub apply: bool,
+    /// With --apply: also write what was written before and a boot has not made effective
+    #[arg(long, requires = "apply")]
+    pub again: bool,
+}
+
+fn typed_pci(text: &str) -> Result<PciAddress, String> {
+    PciAddress::typed(text).map_err(|e| e.to_string())
 }
 
 /// What `gid` takes.

@@ -13,6 +13,7 @@ pub mod check;
 pub mod cli;
 pub mod commands;
 pub mod config;
+pub mod firmware;
 pub mod graph;
 pub mod guests;
 pub mod host;

@@ -149,6 +149,9 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         Verb::Plan(args) => {
             configured(common, |config, root| commands::plan::run(args, &config, root, format))
         }
+        Verb::Firmware(args) => {
+            configured(common, |config, root| commands::firmware::run(args, &config, root, format))
+        }
         Verb::Iface(args) => {
             configured(common, |config, root| commands::iface::run(args, &config, root, format))
         }

@@ -22,6 +22,7 @@ pub mod config;
 pub mod consumers;
 pub mod create_rxe;
 mod fabric;
+pub mod firmware;
 pub mod fleet;
 pub mod gid;
 pub mod guests;

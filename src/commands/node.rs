@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{fabric, pf_preview, soft_roce};
+use super::{fabric, firmware, pf_preview, soft_roce};
 use crate::apply::in_use;
 use crate::config::pins::Pins;
 use crate::config::{Config, Problems};
@@ -208,6 +208,7 @@ impl<'a> Node<'a> {
                 .collect(),
             vf_writers,
             guests,
+            firmware: firmware::findings(self.root, self.config, &self.observed),
             is_switched_off: self
                 .root
                 .attribute("/proc/cmdline")

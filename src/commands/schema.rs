@@ -24,6 +24,7 @@ schemas! {
     "check-initrd",
     "collect",
     "consumers",
+    "firmware",
     "gid",
     "holders",
     "wait-online",
@@ -85,8 +86,8 @@ mod tests {
     };
     use crate::report::common::{Kind, NotBegun, PlacedFinding, Report};
     use crate::report::{
-        BootReport, check_fleet, finding, gid, guests, holders, iface as iface_report, online, pf,
-        plan as plan_report, status,
+        BootReport, check_fleet, finding, firmware, gid, guests, holders, iface as iface_report,
+        online, pf, plan as plan_report, status,
     };
 
     /// The schema of the report `kind`, as it is published.
@@ -120,6 +121,7 @@ mod tests {
             schema::<Report<initrd::InitrdVerdict, initrd::InitrdReport>>(Kind::CheckInitrd),
             schema::<Report<collect::CollectVerdict, collect::Collected>>(Kind::Collect),
             told(Kind::Consumers, consumers::ConsumersReport::told),
+            told(Kind::Firmware, firmware::FirmwareReport::told),
             told(Kind::Gid, gid::GidReport::told),
             told(Kind::Holders, holders::HoldersReport::told),
             told(Kind::WaitOnline, online::OnlineReport::told),

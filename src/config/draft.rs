@@ -1,7 +1,7 @@
 //! One file's text into a [`Draft`]: keys known, values of their type, each
 //! with its place. Nothing is judged across keys or files here.
 
-use crate::names::harmless;
+use crate::names::{FirmwareName, harmless};
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::keys::{self, Found, KEYS, Key, Kind, Name, Renamed, Tables, type_name};
+use super::keys::{self, Found, KEYS, Key, Kind, Name, Renamed, Settings, Tables, type_name};
 use super::problem::{Place, Problem, Problems, Source};
 use super::value::Value;
 
@@ -35,6 +35,8 @@ pub(crate) enum Given {
     /// empty list, `None` if it is the default's.
     List(Vec<Item>, Option<Place>),
     Tables(Vec<Row>, Option<Place>),
+    /// Firmware settings, and the place of their table.
+    Settings(Vec<(FirmwareName, Item)>, Place),
 }
 
 /// A value, and where it was given; a default has no place.
@@ -88,7 +90,7 @@ impl Row {
         let items = match self.given(&name) {
             Some(Given::One(item)) => std::slice::from_ref(item),
             Some(Given::List(items, _)) => items,
-            Some(Given::Tables(..)) | None => &[],
+            Some(Given::Tables(..) | Given::Settings(..)) | None => &[],
         };
         let with_place = |item: &'_ Item| item.get();
         items
@@ -97,6 +99,14 @@ impl Row {
                 Some((with_place(item)?, item.place.as_ref().unwrap_or(&self.place)))
             })
             .collect()
+    }
+
+    /// The firmware settings of that name.
+    pub(crate) fn settings(&self, name: Name<Settings>) -> &[(FirmwareName, Item)] {
+        match self.given(&name) {
+            Some(Given::Settings(items, _)) => items,
+            _ => &[],
+        }
     }
 
     /// None of these keys is given, nor was one tried to be given.
@@ -267,6 +277,27 @@ impl DraftReader<'_> {
                         .help(format!("write [[{path}]] with two brackets, once for each"));
                 self.note(value.span(), problem);
                 None
+            }
+            (Kind::Settings, DeValue::Table(table)) => {
+                let mut items = Vec::new();
+                for (name, value) in table {
+                    let name_read = name.get_ref().parse::<FirmwareName>();
+                    let name_read = name_read.map_err(|e| (name.span(), e.to_string()));
+                    let value_read = keys::setting(value.get_ref());
+                    let value_read = value_read.map_err(|why| (value.span(), why));
+                    match name_read.and_then(|name| Ok((name, value_read?))) {
+                        Ok((name, read)) => {
+                            let place = Some(self.place(value.span()));
+                            items.push((name, Item { value: read, place }));
+                        }
+                        Err((span, why)) => {
+                            let problem = Problem::new(format!("bad value for {path}"));
+                            let problem = problem.at(&self.place(span.clone()), why);
+                            self.note(span, problem);
+                        }
+                    }
+                }
+                Some(Given::Settings(items, self.place(value.span())))
             }
             (Kind::OneOrMore(word), DeValue::Array(items)) if items.is_empty() => {
                 let problem = Problem::new(format!("bad value for {path}")).at(

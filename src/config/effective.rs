@@ -100,7 +100,8 @@ pub(crate) fn settings(merged: &Merged, config: &Config) -> Vec<Setting> {
                 }
                 tables(&mut list, path, path, "", rows);
             }
-            None => {}
+            // Only in the tables of a list.
+            Some(Given::Settings(..)) | None => {}
         }
     }
     list
@@ -122,6 +123,12 @@ fn tables(list: &mut Vec<Setting>, path: &str, head: &str, count: &str, rows: &[
                 Given::List(items, place) => {
                     let value = items.iter().map(|item| item.value.json.clone()).collect();
                     list.push(setting(key, value, place.as_ref(), spot));
+                }
+                Given::Settings(items, place) => {
+                    let value = items.iter();
+                    let value =
+                        value.map(|(name, item)| (name.to_string(), item.value.json.clone()));
+                    list.push(setting(key, Json::Object(value.collect()), Some(place), spot));
                 }
                 Given::Tables(rows, _) => {
                     tables(list, &key, &format!("{head}.{name}"), &count, rows);
@@ -170,6 +177,12 @@ fn toml(value: &Json) -> String {
         Json::Array(items) => {
             let items: Vec<String> = items.iter().map(Json::to_string).collect();
             format!("[{}]", items.join(", "))
+        }
+        Json::Object(items) => {
+            // Quoted, a name may have brackets.
+            let items: Vec<String> =
+                items.iter().map(|(name, value)| format!("{name:?} = {value}")).collect();
+            format!("{{ {} }}", items.join(", "))
         }
         value => value.to_string(),
     }

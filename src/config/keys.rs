@@ -24,6 +24,7 @@ macro_rules! keys {
     };
 }
 
+mod firmware_keys;
 mod guest_keys;
 mod interface_keys;
 mod kinds;
@@ -36,9 +37,10 @@ mod words;
 use crate::names::{
     Connection, ModuleName, NameRule, NetnsMode, PortChoice, PortSelector, Rung, nearest,
 };
+pub(crate) use firmware_keys::firmware;
 pub(crate) use guest_keys::guest;
 pub(crate) use interface_keys::{interface, partition};
-pub(crate) use kinds::{Key, Kind, Name, Tables, Word, type_name};
+pub(crate) use kinds::{Key, Kind, Name, Settings, Tables, Word, setting, type_name};
 pub(crate) use pf_keys::{pf, vf};
 pub(crate) use port_keys::port;
 pub(crate) use renamed::{Renamed, renamed};
@@ -85,6 +87,8 @@ keys! { KEYS:
         "The site's number in GUID templates, {site:BITS}.";
     PF: Tables = "pf", Kind::Tables(pf::KEYS), "[]",
         "A PF, the number of its VFs, and their GUIDs.";
+    FIRMWARE: Tables = "firmware", Kind::Tables(firmware::KEYS), "[]",
+        "Settings in the firmware of adapters, which `ibprov firmware` compares and writes.";
     RXE: Tables = "rxe", Kind::Tables(rxe::KEYS), "[]",
         "A soft RoCE device, and the netdev that it uses.";
     METRICS_FILE: String = "metrics.file", Kind::Word(&PATH), "",
@@ -218,7 +222,7 @@ mod tests {
                     Kind::Span | Kind::Vfs => key.kind.read(&toml("1")),
                     Kind::Number { max, .. } => key.kind.read(&toml(&max.to_string())),
                     Kind::Flag => key.kind.read(&toml("true")),
-                    Kind::Tables(_) => continue,
+                    Kind::Tables(_) | Kind::Settings => continue,
                 };
                 assert!((key.holds)(&value.expect(key.path)), "{}", key.path);
             }

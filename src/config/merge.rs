@@ -48,7 +48,7 @@ impl Merged {
     pub(crate) fn one<T: Any + Clone>(&self, name: Name<T>) -> Option<(T, Option<&Place>)> {
         match self.given.get(name.path())? {
             Given::One(item) => item.get().map(|value| (value, item.place.as_ref())),
-            Given::List(..) | Given::Tables(..) => None,
+            Given::List(..) | Given::Tables(..) | Given::Settings(..) => None,
         }
     }
 

@@ -8,6 +8,7 @@
 
 mod draft;
 mod effective;
+mod firmware;
 pub mod foreign;
 pub mod guest;
 mod interface;
@@ -35,6 +36,7 @@ use crate::names::{
 };
 
 pub use effective::{Setting, SettingOrigin, changed, to_toml};
+pub use firmware::{FirmwareCard, FirmwareSetting};
 pub use interface::{InterfaceRule, InterfaceSelector, PartitionRule};
 pub use load::{Loaded, load, load_with, resolve};
 pub use pf::{GuidSource, Pf, PfSelector, VfException};
@@ -63,6 +65,8 @@ pub struct Config {
     pub pf: Vec<Pf>,
     /// The soft RoCE devices that are ours to create.
     pub rxe: Vec<RxeRow>,
+    /// The adapters whose firmware settings `ibprov firmware` compares and writes.
+    pub firmware: Vec<FirmwareCard>,
     /// Whether RDMA devices are shared by network namespaces; `None`: it is left as it is.
     pub netns_mode: Option<NetnsMode>,
     /// The file to which `ibprov boot` writes its metrics; `None`: it writes none.
@@ -179,6 +183,7 @@ impl Default for Config {
             host_number: HostNumber::Name(NameRule::Only),
             pf: Vec::new(),
             rxe: Vec::new(),
+            firmware: Vec::new(),
             netns_mode: None,
             metrics_file: None,
             guests: Guests::default(),

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::keys::{
-    HOST_NUMBER, HOST_NUMBER_FILE, KEYS, Key, Kind, Word, guest, interface, partition, pf, port,
-    rxe, vf,
+    HOST_NUMBER, HOST_NUMBER_FILE, KEYS, Key, Kind, Word, firmware, guest, interface, partition,
+    pf, port, rxe, vf,
 };
 use super::timespan::LONGEST_SEC;
 use crate::names::Mode;
@@ -98,6 +98,7 @@ fn bounds(path: &str) -> Vec<Json> {
             ]
         }
         "pf.vf" => vec![given(&vf::INDEX)],
+        "firmware" => vec![given(&firmware::PCI), given(&firmware::SET)],
         "rxe" => vec![given(&rxe::NAME), given(&rxe::NETDEV)],
         "guest" => vec![
             one_of(&[&guest::DOMAIN, &guest::UNIT]),
@@ -151,6 +152,9 @@ fn insert(properties: &mut Map<String, Json>, path: &str, leaf: Json) {
 /// Numbers with units, a blank between two numbers.
 const SPAN: &str = "^\\s*[0-9]+(\\s*[a-z]+\\s*[0-9]+|\\s+[0-9]+)*\\s*[a-z]*\\s*$";
 
+/// As [`crate::names::FirmwareName`] has it.
+const FIRMWARE_NAME: &str = "^[A-Z][A-Z0-9_]{0,63}(\\[[0-9]{1,4}\\])?$";
+
 fn describe(above: &str, key: &Key) -> Json {
     let string = |word: &Word| match word.spelling.pattern() {
         None => json!({"type": "string", "examples": [word.example]}),
@@ -175,6 +179,15 @@ fn describe(above: &str, key: &Key) -> Json {
             string(word),
             {"type": "array", "minItems": 1, "items": string(word)},
         ]}),
+        Kind::Settings => json!({
+            "type": "object",
+            "propertyNames": {"pattern": FIRMWARE_NAME},
+            "additionalProperties": {"anyOf": [
+                {"type": "boolean"},
+                {"type": "integer", "minimum": 0},
+                {"type": "string", "pattern": "^[A-Za-z0-9_.]{1,64}$"},
+            ]},
+        }),
         Kind::Tables(keys) => {
             let path = match above {
                 "" => key.path.to_owned(),

@@ -140,6 +140,7 @@ fn show_names_each_origin() {
     expect![[r#"
         interface = []  # default
         pf = []  # default
+        firmware = []  # default
         rxe = []  # default
         guest = []  # default
 

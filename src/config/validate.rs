@@ -24,6 +24,7 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
     super::rxe::need_module(&rxe, &mut modules, first, problems);
     let pfs = pf::pfs(merged, problems);
     pf_guids::judge(&pfs, merged, problems);
+    let firmware = super::firmware::cards(merged, &pfs, problems);
     Config {
         boot,
         modules,
@@ -36,6 +37,7 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
         },
         interfaces,
         rxe,
+        firmware,
         wait_online: wait_online(merged, &defaults.wait_online),
         host_number: pf::host_number(merged, problems),
         netns_mode: merged.one(RDMA_NETNS).map(|(mode, _)| mode),

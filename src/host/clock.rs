@@ -20,6 +20,12 @@ pub fn monotonic_usec() -> u64 {
     })
 }
 
+/// Seconds since 1970, by the clock of the day.
+pub fn unix_seconds() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_REALTIME);
+    now.map_or(0, |now| u64::try_from(now.tv_sec()).unwrap_or_default())
+}
+
 /// How long a `poll(2)` may wait until `until_usec` of CLOCK_MONOTONIC. Rounded up
 /// to milliseconds, or the last one before a deadline would spin; zero once it has
 /// passed.

@@ -70,6 +70,11 @@ impl Locks {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn in_test(dir: PathBuf) -> Self {
+        Self { dir: Self::at(dir).map_or_else(|e| panic!("{e}"), |locks| locks.dir) }
+    }
+
     /// The directory, for who wants to watch for releases.
     pub fn dir(&self) -> &std::path::Path {
         &self.dir

@@ -12,6 +12,7 @@ pub mod bus;
 pub mod clock;
 pub mod config_files;
 pub mod events;
+pub mod firmware_tool;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod initrd;

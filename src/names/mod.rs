@@ -7,6 +7,7 @@
 mod administered;
 mod colour;
 mod driver;
+mod firmware;
 mod gid_kind;
 mod guest;
 mod guest_words;
@@ -49,6 +50,7 @@ mod words;
 pub use administered::Administered;
 pub use colour::Colour;
 pub use driver::{VFIO, is_vfio, keeps_for_others};
+pub use firmware::{FirmwareName, FirmwareNameError, FirmwareValue};
 pub use gid_kind::GidKind;
 pub use guest::{DomainName, DomainNameError, UnitName, UnitNameError};
 pub use guest_words::{Connection, GuestVf, OnFailure, Ready};

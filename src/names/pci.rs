@@ -33,6 +33,16 @@ impl PciAddress {
         }
     }
 
+    /// True if both are functions of one adapter.
+    pub const fn is_beside(self, other: Self) -> bool {
+        self.domain == other.domain && self.bus == other.bus && self.device == other.device
+    }
+
+    /// The number of the adapter's port that an mlx5 function has: each has one.
+    pub const fn port_of_adapter(self) -> u8 {
+        self.function + 1
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let (domain, rest) = text.split_once(':')?;
         let (bus, rest) = rest.split_once(':')?;

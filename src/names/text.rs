@@ -30,6 +30,7 @@ macro_rules! as_text {
 
 as_text!(
     super::DomainName,
+    super::FirmwareName,
     super::Gbps,
     super::Guid,
     super::GuidRange,

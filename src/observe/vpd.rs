@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Look;
 use crate::host::{ReadError, Root, state};
-use crate::names::PciAddress;
+use crate::names::{PciAddress, is_hostile};
 
 /// What a function is for, by its product data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +108,29 @@ fn has_management(mut content: &[u8], start: usize, length: usize) -> Result<boo
     Ok(false)
 }
 
+/// The serial number (keyword SN) in product data, if they have one.
+pub fn serial(data: &[u8]) -> Option<String> {
+    let mut rest = data;
+    loop {
+        let (tag, after) = rest.split_first()?;
+        if !matches!(*tag, LARGE_IDENTIFIER | LARGE_READ_ONLY | LARGE_READ_WRITE) {
+            return None;
+        }
+        let (length, after) = after.split_first_chunk::<2>()?;
+        let (content, after) = after.split_at_checked(u16::from_le_bytes(*length).into())?;
+        let mut fields = if *tag == LARGE_READ_ONLY { content } else { &[] };
+        while let Some(([first, second, size], text)) = fields.split_first_chunk::<3>() {
+            let (text, next) = text.split_at_checked(usize::from(*size))?;
+            if [*first, *second] == *b"SN" {
+                let text = std::str::from_utf8(without_padding(text)).ok()?;
+                return Some(text.to_owned()).filter(|t| !t.is_empty() && !t.contains(is_hostile));
+            }
+            fields = next;
+        }
+        rest = after;
+    }
+}
+
 /// Without the blanks and zeros that fill a field up.
 fn without_padding(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|octet| !matches!(octet, 0 | b' ')).map_or(0, |last| last + 1);
@@ -129,6 +152,18 @@ pub fn read(root: &Root, pci: PciAddress) -> Result<Product, NotRead> {
         // Without the capability there is no file.
         Err(e) if e.is_absent() => Ok(Product::Other),
         Err(e) => Err(e.into()),
+    }
+}
+
+/// Read the serial number of a function. This may take long, or for ever.
+///
+/// # Errors
+/// The product data cannot be read.
+pub fn read_serial(root: &Root, pci: PciAddress) -> Result<Option<String>, ReadError> {
+    match root.bytes(&format!("{DEVICES}/{pci}/vpd"), LIMIT) {
+        Ok(data) => Ok(serial(&data)),
+        Err(e) if e.is_absent() => Ok(None),
+        Err(e) => Err(e),
     }
 }
 
@@ -236,6 +271,21 @@ mod tests {
     }
 
     #[test]
+    fn the_serial_number_is_a_field_that_cannot_be_written() {
+        let told = |fields: &[(&str, &str)], tag| {
+            let fields: Vec<_> = fields.iter().map(|(k, t)| field(k, t)).collect();
+            serial(&data(&fields, tag))
+        };
+        let given = [("PN", "SN\u{2}MT"), ("SN", "MT2350X01234   "), ("V3", "x")];
+        assert_eq!(told(&given, LARGE_READ_ONLY).as_deref(), Some("MT2350X01234"));
+        assert_eq!(told(&given, LARGE_READ_WRITE), None);
+        for none in ["", "  ", "a\u{1b}b"] {
+            assert_eq!(told(&[("SN", none)], LARGE_READ_ONLY), None);
+        }
+        assert_eq!(serial(&[LARGE_READ_ONLY, 9, 0, b'S', b'N', 200, b'x']), None);
+    }
+
+    #[test]
     fn product_data_that_make_no_sense_say_nothing() {
         let whole = data(&[field("V3", "SMDL=SW_MNG")], LARGE_READ_ONLY);
         assert_eq!(product(&[]), Err(VpdError::Empty));
@@ -280,6 +330,7 @@ mod tests {
     proptest! {
         #[test]
         fn hostile_product_data_never_hang_nor_panic(data: Vec<u8>) {
+            let _serial = serial(&data);
             prop_assert!(product(&data) != Ok(Product::Other) || data.contains(&SMALL_END));
         }
 

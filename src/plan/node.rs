@@ -63,6 +63,8 @@ pub struct Known<'a> {
     pub vf_writers: Vec<(PciAddress, String)>,
     /// Guests that did not come up.
     pub guests: Vec<Finding>,
+    /// Configured settings in firmware that are not in effect.
+    pub firmware: Vec<Finding>,
     /// The kernel command line has ibprov=0.
     pub is_switched_off: bool,
     /// The plans, as far as they can be held against the host.
@@ -178,6 +180,15 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     }
     for guest in &known.guests {
         add(guest.code, Warning, guest.object.clone(), guest.message.clone(), guest.advice.clone());
+    }
+    for told in &known.firmware {
+        add(
+            told.code,
+            told.severity,
+            told.object.clone(),
+            told.message.clone(),
+            told.advice.clone(),
+        );
     }
     if known.is_switched_off {
         let message = "ibprov=0 is on the kernel command line: no unit of ibprov runs in this boot";

@@ -55,6 +55,8 @@ pub enum Kind {
     CheckInitrd,
     /// `ibprov collect`.
     Collect,
+    /// `ibprov firmware`.
+    Firmware,
     /// `ibprov gid`.
     Gid,
     /// `ibprov holders`.
@@ -198,6 +200,14 @@ codes! {
         ModuleInitSlow = "module-init-slow",
         /// The driver waits for the firmware of an adapter.
         FwInitTimeout = "fw-init-timeout",
+        /// A setting was written to the firmware of an adapter, which has not loaded it yet.
+        FirmwareResetPending = "firmware-reset-pending",
+        /// A setting in the firmware of an adapter is not as configured, or cannot be.
+        FirmwareNotAsConfigured = "firmware-not-as-configured",
+        /// A setting in the firmware of an adapter could not be set or read.
+        FirmwareNotSet = "firmware-not-set",
+        /// The settings in the firmware of an adapter cannot be read, or may not be set.
+        FirmwareUnreadable = "firmware-unreadable",
         /// A unit that uses InfiniBand is not ordered after the unit that brings it up.
         OrderingMissing = "ordering-missing",
         /// An initramfs image lacks a module that the ports need.
@@ -358,7 +368,6 @@ codes! {
         DriverRegression = "driver-regression",
         DriverUnloadUnderRemoteRoot = "driver-unload-under-remote-root",
         FirmwareFatal = "firmware-fatal",
-        FirmwareResetPending = "firmware-reset-pending",
         FirmwareTooOld = "firmware-too-old",
         HarmlessWarning = "harmless-warning",
         Healthy = "healthy",

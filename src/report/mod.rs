@@ -12,6 +12,7 @@ pub mod degraded;
 pub mod duration;
 pub mod events;
 pub mod finding;
+pub mod firmware;
 pub mod gid;
 mod guest_lack;
 pub mod guests;

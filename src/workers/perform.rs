@@ -24,6 +24,9 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
         Request::Administered(questions) => administered(root, questions)
             .map(Answer::Administered)
             .map_err(|e| refused(Tried::Administered, &e)),
+        Request::Serial(pci) => vpd::read_serial(root, *pci)
+            .map(Answer::Serial)
+            .map_err(|e| unread(Tried::Product(*pci), &e)),
         Request::Product(pci) => vpd::read(root, *pci).map(Answer::Product).map_err(|e| match e {
             NotRead::System(e) => unread(Tried::Product(*pci), &e),
             NotRead::Bad(e) => {

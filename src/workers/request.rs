@@ -25,6 +25,8 @@ pub enum Request {
     Administered(Vec<Administers>),
     /// Read what the product data of a function say that it is for.
     Product(PciAddress),
+    /// Read the serial number in the product data of a function.
+    Serial(PciAddress),
     /// Read who alone may bind a function.
     Override(PciAddress),
     Uses(Vec<PciAddress>),
@@ -115,6 +117,7 @@ impl Request {
             Self::Each(requests) => requests.iter().any(Self::changes),
             Self::Administered(_)
             | Self::Product(_)
+            | Self::Serial(_)
             | Self::Override(_)
             | Self::Uses(_)
             | Self::NetdevUses(_)
@@ -174,6 +177,8 @@ pub enum Answer {
     /// What the PFs administer, VF by VF.
     Administered(Vec<Told>),
     Product(Product),
+    /// The serial number, if there is one.
+    Serial(Option<String>),
     /// Who alone may bind it; without: whoever can.
     Override(Option<String>),
     /// Who uses them, VF by VF or netdev by netdev.

@@ -11,7 +11,7 @@ use toml::de::DeValue;
 
 use crate::config::timespan::{self, TimeSpan};
 use crate::config::value::Value;
-use crate::names::{VfIndex, VfRange, VfRangeError, Words};
+use crate::names::{FirmwareValue, VfIndex, VfRange, VfRangeError, Words};
 
 /// One key: where it stands, what it holds, what it means.
 #[derive(Debug)]
@@ -30,6 +30,10 @@ pub(crate) struct Key {
 /// What stands for the type of a list of tables, whose own keys are typed.
 #[derive(Debug, Clone)]
 pub(crate) struct Tables;
+
+/// What stands for the type of a table whose keys are names of another program.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings;
 
 /// The path of a key, by which values are read as `T`.
 #[derive(Debug)]
@@ -80,6 +84,8 @@ pub(crate) enum Kind {
     Words(&'static Word),
     /// Such a string, or a list of at least one.
     OneOrMore(&'static Word),
+    /// A table of firmware settings, by their names.
+    Settings,
     /// A list of tables with these keys.
     Tables(&'static [Key]),
 }
@@ -220,8 +226,30 @@ impl Kind {
             Self::Word(word) | Self::Words(word) => string(word),
             Self::OneOrMore(word) => format!("{}, or a list of such strings", string(word)),
             Self::Vfs => "a VF index, or a string with the first and the last".to_owned(),
-            Self::Tables(_) => "a table".to_owned(),
+            Self::Settings | Self::Tables(_) => "a table".to_owned(),
         }
+    }
+}
+
+/// Reads the value of a firmware setting.
+///
+/// # Errors
+/// Why it is none, for people.
+pub(crate) fn setting(given: &DeValue<'_>) -> Result<Value, String> {
+    match given {
+        DeValue::Boolean(flag) => Ok(Value::new(FirmwareValue::Flag(*flag), *flag)),
+        DeValue::Integer(number) => {
+            let number = integer(number)?;
+            let value = u64::try_from(number);
+            let value =
+                value.map_err(|_| format!("{number} is out of range: expected 0 or more"))?;
+            Ok(Value::new(FirmwareValue::Number(value), number))
+        }
+        DeValue::String(text) => Ok(Value::new(FirmwareValue::word(text)?, text.as_ref())),
+        other => Err(format!(
+            "expected true or false, a whole number or a string, got {}",
+            type_name(other)
+        )),
     }
 }
 

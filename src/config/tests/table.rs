@@ -1,6 +1,6 @@
 //! The table of keys against everything that must agree with it.
 
-use super::super::keys::{HOST_SITE, KEYS, Key, Kind, PF, RXE};
+use super::super::keys::{FIRMWARE, HOST_SITE, KEYS, Key, Kind, PF, RXE};
 use super::super::{merge, validate};
 use super::{good, loaded};
 use crate::config::{Config, Problems};
@@ -29,6 +29,7 @@ fn every_key_has_an_effect() {
             Kind::Flag => "true".to_owned(),
             Kind::Number { max, .. } => max.to_string(),
             Kind::Vfs => "0".to_owned(),
+            Kind::Settings => "{ NUM_OF_VFS = 8 }".to_owned(),
             Kind::Word(word) | Kind::OneOrMore(word) => format!("{:?}", word.example),
             Kind::Words(word) => format!("[{:?}]", word.example),
             Kind::Tables(keys) => {
@@ -44,6 +45,9 @@ fn every_key_has_an_effect() {
         let mut text = format!("{} = {}", key.path, sample(&key.kind));
         if key.path == RXE.path() {
             text = text.replace(" }", ", netdev = \"eth1\" }");
+        }
+        if key.path == FIRMWARE.path() {
+            text = text.replace(" }", ", set = { NUM_OF_VFS = 8 } }");
         }
         if key.path == PF.path() {
             text = text.replace(" }", ", vfs = 0 }");

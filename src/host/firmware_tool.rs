@@ -1,0 +1,184 @@
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the owner of a directory of the tool's is looked at"
+)]
+
+//! Runs mstconfig, or mlxconfig of MFT, which is the same program. While it works it holds a
+//! semaphore of the adapter, and one that is killed leaves it taken: every later call fails.
+//! So nothing of ibprov's kills it, nor does a terminal that is closed.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::clock;
+use super::lock::Held;
+use super::process::{self, Output};
+
+/// What it is called: of mstflint, and of MFT.
+const NAMES: [&str; 2] = ["mstconfig", "mlxconfig"];
+
+/// Where it keeps its lock files, whatever TMPDIR is (mtcr_ul, tools_cif).
+const LOCK_FILES: &str = "/tmp/mstflint_lockfiles";
+
+/// How long it may take: a query of all settings of a ConnectX-5 takes 5 s, and it waits up to
+/// 30 s for a semaphore of the firmware. Then it is asked to end, and has as long again.
+const LIMIT_USEC: u64 = 60_000_000;
+
+/// The tool.
+#[derive(Debug, Clone)]
+pub struct Tool {
+    pub name: &'static str,
+    path: PathBuf,
+}
+
+/// The tool, if one is installed.
+pub fn find() -> Option<Tool> {
+    NAMES.into_iter().find_map(|name| Some(Tool { name, path: process::find(name)? }))
+}
+
+/// Why the tool is not run on this host, if so: who owns the directory of its lock files can
+/// have it write anywhere.
+pub fn hindrance() -> Option<String> {
+    match std::fs::symlink_metadata(LOCK_FILES) {
+        Ok(meta) if !meta.is_dir() || meta.uid() != 0 => Some(format!(
+            "{LOCK_FILES}, where the tool keeps its lock files, is not a directory of root's (user {}): remove it",
+            meta.uid()
+        )),
+        _ => None,
+    }
+}
+
+impl Tool {
+    /// Run it with `args`. It holds `lock` too, for as long as it runs.
+    ///
+    /// # Errors
+    /// It cannot be started or waited for.
+    pub fn run(&self, args: &[String], lock: &mut Held) -> io::Result<Output> {
+        run(&self.path, args, lock, LIMIT_USEC)
+    }
+
+    /// The line in which it tells its version.
+    ///
+    /// # Errors
+    /// As [`Tool::run`].
+    pub fn version(&self, lock: &mut Held) -> io::Result<String> {
+        let output = self.run(&["-v".to_owned()], lock)?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        Ok(text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("?").to_owned())
+    }
+}
+
+fn run(path: &Path, args: &[String], lock: &mut Held, limit_usec: u64) -> io::Result<Output> {
+    let until = clock::monotonic_usec().saturating_add(limit_usec);
+    process::output_unkilled(path, args, lock, [until, until.saturating_add(limit_usec)])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::host::lock::{LockError, Locks};
+
+    /// A program that stands for the tool, in a directory of its own, and the locks there.
+    fn stand_in(script: &str) -> (tempfile::TempDir, PathBuf, Locks) {
+        let dir = tempfile::tempdir().expect("directory");
+        let path = dir.path().join("mstconfig");
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("mode");
+        let locks = Locks::in_test(dir.path().join("lock"));
+        (dir, path, locks)
+    }
+
+    fn once(script: &str, limit_usec: u64) -> Output {
+        let (_dir, path, locks) = stand_in(script);
+        let mut lock = locks.try_take("a").expect("free");
+        run(&path, &["x y".to_owned()], &mut lock, limit_usec).expect("it runs")
+    }
+
+    #[test]
+    fn what_it_says_and_how_it_ends_is_told() {
+        let output = once("echo \"out $1 $LC_ALL\"; echo err >&2; exit 3", 20_000_000);
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "out x y C");
+        assert_eq!((output.ended, output.stderr.as_str()), (true, "err"));
+        assert_eq!(output.failure.and_then(|f| f.exit_code()), Some(3));
+        // As a shell tells of a signal.
+        let killed = once("exit 137", 20_000_000);
+        assert_eq!(killed.failure.and_then(|f| f.exit_code()), Some(137));
+    }
+
+    #[test]
+    fn it_has_no_input_and_a_session_and_heeds_no_hangup() {
+        let script =
+            "readlink /proc/$$/fd/0; ps -o sid= -p $$; echo $$; grep SigIgn /proc/$$/status";
+        let output = once(script, 20_000_000);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        assert_eq!((lines[0], lines[1]), ("/dev/null", lines[2]));
+        let ignored = lines[3].rsplit('\t').next().expect("a mask");
+        let ignored = u64::from_str_radix(ignored, 16).expect("a mask");
+        for signal in [1, 13, 25] {
+            assert_ne!(ignored >> (signal - 1) & 1, 0, "signal {signal} is not ignored");
+        }
+    }
+
+    #[test]
+    fn ten_megabytes_of_output_harm_nobody_and_endless_output_ends() {
+        let output = once("head -c 10000000 /dev/zero; echo 1 >&2", 20_000_000);
+        assert!(output.ended && output.stdout.len() <= 4 << 20 && output.stderr == "1");
+        // Its file does not grow for ever: it is told so by EFBIG, and not by a signal.
+        let output = once("cat /dev/zero; echo rc $? >&2", 60_000_000);
+        assert!(output.ended && output.stderr.contains("rc 1"), "{}", output.stderr);
+    }
+
+    /// The child notes each signal that it gets; of SIGKILL it could not.
+    const NOTES: &str = "trap 'echo TERM >>\"$0.signals\"' TERM
+trap 'echo INT >>\"$0.signals\"' INT
+touch \"$0.ready\"
+while ! [ -e \"$0.end\" ]; do sleep 0.05; done
+echo ended >>\"$0.signals\"";
+
+    #[test]
+    fn one_that_hangs_is_asked_to_end_and_then_left_alone_with_its_lock() {
+        let (dir, path, locks) = stand_in(NOTES);
+        let mut lock = locks.try_take("a").expect("free");
+        let at = |name: &str| dir.path().join(format!("mstconfig.{name}"));
+        let until = clock::monotonic_usec() + 30_000_000;
+        let wait_for = |path: &Path| {
+            while !path.exists() {
+                assert!(clock::monotonic_usec() < until, "{}", path.display());
+                std::thread::yield_now();
+            }
+        };
+        // A busy machine may not have it ready by the first deadlines: then it ends.
+        let output = [1_000_000, 5_000_000, 30_000_000]
+            .into_iter()
+            .map(|limit| run(&path, &[], &mut lock, limit).expect("it runs"))
+            .find(|output| output.left.is_some());
+        let output = output.expect("it does not end");
+        let pid = output.left.expect("it is still there");
+        assert!(!output.ended && output.failure.is_none());
+        wait_for(&at("ready"));
+        wait_for(&at("signals"));
+        drop(lock);
+        match locks.try_take("a") {
+            Err(LockError::Busy { owner }) => assert_eq!(owner, Some(pid)),
+            other => panic!("{other:?}"),
+        }
+        fs::write(at("end"), "").expect("file");
+        locks.take_until("a", until).expect("it ends with the child");
+        assert_eq!(fs::read_to_string(at("signals")).expect("notes"), "TERM\nended\n");
+    }
+
+    #[test]
+    fn one_that_ends_when_it_is_asked_to_is_not_left() {
+        let script = "trap 'echo bye; exit 5' TERM; while :; do sleep 0.05; done";
+        let runs = [500_000, 5_000_000, 30_000_000].into_iter().map(|limit| once(script, limit));
+        let output = runs.inspect(|output| assert!(!output.ended && output.left.is_none()));
+        let output = output.into_iter().find(|output| !output.stdout.is_empty()).expect("asked");
+        assert_eq!((output.ended, output.left), (false, None));
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "bye");
+    }
+}

@@ -1,0 +1,306 @@
+//! `ibprov firmware`: the settings in the firmware of adapters.
+
+use serde::Serialize;
+
+use super::advice::Advice;
+use super::common::{Code, Finding, Kind, Report, verdicts};
+use super::screen::{Screen, Tone};
+use crate::names::{FirmwareName, FirmwareValue, PciAddress};
+
+/// How a setting stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// It is not configured.
+    #[serde(rename = "shown")]
+    Shown,
+    /// It has the configured value, now and at the next boot.
+    AsWanted,
+    /// It will not have it at the next boot.
+    ToBeSet,
+    /// It will have it after the next reboot.
+    PendingReboot,
+    /// It was written, and the boot since then has not made it effective, or the tool asked
+    /// for a power cycle.
+    PendingPowerCycle,
+    /// The adapter does not have it, or not as it is set up.
+    NotSupported,
+    /// The database of the tool does not have it.
+    UnknownName,
+    /// Another setting makes it ineffective.
+    NoEffect,
+    /// The tool or the firmware refused to set it, or it was set and is not there.
+    NotSet,
+    /// It could not be read.
+    Unreadable,
+}
+
+impl State {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Shown => "-",
+            Self::AsWanted => "as wanted",
+            Self::ToBeSet => "to be set",
+            Self::PendingReboot => "pending reboot",
+            Self::PendingPowerCycle => "pending power cycle",
+            Self::NotSupported => "not supported",
+            Self::UnknownName => "unknown name",
+            Self::NoEffect => "no effect",
+            Self::NotSet => "not set",
+            Self::Unreadable => "unreadable",
+        }
+    }
+
+    const fn tone(self) -> Tone {
+        match self {
+            Self::Shown => Tone::Dim,
+            Self::AsWanted => Tone::Good,
+            Self::NotSet | Self::Unreadable => Tone::Bad,
+            _ => Tone::Warning,
+        }
+    }
+}
+
+/// A setting, and how it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Setting {
+    /// Its name in mstconfig and mlxconfig.
+    pub name: FirmwareName,
+    /// The value in effect as the tool prints it; `null` where the firmware does not tell.
+    pub current: Option<String>,
+    /// The value of the next boot as the tool prints it.
+    pub next: Option<String>,
+    /// The configured value; `null` if none is.
+    pub wanted: Option<FirmwareValue>,
+    /// How it stands.
+    pub state: State,
+    /// Why, where there is more to say.
+    pub reason: Option<String>,
+}
+
+/// An adapter, and its settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CardSettings {
+    /// The function that was asked.
+    pub pci: PciAddress,
+    /// What the tool calls it: ConnectX6.
+    pub device_type: Option<String>,
+    /// The version of its firmware.
+    pub firmware: Option<String>,
+    /// Why its settings could not be read or may not be set; `null` if that is not so.
+    pub problem: Option<String>,
+    /// What makes new values effective, as the tool said it when it wrote them.
+    pub effect: Option<String>,
+    /// The settings that this run has written.
+    pub written: Vec<FirmwareName>,
+    /// The configured settings, or a choice if none are.
+    pub settings: Vec<Setting>,
+    /// What else is to be known of it.
+    #[serde(skip)]
+    pub findings: Vec<Finding>,
+}
+
+/// What `ibprov firmware` says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FirmwareReport {
+    /// The program that was run: mstconfig or mlxconfig.
+    pub tool: String,
+    /// The adapters.
+    pub adapters: Vec<CardSettings>,
+}
+
+verdicts! {
+    /// How the settings stand, in one word.
+    pub FirmwareVerdict {
+        /// All have the configured value, or none is configured.
+        AsWanted = "as-wanted" => Good,
+        /// Some are to be set, wait for a reset of the adapter, or cannot be had.
+        NotAsWanted = "not-as-wanted" => Exceptions,
+        /// An adapter does not answer, or a write failed.
+        Failed = "failed" => NotReady,
+    }
+}
+
+/// How `setting` of the firmware of `pci` is set: by ibprov where a `[[firmware]]` is for the
+/// adapter, else by the vendor's tool.
+pub fn how_to_set(pci: impl std::fmt::Display, settings: &str, is_configured: bool) -> String {
+    match is_configured {
+        true => format!("`ibprov firmware {pci} --apply`"),
+        false => {
+            format!("`mstconfig -d {pci} set {settings}` (or mlxconfig with the same arguments)")
+        }
+    }
+}
+
+/// What makes a new setting effective.
+pub const THEN_RESET: &str = "then reboot, or power the host off and on";
+
+impl CardSettings {
+    /// Nothing of it is known, because of this.
+    pub fn unreadable(&mut self, why: String) {
+        self.problem = Some(why);
+        for setting in &mut self.settings {
+            setting.state = State::Unreadable;
+        }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let mut findings = self.findings.clone();
+        if let Some(why) = &self.problem {
+            findings.push(Finding::error(Code::FirmwareUnreadable, why).about(self.pci));
+        }
+        for setting in &self.settings {
+            let because = setting.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            let name = &setting.name;
+            let wanted = setting.wanted.as_ref().map(shown_value).unwrap_or_default();
+            let next = setting.next.as_deref().unwrap_or("unknown");
+            let text = match setting.state {
+                State::Shown | State::AsWanted => continue,
+                State::Unreadable if self.problem.is_some() => continue,
+                State::ToBeSet => {
+                    format!("{name} is to be {wanted}, and is {next} for the next boot{because}")
+                }
+                State::PendingReboot => {
+                    format!("{name} = {wanted} is written, and takes effect at the next reboot")
+                }
+                State::PendingPowerCycle => format!(
+                    "{name} = {wanted} is written, and takes effect after a power cycle (a reboot, if the last one was by kexec): do not write it again"
+                ),
+                State::NotSupported => {
+                    format!("the adapter does not support {name}, or not as it is set up")
+                }
+                State::UnknownName => format!("the tool does not know {name}{because}"),
+                State::NoEffect => format!("{name} = {wanted} has no effect{because}"),
+                State::NotSet => format!("{name} = {wanted} was not set{because}"),
+                State::Unreadable => format!("{name} could not be read{because}"),
+            };
+            let finding = match setting.state {
+                State::PendingReboot | State::PendingPowerCycle => {
+                    Finding::warning(Code::FirmwareResetPending, text)
+                }
+                State::NotSet | State::Unreadable => Finding::error(Code::FirmwareNotSet, text),
+                State::ToBeSet => Finding::warning(Code::FirmwareNotAsConfigured, text)
+                    .advise([Advice::permanent("ibprov firmware --apply")]),
+                _ => Finding::warning(Code::FirmwareNotAsConfigured, text),
+            };
+            findings.push(finding.about(self.pci));
+        }
+        findings
+    }
+
+    fn verdict(&self) -> FirmwareVerdict {
+        let has = |states: &[State]| self.settings.iter().any(|s| states.contains(&s.state));
+        if self.problem.is_some() || has(&[State::NotSet, State::Unreadable]) {
+            FirmwareVerdict::Failed
+        } else if self.settings.iter().any(|s| !matches!(s.state, State::Shown | State::AsWanted)) {
+            FirmwareVerdict::NotAsWanted
+        } else {
+            FirmwareVerdict::AsWanted
+        }
+    }
+
+    /// The lines for people.
+    fn lines(&self, screen: Screen) -> Vec<String> {
+        let mut head = self.pci.to_string();
+        head.extend(self.device_type.as_ref().map(|device| format!("  {device}")));
+        head.extend(self.firmware.as_ref().map(|version| format!(", firmware {version}")));
+        let mut lines = vec![screen.paint(Tone::Head, &head)];
+        let value = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let title = ["setting", "current", "next boot", "wanted"].map(str::to_owned);
+        let rows: Vec<[String; 4]> = self
+            .settings
+            .iter()
+            .map(|s| {
+                let wanted = s.wanted.as_ref().map_or_else(|| "-".to_owned(), shown_value);
+                [s.name.to_string(), value(&s.current), value(&s.next), wanted]
+            })
+            .collect();
+        let mut widths = title.each_ref().map(String::len);
+        for row in &rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.len());
+            }
+        }
+        let line = |row: &[String; 4]| {
+            let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  "));
+            format!("  {}", cells.collect::<String>())
+        };
+        if !rows.is_empty() {
+            lines.push(format!("{}state", line(&title)));
+        }
+        for (row, setting) in rows.iter().zip(&self.settings) {
+            let state = screen.paint(setting.state.tone(), setting.state.words());
+            lines.push(format!("{}{state}", line(row)));
+        }
+        for setting in &self.settings {
+            let told = setting.reason.as_ref().map(|why| format!("{}: {why}", setting.name));
+            lines.extend(told.iter().flat_map(|told| screen.wrapped("    ", told)));
+        }
+        lines.extend(self.problem.iter().flat_map(|why| screen.wrapped("  error: ", why)));
+        for finding in &self.findings {
+            lines.extend(
+                screen.wrapped("  ", &format!("{}: {}", finding.severity, finding.message)),
+            );
+            lines.extend(finding.advice.iter().flat_map(|a| screen.wrapped("    ", &a.text)));
+        }
+        if let Some(effect) = &self.effect {
+            lines.extend(screen.wrapped("  the tool says: ", effect));
+        }
+        lines
+    }
+}
+
+/// As it is written in the configuration, without quotes.
+pub fn shown_value(value: &FirmwareValue) -> String {
+    match value {
+        FirmwareValue::Flag(flag) => flag.to_string(),
+        other => other.to_string(),
+    }
+}
+
+impl FirmwareReport {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<FirmwareVerdict, &Self> {
+        let verdicts: Vec<_> = self.adapters.iter().map(CardSettings::verdict).collect();
+        let all = [FirmwareVerdict::Failed, FirmwareVerdict::NotAsWanted];
+        let worst = all.into_iter().find(|v| verdicts.contains(v));
+        let mut findings: Vec<_> = self.adapters.iter().flat_map(CardSettings::findings).collect();
+        Finding::worst_first(&mut findings);
+        Report::new(Kind::Firmware, worst.unwrap_or(FirmwareVerdict::AsWanted), findings, self)
+    }
+
+    /// For people: a table for each adapter, and what is to be done.
+    pub fn to_text(&self, screen: Screen) -> String {
+        let mut lines: Vec<String> = Vec::new();
+        if self.adapters.is_empty() {
+            lines.push("this host has no adapter whose firmware has settings".to_owned());
+        }
+        for adapter in &self.adapters {
+            if !lines.is_empty() {
+                lines.push(String::new());
+            }
+            lines.extend(adapter.lines(screen));
+        }
+        let has =
+            |wanted| self.adapters.iter().flat_map(|a| &a.settings).any(|s| s.state == wanted);
+        let mut to_do = Vec::new();
+        if has(State::ToBeSet) {
+            to_do.push("to set what differs: ibprov firmware --apply");
+        }
+        if has(State::PendingReboot) {
+            to_do.push("what is pending takes effect at the next reboot");
+        }
+        if has(State::PendingPowerCycle) {
+            to_do.push("what is pending a power cycle was written, and is not written again: power the host off and on (after a kexec, a reboot is enough)");
+        }
+        if !to_do.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(to_do.into_iter().flat_map(|text| screen.wrapped("", text)));
+        lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
+    }
+}
