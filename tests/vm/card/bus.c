@@ -20,6 +20,7 @@
 #define CAP_VPD 0x48
 #define CAP_EXP 0x60
 #define CAP_MSIX 0x9c
+#define CAP_VSEC 0xc0
 #define EXT_SERIAL 0x100
 #define EXT_SRIOV 0x180
 
@@ -110,6 +111,13 @@ static void vpd_pass(struct card_fn *fn)
 	fn->config[CAP_VPD + PCI_VPD_ADDR + 1] ^= PCI_VPD_ADDR_F >> 8;
 }
 
+/* A register of the vendor-specific capability, as whole as its users want it. */
+static bool in_vsec(struct card_fn *fn, int where, int size)
+{
+	return !fn->is_vf && size == 4 && where >= CAP_VSEC + VSEC_CONTROL &&
+	       where < CAP_VSEC + VSEC_SIZE;
+}
+
 static int config_read(struct pci_bus *bus, unsigned int devfn, int where,
 		       int size, u32 *value)
 {
@@ -120,7 +128,8 @@ static int config_read(struct pci_bus *bus, unsigned int devfn, int where,
 		return PCIBIOS_DEVICE_NOT_FOUND;
 	}
 	vpd_pass(fn);
-	*value = get(fn, where, size);
+	*value = in_vsec(fn, where, size) ? nv_read(fn, where - CAP_VSEC) :
+					    get(fn, where, size);
 	return PCIBIOS_SUCCESSFUL;
 }
 
@@ -133,6 +142,10 @@ static int config_write(struct pci_bus *bus, unsigned int devfn, int where,
 
 	if (!present(fn) || where + size > CARD_CONFIG_SIZE)
 		return PCIBIOS_DEVICE_NOT_FOUND;
+	if (in_vsec(fn, where, size)) {
+		nv_write(fn, where - CAP_VSEC, value);
+		return PCIBIOS_SUCCESSFUL;
+	}
 	master = bus_master_on(fn);
 	for (i = 0; i < size; i++) {
 		u8 mask = fn->writable[where + i];
@@ -260,11 +273,11 @@ static void sriov(struct card_fn *pf, u8 first_vf)
 {
 	int at = EXT_SRIOV;
 	char value[VALUE_LEN];
-	u16 total = min_t(u64, pf->total_vfs,
+	u16 total = min_t(u64, nv_vfs(pf),
 			  knob_number(pf, "totalvfs", pf->total_vfs));
 
 	/* A card may have the capability and no VFs. */
-	if (!pf->total_vfs && !knob_text(pf, "totalvfs", value))
+	if (!nv_vfs(pf) && !knob_text(pf, "totalvfs", value))
 		return;
 	set32(pf, EXT_SERIAL, PCI_EXT_CAP_ID_DSN | 1 << 16 | EXT_SRIOV << 20, 0);
 	set32(pf, at, PCI_EXT_CAP_ID_SRIOV | 1 << 16, 0);
@@ -349,6 +362,7 @@ void bus_knobs(struct card_fn *fn)
 	/* The standard wants a VF to leave that to its PF. */
 	if (fn->is_vf)
 		return;
+	nv_knobs(fn);
 	set16(fn, CAP_EXP + PCI_EXP_LNKSTA, link, 0);
 	if (fn->vpd_len)
 		product_data(fn);
@@ -394,6 +408,9 @@ static void identity(struct card_fn *fn, bool several)
 	set8(fn, CAP_PM, PCI_CAP_ID_PM, 0);
 	set8(fn, CAP_PM + 1, CAP_EXP, 0);
 	set16(fn, CAP_PM + PCI_PM_PMC, 3, 0);
+	set8(fn, CAP_MSIX + 1, CAP_VSEC, 0);
+	set8(fn, CAP_VSEC, PCI_CAP_ID_VNDR, 0);
+	set8(fn, CAP_VSEC + 2, VSEC_SIZE, 0);
 	/* Software reset on leaving D3 is not what this card does. */
 	set16(fn, CAP_PM + PCI_PM_CTRL, PCI_PM_CTRL_NO_SOFT_RESET, 0x3);
 	set32(fn, EXT_SERIAL, PCI_EXT_CAP_ID_DSN | 1 << 16, 0);
@@ -604,7 +621,8 @@ int bus_start(void)
 		return -EINVAL;
 	}
 	window.start = start;
-	window.end = start + size - 1;
+	/* The last page is for settings, out of which the kernel takes no addresses. */
+	window.end = start + size - PAGE_SIZE - 1;
 	if (page_is_ram(start >> PAGE_SHIFT) ||
 	    request_resource(&iomem_resource, &window)) {
 		pr_err(CARD_NAME ": %s is not hidden: mem= is missing\n", memory);
@@ -615,6 +633,7 @@ int bus_start(void)
 		release_resource(&window);
 		return -ENOMEM;
 	}
+	nv_start(window_map + size - PAGE_SIZE);
 	for (card = 1; card <= CARD_MAX_PFS; card++) {
 		struct root *root = kzalloc(sizeof(*root), GFP_KERNEL);
 

@@ -96,7 +96,9 @@ enum card_link { LINK_DOWN, LINK_INIT, LINK_ACTIVE };
 	X(rx_enhanced)		\
 	X(rx_no_buffer)		\
 	X(rx_refused)		\
-	X(hidden_doorbell)
+	X(hidden_doorbell)	\
+	X(vsec)			\
+	X(nv_write)
 
 #define CARD_COUNTER_ENUM(name) C_##name,
 enum card_counter { CARD_COUNTERS(CARD_COUNTER_ENUM) C_NR };
@@ -235,6 +237,23 @@ struct fw_pages {
 	unsigned int count, room;
 };
 
+/* Registers of the vendor-specific capability, from its beginning. */
+#define VSEC_CONTROL 0x04
+#define VSEC_COUNTER 0x08
+#define VSEC_SEMAPHORE 0x0c
+#define VSEC_ADDRESS 0x10
+#define VSEC_DATA 0x14
+#define VSEC_SIZE 0x18
+
+/* What a PF shows by it. */
+struct nv_gateway {
+	u16 space;
+	u32 counter, semaphore, address, data;
+	u32 icmd_ctrl;
+	u64 due;			/* ns: of a command */
+	u32 mailbox[256];
+};
+
 struct card_fn {
 	char name[16];
 	unsigned int card;		/* which root bus */
@@ -256,6 +275,7 @@ struct card_fn {
 	size_t vpd_len;			/* 0: no such capability */
 	bool vpd_asked;
 	u64 vpd_due;			/* ns */
+	struct nv_gateway gateway;
 
 	void __iomem *bar;
 	struct mlx5_init_seg __iomem *iseg;
@@ -483,6 +503,15 @@ void sma_init(struct card_fn *pf);
 void sma_packet(struct packet *p);
 void sma_link(struct card_fn *pf, bool up);
 __be16 sma_host(struct card_fn *fn, bool set, u16 attribute, u32 modifier, u8 *info);
+
+/* nv.c: settings that firmware keeps, and the way to them */
+void nv_start(void __iomem *at);
+void nv_knobs(struct card_fn *pf);
+unsigned int nv_vfs(struct card_fn *pf);
+u32 nv_read(struct card_fn *pf, unsigned int reg);
+void nv_write(struct card_fn *pf, unsigned int reg, u32 value);
+bool nv_parse(const char *text, u32 (*values)[4]);
+bool nv_register(const char *name);
 
 /* knobs.c: rules WHO/KNOB=VALUE; the last one that fits wins */
 #define VALUE_LEN 64

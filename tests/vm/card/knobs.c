@@ -30,7 +30,8 @@ unsigned long card_knobs_version = 1;
 static const char * const known[] = {
 	"active_delay_ms", "board_id", "boot_pages", "cmd_timeout_ms",
 	"enhanced", "fw_ver", "fw_wait_ms", "gone", "guid_write", "init_pages", "latch",
-	"link", "link_delay_ms", "link_type", "node_guid", "pcie_speed", "pcie_width",
+	"link", "link_delay_ms", "link_type", "node_guid", "nv", "nv_current", "nv_load",
+	"nv_ms", "nv_stuck", "pcie_speed", "pcie_width",
 	"pkeys", "policy_write", "port_guid", "reclaim_vfs_ms", "reset_ms", "rfr",
 	"serial_init_ms", "silent", "slow", "sm", "sm_delay_ms", "speed",
 	"syndrome", "totalvfs", "vf_pages", "vpd", "vpd_ms", "width",
@@ -184,6 +185,7 @@ static bool product_data_fits(const char *value)
 static bool value_fits(const char *knob, const char *value)
 {
 	unsigned int nth, status, times;
+	u32 scratch[4][4];
 	u64 number;
 
 	if (!strcmp(knob, "board_id") || !strcmp(knob, "fw_ver") ||
@@ -191,6 +193,10 @@ static bool value_fits(const char *knob, const char *value)
 		return *value;
 	if (!strcmp(knob, "vpd"))
 		return product_data_fits(value);
+	if (!strcmp(knob, "nv"))
+		return nv_parse(value, scratch);
+	if (!strcmp(knob, "nv_load"))
+		return one_of(value, "reboot power");
 	if (!strcmp(knob, "link"))
 		return one_of(value, "down init active");
 	if (!strcmp(knob, "link_type"))
@@ -223,6 +229,8 @@ static bool knob_known(const char *knob)
 			if (!strcmp(opcode_name(op), knob + strlen(commands[i])))
 				return true;
 	}
+	if (strstarts(knob, "nv_status."))
+		return nv_register(knob + strlen("nv_status."));
 	return match_string(known, ARRAY_SIZE(known), knob) >= 0;
 }
 
