@@ -63,6 +63,36 @@ fn each_fault_is_told_by_its_code() {
     assert!(codes.contains(&"vf-policy-down".to_owned()), "{codes:?}");
 }
 
+/// The cable out and in, the subnet manager away and back: every verb has the same account.
+#[test]
+fn each_verb_says_the_same_while_cable_and_subnet_manager_go_and_come() {
+    let guest = boot("check_live");
+    guest.assert_success();
+    let dark = ["port-not-active"];
+    let moments: [(&str, &str, &[&str], &str, &str, u8); 4] = [
+        ("cable-out", "link-down-cable", &dark, "not-ready", "failed", 3),
+        ("cable-in", "healthy", &[], "ready", "healthy", 0),
+        ("no-sm", "no-subnet-manager", &dark, "not-ready", "failed", 3),
+        ("sm-back", "healthy", &[], "ready", "healthy", 0),
+    ];
+    for (name, first, lacks, state, verdict, exit) in moments {
+        let status = guest.json(&format!("{name}.status.json"));
+        assert_eq!(status["verdict"], state, "{name}: {status:#}");
+        assert_eq!(of_severity(&status, "error"), lacks, "{name}");
+        let metric = format!("ibprov_node_verdict{{verdict=\"{state}\"}} 1\n");
+        assert!(guest.file(&format!("{name}.prom")).contains(&metric), "{name}");
+        let check = guest.json(&format!("{name}.json"));
+        assert_eq!(check["verdict"], verdict, "{name}: {check:#}");
+        assert_eq!(check["findings"][0]["code"], first, "{name}: {check:#}");
+        let told = errors(&guest, name);
+        assert!(lacks.iter().all(|lack| told.iter().any(|code| code == lack)), "{name}: {told:?}");
+        for verb in ["", " status", " wait-online"] {
+            let line = format!("{name}{verb}: {exit}\n");
+            assert!(guest.stdout().contains(&line), "{line}{}", guest.stdout());
+        }
+    }
+}
+
 #[test]
 fn an_archive_of_the_machine_tells_what_the_machine_tells() {
     let guest = boot("check_live");

@@ -39,12 +39,35 @@ times >"$OUT/times.after"
 for _ in 1 2 3; do journalctl -b -o json >/dev/null; done
 times >"$OUT/times.journalctl"
 
-# No subnet manager.
+# moment NAME: what each verb that judges says now.
+moment() {
+	look "$1"
+	ibprov status --format json >"$OUT/$1.status.json"
+	echo "$1 status: $?"
+	ibprov metrics >"$OUT/$1.prom"
+	ibprov wait-online --timeout 1s >"$OUT/$1.online" 2>&1
+	echo "$1 wait-online: $?"
+}
+carrier() { timeout 60 sh -c "until [ \"\$(cat /sys/class/net/ib0/carrier)\" = $1 ]; do sleep 0.2; done"; }
+
+# The cable is pulled and plugged in again; the subnet manager goes and comes back.
+echo "0001:01:00.0/link=down" >$card/set
+port DOWN
+carrier 0
+moment cable-out
+echo "0001:01:00.0/link=active" >$card/set
+port ACTIVE
+carrier 1
+moment cable-in
 echo "0001:01:00.0/link=init" >$card/set
 port INIT
-look no-sm
+carrier 0
+moment no-sm
 mail no-sm
 echo "0001:01:00.0/link=active" >$card/set
+port ACTIVE
+carrier 1
+moment sm-back
 
 # VFs: nobody gave them GUIDs; then GUIDs and a policy that keeps them down.
 echo 2 >$pf/sriov_numvfs
