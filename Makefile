@@ -42,12 +42,13 @@ release:
 
 # Installs what `make release` built, and the man pages if they can be made.
 # systemd and udev look below /usr and /usr/local; the units name the binary
-# where it is put.
+# where it is put: where sbin is a link to bin (Fedora 42), packages want SBINDIR=/usr/bin.
+SBINDIR ?= $(PREFIX)/sbin
 install:
-	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/udev/rules.d $(DESTDIR)$(PREFIX)/lib/ibprov
-	install -m 755 $(binary) $(DESTDIR)$(PREFIX)/sbin/ibprov
+	install -d $(DESTDIR)$(SBINDIR) $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/udev/rules.d $(DESTDIR)$(PREFIX)/lib/ibprov
+	install -m 755 $(binary) $(DESTDIR)$(SBINDIR)/ibprov
 	for unit in $(notdir $(wildcard units/*)); do \
-		sed 's,/usr/sbin/ibprov,$(PREFIX)/sbin/ibprov,' units/$$unit >$(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit && \
+		sed 's,/usr/sbin/ibprov,$(SBINDIR)/ibprov,' units/$$unit >$(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit && \
 		chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit || exit 1; \
 	done
 	install -m 644 $(wildcard udev-rules/*.rules) $(DESTDIR)$(PREFIX)/lib/udev/rules.d/
@@ -63,8 +64,8 @@ install:
 	cp -R packaging/ansible/README.md packaging/ansible/site.yml packaging/ansible/roles $(DESTDIR)$(PREFIX)/share/doc/ibprov/ansible/
 	install -m 644 packaging/ibprov.toml $(DESTDIR)$(PREFIX)/lib/ibprov/
 	install -m 755 packaging/host $(DESTDIR)$(PREFIX)/lib/ibprov/
-	install -d $(DESTDIR)$(PREFIX)/lib/dracut/modules.d/90ibprov $(DESTDIR)$(PREFIX)/share/initramfs-tools/hooks
-	install -m 755 packaging/dracut/90ibprov/module-setup.sh $(DESTDIR)$(PREFIX)/lib/dracut/modules.d/90ibprov/
+	install -d $(DESTDIR)$(PREFIX)/lib/dracut/modules.d/50ibprov $(DESTDIR)$(PREFIX)/share/initramfs-tools/hooks
+	install -m 755 packaging/dracut/50ibprov/module-setup.sh $(DESTDIR)$(PREFIX)/lib/dracut/modules.d/50ibprov/
 	install -m 755 packaging/initramfs-tools/ibprov $(DESTDIR)$(PREFIX)/share/initramfs-tools/hooks/
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system-preset $(DESTDIR)$(PREFIX)/lib/systemd/catalog
 	install -d "$(DESTDIR)$(PREFIX)/lib/systemd/system/opensm@.service.d"

@@ -2,6 +2,7 @@
 
 use super::planned::Tree;
 use super::{Command, Load, Unit};
+use crate::host::SYSV_GENERATOR;
 
 /// No start script is larger.
 const LIMIT: u64 = 256 * 1024;
@@ -9,6 +10,9 @@ const LIMIT: u64 = 256 * 1024;
 /// The units of scripts that have a start link and no unit file of their name.
 pub(super) fn scripts(tree: Tree<'_>, has_unit: impl Fn(&str) -> bool) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
+    if !tree.root.has_generator(SYSV_GENERATOR) {
+        return units;
+    }
     for level in ["rc2.d", "rc3.d", "rc4.d", "rc5.d"] {
         for dir in [format!("/etc/{level}"), format!("/etc/rc.d/{level}")] {
             for link in tree.list_or_empty(&dir).unwrap_or_default() {

@@ -12,6 +12,17 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2, readlinkat};
 use nix::sys::stat::{Mode, SFlag, fstat};
 
+/// Makes units of start scripts with rc links. systemd 260 does not have it any more.
+pub const SYSV_GENERATOR: &str = "systemd-sysv-generator";
+
+/// Where generators are.
+const GENERATORS: [&str; 4] = [
+    "/etc/systemd/system-generators",
+    "/usr/local/lib/systemd/system-generators",
+    "/usr/lib/systemd/system-generators",
+    "/lib/systemd/system-generators",
+];
+
 /// The tree that is looked at: `/`, or a copy of one (`--root DIR`).
 ///
 /// In a copy, symbolic links (absolute ones too) resolve inside it, so a
@@ -314,6 +325,13 @@ impl Root {
         let target = readlinkat(&link, "")
             .map_err(|errno| ReadError::System { path: path.to_owned(), errno })?;
         Ok(target.to_string_lossy().into_owned())
+    }
+
+    /// True if systemd has the generator of this name (systemd.generator(7)), or the tree has no
+    /// generators at all, which does not tell.
+    pub fn has_generator(&self, name: &str) -> bool {
+        let mut dirs = GENERATORS.iter().filter(|dir| self.exists(dir)).peekable();
+        dirs.peek().is_none() || dirs.any(|dir| self.exists(&format!("{dir}/{name}")))
     }
 
     /// True if `path` exists.

@@ -5,12 +5,10 @@ use nix::errno::Errno;
 
 use crate::graph::{Graph, files};
 use crate::host::{ReadError, Root};
-use crate::names::is_ipoib_name;
+use crate::observe::boot_lines::{self, reason};
 use crate::report::common::Finding;
 use crate::report::migrate::{Item, Reason};
 
-const RC_LOCAL: [&str; 4] =
-    ["/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local", "/etc/rc.d/boot.local"];
 const CRONTABS: [&str; 3] = ["/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs"];
 /// No such file is larger, bytes.
 const LIMIT: u64 = 1 << 20;
@@ -39,10 +37,12 @@ pub(super) fn items(root: &Root, graph: &Graph) -> (Vec<Item>, Vec<Finding>) {
             Vec::new()
         }
     };
-    for file in RC_LOCAL {
+    let is_run = boot_lines::runs_rc_local(root);
+    for file in boot_lines::RC_LOCAL {
         // One that is a link to another counts there.
         if !root.is_link(file) {
-            items.extend(lines_of(file, |_| true));
+            let lines = lines_of(file, |_| true).into_iter();
+            items.extend(lines.map(|item| if is_run { item } else { item.of(Reason::NotRun) }));
         }
     }
     let at_boot = |line: &str| line.trim_start().starts_with("@reboot");
@@ -98,72 +98,4 @@ fn in_file(root: &Root, file: &str, counts: impl Fn(&str) -> bool) -> Result<Vec
         );
     }
     Ok(items)
-}
-
-/// What a line of a script does to InfiniBand, if anything.
-fn reason(line: &str) -> Option<Reason> {
-    if line.trim_start().starts_with('#') {
-        return None;
-    }
-    let is_end = |c: char| c.is_whitespace() || ";&|()`\"'{}".contains(c);
-    let words: Vec<&str> = line.split(is_end).filter(|word| !word.is_empty()).collect();
-    let program = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
-    let runs = |names: &[&str]| words.iter().any(|word| names.contains(&program(word).as_str()));
-    let is_openibd = |word: &&str| {
-        matches!(program(word).trim_end_matches(".service"), "openibd" | "mlnxofedctl")
-    };
-    if words.iter().any(is_openibd) {
-        return Some(Reason::CallsOpenibd);
-    }
-    let vf_words = ["sriov_numvfs", "/sriov/", "mlx5_num_vfs", "node_guid", "port_guid"];
-    let by_ip = runs(&["ip"]) && words.contains(&"vf");
-    if by_ip || vf_words.iter().any(|word| line.contains(word)) {
-        return Some(Reason::SetsVfs);
-    }
-    if runs(&["modprobe", "insmod"]) && words.iter().any(|word| is_rdma_module(&program(word))) {
-        return Some(Reason::LoadsModules);
-    }
-    let names = |word: &&str| is_ipoib_name(word);
-    let brings_up = runs(&["ifup", "ifconfig", "ip", "nmcli"]) && words.iter().any(names);
-    brings_up.then_some(Reason::BringsUp)
-}
-
-fn is_rdma_module(name: &str) -> bool {
-    let begins = ["ib_", "mlx4_", "mlx5_", "rdma_", "rds_rdma", "hfi1", "qib", "opa_vnic"];
-    let whole = ["rpcrdma", "xprtrdma", "svcrdma", "iw_cm"];
-    begins.iter().any(|begin| name.starts_with(begin)) || whole.contains(&name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_that_bring_infiniband_up_are_told_from_others() {
-        for (line, why) in [
-            ("/etc/init.d/openibd restart", Reason::CallsOpenibd),
-            ("sleep 60; systemctl start openibd.service", Reason::CallsOpenibd),
-            ("modprobe -a ib_umad ib_ipoib", Reason::LoadsModules),
-            ("/sbin/modprobe mlx5_ib && sleep 1", Reason::LoadsModules),
-            ("insmod /lib/modules/x/ib_ipoib.ko", Reason::LoadsModules),
-            ("echo 4 > /sys/class/infiniband/mlx5_0/device/sriov_numvfs", Reason::SetsVfs),
-            ("echo Follow >/sys/class/infiniband/mlx5_0/device/sriov/0/policy", Reason::SetsVfs),
-            ("ip link set ib0 vf 0 node_guid 02:00:00:00:00:00:00:01", Reason::SetsVfs),
-            ("ip link set dev ib0 vf 3 state auto", Reason::SetsVfs),
-            ("ifup ib0", Reason::BringsUp),
-            ("ip link set ib0.8001 up", Reason::BringsUp),
-        ] {
-            assert_eq!(reason(line), Some(why), "{line}");
-        }
-        for line in [
-            "# modprobe ib_ipoib",
-            "modprobe nvidia",
-            "ip link set eth0 up",
-            "touch /var/lock/subsys/local",
-            "echo ib_ipoib",
-            "exit 0",
-        ] {
-            assert_eq!(reason(line), None, "{line}");
-        }
-    }
 }

@@ -10,7 +10,7 @@ use crate::config::foreign::{
     self, Imported, ifcfg, ifcfg_suse, keyfile, mlx4_conf, openib_conf, rdma_conf, sriov_vfs,
 };
 use crate::graph::Graph;
-use crate::host::{Root, answer, site_files};
+use crate::host::{Root, SYSV_GENERATOR, answer, site_files};
 use crate::names::{OPENIBD_STAND_IN, PathState, is_ipoib_name};
 use crate::observe::vf_writers::{VfWriter, vf_writers};
 use crate::observe::{Observer, interface_manager, pf};
@@ -344,6 +344,9 @@ impl Finder<'_> {
     /// that it does not start, unless there is one.
     fn rc_links(&mut self) -> Vec<(String, String, Option<String>)> {
         let mut found = Vec::new();
+        if !self.root.has_generator(SYSV_GENERATOR) {
+            return found;
+        }
         for level in ["rcS.d", "rc2.d", "rc3.d", "rc4.d", "rc5.d"] {
             let below_etc = format!("/etc/{level}");
             let is_link = self.root.is_link(&below_etc);

@@ -9,6 +9,7 @@
 pub mod administered;
 pub mod aliases;
 pub mod autostart;
+pub mod boot_lines;
 pub mod captured;
 pub mod holders;
 pub mod iface;

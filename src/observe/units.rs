@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::host::Root;
+use crate::host::{Root, SYSV_GENERATOR};
 use crate::names::{OPENIBD_STAND_IN as STAND_IN, UNIT_DIRS};
-use crate::observe::interface_manager;
+use crate::observe::{boot_lines, interface_manager};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
 use crate::report::units::{Owner, Units};
@@ -27,6 +27,7 @@ pub fn units(root: &Root) -> Units {
     let mut findings = own_findings(&links);
     findings.extend(vendor_findings(root, &links));
     findings.extend(agent_finding(root, &links));
+    findings.extend(boot_lines::not_run(root).into_iter().map(not_run));
     Units { openibd, enabled: links.wanted && links.own_mask.is_none(), findings }
 }
 
@@ -104,6 +105,14 @@ impl Links {
             _ => Owner::Nobody,
         }
     }
+}
+
+fn not_run((file, lines): (&str, Vec<usize>)) -> Finding {
+    let lines = lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "systemd does not run {file} (from version 260 on it has no generator for it): what brings InfiniBand up in lines {lines} does not happen"
+    );
+    finding(Code::RcLocalNotRun, text, "ibprov migrate")
 }
 
 fn finding(code: Code, text: String, advice: &str) -> Finding {
@@ -260,7 +269,7 @@ fn script_callers(root: &Root, links: &Links) -> Vec<String> {
     let mut callers = Vec::new();
     // systemd-sysv-generator(8) makes a unit of a script with rc links only
     // if no unit file, alias or mask has that name.
-    if openibd == Owner::Vendor && !links.vendor_unit {
+    if openibd == Owner::Vendor && !links.vendor_unit && root.has_generator(SYSV_GENERATOR) {
         for level in ["rcS.d", "rc2.d", "rc3.d", "rc4.d", "rc5.d"] {
             for dir in [format!("/etc/{level}"), format!("/etc/rc.d/{level}")] {
                 for name in root.list_or_empty(&dir).unwrap_or_default() {
@@ -271,7 +280,8 @@ fn script_callers(root: &Root, links: &Links) -> Vec<String> {
             }
         }
     }
-    for script in ["/etc/rc.local", "/etc/rc.d/rc.local"] {
+    let runs_rc_local = boot_lines::runs_rc_local(root);
+    for script in ["/etc/rc.local", "/etc/rc.d/rc.local"].into_iter().filter(|_| runs_rc_local) {
         if root.text(script, 1 << 20).is_ok_and(|t| shell_calls(&t)) {
             callers.push(script.to_owned());
         }

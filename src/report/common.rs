@@ -268,6 +268,8 @@ codes! {
         OneHostOnly = "one-host-only",
         /// ibprov.service is masked.
         IbprovMasked = "ibprov-masked",
+        /// rc.local has lines for InfiniBand, and nothing runs it.
+        RcLocalNotRun = "rc-local-not-run",
         /// ibprov.service is not wanted by sysinit.target, although its alias is there.
         IbprovNotWanted = "ibprov-not-wanted",
         /// ibprov is switched off on the kernel command line.

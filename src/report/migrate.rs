@@ -109,6 +109,8 @@ reasons! {
     LoadsModules: NeedsDecision, "modules that ibprov loads are loaded here", do "remove this line or unit; list modules other than ib_umad, ib_uverbs and ib_ipoib in modules.load";
     /// A line creates VFs or gives them GUIDs.
     SetsVfs: NeedsDecision, "VFs are created here, or their GUIDs are set", do "plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove this line or unit";
+    /// A line of rc.local, which nothing runs.
+    NotRun: NeedsDecision, "systemd does not run this file (from version 260 on it has no generator for it): the line has no effect", do "plan with [[pf]] and [[interface]] what the line is for, then remove it";
     /// A line brings an interface up.
     BringsUp: NeedsDecision, "an InfiniBand interface is configured here", do "remove this line or unit if it was only needed because the interface appeared too late; settings belong to [[interface]], addresses to the network stack";
 }
@@ -145,6 +147,13 @@ impl Item {
     #[must_use]
     pub fn at_line(self, line: usize, text: &str) -> Self {
         Self { line: Some(line), text: Some(short(text.trim())), ..self }
+    }
+
+    /// The same for another reason.
+    #[must_use]
+    pub const fn of(mut self, reason: Reason) -> Self {
+        (self.becomes, self.reason, self.message) = (reason.becomes(), reason, reason.message());
+        self
     }
 
     /// Its settings go to `path`.
