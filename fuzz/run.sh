@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 out=${CARGO_TARGET_DIR:-fuzz/target}/fuzz
 host=$(rustc -vV | sed -n 's/^host: //p')
 [ $# -gt 0 ] || set -- config pins names logs intake kernel netlink udev units guests \
-	import stacks reports host opensm
+	import stacks reports host opensm firmware
 
 # With --target, build scripts and macros are left without the flags.
 flags='--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4'

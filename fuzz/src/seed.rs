@@ -56,6 +56,7 @@ const SOURCES: &[(&str, Option<char>, &[&str])] = &[
     ("host", Some('X'), &["src/observe/aliases.rs"]),
     ("host", Some('Y'), &["src/observe/modules.rs"]),
     ("opensm", None, &["tests/tree/opensm/cases", "src/opensm"]),
+    ("firmware", None, &["src/firmware"]),
 ];
 
 /// Longer texts are no words of a format.

@@ -15,13 +15,14 @@ use ibprov::config::foreign::{
     sriov_vfs,
 };
 use ibprov::config::{self, Config, Problems, Source, timespan};
+use ibprov::firmware::{answer, record};
 use ibprov::graph::{consumers, cycles, deadlock, files, show};
 use ibprov::guests::domain::{self, Domains};
 use ibprov::host::{self, logs, persistent_names, udev_record};
 use ibprov::names::{
-    DomainName, Guid, GuidRange, IfName, IfPattern, ModuleName, NameRule, PKey, PciAddress, Policy,
-    RdmaName, Target, Template, UnitName, VfDriver, VfIndex, VfName, VfNamePattern, VfRange,
-    host_number,
+    DomainName, FirmwareName, Guid, GuidRange, IfName, IfPattern, ModuleName, NameRule, PKey,
+    PciAddress, Policy, RdmaName, Target, Template, UnitName, VfDriver, VfIndex, VfName,
+    VfNamePattern, VfRange, host_number,
 };
 use ibprov::observe::{self, Look, Observer, plan_host};
 use ibprov::opensm;
@@ -36,7 +37,7 @@ use crate::tree::{self, Tree};
 pub type OneTarget = fn(&[u8]);
 
 /// The targets by their names.
-pub const ALL: [(&str, OneTarget); 15] = [
+pub const ALL: [(&str, OneTarget); 16] = [
     ("config", config),
     ("pins", pins),
     ("names", names),
@@ -52,6 +53,7 @@ pub const ALL: [(&str, OneTarget); 15] = [
     ("reports", reports),
     ("host", host),
     ("opensm", opensm),
+    ("firmware", firmware),
 ];
 
 /// What a terminal is sent of a stranger's words, by the door through which all goes.
@@ -115,6 +117,29 @@ pub fn pins(data: &[u8]) {
             let again = config::pins::Pins::parse(&printed);
             assert_eq!(again.as_ref().map(|p| &p.pfs), Ok(&pins.pfs), "{printed}");
         }
+    }
+}
+
+/// What mstconfig prints, and the record of what it has written.
+pub fn firmware(data: &[u8]) {
+    let Some(text) = text_of(data) else { return };
+    let answer = answer::read(text);
+    let lines = answer.errors.iter().chain(&answer.effect).chain(&answer.device_type);
+    lines.for_each(|line| one_line(line));
+    for error in &answer.errors {
+        let _lack = answer::lacking(error);
+    }
+    for shown in &answer.settings {
+        assert!(shown.name.as_str().parse::<FirmwareName>().is_ok(), "{shown:?}");
+        for value in shown.current.iter().chain(&shown.next) {
+            one_line(value);
+            assert!(!value.contains(' '), "{shown:?}");
+        }
+        let _is = answer.is(shown.name.as_str(), 1);
+    }
+    if let Ok(record) = record::Record::parse(text) {
+        let printed = serde_json::to_string(&record).expect("JSON");
+        assert_eq!(record::Record::parse(&printed).as_ref(), Ok(&record), "{printed}");
     }
 }
 

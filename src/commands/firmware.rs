@@ -407,6 +407,16 @@ impl Run<'_> {
             setting.state = State::NotSet;
             setting.reason = Some(refused.clone().unwrap_or_else(lost));
         }
+        // What was refused was not written.
+        if refused.is_some() {
+            let is_refused = |old: &Written| {
+                card.settings.iter().any(|s| s.name == old.name && s.state == State::NotSet)
+            };
+            written.retain(|old| !is_refused(old));
+            if let Err(why) = self.keep(pci, identity, written) {
+                card.findings.push(Finding::not_read(why).about(pci));
+            }
+        }
     }
 
     /// Keep in the record what was written to the adapter.

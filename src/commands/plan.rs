@@ -6,14 +6,14 @@ use std::io::Write;
 use serde::Serialize;
 
 use super::partitions::{Partitions, PartitionsVerdict};
-use super::{node, pf_preview, print, soft_roce};
+use super::{firmware, node, pf_preview, print, soft_roce};
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::{Root, answer, pins_file, process, terminal};
 use crate::names::PINS_PATH;
 use crate::observe::plan_host::{self, PlanHost};
-use crate::observe::{self, Look};
+use crate::observe::{self, Look, Observer};
 use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve, resolve_anew};
 use crate::plan::partitions::{self, BroadcastGroup, Partition};
 use crate::report::common::{Finding, Kind, Report, not_read, verdicts};
@@ -55,7 +55,9 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
         }
         return Ok(code);
     }
-    let report = host.report(root).with_rxe(soft_roce::planned(config, root));
+    let firmware = firmware::findings(root, config, &Observer::new(root).look_at_pfs());
+    let rxe = soft_roce::planned(config, root);
+    let report = host.report(root).with_rxe(rxe).with_firmware(firmware);
     print(&report.told(), format, |screen| screen.page(&report.to_text(args.all, screen)))
 }
 

@@ -4,6 +4,7 @@
 use crate::names::{IsVf, LinkState, MadPort, PciAddress, PhysicalState, Policy, Rung};
 use crate::observe::link::PortAnswer;
 use crate::report::advice::Advice;
+use crate::report::firmware::how_to_set;
 use crate::report::hardware::Link;
 use crate::report::online::Lack;
 
@@ -65,6 +66,7 @@ fn no_link(
     vf: IsVf,
 ) -> Words {
     let adapter = pci.map_or_else(|| "ADDRESS".to_owned(), |pci| pci.to_string());
+    let number = pci.map_or_else(|| "N".to_owned(), |pci| pci.port_of_adapter().to_string());
     let state = physical.map_or("unknown", PhysicalState::word);
     match (physical, vf) {
         (_, IsVf::PassedThrough) => Words::new(
@@ -91,8 +93,8 @@ fn no_link(
             [
                 Advice::now(format!("`{}`", at.ibportstate("enable"))),
                 Advice::permanent(format!(
-                    "if it is disabled after each boot: `mstconfig -d {adapter} set KEEP_IB_LINK_UP_P{}=1`, or mlxconfig with the same arguments",
-                    at.port.map_or_else(|| "N".to_owned(), |port| port.to_string())
+                    "if it is disabled after each boot: {}",
+                    how_to_set(&adapter, &format!("KEEP_IB_LINK_UP_P{number}=1"), false)
                 )),
             ],
         ),

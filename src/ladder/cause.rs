@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::names::{IfName, ModuleName, PciAddress, Rung};
+use crate::names::{IfName, LinkLayer, ModuleName, PciAddress, Rung};
 use crate::observe::{Observed, PciFunction, rdma_half};
 use crate::report::advice::Advice;
 use crate::report::common::Code;
+use crate::report::firmware::{how_to_set, link_type};
 use crate::report::iface::DeferredSettings;
 use crate::report::{Cause, ModuleTrouble, PortProgress};
 
@@ -255,9 +256,9 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
 /// with the firmware's settings and a reset, never by waiting.
 fn other_type(port: &PortProgress, function: Option<&PciFunction>, facts: &Facts) -> Option<Cause> {
     let mlx5 = function.filter(|f| f.ib_driver == Some("mlx5_core"));
-    let (is, expected, number_of_type, word) = match port.must_be_ethernet {
-        false => ("in Ethernet mode", "an InfiniBand port", 1, "ib"),
-        true => ("in InfiniBand mode", "an Ethernet port", 2, "eth"),
+    let (is, expected, wanted, word) = match port.must_be_ethernet {
+        false => ("in Ethernet mode", "an InfiniBand port", LinkLayer::InfiniBand, "ib"),
+        true => ("in InfiniBand mode", "an Ethernet port", LinkLayer::Ethernet, "eth"),
     };
     let seen = match port.rdma {
         Some(_) if port.is_of_other_type() => format!("the port is {is}"),
@@ -293,9 +294,10 @@ fn other_type(port: &PortProgress, function: Option<&PciFunction>, facts: &Facts
         Some("mlx4_core") => format!(
             "type = \"{word}\" in its [[port]], then `ibprov boot` (echo {word} >/sys/bus/pci/devices/{at}/mlx4_port{number})"
         ),
-        _ => format!(
-            "`mlxconfig -d {at} set LINK_TYPE_P1={number_of_type}` (P2 for the adapter's second port), then reset the firmware: `mlxfwreset -d {at} reset`, or a power cycle"
-        ),
+        _ => {
+            let set = port.pci.map(|pci| link_type(pci, wanted));
+            how_to_set(&at, &set.unwrap_or_else(|| "LINK_TYPE_P1".to_owned()), false)
+        }
     };
     let failure = port.pci.and_then(|pci| facts.unset_types.get(&pci));
     let failure = failure.map(|failure| format!("; the type could not be set: {failure}"));

@@ -8,7 +8,7 @@ mod judge;
 mod naming;
 
 use crate::config::pins::{PinnedPf, Pins};
-use crate::config::{Config, Pf, PfSelector};
+use crate::config::{Config, FirmwareCard, Pf, PfSelector};
 use crate::ladder::{WantedPf, WantedVf};
 use crate::names::{
     Binding, Guid, GuidKind, Machine, PINS_PATH, PciAddress, VfDriver, VfIndex, VfNames,
@@ -50,7 +50,7 @@ pub fn resolve(config: &Config, pins: Result<&Pins, &str>, host: &PlanHost) -> V
         .pf
         .iter()
         .map(|pf| {
-            let mut draft = Draft::new(pf, host);
+            let mut draft = Draft::new(pf, host, &config.firmware);
             if let Err(why) = pins {
                 let path = PINS_PATH.to_owned();
                 draft.errors.push(PlanProblem::Pins { path, why: why.to_owned() });
@@ -88,11 +88,11 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    fn new(config: &'a Pf, host: &'a PlanHost) -> Self {
+    fn new(config: &'a Pf, host: &'a PlanHost, firmware: &[FirmwareCard]) -> Self {
         let mut errors = Vec::new();
         let function = match find_pf(&config.which, host) {
             Ok(function) => {
-                errors.extend(judge::function(config, function));
+                errors.extend(judge::function(config, function, firmware));
                 Some(function)
             }
             Err(finding) => {

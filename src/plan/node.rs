@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::fabric::{self, ActivePort, NetworkConfiguration};
 use crate::ladder::active::{Activity, Words};
-use crate::names::{Guid, ModuleName, PciAddress, RdmaName, VfIndex, vf_ranges};
+use crate::names::{Guid, LinkLayer, ModuleName, PciAddress, RdmaName, VfIndex, vf_ranges};
 use crate::plan::vf_port::VfPort;
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::finding::Severity;
+use crate::report::firmware::{how_to_set, link_type};
 use crate::report::hardware::{NodeDescription, Vf};
 use crate::report::netns::Netns;
 use crate::report::node::{Count, Judgement, PortCount};
@@ -350,9 +351,7 @@ fn left_out(known: &Known<'_>) -> Vec<Finding> {
 
 /// How the ports of an mlx5 adapter become InfiniBand ports.
 fn to_infiniband(pci: PciAddress) -> String {
-    format!(
-        "`mlxconfig -d {pci} set LINK_TYPE_P1=1` (mstconfig in distributions; P2 for the second port), then a reset: `mlxfwreset -d {pci} reset` (mstfwreset), or a power cycle"
-    )
+    how_to_set(pci, &link_type(pci, LinkLayer::InfiniBand), false)
 }
 
 /// How many of the expected ports are active, and what is said of those that are not: too few

@@ -127,7 +127,7 @@ fn problem(wanted: &WantedPf, observed: &ObservedPf) -> Option<PfProblem> {
         return None;
     }
     if observed.link_layer == Some(LinkLayer::Ethernet) {
-        return Some(PfProblem::Ethernet);
+        return Some(PfProblem::Ethernet { pf: observed.pf });
     }
     match observed.total_vfs {
         None | Some(0) if want > 0 => {

@@ -1,11 +1,13 @@
 //! `ibprov firmware`: the settings in the firmware of adapters.
 
+use std::fmt::Display;
+
 use serde::Serialize;
 
 use super::advice::Advice;
 use super::common::{Code, Finding, Kind, Report, verdicts};
 use super::screen::{Screen, Tone};
-use crate::names::{FirmwareName, FirmwareValue, PciAddress};
+use crate::names::{FirmwareName, FirmwareValue, LinkLayer, PciAddress};
 
 /// How a setting stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -125,19 +127,26 @@ verdicts! {
     }
 }
 
-/// How `setting` of the firmware of `pci` is set: by ibprov where a `[[firmware]]` is for the
-/// adapter, else by the vendor's tool.
-pub fn how_to_set(pci: impl std::fmt::Display, settings: &str, is_configured: bool) -> String {
-    match is_configured {
-        true => format!("`ibprov firmware {pci} --apply`"),
-        false => {
-            format!("`mstconfig -d {pci} set {settings}` (or mlxconfig with the same arguments)")
-        }
-    }
+/// The command of the vendor's tool for the adapter `pci`, by both of its names.
+pub fn tool(pci: impl Display, arguments: &str) -> String {
+    format!("`mstconfig -d {pci} {arguments}` (or mlxconfig with the same arguments)")
 }
 
-/// What makes a new setting effective.
-pub const THEN_RESET: &str = "then reboot, or power the host off and on";
+/// The setting that gives the port of this mlx5 function a link layer.
+pub fn link_type(pci: PciAddress, wanted: LinkLayer) -> String {
+    let number = if wanted == LinkLayer::Ethernet { 2 } else { 1 };
+    format!("LINK_TYPE_P{}={number}", pci.port_of_adapter())
+}
+
+/// How `settings` (`NUM_OF_VFS=8`) get into the firmware of `pci` and take effect: by ibprov
+/// where its `[[firmware]]` has them, else by the vendor's tool.
+pub fn how_to_set(pci: impl Display, settings: &str, is_configured: bool) -> String {
+    let how = match is_configured {
+        true => format!("`ibprov firmware {pci} --apply`"),
+        false => tool(pci, &format!("set {settings}")),
+    };
+    format!("{how}, then reboot, or power the host off and on")
+}
 
 impl CardSettings {
     /// Nothing of it is known, because of this.

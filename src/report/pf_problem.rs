@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::common::{Code, Finding};
-use crate::names::PciAddress;
+use super::firmware::{how_to_set, link_type};
+use crate::names::{LinkLayer, PciAddress};
 
 /// Why nothing can be done at a PF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
@@ -26,7 +27,8 @@ pub enum PfProblem {
     },
     /// It has no SR-IOV.
     #[error(
-        "the PF has no SR-IOV (sriov_totalvfs is 0 or missing). To fix: `mlxconfig -d {pf} set SRIOV_EN=1 NUM_OF_VFS={wanted}`, then reset the adapter or reboot; SR-IOV has to be enabled in the firmware setup too"
+        "the PF has no SR-IOV (sriov_totalvfs is 0 or missing). To fix: {}; SR-IOV has to be enabled in the firmware setup too",
+        how_to_set(pf, &format!("SRIOV_EN=1 NUM_OF_VFS={wanted}"), false)
     )]
     NoSriov {
         /// The PF.
@@ -36,7 +38,8 @@ pub enum PfProblem {
     },
     /// It cannot have so many VFs.
     #[error(
-        "{wanted} VFs are planned, but sriov_totalvfs is {total}. To fix: `mlxconfig -d {pf} set NUM_OF_VFS={wanted}`, then reset the adapter or reboot"
+        "{wanted} VFs are planned, but sriov_totalvfs is {total}. To fix: {}",
+        how_to_set(pf, &format!("NUM_OF_VFS={wanted}"), false)
     )]
     TooMany {
         /// The PF.
@@ -48,9 +51,14 @@ pub enum PfProblem {
     },
     /// Its port is in Ethernet mode.
     #[error(
-        "the port is in Ethernet mode, in which VFs have no GUIDs. Set LINK_TYPE_P1=1 with mlxconfig, or remove the PF from the plan"
+        "the port is in Ethernet mode, in which VFs have no GUIDs. To fix: {}; or remove the PF from the plan",
+        how_to_set(pf, &link_type(*pf, LinkLayer::InfiniBand), false)
     )]
-    Ethernet,
+    Ethernet {
+        /// The PF.
+        #[serde(skip)]
+        pf: PciAddress,
+    },
     /// Its RDMA device is not there yet, or not the netdev through which its
     /// VFs are administered.
     #[error("{}", if *.netdev { NO_NETDEV } else { "the driver of the PF has registered no RDMA device; see dmesg" })]
@@ -100,7 +108,7 @@ impl PfProblem {
             Self::IsVf { .. } => Code::PfIsVf,
             Self::NoSriov { .. } => Code::SriovNotEnabledFw,
             Self::TooMany { .. } => Code::TooManyVfs,
-            Self::Ethernet => Code::PfEthernet,
+            Self::Ethernet { .. } => Code::PfEthernet,
             Self::NoDriver
             | Self::NotReady { .. }
             | Self::Unreadable { .. }

@@ -27,6 +27,9 @@ pub struct PlanReport {
     pub rxe: Vec<RxeReport>,
     /// The RDMA network namespace mode; `null` where none is configured.
     pub netns: Option<Netns>,
+    /// Configured settings in firmware that are not in effect.
+    #[serde(skip)]
+    pub firmware: Vec<Finding>,
     /// What could not be read.
     #[serde(skip)]
     pub problems: Vec<String>,
@@ -128,6 +131,7 @@ impl PlanReport {
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         findings.extend(rxe.filter_map(RxeReport::finding));
         findings.extend(self.netns.iter().flat_map(Netns::contradictions));
+        findings.extend(self.firmware.iter().cloned());
         Finding::worst_first(&mut findings);
         findings.extend(not_read(&self.problems));
         Report::new(Kind::Plan, self.verdict(), findings, self)
@@ -147,6 +151,7 @@ impl PlanReport {
             pfs,
             rxe: Vec::new(),
             netns: None,
+            firmware: Vec::new(),
             problems,
         }
     }
@@ -167,10 +172,19 @@ impl PlanReport {
         self
     }
 
+    /// The same with what is not in effect of configured settings in firmware.
+    #[must_use]
+    pub fn with_firmware(mut self, firmware: Vec<Finding>) -> Self {
+        self.would_change |= firmware.iter().any(|told| told.severity == Severity::Warning);
+        self.firmware = firmware;
+        self
+    }
+
     /// The text for people; `all` VFs, not only those that would change.
     pub fn to_text(&self, all: bool, screen: Screen) -> String {
         let mut text = String::new();
-        if self.pfs.is_empty() && self.rxe.is_empty() && self.netns.is_none() {
+        let is_empty = self.pfs.is_empty() && self.rxe.is_empty() && self.firmware.is_empty();
+        if is_empty && self.netns.is_none() {
             text.push_str("no [[pf]] is configured, so that there is nothing to plan\n");
         }
         for pf in &self.pfs {
@@ -184,6 +198,12 @@ impl PlanReport {
             for other in netns.contradictions() {
                 let warning = screen.paint(Tone::Warning, "warning:");
                 text.push_str(&format!("  {warning} {}\n", other.message));
+            }
+        }
+        for told in &self.firmware {
+            text.push_str(&format!("{told}\n"));
+            for advice in &told.advice {
+                text.push_str(&format!("  {}\n", advice.text));
             }
         }
         if self.drift {

@@ -1,8 +1,9 @@
 use super::advice::Advice;
 use super::common::{Code, Finding, Severity};
+use super::firmware::{how_to_set, link_type};
 use crate::names::host_number::is_placeholder;
 use crate::names::template::Misfit;
-use crate::names::{Guid, GuidKind, PciAddress, VfIndex};
+use crate::names::{Guid, GuidKind, LinkLayer, PciAddress, VfIndex};
 
 /// Something about the plan of one PF: an error, which keeps ibprov from
 /// touching the PF, or a warning. Its text says what is wrong.
@@ -40,9 +41,13 @@ pub enum PlanProblem {
     NotHca(PciAddress),
     /// It is in Ethernet mode.
     #[error(
-        "the ports of {0} are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs"
+        "the ports of {pci} are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs"
     )]
-    Ethernet(PciAddress),
+    Ethernet {
+        pci: PciAddress,
+        /// A `[[firmware]]` sets it.
+        is_configured: bool,
+    },
     /// It cannot have VFs at all.
     #[error(
         "{pci} has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is disabled in its firmware, or the adapter does not support it"
@@ -51,6 +56,8 @@ pub enum PlanProblem {
         pci: PciAddress,
         /// How many VFs it shall have.
         wanted: u16,
+        /// A `[[firmware]]` sets it.
+        is_configured: bool,
     },
     /// The firmware allows none.
     #[error(
@@ -60,6 +67,8 @@ pub enum PlanProblem {
         pci: PciAddress,
         /// How many VFs it shall have.
         wanted: u16,
+        /// A `[[firmware]]` sets it.
+        is_configured: bool,
     },
     #[error("{wanted} VFs are planned for {pci}, but the firmware allows {total} (sriov_totalvfs)")]
     TooManyVfs {
@@ -68,6 +77,8 @@ pub enum PlanProblem {
         wanted: u16,
         /// How many it can have.
         total: u16,
+        /// A `[[firmware]]` sets it.
+        is_configured: bool,
     },
     /// vfio-pci without an IOMMU.
     #[error("VF {vf} is planned for vfio-pci, but the IOMMU is off ({pci} has no iommu_group)")]
@@ -276,10 +287,9 @@ impl PlanProblem {
 
     /// The name by which programs know it, and what to do about it, in the order to try.
     fn code_and_remedy(&self) -> (Code, Vec<Advice>) {
-        let enable = |pci: &PciAddress, vfs: u16| {
-            vec![Advice::permanent(format!(
-                "mlxconfig -d {pci} set SRIOV_EN=1 NUM_OF_VFS={vfs}, then reset the firmware"
-            ))]
+        let enable = |pci: &PciAddress, vfs: u16, is_configured: bool| {
+            let settings = format!("SRIOV_EN=1 NUM_OF_VFS={vfs}");
+            vec![Advice::permanent(how_to_set(pci, &settings, is_configured))]
         };
         let change = |text: &str| vec![Advice::permanent(text)];
         let no_device = || {
@@ -308,15 +318,19 @@ impl PlanProblem {
             }
             Self::NvSwitch(_) => (Code::PfNvswitch, change("remove this [[pf]]")),
             Self::NotHca(_) => (Code::PfNoHca, change("remove this [[pf]]")),
-            Self::Ethernet(pci) => {
-                let set = format!("mlxconfig -d {pci} set LINK_TYPE_P1=1, then reset the firmware");
+            Self::Ethernet { pci, is_configured } => {
+                let set = link_type(*pci, LinkLayer::InfiniBand);
+                let set = how_to_set(pci, &set, *is_configured);
                 let remove = Advice::permanent("or remove this [[pf]]");
                 (Code::PfEthernet, vec![Advice::permanent(set), remove])
             }
-            Self::NoSriov { pci, wanted } | Self::SriovOff { pci, wanted } => {
-                (Code::SriovNotEnabledFw, enable(pci, *wanted))
+            Self::NoSriov { pci, wanted, is_configured }
+            | Self::SriovOff { pci, wanted, is_configured } => {
+                (Code::SriovNotEnabledFw, enable(pci, *wanted, *is_configured))
             }
-            Self::TooManyVfs { pci, wanted, .. } => (Code::TooManyVfs, enable(pci, *wanted)),
+            Self::TooManyVfs { pci, wanted, is_configured, .. } => {
+                (Code::TooManyVfs, enable(pci, *wanted, *is_configured))
+            }
             Self::NoIommu { .. } => (
                 Code::IommuOff,
                 change(

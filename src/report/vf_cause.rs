@@ -141,10 +141,10 @@ impl NumberFailed {
                 "the driver hangs while it creates or removes VFs; see dmesg"
             }
             (_, Some(Errno::ENOSPC)) => {
-                "the firmware has no room for so many VFs: lower the number or raise NUM_OF_VFS with mlxconfig"
+                "the firmware has no room for so many VFs: lower the number, or raise NUM_OF_VFS: `ibprov firmware` shows it"
             }
             (_, Some(Errno::ERANGE)) => {
-                "the number exceeds sriov_totalvfs: raise NUM_OF_VFS with mlxconfig"
+                "the number exceeds sriov_totalvfs: raise NUM_OF_VFS, which `ibprov firmware` shows"
             }
             (_, Some(Errno::ENOMEM)) => {
                 "the PCI bridge above the adapter has no room for the VFs' memory: enable SR-IOV in the firmware setup, or boot with pci=realloc"

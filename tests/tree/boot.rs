@@ -140,7 +140,7 @@ fn the_type_of_a_port_is_set_or_the_firmware_s_setting_is_named() {
     host.file("etc/ibprov/ibprov.toml", &row(PF));
     let shown = host.show(&["status"]);
     assert!(shown.contains("the port is in InfiniBand mode, and an Ethernet port"), "{shown}");
-    assert!(shown.contains("mlxconfig -d 0000:4b:00.0 set LINK_TYPE_P1=2"), "{shown}");
+    assert!(shown.contains("mstconfig -d 0000:4b:00.0 set LINK_TYPE_P1=2`"), "{shown}");
     host.file("etc/ibprov/ibprov.toml", "[[port]]\nrdma = \"mlx4_0\"\ntype = \"eth\"\n");
     let shown = host.show(&["config", "check"]);
     assert!(shown.contains("error: port.type needs port.pci\n"), "{shown}");

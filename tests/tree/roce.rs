@@ -155,7 +155,7 @@ fn a_port_in_infiniband_mode_is_of_the_other_type() {
     expect![[r#"
         NOT READY: 0 of 1 expected ports active
           error: mlx5_0 port 1 (0000:4b:00.0): no netdev: the port is in InfiniBand mode, and an Ethernet port is expected (listed in /etc/ibprov/ibprov.toml:1)
-            do: to change the type: `mlxconfig -d 0000:4b:00.0 set LINK_TYPE_P1=2` (P2 for the adapter's second port), then reset the firmware: `mlxfwreset -d 0000:4b:00.0 reset`, or a power cycle; or ignore the port (boot.ignore)
+            do: to change the type: `mstconfig -d 0000:4b:00.0 set LINK_TYPE_P1=2` (or mlxconfig with the same arguments), then reboot, or power the host off and on; or ignore the port (boot.ignore)
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE       LID  RATE     NOTE

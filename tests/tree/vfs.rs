@@ -194,7 +194,7 @@ fn what_the_plan_knows_has_its_code_in_every_verb() {
     assert_named(&host, 3, "error", "sriov-not-enabled-fw", "0000:5e:00.0");
     let shown = host.show(&["status"]);
     assert!(shown.contains("2 of 18 VFs as planned"), "{shown}");
-    assert!(shown.contains("mlxconfig -d 0000:5e:00.0 set SRIOV_EN=1 NUM_OF_VFS=16"), "{shown}");
+    assert!(shown.contains("mstconfig -d 0000:5e:00.0 set SRIOV_EN=1 NUM_OF_VFS=16"), "{shown}");
     let metrics = host.show(&["metrics"]);
     assert!(metrics.contains("\nibprov_vfs_planned 18\n"), "{metrics}");
     // The boot that failed of it is no second fault.

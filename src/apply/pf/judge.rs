@@ -445,7 +445,7 @@ mod tests {
         let no_room = told(refused(Errno::ENOSPC));
         assert!(
             no_room.starts_with(
-                "cannot change the number of VFs from 0 to 8: write \"8\" to /sys/x: ENOSPC: No space left on device: the firmware has no room for so many VFs: lower the number or raise NUM_OF_VFS with mlxconfig"
+                "cannot change the number of VFs from 0 to 8: write \"8\" to /sys/x: ENOSPC: No space left on device: the firmware has no room for so many VFs: lower the number, or raise NUM_OF_VFS: `ibprov firmware` shows it"
             ),
             "{no_room}"
         );

@@ -1,5 +1,6 @@
 use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen, sriov_not_enabled_fw};
 use crate::check::evidence::state::Setting;
+use crate::report::firmware::tool;
 
 pub(super) const RULE: Rule = Rule {
     code: Code::FirmwareResetPending,
@@ -64,7 +65,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(pending.iter().map(|s| boot.quote_at(s.origin, "", &s.text)))
         .quoting(seen::quotes(boot, lines))
         .look(seen::for_each(
-            "compare the values under Next Boot and Current: mstconfig -d {} -e query, or mlxconfig with the same arguments",
+            &format!("compare the values under Next Boot and Current: {}", tool("{}", "-e query")),
             &devices,
             "ADDRESS",
         ))

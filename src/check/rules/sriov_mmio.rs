@@ -1,5 +1,6 @@
 use super::super::evidence::event::function;
 use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
+use crate::report::firmware::how_to_set;
 
 pub(super) const RULE: Rule = Rule {
     code: Code::SriovMmio,
@@ -89,7 +90,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     };
     let of = seen::all_of("adapter", &addresses);
     let fewer = seen::for_each(
-        "or lower the number of VFs: mstconfig -d {} set NUM_OF_VFS=N (or mlxconfig with the same arguments), then power the host off and on",
+        &format!("or lower the number of VFs: {}", how_to_set("{}", "NUM_OF_VFS=N", false)),
         &addresses,
         "ADDRESS",
     );

@@ -2,6 +2,7 @@ use super::{
     Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen, vf_probe_failed::is_out_of_room,
 };
 use crate::check::evidence::state::Setting;
+use crate::report::firmware::{how_to_set, tool};
 
 pub(super) const RULE: Rule = Rule {
     code: Code::SriovNotEnabledFw,
@@ -14,9 +15,10 @@ number of planned VFs. The adapter then shows no SR-IOV capability, or fewer VFs
 Symptoms: mlxconfig reports SRIOV_EN False(0) or NUM_OF_VFS 0; sriov_totalvfs is 0;
 sriov_numvfs answers ERANGE (Numerical result out of range).
 
-Remedy: enable SR-IOV in the firmware, then power cycle the host or run mlxfwreset:
+Remedy: enable SR-IOV in the firmware, by a [[firmware]] and `ibprov firmware --apply`
+or by hand (mlxconfig takes the same arguments), then reboot or power cycle the host:
 
-    mlxconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=N",
+    mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=N",
     needles: &[&[
         "available vfs (",
         "mlx5_num_vfs",
@@ -95,13 +97,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(zero)
         .quoting(seen::quotes(boot, range))
         .about_if(seen::joined(&devices))
-        .look(seen::for_each(
-            "mstconfig -d {} query SRIOV_EN NUM_OF_VFS, or mlxconfig with the same arguments",
-            &devices,
-            "ADDRESS",
-        ))
+        .look(seen::for_each(&tool("{}", "query SRIOV_EN NUM_OF_VFS"), &devices, "ADDRESS"))
         .permanent(seen::for_each(
-            "mstconfig -d {} set SRIOV_EN=1 NUM_OF_VFS=N (or mlxconfig with the same arguments), then power the host off and on",
+            &how_to_set("{}", "SRIOV_EN=1 NUM_OF_VFS=N", false),
             &devices,
             "ADDRESS",
         ))

@@ -1,14 +1,18 @@
 //! What is wrong with a plan, or odd.
 
 use super::{Draft, KINDS};
-use crate::config::Pf;
 use crate::config::pins::{PinnedPf, Pins};
-use crate::names::{Guid, GuidKind, PINS_PATH, PciAddress, VfDriver, VfIndex};
+use crate::config::{FirmwareCard, Pf};
+use crate::names::{FirmwareName, Guid, GuidKind, PINS_PATH, PciAddress, VfDriver, VfIndex};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
 use crate::report::plan::PlanProblem;
 
 /// What is wrong with the PF itself.
-pub(super) fn function(config: &Pf, function: &PlanFunction) -> Vec<PlanProblem> {
+pub(super) fn function(
+    config: &Pf,
+    function: &PlanFunction,
+    firmware: &[FirmwareCard],
+) -> Vec<PlanProblem> {
     let (pci, wanted) = (function.pci, config.vfs);
     if let Some(physfn) = function.physfn {
         return vec![PlanProblem::IsVf { pci, physfn }];
@@ -19,16 +23,20 @@ pub(super) fn function(config: &Pf, function: &PlanFunction) -> Vec<PlanProblem>
     if !function.hca {
         return vec![PlanProblem::NotHca(pci)];
     }
+    let card = FirmwareCard::of(firmware, pci);
+    let of_port = |name: &FirmwareName| name.link_type_of() == Some(pci.port_of_adapter());
+    let is_configured = card.is_some_and(|c| c.settings.iter().any(|s| of_port(&s.name)));
     let mut findings = Vec::new();
     if function.ethernet {
-        findings.push(PlanProblem::Ethernet(pci));
+        findings.push(PlanProblem::Ethernet { pci, is_configured });
     }
+    let is_configured = card.is_some_and(|c| c.setting(FirmwareName::NUM_OF_VFS).is_some());
     match function.total_vfs {
         _ if wanted == 0 => {}
-        None => findings.push(PlanProblem::NoSriov { pci, wanted }),
-        Some(0) => findings.push(PlanProblem::SriovOff { pci, wanted }),
+        None => findings.push(PlanProblem::NoSriov { pci, wanted, is_configured }),
+        Some(0) => findings.push(PlanProblem::SriovOff { pci, wanted, is_configured }),
         Some(total) if wanted > total => {
-            findings.push(PlanProblem::TooManyVfs { pci, wanted, total });
+            findings.push(PlanProblem::TooManyVfs { pci, wanted, total, is_configured });
         }
         Some(_) => {}
     }

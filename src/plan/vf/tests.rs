@@ -551,7 +551,7 @@ fn what_stops_everything_is_said_with_what_to_do() {
     assert!(said(&|o| o.total_vfs = Some(0)).contains("SRIOV_EN=1 NUM_OF_VFS=2"));
     assert_eq!(
         said(&|o| o.total_vfs = Some(1)),
-        "2 VFs are planned, but sriov_totalvfs is 1. To fix: `mlxconfig -d 0000:01:00.0 set NUM_OF_VFS=2`, then reset the adapter or reboot"
+        "2 VFs are planned, but sriov_totalvfs is 1. To fix: `mstconfig -d 0000:01:00.0 set NUM_OF_VFS=2` (or mlxconfig with the same arguments), then reboot, or power the host off and on"
     );
     assert!(said(&|o| o.link_layer = Some(LinkLayer::Ethernet)).contains("Ethernet mode"));
     assert_eq!(said(&|o| o.physfn = Some(pf())), "this function is a VF of 0000:01:00.0, not a PF");

@@ -339,7 +339,7 @@ fn more_vfs_than_the_firmware_allows() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: 17 VFs are planned for 0000:4b:00.0, but the firmware allows 16 (sriov_totalvfs)
-            do: mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17, then reset the firmware
+            do: `mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17` (or mlxconfig with the same arguments), then reboot, or power the host off and on
             exit 3
         "#]],
     );
@@ -353,7 +353,7 @@ fn more_vfs_than_the_firmware_allows() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: 4 VFs are planned for 0000:4b:00.0, but SR-IOV is disabled in the firmware (sriov_totalvfs is 0)
-            do: mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4, then reset the firmware
+            do: `mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4` (or mlxconfig with the same arguments), then reboot, or power the host off and on
             exit 3
         "#]],
     );
@@ -366,7 +366,7 @@ fn more_vfs_than_the_firmware_allows() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: 0000:4b:00.0 has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is disabled in its firmware, or the adapter does not support it
-            do: mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4, then reset the firmware
+            do: `mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4` (or mlxconfig with the same arguments), then reboot, or power the host off and on
             exit 3
         "#]],
     );
@@ -413,7 +413,7 @@ fn a_pf_in_ethernet_mode() {
             PF 0000:5e:00.0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: the ports of 0000:5e:00.0 are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs
-            do: mlxconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1, then reset the firmware
+            do: `mstconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` (or mlxconfig with the same arguments), then reboot, or power the host off and on
               do: or remove this [[pf]]
             exit 3
         "#]],
@@ -429,7 +429,7 @@ fn a_pf_in_ethernet_mode() {
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: the ports of 0000:5e:00.0 are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs
-            do: mlxconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1, then reset the firmware
+            do: `mstconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` (or mlxconfig with the same arguments), then reboot, or power the host off and on
               do: or remove this [[pf]]
             exit 3
         "#]],
@@ -557,7 +557,7 @@ fn one_bad_pf_does_not_stop_another() {
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:5)
               would not be applied:
               error: 99 VFs are planned for 0000:5e:00.0, but the firmware allows 16 (sriov_totalvfs)
-                do: mlxconfig -d 0000:5e:00.0 set SRIOV_EN=1 NUM_OF_VFS=99, then reset the firmware
+                do: `mstconfig -d 0000:5e:00.0 set SRIOV_EN=1 NUM_OF_VFS=99` (or mlxconfig with the same arguments), then reboot, or power the host off and on
             exit 3
         "#]],
     );

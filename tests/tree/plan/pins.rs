@@ -395,7 +395,7 @@ fn partitions_are_for_the_subnet_manager() {
     host.file("etc/ibprov/ibprov.toml", &good(17));
     expect![[r#"
         PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): error: 17 VFs are planned for 0000:4b:00.0, but the firmware allows 16 (sriov_totalvfs)
-          do: mlxconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17, then reset the firmware
+          do: `mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17` (or mlxconfig with the same arguments), then reboot, or power the host off and on
         exit 3
     "#]].assert_eq(&host.show(&["plan", "--partitions"]));
 }
