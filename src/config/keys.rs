@@ -32,6 +32,7 @@ mod pf_keys;
 mod port_keys;
 mod renamed;
 mod rxe_keys;
+mod subnet_manager_keys;
 mod words;
 
 use crate::names::{
@@ -40,12 +41,15 @@ use crate::names::{
 pub(crate) use firmware_keys::firmware;
 pub(crate) use guest_keys::guest;
 pub(crate) use interface_keys::{interface, partition};
-pub(crate) use kinds::{Key, Kind, Name, Settings, Tables, Word, setting, type_name};
+pub(crate) use kinds::{
+    Key, Kind, Name, OWN_OPTIONS, Settings, Tables, Word, setting, type_name,
+};
 pub(crate) use pf_keys::{pf, vf};
 pub(crate) use port_keys::port;
 pub(crate) use renamed::{Renamed, renamed};
 pub(crate) use rxe_keys::rxe;
 use std::time::Duration;
+pub(crate) use subnet_manager_keys::subnet_manager;
 use words::{CONNECTION, MODULE, NAME_RULE, NETNS, PATH, PORT_NAME, PORTS, STATE};
 
 keys! { KEYS:
@@ -91,6 +95,8 @@ keys! { KEYS:
         "Settings in the firmware of adapters, which `ibprov firmware` compares and writes.";
     RXE: Tables = "rxe", Kind::Tables(rxe::KEYS), "[]",
         "A soft RoCE device, and the netdev that it uses.";
+    SUBNET_MANAGER: Tables = "subnet-manager", Kind::Tables(subnet_manager::KEYS), "[]",
+        "A port of this host on which an opensm runs, once ibprov-opensm.target is enabled.";
     METRICS_FILE: String = "metrics.file", Kind::Word(&PATH), "",
         "A file to which `ibprov boot` writes metrics at its end, for the textfile collector of node_exporter; default: none is written.";
     GUESTS_CONNECTION: Connection = "guests.connection", Kind::Word(&CONNECTION), "\"qemu:///system\"",
@@ -222,6 +228,7 @@ mod tests {
                     Kind::Span | Kind::Vfs => key.kind.read(&toml("1")),
                     Kind::Number { max, .. } => key.kind.read(&toml(&max.to_string())),
                     Kind::Flag => key.kind.read(&toml("true")),
+                    Kind::Options => key.kind.read(&toml("{ routing_engine = \"updn\" }")),
                     Kind::Tables(_) | Kind::Settings => continue,
                 };
                 assert!((key.holds)(&value.expect(key.path)), "{}", key.path);

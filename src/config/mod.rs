@@ -22,6 +22,7 @@ mod ports;
 mod problem;
 mod rxe;
 mod schema;
+mod subnet_manager;
 pub mod timespan;
 mod validate;
 mod value;
@@ -43,6 +44,7 @@ pub use pf::{GuidSource, Pf, PfSelector, VfException};
 pub use problem::{Place, PlaceTold, Problem, ProblemTold, Problems, Source};
 pub use rxe::{MODULE as RXE_MODULE, RxeRow};
 pub use schema::schema;
+pub use subnet_manager::SubnetManager;
 
 /// The validated configuration. No file at all gives [`Config::default`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +69,8 @@ pub struct Config {
     pub rxe: Vec<RxeRow>,
     /// The adapters whose firmware settings `ibprov firmware` compares and writes.
     pub firmware: Vec<FirmwareCard>,
+    /// The ports on which an opensm of ours runs.
+    pub subnet_managers: Vec<SubnetManager>,
     /// Whether RDMA devices are shared by network namespaces; `None`: it is left as it is.
     pub netns_mode: Option<NetnsMode>,
     /// The file to which `ibprov boot` writes its metrics; `None`: it writes none.
@@ -184,6 +188,7 @@ impl Default for Config {
             pf: Vec::new(),
             rxe: Vec::new(),
             firmware: Vec::new(),
+            subnet_managers: Vec::new(),
             netns_mode: None,
             metrics_file: None,
             guests: Guests::default(),

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::keys::{
-    HOST_NUMBER, HOST_NUMBER_FILE, KEYS, Key, Kind, Word, firmware, guest, interface, partition,
-    pf, port, rxe, vf,
+    HOST_NUMBER, HOST_NUMBER_FILE, KEYS, Key, Kind, OWN_OPTIONS, Word, firmware, guest, interface,
+    partition, pf, port, rxe, subnet_manager, vf,
 };
 use super::timespan::LONGEST_SEC;
 use crate::names::Mode;
@@ -100,6 +100,9 @@ fn bounds(path: &str) -> Vec<Json> {
         "pf.vf" => vec![given(&vf::INDEX)],
         "firmware" => vec![given(&firmware::PCI), given(&firmware::SET)],
         "rxe" => vec![given(&rxe::NAME), given(&rxe::NETDEV)],
+        "subnet-manager" => {
+            vec![given(&subnet_manager::PORT_GUID), given(&subnet_manager::PRIORITY)]
+        }
         "guest" => vec![
             one_of(&[&guest::DOMAIN, &guest::UNIT]),
             json!({
@@ -173,6 +176,15 @@ fn describe(above: &str, key: &Key) -> Json {
             {"type": "integer", "minimum": 0, "maximum": 65534},
             {"type": "string", "pattern": "^ *[0-9]+ *(- *[0-9]+ *)?$"},
         ]}),
+        Kind::Options => json!({
+            "type": "object",
+            "propertyNames": {"pattern": "^[a-z0-9_]{1,64}$", "not": {"enum": OWN_OPTIONS}},
+            "additionalProperties": {"anyOf": [
+                {"type": "integer"},
+                {"type": "boolean"},
+                {"type": "string", "pattern": "^[!-\"$-~]([ -\"$-~]{0,498}[!-\"$-~])?$"},
+            ]},
+        }),
         Kind::Word(word) => string(word),
         Kind::Words(word) => json!({"type": "array", "items": string(word)}),
         Kind::OneOrMore(word) => json!({"anyOf": [

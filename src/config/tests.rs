@@ -142,6 +142,7 @@ fn show_names_each_origin() {
         pf = []  # default
         firmware = []  # default
         rxe = []  # default
+        subnet-manager = []  # default
         guest = []  # default
 
         [boot]

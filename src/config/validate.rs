@@ -38,6 +38,7 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
         interfaces,
         rxe,
         firmware,
+        subnet_managers: super::subnet_manager::entries(merged, problems),
         wait_online: wait_online(merged, &defaults.wait_online),
         host_number: pf::host_number(merged, problems),
         netns_mode: merged.one(RDMA_NETNS).map(|(mode, _)| mode),

@@ -1,13 +1,15 @@
 //! What a key is, and what it may hold.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::str::FromStr;
 use std::time::Duration;
 
-use toml::de::DeValue;
+use toml::Spanned;
+use toml::de::{DeString, DeValue};
 
 use crate::config::timespan::{self, TimeSpan};
 use crate::config::value::Value;
@@ -86,6 +88,8 @@ pub(crate) enum Kind {
     OneOrMore(&'static Word),
     /// A table of firmware settings, by their names.
     Settings,
+    /// A table of keys of opensm.conf and their values, as opensm reads them.
+    Options,
     /// A list of tables with these keys.
     Tables(&'static [Key]),
 }
@@ -213,6 +217,16 @@ impl Kind {
                     index.ok_or_else(|| format!("{number} is out of range: expected 0 to 65534"));
                 index.map(|index| vfs(VfRange::one(index)))
             }
+            (Self::Options, DeValue::Table(table)) => {
+                let option = |(key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
+                    let value = option(key.get_ref(), value.get_ref())?;
+                    Ok::<_, String>((key.get_ref().to_string(), value))
+                };
+                let options = table.iter().map(option).collect::<Result<BTreeMap<_, _>, _>>()?;
+                let json: serde_json::Map<_, _> =
+                    options.iter().map(|(k, v)| (k.clone(), v.as_str().into())).collect();
+                Ok(Value::new(options, json))
+            }
             _ => Err(format!("expected {}, got {}", self.wanted(), type_name(given))),
         }
     }
@@ -226,7 +240,7 @@ impl Kind {
             Self::Word(word) | Self::Words(word) => string(word),
             Self::OneOrMore(word) => format!("{}, or a list of such strings", string(word)),
             Self::Vfs => "a VF index, or a string with the first and the last".to_owned(),
-            Self::Settings | Self::Tables(_) => "a table".to_owned(),
+            Self::Settings | Self::Options | Self::Tables(_) => "a table".to_owned(),
         }
     }
 }
@@ -258,6 +272,46 @@ fn vfs(range: VfRange) -> Value {
     match range.is_one() {
         true => Value::new(range, range.first().get()),
         false => Value::text(range),
+    }
+}
+
+/// The keys of opensm.conf that are written from other keys of the entry, or that the unit
+/// depends on.
+pub(crate) const OWN_OPTIONS: [&str; 7] = [
+    "guid",
+    "sm_priority",
+    "partition_config_file",
+    "log_file",
+    "dump_files_dir",
+    "daemon",
+    "console",
+];
+
+/// The value of the key `key` of opensm.conf, as it is written there.
+fn option(key: &str, value: &DeValue<'_>) -> Result<String, String> {
+    let is_key = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    if key.is_empty() || key.len() > 64 || !key.bytes().all(is_key) {
+        return Err(format!("{} is not a key of opensm.conf", quote(key)));
+    }
+    if OWN_OPTIONS.contains(&key) {
+        return Err(format!(
+            "{key} is not for options: ibprov writes it from port-guid, priority and partitions, or as its unit needs it"
+        ));
+    }
+    let text = match value {
+        DeValue::Boolean(flag) => if *flag { "TRUE" } else { "FALSE" }.to_owned(),
+        DeValue::Integer(number) => integer(number)?.to_string(),
+        DeValue::String(text) => text.to_string(),
+        other => return Err(format!("{key}: expected a string, got {}", type_name(other))),
+    };
+    // opensm cuts a line at '#' and after 1022 bytes.
+    let is_good = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'#';
+    match text.trim() == text && (1..=500).contains(&text.len()) && text.bytes().all(is_good) {
+        true => Ok(text),
+        false => Err(format!(
+            "{key}: {} cannot be written into opensm.conf: expected up to 500 printable ASCII characters without '#', not empty and without a blank at either end",
+            quote(&text)
+        )),
     }
 }
 

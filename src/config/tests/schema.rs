@@ -59,6 +59,7 @@ impl Validator {
             "propertyNames" => {
                 value.as_object().is_none_or(|o| o.keys().all(|k| self.fits(wanted, &json!(k))))
             }
+            "enum" => wanted.as_array().is_some_and(|all| all.contains(value)),
             "anyOf" => each("anyOf") >= Some(1),
             "oneOf" => each("oneOf") == Some(1),
             "allOf" => each("allOf") == wanted.as_array().map(Vec::len),
@@ -197,6 +198,10 @@ fn value(kind: &Kind, dice: &mut Dice<'_>) -> Json {
             _ => json!(1 + dice.below(60) as u64),
         },
         Kind::Flag => json!(dice.below(2) == 1),
+        Kind::Options => {
+            let key = dice.one(&["routing_engine", "lmc", "guid", "log-flags"]);
+            json!({ key: dice.one(&["updn", "a b", "a#b", " a"]) })
+        }
         Kind::Number { min, max } => {
             json!(dice.one(&[*min, *min + 1, *max, *max, min.saturating_sub(1), max + 1]))
         }
@@ -319,7 +324,7 @@ const UNSAID: &str = concat!(
     "|have one (netdev|RDMA device) name|(netdev|RDMA device) name of VF|name for VF|of two PFs",
     "|site number|host.site is not set|the same GUID",
     // Between a table and a section.
-    r"|two \[\[rxe\]\] have|is an IPoIB interface|is a soft RoCE device|modules.exclude names",
+    r"|two \[\[(rxe|subnet-manager)\]\] have|is an IPoIB interface|is a soft RoCE device|modules.exclude names",
     // The order of two ends, what widths make together, what a pattern's brackets mean.
     "|pf[.](guid|vf-name|vf-rdma-name)|pf.vf.index|is not a name pattern",
     "|does not fit in [{]|all-zero GUID|is not a libvirt connection|cannot be given to a network device",

@@ -1,6 +1,6 @@
 //! The table of keys against everything that must agree with it.
 
-use super::super::keys::{FIRMWARE, HOST_SITE, KEYS, Key, Kind, PF, RXE};
+use super::super::keys::{FIRMWARE, HOST_SITE, KEYS, Key, Kind, PF, RXE, SUBNET_MANAGER};
 use super::super::{merge, validate};
 use super::{good, loaded};
 use crate::config::{Config, Problems};
@@ -27,6 +27,7 @@ fn every_key_has_an_effect() {
         match kind {
             Kind::Span => "1".to_owned(),
             Kind::Flag => "true".to_owned(),
+            Kind::Options => "{ routing_engine = \"updn\" }".to_owned(),
             Kind::Number { max, .. } => max.to_string(),
             Kind::Vfs => "0".to_owned(),
             Kind::Settings => "{ NUM_OF_VFS = 8 }".to_owned(),
@@ -48,6 +49,9 @@ fn every_key_has_an_effect() {
         }
         if key.path == FIRMWARE.path() {
             text = text.replace(" }", ", set = { NUM_OF_VFS = 8 } }");
+        }
+        if key.path == SUBNET_MANAGER.path() {
+            text = text.replace(" }", ", priority = 14 }");
         }
         if key.path == PF.path() {
             text = text.replace(" }", ", vfs = 0 }");
