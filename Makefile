@@ -143,7 +143,7 @@ test-prometheus: deps
 # Its package is unpacked, not installed: an installed one would serve the machine's ports.
 test-opensm: deps
 	@sh tests/tree/opensm/unpack.sh $(abspath $(target))/opensm
-	@OPENSM_ROOT=$(abspath $(target))/opensm sh tests/lane.sh opensm $(CARGO) test --locked --test tree opensm:: -- --include-ignored
+	@OPENSM_ROOT=$(abspath $(target))/opensm sh tests/lane.sh opensm $(CARGO) test --locked --test tree opensm -- --include-ignored
 
 # The playbook with ansible-core against booted containers: see packaging/ansible. The package
 # is the one that `make deb` makes of this commit.

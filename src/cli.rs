@@ -136,7 +136,7 @@ Boot (run by ibprov's units):
 Configuration:
   config       Check or show the configuration, or print its schema
   consumers    List what uses InfiniBand at boot, and order it after the ports
-  opensm       Check opensm's partitions.conf and opensm.conf
+  opensm       Check opensm's files, or run the subnet manager of a port
   firmware     Show the settings in the firmware of adapters, and set what is configured
   migrate      Hand the node over from openibd and its scripts, or back
   import       Convert another tool's configuration
@@ -309,7 +309,7 @@ Examples:
   ibprov migrate --apply       do it
   ibprov migrate --back        what would be put back")]
     Migrate(MigrateArgs),
-    /// Check opensm's partitions.conf and opensm.conf
+    /// Check opensm's files, or run the subnet manager of a port
     #[command(after_help = "\
 Exit codes: 0 opensm would take all lines as they are meant; 1 with warnings, which leave its
 tables as they are meant; 2 a file could not be read; 3 with errors.
@@ -759,6 +759,28 @@ pub enum ConfigVerb {
 pub enum OpensmVerb {
     /// Say what opensm 3.3 would make of each line that is not meant so
     Check(OpensmArgs),
+    /// Check the subnet manager of a port, and become its opensm (run by ibprov-opensm@.service)
+    #[command(after_help = "\
+Exit codes: 2 could not begin; 3 opensm is not started, with the reason; 4 no [[subnet-manager]]
+names the port. Else those of opensm; of --dry-run, 0.
+
+Examples:
+  ibprov opensm run --dry-run issm0   what opensm would be given, or why it would not be started")]
+    Run(OpensmRunArgs),
+}
+
+/// What `opensm run` takes.
+#[derive(Debug, Clone, Args)]
+pub struct OpensmRunArgs {
+    /// The device of the port for subnet managers: issm0, or its path in sysfs
+    #[arg(value_name = "DEVICE")]
+    pub device: PathBuf,
+    /// Check, and print the opensm.conf; ask no other subnet manager and start nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Check only the partitions file that the running opensm would read again
+    #[arg(long, hide = true, conflicts_with = "dry_run")]
+    pub reload: bool,
 }
 
 /// What `opensm check` takes.

@@ -117,6 +117,9 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
             let root = root(common)?;
             commands::opensm::run(args, config::load(&root, file).ok().as_ref(), &root, format)
         }
+        Verb::Opensm { verb: OpensmVerb::Run(args) } => configured(common, |config, root| {
+            commands::opensm_run::run(args, &config, root, format)
+        }),
         // It judges the configuration as it would be.
         Verb::Migrate(args) => commands::migrate::run(args, &root(common)?, common),
         Verb::Check(args) => match (&args.initrd, &args.fleet) {

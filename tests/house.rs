@@ -579,12 +579,16 @@ fn each_test_that_a_decision_names_exists() {
 }
 
 /// Each of these takes `/dev/kmsg` away, where causes are read: `ProtectClock=` does before
-/// systemd 253, which is not what the guests of every lane have.
+/// systemd 253, which is not what the guests of every lane have. What becomes opensm reads no
+/// causes.
 #[test]
 fn no_unit_takes_the_kernel_log_away() {
     let keys = ["ProtectClock=", "PrivateDevices=", "DevicePolicy=", "DeviceAllow="];
     for entry in fs::read_dir(project().join("units")).expect("units") {
         let path = entry.expect("entry").path();
+        if path.ends_with("ibprov-opensm@.service") {
+            continue;
+        }
         let text = fs::read_to_string(&path).expect("a unit");
         let line = text.lines().find(|l| keys.iter().any(|key| l.starts_with(key)));
         assert_eq!(line, None, "{}", path.display());

@@ -12,7 +12,7 @@ use crate::host::{Root, persistent_names, terminal};
 use crate::report::PortProgress;
 use crate::report::advice::Advice;
 use crate::report::common::{
-    Code, Exit, Finding, Kind, NotBegun, Place, PlacedFinding, Report, verdicts,
+    Code, Exit, Finding, Kind, NotBegun, Place, PlacedFinding, Report, Severity, verdicts,
 };
 
 /// Answer for the configuration that [`config::load`] gave.
@@ -51,10 +51,12 @@ pub fn run(
             print(&report, format, |_| config::to_toml(&shown))
         }
         (Ok(loaded), ..) => {
-            let dark = node::dark(&loaded.config, root);
-            let mut report = checked(&loaded.files, &loaded.not_read, Vec::new());
+            let (dark, of_host) = node::of_host(&loaded.config, root);
+            let told: String = of_host.iter().map(finding_text).collect();
+            let findings = of_host.into_iter().map(PlacedFinding::from).collect();
+            let mut report = checked(&loaded.files, &loaded.not_read, findings);
             report.body.dark_ports = dark.iter().map(PortProgress::label).collect();
-            print(&report, format, |_| format!("{}{}", good_text(&loaded), dark_text(&dark)))
+            print(&report, format, |_| format!("{}{}{told}", good_text(&loaded), dark_text(&dark)))
         }
         // `show` was asked for something that a pipe may be waiting for.
         (Err(problems), ConfigVerb::Show { .. }, _)
@@ -128,6 +130,12 @@ pub(super) struct Checked {
     dark_ports: Vec<String>,
 }
 
+/// A finding of the host, with what to do.
+fn finding_text(finding: &Finding) -> String {
+    let advice = finding.advice.iter().map(|step| format!("    do: {}\n", step.text));
+    format!("{finding}\n{}", advice.collect::<String>())
+}
+
 /// What to write into the configuration where expected ports are dark and that is meant.
 fn dark_text(dark: &[PortProgress]) -> String {
     let mut text = match dark.len() {
@@ -177,7 +185,9 @@ fn checked(
     not_read: &[(String, String)],
     findings: Vec<PlacedFinding>,
 ) -> Report<ConfigVerdict, Checked, PlacedFinding> {
-    let verdict = if findings.is_empty() { ConfigVerdict::Good } else { ConfigVerdict::Bad };
+    let is_error = |placed: &PlacedFinding| placed.finding.severity == Severity::Error;
+    let is_bad = findings.iter().any(is_error);
+    let verdict = if is_bad { ConfigVerdict::Bad } else { ConfigVerdict::Good };
     let (files, not_read) = (files.to_vec(), NotRead::all(not_read));
     let body = Checked { files, not_read, dark_ports: Vec::new() };
     Report::new(Kind::ConfigCheck, verdict, findings, body)

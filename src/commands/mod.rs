@@ -35,6 +35,7 @@ pub mod migrate;
 pub mod name_rdma;
 mod node;
 pub mod opensm;
+pub mod opensm_run;
 mod partitions;
 mod pf_preview;
 pub mod picture;
@@ -45,6 +46,7 @@ pub mod set_netns_mode;
 pub mod set_port_type;
 mod soft_roce;
 pub mod status;
+mod subnet_managers;
 mod vf_ports;
 pub mod wait_online;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{fabric, firmware, pf_preview, soft_roce};
+use super::{fabric, firmware, pf_preview, soft_roce, subnet_managers};
 use crate::apply::in_use;
 use crate::config::pins::Pins;
 use crate::config::{Config, Problems};
@@ -38,6 +38,7 @@ use crate::report::online::Lack;
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::RxeReport;
 use crate::report::stack::Asked;
+use crate::report::subnet_manager::SubnetManagerReport;
 use crate::report::{self, BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
 use crate::stacks;
 use crate::workers::survey::{Survey, survey};
@@ -58,6 +59,8 @@ pub(super) struct Node<'a> {
     pub(super) facts: Facts,
     /// The expected ports, with their settings judged.
     pub(super) ports: Vec<PortProgress>,
+    /// How the configured subnet managers stand, once the node is judged.
+    pub(super) subnet_managers: Vec<SubnetManagerReport>,
     /// What could not be read.
     pub(super) problems: Vec<String>,
 }
@@ -99,6 +102,7 @@ impl<'a> Node<'a> {
             asked,
             facts,
             ports,
+            subnet_managers: Vec::new(),
             problems,
         }
     }
@@ -147,7 +151,8 @@ impl<'a> Node<'a> {
         last_boot: Option<&BootReport>,
     ) -> (Judgement, Vec<PlannedPf>) {
         let pfs = self.planned();
-        let failed_units = self.failed_units();
+        let mut failed_units = self.failed_units();
+        let subnet_managers = self.subnet_managers(&mut failed_units);
         let mut unread = Vec::new();
         let vf_writers = self.vf_writers(&pfs, &mut unread);
         let guests = guests(self.root, &mut unread);
@@ -209,6 +214,7 @@ impl<'a> Node<'a> {
             vf_writers,
             guests,
             firmware: firmware::findings(self.root, self.config, &self.observed),
+            subnet_managers,
             is_switched_off: self
                 .root
                 .attribute("/proc/cmdline")
@@ -227,6 +233,24 @@ impl<'a> Node<'a> {
             has_adapter: self.observed.functions.iter().any(|f| self.is_shown(f)),
         };
         (judge(&known), pfs)
+    }
+
+    /// What is wrong with the configured subnet managers; their units are left out of those that
+    /// have `failed`.
+    fn subnet_managers(&mut self, failed: &mut Vec<String>) -> Vec<Finding> {
+        let (root, config, survey) = (self.root, self.config, &self.survey);
+        let link = |rdma: &RdmaName, port| {
+            let mut answers = survey.ports.iter();
+            let its = answers.find(|((_, device, number), _)| device == rdma && *number == port);
+            its.map(|(_, answer)| answer.link.clone()).unwrap_or_default()
+        };
+        let problems = &mut self.problems;
+        let mut findings = subnet_managers::contradictions(config, root, problems);
+        self.subnet_managers =
+            subnet_managers::reports(config, root, &self.observed, link, failed, problems);
+        findings.extend(self.subnet_managers.iter().filter_map(SubnetManagerReport::finding));
+        failed.retain(|unit| !self.subnet_managers.iter().any(|r| r.unit.as_ref() == Some(unit)));
+        findings
     }
 
     /// The lines of files by which other programs set the number of VFs of these PFs.
@@ -445,10 +469,12 @@ fn learn(
     }
 }
 
-/// The expected ports that have no link now, and of which the configuration does not say that this
-/// is meant.
-pub(super) fn dark(config: &Config, root: &Root) -> Vec<PortProgress> {
-    let node = Node::look(root, config, None);
+/// What a valid configuration may have to say of this host: the expected ports that have no link
+/// now, of which it does not say that this is meant, and what is wrong with subnet managers.
+pub(super) fn of_host(config: &Config, root: &Root) -> (Vec<PortProgress>, Vec<Finding>) {
+    let mut node = Node::look(root, config, None);
+    let mut failed = node.failed_units();
+    let findings = node.subnet_managers(&mut failed);
     let is_dark = |port: &&PortProgress| {
         !port.optional
             && port.is_ready()
@@ -457,7 +483,7 @@ pub(super) fn dark(config: &Config, root: &Root) -> Vec<PortProgress> {
                 Activity::Active | Activity::NotTold | Activity::NotShown => false,
             }
     };
-    node.ports.iter().filter(is_dark).cloned().collect()
+    (node.ports.iter().filter(is_dark).cloned().collect(), findings)
 }
 
 /// What is said of a configuration with these mistakes.

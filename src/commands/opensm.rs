@@ -10,7 +10,7 @@ use super::{fleet, print};
 use crate::check::evidence::host::OpensmFault;
 use crate::cli::{Format, OpensmArgs, OpensmFile};
 use crate::config::{Config, Loaded, Place, Problem, Problems, Source};
-use crate::host::Root;
+use crate::host::{ReadError, Root};
 use crate::names::harmless;
 use crate::observe::Observer;
 use crate::opensm::partitions::{Known, Partition};
@@ -24,7 +24,7 @@ use crate::report::common::{
 const FILE_LIMIT: u64 = 64 << 20;
 
 /// Where opensm looks: as it is built by its authors and by Debian, and by Fedora.
-const DIRECTORIES: [&str; 2] = ["/etc/opensm", "/etc/rdma"];
+pub(super) const DIRECTORIES: [&str; 2] = ["/etc/opensm", "/etc/rdma"];
 
 /// One file, and what opensm would make of it.
 pub(super) struct Seen {
@@ -158,6 +158,27 @@ pub(super) fn of_host(root: &Root, mut known: Known, unread: &mut Vec<String>) -
         }
     }
     all
+}
+
+/// What is wrong with the partitions file at `path`, and how many errors that are.
+///
+/// # Errors
+/// It cannot be read.
+pub(super) fn judge_partitions(
+    root: &Root,
+    path: &str,
+    known: &Known,
+) -> Result<(Problems, usize), ReadError> {
+    let content = root.bytes(path, FILE_LIMIT)?;
+    let read = partitions::read(&content, known);
+    let kind = OpensmFile::Partitions;
+    let seen = Seen::new(path.to_owned(), content, kind, read.partitions, read.faults);
+    let mut problems = Problems::default();
+    for fault in &seen.faults {
+        problems.push(seen.problem(fault));
+    }
+    let is_error = |fault: &&Fault| fault.kind.severity() == Severity::Error;
+    Ok((problems, seen.faults.iter().filter(is_error).count()))
 }
 
 /// The same for `ibprov check`, where opensm is installed. Which keys are known is not judged:

@@ -131,6 +131,7 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Option<String>, root:
     let soft_roce = node.soft_roce.iter().cloned();
     status.soft_roce =
         soft_roce.map(|rxe| SoftRoce { gids: soft_roce::gids(gids, root, &rxe), rxe }).collect();
+    status.subnet_managers.clone_from(&node.subnet_managers);
     status.software_devices = observe::link::software_devices(root, &observed.functions);
     let view = View { gids, node: &node, look: RefCell::new(Look::new(root)) };
     for function in observed.functions.iter().filter(|f| node.is_shown(f)) {

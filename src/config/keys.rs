@@ -41,9 +41,7 @@ use crate::names::{
 pub(crate) use firmware_keys::firmware;
 pub(crate) use guest_keys::guest;
 pub(crate) use interface_keys::{interface, partition};
-pub(crate) use kinds::{
-    Key, Kind, Name, OWN_OPTIONS, Settings, Tables, Word, setting, type_name,
-};
+pub(crate) use kinds::{Key, Kind, Name, OWN_OPTIONS, Settings, Tables, Word, setting, type_name};
 pub(crate) use pf_keys::{pf, vf};
 pub(crate) use port_keys::port;
 pub(crate) use renamed::{Renamed, renamed};

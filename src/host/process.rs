@@ -242,6 +242,16 @@ fn run(
     })
 }
 
+/// Become `program`: the process and its standard output and error stay, its standard input
+/// is empty. `variables` are put into the environment, which is else as for a program of ours.
+/// Gives the system's answer if that fails.
+pub fn become_program(program: &Path, args: &[&str], variables: &[(&str, &Path)]) -> io::Error {
+    let mut command = Command::new(program);
+    command.args(args).current_dir("/").stdin(Stdio::null());
+    command.env_clear().env("PATH", SBIN.join(":")).env("LC_ALL", "C");
+    command.envs(variables.iter().copied()).exec()
+}
+
 /// Start this program again with `args`. It logs where this one logs; its
 /// standard output is kept.
 ///

@@ -11,6 +11,8 @@ use nix::libc::{O_DIRECTORY, O_NOFOLLOW};
 
 /// The directory of all state; gone at reboot, like what it describes.
 pub const RUN_DIR: &str = "/run/ibprov";
+/// The directory of what outlives a boot.
+const LASTING_DIR: &str = "/var/lib/ibprov";
 /// Below it, the outcomes of interfaces: `INDEX.json`.
 pub const PORTS: &str = "ports";
 /// The same of PFs: `PCI.json`, and `PCI.undo`.
@@ -61,6 +63,24 @@ pub(super) fn own_directory(path: &Path, mode: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// Make the directories below `top`, down to `path`, as [`own_directory`] does.
+fn own_directories(top: &Path, path: &Path) -> io::Result<()> {
+    let below: Vec<&Path> = path.ancestors().take_while(|directory| *directory != top).collect();
+    below.into_iter().rev().try_for_each(|directory| own_directory(directory, DIRECTORY_MODE))
+}
+
+/// The directory `name` of what outlives a boot, made with those above it.
+///
+/// # Errors
+/// The path that failed, with the system's answer.
+pub fn lasting_dir(name: &str) -> Result<PathBuf, (PathBuf, io::Error)> {
+    let path = Path::new(LASTING_DIR).join(name);
+    match own_directories(Path::new(LASTING_DIR).parent().unwrap_or(&path), &path) {
+        Ok(()) => Ok(path),
+        Err(e) => Err((path, e)),
+    }
+}
+
 /// Root's, or of who runs this.
 pub(super) fn is_ours(meta: &fs::Metadata) -> bool {
     [0, nix::unistd::geteuid().as_raw()].contains(&meta.uid())
@@ -105,9 +125,7 @@ pub fn write(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)>
     let temporary = run.join(format!(".{}.{}", name.replace('/', "_"), std::process::id()));
     let attempt = || {
         directory()?;
-        if let Some(directory) = path.parent().filter(|directory| *directory != run) {
-            own_directory(directory, DIRECTORY_MODE)?;
-        }
+        own_directories(run, path.parent().unwrap_or(run))?;
         let mut file = new_file(&temporary, FILE_MODE)?;
         file.write_all(content.as_bytes())?;
         fs::rename(&temporary, &path)

@@ -2,6 +2,8 @@
 //! for that. The order of the changes is such that a boot between any two of them starts
 //! the vendor's openibd, ibprov, or both.
 
+use std::collections::BTreeSet;
+
 use super::boot_lines;
 use super::record::Record;
 use crate::config;
@@ -11,11 +13,11 @@ use crate::config::foreign::{
 };
 use crate::graph::Graph;
 use crate::host::{Root, SYSV_GENERATOR, answer, site_files};
-use crate::names::{OPENIBD_STAND_IN, PathState, is_ipoib_name};
+use crate::names::{Guid, OPENIBD_STAND_IN, PathState, is_ipoib_name};
 use crate::observe::vf_writers::{VfWriter, vf_writers};
-use crate::observe::{Observer, interface_manager, pf};
+use crate::observe::{Look, Observer, interface_manager, opensm, pf};
 use crate::report::advice::Advice;
-use crate::report::common::{Code, Finding};
+use crate::report::common::{Code, Finding, Severity};
 use crate::report::migrate::{Change, Item, Reason};
 use crate::stacks;
 
@@ -391,6 +393,7 @@ impl Finder<'_> {
                 self.item(Item::new(file, reason));
             }
         }
+        self.subnet_managers();
         let mut files: Vec<String> =
             stacks::KNOWN.asked(self.root, is_ipoib_name).into_iter().map(|a| a.file).collect();
         files.sort_unstable();
@@ -416,6 +419,36 @@ impl Finder<'_> {
         problems.sort_unstable();
         problems.dedup();
         self.found.problems.extend(problems.into_iter().map(Finding::not_read));
+    }
+
+    /// The units that start opensm, and the entries that would do the same.
+    fn subnet_managers(&mut self) {
+        let mut look = Look::new(self.root);
+        let units = opensm::units(&mut look);
+        let priority = opensm::DEFAULTS
+            .iter()
+            .flat_map(|path| opensm::settings(&look, path))
+            .find_map(|(key, value)| (key == "PRIORITY").then(|| value.parse::<u8>().ok())?);
+        let ports: BTreeSet<Guid> =
+            units.iter().filter_map(|u| u.ports.clone()).flatten().collect();
+        let entry = |guid: &Guid| {
+            let priority = priority.unwrap_or_default();
+            format!("{{ port-guid = \"{:016x}\", priority = {priority} }}", guid.value())
+        };
+        for unit in units {
+            self.item(Item::new(unit.name, Reason::SubnetManagerUnit));
+        }
+        if ports.is_empty() {
+            return;
+        }
+        let entries: Vec<String> = ports.iter().map(entry).collect();
+        let message = "to have ibprov start opensm instead, disable its units, add these entries to the configuration, then `systemctl enable ibprov-opensm.target` (ibprov.toml(5))";
+        let entries = format!("subnet-manager = [{}]", entries.join(", "));
+        self.found.problems.push(
+            Finding::new(Code::Notice, Severity::Info, message)
+                .about("opensm")
+                .advise([Advice::permanent(entries)]),
+        );
     }
 
     /// The configuration as it would be.

@@ -22,6 +22,7 @@ mod modules;
 pub mod namespaces;
 pub mod node_desc;
 mod open_files;
+pub mod opensm;
 mod pci;
 pub mod pcie;
 pub mod pf;

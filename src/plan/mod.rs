@@ -16,6 +16,7 @@ pub mod refusal;
 pub mod rxe;
 pub mod settings;
 pub mod show;
+pub mod subnet_manager;
 pub mod vf;
 pub mod vf_port;
 

@@ -66,6 +66,8 @@ pub struct Known<'a> {
     pub guests: Vec<Finding>,
     /// Configured settings in firmware that are not in effect.
     pub firmware: Vec<Finding>,
+    /// What is wrong with the configured subnet managers.
+    pub subnet_managers: Vec<Finding>,
     /// The kernel command line has ibprov=0.
     pub is_switched_off: bool,
     /// The plans, as far as they can be held against the host.
@@ -119,7 +121,7 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     let of_vfs = vf_ports.filter_map(VfPort::finding);
     let of_fabric = known.active.iter().flat_map(fabric::judge);
     let found = lacks.chain(left_out).chain(of_activity).chain(of_fabric).chain(soft_roce);
-    for finding in found.chain(of_vfs) {
+    for finding in found.chain(of_vfs).chain(known.subnet_managers.iter().cloned()) {
         add(finding.code, finding.severity, finding.object, finding.message, finding.advice);
     }
     for (port, degraded) in &known.degraded {

@@ -258,6 +258,12 @@ codes! {
         SettingDeferred = "setting-deferred",
         /// A setting will not stay as it is wanted.
         SettingContradicted = "setting-contradicted",
+        /// A subnet manager of the configuration does not run.
+        SubnetManagerNotRunning = "subnet-manager-not-running",
+        /// A subnet manager is configured, or ibprov-opensm.target enabled, and not the other.
+        SubnetManagerNotEnabled = "subnet-manager-not-enabled",
+        /// A unit of a distribution's opensm has the port of a configured subnet manager.
+        OpensmOtherUnit = "opensm-other-unit",
         /// A guest did not come up, or is not started.
         GuestFailed = "guest-failed",
         /// A guest waits for its VFs, or for another guest.

@@ -42,6 +42,7 @@ pub fn of_node(
     metrics.node(status, mistakes);
     metrics.ports(status);
     metrics.vfs(status);
+    metrics.subnet_managers(status);
     metrics.guests(guests);
     if let Some(boot) = boot {
         metrics.boot(boot);
@@ -189,6 +190,17 @@ impl Metrics {
         }
         let help = format!("The state of each expected port: 0 absent, {}.", numbers());
         self.family("port_state", &help, &states);
+    }
+
+    fn subnet_managers(&mut self, status: &Status) {
+        let mut states = Family::default();
+        for manager in &status.subnet_managers {
+            let guid = manager.port_guid.to_string();
+            let labels = [("port_guid", guid.as_str()), ("state", manager.state.word())];
+            states.add(&labels, 1);
+        }
+        let help = "The state of each configured subnet manager; the value is 1.";
+        self.family("subnet_manager", help, &states);
     }
 
     fn vfs(&mut self, status: &Status) {

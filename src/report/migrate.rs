@@ -100,7 +100,9 @@ reasons! {
     /// A network stack sets up an interface.
     Addresses: Left, "addresses stay with the network stack, which ibprov waits for";
     /// Ports of the subnet manager.
-    SubnetManager: Left, "ibprov starts no subnet manager; opensm continues to read the file";
+    SubnetManager: Left, "opensm continues to read the file; ibprov starts one only by a [[subnet-manager]] and ibprov-opensm.target";
+    /// A unit that starts opensm.
+    SubnetManagerUnit: Left, "the unit continues to start opensm";
     /// A drop-in made for the vendor's openibd.
     DropInOfVendor: NeedsDecision, "the drop-in was written for the vendor's openibd and would apply to ibprov-openibd.service", do "remove the drop-in if it is not needed";
     /// A line calls openibd.

@@ -41,6 +41,7 @@ pub mod screen;
 pub mod stack;
 pub mod status;
 mod step_failure;
+pub mod subnet_manager;
 pub mod units;
 mod uses;
 mod vf_cause;

@@ -18,6 +18,7 @@ use crate::report::hardware::{Card, Gid, Link, NetDevState, NodeDescription, PKe
 use crate::report::node::{Judgement, NodeVerdict};
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::{RxeReport, RxeState};
+use crate::report::subnet_manager::SubnetManagerReport;
 use crate::report::units::Units;
 use crate::report::{Away, NotExpected, Verdict};
 
@@ -45,6 +46,8 @@ pub struct Status {
     pub hcas: Vec<Hca>,
     /// The soft RoCE devices that are configured, and those that are there.
     pub soft_roce: Vec<SoftRoce>,
+    /// The configured subnet managers.
+    pub subnet_managers: Vec<SubnetManagerReport>,
     /// RDMA devices without a PCI function of theirs.
     pub software_devices: Vec<RdmaName>,
     /// What could not be read.
@@ -303,6 +306,7 @@ impl Status {
             absent: Vec::new(),
             hcas: Vec::new(),
             soft_roce: Vec::new(),
+            subnet_managers: Vec::new(),
             software_devices: Vec::new(),
             problems: Vec::new(),
         }
@@ -359,6 +363,19 @@ impl Status {
             lines.extend(self.gids());
         }
         lines.extend(self.soft_roce_lines());
+        if !self.subnet_managers.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(self.subnet_managers.iter().flat_map(|manager| {
+            let unit = manager.unit.as_ref().map(|unit| format!(" ('{unit}')"));
+            let (object, priority) = (manager.object(), manager.priority);
+            let text = format!(
+                "subnet manager: {object}, priority {priority}: {}{}",
+                manager.message(),
+                unit.unwrap_or_default()
+            );
+            screen.wrapped("", &text)
+        }));
         let is_told = |name: &&RdmaName| self.soft_roce.iter().any(|soft| soft.rxe.name == **name);
         let others = self.software_devices.iter().filter(|name| !is_told(name));
         let names: Vec<&str> = others.map(RdmaName::as_str).collect();

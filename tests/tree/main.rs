@@ -35,5 +35,6 @@ mod sites_verbs;
 mod smi;
 mod soft_roce;
 mod status;
+mod subnet_manager;
 mod terminal;
 mod vfs;

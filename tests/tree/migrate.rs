@@ -223,7 +223,7 @@ fn what_becomes_of_the_vendors_openibd_is_shown_and_nothing_is_changed() {
           disabled: /etc/init.d/openibd: the rc links no longer start the script
           disabled: /etc/udev/rules.d/90-ib.rules: a link to /dev/null in /etc/udev/rules.d masks the rule, which an update of the package leaves in force
           enabled: ibprov.service: ibprov brings the ports up at boot, before the network starts
-          left: /etc/default/opensm: ibprov starts no subnet manager; opensm continues to read the file
+          left: /etc/default/opensm: opensm continues to read the file; ibprov starts one only by a [[subnet-manager]] and ibprov-opensm.target
           left: /etc/sysconfig/network-scripts/ifcfg-ib0: addresses stay with the network stack, which ibprov waits for
         warning: /etc/infiniband/openib.conf: line 5: RUN_MLNX_TUNE="yes": ibprov does not tune the system: run mlnx_tune in a unit
         Changes:

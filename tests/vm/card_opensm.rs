@@ -117,3 +117,106 @@ fn a_node_is_ready_only_with_a_subnet_manager() {
     // What explains it stands before it.
     assert_eq!(check["findings"][0]["code"], "no-subnet-manager", "{check:#}");
 }
+
+/// The names and states of the units of subnet managers.
+fn units(text: &str) -> Vec<&str> {
+    text.lines().collect()
+}
+
+/// What `status` says of each subnet manager.
+fn states(report: &Value) -> Vec<&str> {
+    let all = report["subnet_managers"].as_array().expect("a list").iter();
+    all.map(|manager| manager["state"].as_str().expect("a word")).collect()
+}
+
+/// Consent is twofold: the entry and the target.
+#[test]
+fn nothing_is_started_by_the_package_an_entry_or_the_target_alone() {
+    let guest = boot("card_opensm");
+    assert_eq!(units(&guest.file("units.package")), [""; 0]);
+    assert_eq!(units(&guest.file("units.entry")), [""; 0]);
+    assert_eq!(states(&guest.json("entry.json")), ["not-enabled"; 2]);
+    // Each ends quietly.
+    let ended = guest.file("units.target");
+    assert_eq!(ended.lines().count(), 2, "{ended}");
+    assert!(units(&ended).iter().all(|unit| unit.contains(" inactive dead ")), "{ended}");
+    let result = guest.file("result.target");
+    assert!(
+        result.contains("2 ExecMainStatus=4") && result.contains("2 Result=success"),
+        "{result}"
+    );
+}
+
+#[test]
+fn one_subnet_manager_is_started_and_one_refused_with_the_reason() {
+    let guest = boot("card_opensm");
+    let report = guest.json("ours.json");
+    assert_eq!(states(&report), ["master", "refused"], "{report:#}");
+    let why = report["subnet_managers"][1]["reason"].as_str().expect("a reason");
+    assert!(why.contains("would ignore virt_enabled of subnet-manager.options"), "{why}");
+    assert!(why.contains("this opensm (3."), "{why}");
+    let failed = guest.file("failed");
+    assert_eq!(failed.matches("ibprov-opensm@").count(), 1, "{failed}");
+    // Its own line, not that of any unit that has failed.
+    let all = report["findings"].as_array().expect("findings").iter();
+    let codes: Vec<&Value> = all.map(|finding| &finding["code"]).collect();
+    assert!(codes.contains(&&"subnet-manager-not-running".into()), "{codes:?}");
+    assert!(!codes.contains(&&"unit-failed".into()), "{codes:?}");
+    let log = guest.file("sm.log");
+    assert!(
+        log.contains("Entering MASTER state") && log.contains("opensm is not started: "),
+        "{log}"
+    );
+    assert!(guest.file("kept").contains("guid2lid"), "{}", guest.file("kept"));
+    let metrics = guest.file("ours.metrics");
+    assert!(metrics.contains(",state=\"master\"} 1\n"), "{metrics}");
+    assert!(metrics.contains(",state=\"refused\"} 1\n"), "{metrics}");
+}
+
+#[test]
+#[ignore = "failover takes minutes"]
+fn two_subnet_managers_stand_in_for_each_other_and_go_with_their_devices() {
+    let guest = boot("card_opensm_two");
+    guest.assert_success();
+    assert_sound(&guest);
+    let said = guest.stdout();
+    assert!(!said.contains("not: "), "{said}\n{}", guest.file("sm.log"));
+    // Another one has the fabric: its GUID, priority and LID.
+    let waiting = guest.json("waiting.json");
+    assert_eq!(states(&waiting), ["waiting"; 2], "{waiting:#}");
+    let why = waiting["subnet_managers"][0]["reason"].as_str().expect("a reason");
+    assert!(why.starts_with("0x0c42a10300a0b300 (priority 15, LID "), "{why}");
+    assert!(why.ends_with("is the subnet manager of this fabric and not one of peers"), "{why}");
+    assert_eq!(guest.file("status-text").trim(), why);
+    assert!(said.contains("opensm beside the foreign master: 0 0\n"), "{said}");
+    let told = guest.file("sm.log").matches(why).count();
+    assert_eq!(told, 2, "once for each: {}", guest.file("sm.log"));
+    assert_eq!(states(&guest.json("standby.json")), ["standby"; 2]);
+    let pair = guest.json("pair.json");
+    assert_eq!(states(&pair), ["master", "standby"], "{pair:#}");
+    assert_eq!(pair["subnet_managers"][1]["master_lid"], pair["hcas"][0]["ports"][0]["lid"]);
+    // An error in the file changes nothing, and by hand everything.
+    assert!(said.contains("reload: 1\nreload: 0\n"), "{said}");
+    assert_eq!(guest.file("pkeys.refused"), guest.file("pkeys.before"));
+    assert!(guest.file("pkeys.before").contains("0x8010"), "{}", guest.file("pkeys.before"));
+    assert!(!guest.file("pkeys.by-hand").contains("0x8010"), "{}", guest.file("pkeys.by-hand"));
+    let bad = guest.json("bad.json");
+    assert_eq!(states(&bad)[0], "refused", "{bad:#}");
+    let why = bad["subnet_managers"][0]["reason"].as_str().expect("a reason");
+    assert!(why.starts_with("/etc/opensm/partitions.conf has an error"), "{why}");
+    assert_eq!(states(&guest.json("unbound.json"))[0], "no-port");
+    let times = guest.file("times");
+    let time = |words: &str| -> u64 {
+        let line = times.lines().find_map(|line| line.strip_prefix(&format!("{words}: ")));
+        line.and_then(|line| line.strip_suffix(" ms")?.parse().ok())
+            .unwrap_or_else(|| panic!("{times}"))
+    };
+    assert!(time("stopped after unbind") < 5_000, "{times}");
+    // No VF has an instance.
+    assert!(said.contains("issm devices: 23\ninstances: 0 more\n"), "{said}");
+    assert_eq!(states(&guest.json("absent.json"))[2], "no-port");
+    assert!(said.contains("config check: 2\n"), "{said}");
+    assert!(
+        guest.file("config-check").contains("no InfiniBand port of this host has the port GUID")
+    );
+}

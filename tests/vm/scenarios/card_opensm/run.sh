@@ -92,6 +92,43 @@ down() { [ "$(states | grep -c DOWN)" = 1 ]; }
 within 20 down || echo "not down"
 knobs $two/link=active
 within 60 up || echo "not up again"
+
+phase "subnet managers of ibprov"
+systemctl disable --now opensm.service "opensm@$guid.service" >/dev/null 2>&1
+. /usr/lib/bed/sm.sh
+other=$(port_guid "$two")
+trigger
+instances >"$OUT/units.package"
+entry "${guid#0x}" 14 >/run/entries.toml
+entry "$other" 3 >>/run/entries.toml
+echo 'options = { virt_enabled = "2" }' >>/run/entries.toml
+mkdir -p /etc/ibprov
+cp /run/entries.toml /etc/ibprov/ibprov.toml
+trigger
+instances >"$OUT/units.entry"
+ibprov status --format json >"$OUT/entry.json"
+rm /etc/ibprov/ibprov.toml
+systemctl enable -q ibprov-opensm.target
+trigger
+ended() { [ "$(instances | grep -c 'inactive dead')" = 2 ]; }
+within 60 ended || echo "instances have not ended"
+instances >"$OUT/units.target"
+systemctl show -p ExecMainStatus -p Result "$(unit_of "$one")" "$(unit_of "$two")" |
+	sort | uniq -c >"$OUT/result.target"
+cp /run/entries.toml /etc/ibprov/ibprov.toml
+advised >"$OUT/advised"
+sh "$OUT/advised"
+is_master() { sminfo -C "$hca" -P 1 2>/dev/null | grep -q 'priority 14 state 3 SMINFO_MASTER'; }
+within 60 is_master || echo "not master"
+refused() { is "$other" refused; }
+within 60 refused || echo "not refused"
+ibprov status --format json >"$OUT/ours.json"
+ibprov status >"$OUT/ours"
+ibprov metrics >"$OUT/ours.metrics"
+cat "/run/ibprov/opensm/${guid#0x}/opensm.conf" >"$OUT/opensm.conf"
+ls "/var/lib/ibprov/opensm/${guid#0x}" >"$OUT/kept"
+journalctl -b -o cat -t ibprov-opensm >"$OUT/sm.log"
+systemctl --failed --plain --no-legend >"$OUT/failed"
 cp /var/log/opensm*.log "$OUT/" 2>/dev/null
 dmesg >"$OUT/dmesg"
 true

@@ -1,0 +1,116 @@
+//! How the subnet managers of the configuration stand on this host.
+
+use crate::config::{Config, SubnetManager};
+use crate::host::{Root, state, unit_links};
+use crate::names::{LinkLayer, PhysicalState, PortNumber, RdmaName};
+use crate::observe::{Look, Observed, opensm};
+use crate::report::advice::Advice;
+use crate::report::common::{Code, Finding};
+use crate::report::hardware::Link;
+use crate::report::subnet_manager::{
+    Stage, SubnetManagerReport, SubnetManagerRun, SubnetManagerState as State, TARGET,
+};
+use crate::stacks::stack::unit_escape;
+
+/// What is wrong between the configuration, the target, the host's ports and its other units:
+/// known without an opensm that runs.
+pub(super) fn contradictions(
+    config: &Config,
+    root: &Root,
+    problems: &mut Vec<String>,
+) -> Vec<Finding> {
+    let entries = &config.subnet_managers;
+    if entries.is_empty() {
+        let left = opensm::is_enabled(root).then(|| {
+            let message = "the target is enabled, and no [[subnet-manager]] is configured: it starts no opensm";
+            Finding::warning(Code::SubnetManagerNotEnabled, message).about(TARGET).advise([
+                Advice::permanent("configure a [[subnet-manager]], or `systemctl disable ibprov-opensm.target`"),
+            ])
+        });
+        return left.into_iter().collect();
+    }
+    let mut look = Look::new(root);
+    let units = opensm::units(&mut look);
+    problems.extend(look.problems);
+    let conflict = |entry: &SubnetManager| {
+        let unit = units.iter().find(|unit| unit.has(entry.port_guid))?;
+        let how = if unit.is_active { "active" } else { "enabled" };
+        let message =
+            format!("{} is {how} for this port, on which only one opensm can run", unit.name);
+        let stop = format!("systemctl disable --now {}", unit.name);
+        let finding = Finding::error(Code::OpensmOtherUnit, message);
+        Some(finding.about(entry.port_guid).advise([Advice::permanent(stop)]))
+    };
+    entries.iter().filter_map(conflict).collect()
+}
+
+/// How each stands. `link` is the link of a port, `failed` are units that have failed.
+pub(super) fn reports(
+    config: &Config,
+    root: &Root,
+    observed: &Observed,
+    link: impl Fn(&RdmaName, PortNumber) -> Link,
+    failed: &[String],
+    problems: &mut Vec<String>,
+) -> Vec<SubnetManagerReport> {
+    if config.subnet_managers.is_empty() {
+        return Vec::new();
+    }
+    let mut look = Look::new(root);
+    let with_device = opensm::ports(&mut look);
+    problems.extend(look.problems);
+    let is_enabled = opensm::is_enabled(root);
+    let report = |entry: &SubnetManager| {
+        let devices = observed.functions.iter().flat_map(|f| &f.rdma);
+        let ports = devices.flat_map(|d| d.ports.iter().map(move |port| (&d.name, port)));
+        let its = |(_, port): &(&RdmaName, &crate::observe::Port)| {
+            port.guid == Some(entry.port_guid) && port.link_layer != LinkLayer::Ethernet
+        };
+        let place = ports.into_iter().find(its).map(|(rdma, port)| (rdma.clone(), port.number));
+        let run = last_run(root, entry);
+        let its = |(rdma, port, _): &&(RdmaName, PortNumber, String)| {
+            place.as_ref() == Some(&(rdma.clone(), *port))
+        };
+        let unit = with_device.iter().find(its).map(|(_, _, path)| {
+            format!("ibprov-opensm@{}.service", unit_escape(path.trim_start_matches('/')))
+        });
+        let is_up = unit.as_ref().is_some_and(|unit| unit_links::is_up(root, unit));
+        let state = match (&place, &run) {
+            (None, _) => State::NoPort,
+            _ if unit.is_none() => State::NoDevice,
+            (Some((rdma, port)), Some(run)) if is_up => running(root, run, &link(rdma, *port)),
+            (_, Some(run)) if run.stage == Stage::Refused => State::Refused,
+            _ if unit.as_ref().is_some_and(|unit| failed.contains(unit)) => State::Failed,
+            _ if !is_enabled => State::NotEnabled,
+            _ => State::NotRunning,
+        };
+        let reason = match state {
+            State::Waiting | State::Refused => run.and_then(|run| run.reason),
+            _ => None,
+        };
+        let (rdma, port) = place.unzip();
+        let SubnetManager { port_guid, priority, .. } = *entry;
+        SubnetManagerReport { port_guid, priority, rdma, port, unit, state, reason }
+    };
+    config.subnet_managers.iter().map(report).collect()
+}
+
+/// What `ibprov opensm run` has left of the entry.
+fn last_run(root: &Root, entry: &SubnetManager) -> Option<SubnetManagerRun> {
+    let path = format!("{}/opensm/{:016x}.json", state::RUN_DIR, entry.port_guid.value());
+    serde_json::from_str(&root.text(&path, 1 << 16).ok()?).ok()
+}
+
+/// The state of one whose unit is active.
+fn running(root: &Root, run: &SubnetManagerRun, link: &Link) -> State {
+    let program = root.attribute(&format!("/proc/{}/comm", run.pid));
+    match (run.stage, &link.physical, link.lid, link.sm_lid) {
+        (Stage::Waiting, ..) => State::Waiting,
+        // systemd starts it again in a moment.
+        _ if root.is_live() && program.as_deref() != Ok("opensm") => State::Starting,
+        (_, Some(physical), ..) if *physical != PhysicalState::LinkUp => State::WaitingForLink,
+        (_, _, Some(lid), Some(sm_lid)) if lid == sm_lid => State::Master,
+        (_, _, _, Some(master_lid)) => State::Standby { master_lid },
+        _ => State::Starting,
+    }
+}
