@@ -1,23 +1,12 @@
-//! `ibprov boot --dry-run`: the same look and the same plan, without the doing.
-
-use std::collections::BTreeSet;
+//! What `ibprov boot --dry-run` says.
 
 use super::iface::{planned, seen_for_plan, would_defer};
-use super::in_use;
-use super::pfs::{self, Plans};
 use super::rtnl::Rtnl;
-use super::warnings::foreseen_of_all;
 use crate::config::Config;
 use crate::host::Root;
-use crate::ladder::{Expectation, Facts, cause, expect, progress};
 use crate::names::{IfName, ModuleName, PciAddress, Rung};
 use crate::observe::ipoib::Interfaces;
-use crate::observe::rxe::rxe;
-use crate::observe::{ModprobeRules, Observer, driver_modules, namespaces};
-use crate::plan::preview::{DryRunVerdict, PfSteps};
-use crate::plan::rxe::judge_rxe;
-use crate::plan::settings::{Children, judge_settings};
-use crate::plan::{Done, boot_steps, denied_modules, needed_modules};
+use crate::plan::preview::{ApplyPreview, DryRunVerdict, PfSteps};
 use crate::report::advice::Advice;
 use crate::report::boot::{LeftOut, Step};
 use crate::report::common::{Code, Finding, Kind, Report};
@@ -25,9 +14,7 @@ use crate::report::iface::{DeferredSettings, IfaceStep};
 use crate::report::netns::Netns;
 use crate::report::pf::Unresolved;
 use crate::report::rxe::{RxeReport, RxeState};
-use crate::report::{Cause, ModuleTrouble, NotExpected, PortProgress};
-use crate::stacks;
-use crate::workers::products::Products;
+use crate::report::{Cause, ModuleTrouble, PortProgress};
 
 /// What `boot` would do and wait for, seen from now.
 #[derive(Debug, serde::Serialize)]
@@ -41,17 +28,16 @@ pub struct Preview {
     pub denied: Vec<DeniedModule>,
     /// The ports that would be waited for.
     pub ports: Vec<PortProgress>,
-    /// Of each of the ports why it cannot come by waiting, if that is seen already.
+    /// Of each of the ports why it is no further.
     #[serde(skip)]
-    hopeless: Vec<Option<Cause>>,
+    pub causes: Vec<Option<Cause>>,
     /// How long each of them would be waited for, seconds.
     pub timeout_sec: u64,
     /// The interfaces that would be set.
     pub settings: Vec<Settings>,
-    /// The PFs of the configuration, as far as it is clear which they are.
-    pub pfs: Vec<PfSteps>,
-    /// The others.
-    pub unresolved: Vec<Unresolved>,
+    /// The PFs of the configuration.
+    #[serde(flatten)]
+    pub pfs: ApplyPreview,
     /// What would not be waited for.
     pub left_out: Vec<LeftOut>,
     /// What will not stay as it is wanted.
@@ -69,7 +55,7 @@ impl Preview {
         if is_refused || self.rxe.iter().any(RxeReport::is_refused) {
             return DryRunVerdict::WouldFail;
         }
-        match DryRunVerdict::of(&self.pfs, &self.unresolved) {
+        match self.pfs.verdict() {
             DryRunVerdict::NothingToDo | DryRunVerdict::Deferred if self.is_pending() => {
                 DryRunVerdict::WouldChange
             }
@@ -78,40 +64,31 @@ impl Preview {
         }
     }
 
-    /// What `port` lacks is a module that would be loaded.
-    fn would_load(&self, port: &PortProgress) -> Option<Cause> {
-        let modules = self.steps.iter().flat_map(|step| match step {
-            Step::LoadModules { modules } => modules.as_slice(),
-            Step::LoadModule { module } => std::slice::from_ref(module),
-            _ => &[],
-        });
-        let ipoib = modules.into_iter().find(|module| module.as_str() == "ib_ipoib")?;
-        (port.missing() == Some(Rung::Netdev) && !port.must_be_ethernet)
-            .then(|| Cause::not_loaded(ipoib))
+    /// The ports, each with why it is no further.
+    fn with_causes(&self) -> impl Iterator<Item = (&PortProgress, Option<&Cause>)> {
+        self.ports.iter().zip(self.causes.iter().map(Option::as_ref))
+    }
+
+    /// Those that cannot come by waiting.
+    fn hopeless(&self) -> impl Iterator<Item = (&PortProgress, &Cause)> {
+        let all = self.with_causes().filter_map(|(port, cause)| Some((port, cause?)));
+        all.filter(|(_, cause)| cause.is_final)
     }
 
     /// With the keys that every report has.
     pub fn told(&self) -> Report<DryRunVerdict, &Self> {
-        let mut findings: Vec<Finding> =
-            self.unresolved.iter().flat_map(Unresolved::findings).collect();
-        let ports = self.ports.iter().zip(&self.hopeless);
-        findings.extend(ports.filter_map(|(port, hopeless)| {
-            let to_be_loaded = || self.would_load(port);
-            port.finding(hopeless.clone().or_else(to_be_loaded).as_ref())
-        }));
+        let mut findings = self.pfs.findings.clone();
+        findings.extend(self.with_causes().filter_map(|(port, cause)| port.finding(cause)));
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         findings.extend(rxe.filter_map(RxeReport::finding));
-        findings.extend(self.pfs.iter().flat_map(PfSteps::findings));
         for DeniedModule { name, trouble } in &self.denied {
             findings.push(trouble.finding(name));
         }
         for set in &self.settings {
             // Of a port's own interface the port's finding tells.
-            let mut ports = self.ports.iter().zip(&self.hopeless);
-            let is_told = ports.any(|(port, hopeless)| {
-                let refused = Some(Code::SettingRefused);
-                port.netdev.as_ref() == Some(&set.netdev)
-                    && hopeless.as_ref().is_some_and(|cause| cause.code == refused)
+            let is_told = self.hopeless().any(|(port, cause)| {
+                let is_own = port.netdev.as_ref() == Some(&set.netdev);
+                is_own && cause.code == Some(Code::SettingRefused)
             });
             let refused = set.refused.iter().filter(|_| !is_told);
             let refused = refused.map(|why| Finding::error(Code::SettingRefused, why));
@@ -156,76 +133,13 @@ pub struct Settings {
     pub origins: Vec<String>,
 }
 
-/// Look, and say what would be done; nothing is changed. The steps at the PFs of the
-/// plans are for the caller to add: reading those takes a child.
-pub fn preview(config: &Config, root: &Root, force: bool) -> (Preview, Plans) {
-    let rules = ModprobeRules::read(root);
-    let modules: Vec<ModuleName> =
-        config.modules.load.iter().cloned().chain(driver_modules()).collect();
-    let mut observed = Observer::new(root).look(&modules, &BTreeSet::new());
-    // What could not be read is taken for an HCA, and shown as one.
-    Products::new(root).with_overrides().learn_all(&mut observed);
-    let expectation = expect::expectation(config, &observed, &rules);
-    let mut ports = progress::progress(&expectation, &observed);
-    let mut steps = boot_steps(config, &rules, &observed, &expectation, &ports, &Done::default());
-    let needed = needed_modules(config, &observed, !ports.is_empty());
-    let denials = denied_modules(config, &rules, &observed);
-    let denied = denials.iter().filter(|(name, _)| needed.contains(name));
-    let denied = denied
-        .map(|(name, trouble)| (name.clone(), trouble.clone()))
-        .map(|(name, trouble)| DeniedModule { name, trouble })
-        .collect();
-    let mut interfaces = stacks::interfaces(root, config);
-    let mut facts = Facts::default();
-    facts.modules = denials;
-    if !force {
-        in_use::learn(config, root, &observed, &mut interfaces, &mut facts);
-    }
-    let is_left = |step: &Step| matches!(step, Step::PortTypes { pci, .. } if facts.types_in_use.contains_key(pci));
-    steps.retain(|step| !is_left(step));
-    judge_settings(config, &interfaces, &mut ports, &mut facts, Children::Excused);
-    let why =
-        |port: &PortProgress| cause::cause(port, &observed, &facts).filter(|cause| cause.is_final);
-    let settings = settings(config, root, &interfaces, force);
-    // A run of boot would wait for the interface's own run, which cannot make them.
-    let refused = |port: &PortProgress| {
-        let mut own = settings.iter().filter(|set| port.netdev.as_ref() == Some(&set.netdev));
-        let set = own.find(|set| set.steps.is_empty() && !set.refused.is_empty())?;
-        (port.missing() == Some(Rung::Configured))
-            .then(|| Cause::refused(&set.netdev, set.refused.join("; ")))
-    };
-    let hopeless = ports.iter().map(|port| why(port).or_else(|| refused(port))).collect();
-    let plans = pfs::resolve(config, root, &observed);
-    let warnings = foreseen_of_all(root, config, &interfaces);
-    let netns = config.netns_mode;
-    let netns = netns.map(|wanted| namespaces::netns(root, &rules, observed.netns_mode, wanted));
-    let preview = Preview {
-        steps,
-        rxe: soft_roce(config, root),
-        denied,
-        ports,
-        hopeless,
-        timeout_sec: config.boot.adapter_timeout.as_secs(),
-        settings,
-        pfs: Vec::new(),
-        unresolved: plans.unresolved.clone(),
-        left_out: left_out(expectation, &plans),
-        warnings,
-        netns,
-    };
-    (preview, plans)
-}
-
-/// How each soft RoCE device of the configuration stands.
-fn soft_roce(config: &Config, root: &Root) -> Vec<RxeReport> {
-    match config.rxe.as_slice() {
-        [] => Vec::new(),
-        rows => judge_rxe(rows, &rxe(root, rows)),
-    }
-}
-
 /// What would be set at the interfaces that are there.
-fn settings(config: &Config, root: &Root, interfaces: &Interfaces, force: bool) -> Vec<Settings> {
+pub fn settings(
+    config: &Config,
+    root: &Root,
+    interfaces: &Interfaces,
+    force: bool,
+) -> Vec<Settings> {
     if config.interfaces.is_empty() {
         return Vec::new();
     }
@@ -251,23 +165,13 @@ fn settings(config: &Config, root: &Root, interfaces: &Interfaces, force: bool) 
     .collect()
 }
 
-/// VFs for which there is a plan are waited for by it.
-fn left_out(expectation: Expectation, plans: &Plans) -> Vec<LeftOut> {
-    let has_plan = |pf: &PciAddress| plans.wanted.iter().any(|(wanted, _)| wanted.pf == *pf);
-    let left_out = expectation.left_out.into_iter().filter(
-        |(_, reason)| !matches!(reason, NotExpected::VfOfThisHost { physfn } if has_plan(physfn)),
-    );
-    left_out.map(|(pci, reason)| LeftOut { pci, reason }).collect()
-}
-
 impl Preview {
     /// Something would be done, or waited for, beside what the plans of VFs ask for.
     pub fn is_pending(&self) -> bool {
-        let is_in_use = |hopeless: &Option<Cause>| hopeless.as_ref().is_some_and(|c| c.in_use);
-        let mut ports = self.ports.iter().zip(&self.hopeless);
+        let is_in_use = |cause: Option<&Cause>| cause.is_some_and(|cause| cause.in_use);
         let is_set = |set: &Settings| !set.steps.is_empty() || !set.refused.is_empty();
         !self.steps.is_empty()
-            || ports.any(|(port, hopeless)| !port.is_ready() && !is_in_use(hopeless))
+            || self.with_causes().any(|(port, cause)| !port.is_ready() && !is_in_use(cause))
             || self.settings.iter().any(is_set)
             || self.rxe.iter().any(|rxe| matches!(rxe.state, RxeState::Absent | RxeState::NotNamed))
     }
@@ -275,14 +179,15 @@ impl Preview {
     /// Something is left as it is, because it is in use.
     fn is_deferred(&self) -> bool {
         self.settings.iter().any(|set| set.deferred.is_some())
-            || self.hopeless.iter().flatten().any(|cause| cause.in_use)
+            || self.hopeless().any(|(_, cause)| cause.in_use)
     }
 
     /// The text of it: what would be done, in this order, and what would not.
     pub fn to_text(&self) -> String {
         let mut stages = vec![self.loads(), self.creates(), self.waits(), self.sets()];
-        let pfs = self.pfs.iter().filter(|pf| pf.is_pending()).map(PfSteps::lines);
-        stages.extend(pfs.chain(self.unresolved.iter().map(Unresolved::lines)));
+        let ApplyPreview { pfs, unresolved, .. } = &self.pfs;
+        let pending = pfs.iter().filter(|pf| pf.is_pending()).map(PfSteps::lines);
+        stages.extend(pending.chain(unresolved.iter().map(Unresolved::lines)));
         stages.retain(|stage| !stage.is_empty());
         let is_complete = self.ports.iter().all(PortProgress::is_ready);
         let head = match (stages.is_empty(), self.ports.is_empty()) {
@@ -310,7 +215,7 @@ impl Preview {
             let netdev = port.netdev.as_ref().map(|netdev| format!(" as {netdev}"));
             lines.push(format!("ready: {}{}", port.label(), netdev.unwrap_or_default()));
         }
-        for pf in self.pfs.iter().filter(|pf| !pf.is_pending()) {
+        for pf in pfs.iter().filter(|pf| !pf.is_pending()) {
             lines.extend(pf.lines());
         }
         for DeniedModule { name: module, trouble } in &self.denied {
@@ -348,8 +253,9 @@ impl Preview {
     }
 
     fn waits(&self) -> Vec<String> {
-        let waited = self.ports.iter().zip(&self.hopeless);
-        let waited = waited.filter(|(port, hopeless)| !port.is_ready() && hopeless.is_none());
+        let is_final = |cause: Option<&Cause>| cause.is_some_and(|cause| cause.is_final);
+        let waited = self.with_causes();
+        let waited = waited.filter(|(port, cause)| !port.is_ready() && !is_final(*cause));
         let mut lines: Vec<String> = waited
             .map(|(port, _)| {
                 let optional = if port.optional { " (optional)" } else { "" };
@@ -391,10 +297,9 @@ impl Preview {
             let of_it = |set: &&Settings| Some(&set.netdev) == port.netdev.as_ref();
             self.settings.iter().find(of_it).is_some_and(|set| set.deferred.is_some())
         };
-        let hopeless = self.ports.iter().zip(&self.hopeless).filter_map(|(port, hopeless)| {
-            let why = hopeless.as_ref().filter(|_| !port.is_ready() && !is_told(port))?;
-            Some(format!("not waited for: {}: {}", port.label(), why.text))
-        });
+        let hopeless = self.hopeless().filter(|(port, _)| !port.is_ready() && !is_told(port));
+        let hopeless =
+            hopeless.map(|(port, why)| format!("not waited for: {}: {}", port.label(), why.text));
         let mut lines: Vec<String> = hopeless.collect();
         let mut reasons: Vec<(String, Vec<PciAddress>)> = Vec::new();
         for LeftOut { pci, reason } in &self.left_out {
@@ -413,65 +318,5 @@ impl Preview {
             format!("not waited for: {first}{more}: {reason}")
         }));
         lines
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{Problems, Source, resolve};
-    use crate::host::testing::{reads, tree};
-
-    /// What the preview of a host with so many P_Key children, which all are to have other names
-    /// and settings, reads.
-    fn reads_of(children: u32) -> u64 {
-        let mut files = Vec::new();
-        let mut text = "[[interface]]\nmatch.name = \"ib0\"\numcast = true\n".to_owned();
-        let mut netdev = |name: &str, index: u32, parent: u32, pkey: u32| {
-            let broadcast = format!(
-                "00:ff:ff:ff:ff:12:40:1b:{:02x}:{:02x}:00:00:00:00:00:00:ff:ff:ff:ff",
-                pkey >> 8,
-                pkey & 0xff
-            );
-            for (attribute, value) in [
-                ("ifindex", index.to_string()),
-                ("iflink", parent.to_string()),
-                ("type", "32".to_owned()),
-                ("uevent", String::new()),
-                ("umcast", "0".to_owned()),
-                ("mode", "datagram".to_owned()),
-                ("broadcast", broadcast),
-            ] {
-                files.push((format!("sys/class/net/{name}/{attribute}"), value));
-            }
-        };
-        netdev("ib0", 3, 3, 0xffff);
-        for child in 1..=children {
-            let pkey = 0x8000 + child;
-            netdev(&format!("ib0.{pkey:x}"), 3 + child, 3, pkey);
-            text.push_str(&format!(
-                "[[interface.partition]]\npkey = \"0x{pkey:04x}\"\nname = \"p{child}\"\n"
-            ));
-        }
-        let files: Vec<(&str, &str)> =
-            files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
-        let dir = tree(&files, &[]);
-        let root = Root::copy_at(dir.path()).expect("root");
-        let source = Source { path: "/c.toml".to_owned(), text };
-        let config = match resolve(vec![source], Problems::default()) {
-            Ok(loaded) => loaded.config,
-            Err(problems) => panic!("{problems}"),
-        };
-        let before = reads();
-        let (preview, _) = preview(&config, &root, false);
-        assert_eq!(preview.settings.len(), 1 + usize::try_from(children).expect("few"));
-        reads() - before
-    }
-
-    /// Each P_Key child is read once, however many others there are.
-    #[test]
-    fn what_is_read_grows_with_the_number_of_children() {
-        let [some, more, most] = [10, 20, 40].map(reads_of);
-        assert_eq!(most - more, 2 * (more - some), "{some}, {more}, {most}");
     }
 }

@@ -9,18 +9,19 @@ use serde::Serialize;
 use serde_json::Value;
 use tracing::{Level, error};
 
+use super::node::Node;
 use super::pf_preview::PfPreview;
 use super::{print, screen};
 use crate::apply::boot::to_come;
 use crate::apply::pf as one;
-use crate::apply::pfs::{self, Plans};
+use crate::apply::pfs;
 use crate::cli::{ApplyArgs, Format, PfArg};
 use crate::config::Config;
 use crate::host::{
     Root, alarm, answer, clock, journal, live_line, persistent_names, process, state, terminal,
 };
 use crate::ladder::WantedPf;
-use crate::names::{BindOrder, PciAddress, present};
+use crate::names::{BindOrder, Binding, PciAddress, present};
 use crate::observe::{Observer, PciFunction};
 use crate::plan::preview::{ApplyPreview, PfSteps};
 use crate::report::common::{Finding, Kind, Report, Verdict as _, verdicts};
@@ -61,23 +62,23 @@ pub fn run(
     if acts && !process::is_root() {
         anyhow::bail!("apply must be run as root: use sudo, or --dry-run to see what it would do");
     }
+    if !acts {
+        return dry_run(only, config, root, format);
+    }
     let plans = pfs::resolve_soon(config, root, only, deadline)?;
-    if let Some(planned) = plans.pfs().filter(|_| acts && only.is_none()) {
+    if let Some(planned) = plans.pfs().filter(|_| only.is_none()) {
         forget_names(&planned);
     }
     if let Some(pf) = only.filter(|_| plans.wanted.is_empty() && plans.unresolved.is_empty()) {
         let text = not_planned(pf, config, root)?;
         return print_all(format, Vec::new(), &[], &text);
     }
-    if !acts {
-        return dry_run(&plans, root, format);
-    }
     let mut outcomes = Vec::new();
     match plans.wanted.as_slice() {
         [(wanted, warnings)] => {
             if args.in_turn
                 && wanted.binding.awaits_adapters()
-                && PfPreview::new(root).would(wanted, &[]).is_change()
+                && PfPreview::new(root, BTreeSet::new(), false).would_change(wanted)
             {
                 // For adapters, and for the plans before its own.
                 alarm::at_deadline(limit.saturating_mul(2));
@@ -289,19 +290,26 @@ pub fn undo(args: &ApplyArgs, root: &Root, format: Format) -> anyhow::Result<u8>
     print_all(format, outcomes, &[], "")
 }
 
-/// The same look and the same plan, without the doing.
-fn dry_run(plans: &Plans, root: &Root, format: Format) -> anyhow::Result<u8> {
-    let mut preview = PfPreview::new(root);
-    let mut pfs: Vec<PfSteps> =
-        plans.wanted.iter().map(|(w, notes)| preview.would(w, notes)).collect();
-    pfs.sort_unstable_by_key(|pf| pf.pf);
-    let problems = preview.problems.into_iter().collect();
-    let report = ApplyPreview { pfs, unresolved: plans.unresolved.clone(), problems };
+/// The same plans, without the doing: of `only` one or of all PFs.
+fn dry_run(
+    only: Option<PciAddress>,
+    config: &Config,
+    root: &Root,
+    format: Format,
+) -> anyhow::Result<u8> {
+    let node = Node::look(root, config, None);
+    let (mut planned, problems) = node.held_against(node.plans());
+    planned.retain(|pf| only.is_none() || pf.pci == only);
+    if let Some(pf) = only.filter(|_| planned.is_empty()) {
+        let text = not_planned(pf, config, root)?;
+        return print_all(format, Vec::new(), &[], &text);
+    }
+    let report = ApplyPreview::new(&planned, problems.into_iter().collect());
     print(&report.told(), format, |screen| {
         let mut text = String::new();
         if report.pfs.len() > 1 {
-            let is_in_order = |(w, _): &(WantedPf, _)| w.binding.order == BindOrder::InOrder;
-            let how = match plans.wanted.iter().any(is_in_order) {
+            let is_in_order = |bind: Binding| bind.order == BindOrder::InOrder;
+            let how = match planned.iter().filter_map(|pf| pf.bind).any(is_in_order) {
                 true => "one after the other where VFs are bound in order",
                 false => "at the same time",
             };

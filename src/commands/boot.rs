@@ -5,15 +5,23 @@ use std::time::Duration;
 
 use tracing::{Level, warn};
 
-use super::pf_preview::PfPreview;
+use super::node::Node;
 use super::print;
+use crate::apply::preview::{self, DeniedModule, Preview};
+use crate::apply::warnings::foreseen_of_all;
 use crate::cli::{BootArgs, Format};
 use crate::config::Config;
 use crate::config::timespan::LONGEST_SEC;
 use crate::host::{self, Root, alarm, journal, live_line, process, state, systemd, terminal};
+use crate::names::Rung;
+use crate::plan::preview::ApplyPreview;
+use crate::plan::{Done, boot_steps, needed_modules};
+use crate::report::boot::{LeftOut, Step};
 use crate::report::common::Verdict as _;
 use crate::report::port::port_span;
-use crate::report::{BootReport, Verdict, events as kinds, metrics};
+use crate::report::{
+    BootReport, Cause, NotExpected, PortProgress, Verdict, events as kinds, metrics,
+};
 
 /// Bring the node up.
 ///
@@ -32,7 +40,8 @@ pub fn run(
         }
     }
     if args.dry_run || !root.is_live() {
-        return dry_run(&config, root, args.force, format);
+        let preview = preview(&config, root, args.force);
+        return print(&preview.told(), format, |screen| screen.page(&preview.to_text()));
     }
     if !process::is_root() {
         anyhow::bail!("boot must be run as root: use sudo, or --dry-run to see what it would do");
@@ -123,17 +132,58 @@ fn tell(report: &BootReport) {
     );
 }
 
-fn dry_run(config: &Config, root: &Root, force: bool, format: Format) -> anyhow::Result<u8> {
-    let (mut preview, plans) = crate::apply::preview::preview(config, root, force);
-    let mut pfs = PfPreview::new(root);
-    preview.pfs = plans.wanted.iter().map(|(wanted, notes)| pfs.would(wanted, notes)).collect();
-    preview.warnings.extend(pfs.problems.iter().map(|what| format!("cannot read {what}")));
-    print(&preview.told(), format, |screen| screen.page(&preview.to_text()))
+/// Look, and say what would be done; nothing is changed.
+fn preview(config: &Config, root: &Root, force: bool) -> Preview {
+    let node = Node::look_as_boot(root, config, force);
+    let Node { rules, observed, expectation, ports, facts, interfaces, .. } = &node;
+    let mut steps = boot_steps(config, rules, observed, expectation, ports, &Done::default());
+    let is_left = |step: &Step| matches!(step, Step::PortTypes { pci, .. } if facts.types_in_use.contains_key(pci));
+    steps.retain(|step| !is_left(step));
+    let denied = needed_modules(config, observed, !ports.is_empty()).into_iter();
+    let denied = denied.filter_map(|name| {
+        let trouble = facts.modules.get(name).filter(|trouble| trouble.is_by_the_site())?.clone();
+        Some(DeniedModule { name: name.clone(), trouble })
+    });
+    let settings = preview::settings(config, root, interfaces, force);
+    // A run of boot would wait for the interface's own run, which cannot make them.
+    let refused = |port: &PortProgress| {
+        let mut own = settings.iter().filter(|set| port.netdev.as_ref() == Some(&set.netdev));
+        let set = own.find(|set| set.steps.is_empty() && !set.refused.is_empty())?;
+        (port.missing() == Some(Rung::Configured))
+            .then(|| Cause::refused(&set.netdev, set.refused.join("; ")))
+    };
+    let cause = |port: &PortProgress| match node.cause(port) {
+        Some(cause) if cause.is_final => Some(cause),
+        cause => refused(port).or(cause),
+    };
+    let (planned, unread) = node.held_against(node.plans());
+    // VFs for which there is a plan are waited for by it.
+    let has_plan = |pf| planned.iter().any(|planned| planned.is_planned && planned.pci == Some(pf));
+    let is_planned = |reason: &NotExpected| matches!(reason, NotExpected::VfOfThisHost { physfn } if has_plan(*physfn));
+    let left_out = node.left_out.iter().filter(|(_, reason)| !is_planned(reason));
+    let left_out = left_out.map(|(pci, reason)| LeftOut { pci: *pci, reason: reason.clone() });
+    let mut warnings = foreseen_of_all(root, config, interfaces);
+    warnings.extend(unread.iter().map(|what| format!("cannot read {what}")));
+    Preview {
+        rxe: node.configured_rxe(),
+        denied: denied.collect(),
+        causes: ports.iter().map(cause).collect(),
+        ports: ports.clone(),
+        timeout_sec: config.boot.adapter_timeout.as_secs(),
+        left_out: left_out.collect(),
+        netns: node.netns(),
+        pfs: ApplyPreview::new(&planned, Vec::new()),
+        steps,
+        settings,
+        warnings,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Problems, Source, resolve};
+    use crate::host::testing::{reads, tree};
 
     #[test]
     fn the_console_can_shorten_and_lengthen_the_deadline() {
@@ -147,5 +197,58 @@ mod tests {
         assert_eq!(deadlines("ibprov.timeout=600"), (600, 150, 0));
         assert_eq!(deadlines("ibprov.timeout=0 ibprov.timeout=x"), (240, 150, 2));
         assert_eq!(deadlines("ibprov.deadline=10"), (240, 150, 1), "the old name is told");
+    }
+
+    /// What the preview of a host with so many P_Key children, which all are to have other names
+    /// and settings, reads.
+    fn reads_of(children: u32) -> u64 {
+        let mut files = Vec::new();
+        let mut text = "[[interface]]\nmatch.name = \"ib0\"\numcast = true\n".to_owned();
+        let mut netdev = |name: &str, index: u32, parent: u32, pkey: u32| {
+            let broadcast = format!(
+                "00:ff:ff:ff:ff:12:40:1b:{:02x}:{:02x}:00:00:00:00:00:00:ff:ff:ff:ff",
+                pkey >> 8,
+                pkey & 0xff
+            );
+            for (attribute, value) in [
+                ("ifindex", index.to_string()),
+                ("iflink", parent.to_string()),
+                ("type", "32".to_owned()),
+                ("uevent", String::new()),
+                ("umcast", "0".to_owned()),
+                ("mode", "datagram".to_owned()),
+                ("broadcast", broadcast),
+            ] {
+                files.push((format!("sys/class/net/{name}/{attribute}"), value));
+            }
+        };
+        netdev("ib0", 3, 3, 0xffff);
+        for child in 1..=children {
+            let pkey = 0x8000 + child;
+            netdev(&format!("ib0.{pkey:x}"), 3 + child, 3, pkey);
+            text.push_str(&format!(
+                "[[interface.partition]]\npkey = \"0x{pkey:04x}\"\nname = \"p{child}\"\n"
+            ));
+        }
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
+        let dir = tree(&files, &[]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let source = Source { path: "/c.toml".to_owned(), text };
+        let config = match resolve(vec![source], Problems::default()) {
+            Ok(loaded) => loaded.config,
+            Err(problems) => panic!("{problems}"),
+        };
+        let before = reads();
+        let preview = preview(&config, &root, false);
+        assert_eq!(preview.settings.len(), 1 + usize::try_from(children).expect("few"));
+        reads() - before
+    }
+
+    /// Each P_Key child is read once, however many others there are.
+    #[test]
+    fn what_is_read_grows_with_the_number_of_children() {
+        let [some, more, most] = [10, 20, 40].map(reads_of);
+        assert_eq!(most - more, 2 * (more - some), "{some}, {more}, {most}");
     }
 }

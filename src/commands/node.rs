@@ -1,6 +1,6 @@
 //! The judgement of the node, for the verbs that show it: what is known is gathered here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{fabric, firmware, pf_preview, soft_roce, subnet_managers};
 use crate::apply::in_use;
@@ -13,17 +13,17 @@ use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
 use crate::ladder::module_trouble::{self, Signs};
 use crate::ladder::progress::progress;
 use crate::ladder::roce::{self, Roce, has_gid};
-use crate::ladder::{Facts, cause};
+use crate::ladder::{Expectation, Facts, cause};
 use crate::names::{
     IfName, IsVf, LinkLayer, ModuleName, ModuleState, PciAddress, RdmaName, Rung, is_ipoib_name,
 };
 use crate::observe::ipoib::Interfaces;
 use crate::observe::link::PortAnswer;
+use crate::observe::plan_host::{self, PlanHost};
 use crate::observe::{
     self, Look, ModprobeRules, Observed, PciFunction, RdmaDevice, driver_modules, namespaces,
-    plan_host,
 };
-use crate::plan::guid::resolve;
+use crate::plan::guid::{Resolved, resolve};
 use crate::plan::node::{Known, KnownPort, judge};
 use crate::plan::settings::{Children, judge_settings};
 use crate::plan::{denied_modules, needed_modules};
@@ -51,7 +51,9 @@ pub(super) struct Node<'a> {
     pub(super) observed: Observed,
     pub(super) survey: Survey,
     pub(super) soft_roce: Vec<RxeReport>,
-    /// What is expected is in `ports`.
+    pub(super) rules: ModprobeRules,
+    /// Without what is left out.
+    pub(super) expectation: Expectation,
     pub(super) left_out: BTreeMap<PciAddress, NotExpected>,
     pub(super) interfaces: Interfaces,
     /// What the network stacks of this boot are configured to set up.
@@ -65,10 +67,34 @@ pub(super) struct Node<'a> {
     pub(super) problems: Vec<String>,
 }
 
+/// The plans of all PFs, and what they are made from.
+pub(super) struct Plans {
+    pub(super) facts: PlanHost,
+    pub(super) pins: Result<Pins, String>,
+    pub(super) resolved: Vec<Resolved>,
+    /// What could not be read.
+    pub(super) problems: BTreeSet<String>,
+}
+
 impl<'a> Node<'a> {
     /// Look at the node below `root`. `last_boot` has tried to load modules, and of a refused
     /// signature the kernel log may say nothing.
     pub(super) fn look(root: &'a Root, config: &'a Config, last_boot: Option<&BootReport>) -> Self {
+        Self::look_for(Children::Counted, false, root, config, last_boot)
+    }
+
+    /// As boot would find it; with `force` nothing counts as in use.
+    pub(super) fn look_as_boot(root: &'a Root, config: &'a Config, force: bool) -> Self {
+        Self::look_for(Children::Excused, force, root, config, None)
+    }
+
+    fn look_for(
+        children: Children,
+        force: bool,
+        root: &'a Root,
+        config: &'a Config,
+        last_boot: Option<&BootReport>,
+    ) -> Self {
         let modules: Vec<ModuleName> =
             config.modules.load.iter().cloned().chain(driver_modules()).collect();
         let is_asked = |f: &PciFunction| f.physfn.is_none() || f.driver.is_some();
@@ -76,28 +102,32 @@ impl<'a> Node<'a> {
         let soft_roce = soft_roce::judged(config, root);
         let mut interfaces = stacks::interfaces(root, config);
         let mut netdevs = soft_roce::netdevs(&soft_roce);
-        let children = interfaces.all.iter().filter(|interface| interface.parent.is_some());
-        netdevs.extend(children.map(|child| child.name.clone()));
+        let with_parent = interfaces.all.iter().filter(|interface| interface.parent.is_some());
+        netdevs.extend(with_parent.map(|child| child.name.clone()));
         let (observed, survey) = survey(root, &modules, is_asked, is_roce, &netdevs);
         let rules = ModprobeRules::read(root);
         let mut problems: Vec<String> = observed.problems.iter().cloned().collect();
         let mut facts = Facts::default();
         learn(&mut facts, root, config, &rules, &observed, last_boot, &mut problems);
-        let expectation = expectation(config, &observed, &rules);
+        let mut expectation = expectation(config, &observed, &rules);
         let mut ports = progress(&expectation, &observed);
         let is_ipoib = |name: &str| {
             is_ipoib_name(name) || interfaces.all.iter().any(|i| i.name.as_str() == name)
         };
         let asked = stacks::KNOWN.claims(root, is_ipoib);
-        in_use::learn(config, root, &observed, &mut interfaces, &mut facts);
-        judge_settings(config, &interfaces, &mut ports, &mut facts, Children::Counted);
+        if !force {
+            in_use::learn(config, root, &observed, &mut interfaces, &mut facts);
+        }
+        judge_settings(config, &interfaces, &mut ports, &mut facts, children);
         Node {
             root,
             config,
             soft_roce: soft_roce::with_lacks(soft_roce, root, &survey),
             observed,
             survey,
-            left_out: expectation.left_out.into_iter().collect(),
+            left_out: std::mem::take(&mut expectation.left_out).into_iter().collect(),
+            expectation,
+            rules,
             interfaces,
             asked,
             facts,
@@ -205,7 +235,7 @@ impl<'a> Node<'a> {
             configuration,
             unreadable: unreadable(self.root),
             ports: self.ports.iter().map(known_port).collect(),
-            netns: netns(self.config, self.root, &self.observed),
+            netns: self.netns(),
             missing_modules: needed
                 .iter()
                 .filter(is_missing)
@@ -393,22 +423,43 @@ impl<'a> Node<'a> {
         Activity::Lacks(lack, words)
     }
 
-    /// The plans of all PFs, held against the host. An adapter that has just been silent is
-    /// not asked again.
     fn planned(&mut self) -> Vec<PlannedPf> {
         if self.config.pf.is_empty() {
             return Vec::new();
         }
+        let (pfs, problems) = self.held_against(self.plans());
+        self.problems.extend(problems);
+        pfs
+    }
+
+    /// The plans of all PFs.
+    pub(super) fn plans(&self) -> Plans {
         let mut look = Look::new(self.root);
         let facts = plan_host::plan_host(&mut look, &self.observed, self.config);
-        self.problems.extend(look.problems);
-        let pins: Result<Pins, String> = plan_host::pins(self.root);
-        let plans = resolve(self.config, pins.as_ref().map_err(String::as_str), &facts);
-        let silent = self.survey.silent.union(&self.survey.unread).copied().collect();
-        let hanging = pf_preview::Hanging { pfs: silent, rdma_netlink: self.survey.is_rdma_held };
-        let (pfs, unread) = pf_preview::reports(self.root, &plans, &facts, &hanging);
-        self.problems.extend(unread);
-        pfs
+        let pins = plan_host::pins(self.root);
+        let resolved = resolve(self.config, pins.as_ref().map_err(String::as_str), &facts);
+        Plans { facts, pins, resolved, problems: look.problems }
+    }
+
+    /// `plans`, held against the host, and what could not be read. An adapter that has just been
+    /// silent is not asked again.
+    pub(super) fn held_against(&self, plans: Plans) -> (Vec<PlannedPf>, BTreeSet<String>) {
+        let hanging = self.survey.silent.union(&self.survey.unread).copied().collect();
+        let mut preview = pf_preview::PfPreview::new(self.root, hanging, self.survey.is_rdma_held);
+        preview.problems = plans.problems;
+        let pfs = plans.resolved.iter().map(|plan| preview.report(plan, &plans.facts)).collect();
+        (pfs, preview.problems)
+    }
+
+    /// The RDMA network namespace mode, where one is configured.
+    pub(super) fn netns(&self) -> Option<Netns> {
+        let mode = self.observed.netns_mode;
+        self.config.netns_mode.map(|wanted| namespaces::netns(self.root, &self.rules, mode, wanted))
+    }
+
+    /// The soft RoCE devices, where any is configured.
+    pub(super) fn configured_rxe(&self) -> Vec<RxeReport> {
+        if self.config.rxe.is_empty() { Vec::new() } else { self.soft_roce.clone() }
     }
 
     /// The units of ibprov's that have failed. A copied tree has none, nor has a host that
@@ -515,13 +566,6 @@ fn guests(root: &Root, problems: &mut Vec<String>) -> Vec<Finding> {
     let report = report.map_err(|e| problems.push(format!("{path}: {e}")));
     let findings = report.map(|report| report.told().findings).unwrap_or_default();
     findings.into_iter().filter(|finding| finding.code == Code::GuestFailed).collect()
-}
-
-/// The RDMA network namespace mode, where one is configured.
-pub(super) fn netns(config: &Config, root: &Root, observed: &Observed) -> Option<Netns> {
-    let wanted = config.netns_mode?;
-    let rules = ModprobeRules::read(root);
-    Some(namespaces::netns(root, &rules, observed.netns_mode, wanted))
 }
 
 /// What to write where a port is meant to have no link.

@@ -13,7 +13,6 @@ use crate::observe::plan_host::PlanHost;
 use crate::observe::{Look, ObservedPf, Undo, limits, pf};
 use crate::plan::VfPlan;
 use crate::plan::guid::Resolved;
-use crate::plan::preview::PfSteps;
 use crate::plan::refusal::refusals;
 use crate::plan::show::pf_report;
 use crate::plan::vf::{Uses, disturbed, vf_steps};
@@ -27,50 +26,46 @@ use crate::workers::{Answer, Client, Failure, Request, SILENCE_USEC};
 pub(super) struct PfPreview<'a> {
     root: &'a Root,
     worker: Client<'a>,
+    /// Those have just not answered, and are not asked again.
+    hanging: BTreeSet<PciAddress>,
     /// RDMA netlink has not answered: it is asked no more.
     is_rdma_held: bool,
     /// What could not be read of VFs, one line each.
     pub(super) problems: BTreeSet<String>,
 }
 
-/// What has just not answered, and is not asked again.
-#[derive(Debug, Default)]
-pub(super) struct Hanging {
-    pub(super) pfs: BTreeSet<PciAddress>,
-    pub(super) rdma_netlink: bool,
-}
+impl<'a> PfPreview<'a> {
+    pub(super) fn new(root: &'a Root, hanging: BTreeSet<PciAddress>, is_rdma_held: bool) -> Self {
+        let worker = Client::new(root);
+        Self { root, worker, hanging, is_rdma_held, problems: BTreeSet::new() }
+    }
 
-/// The plans, held against the host, and what could not be read of it.
-pub(super) fn reports(
-    root: &Root,
-    plans: &[Resolved],
-    facts: &PlanHost,
-    hanging: &Hanging,
-) -> (Vec<PlannedPf>, BTreeSet<String>) {
-    let mut preview = PfPreview { is_rdma_held: hanging.rdma_netlink, ..PfPreview::new(root) };
-    let pfs = plans.iter().map(|plan| {
-        let function = facts.functions.iter().find(|f| Some(f.pci) == plan.pci);
-        let observed = plan.pci.filter(|pci| !hanging.pfs.contains(pci)).map(|pci| {
-            let seen = preview.look(pci);
-            let steps = plan.wanted.as_ref().map(|wanted| preview.steps(wanted, &seen));
+    /// `plan`, held against the host.
+    pub(super) fn report(&mut self, plan: &Resolved, host: &PlanHost) -> PlannedPf {
+        let function = host.functions.iter().find(|f| Some(f.pci) == plan.pci);
+        let observed = plan.pci.map(|pci| {
+            let seen = self.look(pci);
+            let steps = plan.wanted.as_ref().map(|wanted| self.steps(wanted, &seen));
             let (steps, refused) = steps.unwrap_or_default();
             (seen, steps, refused)
         });
         pf_report(plan, function, observed)
-    });
-    let pfs = pfs.collect();
-    (pfs, preview.problems)
-}
+    }
 
-impl<'a> PfPreview<'a> {
-    pub(super) fn new(root: &'a Root) -> Self {
-        let worker = Client::new(root);
-        Self { root, worker, is_rdma_held: false, problems: BTreeSet::new() }
+    /// `apply` would do something at the PF, or could not although something is to be done.
+    pub(super) fn would_change(&mut self, wanted: &WantedPf) -> bool {
+        let seen = self.look(wanted.pf);
+        let (plan, _) = self.steps(wanted, &seen);
+        !plan.steps.is_empty() || plan.problem.is_some()
     }
 
     /// The PF with all that is administered there.
-    pub(super) fn look(&mut self, pci: PciAddress) -> ObservedPf {
+    fn look(&mut self, pci: PciAddress) -> ObservedPf {
         let mut look = Look::new(self.root);
+        if self.hanging.contains(&pci) {
+            let seen = pf::look_at_some(&mut look, pci, Undo::default(), |_| false);
+            return ObservedPf { unreadable: Some(why(&Failure::Silent)), ..seen };
+        }
         let mut pf = pf::look(&mut look, pci, Undo::default());
         let lacking = match self.is_rdma_held {
             true => Vec::new(),
@@ -144,19 +139,6 @@ impl<'a> PfPreview<'a> {
             }
         };
         vf_steps(wanted, observed, &touched.into_iter().zip(uses).collect())
-    }
-
-    /// What dry runs say of a PF.
-    pub(super) fn would(&mut self, wanted: &WantedPf, warnings: &[String]) -> PfSteps {
-        let seen = self.look(wanted.pf);
-        let (plan, refused) = self.steps(wanted, &seen);
-        PfSteps {
-            pf: wanted.pf,
-            planned: wanted.vfs.len(),
-            plan,
-            refused,
-            warnings: warnings.to_vec(),
-        }
     }
 }
 

@@ -1,25 +1,21 @@
 //! `ibprov plan`.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 
 use serde::Serialize;
 
+use super::node::{Node, Plans};
 use super::partitions::{Partitions, PartitionsVerdict};
-use super::{firmware, node, pf_preview, print, soft_roce};
+use super::{firmware, print};
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::{Root, answer, pins_file, process, terminal};
 use crate::names::PINS_PATH;
-use crate::observe::plan_host::{self, PlanHost};
-use crate::observe::{self, Look, Observer};
-use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve, resolve_anew};
+use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve_anew};
 use crate::plan::partitions::{self, BroadcastGroup, Partition};
 use crate::report::common::{Finding, Kind, Report, not_read, verdicts};
-use crate::report::netns::Netns;
 use crate::report::plan::{PlanProblem, PlanReport};
-use crate::workers::products::learn_all;
 
 /// Show what the VFs shall be and what would change; or pin it, or print it for
 /// the subnet manager.
@@ -37,27 +33,32 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     if args.seal {
         return super::seal::run(config, root, args.dry_run, format);
     }
-    let host = gather(config, root);
+    let node = Node::look(root, config, None);
+    let mut plans = node.plans();
+    plans.problems.extend(node.observed.problems.iter().chain(&node.survey.problems).cloned());
     if args.pin {
-        return host.pin(args, config, root, format, &mut out);
+        return plans.pin(args, config, root, format, &mut out);
     }
     if args.partitions {
-        let members = partitions::planned(&host.plans, host.facts.name.as_deref());
-        let verdict = match has_errors(&host.plans) {
+        let members = partitions::planned(&plans.resolved, plans.facts.name.as_deref());
+        let verdict = match has_errors(&plans.resolved) {
             true => PartitionsVerdict::WouldFail,
             false => PartitionsVerdict::Complete,
         };
         let body = Partitions { lines: partitions::lines(&members, partition(args)) };
-        let report = Report::new(Kind::PlanPartitions, verdict, findings(&host.plans), body);
+        let report = Report::new(Kind::PlanPartitions, verdict, findings(&plans.resolved), body);
         let code = print(&report, format, |_| report.body.lines.clone())?;
         if format == Format::Text {
-            complain(&host.plans)?;
+            complain(&plans.resolved)?;
         }
         return Ok(code);
     }
-    let firmware = firmware::findings(root, config, &Observer::new(root).look_at_pfs());
-    let rxe = soft_roce::planned(config, root);
-    let report = host.report(root).with_rxe(rxe).with_firmware(firmware);
+    let name = plans.facts.name.clone();
+    let (pfs, problems) = node.held_against(plans);
+    let report = PlanReport::new(name, pfs, problems.into_iter().collect())
+        .with_netns(node.netns())
+        .with_rxe(node.configured_rxe())
+        .with_firmware(firmware::findings(root, config, &node.observed));
     print(&report.told(), format, |screen| screen.page(&report.to_text(args.all, screen)))
 }
 
@@ -128,38 +129,7 @@ fn complain(plans: &[Resolved]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What was read, and what it comes to.
-struct Planned {
-    facts: PlanHost,
-    pins: Result<Pins, String>,
-    plans: Vec<Resolved>,
-    netns: Option<Netns>,
-    problems: BTreeSet<String>,
-}
-
-fn gather(config: &Config, root: &Root) -> Planned {
-    let mut observed = observe::Observer::new(root).look([], &BTreeSet::new());
-    let mut problems = learn_all(root, &mut observed);
-    let mut look = Look::new(root);
-    let facts = plan_host::plan_host(&mut look, &observed, config);
-    let pins = plan_host::pins(root);
-    let plans = resolve(config, pins.as_ref().map_err(String::as_str), &facts);
-    problems.extend(look.problems);
-    problems.extend(observed.problems.iter().cloned());
-    let netns = node::netns(config, root, &observed);
-    Planned { facts, pins, plans, netns, problems }
-}
-
-impl Planned {
-    fn report(&self, root: &Root) -> PlanReport {
-        let mut problems = self.problems.clone();
-        let (pfs, unread) =
-            pf_preview::reports(root, &self.plans, &self.facts, &pf_preview::Hanging::default());
-        problems.extend(unread);
-        PlanReport::new(self.facts.name.clone(), pfs, problems.into_iter().collect())
-            .with_netns(self.netns.clone())
-    }
-
+impl Plans {
     /// Pins what holds now; with `--replace`, what the configuration gives.
     fn pin(
         &self,
@@ -176,13 +146,13 @@ impl Planned {
         let mut report = match &self.pins {
             Err(_) => {
                 if format == Format::Text {
-                    complain(&self.plans)?;
+                    complain(&self.resolved)?;
                 }
-                failed(&self.plans)
+                failed(&self.resolved)
             }
             Ok(old) => {
                 let anew = args.replace.then(|| resolve_anew(config, old, &self.facts));
-                let plans = anew.as_ref().unwrap_or(&self.plans);
+                let plans = anew.as_ref().unwrap_or(&self.resolved);
                 if format == Format::Text {
                     complain(plans)?;
                 }

@@ -16,11 +16,6 @@ pub(super) fn judged(config: &Config, root: &Root) -> Vec<RxeReport> {
     judge_rxe(&config.rxe, &rxe(root, &config.rxe))
 }
 
-/// The same for a plan: nothing where none is configured.
-pub(super) fn planned(config: &Config, root: &Root) -> Vec<RxeReport> {
-    if config.rxe.is_empty() { Vec::new() } else { judged(config, root) }
-}
-
 /// The netdevs of those that are there, whose carrier is to be asked for.
 pub(super) fn netdevs(reports: &[RxeReport]) -> Vec<IfName> {
     let present = reports.iter().filter(|report| report.state == RxeState::Present);

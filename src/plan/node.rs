@@ -16,7 +16,6 @@ use crate::report::hardware::{NodeDescription, Vf};
 use crate::report::netns::Netns;
 use crate::report::node::{Count, Judgement, PortCount};
 use crate::report::plan::{Action, PlannedPf};
-use crate::report::refusal::Refusal;
 use crate::report::rxe::RxeReport;
 use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
 
@@ -218,46 +217,15 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     let mut vfs = Count::default();
     for pf in known.pfs {
         vfs.of += pf.wanted;
-        let name = Some(pf.object());
-        for error in pf.errors.iter().map(|error| error.finding(&pf.object())) {
-            let message = format!("{} ({})", error.message, pf.origin);
-            add(error.code, error.severity, name.clone(), message, error.advice);
-        }
-        if pf.pci.is_some_and(|pci| known.silent.contains(&pci) || known.unread.contains(&pci)) {
-            continue;
-        }
-        if let Some(problem) = &pf.problem {
-            add(problem.code(), Error, name.clone(), problem.to_string(), Vec::new());
-        }
-        let of = |action| pf.vfs.iter().filter(move |vf| vf.action == action).map(|vf| vf.index);
-        vfs.good += of(Action::Keep).count();
-        let parts = [
-            (Action::Create, "to be created"),
-            (Action::Change, "to be changed"),
-            (Action::Remove, "to be removed"),
-        ];
-        let wrong: Vec<String> = parts
-            .into_iter()
-            .filter(|(action, _)| of(*action).next().is_some())
-            .map(|(action, what)| format!("{} {what}", vf_ranges(of(action))))
-            .collect();
-        for told in Refusal::findings(&pf.refused) {
-            add(told.code, told.severity, told.object, told.message, told.advice);
-        }
-        if !wrong.is_empty() {
-            let advice = vec![Advice::look("ibprov plan"), Advice::now("ibprov apply")];
-            let last = pf.pci.and_then(|pci| known.last_runs.get(&pci));
-            let last = last.filter(|_| of(Action::Create).next().is_some());
-            let last = last.map(|why| format!("; the last run: {why}")).unwrap_or_default();
-            let message = format!("{}{last}", wrong.join(", "));
-            add(Code::VfNotAsPlanned, Error, name.clone(), message, advice);
-        }
-        if of(Action::Defer).next().is_some() || !pf.deferred.is_empty() {
-            let message = match pf.deferred.first() {
-                Some(deferred) => deferred.to_string(),
-                None => format!("{}: not as planned, and in use", vf_ranges(of(Action::Defer))),
-            };
-            add(Code::VfDeferred, Warning, name, message, vec![Advice::look("ibprov plan")]);
+        vfs.good += pf.vfs.iter().filter(|vf| vf.action == Action::Keep).count();
+        // That it does not answer is said of the adapter.
+        let is_silent = |pci| known.silent.contains(&pci) || known.unread.contains(&pci);
+        let of_pf = match pf.pci.is_some_and(is_silent) {
+            true => pf.errors(),
+            false => pf.findings(pf.pci.and_then(|pci| known.last_runs.get(&pci)).map(|s| &**s)),
+        };
+        for finding in of_pf {
+            add(finding.code, finding.severity, finding.object, finding.message, finding.advice);
         }
     }
     for port in &known.without_guid {

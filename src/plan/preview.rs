@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use super::VfPlan;
 use crate::names::PciAddress;
-use crate::report::advice::Advice;
 use crate::report::as_text;
-use crate::report::common::{Code, Finding, Kind, Report, not_read, verdicts};
+use crate::report::common::{Finding, Kind, Report, not_read, verdicts};
 use crate::report::pf::Unresolved;
+use crate::report::plan::{PlanProblem, PlannedPf};
 use crate::report::refusal::Refusal;
 use crate::report::vf_step::together;
 
@@ -32,6 +32,32 @@ pub struct PfSteps {
 }
 
 impl PfSteps {
+    /// Of a PF of the configuration; the other, where no plan can be made for it.
+    pub fn of(pf: &PlannedPf) -> Result<Self, Unresolved> {
+        let Some(pci) = pf.pci.filter(|_| pf.is_planned) else {
+            let object = pf.object();
+            return Err(Unresolved {
+                which: pf.named.clone(),
+                origin: pf.origin.clone(),
+                pci: pf.pci,
+                errors: pf.errors.iter().map(|error| error.finding(&object)).collect(),
+                may_pass: pf.errors.iter().all(PlanProblem::may_pass),
+            });
+        };
+        let of_vfs = pf.vfs.iter().filter_map(|vf| vf.deferred.clone());
+        Ok(Self {
+            pf: pci,
+            planned: pf.wanted,
+            plan: VfPlan {
+                steps: pf.steps.clone(),
+                deferred: pf.deferred.iter().cloned().chain(of_vfs).collect(),
+                problem: pf.problem.clone(),
+            },
+            refused: pf.refused.clone(),
+            warnings: pf.warnings.iter().map(ToString::to_string).collect(),
+        })
+    }
+
     /// Something would be done, or cannot be done.
     pub fn is_pending(&self) -> bool {
         let VfPlan { steps, deferred, problem } = &self.plan;
@@ -41,24 +67,6 @@ impl PfSteps {
     /// Something would be done, or the PF is not in a state in which it could be.
     pub fn is_change(&self) -> bool {
         !self.plan.steps.is_empty() || self.plan.problem.is_some()
-    }
-
-    /// What is not as it is meant to be.
-    pub fn findings(&self) -> Vec<Finding> {
-        let VfPlan { steps, deferred, problem } = &self.plan;
-        let mut findings = Vec::new();
-        findings.extend(problem.iter().map(|p| Finding::error(p.code(), p.to_string())));
-        findings.extend(Refusal::findings(&self.refused));
-        if !steps.is_empty() {
-            let message = format!("{} steps would be taken", steps.len());
-            findings.push(
-                Finding::warning(Code::VfNotAsPlanned, message)
-                    .advise([Advice::now("ibprov apply")]),
-            );
-        }
-        findings.extend(deferred.iter().map(|d| Finding::warning(Code::VfDeferred, d.to_string())));
-        findings.extend(self.warnings.iter().map(|w| Finding::warning(Code::Notice, w)));
-        findings.into_iter().map(|finding| finding.about(self.pf)).collect()
     }
 
     /// The text of it: what it comes to, and a line for each thing that is done.
@@ -101,24 +109,7 @@ verdicts! {
     }
 }
 
-impl DryRunVerdict {
-    /// Of plans for PFs, and of those that cannot be made: one that may come is less than
-    /// an error.
-    pub fn of(pfs: &[PfSteps], unresolved: &[Unresolved]) -> Self {
-        let is_refused = pfs.iter().flat_map(|pf| &pf.refused).any(Refusal::is_error);
-        if is_refused || unresolved.iter().any(|pf| !pf.may_pass) {
-            Self::WouldFail
-        } else if !unresolved.is_empty() || pfs.iter().any(PfSteps::is_change) {
-            Self::WouldChange
-        } else if pfs.iter().any(PfSteps::is_pending) {
-            Self::Deferred
-        } else {
-            Self::NothingToDo
-        }
-    }
-}
-
-/// What `ibprov apply --dry-run` says.
+/// What `ibprov apply --dry-run` says, and that of boot of VFs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ApplyPreview {
@@ -126,20 +117,48 @@ pub struct ApplyPreview {
     pub pfs: Vec<PfSteps>,
     /// The others.
     pub unresolved: Vec<Unresolved>,
+    /// What they lack.
+    #[serde(skip)]
+    pub findings: Vec<Finding>,
     /// What could not be read.
     #[serde(skip)]
     pub problems: Vec<String>,
 }
 
 impl ApplyPreview {
+    /// Of these plans, held against the host.
+    pub fn new(planned: &[PlannedPf], problems: Vec<String>) -> Self {
+        let mut all = Self { problems, ..Self::default() };
+        for pf in planned {
+            all.findings.extend(pf.findings(None));
+            match PfSteps::of(pf) {
+                Ok(steps) => all.pfs.push(steps),
+                Err(unresolved) => all.unresolved.push(unresolved),
+            }
+        }
+        all.pfs.sort_unstable_by_key(|pf| pf.pf);
+        all
+    }
+
+    /// What they come to: a PF that may come is less than an error.
+    pub fn verdict(&self) -> DryRunVerdict {
+        let is_refused = self.pfs.iter().flat_map(|pf| &pf.refused).any(Refusal::is_error);
+        if is_refused || self.unresolved.iter().any(|pf| !pf.may_pass) {
+            DryRunVerdict::WouldFail
+        } else if !self.unresolved.is_empty() || self.pfs.iter().any(PfSteps::is_change) {
+            DryRunVerdict::WouldChange
+        } else if self.pfs.iter().any(PfSteps::is_pending) {
+            DryRunVerdict::Deferred
+        } else {
+            DryRunVerdict::NothingToDo
+        }
+    }
+
     /// With the keys that every report has.
     pub fn told(&self) -> Report<DryRunVerdict, &Self> {
-        let mut findings: Vec<Finding> =
-            self.unresolved.iter().flat_map(Unresolved::findings).collect();
-        findings.extend(self.pfs.iter().flat_map(PfSteps::findings));
+        let mut findings = self.findings.clone();
         Finding::worst_first(&mut findings);
         findings.extend(not_read(&self.problems));
-        let verdict = DryRunVerdict::of(&self.pfs, &self.unresolved);
-        Report::new(Kind::ApplyDryRun, verdict, findings, self)
+        Report::new(Kind::ApplyDryRun, self.verdict(), findings, self)
     }
 }

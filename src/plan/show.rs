@@ -41,6 +41,7 @@ pub fn pf_report(
         pinned: plan.pinned,
         bind: wanted.map(|w| w.binding),
         vfs,
+        steps: steps.steps,
         is_planned: wanted.is_some(),
         errors: plan.wanted.as_ref().err().cloned().unwrap_or_default(),
         problem: steps.problem,

@@ -10,6 +10,7 @@ use super::pf::{Deferred, PfProblem};
 use super::refusal::Refusal;
 use super::rxe::{RxeReport, RxeState};
 use super::screen::{Screen, Tone};
+use super::vf_step::VfStep;
 use crate::names::{Binding, Guid, PINS_PATH, PciAddress, RdmaName, vf_ranges};
 
 pub use super::plan_problem::PlanProblem;
@@ -67,6 +68,9 @@ pub struct PlannedPf {
     pub bind: Option<Binding>,
     /// Its VFs as they shall be, and what would change; empty with errors.
     pub vfs: Vec<PlannedVf>,
+    /// What would be done, in this order; by VF it is in `vfs`.
+    #[serde(skip)]
+    pub steps: Vec<VfStep>,
     /// A plan can be made for it: it has no errors.
     pub is_planned: bool,
     /// Errors, because of which it would be left alone.
@@ -127,7 +131,8 @@ impl PlanReport {
 
     /// With the keys that every report has.
     pub fn told(&self) -> Report<PlanVerdict, &Self> {
-        let mut findings: Vec<Finding> = self.pfs.iter().flat_map(PlannedPf::findings).collect();
+        let of = |pf: &PlannedPf| pf.findings(None);
+        let mut findings: Vec<Finding> = self.pfs.iter().flat_map(of).collect();
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         findings.extend(rxe.filter_map(RxeReport::finding));
         findings.extend(self.netns.iter().flat_map(Netns::contradictions));
@@ -226,32 +231,48 @@ impl PlannedPf {
         self.pci.map_or_else(|| self.named.clone(), |pci| pci.to_string())
     }
 
-    /// What is not as it is meant to be.
-    fn findings(&self) -> Vec<Finding> {
+    /// What is not as it is meant to be; `last_run` is why the last run did not change the
+    /// number of VFs. Each verb says the same.
+    pub fn findings(&self, last_run: Option<&str>) -> Vec<Finding> {
         let object = self.object();
-        let told = self.errors.iter().chain(&self.warnings);
-        let mut findings: Vec<Finding> = told.map(|problem| problem.finding(&object)).collect();
+        let mut findings = self.errors();
         findings.extend(self.problem.iter().map(|problem| problem.finding(&object)));
         findings.extend(Refusal::findings(&self.refused));
-        let of = |action| self.vfs.iter().filter(move |vf| vf.action == action);
+        let of = |action| self.vfs.iter().filter(move |vf| vf.action == action).map(|vf| vf.index);
         let parts = [
             (Action::Create, "to be created"),
             (Action::Change, "to be changed"),
             (Action::Remove, "to be removed"),
         ];
-        for (action, what) in parts {
-            if of(action).next().is_some() {
-                let message = format!("{} {what}", vf_ranges(of(action).map(|vf| vf.index)));
-                let finding = Finding::warning(Code::VfNotAsPlanned, message);
-                findings.push(finding.about(&object).advise([Advice::now("ibprov apply")]));
-            }
+        let wrong = parts.into_iter().filter(|(action, _)| of(*action).next().is_some());
+        let wrong = wrong.map(|(action, what)| format!("{} {what}", vf_ranges(of(action))));
+        let wrong: Vec<String> = wrong.collect();
+        if !wrong.is_empty() {
+            let last = last_run.filter(|_| of(Action::Create).next().is_some());
+            let last = last.map(|why| format!("; the last run: {why}")).unwrap_or_default();
+            let message = format!("{}{last}", wrong.join(", "));
+            let advice = [Advice::look("ibprov plan"), Advice::now("ibprov apply")];
+            findings.push(Finding::error(Code::VfNotAsPlanned, message).advise(advice));
         }
-        let deferred =
-            self.deferred.iter().chain(self.vfs.iter().filter_map(|vf| vf.deferred.as_ref()));
-        findings.extend(deferred.map(|deferred| {
-            Finding::warning(Code::VfDeferred, deferred.to_string()).about(&object)
+        let in_use = of(Action::Defer).next().is_some();
+        let first = self.deferred.first().map(ToString::to_string);
+        let in_use =
+            in_use.then(|| format!("{}: not as planned, and in use", vf_ranges(of(Action::Defer))));
+        findings.extend(first.or(in_use).map(|why| {
+            Finding::warning(Code::VfDeferred, why).advise([Advice::look("ibprov plan")])
         }));
-        findings
+        findings.extend(self.warnings.iter().map(|warning| warning.finding(&object)));
+        findings.into_iter().map(|finding| finding.about(&object)).collect()
+    }
+
+    /// Why no plan can be made for it.
+    pub fn errors(&self) -> Vec<Finding> {
+        let object = self.object();
+        let of = |error: &PlanProblem| {
+            let finding = error.finding(&object);
+            Finding { message: format!("{} ({})", finding.message, self.origin), ..finding }
+        };
+        self.errors.iter().map(of).collect()
     }
 
     fn text(&self, text: &mut String, all: bool, screen: Screen) {

@@ -275,7 +275,12 @@ pub enum PlanProblem {
 impl PlanProblem {
     /// As every report has it, about the PF `object`.
     pub fn finding(&self, object: &str) -> Finding {
-        let severity = if self.is_error() { Severity::Error } else { Severity::Warning };
+        let severity = match (self.is_error(), self.is_drift()) {
+            (true, _) => Severity::Error,
+            (false, true) => Severity::Warning,
+            // What to know all the same.
+            (false, false) => Severity::Info,
+        };
         let (code, remedy) = self.code_and_remedy();
         Finding::new(code, severity, self.to_string()).about(object).advise(remedy)
     }

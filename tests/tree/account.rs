@@ -130,6 +130,33 @@ fn a_card_in_ethernet_mode_is_missed_only_where_something_wants_infiniband() {
 }
 
 #[test]
+fn what_a_plan_of_vfs_lacks_is_one_fact_in_every_verb() {
+    let host = Host::healthy();
+    host.file(&format!("sys/bus/pci/devices/{PF}/sriov_totalvfs"), "8\n");
+    host.file(&format!("sys/bus/pci/devices/{PF}/mlx5_num_vfs"), "0\n");
+    let plan = |vfs: u8| {
+        format!(
+            "[[pf]]\npci = \"{PF}\"\nvfs = {vfs}\nguid.template = \"02:00:00:00:00:12:{{kind:8}}:{{vf:8}}\"\n"
+        )
+    };
+    const VERBS: [&[&str]; 5] =
+        [&["status"], &["check"], &["plan"], &["apply", "--dry-run"], &["boot", "--dry-run"]];
+    for (vfs, fact, said) in [
+        (3, "vf-not-as-planned", "VFs 0-2 to be created"),
+        (9, "too-many-vfs", "9 VFs are planned"),
+    ] {
+        host.file("etc/ibprov/ibprov.toml", &plan(vfs));
+        for verb in VERBS {
+            let (_, report) = json(&host, verb);
+            let fact = format!("error {fact} {PF}");
+            assert!(facts(&report).contains(&fact), "{verb:?}: {fact}: {report:#}");
+            let text = report.to_string();
+            assert!(text.contains(said), "{verb:?}: {said}: {report:#}");
+        }
+    }
+}
+
+#[test]
 fn a_setting_that_the_driver_refuses_is_refused_in_every_verb() {
     let host = Host::healthy();
     // Enhanced IPoIB: the first byte of the hardware address is 0.

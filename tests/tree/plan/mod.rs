@@ -204,22 +204,14 @@ fn json_has_everything() {
           "findings": [
             {
               "code": "vf-not-as-planned",
-              "severity": "warning",
+              "severity": "error",
               "object": "0000:4b:00.0",
-              "message": "VF 1 to be created",
+              "message": "VF 1 to be created, VF 0 to be changed",
               "advice": [
                 {
-                  "purpose": "now",
-                  "text": "ibprov apply"
-                }
-              ]
-            },
-            {
-              "code": "vf-not-as-planned",
-              "severity": "warning",
-              "object": "0000:4b:00.0",
-              "message": "VF 0 to be changed",
-              "advice": [
+                  "purpose": "look",
+                  "text": "ibprov plan"
+                },
                 {
                   "purpose": "now",
                   "text": "ibprov apply"

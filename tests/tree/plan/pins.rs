@@ -3,6 +3,7 @@
 use expect_test::expect;
 
 use super::{good, node, plan};
+use crate::account::{facts, json};
 use crate::host::{Host, PF};
 
 /// What plan shows of a PF with two pinned VFs and this warning.
@@ -22,6 +23,9 @@ drift: the pinned GUIDs (/etc/ibprov/guid-pins.toml) stay in use until you choos
 exit 1
 ";
     assert_eq!(host.show(&["plan"]), format!("{head}  warning: drift: {warning}\n{rest}"));
+    let (_, status) = json(host, &["status"]);
+    let is_drift = |fact: &String| fact.starts_with("warning drift") && fact.ends_with(PF);
+    assert!(facts(&status).iter().any(is_drift), "{status:#}");
 }
 
 #[test]
