@@ -8,18 +8,13 @@ use super::node::{self, Node};
 use super::opensm;
 use crate::check::evidence::account;
 use crate::check::evidence::host::{Denied, Host, HostPort};
-use crate::check::evidence::state::{
-    Modules, NetdevSeen, PciSeen, PortSeen, State, UnitSeen, VfSeen,
-};
+use crate::check::evidence::state::{Modules, NetdevSeen, PciSeen, PortSeen, State, UnitSeen};
 use crate::check::evidence::{Boot, Fabric, Kind, Origin};
 use crate::config::{self, Config};
 use crate::graph::{Graph, Load, Unit, consumers, files, show};
 use crate::host::{Root, answer, state, unit_graph};
-use crate::names::{
-    Guid, LinkLayer, LinkState, PciAddress, PhysicalState, Policy, Words, is_ipoib_name,
-};
-use crate::observe::{self, Look, Observed, PciFunction};
-use crate::report::plan::PlannedPf;
+use crate::names::{LinkLayer, LinkState, PhysicalState, is_ipoib_name};
+use crate::observe::{self, Observed, PciFunction};
 use crate::report::status::Role;
 use crate::report::{NotExpected, PortProgress};
 use crate::stacks;
@@ -84,25 +79,12 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     host.resumed = observe::autostart::resumed(root);
     host.units = Some(observe::units::units(root));
     if shows_devices {
-        let (judgement, planned) = node.judgement(invalid, boot.accounts.boot.as_deref());
+        let (judgement, _) = node.judgement(invalid, boot.accounts.boot.as_deref());
         host.judgement = Some(judgement);
-        mark_planned(&mut boot.state.netdevs, &planned);
     }
     host.problems.append(&mut node.problems);
     host.problems.extend(node.survey.problems);
     boot.host = Some(Box::new(host));
-}
-
-/// Note which VFs have the link state that their plan wants: one that shall be down has no
-/// fault.
-fn mark_planned(netdevs: &mut [NetdevSeen], planned: &[PlannedPf]) {
-    let seen = netdevs.iter_mut().flat_map(|netdev| &mut netdev.vfs);
-    for vf in seen.filter(|vf| vf.link_state == "disable") {
-        let own = planned.iter().filter(|pf| pf.pci.is_some() && pf.pci == vf.pf);
-        let same = own.flat_map(|pf| &pf.vfs).filter(|p| p.index.to_string() == vf.index);
-        let mut wanted = same.filter_map(|planned| planned.wanted.as_ref());
-        vf.link_state_planned = wanted.any(|wanted| wanted.policy == Policy::Down);
-    }
 }
 
 /// The files in which ibprov leaves its reports.
@@ -318,9 +300,9 @@ impl Gathering<'_> {
         }
     }
 
+    /// What VFs lack is in the judgement.
     fn netdev_state(&mut self, seen: &mut State) {
         let origin = self.origin();
-        let mut look = Look::new(self.node.root);
         for function in &self.node.observed.functions {
             let netdevs: Vec<_> = function
                 .rdma
@@ -328,13 +310,6 @@ impl Gathering<'_> {
                 .flat_map(|d| d.ports.iter().map(move |p| (d, p)))
                 .filter_map(|(d, p)| Some((d, p, p.netdev.as_ref()?)))
                 .collect();
-            let vfs = if function.physfn.is_some() {
-                Vec::new()
-            } else {
-                self.node.survey.vfs(&mut look, function.address)
-            };
-            let mut vfs: Vec<VfSeen> =
-                vfs.iter().map(|vf| self.vf_seen(function.address, vf)).collect();
             for (device, port, netdev) in &netdevs {
                 let now = self.node.netdev(&netdev.name);
                 // One that is down is the judgement's business.
@@ -347,7 +322,6 @@ impl Gathering<'_> {
                     carrier: now.carrier,
                     infiniband: true,
                     port: Some((device.name.to_string(), port.number.to_string())),
-                    vfs: std::mem::take(&mut vfs),
                     origin,
                     text: format!(
                         "{}: {}, {}",
@@ -362,22 +336,7 @@ impl Gathering<'_> {
                     ..NetdevSeen::default()
                 });
             }
-            if !vfs.is_empty() {
-                // A PF whose netdev is not in use administers its VFs all the same.
-                let name = function.address.to_string();
-                let text = format!("{name}: PF");
-                seen.netdevs.push(NetdevSeen {
-                    name,
-                    up: true,
-                    infiniband: true,
-                    vfs,
-                    origin,
-                    text,
-                    ..NetdevSeen::default()
-                });
-            }
         }
-        self.host.problems.extend(look.problems);
     }
 
     /// What `systemctl status` would show of the units that bring ports up.
@@ -406,45 +365,4 @@ impl Gathering<'_> {
 fn netdevs(observed: &Observed) -> Vec<String> {
     let ports = observed.functions.iter().flat_map(|f| &f.rdma).flat_map(|d| &d.ports);
     ports.filter_map(|p| Some(p.netdev.as_ref()?.name.to_string())).collect()
-}
-
-impl Gathering<'_> {
-    /// A VF as its PF shows it. Where its own driver shows another node GUID than
-    /// zero, that one holds: a PF that was told nothing says zero.
-    fn vf_seen(&self, pf: PciAddress, vf: &crate::report::hardware::Vf) -> VfSeen {
-        let function = self.node.function(vf.pci);
-        let device = function.and_then(|f| f.rdma.first());
-        let own = |g: Option<Guid>, own: Option<Guid>| {
-            own.filter(|o| !o.is_zero() && g.is_none_or(|g| g.is_zero())).or(g)
-        };
-        let node_guid = own(vf.node_guid, device.and_then(|d| d.node_guid));
-        let port_guid = own(vf.port_guid, device.and_then(|d| d.ports.first()?.guid));
-        let guid = |g: Option<Guid>| g.map(|g| g.to_string());
-        let origin = self.origin();
-        // As `ip link` has it.
-        let link_state = match vf.policy {
-            Some(Policy::Down) => "disable",
-            Some(Policy::Up) => "enable",
-            Some(Policy::Follow) => "auto",
-            None => "",
-        };
-        let policy = vf.policy.map_or("unknown", Words::typed);
-        VfSeen {
-            index: vf.index.to_string(),
-            node_guid: guid(node_guid),
-            port_guid: guid(port_guid),
-            link_state: link_state.to_owned(),
-            pf: Some(pf),
-            link_state_planned: false,
-            origin,
-            text: format!(
-                "VF {} ({}): NODE_GUID {}, PORT_GUID {}, link state {policy}, driver {}",
-                vf.index,
-                vf.pci,
-                guid(node_guid).unwrap_or_else(|| "?".to_owned()),
-                guid(port_guid).unwrap_or_else(|| "?".to_owned()),
-                vf.driver.as_deref().unwrap_or("none"),
-            ),
-        }
-    }
 }

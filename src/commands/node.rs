@@ -257,6 +257,8 @@ impl<'a> Node<'a> {
             second_ports: self.second_ports(&vfs),
             vf_ports,
             without_guid: self.without_guid(),
+            guids: self.guids(&vfs, &pfs),
+            zero_vfs: self.zero_vfs(&vfs),
             vfs: vfs.iter().map(|(pf, vfs): &(_, Vec<Vf>)| (*pf, vfs.as_slice())).collect(),
             last_boot,
             failed_units,

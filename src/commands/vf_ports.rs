@@ -1,6 +1,6 @@
 //! The ports of this host's VFs, as the judgement of the node and `status` take them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::node::Node;
 use crate::host::state;
@@ -59,6 +59,46 @@ impl Node<'_> {
             function.is_vf() == IsVf::PassedThrough && (is_zero(port.guid) || is_zero(node))
         };
         self.ports.iter().filter(of).map(PortProgress::label).collect()
+    }
+
+    /// The VFs with a GUID of 0, at their PF or as their driver has read it.
+    pub(super) fn zero_vfs(&self, vfs: &[(PciAddress, Vec<Vf>)]) -> BTreeSet<PciAddress> {
+        let is_zero = |guid: Option<Guid>| guid.is_some_and(Guid::is_zero);
+        let shows_zero = |function: &PciFunction| {
+            let devices = function.rdma.iter().any(|device| is_zero(device.node_guid));
+            devices || ports(function).next().is_some_and(|(_, port)| is_zero(port.guid))
+        };
+        let all = vfs.iter().flat_map(|(_, vfs)| vfs);
+        let zero =
+            all.filter(|vf| is_zero(vf.port_guid) || self.function(vf.pci).is_some_and(shows_zero));
+        zero.map(|vf| vf.pci).collect()
+    }
+
+    /// The ports with a GUID that no plan gives, those of adapters with their node GUIDs.
+    pub(super) fn guids(
+        &self,
+        vfs: &[(PciAddress, Vec<Vf>)],
+        pfs: &[PlannedPf],
+    ) -> Vec<(String, Option<Guid>, Guid)> {
+        let adapters = self.observed.functions.iter();
+        let adapters = adapters.filter(|f| f.physfn.is_none() && !f.manages_nvswitch());
+        let own = adapters.flat_map(|f| ports(f).map(move |(device, port)| (f, device, port)));
+        let own = own.filter(|(_, _, port)| port.link_layer == LinkLayer::InfiniBand);
+        let own = own.filter_map(|(f, device, port)| {
+            let name = format!("{} port {} ({})", device.name, port.number, f.address);
+            Some((name, device.node_guid, port.guid?))
+        });
+        let is_planned = |pf| pfs.iter().any(|planned| planned.pci == Some(pf));
+        let of_vf = |(pf, vf): (PciAddress, &Vf)| {
+            let shown = || self.function(vf.pci).and_then(|f| ports(f).next()?.1.guid);
+            let guid = vf.port_guid.or_else(shown)?;
+            Some((format!("VF {} of {pf}", vf.index), None, guid))
+        };
+        let unplanned = vfs.iter().filter(|(pf, _)| !is_planned(*pf));
+        let of_vfs = unplanned.flat_map(|(pf, vfs)| vfs.iter().map(move |vf| (*pf, vf)));
+        let all = own.chain(of_vfs.filter_map(of_vf));
+        // Of all bits set a CNI plugin makes a VF that nobody has.
+        all.filter(|(_, _, guid)| !guid.is_zero() && guid.value() != u64::MAX).collect()
     }
 
     /// The ports of VFs that a driver of this host has, beyond the first of each, without a GUID.

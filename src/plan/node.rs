@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::fabric::{self, ActivePort, NetworkConfiguration};
 use crate::ladder::active::{Activity, Words};
-use crate::names::{Guid, LinkLayer, ModuleName, PciAddress, RdmaName, VfIndex, vf_ranges};
+use crate::names::{
+    Guid, IB_DRIVERS, LinkLayer, ModuleName, PciAddress, Policy, RdmaName, VfIndex, vf_ranges,
+};
 use crate::plan::vf_port::VfPort;
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
@@ -79,6 +81,11 @@ pub struct Known<'a> {
     pub is_rtnl_held: bool,
     /// The adapters of which settings were not read for that reason.
     pub unread: BTreeSet<PciAddress>,
+    /// The ports with a GUID that no plan gives: what each is called, its node GUID where it is
+    /// an adapter's own, its port GUID.
+    pub guids: Vec<(String, Option<Guid>, Guid)>,
+    /// VFs with a GUID of 0, at the PF or as the driver of the VF has read it.
+    pub zero_vfs: BTreeSet<PciAddress>,
     /// The VFs of each PF.
     pub vfs: Vec<(PciAddress, &'a [Vf])>,
     /// The ports of VFs whose PFs' ports are active.
@@ -254,7 +261,7 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         if known.pfs.iter().any(|planned| planned.pci == Some(*pf)) {
             continue;
         }
-        let zero = |vf: &&Vf| vf.port_guid.is_some_and(Guid::is_zero);
+        let zero = |vf: &&Vf| known.zero_vfs.contains(&vf.pci);
         let without: Vec<VfIndex> = seen.iter().filter(zero).map(|vf| vf.index).collect();
         if !without.is_empty() {
             let vfs = vf_ranges(without.into_iter());
@@ -262,6 +269,23 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             let advice = vec![Advice::permanent("plan GUIDs with a [[pf]]: man 5 ibprov.toml")];
             add(Code::VfGuidZero, Warning, Some(pf.to_string()), message, advice);
         }
+        let is_driven = |vf: &Vf| vf.driver.as_deref().is_some_and(|d| IB_DRIVERS.contains(&d));
+        let is_down = |vf: &&Vf| vf.policy == Some(Policy::Down) && is_driven(vf);
+        let down: Vec<VfIndex> = seen.iter().filter(is_down).map(|vf| vf.index).collect();
+        if !down.is_empty() {
+            let vfs = vf_ranges(down.into_iter());
+            let message = format!(
+                "{vfs}: the link state is down, so that their ports stay Down, and no [[pf]] sets one"
+            );
+            let advice = vec![
+                Advice::now("ip link set PF_NETDEV vf N state auto"),
+                Advice::permanent("plan link states with a [[pf]]: man 5 ibprov.toml"),
+            ];
+            add(Code::VfPolicyDown, Warning, Some(pf.to_string()), message, advice);
+        }
+    }
+    for finding in duplicates(&known.guids) {
+        add(finding.code, finding.severity, finding.object, finding.message, finding.advice);
     }
     if let Some(boot) = known.last_boot.filter(|boot| boot.exit_code != 0) {
         let message = format!("{} (exit code {})", boot.headline(), boot.exit_code);
@@ -283,6 +307,30 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         findings.extend(known.network.unmatched());
     }
     Judgement::new(ports, vfs, known.has_adapter, findings)
+}
+
+/// What is said of ports with the same GUID. Several functions of an adapter may show one port.
+fn duplicates(guids: &[(String, Option<Guid>, Guid)]) -> Vec<Finding> {
+    let mut by_guid: BTreeMap<Guid, Vec<(&str, Option<Guid>)>> = BTreeMap::new();
+    for (object, node, guid) in guids {
+        by_guid.entry(*guid).or_default().push((object, *node));
+    }
+    let is_one = |all: &[(&str, Option<Guid>)]| match all {
+        [(_, Some(node)), rest @ ..] => rest.iter().all(|(_, other)| other.as_ref() == Some(node)),
+        all => all.len() < 2,
+    };
+    let of_guid = |(guid, all): (Guid, Vec<(&str, Option<Guid>)>)| {
+        let message = format!("port GUID {guid}, which is that of another port of this host too");
+        let advice = [Advice::permanent(
+            "give each VF a GUID of its own with a [[pf]] (man 5 ibprov.toml), and rebind the VF",
+        )];
+        let of = |(name, _)| {
+            let finding = Finding::warning(Code::VfGuidDuplicate, message.clone());
+            finding.about(name).advise(advice.clone())
+        };
+        all.into_iter().map(of).collect::<Vec<_>>()
+    };
+    by_guid.into_iter().filter(|(_, all)| !is_one(all)).flat_map(of_guid).collect()
 }
 
 /// The file in which NVIDIA's driver container denies the kernel's own modules on the host, as

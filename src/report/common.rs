@@ -240,6 +240,8 @@ codes! {
         VfPortNotActive = "vf-port-not-active",
         /// No plan gives the VF a port GUID, and it has none.
         VfGuidZero = "vf-guid-zero",
+        /// No plan gives the VF a link state, and it is down.
+        VfPolicyDown = "vf-policy-down",
         /// The report of a PF is lost.
         ReportLost = "report-lost",
         /// The last boot did not come to a good end.
@@ -419,7 +421,6 @@ codes! {
         UmadZeroGuid = "umad-zero-guid",
         Unexplained = "unexplained",
         Unknown = "unknown",
-        VfPolicyDown = "vf-policy-down",
         VfProbeFailed = "vf-probe-failed",
         VmBeforeVf = "vm-before-vf",
         WaitOnlineTimeout = "wait-online-timeout",
@@ -448,6 +449,7 @@ impl Code {
                 | Self::VfSettingRefused
                 | Self::VfDeferred
                 | Self::VfGuidZero
+                | Self::VfPolicyDown
                 | Self::VfGuidDuplicate
                 | Self::VfNotProbed
                 | Self::IommuGroupShared

@@ -255,10 +255,12 @@ impl PlannedPf {
             findings.push(Finding::error(Code::VfNotAsPlanned, message).advise(advice));
         }
         let in_use = of(Action::Defer).next().is_some();
-        let first = self.deferred.first().map(ToString::to_string);
-        let in_use =
-            in_use.then(|| format!("{}: not as planned, and in use", vf_ranges(of(Action::Defer))));
-        findings.extend(first.or(in_use).map(|why| {
+        let mut of_vfs = self.vfs.iter().filter_map(|vf| vf.deferred.as_ref());
+        let only = of_vfs.next().filter(|_| of(Action::Defer).count() == 1);
+        let why = self.deferred.first().or(only).map(ToString::to_string).or_else(|| {
+            in_use.then(|| format!("{}: not as planned, and in use", vf_ranges(of(Action::Defer))))
+        });
+        findings.extend(why.map(|why| {
             Finding::warning(Code::VfDeferred, why).advise([Advice::look("ibprov plan")])
         }));
         findings.extend(self.warnings.iter().map(|warning| warning.finding(&object)));

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::active::vfs;
 use crate::host::{Host, PF, PortSpec};
 
 /// Codes of what is said of units and files, which each verb says in its own way.
@@ -154,6 +155,54 @@ fn what_a_plan_of_vfs_lacks_is_one_fact_in_every_verb() {
             assert!(text.contains(said), "{verb:?}: {said}: {report:#}");
         }
     }
+}
+
+#[test]
+fn what_vfs_lack_is_judged_in_one_place() {
+    let active = ("4: ACTIVE", "5: LinkUp", "0x7");
+    let down = ("1: DOWN", "5: LinkUp", "0xffff");
+    let ofed = format!("sys/bus/pci/devices/{PF}/sriov");
+    let check_is = |host: &Host, exit: i32, wanted: &[&str]| {
+        let (_, check) = is(host, exit, wanted);
+        let facts = facts(&check);
+        let is_of_vf = |fact: &&String| fact.contains(" vf-");
+        let of_vfs: Vec<&str> = facts.iter().filter(is_of_vf).map(String::as_str).collect();
+        assert_eq!(of_vfs, wanted, "{check:#}");
+    };
+    // As planned, also if that is down.
+    for (policy, state) in [("Follow", active), ("Down", down)] {
+        check_is(&vfs(state, policy), 0, &[]);
+    }
+    // Another link state, and another GUID, than is planned.
+    let wrong = format!("error vf-not-as-planned {PF}");
+    let host = vfs(active, "Follow");
+    host.file(&format!("{ofed}/1/policy"), "Down\n");
+    check_is(&host, 3, &[&wrong]);
+    host.file(&format!("{ofed}/1/policy"), "Follow\n");
+    host.file(&format!("{ofed}/1/port"), "00:00:00:00:00:00:00:00\n");
+    check_is(&host, 3, &[&wrong]);
+    // Without a plan.
+    host.file("etc/ibprov/ibprov.toml", "");
+    check_is(&host, 1, &[&format!("warning vf-guid-zero {PF}")]);
+    host.file(&format!("{ofed}/1/port"), "02:00:00:00:00:12:01:00\n");
+    host.file(&format!("{ofed}/1/port"), "02:00:00:00:00:12:01:01\n");
+    let own = "sys/bus/pci/devices/0000:4b:00.2/infiniband/mlx5_2/node_guid";
+    host.file(own, "0000:0000:0000:0000\n");
+    check_is(&host, 1, &[&format!("warning vf-guid-zero {PF}")]);
+    host.file(own, "0200:0000:0012:0001\n");
+    host.file(&format!("{ofed}/1/port"), "02:00:00:00:00:12:01:00\n");
+    let twice = [0, 1].map(|vf| format!("warning vf-guid-duplicate VF {vf} of {PF}"));
+    check_is(&host, 1, &[&twice[0], &twice[1]]);
+    host.file(&format!("{ofed}/1/port"), "02:00:00:00:00:12:01:01\n");
+    host.file(&format!("{ofed}/1/policy"), "Down\n");
+    check_is(&host, 1, &[&format!("warning vf-policy-down {PF}")]);
+    // Of one that has no driver of this host somebody else decides.
+    let vf = "sys/bus/pci/devices/0000:4b:00.2";
+    for path in ["driver", "infiniband", "net"] {
+        host.remove(&format!("{vf}/{path}"));
+    }
+    host.link(&format!("{vf}/driver"), "../../drivers/vfio-pci");
+    check_is(&host, 0, &[]);
 }
 
 #[test]

@@ -39,21 +39,8 @@ fn check() {
         &degraded(),
         &["check"],
         &expect![[r#"
-            verdict: failed (errors: 1, warnings: 5)
+            verdict: degraded (errors: 0, warnings: 5)
             read: no log
-
-            error: vf-guid-zero (confidence medium)
-              VF 5 of 0000:14:00.0 has GUID zero.
-              Evidence:
-                tree: VF 5 (0000:14:00.6): NODE_GUID 0200:0000:0412:0005, PORT_GUID
-                0000:0000:0000:0000, link state follow, driver vfio-pci
-              Fix now:
-                - ibprov apply
-
-                warning: vf-deferred (confidence high, caused by vf-guid-zero)
-                  PF 0000:14:00.0: VF 5: not as planned, and in use.
-                  Look:
-                    - ibprov plan
 
             warning: no-subnet-manager (confidence high)
               mlx5_2 port 1 has a link and stays in Initializing: not configured by the
@@ -91,6 +78,13 @@ fn check() {
                   Fix permanently:
                     - if nothing is meant to be connected to it: `required = false` in its
                       [[port]], or boot.ignore (man 5 ibprov.toml)
+
+            warning: vf-deferred (confidence high)
+              PF 0000:14:00.0: VF 5 is left alone: its GUIDs are not as planned; it may be
+              in use: its use cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no
+              iommu_group.
+              Look:
+                - ibprov plan
             exit 1
         "#]],
     );
@@ -668,7 +662,9 @@ fn a_degraded_site_in_colour() {
                 do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments
                 do: if nothing is meant to be connected to it: `required = false` in its
                     [[port]], or boot.ignore (man 5 ibprov.toml)
-            ^[[33m  warning: PF 0000:14:00.0: VF 5: not as planned, and in use^[[0m
+            ^[[33m  warning: PF 0000:14:00.0: VF 5 is left alone: its GUIDs are not as planned; it^[[0m
+            ^[[33m  may be in use: its use cannot be determined: /sys/bus/pci/devices/0000:14:00.6^[[0m
+            ^[[33m  has no iommu_group^[[0m
                 do: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 

@@ -41,11 +41,13 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             named.iter().any(|object| object.starts_with(&format!("{} (", port.name())))
         });
     }
-    let administered: Vec<_> = vfs(boot).collect();
-    let ready = administered.iter().any(|v| {
-        !v.port_guid.as_deref().is_none_or(is_zero)
-            && matches!(v.link_state.as_str(), "auto" | "enable")
-    });
+    // The judgement of a host names those that have a GUID and a link state.
+    let is_judged = seen::dark_vf_ports(boot).is_some();
+    let ready = is_judged && !dead.is_empty()
+        || vfs(boot).any(|v| {
+            !v.port_guid.as_deref().is_none_or(is_zero)
+                && matches!(v.link_state.as_str(), "auto" | "enable")
+        });
     if dead.is_empty() && setting.is_empty() {
         return Vec::new();
     }

@@ -1,4 +1,4 @@
-use super::super::evidence::state::VfSeen;
+use super::super::evidence::state::{PortSeen, VfSeen};
 use super::vf_state::{is_zero, named, quote_ports, quote_vfs, vfs};
 use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 
@@ -38,23 +38,24 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     for (i, a) in all.iter().enumerate() {
         let Some(guid) = a.port_guid.as_deref().filter(|g| !is_zero(g)) else { continue };
         // The same VF may be shown twice, in two dumps.
-        let other =
-            all.iter().skip(i + 1).find(|b| is_other(a, b) && b.port_guid.as_deref() == Some(guid));
+        let is_other = |b: &&&VfSeen| a.index != b.index && b.port_guid.as_deref() == Some(guid);
+        let other = all.iter().skip(i + 1).find(is_other);
         if let Some(b) = other {
             twice.extend([*a, *b]);
         }
     }
     let mut ports = Vec::new();
-    for (i, a) in boot.state.ports.iter().enumerate() {
+    // Those of a host are in its judgement.
+    let shown: Vec<&PortSeen> = boot.state.ports.iter().filter(|p| p.role.is_none()).collect();
+    for (i, a) in shown.iter().enumerate() {
         if a.guid.is_empty() || is_zero(&a.guid) || a.infiniband == Some(false) {
             continue;
         }
-        let same =
-            |b: &&super::super::evidence::state::PortSeen| b.device != a.device && b.guid == a.guid;
-        if let Some(b) = boot.state.ports.iter().skip(i + 1).find(same) {
+        let same = |b: &&&PortSeen| b.device != a.device && b.guid == a.guid;
+        if let Some(b) = shown.iter().skip(i + 1).find(same) {
             // Two dumps of one host after a rename are no duplicate.
             if a.node_guid != b.node_guid || a.node_guid.is_empty() {
-                ports.extend([a, b]);
+                ports.extend([*a, *b]);
             }
         }
     }
@@ -86,11 +87,6 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 "assign to each VF a GUID of its own (ibprov plan shows one), and rebind the VF",
             ]),
     ]
-}
-
-/// True unless both may be one VF, in two dumps.
-fn is_other(one: &VfSeen, other: &VfSeen) -> bool {
-    one.index != other.index || one.pf.zip(other.pf).is_some_and(|(one, other)| one != other)
 }
 
 #[cfg(test)]

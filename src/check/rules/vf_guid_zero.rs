@@ -1,6 +1,5 @@
 use super::vf_state::{dead_ports, is_zero, named, quote_ports, quote_vfs, repaired, vfs};
 use super::{Advice, Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
-use crate::names::IsVf;
 
 pub(super) const RULE: Rule = Rule {
     code: Code::VfGuidZero,
@@ -47,8 +46,9 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .ports
         .iter()
         .filter(|p| {
-            // An Ethernet PF may show none either; a VF without one cannot be used.
-            is_zero(&p.node_guid) && (p.infiniband == Some(true) || p.is_vf())
+            // Those of a host are in its judgement. An Ethernet PF may show none either; a VF
+            // without one cannot be used.
+            p.role.is_none() && is_zero(&p.node_guid) && (p.infiniband == Some(true) || p.is_vf())
         })
         .collect();
     let sysfs: Vec<_> = boot
@@ -100,32 +100,15 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         [one] => format!("{one} has"),
         several => format!("{} have", seen::all_of("port", several)),
     };
-    let is_passed_through =
-        zero.is_empty() && ports.iter().any(|port| port.vf == IsVf::PassedThrough);
-    let advice = match is_passed_through {
-        true => vec![
-            Advice::look(
-                "on the hypervisor, which sets the GUIDs of this VF: ibprov status, ibprov plan",
-            ),
-            Advice::now(
-                "after it has set them, detach the VF from this machine and attach it again, or rebind it here: the driver reads its GUIDs when it is bound",
-            ),
-        ],
-        false => {
-            let mut steps = repaired(
-                boot,
-                &zero,
-                "ip link set {pf} vf {vf} node_guid GUID; ip link set {pf} vf {vf} port_guid GUID",
-            );
-            if steps.iter().all(|step| step.text.starts_with("ip link")) {
-                steps.push(Advice::now(
-                    "then rebind the VF, which reads its GUID when its driver is bound",
-                ));
-                steps.push(Advice::permanent("plan GUIDs in /etc/ibprov/ibprov.toml"));
-            }
-            steps
-        }
-    };
+    let mut advice = repaired(
+        boot,
+        &zero,
+        "ip link set {pf} vf {vf} node_guid GUID; ip link set {pf} vf {vf} port_guid GUID",
+    );
+    advice.extend([
+        Advice::now("then rebind the VF, which reads its GUID when its driver is bound"),
+        Advice::permanent("plan GUIDs in /etc/ibprov/ibprov.toml"),
+    ]);
     vec![
         Finding::new(RULE.code, severity, confidence, format!("{which} GUID zero."))
             .about_if(seen::joined(&names))

@@ -21,9 +21,8 @@ With MLNX_OFED, write Follow to sriov/0/policy of the PF.",
 };
 
 fn judge(boot: &Boot) -> Vec<Finding> {
-    let down: Vec<_> = vfs(boot)
-        .filter(|v| v.link_state == "disable" && v.node_guid.is_some() && !v.link_state_planned)
-        .collect();
+    let down: Vec<_> =
+        vfs(boot).filter(|v| v.link_state == "disable" && v.node_guid.is_some()).collect();
     let sysfs: Vec<_> = boot
         .state
         .commands
@@ -46,16 +45,14 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             seen::all_of("VF", several)
         ),
     };
-    let steps = repaired(boot, &down, "ip link set {pf} vf {vf} state auto");
-    let by_plan = steps.iter().all(|step| step.text == "ibprov apply");
     vec![
         Finding::new(RULE.code, Severity::Error, confidence, told)
             .about_if(seen::joined(&names))
             .quoting(quote_vfs(boot, &down))
             .quoting(sysfs)
             .quoting(quote_ports(boot, &dead))
-            .steps(steps)
-            .permanent((!by_plan).then_some("plan the VF, or set link-state = \"follow\" in its plan, in /etc/ibprov/ibprov.toml")),
+            .steps(repaired(boot, &down, "ip link set {pf} vf {vf} state auto"))
+            .permanent(["plan the VF, or set link-state = \"follow\" in its plan, in /etc/ibprov/ibprov.toml"]),
     ]
 }
 

@@ -21,12 +21,12 @@ pub(super) fn dead_ports(boot: &Boot) -> Vec<&PortSeen> {
     ports.iter().filter(is_dead).filter(|port| pf_works(port)).collect()
 }
 
-/// VFs as the PF's netdev shows them.
+/// VFs as the PF's netdev shows them in logs and dumps: those of a host are in its judgement.
 pub(super) fn vfs(boot: &Boot) -> impl Iterator<Item = &VfSeen> {
     boot.state.netdevs.iter().flat_map(|n| &n.vfs)
 }
 
-/// The netdev, or the address, of the PF of `vf`.
+/// The netdev of the PF of `vf`.
 fn pf_of<'a>(boot: &'a Boot, vf: &VfSeen) -> &'a str {
     let netdevs = &boot.state.netdevs;
     let of = netdevs.iter().find(|n| n.vfs.iter().any(|known| std::ptr::eq(known, vf)));
@@ -35,28 +35,18 @@ fn pf_of<'a>(boot: &'a Boot, vf: &VfSeen) -> &'a str {
 
 /// `vfs` by their PF and number, each once.
 pub(super) fn named(boot: &Boot, vfs: &[&VfSeen]) -> Vec<String> {
-    seen::each(vfs.iter().map(|vf| {
-        let pf = vf.pf.map_or_else(|| pf_of(boot, vf).to_owned(), |pf| pf.to_string());
-        format!("VF {} of {pf}", vf.index)
-    }))
+    seen::each(vfs.iter().map(|vf| format!("VF {} of {}", vf.index, pf_of(boot, vf))))
 }
 
-/// What repairs `vfs`: the plan, where the host has one, else `command` for each, in which
-/// `{pf}` and `{vf}` stand for the netdev and the number.
+/// What repairs `vfs`: `command` for each, in which `{pf}` and `{vf}` stand for the netdev and
+/// the number.
 pub(super) fn repaired(boot: &Boot, vfs: &[&VfSeen], command: &str) -> Vec<Advice> {
     /// More are all alike.
     const ENOUGH: usize = 4;
-    let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
-    if judgement.is_some_and(|judgement| judgement.vfs.of > 0) {
-        return vec![Advice::now("ibprov apply")];
-    }
     let mut steps: Vec<Advice> = Vec::new();
     for vf in vfs {
-        let pf = match pf_of(boot, vf) {
-            address if address.contains(':') => "PF_NETDEV",
-            netdev => netdev,
-        };
-        let step = Advice::now(command.replace("{pf}", pf).replace("{vf}", &vf.index));
+        let step = command.replace("{pf}", pf_of(boot, vf)).replace("{vf}", &vf.index);
+        let step = Advice::now(step);
         if !steps.contains(&step) && steps.len() < ENOUGH {
             steps.push(step);
         }

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::super::event::Origin;
 use crate::check::pattern::{caught_one, word};
-use crate::names::PciAddress;
 
 /// How `ip` begins the address of an InfiniBand netdev.
 pub(super) const LINK: &str = "link/infiniband";
@@ -20,10 +19,6 @@ pub struct VfSeen {
     pub port_guid: Option<String>,
     /// `auto`, `enable`, `disable`.
     pub link_state: String,
-    /// Its PF, where the host itself shows it.
-    pub pf: Option<PciAddress>,
-    /// The plan of the host wants that link state.
-    pub link_state_planned: bool,
     pub origin: Origin,
     pub text: String,
 }
