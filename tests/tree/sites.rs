@@ -182,7 +182,9 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
                 do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments
                 do: if nothing is meant to be connected to it: `required = false` in its
                     [[port]], or boot.ignore (man 5 ibprov.toml)
-              warning: PF 0000:14:00.0: VF 5: not as planned, and in use
+              warning: PF 0000:14:00.0: VF 5 is left alone: its GUIDs are not as planned; it
+              may be in use: its use cannot be determined: /sys/bus/pci/devices/0000:14:00.6
+              has no iommu_group
                 do: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
@@ -237,7 +239,8 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
                 do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments
                 do: if nothing is meant to be connected to it: `required = false` in its [[port]], or
                     boot.ignore (man 5 ibprov.toml)
-              warning: PF 0000:14:00.0: VF 5: not as planned, and in use
+              warning: PF 0000:14:00.0: VF 5 is left alone: its GUIDs are not as planned; it may be in use: its
+              use cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
                 do: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
