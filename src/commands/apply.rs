@@ -52,12 +52,11 @@ pub fn run(
         if acts && process::is_root() {
             forget_names(&BTreeSet::new());
         }
-        return print_all(
-            format,
-            Vec::new(),
-            &[],
-            "nothing to do: the configuration has no [[pf]]\n",
-        );
+        let text = match only {
+            Some(pf) => not_planned(pf, config, root)?,
+            None => "nothing to do: the configuration has no [[pf]]\n".to_owned(),
+        };
+        return print_all(format, Vec::new(), &[], &text);
     }
     if acts && !process::is_root() {
         anyhow::bail!("apply must be run as root: use sudo, or --dry-run to see what it would do");

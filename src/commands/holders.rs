@@ -42,6 +42,11 @@ pub fn run(args: &HoldersArgs, root: &Root, format: Format) -> anyhow::Result<u8
             Some(Ok(_)) | None => report.holders.push(unknown("no answer".to_owned())),
         }
     }
+    if !root.is_live() && !report.hcas.is_empty() {
+        let why =
+            "a copied tree has no kernel to ask for users of the HCA, and may lack its processes";
+        report.problems.insert(why.to_owned());
+    }
     print(&report.told(), format, |_| report.to_text())
 }
 

@@ -140,20 +140,25 @@ verdicts! {
     pub HoldersVerdict {
         /// Nothing keeps them busy.
         Free = "free" => Good,
-        /// Something does, or it cannot be told.
+        /// Something does.
         Held = "held" => Exceptions,
+        /// Nothing was found, and not everything could be looked at.
+        NotJudged = "not-judged" => Exceptions,
     }
 }
 
 impl HoldersReport {
-    // What could not be read may be a holder.
-    fn is_free(&self) -> bool {
-        self.holders.is_empty() && self.problems.is_empty()
+    fn verdict(&self) -> HoldersVerdict {
+        match (self.holders.is_empty(), self.problems.is_empty()) {
+            (true, true) => HoldersVerdict::Free,
+            // What could not be read may be a holder.
+            (true, false) => HoldersVerdict::NotJudged,
+            (false, _) => HoldersVerdict::Held,
+        }
     }
 
     /// With the keys that every report has.
     pub fn told(&self) -> Report<HoldersVerdict, &Self> {
-        let verdict = if self.is_free() { HoldersVerdict::Free } else { HoldersVerdict::Held };
         let unread = self.problems.iter().map(Finding::not_read);
         let held = self.holders.iter().map(|holder| {
             let finding = Finding::new(Code::HcaHeld, Severity::Info, holder.by.to_string());
@@ -162,7 +167,7 @@ impl HoldersReport {
                 None => finding,
             }
         });
-        Report::new(Kind::Holders, verdict, unread.chain(held).collect(), self)
+        Report::new(Kind::Holders, self.verdict(), held.chain(unread).collect(), self)
     }
 
     /// For people: the HCAs, then a line for each holder.
@@ -171,10 +176,16 @@ impl HoldersReport {
         let mut lines = Vec::new();
         if self.hcas.is_empty() {
             lines.push("this host has no HCA".to_owned());
-        } else if self.is_free() {
-            lines.push(format!("{} and its kernel modules are not busy", hcas.join(", ")));
         } else {
-            lines.push(format!("{} is kept busy by:", hcas.join(", ")));
+            lines.push(match self.verdict() {
+                HoldersVerdict::Free => {
+                    format!("{} and its kernel modules are not busy", hcas.join(", "))
+                }
+                HoldersVerdict::NotJudged => {
+                    format!("{}: not judged: no user was found, but see below", hcas.join(", "))
+                }
+                HoldersVerdict::Held => format!("{} is kept busy by:", hcas.join(", ")),
+            });
         }
         let width = self.holders.iter().filter_map(|h| h.hca).map(|hca| hca.to_string().len());
         let width = width.max().unwrap_or("modules".len());

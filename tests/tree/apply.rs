@@ -71,6 +71,17 @@ fn new_vfs_get_their_guids_before_their_driver() {
 }
 
 #[test]
+fn a_pf_that_the_host_does_not_have_is_an_error_without_a_plan_too() {
+    let host = Host::healthy();
+    let shown = host.show(&["apply", "0000:99:00.0"]);
+    assert!(shown.contains("0000:99:00.0: this host has no such PCI function"), "{shown}");
+    assert!(shown.ends_with("exit 2\n"), "{shown}");
+    let shown = host.show(&["apply", PF]);
+    assert!(shown.contains("the configuration has no [[pf]] for it"), "{shown}");
+    assert!(shown.ends_with("exit 0\n"), "{shown}");
+}
+
+#[test]
 fn steps_that_are_alike_are_one_line() {
     apply(
         &node(16),
