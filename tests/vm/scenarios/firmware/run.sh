@@ -1,9 +1,11 @@
-# Two boots; what each is about is kept on the disk until the end.
+# A step in each boot; what it is about is kept on the disk until the end.
 set -u
 . /usr/lib/bed/vf.sh
 keep=/var/lib/bed
 mkdir -p $keep
+step=$(cat $keep/step 2>/dev/null || echo 0)
 one=0001:01:00.0 two=0001:01:00.1
+config=/etc/ibprov/ibprov.toml
 # as NAME COMMAND...: a line with its exit code, and a file with what it said.
 as() {
 	name=$1
@@ -11,76 +13,64 @@ as() {
 	"$@" >"$keep/$name" 2>&1 </dev/null
 	echo "$name: $?"
 }
-tool() { # NAME WORDS...: of the first function
-	name=$1
-	shift
-	as "$name" mstconfig -d $one "$@"
-}
-writes() { # of settings, since this boot
+counted() { # COUNTER: by all functions of the card, in this boot
 	sum=0
 	for file in /sys/kernel/debug/ibcard/0001:*/counters; do
-		sum=$((sum + $(sed -n 's/^nv_write //p' "$file")))
+		sum=$((sum + $(sed -n "s/^$1 //p" "$file")))
 	done
-	echo "$1 writes: $sum"
+	echo $sum
 }
+writes() { echo "$1 writes: $(counted nv_write)"; }
 look() { # NAME: what the kernel has found
 	first total "$pci/$one/sriov_totalvfs"
 	first port "$pci/$one/class"
 	first other "$pci/$two/class"
 	echo "$1: $total $port $other"
 }
-if [ ! -e $keep/second ]; then
-	{
+# judged NAME: what others say of the settings, and whether they have asked the card.
+judged() {
+	before=$(counted vsec)
+	as "$1.status" ibprov status
+	as "$1.check" ibprov check
+	as "$1.plan" ibprov plan
+	echo "$1 vsec: $(($(counted vsec) - before))"
+}
+none_at_work() { [ -z "$(systemctl list-units --no-legend --state=activating 'ibprov-pf@*')" ]; }
+
+{
+	case $step in
+	0)
 		look factory
-		tool first -e q SRIOV_EN NUM_OF_VFS LINK_TYPE_P2
-		phase "what is refused"
-		tool unknown q NUM_OF_VFS NOSUCH
-		tool lacking q ATS_ENABLED
-		tool no-port q LINK_TYPE
-		tool too-many -y set NUM_OF_VFS=9
-		tool too-large -y set NUM_OF_VFS=99999
-		tool aborted set NUM_OF_VFS=8
-		knobs $one/nv_status.NVDA_SET=0x70
-		tool internal -y set NUM_OF_VFS=8
-		knobs $one/nv_status.NVDA_SET=0x21
-		tool worn -y set NUM_OF_VFS=8
-		knobs $one/nv_status.NVDA_SET=0 $one/nv_status.NVQC=4
-		tool no-nv q NUM_OF_VFS
-		knobs $one/nv_status.NVQC=0 $one/nv_stuck=1
-		tool stuck q NUM_OF_VFS
-		knobs $one/nv_stuck=0 $one/nv_current=0
-		tool no-current -e q NUM_OF_VFS
-		knobs $one/nv_current=1
-		writes refused
-		phase "what is written"
-		knobs $one/nv_status.MFRL_SET=4
-		tool power-cycle -y set NUM_OF_VFS=3
-		knobs $one/nv_status.MFRL_SET=0
-		tool set -y set SRIOV_EN=1 NUM_OF_VFS=4 LINK_TYPE_P2=ETH
-		as other mstconfig -d $two -e q SRIOV_EN NUM_OF_VFS
-		writes first
-	} >>$keep/stdout
-	touch $keep/second
+		as shown ibprov firmware
+		judged before
+		as apply ibprov firmware --apply
+		as other ibprov firmware --format json $two
+		judged written
+		;;
+	1)
+		look loaded
+		within 60 none_at_work || echo "ibprov-pf@ does not end"
+		facts $one >$keep/facts
+		as wanted ibprov firmware
+		as again ibprov firmware --apply
+		judged loaded
+		writes loaded
+		sed -i 's/"ETH"/"IB"/' $config
+		as back ibprov firmware --apply
+		writes back
+		;;
+	2)
+		look back-again
+		as end ibprov firmware --apply
+		writes end
+		;;
+	esac
+} >>$keep/stdout
+if [ "$step" -lt 2 ]; then
+	echo $((step + 1)) >$keep/step
 	systemctl reboot
 	exec sleep infinity
 fi
-{
-	look loaded
-	tool second -e q SRIOV_EN NUM_OF_VFS LINK_TYPE_P2
-	tool reset -y reset
-	tool after-reset -e q SRIOV_EN NUM_OF_VFS LINK_TYPE_P2
-	writes second
-	phase "a tool that is killed"
-	knobs $one/nv_ms=200
-	mstconfig -d $one q >/dev/null 2>&1 &
-	before=$(sed -n 's/^vsec //p' /sys/kernel/debug/ibcard/$one/counters)
-	at_work() { [ "$(sed -n 's/^vsec //p' /sys/kernel/debug/ibcard/$one/counters)" -gt $((before + 1000)) ]; }
-	within 20 at_work || echo "the tool does not begin"
-	kill -KILL $!
-	wait
-	knobs $one/nv_ms=0
-	tool killed q NUM_OF_VFS
-} >>$keep/stdout
 dmesg >"$OUT/dmesg"
 cp $keep/* "$OUT/"
 cat $keep/stdout
