@@ -54,7 +54,7 @@ fn remedies(name: &str, needed: &str) -> Vec<String> {
     let takes_name = "systemctl enable ibprov.service, which takes the name openibd.service too";
     let ours = (needed == "openibd.service").then(|| takes_name.to_owned());
     let edit = format!(
-        "or remove Requires={needed} with `systemctl edit --full {name}`, and order it after the ports: Wants=ibprov.service and After=ibprov.service"
+        "or remove Requires={needed} with `systemctl edit --full {name}`, and order it after the ports with After=ibprov.service"
     );
     ours.into_iter().chain([edit]).collect()
 }
