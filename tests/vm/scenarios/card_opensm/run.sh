@@ -110,11 +110,11 @@ ibprov status --format json >"$OUT/entry.json"
 rm /etc/ibprov/ibprov.toml
 systemctl enable -q ibprov-opensm.target
 trigger
-ended() { [ "$(instances | grep -c 'inactive dead')" = 2 ]; }
+codes() { systemctl show -p ExecMainStatus -p Result "$(unit_of "$one")" "$(unit_of "$two")"; }
+ended() { [ "$(codes | grep -c ExecMainStatus=4)" = 2 ]; }
 within 60 ended || echo "instances have not ended"
 instances >"$OUT/units.target"
-systemctl show -p ExecMainStatus -p Result "$(unit_of "$one")" "$(unit_of "$two")" |
-	sort | uniq -c >"$OUT/result.target"
+codes | sort | uniq -c >"$OUT/result.target"
 cp /run/entries.toml /etc/ibprov/ibprov.toml
 advised >"$OUT/advised"
 sh "$OUT/advised"
@@ -127,7 +127,7 @@ ibprov status >"$OUT/ours"
 ibprov metrics >"$OUT/ours.metrics"
 cat "/run/ibprov/opensm/${guid#0x}/opensm.conf" >"$OUT/opensm.conf"
 ls "/var/lib/ibprov/opensm/${guid#0x}" >"$OUT/kept"
-journalctl -b -o cat -t ibprov-opensm >"$OUT/sm.log"
+journalctl -b -o cat -u 'ibprov-opensm@*' >"$OUT/sm.log"
 systemctl --failed --plain --no-legend >"$OUT/failed"
 cp /var/log/opensm*.log "$OUT/" 2>/dev/null
 dmesg >"$OUT/dmesg"

@@ -114,7 +114,7 @@ ibprov config check >"$OUT/config-check"
 echo "config check: $?"
 
 systemctl list-units --all --plain --no-legend 'ibprov-opensm@*' >"$OUT/instances"
-journalctl -b -o short-monotonic -t ibprov-opensm >"$OUT/sm.log"
+journalctl -b -o short-monotonic -u 'ibprov-opensm@*' >"$OUT/sm.log"
 systemctl disable -q --now ibprov-opensm.target
 stopped() { [ "$(pgrep -c opensm)" = 0 ]; }
 within 10 stopped || echo "not: stopped with the target"
