@@ -96,7 +96,9 @@ fn a_host_without_files_is_good() {
             port = []  # default
             interface = []  # default
             pf = []  # default
+            firmware = []  # default
             rxe = []  # default
+            subnet-manager = []  # default
             guest = []  # default
 
             [boot]
@@ -159,7 +161,9 @@ fn files_are_merged_as_systemd_does() {
         &expect![[r#"
             interface = []  # default
             pf = []  # default
+            firmware = []  # default
             rxe = []  # default
+            subnet-manager = []  # default
             guest = []  # default
 
             [boot]
@@ -325,7 +329,19 @@ fn files_are_merged_as_systemd_does() {
                   "line": null
                 },
                 {
+                  "key": "firmware",
+                  "value": [],
+                  "file": null,
+                  "line": null
+                },
+                {
                   "key": "rxe",
+                  "value": [],
+                  "file": null,
+                  "line": null
+                },
+                {
+                  "key": "subnet-manager",
                   "value": [],
                   "file": null,
                   "line": null
