@@ -292,7 +292,7 @@ impl Run<'_> {
         let output = output.map_err(|e| format!("{command}: {}", crate::host::answer(&e)))?;
         if let Some(pid) = output.left {
             return Err(format!(
-                "{command}: process {pid} has not ended 2 min after its start, nor when it was asked to (SIGTERM). It is left alone, because a tool that is killed leaves the adapter's semaphore taken. To go on: wait for its end, see `cat /proc/{pid}/stack`"
+                "{command}: process {pid} has not ended 1 min after its start. It is left alone, because a tool that is ended leaves the adapter's semaphore taken. To go on: wait for its end, see `cat /proc/{pid}/stack`"
             ));
         }
         let text = format!("{}\n{}", String::from_utf8_lossy(&output.stdout), output.stderr);
@@ -449,16 +449,10 @@ impl Said {
     /// What it printed, if it succeeded; otherwise what it refused, or how it ended.
     fn good(self) -> Result<Answer, String> {
         let Self { command, answer, output } = self;
-        if let (true, None, []) = (output.ended, output.failure, answer.errors.as_slice()) {
+        if let (None, []) = (output.failure, answer.errors.as_slice()) {
             return Ok(answer);
         }
         let mut said = answer.errors;
-        if !output.ended {
-            said.insert(
-                0,
-                "it did not answer within 1 min, and has ended when it was asked to".to_owned(),
-            );
-        }
         if said.is_empty() {
             let failure = output.failure.map(|failure| failure.to_string());
             said.extend(failure);

@@ -460,9 +460,9 @@ fn peak(status: &str) -> Option<u64> {
 /// What a program that was waited for has said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// It has ended. If not, it was killed at the deadline, or asked to end.
+    /// It has ended. If not, it was killed at the deadline, or left alone.
     pub ended: bool,
-    /// The process that has not ended then either, if so: when it was killed, it sleeps
+    /// The process that has not ended then either, if so: one that was killed sleeps
     /// uninterruptibly, and is left to the kernel.
     pub left: Option<u32>,
     /// Why it did not succeed, if so.
@@ -555,15 +555,15 @@ fn output_of(program: &Path, name: &str, args: &[&str], until_usec: u64) -> io::
 }
 
 /// What a shell does before the program: the lock that is its standard input stays with it
-/// under another number, no signal of a terminal and no reader that has gone ends it, and its
-/// output is at most 64 MiB.
+/// under another number, neither a terminal nor who stops its unit nor a reader that has gone
+/// ends it, and its output is at most 64 MiB.
 const UNDISTURBED: &str =
-    "exec 3<&0 </dev/null; trap '' HUP PIPE XFSZ; ulimit -f 131072; exec setsid \"$@\"";
+    "exec 3<&0 </dev/null; trap '' HUP TERM PIPE XFSZ; ulimit -f 131072; exec setsid \"$@\"";
 
-/// Run `program`, which may not be killed: at the first deadline it is asked to end (SIGTERM),
-/// and at the second it is left alone, if it runs then. It has a session of its own and holds
-/// `lock` for as long as it runs, whatever becomes of this process. Both its outputs are files
-/// that have no name, of which no more than 4 MiB and 16 KiB are kept.
+/// Run `program`, which may not be ended: one that runs at `until_usec` of CLOCK_MONOTONIC is left
+/// alone. It has a session of its own and holds `lock` for as long as it runs, whatever becomes
+/// of this process. Both its outputs are files that have no name, of which no more than 4 MiB
+/// and 16 KiB are kept.
 ///
 /// # Errors
 /// It cannot be started or waited for.
@@ -571,7 +571,7 @@ pub(super) fn output_unkilled(
     program: &Path,
     args: &[String],
     lock: &mut Held,
-    [ask_usec, leave_usec]: [u64; 2],
+    until_usec: u64,
 ) -> io::Result<Output> {
     let file = |name| memfd_create(name, MFdFlags::MFD_CLOEXEC).map(File::from);
     let (mut stdout, mut stderr) = (file(c"stdout")?, file(c"stderr")?);
@@ -582,18 +582,9 @@ pub(super) fn output_unkilled(
         [Stdio::from(lock.share()?), Stdio::from(stdout.try_clone()?), stderr.try_clone()?.into()];
     let mut child = spawn(&installed("sh")?, &all, Environment::SafeHere, streams)?;
     lock.set_owner(child.id())?;
-    let mut status = wait_until(&mut child, ask_usec)?;
-    let ended = status.is_some();
-    if !ended {
-        // Also what it may have started; before setsid(2) it is in our group.
-        let pid = pid_of(&child)?;
-        if killpg(pid, Signal::SIGTERM).is_err() {
-            kill(pid, Signal::SIGTERM)?;
-        }
-        status = wait_until(&mut child, leave_usec)?;
-    }
+    let status = wait_until(&mut child, until_usec)?;
     Ok(Output {
-        ended,
+        ended: status.is_some(),
         left: status.is_none().then(|| child.id()),
         failure: status.and_then(Failure::of),
         stdout: kept(Some(&mut stdout), 4 << 20)?.into_bytes(),
