@@ -190,7 +190,10 @@ fn the_plan_survives_fifty_reloads_of_the_real_drivers() {
 }
 
 /// What `work` comes to for each number below `count`, for two at a time.
-fn side_by_side<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<(usize, T)> {
+pub(crate) fn side_by_side<T: Send>(
+    count: usize,
+    work: impl Fn(usize) -> T + Sync,
+) -> Vec<(usize, T)> {
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());
     std::thread::scope(|threads| {
@@ -256,7 +259,7 @@ fn in_twenty_boots_unnamed_vfs_are_numbered_alike() {
 }
 
 /// A number that who runs the test may give.
-fn given(name: &str) -> Option<u64> {
+pub(crate) fn given(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
 }
 

@@ -1,12 +1,15 @@
 //! Firmware settings of the software card (`tests/vm/card`), by the distribution's own
 //! mstconfig: the tool's texts and ways are real, the answers of the firmware are a guess.
 
+use crate::bed::scenario::Scenario;
+use crate::bed::tools;
+use crate::campaigns::{given, side_by_side};
 use crate::card::assert_sound;
 use crate::machine::{self, boot};
 use crate::vf_plan::planned;
 
 const SHORT: &str = "firmware";
-const TOOL: &str = "firmware_tool";
+const LONG: &str = "firmware_long";
 
 /// What the command `name` said; it has ended with `code`.
 fn said(scenario: &str, name: &str, code: &str) -> String {
@@ -15,16 +18,19 @@ fn said(scenario: &str, name: &str, code: &str) -> String {
     said
 }
 
-/// The fields of the last line of `parameter` in what `text` shows, without the tool's marks.
+/// The fields of the last line of `parameter` in what `text` shows, without the tool's marks;
+/// no command and no reason.
 fn row(text: &str, parameter: &str) -> Vec<String> {
     let fields = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let found = text.lines().rev().map(fields).find(|fields| fields.iter().any(|f| f == parameter));
+    let is_row =
+        |fields: &Vec<String>| fields.iter().find(|f| *f != "*").is_some_and(|f| f == parameter);
+    let found = text.lines().rev().map(fields).find(is_row);
     let mut found = found.unwrap_or_else(|| panic!("no {parameter} in:\n{text}"));
     found.retain(|field| field != "*" && field != parameter);
     found
 }
 
-/// Asserts that each of the three settings that are configured is in `state`.
+/// Asserts that each of `parameters` of the three that are configured is in `state`.
 fn assert_state(text: &str, state: &str) {
     for parameter in ["SRIOV_EN", "NUM_OF_VFS", "LINK_TYPE_P2"] {
         let row = row(text, parameter).join(" ");
@@ -93,39 +99,77 @@ fn status_check_and_plan_do_not_ask_the_adapter() {
 }
 
 #[test]
-#[ignore = "of the card itself: two boots"]
-fn a_card_has_the_settings_of_the_tool_at_the_next_boot() {
-    assert_sound(&boot(TOOL));
-    assert_eq!(machine::scene(TOOL, "factory"), "- 0x020700 0x020700");
-    assert_eq!(machine::scene(TOOL, "first"), "0", "{}", boot(TOOL).file("first"));
-    assert_eq!(row(&boot(TOOL).file("first"), "SRIOV_EN"), ["False(0)", "False(0)", "False(0)"]);
-    let said = boot(TOOL).file("set");
-    assert_eq!(machine::scene(TOOL, "set"), "0", "{said}");
-    assert!(said.contains("-I- Please reboot machine to load new configurations."), "{said}");
-    // The settings of the card, seen from its second function.
-    assert_eq!(row(&boot(TOOL).file("other"), "NUM_OF_VFS"), ["0", "0", "4"]);
-    // Of NUM_OF_VFS = 3, and of what the card and its port have in a group each.
-    assert_eq!(machine::scene(TOOL, "first writes"), "3");
-    assert_eq!(machine::scene(TOOL, "loaded"), "4 0x020700 0x020000");
-    assert_eq!(machine::scene(TOOL, "second"), "0", "{}", boot(TOOL).file("second"));
-    assert_eq!(row(&boot(TOOL).file("second"), "NUM_OF_VFS"), ["0", "4", "4"]);
-    assert_eq!(row(&boot(TOOL).file("second"), "LINK_TYPE_P2"), ["IB(1)", "ETH(2)", "ETH(2)"]);
-    assert_eq!(machine::scene(TOOL, "reset"), "0", "{}", boot(TOOL).file("reset"));
-    assert_eq!(
-        row(&boot(TOOL).file("after-reset"), "SRIOV_EN"),
-        ["False(0)", "True(1)", "False(0)"]
-    );
+#[ignore = "six boots of one machine take minutes"]
+fn what_no_reboot_loads_is_written_once() {
+    let held = said(LONG, "held", "1");
+    assert_says(&row(&held, "NUM_OF_VFS").join(" "), &["4 8 8 pending reboot"]);
+    assert_eq!(machine::scene(LONG, "held writes"), "1");
+    for name in ["held-3", "held-4"] {
+        assert_eq!(machine::scene(LONG, name), "4 0x020700 0x020700");
+        let apply = said(LONG, &format!("{name}.apply"), "1");
+        assert_says(&row(&apply, "NUM_OF_VFS").join(" "), &["4 8 8 pending power cycle"]);
+        assert_eq!(machine::scene(LONG, &format!("{name} writes")), "0", "{name}");
+        assert_eq!(machine::scene(LONG, &format!("{name} vsec")), "0", "{name}");
+        let told = "NUM_OF_VFS = 8 was written before this boot, and the adapter still has 4: \
+                    power it off and on; do not write it again";
+        for verb in ["status", "check"] {
+            assert_says(&boot(LONG).file(&format!("{name}.{verb}")), &[told]);
+        }
+    }
+    assert_eq!(machine::scene(LONG, "cycled"), "8 0x020700 0x020700");
+    assert_state(&said(LONG, "cycled.apply", "0"), "as wanted");
+    assert_eq!(machine::scene(LONG, "cycled writes"), "0");
 }
 
 #[test]
-#[ignore = "of the card itself: two boots"]
-fn the_tool_says_what_is_amiss() {
+#[ignore = "six boots of one machine take minutes"]
+fn a_write_goes_on_when_ibprov_ends() {
+    for (name, code) in [("hangup", "129"), ("kill", "137")] {
+        said(LONG, name, code);
+        let beside = said(LONG, &format!("{name}.beside"), "3");
+        assert_says(&beside, &["another run, or the tool that it has started, is at this adapter"]);
+        assert_state(&said(LONG, &format!("{name}.after"), "1"), "pending reboot");
+        let next = said(LONG, &format!("{name}.next"), "0");
+        assert_eq!(row(&next, "NUM_OF_VFS"), ["0", "0", "4"], "{name}");
+    }
+}
+
+#[test]
+#[ignore = "six boots of one machine take minutes"]
+fn a_tool_that_hangs_is_left_alone() {
+    let hangs = said(LONG, "hangs", "3");
+    assert_says(&hangs, &["has not ended 1 min after its start. It is left alone"]);
+    said(LONG, "hung", "0");
+    // As it is with one that is: a semaphore of the card, or both, that nobody gives back.
+    let killed = said(LONG, "killed", "3");
+    let failed = ["Failed to open the device", "check if NV access registers are supported"];
+    assert!(failed.iter().any(|words| killed.contains(words)), "{killed}");
+}
+
+#[test]
+#[ignore = "six boots of one machine take minutes"]
+fn what_is_amiss_is_told_in_the_tool_s_words() {
+    let refused = said(LONG, "refused", "3");
+    assert_state(&refused, "not set");
+    assert_says(&refused, &["settings Firmware internal error"]);
+    // It counts for nothing in a later boot.
+    assert_state(&said(LONG, "retried", "1"), "pending reboot");
+    let unreadable = said(LONG, "unreadable", "3");
+    assert_state(&unreadable, "unreadable");
+    assert_says(&unreadable, &["Failed to open the device"]);
+    assert_state(&said(LONG, "untold", "1"), "to be set");
+    assert_eq!(machine::scene(LONG, "refused writes"), "0");
+}
+
+#[test]
+#[ignore = "six boots of one machine take minutes"]
+fn the_tool_says_of_this_card_what_it_has_a_text_for() {
     for (name, code, words) in [
         ("unknown", "3", "-E- Unknown Parameter: NOSUCH"),
         ("lacking", "3", "-E- The Device doesn't support ATS_ENABLED parameter"),
         ("no-port", "3", "-E- LINK_TYPE with no port does not exist"),
         ("too-many", "3", "-E- Parameter NUM_OF_VFS' value is larger than maximum allowed 8"),
-        ("too-large", "3", "-E- The value 99999 is not valid,  as its size is 16 bits"),
+        ("too-large", "3", "-E- The value 99999 is not valid, as its size is 16 bits"),
         ("aborted", "2", "-E- Aborted by user."),
         ("internal", "3", "settings Firmware internal error"),
         ("worn", "3", "settings The erase count exceeds its limit"),
@@ -133,15 +177,25 @@ fn the_tool_says_what_is_amiss() {
         ("stuck", "3", "-E- Failed to open the device"),
         ("no-current", "0", "does not support reading current configurations"),
         ("power-cycle", "0", "-I- Please power cycle machine to load new configurations."),
+        ("reset", "0", "-I- Please reboot machine to load new configurations."),
     ] {
-        let said = boot(TOOL).file(name);
-        assert_eq!(machine::scene(TOOL, name), code, "{name}: {said}");
-        assert!(said.contains(words), "{name}: {said}");
+        assert_says(&said(LONG, name, code), &[words]);
     }
-    assert_eq!(machine::scene(TOOL, "refused writes"), "0");
-    // Semaphores of the card that nobody gives back: one of them, or both.
-    let said = boot(TOOL).file("killed");
-    assert_eq!(machine::scene(TOOL, "killed"), "3", "{said}");
-    let failed = ["Failed to open the device", "check if NV access registers are supported"];
-    assert!(failed.iter().any(|words| said.contains(words)), "{said}");
+}
+
+#[test]
+#[ignore = "ten machines of six boots take most of an hour"]
+fn ten_machines_come_to_the_same() {
+    let count = given("IBPROV_CAMPAIGN_BOOTS").map_or(10, |n| usize::try_from(n).expect("few"));
+    let scenarios = tools::project().join("tests/vm/scenarios");
+    let scenario = Scenario::load(&scenarios, LONG).unwrap_or_else(|e| panic!("{e}"));
+    let outcomes = side_by_side(count, |n| machine::run(&scenario, &format!("{LONG}-{n}")));
+    // That machine is judged by the tests above.
+    let first = boot(LONG).stdout();
+    for (n, outcome) in outcomes {
+        let guest = outcome.unwrap_or_else(|e| panic!("machine {n}: {e}"));
+        guest.assert_success();
+        assert_sound(&guest);
+        assert_eq!(guest.stdout(), first, "machine {n}");
+    }
 }

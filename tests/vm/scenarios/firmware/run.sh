@@ -6,12 +6,18 @@ mkdir -p $keep
 step=$(cat $keep/step 2>/dev/null || echo 0)
 one=0001:01:00.0 two=0001:01:00.1
 config=/etc/ibprov/ibprov.toml
+[ -e /usr/lib/bed/long ] && last=5 || last=2
 # as NAME COMMAND...: a line with its exit code, and a file with what it said.
 as() {
 	name=$1
 	shift
 	"$@" >"$keep/$name" 2>&1 </dev/null
 	echo "$name: $?"
+}
+tool() { # NAME WORDS...: of the first function
+	name=$1
+	shift
+	as "$name" mstconfig -d $one "$@"
 }
 counted() { # COUNTER: by all functions of the card, in this boot
 	sum=0
@@ -36,11 +42,89 @@ judged() {
 	echo "$1 vsec: $(($(counted vsec) - before))"
 }
 none_at_work() { [ -z "$(systemctl list-units --no-legend --state=activating 'ibprov-pf@*')" ]; }
+# The tool writes: an argument of a process is the word "set".
+writing() { grep -qszx 'se[t]' /proc/[0-9]*/cmdline; }
+no_tool() { ! writing; }
+no_tool_runs() { ! pgrep -x mstconfig >/dev/null; }
+# as_it_writes NAME SIGNAL: a run of ibprov gets it while the tool writes.
+as_it_writes() {
+	tool "$1.before" -y reset
+	knobs $one/nv_ms=10
+	# A session of its own, as that of a terminal.
+	setsid ibprov firmware --apply >$keep/$1 2>&1 </dev/null &
+	within 60 writing || echo "$1: the tool does not write"
+	knobs $one/nv_ms=300
+	kill "-$2" "-$!"
+	wait $!
+	echo "$1: $?"
+	as "$1.beside" ibprov firmware
+	knobs $one/nv_ms=0
+	within 60 no_tool || echo "$1: the tool does not end"
+	as "$1.after" ibprov firmware
+	tool "$1.next" -e q NUM_OF_VFS
+}
+said_by_the_tool() {
+	phase "what the tool says"
+	tool unknown q NUM_OF_VFS NOSUCH
+	tool lacking q ATS_ENABLED
+	tool no-port q LINK_TYPE
+	tool too-many -y set NUM_OF_VFS=9
+	tool too-large -y set NUM_OF_VFS=99999
+	tool aborted set NUM_OF_VFS=8
+	knobs $one/nv_status.NVDA_SET=0x70
+	tool internal -y set NUM_OF_VFS=8
+	as refused ibprov firmware --apply
+	knobs $one/nv_status.NVDA_SET=0x21
+	tool worn -y set NUM_OF_VFS=8
+	knobs $one/nv_status.NVDA_SET=0 $one/nv_status.NVQC=4
+	tool no-nv q NUM_OF_VFS
+	knobs $one/nv_status.NVQC=0 $one/nv_stuck=1
+	tool stuck q NUM_OF_VFS
+	as unreadable ibprov firmware --apply
+	knobs $one/nv_stuck=0 $one/nv_current=0
+	tool no-current -e q NUM_OF_VFS
+	as untold ibprov firmware
+	knobs $one/nv_current=1
+	writes refused
+	knobs $one/nv_status.MFRL_SET=4
+	tool power-cycle -y set NUM_OF_VFS=3
+	knobs $one/nv_status.MFRL_SET=0
+}
+killed() {
+	phase "a tool that is killed"
+	knobs $one/nv_ms=200
+	mstconfig -d $one q >/dev/null 2>&1 &
+	before=$(counted vsec)
+	at_work() { [ "$(counted vsec)" -gt $((before + 1000)) ]; }
+	within 20 at_work || echo "the tool does not begin"
+	kill -KILL $!
+	wait $!
+	knobs $one/nv_ms=0
+	tool killed q NUM_OF_VFS
+}
 
 {
 	case $step in
 	0)
 		look factory
+		if [ $last = 5 ]; then
+			said_by_the_tool
+			# As if the refusal was in another boot.
+			sed -i 's/"boot_id": .*"/"boot_id": "another"/' /var/lib/ibprov/firmware.json
+			as retried ibprov firmware --apply
+			phase "a run that ends while the tool writes"
+			as_it_writes hangup HUP
+			as_it_writes kill KILL
+			tool reset -y reset
+			phase "a tool that hangs"
+			knobs $one/nv_ms=6000
+			as hangs ibprov firmware
+			knobs $one/nv_ms=0
+			within 60 no_tool_runs || echo "the tool that was left does not end"
+			tool hung -e q NUM_OF_VFS
+			rm /var/lib/ibprov/firmware.json
+		fi
+		phase "written"
 		as shown ibprov firmware
 		judged before
 		as apply ibprov firmware --apply
@@ -63,10 +147,31 @@ none_at_work() { [ -z "$(systemctl list-units --no-legend --state=activating 'ib
 		look back-again
 		as end ibprov firmware --apply
 		writes end
+		if [ $last = 5 ]; then
+			phase "firmware that loads nothing at a reboot"
+			knobs $one/nv_load=power
+			sed -i 's/NUM_OF_VFS = 4/NUM_OF_VFS = 8/' $config
+			as held ibprov firmware --apply
+			writes held
+		fi
+		;;
+	3 | 4)
+		look "held-$step"
+		as "held-$step.apply" ibprov firmware --apply
+		judged "held-$step"
+		writes "held-$step"
+		# The next one is a power cycle.
+		[ $step = 3 ] && knobs $one/nv_load=power || knobs $one/nv_load=reboot
+		;;
+	5)
+		look cycled
+		as cycled.apply ibprov firmware --apply
+		writes cycled
+		killed
 		;;
 	esac
 } >>$keep/stdout
-if [ "$step" -lt 2 ]; then
+if [ "$step" -lt $last ]; then
 	echo $((step + 1)) >$keep/step
 	systemctl reboot
 	exec sleep infinity
