@@ -298,9 +298,9 @@ fn is_without_other(at: &At<'_>, root: &Root) -> Result<bool, String> {
     match Client::new(root).ask_until(&request, until) {
         Ok(Answer::Port { answer, problems }) => {
             // One that cannot be read is not one that is 0.
-            match problems.into_iter().find(|problem| problem.contains("lid")) {
-                Some(problem) => Err(problem),
-                None => Ok(answer.link.sm_lid.is_none() || answer.link.sm_lid == answer.link.lid),
+            match (answer.link.sm_lid, problems.into_iter().next()) {
+                (None, Some(problem)) => Err(problem),
+                (other, _) => Ok(other.is_none() || other == answer.link.lid),
             }
         }
         Ok(other) => Err(format!("no answer to a question for the state of {at}: {other:?}")),
