@@ -6,6 +6,7 @@ use crate::card::assert_sound;
 use crate::machine::boot;
 
 #[test]
+#[ignore = "late_rdma_no_agent shows the same"]
 fn without_ibprov_networking_cannot_find_ib0() {
     let guest = boot("seed_without");
     guest.assert_success();
