@@ -140,10 +140,6 @@ fn a_tool_that_hangs_is_left_alone() {
     let hangs = said(LONG, "hangs", "3");
     assert_says(&hangs, &["has not ended 1 min after its start. It is left alone"]);
     said(LONG, "hung", "0");
-    // As it is with one that is: a semaphore of the card, or both, that nobody gives back.
-    let killed = said(LONG, "killed", "3");
-    let failed = ["Failed to open the device", "check if NV access registers are supported"];
-    assert!(failed.iter().any(|words| killed.contains(words)), "{killed}");
 }
 
 #[test]

@@ -90,18 +90,6 @@ said_by_the_tool() {
 	tool power-cycle -y set NUM_OF_VFS=3
 	knobs $one/nv_status.MFRL_SET=0
 }
-killed() {
-	phase "a tool that is killed"
-	knobs $one/nv_ms=200
-	mstconfig -d $one q >/dev/null 2>&1 &
-	before=$(counted vsec)
-	at_work() { [ "$(counted vsec)" -gt $((before + 1000)) ]; }
-	within 20 at_work || echo "the tool does not begin"
-	kill -KILL $!
-	wait $!
-	knobs $one/nv_ms=0
-	tool killed q NUM_OF_VFS
-}
 
 {
 	case $step in
@@ -167,7 +155,6 @@ killed() {
 		look cycled
 		as cycled.apply ibprov firmware --apply
 		writes cycled
-		killed
 		;;
 	esac
 } >>$keep/stdout
