@@ -120,7 +120,7 @@ test-unit: deps
 	@sh tests/lane.sh unit $(CARGO) test --locked --lib --bins --test house
 test-tree: deps
 	@sh tests/vm/image/need.sh bzip2 xz-utils zstd
-	@sh tests/lane.sh tree $(CARGO) test --locked $(addprefix --test ,$(tree_tests))
+	@sh tests/lane.sh tree $(CARGO) test --locked --no-fail-fast $(addprefix --test ,$(tree_tests))
 test-release: deps release
 	@IBPROV_RELEASE=$(abspath $(binary)) sh tests/lane.sh release $(CARGO) test --locked --test release
 test-boot: deps
