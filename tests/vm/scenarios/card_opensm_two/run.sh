@@ -10,7 +10,7 @@ unit=$(unit_of $one)
 pkeys() { cat $pci/"$1"/infiniband/*/ports/1/pkeys/* | grep -v 0x0000 | sort | tr '\n' ' '; }
 has() { pkeys "$1" | grep -q "$2"; }
 status() { ibprov status --format json >"$OUT/$1.json"; }
-running() { pgrep -f "opensm -F /run/ibprov/opensm/$1/" | wc -l; }
+running() { grep -lsa "/run/ibprov/opensm/$1/opensm.con[f]" /proc/[0-9]*/cmdline | wc -l; }
 is_running() { [ "$(running "$1")" = 1 ]; }
 took() { # WORDS COMMAND...: within its seconds, with the time
 	words=$1 before=$(uptime_ms)
@@ -116,7 +116,7 @@ echo "config check: $?"
 systemctl list-units --all --plain --no-legend 'ibprov-opensm@*' >"$OUT/instances"
 journalctl -b -o short-monotonic -u 'ibprov-opensm@*' >"$OUT/sm.log"
 systemctl disable -q --now ibprov-opensm.target
-stopped() { [ "$(pgrep -c opensm)" = 0 ]; }
+stopped() { ! grep -qsx opensm /proc/[0-9]*/comm; }
 within 10 stopped || echo "not: stopped with the target"
 dmesg >"$OUT/dmesg"
 true

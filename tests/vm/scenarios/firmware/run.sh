@@ -45,7 +45,7 @@ none_at_work() { [ -z "$(systemctl list-units --no-legend --state=activating 'ib
 # The tool writes: an argument of a process is the word "set".
 writing() { grep -qszx 'se[t]' /proc/[0-9]*/cmdline; }
 no_tool() { ! writing; }
-no_tool_runs() { ! pgrep -x mstconfig >/dev/null; }
+no_tool_runs() { ! grep -qsx mstconfig /proc/[0-9]*/comm; }
 # as_it_writes NAME SIGNAL: a run of ibprov gets it while the tool writes.
 as_it_writes() {
 	tool "$1.before" -y reset
