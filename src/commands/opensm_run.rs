@@ -3,9 +3,6 @@
 use std::fmt;
 use std::io::Write as _;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-
 use super::opensm::{DIRECTORIES, judge_partitions, known};
 use crate::cli::{Format, OpensmRunArgs};
 use crate::config::{Config, SubnetManager};
@@ -244,14 +241,8 @@ fn reload(entry: &SubnetManager, guid: &str, root: &Root, at: &At<'_>) -> anyhow
     match checked {
         Ok(()) if !root.is_live() => Ok(Exit::Good.code()),
         Ok(()) => {
-            // systemd names it to ExecReload=. kill(1) is not on every host.
-            let pid = std::env::var("MAINPID").ok().and_then(|pid| pid.parse().ok());
-            let pid: i32 = pid.filter(|pid| *pid > 1).ok_or_else(|| {
-                anyhow::anyhow!("MAINPID is not set: use `systemctl reload` of the unit")
-            })?;
-            kill(Pid::from_raw(pid), Signal::SIGHUP).map_err(|e| {
-                anyhow::anyhow!("cannot send SIGHUP to opensm (process {pid}): {e}")
-            })?;
+            process::hang_up_main()
+                .map_err(|e| anyhow::anyhow!("cannot send SIGHUP to opensm: {}", answer(&e)))?;
             Ok(Exit::Good.code())
         }
         Err(why) => {

@@ -252,6 +252,19 @@ pub fn become_program(program: &Path, args: &[&str], variables: &[(&str, &Path)]
     command.envs(variables.iter().copied()).exec()
 }
 
+/// Send SIGHUP to the main process of the unit whose ExecReload= this is: systemd names it by
+/// MAINPID (systemd.exec(5)). kill(1) is not on every host.
+///
+/// # Errors
+/// MAINPID names no process; the signal cannot be sent.
+pub fn hang_up_main() -> io::Result<()> {
+    let pid = std::env::var("MAINPID").ok().and_then(|pid| pid.parse::<i32>().ok());
+    let pid = pid.filter(|pid| *pid > 1).ok_or_else(|| {
+        io::Error::other("MAINPID names no process: use `systemctl reload` of the unit")
+    })?;
+    Ok(kill(Pid::from_raw(pid), Signal::SIGHUP)?)
+}
+
 /// Start this program again with `args`. It logs where this one logs; its
 /// standard output is kept.
 ///
