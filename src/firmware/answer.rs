@@ -1,9 +1,50 @@
 //! What mstconfig and mlxconfig print, 4.16 to 4.33: a table of settings, lines of errors.
 //! Their JSON is not read: only from 4.31 on there is any, and the text is always there.
 
-use crate::names::{FirmwareName, harmless};
+use std::collections::BTreeMap;
 
-/// What the tool has said.
+use crate::names::{FirmwareName, FirmwareValue, harmless};
+use crate::report::firmware::State;
+
+/// What the tool has printed, and how it ended.
+#[derive(Debug, Clone, Default)]
+pub struct Said {
+    /// The command that was run.
+    pub command: String,
+    pub stdout: String,
+    pub stderr: String,
+    /// How it failed, if it did.
+    pub failure: Option<String>,
+}
+
+impl Said {
+    pub fn answer(&self) -> Answer {
+        read(&format!("{}\n{}", self.stdout, self.stderr))
+    }
+
+    /// What it answered, if it succeeded.
+    ///
+    /// # Errors
+    /// What it refused, or how it ended; a sentence.
+    pub fn good(&self) -> Result<Answer, String> {
+        let answer = self.answer();
+        if let (None, []) = (&self.failure, answer.errors.as_slice()) {
+            return Ok(answer);
+        }
+        let mut said = answer.errors;
+        if said.is_empty() {
+            said.extend(self.failure.clone());
+        }
+        let stderr = self.stderr.lines().last().map(harmless).filter(|line| !line.is_empty());
+        said.extend(stderr.filter(|line| !said.contains(line)));
+        Err(format!("{}: {}", self.command, said.join("; ")))
+    }
+}
+
+/// What tool or adapter do not have, and why where there is more to say.
+pub type Lacks = BTreeMap<FirmwareName, (State, Option<String>)>;
+
+/// What the tool has said of an adapter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
     /// `ConnectX6`
@@ -15,6 +56,8 @@ pub struct Answer {
     pub errors: Vec<String>,
     /// Its last line of `-I-`: what makes the new values effective.
     pub effect: Option<String>,
+    /// What was asked for besides, in vain.
+    pub lacks: Lacks,
 }
 
 /// A setting as it is printed.
@@ -24,15 +67,6 @@ pub struct Shown {
     /// In effect; `None` where the firmware does not tell.
     pub current: Option<String>,
     pub next: Option<String>,
-}
-
-/// Why the tool does not show a setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lack {
-    /// The tool's database does not have it.
-    UnknownName,
-    /// The adapter does not have it, or not as it is set up.
-    NotSupported,
 }
 
 /// A column of the table.
@@ -105,14 +139,14 @@ fn row(line: &str, columns: &[Column]) -> Option<Shown> {
     is_whole.then(|| Shown { name, current: of(Column::Current), next: of(Column::Next) })
 }
 
-/// The setting that an error says the tool or the adapter lacks.
-pub fn lacking(error: &str) -> Option<(FirmwareName, Lack)> {
-    let unknown = error.strip_prefix("Unknown Parameter: ").map(|rest| (rest, Lack::UnknownName));
-    let (rest, lack) = unknown.or_else(|| {
+/// The setting that an error says the tool's database lacks, or the adapter.
+pub fn lacking(error: &str) -> Option<(FirmwareName, State)> {
+    let unknown = error.strip_prefix("Unknown Parameter: ").map(|rest| (rest, State::UnknownName));
+    let (rest, state) = unknown.or_else(|| {
         let (_, rest) = error.split_once("doesn't support ")?;
-        Some((rest, Lack::NotSupported))
+        Some((rest, State::NotSupported))
     })?;
-    Some((rest.split_whitespace().next()?.trim_end_matches(['.', ',']).parse().ok()?, lack))
+    Some((rest.split_whitespace().next()?.trim_end_matches(['.', ',']).parse().ok()?, state))
 }
 
 impl Answer {
@@ -122,7 +156,7 @@ impl Answer {
 
     /// The value in effect is this word or number; where that is not told, the next one.
     pub fn is(&self, name: &str, number: u64) -> bool {
-        let value = crate::names::FirmwareValue::Number(number);
+        let value = FirmwareValue::Number(number);
         self.setting(name)
             .and_then(|shown| shown.current.as_ref().or(shown.next.as_ref()))
             .is_some_and(|shown| value.is_shown_as(shown))
@@ -246,11 +280,11 @@ Applying... Done!
 
     #[test]
     fn what_tool_or_adapter_lacks_is_told_by_name() {
-        let lack = |text: &str| lacking(text).map(|(name, lack)| (name.to_string(), lack));
-        assert_eq!(lack("Unknown Parameter: NOSUCH"), Some(("NOSUCH".into(), Lack::UnknownName)));
+        let lack = |text: &str| lacking(text).map(|(name, state)| (name.to_string(), state));
+        assert_eq!(lack("Unknown Parameter: NOSUCH"), Some(("NOSUCH".into(), State::UnknownName)));
         assert_eq!(
             lack("The Device doesn't support ATS_ENABLED parameter"),
-            Some(("ATS_ENABLED".into(), Lack::NotSupported))
+            Some(("ATS_ENABLED".into(), State::NotSupported))
         );
         for other in [
             "Failed to open the device",
@@ -260,6 +294,46 @@ Applying... Done!
         ] {
             assert_eq!(lack(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_failure_is_told_in_the_tool_s_words() {
+        let told = |stdout: &str, stderr: &str, failure: &str| {
+            let failure = Some(failure.to_owned()).filter(|failure| !failure.is_empty());
+            let (command, stdout) = ("mstconfig q".to_owned(), stdout.to_owned());
+            let said = Said { command, stdout, stderr: stderr.to_owned(), failure };
+            said.good().map(|answer| answer.settings.len())
+        };
+        let failed = |stdout, stderr| told(stdout, stderr, "exit code 3").expect_err("a failure");
+        for (stdout, stderr, said) in [
+            ("-E- Failed to open the device\n", "", "-E- Failed to open the device"),
+            (
+                "-E- Failed to open the device\n",
+                "write counter to semaphore: Operation not permitted\n",
+                "-E- Failed to open the device; write counter to semaphore: Operation not permitted",
+            ),
+            (
+                "FATAL - Can't find device id.\n-E- Failed to identify the device\n",
+                "",
+                "-E- Failed to identify the device",
+            ),
+            (
+                "-E- Error when trying to check if NV access registers are supported\n",
+                "",
+                "-E- Error when trying to check if NV access registers are supported",
+            ),
+            ("-E- Cannot parse the value\n", "", "-E- Cannot parse the value"),
+            ("-E- Unknown value yes\n", "", "-E- Unknown value yes"),
+            ("", "", "exit code 3"),
+            ("", "Killed\n", "exit code 3; Killed"),
+        ] {
+            let said = said.replace("-E- ", "");
+            assert_eq!(failed(stdout, stderr), format!("mstconfig q: {said}"));
+        }
+        // All values, and then that some could not be had.
+        let some = "Configurations:   Next Boot\n  SRIOV_EN   True(1)\n-E- Failed to query some of the TLVs:\nNV_X  0\n";
+        assert_eq!(failed(some, ""), "mstconfig q: Failed to query some of the TLVs:");
+        assert_eq!(told(QUERY, "a warning\n", ""), Ok(4));
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! How a setting stands: what the adapter shows against what is wanted and was written.
 
-use std::collections::BTreeMap;
-
-use super::answer::{Answer, Lack, Shown};
+use super::answer::{Answer, Shown};
 use super::record::Written;
 use crate::config::FirmwareSetting;
 use crate::names::{FirmwareName, FirmwareValue};
@@ -29,19 +27,13 @@ impl<'a> Past<'a> {
     }
 }
 
-/// How each of `wanted` stands by `answer`; `lacks` is what tool or adapter do not have.
-pub fn judge(
-    wanted: &[FirmwareSetting],
-    answer: &Answer,
-    lacks: &BTreeMap<FirmwareName, Lack>,
-    past: Past<'_>,
-) -> Vec<Setting> {
+/// How each of `wanted` stands by `answer`.
+pub fn judge(wanted: &[FirmwareSetting], answer: &Answer, past: Past<'_>) -> Vec<Setting> {
     let per_pf = answer.is(FirmwareName::PER_PF, 1);
     let one = |setting: &FirmwareSetting| {
         let shown = answer.setting(setting.name.as_str());
-        let (state, reason) = match (lacks.get(&setting.name), shown) {
-            (Some(Lack::UnknownName), _) => (State::UnknownName, None),
-            (Some(Lack::NotSupported), _) => (State::NotSupported, None),
+        let (state, reason) = match (answer.lacks.get(&setting.name), shown) {
+            (Some(lack), _) => lack.clone(),
             (None, None) => (State::Unreadable, Some("the tool did not print it".to_owned())),
             (None, Some(_)) if per_pf && setting.name.as_str() == FirmwareName::NUM_OF_VFS => {
                 let why = format!(
@@ -142,7 +134,7 @@ mod tests {
     fn state(current: Option<&str>, next: &str, record: &[Written]) -> (State, usize) {
         let wanted = [wanted("NUM_OF_VFS", FirmwareValue::Number(8))];
         let past = Past { written: record, boot_id: "now" };
-        let judged = judge(&wanted, &answer(current, next), &BTreeMap::new(), past);
+        let judged = judge(&wanted, &answer(current, next), past);
         let due = to_write(&wanted, &judged, past, false).len();
         assert_eq!(
             to_write(&wanted, &judged, past, true).len(),
@@ -186,7 +178,7 @@ mod tests {
         let (current, next) = (Some("True(1)".to_owned()), Some("True(1)".to_owned()));
         answer.settings.push(Shown { name, current, next });
         let past = Past { written: &[], boot_id: "now" };
-        let judged = judge(&wanted, &answer, &BTreeMap::new(), past);
+        let judged = judge(&wanted, &answer, past);
         assert_eq!(judged[0].state, State::NoEffect);
         assert!(to_write(&wanted, &judged, past, true).is_empty());
     }

@@ -2,9 +2,11 @@
 //! stands, what was written before, and what the host shows of it without any tool.
 
 pub mod answer;
+pub mod hindrance;
 pub mod judge;
 pub mod node;
 pub mod record;
+pub mod task;
 
 use crate::names::FirmwareName;
 

@@ -42,9 +42,13 @@ pub fn find() -> Option<Tool> {
 /// Why the tool is not run on this host, if so: who owns the directory of its lock files can
 /// have it write anywhere.
 pub fn hindrance() -> Option<String> {
-    match std::fs::symlink_metadata(LOCK_FILES) {
+    hindrance_by(LOCK_FILES)
+}
+
+fn hindrance_by(lock_files: &str) -> Option<String> {
+    match std::fs::symlink_metadata(lock_files) {
         Ok(meta) if !meta.is_dir() || meta.uid() != 0 => Some(format!(
-            "{LOCK_FILES}, where the tool keeps its lock files, is not a directory of root's (user {}): remove it",
+            "{lock_files}, where the tool keeps its lock files, is not a directory of root's (user {}): remove it",
             meta.uid()
         )),
         _ => None,
@@ -58,16 +62,6 @@ impl Tool {
     /// It cannot be started or waited for.
     pub fn run(&self, args: &[String], lock: &mut Held) -> io::Result<Output> {
         run(&self.path, args, lock, LIMIT_USEC)
-    }
-
-    /// The line in which it tells its version.
-    ///
-    /// # Errors
-    /// As [`Tool::run`].
-    pub fn version(&self, lock: &mut Held) -> io::Result<String> {
-        let output = self.run(&["-v".to_owned()], lock)?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        Ok(text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("?").to_owned())
     }
 }
 
@@ -98,6 +92,28 @@ mod tests {
         let (_dir, path, locks) = stand_in(script);
         let mut lock = locks.try_take("a").expect("free");
         run(&path, &["x y".to_owned()], &mut lock, limit_usec).expect("it runs")
+    }
+
+    #[test]
+    fn lock_files_that_another_user_has_a_say_in_hinder() {
+        let dir = tempfile::tempdir().expect("directory");
+        let at = |name: &str| dir.path().join(name).to_string_lossy().into_owned();
+        assert_eq!(hindrance_by(&at("none")), None);
+        fs::create_dir(at("of-others")).expect("directory");
+        fs::write(at("file"), "").expect("file");
+        std::os::unix::fs::symlink("of-others", at("link")).expect("link");
+        if process::is_root() {
+            assert_eq!(hindrance_by(&at("of-others")), None);
+            std::os::unix::fs::chown(at("of-others"), Some(65_534), None).expect("owner");
+        }
+        for name in ["of-others", "file", "link"] {
+            let path = at(name);
+            let why = hindrance_by(&path).expect(name);
+            let said = format!(
+                "{path}, where the tool keeps its lock files, is not a directory of root's (user "
+            );
+            assert!(why.starts_with(&said) && why.ends_with("): remove it"), "{why}");
+        }
     }
 
     #[test]

@@ -149,11 +149,17 @@ pub fn how_to_set(pci: impl Display, settings: &str, is_configured: bool) -> Str
 }
 
 impl CardSettings {
-    /// Nothing of it is known, because of this.
-    pub fn unreadable(&mut self, why: String) {
-        self.problem = Some(why);
-        for setting in &mut self.settings {
-            setting.state = State::Unreadable;
+    /// The adapter of this function, of which nothing else is known yet.
+    pub const fn new(pci: PciAddress, firmware: Option<String>) -> Self {
+        Self {
+            pci,
+            device_type: None,
+            firmware,
+            problem: None,
+            effect: None,
+            written: Vec::new(),
+            settings: Vec::new(),
+            findings: Vec::new(),
         }
     }
 

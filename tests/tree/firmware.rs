@@ -24,6 +24,14 @@ fn told(host: &Host, verb: &[&str]) -> String {
     shown.lines().filter(is_of_it).map(|line| format!("{}\n", line.trim())).collect()
 }
 
+/// Asserts that each verb says `words`, and none says `never`.
+fn assert_all_say(host: &Host, verbs: &[&str], words: &str, never: &str) {
+    for verb in verbs {
+        let shown = host.show(&[verb]);
+        assert!(shown.contains(words) && !shown.contains(never), "{verb}: {shown}");
+    }
+}
+
 fn record(boot: &str, serial: &str) -> String {
     format!(
         r#"{{"format":1,"cards":[{{"pci":"{PF}","serial":{serial},"firmware":null,"settings":[{{"name":"NUM_OF_VFS","value":16,"boot_id":"{boot}","time":1,"said":null}}]}}]}}"#
@@ -48,10 +56,7 @@ fn a_number_of_vfs_that_is_not_in_effect_is_told_by_every_verb() {
         ibprov firmware 0000:4b:00.0
         exit 1
     "#]].assert_eq(&told(&host, &["plan"]));
-    for verb in ["check", "metrics"] {
-        let shown = host.show(&[verb]);
-        assert!(shown.contains("firmware-not-as-configured"), "{verb}: {shown}");
-    }
+    assert_all_say(&host, &["check", "metrics"], "firmware-not-as-configured", "reset-pending");
     assert!(!self::host("16\n").show(&["status"]).contains("NUM_OF_VFS"));
 }
 
@@ -100,19 +105,14 @@ fn more_planned_vfs_than_the_firmware_allows_lead_to_the_verb_where_it_is_config
     );
     let host = host("8\n");
     host.file("etc/ibprov/ibprov.toml", &format!("{SET}{pf}"));
-    for verb in ["status", "plan", "check"] {
-        let shown = host.show(&[verb]);
-        let how = format!("`ibprov firmware {PF} --apply`, then reboot");
-        assert!(shown.contains(&how) && !shown.contains("mstconfig"), "{verb}: {shown}");
-    }
+    let verbs = ["status", "plan", "check"];
+    let ours = format!("`ibprov firmware {PF} --apply`");
+    assert_all_say(&host, &verbs, &format!("{ours}, then reboot"), "mstconfig");
     host.file("etc/ibprov/ibprov.toml", &pf);
-    for verb in ["status", "plan", "check"] {
-        let shown = host.show(&[verb]);
-        let how = format!(
-            "`mstconfig -d {PF} set SRIOV_EN=1 NUM_OF_VFS=12` (or mlxconfig with the same arguments)"
-        );
-        assert!(shown.contains(&how), "{verb}: {shown}");
-    }
+    let theirs = format!(
+        "`mstconfig -d {PF} set SRIOV_EN=1 NUM_OF_VFS=12` (or mlxconfig with the same arguments)"
+    );
+    assert_all_say(&host, &verbs, &theirs, &ours);
 }
 
 #[test]

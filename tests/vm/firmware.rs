@@ -92,6 +92,27 @@ fn a_port_that_has_become_an_ethernet_port_becomes_an_infiniband_port() {
 }
 
 #[test]
+fn what_keeps_the_tool_from_running_is_told() {
+    let foreign = said(SHORT, "foreign", "2");
+    assert_says(
+        &foreign,
+        &[
+            "/tmp/mstflint_lockfiles, where the tool keeps its lock files, is not a directory of root's (user 65534): remove it",
+        ],
+    );
+    let toolless = said(SHORT, "toolless", "2");
+    assert_says(&toolless, &["neither mstconfig nor mlxconfig is installed"]);
+    let locked = said(SHORT, "locked", "3");
+    assert_state(&locked, "unreadable");
+    assert_says(&locked, &["the kernel's lockdown (secure boot) closes the tool's path"]);
+    // It is so.
+    assert_says(
+        &said(SHORT, "locked.tool", "3"),
+        &["Operation not permitted", "-E- Failed to open the device"],
+    );
+}
+
+#[test]
 fn status_check_and_plan_do_not_ask_the_adapter() {
     for name in ["before", "written", "loaded"] {
         assert_eq!(machine::scene(SHORT, &format!("{name} vsec")), "0", "{name}");
@@ -166,6 +187,10 @@ fn the_tool_says_of_this_card_what_it_has_a_text_for() {
         ("no-port", "3", "-E- LINK_TYPE with no port does not exist"),
         ("too-many", "3", "-E- Parameter NUM_OF_VFS' value is larger than maximum allowed 8"),
         ("too-large", "3", "-E- The value 99999 is not valid, as its size is 16 bits"),
+        ("no-number", "3", "-E- Cannot parse the value"),
+        ("no-word", "3", "-E- Unknown value yes"),
+        ("equal", "0", "-I- Please reboot machine to load new configurations."),
+        ("no-function", "3", "-E- Failed to open the device"),
         ("aborted", "2", "-E- Aborted by user."),
         ("internal", "3", "settings Firmware internal error"),
         ("worn", "3", "settings The erase count exceeds its limit"),

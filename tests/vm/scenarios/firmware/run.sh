@@ -70,6 +70,9 @@ said_by_the_tool() {
 	tool no-port q LINK_TYPE
 	tool too-many -y set NUM_OF_VFS=9
 	tool too-large -y set NUM_OF_VFS=99999
+	tool no-number -y set NUM_OF_VFS=many
+	tool no-word -y set SRIOV_EN=yes
+	as no-function mstconfig -d 0001:1f:00.0 q NUM_OF_VFS
 	tool aborted set NUM_OF_VFS=8
 	knobs $one/nv_status.NVDA_SET=0x70
 	tool internal -y set NUM_OF_VFS=8
@@ -86,6 +89,7 @@ said_by_the_tool() {
 	as untold ibprov firmware
 	knobs $one/nv_current=1
 	writes refused
+	tool equal -y set SRIOV_EN=0
 	knobs $one/nv_status.MFRL_SET=4
 	tool power-cycle -y set NUM_OF_VFS=3
 	knobs $one/nv_status.MFRL_SET=0
@@ -135,6 +139,19 @@ said_by_the_tool() {
 		look back-again
 		as end ibprov firmware --apply
 		writes end
+		if [ $last = 2 ]; then
+			phase "what keeps the tool from running"
+			chown 65534 /tmp/mstflint_lockfiles
+			as foreign ibprov firmware
+			chown 0 /tmp/mstflint_lockfiles
+			mount -o bind /dev/null /usr/bin/mstconfig
+			as toolless ibprov firmware
+			umount /usr/bin/mstconfig
+			# Until the next boot.
+			echo integrity >/sys/kernel/security/lockdown
+			as locked ibprov firmware
+			tool locked.tool q NUM_OF_VFS
+		fi
 		if [ $last = 5 ]; then
 			phase "firmware that loads nothing at a reboot"
 			knobs $one/nv_load=power
