@@ -17,7 +17,7 @@ Symptoms: \"the port GUID at the PF is 0000:0000:0000:0000 instead of ..., altho
 the write succeeded: the firmware ignored it\" in the report of the PF.
 
 Remedy: try once by hand, which shows whether it depends on the order; then update
-the firmware, or reset the adapter.
+the firmware, or reset the adapter (mlxfwreset of NVIDIA's MFT takes the same arguments):
 
     ibprov apply
     mstfwreset -d PCI-ADDRESS reset",
@@ -36,7 +36,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             ),
         )
         .permanent([format!(
-            "update the adapter's firmware, or reset the adapter: mstfwreset -d {pf} reset"
+            "update the adapter's firmware, or reset the adapter: `mstfwreset -d {pf} reset` (or mlxfwreset with the same arguments)"
         )])
     })
 }

@@ -16,7 +16,7 @@ Symptoms: \"..., and the change was refused: set node GUID of VF 0 to ...: EIO\"
 report of the PF; \"MODIFY_HCA_VPORT_CONTEXT ... failed\" in the kernel log.
 
 Remedy: read the kernel's line, then what the firmware is set to; update the firmware,
-or reset the adapter.
+or reset the adapter (mlxconfig and mlxfwreset of NVIDIA's MFT take the same arguments):
 
     dmesg | grep mlx5_core
     mstconfig -d PCI-ADDRESS query SRIOV_EN SRIOV_IB_ROUTING_MODE_P1
@@ -32,7 +32,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         Finding::new(RULE.code, Severity::Error, Confidence::High, summary)
             .look([format!("dmesg | grep {pf}")])
             .permanent([format!(
-                "update the adapter's firmware, or reset the adapter: mstfwreset -d {pf} reset"
+                "update the adapter's firmware, or reset the adapter: `mstfwreset -d {pf} reset` (or mlxfwreset with the same arguments)"
             )])
     })
 }
