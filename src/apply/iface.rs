@@ -601,7 +601,7 @@ fn explain(step: &IfaceStep, interface: &Interface, e: &NotDone) -> String {
             ": the driver refuses this mode".to_owned()
         }
         (IfaceStep::SetMtu { mtu }, Some(Errno::EINVAL)) => format!(
-            ": more than the port's InfiniBand MTU less 4 (2044 or 4092); see active_mtu in `ibv_devinfo`, and set a smaller mtu than {mtu}"
+            ": more than the port's InfiniBand MTU less 4 (2044 or 4092; 10236 on Omni-Path); see active_mtu in `ibv_devinfo`, and set a smaller mtu than {mtu}"
         ),
         (IfaceStep::AddChild { pkey, .. }, Some(Errno::ENOTUNIQ)) => {
             format!(": {name} already has a child with P_Key {pkey}")

@@ -180,15 +180,15 @@ fn mtu_fits(row: &Row, problems: &mut Problems) {
 
 fn one_mtu_fits(mode: Option<(Mode, &Place)>, mtu: Option<(i64, &Place)>, problems: &mut Problems) {
     if let (Some((mode, mode_at)), Some((mtu, mtu_at))) = (mode, mtu)
-        && mtu > i64::from(mode.largest_mtu())
+        && mtu > i64::from(mode.largest_mtu(true))
     {
-        let largest = mode.largest_mtu();
+        let largest = mode.largest_mtu(true);
         problems.push(
             Problem::new(format!("the MTU {mtu} is too large for {} mode", mode.word()))
                 .at(mtu_at, format!("at most {largest} is possible"))
                 .at(mode_at, "in this mode")
                 .help(
-                    "the maximum is 4092 in datagram mode (2044 on a link of 2048) and 65520 in connected mode",
+                    "the maximum in datagram mode is 4092 (2044 on a link of 2048; 10236 on Omni-Path), and 65520 in connected mode",
                 ),
         );
     }

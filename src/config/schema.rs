@@ -41,7 +41,7 @@ fn bounds(path: &str) -> Vec<Json> {
     let mtu_fits_mode = || {
         json!({
             "if": {"required": ["mode"], "properties": {"mode": {"const": "datagram"}}},
-            "then": {"properties": {"mtu": {"maximum": Mode::Datagram.largest_mtu()}}},
+            "then": {"properties": {"mtu": {"maximum": Mode::Datagram.largest_mtu(true)}}},
         })
     };
     match path {

@@ -20,7 +20,7 @@ pub fn is_ipoib_name(name: &str) -> bool {
         return numbered(rest.strip_prefix(['p', 's', 'o', 'x', 'P', 'v']).unwrap_or(rest));
     }
     let Some((driver, rest)) = name.split_once('_') else { return false };
-    ["mlx4", "mlx5", "mthca", "qib", "ipath", "hfi1"].contains(&driver)
+    ["mlx4", "mlx5", "mthca", "qib", "ipath", "hfi1", "hfi2"].contains(&driver)
         && rest.strip_prefix("ib").or_else(|| rest.strip_prefix("opa")).is_some_and(numbered)
 }
 

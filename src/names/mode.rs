@@ -29,13 +29,15 @@ impl Mode {
         self.typed()
     }
 
-    /// The largest MTU that this mode can have on any link: 4096 bytes of an
-    /// InfiniBand packet less IPoIB's header of 4; 64 KiB less what the kernel
-    /// keeps (`IPOIB_CM_MTU`, `drivers/infiniband/ulp/ipoib/ipoib.h`).
-    pub const fn largest_mtu(self) -> u32 {
-        match self {
-            Self::Datagram => 4092,
-            Self::Connected => 65520,
+    /// The largest MTU that this mode can have: 4096 bytes of an InfiniBand packet or 10240
+    /// of one of Omni-Path (`opa_mtu_enum_to_int`, `include/rdma/opa_port_info.h`), less
+    /// IPoIB's header of 4; 64 KiB less what the kernel keeps (`IPOIB_CM_MTU`,
+    /// `drivers/infiniband/ulp/ipoib/ipoib.h`).
+    pub const fn largest_mtu(self, omni_path: bool) -> u32 {
+        match (self, omni_path) {
+            (Self::Datagram, false) => 4092,
+            (Self::Datagram, true) => 10236,
+            (Self::Connected, _) => 65520,
         }
     }
 }

@@ -40,6 +40,7 @@ rdma_modules! {
     "ib_qib",
     "ib_ipath",
     "hfi1",
+    "hfi2",
     "opa_vnic",
     "irdma",
     "i40iw",
@@ -90,6 +91,7 @@ pub const HCA_DRIVERS: &[&str] = &[
     "ib_qib",
     "ib_ipath",
     "hfi1",
+    "hfi2",
     "irdma",
     "bnxt_re",
     "qedr",
@@ -107,8 +109,8 @@ pub const HCA_DRIVERS: &[&str] = &[
 /// PCI drivers that give, alone or with a second half, an RDMA device whose
 /// ports can be InfiniBand or Omni-Path (`drivers/infiniband/hw` and
 /// `drivers/net/ethernet/mellanox`).
-pub const IB_DRIVERS: [&str; 6] =
-    ["mlx5_core", "mlx4_core", "ib_mthca", "ib_qib", "hfi1", "ib_ipath"];
+pub const IB_DRIVERS: [&str; 7] =
+    ["mlx5_core", "mlx4_core", "ib_mthca", "ib_qib", "hfi1", "hfi2", "ib_ipath"];
 
 /// The module that registers the RDMA device, for drivers that are only the
 /// core of the card: mlx5 and mlx4.

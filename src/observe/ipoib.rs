@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use nix::libc::{ARPHRD_INFINIBAND, IFF_UP};
 use serde::Serialize;
 
+use super::pf;
 use super::rdma::port_guid_of;
 use super::{Look, interface_manager};
 use crate::host::{Root, links, state};
@@ -41,6 +42,8 @@ pub struct Interface {
     /// The driver can do connected mode (IPOIB_FLAGS_RC in the first byte of
     /// the address; RFC 4755, section 3.1).
     pub can_connect: bool,
+    /// Its port is one of Omni-Path, whose packets are larger.
+    pub omni_path: bool,
     /// Transport mode; open where nothing could tell it.
     pub mode: Option<Mode>,
     /// In bytes.
@@ -155,11 +158,14 @@ pub fn interfaces(look: &mut Look<'_>) -> Vec<Interface> {
             all.push(*interface);
         }
     }
-    let ports: Vec<_> = all.iter().map(|i| (i.ifindex, i.name.clone(), i.pci, i.port)).collect();
+    let ports: Vec<_> = all
+        .iter()
+        .map(|i| (i.ifindex, i.name.clone(), i.pci, i.port, i.omni_path))
+        .collect();
     for child in &mut all {
         let of = ports.iter().find(|(index, ..)| Some(*index) == child.parent);
-        if let Some((_, name, pci, port)) = of {
-            (child.pci, child.port) = (*pci, *port);
+        if let Some((_, name, pci, port, omni_path)) = of {
+            (child.pci, child.port, child.omni_path) = (*pci, *port, *omni_path);
             child.parent_name = Some(name.clone());
         }
     }
@@ -181,6 +187,7 @@ pub fn give_port(look: &mut Look<'_>, child: &mut Interface) {
     };
     if let Some(Sort::Ipoib(parent)) = name.and_then(|name| sort(look, &name)) {
         (child.pci, child.port) = (parent.pci, parent.port);
+        child.omni_path = parent.omni_path;
         child.parent_name = Some(parent.name);
     }
 }
@@ -213,6 +220,7 @@ pub fn sort(look: &mut Look<'_>, name: &IfName) -> Option<Sort> {
         port: dev_port.filter(|_| pci.is_some()).and_then(|p| PortNumber::new(p + 1).ok()),
         guid: look.attribute(&format!("{dir}/address")).and_then(|a| port_guid_of(&a)),
         pkey: pkey_of(&bytes(look, &format!("{dir}/broadcast"))),
+        omni_path: pci.is_some_and(|pci| pf::is_omni_path(look, pci)),
         can_connect: address.first().is_some_and(|b| b & CONNECTED != 0),
         mode: mode.and_then(|m| m.parse().ok()),
         mtu: number(look, &dir, "mtu"),

@@ -40,7 +40,7 @@ pub fn link(look: &mut Look<'_>, pci: PciAddress, device: &RdmaName, port: PortN
         let text = look.attribute(&format!("{dir}/{name}"))?;
         Some(text.split_once(": ").map_or(text.clone(), |(_, word)| word.to_owned()))
     };
-    let is_omni_path = pf::driver(look, pci).as_deref() == Some("hfi1");
+    let is_omni_path = pf::is_omni_path(look, pci);
     let lid = |look: &mut Look<'_>, name: &str| {
         look.parsed(&format!("{dir}/{name}"), |text| {
             u32::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16)

@@ -252,6 +252,11 @@ pub fn driver(look: &mut Look<'_>, pci: PciAddress) -> Option<String> {
     look.link_name(&format!("{}/driver", dir(pci)))
 }
 
+/// Whether an adapter is one of Omni-Path, by its driver.
+pub fn is_omni_path(look: &mut Look<'_>, pci: PciAddress) -> bool {
+    driver(look, pci).is_some_and(|driver| driver == "hfi1" || driver == "hfi2")
+}
+
 /// How many VFs a thread is worth.
 const VFS_A_THREAD: usize = 4;
 

@@ -184,7 +184,7 @@ pub fn iface_plan(
         _ => {}
     }
     if let Some(mtu) = wanted.mtu {
-        let limit = mode.map_or(Mode::Connected.largest_mtu(), Mode::largest_mtu);
+        let limit = mode.unwrap_or(Mode::Connected).largest_mtu(interface.omni_path);
         // In datagram mode the kernel takes an MTU that the link can have, and
         // applies it only as far as the broadcast group allows.
         let held = mode == Some(Mode::Datagram)
@@ -192,7 +192,7 @@ pub fn iface_plan(
             && interface.mtu.is_some_and(|now| now < mtu);
         if mtu > limit {
             let word = mode.map_or("this", Mode::word);
-            let or = match interface.can_connect && mtu <= Mode::Connected.largest_mtu() {
+            let or = match interface.can_connect && mtu <= Mode::Connected.largest_mtu(false) {
                 true => ", or mode = \"connected\" too",
                 false => "",
             };
@@ -301,6 +301,7 @@ mod tests {
             guid: "b859:9f03:0012:a480".parse().ok(),
             pkey: PKey::new(0xffff),
             can_connect: true,
+            omni_path: false,
             mode: Some(Mode::Datagram),
             mtu: Some(2044),
             umcast: Some(false),
@@ -427,6 +428,12 @@ mod tests {
         assert_eq!(steps, [""; 0]);
         assert!(refused[0].contains("the driver does not support it"), "{refused:?}");
         assert!(refused[1].contains("the maximum in datagram mode is 4092"), "{refused:?}");
+        let text = "[[interface]]\nmatch.name = \"*\"\nmode = \"datagram\"\nmtu = 10236\n";
+        let (steps, refused) = planned(text, &enhanced, std::slice::from_ref(&enhanced));
+        assert_eq!((steps.len(), refused.len()), (0, 1), "{steps:?} {refused:?}");
+        let opa = Interface { omni_path: true, ..enhanced };
+        let (steps, refused) = planned(text, &opa, std::slice::from_ref(&opa));
+        assert_eq!((steps, refused), (vec!["set MTU 10236".to_owned()], Vec::new()));
     }
 
     #[test]

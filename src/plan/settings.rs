@@ -191,7 +191,7 @@ fn against(wanted: &WantedInterface, value: SettingValue) -> Option<SettingValue
         SettingValue::Mode(mode) => match (wanted.mode, wanted.mtu) {
             (Some(asked), _) if asked != mode => Some(SettingValue::Mode(asked)),
             // The kernel takes the MTU down with the mode.
-            (None, Some(mtu)) if mode == Mode::Datagram && mtu > mode.largest_mtu() => {
+            (None, Some(mtu)) if mode == Mode::Datagram && mtu > mode.largest_mtu(false) => {
                 Some(SettingValue::Mtu(mtu))
             }
             _ => None,
@@ -388,6 +388,7 @@ mod tests {
             guid: None,
             pkey: None,
             can_connect: true,
+            omni_path: false,
             mode: Some(mode),
             mtu: Some(mtu),
             umcast: Some(false),

@@ -24,6 +24,7 @@ fn interface(name: &str, up: bool) -> Interface {
         guid: "b859:9f03:0012:a480".parse().ok(),
         pkey: PKey::new(0xffff),
         can_connect: true,
+        omni_path: false,
         mode: None,
         mtu: Some(2044),
         umcast: None,

@@ -116,9 +116,10 @@ pub(super) fn pkey(text: &str) -> Option<(PKey, u16)> {
 pub(super) fn mtu(text: &str, mode: Option<Mode>) -> Result<Option<u32>, String> {
     match (text.parse::<u32>(), mode) {
         (Ok(0), _) => Ok(None),
-        (Ok(mtu), Some(mode)) if (72..=65520).contains(&mtu) && mtu > mode.largest_mtu() => Err(
-            format!("too large for {} mode, which has at most {}", mode.word(), mode.largest_mtu()),
-        ),
+        (Ok(mtu), Some(mode)) if (72..=65520).contains(&mtu) && mtu > mode.largest_mtu(true) => {
+            let largest = mode.largest_mtu(true);
+            Err(format!("too large for {} mode, which has at most {largest}", mode.word()))
+        }
         (Ok(mtu), _) if (72..=65520).contains(&mtu) => Ok(Some(mtu)),
         _ => Err("not an MTU of IPoIB".to_owned()),
     }
@@ -165,7 +166,7 @@ impl Interface {
             let of_parent = parents.filter_map(|parent| parent.mtu).max();
             if mtu.is_none()
                 && self.mode == Some(Mode::Datagram)
-                && of_parent > Some(Mode::Datagram.largest_mtu())
+                && of_parent > Some(Mode::Datagram.largest_mtu(false))
             {
                 mtu = Some("mtu = 2044 # its parent's would be too large\n".to_owned());
             }

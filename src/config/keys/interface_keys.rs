@@ -21,7 +21,7 @@ pub(crate) mod interface {
         MODE: Mode = "mode", Kind::Word(&words::MODE), "",
             "Transport mode, \"datagram\" or \"connected\".";
         MTU: i64 = "mtu", Kind::Number { min: 72, max: 65520 }, "",
-            "MTU in bytes: at most 4092 in datagram mode, 65520 in connected mode.";
+            "MTU in bytes: at most 4092 in datagram mode (10236 on Omni-Path), 65520 in connected mode.";
         UMCAST: bool = "umcast", Kind::Flag, "",
             "Whether user space may join multicast groups by itself.";
         RECEIVE_QUEUE: i64 = "receive-queue", Kind::Number { min: 2, max: 8192 }, "",

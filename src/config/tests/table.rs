@@ -88,7 +88,8 @@ fn the_vendor_file_changes_nothing_and_its_examples_are_good() {
     let file = include_str!("../../../packaging/ibprov.toml");
     assert_eq!(good(&[file]), Config::default());
     // Examples are commented out without a blank, prose with one. After two
-    // marks stands what another example excludes.
+    // marks stands what another example excludes. What is not a list and not in a table
+    // that can be there several times is the default, where there is one.
     let example = |line: &str| match line.strip_prefix('#') {
         Some(rest) if !rest.starts_with([' ', '#']) => format!("{rest}\n"),
         _ => "\n".to_owned(),
@@ -103,6 +104,15 @@ fn the_vendor_file_changes_nothing_and_its_examples_are_good() {
         };
         let head = format!("[[{path}]]");
         assert!(shown.contains(&format!("\n{name} = ")) || shown.contains(&head), "{path}");
+        if let Some((table, name)) = path.split_once('.')
+            && let Some((_, rest)) = examples.split_once(&format!("\n[{table}]\n"))
+            && !key.default.is_empty()
+            && !key.default.starts_with('[')
+        {
+            let line = format!("\n{name} = {}", key.default);
+            let table = rest.split("\n[").next().expect("table");
+            assert!(format!("\n{table}").contains(&line), "{path}: not the default: {table}");
+        }
     }
     assert_ne!(loaded.config, Config::default());
 }
