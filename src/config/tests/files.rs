@@ -135,10 +135,12 @@ fn the_examples_of_whole_sites_are_good_and_short() {
     assert!(kvm.guests.list.iter().skip(1).all(|guest| guest.after.len() == 1));
     let lustre = site("lustre-client.toml", 6);
     assert_eq!(lustre.interfaces[0].partitions.len(), 2);
-    let is_known = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        !name.ends_with(".toml")
-            || ["dgx.toml", "kvm-host.toml", "lustre-client.toml"].contains(&name)
-    };
-    assert!(tree("docs/examples").iter().all(is_known), "each is loaded here");
+    let roce = site("roce.toml", 7);
+    assert_eq!(roce.ports.len(), 2);
+    assert_eq!(site("subnet-manager.toml", 10).subnet_managers.len(), 2);
+    let fleet = site("fleet.toml", 10);
+    assert_eq!((fleet.pf.len(), fleet.pf[0].site), (2, Some(3)));
+    let examples = tree("docs/examples");
+    let toml = examples.iter().filter(|path| path.extension().is_some_and(|e| e == "toml"));
+    assert_eq!(toml.count(), 6, "each is loaded here");
 }
