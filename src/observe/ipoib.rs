@@ -158,10 +158,8 @@ pub fn interfaces(look: &mut Look<'_>) -> Vec<Interface> {
             all.push(*interface);
         }
     }
-    let ports: Vec<_> = all
-        .iter()
-        .map(|i| (i.ifindex, i.name.clone(), i.pci, i.port, i.omni_path))
-        .collect();
+    let ports: Vec<_> =
+        all.iter().map(|i| (i.ifindex, i.name.clone(), i.pci, i.port, i.omni_path)).collect();
     for child in &mut all {
         let of = ports.iter().find(|(index, ..)| Some(*index) == child.parent);
         if let Some((_, name, pci, port, omni_path)) = of {

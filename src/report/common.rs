@@ -103,6 +103,7 @@ pub enum Kind {
     NotBegun,
 }
 
+// The aliases are of schema 2.
 macro_rules! codes {
     (
         every { $($(#[$doc:meta])+ $code:ident = $name:literal,)+ }
@@ -223,6 +224,7 @@ codes! {
         /// A process holds the RTNL lock, so that the kernel does not report settings of netdevs.
         RtnlHeld = "rtnl-held",
         /// Nothing can be done at a PF, although its plan is good.
+        #[serde(alias = "vf-plan-error")]
         VfPlanBlocked = "vf-plan-blocked",
         /// VFs are not as planned.
         VfNotAsPlanned = "vf-not-as-planned",
@@ -327,10 +329,12 @@ codes! {
         /// Two devices would have one name.
         NameTwice = "name-twice",
         /// The firmware allows no VFs.
+        #[serde(alias = "no-sriov", alias = "sriov-off")]
         SriovNotEnabledFw = "sriov-not-enabled-fw",
         /// The firmware allows fewer VFs.
         TooManyVfs = "too-many-vfs",
         /// The IOMMU is off, without which no VF can be given to a guest.
+        #[serde(alias = "no-iommu")]
         IommuOff = "iommu-off",
         /// The pins cannot be read.
         PinsUnreadable = "pins-unreadable",
@@ -351,6 +355,7 @@ codes! {
         /// A GUID is all ones.
         GuidAllOnes = "guid-all-ones",
         /// Two ports or VFs have one GUID.
+        #[serde(alias = "guid-duplicate")]
         VfGuidDuplicate = "vf-guid-duplicate",
         /// A card has the GUID already.
         GuidOfHardware = "guid-of-hardware",

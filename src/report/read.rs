@@ -54,6 +54,7 @@ pub fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::common::Code;
     use crate::report::{BootReport, Verdict};
 
     #[test]
@@ -63,6 +64,15 @@ mod tests {
         assert_eq!((less.verdict, less.ports.len()), (Verdict::Ready, 0));
         let more = r#"{"schema":2,"verdict":"ready","exit_code":0,"kernel":"6.1","mood":"good"}"#;
         assert_eq!(read::<BootReport>(more).expect("of a newer version").kernel, "6.1");
+    }
+
+    #[test]
+    fn each_code_of_the_older_schema_is_read() {
+        let schema = include_str!("../../docs/schema/2/boot.json");
+        let schema: serde_json::Value = serde_json::from_str(schema).expect("JSON");
+        let codes = schema["$defs"]["Code"]["enum"].as_array().expect("codes").iter();
+        let lost: Vec<_> = codes.filter(|code| Code::deserialize(*code).is_err()).collect();
+        assert!(lost.is_empty(), "{lost:?}");
     }
 
     #[test]
