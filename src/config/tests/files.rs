@@ -137,7 +137,7 @@ fn the_examples_of_whole_sites_are_good_and_short() {
     assert_eq!(lustre.interfaces[0].partitions.len(), 2);
     let roce = site("roce.toml", 7);
     assert_eq!(roce.ports.len(), 2);
-    assert_eq!(site("subnet-manager.toml", 10).subnet_managers.len(), 2);
+    assert_eq!(site("subnet-manager.toml", 12).subnet_managers.len(), 2);
     let fleet = site("fleet.toml", 10);
     assert_eq!((fleet.pf.len(), fleet.pf[0].site), (2, Some(3)));
     let examples = tree("docs/examples");
