@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use memchr::{memchr, memchr2};
+
 /// `char line[4096]`, of which `fgets()` fills one byte less than it is told.
 const SIZE: usize = 4096;
 /// The longest line that is read as one, with its line end.
@@ -71,13 +73,13 @@ impl<'a> Lines<'a> {
     /// Where the text that begins at `from` ends.
     pub(super) fn end(&self, from: usize) -> usize {
         let rest = self.buffer.get(from..).unwrap_or_default();
-        from + rest.iter().position(|b| *b == 0).unwrap_or(rest.len())
+        from + memchr(0, rest).unwrap_or(rest.len())
     }
 
     /// Where `byte` stands in the text that begins at `from`.
     pub(super) fn find(&self, from: usize, byte: u8) -> Option<usize> {
-        let text = self.buffer.get(from..self.end(from))?;
-        text.iter().position(|b| *b == byte).map(|at| from + at)
+        let at = from + memchr2(0, byte, self.buffer.get(from..)?)?;
+        (self.at(at) == byte).then_some(at)
     }
 
     pub(super) fn skip_blanks(&self, mut from: usize) -> usize {
