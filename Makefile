@@ -182,12 +182,14 @@ test-older: deps
 	sh tests/lane.sh older-long $(CARGO) test --locked --test vm -- --ignored --exact campaigns::the_plan_survives_fifty_reloads_of_the_real_drivers
 
 # Debian's next release: what its systemd does with the units when it reads them again. The
-# mstconfig of Debian 13, 4.31, has another layout than that of Debian 12.
+# mstconfig of Debian 13, 4.31, has another layout than that of Debian 12; its opensm is tried
+# with both scenarios.
 newer := forky
 newer_tool := trixie
 test-newer: deps
 	@IBPROV_ROOT_SUITE=$(newer) sh tests/lane.sh newer $(CARGO) test --locked --test boot -- --test-threads=1 reload::
-	@IBPROV_ROOT_SUITE=$(newer_tool) sh tests/lane.sh newer-tool $(CARGO) test --locked --test vm -- --test-threads=64 firmware::
+	@IBPROV_ROOT_SUITE=$(newer_tool) sh tests/lane.sh newer-tool $(CARGO) test --locked --test vm -- --test-threads=64 firmware:: card_opensm::
+	@IBPROV_ROOT_SUITE=$(newer_tool) sh tests/lane.sh newer-tool-long $(CARGO) test --locked --test vm -- --ignored card_opensm::two_
 
 # Each parser of what others wrote, by libFuzzer (fuzz/run.sh): so many seconds each, or
 # of FUZZ alone.

@@ -319,7 +319,7 @@ struct card_fn {
 	u64 k_fw_wait_ms, k_link_delay_ms, k_active_delay_ms, k_sm_delay_ms;
 	u64 k_vpd_ms;
 	enum card_link k_link, k_link_before;
-	bool k_sm, k_real_sm, k_silent, k_gone;
+	bool k_sm, k_real_sm, k_switch_sm, k_silent, k_gone;
 	u8 k_syndrome;
 };
 
@@ -496,12 +496,14 @@ struct card_qp *steering_queue(struct card_qp *qp, const struct ip_headers *h,
 
 /* sa.c */
 void sa_request(struct packet *p);
+void sm_info(u8 *info, u64 port_guid, u8 priority);
 void sa_forget(void);
 
 /* sma.c: agents of ports and of the switch, for a subnet manager in the guest */
 void sma_init(struct card_fn *pf);
 void sma_packet(struct packet *p);
 void sma_link(struct card_fn *pf, bool up);
+void sma_by_switch(struct card_fn *pf);
 __be16 sma_host(struct card_fn *fn, bool set, u16 attribute, u32 modifier, u8 *info);
 
 /* nv.c: settings that firmware keeps, and the way to them */

@@ -147,7 +147,9 @@ void knobs_refresh(struct card_fn *fn)
 	fn->k_link_delay_ms = knob_number(fn, "link_delay_ms", 0);
 	fn->k_active_delay_ms = knob_number(fn, "active_delay_ms", 0);
 	fn->k_sm_delay_ms = knob_number(fn, "sm_delay_ms", 0);
-	fn->k_real_sm = knob_text(fn, "sm", value) && !strcmp(value, "real");
+	fn->k_switch_sm = knob_text(fn, "sm", value) && !strcmp(value, "switch");
+	fn->k_real_sm = fn->k_switch_sm ||
+			(knob_text(fn, "sm", value) && !strcmp(value, "real"));
 	fn->k_sm = fn->k_real_sm || knob_number(fn, "sm", 1);
 	fn->k_silent = knob_number(fn, "silent", 0);
 	fn->k_gone = knob_number(fn, "gone", 0);
@@ -202,7 +204,7 @@ static bool value_fits(const char *knob, const char *value)
 	if (!strcmp(knob, "link_type"))
 		return one_of(value, "ib eth");
 	if (!strcmp(knob, "sm"))
-		return one_of(value, "0 1 real");
+		return one_of(value, "0 1 real switch");
 	if (!strcmp(knob, "latch"))
 		return one_of(value, "fresh stale");
 	if (!strcmp(knob, "speed"))

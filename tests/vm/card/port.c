@@ -147,9 +147,11 @@ void port_pass(struct card_fn *pf)
 		pf->k_link_before = pf->k_link;
 	}
 	pf->port_state = physical(pf);
-	if (pf->k_real_sm)
+	if (pf->k_real_sm) {
 		sma_link(pf, pf->port_state != LINK_DOWN);
-	else if (pf->port_state == LINK_ACTIVE && !pf->lid)
+		if (pf->k_switch_sm && pf->port_state != LINK_DOWN)
+			sma_by_switch(pf);
+	} else if (pf->port_state == LINK_ACTIVE && !pf->lid)
 		pf->lid = next_lid++;
 	for_each_fn_of(pf, fn, i)
 		show(fn);

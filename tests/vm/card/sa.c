@@ -192,12 +192,21 @@ static bool answer_sa(struct ib_sa_mad *mad)
 	return true;
 }
 
+/* A subnet manager that is master. */
+void sm_info(u8 *info, u64 port_guid, u8 priority)
+{
+	__be64 guid = cpu_to_be64(port_guid);
+	__be32 activity = cpu_to_be32(jiffies_to_msecs(jiffies) / 1000);
+
+	memset(info, 0, 64);
+	memcpy(info, &guid, 8);
+	memcpy(info + 16, &activity, 4);
+	info[20] = priority << 4 | 3;
+}
+
 static bool answer_sm(struct packet *p)
 {
 	struct ib_mad_hdr *hdr = (void *)p->data;
-	u8 *info = p->data + SMP_DATA;
-	__be64 guid = cpu_to_be64(0x0c42a10300ffffffULL);
-	__be32 activity = cpu_to_be32(jiffies_to_msecs(jiffies) / 1000);
 
 	if (hdr->method != IB_MGMT_METHOD_GET)
 		return false;
@@ -205,10 +214,7 @@ static bool answer_sm(struct packet *p)
 	hdr->status = MAD_UNSUPPORTED;
 	if (hdr->attr_id == cpu_to_be16(0x0020)) {	/* SMInfo */
 		hdr->status = 0;
-		memset(info, 0, 64);
-		memcpy(info, &guid, 8);
-		memcpy(info + 16, &activity, 4);
-		info[20] = 0xe3;		/* priority 14, master */
+		sm_info(p->data + SMP_DATA, 0x0c42a10300ffffffULL, 14);
 	}
 	return true;
 }

@@ -3,7 +3,8 @@
  * The management agents of the cards' ports; and for a subnet manager of the
  * guest's own (sm=real) the switch's, and how management packets find them, by
  * directed route or by LID.  What the subnet manager sets in a port counts: LID,
- * state, P_Keys.  The switch keeps its forwarding tables and gives them back;
+ * state, P_Keys.  With sm=switch the switch has a subnet manager of its own, which
+ * is master.  The switch keeps its forwarding tables and gives them back;
  * datagrams go by LID and group as ever.
  *
  * Port N of the switch is where the Nth PF is connected.
@@ -294,6 +295,14 @@ __be16 sma_host(struct card_fn *fn, bool set, u16 attribute, u32 modifier, u8 *i
 	return BAD_ATTRIBUTE;
 }
 
+/* As the PF at that port of the switch has it. */
+static bool has_own_sm(unsigned int from_port)
+{
+	struct card_fn *pf = behind(from_port);
+
+	return pf && pf->k_switch_sm;
+}
+
 static __be16 switch_port_info(unsigned int from_port, bool set, u32 port, u8 *info)
 {
 	struct card_fn *pf = behind(port);
@@ -304,6 +313,8 @@ static __be16 switch_port_info(unsigned int from_port, bool set, u32 port, u8 *i
 	if (set && !set_port(&sw.port[port], up, info))
 		return BAD_FIELD;
 	show_port(&sw.port[port], NULL, up, info);
+	if (!port && has_own_sm(from_port))
+		info[PI_CAPS + 3] |= PORT_IS_SM;
 	/* The port by which the question came, not the one that was asked about. */
 	info[PI_LOCAL_PORT] = from_port;
 	return 0;
@@ -356,6 +367,9 @@ static __be16 sma_switch(unsigned int from_port, bool set, u16 attribute,
 		if ((modifier & 0x1ff) < MFT_ENTRIES / MFT_BLOCK && !(modifier >> 28))
 			kept = sw.mft[modifier & 0x1ff];
 		break;
+	case 0x0020:				/* SMInfo */
+		sm_info(info, SWITCH_GUID, 15);
+		return 0;
 	default:
 		return BAD_ATTRIBUTE;
 	}
@@ -377,7 +391,7 @@ static bool answer(struct card_fn *host, unsigned int from_port, struct ib_smp *
 	__be16 status;
 
 	if ((!set && smp->method != IB_MGMT_METHOD_GET) ||
-	    smp->attr_id == IB_SMP_ATTR_SM_INFO)
+	    (smp->attr_id == IB_SMP_ATTR_SM_INFO && (host || !has_own_sm(from_port))))
 		return false;
 	status = host ? sma_host(host, set, attribute, modifier, smp->data) :
 			sma_switch(from_port, set, attribute, modifier, smp->data);
@@ -487,4 +501,22 @@ void sma_link(struct card_fn *pf, bool up)
 	reset_port(&sw.port[port], port);
 	sw.info[SI_LIFE_STATE] |= SI_STATE_CHANGED;
 	pf->sma.state = IB_PORT_INIT;
+}
+
+/* What the switch's own subnet manager has set in a port whose link is up. */
+void sma_by_switch(struct card_fn *pf)
+{
+	unsigned int port = port_of(pf);
+
+	if (!port || (pf->sma.state == IB_PORT_ACTIVE && pf->sm_lid == SM_LID))
+		return;
+	if (!pf->lid)
+		pf->lid = SM_LID + port;
+	pf->sm_lid = SM_LID;
+	put16(pf->sma.info + PI_LID, pf->lid);
+	put16(pf->sma.info + PI_SM_LID, SM_LID);
+	put16(sw.port[0].info + PI_LID, SM_LID);
+	put16(sw.port[0].info + PI_SM_LID, SM_LID);
+	pf->sma.state = IB_PORT_ACTIVE;
+	sw.port[port].state = IB_PORT_ACTIVE;
 }

@@ -377,12 +377,12 @@ void wire_send(struct packet *p)
 	/* Nothing of an Ethernet port is switched. */
 	if (p->from && p->from->eth)
 		return;
-	if (p->from && p->from->pf->k_real_sm) {
-		if (!p->dqpn) {
-			sma_packet(p);
-			return;
-		}
-	} else if (p->dlid == SM_LID) {
+	if (p->from && p->from->pf->k_real_sm && !p->dqpn) {
+		sma_packet(p);
+		return;
+	}
+	if (p->dlid == SM_LID &&
+	    (!p->from || !p->from->pf->k_real_sm || p->from->pf->k_switch_sm)) {
 		sa_request(p);
 		return;
 	}

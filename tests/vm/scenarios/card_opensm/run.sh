@@ -38,6 +38,11 @@ ibprov apply --config /run/plan.toml >"$OUT/apply" 2>&1
 ibprov status --config /run/plan.toml --format json >"$OUT/virtual.json"
 ibprov check --config /run/plan.toml --format json >"$OUT/virtual.check.json" 2>/dev/null
 ibprov metrics --config /run/plan.toml >"$OUT/virtual.metrics"
+. /usr/lib/bed/sm.sh
+guest=$(vf $one 0)
+entry "$(port_guid "$guest")" 3 >/run/vf.toml
+ibprov opensm run --config /run/vf.toml "$(ls $pci/"$guest"/infiniband_mad | grep issm)" 2>"$OUT/on-a-vf"
+echo "on a VF: $?"
 echo 0 >$pci/$one/sriov_numvfs
 
 phase "partitions"
@@ -95,7 +100,6 @@ within 60 up || echo "not up again"
 
 phase "subnet managers of ibprov"
 systemctl disable --now opensm.service "opensm@$guid.service" >/dev/null 2>&1
-. /usr/lib/bed/sm.sh
 other=$(port_guid "$two")
 trigger
 instances >"$OUT/units.package"
