@@ -2,6 +2,11 @@ set -u
 . /usr/lib/bed/vf.sh
 . /usr/lib/bed/sm.sh
 one=0001:01:00.0 two=0001:02:00.0 three=0001:03:00.0
+phase "drivers"
+modprobe -a ib_umad ib_ipoib
+ports() { [ "$(ls -d $pci/$one/infiniband_mad/issm* $pci/$two/infiniband_mad/issm* $pci/$three/infiniband_mad/issm* 2>/dev/null | wc -l)" = 3 ]; }
+within 240 ports || echo "not: three ports"
+udevadm settle
 a=$(port_guid $one) b=$(port_guid $two) c=$(port_guid $three)
 unit=$(unit_of $one)
 drop_ins=/etc/systemd/system/ibprov-opensm@.service.d
