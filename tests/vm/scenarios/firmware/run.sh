@@ -175,6 +175,7 @@ said_by_the_tool() {
 		;;
 	esac
 } >>$keep/stdout
+dmesg >"$keep/dmesg.$step"
 if [ "$step" -lt $last ]; then
 	echo $((step + 1)) >$keep/step
 	systemctl reboot
