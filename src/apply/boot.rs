@@ -34,7 +34,7 @@ use crate::plan::rxe::rxe_steps;
 use crate::plan::settings::{Children, judge_settings};
 use crate::plan::{boot_steps, denied_modules, needed_modules, waits_for_udev};
 use crate::report::boot::{ModuleOutcome, ModuleReport, Step, blank};
-use crate::report::common::Verdict as _;
+use crate::report::common::{Finding, Verdict as _};
 use crate::report::iface::IfaceReport;
 use crate::report::port::port_span;
 use crate::report::{BootReport, PortProgress, Verdict, events as kinds};
@@ -493,7 +493,8 @@ impl Boot<'_> {
         if !self.config.interfaces.is_empty() {
             let root = self.observer.root();
             let interfaces = ipoib::Interfaces::look(root);
-            problems.extend(foreseen_of_all(root, self.config, &interfaces));
+            let foreseen = foreseen_of_all(root, self.config, &interfaces);
+            problems.extend(foreseen.iter().map(Finding::sentence));
         }
         let usage = process::own_usage();
         let mut report = BootReport {

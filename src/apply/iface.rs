@@ -19,6 +19,7 @@ use crate::observe::ipoib::{self, Interface, Interfaces, Sort, outcome_file};
 use crate::observe::{Look, interface_manager};
 use crate::plan::settings::{mtu_asked, overwritten};
 use crate::plan::{IfacePlan, concerns_others, has_child, iface_plan, is_guarded, rename, wanted};
+use crate::report::common::Finding;
 use crate::report::iface::{
     BringUp, DeferredSettings, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface,
 };
@@ -48,7 +49,7 @@ pub struct Ask<'a> {
 ///
 /// # Errors
 /// As [`look`].
-pub fn look_for_plan(
+fn look_for_plan(
     config: &Config,
     root: &Root,
     name: &IfName,
@@ -68,7 +69,7 @@ pub fn look_for_plan(
 }
 
 /// As [`look_for_plan`] of one of `all`, of which no file is read again.
-pub fn seen_for_plan(
+pub(super) fn seen_for_plan(
     config: &Config,
     root: &Root,
     all: &Interfaces,
@@ -91,7 +92,7 @@ fn asked_before(wanted: &WantedInterface, seen: &Seen) -> Option<u32> {
 }
 
 /// What is wanted of `seen`, as [`look_for_plan`] gives it, and the steps to it.
-pub fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
+pub(super) fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
     let wanted = wanted(&config.interfaces, &seen.interface, &seen.stack_children);
     let asked = asked_before(&wanted, seen);
     let mut plan = iface_plan(&wanted, &seen.interface, &seen.all, &seen.names, asked);
@@ -161,7 +162,8 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     report.rtnl_held = rtnl.is_held();
     report.was_set |= !report.rtnl_held && !report.mlnx_interface_mgr_pending;
     report.notes.extend(queue_advice(root, &report.wanted));
-    report.notes.extend(foreseen(&Files::of(root), &report.wanted, &seen.interface));
+    let foreseen = foreseen(&Files::of(root), &report.wanted, &seen.interface);
+    report.notes.extend(foreseen.iter().map(Finding::sentence));
     if ask.settings_only {
         report.bring_up = BringUp::NotAsked;
         // Steps have been told; who brings up tells the whole report.
@@ -227,7 +229,8 @@ fn look_again(
     if !is_left(&report) {
         return ended(report);
     }
-    report.notes.extend(foreseen(&Files::of(root), &report.wanted, interface));
+    let foreseen = foreseen(&Files::of(root), &report.wanted, interface);
+    report.notes.extend(foreseen.iter().map(Finding::sentence));
     bring_up(root, ask.no_bus, deadline, interface, true, rtnl, &mut report);
     read_back(root, interface, rtnl, &mut report);
     if !report.failures.is_empty() && has_disappeared(root, &report) {
@@ -557,7 +560,13 @@ fn settings(
 
 /// As [`defer`], for who only looks: what cannot be told counts as use. A copied tree has no kernel
 /// to ask.
-pub fn would_defer(force: bool, root: &Root, seen: &Seen, rtnl: &mut Rtnl, plan: &mut IfacePlan) {
+pub(super) fn would_defer(
+    force: bool,
+    root: &Root,
+    seen: &Seen,
+    rtnl: &mut Rtnl,
+    plan: &mut IfacePlan,
+) {
     if root.is_live()
         && let Err(e) = defer(force, seen, rtnl, plan)
     {

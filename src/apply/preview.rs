@@ -5,12 +5,12 @@ use super::rtnl::Rtnl;
 use crate::config::Config;
 use crate::host::Root;
 use crate::names::{IfName, ModuleName, PciAddress, Rung};
-use crate::observe::ipoib::Interfaces;
+use crate::observe::iface::Seen;
+use crate::observe::ipoib::{Interface, Interfaces};
 use crate::plan::preview::{ApplyPreview, DryRunVerdict, PfSteps};
-use crate::report::advice::Advice;
 use crate::report::boot::{LeftOut, Step};
-use crate::report::common::{Code, Finding, Kind, Report};
-use crate::report::iface::{DeferredSettings, IfaceStep};
+use crate::report::common::{Finding, Kind, Report, not_read};
+use crate::report::iface::{DeferredSettings, IfaceStep, WantedInterface};
 use crate::report::netns::Netns;
 use crate::report::pf::Unresolved;
 use crate::report::rxe::{RxeReport, RxeState};
@@ -42,7 +42,10 @@ pub struct Preview {
     pub left_out: Vec<LeftOut>,
     /// What will not stay as it is wanted.
     #[serde(skip)]
-    pub warnings: Vec<String>,
+    pub contradictions: Vec<Finding>,
+    /// What could not be read.
+    #[serde(skip)]
+    pub problems: Vec<String>,
     /// The RDMA network namespace mode, where one is configured.
     #[serde(skip)]
     pub netns: Option<Netns>,
@@ -84,23 +87,10 @@ impl Preview {
         for DeniedModule { name, trouble } in &self.denied {
             findings.push(trouble.finding(name));
         }
-        for set in &self.settings {
-            // Of a port's own interface the port's finding tells.
-            let is_told = self.hopeless().any(|(port, cause)| {
-                let is_own = port.netdev.as_ref() == Some(&set.netdev);
-                is_own && cause.code == Some(Code::SettingRefused)
-            });
-            let refused = set.refused.iter().filter(|_| !is_told);
-            let refused = refused.map(|why| Finding::error(Code::SettingRefused, why));
-            findings.extend(refused.map(|finding| finding.about(&set.netdev)));
-            let deferred = set.deferred.iter().map(|deferred| {
-                Finding::warning(Code::SettingDeferred, deferred.sentence(&set.netdev))
-                    .advise([Advice::now(DeferredSettings::command(&set.netdev))])
-            });
-            findings.extend(deferred.map(|finding| finding.about(&set.netdev)));
-        }
+        self.settings.iter().for_each(|set| set.tell(&mut findings));
+        findings.extend(self.contradictions.iter().cloned());
         Finding::worst_first(&mut findings);
-        findings.extend(self.warnings.iter().map(|w| Finding::warning(Code::Notice, w)));
+        findings.extend(not_read(&self.problems));
         findings.extend(self.netns.iter().flat_map(Netns::contradictions));
         Report::new(Kind::BootDryRun, self.verdict(), findings, self)
     }
@@ -133,6 +123,23 @@ pub struct Settings {
     pub origins: Vec<String>,
 }
 
+impl Settings {
+    /// What cannot be set and what is deferred, beside what is told of the port.
+    pub fn tell(&self, findings: &mut Vec<Finding>) {
+        let refused = self.refused.iter().map(|why| Cause::refused(&self.netdev, why.clone()));
+        let deferred = self.deferred.iter().map(|what| Cause::deferred(&self.netdev, what));
+        let untold: Vec<Finding> = refused
+            .chain(deferred)
+            .filter_map(|cause| cause.of_settings())
+            .filter(|own| {
+                let is_it = |f: &Finding| (f.code, &f.object) == (own.code, &own.object);
+                !findings.iter().any(is_it)
+            })
+            .collect();
+        findings.extend(untold);
+    }
+}
+
 /// What would be set at the interfaces that are there.
 pub fn settings(
     config: &Config,
@@ -144,25 +151,46 @@ pub fn settings(
         return Vec::new();
     }
     let mut rtnl = Rtnl::to_look();
-    let all = interfaces.all.iter();
-    all.filter_map(|interface| {
-        let seen = seen_for_plan(config, root, interfaces, interface, &mut rtnl);
-        let (wanted, mut plan) = planned(config, &seen);
-        match interfaces.uses.get(&seen.interface.ifindex) {
-            Some(uses) => plan.defer(uses.clone()),
-            // Its mode has just been asked for.
-            None => would_defer(force, root, &seen, &mut rtnl, &mut plan),
-        }
-        let is_set = plan.steps.is_empty() && plan.deferred.is_none() && plan.refused.is_empty();
-        (!is_set).then(|| Settings {
-            netdev: seen.interface.name.clone(),
-            steps: plan.steps,
-            deferred: plan.deferred,
-            refused: plan.refused,
-            origins: wanted.origins,
-        })
-    })
-    .collect()
+    let of = |interface| setting(config, root, interfaces, interface, force, &mut rtnl).settings;
+    let is_set =
+        |set: &Settings| set.steps.is_empty() && set.deferred.is_none() && set.refused.is_empty();
+    interfaces.all.iter().map(of).filter(|set| !is_set(set)).collect()
+}
+
+/// An interface, what is wanted of it, and what would be set.
+#[derive(Debug)]
+pub struct Setting {
+    pub seen: Seen,
+    pub wanted: WantedInterface,
+    pub settings: Settings,
+    /// The P_Key children that a network stack is still to create, one sentence each.
+    pub awaited: Vec<String>,
+}
+
+/// What would be set at one of `interfaces`.
+pub fn setting(
+    config: &Config,
+    root: &Root,
+    interfaces: &Interfaces,
+    interface: &Interface,
+    force: bool,
+    rtnl: &mut Rtnl,
+) -> Setting {
+    let seen = seen_for_plan(config, root, interfaces, interface, rtnl);
+    let (wanted, mut plan) = planned(config, &seen);
+    match interfaces.uses.get(&seen.interface.ifindex) {
+        Some(uses) => plan.defer(uses.clone()),
+        // Its mode has just been asked for.
+        None => would_defer(force, root, &seen, rtnl, &mut plan),
+    }
+    let settings = Settings {
+        netdev: seen.interface.name.clone(),
+        steps: plan.steps,
+        deferred: plan.deferred,
+        refused: plan.refused,
+        origins: wanted.origins.clone(),
+    };
+    Setting { seen, wanted, settings, awaited: plan.awaited }
 }
 
 impl Preview {
@@ -225,7 +253,8 @@ impl Preview {
         lines.extend(told.map(ToString::to_string));
         lines.extend(self.deferred());
         lines.extend(self.not_waited_for());
-        lines.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
+        lines.extend(self.contradictions.iter().map(ToString::to_string));
+        lines.extend(self.problems.iter().map(|problem| format!("warning: cannot read {problem}")));
         let others = self.netns.iter().flat_map(Netns::contradictions);
         lines.extend(others.map(|other| format!("warning: {}", other.message)));
         lines.push(String::new());

@@ -6,13 +6,18 @@ use crate::observe::ipoib::{Interface, Interfaces};
 use crate::observe::{ModprobeRules, Observed};
 use crate::plan::settings::contradictions;
 use crate::plan::wanted;
+use crate::report::common::Finding;
 use crate::report::iface::WantedInterface;
 use crate::stacks::KNOWN;
 use crate::stacks::files::Files;
 
 /// Where the files of the stacks that are part of this boot are against what is wanted
 /// of `interface`.
-pub fn foreseen(files: &Files<'_>, wanted: &WantedInterface, interface: &Interface) -> Vec<String> {
+pub fn foreseen(
+    files: &Files<'_>,
+    wanted: &WantedInterface,
+    interface: &Interface,
+) -> Vec<Finding> {
     if wanted.mode.is_none() && wanted.mtu.is_none() {
         return Vec::new();
     }
@@ -22,7 +27,7 @@ pub fn foreseen(files: &Files<'_>, wanted: &WantedInterface, interface: &Interfa
 }
 
 /// The same of all interfaces of this host.
-pub fn foreseen_of_all(root: &Root, config: &Config, seen: &Interfaces) -> Vec<String> {
+pub fn foreseen_of_all(root: &Root, config: &Config, seen: &Interfaces) -> Vec<Finding> {
     let files = Files::of(root);
     let of = |interface: &Interface| {
         foreseen(&files, &wanted(&config.interfaces, interface, &[]), interface)

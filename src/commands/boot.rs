@@ -8,7 +8,6 @@ use tracing::{Level, warn};
 use super::node::Node;
 use super::print;
 use crate::apply::preview::{self, DeniedModule, Preview};
-use crate::apply::warnings::foreseen_of_all;
 use crate::cli::{BootArgs, Format};
 use crate::config::Config;
 use crate::config::timespan::LONGEST_SEC;
@@ -148,7 +147,7 @@ fn preview(config: &Config, root: &Root, force: bool) -> Preview {
     // A run of boot would wait for the interface's own run, which cannot make them.
     let refused = |port: &PortProgress| {
         let mut own = settings.iter().filter(|set| port.netdev.as_ref() == Some(&set.netdev));
-        let set = own.find(|set| set.steps.is_empty() && !set.refused.is_empty())?;
+        let set = own.find(|set| !set.refused.is_empty())?;
         (port.missing() == Some(Rung::Configured))
             .then(|| Cause::refused(&set.netdev, set.refused.join("; ")))
     };
@@ -162,8 +161,6 @@ fn preview(config: &Config, root: &Root, force: bool) -> Preview {
     let is_planned = |reason: &NotExpected| matches!(reason, NotExpected::VfOfThisHost { physfn } if has_plan(*physfn));
     let left_out = node.left_out.iter().filter(|(_, reason)| !is_planned(reason));
     let left_out = left_out.map(|(pci, reason)| LeftOut { pci: *pci, reason: reason.clone() });
-    let mut warnings = foreseen_of_all(root, config, interfaces);
-    warnings.extend(unread.iter().map(|what| format!("cannot read {what}")));
     Preview {
         rxe: node.configured_rxe(),
         denied: denied.collect(),
@@ -175,7 +172,8 @@ fn preview(config: &Config, root: &Root, force: bool) -> Preview {
         pfs: ApplyPreview::new(&planned, Vec::new()),
         steps,
         settings,
-        warnings,
+        contradictions: node.contradictions(),
+        problems: unread.into_iter().collect(),
     }
 }
 

@@ -204,11 +204,6 @@ impl Gathering<'_> {
                 }
             }
         }
-        let functions = node.facts.functions.iter();
-        for (pci, _) in functions.filter(|(_, log)| log.probe_failed.is_some()) {
-            let of = |f: &&PciFunction| f.physfn.is_some() && f.driver.is_none();
-            self.host.unbound_vfs.extend(node.function(*pci).filter(of).map(|f| f.address));
-        }
         for port in &node.ports {
             let up = |netdev| observe::link::netdev(node.root, netdev, None).admin_up;
             self.host.ports.push(HostPort {

@@ -1,31 +1,25 @@
 //! `ibprov iface`.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::node::Node;
 use super::print;
 use crate::apply::bring_up::explain;
 use crate::apply::children;
-use crate::apply::iface::{
-    Ask, is_missed, look_for_plan, name_of, planned, queue_advice, run as set_up, would_defer,
-};
+use crate::apply::iface::{Ask, is_missed, name_of, queue_advice, run as set_up};
+use crate::apply::preview::{Setting, setting};
 use crate::apply::rtnl::Rtnl;
-use crate::apply::warnings::foreseen;
 use crate::cli::{Format, IfaceArgs};
 use crate::config::{Config, RxeRow};
 use crate::host::{Root, alarm, clock, process, systemctl, systemd};
-use crate::names::{IfName, PciAddress, RdmaName, present};
-use crate::observe::iface::NotSeen;
+use crate::names::{IfName, PciAddress, RdmaName, Rung, present};
+use crate::observe::iface::{NotSeen, look};
 use crate::observe::ipoib::Interface;
-use crate::observe::rxe::rxe;
 use crate::observe::{Look, ipoib};
 use crate::plan::preview::DryRunVerdict;
-use crate::plan::rxe::judge_rxe;
-use crate::plan::settings::contradictions;
-use crate::report::advice::Advice;
 use crate::report::common::{Code, Exit, Finding, Kind, Report};
 use crate::report::iface::{
     BringUp, DeferredSettings, IfaceReport, IfaceStep, WantedInterface, stacks_text,
@@ -33,7 +27,6 @@ use crate::report::iface::{
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::stack::{Decision, View};
 use crate::stacks::KNOWN;
-use crate::stacks::files::Files;
 use crate::workers::products::manages_nvswitch;
 
 /// Set one interface up.
@@ -54,7 +47,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
     };
     if let Some(row) = config.rxe.iter().find(|row| row.netdev == name) {
         return match args.dry_run || !root.is_live() {
-            true => soft_roce_dry_run(row, root, format),
+            true => soft_roce_dry_run(row, config, root, format),
             false => soft_roce(row, config.network.timeout, format),
         };
     }
@@ -167,13 +160,15 @@ fn create_rxe(name: &RdmaName, netdev: &IfName, timeout: Duration) -> anyhow::Re
 }
 
 /// What would become of the soft RoCE device of a netdev.
-fn soft_roce_dry_run(row: &RxeRow, root: &Root, format: Format) -> anyhow::Result<u8> {
-    let rows = std::slice::from_ref(row);
-    let standings = judge_rxe(rows, &rxe(root, rows));
-    let report = IfacePreview {
-        rxe: standings.into_iter().find(|rxe| rxe.name == row.name),
-        ..IfacePreview::default()
-    };
+fn soft_roce_dry_run(
+    row: &RxeRow,
+    config: &Config,
+    root: &Root,
+    format: Format,
+) -> anyhow::Result<u8> {
+    let all = Node::look(root, config, None).soft_roce;
+    let rxe = all.into_iter().find(|rxe| rxe.name == row.name);
+    let report = IfacePreview { rxe, ..IfacePreview::default() };
     print(&report.told(), format, |screen| {
         let planned = report.rxe.iter().map(|rxe| format!("{}\n", rxe.planned()));
         screen.page(&planned.collect::<String>())
@@ -230,87 +225,59 @@ fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
     Ok(Exit::Good.code())
 }
 
+/// What a run would do, and what the account of the node says of the interface.
 fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+    let problems = look(root, ask.name)?.problems;
+    let mut node = Node::look_as_iface(root, config, ask.force);
+    let name = ask.name.to_string();
+    let is_it = |finding: &Finding| finding.object.as_ref() == Some(&name);
+    let of_port = node.ports.iter().filter(|port| port.missing() == Some(Rung::Configured));
+    let of_port = of_port.filter(|port| port.netdev.as_ref() == Some(ask.name));
+    let mut findings: Vec<Finding> =
+        of_port.filter_map(|port| port.finding(node.cause(port).as_ref())).collect();
+    let (judgement, _) = node.judgement(None, None);
+    let of_it = judgement.findings.into_iter().filter(|f| is_it(f) && !findings.contains(f));
+    findings.extend(of_it.collect::<Vec<_>>());
+    let interface = node.interfaces.all.iter().find(|i| i.name == *ask.name);
+    let interface = interface.ok_or_else(|| NotSeen::Absent(ask.name.clone()))?;
     let mut rtnl = Rtnl::to_look();
-    let mut seen = look_for_plan(config, root, ask.name, &mut rtnl)?;
+    let Setting { mut seen, wanted, settings, awaited } =
+        setting(config, root, &node.interfaces, interface, ask.force, &mut rtnl);
     rtnl.complete_or_tell(root, &mut seen);
-    let (wanted, mut plan) = planned(config, &seen);
-    would_defer(ask.force, root, &seen, &mut rtnl, &mut plan);
-    let mut notes = seen.problems.clone();
-    notes.extend(plan.awaited);
+    settings.tell(&mut findings);
+    let mut notes = problems;
+    notes.append(&mut seen.problems);
+    notes.extend(awaited);
     notes.extend(queue_advice(root, &wanted));
     // A copy of a tree has no units to ask for.
     let decided = match root.is_live() && !ask.settings_only {
         true => Some(explain(root, &seen.interface, ask.no_bus, &mut rtnl)?),
         false => None,
     };
-    let views = decided.as_ref().map(|(_, views, _)| views.clone());
-    let views = views.unwrap_or_else(|| {
-        let standings = KNOWN.on_disk(root, &seen.interface);
-        standings.into_iter().map(|s| s.view).collect()
-    });
-    let decider = decided.as_ref().and_then(|(_, _, decision)| decision.stack);
-    let warnings = match views.iter().find(|view| Some(view.stack) == decider) {
-        Some(View { stack, writes, .. }) => {
-            contradictions(ask.name, &wanted, writes.iter().map(|setting| (*stack, setting)))
+    let (asked_by, stacks, decision) = match decided {
+        Some((way, views, decision)) => (Some(way), views, Some(decision)),
+        None => {
+            let standings = KNOWN.on_disk(root, &seen.interface);
+            (None, standings.into_iter().map(|s| s.view).collect(), None)
         }
-        None => foreseen(&Files::of(root), &wanted, &seen.interface),
     };
+    let stuck = decision.iter().filter(|decision| decision.is_wrong);
+    let stuck = stuck.map(|decision| Finding::error(Code::InterfaceNotUp, &decision.why));
+    findings.extend(stuck.map(|finding| finding.about(ask.name)));
+    Finding::worst_first(&mut findings);
     let report = IfacePreview {
         interface: Some(seen.interface),
         wanted,
-        steps: plan.steps,
-        deferred: plan.deferred,
-        refused: plan.refused,
-        warnings,
+        steps: settings.steps,
+        deferred: settings.deferred,
+        findings,
         notes,
-        asked_by: decided.as_ref().map(|(way, _, _)| way.to_string()),
-        decision: decided.as_ref().map(|(_, _, decision)| decision.clone()),
-        stacks: views,
+        asked_by,
+        decision,
+        stacks,
         rxe: None,
     };
-    let mut text = String::new();
-    let IfacePreview { wanted, steps, deferred, refused, warnings, notes, stacks: views, .. } =
-        &report;
-    match (wanted.origins.as_slice(), steps.as_slice()) {
-        ([], _) => writeln!(text, "{}: no settings are configured", ask.name)?,
-        (origins, []) if refused.is_empty() && deferred.is_none() => {
-            let origins = origins.join(", ");
-            writeln!(text, "{}: all settings are as configured ({origins})", ask.name)?;
-        }
-        (origins, steps) => {
-            writeln!(text, "{}: settings of {}:", ask.name, origins.join(", "))?;
-            for step in steps {
-                writeln!(text, "  would {step}")?;
-            }
-        }
-    }
-    if let Some(deferred) = deferred {
-        let command = DeferredSettings::command(ask.name);
-        writeln!(text, "  deferred: {}; to do it now: {command}", deferred.sentence(ask.name))?;
-    }
-    for refused in refused {
-        writeln!(text, "error: {refused}")?;
-    }
-    for warning in warnings {
-        writeln!(text, "warning: {warning}")?;
-    }
-    for note in notes {
-        writeln!(text, "note: {note}")?;
-    }
-    text.push_str(&stacks_text(views));
-    match &decided {
-        Some((way, _, decision)) => {
-            writeln!(text, "decision: {}: {}", decision.action.text(), decision.why)?;
-            writeln!(text, "queried by: {way}")?;
-        }
-        None if ask.settings_only => {}
-        None => writeln!(
-            text,
-            "decision: unknown, because the decision depends on the state of units, and no systemd runs in a copied tree"
-        )?,
-    }
-    print(&report.told(), format, |screen| screen.page(&text))
+    print(&report.told(), format, |screen| screen.page(&report.to_text(ask)))
 }
 
 /// What `ibprov iface --dry-run` says.
@@ -325,10 +292,9 @@ pub(super) struct IfacePreview {
     steps: Vec<IfaceStep>,
     /// What would be left undone, because the interface is in use.
     deferred: Option<DeferredSettings>,
+    /// What the account of the node says of it.
     #[serde(skip)]
-    refused: Vec<String>,
-    #[serde(skip)]
-    warnings: Vec<String>,
+    findings: Vec<Finding>,
     #[serde(skip)]
     notes: Vec<String>,
     /// How systemd was asked; `null` in a copied tree.
@@ -342,10 +308,14 @@ pub(super) struct IfacePreview {
 }
 
 impl IfacePreview {
+    fn is_refused(&self) -> bool {
+        self.findings.iter().any(|finding| finding.code == Code::SettingRefused)
+    }
+
     fn verdict(&self) -> DryRunVerdict {
         let is_absent = |rxe: &RxeReport| rxe.state == RxeState::Absent;
         let is_stuck = self.decision.as_ref().is_some_and(|decision| decision.is_wrong);
-        if is_stuck || !self.refused.is_empty() || self.rxe.iter().any(RxeReport::is_refused) {
+        if is_stuck || self.is_refused() || self.rxe.iter().any(RxeReport::is_refused) {
             DryRunVerdict::WouldFail
         } else if !self.steps.is_empty() || self.rxe.iter().any(is_absent) {
             DryRunVerdict::WouldChange
@@ -358,25 +328,48 @@ impl IfacePreview {
 
     /// With the keys that every report has.
     pub(super) fn told(&self) -> Report<DryRunVerdict, &Self> {
-        let refused = self.refused.iter();
-        let refused = refused.map(|why| Finding::error(Code::SettingRefused, why));
-        let stuck = self.decision.iter().filter(|decision| decision.is_wrong);
-        let stuck = stuck.map(|decision| Finding::error(Code::InterfaceNotUp, &decision.why));
-        let name = self.interface.as_ref().map(|interface| &interface.name);
-        let deferred = self.deferred.iter().zip(name).map(|(deferred, name)| {
-            Finding::warning(Code::SettingDeferred, deferred.sentence(name))
-                .advise([Advice::now(DeferredSettings::command(name))])
-        });
-        let warned = self.warnings.iter();
-        let warned = warned.map(|why| Finding::warning(Code::SettingContradicted, why));
-        let notes = self.notes.iter().map(|note| Finding::warning(Code::Notice, note));
-        let all = refused.chain(stuck).chain(deferred).chain(warned).chain(notes);
-        let all = all.map(|finding| match name {
-            Some(name) => finding.about(name),
-            None => finding,
-        });
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
-        let findings = all.chain(rxe.filter_map(RxeReport::finding)).collect();
+        let mut findings: Vec<Finding> =
+            self.findings.iter().cloned().chain(rxe.filter_map(RxeReport::finding)).collect();
+        let name = self.interface.iter().map(|interface| &interface.name);
+        findings.extend(name.flat_map(|name| {
+            self.notes.iter().map(move |note| Finding::warning(Code::Notice, note).about(name))
+        }));
         Report::new(Kind::IfaceDryRun, self.verdict(), findings, self)
+    }
+
+    fn to_text(&self, ask: Ask<'_>) -> String {
+        let name = ask.name;
+        let mut lines = Vec::new();
+        let origins = self.wanted.origins.join(", ");
+        if origins.is_empty() {
+            lines.push(format!("{name}: no settings are configured"));
+        } else if self.steps.is_empty() && !self.is_refused() && self.deferred.is_none() {
+            lines.push(format!("{name}: all settings are as configured ({origins})"));
+        } else {
+            lines.push(format!("{name}: settings of {origins}:"));
+            lines.extend(self.steps.iter().map(|step| format!("  would {step}")));
+        }
+        lines.extend(self.deferred.iter().map(|deferred| {
+            let command = DeferredSettings::command(name);
+            format!("  deferred: {}; to do it now: {command}", deferred.sentence(name))
+        }));
+        let others = self.findings.iter().filter(|f| f.code != Code::SettingDeferred);
+        lines.extend(others.map(ToString::to_string));
+        lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
+        let mut text = lines.join("\n");
+        text.push('\n');
+        text.push_str(&stacks_text(&self.stacks));
+        match (&self.decision, &self.asked_by) {
+            (Some(decision), Some(way)) => {
+                let (action, why) = (decision.action.text(), &decision.why);
+                text.push_str(&format!("decision: {action}: {why}\nqueried by: {way}\n"));
+            }
+            _ if ask.settings_only => {}
+            _ => text.push_str(
+                "decision: unknown, because the decision depends on the state of units, and no systemd runs in a copied tree\n",
+            ),
+        }
+        text
     }
 }

@@ -6,11 +6,10 @@ use anyhow::Context as _;
 use serde::de::DeserializeOwned;
 
 use super::{config, node, status};
-use crate::apply::warnings::foreseen_of_all;
 use crate::cli::{Format, MetricsArgs};
 use crate::config::{Config, Loaded, Problems};
 use crate::host::{self, Root, state, terminal};
-use crate::observe::ipoib::Interfaces;
+use crate::report::common::Code;
 use crate::report::metrics::{self, ConfigurationMistakes};
 use crate::report::status::Status;
 use crate::report::{self, BootReport, guests::GuestsReport};
@@ -40,7 +39,7 @@ pub fn run(
         }
     };
     let status = status::gather(false, config, invalid, root);
-    let warnings = warnings(&status, config, loaded.as_ref().ok(), root);
+    let warnings = warnings(&status, loaded.as_ref().ok());
     let guests: Option<GuestsReport> = last("guests.json", root);
     let boot: Option<BootReport> = last("boot.json", root);
     let text = metrics::of_node(
@@ -59,11 +58,12 @@ pub fn run(
 }
 
 /// What the configuration asks for that will not last or was not read.
-fn warnings(status: &Status, config: &Config, loaded: Option<&Loaded>, root: &Root) -> usize {
+fn warnings(status: &Status, loaded: Option<&Loaded>) -> usize {
     let plans = status.hcas.iter().filter_map(|hca| hca.planned.as_ref());
     let of_plans: usize = plans.map(|pf| pf.warnings.len()).sum();
     let not_read = loaded.map_or(0, |loaded| loaded.not_read.len());
-    of_plans + not_read + foreseen_of_all(root, config, &Interfaces::look(root)).len()
+    let findings = status.judgement.findings.iter();
+    of_plans + not_read + findings.filter(|f| f.code == Code::SettingContradicted).count()
 }
 
 /// The last report of that name; what is wrong with it is a finding of `status`.

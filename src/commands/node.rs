@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{fabric, firmware, pf_preview, soft_roce, subnet_managers};
 use crate::apply::in_use;
+use crate::apply::warnings::foreseen_of_all;
 use crate::config::pins::Pins;
 use crate::config::{Config, Problems};
 use crate::host::{KernelLine, Root, answer, kernel_log, state, unit_graph};
@@ -17,15 +18,16 @@ use crate::ladder::{Expectation, Facts, cause};
 use crate::names::{
     IfName, IsVf, LinkLayer, ModuleName, ModuleState, PciAddress, RdmaName, Rung, is_ipoib_name,
 };
-use crate::observe::ipoib::Interfaces;
+use crate::observe::ipoib::{Interface, Interfaces};
 use crate::observe::link::PortAnswer;
 use crate::observe::plan_host::{self, PlanHost};
+use crate::observe::vf_writers::vf_writers;
 use crate::observe::{
     self, Look, ModprobeRules, Observed, PciFunction, RdmaDevice, driver_modules, namespaces,
 };
 use crate::plan::guid::{Resolved, resolve};
 use crate::plan::node::{Known, KnownPort, judge};
-use crate::plan::settings::{Children, judge_settings};
+use crate::plan::settings::{Children, Settings, judge_settings, settings};
 use crate::plan::{denied_modules, needed_modules};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
@@ -35,7 +37,7 @@ use crate::report::hardware::{NetDevState, NodeDescription, Vf};
 use crate::report::netns::Netns;
 use crate::report::node::Judgement;
 use crate::report::online::Lack;
-use crate::report::plan::PlannedPf;
+use crate::report::plan::{PlanProblem, PlannedPf};
 use crate::report::rxe::RxeReport;
 use crate::report::stack::Asked;
 use crate::report::subnet_manager::SubnetManagerReport;
@@ -83,7 +85,12 @@ impl<'a> Node<'a> {
         Self::look_for(Children::Counted, false, root, config, last_boot)
     }
 
-    /// As boot would find it; with `force` nothing counts as in use.
+    /// As a run of `ibprov iface` would find it; with `force` nothing counts as in use.
+    pub(super) fn look_as_iface(root: &'a Root, config: &'a Config, force: bool) -> Self {
+        Self::look_for(Children::Counted, force, root, config, None)
+    }
+
+    /// As boot would find it.
     pub(super) fn look_as_boot(root: &'a Root, config: &'a Config, force: bool) -> Self {
         Self::look_for(Children::Excused, force, root, config, None)
     }
@@ -184,7 +191,6 @@ impl<'a> Node<'a> {
         let mut failed_units = self.failed_units();
         let subnet_managers = self.subnet_managers(&mut failed_units);
         let mut unread = Vec::new();
-        let vf_writers = self.vf_writers(&pfs, &mut unread);
         let guests = guests(self.root, &mut unread);
         self.problems.extend(unread);
         let mut look = Look::new(self.root);
@@ -241,8 +247,9 @@ impl<'a> Node<'a> {
                 .filter(is_missing)
                 .map(|module| with_reason(module))
                 .collect(),
-            vf_writers,
             guests,
+            settings: self.settings(),
+            contradictions: self.contradictions(),
             firmware: firmware::findings(self.root, self.config, &self.observed),
             subnet_managers,
             is_switched_off: self
@@ -259,6 +266,10 @@ impl<'a> Node<'a> {
             without_guid: self.without_guid(),
             guids: self.guids(&vfs, &pfs),
             zero_vfs: self.zero_vfs(&vfs),
+            probe_failed: {
+                let logs = self.facts.functions.iter();
+                logs.filter(|(_, log)| log.probe_failed.is_some()).map(|(pci, _)| *pci).collect()
+            },
             vfs: vfs.iter().map(|(pf, vfs): &(_, Vec<Vf>)| (*pf, vfs.as_slice())).collect(),
             last_boot,
             failed_units,
@@ -283,20 +294,6 @@ impl<'a> Node<'a> {
         findings.extend(self.subnet_managers.iter().filter_map(SubnetManagerReport::finding));
         failed.retain(|unit| !self.subnet_managers.iter().any(|r| r.unit.as_ref() == Some(unit)));
         findings
-    }
-
-    /// The lines of files by which other programs set the number of VFs of these PFs.
-    fn vf_writers(
-        &self,
-        pfs: &[PlannedPf],
-        problems: &mut Vec<String>,
-    ) -> Vec<(PciAddress, String)> {
-        let mut writers = Vec::new();
-        for function in pfs.iter().filter_map(|pf| self.function(pf.pci?)) {
-            let found = observe::vf_writers::vf_writers(self.root, function, problems);
-            writers.extend(found.into_iter().map(|writer| (function.address, writer.to_string())));
-        }
-        writers
     }
 
     /// The adapters, all in Ethernet mode, where something of the host is configured for
@@ -449,7 +446,18 @@ impl<'a> Node<'a> {
         let hanging = self.survey.silent.union(&self.survey.unread).copied().collect();
         let mut preview = pf_preview::PfPreview::new(self.root, hanging, self.survey.is_rdma_held);
         preview.problems = plans.problems;
-        let pfs = plans.resolved.iter().map(|plan| preview.report(plan, &plans.facts)).collect();
+        let with_writers = |plan| {
+            let mut pf = preview.report(plan, &plans.facts);
+            if let Some(function) = pf.pci.and_then(|pci| self.function(pci)) {
+                let (writers, unread) = vf_writers(self.root, function);
+                let places: Vec<String> = writers.iter().map(ToString::to_string).collect();
+                let problem = PlanProblem::OtherWriter(places.join(", "));
+                pf.warnings.extend((!places.is_empty()).then_some(problem));
+                preview.problems.extend(unread);
+            }
+            pf
+        };
+        let pfs = plans.resolved.iter().map(with_writers).collect();
         (pfs, preview.problems)
     }
 
@@ -457,6 +465,31 @@ impl<'a> Node<'a> {
     pub(super) fn netns(&self) -> Option<Netns> {
         let mode = self.observed.netns_mode;
         self.config.netns_mode.map(|wanted| namespaces::netns(self.root, &self.rules, mode, wanted))
+    }
+
+    /// The settings of interfaces that cannot be made, or are left as they are.
+    fn settings(&self) -> Vec<Finding> {
+        let of = |interface: &Interface| {
+            let name = &interface.name;
+            let cause = match settings(self.config, &self.interfaces, name) {
+                Settings::Refused(why) | Settings::NotRenamed { why, .. } => {
+                    Cause::refused(name, why)
+                }
+                Settings::Open { refused, .. } if !refused.is_empty() => {
+                    Cause::refused(name, refused.join("; "))
+                }
+                Settings::Deferred(deferred) => Cause::deferred(name, &deferred),
+                _ => return None,
+            };
+            cause.of_settings()
+        };
+        let is_asked = !self.config.interfaces.is_empty();
+        self.interfaces.all.iter().filter(|_| is_asked).filter_map(of).collect()
+    }
+
+    /// What network stacks are configured to set otherwise than it is wanted.
+    pub(super) fn contradictions(&self) -> Vec<Finding> {
+        foreseen_of_all(self.root, self.config, &self.interfaces)
     }
 
     /// The soft RoCE devices, where any is configured.

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use super::config::complain;
 use super::node::{self, Node};
 use super::{print, screen, soft_roce};
-use crate::apply::warnings::foreseen_of_all;
 use crate::cli::{Common, Format, StatusArgs};
 use crate::config::{Config, Loaded, Problems};
 use crate::host::events::Events;
@@ -108,7 +107,6 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Option<String>, root:
     let mut problems = Vec::new();
     let last_boot = last_boot(root, &mut problems);
     let mut node = Node::look(root, config, last_boot.as_ref());
-    node.problems.extend(foreseen_of_all(root, config, &node.interfaces));
     node.problems.append(&mut problems);
     let (judgement, planned) = node.judgement(invalid, last_boot.as_ref());
     let last_boot =

@@ -223,13 +223,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                     ],
                 ),
                 Some((_, Unset::Refused(name, why))) => Cause::refused(name, why.clone()),
-                Some((_, Unset::InUse(name, deferred))) => Cause::in_use(
-                    deferred.sentence(name),
-                    [
-                        Advice::look(format!("ibprov iface {name} --dry-run")),
-                        Advice::now(DeferredSettings::command(name)),
-                    ],
-                ),
+                Some((_, Unset::InUse(name, deferred))) => Cause::deferred(name, deferred),
                 Some((name, Unset::Awaited(missing))) => Cause::waiting(
                     missing.clone(),
                     [Advice::look(format!("journalctl -b -g {name}: what the network stack has logged"))],

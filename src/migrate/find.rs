@@ -409,7 +409,9 @@ impl Finder<'_> {
         let functions = Observer::new(self.root).look_at_pfs().functions;
         let mut problems = Vec::new();
         for pf in functions.iter().filter(|f| f.ib_driver.is_some() && f.physfn.is_none()) {
-            for VfWriter { file, line, text } in vf_writers(self.root, pf, &mut problems) {
+            let (found, unread) = vf_writers(self.root, pf);
+            problems.extend(unread);
+            for VfWriter { file, line, text } in found {
                 let item = Item::new(&file, Reason::SetsVfs).at_line(line, &text);
                 if !self.found.items.contains(&item) {
                     self.item(item);

@@ -18,18 +18,22 @@ pub fn runs_rc_local(root: &Root) -> bool {
 }
 
 /// The lines of rc.local files that bring InfiniBand up, if nothing runs these files: file and
-/// numbers.
-pub fn not_run(root: &Root) -> Vec<(&'static str, Vec<usize>)> {
+/// numbers, or why the file cannot be read.
+pub fn not_run(root: &Root) -> Vec<Result<(&'static str, Vec<usize>), String>> {
     if runs_rc_local(root) {
         return Vec::new();
     }
     let files = RC_LOCAL.into_iter().filter(|file| !root.is_link(file));
     let lines = files.filter_map(|file| {
-        let text = root.text(file, 1 << 20).ok()?;
+        let text = match root.text(file, 1 << 20) {
+            Ok(text) => text,
+            Err(e) => return (!e.is_absent()).then(|| Err(e.to_string())),
+        };
         let lines = (1..).zip(text.lines()).filter(|(_, line)| reason(line).is_some());
-        Some((file, lines.map(|(number, _)| number).collect::<Vec<_>>()))
+        let lines: Vec<usize> = lines.map(|(number, _)| number).collect();
+        (!lines.is_empty()).then_some(Ok((file, lines)))
     });
-    lines.filter(|(_, lines)| !lines.is_empty()).collect()
+    lines.collect()
 }
 
 /// What a line of a script does to InfiniBand, if anything.
@@ -80,6 +84,7 @@ mod tests {
         let other: &str = &format!("{generators}/systemd-fstab-generator");
         let sysv: &str = &format!("{generators}/systemd-sysv-generator");
         let local: &str = &format!("{generators}/systemd-rc-local-generator");
+        let of_a_folder = of("etc/rc.local/x");
         let unit = of("etc/systemd/system/rc-local.service");
         for (files, scripts, runs) in [
             (vec![rc], true, true),
@@ -95,9 +100,13 @@ mod tests {
                 (scripts, runs),
                 "{files:?}"
             );
-            let told = if runs { vec![] } else { vec![("/etc/rc.local", vec![2, 4])] };
+            let told = if runs { vec![] } else { vec![Ok(("/etc/rc.local", vec![2, 4]))] };
             assert_eq!(not_run(&root), told, "{files:?}");
         }
+        // One that cannot be read may have such lines.
+        let dir = tree(&[of_a_folder, (other, "")], &[]);
+        let told = not_run(&Root::copy_at(dir.path()).expect("root"));
+        assert!(matches!(&told[..], [Err(why)] if why.contains("/etc/rc.local")), "{told:?}");
     }
 
     #[test]

@@ -107,7 +107,11 @@ impl Links {
     }
 }
 
-fn not_run((file, lines): (&str, Vec<usize>)) -> Finding {
+fn not_run(found: Result<(&str, Vec<usize>), String>) -> Finding {
+    let (file, lines) = match found {
+        Ok(found) => found,
+        Err(why) => return Finding::not_read(why),
+    };
     let lines = lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let text = format!(
         "systemd does not run {file} (from version 260 on it has no generator for it): what brings InfiniBand up in lines {lines} does not happen"

@@ -38,17 +38,17 @@ impl std::fmt::Display for VfWriter {
 }
 
 /// The lines that set the number of VFs of `pf`, which such a file names by its address, a netdev
-/// or its RDMA device. What could not be read goes to `problems`.
-pub fn vf_writers(root: &Root, pf: &PciFunction, problems: &mut Vec<String>) -> Vec<VfWriter> {
+/// or its RDMA device, and what could not be read.
+pub fn vf_writers(root: &Root, pf: &PciFunction) -> (Vec<VfWriter>, Vec<String>) {
     let netdevs = pf.rdma.iter().flat_map(|d| d.ports.iter().flat_map(|p| &p.netdev));
     let mut names = vec![pf.address.to_string()];
     names.extend(netdevs.map(|netdev| netdev.name.to_string()));
     names.extend(pf.rdma.iter().map(|device| device.name.to_string()));
-    writers_of(root, &names, problems)
+    writers_of(root, &names)
 }
 
-fn writers_of(root: &Root, names: &[String], problems: &mut Vec<String>) -> Vec<VfWriter> {
-    let mut writers = Vec::new();
+fn writers_of(root: &Root, names: &[String]) -> (Vec<VfWriter>, Vec<String>) {
+    let (mut writers, mut problems) = (Vec::new(), Vec::new());
     for (folder, end, key) in PLACES {
         let files = root.list_or_empty(folder).unwrap_or_else(|e| {
             problems.push(e.to_string());
@@ -72,7 +72,7 @@ fn writers_of(root: &Root, names: &[String], problems: &mut Vec<String>) -> Vec<
             writers.extend(lines.map(writer));
         }
     }
-    writers
+    (writers, problems)
 }
 
 /// True if `name` stands in `text` as a word; a PCI address is one.
@@ -117,14 +117,13 @@ mod tests {
             "/etc/netplan/10-ib.yaml:4",
             "/etc/sriov-operator/x.yaml:2",
         ];
-        let mut problems = Vec::new();
-        let found = writers_of(&root, &names, &mut problems);
+        let (found, problems) = writers_of(&root, &names);
         assert_eq!(found.iter().map(VfWriter::to_string).collect::<Vec<_>>(), want);
         assert_eq!(found[0].text, "class/net/ib0/device/sriov_numvfs = 4");
         assert_eq!(problems, [""; 0]);
         // A folder in the place of a file cannot be read, which is told.
         std::fs::create_dir(dir.path().join("etc/sysfs.d/a.conf")).expect("a folder");
-        writers_of(&root, &names, &mut problems);
+        let (_, problems) = writers_of(&root, &names);
         assert!(problems.len() == 1 && problems[0].contains("a.conf"), "{problems:?}");
     }
 }

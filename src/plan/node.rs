@@ -61,10 +61,12 @@ pub struct Known<'a> {
     /// Configured modules that this host needs and that are not loaded, beside those that a port
     /// lacks; with the reason, as far as one is known.
     pub missing_modules: Vec<(ModuleName, Option<ModuleTrouble>)>,
-    /// Lines of files by which other programs set the number of VFs of planned PFs.
-    pub vf_writers: Vec<(PciAddress, String)>,
     /// Guests that did not come up.
     pub guests: Vec<Finding>,
+    /// Settings of interfaces that cannot be made, or are left as they are.
+    pub settings: Vec<Finding>,
+    /// Settings that network stacks are configured to make otherwise.
+    pub contradictions: Vec<Finding>,
     /// Configured settings in firmware that are not in effect.
     pub firmware: Vec<Finding>,
     /// What is wrong with the configured subnet managers.
@@ -84,6 +86,8 @@ pub struct Known<'a> {
     /// The ports with a GUID that no plan gives: what each is called, its node GUID where it is
     /// an adapter's own, its port GUID.
     pub guids: Vec<(String, Option<Guid>, Guid)>,
+    /// Functions whose driver's last probe has failed.
+    pub probe_failed: BTreeSet<PciAddress>,
     /// VFs with a GUID of 0, at the PF or as the driver of the VF has read it.
     pub zero_vfs: BTreeSet<PciAddress>,
     /// The VFs of each PF.
@@ -127,7 +131,8 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     let of_vfs = vf_ports.filter_map(VfPort::finding);
     let of_fabric = known.active.iter().flat_map(fabric::judge);
     let found = lacks.chain(left_out).chain(of_activity).chain(of_fabric).chain(soft_roce);
-    for finding in found.chain(of_vfs).chain(known.subnet_managers.iter().cloned()) {
+    let more = known.subnet_managers.iter().chain(&known.contradictions).cloned();
+    for finding in found.chain(of_vfs).chain(more) {
         add(finding.code, finding.severity, finding.object, finding.message, finding.advice);
     }
     for (port, degraded) in &known.degraded {
@@ -179,13 +184,6 @@ pub fn judge(known: &Known<'_>) -> Judgement {
                 ]),
         };
         add(told.code, told.severity, told.object, told.message, told.advice);
-    }
-    for (pf, place) in &known.vf_writers {
-        let message = format!(
-            "{place} sets the number of VFs too: of two writers the later is refused, or replaces the VFs of the other"
-        );
-        let advice = [Advice::permanent(format!("remove {place}, or the [[pf]] of this PF"))];
-        add(Code::VfOtherWriter, Warning, Some(pf.to_string()), message, advice.into());
     }
     for guest in &known.guests {
         add(guest.code, Warning, guest.object.clone(), guest.message.clone(), guest.advice.clone());
@@ -269,6 +267,17 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             let advice = vec![Advice::permanent("plan GUIDs with a [[pf]]: man 5 ibprov.toml")];
             add(Code::VfGuidZero, Warning, Some(pf.to_string()), message, advice);
         }
+        let is_failed = |vf: &&Vf| vf.driver.is_none() && known.probe_failed.contains(&vf.pci);
+        for vf in seen.iter().filter(is_failed) {
+            let (pci, message) = (vf.pci, "the driver's probe of this VF failed".to_owned());
+            let advice = vec![
+                Advice::look(format!("journalctl -k -b | grep {pci}")),
+                Advice::now(format!(
+                    "after the cause is corrected: echo {pci} > /sys/bus/pci/drivers_probe"
+                )),
+            ];
+            add(Code::VfProbeFailed, Warning, Some(pci.to_string()), message, advice);
+        }
         let is_driven = |vf: &Vf| vf.driver.as_deref().is_some_and(|d| IB_DRIVERS.contains(&d));
         let is_down = |vf: &&Vf| vf.policy == Some(Policy::Down) && is_driven(vf);
         let down: Vec<VfIndex> = seen.iter().filter(is_down).map(|vf| vf.index).collect();
@@ -301,6 +310,13 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             "the unit has failed".to_owned(),
             advice,
         );
+    }
+    // Of a port that is expected that is told.
+    for setting in &known.settings {
+        let is_it = |told: &Finding| (told.code, &told.object) == (setting.code, &setting.object);
+        if !findings.iter().any(is_it) {
+            findings.push(setting.clone());
+        }
     }
     // A netdev that is still to come may have the name.
     if ports.of > 0 && ports.good == ports.of && vfs.good == vfs.of {

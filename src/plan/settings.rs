@@ -9,6 +9,7 @@ use crate::names::{IfName, Mode, Rung};
 use crate::observe::iface::Seen;
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::report::PortProgress;
+use crate::report::common::{Code, Finding};
 use crate::report::iface::{DeferredSettings, IfaceReport, IfaceStep, WantedInterface};
 use crate::report::stack::{SettingValue, StackName, StackSetting};
 
@@ -20,6 +21,8 @@ pub enum Settings {
     Open {
         /// The interface's index.
         ifindex: u32,
+        /// What cannot be, beside what can be made.
+        refused: Vec<String>,
     },
     /// They are, but for P_Key children that a network stack is still to create; one sentence
     /// for each.
@@ -59,7 +62,7 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
             false => Settings::Awaited(plan.awaited),
             true => match before {
                 Some(before) if before.mlnx_interface_mgr_pending => failed(before),
-                _ => Settings::Open { ifindex: interface.ifindex },
+                _ => Settings::Open { ifindex: interface.ifindex, refused: Vec::new() },
             },
         };
     }
@@ -92,7 +95,10 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
                     Settings::Refused(plan.refused.join("; "))
                 }
                 (None, Err(why)) if plan.steps.is_empty() => Settings::NotRenamed { ifindex, why },
-                (None, _) => Settings::Open { ifindex },
+                (None, renamed) => {
+                    plan.refused.extend(renamed.err());
+                    Settings::Open { ifindex, refused: plan.refused }
+                }
             }
         }
     }
@@ -201,22 +207,23 @@ fn against(wanted: &WantedInterface, value: SettingValue) -> Option<SettingValue
 }
 
 /// Where the files of the stacks that bring `name` up are against what is wanted of it:
-/// told before it happens.
+/// told before it happens, with the same code in every verb.
 pub fn contradictions<'a>(
     name: &IfName,
     wanted: &WantedInterface,
     writes: impl IntoIterator<Item = (StackName, &'a StackSetting)>,
-) -> Vec<String> {
+) -> Vec<Finding> {
     let told = |(stack, setting): (StackName, &StackSetting)| {
         let asked = against(wanted, setting.value)?;
-        Some(format!(
-            "{name}: {stack} will set {} {} when it brings the interface up, but {} = {} is configured ({}). Change one of the two: {setting}",
+        let message = format!(
+            "{stack} will set {} {} when it brings the interface up, but {} = {} is configured ({}). Change one of the two: {setting}",
             setting.value.what(),
             setting.value,
             asked.own_key(),
             shown(asked),
             wanted.origins.join(", "),
-        ))
+        );
+        Some(Finding::warning(Code::SettingContradicted, message).about(name))
     };
     writes.into_iter().filter_map(told).collect()
 }
@@ -330,8 +337,15 @@ pub fn judge_settings(
             Settings::NotRenamed { why, .. } if children == Children::Counted => {
                 facts.unset.insert(netdev.clone(), Unset::Refused(netdev, why));
             }
+            // boot waits for the run that makes the others.
+            Settings::Open { refused, .. }
+                if children == Children::Counted && !refused.is_empty() =>
+            {
+                let why = refused.join("; ");
+                facts.unset.insert(netdev.clone(), Unset::Refused(netdev, why));
+            }
             // A name that another interface has may be free when a run gives it.
-            Settings::Open { ifindex } | Settings::NotRenamed { ifindex, .. } => {
+            Settings::Open { ifindex, .. } | Settings::NotRenamed { ifindex, .. } => {
                 if let Some(Unset::InUse(..)) = facts.unset.get(&netdev) {
                     facts.unset.remove(&netdev);
                 }
@@ -356,7 +370,10 @@ fn unset_child(config: &Config, seen: &Interfaces, parent: &IfName) -> Option<Un
         Settings::Deferred(deferred) => Some(Unset::InUse(child.name.clone(), deferred)),
         // The mode of one that was made by netlink is not seen here, so that its settings are
         // open for ever.
-        Settings::Open { .. } => child.mode.map(|_| Unset::OpenChild(child.name.clone())),
+        Settings::Open { refused, .. } => child.mode.map(|_| match refused.is_empty() {
+            true => Unset::OpenChild(child.name.clone()),
+            false => Unset::Refused(child.name.clone(), refused.join("; ")),
+        }),
         Settings::Made | Settings::Awaited(_) | Settings::Gone => None,
     })
 }
@@ -406,6 +423,8 @@ mod tests {
     fn says(value: SettingValue) -> StackSetting {
         StackSetting { value, file: "/etc/p".to_owned(), key: "key", by_default: false }
     }
+
+    const OPEN: Settings = Settings::Open { ifindex: 3, refused: Vec::new() };
 
     const CONNECTED: &str =
         "[[interface]]\nmatch.name = \"*\"\nmode = \"connected\"\nmtu = 65520\n";
@@ -474,17 +493,16 @@ mod tests {
             resolve(vec![source], Problems::default()).expect("configuration").config
         };
         let name: IfName = "ib0".parse().expect("name");
-        let open = Settings::Open { ifindex: 3 };
         // It was never set in this boot: that it is in use does not matter.
         assert_eq!(to_be_asked(&config(1500), &seen), []);
-        assert_eq!(settings(&config(1500), &seen, &name), open);
+        assert_eq!(settings(&config(1500), &seen, &name), OPEN);
         let blank = IfaceReport::blank("ib0", 0);
         let before = IfaceReport { configured: true, was_set: true, ifindex: 3, ..blank };
         seen.outcomes.insert(3, before.clone());
         assert_eq!(to_be_asked(&config(2044), &seen), []);
         assert_eq!(to_be_asked(&config(1500), &seen), [(3, name.clone())]);
         // Who does not ask leaves it open.
-        assert_eq!(settings(&config(1500), &seen, &name), open);
+        assert_eq!(settings(&config(1500), &seen, &name), OPEN);
         let uses =
             vec![Use::Network { netdev: "ib0".to_owned(), what: "address 10.0.0.5/24".to_owned() }];
         seen.uses.insert(3, uses.clone());
@@ -499,7 +517,7 @@ mod tests {
         assert_eq!(settings(&config(2044), &seen, &name), Settings::Made, "edited back");
         // By now nobody uses it.
         seen.uses.insert(3, Vec::new());
-        assert_eq!(settings(&config(1500), &seen, &name), open);
+        assert_eq!(settings(&config(1500), &seen, &name), OPEN);
         // What has failed beside that says more.
         let failed = IfaceReport { failures: vec!["ib0: EBUSY".to_owned()], ..found };
         seen.outcomes.insert(3, failed);
@@ -560,7 +578,7 @@ mod tests {
         let source = Source::new("t.toml".to_owned(), text.as_bytes().to_vec()).expect("a text");
         let config = resolve(vec![source], Problems::default()).expect("a configuration").config;
         let name: IfName = "ib0".parse().expect("name");
-        assert_eq!(settings(&config, &seen, &name), Settings::Open { ifindex: 3 });
+        assert_eq!(settings(&config, &seen, &name), OPEN);
         let pkey = PKey::new(0x8001).expect("P_Key");
         let file = "/etc/child.nmconnection".to_owned();
         seen.stack_children.push(StackChild { parent: 3, pkey, stack: STACK, file });
@@ -640,7 +658,7 @@ mod tests {
         };
         assert_eq!(look(&[]), Settings::Made);
         let up = "run/systemd/units/invocation:mlnx_interface_mgr@ib0.service";
-        assert_eq!(look(&[(up, "1f2e")]), Settings::Open { ifindex: 3 });
+        assert_eq!(look(&[(up, "1f2e")]), OPEN);
     }
 
     /// Its job may be queued and nothing show of it: a run of `ibprov iface` has waited
@@ -661,7 +679,7 @@ mod tests {
             let seen = Interfaces::look(&Root::copy_at(dir.path()).expect("root"));
             settings(&Config::default(), &seen, &name)
         };
-        assert_eq!(look(None), Settings::Open { ifindex: 3 });
+        assert_eq!(look(None), OPEN);
         let after = |change: &dyn Fn(&mut IfaceReport)| {
             let mut outcome = IfaceReport::blank("ib0", 0);
             outcome.ifindex = 3;

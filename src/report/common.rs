@@ -586,6 +586,11 @@ impl Finding {
         findings.sort_by_key(|finding| finding.severity);
     }
 
+    /// In one sentence, where severity and code stand elsewhere.
+    pub fn sentence(&self) -> String {
+        format!("{}: {}", self.subject(), self.message)
+    }
+
     /// What it is about, in words.
     pub fn subject(&self) -> String {
         match &self.object {
@@ -603,7 +608,7 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: {}", self.severity, self.subject(), self.message)
+        write!(f, "{}: {}", self.severity, self.sentence())
     }
 }
 

@@ -234,13 +234,28 @@ impl OnlineReport {
             };
             let unknown = (self.verdict, port.lack)
                 == (OnlineVerdict::NoSuchPort, Some(Lack::Rung(Rung::Pci)));
-            let code = if unknown { Code::NoSuchPort } else { Code::PortNotOnline };
+            // As status says it, but for what only this verb asks for.
+            let is_below = matches!(port.lack, Some(Lack::Rung(_))) && !unknown;
+            let of_ladder = port.progress.finding(port.cause.as_ref()).filter(|_| is_below);
+            if of_ladder.is_some() {
+                return of_ladder;
+            }
+            let (code, object) = match (port.lack, &port.progress.netdev) {
+                (Some(Lack::Up | Lack::Carrier), Some(netdev))
+                    if !port.progress.must_be_ethernet =>
+                {
+                    (Code::InterfaceNotOnline, netdev.to_string())
+                }
+                (Some(Lack::Address) | None, _) => (Code::PortNotOnline, port.progress.label()),
+                _ if unknown => (Code::NoSuchPort, port.progress.label()),
+                _ => (Code::PortNotActive, port.progress.label()),
+            };
             let mut cause = port.cause.iter().map(|cause| cause.text.as_str());
             let cause = cause.find(|text| !text.is_empty());
             let lacking = port.lack.map_or("not online", Lack::lacking);
             let message = format!("{lacking}: {}", cause.unwrap_or("the cause is unknown"));
             let advice = port.cause.iter().flat_map(|cause| cause.advice.clone());
-            Some(Finding::new(code, severity, message).about(port.progress.label()).advise(advice))
+            Some(Finding::new(code, severity, message).about(object).advise(advice))
         };
         let mut findings: Vec<Finding> = self.ports.iter().filter_map(of).collect();
         let degraded = self.ports.iter().filter(|port| !port.degraded.is_empty());

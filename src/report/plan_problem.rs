@@ -260,6 +260,11 @@ pub enum PlanProblem {
     /// The configuration gives nothing any more (a warning: the pin holds).
     #[error("drift: the configuration no longer gives GUIDs; the pinned ones stay in use: {0}")]
     DriftNothing(Box<Self>),
+    /// The lines of files by which other programs set the number of its VFs (a warning).
+    #[error(
+        "the number of VFs is set by {0} too: of two writers the later is refused, or replaces the VFs of the other"
+    )]
+    OtherWriter(String),
     /// Another adapter than when it was pinned (a warning: the pin holds).
     #[error(
         "drift: the adapter was replaced after the GUIDs were pinned (port GUID {then} then, {now} now); the pinned GUIDs stay in use"
@@ -275,11 +280,12 @@ pub enum PlanProblem {
 impl PlanProblem {
     /// As every report has it, about the PF `object`.
     pub fn finding(&self, object: &str) -> Finding {
-        let severity = match (self.is_error(), self.is_drift()) {
-            (true, _) => Severity::Error,
-            (false, true) => Severity::Warning,
+        let severity = match self {
+            _ if self.is_error() => Severity::Error,
+            Self::OtherWriter(_) => Severity::Warning,
+            _ if self.is_drift() => Severity::Warning,
             // What to know all the same.
-            (false, false) => Severity::Info,
+            _ => Severity::Info,
         };
         let (code, remedy) = self.code_and_remedy();
         Finding::new(code, severity, self.to_string()).about(object).advise(remedy)
@@ -387,6 +393,9 @@ impl PlanProblem {
             Self::SameName { .. } => {
                 (Code::NameTwice, change("choose another pattern for one of the two"))
             }
+            Self::OtherWriter(place) => {
+                (Code::VfOtherWriter, change(&format!("remove {place}, or the [[pf]] of this PF")))
+            }
             Self::Group { .. } => (Code::GuidGroupBit, local()),
             Self::NotLocal { .. } => (Code::GuidNotLocal, local()),
             Self::DriftNothing(why) => (Code::Drift, why.code_and_remedy().1),
@@ -410,6 +419,7 @@ impl PlanProblem {
             self,
             Self::Group { .. }
                 | Self::NotLocal { .. }
+                | Self::OtherWriter(_)
                 | Self::Drift { .. }
                 | Self::DriftNothing(_)
                 | Self::OtherCard { .. }

@@ -8,6 +8,7 @@ use super::ModuleTrouble;
 use super::advice::Advice;
 use super::common::{Code, Finding, opposite};
 use super::finding::Severity;
+use super::iface::DeferredSettings;
 use super::node::Standing;
 use crate::names::{
     Guid, IfName, LinkLayer, MadPort, ModuleName, PciAddress, PortNumber, RdmaName, Rung,
@@ -106,7 +107,7 @@ impl PortProgress {
             (Some(_), Some(missing)) => {
                 let optional = if self.optional { " (optional)" } else { "" };
                 let why = cause.iter().filter(|cause| !cause.text.is_empty());
-                let why: String = why.map(|cause| format!(": {}", cause.text)).collect();
+                let why: String = why.map(|cause| format!(": {}", cause.phrase())).collect();
                 let code = cause.and_then(|cause| cause.code).unwrap_or(Code::PortNotReady);
                 (code, format!("{}{optional}{why}", missing.lacking()))
             }
@@ -116,7 +117,9 @@ impl PortProgress {
             }
         };
         let advice = cause.iter().flat_map(|cause| cause.advice.clone());
-        Some(Finding::new(code, severity, message).about(self.label()).advise(advice))
+        let interface = cause.and_then(|cause| cause.interface.as_ref());
+        let object = interface.map_or_else(|| self.label(), ToString::to_string);
+        Some(Finding::new(code, severity, message).about(object).advise(advice))
     }
 
     /// True for a port in Ethernet mode: seen, and not waited for.
@@ -186,6 +189,9 @@ pub struct Cause {
     /// something.
     #[serde(skip)]
     pub code: Option<Code>,
+    /// The interface whose settings it is about.
+    #[serde(skip)]
+    pub interface: Option<IfName>,
 }
 
 impl Cause {
@@ -201,6 +207,7 @@ impl Cause {
             by_site: false,
             in_use: false,
             code: None,
+            interface: None,
         }
     }
 
@@ -225,11 +232,39 @@ impl Cause {
     /// Settings of `netdev` are asked for that it cannot have.
     pub(crate) fn refused(netdev: &IfName, why: String) -> Self {
         let advice = [Advice::look(format!("ibprov iface {netdev} --dry-run"))];
-        Self::last(why, advice).diagnosed(Code::SettingRefused)
+        Self::last(why, advice).diagnosed(Code::SettingRefused).of(netdev)
+    }
+
+    /// Settings of `netdev` are left as they are, because it is in use.
+    pub(crate) fn deferred(netdev: &IfName, deferred: &DeferredSettings) -> Self {
+        let advice = [
+            Advice::look(format!("ibprov iface {netdev} --dry-run")),
+            Advice::now(DeferredSettings::command(netdev)),
+        ];
+        let text = deferred.sentence(netdev);
+        Self::in_use(text, advice).diagnosed(Code::SettingDeferred).of(netdev)
+    }
+
+    fn of(self, netdev: &IfName) -> Self {
+        Self { interface: Some(netdev.clone()), ..self }
     }
 
     pub(crate) fn diagnosed(self, code: Code) -> Self {
         Self { code: Some(code), ..self }
+    }
+
+    /// Of settings, what is said of their interface by itself.
+    pub fn of_settings(&self) -> Option<Finding> {
+        let severity = if self.is_excuse() { Severity::Warning } else { Severity::Error };
+        let finding = Finding::new(self.code?, severity, self.phrase());
+        Some(finding.about(self.interface.as_ref()?).advise(self.advice.clone()))
+    }
+
+    /// Its text, where the interface that it is about is named beside it.
+    fn phrase(&self) -> &str {
+        let name = self.interface.as_ref().map(IfName::as_str).unwrap_or_default();
+        let rest = self.text.strip_prefix(name).and_then(|rest| rest.strip_prefix(": "));
+        rest.unwrap_or(&self.text)
     }
 
     /// It is no failure that the rung is missing.
@@ -245,6 +280,7 @@ impl Cause {
             by_site: trouble.is_by_the_site(),
             in_use: false,
             code: Some(trouble.code()),
+            interface: None,
         }
     }
 }

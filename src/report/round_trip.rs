@@ -147,6 +147,7 @@ fn cause() -> Any<Cause> {
             by_site,
             in_use,
             code: None,
+            interface: None,
         })
         .boxed()
 }

@@ -213,21 +213,33 @@ fn a_setting_that_the_driver_refuses_is_refused_in_every_verb() {
         "etc/ibprov/ibprov.toml",
         "[[interface]]\nmatch.name = \"ib0\"\nmode = \"connected\"\n",
     );
-    let port = format!("mlx5_0 port 1 ({PF})");
-    let (status, check) = is(&host, 3, &[&format!("error setting-refused {port}")]);
-    let (code, boot) = json(&host, &["boot", "--dry-run"]);
-    assert_eq!(code, 3);
+    let refused = ["error setting-refused ib0"];
+    let (status, check) = is(&host, 3, &refused);
     let said = message(&status, "setting-refused");
     assert!(said.contains("the driver does not support it"), "{said}");
-    assert_eq!(message(&boot, "setting-refused"), said);
     assert!(message(&check, "setting-refused").contains(&said));
+    for verb in [["boot", "--dry-run"].as_slice(), &["iface", "ib0", "--dry-run"]] {
+        let (code, report) = json(&host, verb);
+        assert_eq!((code, facts(&report)), (3, refused.map(str::to_owned).into()), "{report:#}");
+        assert_eq!(message(&report, "setting-refused"), said);
+    }
     assert!(!host.show(&["boot", "--dry-run"]).contains("wait up to"));
+    // What can be set beside it does not make it a setting that is not applied yet.
+    host.file(
+        "etc/ibprov/ibprov.toml",
+        "[[interface]]\nmatch.name = \"ib0\"\nmode = \"connected\"\numcast = true\n",
+    );
+    is(&host, 3, &refused);
+    for verb in [["boot", "--dry-run"].as_slice(), &["iface", "ib0", "--dry-run"]] {
+        let (code, report) = json(&host, verb);
+        assert_eq!((code, facts(&report)), (3, refused.map(str::to_owned).into()), "{report:#}");
+    }
     // A name that cannot be given while the interface is up.
     host.file(
         "etc/ibprov/ibprov.toml",
         "[[interface]]\nmatch.port-guid = \"b859:9f03:0012:a480\"\nname = \"rail0\"\n",
     );
-    let (status, _) = is(&host, 3, &[&format!("error setting-refused {port}")]);
+    let (status, _) = is(&host, 3, &refused);
     let said = message(&status, "setting-refused");
     assert!(said.contains("ip link set ib0 down && ibprov iface ib0"), "{said}");
 }
@@ -295,6 +307,12 @@ fn another_writer_of_the_number_of_vfs_is_an_exception_beside_the_plan() {
     host.file(&format!("sys/bus/pci/devices/{PF}/sriov_numvfs"), "0\n");
     is(&host, 0, &[]);
     host.file("etc/sysfs.d/vfs.conf", "class/net/ib0/device/sriov_numvfs = 4\n");
-    let (status, _) = is(&host, 1, &[&format!("warning vf-other-writer {PF}")]);
-    assert!(message(&status, "vf-other-writer").starts_with("/etc/sysfs.d/vfs.conf:1 sets"));
+    let other = format!("warning vf-other-writer {PF}");
+    let (status, _) = is(&host, 1, &[&other]);
+    for verb in [["plan"].as_slice(), &["apply", "--dry-run"], &["boot", "--dry-run"]] {
+        let (code, report) = json(&host, verb);
+        assert_eq!((code, facts(&report)), (0, [other.clone()].into()), "{report:#}");
+        assert!(host.show(verb).contains("set by /etc/sysfs.d/vfs.conf:1 too"));
+    }
+    assert!(message(&status, "vf-other-writer").contains("by /etc/sysfs.d/vfs.conf:1 too"));
 }

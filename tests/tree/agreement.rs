@@ -101,7 +101,8 @@ struct Node {
     /// Which modules are not loaded.
     missing: Vec<&'static str>,
     deny_driver: bool,
-    mtu: bool,
+    /// What the `[[interface]]` of all of them has.
+    settings: &'static str,
     bad_configuration: bool,
     /// `boot.at-least`.
     at_least: Option<usize>,
@@ -199,20 +200,29 @@ fn node() -> impl Strategy<Value = Node> {
         4 => Just(Vec::new()),
         1 => prop::sample::subsequence(vec!["ib_umad", "ib_ipoib"], 1..=2),
     ];
+    // The driver of these adapters refuses connected mode.
+    let settings = prop_oneof![
+        8 => Just(""),
+        1 => Just("mtu = 2040\n"),
+        1 => Just("mode = \"connected\"\n"),
+        1 => Just("mode = \"connected\"\numcast = true\n"),
+    ];
     let at_least = prop_oneof![4 => Just(None), 1 => (1usize..4).prop_map(Some)];
     let boot = prop_oneof![Just(None), Just(Some("ready")), Just(Some("not-ready"))];
     let adapters = prop::collection::vec(adapter(), 0..4);
-    (adapters, missing, rare(), rare(), rare(), at_least, boot, (rare(), rare())).prop_map(
-        |(adapters, missing, deny_driver, mtu, bad_configuration, at_least, boot, more)| Node {
-            adapters,
-            missing,
-            deny_driver,
-            mtu,
-            bad_configuration,
-            at_least,
-            boot,
-            guest: more.0,
-            switched_off: more.1,
+    (adapters, missing, rare(), settings, rare(), at_least, boot, (rare(), rare())).prop_map(
+        |(adapters, missing, deny_driver, settings, bad_configuration, at_least, boot, more)| {
+            Node {
+                adapters,
+                missing,
+                deny_driver,
+                settings,
+                bad_configuration,
+                at_least,
+                boot,
+                guest: more.0,
+                switched_off: more.1,
+            }
         },
     )
 }
@@ -344,8 +354,14 @@ fn lay_out(node: &Node) -> Host {
             ));
         }
     }
-    if node.mtu {
-        text.push_str("[[interface]]\nmatch.name = \"ib*\"\nmtu = 2040\n");
+    if !node.settings.is_empty() {
+        text.push_str(&format!("[[interface]]\nmatch.name = \"ib*\"\n{}", node.settings));
+        let profile = "[connection]\nid=f\ntype=infiniband\ninterface-name=ib0\n[infiniband]\ntransport-mode=datagram\nmtu=2040\n";
+        host.file("etc/NetworkManager/system-connections/f.nmconnection", profile);
+        let unit = "lib/systemd/system/NetworkManager.service";
+        host.file(unit, "[Service]\n");
+        let link = "etc/systemd/system/multi-user.target.wants/NetworkManager.service";
+        host.link(link, &format!("/{unit}"));
     }
     if node.deny_driver {
         host.file("etc/modprobe.d/site.conf", "blacklist mlx5_core\n");
@@ -434,7 +450,9 @@ fn agree_on_ports(
                 hca["rdma"].as_str().expect("a name"),
                 hca["pci"].as_str().expect("an address")
             );
-            let is_missing = lacks.iter().any(|(_, object)| *object == name);
+            let netdev = port["netdev"].as_str();
+            let is_missing =
+                lacks.iter().any(|(_, object)| *object == name || Some(object.as_str()) == netdev);
             let role = port["role"].as_str().expect("a role");
             let at: usize =
                 name[5..].split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
@@ -513,6 +531,7 @@ fn agree(node: &Node) -> Result<(), TestCaseError> {
     let of_check = facts(&check);
     let only_in_check: Vec<&String> = of_check.difference(&said).filter(is_judged).collect();
     prop_assert!(only_in_check.is_empty(), "{:?}: {:#}", only_in_check, status);
+    agree_on_interfaces(node, &host, &said)?;
     for dry_run in [&boot, &apply, &plan] {
         let facts = facts(dry_run);
         let only_here: Vec<&String> = facts.difference(&said).collect();
@@ -556,6 +575,43 @@ fn agree(node: &Node) -> Result<(), TestCaseError> {
     if status_code == 3 {
         prop_assert!(!failed, "{:#}", check);
         prop_assert_ne!(check_code, 0);
+    }
+    Ok(())
+}
+
+/// The dry run at the netdevs of all first ports says what status says of each, and of the port
+/// whose settings it would make.
+fn agree_on_interfaces(
+    node: &Node,
+    host: &Host,
+    said: &BTreeSet<String>,
+) -> Result<(), TestCaseError> {
+    for (at, adapter) in node.adapters.iter().enumerate() {
+        let name = format!("ib{at}");
+        let dry_run = host.ibprov(&["iface", &name, "--dry-run", "--format", "json"]);
+        let has_netdev = adapter.present
+            && adapter.driver == Some("mlx5_core")
+            && adapter.rdma
+            && adapter.netdev
+            && !adapter.ethernet;
+        let code = dry_run.status.code().expect("exit code");
+        prop_assert_eq!(code != 2, has_netdev);
+        if !has_netdev {
+            continue;
+        }
+        let report: Value = serde_json::from_slice(&dry_run.stdout).expect("JSON");
+        let facts = facts(&report);
+        let only_here: Vec<&String> = facts.difference(said).collect();
+        // What no port is expected to have, its interface may be asked for all the same.
+        let is_expected = said.iter().any(|fact| fact.contains(&format!("mlx5_{at} port 1 ")));
+        let is_other = |fact: &&&String| is_expected || !fact.contains(" setting-refused ");
+        let wrong: Vec<_> = only_here.iter().filter(is_other).collect();
+        prop_assert!(wrong.is_empty(), "{:?}: {:#}", wrong, report);
+        let of_it = said.iter().filter(|fact| fact.ends_with(&format!(" {name}")));
+        let missing: Vec<&String> = of_it.filter(|fact| !facts.contains(*fact)).collect();
+        prop_assert!(missing.is_empty(), "{:?}: {:#}", missing, report);
+        let is_refused = facts.iter().any(|fact| fact.contains(" setting-refused "));
+        prop_assert_eq!(code == 3, is_refused, "{:#}", report);
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `ibprov iface` as its unit runs it, on a tree of files.
 
+use crate::account::{facts, json};
 use crate::host::Host;
 
 #[test]
@@ -44,13 +45,17 @@ fn host_with_network_manager(enabled: bool) -> Host {
 #[test]
 fn a_profile_that_says_another_mode_is_named_before_it_is_written() {
     let host = host_with_network_manager(true);
-    let want = "ib0: NetworkManager will set transport mode datagram when it brings the interface up, but mode = \"connected\" is configured (/etc/ibprov/ibprov.toml:1). Change one of the two: infiniband.transport-mode in /etc/NetworkManager/system-connections/fabric.nmconnection says datagram";
-    let dry_run = host.show(&["iface", "ib0", "--dry-run"]);
-    assert!(dry_run.contains(&format!("warning: {want}\n")), "{dry_run}");
-    let status = host.show(&["status"]);
-    assert!(status.contains(&format!("note: {want}\n")), "{status}");
-    let boot = host.show(&["boot", "--dry-run"]);
-    assert!(boot.contains(want), "{boot}");
+    let want = "NetworkManager will set transport mode datagram when it brings the interface up, but mode = \"connected\" is configured (/etc/ibprov/ibprov.toml:1). Change one of the two: infiniband.transport-mode in /etc/NetworkManager/system-connections/fabric.nmconnection says datagram";
+    let verbs = [["iface", "ib0", "--dry-run"].as_slice(), &["boot", "--dry-run"], &["status"]];
+    for verb in verbs {
+        let shown = host.show(verb);
+        assert!(shown.contains(&format!("warning: ib0: {want}\n")), "{shown}");
+    }
+    let said = "warning setting-contradicted ib0".to_owned();
+    for verb in verbs.into_iter().chain([["check"].as_slice()]) {
+        let (_, report) = json(&host, verb);
+        assert!(facts(&report).contains(&said), "{report:#}");
+    }
     // What is not part of the boot writes nothing.
     let idle = host_with_network_manager(false).show(&["status"]);
     assert!(!idle.contains("will set transport"), "{idle}");
@@ -108,8 +113,10 @@ fn an_mtu_that_the_fabric_holds_down_is_configured_whatever_else_the_profile_say
     for profile in ["", "mtu=4092\n", "mtu=1500\n"] {
         let made = r#""configured":true,"mtu_asked":4092,"wanted":{"mtu":4092}"#;
         let host = set_and_then_activated("mtu = 4092\n", profile, made);
-        let status = host.show(&["status"]);
-        assert!(status.ends_with("exit 0\n"), "{profile}: {status}");
+        let (_, status) = json(&host, &["status"]);
+        // What the profile will write is foreseen.
+        let foreseen = (profile == "mtu=1500\n").then(|| "warning setting-contradicted ib0".into());
+        assert_eq!(facts(&status), foreseen.into_iter().collect(), "{profile}: {status:#}");
         let dry_run = host.show(&["iface", "ib0", "--dry-run"]);
         assert!(!dry_run.contains("would set"), "{profile}: {dry_run}");
     }

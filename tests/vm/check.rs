@@ -43,7 +43,6 @@ fn each_fault_is_told_by_its_code() {
         ("consumer", "ordering-missing"),
         ("no-sm", "no-subnet-manager"),
         ("next-boot", "ordering-cycle"),
-        ("vf-probe", "vf-probe-failed"),
     ] {
         assert_first(&guest, name, code);
     }
@@ -54,6 +53,7 @@ fn each_fault_is_told_by_its_code() {
         ("guid-zero", "vf-guid-zero"),
         ("guid-zero", "vf-policy-down"),
         ("policy-down", "vf-policy-down"),
+        ("vf-probe", "vf-probe-failed"),
     ] {
         let report = guest.json(&format!("{name}.json"));
         assert!(of_severity(&report, "warning").contains(&code.to_owned()), "{name}: {report:#}");
@@ -76,6 +76,7 @@ fn each_verb_says_the_same_while_cable_and_subnet_manager_go_and_come() {
         ("cable-in", "healthy"),
         ("no-sm", "no-subnet-manager"),
         ("sm-back", "healthy"),
+        ("older", "healthy"),
     ] {
         let (state, verdict, exit, lacks) = match first {
             "healthy" => ("ready", "healthy", 0, &[][..]),
@@ -96,6 +97,20 @@ fn each_verb_says_the_same_while_cable_and_subnet_manager_go_and_come() {
             assert!(guest.stdout().contains(&line), "{line}{}", guest.stdout());
         }
     }
+}
+
+/// An upgrade leaves the report of the boot as the version before has written it.
+#[test]
+fn each_verb_takes_the_report_of_the_version_before() {
+    let guest = boot("check_live");
+    guest.assert_success();
+    for verb in ["", " iface", " guests"] {
+        let line = format!("older{verb}: 0\n");
+        assert!(guest.stdout().contains(&line), "{line}{}", guest.stdout());
+    }
+    let status = guest.json("older.status.json");
+    assert_eq!(status["last_boot"]["verdict"], "ready", "{status:#}");
+    assert_eq!(status["findings"], serde_json::json!([]), "{status:#}");
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn what_the_stack_will_write_over_is_foreseen() {
         let report = boot(scenario).json("boot.json");
         assert!(is_told(&report), "{}", report["findings"]);
         let status = boot(scenario).file("status");
-        assert!(status.contains(&format!("note: {want}\n")), "{status}");
+        assert!(status.contains(&format!("warning: {want}\n")), "{status}");
         let dry_run = boot(scenario).file("dry-run");
         assert!(dry_run.contains("warning: ib1: ") && dry_run.contains(source), "{dry_run}");
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::pattern::has_word;
 use crate::graph::{Graph, Unit};
-use crate::names::{ModuleName, PciAddress};
+use crate::names::ModuleName;
 use crate::observe::autostart::{AutostartGuest, Resumed};
 use crate::report::common::{Code, Severity};
 use crate::report::node::Judgement;
@@ -28,8 +28,6 @@ pub struct Host {
     pub ports: Vec<HostPort>,
     /// Functions that are not expected because the site denies their driver.
     pub denied: Vec<Denied>,
-    /// VFs that the PF's driver should have bound and has not.
-    pub unbound_vfs: Vec<PciAddress>,
     /// Which unit is configured to set up which netdev, and where it says so.
     pub asked: Vec<Asked>,
     /// Guests that libvirt starts by itself and that are given a VF.

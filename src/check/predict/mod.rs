@@ -27,7 +27,6 @@ pub fn findings(boot: &Boot) -> Vec<Finding> {
     let Some(host) = boot.host.as_deref() else { return Vec::new() };
     let mut all = Vec::new();
     for judge in [
-        node::judge,
         provider::judge,
         cycle::judge,
         requires::judge,

@@ -1,29 +1,9 @@
 //! What the account of the node says: the same findings as `ibprov status` has.
 
-use super::findings::{merge, shown};
 use crate::check::evidence::Host;
-use crate::report::common::{self, Code};
-use crate::report::finding::{Confidence, Finding, Severity};
+use crate::report::common;
+use crate::report::finding::{Confidence, Finding};
 use crate::report::node::Judgement;
-
-/// VFs that the PF's driver could not take.
-pub(super) fn judge(host: &Host) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for vf in &host.unbound_vfs {
-        let finding = Finding::new(
-            Code::VfProbeFailed,
-            Severity::Error,
-            Confidence::High,
-            format!("VF {vf} has no driver: the driver's probe of it failed."),
-        )
-        .about(vf)
-        .quoting([shown(host, format!("{vf}: no driver"))])
-        .look([format!("journalctl -k -b | grep {vf}")])
-        .now([format!("after the cause is corrected: echo {vf} > /sys/bus/pci/drivers_probe")]);
-        merge(&mut findings, vec![finding]);
-    }
-    findings
-}
 
 /// What the judgement of the node says, in the place of what the logs told under the same code:
 /// their lines stay as evidence.
@@ -50,7 +30,8 @@ pub fn account(host: &Host, found: &mut Vec<Finding>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::finding::Quote;
+    use crate::report::common::Code;
+    use crate::report::finding::{Quote, Severity};
     use crate::report::node::{Count, PortCount};
 
     #[test]
