@@ -554,7 +554,7 @@ fn agree(node: &Node) -> Result<(), TestCaseError> {
     let is_of_fabric =
         |code: &&String| ["port-not-active", "port-not-judged"].contains(&code.as_str());
     let about_ports = codes.iter().any(|code| code.starts_with("port-") && !is_of_fabric(&code));
-    let is_pending = about_ports || is_about("module-") || about_vfs;
+    let is_pending = about_ports || is_about("module-") || about_vfs || is_about("setting-refused");
     let would = boot["steps"].as_array().is_some_and(|steps| !steps.is_empty());
     let denied = boot["denied"].as_array().is_some_and(|denied| !denied.is_empty());
     // What the site denies is left as it is.
