@@ -120,13 +120,13 @@ fn an_mtu_that_the_fabric_holds_down_is_configured_whatever_else_the_profile_say
         let dry_run = host.show(&["iface", "ib0", "--dry-run"]);
         assert!(!dry_run.contains("would set"), "{profile}: {dry_run}");
     }
-    // A stack that has not started yet has written nothing.
+    // A stack that has not started yet has written nothing: what it will write is foreseen.
     let made = r#""configured":true,"mtu_asked":4092,"wanted":{"mtu":4092}"#;
     let host = set_and_then_activated("mtu = 4092\n", "mtu=2044\n", made);
     host.remove("run/systemd/units/invocation:NetworkManager.service");
     host.link("etc/systemd/system/multi-user.target.wants/NetworkManager.service", "/dev/null");
     let status = host.show(&["status"]);
-    assert!(status.ends_with("exit 0\n"), "{status}");
+    assert!(status.contains("will set MTU 2044") && status.ends_with("exit 1\n"), "{status}");
 }
 
 #[test]
