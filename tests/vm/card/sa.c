@@ -196,10 +196,12 @@ static bool answer_sa(struct ib_sa_mad *mad)
 void sm_info(u8 *info, u64 port_guid, u8 priority)
 {
 	__be64 guid = cpu_to_be64(port_guid);
+	__be64 key = cpu_to_be64(1);		/* opensm's default; it ignores an SM of another */
 	__be32 activity = cpu_to_be32(jiffies_to_msecs(jiffies) / 1000);
 
 	memset(info, 0, 64);
 	memcpy(info, &guid, 8);
+	memcpy(info + 8, &key, 8);
 	memcpy(info + 16, &activity, 4);
 	info[20] = priority << 4 | 3;
 }
