@@ -7,13 +7,12 @@ CARGO   ?= cargo
 target  := $(or $(CARGO_TARGET_DIR),target)
 
 # No path of the machine that builds is in the program, and two checkouts build the same
-# bytes. A panic ends it at once, so that it needs no tables to unwind the stack by: a tenth
-# of its size. What a package keeps of debug symbols, it takes from an unstripped build:
+# bytes. What a package keeps of debug symbols, it takes from an unstripped build:
 # CARGO_PROFILE_RELEASE_STRIP=none CARGO_PROFILE_RELEASE_DEBUG=line-tables-only.
 sysroot := $(shell rustc --print sysroot 2>/dev/null)
 nowhere := $(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo $(sysroot)=/rust \
 	$(CURDIR)=/ibprov $(abspath $(target))=/target
-flags   := $(RUSTFLAGS) -C force-unwind-tables=no $(addprefix --remap-path-prefix=,$(nowhere))
+flags   := $(RUSTFLAGS) $(addprefix --remap-path-prefix=,$(nowhere))
 binary  := $(target)/release/ibprov
 
 # Packages to build and lint; the test lanes install theirs themselves
