@@ -80,9 +80,6 @@ pub(crate) struct Settings {
     pub(crate) after: String,
     /// The guest's memory, MiB.
     pub(crate) memory: u32,
-    /// The guest's processors. One needs a quarter less of the host's time than two; two are
-    /// for what is measured, and for what is killed or taken away while others work.
-    pub(crate) processors: u32,
     /// Seconds until a boot that has not ended is given up, journal and all
     /// brought out; 20 s later the machine is killed.
     pub(crate) timeout: u32,
@@ -124,7 +121,6 @@ impl Default for Settings {
             cmdline: String::new(),
             after: "multi-user.target".into(),
             memory: 1024,
-            processors: 1,
             timeout: 90,
             iommu: false,
             early: false,

@@ -183,7 +183,7 @@ fn arguments(
         "-cpu",
         "max,-erms,-la57",
         "-smp",
-        &settings.processors.to_string(),
+        "2",
     ]);
     // By which a machine is told from others; without it, it has none.
     arg(&["-uuid", "9f3c0a52-6d1e-4b8f-8c27-51d0e2a7b634"]);
