@@ -7,7 +7,7 @@
 #include <linux/module.h>
 #include "card.h"
 
-static bool blue_flame = true;
+static bool blue_flame;
 module_param_named(bf, blue_flame, bool, 0400);
 MODULE_PARM_DESC(bf, "offer BlueFlame");
 

@@ -58,6 +58,6 @@ udevadm settle
 modules >"$OUT/modules.none"
 keep alone ibprov boot --format json
 modules >"$OUT/modules.alone"
-pgrep -af "ibprov worker" >"$OUT/workers"
+for process in /proc/[0-9]*/cmdline; do tr '\0' ' ' <"$process"; echo; done 2>/dev/null | grep "ibprov worke[r]" >"$OUT/workers"
 dmesg >"$OUT/dmesg"
 true
