@@ -43,12 +43,12 @@ pub fn none(
     // From Linux 6.18 on (drivers/net/ethernet/mellanox/mlx5/core/lib/nv_param.c).
     if is_at_least(kernel, (6, 18)) {
         let pci = card.pci;
-        let message = "the kernel can set the number of VFs itself";
-        card.findings.push(
-            Finding::new(Code::Notice, Severity::Info, message).about(pci).advise([
-                Advice::permanent(format!("devlink dev param set pci/{pci} name total_vfs value N cmode permanent (it gives each PF a number of its own: never beside NUM_OF_VFS)")),
-            ]),
-        );
+        let message = "the kernel can set the number of VFs itself, for each PF apart; never beside NUM_OF_VFS";
+        card.findings.push(Finding::new(Code::Notice, Severity::Info, message).about(pci).advise(
+            [Advice::permanent(format!(
+                "devlink dev param set pci/{pci} name total_vfs value N cmode permanent"
+            ))],
+        ));
     }
     Err("the kernel's lockdown (secure boot) closes the tool's path".to_owned())
 }
