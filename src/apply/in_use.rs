@@ -11,7 +11,7 @@ use crate::observe::{Look, Observed, pf};
 use crate::plan::port_types;
 use crate::plan::settings::to_be_asked;
 use crate::report::{Use, used_by};
-use crate::workers::survey::RDMA_HELD;
+use crate::workers::survey::{RDMA_HELD, Survey};
 use crate::workers::{Answer, Client, Failure, Request};
 
 /// By what each of these netdevs is in use, in their order.
@@ -55,14 +55,14 @@ fn uses_or_unknown(netdevs: &[IfName], rtnl: &mut Rtnl) -> Vec<Vec<Use>> {
 pub fn learn(
     config: &Config,
     root: &Root,
-    observed: &Observed,
+    (observed, survey): (&Observed, &Survey),
     seen: &mut Interfaces,
     facts: &mut Facts,
 ) {
     if !root.is_live() {
         return;
     }
-    let mut rtnl = Rtnl::to_look();
+    let mut rtnl = Rtnl::to_look(survey.is_rtnl_held);
     let (indexes, names): (Vec<u32>, Vec<IfName>) = to_be_asked(config, seen).into_iter().unzip();
     if !names.is_empty() {
         seen.uses.extend(indexes.into_iter().zip(uses_or_unknown(&names, &mut rtnl)));

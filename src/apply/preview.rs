@@ -146,12 +146,12 @@ pub fn settings(
     root: &Root,
     interfaces: &Interfaces,
     force: bool,
+    rtnl: &mut Rtnl,
 ) -> Vec<Settings> {
     if config.interfaces.is_empty() {
         return Vec::new();
     }
-    let mut rtnl = Rtnl::to_look();
-    let of = |interface| setting(config, root, interfaces, interface, force, &mut rtnl).settings;
+    let of = |interface| setting(config, root, interfaces, interface, force, rtnl).settings;
     let is_set =
         |set: &Settings| set.steps.is_empty() && set.deferred.is_none() && set.refused.is_empty();
     interfaces.all.iter().map(of).filter(|set| !is_set(set)).collect()

@@ -46,9 +46,11 @@ impl Rtnl {
         Self { child: Client::live().patient(), deadline, held: None }
     }
 
-    /// For who only looks: wait for [`SILENCE_USEC`].
-    pub fn to_look() -> Self {
-        Self::until(0)
+    /// For who only looks: wait for [`SILENCE_USEC`], and not once more where the lock was found
+    /// held.
+    pub fn to_look(is_held: bool) -> Self {
+        let held = is_held.then_some(SILENCE_USEC / 1_000_000);
+        Self { held, ..Self::until(0) }
     }
 
     /// What was begun holds `lock` until it is through, whatever becomes of us.

@@ -240,7 +240,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
     findings.extend(of_it.collect::<Vec<_>>());
     let interface = node.interfaces.all.iter().find(|i| i.name == *ask.name);
     let interface = interface.ok_or_else(|| NotSeen::Absent(ask.name.clone()))?;
-    let mut rtnl = Rtnl::to_look();
+    let mut rtnl = Rtnl::to_look(node.survey.is_rtnl_held);
     let Setting { mut seen, wanted, settings, awaited } =
         setting(config, root, &node.interfaces, interface, ask.force, &mut rtnl);
     rtnl.complete_or_tell(root, &mut seen);

@@ -123,7 +123,7 @@ impl<'a> Node<'a> {
         };
         let asked = stacks::KNOWN.claims(root, is_ipoib);
         if !force {
-            in_use::learn(config, root, &observed, &mut interfaces, &mut facts);
+            in_use::learn(config, root, (&observed, &survey), &mut interfaces, &mut facts);
         }
         judge_settings(config, &interfaces, &mut ports, &mut facts, children);
         Node {

@@ -89,14 +89,18 @@ cat $tracing/trace >"$OUT/asked"
 echo 0 >"$ibsim/$unbound/device_lock"
 wait
 
+# Who looks asks what an interface is in use by, where it is to get another MTU.
 phase rtnl
+printf '[network]\ntimeout = "6s"\n[[interface]]\nmatch.name = "*"\nmtu = 1500\n' >/run/mtu.toml
+mkdir -p /etc/ibprov/ibprov.d
+cp /run/mtu.toml /etc/ibprov/ibprov.d/50-mtu.toml
+: >/run/default.toml
 echo 1 >"$ibsim/rtnl"
 ask rtnl
 never rtnl.boot &
-run rtnl.online ibprov wait-online --address --timeout 5s &
+run rtnl.online ibprov --config /run/default.toml wait-online --address --timeout 5s &
 healthy=$(ls "$pci/0000:02:00.0/net")
 outcome=/run/ibprov/ports/$(cat "/sys/class/net/$healthy/ifindex").json
-printf '[network]\ntimeout = "6s"\n[[interface]]\nmatch.name = "*"\nmtu = 1500\n' >/run/mtu.toml
 run rtnl.iface ibprov --config /run/mtu.toml iface "$healthy" &
 # Another interface by its unit.
 other=$(ls "$pci/$sick/net")
@@ -104,8 +108,6 @@ device=$(readlink -f "/sys/class/net/$other")
 unit=$(systemd-escape -p --template=ibprov-iface@.service "$device")
 # is STATE UNIT
 is() { [ "$(systemctl show -P ActiveState "$2")" = "$1" ]; }
-mkdir -p /etc/ibprov/ibprov.d
-cp /run/mtu.toml /etc/ibprov/ibprov.d/50-mtu.toml
 # As at a boot: settings of later runs are deferred while the interface is in use.
 rm "/run/ibprov/ports/$(cat "/sys/class/net/$other/ifindex").json"
 systemctl restart --no-block "$unit"
