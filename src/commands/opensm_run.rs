@@ -95,12 +95,18 @@ pub fn run(
             outcome(&guid, stage, reason);
         }
     };
-    let partitions = match refusal(entry, config, &at, root) {
-        Ok(partitions) => partitions,
-        Err(why) => {
-            tell(Stage::Refused, Some(&why));
-            tracing::error!("{at} ({}): opensm is not started: {why}", entry.port_guid);
-            return Ok(Exit::NotReady.code());
+    let partitions = loop {
+        let partitions = match refusal(entry, config, &at, root) {
+            Ok(partitions) => partitions,
+            Err(why) => {
+                tell(Stage::Refused, Some(&why));
+                tracing::error!("{at} ({}): opensm is not started: {why}", entry.port_guid);
+                return Ok(Exit::NotReady.code());
+            }
+        };
+        // What was checked may have changed in a wait.
+        if is_dry || !wait(entry, &at, &tell, root) {
+            break partitions;
         }
     };
     let text = opensm_conf(entry, &partitions, &format!("/var/lib/ibprov/opensm/{guid}"));
@@ -108,7 +114,6 @@ pub fn run(
         write!(terminal::stdout(), "{text}")?;
         return Ok(Exit::Good.code());
     }
-    wait(entry, &at, &tell, root);
     let failed = |(path, e): (std::path::PathBuf, std::io::Error)| {
         anyhow::anyhow!("{}: {}", path.display(), answer(&e))
     };
@@ -230,7 +235,12 @@ fn template() -> Result<Template, String> {
 /// one error.
 fn reload(entry: &SubnetManager, guid: &str, root: &Root, at: &At<'_>) -> anyhow::Result<u8> {
     let path = format!("{}/opensm/{guid}/opensm.conf", state::RUN_DIR);
-    let options = options::read(&root.bytes(&path, 1 << 20)?);
+    let options = match root.bytes(&path, 1 << 20) {
+        Ok(bytes) => options::read(&bytes),
+        // It has waited since the boot.
+        Err(e) if e.is_absent() => options::read(&[]),
+        Err(e) => return Err(e.into()),
+    };
     let known = Known { allows_both: options.allows_both, ..Known::default() };
     // Without its file it would make every port a full member; the default one may be absent.
     let is_read = |path: &String| entry.partitions.is_some() || root.exists(path);
@@ -241,7 +251,8 @@ fn reload(entry: &SubnetManager, guid: &str, root: &Root, at: &At<'_>) -> anyhow
     match checked {
         Ok(()) if !root.is_live() => Ok(Exit::Good.code()),
         Ok(()) => {
-            process::hang_up_main()
+            // Who still waits for its start has not read it, and would end.
+            process::hang_up_main("opensm")
                 .map_err(|e| anyhow::anyhow!("cannot send SIGHUP to opensm: {}", answer(&e)))?;
             Ok(Exit::Good.code())
         }
@@ -263,18 +274,24 @@ fn outcome(guid: &str, stage: Stage, reason: Option<&str>) {
 }
 
 /// Return when the opensm of `entry` may start: one with a higher priority would take the
-/// fabric over from whoever has it.
-fn wait(entry: &SubnetManager, at: &At<'_>, tell: &impl Fn(Stage, Option<&str>), root: &Root) {
+/// fabric over from whoever has it. True if that was not at once.
+fn wait(
+    entry: &SubnetManager,
+    at: &At<'_>,
+    tell: &impl Fn(Stage, Option<&str>),
+    root: &Root,
+) -> bool {
     let mut said = String::new();
+    let mut has_waited = false;
     loop {
         let now = clock::monotonic_usec();
         let heard = match is_without_other(at, root) {
-            Ok(true) => return,
+            Ok(true) => return has_waited,
             Ok(false) => ask(at),
             Err(why) => Heard::NotAsked(why),
         };
         match turn(entry, &at.guids, &heard) {
-            Turn::Now => return,
+            Turn::Now => return has_waited,
             Turn::AskAgain => clock::sleep_until(now + SOON_USEC),
             Turn::Wait(why) => {
                 if why != said {
@@ -286,6 +303,7 @@ fn wait(entry: &SubnetManager, at: &At<'_>, tell: &impl Fn(Stage, Option<&str>),
                 clock::sleep_until(now + WAIT_USEC);
             }
         }
+        has_waited = true;
     }
 }
 

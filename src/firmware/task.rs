@@ -643,8 +643,6 @@ mod tests {
               setting  current  next boot  wanted  state
               A        0        0          1       to be set
                 A: it was written before this boot, and the adapter did not keep it: it is not written again without --again
-
-            to set what differs: ibprov firmware --apply
             warning: 0000:4b:00.0: A is to be 1, and is 0 for the next boot: it was written before this boot, and the adapter did not keep it: it is not written again without --again
             exit 1
         "#]],
@@ -675,8 +673,6 @@ mod tests {
               setting     current  next boot  wanted  state
               NUM_OF_VFS  0        0          8       to be set
               error: the BlueField is in DPU mode: set these from the BlueField's own system
-
-            to set what differs: ibprov firmware --apply
             error: 0000:4b:00.0: the BlueField is in DPU mode: set these from the BlueField's own system
             warning: 0000:4b:00.0: NUM_OF_VFS is to be 8, and is 0 for the next boot
             exit 3

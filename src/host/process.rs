@@ -252,17 +252,20 @@ pub fn become_program(program: &Path, args: &[&str], variables: &[(&str, &Path)]
     command.envs(variables.iter().copied()).exec()
 }
 
-/// Send SIGHUP to the main process of the unit whose ExecReload= this is: systemd names it by
-/// MAINPID (systemd.exec(5)). kill(1) is not on every host.
+/// Send SIGHUP to the main process of the unit whose ExecReload= this is, if it has become
+/// `program`: systemd names it by MAINPID (systemd.exec(5)). kill(1) is not on every host.
 ///
 /// # Errors
 /// MAINPID names no process; the signal cannot be sent.
-pub fn hang_up_main() -> io::Result<()> {
+pub fn hang_up_main(program: &str) -> io::Result<()> {
     let pid = std::env::var("MAINPID").ok().and_then(|pid| pid.parse::<i32>().ok());
     let pid = pid.filter(|pid| *pid > 1).ok_or_else(|| {
         io::Error::other("MAINPID names no process: use `systemctl reload` of the unit")
     })?;
-    Ok(kill(Pid::from_raw(pid), Signal::SIGHUP)?)
+    if std::fs::read_to_string(format!("/proc/{pid}/comm"))?.trim_end() == program {
+        kill(Pid::from_raw(pid), Signal::SIGHUP)?;
+    }
+    Ok(())
 }
 
 /// Start this program again with `args`. It logs where this one logs; its

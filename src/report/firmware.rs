@@ -198,13 +198,20 @@ impl CardSettings {
                     Finding::warning(Code::FirmwareResetPending, text)
                 }
                 State::NotSet | State::Unreadable => Finding::error(Code::FirmwareNotSet, text),
-                State::ToBeSet => Finding::warning(Code::FirmwareNotAsConfigured, text)
-                    .advise([Advice::permanent("ibprov firmware --apply")]),
+                _ if self.would_set(setting) => {
+                    Finding::warning(Code::FirmwareNotAsConfigured, text)
+                        .advise([Advice::permanent("ibprov firmware --apply")])
+                }
                 _ => Finding::warning(Code::FirmwareNotAsConfigured, text),
             };
             findings.push(finding.about(self.pci));
         }
         findings
+    }
+
+    /// `ibprov firmware --apply` writes it: nothing is known that keeps it from that.
+    fn would_set(&self, setting: &Setting) -> bool {
+        setting.state == State::ToBeSet && setting.reason.is_none() && self.problem.is_none()
     }
 
     fn verdict(&self) -> FirmwareVerdict {
@@ -303,7 +310,7 @@ impl FirmwareReport {
         let has =
             |wanted| self.adapters.iter().flat_map(|a| &a.settings).any(|s| s.state == wanted);
         let mut to_do = Vec::new();
-        if has(State::ToBeSet) {
+        if self.adapters.iter().any(|a| a.settings.iter().any(|s| a.would_set(s))) {
             to_do.push("to set what differs: ibprov firmware --apply");
         }
         if has(State::PendingReboot) {

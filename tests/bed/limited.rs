@@ -22,10 +22,15 @@ pub(crate) struct Ended {
     pub(crate) late: bool,
 }
 
-/// Runs `command` until it ends. After `limit`, `question` is written to its standard input,
-/// and soon after it is killed.
-pub(crate) fn run(command: &mut Command, limit: Duration, question: &str) -> io::Result<Ended> {
-    let until = Instant::now() + limit;
+/// Runs `command` until it ends. After `limit`, or at the time of `begun` if it has not begun by
+/// then, `question` is written to its standard input, and soon after it is killed.
+pub(crate) fn run(
+    command: &mut Command,
+    limit: Duration,
+    question: &str,
+    (begun, has_begun): (Duration, &dyn Fn() -> bool),
+) -> io::Result<Ended> {
+    let start = Instant::now();
     let (mut reader, writer) = io::pipe()?;
     let mut child = command
         .stdin(if question.is_empty() { Stdio::null() } else { Stdio::piped() })
@@ -35,7 +40,8 @@ pub(crate) fn run(command: &mut Command, limit: Duration, question: &str) -> io:
     // The child alone has the write ends now, so that its end is that of the output.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut output = Vec::new();
-    let late = !read_until(&mut reader, &mut output, until)?;
+    let late = !read_until(&mut reader, &mut output, start + begun.min(limit))?
+        && (!has_begun() || !read_until(&mut reader, &mut output, start + limit)?);
     if late {
         if let Some(stdin) = &mut child.stdin {
             stdin.write_all(question.as_bytes())?;

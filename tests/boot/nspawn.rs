@@ -85,7 +85,7 @@ fn run(scenario: &Scenario) -> Result<Outcome, String> {
         .args([mount.as_os_str(), out.as_os_str()])
         .arg(&scenario.settings.cmdline)
         .arg(&prepare);
-    let ended = limited::run(&mut container, limit, "")
+    let ended = limited::run(&mut container, limit, "", (limit, &|| true))
         .map_err(|e| format!("cannot run systemd-nspawn: {e}"))?;
     remove_cgroups();
     drop(turn);

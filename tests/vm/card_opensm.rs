@@ -227,6 +227,7 @@ fn assert_two(guest: &Outcome) {
     assert!(guest.file("ping").contains("3 received"), "{}", guest.file("ping"));
     // An error in the file changes nothing, and by hand everything.
     assert!(said.contains("reload: 1\nreload: 0\n"), "{said}");
+    assert!(said.contains("reload of one that waits: 0\n"), "{said}");
     assert_eq!(guest.file("pkeys.refused"), guest.file("pkeys.before"));
     assert!(guest.file("pkeys.before").contains("0x8010"), "{}", guest.file("pkeys.before"));
     assert!(!guest.file("pkeys.by-hand").contains("0x8010"), "{}", guest.file("pkeys.by-hand"));

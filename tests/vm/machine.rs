@@ -22,6 +22,9 @@ const AFTER_WATCHDOG: u32 = 90;
 /// What the initrd writes to the console first (`tests/vm/image/initrd-init`).
 const STARTED: &str = "initrd: the kernel has started";
 
+/// How long that may take. It takes some seconds, on a busy host three times as many.
+const KERNEL: Duration = Duration::from_secs(120);
+
 /// The outcome of the scenario `tests/vm/scenarios/<name>`, which boots once
 /// for all tests of this process that ask for it.
 pub(crate) fn boot(name: &str) -> Arc<Outcome> {
@@ -74,9 +77,11 @@ pub(crate) fn run(scenario: &Scenario, label: &str) -> Result<Outcome, String> {
         qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
         qemu.args(arguments(scenario, &image, &serial, &disk_in, &disk_out));
         qemu.args(["-qmp", "stdio"]);
-        let ended = limited::run(&mut qemu, limit, &question());
-        let console = std::fs::read(&serial).unwrap_or_default();
-        ended.map(|ended| (ended, String::from_utf8_lossy(&console).into_owned()))
+        let console =
+            || String::from_utf8_lossy(&std::fs::read(&serial).unwrap_or_default()).into_owned();
+        let has_begun = || console().contains(STARTED);
+        let ended = limited::run(&mut qemu, limit, &question(), (KERNEL, &has_begun));
+        ended.map(|ended| (ended, console()))
     };
     let failed = |e: std::io::Error| format!("cannot run QEMU: {e}");
     let (mut ended, mut console) = boot().map_err(failed)?;

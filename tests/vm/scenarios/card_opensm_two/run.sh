@@ -8,7 +8,7 @@ ports() { [ "$(ls -d $pci/$one/infiniband_mad/issm* $pci/$two/infiniband_mad/iss
 within 240 ports || echo "not: three ports"
 udevadm settle
 a=$(port_guid $one) b=$(port_guid $two) c=$(port_guid $three)
-unit=$(unit_of $one)
+unit=$(unit_of $one) second=$(unit_of $two)
 drop_ins=/etc/systemd/system/ibprov-opensm@.service.d
 pkeys() { cat $pci/"$1"/infiniband/*/ports/1/pkeys/* | grep -v 0x0000 | sort | tr '\n' ' '; }
 has() { pkeys "$1" | grep -q "$2"; }
@@ -39,7 +39,7 @@ partitions='partitions = "/etc/opensm/partitions.conf"'
 entries() { # [LINE]: the same two, the first with that line
 	{
 		entry "$a" 14 "$(printf '%s\n%s' "$partitions" "${1-}")"
-		entry "$b" 3 "$partitions"
+		entry "$b" 3 'partitions = "/etc/opensm/second.conf"'
 	} >/etc/ibprov/ibprov.toml
 }
 both() { is "$a" "$1" && is "$b" "$2"; }
@@ -64,11 +64,22 @@ entries 'peers = ["0c42a10300ffff00"]'
 restart "$unit"
 within 240 both standby waiting || echo "not: standby"
 status standby
+phase "a reload of one that waits"
+main() { systemctl show -p MainPID --value "$1"; }
+old=$(main "$second")
+systemctl reload "$second"
+echo "reload of one that waits: $?"
+both standby waiting || echo "not: waiting after the reload"
+[ "$(main "$second")" = "$old" ] || echo "not: the same process"
 phase "takeover from the peer"
+printf 'q=0x0011 ALL=full ;\n' >>/etc/opensm/second.conf
 knobs pf/sm=real
 took "takeover from the peer" 240 led_by $one
 within 240 mastered 14 || echo "not: master"
-# The second has waited for no more than that.
+# The second has waited for no more than that, and its file has got an error meanwhile.
+within 240 both master refused || echo "not: master and refused"
+cp /etc/opensm/partitions.conf /etc/opensm/second.conf
+restart "$second"
 within 240 both master standby || echo "not: master and standby"
 status pair
 
@@ -95,9 +106,9 @@ for ns in a b; do
 done
 
 phase "killed"
-old=$(systemctl show -p MainPID --value "$unit")
+old=$(main "$unit")
 systemctl kill -s KILL "$unit"
-back() { is_running "$a" && [ "$(systemctl show -p MainPID --value "$unit")" != "$old" ]; }
+back() { is_running "$a" && [ "$(main "$unit")" != "$old" ]; }
 took "back after a kill" 240 back
 within 240 mastered 14 || echo "not: master after a kill"
 phase "killed for longer"
