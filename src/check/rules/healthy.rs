@@ -39,7 +39,11 @@ fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         };
     }
     let failed = |e: &&super::Event| seen::concerns_fabric(boot, e);
-    if boot.fold().bad().next().is_some() || seen::failed_units(boot).iter().any(failed) {
+    let is_useless = |f: &Finding| matches!(f.code, Code::InterfaceNotOnline | Code::PkeyMissing);
+    if findings.iter().any(is_useless)
+        || boot.fold().bad().next().is_some()
+        || seen::failed_units(boot).iter().any(failed)
+    {
         return Vec::new();
     }
     if !good.is_empty() {

@@ -1,4 +1,5 @@
 use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use crate::check::evidence::state::{NetdevSeen, PortSeen};
 use crate::names::{IfName, PKey};
 use crate::report::common::Code;
 
@@ -11,7 +12,7 @@ has not joined the broadcast group of its partition. Or the netdev is down, alth
 network stack that is part of this boot is configured to set it up. A netdev that is down
 and that no network stack is configured for is no finding: a node that uses only verbs
 does not need it. In a log the finding is made of joins that were refused (status -22) to
-the last.
+the last, and of ip link with ibstat, if these show no carrier at an Active port.
 
 Symptoms: NO-CARRIER in ip link; \"multicast join failed for\" in the kernel log, with
 status -110 if the subnet manager does not answer, and -22 if it refuses the port.
@@ -33,59 +34,111 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     if boot.host.as_ref().is_some_and(|host| host.judgement.is_some()) {
         return Vec::new();
     }
-    let told = refused(boot).into_iter().map(|refused| {
-        let Refused { netdev, lines, .. } = refused;
-        let text = format!(
-            "The subnet manager refuses to let {netdev} join its broadcast group (status -22), so that {netdev} has no carrier."
-        );
-        Finding::new(RULE.code, Severity::Warning, Confidence::Medium, text)
+    let told = kept_out(boot).into_iter().map(|KeptOut { netdev, refusals, port, .. }| {
+        let (text, quotes) = match port {
+            Some((shown, port)) if refusals.is_empty() => (
+                format!("{netdev} is up without carrier, although {} is Active: it has not joined its broadcast group.", port.name()),
+                vec![boot.quote_at(shown.origin, "", &shown.text), boot.quote_at(port.origin, "", &port.told())],
+            ),
+            _ => (
+                format!("The subnet manager refuses to let {netdev} join its broadcast group (status -22), so that {netdev} has no carrier."),
+                seen::quotes(boot, refusals.iter().copied()),
+            ),
+        };
+        let finding = Finding::new(RULE.code, Severity::Warning, Confidence::Medium, text)
             .about(netdev)
-            .quoting(seen::quotes(boot, lines))
-            .look([
+            .quoting(quotes);
+        match refusals.is_empty() {
+            true => finding.look([format!(
+                "dmesg | grep '{netdev}: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses"
+            )]),
+            false => finding.look([
                 "compare the P_Keys of the port with the partition of the group: ibprov status -v",
                 "saquery -C DEVICE -P PORT -g: the rate and the MTU of the group must not be greater than those of the port",
-            ])
+            ]),
+        }
     });
     told.collect()
 }
 
-/// A netdev that the subnet manager keeps out of its broadcast group.
-pub(super) struct Refused<'a> {
+/// A netdev that is not in its broadcast group.
+pub(super) struct KeptOut<'a> {
     pub netdev: &'a str,
     /// The partition of the group.
     pub pkey: Option<PKey>,
-    /// The lines that say so.
-    pub lines: Vec<&'a Event>,
+    /// The lines that say that the subnet manager refuses it.
+    pub refusals: Vec<&'a Event>,
+    /// A dump that shows it up without carrier, and one that shows its port as active.
+    port: Option<(&'a NetdevSeen, &'a PortSeen)>,
 }
 
-/// The netdevs whose last word is that the join of their broadcast group was answered with an
-/// error (`recv_handler()`, drivers/infiniband/core/sa_query.c: EINVAL for any), so often and so
-/// long that the fabric does not only start, or with a dump that shows no carrier.
-pub(super) fn refused(boot: &Boot) -> Vec<Refused<'_>> {
+/// The netdevs that are shown up without carrier at an active port; and those whose last word is
+/// that the join of their broadcast group was answered with an error (`recv_handler()`,
+/// drivers/infiniband/core/sa_query.c: EINVAL for any), so often and so long that the fabric does
+/// not only start, or with a dump that shows no carrier.
+pub(super) fn kept_out(boot: &Boot) -> Vec<KeptOut<'_>> {
     const MANY: usize = 3;
     const LONG: i64 = 20_000_000;
-    let mut all: Vec<(Refused<'_>, usize)> = Vec::new();
+    let mut all: Vec<(KeptOut<'_>, Option<usize>)> = Vec::new();
     for (at, event) in boot.events.iter().enumerate() {
         let Some((netdev, pkey)) = refusal(&event.text) else { continue };
-        match all.iter_mut().find(|(refused, _)| refused.netdev == netdev) {
-            Some((refused, last)) => {
-                refused.lines.push(event);
-                *last = at;
+        match all.iter_mut().find(|(out, _)| out.netdev == netdev) {
+            Some((out, last)) => {
+                out.refusals.push(event);
+                *last = Some(at);
             }
-            None => all.push((Refused { netdev, pkey, lines: vec![event] }, at)),
+            None => {
+                all.push((KeptOut { netdev, pkey, refusals: vec![event], port: None }, Some(at)))
+            }
         }
     }
-    let is_last = |(refused, last): &(Refused<'_>, usize)| {
-        let mut good = boot.fold().good().filter(|object| object.name == refused.netdev);
-        let came = good.any(|object| object.last.event.is_none_or(|event| event > *last));
-        let mut shown = boot.state.netdevs.iter().filter(|netdev| netdev.name == refused.netdev);
-        let dark = shown.next_back().and_then(|netdev| netdev.carrier) == Some(false);
-        let ends = refused.lines.first().zip(refused.lines.last());
+    for (netdev, port) in dark(boot) {
+        match all.iter_mut().find(|(out, _)| out.netdev == netdev.name) {
+            Some((out, _)) => out.port = Some((netdev, port)),
+            // That of the default partition, unless it is a child.
+            None => all.push((
+                KeptOut {
+                    netdev: &netdev.name,
+                    pkey: PKey::new(0xffff),
+                    refusals: Vec::new(),
+                    port: Some((netdev, port)),
+                },
+                None,
+            )),
+        }
+    }
+    let is_last = |(out, last): &(KeptOut<'_>, Option<usize>)| {
+        let mut good = boot.fold().good().filter(|object| object.name == out.netdev);
+        let came = good.any(|object| {
+            object.last.event.is_none_or(|event| last.is_none_or(|last| event > last))
+        });
+        let shown = boot.state.netdevs.iter().rfind(|netdev| netdev.name == out.netdev);
+        let is_dark = shown.and_then(|netdev| netdev.carrier) == Some(false);
+        let ends = out.refusals.first().zip(out.refusals.last());
         let long = ends.and_then(|(first, last)| last.when.since(&first.when));
-        let often = refused.lines.len() >= MANY && long.is_some_and(|usec| usec >= LONG);
-        !came && (dark || often)
+        let often = out.refusals.len() >= MANY && long.is_some_and(|usec| usec >= LONG);
+        !came && (is_dark || often)
     };
-    all.into_iter().filter(is_last).map(|(refused, _)| refused).collect()
+    all.into_iter().filter(is_last).map(|(out, _)| out).collect()
+}
+
+/// The netdevs that dumps show up and without carrier to the last, with their ports, if these are
+/// active to the last.
+fn dark(boot: &Boot) -> impl Iterator<Item = (&NetdevSeen, &PortSeen)> {
+    let netdevs = &boot.state.netdevs;
+    let is_last = move |at: usize| {
+        move |netdev: &NetdevSeen| {
+            !netdevs.iter().skip(at + 1).any(|later| later.name == netdev.name)
+        }
+    };
+    let dark = netdevs.iter().enumerate().filter(move |(at, n)| {
+        n.infiniband && n.parent.is_none() && n.up && n.carrier == Some(false) && is_last(*at)(n)
+    });
+    dark.filter_map(|(_, netdev)| {
+        let is_its = |port: &&PortSeen| !port.guid.is_empty() && port.guid == netdev.guid;
+        let port = boot.state.ports.iter().rfind(is_its)?;
+        port.is_active().then_some((netdev, port))
+    })
 }
 
 /// The netdev of a line about a join of its broadcast group that was refused, and the partition
@@ -104,8 +157,37 @@ fn refusal(text: &str) -> Option<(&str, Option<PKey>)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::healthy;
     use super::super::testing::severity;
     use super::{RULE, Severity};
+
+    #[test]
+    fn a_dump_shows_no_carrier_at_an_active_port() {
+        let port = |state: &str| {
+            format!(
+                "CA 'mlx5_0'\n\tCA type: MT4126\n\tPort 1:\n\t\tState: {state}\n\t\tPhysical state: LinkUp\n\t\tPort GUID: 0x0200000c00010003\n\t\tLink layer: InfiniBand"
+            )
+        };
+        let netdev = |flags: &str, guid: &str| {
+            format!(
+                "3: ib0: <{flags}BROADCAST,MULTICAST,UP> mtu 2044\n    link/infiniband 00:00:01:28:fe:80:00:00:00:00:00:00:{guid} brd 00:ff"
+            )
+        };
+        let (own, other) = ("02:00:00:0c:00:01:00:03", "02:00:00:0c:00:01:00:04");
+        for (state, flags, guid, told) in [
+            ("Active", "NO-CARRIER,", own, true),
+            ("Active", "LOWER_UP,", own, false),
+            ("Active", "NO-CARRIER,", other, false),
+            ("Initializing", "NO-CARRIER,", own, false),
+        ] {
+            let log = [port(state), netdev(flags, guid)];
+            let log = log.each_ref().map(String::as_str);
+            let want = told.then_some(Severity::Warning);
+            assert_eq!(severity(&RULE, &log), want, "{log:#?}");
+            let is_healthy = severity(&healthy::RULE, &log).is_some();
+            assert_eq!(is_healthy, !told && state == "Active", "{log:#?}");
+        }
+    }
 
     #[test]
     fn joins_that_are_refused_to_the_last() {

@@ -1,4 +1,4 @@
-use super::interface_not_online::refused;
+use super::interface_not_online::kept_out;
 use super::{Advice, Boot, Confidence, Finding, Judge, Rule, Severity};
 use crate::check::evidence::state::PortSeen;
 use crate::report::common::Code;
@@ -37,8 +37,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         return Vec::new();
     }
     let mut findings: Vec<Finding> = Vec::new();
-    for refused in refused(boot) {
-        let Some(pkey) = refused.pkey else { continue };
+    for out in kept_out(boot) {
+        let Some(pkey) = out.pkey else { continue };
         // The last word on each port.
         let mut ports: Vec<&PortSeen> = Vec::new();
         for port in boot.state.ports.iter().filter(|port| !port.pkeys.is_empty()) {
@@ -47,7 +47,10 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         }
         for port in ports.into_iter().filter(|port| port.is_active()) {
             let Some(lack) = pkey.lack_in(&port.pkeys) else { continue };
-            let text = format!("{}: {lack}, and {} is refused.", port.name(), refused.netdev);
+            let text = match out.refusals.is_empty() {
+                true => format!("{}: {lack}; needed by {}.", port.name(), out.netdev),
+                false => format!("{}: {lack}, and {} is refused.", port.name(), out.netdev),
+            };
             findings.push(
                 Finding::new(RULE.code, Severity::Warning, Confidence::Medium, text)
                     .about(port.name())

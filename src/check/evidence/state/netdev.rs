@@ -23,6 +23,8 @@ pub struct NetdevSeen {
     /// True if the tool shows the operational state alone: one that is not up
     /// may have been set up and lack carrier.
     pub operational_state_alone: bool,
+    /// Its port's GUID, hex digits only; empty where it is not shown.
+    pub guid: String,
     /// The device and port it belongs to (`ibdev2netdev`).
     pub port: Option<(String, String)>,
     /// The VFs that its PF administers.

@@ -3,7 +3,7 @@
 
 use super::super::event::Origin;
 use super::limit::LIMIT;
-use super::netdev::{Flags, NetdevSeen, named};
+use super::netdev::{Flags, NetdevSeen, has_ib_address, named};
 use super::netdev_tables::NetdevTableReader;
 use super::prompt::Line;
 use super::vfs::{LINK, VfSeen, is_broken};
@@ -89,6 +89,7 @@ impl IpLinkReader {
         } else if trimmed.starts_with("link/") {
             // What it is counts more than what it is called.
             netdev.infiniband = trimmed.starts_with(LINK);
+            netdev.guid = port_guid(trimmed);
         } else if trimmed.starts_with("infiniband ") {
             netdev.infiniband = true;
         }
@@ -115,7 +116,14 @@ fn ip_line(text: &str) -> Option<NetdevSeen> {
     let netdev = Flags::parse(flags)?.of(named(name)?);
     // `ip -o` puts all of it on one line.
     let infiniband = rest.contains(LINK) || netdev.infiniband && !rest.contains("link/");
-    Some(NetdevSeen { infiniband, ..netdev })
+    Some(NetdevSeen { infiniband, guid: port_guid(rest), ..netdev })
+}
+
+/// The port GUID in the address behind `link/infiniband`: its last 8 bytes (RFC 4391).
+fn port_guid(text: &str) -> String {
+    let mut words = text.split_whitespace().skip_while(|word| *word != LINK);
+    let address = words.nth(1).filter(|address| has_ib_address(address));
+    address.and_then(|address| address.get(36..)).unwrap_or_default().replace(':', "")
 }
 
 /// `ib0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 2044`
