@@ -213,10 +213,28 @@ impl fmt::Display for StackSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { value, file, key, by_default } = self;
         match by_default {
-            false => write!(f, "{key} in {file} says {value}"),
-            true => write!(f, "{file} has no {key}, which means {value}"),
+            false => write!(f, "{key} in {file} says {value}")?,
+            true => write!(f, "{file} has no {key}, which means {value}")?,
+        }
+        match (is_netplans(file), value) {
+            (false, _) => Ok(()),
+            (true, SettingValue::Mtu(_)) => f.write_str(&by_netplan("mtu")),
+            (true, SettingValue::Mode(_)) => f.write_str(&by_netplan("infiniband-mode")),
         }
     }
+}
+
+/// netplan writes this file anew at each boot (`/run/systemd/network/10-netplan-ib0.network`,
+/// `/run/NetworkManager/system-connections/netplan-ib0.nmconnection`).
+fn is_netplans(file: &str) -> bool {
+    let name = file.rsplit('/').next().unwrap_or_default();
+    file.starts_with("/run/") && (name.starts_with("10-netplan-") || name.starts_with("netplan-"))
+}
+
+fn by_netplan(key: &str) -> String {
+    format!(
+        "; netplan writes that file at each boot from /etc/netplan/*.yaml: change {key} there and run `netplan apply`"
+    )
 }
 
 /// What is to be done.

@@ -761,6 +761,12 @@ fn networkd_writes_what_its_file_and_drop_ins_say() {
         systemd-networkd: [Link] MTUBytes= in /etc/systemd/network/50-ib.network says 2048
     "#]]
     .assert_eq(&with(&[(&second, ib), (drop_in, "[IPoIB]\nMode=datagram\n")]));
+    // A change of what netplan has made would be lost.
+    let made = "/run/systemd/network/10-netplan-ib0.network";
+    expect![[r#"
+        systemd-networkd: [Link] MTUBytes= in /run/systemd/network/10-netplan-ib0.network says 2044; netplan writes that file at each boot from /etc/netplan/*.yaml: change mtu there and run `netplan apply`
+    "#]]
+    .assert_eq(&with(&[(made, "[Match]\nName=ib*\n[Link]\nMTUBytes=2044\n")]));
     // Whether this one fits cannot be told here: nothing is said.
     let unknown = "[Match]\nPath=pci-0000:4b:00.0\n";
     assert_eq!(with(&[(&first, unknown), (&second, ib)]), "");
