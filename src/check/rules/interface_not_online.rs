@@ -2,6 +2,7 @@ use super::{Boot, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 use crate::check::evidence::state::{NetdevSeen, PortSeen};
 use crate::names::{IfName, PKey};
 use crate::report::common::Code;
+use crate::report::finding::Quote;
 
 pub(super) const RULE: Rule = Rule {
     code: Code::InterfaceNotOnline,
@@ -34,25 +35,32 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     if boot.host.as_ref().is_some_and(|host| host.judgement.is_some()) {
         return Vec::new();
     }
-    let told = kept_out(boot).into_iter().map(|KeptOut { netdev, refusals, port, .. }| {
-        let (text, quotes) = match port {
-            Some((shown, port)) if refusals.is_empty() => (
-                format!("{netdev} is up without carrier, although {} is Active: it has not joined its broadcast group.", port.name()),
-                vec![boot.quote_at(shown.origin, "", &shown.text), boot.quote_at(port.origin, "", &port.told())],
-            ),
-            _ => (
-                format!("The subnet manager refuses to let {netdev} join its broadcast group (status -22), so that {netdev} has no carrier."),
-                seen::quotes(boot, refusals.iter().copied()),
-            ),
+    let told = kept_out(boot).into_iter().map(|KeptOut { netdev, refusals, shown, .. }| {
+        let finding = |text, quotes: Vec<Quote>| {
+            let finding = Finding::new(RULE.code, Severity::Warning, Confidence::Medium, text);
+            finding.about(netdev).quoting(quotes)
         };
-        let finding = Finding::new(RULE.code, Severity::Warning, Confidence::Medium, text)
-            .about(netdev)
-            .quoting(quotes);
-        match refusals.is_empty() {
-            true => finding.look([format!(
+        match shown {
+            Some((up, port)) if refusals.is_empty() => finding(
+                format!(
+                    "{netdev} is up without carrier, although {} is Active: it has not joined its broadcast group.",
+                    port.name()
+                ),
+                vec![
+                    boot.quote_at(up.origin, "", &up.text),
+                    boot.quote_at(port.origin, "", &port.told()),
+                ],
+            )
+            .look([format!(
                 "dmesg | grep '{netdev}: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses"
             )]),
-            false => finding.look([
+            _ => finding(
+                format!(
+                    "The subnet manager refuses to let {netdev} join its broadcast group (status -22), so that {netdev} has no carrier."
+                ),
+                seen::quotes(boot, refusals),
+            )
+            .look([
                 "compare the P_Keys of the port with the partition of the group: ibprov status -v",
                 "saquery -C DEVICE -P PORT -g: the rate and the MTU of the group must not be greater than those of the port",
             ]),
@@ -69,7 +77,7 @@ pub(super) struct KeptOut<'a> {
     /// The lines that say that the subnet manager refuses it.
     pub refusals: Vec<&'a Event>,
     /// A dump that shows it up without carrier, and one that shows its port as active.
-    port: Option<(&'a NetdevSeen, &'a PortSeen)>,
+    pub shown: Option<(&'a NetdevSeen, &'a PortSeen)>,
 }
 
 /// The netdevs that are shown up without carrier at an active port; and those whose last word is
@@ -88,20 +96,20 @@ pub(super) fn kept_out(boot: &Boot) -> Vec<KeptOut<'_>> {
                 *last = Some(at);
             }
             None => {
-                all.push((KeptOut { netdev, pkey, refusals: vec![event], port: None }, Some(at)))
+                all.push((KeptOut { netdev, pkey, refusals: vec![event], shown: None }, Some(at)))
             }
         }
     }
     for (netdev, port) in dark(boot) {
         match all.iter_mut().find(|(out, _)| out.netdev == netdev.name) {
-            Some((out, _)) => out.port = Some((netdev, port)),
-            // That of the default partition, unless it is a child.
+            Some((out, _)) => out.shown = Some((netdev, port)),
             None => all.push((
                 KeptOut {
                     netdev: &netdev.name,
+                    // It is no child.
                     pkey: PKey::new(0xffff),
                     refusals: Vec::new(),
-                    port: Some((netdev, port)),
+                    shown: Some((netdev, port)),
                 },
                 None,
             )),

@@ -45,7 +45,8 @@ fn judge(boot: &Boot) -> Vec<Finding> {
             ports.retain(|other| other.name() != port.name());
             ports.push(port);
         }
-        for port in ports.into_iter().filter(|port| port.is_active()) {
+        let is_its = |port: &&PortSeen| out.shown.is_none_or(|(_, own)| own.name() == port.name());
+        for port in ports.into_iter().filter(|port| port.is_active()).filter(is_its) {
             let Some(lack) = pkey.lack_in(&port.pkeys) else { continue };
             let text = match out.refusals.is_empty() {
                 true => format!("{}: {lack}; needed by {}.", port.name(), out.netdev),
