@@ -137,7 +137,7 @@ Configuration:
   config       Check or show the configuration, or print its schema
   consumers    List what uses InfiniBand at boot, and order it after the ports
   opensm       Check opensm's files, or run the subnet manager of a port
-  firmware     Show the settings in the firmware of adapters, and set what is configured
+  firmware     Show or set settings in the firmware of adapters
   migrate      Hand the node over from openibd and its scripts, or back
   import       Convert another tool's configuration
   schema       Print the JSON schema of a report
@@ -147,13 +147,14 @@ Options:
 {options}
 
 Examples:
-  ibprov status                        what is wrong with this node, and what to do
-  ibprov boot --dry-run                what boot would do
-  ibprov check --log messages          why a boot failed, from its log
-  ibprov plan; ibprov apply            VFs as the configuration plans them
+  ibprov status                   what is wrong with this node, and what to do
+  ibprov boot --dry-run           what boot would do
+  ibprov check --log messages     why a boot failed, from its log
+  ibprov plan; ibprov apply       VFs as the configuration plans them
 
 Exit codes: 0 as expected; 1 with exceptions, or something would change; 2 could
-not begin; 3 not ready, or it would fail. `ibprov VERB --help` has those of each verb.
+not begin; 3 not ready, or it would fail. `ibprov VERB --help` has those of each
+verb.
 Manual: ibprov(8), ibprov.toml(5)
 ";
 
@@ -169,7 +170,7 @@ pub struct Common {
     /// How to print: text or json
     #[arg(long, global = true, value_enum, hide_possible_values = true, default_value_t = Format::Text)]
     pub format: Format,
-    /// When to colour text: auto, always or never
+    /// Colour: auto, always or never
     #[arg(
         long,
         global = true,
@@ -198,8 +199,9 @@ pub enum Format {
 pub enum Verb {
     /// Create and configure the VFs of all PFs, or of one
     #[command(after_help = "\
-Exit codes: 0 all VFs as planned; 1 some are in use and were not changed, or with
---dry-run something would be done; 2 could not begin; 3 VFs are not as planned, or a plan has errors.
+Exit codes: 0 all VFs as planned; 1 some are in use and were not changed, or
+with --dry-run something would be done; 2 could not begin; 3 VFs are not as
+planned, or a plan has errors.
 
 Examples:
   ibprov apply --dry-run       the steps, in their order
@@ -207,9 +209,9 @@ Examples:
     Apply(ApplyArgs),
     /// Load the modules, and wait until every expected port is named
     #[command(after_help = "\
-Exit codes: 0 all expected ports are ready; 1 the missing ones are optional, in use or
-denied by the administrator, or with --dry-run something would be done; 2 could not begin; 3 not ready, or
-with --dry-run a plan of VFs has errors.
+Exit codes: 0 all expected ports are ready; 1 the missing ones are optional, in
+use or denied by the administrator, or with --dry-run something would be done; 2
+could not begin; 3 not ready, or with --dry-run a plan of VFs has errors.
 
 Examples:
   ibprov boot --dry-run        all that boot would do, in order
@@ -217,22 +219,23 @@ Examples:
     Boot(BootArgs),
     /// Diagnose a boot, on this host or from log files
     #[command(after_help = "\
-Exit codes: 0 healthy, or nothing is known to be wrong; 1 degraded or failed, with --strict
-also unexplained or unknown; 2 nothing could be read, or what is expected is not known; 3
-this host is not ready, as `ibprov status` has it. With --fleet: 0 every node is as expected;
-1 with exceptions, or a file could not be read; 2 no report could be read; 3 nodes are not ready.
+Exit codes: 0 healthy, or nothing is known to be wrong; 1 degraded or failed,
+with --strict also unexplained or unknown; 2 nothing could be read, or what is
+expected is not known; 3 this host is not ready, as `ibprov status` has it. With
+--fleet: 0 every node is as expected; 1 with exceptions, or a file could not be
+read; 2 no report could be read; 3 nodes are not ready.
 
 Examples:
   ibprov check                            this boot of this host
   ibprov check --boot -1                  the boot before
   ibprov check --log messages dmesg.txt   files of another host
-  ibprov check --fleet /srv/reports       which findings many nodes have, and which few
+  ibprov check --fleet /srv/reports       what many nodes have, and what few
   ibprov check --explain ordering-cycle   what a diagnosis means")]
     Check(CheckArgs),
     /// Write an archive with all that `check --log` reads, to be mailed
     #[command(after_help = "\
-Exit codes: 0 the archive is written; 1 the archive is written, and something could not be
-read; 2 the archive cannot be written.
+Exit codes: 0 the archive is written; 1 the archive is written, and something
+could not be read; 2 the archive cannot be written.
 
 Examples:
   ibprov collect --anonymize              names and addresses are replaced
@@ -240,13 +243,14 @@ Examples:
     Collect(CollectArgs),
     /// List what uses InfiniBand at boot, and order it after the ports
     #[command(after_help = "\
-Exit codes: 0 each unit comes after the ports, or the drop-ins were removed; 1 a unit does not, or
-something would change; 2 could not begin; 3 a drop-in could not be written.
+Exit codes: 0 each unit comes after the ports, or the drop-ins were removed; 1 a
+unit does not, or something would change; 2 could not begin; 3 a drop-in could
+not be written.
 
 Examples:
-  ibprov consumers                     mounts, job and storage services, with their order
-  ibprov consumers --install --dry-run the drop-ins that are missing
-  ibprov consumers --install           write them")]
+  ibprov consumers                      mounts and services, with their order
+  ibprov consumers --install --dry-run  the drop-ins that are missing
+  ibprov consumers --install            write them")]
     Consumers(ConsumersArgs),
     /// Check or show the configuration, or print its schema
     #[command(after_help = "Exit codes: 0 the configuration is valid; 2 it has errors.")]
@@ -255,14 +259,14 @@ Examples:
         #[command(subcommand)]
         verb: ConfigVerb,
     },
-    /// Show the settings in the firmware of adapters, and set what is configured
+    /// Show or set settings in the firmware of adapters
     #[command(after_help = "\
-Exit codes: 0 all as configured, or none is configured; 1 something is to be set, is not
-effective yet, or cannot be had; 2 could not begin; 3 an adapter does not answer, or a setting
-was not set.
+Exit codes: 0 all as configured, or none is configured; 1 something is to be
+set, is not effective yet, or cannot be had; 2 could not begin; 3 an adapter
+does not answer, or a setting was not set.
 
-A new setting takes effect when the adapter is reset: at a reboot, or a power cycle. firmware
-resets and reboots nothing.
+A new setting takes effect when the adapter is reset: at a reboot, or a power
+cycle. firmware resets and reboots nothing.
 
 Examples:
   ibprov firmware              what the adapters have now and at the next boot
@@ -270,8 +274,8 @@ Examples:
     Firmware(FirmwareArgs),
     /// Print the index of a GID of a port
     #[command(after_help = "\
-Exit codes: 0 the index is printed; 2 there is no such port; 3 no entry of the GID table fits,
-or several do.
+Exit codes: 0 the index is printed; 2 there is no such port; 3 no entry of the
+GID table fits, or several do.
 
 Examples:
   ibprov gid --port mlx5_3/1 --type rocev2 --address 10.0.0.7
@@ -279,8 +283,8 @@ Examples:
     Gid(GidArgs),
     /// List what keeps an HCA or its kernel modules busy
     #[command(after_help = "\
-Exit codes: 0 the HCA is not busy; 1 the HCA is busy, or that cannot be determined; 2 could
-not begin, or there is no such HCA.
+Exit codes: 0 the HCA is not busy; 1 the HCA is busy, or that cannot be
+determined; 2 could not begin, or there is no such HCA.
 
 holders stops, unmounts and unloads nothing.
 
@@ -290,8 +294,8 @@ Examples:
     Holders(HoldersArgs),
     /// Convert another tool's configuration
     #[command(after_help = "\
-Exit codes: 0 everything was converted; 1 some settings were not, and are listed as comments; 2 could not
-begin.")]
+Exit codes: 0 everything was converted; 1 some settings were not, and are listed
+as comments; 2 could not begin.")]
     Import {
         /// The tool it is of.
         #[command(subcommand)]
@@ -299,25 +303,28 @@ begin.")]
     },
     /// Hand the node over from openibd and its scripts, or back
     #[command(after_help = "\
-Exit codes: 0 done, or nothing to do; 1 something would change, or with --apply something
-needs a decision or was left; 2 could not begin; 3 it would fail, or has failed.
+Exit codes: 0 done, or nothing to do; 1 something would change, or with --apply
+something needs a decision or was left; 2 could not begin; 3 it would fail, or
+has failed.
 
-No unit is started, restarted or stopped: the migration takes effect at the next boot.
+No unit is started, restarted or stopped: the migration takes effect at the next
+boot.
 
 Examples:
-  ibprov migrate               what becomes of openibd, its settings, rc.local ...
+  ibprov migrate               what becomes of openibd, its settings, rc.local
   ibprov migrate --apply       do it
   ibprov migrate --back        what would be put back")]
     Migrate(MigrateArgs),
     /// Check opensm's files, or run the subnet manager of a port
     #[command(after_help = "\
-Exit codes: 0 opensm would take all lines as they are meant; 1 with warnings, which leave its
-tables as they are meant; 2 a file could not be read; 3 with errors.
+Exit codes: 0 opensm would take all lines as they are meant; 1 with warnings,
+which leave its tables as they are meant; 2 a file could not be read; 3 with
+errors.
 
 Examples:
-  ibprov opensm check                          the files that opensm would read on this host
+  ibprov opensm check                          what opensm reads on this host
   ibprov opensm check /srv/fabric/partitions.conf
-  ibprov opensm check --as partitions new.txt  before it is copied to the subnet manager")]
+  ibprov opensm check --as partitions new.txt  before it is installed")]
     Opensm {
         /// What to do.
         #[command(subcommand)]
@@ -325,9 +332,9 @@ Examples:
     },
     /// Show planned changes to VFs, and errors in the plan
     #[command(after_help = "\
-Exit codes: 0 all as planned; 1 something would change, or pins and configuration differ;
-2 could not begin, or a fleet was not seen whole; 3 the plan has errors, or a fleet has a GUID
-twice.
+Exit codes: 0 all as planned; 1 something would change, or pins and
+configuration differ; 2 could not begin, or a fleet was not seen whole; 3 the
+plan has errors, or a fleet has a GUID twice.
 
 Examples:
   ibprov plan --all            each VF, also those that stay as they are
@@ -335,17 +342,17 @@ Examples:
     Plan(PlanArgs),
     /// Configure one IPoIB interface and bring it up
     #[command(after_help = "\
-Exit codes: 0 configured, and up or left to a network stack; 1 up without carrier, or in use
-and not changed, or with --dry-run something would be set; 2 could not begin; 3 not configured,
-or not up.
+Exit codes: 0 configured, and up or left to a network stack; 1 up without
+carrier, or in use and not changed, or with --dry-run something would be set; 2
+could not begin; 3 not configured, or not up.
 
 Examples:
   ibprov iface ib0 --dry-run   the settings, and what would bring it up")]
     Iface(IfaceArgs),
     /// Show the verdict on the node, and a line for each port
     #[command(after_help = "\
-Exit codes: 0 ready; 1 ready with exceptions; 2 unknown: the configuration is not valid; 3 an
-expected port or a planned VF is not ready.
+Exit codes: 0 ready; 1 ready with exceptions; 2 unknown: the configuration is
+not valid; 3 an expected port or a planned VF is not ready.
 
 Examples:
   ibprov status -v             all that is known of each adapter
@@ -353,8 +360,8 @@ Examples:
     Status(StatusArgs),
     /// Print the state of the node for Prometheus
     #[command(after_help = "\
-Exit codes: 0 the metrics are printed or written, in any state of the node; 2 they cannot be
-written.
+Exit codes: 0 the metrics are printed or written, in any state of the node; 2
+they cannot be written.
 
 Examples:
   ibprov metrics                          the metrics, each with its meaning
@@ -362,8 +369,8 @@ Examples:
     Metrics(MetricsArgs),
     /// Wait until ports are in use by the fabric
     #[command(after_help = "\
-Exit codes: 0 online; 1 the missing ports are optional; 2 could not begin, or there is no such
-port; 3 not online at the end.
+Exit codes: 0 online; 1 the missing ports are optional; 2 could not begin, or
+there is no such port; 3 not online at the end.
 
 Examples:
   ibprov wait-online --timeout 0 ib0     is ib0 online now?
@@ -371,8 +378,8 @@ Examples:
     WaitOnline(WaitOnlineArgs),
     /// Start the configured virtual machines when their VFs are ready
     #[command(after_help = "\
-Exit codes: 0 all are up; 1 some wait or are not to be started, or with --dry-run would be
-started; 2 could not begin; 3 one failed.
+Exit codes: 0 all are up; 1 some wait or are not to be started, or with
+--dry-run would be started; 2 could not begin; 3 one failed.
 
 Examples:
   ibprov guests --dry-run      which would be started, in which order
@@ -410,10 +417,10 @@ impl Verb {
 /// What `guests` takes.
 #[derive(Debug, Clone, Args)]
 pub struct GuestsArgs {
-    /// Show each guest, its VFs and why it is not up; start no guest
+    /// Show each guest, its VFs and why it is not up
     #[arg(long, conflicts_with = "dry_run")]
     pub status: bool,
-    /// Show which guests would be started, in which order; start no guest
+    /// Show which guests would be started, in which order
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -429,13 +436,13 @@ pub struct HoldersArgs {
 /// What `firmware` takes.
 #[derive(Debug, Clone, Args)]
 pub struct FirmwareArgs {
-    /// Only these adapters, each by a PCI address: 0000:4b:00.0 [default: those of [[firmware]], else all]
+    /// Only these: 0000:4b:00.0 [default: those of [[firmware]], else all]
     #[arg(value_name = "PCI", value_parser = typed_pci)]
     pub pci: Vec<PciAddress>,
     /// Write what differs from the configuration
     #[arg(long)]
     pub apply: bool,
-    /// With --apply: also write what was written before and a boot has not made effective
+    /// With --apply: write again what no boot has made effective
     #[arg(long, requires = "apply")]
     pub again: bool,
 }
@@ -447,7 +454,7 @@ fn typed_pci(text: &str) -> Result<PciAddress, String> {
 /// What `gid` takes.
 #[derive(Debug, Clone, Args)]
 pub struct GidArgs {
-    /// The port: mlx5_3/1, eth2, 0000:81:00.0/1 or a port GUID
+    /// mlx5_3/1, eth2, 0000:81:00.0/1 or a port GUID
     #[arg(long, value_name = "PORT")]
     pub port: Target,
     /// The type of the GID: ib, rocev1 or rocev2
@@ -476,16 +483,16 @@ fn gid_kind(text: &str) -> Result<GidKind, String> {
 /// What `wait-online` takes.
 #[derive(Debug, Clone, Args)]
 pub struct WaitOnlineArgs {
-    /// Only these: ib0, ib0.8001, mlx5_0, mlx5_0/1, 0000:4b:00.0 or a port GUID [default: all that are expected]
+    /// Only these: ib0, ib0.8001, mlx5_0, mlx5_0/1, 0000:4b:00.0{n}or a port GUID [default: all that are expected]
     #[arg(value_name = "PORT")]
     pub ports: Vec<Target>,
-    /// The state to wait for: rdma, netdev, named, configured, link or active [default: wait-online.state]
+    /// The state to wait for: rdma, netdev, named, configured,{n}link or active [default: wait-online.state]
     #[arg(long, value_name = "STATE", value_parser = online_state)]
     pub state: Option<Rung>,
-    /// Also wait until each netdev has an address of global scope
+    /// Also wait until each netdev has a global address
     #[arg(long)]
     pub address: bool,
-    /// Maximum time to wait, like 90s or 2min, at most 1h [default: wait-online.timeout]
+    /// Maximum time to wait, like 90s or 2min, at most 1h{n}[default: wait-online.timeout]
     #[arg(long, value_name = "TIME", value_parser = timeout)]
     pub timeout: Option<Duration>,
 }
@@ -520,7 +527,7 @@ pub struct ApplyArgs {
     /// Show what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Only restore what a killed run has left: automatic probing and driver_override
+    /// Only restore what a killed run has left:{n}automatic probing and driver_override
     #[arg(long, conflicts_with = "dry_run")]
     pub undo: bool,
     /// Milliseconds until apply gives up, instead of boot.adapter-timeout
@@ -545,7 +552,7 @@ pub struct MigrateArgs {
 /// What `status` takes.
 #[derive(Debug, Clone, Args)]
 pub struct StatusArgs {
-    /// Show the GID table of each port: index, type and address
+    /// Show the GID table of each port
     #[arg(long)]
     pub gids: bool,
     /// Show the state again whenever it changes, until Ctrl-C
@@ -556,7 +563,7 @@ pub struct StatusArgs {
 /// What `metrics` takes.
 #[derive(Debug, Clone, Args)]
 pub struct MetricsArgs {
-    /// Replace FILE, which node_exporter reads, instead of printing
+    /// Replace FILE, which node_exporter reads
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -567,19 +574,19 @@ pub struct IfaceArgs {
     /// The interface
     #[arg(value_name = "IF", required_unless_present_any = ["device", "children"])]
     pub name: Option<String>,
-    /// The interface by its device's path below /sys, as its unit has it
+    /// The interface by its device's path below /sys
     #[arg(long, value_name = "PATH", conflicts_with = "name")]
     pub device: Option<PathBuf>,
-    /// Show what would be done, and which network stack would bring the interface up
+    /// Show what would be done, and which network stack{n}would bring the interface up
     #[arg(long)]
     pub dry_run: bool,
     /// Only configure the interface, and do not bring it up
     #[arg(long)]
     pub settings_only: bool,
-    /// Set mode and MTU although the interface is in use, which interrupts its traffic
+    /// Set mode and MTU although the interface is in use,{n}which interrupts its traffic
     #[arg(long)]
     pub force: bool,
-    /// Ask systemd through systemctl, as before the system bus is up
+    /// Ask systemd through systemctl, not the system bus
     #[arg(long)]
     pub no_bus: bool,
     /// For the unit, when it has stopped: start it again if the interface has
@@ -604,8 +611,7 @@ pub struct BootArgs {
     /// Show what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Set mode and MTU of interfaces, and port types of adapters, although they are in use,
-    /// which interrupts their traffic
+    /// Set mode and MTU of interfaces, and port types of adapters,{n}although they are in use, which interrupts their traffic
     #[arg(long)]
     pub force: bool,
 }
@@ -613,11 +619,10 @@ pub struct BootArgs {
 /// What `check` takes.
 #[derive(Debug, Clone, Args)]
 pub struct CheckArgs {
-    /// Read these instead of the host: logs, output of tools, journals, tar
-    /// archives, directories of those; - is standard input
+    /// Read these instead of the host: logs, output of tools,{n}journals, tar archives, directories; - is standard input
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub log: Vec<PathBuf>,
-    /// Judge the reports of many nodes together: DIR holds a file or directory for each
+    /// Judge the reports of many nodes: DIR holds a file or{n}directory for each
     #[arg(long, value_name = "DIR", conflicts_with_all = ["log", "boot", "svg", "timeline", "strict", "explain"])]
     pub fleet: Option<PathBuf>,
     /// Judge this boot only: 0 is the last, -1 the one before
@@ -626,13 +631,13 @@ pub struct CheckArgs {
     /// Draw the boot as a picture, to be opened in a browser
     #[arg(long, value_name = "FILE", conflicts_with = "explain")]
     pub svg: Option<PathBuf>,
-    /// Draw the boot below the findings, for a terminal of 80 columns
+    /// Draw the boot below the findings, 80 columns wide
     #[arg(long, conflicts_with = "explain")]
     pub timeline: bool,
     /// Also exit with 1 for errors that no diagnosis explains
     #[arg(long, conflicts_with = "explain")]
     pub strict: bool,
-    /// Compare an initramfs image with what this host and its configuration need
+    /// Compare an initramfs image with what this host needs
     #[arg(long, value_name = "IMAGE", conflicts_with_all = ["log", "boot", "svg", "timeline", "strict", "explain"])]
     pub initrd: Option<PathBuf>,
     /// Explain a diagnosis, or list them all
@@ -660,10 +665,10 @@ pub struct CollectArgs {
     /// The archive (tar, gzip); an existing one is replaced
     #[arg(value_name = "FILE", default_value = "ibprov-collect.tar.gz")]
     pub file: PathBuf,
-    /// Replace host names, IP addresses, MAC addresses and GUIDs, each always by the same
+    /// Replace host names, IP addresses, MAC addresses and GUIDs,{n}each always by the same
     #[arg(long)]
     pub anonymize: bool,
-    /// Number of earlier boots whose journal is in the archive
+    /// Of how many earlier boots the journal is taken
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub boots: u16,
     /// Maximum time, like 90s or 2min, at most 1h [default: 2min]
@@ -677,23 +682,22 @@ pub struct PlanArgs {
     /// Also show the VFs that are as planned
     #[arg(long)]
     pub all: bool,
-    /// Judge the plans of many hosts together, or with --partitions print the lines of all: DIR
-    /// holds a file for each
+    /// Judge the plans of many hosts together, or with --partitions print{n}the lines of all: DIR holds a file for each
     #[arg(long, value_name = "DIR", conflicts_with_all = ["writes", "all"])]
     pub fleet: Option<PathBuf>,
-    /// Write the GUIDs to the pin file, so that they do not change with the configuration
+    /// Write the GUIDs to the pin file, so that they do not change with{n}the configuration
     #[arg(long, conflicts_with = "partitions", group = "writes")]
     pub pin: bool,
     /// With --pin: replace the pinned GUIDs by those of the configuration
     #[arg(long, requires = "pin")]
     pub replace: bool,
-    /// Remove the pin file, and list what else names one host, before an image is captured
+    /// Remove the pin file, and list what else names one host, before{n}an image is captured
     #[arg(long, conflicts_with = "partitions", group = "writes")]
     pub seal: bool,
-    /// With --pin or --seal: show what would be written or removed, and change nothing
+    /// With --pin or --seal: show what would be written or removed
     #[arg(long, requires = "writes")]
     pub dry_run: bool,
-    /// Print lines for opensm's partitions.conf with the port GUIDs of the VFs
+    /// Print lines for opensm's partitions.conf with the VFs' port GUIDs
     #[arg(long)]
     pub partitions: bool,
     /// With --partitions: the partition's P_Key
@@ -702,13 +706,13 @@ pub struct PlanArgs {
     /// With --partitions: the membership of the ports
     #[arg(long, value_enum, default_value_t = Membership::Full, requires = "partitions")]
     pub membership: Membership,
-    /// With --partitions: let opensm make the broadcast group that IPoIB needs in the partition
+    /// With --partitions: let opensm make the broadcast group of IPoIB
     #[arg(long, requires = "partitions")]
     pub ipoib: bool,
-    /// With --ipoib: the MTU of that group in bytes: 256, 512, 1024, 2048 or 4096
+    /// With --ipoib: the MTU of that group: 256, 512, 1024, 2048 or 4096
     #[arg(long, value_name = "BYTES", requires = "ipoib")]
     pub mtu: Option<GroupMtu>,
-    /// With --ipoib: its rate in Gb/s, which every port has to have: 10, 20, 40, 56, 100, 200 ...
+    /// With --ipoib: its rate in Gb/s, which every port has to have:{n}10, 20, 40, 56, 100, 200 ...
     #[arg(long, value_name = "GBPS", requires = "ipoib")]
     pub rate: Option<GroupRate>,
 }
@@ -740,7 +744,7 @@ impl std::str::FromStr for PfArg {
 /// What to do with the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Subcommand)]
 pub enum ConfigVerb {
-    /// Show every error with its place, and the files that were read or ignored
+    /// Show every error with its place, and which files were read
     Check,
     /// Print the effective values, each with the place it came from
     Show {
@@ -759,23 +763,23 @@ pub enum ConfigVerb {
 pub enum OpensmVerb {
     /// Say what opensm 3.3 would make of each line that is not meant so
     Check(OpensmArgs),
-    /// Check the subnet manager of a port, and become its opensm (run by ibprov-opensm@.service)
+    /// Check the subnet manager of a port, and become its opensm
     #[command(after_help = "\
-Exit codes: 2 could not begin; 3 opensm is not started, with the reason; 4 no [[subnet-manager]]
-names the port. Else those of opensm; of --dry-run, 0.
+Exit codes: 2 could not begin; 3 opensm is not started, with the reason; 4 no
+[[subnet-manager]] names the port. Else those of opensm; of --dry-run, 0.
 
 Examples:
-  ibprov opensm run --dry-run issm0   what opensm would be given, or why it would not be started")]
+  ibprov opensm run --dry-run issm0   what opensm would be given, or why not")]
     Run(OpensmRunArgs),
 }
 
 /// What `opensm run` takes.
 #[derive(Debug, Clone, Args)]
 pub struct OpensmRunArgs {
-    /// The device of the port for subnet managers: issm0, or its path in sysfs
+    /// The port's device for subnet managers: issm0, or its path
     #[arg(value_name = "DEVICE")]
     pub device: PathBuf,
-    /// Check, and print the opensm.conf; ask no other subnet manager and start nothing
+    /// Check, and print the opensm.conf; start nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Check only the partitions file that the running opensm would read again
@@ -786,13 +790,13 @@ pub struct OpensmRunArgs {
 /// What `opensm check` takes.
 #[derive(Debug, Clone, Args)]
 pub struct OpensmArgs {
-    /// partitions.conf or opensm.conf, by its name [default: those of this host]
+    /// partitions.conf or opensm.conf [default: those of this host]
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// What each FILE is, whatever its name
     #[arg(long = "as", value_name = "KIND", value_enum, requires = "files")]
     pub kind: Option<OpensmFile>,
-    /// Also name port GUIDs that no host of the fleet has: DIR is as for plan --fleet
+    /// Also name port GUIDs that no host of the fleet has:{n}DIR is as for plan --fleet
     #[arg(long, value_name = "DIR")]
     pub fleet: Option<PathBuf>,
 }
@@ -817,7 +821,7 @@ pub enum ImportVerb {
         #[arg(default_value = openib_conf::PATH)]
         file: String,
     },
-    /// sriov-vfs of rdma-core before version 32; its VFs must be present
+    /// sriov-vfs of rdma-core before version 32
     SriovVfs {
         /// The file
         #[arg(default_value = sriov_vfs::PATH)]
@@ -841,7 +845,7 @@ pub enum ImportVerb {
         #[arg(default_value = mlx4_conf::PATH)]
         file: String,
     },
-    /// Mode, MTU and P_Key in an ifcfg file of Red Hat's network-scripts
+    /// Mode, MTU and P_Key in an ifcfg file of Red Hat's scripts
     Ifcfg {
         /// The file: ifcfg-NAME
         file: String,
@@ -895,6 +899,20 @@ mod tests {
         for page in pages {
             assert!(!page.contains("&& ibprov"), "{page}");
         }
+    }
+
+    #[test]
+    fn no_help_is_wider_than_a_serial_console() {
+        let mut cli = Cli::command();
+        cli.build();
+        let (mut commands, mut wide) = (vec![cli], Vec::new());
+        while let Some(mut command) = commands.pop() {
+            let page = command.render_long_help().to_string();
+            let lines = page.lines().filter(|line| line.chars().count() > 80);
+            wide.extend(lines.map(|line| format!("{}: {line}", command.get_name())));
+            commands.extend(command.get_subcommands().filter(|c| !c.is_hide_set()).cloned());
+        }
+        assert!(wide.is_empty(), "{wide:#?}");
     }
 
     #[test]
