@@ -483,17 +483,19 @@ fn gid_kind(text: &str) -> Result<GidKind, String> {
 /// What `wait-online` takes.
 #[derive(Debug, Clone, Args)]
 pub struct WaitOnlineArgs {
-    /// Only these: ib0, ib0.8001, mlx5_0, mlx5_0/1, 0000:4b:00.0{n}or a port GUID [default: all that are expected]
+    /// ib0, mlx5_0/1, 0000:4b:00.0 or port GUID [default: all]
     #[arg(value_name = "PORT")]
     pub ports: Vec<Target>,
-    /// The state to wait for: rdma, netdev, named, configured,{n}link or active [default: wait-online.state]
-    #[arg(long, value_name = "STATE", value_parser = online_state)]
+    /// The state to wait for: rdma, netdev, named, configured,
+    /// link or active [default: wait-online.state]
+    #[arg(verbatim_doc_comment, long, value_name = "STATE", value_parser = online_state)]
     pub state: Option<Rung>,
     /// Also wait until each netdev has a global address
     #[arg(long)]
     pub address: bool,
-    /// Maximum time to wait, like 90s or 2min, at most 1h{n}[default: wait-online.timeout]
-    #[arg(long, value_name = "TIME", value_parser = timeout)]
+    /// Maximum time to wait, like 90s or 2min, at most 1h
+    /// [default: wait-online.timeout]
+    #[arg(verbatim_doc_comment, long, value_name = "TIME", value_parser = timeout)]
     pub timeout: Option<Duration>,
 }
 
@@ -527,8 +529,9 @@ pub struct ApplyArgs {
     /// Show what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Only restore what a killed run has left:{n}automatic probing and driver_override
-    #[arg(long, conflicts_with = "dry_run")]
+    /// Only restore what a killed run has left:
+    /// automatic probing and driver_override
+    #[arg(verbatim_doc_comment, long, conflicts_with = "dry_run")]
     pub undo: bool,
     /// Milliseconds until apply gives up, instead of boot.adapter-timeout
     #[arg(long, hide = true, value_parser = value_parser!(u64).range(..=1000 * timespan::LONGEST_SEC))]
@@ -577,14 +580,16 @@ pub struct IfaceArgs {
     /// The interface by its device's path below /sys
     #[arg(long, value_name = "PATH", conflicts_with = "name")]
     pub device: Option<PathBuf>,
-    /// Show what would be done, and which network stack{n}would bring the interface up
-    #[arg(long)]
+    /// Show what would be done, and which network stack
+    /// would bring the interface up
+    #[arg(verbatim_doc_comment, long)]
     pub dry_run: bool,
     /// Only configure the interface, and do not bring it up
     #[arg(long)]
     pub settings_only: bool,
-    /// Set mode and MTU although the interface is in use,{n}which interrupts its traffic
-    #[arg(long)]
+    /// Set mode and MTU although the interface is in use,
+    /// which interrupts its traffic
+    #[arg(verbatim_doc_comment, long)]
     pub force: bool,
     /// Ask systemd through systemctl, not the system bus
     #[arg(long)]
@@ -611,19 +616,22 @@ pub struct BootArgs {
     /// Show what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Set mode and MTU of interfaces, and port types of adapters,{n}although they are in use, which interrupts their traffic
-    #[arg(long)]
+    /// Set mode and MTU of interfaces, and port types of adapters,
+    /// although they are in use, which interrupts their traffic
+    #[arg(verbatim_doc_comment, long)]
     pub force: bool,
 }
 
 /// What `check` takes.
 #[derive(Debug, Clone, Args)]
 pub struct CheckArgs {
-    /// Read these instead of the host: logs, output of tools,{n}journals, tar archives, directories; - is standard input
-    #[arg(long, value_name = "FILE", num_args = 1..)]
+    /// Read these instead of the host: logs, output of tools,
+    /// journals, tar archives, directories; - is standard input
+    #[arg(verbatim_doc_comment, long, value_name = "FILE", num_args = 1..)]
     pub log: Vec<PathBuf>,
-    /// Judge the reports of many nodes: DIR holds a file or{n}directory for each
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["log", "boot", "svg", "timeline", "strict", "explain"])]
+    /// Judge the reports of many nodes: DIR holds a file or
+    /// directory for each
+    #[arg(verbatim_doc_comment, long, value_name = "DIR", conflicts_with_all = ["log", "boot", "svg", "timeline", "strict", "explain"])]
     pub fleet: Option<PathBuf>,
     /// Judge this boot only: 0 is the last, -1 the one before
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = boot_number)]
@@ -665,8 +673,9 @@ pub struct CollectArgs {
     /// The archive (tar, gzip); an existing one is replaced
     #[arg(value_name = "FILE", default_value = "ibprov-collect.tar.gz")]
     pub file: PathBuf,
-    /// Replace host names, IP addresses, MAC addresses and GUIDs,{n}each always by the same
-    #[arg(long)]
+    /// Replace host names, IP addresses, MAC addresses and GUIDs,
+    /// each always by the same
+    #[arg(verbatim_doc_comment, long)]
     pub anonymize: bool,
     /// Of how many earlier boots the journal is taken
     #[arg(long, value_name = "N", default_value_t = 2)]
@@ -682,17 +691,20 @@ pub struct PlanArgs {
     /// Also show the VFs that are as planned
     #[arg(long)]
     pub all: bool,
-    /// Judge the plans of many hosts together, or with --partitions print{n}the lines of all: DIR holds a file for each
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["writes", "all"])]
+    /// Judge the plans of many hosts together, or with --partitions print
+    /// the lines of all: DIR holds a file for each
+    #[arg(verbatim_doc_comment, long, value_name = "DIR", conflicts_with_all = ["writes", "all"])]
     pub fleet: Option<PathBuf>,
-    /// Write the GUIDs to the pin file, so that they do not change with{n}the configuration
-    #[arg(long, conflicts_with = "partitions", group = "writes")]
+    /// Write the GUIDs to the pin file, so that they do not change with
+    /// the configuration
+    #[arg(verbatim_doc_comment, long, conflicts_with = "partitions", group = "writes")]
     pub pin: bool,
     /// With --pin: replace the pinned GUIDs by those of the configuration
     #[arg(long, requires = "pin")]
     pub replace: bool,
-    /// Remove the pin file, and list what else names one host, before{n}an image is captured
-    #[arg(long, conflicts_with = "partitions", group = "writes")]
+    /// Remove the pin file, and list what else names one host, before
+    /// an image is captured
+    #[arg(verbatim_doc_comment, long, conflicts_with = "partitions", group = "writes")]
     pub seal: bool,
     /// With --pin or --seal: show what would be written or removed
     #[arg(long, requires = "writes")]
@@ -712,8 +724,9 @@ pub struct PlanArgs {
     /// With --ipoib: the MTU of that group: 256, 512, 1024, 2048 or 4096
     #[arg(long, value_name = "BYTES", requires = "ipoib")]
     pub mtu: Option<GroupMtu>,
-    /// With --ipoib: its rate in Gb/s, which every port has to have:{n}10, 20, 40, 56, 100, 200 ...
-    #[arg(long, value_name = "GBPS", requires = "ipoib")]
+    /// With --ipoib: its rate in Gb/s, which every port has to have:
+    /// 10, 20, 40, 56, 100, 200 ...
+    #[arg(verbatim_doc_comment, long, value_name = "GBPS", requires = "ipoib")]
     pub rate: Option<GroupRate>,
 }
 
@@ -796,8 +809,9 @@ pub struct OpensmArgs {
     /// What each FILE is, whatever its name
     #[arg(long = "as", value_name = "KIND", value_enum, requires = "files")]
     pub kind: Option<OpensmFile>,
-    /// Also name port GUIDs that no host of the fleet has:{n}DIR is as for plan --fleet
-    #[arg(long, value_name = "DIR")]
+    /// Also name port GUIDs that no host of the fleet has:
+    /// DIR is as for plan --fleet
+    #[arg(verbatim_doc_comment, long, value_name = "DIR")]
     pub fleet: Option<PathBuf>,
 }
 
