@@ -394,11 +394,6 @@ fn a_log_of_joins_that_are_refused_is_told_and_the_table_explains_it() {
               Look:
                 - compare the P_Keys of the port with the partition of the group: ibprov status -v
                 - saquery -C DEVICE -P PORT -g: the rate and the MTU of the group must not be greater than those of the port
-
-        info: healthy (confidence high)
-          InfiniBand came up.
-          Evidence:
-            ROOT/state.txt:7: State: Active
         exit 1
     "#]].assert_eq(&check(&["journal.log", "state.txt"]));
 }
