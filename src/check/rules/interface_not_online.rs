@@ -96,7 +96,7 @@ pub(super) fn kept_out(boot: &Boot) -> Vec<KeptOut<'_>> {
                 *last = Some(at);
             }
             None => {
-                all.push((KeptOut { netdev, pkey, refusals: vec![event], shown: None }, Some(at)))
+                all.push((KeptOut { netdev, pkey, refusals: vec![event], shown: None }, Some(at)));
             }
         }
     }
