@@ -130,19 +130,11 @@ pub(super) fn kept_out(boot: &Boot) -> Vec<KeptOut<'_>> {
     all.into_iter().filter(is_last).map(|(out, _)| out).collect()
 }
 
-/// The netdevs that dumps show up and without carrier to the last, with their ports, if these are
-/// active to the last.
+/// What dumps show up and without carrier, with their ports, if these are active to the last.
 fn dark(boot: &Boot) -> impl Iterator<Item = (&NetdevSeen, &PortSeen)> {
-    let netdevs = &boot.state.netdevs;
-    let is_last = move |at: usize| {
-        move |netdev: &NetdevSeen| {
-            !netdevs.iter().skip(at + 1).any(|later| later.name == netdev.name)
-        }
-    };
-    let dark = netdevs.iter().enumerate().filter(move |(at, n)| {
-        n.infiniband && n.parent.is_none() && n.up && n.carrier == Some(false) && is_last(*at)(n)
-    });
-    dark.filter_map(|(_, netdev)| {
+    let is_dark =
+        |n: &&NetdevSeen| n.infiniband && n.parent.is_none() && n.up && n.carrier == Some(false);
+    boot.state.netdevs.iter().filter(is_dark).filter_map(|netdev| {
         let is_its = |port: &&PortSeen| !port.guid.is_empty() && port.guid == netdev.guid;
         let port = boot.state.ports.iter().rfind(is_its)?;
         port.is_active().then_some((netdev, port))
