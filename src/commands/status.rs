@@ -305,10 +305,13 @@ impl View<'_> {
             Rung::Carrier => roce.up && roce.carrier == Some(true),
             Rung::Gid => roce.has_gid,
         };
-        let ladder = match is_roce && !progress.is_some_and(PortProgress::is_of_other_type) {
-            true => Ladder::of(&Rung::ROCE, reached, why),
-            false => Ladder::of(&Rung::ALL, reached, why),
+        let is_other_type = progress.is_some_and(PortProgress::is_of_other_type);
+        let rungs: &[Rung] = match netdev {
+            _ if is_roce && !is_other_type => &Rung::ROCE,
+            None if self.node.expectation.goal == Rung::Rdma => &Rung::WITHOUT_IPOIB,
+            _ => &Rung::ALL,
         };
+        let ladder = Ladder::of(rungs, reached, why);
         PortStatus {
             port: port.number,
             role: self.role(left_out, progress),

@@ -48,6 +48,10 @@ impl Rung {
     pub const ROCE: [Self; 7] =
         [Self::Pci, Self::Driver, Self::Rdma, Self::Netdev, Self::Named, Self::Carrier, Self::Gid];
 
+    /// The rungs of an InfiniBand port on a host that is to load no ib_ipoib, lowest first.
+    pub const WITHOUT_IPOIB: [Self; 5] =
+        [Self::Pci, Self::Driver, Self::Rdma, Self::Link, Self::Active];
+
     /// The rungs of an InfiniBand port, lowest first.
     pub const ALL: [Self; 8] = [
         Self::Pci,

@@ -232,6 +232,30 @@ fn an_extended_lid_is_one_on_omni_path_only() {
     }
 }
 
+/// By intention: no rung of a netdev is missing, and a port says how its link is.
+#[test]
+fn without_ipoib_no_netdev_is_missing() {
+    let mut host = rails(&[LIT, INIT]);
+    host.remove("sys/class/net/ib0");
+    host.remove("sys/class/net/ib1");
+    host.remove(&format!("sys/bus/pci/devices/{}/net", pci(0)));
+    host.remove(&format!("sys/bus/pci/devices/{}/net", pci(1)));
+    host.file("etc/ibprov/ibprov.toml", "[modules]\nexclude = [\"ib_ipoib\"]\n");
+    let text = String::from_utf8(host.ibprov(&["status"]).stdout).expect("UTF-8");
+    let (_, table) = text.split_once("  PORT").expect("a table");
+    expect![[r#"
+              PCI           NETDEV  STATE         LID  RATE     NOTE
+          mlx5_0/1  0000:10:00.0  -       active        7    200 HDR
+        ~ mlx5_1/1  0000:11:00.0  -       initializing  -    200 HDR  no subnet manager
+    "#]]
+    .assert_eq(table);
+    let ladder = &json(&host, &["status"])["hcas"][0]["ports"][0]["ladder"];
+    expect![[
+        r#"{"missing":null,"reached":["pci","driver","rdma","link","active"],"reason":null}"#
+    ]]
+    .assert_eq(&ladder.to_string());
+}
+
 #[test]
 fn fewer_than_at_least_are_not_enough() {
     let at_least = |count: u8| {
