@@ -26,7 +26,7 @@ man_pages := $(wildcard docs/*.8.md docs/*.5.md)
 named_tests := vm boot demo bench picture prometheus release
 tree_tests := $(filter-out house $(named_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
-.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-ansible test-opensm test-initramfs test-older test-newer test-all test-mutants fuzz bench demo
+.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-ansible test-opensm test-initramfs test-older test-newer test-newest test-all test-mutants fuzz bench demo
 
 all: release
 
@@ -163,7 +163,7 @@ test-all: test
 	@$(MAKE) --no-print-directory test-packages
 	@IBPROV_CAMPAIGN_VFS=31,63,127 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
 	@$(MAKE) --no-print-directory test-initramfs
-	@$(MAKE) --no-print-directory test-older test-newer
+	@$(MAKE) --no-print-directory test-older test-newer test-newest
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=130
 
 # Debian 11: kernel 5.10, systemd 247, and the program linked with that release's C
@@ -180,15 +180,22 @@ test-older: deps
 	sh tests/lane.sh older-boot $(CARGO) test --locked --test boot -- --test-threads=1 reload:: && \
 	sh tests/lane.sh older-long $(CARGO) test --locked --test vm -- --ignored --exact campaigns::the_plan_survives_fifty_reloads_of_the_real_drivers
 
-# Debian's next release: what its systemd does with the units when it reads them again. The
-# mstconfig of Debian 13, 4.31, has another layout than that of Debian 12; its opensm is tried
-# with both scenarios.
-newer := forky
-newer_tool := trixie
+# The mstconfig of Debian 13, 4.31, has another layout than that of Debian 12; its opensm is
+# tried with both scenarios.
+newer := trixie
 test-newer: deps
-	@IBPROV_ROOT_SUITE=$(newer) sh tests/lane.sh newer $(CARGO) test --locked --test boot -- --test-threads=1 reload::
-	@IBPROV_ROOT_SUITE=$(newer_tool) sh tests/lane.sh newer-tool $(CARGO) test --locked --test vm -- --test-threads=64 firmware:: card_opensm::
-	@IBPROV_ROOT_SUITE=$(newer_tool) sh tests/lane.sh newer-tool-long $(CARGO) test --locked --test vm -- --ignored card_opensm::two_
+	@IBPROV_ROOT_SUITE=$(newer) sh tests/lane.sh newer $(CARGO) test --locked --test vm -- --test-threads=64 firmware:: card_opensm::
+	@IBPROV_ROOT_SUITE=$(newer) sh tests/lane.sh newer-long $(CARGO) test --locked --test vm -- --ignored card_opensm::two_
+
+# Debian's next release: kernel and programs. The modules of the adapters are built in a
+# root of that release.
+newest := forky
+newest_tests := again:: card:: card_enhanced:: early_drivers:: expected:: iface_daemons:: iface_ifupdown:: \
+	migration:: vf_plan:: vf_reload::when_ vf_use::
+test-newest: deps
+	@export IBPROV_ROOT_SUITE=$(newest) IBPROV_KERNEL_SUITE=$(newest) && \
+	sh tests/lane.sh newest-boot $(CARGO) test --locked --test boot -- --test-threads=1 reload:: && \
+	sh tests/lane.sh newest $(CARGO) test --locked --test vm -- --test-threads=64 $(newest_tests)
 
 # Each parser of what others wrote, by libFuzzer (fuzz/run.sh): so many seconds each, or
 # of FUZZ alone.

@@ -131,7 +131,7 @@ pub fn rename(
     let name = &interface.name;
     if interface.up {
         return Err(format!(
-            "{name}: its configured name is {to}, but an interface that is up cannot be renamed: it was created and brought up before `ibprov boot` (in the initramfs, or because the driver was loaded earlier). To rename it: `ip link set {name} down && ibprov iface {name}`"
+            "{name}: its configured name is {to}, but an interface that is up is not renamed (Linux before 6.2 cannot): it was created and brought up before `ibprov boot` (in the initramfs, or because the driver was loaded earlier). To rename it: `ip link set {name} down && ibprov iface {name}`"
         ));
     }
     if !names.iter().any(|n| n == to.as_str()) {

@@ -209,6 +209,7 @@ struct slot {
 	u8 token;
 	u64 due;			/* ns */
 	unsigned long passes[NR_CPUS > 64 ? 64 : NR_CPUS];
+	unsigned long grace;		/* that has to have passed: PREEMPT_LAZY */
 };
 
 /* A virtual port: of a PF or of a VF; the firmware's truth. */

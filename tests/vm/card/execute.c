@@ -176,8 +176,8 @@ static u8 adapter(struct card_fn *fn, void *out, size_t out_len)
 	knob_text(fn, "board_id", board);
 	MLX5_SET(query_adapter_param_block, block, ieee_vendor_id, 0x02c9);
 	MLX5_SET(query_adapter_param_block, block, vsd_vendor_id, PCI_VENDOR_ID_MELLANOX);
-	strncpy(MLX5_ADDR_OF(query_adapter_param_block, block, vsd_contd_psid),
-		board, 16);
+	memcpy(MLX5_ADDR_OF(query_adapter_param_block, block, vsd_contd_psid),
+	       board, strnlen(board, 16));
 	return 0;
 }
 

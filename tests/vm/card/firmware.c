@@ -27,14 +27,44 @@ static struct task_struct *threads[NR_CPUS];
 static unsigned long passes[NR_CPUS];
 static u64 last_busy;
 
+#ifdef CONFIG_PREEMPT_LAZY
 /*
- * The kernel does not preempt itself (voluntary preemption), so code that was
+ * This kernel may preempt the driver between two of its writes.  After a grace
+ * period of RCU tasks each task has left the processor by itself since.
+ */
+static unsigned long graces_begun, graces_ended;
+static struct rcu_head grace;
+
+static void grace_ended(struct rcu_head *head)
+{
+	smp_store_release(&graces_ended, graces_begun);
+}
+
+/* Of the one thread that runs firmware at a time. */
+static bool grace_passed(unsigned long number)
+{
+	unsigned long ended = smp_load_acquire(&graces_ended);
+
+	if (ended < number && ended == graces_begun) {
+		graces_begun++;
+		call_rcu_tasks(&grace, grace_ended);
+	}
+	return ended >= number;
+}
+#endif
+
+/*
+ * Where the kernel does not preempt itself (voluntary preemption), code that was
  * between two of its writes when a pass was noted is past both once our
  * thread has run twice on each processor.  With preempt=full this is no proof.
  */
 void firmware_mark_pass(struct slot *s)
 {
 	unsigned int cpu;
+
+#ifdef CONFIG_PREEMPT_LAZY
+	s->grace = graces_begun + 1;
+#endif
 
 	for_each_online_cpu(cpu)
 		if (cpu < ARRAY_SIZE(s->passes))
@@ -49,7 +79,11 @@ bool firmware_passed_twice(const struct slot *s)
 		if (cpu < ARRAY_SIZE(s->passes) &&
 		    READ_ONCE(passes[cpu]) - s->passes[cpu] < 2)
 			return false;
+#ifdef CONFIG_PREEMPT_LAZY
+	return grace_passed(s->grace);
+#else
 	return true;
+#endif
 }
 
 /* All that a driver had made of the function. */
@@ -360,4 +394,7 @@ void firmware_stop(void)
 			kthread_stop(threads[cpu]);
 		threads[cpu] = NULL;
 	}
+#ifdef CONFIG_PREEMPT_LAZY
+	rcu_barrier_tasks();
+#endif
 }

@@ -15,16 +15,17 @@ module_param(iommu, bool, 0400);
 MODULE_PARM_DESC(iommu, "put functions into IOMMU groups");
 
 /* What an IOMMU's driver has to offer changes with every other kernel. */
+#define IOMMU_NEWEST (LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0))
 #define IOMMU_NEWER (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 1, 0) && \
 		     LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0))
 #define IOMMU_OLDER (LINUX_VERSION_CODE >= KERNEL_VERSION(5, 10, 0) && \
 		     LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0))
-#if IOMMU_NEWER || IOMMU_OLDER
+#if IOMMU_NEWEST || IOMMU_NEWER || IOMMU_OLDER
 
 static struct iommu_device unit;
 static bool registered;
 
-#if IOMMU_NEWER
+#if IOMMU_NEWEST || IOMMU_NEWER
 static bool group_capable(struct device *dev, enum iommu_cap cap)
 #else
 static bool group_capable(enum iommu_cap cap)
@@ -33,6 +34,20 @@ static bool group_capable(enum iommu_cap cap)
 	return cap == IOMMU_CAP_CACHE_COHERENCY;
 }
 
+#if IOMMU_NEWEST
+static int group_attach(struct iommu_domain *domain, struct device *dev,
+			struct iommu_domain *old)
+{
+	return 0;
+}
+
+static struct iommu_domain group_domain = {
+	.type = IOMMU_DOMAIN_IDENTITY,
+	.ops = &(const struct iommu_domain_ops) {
+		.attach_dev = group_attach,
+	},
+};
+#else
 static struct iommu_domain *group_domain(unsigned int type)
 {
 	if (type != IOMMU_DOMAIN_IDENTITY)
@@ -54,6 +69,7 @@ static void group_free(struct iommu_domain *domain)
 {
 	kfree(domain);
 }
+#endif
 
 static struct iommu_device *group_probe(struct device *dev)
 {
@@ -69,19 +85,26 @@ static void group_release(struct device *dev)
 /* iommu_device_set_ops() writes to it. */
 static struct iommu_ops group_ops = {
 	.capable = group_capable,
-	.domain_alloc = group_domain,
-	.def_domain_type = group_domain_type,
 	.probe_device = group_probe,
 	.release_device = group_release,
 	.device_group = generic_device_group,
+#if IOMMU_NEWEST
+	.owner = THIS_MODULE,
+	.identity_domain = &group_domain,
+	.default_domain = &group_domain,
+	.blocked_domain = &group_domain,
+#else
+	.domain_alloc = group_domain,
+	.def_domain_type = group_domain_type,
 	.pgsize_bitmap = PAGE_SIZE,
+#endif
 #if IOMMU_NEWER
 	.owner = THIS_MODULE,
 	.default_domain_ops = &(const struct iommu_domain_ops) {
 		.attach_dev = group_attach,
 		.free = group_free,
 	},
-#else
+#elif IOMMU_OLDER
 	.attach_dev = group_attach,
 	.domain_free = group_free,
 #endif
@@ -89,7 +112,7 @@ static struct iommu_ops group_ops = {
 
 static int group_register(void)
 {
-#if IOMMU_NEWER
+#if IOMMU_NEWEST || IOMMU_NEWER
 	return iommu_device_register(&unit, &group_ops, NULL);
 #else
 	int err;

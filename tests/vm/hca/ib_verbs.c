@@ -38,6 +38,9 @@ static struct ib_mr *get_dma_mr(struct ib_pd *pd, int access)
 
 static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 				 u64 virt_addr, int access,
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+				 struct ib_dmah *dmah,
+#endif
 				 struct ib_udata *udata)
 {
 	return ERR_PTR(-EOPNOTSUPP);

@@ -45,7 +45,8 @@ if [ "$what" = root ]; then
 	exit 0
 fi
 
-use_suite "${IBPROV_KERNEL_SUITE:-$suite}"
+kernel_suite=${IBPROV_KERNEL_SUITE:-$suite}
+use_suite "$kernel_suite"
 # Image and headers of the very same version: archives differ in what is newest.
 # Debian's packages name it in what they depend on, Ubuntu's do not.
 image=$(apt-cache show --no-all-versions "$kernel_package" | sed -n 's/^Depends: //p' | tr ',' '\n' | sed -n 's/^ *\(linux-image-[0-9].*\)/\1/p' | head -n 1)
@@ -55,10 +56,11 @@ version=$(echo "$image" | sed -n 's/.*(= \(.*\))/\1/p')
 [ -n "$version" ] || version=$(apt-cache show --no-all-versions "linux-image-$release" | sed -n 's/^Version: //p')
 image=linux-image-$release=$version
 headers=linux-headers-$release=$version
-# Headers come in pieces, and with Ubuntu so do the modules: those of that version.
+# Headers come in pieces, and with Ubuntu and newer Debians so does the image: those of that
+# version.
 pieces=$(for package in "$kernel_package" "$image" "$headers"; do apt-cache depends "$package"; done |
-	sed -n "s/^ *Depends: \(linux-\(headers\|kbuild\|modules\)-.*\)/\1=$version/p" | sort -u)
-kernel=$(once "kernel-$(echo "$image" | tr '=' '-')-$(describe kernel.sh | digest)" "$here/kernel.sh" "$release" "$image" "$headers" $pieces)
+	sed -n "s/^ *Depends: \(linux-\(base-[0-9]\|binary-\|headers-\|kbuild-\|modules-\).*\)/\1=$version/p" | sort -u)
+kernel=$(once "kernel-$(echo "$image" | tr "=" "-")-$( (echo "$pieces"; describe kernel.sh) | digest)" "$here/kernel.sh" "$release" "$image" "$headers" $pieces)
 if [ "$what" = linux ]; then
 	once "linux-$( (echo "$kernel"; describe linux.sh initrd.sh linux-init) | digest)" "$here/linux.sh" "$kernel"
 	exit 0
@@ -66,6 +68,11 @@ fi
 
 hca=$(cd ../hca && pwd -P)
 card=$(cd ../card && pwd -P)
-modules=$(once "modules-$( (echo "$kernel"; describe modules.sh modules.txt initrd.sh initrd-init "$hca" "$card") | digest)" "$here/modules.sh" "$kernel" "$hca" "$card")
+# The programs among the headers may need a newer C library than this machine has.
+builder=
+if ldd "$kernel/headers/usr/src/linux-headers-$release"/scripts/mod/modpost* 2>&1 | grep -q "not found"; then
+	builder=$(APT_CONFIG=$own_apt IBPROV_ROOT_SUITE=$kernel_suite sh build.sh root build | tail -n 1)/root
+fi
+modules=$(once "modules-$( (echo "$kernel"; describe modules.sh inside.sh modules.txt initrd.sh initrd-init "$hca" "$card") | digest)" "$here/modules.sh" "$kernel" "$hca" "$card" $builder)
 once "vm-$flavour-$( (echo "$root $modules"; describe disk.sh masked.txt) | digest)" "$here/disk.sh" "$root" "$modules" "$kernel"
 sweep

@@ -17,6 +17,7 @@ done
 # guest 5 to 8 s of unpacking under emulation. The compressed kernel lies in
 # the image behind a boot stub: find where the compressor's magic begins.
 image=tree/boot/vmlinuz-$release
+[ -e "$image" ] || image=tree/usr/lib/modules/$release/vmlinuz
 unpack() { # MAGIC COMMAND...
 	magic=$1
 	shift
@@ -43,5 +44,5 @@ fi
 rm -f "$out/modules/$release/build" "$out/modules/$release/source"
 mkdir -p "$out/headers"
 mv tree/usr "$out/headers/usr"
-# The packaged header tree names its other half by an absolute path.
-sed -i "s, /usr/src/, $final/headers/usr/src/," "$out/headers/usr/src/linux-headers-$release/Makefile"
+# The packaged header tree names itself and its other half by absolute paths.
+sed -i "s,\\([ =]\\)/usr/src/,\\1$final/headers/usr/src/," "$out/headers/usr/src/linux-headers-$release/Makefile"

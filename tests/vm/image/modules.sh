@@ -1,7 +1,8 @@
 # The guest's module tree, simulated HCA and card included, and the initrd.
-# modules.sh OUT FINAL KERNEL_DIR HCA_SOURCE CARD_SOURCE
+# modules.sh OUT FINAL KERNEL_DIR HCA_SOURCE CARD_SOURCE [ROOT]
+# They are built in ROOT, without one on this machine.
 set -eu
-out=$1 kernel=$3 hca=$4 card=$5
+out=$1 kernel=$3 hca=$4 card=$5 builder=${6:-}
 here=$(dirname "$0")
 . "$here/initrd.sh"
 release=$(cat "$kernel/release")
@@ -27,8 +28,11 @@ cp "$kernel/modules/$release/modules.builtin" "$kernel/modules/$release/modules.
 	"$kernel/modules/$release/modules.order" "$tree/"
 
 headers=$kernel/headers/usr/src/linux-headers-$release
-sh "$card/build.sh" "$headers" "$root/card"
-sh "$hca/build.sh" "$headers" "$root/hca"
+in=${builder:+sh $here/inside.sh $builder $kernel $root $card $hca --}
+# shellcheck disable=SC2086 # a command, or none
+for source in "$card" "$hca"; do
+	$in sh "$source/build.sh" "$headers" "$root/${source##*/}"
+done
 # A client of either kind of device.
 mkdir "$tree/extra"
 mv "$root/hca/ibsim_user.ko" "$tree/extra/"
