@@ -235,7 +235,7 @@ fn an_extended_lid_is_one_on_omni_path_only() {
 /// By intention: no rung of a netdev is missing, and a port says how its link is.
 #[test]
 fn without_ipoib_no_netdev_is_missing() {
-    let mut host = rails(&[LIT, INIT]);
+    let host = rails(&[LIT, INIT]);
     host.remove("sys/class/net/ib0");
     host.remove("sys/class/net/ib1");
     host.remove(&format!("sys/bus/pci/devices/{}/net", pci(0)));
