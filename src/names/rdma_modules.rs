@@ -19,6 +19,7 @@ rdma_modules! {
     "ib_addr",
     "ib_umad",
     "ib_uverbs",
+    "ib_uverbs_support",
     "ib_ucm",
     "ib_ipoib",
     "ib_srp",

@@ -14,7 +14,7 @@ use crate::report::Use;
 use crate::report::holders::{By, Holder};
 
 /// What stands below and beside the drivers and goes with them: none of it is a user.
-const CORE: [&str; 14] = [
+const CORE: [&str; 15] = [
     "ib_core",
     "ib_cm",
     "ib_mad",
@@ -22,6 +22,7 @@ const CORE: [&str; 14] = [
     "ib_addr",
     "ib_umad",
     "ib_uverbs",
+    "ib_uverbs_support",
     "ib_ucm",
     "ib_ipoib",
     "iw_cm",

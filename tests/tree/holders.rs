@@ -12,8 +12,13 @@ fn node() -> Host {
     for (module, above) in [
         ("mlx5_core", &["mlx5_ib"][..]),
         ("mlx5_ib", &[]),
-        ("ib_core", &["mlx5_ib", "ib_uverbs", "ib_umad", "ib_ipoib", "rdma_cm"]),
+        (
+            "ib_core",
+            &["mlx5_ib", "ib_uverbs", "ib_uverbs_support", "ib_umad", "ib_ipoib", "rdma_cm"],
+        ),
         ("ib_uverbs", &["mlx5_ib"]),
+        // From Linux 7.2 on.
+        ("ib_uverbs_support", &["mlx5_ib", "ib_uverbs"]),
         ("ib_umad", &[]),
         ("ib_ipoib", &[]),
         ("rdma_cm", &[]),
