@@ -17,7 +17,7 @@ fn node() -> Host {
             &["mlx5_ib", "ib_uverbs", "ib_uverbs_support", "ib_umad", "ib_ipoib", "rdma_cm"],
         ),
         ("ib_uverbs", &["mlx5_ib"]),
-        // From Linux 7.2 on.
+        // Of Linux 7.2.
         ("ib_uverbs_support", &["mlx5_ib", "ib_uverbs"]),
         ("ib_umad", &[]),
         ("ib_ipoib", &[]),
