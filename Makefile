@@ -190,8 +190,8 @@ test-newer: deps
 # Debian's next release: kernel and programs. The modules of the adapters are built in a
 # root of that release.
 newest := forky
-newest_tests := again:: card:: card_enhanced:: early_drivers:: expected:: iface_daemons:: iface_ifupdown:: \
-	migration:: vf_plan:: vf_reload::when_ vf_use::
+newest_tests := again:: card:: early_drivers:: expected:: iface_daemons:: iface_ifupdown:: \
+	vf_plan:: vf_reload::when_ vf_use::
 test-newest: deps
 	@export IBPROV_ROOT_SUITE=$(newest) IBPROV_KERNEL_SUITE=$(newest) && \
 	sh tests/lane.sh newest-boot $(CARGO) test --locked --test boot -- --test-threads=1 reload:: && \
