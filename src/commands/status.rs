@@ -305,9 +305,9 @@ impl View<'_> {
             Rung::Carrier => roce.up && roce.carrier == Some(true),
             Rung::Gid => roce.has_gid,
         };
-        let is_other_type = progress.is_some_and(PortProgress::is_of_other_type);
+        let is_of_other_type = progress.is_some_and(PortProgress::is_of_other_type);
         let rungs: &[Rung] = match netdev {
-            _ if is_roce && !is_other_type => &Rung::ROCE,
+            _ if is_roce && !is_of_other_type => &Rung::ROCE,
             None if self.node.expectation.goal == Rung::Rdma => &Rung::WITHOUT_IPOIB,
             _ => &Rung::ALL,
         };
@@ -318,7 +318,7 @@ impl View<'_> {
             guid: port.guid,
             link_layer: port.link_layer,
             degraded: progress.map(|port| self.node.degraded(port)).unwrap_or_default(),
-            is_of_other_type: progress.is_some_and(PortProgress::is_of_other_type),
+            is_of_other_type,
             is_roce,
             netdev: netdev.or(port.ethernet.as_ref()).map(|n| n.name.clone()),
             children: port.netdev.as_ref().map(|n| self.children(n.ifindex)).unwrap_or_default(),
