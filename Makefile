@@ -59,6 +59,9 @@ install:
 	install -d $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples
 	install -m 755 docs/examples/libvirt-qemu-hook $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/
 	install -m 644 $(wildcard docs/examples/*.toml docs/examples/*.conf) $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/
+	install -d $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/health
+	install -m 644 $(addprefix docs/examples/health/,npd.json node-readiness-rule.yaml ibprov.nhc) $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/health/
+	install -m 755 docs/examples/health/slurm-health-check $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/health/
 	install -d $(DESTDIR)$(PREFIX)/share/doc/ibprov/prometheus $(DESTDIR)$(PREFIX)/share/doc/ibprov/ansible
 	install -m 644 packaging/prometheus/ibprov* $(DESTDIR)$(PREFIX)/share/doc/ibprov/prometheus/
 	cp -R packaging/ansible/README.md packaging/ansible/site.yml packaging/ansible/roles $(DESTDIR)$(PREFIX)/share/doc/ibprov/ansible/

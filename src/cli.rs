@@ -121,6 +121,7 @@ State of the node:
   collect      Write an archive that check reads, to be mailed
   wait-online  Wait until ports are in use by the fabric
   metrics      Print the state of the node for Prometheus
+  health       Print the verdict in one line, for a health checker
   gid          Print the index of a GID of a port
   holders      List what keeps an HCA or its kernel modules busy
 
@@ -367,6 +368,21 @@ Examples:
   ibprov metrics                          the metrics, each with its meaning
   ibprov metrics --output /var/lib/prometheus/node-exporter/ibprov.prom")]
     Metrics(MetricsArgs),
+    /// Print the verdict in one line, for a health checker
+    #[command(after_help = "\
+Exit codes, by the program that asks:
+                              npd   nagios   nhc, slurm
+  ready                         0        0        0
+  ready with exceptions         0        1        0
+  the same, and an expected
+  port is not active            1        1        1
+  not ready                     1        2        1
+  unknown, also after 2 s       2        3        1
+
+Examples:
+  ibprov health --for npd      of node-problem-detector
+  ibprov health --for nagios   of Nagios, Icinga and what runs their plugins")]
+    Health(HealthArgs),
     /// Wait until ports are in use by the fabric
     #[command(after_help = "\
 Exit codes: 0 online; 1 the missing ports are optional; 2 could not begin, or
@@ -451,6 +467,27 @@ fn typed_pci(text: &str) -> Result<PciAddress, String> {
     PciAddress::typed(text).map_err(|e| e.to_string())
 }
 
+/// What `health` takes.
+#[derive(Debug, Clone, Args)]
+pub struct HealthArgs {
+    /// The program that asks: npd, nagios, nhc or slurm
+    #[arg(long = "for", value_name = "PROGRAM", value_enum, hide_possible_values = true)]
+    pub asker: Asker,
+}
+
+/// A program that runs health checks, and judges by their exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Asker {
+    /// node-problem-detector of Kubernetes: 1 is a problem, more than 1 is unknown.
+    Npd,
+    /// Nagios and others with its plugins: 2 is critical, 3 is unknown.
+    Nagios,
+    /// LBNL's Node Health Check: anything but 0 fails.
+    Nhc,
+    /// HealthCheckProgram of Slurm, of which slurmd waits for 0.
+    Slurm,
+}
+
 /// What `gid` takes.
 #[derive(Debug, Clone, Args)]
 pub struct GidArgs {
@@ -493,6 +530,10 @@ pub struct WaitOnlineArgs {
     /// Also wait until each netdev has a global address
     #[arg(long)]
     pub address: bool,
+    /// Each has to be online for this long without
+    /// interruption, like 30s [default: wait-online.stable]
+    #[arg(verbatim_doc_comment, long, value_name = "TIME", value_parser = timeout)]
+    pub stable: Option<Duration>,
     /// Maximum time to wait, like 90s or 2min, at most 1h
     /// [default: wait-online.timeout]
     #[arg(verbatim_doc_comment, long, value_name = "TIME", value_parser = timeout)]
@@ -947,7 +988,7 @@ mod tests {
             let name = verb.get_name();
             let is_told = verb
                 .get_after_help()
-                .is_some_and(|help| help.to_string().starts_with("Exit codes: "));
+                .is_some_and(|help| help.to_string().starts_with("Exit codes"));
             assert!(is_told || ["completions", "help"].contains(&name), "{name}");
         }
     }

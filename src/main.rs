@@ -142,6 +142,10 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
             let root = root(common)?;
             commands::metrics::run(args, &config::load(&root, file), &root, format)
         }
+        Verb::Health(args) => {
+            let root = root(common)?;
+            commands::health::run(args, config::load(&root, file), root, format)
+        }
         Verb::Apply(args) if args.undo => commands::apply::undo(args, &root(common)?, format),
         Verb::Apply(args) => configured(common, |config, root| {
             commands::apply::run(args, &config, file, root, format)

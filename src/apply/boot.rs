@@ -248,7 +248,7 @@ impl Boot<'_> {
                 self.first_look(&observed);
             }
             self.judge(ended, &observed);
-            let expectation = expect::expectation(self.config, &observed, &self.rules);
+            let expectation = expect::expectation(self.config, &observed, &self.rules).of_boot();
             let mut ports = progress::progress(&expectation, &observed);
             let now = clock::monotonic_usec();
             let held = self.rdma_names.hold(&mut ports, &observed, now);

@@ -26,6 +26,7 @@ pub mod firmware;
 pub mod fleet;
 pub mod gid;
 pub mod guests;
+pub mod health;
 pub mod holders;
 pub mod iface;
 pub mod import;

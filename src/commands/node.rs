@@ -117,6 +117,7 @@ impl<'a> Node<'a> {
         let mut facts = Facts::default();
         learn(&mut facts, root, config, &rules, &observed, last_boot, &mut problems);
         let mut expectation = expectation(config, &observed, &rules);
+        expectation.is_whole = children == Children::Counted;
         let mut ports = progress(&expectation, &observed);
         let is_ipoib = |name: &str| {
             is_ipoib_name(name) || interfaces.all.iter().any(|i| i.name.as_str() == name)

@@ -33,6 +33,7 @@ pub fn run(
         goal: Goal {
             rung: args.state.unwrap_or(config.wait_online.state),
             address: args.address || config.wait_online.address,
+            stable_sec: args.stable.unwrap_or(config.wait_online.stable).as_secs(),
         },
         deadline: args.timeout.unwrap_or(config.wait_online.timeout),
     };

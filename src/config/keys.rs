@@ -79,6 +79,8 @@ keys! { KEYS:
         "The state for which `ibprov wait-online` waits: rdma, netdev, named, configured, link or active.";
     WAIT_ADDRESS: bool = "wait-online.address", Kind::Flag, "false",
         "`ibprov wait-online` waits for an address of global scope too.";
+    WAIT_STABLE: Duration = "wait-online.stable", Kind::Span, "",
+        "For how long `ibprov wait-online` wants each port to be online without interruption; default: it need not be.";
     HOST_NUMBER: i64 = "host.number", Kind::Number { min: 0, max: 0xffff_ffff }, "",
         "The host's number in GUID templates; default: from the host's name.";
     HOST_NUMBER_FILE: String = "host.number-file", Kind::Word(&PATH), "",

@@ -33,7 +33,7 @@ use std::time::Duration;
 use self::guest::Guests;
 use crate::names::{
     HostNumber, LinkLayer, LinkMinimum, ModuleName, NameRule, NetnsMode, PKey, PortChoice,
-    PortNumber, PortSelector, PortType, Rung,
+    PortNumber, PortSelector, PortType, PortWait, Rung,
 };
 
 pub use effective::{Setting, SettingOrigin, changed, to_toml};
@@ -137,6 +137,10 @@ pub struct PortRow {
     pub port: Option<PortNumber>,
     /// Missing it is a failure; otherwise it is only waited for.
     pub required: bool,
+    /// Where it is waited for.
+    pub wait: PortWait,
+    /// How many VFs another program creates on the adapter.
+    pub vfs_expected: Option<usize>,
     /// Its link layer, InfiniBand or Ethernet.
     pub link_layer: LinkLayer,
     /// The type that a port of a ConnectX-3 is set to.
@@ -158,6 +162,8 @@ pub struct WaitOnline {
     pub state: Rung,
     /// An address of global scope is waited for too.
     pub address: bool,
+    /// For how long each has to be online without interruption.
+    pub stable: Duration,
 }
 
 impl Default for Config {
@@ -183,6 +189,7 @@ impl Default for Config {
                 timeout: Duration::from_secs(120),
                 state: Rung::Active,
                 address: false,
+                stable: Duration::ZERO,
             },
             host_number: HostNumber::Name(NameRule::Only),
             pf: Vec::new(),

@@ -3,14 +3,21 @@
 use super::draft::Row;
 use super::keys::{Name, PORT, port as key};
 use super::merge::Merged;
+use super::pf::{Pf, PfSelector, Placed};
 use super::problem::{Place, Problem, Problems};
 use super::{PortRow, RxeRow};
-use crate::names::{LinkLayer, LinkMinimum, PKey, PortNumber, PortSelector};
+use crate::names::{LinkLayer, LinkMinimum, PKey, PortNumber, PortSelector, PortWait};
 use std::any::Any;
 
 /// What the rows say, one for each adapter or port that they name. None may be a soft RoCE
-/// device of `rxe`: those have no PCI function, and are expected without a `[[port]]`.
-pub(super) fn rows(merged: &Merged, rxe: &[RxeRow], problems: &mut Problems) -> Vec<PortRow> {
+/// device of `rxe`: those have no PCI function, and are expected without a `[[port]]`. Of the VFs
+/// of an adapter, one row tells or one of `pfs`.
+pub(super) fn rows(
+    merged: &Merged,
+    rxe: &[RxeRow],
+    pfs: &[Placed<'_>],
+    problems: &mut Problems,
+) -> Vec<PortRow> {
     let mut ports: Vec<(PortRow, Place)> = Vec::new();
     for row in merged.tables(PORT) {
         for (port, place) in one(row, problems) {
@@ -25,6 +32,17 @@ pub(super) fn rows(merged: &Merged, rxe: &[RxeRow], problems: &mut Problems) -> 
                         )),
                 );
                 continue;
+            }
+            let has_plan = |pf: &&Placed<'_>| is_planned(&port, &pf.pf);
+            if let (Some((_, at)), Some(pf)) =
+                (row.field(key::VFS_EXPECTED), pfs.iter().find(has_plan))
+            {
+                problems.push(
+                    Problem::new("port.vfs-expected is for VFs that another program creates")
+                        .at(at, "the number of VFs of that program")
+                        .at(pf.count.at, "ibprov creates the VFs of this PF itself")
+                        .help("keep one of the two"),
+                );
             }
             match ports.iter().find(|(other, _)| same(other, &port)) {
                 Some((_, other)) => problems.push(
@@ -64,6 +82,9 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
     }
     let number = row.field(key::PORT);
     let required = row.field(key::REQUIRED).is_none_or(|(required, _)| required);
+    let wait = row.field(key::WAIT).map_or(PortWait::Boot, |(wait, _)| wait);
+    let vfs_expected = row.field(key::VFS_EXPECTED);
+    let vfs_expected = vfs_expected.and_then(|(vfs, _)| usize::try_from(vfs).ok());
     let layer = row.field(key::LINK_LAYER);
     let of_type = row.field(key::TYPE);
     if let (Some((_, type_at)), Some((_, layer_at))) = (&of_type, &layer) {
@@ -129,6 +150,8 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
                         which,
                         port,
                         required,
+                        wait,
+                        vfs_expected,
                         link_layer,
                         port_type,
                         minimum,
@@ -173,6 +196,16 @@ fn selectors<T: Any + Clone>(
     of: fn(T) -> PortSelector,
 ) -> Vec<(PortSelector, &Place)> {
     row.each(key).into_iter().map(|(value, at)| (of(value), at)).collect()
+}
+
+/// True if `pf` names the adapter of `port` in the same way.
+fn is_planned(port: &PortRow, pf: &Pf) -> bool {
+    match (&port.which, &pf.which) {
+        (PortSelector::Pci(port), PfSelector::Pci(pf)) => port == pf,
+        (PortSelector::PortGuid(port), PfSelector::PortGuid(pf)) => port == pf,
+        (PortSelector::Rdma(port), PfSelector::Rdma(pf)) => port == pf,
+        _ => false,
+    }
 }
 
 /// True if one port could be meant by both.

@@ -3,8 +3,8 @@
 
 use super::keys::{
     BOOT_ADAPTER_TIMEOUT, BOOT_AT_LEAST, BOOT_IGNORE, BOOT_PORTS, BOOT_TIMEOUT, METRICS_FILE,
-    MODULES_EXCLUDE, MODULES_LOAD, NETWORK_TIMEOUT, RDMA_NETNS, RXE, WAIT_ADDRESS, WAIT_STATE,
-    WAIT_TIMEOUT,
+    MODULES_EXCLUDE, MODULES_LOAD, NETWORK_TIMEOUT, RDMA_NETNS, RXE, WAIT_ADDRESS, WAIT_STABLE,
+    WAIT_STATE, WAIT_TIMEOUT,
 };
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
@@ -28,7 +28,7 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
     Config {
         boot,
         modules,
-        ports: super::ports::rows(merged, &rxe, problems),
+        ports: super::ports::rows(merged, &rxe, &pfs, problems),
         guests: super::guest::guests(merged, &pfs, problems),
         network: Network {
             timeout: merged
@@ -39,7 +39,7 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
         rxe,
         firmware,
         subnet_managers: super::subnet_manager::entries(merged, problems),
-        wait_online: wait_online(merged, &defaults.wait_online),
+        wait_online: wait_online(merged, &defaults.wait_online, problems),
         host_number: pf::host_number(merged, problems),
         netns_mode: merged.one(RDMA_NETNS).map(|(mode, _)| mode),
         metrics_file: merged.one(METRICS_FILE).map(|(path, _)| path.into()),
@@ -83,12 +83,24 @@ fn boot(merged: &Merged, defaults: &Boot, problems: &mut Problems) -> Boot {
     Boot { timeout, adapter_timeout, ports, ignore, at_least }
 }
 
-fn wait_online(merged: &Merged, defaults: &WaitOnline) -> WaitOnline {
+fn wait_online(merged: &Merged, defaults: &WaitOnline, problems: &mut Problems) -> WaitOnline {
     let timeout = merged.one(WAIT_TIMEOUT).map(|(value, _)| value);
     let state = merged.one(WAIT_STATE).map(|(value, _)| value);
     let address = merged.one(WAIT_ADDRESS).map(|(value, _)| value);
+    let timeout = timeout.unwrap_or(defaults.timeout);
+    let stable = merged.one(WAIT_STABLE);
+    if let Some((span, Some(at))) = stable
+        && span >= timeout
+    {
+        problems.push(
+            Problem::new("wait-online.stable is not shorter than wait-online.timeout")
+                .at(at, format!("no port can be online for so long within {}", TimeSpan(timeout)))
+                .help("set wait-online.timeout to more than that"),
+        );
+    }
     WaitOnline {
-        timeout: timeout.unwrap_or(defaults.timeout),
+        timeout,
+        stable: stable.map_or(defaults.stable, |(span, _)| span),
         state: state.unwrap_or(defaults.state),
         address: address.unwrap_or(defaults.address),
     }

@@ -151,7 +151,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
         ),
         Rung::Pci => Cause::waiting(
             "no such PCI function or RDMA device on this host",
-            [Advice::look("see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in another slot")],
+            [Advice::look("see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in another slot, and a VF not created yet")],
         ),
         Rung::Driver => {
             let denied = function.and_then(|f| f.ib_driver).and_then(trouble);

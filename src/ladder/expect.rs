@@ -2,8 +2,8 @@
 
 use crate::config::{AtLeast, Config, Ignored, PortRow};
 use crate::names::{
-    IB_DRIVERS, LinkLayer, ModuleName, PciAddress, PortChoice, PortNumber, PortSelector, Rung,
-    keeps_for_others,
+    IB_DRIVERS, LinkLayer, ModuleName, PciAddress, PortChoice, PortNumber, PortSelector, PortWait,
+    Rung, keeps_for_others,
 };
 use crate::observe::{ModprobeRules, Observed, PciFunction};
 use crate::report::NotExpected;
@@ -21,6 +21,23 @@ pub struct Expectation {
     pub roce_goal: Rung,
     /// So many ports have to come, whichever.
     pub at_least: Option<AtLeast>,
+    /// The VFs that other programs create.
+    pub vfs: Vec<ExpectedVfs>,
+    /// What other programs create is waited for too, as boot does not.
+    pub is_whole: bool,
+}
+
+/// VFs of an adapter that another program creates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpectedVfs {
+    /// The adapter.
+    pub pf: PortSelector,
+    /// How many there have to be, each with a driver.
+    pub count: usize,
+    /// Missing them is no failure.
+    pub optional: bool,
+    /// Where the configuration says so.
+    pub origin: String,
 }
 
 /// One HCA, or one port of it, that is waited for.
@@ -34,6 +51,8 @@ pub struct Expected {
     pub except: Vec<PortNumber>,
     /// Missing it is no failure.
     pub optional: bool,
+    /// Where it is waited for.
+    pub wait: PortWait,
     /// Somebody has named it, so that it is no good as an Ethernet port.
     pub named: bool,
     /// The link layer that it has to have: InfiniBand or Ethernet.
@@ -69,6 +88,7 @@ pub fn expectation(config: &Config, observed: &Observed, rules: &ModprobeRules) 
                 port: None,
                 except,
                 optional: false,
+                wait: PortWait::Boot,
                 named: false,
                 link_layer: LinkLayer::InfiniBand,
                 why,
@@ -79,7 +99,27 @@ pub fn expectation(config: &Config, observed: &Observed, rules: &ModprobeRules) 
         }
     }
     let roce_goal = Rung::Named;
-    Expectation { expected, left_out, goal, roce_goal, at_least: config.boot.at_least.clone() }
+    let vfs = config.ports.iter().filter_map(|row| {
+        let (pf, origin) = (row.which.clone(), row.origin.clone());
+        Some(ExpectedVfs { pf, count: row.vfs_expected?, optional: !row.required, origin })
+    });
+    Expectation {
+        expected,
+        left_out,
+        goal,
+        roce_goal,
+        at_least: config.boot.at_least.clone(),
+        vfs: vfs.collect(),
+        is_whole: true,
+    }
+}
+
+impl Expectation {
+    /// Without what is created by programs that may start after boot.
+    #[must_use]
+    pub fn of_boot(self) -> Self {
+        Self { is_whole: false, ..self }
+    }
 }
 
 impl Expected {
@@ -155,6 +195,7 @@ fn described(port: &PortRow) -> Expected {
         port: port.port,
         except: Vec::new(),
         optional: !port.required,
+        wait: port.wait,
         named: true,
         link_layer: port.link_layer,
         why: format!("listed in {}", port.origin),

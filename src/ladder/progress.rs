@@ -3,16 +3,17 @@
 use crate::config::AtLeast;
 use crate::report::PortProgress;
 
+use super::expect::{ExpectedVfs, is_meant};
 use super::{Expectation, Expected};
-use crate::names::PortSelector;
-use crate::names::{LinkLayer, Rung};
+use crate::names::{LinkLayer, PortSelector, PortWait, Rung};
 use crate::observe::{Observed, PciFunction, Port, RdmaDevice};
 
 /// How far everything expected is. An HCA whose ports are not known gives one
 /// entry, so nothing expected is ever without one.
 pub fn progress(expectation: &Expectation, observed: &Observed) -> Vec<PortProgress> {
     let mut all: Vec<PortProgress> = Vec::new();
-    for expected in &expectation.expected {
+    let is_due = |e: &&Expected| expectation.is_whole || e.wait == PortWait::Boot;
+    for expected in expectation.expected.iter().filter(is_due) {
         let goal = match expected.link_layer {
             LinkLayer::Ethernet => expectation.roce_goal,
             _ => expectation.goal,
@@ -37,7 +38,22 @@ pub fn progress(expectation: &Expectation, observed: &Observed) -> Vec<PortProgr
         let why = format!("boot.at-least is {ports} ({origin})");
         all.push(PortProgress::absent(name, expectation.goal, why));
     }
+    let vfs = expectation.vfs.iter().filter(|_| expectation.is_whole);
+    all.extend(vfs.filter_map(|vfs| missing_vfs(vfs, expectation.goal, observed)));
     all
+}
+
+/// The VFs that another program has not created yet, or that have no driver yet.
+fn missing_vfs(vfs: &ExpectedVfs, goal: Rung, observed: &Observed) -> Option<PortProgress> {
+    let pf = observed.functions.iter().find(|function| is_meant(&vfs.pf, function));
+    let is_ready = |vf: &&PciFunction| {
+        pf.is_some_and(|pf| vf.physfn == Some(pf.address)) && vf.driver.is_some()
+    };
+    let ready = observed.functions.iter().filter(is_ready).count();
+    let missing = vfs.count.checked_sub(ready).filter(|missing| *missing > 0)?;
+    let name = format!("{missing} of {} VFs of {}", vfs.count, vfs.pf);
+    let why = format!("vfs-expected in {}", vfs.origin);
+    Some(PortProgress { optional: vfs.optional, ..PortProgress::absent(name, goal, why) })
 }
 
 /// Where as many ports are ready as have to be, the others are no failure.

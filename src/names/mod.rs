@@ -73,7 +73,7 @@ pub use pattern::{IfPattern, IfPatternError};
 pub use pci::{PciAddress, PciAddressError};
 pub use pkey::{GroupMtu, GroupRate, Membership, PKey, PKeyError, PKeyLack, TablePKey};
 pub use policy::{Policy, VfDriver};
-pub use port_selector::{PortChoice, PortSelector, PortSelectorError};
+pub use port_selector::{PortChoice, PortSelector, PortSelectorError, PortWait};
 pub use port_target::{Target, TargetError};
 pub use port_type::PortType;
 pub use rate::{Rate, RateError};

@@ -56,6 +56,16 @@ pub enum PortChoice {
     Listed,
 }
 
+/// Where a port is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+pub enum PortWait {
+    /// In `ibprov boot`, and in `ibprov wait-online`.
+    Boot,
+    /// In `ibprov wait-online` only: what creates the port starts after the boot's own units.
+    Online,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -56,6 +56,13 @@ pub fn link(look: &mut Look<'_>, pci: PciAddress, device: &RdmaName, port: PortN
         }),
         lid: lid(look, "lid"),
         sm_lid: lid(look, "sm_lid"),
+        // EINVAL where the driver has no performance management (`show_pma_counter()`,
+        // drivers/infiniband/core/sysfs.c).
+        link_downed: look
+            .root
+            .attribute(&format!("{dir}/counters/link_downed"))
+            .ok()
+            .and_then(|text| text.parse().ok()),
     }
 }
 

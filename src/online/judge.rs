@@ -126,7 +126,15 @@ pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
             format!("{netdev} has no address of global scope"),
             Advice::now(owner_advice(seen, &netdev, "give it one")),
         ),
+        Lack::Stable => too_short(seen.answer.as_ref().and_then(|a| a.link.link_downed)),
     }
+}
+
+/// What to say of a port that is online, and not yet for as long as it has to be.
+pub fn too_short(link_downed: Option<u64>) -> Words {
+    let counter = link_downed.map(|n| format!("; link_downed is {n}")).unwrap_or_default();
+    let text = format!("it has to be online for longer without interruption{counter}");
+    Words { text, advice: Vec::new() }
 }
 
 fn silence(seen: &Seen, netdev: &str) -> Words {
@@ -215,7 +223,7 @@ mod tests {
         }
     }
 
-    const ACTIVE: Goal = Goal { rung: Rung::Active, address: false };
+    const ACTIVE: Goal = Goal { rung: Rung::Active, address: false, stable_sec: 0 };
 
     fn says(seen: &Seen) -> (&'static str, String) {
         let port = port(Rung::Named);
@@ -257,7 +265,7 @@ mod tests {
 
     #[test]
     fn an_address_is_asked_for_only_if_wanted() {
-        let goal = Goal { rung: Rung::Active, address: true };
+        let goal = Goal { address: true, ..ACTIVE };
         let mut seen = seen("ACTIVE", "LinkUp", 5);
         assert_eq!(lack(&port(Rung::Named), &seen, goal), Some(Lack::Answer));
         seen.addresses = Some(Vec::new());
@@ -268,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_lower_rung_asks_for_no_more() {
-        let goal = |rung| Goal { rung, address: false };
+        let goal = |rung| Goal { rung, ..ACTIVE };
         let init = seen("INIT", "LinkUp", 0);
         assert_eq!(lack(&port(Rung::Named), &init, goal(Rung::Link)), None);
         assert_eq!(lack(&port(Rung::Named), &init, ACTIVE), Some(Lack::Active));
@@ -294,7 +302,7 @@ mod tests {
         assert_eq!(lack(&port, &seen, ACTIVE), Some(Lack::Gid));
         let text = words(&port, &seen, Lack::Gid).text;
         assert!(text.starts_with("eth2 has no address of global scope"), "{text}");
-        let link = Goal { rung: Rung::Link, address: false };
+        let link = Goal { rung: Rung::Link, ..ACTIVE };
         assert_eq!(lack(&port, &seen, link), None, "a GID is more than a link");
         let with_gid = Seen { has_gid: true, ..seen.clone() };
         assert_eq!(lack(&port, &with_gid, ACTIVE), None);

@@ -71,8 +71,8 @@ struct Waiting<'a> {
     netdevs: Netdevs,
     products: Products<'a>,
     observed: Observed,
-    /// What each port lacks, and since when that is seen.
-    since: BTreeMap<String, (Option<Lack>, u64)>,
+    /// What each port lacks, how often its link had gone down, and since when that is seen.
+    since: BTreeMap<String, ((Option<Lack>, Option<u64>), u64)>,
     report: OnlineReport,
 }
 
@@ -147,9 +147,12 @@ impl Waiting<'_> {
                 return Ok(());
             }
             let lacks_link = |s: &OnlinePort| {
-                matches!(s.lack, Some(Lack::Answer | Lack::Link | Lack::Active | Lack::Gid))
+                matches!(
+                    s.lack,
+                    Some(Lack::Answer | Lack::Link | Lack::Active | Lack::Gid | Lack::Stable)
+                )
             };
-            if states.iter().any(lacks_link) {
+            if asks && states.iter().any(lacks_link) {
                 ask_at = ask_at.min(now + ASK_EVERY_USEC);
             }
             // Who is online all the same is told with its addresses, if those can be had.
@@ -249,6 +252,8 @@ impl Waiting<'_> {
                 goal,
                 roce_goal,
                 at_least: None,
+                vfs: Vec::new(),
+                is_whole: true,
             };
             for mut port in progress::progress(&one, &self.observed) {
                 if let Some(child) = &child {
@@ -326,6 +331,9 @@ impl Waiting<'_> {
         };
         let (lack, cause) = soft_roce::lack(report, root, known, self.wanted.goal).unzip();
         let mut progress = soft_roce::progress(report, lack, self.wanted.goal);
+        let (lack, for_sec) = self.lasting(&progress, lack, None, now);
+        let unstable = || Cause::waiting(judge::too_short(None).text, []);
+        let cause = cause.or_else(|| (lack == Some(Lack::Stable)).then(unstable));
         // As status judges it; one that is named is counted on.
         let is_excused = report.state.standing() == Standing::Excused;
         progress.optional = is_excused && self.wanted.targets.is_empty();
@@ -337,20 +345,34 @@ impl Waiting<'_> {
             degraded: Vec::new(),
             rate: None,
             addresses: addresses.unwrap_or_default(),
-            for_sec: self.lacks_since(&progress, lack, now),
+            for_sec,
             progress,
             lack,
             cause,
         }
     }
 
-    /// For how long it is seen that `port` lacks this, seconds.
-    fn lacks_since(&mut self, port: &PortProgress, lack: Option<Lack>, now: u64) -> Option<u64> {
-        let key = format!("{} {:?}", port.expected, port.port);
-        let first = *self.since.entry(key.clone()).or_insert((None, now));
-        let since = if first.0 == lack { first.1 } else { now };
-        self.since.insert(key, (lack, since));
-        lack.map(|_| now.saturating_sub(since) / 1_000_000)
+    /// What `port` lacks, and for how long that is seen, seconds: one that lacks nothing lacks
+    /// stability until it has lacked nothing for as long as is asked for. Its link has gone down
+    /// `downed` times.
+    fn lasting(
+        &mut self,
+        port: &PortProgress,
+        lack: Option<Lack>,
+        downed: Option<u64>,
+        now: u64,
+    ) -> (Option<Lack>, Option<u64>) {
+        let seen = (lack, downed.filter(|_| lack.is_none()));
+        let since = self.since.entry(format!("{} {:?}", port.expected, port.port));
+        let since = since.and_modify(|since| {
+            if since.0 != seen {
+                *since = (seen, now);
+            }
+        });
+        let for_sec = now.saturating_sub(since.or_insert((seen, now)).1) / 1_000_000;
+        let is_short = !port.is_ethernet() && for_sec < self.wanted.goal.stable_sec;
+        let lack = lack.or_else(|| is_short.then_some(Lack::Stable));
+        (lack, lack.map(|_| for_sec))
     }
 
     /// The addresses of global scope of a netdev and of what is above it, if they are known.
@@ -388,7 +410,8 @@ impl Waiting<'_> {
             seen.has_gid = roce::has_gid(&gids);
         }
         let lack = lack(port, &seen, self.wanted.goal);
-        let for_sec = self.lacks_since(port, lack, now);
+        let downed = seen.answer.as_ref().and_then(|answer| answer.link.link_downed);
+        let (lack, for_sec) = self.lasting(port, lack, downed, now);
         let cause = match lack {
             Some(Lack::Rung(Rung::Pci)) if !self.wanted.targets.is_empty() => Some(Cause {
                 text: format!(

@@ -6,7 +6,7 @@ use crate::ladder::expect::is_meant;
 use crate::ladder::progress::progress;
 use crate::ladder::{Expectation, Expected};
 use crate::names::{
-    IfName, LinkLayer, PciAddress, PortNumber, PortSelector, Rung, Target, present,
+    IfName, LinkLayer, PciAddress, PortNumber, PortSelector, PortWait, Rung, Target, present,
 };
 use crate::observe::ipoib::{self, Interface, Sort};
 use crate::observe::{Look, NetDev, Observed};
@@ -63,7 +63,7 @@ pub fn expected(
         link_layer = LinkLayer::Ethernet;
     }
     let (except, optional, named) = (Vec::new(), false, true);
-    Some(Expected { which, port, except, optional, named, link_layer, why })
+    Some(Expected { which, port, except, optional, wait: PortWait::Online, named, link_layer, why })
 }
 
 /// The configuration expects an Ethernet port of what `which` and `port` name.

@@ -53,6 +53,10 @@ pub struct Link {
     pub lid: Option<u32>,
     /// The LID of the subnet manager; none if none is known.
     pub sm_lid: Option<u32>,
+    /// How often the link has gone down since the driver was loaded or the counter was reset
+    /// (InfiniBand Architecture, PortCounters); it stays at 255 where it has 8 bits.
+    #[serde(default)]
+    pub link_downed: Option<u64>,
 }
 
 impl Link {

@@ -21,6 +21,9 @@ pub struct Goal {
     pub rung: Rung,
     /// And its netdev has an address of global scope.
     pub address: bool,
+    /// And it has been so for this long without interruption, seconds.
+    #[serde(default)]
+    pub stable_sec: u64,
 }
 
 /// What a port lacks. The names are promised (JSON, `grep`).
@@ -44,6 +47,8 @@ pub enum Lack {
     Gid,
     /// The netdev has no address of global scope.
     Address,
+    /// It lacks nothing now, and not yet for as long as it has to.
+    Stable,
 }
 
 impl From<Lack> for &'static str {
@@ -65,6 +70,7 @@ impl TryFrom<String> for Lack {
             Self::Carrier,
             Self::Gid,
             Self::Address,
+            Self::Stable,
         ];
         let rungs = Rung::ALL.into_iter().map(Self::Rung);
         let found = own.into_iter().chain(rungs).find(|lack| lack.word() == word);
@@ -84,6 +90,7 @@ impl Lack {
             Self::Carrier => "carrier",
             Self::Gid => "gid",
             Self::Address => "address",
+            Self::Stable => "stable",
         }
     }
 
@@ -98,6 +105,7 @@ impl Lack {
             Self::Carrier => "no carrier",
             Self::Gid => "no GID",
             Self::Address => "no address",
+            Self::Stable => "online, not stable yet",
         }
     }
 }
@@ -246,7 +254,9 @@ impl OnlineReport {
                 {
                     (Code::InterfaceNotOnline, netdev.to_string())
                 }
-                (Some(Lack::Address) | None, _) => (Code::PortNotOnline, port.progress.label()),
+                (Some(Lack::Address | Lack::Stable) | None, _) => {
+                    (Code::PortNotOnline, port.progress.label())
+                }
                 _ if unknown => (Code::NoSuchPort, port.progress.label()),
                 _ => (Code::PortNotActive, port.progress.label()),
             };

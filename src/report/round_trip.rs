@@ -461,7 +461,11 @@ fn online_report() -> Any<OnlineReport> {
             for_sec,
         }
     });
-    let goal = (rung(), any::<bool>()).prop_map(|(rung, address)| Goal { rung, address });
+    let goal = (rung(), any::<bool>(), any::<u64>()).prop_map(|(rung, address, stable_sec)| Goal {
+        rung,
+        address,
+        stable_sec,
+    });
     (version(), any::<[u64; 3]>(), goal, verdict, any::<u8>(), list(port))
         .prop_map(|(version, times, goal, verdict, exit_code, ports)| OnlineReport {
             version,

@@ -516,6 +516,9 @@ impl PortStatus {
         if let Some(guid) = self.guid {
             head.push_str(&format!("  port GUID {guid}"));
         }
+        if let Some(downed) = link.link_downed.filter(|downed| *downed > 0) {
+            head.push_str(&format!("  link_downed {downed}"));
+        }
         let mut lines = vec![head];
         if let (Some(netdev), Some(state)) = (&self.netdev, &self.netdev_state) {
             let mtu = state.mtu.map_or_else(unknown, |m| m.to_string());

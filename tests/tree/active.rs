@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::host::{Host, PF, PortSpec};
 
-const DARK: (&str, &str, &str) = ("1: DOWN", "2: Polling", "0xffff");
+pub const DARK: (&str, &str, &str) = ("1: DOWN", "2: Polling", "0xffff");
 pub const LIT: (&str, &str, &str) = ("4: ACTIVE", "5: LinkUp", "0x7");
 const INIT: (&str, &str, &str) = ("2: INIT", "5: LinkUp", "0xffff");
 
@@ -15,7 +15,7 @@ fn pci(rail: usize) -> String {
 }
 
 /// A node with an adapter for each of these states of a port.
-fn rails(states: &[(&str, &str, &str)]) -> Host {
+pub fn rails(states: &[(&str, &str, &str)]) -> Host {
     let mut host = Host::healthy();
     host.remove(&format!("sys/bus/pci/devices/{PF}"));
     host.remove("sys/class/net/ib0");
@@ -534,4 +534,42 @@ fn in_a_guest_the_host_is_who_can_help() {
             }
         }
     }
+}
+
+/// VFs that another program creates: boot waits for none of them, status counts those that are
+/// missing.
+#[test]
+fn vfs_of_another_program_are_missing_until_each_has_a_driver() {
+    let host = Host::healthy();
+    host.file(
+        "etc/ibprov/ibprov.toml",
+        "[[port]]\nrdma = \"mlx5_0\"\nvfs-expected = 2\n\n[[port]]\npci = \"4b:00.2\"\nlink-layer = \"ethernet\"\nwait = \"online\"\nrequired = false\n",
+    );
+    let told = |host: &Host| {
+        let status = json(host, &["status"]);
+        let findings = status["findings"].as_array().expect("findings").iter();
+        let of = |finding: &Value| {
+            ["code", "severity", "object", "message"].map(|key| finding[key].to_string()).join(" ")
+        };
+        (status["exit_code"].as_i64(), findings.map(of).collect::<Vec<String>>())
+    };
+    let late = r#""port-absent" "warning" "0000:4b:00.2" "absent, and optional (listed in /etc/ibprov/ibprov.toml:5)""#;
+    let (code, findings) = told(&host);
+    let missing = r#""port-absent" "error" "2 of 2 VFs of mlx5_0" "absent, and expected (vfs-expected in /etc/ibprov/ibprov.toml:1)""#;
+    assert_eq!((code, findings), (Some(3), vec![missing.to_owned(), late.to_owned()]));
+    let boot = json(&host, &["boot", "--dry-run"]);
+    let of_ports = |finding: &&Value| finding["code"] == "port-absent";
+    assert_eq!(boot["findings"].as_array().expect("findings").iter().filter(of_ports).count(), 0);
+
+    for (vf, driver) in [("0000:4b:00.1", Some("vfio-pci")), ("0000:4b:00.2", None)] {
+        host.function(vf, "15b3:101c", "020700", driver);
+        host.link(&format!("sys/bus/pci/devices/{vf}/physfn"), &format!("../{PF}"));
+    }
+    let (code, findings) = told(&host);
+    assert!(findings[0].contains("\"1 of 2 VFs of mlx5_0\""), "{findings:#?}");
+    assert_eq!(code, Some(3), "{findings:#?}");
+    host.link("sys/bus/pci/devices/0000:4b:00.2/driver", "../../drivers/mlx5_core");
+    let (code, findings) = told(&host);
+    assert_eq!(code, Some(1), "{findings:#?}");
+    assert!(!findings.iter().any(|finding| finding.contains("VFs of")), "{findings:#?}");
 }

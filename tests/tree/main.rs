@@ -14,6 +14,7 @@ mod check_fleet;
 mod collect;
 mod consumers;
 mod firmware;
+mod health;
 mod holders;
 mod host;
 mod hostile;

@@ -65,7 +65,7 @@ pub fn wait(own: &WantedPf, config: &Config, root: &Root, limit_usec: u64) -> an
         let mut observed = observer.look(&modules, heard.devices());
         products.learn_all(&mut observed);
         rdma_names.learn(&observed, waits_for.is_empty());
-        let mut expectation = expect::expectation(config, &observed, &rules);
+        let mut expectation = expect::expectation(config, &observed, &rules).of_boot();
         // Nothing more of a port has a number, and without ib_ipoib no netdev comes.
         let state = ipoib.as_ref().and_then(|module| observed.modules.get(module));
         let has_ipoib = state.is_some_and(|state| *state != ModuleState::Absent);

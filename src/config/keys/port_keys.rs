@@ -6,7 +6,7 @@ pub(crate) mod port {
     use super::super::words;
     use crate::names::{
         Gbps, Guid, LinkLayer, LinkSpeed, LinkWidth, PKey, PciAddress, PcieSpeed, PcieWidth,
-        PortType, RdmaName,
+        PortType, PortWait, RdmaName,
     };
 
     keys! { KEYS:
@@ -20,6 +20,10 @@ pub(crate) mod port {
             "Only this port of the adapter, counted from 1; default: all ports.";
         REQUIRED: bool = "required", Kind::Flag, "true",
             "The absence of the port is a failure.";
+        WAIT: PortWait = "wait", Kind::Word(&words::WAIT), "\"boot\"",
+            "Where the port is waited for: in boot, or in wait-online only (online), as one that another program creates later.";
+        VFS_EXPECTED: i64 = "vfs-expected", Kind::Number { min: 1, max: 65535 }, "",
+            "The number of VFs, each with a driver, that another program creates on the adapter; wait-online waits for them.";
         LINK_LAYER: LinkLayer = "link-layer", Kind::Word(&words::LINK_LAYER), "\"infiniband\"",
             "The link layer that the port has to have.";
         TYPE: PortType = "type", Kind::Word(&words::PORT_TYPE), "",

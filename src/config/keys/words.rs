@@ -5,7 +5,7 @@ use crate::config::value::Value;
 use crate::names::{
     Connection, Gbps, Guid, IfName, IfPattern, LinkLayer, LinkSpeed, LinkWidth, Mode, ModuleName,
     NameRule, NetnsMode, PKey, PciAddress, PcieSpeed, PcieWidth, PortChoice, PortSelector,
-    PortType, RdmaName, Rung, is_hostile,
+    PortType, PortWait, RdmaName, Rung, is_hostile,
 };
 
 pub(super) const MODULE: Word = Word {
@@ -100,6 +100,8 @@ pub(super) const CONNECTION: Word = Word {
 };
 
 pub(super) const PORTS: Word = one_of::<PortChoice>("a choice of ports", "listed");
+
+pub(super) const WAIT: Word = one_of::<PortWait>("where a port is waited for", "online");
 
 pub(super) const PORT_NAME: Word = Word {
     what: "a PCI address, a port GUID or the name of an RDMA device",
