@@ -21,7 +21,7 @@ use self::waited::{Waited, standing};
 use super::locks;
 use super::steps::Steps;
 use super::warnings::{foreseen_of_all, send_queue_warning};
-use crate::config::{Config, InterfaceSelector, PfSelector};
+use crate::config::{Config, InterfaceSelector, PfSelector, PortRow};
 use crate::host::events::{Events, Happened};
 use crate::host::persistent_names::NamedPort;
 use crate::host::process::{self, Ended};
@@ -32,7 +32,7 @@ use crate::names::{IfName, ModuleName, ModuleState, PciAddress};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, ipoib};
 use crate::plan::rxe::rxe_steps;
 use crate::plan::settings::{Children, judge_settings};
-use crate::plan::{boot_steps, denied_modules, needed_modules, waits_for_udev};
+use crate::plan::{boot_steps, denied_modules, hold_misnamed, needed_modules, waits_for_udev};
 use crate::report::boot::{ModuleOutcome, ModuleReport, Step, blank};
 use crate::report::common::{Finding, Verdict as _};
 use crate::report::iface::IfaceReport;
@@ -120,6 +120,11 @@ pub fn run(
     // Before a module is loaded that makes an interface.
     if let Err(e) = persistent_names::establish(&names(config)) {
         report.problems.push(format!("persistent names: {e}"));
+    }
+    if let Err(e) =
+        persistent_names::establish_for_rdma(config.ports.iter().filter_map(PortRow::rdma_name))
+    {
+        report.problems.push(format!("names of RDMA devices: {e}"));
     }
     if let Some(planned) = pfs_by_address(config)
         && let Err(e) = persistent_names::forget_vfs_but_of(&planned)
@@ -252,6 +257,7 @@ impl Boot<'_> {
             let mut ports = progress::progress(&expectation, &observed);
             let now = clock::monotonic_usec();
             let held = self.rdma_names.hold(&mut ports, &observed, now);
+            hold_misnamed(self.config, &observed, &mut ports, self.steps.done());
             let overdue = self.settings(&mut ports, now);
             for port in self.waited.note(&ports, &self.interfaces, now) {
                 tell_ready(port);

@@ -241,7 +241,7 @@ impl<'a> Steps<'a> {
                 }
                 Some(failure)
             }
-            Step::NetnsMode { .. } => Failure::ended(end),
+            Step::NetnsMode { .. } | Step::NameRdma { .. } => Failure::ended(end),
             Step::PortTypes { pci, .. } => {
                 facts.setting_types.remove(pci);
                 let failure = Failure::ended_or_left(end)?;
@@ -344,7 +344,7 @@ fn span_of(step: &Step) -> Span {
         Step::LoadDriver { pci, .. } => (Some(pci), None, None),
         Step::LoadRdmaHalf { pci, module } => (Some(pci), Some(module), None),
         Step::NetnsMode { .. } => (None, None, None),
-        Step::PortTypes { pci, .. } => (Some(pci), None, None),
+        Step::PortTypes { pci, .. } | Step::NameRdma { pci, .. } => (Some(pci), None, None),
         Step::Configure { netdev, .. } | Step::CreateRxe { netdev, .. } => {
             (None, None, Some(netdev))
         }
@@ -494,6 +494,10 @@ impl Recipe {
                 let types = types.iter().map(|(port, of)| format!("{port}={of}"));
                 ibprov(words.chain(force).chain(types).collect(), format!("port-types-{pci}"))
             }
+            Step::NameRdma { pci, name } => {
+                let arguments = vec!["name-rdma".to_owned(), pci.to_string(), name.to_string()];
+                ibprov(arguments, format!("name-rdma-{pci}"))
+            }
             Step::CreateRxe { name, netdev } => {
                 let words = ["create-rxe", "--", name.as_str(), netdev.as_str()];
                 ibprov(words.map(str::to_owned).to_vec(), format!("rxe-{name}"))
@@ -516,6 +520,7 @@ fn modules_of(step: &Step) -> Vec<ModuleName> {
         Step::LoadDriver { .. }
         | Step::NetnsMode { .. }
         | Step::PortTypes { .. }
+        | Step::NameRdma { .. }
         | Step::CreateRxe { .. }
         | Step::Configure { .. } => Vec::new(),
     }

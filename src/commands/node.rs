@@ -28,7 +28,7 @@ use crate::observe::{
 use crate::plan::guid::{Resolved, resolve};
 use crate::plan::node::{Known, KnownPort, judge};
 use crate::plan::settings::{Children, Settings, judge_settings, settings};
-use crate::plan::{denied_modules, needed_modules};
+use crate::plan::{denied_modules, misnamed, needed_modules};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
 use crate::report::degraded::{Degraded, PcieLink};
@@ -249,7 +249,7 @@ impl<'a> Node<'a> {
                 .map(|module| with_reason(module))
                 .collect(),
             guests,
-            settings: self.settings(),
+            settings: self.settings().into_iter().chain(self.misnamed()).collect(),
             contradictions: self.contradictions(),
             firmware: firmware::findings(self.root, self.config, &self.observed),
             subnet_managers,
@@ -486,6 +486,15 @@ impl<'a> Node<'a> {
         };
         let is_asked = !self.config.interfaces.is_empty();
         self.interfaces.all.iter().filter(|_| is_asked).filter_map(of).collect()
+    }
+
+    /// The RDMA devices that have another name than their `[[port]]` says.
+    fn misnamed(&self) -> impl Iterator<Item = Finding> {
+        misnamed(self.config, &self.observed).map(|(device, step)| {
+            let message = format!("{} is not named as configured; to do: {step}", device.name);
+            let advice = Advice::now("systemctl restart ibprov");
+            Finding::warning(Code::RdmaNameDiffers, message).about(&device.name).advise([advice])
+        })
     }
 
     /// What network stacks are configured to set otherwise than it is wanted.

@@ -32,8 +32,8 @@ use std::time::Duration;
 
 use self::guest::Guests;
 use crate::names::{
-    HostNumber, LinkLayer, LinkMinimum, ModuleName, NameRule, NetnsMode, PKey, PortChoice,
-    PortNumber, PortSelector, PortType, PortWait, Rung,
+    HostNumber, LinkLayer, LinkMinimum, ModuleName, NameRule, NetnsMode, PKey, PciAddress,
+    PortChoice, PortNumber, PortSelector, PortType, PortWait, RdmaName, Rung,
 };
 
 pub use effective::{Setting, SettingOrigin, changed, to_toml};
@@ -133,6 +133,8 @@ pub struct Modules {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortRow {
     pub which: PortSelector,
+    /// The name of its RDMA device; only of an adapter by its PCI address.
+    pub rdma_name: Option<RdmaName>,
     /// Only this port of the adapter; default: all ports.
     pub port: Option<PortNumber>,
     /// Missing it is a failure; otherwise it is only waited for.
@@ -151,6 +153,16 @@ pub struct PortRow {
     pub pkeys: Vec<PKey>,
     /// File and line, for messages: `/etc/ibprov/ibprov.toml:12`.
     pub origin: String,
+}
+
+impl PortRow {
+    /// The adapter whose RDMA device gets a name, and the name.
+    pub const fn rdma_name(&self) -> Option<(PciAddress, &RdmaName)> {
+        match (&self.which, &self.rdma_name) {
+            (PortSelector::Pci(pci), Some(name)) => Some((*pci, name)),
+            _ => None,
+        }
+    }
 }
 
 /// What `ibprov wait-online` waits for, if its flags say nothing else.

@@ -6,7 +6,9 @@ use super::merge::Merged;
 use super::pf::{Pf, PfSelector, Placed};
 use super::problem::{Place, Problem, Problems};
 use super::{PortRow, RxeRow};
-use crate::names::{LinkLayer, LinkMinimum, PKey, PortNumber, PortSelector, PortWait};
+use crate::names::{
+    LinkLayer, LinkMinimum, PKey, PortNumber, PortSelector, PortWait, RdmaName, is_given_by_kernel,
+};
 use std::any::Any;
 
 /// What the rows say, one for each adapter or port that they name. None may be a soft RoCE
@@ -42,6 +44,19 @@ pub(super) fn rows(
                         .at(at, "the number of VFs of that program")
                         .at(pf.count.at, "ibprov creates the VFs of this PF itself")
                         .help("keep one of the two"),
+                );
+            }
+            let has_name = |(other, _): &&(PortRow, Place)| {
+                port.rdma_name.is_some()
+                    && other.rdma_name == port.rdma_name
+                    && other.which != port.which
+            };
+            if let (Some((_, other)), Some(name)) = (ports.iter().find(has_name), &port.rdma_name) {
+                problems.push(
+                    Problem::new(format!("two RDMA devices would have the name {name}"))
+                        .at(&place, "this adapter")
+                        .at(other, "and this one")
+                        .help("give each a name of its own"),
                 );
             }
             match ports.iter().find(|(other, _)| same(other, &port)) {
@@ -113,8 +128,9 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
         [(_, named)] => named.as_slice(),
         _ => &[],
     };
+    let names = rdma_names(row, named, problems);
     let mut ports = Vec::new();
-    for (which, at) in named {
+    for (number_of, (which, at)) in named.iter().enumerate() {
         match (which, &number) {
             (PortSelector::PortGuid(guid), _) if guid.is_zero() => problems.push(
                 Problem::new("bad value for port.port-guid")
@@ -148,6 +164,7 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
                 ports.push((
                     PortRow {
                         which,
+                        rdma_name: names.get(number_of).cloned(),
                         port,
                         required,
                         wait,
@@ -164,6 +181,43 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
         }
     }
     ports
+}
+
+/// The names of the RDMA devices of the adapters in `named`, in the same order.
+fn rdma_names(
+    row: &Row,
+    named: &[(PortSelector, &Place)],
+    problems: &mut Problems,
+) -> Vec<RdmaName> {
+    let names = row.each(key::RDMA_NAME);
+    let Some((_, first_at)) = names.first() else { return Vec::new() };
+    if let Some((_, at)) = named.iter().find(|(which, _)| !matches!(which, PortSelector::Pci(_))) {
+        problems.push(
+            Problem::new("port.rdma-name needs port.pci")
+                .at(first_at, "names an RDMA device")
+                .at(at, "does not name the slot of the adapter")
+                .help("name the adapter with pci"),
+        );
+    }
+    if !named.is_empty() && names.len() != named.len() {
+        problems.push(
+            Problem::new(format!(
+                "port.rdma-name has {} names for {} adapters",
+                names.len(),
+                named.len()
+            ))
+            .at(first_at, "the first name is that of the first adapter, and so on")
+            .help("give as many names as there are addresses in pci"),
+        );
+    }
+    for (name, at) in names.iter().filter(|(name, _)| is_given_by_kernel(name.as_str())) {
+        problems.push(
+            Problem::new(format!("{name} is a name that the kernel gives by itself"))
+                .at(at, "another adapter can have it first")
+                .help("use another one, such as rail0"),
+        );
+    }
+    names.into_iter().map(|(name, _)| name).collect()
 }
 
 /// The partitions of which the port has to be a member, each once.

@@ -9,10 +9,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::udev_rules::{self, own_path};
-use crate::names::{Guid, IfName, PciAddress, PortNumber, VfNames};
+use crate::names::{Guid, IfName, PciAddress, PortNumber, RdmaName, VfNames};
 
 /// The file of the rules for names by port.
 pub const FILE: &str = "61-ibprov-names.rules";
+/// The file of the rules for RDMA devices of adapters.
+const RDMA: &str = "61-ibprov-rdma.rules";
 /// How the names of the files of the rules for VFs begin; a PF's address and `.rules` follow.
 const VFS: &str = "61-ibprov-vfs-";
 
@@ -59,15 +61,31 @@ pub fn establish(names: &[(NamedPort, IfName)]) -> Result<(), String> {
     udev_rules::put(FILE, file(names).map(|(_, content)| content).as_deref())
 }
 
+/// Make udev give the RDMA devices at these addresses these names, and no others, from now on.
+/// Nothing is done if it does so already.
+///
+/// # Errors
+/// As [`establish`].
+pub fn establish_for_rdma<'a>(
+    names: impl Iterator<Item = (PciAddress, &'a RdmaName)>,
+) -> Result<(), String> {
+    let of = |name: &RdmaName| VfNames { netdev: None, rdma: Some(name.clone()) };
+    let names: Vec<_> = names.map(|(pci, name)| (pci, of(name))).collect();
+    if names.is_empty() {
+        return udev_rules::put(RDMA, None);
+    }
+    udev_rules::put(RDMA, Some(&of_functions(&names, &own_path()?)))
+}
+
 /// The name of the file of the rules for the VFs of a PF.
 fn vf_rules(pf: PciAddress) -> String {
     format!("{VFS}{pf}.rules")
 }
 
-/// The rules that make udev give the VFs at these addresses these names; `program` is
+/// The rules that make udev give the functions at these addresses these names; `program` is
 /// ibprov itself.
-pub fn of_vfs(names: &[(PciAddress, VfNames)], program: &str) -> String {
-    let mut rules = "# Written by ibprov apply from ibprov.toml.\n".to_owned();
+pub fn of_functions(names: &[(PciAddress, VfNames)], program: &str) -> String {
+    let mut rules = "# Written by ibprov from ibprov.toml.\n".to_owned();
     for (pci, names) in names {
         if let Some(name) = &names.netdev {
             rules.push_str(&format!(
@@ -96,7 +114,7 @@ pub fn establish_for_vfs(pf: PciAddress, names: &[(PciAddress, VfNames)]) -> Res
     if names.iter().all(|(_, names)| *names == VfNames::default()) {
         return udev_rules::put(&vf_rules(pf), None);
     }
-    udev_rules::put(&vf_rules(pf), Some(&of_vfs(names, &own_path()?)))
+    udev_rules::put(&vf_rules(pf), Some(&of_functions(names, &own_path()?)))
 }
 
 /// Have udev give no names any more to VFs of other PFs than `planned`, which are those that
@@ -144,10 +162,10 @@ mod tests {
         let names = VfNames { netdev: "ibp1s0v0".parse().ok(), rdma: "ibp1s0v0".parse().ok() };
         let pci: PciAddress = "0000:01:00.1".parse().expect("address");
         expect_test::expect![[r#"
-            # Written by ibprov apply from ibprov.toml.
+            # Written by ibprov from ibprov.toml.
             ACTION!="remove", SUBSYSTEM=="net", ATTR{type}=="32", ATTR{dev_port}=="0", SUBSYSTEMS=="pci", KERNELS=="0000:01:00.1", NAME="ibp1s0v0"
             ACTION=="add", SUBSYSTEM=="infiniband", SUBSYSTEMS=="pci", KERNELS=="0000:01:00.1", TEST!="/sys/bus/pci/devices/0000:01:00.1/infiniband/ibp1s0v0", RUN+="/usr/sbin/ibprov name-rdma 0000:01:00.1 ibp1s0v0"
         "#]]
-        .assert_eq(&of_vfs(&[(pci, names)], "/usr/sbin/ibprov"));
+        .assert_eq(&of_functions(&[(pci, names)], "/usr/sbin/ibprov"));
     }
 }

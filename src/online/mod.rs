@@ -59,6 +59,9 @@ const ASK_EVERY_USEC: u64 = 1_000_000;
 /// How often everything is looked at although nothing was heard.
 const LOOK_EVERY_USEC: u64 = 5_000_000;
 
+/// What a port lacks, and if it lacks nothing, how often its link has gone down.
+type LastSeen = (Option<Lack>, Option<u64>);
+
 /// A wait in progress.
 struct Waiting<'a> {
     config: &'a Config,
@@ -72,7 +75,7 @@ struct Waiting<'a> {
     products: Products<'a>,
     observed: Observed,
     /// What each port lacks, how often its link had gone down, and since when that is seen.
-    since: BTreeMap<String, ((Option<Lack>, Option<u64>), u64)>,
+    since: BTreeMap<String, (LastSeen, u64)>,
     report: OnlineReport,
 }
 

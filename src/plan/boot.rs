@@ -4,7 +4,7 @@ use crate::config::{Config, RXE_MODULE};
 use crate::ladder::Expectation;
 use crate::ladder::expect::denied;
 use crate::names::{ModuleName, ModuleState, PortNumber, PortSelector, Rung};
-use crate::observe::{ModprobeRules, Observed, PciFunction, rdma_half};
+use crate::observe::{ModprobeRules, Observed, PciFunction, RdmaDevice, rdma_half};
 use crate::report::boot::Step;
 use crate::report::{ModuleTrouble, PortProgress};
 
@@ -80,9 +80,41 @@ pub fn boot_steps(
     for port in progress {
         steps.extend(driver(config, rules, observed, port));
     }
+    steps.extend(misnamed(config, observed).map(|(_, step)| step));
     steps.retain(|step| !done.begun.contains(step));
     steps.dedup();
     steps
+}
+
+/// The RDMA devices that have another name than their `[[port]]` says, each with the step that
+/// names it.
+pub fn misnamed<'a>(
+    config: &'a Config,
+    observed: &'a Observed,
+) -> impl Iterator<Item = (&'a RdmaDevice, Step)> {
+    config.ports.iter().filter_map(|row| {
+        let (pci, name) = row.rdma_name()?;
+        let function = observed.functions.iter().find(|f| f.address == pci)?;
+        let device = function.rdma.first().filter(|device| device.name != *name)?;
+        Some((device, Step::NameRdma { pci, name: name.clone() }))
+    })
+}
+
+/// Hold each port whose RDMA device is still to be named below `named`, or without IPoIB below
+/// `rdma`: until that was tried.
+pub fn hold_misnamed(
+    config: &Config,
+    observed: &Observed,
+    ports: &mut [PortProgress],
+    done: &Done,
+) {
+    let is_open = |(_, step): &(&RdmaDevice, Step)| !done.ended.contains(step);
+    for (device, _) in misnamed(config, observed).filter(is_open) {
+        for port in ports.iter_mut().filter(|port| port.rdma.as_ref() == Some(&device.name)) {
+            let below = if port.goal == Rung::Rdma { Rung::Driver } else { Rung::Netdev };
+            port.reached = port.reached.min(Some(below));
+        }
+    }
 }
 
 /// True if what is done next can depend on whether udev has finished with a

@@ -154,9 +154,10 @@ pub struct StepReport {
 }
 
 impl StepReport {
-    /// It was to set the RDMA network namespace mode, and has not.
-    pub const fn is_unset_netns_mode(&self) -> bool {
-        matches!(self.step, Step::NetnsMode { .. })
+    /// It was to set the RDMA network namespace mode or the name of an RDMA device, and has not:
+    /// the ports are there all the same.
+    pub const fn is_unset(&self) -> bool {
+        matches!(self.step, Step::NetnsMode { .. } | Step::NameRdma { .. })
             && (self.took_usec.is_none() || self.failure.is_some())
     }
 }
@@ -317,7 +318,7 @@ impl BootReport {
         let rxe = |rxe: &RxeReport| (rxe.state.standing(), rxe.to_string());
         all.extend(self.rxe.iter().map(rxe));
         all.extend(self.modules.iter().map(module));
-        let unset = self.steps.iter().filter(|step| step.is_unset_netns_mode());
+        let unset = self.steps.iter().filter(|step| step.is_unset());
         all.extend(unset.map(|step| (Standing::Excused, format!("failed: {}", step.step))));
         all.retain(|(standing, _)| *standing != Standing::Ready);
         all.sort_by_key(|(standing, _)| std::cmp::Reverse(*standing));

@@ -46,6 +46,13 @@ pub enum Step {
         /// Each port, and its type.
         types: Vec<(PortNumber, PortType)>,
     },
+    /// Give the RDMA device of a function its name.
+    NameRdma {
+        /// The function.
+        pci: PciAddress,
+        /// The name.
+        name: RdmaName,
+    },
     /// Create a soft RoCE device.
     CreateRxe {
         /// Its name.
@@ -80,6 +87,7 @@ impl fmt::Display for Step {
                     types.iter().map(|(port, of)| format!("port {port} to {of}")).collect();
                 write!(f, "set the port type of {pci}: {}", each.join(", "))
             }
+            Self::NameRdma { pci, name } => write!(f, "name the RDMA device of {pci} {name}"),
             Self::CreateRxe { name, netdev } => {
                 write!(f, "create the soft RoCE device {name} on {netdev}")
             }

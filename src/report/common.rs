@@ -134,7 +134,8 @@ macro_rules! codes {
             }
 
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({"type": "string", "enum": [$($name),+]})
+                let names: &[&str] = &[$($name),+];
+                schemars::json_schema!({"type": "string", "enum": names})
             }
         }
     };
@@ -185,6 +186,8 @@ codes! {
         HcaHeld = "hca-held",
         /// A soft RoCE device is not as the configuration says, or is not in it.
         RxeNotReady = "rxe-not-ready",
+        /// An RDMA device has another name than configured.
+        RdmaNameDiffers = "rdma-name-differs",
         /// The RDMA network namespace mode is another one than configured, or will be.
         NetnsMode = "netns-mode",
         /// A configured module is not loaded.

@@ -190,6 +190,7 @@ fn step_report() -> Any<StepReport> {
             .prop_map(|mode| Step::NetnsMode { mode }),
         (pci(), port(), select(vec![PortType::Ib, PortType::Eth]))
             .prop_map(|(pci, port, of)| Step::PortTypes { pci, types: vec![(port, of)] }),
+        (pci(), rdma()).prop_map(|(pci, name)| Step::NameRdma { pci, name }),
         (rdma(), netdev()).prop_map(|(name, netdev)| Step::CreateRxe { name, netdev }),
         (netdev(), any::<u32>()).prop_map(|(netdev, ifindex)| Step::Configure { netdev, ifindex }),
     ];

@@ -37,6 +37,7 @@ fn modules(report: &StepReport) -> Vec<ModuleLoad> {
         Step::LoadDriver { .. }
         | Step::NetnsMode { .. }
         | Step::PortTypes { .. }
+        | Step::NameRdma { .. }
         | Step::CreateRxe { .. }
         | Step::Configure { .. } => &[],
     };

@@ -179,3 +179,17 @@ fn the_network_namespace_mode_is_set_and_who_else_sets_it_is_named() {
     let shown = host.show(&["config", "check"]);
     assert!(shown.contains("is not a network namespace mode"), "{shown}");
 }
+
+#[test]
+fn an_rdma_device_with_another_name_is_to_be_renamed() {
+    let host = Host::healthy();
+    host.file("etc/ibprov/ibprov.toml", "[[port]]\npci = \"4b:00.0\"\nrdma-name = \"rail0\"\n");
+    let told = host.show(&["boot", "--dry-run"]);
+    assert!(told.contains("name the RDMA device of 0000:4b:00.0 rail0"), "{told}");
+    for verb in ["status", "check"] {
+        let told = host.show(&[verb]);
+        assert!(told.contains("mlx5_0 is not named as configured"), "{verb}: {told}");
+    }
+    host.file("etc/ibprov/ibprov.toml", "[[port]]\npci = \"4b:00.0\"\n");
+    assert!(host.show(&["status"]).starts_with("ready:"));
+}

@@ -44,6 +44,7 @@ mod ofed_rules;
 mod online;
 mod plain;
 mod port_type;
+mod rails;
 mod rdma_core;
 mod read_only;
 mod roce;

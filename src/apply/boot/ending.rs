@@ -54,10 +54,8 @@ pub(super) fn verdict(report: &BootReport) -> Verdict {
     let unresolved = report.unresolved_pfs.iter().map(|_| Standing::Missing);
     let rxe = report.rxe.iter().map(|rxe| rxe.state.standing());
     let modules = report.modules.iter().filter(|m| missing_module(m)).map(|_| Standing::Excused);
-    // The ports are there in either mode.
-    let modes = report.steps.iter().filter(|step| step.is_unset_netns_mode());
-    let modes = modes.map(|_| Standing::Excused);
-    match Standing::worst(ports.chain(pfs).chain(unresolved).chain(rxe).chain(modules).chain(modes))
+    let unset = report.steps.iter().filter(|step| step.is_unset()).map(|_| Standing::Excused);
+    match Standing::worst(ports.chain(pfs).chain(unresolved).chain(rxe).chain(modules).chain(unset))
     {
         Some(Standing::Missing) => Verdict::NotReady,
         Some(Standing::Excused) => Verdict::Deferred,

@@ -16,6 +16,8 @@ pub(crate) mod port {
             "The port by its port GUID, or a list of them.";
         RDMA: RdmaName = "rdma", Kind::OneOrMore(&words::RDMA), "",
             "The adapter by the name of its RDMA device, or a list of them.";
+        RDMA_NAME: RdmaName = "rdma-name", Kind::OneOrMore(&words::RDMA), "",
+            "The name that boot gives the RDMA device of the adapter; of a list of adapters, a list of as many names.";
         PORT: i64 = "port", Kind::Number { min: 1, max: 254 }, "",
             "Only this port of the adapter, counted from 1; default: all ports.";
         REQUIRED: bool = "required", Kind::Flag, "true",
