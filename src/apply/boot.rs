@@ -32,7 +32,9 @@ use crate::names::{IfName, ModuleName, ModuleState, PciAddress};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, ipoib};
 use crate::plan::rxe::rxe_steps;
 use crate::plan::settings::{Children, judge_settings};
-use crate::plan::{boot_steps, denied_modules, hold_misnamed, needed_modules, waits_for_udev};
+use crate::plan::{
+    boot_steps, denied_modules, free_names_first, hold_misnamed, needed_modules, waits_for_udev,
+};
 use crate::report::boot::{ModuleOutcome, ModuleReport, Step, blank};
 use crate::report::common::{Finding, Verdict as _};
 use crate::report::iface::IfaceReport;
@@ -269,6 +271,7 @@ impl Boot<'_> {
             let done = self.steps.done();
             let mut steps =
                 boot_steps(self.config, &self.rules, &observed, &expectation, &ports, done);
+            free_names_first(&mut steps, &observed);
             steps.extend(overdue.into_iter().filter(|s| !done.begun.contains(s)));
             let rxe = self.rxe();
             let has_module = soft_roce::has_module(&observed);

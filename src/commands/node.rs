@@ -16,7 +16,8 @@ use crate::ladder::progress::progress;
 use crate::ladder::roce::{self, Roce, has_gid};
 use crate::ladder::{Expectation, Facts, cause};
 use crate::names::{
-    IfName, IsVf, LinkLayer, ModuleName, ModuleState, PciAddress, RdmaName, Rung, is_ipoib_name,
+    FirmwareVersion, IfName, IsVf, LinkLayer, ModuleName, ModuleState, PciAddress, RdmaName, Rung,
+    is_ipoib_name,
 };
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::observe::link::PortAnswer;
@@ -327,6 +328,12 @@ impl<'a> Node<'a> {
         let answer = self.survey.port(pci, device, number);
         let mut all = answer.map(|a| degraded_port(&minimum, &a.link)).unwrap_or_default();
         all.extend(self.survey.pcie.get(&pci).iter().flat_map(|l| degraded_pcie(&minimum, l)));
+        if let Some(minimum) = minimum.firmware {
+            let card = observe::link::card(&mut Look::new(self.root), pci, device);
+            let is: Option<FirmwareVersion> = card.firmware.and_then(|text| text.parse().ok());
+            let is_old = is.is_none_or(|is| is < minimum);
+            all.extend(is_old.then_some(Degraded::Firmware { is, minimum }));
+        }
         all
     }
 

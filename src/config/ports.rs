@@ -122,6 +122,7 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
         speed: row.field(key::SPEED).map(|(speed, _)| speed),
         pcie_width: row.field(key::PCIE_WIDTH).map(|(width, _)| width),
         pcie_speed: row.field(key::PCIE_SPEED).map(|(speed, _)| speed),
+        firmware: row.field(key::FIRMWARE).map(|(version, _)| version),
     };
     let pkeys = pkeys(row, link_layer, problems);
     let named = match given.as_slice() {

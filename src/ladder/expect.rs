@@ -32,7 +32,7 @@ pub struct Expectation {
 pub struct ExpectedVfs {
     /// The adapter.
     pub pf: PortSelector,
-    /// How many there have to be, each with a driver.
+    /// How many there have to be, each bound to a driver.
     pub count: usize,
     /// Missing them is no failure.
     pub optional: bool,

@@ -5,7 +5,7 @@ use crate::report::PortProgress;
 
 use super::expect::{ExpectedVfs, is_meant};
 use super::{Expectation, Expected};
-use crate::names::{LinkLayer, PortSelector, PortWait, Rung};
+use crate::names::{LinkLayer, NetnsMode, PortSelector, PortWait, Rung, keeps_for_others};
 use crate::observe::{Observed, PciFunction, Port, RdmaDevice};
 
 /// How far everything expected is. An HCA whose ports are not known gives one
@@ -43,11 +43,17 @@ pub fn progress(expectation: &Expectation, observed: &Observed) -> Vec<PortProgr
     all
 }
 
-/// The VFs that another program has not created yet, or that have no driver yet.
+/// The VFs that another program has not created yet, or that are not bound yet: a driver of a
+/// fabric has bound one when its RDMA device is there, which in the exclusive mode another
+/// network namespace can have.
 fn missing_vfs(vfs: &ExpectedVfs, goal: Rung, observed: &Observed) -> Option<PortProgress> {
     let pf = observed.functions.iter().find(|function| is_meant(&vfs.pf, function));
+    let is_away = observed.netns_mode == Some(NetnsMode::Exclusive);
+    let is_bound =
+        |vf: &PciFunction, driver: &str| keeps_for_others(driver) || !vf.rdma.is_empty() || is_away;
     let is_ready = |vf: &&PciFunction| {
-        pf.is_some_and(|pf| vf.physfn == Some(pf.address)) && vf.driver.is_some()
+        pf.is_some_and(|pf| vf.physfn == Some(pf.address))
+            && vf.driver.as_ref().is_some_and(|driver| is_bound(vf, driver))
     };
     let ready = observed.functions.iter().filter(is_ready).count();
     let missing = vfs.count.checked_sub(ready).filter(|missing| *missing > 0)?;

@@ -20,6 +20,8 @@ pub struct LinkMinimum {
     pub pcie_width: Option<PcieWidth>,
     /// Of the PCI function.
     pub pcie_speed: Option<PcieSpeed>,
+    /// Of the adapter.
+    pub firmware: Option<FirmwareVersion>,
 }
 
 impl LinkMinimum {
@@ -37,6 +39,7 @@ impl LinkMinimum {
             speed: self.speed.max(other.speed),
             pcie_width: self.pcie_width.max(other.pcie_width),
             pcie_speed: self.pcie_speed.max(other.pcie_speed),
+            firmware: self.firmware.max(other.firmware),
         }
     }
 }
@@ -101,6 +104,38 @@ impl FromStr for Gbps {
         number.map(Self).ok_or_else(|| {
             LinkMinimumError::new(text, "a rate", "gigabits per second, such as \"400 Gb/s\"")
         })
+    }
+}
+
+/// A version of an adapter's firmware, as sysfs `fw_ver` shows it: `28.43.1014`. What a text
+/// leaves out is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FirmwareVersion([u32; 3]);
+
+impl FromStr for FirmwareVersion {
+    type Err = LinkMinimumError;
+
+    fn from_str(text: &str) -> Result<Self, LinkMinimumError> {
+        let mut parts = [0; 3];
+        let numbers = text.trim_start_matches(">=").trim_start().split('.');
+        let is_read = numbers.clone().count() <= parts.len()
+            && parts.iter_mut().zip(numbers).all(|(part, number)| {
+                let is_number = number.len() <= 9 && number.bytes().all(|b| b.is_ascii_digit());
+                number.parse().is_ok_and(|number| {
+                    *part = number;
+                    is_number
+                })
+            });
+        is_read.then_some(Self(parts)).ok_or_else(|| {
+            LinkMinimumError::new(text, "a firmware version", "numbers such as \"28.43.1014\"")
+        })
+    }
+}
+
+impl fmt::Display for FirmwareVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self([major, minor, build]) = self;
+        write!(f, "{major}.{minor}.{build}")
     }
 }
 

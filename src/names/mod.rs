@@ -61,7 +61,9 @@ pub use hostile::{escaped, harmless, is_hostile, mark, mark_in_lines};
 pub use ifname::{IfName, IfNameError, is_plain};
 pub use ipoib_name::{is_ipoib_name, is_kernel_ipoib_name, may_be_ipoib_name};
 pub use link_layer::LinkLayer;
-pub use link_minimum::{Gbps, LinkMinimum, LinkSpeed, LinkWidth, PcieSpeed, PcieWidth};
+pub use link_minimum::{
+    FirmwareVersion, Gbps, LinkMinimum, LinkSpeed, LinkWidth, PcieSpeed, PcieWidth,
+};
 pub use link_state::{LinkState, PhysicalState};
 pub use machine::{DmiDigest, DmiDigestError, Machine};
 pub use mode::Mode;

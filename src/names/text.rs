@@ -31,6 +31,7 @@ macro_rules! as_text {
 as_text!(
     super::DomainName,
     super::FirmwareName,
+    super::FirmwareVersion,
     super::Gbps,
     super::Guid,
     super::GuidRange,

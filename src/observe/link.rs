@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::administered::{Administers, administered};
 use super::ipoib::is_up;
-use super::{Look, PciFunction, RdmaDevice, pf};
+use super::{Look, PciFunction, RdmaDevice, pcie, pf};
 use crate::host::Root;
 use crate::names::{
     GidKind, IfName, LinkLayer, LinkState, PciAddress, PhysicalState, Policy, PortNumber,
@@ -28,7 +28,14 @@ pub struct PortAnswer {
 pub fn card(look: &mut Look<'_>, pci: PciAddress, device: &RdmaName) -> Card {
     let dir = rdma_dir(pci, device);
     let mut read = |name: &str| look.attribute(&format!("{dir}/{name}")).filter(|t| !t.is_empty());
-    Card { hca_type: read("hca_type"), board: read("board_id"), firmware: read("fw_ver") }
+    Card {
+        hca_type: read("hca_type"),
+        board: read("board_id"),
+        firmware: read("fw_ver"),
+        // -1 for none.
+        numa_node: read("device/numa_node").and_then(|text| text.parse().ok()),
+        pcie_switch: pcie::switch(look.root, pci),
+    }
 }
 
 /// The link of a port. Asks the firmware: may take long on a sick card.

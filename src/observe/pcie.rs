@@ -25,6 +25,15 @@ pub fn link(root: &Root, pci: PciAddress) -> PcieLink {
     }
 }
 
+/// The upstream port of the PCIe switch below which `pci` is: above it is the root port, and below
+/// it the downstream port to which the function is connected.
+pub fn switch(root: &Root, pci: PciAddress) -> Option<PciAddress> {
+    let target = root.link_target(&dir(pci)).ok()?;
+    let mut above = target.rsplit('/').skip(2);
+    let upstream: PciAddress = above.next()?.parse().ok()?;
+    above.next()?.parse::<PciAddress>().ok().map(|_| upstream)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,5 +59,19 @@ mod tests {
         let link = link(&root, "0000:4b:00.0".parse().expect("address"));
         let lost = "the PCIe width is x8, and adapter and slot are capable of x16";
         assert_eq!(link.loss().as_deref(), Some(lost));
+    }
+
+    #[test]
+    fn a_switch_is_between_a_root_port_and_a_downstream_port() {
+        let switch = |above: &str| {
+            let device = format!("../../../devices/pci0000:00/{above}0000:4b:00.0");
+            let dir = testing::tree(&[], &[("sys/bus/pci/devices/0000:4b:00.0", &device)]);
+            let root = Root::copy_at(dir.path()).expect("root");
+            switch(&root, "0000:4b:00.0".parse().expect("address")).map(|pci| pci.to_string())
+        };
+        assert_eq!(switch(""), None);
+        assert_eq!(switch("0000:00:03.0/"), None);
+        let below = switch("0000:00:03.0/0000:17:00.0/0000:18:04.0/");
+        assert_eq!(below.as_deref(), Some("0000:17:00.0"));
     }
 }

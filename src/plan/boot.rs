@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::config::{Config, RXE_MODULE};
 use crate::ladder::Expectation;
 use crate::ladder::expect::denied;
-use crate::names::{ModuleName, ModuleState, PortNumber, PortSelector, Rung};
+use crate::names::{ModuleName, ModuleState, PortNumber, PortSelector, RdmaName, Rung};
 use crate::observe::{ModprobeRules, Observed, PciFunction, RdmaDevice, rdma_half};
 use crate::report::boot::Step;
 use crate::report::{ModuleTrouble, PortProgress};
@@ -100,6 +100,19 @@ pub fn misnamed<'a>(
     })
 }
 
+/// Keep of the steps that name RDMA devices those whose name no device has, as long as there is
+/// one: it may free the name for another.
+pub fn free_names_first(steps: &mut Vec<Step>, observed: &Observed) {
+    let names: BTreeSet<&RdmaName> =
+        observed.functions.iter().flat_map(|f| &f.rdma).map(|device| &device.name).collect();
+    let is_taken =
+        |step: &Step| matches!(step, Step::NameRdma { name, .. } if names.contains(name));
+    let is_free = |step: &Step| matches!(step, Step::NameRdma { .. }) && !is_taken(step);
+    if steps.iter().any(is_free) {
+        steps.retain(|step| !is_taken(step));
+    }
+}
+
 /// Hold each port whose RDMA device is still to be named below `named`, or without IPoIB below
 /// `rdma`: until that was tried.
 pub fn hold_misnamed(
@@ -108,12 +121,17 @@ pub fn hold_misnamed(
     ports: &mut [PortProgress],
     done: &Done,
 ) {
-    let is_open = |(_, step): &(&RdmaDevice, Step)| !done.ended.contains(step);
-    for (device, _) in misnamed(config, observed).filter(is_open) {
-        for port in ports.iter_mut().filter(|port| port.rdma.as_ref() == Some(&device.name)) {
-            let below = if port.goal == Rung::Rdma { Rung::Driver } else { Rung::Netdev };
-            port.reached = port.reached.min(Some(below));
-        }
+    let open: Vec<Step> = misnamed(config, observed)
+        .map(|(_, step)| step)
+        .chain(done.begun.iter().cloned())
+        .filter(|step| !done.ended.contains(step))
+        .collect();
+    let is_open = |port: &&mut PortProgress| {
+        open.iter().any(|step| matches!(step, Step::NameRdma { pci, .. } if port.pci == Some(*pci)))
+    };
+    for port in ports.iter_mut().filter(is_open) {
+        let below = if port.goal == Rung::Rdma { Rung::Driver } else { Rung::Netdev };
+        port.reached = port.reached.min(Some(below));
     }
 }
 

@@ -1,13 +1,13 @@
-//! What of a link is less than it has to be.
+//! What of a link or an adapter is less than it has to be.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::{Gbps, LinkSpeed, PcieSpeed, PcieWidth, Rate};
+use crate::names::{FirmwareVersion, Gbps, LinkSpeed, PcieSpeed, PcieWidth, Rate};
 
-/// One thing of a port's link, or of its adapter's PCIe link, that is below the configured
-/// minimum; without what it is, the kernel does not report it.
+/// One thing of a port's link, of its adapter's PCIe link or of its firmware that is below the
+/// configured minimum; without what it is, the kernel does not report it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "what", rename_all = "kebab-case")]
@@ -47,6 +47,13 @@ pub enum Degraded {
         /// As it has to be at least.
         minimum: PcieSpeed,
     },
+    /// The firmware of the adapter.
+    Firmware {
+        /// As it is.
+        is: Option<FirmwareVersion>,
+        /// As it has to be at least.
+        minimum: FirmwareVersion,
+    },
 }
 
 impl Degraded {
@@ -82,6 +89,9 @@ impl fmt::Display for Degraded {
             }
             Self::PcieSpeed { is, minimum } => {
                 say("PCIe speed", is.map(|s| s.to_string()), minimum.to_string())
+            }
+            Self::Firmware { is, minimum } => {
+                say("firmware version", is.map(|v| v.to_string()), minimum.to_string())
             }
         }
     }

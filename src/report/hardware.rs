@@ -19,6 +19,12 @@ pub struct Card {
     pub board: Option<String>,
     /// `fw_ver`.
     pub firmware: Option<String>,
+    /// The NUMA node of its PCI function; none if the firmware of the host names none.
+    #[serde(default)]
+    pub numa_node: Option<u16>,
+    /// The upstream port of the PCIe switch below which it is; none if there is no switch.
+    #[serde(default)]
+    pub pcie_switch: Option<PciAddress>,
 }
 
 /// The node description of an RDMA device.

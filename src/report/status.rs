@@ -470,6 +470,8 @@ impl Hca {
         add("driver ", self.driver.clone());
         let pcie = self.pcie.and_then(|link| Some(format!("{} {}", link.width?, link.speed?)));
         add("PCIe ", pcie);
+        add("NUMA node ", self.card.numa_node.map(|node| node.to_string()));
+        add("PCIe switch ", self.card.pcie_switch.map(|pci| pci.to_string()));
         let mut lines = vec![head];
         if let Some(description) = self.node_description.as_ref().filter(|d| !d.text.is_empty()) {
             lines.push(format!("  node description {:?}", description.text));

@@ -540,7 +540,7 @@ fn in_a_guest_the_host_is_who_can_help() {
 /// missing.
 #[test]
 fn vfs_of_another_program_are_missing_until_each_has_a_driver() {
-    let host = Host::healthy();
+    let mut host = Host::healthy();
     host.file(
         "etc/ibprov/ibprov.toml",
         "[[port]]\nrdma = \"mlx5_0\"\nvfs-expected = 2\n\n[[port]]\npci = \"4b:00.2\"\nlink-layer = \"ethernet\"\nwait = \"online\"\nrequired = false\n",
@@ -569,6 +569,10 @@ fn vfs_of_another_program_are_missing_until_each_has_a_driver() {
     assert!(findings[0].contains("\"1 of 2 VFs of mlx5_0\""), "{findings:#?}");
     assert_eq!(code, Some(3), "{findings:#?}");
     host.link("sys/bus/pci/devices/0000:4b:00.2/driver", "../../drivers/mlx5_core");
+    assert!(told(&host).1[0].contains("\"1 of 2 VFs of mlx5_0\""), "a probe may last");
+    let guid = "0200:0000:0013:0001";
+    let port = PortSpec { guid, netdev: None, link_layer: "Ethernet", ..PortSpec::default() };
+    host.rdma("0000:4b:00.2", "mlx5_2", guid, &[port]);
     let (code, findings) = told(&host);
     assert_eq!(code, Some(1), "{findings:#?}");
     assert!(!findings.iter().any(|finding| finding.contains("VFs of")), "{findings:#?}");

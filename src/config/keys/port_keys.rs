@@ -5,8 +5,8 @@ pub(crate) mod port {
     use super::super::kinds::{Key, Kind};
     use super::super::words;
     use crate::names::{
-        Gbps, Guid, LinkLayer, LinkSpeed, LinkWidth, PKey, PciAddress, PcieSpeed, PcieWidth,
-        PortType, PortWait, RdmaName,
+        FirmwareVersion, Gbps, Guid, LinkLayer, LinkSpeed, LinkWidth, PKey, PciAddress, PcieSpeed,
+        PcieWidth, PortType, PortWait, RdmaName,
     };
 
     keys! { KEYS:
@@ -40,6 +40,8 @@ pub(crate) mod port {
             "The least width of the adapter's PCIe link.";
         PCIE_SPEED: PcieSpeed = "pcie-speed", Kind::Word(&words::PCIE_SPEED), "",
             "The least speed of the adapter's PCIe link.";
+        FIRMWARE: FirmwareVersion = "firmware", Kind::Word(&words::FIRMWARE), "",
+            "The least version of the adapter's firmware; with an older one the port is degraded.";
         PKEYS: PKey = "pkeys", Kind::Words(&words::PKEY), "[]",
             "The P_Keys of the partitions of which the port has to be a full member.";
     }

@@ -3,9 +3,9 @@
 use super::kinds::{Spelling, Word, named, one_of, text};
 use crate::config::value::Value;
 use crate::names::{
-    Connection, Gbps, Guid, IfName, IfPattern, LinkLayer, LinkSpeed, LinkWidth, Mode, ModuleName,
-    NameRule, NetnsMode, PKey, PciAddress, PcieSpeed, PcieWidth, PortChoice, PortSelector,
-    PortType, PortWait, RdmaName, Rung, is_hostile,
+    Connection, FirmwareVersion, Gbps, Guid, IfName, IfPattern, LinkLayer, LinkSpeed, LinkWidth,
+    Mode, ModuleName, NameRule, NetnsMode, PKey, PciAddress, PcieSpeed, PcieWidth, PortChoice,
+    PortSelector, PortType, PortWait, RdmaName, Rung, is_hostile,
 };
 
 pub(super) const MODULE: Word = Word {
@@ -139,6 +139,13 @@ pub(super) const PCIE_WIDTH: Word = Word {
     example: "x16",
     spelling: Spelling::Pattern("^x(1|2|4|8|12|16|32)$"),
     parse: text::<PcieWidth>,
+};
+
+pub(super) const FIRMWARE: Word = Word {
+    what: "a firmware version",
+    example: "28.43.1014",
+    spelling: Spelling::Pattern("^(>= *)?[0-9]{1,9}(\\.[0-9]{1,9}){0,2}$"),
+    parse: text::<FirmwareVersion>,
 };
 
 pub(super) const PCIE_SPEED: Word = Word {

@@ -128,7 +128,7 @@ fn the_examples_of_whole_sites_are_good_and_short() {
             Err(problems) => panic!("{name}: {problems}"),
         }
     };
-    let dgx = site("dgx.toml", 18);
+    let dgx = site("dgx.toml", 20);
     assert_eq!(dgx.interfaces.iter().filter(|rule| rule.name.is_some()).count(), 8);
     let kvm = site("kvm-host.toml", 20);
     assert_eq!((kvm.guests.list.len(), kvm.pf[0].vfs), (16, 16));

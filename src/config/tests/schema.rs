@@ -312,7 +312,7 @@ const UNSAID: &str = concat!(
     // A time span's unit and range; integers are said.
     r#"(timeout|stable)": ".*(is not a time span|[a-z] is out of range|0 is out of range)"#,
     // Between keys of one section, and between tables.
-    "|is longer than boot.timeout|is not shorter than wait-online|another program creates|modules.load and in modules.exclude",
+    "|is longer than boot.timeout|is not shorter than wait-online|another program creates|port.rdma-name|two RDMA devices would|that the kernel gives by itself|modules.load and in modules.exclude",
     "|described twice|listed twice|given twice|two interfaces have the same name|one interface has two names",
     "|is not a guest|comes after itself|VFs beside auto",
     // The names of firmware settings, and what else is said of their adapter.
