@@ -134,7 +134,8 @@ macro_rules! codes {
             }
 
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({"type": "string", "enum": [$($name),+]})
+                // An array of json! itself would recurse once for each of its elements.
+                schemars::json_schema!({"type": "string", "enum": vec![$($name),+]})
             }
         }
     };
@@ -300,6 +301,8 @@ codes! {
         NeedsDecision = "needs-decision",
         /// ibprov's units are not installed.
         NotInstalled = "not-installed",
+        /// The system is that of a BlueField itself.
+        BluefieldSystem = "bluefield-system",
         /// The unit graph does not prove that the next boot brings the ports up.
         NextBootNotWhole = "next-boot-not-whole",
         /// Something of the next boot may come too early, or nothing brings the ports up.

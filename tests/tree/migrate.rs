@@ -386,6 +386,35 @@ fn what_a_site_does_by_itself_needs_a_decision() {
     assert_eq!(before, after);
 }
 
+/// What NVIDIA's mlnx_bf_configure asks, too: the PCI bridge at 00:00.0, or from BlueField-4 on
+/// the file of the BlueField's own system.
+#[test]
+fn the_system_of_a_bluefield_is_left_to_openibd() {
+    let adapter = |id: &str| {
+        let host = mlnx_ofed();
+        host.function("0000:03:00.0", id, "020700", Some("mlx5_core"));
+        host
+    };
+    let bridge = |host: &Host, id: &str| host.function("0000:00:00.0", id, "060400", None);
+    let host = adapter("15b3:a2dc");
+    bridge(&host, "15b3:1978");
+    let before = tree(&host);
+    assert_eq!(exit(&host, &["migrate", "--apply"]), 3);
+    assert_eq!(differ(&tree(&host), &before), NONE);
+    let shown = host.show(&["migrate"]);
+    expect!["error: this is the system of a BlueField itself, where openibd runs mlnx_bf_configure, which sets up switchdev mode, scalable functions and Open vSwitch; ibprov does none of this"].assert_eq(
+        &shown.lines().filter(|line| line.contains("BlueField")).collect::<Vec<_>>().join("\n"),
+    );
+    let host = adapter("15b3:a2df");
+    assert_eq!(exit(&host, &["migrate"]), 1, "a server with a BlueField");
+    host.file("etc/mlnx-release", "bf-bundle-3.2.1\n");
+    assert!(codes(&json(&host, &["migrate"])).contains(&"bluefield-system"));
+    let host = adapter("15b3:101b");
+    bridge(&host, "8086:09a2");
+    host.file("etc/mlnx-release", "");
+    assert_eq!(exit(&host, &["migrate"]), 1, "a server without one");
+}
+
 #[test]
 fn it_is_done_once_and_undone_to_the_byte() {
     for (name, host, code) in [
