@@ -251,6 +251,8 @@ codes! {
         BootFailed = "boot-failed",
         /// Another program sets the number of VFs of a PF that is planned.
         VfOtherWriter = "vf-other-writer",
+        /// Another program renames RDMA devices, of which the configuration names one.
+        RdmaOtherNamer = "rdma-other-namer",
         /// A unit of ibprov's failed.
         UnitFailed = "unit-failed",
         /// An interface has not the settings that are wanted.
