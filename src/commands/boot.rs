@@ -24,6 +24,7 @@ use crate::report::port::port_span;
 use crate::report::{
     BootReport, Cause, NotExpected, PortProgress, Verdict, events as kinds, metrics,
 };
+use crate::stacks::netplan;
 
 /// Bring the node up.
 ///
@@ -174,7 +175,11 @@ fn preview(config: &Config, root: &Root, force: bool) -> Preview {
         left_out: left_out.collect(),
         netns: node.netns(),
         pfs: ApplyPreview::new(&planned, Vec::new()),
-        contradictions: [node.contradictions(), commands(&node, &steps)].concat(),
+        contradictions: {
+            let mut all = node.contradictions();
+            all.extend(commands(&node, &steps).into_iter().chain(netplan::not_judged(root)));
+            all
+        },
         steps,
         settings,
         problems: unread.into_iter().collect(),

@@ -26,7 +26,7 @@ use crate::report::iface::{
 };
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::stack::{Decision, View};
-use crate::stacks::KNOWN;
+use crate::stacks::{KNOWN, netplan};
 use crate::workers::products::manages_nvswitch;
 
 /// Set one interface up.
@@ -245,6 +245,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         setting(config, root, &node.interfaces, interface, ask.force, &mut rtnl);
     rtnl.complete_or_tell(root, &mut seen);
     settings.tell(&mut findings);
+    findings.extend(netplan::not_judged(root));
     let mut notes = problems;
     notes.append(&mut seen.problems);
     notes.extend(awaited);

@@ -11,6 +11,7 @@ pub mod addresses;
 mod decide;
 pub mod files;
 pub mod ifupdown;
+pub mod netplan;
 pub mod network_manager;
 pub mod network_scripts;
 pub mod networkd;
