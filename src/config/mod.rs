@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use self::guest::Guests;
 use crate::names::{
-    HostNumber, LinkLayer, LinkMinimum, ModuleName, NameRule, NetnsMode, PKey, PortChoice,
+    HostNumber, IfName, LinkLayer, LinkMinimum, ModuleName, NameRule, NetnsMode, PKey, PortChoice,
     PortNumber, PortSelector, PortType, Rung,
 };
 
@@ -162,6 +162,15 @@ pub struct WaitOnline {
 }
 
 impl Config {
+    /// The names of interfaces that `[[interface]]` has, without its patterns.
+    pub fn interface_names(&self) -> Vec<IfName> {
+        let name = |rule: &InterfaceRule| match &rule.which {
+            InterfaceSelector::Name(pattern) if pattern.is_name() => pattern.as_str().parse().ok(),
+            _ => None,
+        };
+        self.interfaces.iter().filter_map(name).collect()
+    }
+
     /// Where it names an RDMA device, or has VFs whose RDMA devices get names: file and line.
     pub fn rdma_names(&self) -> BTreeSet<&str> {
         let is_rdma = |which: &PortSelector| matches!(which, PortSelector::Rdma(_));

@@ -67,7 +67,7 @@ fn track(port: &PortReport, moments: &[Moment]) -> PortTrack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::{LinkLayer, ModuleName, PortNumber, Rung};
+    use crate::names::{LinkLayer, PortNumber, Rung};
     use crate::report::boot::{Moment as Written, Step, blank};
     use crate::report::{Cause, PortProgress, read};
 
