@@ -423,17 +423,17 @@ fn what_renames_rdma_devices_needs_a_decision() {
         .lines()
         .skip_while(|line| !line.contains("needs a decision"))
         .take_while(|line| !line.starts_with("Changes:"))
-        .map(|line| format!("{line}\n"))
+        .map(|line| format!("{}\n", line.trim_start()))
         .collect();
     expect![[r#"
-          needs a decision: azure_persistent_rdma_naming.service: RDMA devices are renamed here
-            do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
-          needs a decision: azure_persistent_rdma_naming_monitor.service: RDMA devices are renamed here
-            do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
-          needs a decision: rdma-rails.service: RDMA devices are renamed here
-            do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
-          needs a decision: /etc/udev/rules.d/10-nic-rdma-interface-naming.rules:3 (ACTION=="add", KERNELS=="0000:1a:00.0", SUBSYSTEM=="infiniband", RUN+="/usr/bin/rdma dev set %k name rdma_0_0_0"): RDMA devices are renamed here
-            do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
+        needs a decision: azure_persistent_rdma_naming.service: RDMA devices are renamed here
+        do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
+        needs a decision: azure_persistent_rdma_naming_monitor.service: RDMA devices are renamed here
+        do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
+        needs a decision: rdma-rails.service: RDMA devices are renamed here
+        do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
+        needs a decision: /etc/udev/rules.d/10-nic-rdma-interface-naming.rules:3 (ACTION=="add", KERNELS=="0000:1a:00.0", SUBSYSTEM=="infiniband", RUN+="/usr/bin/rdma dev set %k name rdma_0_0_0"): RDMA devices are renamed here
+        do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
     "#]].assert_eq(&told.concat());
 }
 
