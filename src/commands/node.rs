@@ -267,6 +267,7 @@ impl<'a> Node<'a> {
             without_guid: self.without_guid(),
             guids: self.guids(&vfs, &pfs),
             zero_vfs: self.zero_vfs(&vfs),
+            configured: self.configured(&vfs),
             probe_failed: {
                 let logs = self.facts.functions.iter();
                 logs.filter(|(_, log)| log.probe_failed.is_some()).map(|(pci, _)| *pci).collect()

@@ -245,6 +245,8 @@ codes! {
         VfGuidZero = "vf-guid-zero",
         /// No plan gives the VF a link state, and it is down.
         VfPolicyDown = "vf-policy-down",
+        /// ibprov configured the VF, and no plan has it any more.
+        VfOrphaned = "vf-orphaned",
         /// The report of a PF is lost.
         ReportLost = "report-lost",
         /// The last boot did not come to a good end.
@@ -460,6 +462,7 @@ impl Code {
                 | Self::VfDeferred
                 | Self::VfGuidZero
                 | Self::VfPolicyDown
+                | Self::VfOrphaned
                 | Self::VfGuidDuplicate
                 | Self::VfNotProbed
                 | Self::IommuGroupShared
