@@ -29,7 +29,7 @@ use crate::host::state::{self, Running};
 use crate::host::{Root, clock, lock, persistent_names, rxe_rules, systemd};
 use crate::ladder::{self, Expectation, Facts, Heard, expect, progress};
 use crate::names::{IfName, ModuleName, ModuleState, PciAddress};
-use crate::observe::{ModprobeRules, Observed, Observer, driver_modules, ipoib};
+use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
 use crate::plan::rxe::rxe_steps;
 use crate::plan::settings::{Children, judge_settings};
 use crate::plan::{
@@ -501,7 +501,7 @@ impl Boot<'_> {
         problems.extend(warning);
         if !self.config.interfaces.is_empty() {
             let root = self.observer.root();
-            let interfaces = ipoib::Interfaces::look(root);
+            let interfaces = stacks::interfaces(root, self.config);
             let foreseen = foreseen_of_all(root, self.config, &interfaces);
             problems.extend(foreseen.iter().map(Finding::sentence));
         }

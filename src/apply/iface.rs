@@ -56,6 +56,7 @@ fn look_for_plan(
     rtnl: &mut Rtnl,
 ) -> Result<Seen, NotSeen> {
     let mut seen = look(root, name)?;
+    seen.interface.learn_altnames(root, &config.interface_names());
     if wanted(&config.interfaces, &seen.interface, &[]).sets() {
         rtnl.complete_or_tell(root, &mut seen);
     }

@@ -40,7 +40,7 @@ pub struct Preview {
     pub pfs: ApplyPreview,
     /// What would not be waited for.
     pub left_out: Vec<LeftOut>,
-    /// What will not stay as it is wanted.
+    /// What will not stay as it is wanted, what modprobe runs besides, and what was not judged.
     #[serde(skip)]
     pub contradictions: Vec<Finding>,
     /// What could not be read.

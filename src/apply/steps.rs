@@ -154,9 +154,9 @@ impl<'a> Steps<'a> {
                     facts.setting_types.remove(pci);
                     facts.unset_types.insert(*pci, failure.to_string());
                 }
-                for module in modules_of(&step) {
+                for module in step.modules() {
                     let said = failure.to_string().into();
-                    facts.modules.insert(module, ModuleTrouble::Other { said });
+                    facts.modules.insert(module.clone(), ModuleTrouble::Other { said });
                 }
                 self.reports.push(StepReport {
                     step,
@@ -215,7 +215,7 @@ impl<'a> Steps<'a> {
     ) -> Option<Failure> {
         let is_loaded =
             |module: &ModuleName| observed.modules.get(module) == Some(&ModuleState::Loaded);
-        for module in modules_of(step).iter().filter(|m| is_loaded(m)) {
+        for module in step.modules().iter().filter(|m| is_loaded(m)) {
             facts.modules.remove(module);
         }
         match step {
@@ -272,7 +272,7 @@ impl<'a> Steps<'a> {
         observed: &Observed,
         root: &Root,
     ) -> ModuleTrouble {
-        let stuck = self.running.iter().find(|(step, _)| modules_of(step).contains(module));
+        let stuck = self.running.iter().find(|(step, _)| step.modules().contains(module));
         if let Some((_, worker)) = stuck {
             return ModuleTrouble::Stuck { pid: worker.pid() };
         }
@@ -293,8 +293,10 @@ impl<'a> Steps<'a> {
     pub(super) fn give_up(&self, facts: &mut Facts) {
         for (step, worker) in &self.running {
             if !self.done.ended.contains(step) {
-                for module in modules_of(step) {
-                    facts.modules.insert(module, ModuleTrouble::Stuck { pid: worker.pid() });
+                for module in step.modules() {
+                    facts
+                        .modules
+                        .insert(module.clone(), ModuleTrouble::Stuck { pid: worker.pid() });
                 }
             }
         }
@@ -510,19 +512,6 @@ impl Recipe {
                 ibprov(arguments.collect(), format!("configure-{ifindex}"))
             }
         }
-    }
-}
-
-fn modules_of(step: &Step) -> Vec<ModuleName> {
-    match step {
-        Step::LoadModules { modules } => modules.clone(),
-        Step::LoadModule { module } | Step::LoadRdmaHalf { module, .. } => vec![module.clone()],
-        Step::LoadDriver { .. }
-        | Step::NetnsMode { .. }
-        | Step::PortTypes { .. }
-        | Step::NameRdma { .. }
-        | Step::CreateRxe { .. }
-        | Step::Configure { .. } => Vec::new(),
     }
 }
 

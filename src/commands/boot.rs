@@ -1,5 +1,6 @@
 //! `ibprov boot`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,15 +14,17 @@ use crate::cli::{BootArgs, Format};
 use crate::config::Config;
 use crate::config::timespan::LONGEST_SEC;
 use crate::host::{self, Root, alarm, journal, live_line, process, state, systemd, terminal};
-use crate::names::Rung;
+use crate::names::{ModuleName, Rung, harmless};
+use crate::observe::Install;
 use crate::plan::preview::ApplyPreview;
 use crate::plan::{Done, boot_steps, needed_modules};
 use crate::report::boot::{LeftOut, Step};
-use crate::report::common::Verdict as _;
+use crate::report::common::{Code, Finding, Severity, Verdict as _};
 use crate::report::port::port_span;
 use crate::report::{
     BootReport, Cause, NotExpected, PortProgress, Verdict, events as kinds, metrics,
 };
+use crate::stacks::netplan;
 
 /// Bring the node up.
 ///
@@ -172,11 +175,32 @@ fn preview(config: &Config, root: &Root, force: bool) -> Preview {
         left_out: left_out.collect(),
         netns: node.netns(),
         pfs: ApplyPreview::new(&planned, Vec::new()),
+        contradictions: {
+            let mut all = node.contradictions();
+            all.extend(commands(&node, &steps).into_iter().chain(netplan::not_judged(root)));
+            all
+        },
         steps,
         settings,
-        contradictions: node.contradictions(),
         problems: unread.into_iter().collect(),
     }
+}
+
+/// The commands that modprobe runs for the modules of `steps`.
+fn commands(node: &Node<'_>, steps: &[Step]) -> Vec<Finding> {
+    let driver = |step: &Step| match step {
+        Step::LoadDriver { pci, .. } => node.function(*pci)?.ib_driver?.parse().ok(),
+        _ => None,
+    };
+    let named = steps.iter().flat_map(Step::modules).cloned();
+    let modules: BTreeSet<ModuleName> = named.chain(steps.iter().filter_map(driver)).collect();
+    let finding = |module: &ModuleName| {
+        let Install { command, origin } = node.rules.install(module)?;
+        let command = harmless(command);
+        let message = format!("to load it, modprobe runs the command of {origin}: {command}");
+        Some(Finding::new(Code::Notice, Severity::Info, message).about(module))
+    };
+    modules.iter().filter_map(finding).collect()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::names::PathState;
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, not_read, verdicts};
 use crate::report::migrate::Change;
+use crate::stacks::netplan;
 
 /// The object of the lock of a run that changes something.
 const LOCK: &str = "consumers";
@@ -84,12 +85,14 @@ fn look(root: &Root, common: &Common) -> ConsumersReport {
         };
         Consumer { unit: judged.unit, need: judged.need, order, path }
     };
+    let mut problems = not_read(&host.problems);
+    problems.extend(netplan::not_judged(root));
     ConsumersReport {
         provider: consumers::provider(&host.graph).map(|unit| unit.name.clone()),
         consumers: predict::consumers(&host).into_iter().map(consumer).collect(),
         changes: Vec::new(),
         applied: false,
-        problems: not_read(&host.problems),
+        problems,
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::bail;
 
 use super::print;
 use crate::cli::{Format, GidArgs};
-use crate::host::{Root, terminal};
+use crate::host::{Root, links, terminal};
 use crate::names::{GidKind, LinkLayer, PortNumber, RdmaName, Target, Words as _, present};
 use crate::observe::{Observed, Observer, link};
 use crate::report::gid::GidReport;
@@ -17,7 +17,7 @@ use crate::report::gid::GidReport;
 /// There is no such port; standard output is gone.
 pub fn run(args: &GidArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
     let observed = Observer::new(root).look([], &Default::default());
-    let (rdma, port) = found(&args.port, root, &observed)?;
+    let (rdma, port) = found(&links::by_own_name(root, &args.port), root, &observed)?;
     let path = format!("/sys/class/infiniband/{rdma}/ports/{port}");
     let device = observed.functions.iter().find(|f| f.rdma.iter().any(|d| d.name == rdma));
     // In a copied tree the class may be missing.

@@ -4,7 +4,7 @@ use anyhow::bail;
 
 use super::print;
 use crate::cli::{Format, HoldersArgs};
-use crate::host::{Root, process};
+use crate::host::{Root, links, process};
 use crate::names::{IB_DRIVERS, PciAddress, RdmaName, Target, present};
 use crate::observe::{Observed, Observer, PciFunction};
 use crate::report::holders::{By, Holder, HoldersReport};
@@ -22,7 +22,7 @@ pub fn run(args: &HoldersArgs, root: &Root, format: Format) -> anyhow::Result<u8
     }
     let observed = Observer::new(root).look([], &Default::default());
     let hcas = match &args.hca {
-        Some(target) => vec![meant(target, &observed)?],
+        Some(target) => vec![meant(&links::by_own_name(root, target), &observed)?],
         None => observed.functions.iter().filter(|f| is_hca(f)).map(|f| f.address).collect(),
     };
     let mut report = HoldersReport { problems: observed.problems.clone(), ..Default::default() };

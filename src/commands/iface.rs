@@ -14,7 +14,7 @@ use crate::apply::preview::{Setting, setting};
 use crate::apply::rtnl::Rtnl;
 use crate::cli::{Format, IfaceArgs};
 use crate::config::{Config, RxeRow};
-use crate::host::{Root, alarm, clock, process, systemctl, systemd};
+use crate::host::{Root, alarm, clock, links, process, systemctl, systemd};
 use crate::names::{IfName, PciAddress, RdmaName, Rung, present};
 use crate::observe::iface::{NotSeen, look};
 use crate::observe::ipoib::Interface;
@@ -26,7 +26,7 @@ use crate::report::iface::{
 };
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::stack::{Decision, View};
-use crate::stacks::KNOWN;
+use crate::stacks::{KNOWN, netplan};
 use crate::workers::products::manages_nvswitch;
 
 /// Set one interface up.
@@ -41,7 +41,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         return set_up_children(args.stopped.as_deref(), config, root);
     }
     let name = match (&args.name, &args.device) {
-        (Some(name), _) => name.parse::<IfName>()?,
+        (Some(name), _) => links::own_name(root, &name.parse()?),
         (None, Some(device)) => name_of(device)?,
         (None, None) => anyhow::bail!("iface needs the name of an interface, or --device PATH"),
     };
@@ -245,6 +245,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         setting(config, root, &node.interfaces, interface, ask.force, &mut rtnl);
     rtnl.complete_or_tell(root, &mut seen);
     settings.tell(&mut findings);
+    findings.extend(netplan::not_judged(root));
     let mut notes = problems;
     notes.append(&mut seen.problems);
     notes.extend(awaited);

@@ -15,6 +15,7 @@ use crate::ladder::module_trouble::{self, Signs};
 use crate::ladder::progress::progress;
 use crate::ladder::roce::{self, Roce, has_gid};
 use crate::ladder::{Expectation, Facts, cause};
+use crate::migrate::rdma_renamers;
 use crate::names::{
     FirmwareVersion, IfName, IsVf, LinkLayer, ModuleName, ModuleState, PciAddress, RdmaName, Rung,
     is_ipoib_name,
@@ -268,6 +269,7 @@ impl<'a> Node<'a> {
             without_guid: self.without_guid(),
             guids: self.guids(&vfs, &pfs),
             zero_vfs: self.zero_vfs(&vfs),
+            configured: self.configured(&vfs),
             probe_failed: {
                 let logs = self.facts.functions.iter();
                 logs.filter(|(_, log)| log.probe_failed.is_some()).map(|(pci, _)| *pci).collect()
@@ -504,9 +506,29 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// What network stacks are configured to set otherwise than it is wanted.
+    /// What network stacks are configured to set otherwise than it is wanted, and who renames
+    /// RDMA devices that the configuration names.
     pub(super) fn contradictions(&self) -> Vec<Finding> {
-        foreseen_of_all(self.root, self.config, &self.interfaces)
+        let mut findings = foreseen_of_all(self.root, self.config, &self.interfaces);
+        let origins: Vec<&str> = self.config.rdma_names().into_iter().collect();
+        if origins.is_empty() {
+            return findings;
+        }
+        let (renamers, unread) = rdma_renamers(self.root);
+        findings.extend(unread);
+        if !renamers.is_empty() {
+            let message = format!(
+                "RDMA devices are renamed here, so that the name in {} may be of no RDMA device, or of another one",
+                origins.join(", ")
+            );
+            let advice = Advice::permanent(
+                "name adapters by pci or port-guid in the configuration, or remove the other program",
+            );
+            let renamers: Vec<String> = renamers.into_iter().collect();
+            let finding = Finding::warning(Code::RdmaOtherNamer, message);
+            findings.push(finding.about(renamers.join(", ")).advise([advice]));
+        }
+        findings
     }
 
     /// The soft RoCE devices, where any is configured.

@@ -13,6 +13,14 @@ use crate::report::hardware::{Link, Vf};
 use crate::report::plan::PlannedPf;
 use crate::report::{self, Away, PortProgress};
 
+/// What is read of the report of a run at a PF.
+#[derive(serde::Deserialize)]
+struct LastRun {
+    reason: Option<String>,
+    #[serde(default)]
+    vfs: Vec<serde::de::IgnoredAny>,
+}
+
 impl Node<'_> {
     /// The ports of VFs that should be active: their PFs' are. What is passed on, is in another
     /// network namespace or is told elsewhere (a port that is expected, a VF without a GUID or
@@ -119,17 +127,21 @@ impl Node<'_> {
 
     /// What the last run at each PF says stood in its way.
     pub(super) fn last_runs(&self, pfs: &[PlannedPf]) -> BTreeMap<PciAddress, String> {
-        #[derive(serde::Deserialize)]
-        struct LastRun {
-            reason: Option<String>,
-        }
-        let of_pf = |pci: PciAddress| {
-            let path = format!("{}/pf/{pci}.json", state::RUN_DIR);
-            // What is wrong with the report is a finding of check.
-            let text = self.root.text(&path, 16 << 20).ok()?;
-            Some((pci, report::read::<LastRun>(&text).ok()?.reason?))
-        };
+        let of_pf = |pci: PciAddress| Some((pci, self.last_run(pci)?.reason?));
         pfs.iter().filter_map(|pf| of_pf(pf.pci?)).collect()
+    }
+
+    /// How many VFs the last run at each of these PFs has configured.
+    pub(super) fn configured(&self, vfs: &[(PciAddress, Vec<Vf>)]) -> BTreeMap<PciAddress, usize> {
+        let with_vfs = vfs.iter().filter(|(_, vfs)| !vfs.is_empty());
+        with_vfs.filter_map(|(pf, _)| Some((*pf, self.last_run(*pf)?.vfs.len()))).collect()
+    }
+
+    fn last_run(&self, pci: PciAddress) -> Option<LastRun> {
+        let path = format!("{}/pf/{pci}.json", state::RUN_DIR);
+        // What is wrong with the report is a finding of check.
+        let text = self.root.text(&path, 16 << 20).ok()?;
+        report::read(&text).ok()
     }
 
     /// The active port of a PF that a port of its VF shares.

@@ -27,12 +27,13 @@ pub mod timespan;
 mod validate;
 mod value;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use self::guest::Guests;
 use crate::names::{
-    HostNumber, LinkLayer, LinkMinimum, ModuleName, NameRule, NetnsMode, PKey, PciAddress,
+    HostNumber, IfName, LinkLayer, LinkMinimum, ModuleName, NameRule, NetnsMode, PKey, PciAddress,
     PortChoice, PortNumber, PortSelector, PortType, PortWait, RdmaName, Rung,
 };
 
@@ -176,6 +177,28 @@ pub struct WaitOnline {
     pub address: bool,
     /// For how long each has to be online without interruption.
     pub stable: Duration,
+}
+
+impl Config {
+    /// The names of interfaces that `[[interface]]` has, without its patterns.
+    pub fn interface_names(&self) -> Vec<IfName> {
+        let name = |rule: &InterfaceRule| match &rule.which {
+            InterfaceSelector::Name(pattern) if pattern.is_name() => pattern.as_str().parse().ok(),
+            _ => None,
+        };
+        self.interfaces.iter().filter_map(name).collect()
+    }
+
+    /// Where it names an RDMA device, or has VFs whose RDMA devices get names: file and line.
+    pub fn rdma_names(&self) -> BTreeSet<&str> {
+        let is_rdma = |which: &PortSelector| matches!(which, PortSelector::Rdma(_));
+        let has_name = |row: &&PortRow| is_rdma(&row.which) || row.rdma_name.is_some();
+        let ports = self.ports.iter().filter(has_name).map(|row| &row.origin);
+        let ignored = self.boot.ignore.iter().filter(|i| is_rdma(&i.which)).map(|i| &i.origin);
+        let named = |pf: &&Pf| pf.vf_rdma_name.is_some() || matches!(pf.which, PfSelector::Rdma(_));
+        let pfs = self.pf.iter().filter(named).map(|pf| &pf.origin);
+        ports.chain(ignored).chain(pfs).map(String::as_str).collect()
+    }
 }
 
 impl Default for Config {

@@ -14,10 +14,6 @@ use crate::names::FirmwareName;
 pub const CPU_MODEL: &str = "INTERNAL_CPU_MODEL";
 pub const CPU_OFFLOAD: &str = "INTERNAL_CPU_OFFLOAD_ENGINE";
 
-/// Device numbers of BlueField, BlueField-2 and -3 PFs (`mlx5_core_pci_table`,
-/// drivers/net/ethernet/mellanox/mlx5/core/main.c).
-pub const BLUEFIELD: [u16; 4] = [0xa2d2, 0xa2d6, 0xa2dc, 0xa2de];
-
 /// The settings that are shown of an adapter of which none is configured, as far as it has
 /// them; those of ports for the first `ports`.
 pub fn shown(ports: u8) -> Vec<FirmwareName> {

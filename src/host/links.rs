@@ -1,4 +1,4 @@
-//! Setting interfaces by rtnetlink.
+//! Setting interfaces by rtnetlink, and their names.
 
 use std::io;
 
@@ -9,9 +9,10 @@ use nix::libc::{
     RTM_NEWLINK,
 };
 
+use super::Root;
 use super::netlink::{LINK_HEADER, link_header};
 use super::netlink_wire::{Question, after, attribute, text_of, u16_at, value_of};
-use crate::names::{IfName, Mode, PKey};
+use crate::names::{IfName, Mode, PKey, Target};
 
 // What libc lacks of include/uapi/linux/if_link.h, nested in IFLA_INFO_DATA of IPoIB.
 const IFLA_IPOIB_PKEY: u16 = 1;
@@ -89,6 +90,33 @@ pub fn name_of(ifindex: u32) -> Option<IfName> {
     nix::net::if_::if_indextoname(ifindex).ok()?.to_str().ok()?.parse().ok()
 }
 
+/// The own name of the netdev that has `name` as an alternative one (Linux 5.5 and later); of any
+/// other, and in a copied tree, which shows none, it is `name` itself.
+///
+/// The kernel looks for both in each lookup by name. That for SO_BINDTODEVICE takes no RTNL lock
+/// (`sock_setbindtodevice()`, net/core/sock.c), as a netlink request does, and loads no module of
+/// that name, as SIOCGIFINDEX does (`dev_load()`, net/core/dev_ioctl.c).
+pub fn own_name(root: &Root, name: &IfName) -> IfName {
+    let looked_up = || {
+        let socket =
+            socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::DGRAM, None).ok()?;
+        socket.bind_device(Some(name.as_str().as_bytes())).ok()?;
+        String::from_utf8(socket.device().ok()??).ok()?.parse().ok()
+    };
+    root.is_live().then(looked_up).flatten().unwrap_or_else(|| name.clone())
+}
+
+/// `target`, a netdev by its own name. A name that is an RDMA device's too means that: rdma-core
+/// gives one such as udev gives netdevs as alternative name (ibp7s0).
+pub fn by_own_name(root: &Root, target: &Target) -> Target {
+    match target {
+        Target::Name(name) if !root.exists(&format!("/sys/class/infiniband/{name}")) => {
+            Target::Name(own_name(root, name))
+        }
+        target => target.clone(),
+    }
+}
+
 /// Mode and umcast of an IPoIB interface, for those that have no files for it.
 ///
 /// # Errors
@@ -151,8 +179,9 @@ fn new_link(ifindex: u32, attributes: &[u8], flags: u16) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::host::testing::{in_own_network, tree};
 
     #[test]
     fn mode_and_umcast_are_read_from_a_link() {
@@ -166,6 +195,35 @@ mod tests {
         link.extend(attribute(IFLA_LINKINFO, &info));
         assert_eq!(ipoib_in(&link), Some((Some(Mode::Connected), Some(true))));
         assert_eq!(ipoib_in(&link_header(3)), None);
+    }
+
+    /// Give the loopback this alternative name, as `ip link property add` does.
+    pub(crate) fn give_altname(name: &str) {
+        const RTM_NEWLINKPROP: u16 = 108;
+        const IFLA_PROP_LIST: u16 = 52 | 0x8000;
+        const IFLA_ALT_IFNAME: u16 = 53;
+        let name = attribute(IFLA_ALT_IFNAME, format!("{name}\0").as_bytes());
+        let mut payload = link_header(LOOPBACK);
+        payload.extend(attribute(IFLA_PROP_LIST, &name));
+        let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
+        let (protocol, kind) = (NETLINK_ROUTE, RTM_NEWLINKPROP);
+        Question { protocol, kind, flags, payload: &payload }.tell().expect("Linux 5.5");
+    }
+
+    #[test]
+    fn an_alternative_name_is_that_of_its_netdev() {
+        in_own_network(|| {
+            give_altname("ibp7s0");
+            let root = Root::live();
+            let own = |name: &str| own_name(&root, &name.parse().expect("name")).to_string();
+            assert_eq!(["ibp7s0", "lo", "ibp7s1"].map(own), ["lo", "lo", "ibp7s1"]);
+            let by_own = |target: &str| by_own_name(&root, &target.parse().expect("target"));
+            assert_eq!(by_own("ibp7s0").to_string(), "lo");
+            assert_eq!(by_own("4b:00.0/1").to_string(), "0000:4b:00.0/1");
+            let copy = tree(&[], &[]);
+            let copy = Root::copy_at(copy.path()).expect("root");
+            assert_eq!(own_name(&copy, &"ibp7s0".parse().expect("name")).as_str(), "ibp7s0");
+        });
     }
 
     #[test]

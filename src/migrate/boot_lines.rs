@@ -1,17 +1,23 @@
 //! Lines of an administrator's own scripts that bring InfiniBand up: in rc.local, in
-//! crontabs as `@reboot`, and in units that the boot starts.
+//! crontabs as `@reboot`, and in units that the boot starts; and lines of udev rules that rename
+//! RDMA devices.
+
+use std::collections::BTreeSet;
 
 use nix::errno::Errno;
 
 use crate::graph::{Graph, files};
 use crate::host::{ReadError, Root};
 use crate::observe::boot_lines::{self, reason};
+use crate::observe::udev;
 use crate::report::common::Finding;
 use crate::report::migrate::{Item, Reason};
 
 const CRONTABS: [&str; 3] = ["/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs"];
 /// No such file is larger, bytes.
 const LIMIT: u64 = 1 << 20;
+/// rdma-core's rule for names, which ibprov waits for.
+const RDMA_CORE: &str = "60-rdma-persistent-naming.rules";
 /// Units that load modules or bring VFs up by design, and are told of by themselves.
 const KNOWN: [&str; 9] = [
     "ibprov",
@@ -60,19 +66,39 @@ pub(super) fn items(root: &Root, graph: &Graph) -> (Vec<Item>, Vec<Finding>) {
     unread.extend(unread_dirs);
     let transaction = graph.transaction();
     for unit in graph.units().filter(|unit| transaction.contains(unit.name.as_str())) {
-        if KNOWN.iter().any(|known| unit.name.starts_with(known)) {
-            continue;
-        }
-        let by_name = unit.name.starts_with("sriov").then_some(Reason::SetsVfs);
+        let is_known = KNOWN.iter().any(|known| unit.name.starts_with(known));
+        let by_name = match unit.name.as_str() {
+            name if name.starts_with("sriov") => Some(Reason::SetsVfs),
+            // Of Azure's images; its monitor starts it again.
+            name if name.starts_with("azure_persistent_rdma_naming") => Some(Reason::RenamesRdma),
+            _ => None,
+        };
         let by_command = unit.commands.iter().find_map(|command| {
             let script = command.script.as_deref().unwrap_or_default();
             // To bring an interface up is what a network service is for.
             let lines = std::iter::once(command.line.as_str()).chain(script.lines());
             lines.filter_map(reason).find(|reason| *reason != Reason::BringsUp)
         });
-        items.extend(by_name.or(by_command).map(|reason| Item::new(&unit.name, reason)));
+        let reason = by_name.or(by_command);
+        let reason = reason.filter(|reason| !is_known || *reason == Reason::RenamesRdma);
+        items.extend(reason.map(|reason| Item::new(&unit.name, reason)));
+    }
+    let (rules, unread_rules) = udev::rules(root);
+    unread.extend(unread_rules.into_iter().map(|e| Finding::not_read(e.to_string())));
+    for (file, text) in rules.iter().filter(|n| *n != RDMA_CORE).filter_map(|n| udev::rule(root, n))
+    {
+        let renames = |(_, line): &(usize, &str)| reason(line) == Some(Reason::RenamesRdma);
+        let lines = (1..).zip(text.lines()).filter(renames);
+        items.extend(lines.map(|(n, line)| Item::new(&file, Reason::RenamesRdma).at_line(n, line)));
     }
     (items, unread)
+}
+
+/// The files and units that rename RDMA devices, and what could not be read.
+pub fn rdma_renamers(root: &Root) -> (BTreeSet<String>, Vec<Finding>) {
+    let (items, unread) = items(root, &files::graph(root));
+    let renamers = items.into_iter().filter(|item| item.reason == Reason::RenamesRdma);
+    (renamers.map(|item| item.object).collect(), unread)
 }
 
 /// Whether it is more than a file that is not there, or a directory among crontabs.

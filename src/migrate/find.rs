@@ -13,9 +13,9 @@ use crate::config::foreign::{
 };
 use crate::graph::Graph;
 use crate::host::{Root, SYSV_GENERATOR, answer, site_files};
-use crate::names::{Guid, OPENIBD_STAND_IN, PathState, is_ipoib_name};
+use crate::names::{BLUEFIELD, Guid, MELLANOX, OPENIBD_STAND_IN, PathState, is_ipoib_name};
 use crate::observe::vf_writers::{VfWriter, vf_writers};
-use crate::observe::{Look, Observer, interface_manager, opensm, pf};
+use crate::observe::{Look, Observer, PciFunction, interface_manager, opensm, pf};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding, Severity};
 use crate::report::migrate::{Change, Item, Reason};
@@ -61,7 +61,9 @@ pub fn find(root: &Root, graph: &Graph, record: Option<&Record>) -> Found {
     let (lines, problems) = boot_lines::items(root, graph);
     finder.found.items.extend(lines);
     finder.found.problems.extend(problems);
-    finder.vf_writers();
+    let functions = Observer::new(root).look_at_pfs().functions;
+    finder.vf_writers(&functions);
+    finder.bluefield(&functions);
     finder.configuration();
     finder.found
 }
@@ -405,8 +407,7 @@ impl Finder<'_> {
     }
 
     /// Files by which other programs set the number of VFs at boot.
-    fn vf_writers(&mut self) {
-        let functions = Observer::new(self.root).look_at_pfs().functions;
+    fn vf_writers(&mut self, functions: &[PciFunction]) {
         let mut problems = Vec::new();
         for pf in functions.iter().filter(|f| f.ib_driver.is_some() && f.physfn.is_none()) {
             let (found, unread) = vf_writers(self.root, pf);
@@ -421,6 +422,23 @@ impl Finder<'_> {
         problems.sort_unstable();
         problems.dedup();
         self.found.problems.extend(problems.into_iter().map(Finding::not_read));
+    }
+
+    /// A BlueField's own system, told as mlnx_bf_configure tells it (tsbin/mlnx_bf_configure of
+    /// mlnx-tools 26.07): by the PCI bridge at 00:00.0, or from BlueField-4 on by a file.
+    fn bluefield(&mut self, functions: &[PciFunction]) {
+        let of_bridge =
+            |name: &str| self.root.attribute(&format!("/sys/bus/pci/devices/0000:00:00.0/{name}"));
+        let has_bridge = of_bridge("vendor").is_ok_and(|vendor| vendor == "0x15b3")
+            && of_bridge("class").is_ok_and(|class| class.starts_with("0x0604"));
+        let mut adapters = functions.iter();
+        let has_adapter = adapters.any(|f| f.vendor == MELLANOX && BLUEFIELD.contains(&f.device));
+        if has_bridge || has_adapter && self.root.exists("/etc/mlnx-release") {
+            let message = "this is the system of a BlueField itself, where openibd runs mlnx_bf_configure, which sets up switchdev mode, scalable functions and Open vSwitch; ibprov does none of this";
+            let advice = Advice::permanent("leave this system to openibd");
+            let finding = Finding::error(Code::BluefieldSystem, message);
+            self.found.problems.push(finding.advise([advice]));
+        }
     }
 
     /// The units that start opensm, and the entries that would do the same.

@@ -13,6 +13,7 @@ pub mod find;
 pub mod proof;
 pub mod record;
 
+pub use boot_lines::rdma_renamers;
 pub use carry_out::{Step, back_steps, carry_out};
 pub use find::{Found, find};
 pub use record::Record;

@@ -88,7 +88,7 @@ pub use rung::{Rung, VfRung};
 pub use similar::{nearest, present};
 pub use template::{GuidKind, Template};
 pub use vf::{VfIndex, VfIndexError, VfName, VfNameError, vf_ranges};
-pub use vf_device::{IsVf, MELLANOX, is_vf_hca_type, is_vf_id, is_vf_id_text};
+pub use vf_device::{BLUEFIELD, IsVf, MELLANOX, is_vf_hca_type, is_vf_id, is_vf_id_text};
 pub use vf_naming::{
     BindOrder, BindReason, Binding, PfNames, VfNamePattern, VfNamePatternError, VfNames,
     is_given_by_kernel,

@@ -21,6 +21,10 @@ pub enum IsVf {
 /// PCI vendor Mellanox.
 pub const MELLANOX: u16 = 0x15b3;
 
+/// Device numbers of the PFs of BlueField and BlueField-2 to -4 (`mlx5_core_pci_table`,
+/// drivers/net/ethernet/mellanox/mlx5/core/main.c).
+pub const BLUEFIELD: [u16; 4] = [0xa2d2, 0xa2d6, 0xa2dc, 0xa2df];
+
 /// True for a device number that only VFs have, mostly the one after its PF's:
 /// a VF that was passed through to a machine shows no PF there
 /// (`mlx5_core_pci_table`, `mlx4_pci_table`). 101e is shared by ConnectX-6 Dx and

@@ -56,6 +56,10 @@ pub fn reason(line: &str) -> Option<Reason> {
     if by_ip || vf_words.iter().any(|word| line.contains(word)) {
         return Some(Reason::SetsVfs);
     }
+    let by_rdma = runs(&["rdma"]) && ["dev", "set", "name"].iter().all(|word| words.contains(word));
+    if by_rdma || words.iter().any(|word| program(word).starts_with("rdma_rename")) {
+        return Some(Reason::RenamesRdma);
+    }
     if runs(&["modprobe", "insmod"]) && words.iter().any(|word| is_rdma_module(&program(word))) {
         return Some(Reason::LoadsModules);
     }
@@ -121,6 +125,8 @@ mod tests {
             ("echo Follow >/sys/class/infiniband/mlx5_0/device/sriov/0/policy", Reason::SetsVfs),
             ("ip link set ib0 vf 0 node_guid 02:00:00:00:00:00:00:01", Reason::SetsVfs),
             ("ip link set dev ib0 vf 3 state auto", Reason::SetsVfs),
+            ("/usr/sbin/rdma_rename_55.0 mlx5_0 NAME_FIXED mlx5_ib0", Reason::RenamesRdma),
+            ("RUN+=\"/usr/bin/rdma dev set %k name rail0\"", Reason::RenamesRdma),
             ("ifup ib0", Reason::BringsUp),
             ("ip link set ib0.8001 up", Reason::BringsUp),
         ] {
@@ -132,6 +138,7 @@ mod tests {
             "ip link set eth0 up",
             "touch /var/lock/subsys/local",
             "echo ib_ipoib",
+            "rdma dev set mlx5_0 netns site",
             "exit 0",
         ] {
             assert_eq!(reason(line), None, "{line}");

@@ -24,6 +24,9 @@ use crate::report::{self, Use};
 pub struct Interface {
     /// Its name now.
     pub name: IfName,
+    /// Of the names in the configuration those that are alternative ones of it, or of its parent.
+    #[serde(skip)]
+    pub altnames: Vec<IfName>,
     /// Its index.
     pub ifindex: u32,
     /// Index of the interface it is a P_Key child of; of none: a port's own.
@@ -52,6 +55,17 @@ pub struct Interface {
     pub umcast: Option<bool>,
     /// IFF_UP.
     pub up: bool,
+}
+
+impl Interface {
+    /// Learn which of `names` are alternative ones of it, or of its parent.
+    pub fn learn_altnames(&mut self, root: &Root, names: &[IfName]) {
+        let is_its = |name: &&IfName| {
+            let own = links::own_name(root, name);
+            own != **name && own == *self.parent_name.as_ref().unwrap_or(&self.name)
+        };
+        self.altnames = names.iter().filter(is_its).cloned().collect();
+    }
 }
 
 /// All that the settings of interfaces are judged by.
@@ -211,6 +225,7 @@ pub fn sort(look: &mut Look<'_>, name: &IfName) -> Option<Sort> {
     let flags = flags(look, &dir);
     Some(Sort::Ipoib(Box::new(Interface {
         name: name.clone(),
+        altnames: Vec::new(),
         ifindex,
         parent,
         parent_name: None,

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use super::{Look, UdevState};
-use crate::host::Root;
 use crate::host::udev_record::{self, Properties, USEC_INITIALIZED};
+use crate::host::{ReadError, Root};
 use crate::names::IfName;
 
 /// Where udev looks for rules, what counts first (udev(7)).
@@ -24,6 +24,18 @@ const LIMIT: u64 = 1 << 20;
 /// The file of rules of this name that counts, path and text, unless it is a mask.
 pub fn rule(root: &Root, name: &str) -> Option<(String, String)> {
     unmasked(root, RULE_DIRS, name)
+}
+
+/// The names of all files of rules, and what could not be read.
+pub fn rules(root: &Root) -> (BTreeSet<String>, Vec<ReadError>) {
+    let (mut names, mut problems) = (BTreeSet::new(), Vec::new());
+    for dir in RULE_DIRS {
+        match root.list_or_empty(dir) {
+            Ok(all) => names.extend(all.into_iter().filter(|name| name.ends_with(".rules"))),
+            Err(e) => problems.push(e),
+        }
+    }
+    (names, problems)
 }
 
 /// The file of this name that counts, unless it is a mask: a link to /dev/null, or

@@ -20,7 +20,7 @@ use self::netdevs::Netdevs;
 use self::ports::Ports;
 use crate::config::Config;
 use crate::host::events::{Events, Happened};
-use crate::host::{Root, answer, clock, journal, state, systemd, terminal};
+use crate::host::{Root, answer, clock, journal, links, state, systemd, terminal};
 use crate::ladder::active::Words;
 use crate::ladder::cause::Unset;
 use crate::ladder::minimum::{degraded_port, minimum};
@@ -237,7 +237,7 @@ impl Waiting<'_> {
             return progress::progress(&expectation, &self.observed);
         }
         let mut all: Vec<PortProgress> = Vec::new();
-        for target in &self.wanted.targets {
+        for target in &self.targets() {
             if soft_roce::is_meant(self.config, target) {
                 continue;
             }
@@ -276,6 +276,12 @@ impl Waiting<'_> {
             }
         }
         all
+    }
+
+    /// The ports that were named, a netdev by its own name.
+    fn targets(&self) -> Vec<Target> {
+        let root = self.observer.root();
+        self.wanted.targets.iter().map(|target| links::by_own_name(root, target)).collect()
     }
 
     /// Nothing on the host has the name that this was given by.
@@ -317,7 +323,7 @@ impl Waiting<'_> {
         let mut states: Vec<OnlinePort> =
             progress.iter().map(|port| self.judge_one(port, complete, now)).collect();
         self.excuse_beyond(&mut states);
-        let soft = soft_roce::wanted(self.config, self.observer.root(), &self.wanted.targets);
+        let soft = soft_roce::wanted(self.config, self.observer.root(), &self.targets());
         states.extend(soft.iter().map(|report| self.judge_soft(report, now)));
         states
     }
@@ -453,7 +459,7 @@ impl Waiting<'_> {
     fn netdevs_of(&self, progress: &[PortProgress]) -> Vec<IfName> {
         let ours = progress.iter().filter(|port| !port.is_ethernet());
         let ours = ours.filter_map(|port| Some(self.netdev(port)?.0));
-        let soft = soft_roce::wanted(self.config, self.observer.root(), &self.wanted.targets);
+        let soft = soft_roce::wanted(self.config, self.observer.root(), &self.targets());
         let present = soft.into_iter().filter(|report| report.state == RxeState::Present);
         ours.chain(present.filter_map(|report| report.netdev)).collect()
     }

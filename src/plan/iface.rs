@@ -101,10 +101,14 @@ pub fn concerns_others(rules: &[InterfaceRule], interface: &Interface) -> bool {
 
 fn applies(which: &InterfaceSelector, interface: &Interface) -> bool {
     match which {
-        InterfaceSelector::Name(pattern) => match interface.parent {
-            None => pattern.matches(&interface.name),
-            Some(_) => interface.parent_name.as_ref().is_some_and(|name| pattern.matches(name)),
-        },
+        InterfaceSelector::Name(pattern) => {
+            let own = match interface.parent {
+                None => Some(&interface.name),
+                Some(_) => interface.parent_name.as_ref(),
+            };
+            let altnames = interface.altnames.iter().filter(|_| pattern.is_name());
+            own.into_iter().chain(altnames).any(|name| pattern.matches(name))
+        }
         InterfaceSelector::PortGuid(guid) => interface.guid == Some(*guid),
         InterfaceSelector::Pci(pci, port) => {
             interface.pci == Some(*pci) && port.is_none_or(|p| interface.port == Some(p))
@@ -292,6 +296,7 @@ mod tests {
 
     fn interface(name: &str, ifindex: u32) -> Interface {
         Interface {
+            altnames: Vec::new(),
             name: name.parse().expect("name"),
             ifindex,
             parent: None,
@@ -312,6 +317,7 @@ mod tests {
     fn child(name: &str, ifindex: u32, parent: u32, pkey: u16) -> Interface {
         let mode = (None, None);
         Interface {
+            altnames: Vec::new(),
             parent: Some(parent),
             parent_name: "ib0".parse().ok(),
             pkey: PKey::new(pkey),
@@ -325,6 +331,18 @@ mod tests {
         let names: Vec<String> = all.iter().map(|i| i.name.to_string()).collect();
         let plan = iface_plan(&wanted(&rules(text), of, &[]), of, all, &names, None);
         (plan.steps.iter().map(ToString::to_string).collect(), plan.refused)
+    }
+
+    #[test]
+    fn an_alternative_name_is_as_good_as_the_own_one() {
+        let ib0 =
+            Interface { altnames: vec!["ibp7s0".parse().expect("name")], ..interface("ib0", 3) };
+        let is_meant = |pattern: &str| {
+            let text = format!("[[interface]]\nmatch.name = \"{pattern}\"\nmtu = 2040\n");
+            wanted(&rules(&text), &ib0, &[]).mtu.is_some()
+        };
+        assert!(is_meant("ib0") && is_meant("ib?") && is_meant("ibp7s0"));
+        assert!(!is_meant("ibp7s1") && !is_meant("ibp*"), "of a pattern not all would be known");
     }
 
     #[test]

@@ -90,6 +90,8 @@ pub struct Known<'a> {
     pub probe_failed: BTreeSet<PciAddress>,
     /// VFs with a GUID of 0, at the PF or as the driver of the VF has read it.
     pub zero_vfs: BTreeSet<PciAddress>,
+    /// How many VFs the last run at a PF that has any configured in this boot.
+    pub configured: BTreeMap<PciAddress, usize>,
     /// The VFs of each PF.
     pub vfs: Vec<(PciAddress, &'a [Vf])>,
     /// The ports of VFs whose PFs' ports are active.
@@ -258,6 +260,19 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         // What is planned is judged by the plan.
         if known.pfs.iter().any(|planned| planned.pci == Some(*pf)) {
             continue;
+        }
+        let configured = known.configured.get(pf).copied().unwrap_or_default();
+        let orphaned = |vf: &&Vf| usize::from(vf.index.get()) < configured;
+        let orphaned: Vec<VfIndex> = seen.iter().filter(orphaned).map(|vf| vf.index).collect();
+        if !orphaned.is_empty() {
+            let vfs = vf_ranges(orphaned.into_iter());
+            let message = format!(
+                "{vfs}: orphaned: ibprov configured them in this boot, and no [[pf]] plans them"
+            );
+            let advice = vec![Advice::now(format!(
+                "to remove them: add a [[pf]] with vfs = 0, then `ibprov apply {pf}`"
+            ))];
+            add(Code::VfOrphaned, Severity::Info, Some(pf.to_string()), message, advice);
         }
         let zero = |vf: &&Vf| known.zero_vfs.contains(&vf.pci);
         let without: Vec<VfIndex> = seen.iter().filter(zero).map(|vf| vf.index).collect();

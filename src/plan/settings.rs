@@ -396,6 +396,7 @@ mod tests {
     /// file says.
     fn seen(text: &str, mode: Mode, mtu: u32) -> (WantedInterface, Seen) {
         let interface = Interface {
+            altnames: Vec::new(),
             name: "ib0".parse().expect("name"),
             ifindex: 3,
             parent: None,

@@ -69,6 +69,24 @@ pub enum Step {
     },
 }
 
+impl Step {
+    /// The modules that modprobe is run for by name.
+    pub fn modules(&self) -> &[ModuleName] {
+        match self {
+            Self::LoadModules { modules } => modules,
+            Self::LoadModule { module } | Self::LoadRdmaHalf { module, .. } => {
+                std::slice::from_ref(module)
+            }
+            Self::LoadDriver { .. }
+            | Self::NetnsMode { .. }
+            | Self::PortTypes { .. }
+            | Self::NameRdma { .. }
+            | Self::CreateRxe { .. }
+            | Self::Configure { .. } => &[],
+        }
+    }
+}
+
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

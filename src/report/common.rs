@@ -134,8 +134,8 @@ macro_rules! codes {
             }
 
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                let names: &[&str] = &[$($name),+];
-                schemars::json_schema!({"type": "string", "enum": names})
+                // An array of json! itself would recurse once for each of its elements.
+                schemars::json_schema!({"type": "string", "enum": vec![$($name),+]})
             }
         }
     };
@@ -247,12 +247,16 @@ codes! {
         VfGuidZero = "vf-guid-zero",
         /// No plan gives the VF a link state, and it is down.
         VfPolicyDown = "vf-policy-down",
+        /// ibprov configured the VF, and no plan has it any more.
+        VfOrphaned = "vf-orphaned",
         /// The report of a PF is lost.
         ReportLost = "report-lost",
         /// The last boot did not come to a good end.
         BootFailed = "boot-failed",
         /// Another program sets the number of VFs of a PF that is planned.
         VfOtherWriter = "vf-other-writer",
+        /// Another program renames RDMA devices, of which the configuration names one.
+        RdmaOtherNamer = "rdma-other-namer",
         /// A unit of ibprov's failed.
         UnitFailed = "unit-failed",
         /// An interface has not the settings that are wanted.
@@ -303,6 +307,8 @@ codes! {
         NeedsDecision = "needs-decision",
         /// ibprov's units are not installed.
         NotInstalled = "not-installed",
+        /// The system is that of a BlueField itself.
+        BluefieldSystem = "bluefield-system",
         /// The unit graph does not prove that the next boot brings the ports up.
         NextBootNotWhole = "next-boot-not-whole",
         /// Something of the next boot may come too early, or nothing brings the ports up.
@@ -458,6 +464,7 @@ impl Code {
                 | Self::VfDeferred
                 | Self::VfGuidZero
                 | Self::VfPolicyDown
+                | Self::VfOrphaned
                 | Self::VfGuidDuplicate
                 | Self::VfNotProbed
                 | Self::IommuGroupShared

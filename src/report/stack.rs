@@ -226,7 +226,7 @@ impl fmt::Display for StackSetting {
 
 /// netplan writes this file anew at each boot (`/run/systemd/network/10-netplan-ib0.network`,
 /// `/run/NetworkManager/system-connections/netplan-ib0.nmconnection`).
-fn is_netplans(file: &str) -> bool {
+pub fn is_netplans(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or_default();
     file.starts_with("/run/") && (name.starts_with("10-netplan-") || name.starts_with("netplan-"))
 }

@@ -11,6 +11,7 @@ pub mod addresses;
 mod decide;
 pub mod files;
 pub mod ifupdown;
+pub mod netplan;
 pub mod network_manager;
 pub mod network_scripts;
 pub mod networkd;
@@ -387,6 +388,8 @@ fn phase_in(states: &[UnitState], service: &str) -> Phase {
 /// may have written over what was set.
 pub fn interfaces(root: &Root, config: &Config) -> Interfaces {
     let mut seen = Interfaces::look(root);
+    let names = config.interface_names();
+    seen.all.iter_mut().for_each(|interface| interface.learn_altnames(root, &names));
     seen.stack_children = KNOWN.children(root, &config.interfaces, &seen.all);
     let files = Files::of(root);
     let written = seen.all.iter().map(|interface| {

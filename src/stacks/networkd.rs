@@ -7,7 +7,7 @@ use super::stack::{Facts, Owner, Progress, Reply, Said, Stack, StackUnit};
 use crate::host::Root;
 use crate::host::bus::BusError;
 use crate::host::manager::Manager;
-use crate::host::udev_record;
+use crate::host::{links, udev_record};
 use crate::names::{IfName, NetworkRole, harmless};
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
@@ -198,7 +198,11 @@ impl Stack for Networkd {
             for file in folder(root, dir).into_iter().filter(|f| f.ends_with(".network")) {
                 let text = root.text(&file, LIMIT).unwrap_or_default();
                 let names = first(&text, "Name").unwrap_or_default().split_whitespace();
-                found.extend(names.map(|netdev| (netdev.to_owned(), file.clone())));
+                let own = |name: &str| match name.parse() {
+                    Ok(name) => links::own_name(root, &name).to_string(),
+                    Err(_) => name.to_owned(),
+                };
+                found.extend(names.map(|netdev| (own(netdev), file.clone())));
             }
         }
         found
@@ -254,9 +258,7 @@ fn fitting(root: &Root, interface: &Interface) -> Option<String> {
             let mut words = value.split_whitespace();
             match key.as_str() {
                 "Name" if !value.starts_with('!') => {
-                    let name = interface.name.as_str();
-                    fits &= words
-                        .any(|p| glob::Pattern::new(p).is_ok_and(|pattern| pattern.matches(name)));
+                    fits &= words.any(|word| names(root, word, interface));
                 }
                 "Type" if !value.starts_with('!') => fits &= words.any(|w| w == "infiniband"),
                 _ => is_known = false,
@@ -269,6 +271,13 @@ fn fitting(root: &Root, interface: &Interface) -> Option<String> {
         }
     }
     None
+}
+
+/// A word of `Name=` means `interface`: by its name, or by an alternative one without a pattern.
+fn names(root: &Root, word: &str, interface: &Interface) -> bool {
+    let is_own = |name: IfName| links::own_name(root, &name) == interface.name;
+    glob::Pattern::new(word).is_ok_and(|pattern| pattern.matches(interface.name.as_str()))
+        || word.parse().is_ok_and(is_own)
 }
 
 /// The drop-ins of a .network file, in the order in which they count.
@@ -307,10 +316,8 @@ fn near_miss(root: &Root, interface: &Interface) -> Option<String> {
             let of_key = section.iter().filter(|(k, _)| k == key);
             of_key.flat_map(|(_, v)| v.split_whitespace()).map(str::to_owned).collect::<Vec<_>>()
         };
-        let names = values("Name");
-        let named = names
-            .iter()
-            .any(|p| glob::Pattern::new(p).is_ok_and(|p| p.matches(interface.name.as_str())));
+        let words = values("Name");
+        let named = words.iter().any(|word| names(root, word, interface));
         let addresses = values("MACAddress");
         let close = addresses.iter().find_map(|a| {
             // networkd compares all 20 bytes, of which the first 4 change.
@@ -327,7 +334,7 @@ fn near_miss(root: &Root, interface: &Interface) -> Option<String> {
         if let (Some(trouble), true) = (close, addresses.iter().any(ours)) {
             return Some(format!("{path}: {trouble}"));
         }
-        if names.is_empty() && values("Type").iter().any(|t| t == "ether") {
+        if words.is_empty() && values("Type").iter().any(|t| t == "ether") {
             continue;
         }
         if named {

@@ -9,12 +9,14 @@ use super::networkd::{AdministrativeState, Link};
 use super::stack::{Said, StackUnit};
 use super::*;
 use crate::config::{Problems, Source, resolve};
+use crate::host::links;
 use crate::host::unit::ActiveState;
 use crate::names::PKey;
 use crate::report::stack::{Action, Decision};
 
 fn interface(name: &str, up: bool) -> Interface {
     Interface {
+        altnames: Vec::new(),
         name: name.parse().expect("name"),
         ifindex: 5,
         parent: None,
@@ -776,6 +778,28 @@ fn networkd_writes_what_its_file_and_drop_ins_say() {
         "ADMIN_STATE=configured\nNETWORK_FILE=/etc/systemd/network/50-ib.network\n",
     );
     assert!(with(&[(&first, unknown), (&second, ib), record]).contains("says connected"));
+}
+
+/// systemd.network(5), `Name=`.
+#[test]
+fn networkd_takes_an_interface_by_an_alternative_name_too() {
+    crate::host::testing::in_own_network(|| {
+        links::tests::give_altname("ibp7s0");
+        let root = Root::live();
+        let dir = "/run/systemd/network";
+        std::fs::create_dir_all(dir).expect("directory");
+        let say = |name: &str| {
+            let text = format!("[Match]\nName={name}\n[Link]\nMTUBytes=2040\n");
+            std::fs::write(format!("{dir}/00-ib.network"), text).expect("file");
+            let files = Files::of(&root);
+            let of = |interface| networkd::Networkd.writes(&files, &interface, &|_| Phase::Absent);
+            [of(interface("lo", true)).len(), of(interface("ib1", true)).len()]
+        };
+        assert_eq!(["lo", "ibp7s0", "ibp7s1"].map(say), [[1, 0], [1, 0], [0, 0]]);
+        say("ibp7s0");
+        let asked = networkd::Networkd.asked(&root);
+        assert!(asked.contains(&("lo".to_owned(), format!("{dir}/00-ib.network"))), "{asked:?}");
+    });
 }
 
 #[test]

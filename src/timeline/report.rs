@@ -1,9 +1,8 @@
 //! The picture of a boot from ibprov's own report, `/run/ibprov/boot.json`.
 
 use super::{Clock, ModuleLoad, Outcome, PortTrack, Role, Timeline, UnitBar};
-use crate::names::ModuleName;
 use crate::report::BootReport;
-use crate::report::boot::{Climbed, Moment, PortReport, Step, StepReport};
+use crate::report::boot::{Climbed, Moment, PortReport, StepReport};
 
 /// The picture of `report`.
 pub fn timeline(report: &BootReport) -> Timeline {
@@ -29,20 +28,9 @@ pub fn timeline(report: &BootReport) -> Timeline {
 }
 
 fn modules(report: &StepReport) -> Vec<ModuleLoad> {
-    let names: &[ModuleName] = match &report.step {
-        Step::LoadModules { modules } => modules,
-        Step::LoadModule { module } | Step::LoadRdmaHalf { module, .. } => {
-            std::slice::from_ref(module)
-        }
-        Step::LoadDriver { .. }
-        | Step::NetnsMode { .. }
-        | Step::PortTypes { .. }
-        | Step::NameRdma { .. }
-        | Step::CreateRxe { .. }
-        | Step::Configure { .. } => &[],
-    };
     let loaded = report.took_usec.filter(|_| report.failure.is_none());
-    names
+    let modules = report.step.modules();
+    modules
         .iter()
         .map(|name| ModuleLoad {
             name: name.to_string(),
@@ -80,7 +68,7 @@ fn track(port: &PortReport, moments: &[Moment]) -> PortTrack {
 mod tests {
     use super::*;
     use crate::names::{LinkLayer, PortNumber, Rung};
-    use crate::report::boot::{Moment as Written, blank};
+    use crate::report::boot::{Moment as Written, Step, blank};
     use crate::report::{Cause, PortProgress, read};
 
     #[test]

@@ -316,3 +316,24 @@ fn another_writer_of_the_number_of_vfs_is_an_exception_beside_the_plan() {
     }
     assert!(message(&status, "vf-other-writer").contains("by /etc/sysfs.d/vfs.conf:1 too"));
 }
+
+#[test]
+fn what_renames_rdma_devices_is_told_where_the_configuration_names_one() {
+    let host = Host::healthy();
+    host.file(
+        "etc/udev/rules.d/10-rdma.rules",
+        "SUBSYSTEM==\"infiniband\", RUN+=\"/usr/bin/rdma dev set %k name rail0\"\n",
+    );
+    let config = |which: &str| {
+        host.file("etc/ibprov/ibprov.toml", &format!("[[port]]\n{which}\n"));
+    };
+    config(&format!("pci = \"{PF}\""));
+    is(&host, 0, &[]);
+    config("rdma = \"mlx5_0\"");
+    let other = "warning rdma-other-namer /etc/udev/rules.d/10-rdma.rules";
+    let (status, _) = is(&host, 1, &[other]);
+    let said = "the name in /etc/ibprov/ibprov.toml:1 may be of no RDMA device, or of another one";
+    assert!(message(&status, "rdma-other-namer").contains(said), "{status:#}");
+    let (code, report) = json(&host, &["boot", "--dry-run"]);
+    assert_eq!((code, facts(&report)), (0, [other.to_owned()].into()), "{report:#}");
+}

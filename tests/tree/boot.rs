@@ -91,6 +91,40 @@ fn the_sites_deny_list_is_obeyed_in_the_plan() {
     "#]].assert_eq(&host.show(&["boot", "--dry-run"]));
 }
 
+/// NVIDIA's packages install the first of these files on every host.
+#[test]
+fn a_command_that_modprobe_runs_for_a_module_is_named() {
+    let mut host = Host::new();
+    for module in ["ib_umad", "ib_uverbs"] {
+        host.remove(&format!("sys/module/{module}"));
+    }
+    host.function(PF, "15b3:101b", "020700", Some("mlx5_core"));
+    host.rdma(PF, "mlx5_0", "b859:9f03:0012:a480", &[PortSpec::default()]);
+    host.file(
+        "etc/modprobe.d/mlnx-bf.conf",
+        "install ib_umad /sbin/modprobe --ignore-install ib_umad $CMDLINE_OPTS && /sbin/mlnx_bf_configure\n",
+    );
+    host.file("etc/modprobe.d/x.conf", "install ib_ipoib /x\ninstall mlx4_core /y\n");
+    expect![[r#"
+        boot would do this, in this order:
+        1. load ib_umad, ib_uverbs
+        ready: mlx5_0 port 1 (0000:4b:00.0) as ib0
+        note: ib_umad: to load it, modprobe runs the command of /etc/modprobe.d/mlnx-bf.conf:1: /sbin/modprobe --ignore-install ib_umad $CMDLINE_OPTS && /sbin/mlnx_bf_configure
+        exit 1
+    "#]].assert_eq(&host.show(&["boot", "--dry-run"]));
+    host.function("0000:02:00.0", "15b3:1003", "028000", None);
+    let report = host.ibprov(&["boot", "--dry-run", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    let objects: Vec<&serde_json::Value> = report["findings"]
+        .as_array()
+        .expect("findings")
+        .iter()
+        .filter(|finding| finding["severity"] == "info")
+        .map(|finding| &finding["object"])
+        .collect();
+    assert_eq!(objects, ["ib_umad", "mlx4_core"], "what is loaded or has its module: nothing");
+}
+
 #[test]
 fn what_the_configuration_skips_is_not_waited_for() {
     let host = Host::new();

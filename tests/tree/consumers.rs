@@ -165,3 +165,38 @@ fn what_is_not_ours_is_left() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("ibprov migrate"), "{output:?}");
     assert!(!host.path("etc/systemd/system/lnet.service.d").exists());
 }
+
+/// netplan writes for the stacks during the boot; an image has nothing of it.
+#[test]
+fn what_netplan_has_not_written_yet_is_not_judged() {
+    let host = node();
+    host.file("lib/netplan/readme.txt", "");
+    let verbs: [&[&str]; 3] =
+        [&["consumers"], &["iface", "ib0", "--dry-run"], &["boot", "--dry-run"]];
+    let note = "note: /etc/netplan/50-cloud-init.yaml: addresses, MTU and infiniband-mode were not judged: netplan writes its files for systemd-networkd and NetworkManager during the boot\n";
+    let told = |count: usize| {
+        for verb in verbs {
+            let shown = host.show(verb);
+            assert_eq!(shown.matches(note).count(), count, "{shown}");
+            let out = host.ibprov(&[verb, &["--format", "json"]].concat());
+            let report: Value = serde_json::from_slice(&out.stdout).expect("JSON");
+            let of_it = |finding: &&Value| finding["object"] == "/etc/netplan/50-cloud-init.yaml";
+            let findings = report["findings"].as_array().expect("findings");
+            assert_eq!(findings.iter().filter(of_it).count(), count, "{report:#}");
+        }
+    };
+    told(0);
+    host.file("etc/netplan/50-cloud-init.yaml", "network: {version: 2}\n");
+    host.file("etc/netplan/60-ib.yaml", "network: {version: 2}\n");
+    told(1);
+    for written in [
+        "run/systemd/network/10-netplan-ib0.network",
+        "run/NetworkManager/system-connections/netplan-ib0.nmconnection",
+        "run/NetworkManager/conf.d/10-globally-managed-devices.conf",
+    ] {
+        host.file(written, "");
+        told(0);
+        host.remove(written);
+        told(1);
+    }
+}

@@ -386,6 +386,86 @@ fn what_a_site_does_by_itself_needs_a_decision() {
     assert_eq!(before, after);
 }
 
+/// Azure's images and nic-configuration-operator rename RDMA devices; rdma-core's own rule is
+/// known.
+#[test]
+fn what_renames_rdma_devices_needs_a_decision() {
+    let host = rdma_core();
+    host.file(
+        "usr/lib/udev/rules.d/60-rdma-persistent-naming.rules",
+        "ACTION==\"add\", SUBSYSTEM==\"infiniband\", PROGRAM=\"rdma_rename %k NAME_FALLBACK\"\n",
+    );
+    host.file("usr/lib/udev/rules.d/70-x.rules", "RUN+=\"/usr/bin/rdma dev set %k name x\"\n");
+    host.link("etc/udev/rules.d/70-x.rules", "/dev/null");
+    host.file(
+        "etc/udev/rules.d/10-nic-rdma-interface-naming.rules",
+        "# Auto-generated\n\nACTION==\"add\", KERNELS==\"0000:1a:00.0\", SUBSYSTEM==\"infiniband\", RUN+=\"/usr/bin/rdma dev set %k name rdma_0_0_0\"\nRUN+=\"/sbin/modprobe ib_umad\"\n",
+    );
+    for (unit, script) in [
+        (
+            "azure_persistent_rdma_naming",
+            "rdma_rename=/usr/sbin/rdma_rename_55.0\n$rdma_rename $old NAME_FIXED x\n",
+        ),
+        (
+            "azure_persistent_rdma_naming_monitor",
+            "systemctl restart azure_persistent_rdma_naming.service\n",
+        ),
+        ("rdma-rails", "/usr/sbin/rdma_rename_61 mlx5_0 NAME_FIXED rail0\n"),
+    ] {
+        host.file(&format!("usr/sbin/{unit}.sh"), &format!("#!/bin/bash\n{script}"));
+        let text = format!("[Service]\nType=oneshot\nExecStart=/usr/sbin/{unit}.sh\n");
+        host.file(&format!("{ETC}/{unit}.service"), &text);
+        let want = format!("{ETC}/multi-user.target.wants/{unit}.service");
+        host.link(&want, &format!("../{unit}.service"));
+    }
+    let told: Vec<String> = host
+        .show(&["migrate"])
+        .lines()
+        .skip_while(|line| !line.contains("needs a decision"))
+        .take_while(|line| !line.starts_with("Changes:"))
+        .map(|line| format!("{}\n", line.trim_start()))
+        .collect();
+    expect![[r#"
+        needs a decision: azure_persistent_rdma_naming.service: RDMA devices are renamed here
+        do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
+        needs a decision: azure_persistent_rdma_naming_monitor.service: RDMA devices are renamed here
+        do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
+        needs a decision: rdma-rails.service: RDMA devices are renamed here
+        do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
+        needs a decision: /etc/udev/rules.d/10-nic-rdma-interface-naming.rules:3 (ACTION=="add", KERNELS=="0000:1a:00.0", SUBSYSTEM=="infiniband", RUN+="/usr/bin/rdma dev set %k name rdma_0_0_0"): RDMA devices are renamed here
+        do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
+    "#]].assert_eq(&told.concat());
+}
+
+/// What NVIDIA's mlnx_bf_configure asks, too: the PCI bridge at 00:00.0, or from BlueField-4 on
+/// the file of the BlueField's own system.
+#[test]
+fn the_system_of_a_bluefield_is_left_to_openibd() {
+    let adapter = |id: &str| {
+        let host = mlnx_ofed();
+        host.function("0000:03:00.0", id, "020700", Some("mlx5_core"));
+        host
+    };
+    let bridge = |host: &Host, id: &str| host.function("0000:00:00.0", id, "060400", None);
+    let host = adapter("15b3:a2dc");
+    bridge(&host, "15b3:1978");
+    let before = tree(&host);
+    assert_eq!(exit(&host, &["migrate", "--apply"]), 3);
+    assert_eq!(differ(&tree(&host), &before), NONE);
+    let shown = host.show(&["migrate"]);
+    expect!["error: this is the system of a BlueField itself, where openibd runs mlnx_bf_configure, which sets up switchdev mode, scalable functions and Open vSwitch; ibprov does none of this"].assert_eq(
+        &shown.lines().filter(|line| line.contains("BlueField")).collect::<Vec<_>>().join("\n"),
+    );
+    let host = adapter("15b3:a2df");
+    assert_eq!(exit(&host, &["migrate"]), 1, "a server with a BlueField");
+    host.file("etc/mlnx-release", "bf-bundle-3.2.1\n");
+    assert!(codes(&json(&host, &["migrate"])).contains(&"bluefield-system"));
+    let host = adapter("15b3:101b");
+    bridge(&host, "8086:09a2");
+    host.file("etc/mlnx-release", "");
+    assert_eq!(exit(&host, &["migrate"]), 1, "a server without one");
+}
+
 #[test]
 fn it_is_done_once_and_undone_to_the_byte() {
     for (name, host, code) in [

@@ -237,6 +237,33 @@ fn the_number_that_was_refused_is_told_with_the_answer() {
 }
 
 #[test]
+fn vfs_that_lost_their_plan_are_orphaned() {
+    let host = vfs(LIT, "Follow");
+    let run = format!(
+        r#"{{"schema":3,"report":"apply-pf","pf":"{PF}","verdict":"right","exit_code":0,"findings":[],"vfs":[{{}},{{}}]}}"#
+    );
+    host.file(&format!("run/ibprov/pf/{PF}.json"), &run);
+    let orphaned = |verb: &str| {
+        let report = json(&host, &[verb]);
+        let findings = report["findings"].as_array().expect("findings").iter();
+        let of = findings.filter(|f| f["code"] == "vf-orphaned" && f["object"] == PF);
+        of.map(|f| f["message"].as_str().expect("text").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(orphaned("status"), [""; 0], "they are planned");
+    host.remove("etc/ibprov/ibprov.toml");
+    let said = "VFs 0-1: orphaned: ibprov configured them in this boot, and no [[pf]] plans them";
+    assert_eq!(orphaned("status"), [said]);
+    assert!(orphaned("check").concat().contains(said), "{:?}", orphaned("check"));
+    assert_eq!(json(&host, &["status"])["exit_code"], 0, "a note");
+    host.file("etc/ibprov/ibprov.toml", &format!("[[pf]]\npci = \"{PF}\"\nvfs = 0\n"));
+    let shown = host.show(&["apply", PF, "--dry-run"]);
+    assert!(shown.contains("change the number of VFs from 2 to 0"), "{shown}");
+    host.remove("etc/ibprov/ibprov.toml");
+    host.remove(&format!("run/ibprov/pf/{PF}.json"));
+    assert_eq!(orphaned("status"), [""; 0], "another program has created them");
+}
+
+#[test]
 fn a_second_port_of_a_vf_without_a_guid_is_told() {
     let mut host = connectx3("2");
     for index in 0..2 {

@@ -34,7 +34,7 @@ fn took(guest: &Outcome, name: &str) -> f64 {
 fn every_wait_ends_with_its_code() {
     let guest = boot("online");
     let codes = guest.stdout();
-    let want = "healthy: 0\ncable: 3\nno-sm: 3\nno-sm-but-link: 0\nsm-comes: success\nsettings-come: success\ndown: 3\n\
+    let want = "healthy: 0\naltname: 0\ncable: 3\nno-sm: 3\nno-sm-but-link: 0\nsm-comes: success\nsettings-come: success\ndown: 3\n\
         no-address: 3\naddress-comes: success\nno-child: 3\nchild-comes: success\nlate-card: success\npolicy: 3\n\
         policy-follow: success\nhostile: 2\nhostile: 2\nusage: 2\n";
     assert_eq!(codes, want, "{}", guest.file("stderr"));

@@ -31,6 +31,9 @@ end() { # NAME: how it ended, and how long after what made it end
 cp /run/ibprov/online.json "$OUT/boot-online.json"
 systemctl show -p ActiveState,StatusText ibprov-wait-online.service >"$OUT/unit"
 wait_online healthy --address ib0
+# As udev and administrators give it.
+ip link property add dev ib0 altname ibp7s0
+wait_online altname ibp7s0
 set_knob "0001:01:00.0/active_delay_ms=0"
 
 set_knob "0001:01:00.0/link=down"
@@ -44,7 +47,7 @@ set_knob "0001:01:00.0/sm=1"
 end sm-comes
 
 # Nobody makes the settings that are asked for; then somebody does.
-printf '[[interface]]\nmatch.name = "ib0"\numcast = true\n' >/run/settings.toml
+printf '[[interface]]\nmatch.name = "ibp7s0"\numcast = true\n' >/run/settings.toml
 begin "configured" --config /run/settings.toml --state configured ib0
 cp "$OUT/said" "$OUT/unset"
 before=$(now)
