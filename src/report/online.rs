@@ -228,7 +228,7 @@ impl OnlineReport {
     pub fn told(&self) -> Report<OnlineVerdict, &Self> {
         let of = |port: &OnlinePort| {
             let severity = match port.standing() {
-                Standing::Ready => return None,
+                Standing::Ready => return Vec::new(),
                 Standing::Excused => Severity::Warning,
                 Standing::Missing => Severity::Error,
             };
@@ -236,9 +236,8 @@ impl OnlineReport {
                 == (OnlineVerdict::NoSuchPort, Some(Lack::Rung(Rung::Pci)));
             // As status says it, but for what only this verb asks for.
             let is_below = matches!(port.lack, Some(Lack::Rung(_))) && !unknown;
-            let of_ladder = port.progress.finding(port.cause.as_ref()).filter(|_| is_below);
-            if of_ladder.is_some() {
-                return of_ladder;
+            if is_below && !port.progress.is_ready() {
+                return port.progress.findings(port.cause.as_ref());
             }
             let (code, object) = match (port.lack, &port.progress.netdev) {
                 (Some(Lack::Up | Lack::Carrier), Some(netdev))
@@ -255,9 +254,9 @@ impl OnlineReport {
             let lacking = port.lack.map_or("not online", Lack::lacking);
             let message = format!("{lacking}: {}", cause.unwrap_or("the cause is unknown"));
             let advice = port.cause.iter().flat_map(|cause| cause.advice.clone());
-            Some(Finding::new(code, severity, message).about(object).advise(advice))
+            vec![Finding::new(code, severity, message).about(object).advise(advice)]
         };
-        let mut findings: Vec<Finding> = self.ports.iter().filter_map(of).collect();
+        let mut findings: Vec<Finding> = self.ports.iter().flat_map(of).collect();
         let degraded = self.ports.iter().filter(|port| !port.degraded.is_empty());
         findings.extend(degraded.map(|port| {
             let message = format!("degraded: {}", Degraded::phrase(&port.degraded));

@@ -146,6 +146,7 @@ fn cause() -> Any<Cause> {
             is_final,
             by_site,
             in_use,
+            others: Vec::new(),
             code: None,
             interface: None,
         })
