@@ -185,10 +185,7 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         };
         add(told.code, told.severity, told.object, told.message, told.advice);
     }
-    for guest in &known.guests {
-        add(guest.code, Warning, guest.object.clone(), guest.message.clone(), guest.advice.clone());
-    }
-    for told in &known.firmware {
+    for told in known.guests.iter().chain(&known.firmware) {
         add(
             told.code,
             told.severity,

@@ -405,6 +405,7 @@ fn guests_report() -> Any<GuestsReport> {
                 exit_code: None,
                 would_start,
                 guests,
+                account: Vec::new(),
                 problems: BTreeSet::new(),
             }
         })
