@@ -1,6 +1,6 @@
 //! Whatever a host shows: the verbs never disagree on it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -206,6 +206,7 @@ fn node() -> impl Strategy<Value = Node> {
         1 => Just("mtu = 2040\n"),
         1 => Just("mode = \"connected\"\n"),
         1 => Just("mode = \"connected\"\numcast = true\n"),
+        1 => Just("mode = \"connected\"\nmtu = 65520\n"),
     ];
     let at_least = prop_oneof![4 => Just(None), 1 => (1usize..4).prop_map(Some)];
     let boot = prop_oneof![Just(None), Just(Some("ready")), Just(Some("not-ready"))];
@@ -412,6 +413,18 @@ fn objects(report: &Value, code: &str) -> BTreeSet<(String, String)> {
     .collect()
 }
 
+/// How many settings of each interface are refused.
+fn refused(report: &Value) -> BTreeMap<String, usize> {
+    let mut count = BTreeMap::new();
+    for finding in report["findings"].as_array().expect("findings") {
+        let object = finding["object"].as_str().unwrap_or_default();
+        for object in object.split(", ").filter(|_| finding["code"] == "setting-refused") {
+            *count.entry(object.to_owned()).or_default() += 1;
+        }
+    }
+    count
+}
+
 /// status, check and metrics say the same of the ports, and what the tree shows of them.
 fn agree_on_ports(
     node: &Node,
@@ -531,6 +544,9 @@ fn agree(node: &Node) -> Result<(), TestCaseError> {
     let of_check = facts(&check);
     let only_in_check: Vec<&String> = of_check.difference(&said).filter(is_judged).collect();
     prop_assert!(only_in_check.is_empty(), "{:?}: {:#}", only_in_check, status);
+    for report in [&check, &boot] {
+        prop_assert_eq!(refused(report), refused(&status), "{:#}", report);
+    }
     agree_on_interfaces(node, &host, &said)?;
     for dry_run in [&boot, &apply, &plan] {
         let facts = facts(dry_run);
