@@ -413,6 +413,37 @@ fn objects(report: &Value, code: &str) -> BTreeSet<(String, String)> {
     .collect()
 }
 
+/// Each finding of a report is in its text.
+fn prints_all(host: &Host, verb: &[&str], report: &Value) -> Result<(), TestCaseError> {
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = plain(&host.show(verb));
+    for finding in report["findings"].as_array().expect("findings") {
+        let message = finding["message"].as_str().expect("a message").trim_end_matches('.');
+        // That is a line of its own.
+        let is_told = finding["code"] == "setting-deferred" || text.contains(&plain(message));
+        prop_assert!(is_told, "{:?}: {:#}: {}", verb, finding, text);
+    }
+    Ok(())
+}
+
+/// metrics count the findings of status.
+fn counts_all(metrics: &str, status: &Value) -> Result<(), TestCaseError> {
+    let mut count = BTreeMap::new();
+    for finding in status["findings"].as_array().expect("findings") {
+        let severity = finding["severity"].as_str().expect("a severity").replace("info", "note");
+        let code = finding["code"].as_str().expect("a code");
+        let metric = format!("ibprov_findings{{code=\"{code}\",severity=\"{severity}\"}}");
+        *count.entry(metric).or_insert(0) += 1;
+    }
+    let want: Vec<String> =
+        count.iter().map(|(metric, count)| format!("{metric} {count}")).collect();
+    let is_count = |line: &&str| line.starts_with("ibprov_findings{");
+    let mut have: Vec<&str> = metrics.lines().filter(is_count).collect();
+    have.sort_unstable();
+    prop_assert_eq!(have, want);
+    Ok(())
+}
+
 /// How many settings of each interface are refused.
 fn refused(report: &Value) -> BTreeMap<String, usize> {
     let mut count = BTreeMap::new();
@@ -440,6 +471,9 @@ fn agree_on_ports(
     let metrics = host.show(&["metrics"]);
     let has = |metric: &str| metrics.lines().any(|line| line == metric);
     prop_assert!(has(&format!("ibprov_node_exit_code {status_code}")), "{}", metrics);
+    counts_all(&metrics, status)?;
+    prints_all(host, &["status"], status)?;
+    prints_all(host, &["check"], check)?;
     let count = |key: &str| status["expected_ports"][key].as_u64().expect("a count");
     prop_assert!(has(&format!("ibprov_ports_active {}", count("active"))), "{}", metrics);
     prop_assert!(count("active") <= count("good") && count("good") <= count("of"));
@@ -616,6 +650,7 @@ fn agree_on_interfaces(
             continue;
         }
         let report: Value = serde_json::from_slice(&dry_run.stdout).expect("JSON");
+        prints_all(host, &["iface", &name, "--dry-run"], &report)?;
         let facts = facts(&report);
         let only_here: Vec<&String> = facts.difference(said).collect();
         // What no port is expected to have, its interface may be asked for all the same.
