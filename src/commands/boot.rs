@@ -106,13 +106,14 @@ fn tell(report: &BootReport) {
         Verdict::NotReady => Level::ERROR,
     };
     for port in report.ports.iter().filter(|p| !p.ready) {
-        let why = port.cause.as_ref().map(|c| format!(": {}", c.text)).unwrap_or_default();
+        let cause = port.cause.as_ref().map(Cause::line);
+        let why = cause.iter().map(|why| format!(": {why}")).collect::<String>();
         let _port = port_span(&port.progress).entered();
         journal::event!(
             level,
             message_id = kinds::PORT_NOT_READY,
             missing = port.missing.map(display),
-            cause = port.cause.as_ref().map(|c| &c.text),
+            cause,
             "{}{why}",
             port.line()
         );

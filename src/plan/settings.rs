@@ -81,7 +81,16 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
                 }
             };
             match deferred {
-                Some(deferred) => Settings::Left(Cause::deferred(name, &deferred)),
+                Some(deferred) => {
+                    let deferred = Cause::deferred(name, &deferred);
+                    Settings::Left(match refused {
+                        Some(mut why) => {
+                            why.others.push(deferred);
+                            why
+                        }
+                        None => deferred,
+                    })
+                }
                 None => Settings::Open { ifindex: interface.ifindex, refused },
             }
         }
@@ -513,18 +522,26 @@ mod tests {
         let mut seen = Interfaces::look(&Root::copy_at(dir.path()).expect("root"));
         seen.all[0].can_connect = false;
         seen.all[0].mode = Some(Mode::Datagram);
-        let text = "[[interface]]\nmatch.name = \"ib0\"\nmode = \"connected\"\nmtu = 65520\n";
-        let source = Source { path: "/etc/x.toml".to_owned(), text: text.to_owned() };
-        let config = resolve(vec![source], Problems::default()).expect("configuration").config;
-        let codes = |seen: &Interfaces| match settings(&config, seen, &seen.all[0].name) {
-            Settings::Left(why) => why.all().map(|cause| cause.code).collect(),
-            _ => Vec::new(),
+        let codes = |seen: &Interfaces, mtu: u32| {
+            let text =
+                format!("[[interface]]\nmatch.name = \"ib0\"\nmode = \"connected\"\nmtu = {mtu}\n");
+            let source = Source { path: "/etc/x.toml".to_owned(), text };
+            let config = resolve(vec![source], Problems::default()).expect("configuration").config;
+            match settings(&config, seen, &seen.all[0].name) {
+                Settings::Left(why) => why.all().map(|cause| cause.code).collect(),
+                _ => Vec::new(),
+            }
         };
         let refused = vec![Some(Code::SettingRefused); 2];
-        assert_eq!(codes(&seen), refused);
+        assert_eq!(codes(&seen, 65520), refused);
         let failures = vec!["ib0: connected mode is configured".to_owned(), "ib0: MTU".to_owned()];
         seen.outcomes.insert(3, IfaceReport { failures, ..IfaceReport::blank("ib0", 0) });
-        assert_eq!(codes(&seen), refused);
+        assert_eq!(codes(&seen, 65520), refused);
+        // What is left because of its use is said beside that.
+        seen.outcomes.clear();
+        seen.uses.insert(3, vec![Use::Network { netdev: "ib0".to_owned(), what: "x".to_owned() }]);
+        let both = vec![Some(Code::SettingRefused), Some(Code::SettingDeferred)];
+        assert_eq!(codes(&seen, 1500), both);
     }
 
     #[test]

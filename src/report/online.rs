@@ -214,12 +214,12 @@ impl OnlinePort {
             };
             return format!("{name}: online{lid}{addresses}{degraded}");
         };
-        let cause = self.cause.as_ref().map(|c| c.text.as_str()).filter(|c| !c.is_empty());
+        let cause = self.cause.as_ref().map(Cause::line).filter(|cause| !cause.is_empty());
         let since = match self.for_sec {
             Some(sec) if sec > 0 => format!(", for {sec} s"),
             _ => String::new(),
         };
-        format!("{name}: {lacking}: {}{since}", cause.unwrap_or("the cause is unknown"))
+        format!("{name}: {lacking}: {}{since}", cause.as_deref().unwrap_or("the cause is unknown"))
     }
 }
 
@@ -334,7 +334,7 @@ impl OnlineReport {
         let mut text = format!("{}\n", self.headline());
         for port in &self.ports {
             text.push_str(&format!("  {}\n", port.line()));
-            for step in port.cause.iter().flat_map(|cause| &cause.advice) {
+            for step in port.cause.iter().flat_map(Cause::all).flat_map(|cause| &cause.advice) {
                 text.push_str(&format!("      do: {}\n", step.text));
             }
         }

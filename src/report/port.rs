@@ -233,6 +233,12 @@ impl Cause {
         std::iter::once(self).chain(&self.others)
     }
 
+    /// What it and the others say, in one line.
+    pub fn line(&self) -> String {
+        let all: Vec<&str> = self.all().map(|cause| cause.text.as_str()).collect();
+        all.join("; ")
+    }
+
     /// In one sentence, with what to do.
     pub fn sentence(&self) -> String {
         let remedy = self.advice.first().map(|step| format!(". To fix: {}", step.text));
