@@ -23,7 +23,7 @@ use crate::report::common::Finding;
 use crate::report::iface::{
     BringUp, DeferredSettings, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface,
 };
-use crate::report::{Use, events as kinds};
+use crate::report::{Cause, Use, events as kinds};
 use crate::stacks::KNOWN;
 use crate::stacks::files::Files;
 use crate::workers::Request;
@@ -168,7 +168,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     if ask.settings_only {
         report.bring_up = BringUp::NotAsked;
         // Steps have been told; who brings up tells the whole report.
-        for why in &refused {
+        for why in refused.iter().map(Cause::sentence) {
             error!(cause = why, "{why}");
         }
         if let Some(deferred) = &report.deferred {
@@ -435,12 +435,12 @@ fn give_name(
     seen: &mut Seen,
     rtnl: &mut Rtnl,
     report: &mut IfaceReport,
-) -> Option<String> {
+) -> Option<Cause> {
     let step = match rename(&config.interfaces, &seen.interface, &seen.all, &seen.names) {
         Ok(None) => return None,
         Ok(Some(step)) => step,
         Err(why) => {
-            report.failures.push(why.clone());
+            report.failures.push(why.sentence());
             return Some(why);
         }
     };
@@ -499,12 +499,12 @@ fn settings(
     seen: &mut Seen,
     rtnl: &mut Rtnl,
     report: &mut IfaceReport,
-) -> Vec<String> {
+) -> Vec<Cause> {
     report.wanted = wanted(&config.interfaces, &seen.interface, &seen.stack_children);
     report.mtu_asked = asked_before(&report.wanted, seen);
     let Seen { interface, all, names, .. } = &*seen;
     let mut plan = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
-    report.failures.extend_from_slice(&plan.refused);
+    report.failures.extend(plan.refused.iter().map(Cause::sentence));
     if !ask.later
         && let Err(e) = defer(ask.force, seen, rtnl, &mut plan)
     {

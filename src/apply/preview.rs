@@ -7,6 +7,7 @@ use crate::host::Root;
 use crate::names::{IfName, ModuleName, PciAddress, Rung};
 use crate::observe::iface::Seen;
 use crate::observe::ipoib::{Interface, Interfaces};
+use crate::plan::node::add_untold;
 use crate::plan::preview::{ApplyPreview, DryRunVerdict, PfSteps};
 use crate::report::boot::{LeftOut, Step};
 use crate::report::common::{Finding, Kind, Report, not_read};
@@ -81,7 +82,7 @@ impl Preview {
     /// With the keys that every report has.
     pub fn told(&self) -> Report<DryRunVerdict, &Self> {
         let mut findings = self.pfs.findings.clone();
-        findings.extend(self.with_causes().filter_map(|(port, cause)| port.finding(cause)));
+        findings.extend(self.with_causes().flat_map(|(port, cause)| port.findings(cause)));
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         findings.extend(rxe.filter_map(RxeReport::finding));
         for DeniedModule { name, trouble } in &self.denied {
@@ -118,7 +119,7 @@ pub struct Settings {
     pub deferred: Option<DeferredSettings>,
     /// What is asked for and cannot be.
     #[serde(skip)]
-    pub refused: Vec<String>,
+    pub refused: Vec<Cause>,
     /// Where it is asked for.
     pub origins: Vec<String>,
 }
@@ -126,17 +127,10 @@ pub struct Settings {
 impl Settings {
     /// What cannot be set and what is deferred, beside what is told of the port.
     pub fn tell(&self, findings: &mut Vec<Finding>) {
-        let refused = self.refused.iter().map(|why| Cause::refused(&self.netdev, why.clone()));
         let deferred = self.deferred.iter().map(|what| Cause::deferred(&self.netdev, what));
-        let untold: Vec<Finding> = refused
-            .chain(deferred)
-            .filter_map(|cause| cause.of_settings())
-            .filter(|own| {
-                let is_it = |f: &Finding| (f.code, &f.object) == (own.code, &own.object);
-                !findings.iter().any(is_it)
-            })
-            .collect();
-        findings.extend(untold);
+        let all = deferred.chain(self.refused.iter().cloned());
+        let all: Vec<Finding> = all.flat_map(|cause| cause.of_settings()).collect();
+        add_untold(findings, &all);
     }
 }
 
@@ -304,7 +298,7 @@ impl Preview {
             let steps = (!steps.is_empty()).then(|| {
                 format!("{}: {} ({})", set.netdev, steps.join(", "), set.origins.join(", "))
             });
-            let refused = set.refused.iter().map(|why| format!("error: {why}"));
+            let refused = set.refused.iter().map(|why| format!("error: {}", why.sentence()));
             steps.into_iter().chain(refused).collect::<Vec<_>>()
         };
         self.settings.iter().flat_map(set).collect()
@@ -324,7 +318,8 @@ impl Preview {
     fn not_waited_for(&self) -> Vec<String> {
         let is_told = |port: &PortProgress| {
             let of_it = |set: &&Settings| Some(&set.netdev) == port.netdev.as_ref();
-            self.settings.iter().find(of_it).is_some_and(|set| set.deferred.is_some())
+            let set = self.settings.iter().find(of_it);
+            set.is_some_and(|set| set.deferred.is_some() || !set.refused.is_empty())
         };
         let hopeless = self.hopeless().filter(|(port, _)| !port.is_ready() && !is_told(port));
         let hopeless =

@@ -10,13 +10,12 @@ use crate::host::lock::{LockError, Locks};
 use crate::host::process::{self, Ended, Running};
 use crate::host::{KernelLine, Root, answer, clock};
 use crate::ladder::Facts;
-use crate::ladder::cause::Unset;
 use crate::ladder::module_trouble::{Signs, diagnose};
 use crate::names::{ModuleName, ModuleState, PciAddress, RdmaName};
 use crate::observe::{ModprobeRules, Observed, PciFunction, is_built};
 use crate::plan::Done;
 use crate::report::boot::{Step, StepReport};
-use crate::report::{Exit, ModuleTrouble, events as kinds};
+use crate::report::{Cause, Exit, ModuleTrouble, events as kinds};
 
 /// The steps of one run.
 #[derive(Debug)]
@@ -256,7 +255,7 @@ impl<'a> Steps<'a> {
                 let failure = Failure::ended_or_left(end)?;
                 // Its outcome says by what it is in use, or that it has disappeared.
                 if !matches!(failure, Failure::Left { .. }) {
-                    let unset = Unset::Failed(netdev.clone(), failure.to_string());
+                    let unset = Cause::not_made(netdev, failure.to_string());
                     facts.unset.insert(netdev.clone(), unset);
                 }
                 Some(failure)

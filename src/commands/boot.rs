@@ -109,13 +109,14 @@ fn tell(report: &BootReport) {
         Verdict::NotReady => Level::ERROR,
     };
     for port in report.ports.iter().filter(|p| !p.ready) {
-        let why = port.cause.as_ref().map(|c| format!(": {}", c.text)).unwrap_or_default();
+        let cause = port.cause.as_ref().map(Cause::line);
+        let why = cause.iter().map(|why| format!(": {why}")).collect::<String>();
         let _port = port_span(&port.progress).entered();
         journal::event!(
             level,
             message_id = kinds::PORT_NOT_READY,
             missing = port.missing.map(display),
-            cause = port.cause.as_ref().map(|c| &c.text),
+            cause,
             "{}{why}",
             port.line()
         );
@@ -151,10 +152,9 @@ fn preview(config: &Config, root: &Root, force: bool) -> Preview {
     let settings = preview::settings(config, root, interfaces, force, &mut rtnl);
     // A run of boot would wait for the interface's own run, which cannot make them.
     let refused = |port: &PortProgress| {
-        let mut own = settings.iter().filter(|set| port.netdev.as_ref() == Some(&set.netdev));
-        let set = own.find(|set| !set.refused.is_empty())?;
-        (port.missing() == Some(Rung::Configured))
-            .then(|| Cause::refused(&set.netdev, set.refused.join("; ")))
+        let own = settings.iter().filter(|set| port.netdev.as_ref() == Some(&set.netdev));
+        let own = own.filter(|_| port.missing() == Some(Rung::Configured));
+        Cause::of_all(own.flat_map(|set| set.refused.iter().cloned()))
     };
     let cause = |port: &PortProgress| match node.cause(port) {
         Some(cause) if cause.is_final => Some(cause),

@@ -1,13 +1,15 @@
 //! `ibprov guests`.
 
+use super::node::Node;
 use super::print;
+use crate::check::pattern::has_word;
 use crate::cli::{Format, GuestsArgs};
 use crate::config::Config;
 use crate::guests::service;
 use crate::host::{Root, alarm, live_line, process, state};
 use crate::names::harmless;
 use crate::report;
-use crate::report::common::Exit;
+use crate::report::common::{Exit, Finding};
 use crate::report::guests::{GuestsReport, Phase};
 
 /// Start the guests, or show how they are.
@@ -39,6 +41,8 @@ fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyh
     if args.status {
         remember_failures(&mut report, root);
     }
+    let (judgement, _) = Node::look(root, config, None).judgement(None, None);
+    report.account = of_vfs(judgement.findings, &report);
     if args.dry_run {
         let change = if order.is_empty() { Exit::Good } else { Exit::Exceptions };
         report.exit_code = Some(change.code());
@@ -53,6 +57,17 @@ fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyh
         }
         text
     })
+}
+
+/// Those of `findings` that are about the VFs of guests, or about their PFs.
+fn of_vfs(mut findings: Vec<Finding>, report: &GuestsReport) -> Vec<Finding> {
+    let vfs = || report.guests.iter().flat_map(|guest| guest.vfs.iter().flatten());
+    let is_of_one = |object: &String| {
+        let functions = vfs().flat_map(|vf| [vf.pci, vf.vf.map(|vf| vf.pf)]).flatten();
+        functions.into_iter().any(|pci| has_word(object, &pci.to_string()))
+    };
+    findings.retain(|finding| finding.object.as_ref().is_some_and(is_of_one));
+    findings
 }
 
 /// Why a guest is not up that could be started is known to who has tried.
@@ -75,5 +90,47 @@ fn remember_failures(report: &mut GuestsReport, root: &Root) {
         if let Some(why) = why {
             guest.phase = Phase::Failed { why: harmless(why) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::PciAddress;
+    use crate::report::common::{Code, Severity};
+    use crate::report::guests::{GuestKind, GuestReport, VfState};
+
+    #[test]
+    fn the_account_of_the_node_is_told_of_the_vfs_of_guests() {
+        let mut report = GuestsReport::new(0);
+        let pci: PciAddress = "0000:4b:00.3".parse().expect("address");
+        let absent = VfState::no_function(pci);
+        let vf = VfState { vf: "0000:4b:00.0/2".parse().ok(), ..absent };
+        report.guests.push(GuestReport {
+            name: "vm1".to_owned(),
+            kind: GuestKind::Domain,
+            uuid: None,
+            phase: Phase::Failed { why: "no".to_owned() },
+            waits: None,
+            vfs: Some(vec![vf]),
+            up_usec: None,
+            origin: String::new(),
+        });
+        let about = [
+            (Code::VfNotAsPlanned, "0000:4b:00.0"),
+            (Code::VfProbeFailed, "0000:4b:00.3"),
+            (Code::VfGuidDuplicate, "VF 2 of 0000:4b:00.0"),
+            (Code::VfProbeFailed, "0000:5e:00.3"),
+            (Code::UnitFailed, "x.service"),
+        ];
+        let told = about.map(|(code, object)| Finding::error(code, "x").about(object));
+        report.account = of_vfs(told.to_vec(), &report);
+        assert_eq!(report.account, told[..3]);
+        let findings = report.told().findings;
+        let [rest @ .., failed] = &findings[..] else { panic!("{findings:?}") };
+        assert_eq!(rest, &told[..3]);
+        let as_in_status = (Code::GuestFailed, Severity::Warning);
+        assert_eq!((failed.code, failed.severity), as_in_status);
+        assert!(report.to_text().contains("  error: PF 0000:4b:00.0: x\n"), "{}", report.to_text());
     }
 }

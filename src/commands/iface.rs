@@ -20,6 +20,7 @@ use crate::observe::iface::{NotSeen, look};
 use crate::observe::ipoib::Interface;
 use crate::observe::{Look, ipoib};
 use crate::plan::preview::DryRunVerdict;
+use crate::report::advice::Purpose;
 use crate::report::common::{Code, Exit, Finding, Kind, Report};
 use crate::report::iface::{
     BringUp, DeferredSettings, IfaceReport, IfaceStep, WantedInterface, stacks_text,
@@ -234,7 +235,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
     let of_port = node.ports.iter().filter(|port| port.missing() == Some(Rung::Configured));
     let of_port = of_port.filter(|port| port.netdev.as_ref() == Some(ask.name));
     let mut findings: Vec<Finding> =
-        of_port.filter_map(|port| port.finding(node.cause(port).as_ref())).collect();
+        of_port.flat_map(|port| port.findings(node.cause(port).as_ref())).collect();
     let (judgement, _) = node.judgement(None, None);
     let of_it = judgement.findings.into_iter().filter(|f| is_it(f) && !findings.contains(f));
     findings.extend(of_it.collect::<Vec<_>>());
@@ -356,7 +357,11 @@ impl IfacePreview {
             format!("  deferred: {}; to do it now: {command}", deferred.sentence(name))
         }));
         let others = self.findings.iter().filter(|f| f.code != Code::SettingDeferred);
-        lines.extend(others.map(ToString::to_string));
+        for finding in others {
+            lines.push(finding.to_string());
+            let steps = finding.advice.iter().filter(|step| step.purpose != Purpose::Look);
+            lines.extend(steps.map(|step| format!("  do: {}", step.text)));
+        }
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
         let mut text = lines.join("\n");
         text.push('\n');

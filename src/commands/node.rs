@@ -479,22 +479,16 @@ impl<'a> Node<'a> {
 
     /// The settings of interfaces that cannot be made, or are left as they are.
     fn settings(&self) -> Vec<Finding> {
-        let of = |interface: &Interface| {
-            let name = &interface.name;
-            let cause = match settings(self.config, &self.interfaces, name) {
-                Settings::Refused(why) | Settings::NotRenamed { why, .. } => {
-                    Cause::refused(name, why)
-                }
-                Settings::Open { refused, .. } if !refused.is_empty() => {
-                    Cause::refused(name, refused.join("; "))
-                }
-                Settings::Deferred(deferred) => Cause::deferred(name, &deferred),
-                _ => return None,
-            };
-            cause.of_settings()
+        let of = |interface: &Interface| match settings(
+            self.config,
+            &self.interfaces,
+            &interface.name,
+        ) {
+            Settings::Left(why) | Settings::Open { refused: Some(why), .. } => why.of_settings(),
+            _ => Vec::new(),
         };
         let is_asked = !self.config.interfaces.is_empty();
-        self.interfaces.all.iter().filter(|_| is_asked).filter_map(of).collect()
+        self.interfaces.all.iter().filter(|_| is_asked).flat_map(of).collect()
     }
 
     /// The RDMA devices that have another name than their `[[port]]` says.

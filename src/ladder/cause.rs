@@ -7,25 +7,7 @@ use crate::observe::{Observed, PciFunction, rdma_half};
 use crate::report::advice::Advice;
 use crate::report::common::Code;
 use crate::report::firmware::{how_to_set, link_type};
-use crate::report::iface::DeferredSettings;
 use crate::report::{Cause, ModuleTrouble, PortProgress};
-
-/// Why the settings of an interface are not as configured.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unset {
-    /// No run has been at it yet.
-    Open,
-    /// Those of this P_Key child are not as configured, and nobody has said why.
-    OpenChild(IfName),
-    /// P_Key children are missing that a network stack is to create; a sentence.
-    Awaited(String),
-    /// Those of this netdev, the port's or a P_Key child of it, could not be made: why.
-    Failed(IfName, String),
-    /// Settings of this netdev are asked for that it cannot have: why.
-    Refused(IfName, String),
-    /// Those of this netdev are left as they are, because it is in use.
-    InUse(IfName, DeferredSettings),
-}
 
 /// What is known beside the host's present state.
 #[derive(Debug, Clone, Default)]
@@ -49,8 +31,8 @@ pub struct Facts {
     pub unset_types: BTreeMap<PciAddress, String>,
     /// Functions whose port types are left as they are, because a netdev is in use: by what.
     pub types_in_use: BTreeMap<PciAddress, String>,
-    /// Interfaces whose settings are not as wanted, and what went wrong.
-    pub unset: BTreeMap<IfName, Unset>,
+    /// Interfaces whose settings, or those of a P_Key child, are not as wanted, and why.
+    pub unset: BTreeMap<IfName, Cause>,
 }
 
 /// What the kernel log has said of a PCI function.
@@ -213,33 +195,8 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             [Advice::look("udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`")],
         ),
         Rung::Configured => {
-            let unset = port.netdev.as_ref().and_then(|n| facts.unset.get_key_value(n));
-            match unset {
-                Some((_, Unset::Failed(name, failure))) => Cause::last(
-                    failure.clone(),
-                    [
-                        Advice::look(format!("ibprov iface {name} --dry-run")),
-                        Advice::now(format!("ibprov iface {name}")),
-                    ],
-                ),
-                Some((_, Unset::Refused(name, why))) => Cause::refused(name, why.clone()),
-                Some((_, Unset::InUse(name, deferred))) => Cause::deferred(name, deferred),
-                Some((name, Unset::Awaited(missing))) => Cause::waiting(
-                    missing.clone(),
-                    [Advice::look(format!("journalctl -b -g {name}: what the network stack has logged"))],
-                ),
-                Some((_, Unset::OpenChild(child))) => Cause::waiting(
-                    format!("the settings of {child} are not as configured"),
-                    [
-                        Advice::look(format!("ibprov iface {child} --dry-run")),
-                        Advice::now(format!("ibprov iface {child}")),
-                    ],
-                ),
-                Some((_, Unset::Open)) | None => Cause::waiting(
-                    "the settings are not applied yet",
-                    [Advice::look("see `systemctl status 'ibprov-iface@*' ibprov-children.service`")],
-                ),
-            }
+            let unset = port.netdev.as_ref().and_then(|n| facts.unset.get(n));
+            unset.cloned().unwrap_or_else(Cause::not_made_yet)
         }
         Rung::Link | Rung::Active | Rung::Carrier | Rung::Gid => Cause::waiting("", []),
     };

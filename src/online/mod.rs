@@ -22,7 +22,6 @@ use crate::config::Config;
 use crate::host::events::{Events, Happened};
 use crate::host::{Root, answer, clock, journal, links, state, systemd, terminal};
 use crate::ladder::active::Words;
-use crate::ladder::cause::Unset;
 use crate::ladder::minimum::{degraded_port, minimum};
 use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress, roce};
 use crate::names::{IfName, LinkLayer, Rung, Target};
@@ -218,7 +217,7 @@ impl Waiting<'_> {
         let unset = &self.facts.unset;
         let is_in_use = |port: &PortProgress| {
             let unset = port.netdev.as_ref().and_then(|netdev| unset.get(netdev));
-            matches!(unset, Some(Unset::InUse(..)))
+            unset.is_some_and(|why| why.in_use)
         };
         for port in ports.iter_mut().filter(|p| p.reached == Some(Rung::Named) && is_in_use(p)) {
             port.reached = Some(Rung::Configured);

@@ -4,10 +4,11 @@
 use crate::config::{InterfaceRule, InterfaceSelector, PartitionRule};
 use crate::names::{IfName, Mode, PKey};
 use crate::observe::ipoib::{Interface, StackChild};
-use crate::report::Use;
+use crate::report::advice::Advice;
 use crate::report::iface::{
     ChildCreator, DeferredSettings, IfaceReport, IfaceStep, WantedChild, WantedInterface,
 };
+use crate::report::{Cause, Use};
 
 /// What is to be done to one interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,8 +17,8 @@ pub struct IfacePlan {
     pub steps: Vec<IfaceStep>,
     /// What is not done, because the interface is in use.
     pub deferred: Option<DeferredSettings>,
-    /// What is wanted and cannot be, with why and what to do.
-    pub refused: Vec<String>,
+    /// What is wanted and cannot be.
+    pub refused: Vec<Cause>,
     /// The P_Key children that a network stack is still to create, one sentence each.
     pub awaited: Vec<String>,
 }
@@ -129,13 +130,17 @@ pub fn rename(
     interface: &Interface,
     all: &[Interface],
     names: &[String],
-) -> Result<Option<IfaceStep>, String> {
+) -> Result<Option<IfaceStep>, Cause> {
     let other = |i: &Interface| wanted(rules, i, &[]).name.filter(|n| *n != i.name);
     let Some(to) = other(interface) else { return Ok(None) };
     let name = &interface.name;
     if interface.up {
-        return Err(format!(
-            "{name}: its configured name is {to}, but an interface that is up is not renamed (Linux before 6.2 cannot): it was created and brought up before `ibprov boot` (in the initramfs, or because the driver was loaded earlier). To rename it: `ip link set {name} down && ibprov iface {name}`"
+        return Err(Cause::refused(
+            name,
+            &format!(
+                "its configured name is {to}, but an interface that is up is not renamed (Linux before 6.2 cannot): it was created and brought up before `ibprov boot` (in the initramfs, or because the driver was loaded earlier)"
+            ),
+            Advice::now(format!("ip link set {name} down && ibprov iface {name}")),
         ));
     }
     if !names.iter().any(|n| n == to.as_str()) {
@@ -146,11 +151,21 @@ pub fn rename(
         Some(holder) if !holder.up && other(holder).is_some() => {
             Ok(Some(IfaceStep::Rename { to, aside: Some(holder.ifindex) }))
         }
-        Some(holder) if other(holder).is_some() => Err(format!(
-            "{name}: its configured name is {to}, which is the name of another interface that is up. To rename both: `ip link set {to} down && ibprov iface {to} && ibprov iface {name}`"
+        Some(holder) if other(holder).is_some() => Err(Cause::refused(
+            name,
+            &format!(
+                "its configured name is {to}, which is the name of another interface that is up"
+            ),
+            Advice::now(format!(
+                "ip link set {to} down && ibprov iface {to} && ibprov iface {name}"
+            )),
         )),
-        _ => Err(format!(
-            "{name}: its configured name is {to}, which is the name of another interface: set a name for that one too (interface.name), or choose a name that the kernel does not use"
+        _ => Err(Cause::refused(
+            name,
+            &format!("its configured name is {to}, which is the name of another interface"),
+            Advice::permanent(
+                "set a name for that one too (interface.name), or choose a name that the kernel does not use",
+            ),
         )),
     }
 }
@@ -177,8 +192,10 @@ pub fn iface_plan(
     let mut mode = interface.mode;
     let mut switches = false;
     match wanted.mode {
-        Some(Mode::Connected) if !interface.can_connect => plan.refused.push(format!(
-            "{name}: connected mode is configured, but the driver does not support it (the hardware address is that of enhanced IPoIB of mlx5, or of MLNX_OFED 23.07 and later). To fix: set mode = \"datagram\", or load ib_ipoib with ipoib_enhanced=0 if that parameter exists"
+        Some(Mode::Connected) if !interface.can_connect => plan.refused.push(Cause::refused(
+            name,
+            "connected mode is configured, but the driver does not support it (the hardware address is that of enhanced IPoIB of mlx5, or of MLNX_OFED 23.07 and later)",
+            Advice::permanent("set mode = \"datagram\", or load ib_ipoib with ipoib_enhanced=0 if that parameter exists"),
         )),
         Some(asked) if interface.mode != Some(asked) => {
             plan.steps.push(IfaceStep::SetMode { mode: asked });
@@ -200,8 +217,12 @@ pub fn iface_plan(
                 true => ", or mode = \"connected\" too",
                 false => "",
             };
-            plan.refused.push(format!(
-                "{name}: an MTU of {mtu} is configured, but the maximum in {word} mode is {limit}. To fix: set mtu to {limit} or less{or}"
+            plan.refused.push(Cause::refused(
+                name,
+                &format!(
+                    "an MTU of {mtu} is configured, but the maximum in {word} mode is {limit}"
+                ),
+                Advice::permanent(format!("set mtu to {limit} or less{or}")),
             ));
         } else if switches || interface.mtu != Some(mtu) && !held {
             // A change of mode changes the MTU too.
@@ -229,10 +250,19 @@ pub fn iface_plan(
                 taken.push(child.as_str().to_owned());
                 plan.steps.push(IfaceStep::AddChild { pkey: *pkey, name: child });
             }
-            Some(child) => plan.refused.push(format!(
-                "{name}: P_Key child {pkey} would be named {child}, but another interface has that name: choose another one (interface.partition.name)"
-            )),
-            None => plan.refused.push(format!("{name}: no name is possible for P_Key child {pkey}")),
+            child => {
+                let why = match child {
+                    Some(child) => {
+                        format!("would be named {child}, but another interface has that name")
+                    }
+                    None => "has no possible name".to_owned(),
+                };
+                plan.refused.push(Cause::refused(
+                    name,
+                    &format!("P_Key child {pkey} {why}"),
+                    Advice::permanent("choose a name (interface.partition.name)"),
+                ));
+            }
         }
     }
     plan
@@ -265,7 +295,7 @@ mod tests {
             all.iter().map(|i| i.name.to_string()).chain(["lo".to_owned()]).collect();
         match rename(&rules(NAMED), &all[which], all, &names) {
             Ok(step) => step.map(|s| s.to_string()).unwrap_or_default(),
-            Err(why) => why,
+            Err(why) => why.sentence(),
         }
     }
 
@@ -274,13 +304,13 @@ mod tests {
         let (first, second) = (0x0002_c903_000e_8acd, 0x0002_c903_000e_8ace);
         assert_eq!(renamed(&[one("ib0", 3, first, true)], 0), "");
         assert_eq!(renamed(&[one("ib5", 3, first, false)], 0), "rename to ib0");
-        assert!(renamed(&[one("ib5", 3, first, true)], 0).contains("`ip link set ib5 down"));
+        assert!(renamed(&[one("ib5", 3, first, true)], 0).contains("ip link set ib5 down"));
         // Each has the other's name.
         let swapped = [one("ib1", 3, first, false), one("ib0", 4, second, false)];
         let want = "rename to ib0, after the interface of that name has been renamed to ibprov4";
         assert_eq!(renamed(&swapped, 0), want);
         let up = [one("ib1", 3, first, false), one("ib0", 4, second, true)];
-        assert!(renamed(&up, 0).contains("`ip link set ib0 down && ibprov iface ib0"));
+        assert!(renamed(&up, 0).contains("ip link set ib0 down && ibprov iface ib0"));
         // Nobody gives this one another name.
         let foreign = [one("ib1", 3, first, false), one("ib0", 4, 7, false)];
         assert!(renamed(&foreign, 0).contains("is the name of another interface"));
@@ -330,7 +360,8 @@ mod tests {
     fn planned(text: &str, of: &Interface, all: &[Interface]) -> (Vec<String>, Vec<String>) {
         let names: Vec<String> = all.iter().map(|i| i.name.to_string()).collect();
         let plan = iface_plan(&wanted(&rules(text), of, &[]), of, all, &names, None);
-        (plan.steps.iter().map(ToString::to_string).collect(), plan.refused)
+        let refused = plan.refused.iter().map(Cause::sentence).collect();
+        (plan.steps.iter().map(ToString::to_string).collect(), refused)
     }
 
     #[test]

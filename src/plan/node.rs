@@ -125,7 +125,7 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     if let Some(why) = &known.unreadable {
         add(Code::HostUnreadable, Error, None, why.clone(), Vec::new());
     }
-    let lacks = known.ports.iter().filter_map(|port| port.progress.finding(port.cause.as_ref()));
+    let lacks = known.ports.iter().flat_map(|port| port.progress.findings(port.cause.as_ref()));
     let left_out = left_out(known);
     let soft_roce = known.soft_roce.iter().filter_map(RxeReport::finding);
     let (ports, of_activity) = activity(known);
@@ -187,10 +187,7 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         };
         add(told.code, told.severity, told.object, told.message, told.advice);
     }
-    for guest in &known.guests {
-        add(guest.code, Warning, guest.object.clone(), guest.message.clone(), guest.advice.clone());
-    }
-    for told in &known.firmware {
+    for told in known.guests.iter().chain(&known.firmware) {
         add(
             told.code,
             told.severity,
@@ -326,18 +323,22 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             advice,
         );
     }
-    // Of a port that is expected that is told.
-    for setting in &known.settings {
-        let is_it = |told: &Finding| (told.code, &told.object) == (setting.code, &setting.object);
-        if !findings.iter().any(is_it) {
-            findings.push(setting.clone());
-        }
-    }
+    add_untold(&mut findings, &known.settings);
     // A netdev that is still to come may have the name.
     if ports.of > 0 && ports.good == ports.of && vfs.good == vfs.of {
         findings.extend(known.network.unmatched());
     }
     Judgement::new(ports, vfs, known.has_adapter, findings)
+}
+
+/// Adds what is said of settings, but where that is told of an expected port.
+pub fn add_untold(findings: &mut Vec<Finding>, of_settings: &[Finding]) {
+    let is_told = |setting: &Finding| {
+        findings.iter().any(|told| (told.code, &told.object) == (setting.code, &setting.object))
+    };
+    let untold = of_settings.iter().filter(|setting| !is_told(setting));
+    let untold: Vec<Finding> = untold.cloned().collect();
+    findings.extend(untold);
 }
 
 /// What is said of ports with the same GUID. Several functions of an adapter may show one port.

@@ -3,15 +3,15 @@
 
 use super::iface::{IfacePlan, iface_plan, is_guarded, rename, wanted};
 use crate::config::Config;
-use crate::ladder::cause::Unset;
 use crate::ladder::{Facts, progress};
 use crate::names::{IfName, Mode, Rung};
 use crate::observe::iface::Seen;
 use crate::observe::ipoib::{Interface, Interfaces};
-use crate::report::PortProgress;
+use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
-use crate::report::iface::{DeferredSettings, IfaceReport, IfaceStep, WantedInterface};
+use crate::report::iface::{IfaceReport, IfaceStep, WantedInterface};
 use crate::report::stack::{SettingValue, StackName, StackSetting};
+use crate::report::{Cause, PortProgress};
 
 /// How the settings of an interface stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,25 +21,14 @@ pub enum Settings {
     Open {
         /// The interface's index.
         ifindex: u32,
-        /// What cannot be, beside what can be made.
-        refused: Vec<String>,
+        /// What cannot be, beside what can be made, or its name, which may be free when a run
+        /// gives it.
+        refused: Option<Cause>,
     },
-    /// They are, but for P_Key children that a network stack is still to create; one sentence
-    /// for each.
-    Awaited(Vec<String>),
-    /// They could not be made.
-    Failed(String),
-    /// The interface cannot have them.
-    Refused(String),
-    /// It cannot be given its name now.
-    NotRenamed {
-        /// The interface's index.
-        ifindex: u32,
-        /// Why.
-        why: String,
-    },
-    /// They are left as they are, because the interface is in use.
-    Deferred(DeferredSettings),
+    /// They are, but for P_Key children that a network stack is still to create.
+    Awaited(Cause),
+    /// They could not be made, the interface cannot have them, or is in use.
+    Left(Cause),
     /// There is no IPoIB interface of this name: it has just got another, or is gone, and
     /// what is seen next tells.
     Gone,
@@ -58,25 +47,28 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
     if renamed == Ok(None) && plan.steps.is_empty() && plan.refused.is_empty() {
         // Whose settings another agent may change the next moment are not made.
         return match seen.unsettled.contains(name) {
-            false if plan.awaited.is_empty() => Settings::Made,
-            false => Settings::Awaited(plan.awaited),
+            false => awaited(name, plan.awaited).map_or(Settings::Made, Settings::Awaited),
             true => match before {
-                Some(before) if before.mlnx_interface_mgr_pending => failed(before),
-                _ => Settings::Open { ifindex: interface.ifindex, refused: Vec::new() },
+                Some(before) if before.mlnx_interface_mgr_pending => failed(name, before),
+                _ => Settings::Open { ifindex: interface.ifindex, refused: None },
             },
         };
     }
-    match before {
-        Some(before) if !before.is_settled() => failed(before),
-        _ => {
+    // All else has been made.
+    let is_last =
+        plan.steps.is_empty() && !plan.refused.is_empty() && !matches!(renamed, Ok(Some(_)));
+    let refused = renamed.err().into_iter().chain(std::mem::take(&mut plan.refused));
+    match (Cause::of_all(refused), before) {
+        (Some(why), _) if is_last => Settings::Left(why),
+        (_, Some(before)) if !before.is_settled() => failed(name, before),
+        (refused, _) => {
             let told = written.iter().filter_map(|(stack, setting)| {
                 let asked = against(&wanted, setting.value)?;
                 let by = stack.to_string();
                 is_now(interface, setting.value).then(|| lost(interface, asked, &by, Some(setting)))
             });
-            let told: Vec<String> = told.collect();
-            if !told.is_empty() {
-                return Settings::Failed(told.join("; "));
+            if let Some(lost) = Cause::of_all(told.map(|why| Cause::not_made(name, why))) {
+                return Settings::Left(lost);
             }
             let deferred = match seen.uses.get(&interface.ifindex) {
                 Some(uses) => {
@@ -88,20 +80,28 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
                     before.and_then(|before| before.deferred.clone()).filter(|_| plan.interrupts())
                 }
             };
-            let ifindex = interface.ifindex;
-            match (deferred, renamed) {
-                (Some(deferred), _) => Settings::Deferred(deferred),
-                (None, _) if plan.steps.is_empty() && !plan.refused.is_empty() => {
-                    Settings::Refused(plan.refused.join("; "))
+            match deferred {
+                Some(deferred) => {
+                    let deferred = Cause::deferred(name, &deferred);
+                    Settings::Left(match refused {
+                        Some(mut why) => {
+                            why.others.push(deferred);
+                            why
+                        }
+                        None => deferred,
+                    })
                 }
-                (None, Err(why)) if plan.steps.is_empty() => Settings::NotRenamed { ifindex, why },
-                (None, renamed) => {
-                    plan.refused.extend(renamed.err());
-                    Settings::Open { ifindex, refused: plan.refused }
-                }
+                None => Settings::Open { ifindex: interface.ifindex, refused },
             }
         }
     }
+}
+
+/// The P_Key children of `netdev` that a network stack is still to create, one sentence each.
+fn awaited(netdev: &IfName, missing: Vec<String>) -> Option<Cause> {
+    let advice =
+        Advice::look(format!("journalctl -b -g {netdev}: what the network stack has logged"));
+    Cause::of_all(missing.into_iter().map(|child| Cause::waiting(child, [advice.clone()])))
 }
 
 /// What is wanted of `interface`, and the steps to it.
@@ -187,8 +187,11 @@ fn lost(
 }
 
 /// They could not be made, as the run that left `outcome` says.
-fn failed(outcome: &IfaceReport) -> Settings {
-    Settings::Failed(outcome.failures.join("; "))
+fn failed(netdev: &IfName, outcome: &IfaceReport) -> Settings {
+    let mut said = outcome.failures.iter().cloned();
+    let first = Cause::not_made(netdev, said.next().unwrap_or_default());
+    let others = said.map(|why| Cause::not_made(netdev, why)).collect();
+    Settings::Left(Cause { others, ..first })
 }
 
 /// What `wanted` says against a setting that a stack writes; `None` if the two agree.
@@ -309,8 +312,8 @@ pub fn judge_settings(
         }
         let Some(netdev) = port.netdev.clone() else { continue };
         match settings(config, seen, &netdev) {
-            Settings::Awaited(missing) if children == Children::Counted => {
-                facts.unset.insert(netdev, Unset::Awaited(missing.join("; ")));
+            Settings::Awaited(why) if children == Children::Counted => {
+                facts.unset.insert(netdev, why);
             }
             Settings::Made | Settings::Awaited(_) => {
                 let unset = match children {
@@ -324,32 +327,19 @@ pub fn judge_settings(
                 facts.unset.remove(&netdev);
                 port.reached = Some(Rung::Configured);
             }
-            Settings::Failed(why) => {
-                facts.unset.insert(netdev.clone(), Unset::Failed(netdev, why));
-            }
-            Settings::Refused(why) => {
-                facts.unset.insert(netdev.clone(), Unset::Refused(netdev, why));
-            }
-            Settings::Deferred(deferred) => {
-                facts.unset.insert(netdev.clone(), Unset::InUse(netdev, deferred));
+            Settings::Left(why) => {
+                facts.unset.insert(netdev, why);
             }
             Settings::Gone => {}
-            Settings::NotRenamed { why, .. } if children == Children::Counted => {
-                facts.unset.insert(netdev.clone(), Unset::Refused(netdev, why));
-            }
             // boot waits for the run that makes the others.
-            Settings::Open { refused, .. }
-                if children == Children::Counted && !refused.is_empty() =>
-            {
-                let why = refused.join("; ");
-                facts.unset.insert(netdev.clone(), Unset::Refused(netdev, why));
+            Settings::Open { refused: Some(why), .. } if children == Children::Counted => {
+                facts.unset.insert(netdev, why);
             }
-            // A name that another interface has may be free when a run gives it.
-            Settings::Open { ifindex, .. } | Settings::NotRenamed { ifindex, .. } => {
-                if let Some(Unset::InUse(..)) = facts.unset.get(&netdev) {
-                    facts.unset.remove(&netdev);
+            Settings::Open { ifindex, .. } => {
+                let unset = facts.unset.entry(netdev.clone()).or_insert_with(Cause::not_made_yet);
+                if unset.in_use {
+                    *unset = Cause::not_made_yet();
                 }
-                facts.unset.entry(netdev.clone()).or_insert(Unset::Open);
                 open.push((netdev, ifindex));
             }
         }
@@ -359,20 +349,16 @@ pub fn judge_settings(
 }
 
 /// The first P_Key child of `parent` whose settings are not as configured, and why.
-fn unset_child(config: &Config, seen: &Interfaces, parent: &IfName) -> Option<Unset> {
+fn unset_child(config: &Config, seen: &Interfaces, parent: &IfName) -> Option<Cause> {
     let parent = seen.all.iter().find(|i| i.name == *parent)?.ifindex;
     let mut children = seen.all.iter().filter(|i| i.parent == Some(parent));
     children.find_map(|child| match settings(config, seen, &child.name) {
-        Settings::Failed(why) => Some(Unset::Failed(child.name.clone(), why)),
-        Settings::Refused(why) | Settings::NotRenamed { why, .. } => {
-            Some(Unset::Refused(child.name.clone(), why))
-        }
-        Settings::Deferred(deferred) => Some(Unset::InUse(child.name.clone(), deferred)),
+        Settings::Left(why) | Settings::Open { refused: Some(why), .. } => Some(why),
         // The mode of one that was made by netlink is not seen here, so that its settings are
         // open for ever.
-        Settings::Open { refused, .. } => child.mode.map(|_| match refused.is_empty() {
-            true => Unset::OpenChild(child.name.clone()),
-            false => Unset::Refused(child.name.clone(), refused.join("; ")),
+        Settings::Open { refused: None, .. } => child.mode.map(|_| {
+            let text = format!("the settings of {} are not as configured", child.name);
+            Cause { is_final: false, ..Cause::not_made(&child.name, text) }
         }),
         Settings::Made | Settings::Awaited(_) | Settings::Gone => None,
     })
@@ -388,6 +374,7 @@ mod tests {
     use crate::observe::Observed;
     use crate::observe::ipoib::{Interface, StackChild};
     use crate::report::Use;
+    use crate::report::iface::DeferredSettings;
     use crate::report::node::Standing;
 
     const STACK: StackName = StackName::new("network-manager", "NetworkManager");
@@ -425,7 +412,7 @@ mod tests {
         StackSetting { value, file: "/etc/p".to_owned(), key: "key", by_default: false }
     }
 
-    const OPEN: Settings = Settings::Open { ifindex: 3, refused: Vec::new() };
+    const OPEN: Settings = Settings::Open { ifindex: 3, refused: None };
 
     const CONNECTED: &str =
         "[[interface]]\nmatch.name = \"*\"\nmode = \"connected\"\nmtu = 65520\n";
@@ -509,12 +496,13 @@ mod tests {
         seen.uses.insert(3, uses.clone());
         let deferred =
             |mtu| DeferredSettings { steps: vec![IfaceStep::SetMtu { mtu }], uses: uses.clone() };
-        assert_eq!(settings(&config(1500), &seen, &name), Settings::Deferred(deferred(1500)));
+        let in_use = |mtu| Settings::Left(Cause::deferred(&name, &deferred(mtu)));
+        assert_eq!(settings(&config(1500), &seen, &name), in_use(1500));
         // A run has found the same.
         let found = IfaceReport { configured: false, deferred: Some(deferred(1500)), ..before };
         seen.outcomes.insert(3, found.clone());
         seen.uses.clear();
-        assert_eq!(settings(&config(1500), &seen, &name), Settings::Deferred(deferred(1500)));
+        assert_eq!(settings(&config(1500), &seen, &name), in_use(1500));
         assert_eq!(settings(&config(2044), &seen, &name), Settings::Made, "edited back");
         // By now nobody uses it.
         seen.uses.insert(3, Vec::new());
@@ -524,14 +512,43 @@ mod tests {
         seen.outcomes.insert(3, failed);
         assert_eq!(
             settings(&config(1500), &seen, &name),
-            Settings::Failed("ib0: EBUSY".to_owned())
+            Settings::Left(Cause::not_made(&name, "ib0: EBUSY".to_owned()))
         );
+    }
+
+    #[test]
+    fn what_an_interface_cannot_have_is_refused_after_a_run_in_vain_too() {
+        let files = [("sys/class/net/ib0/ifindex", "3\n"), ("sys/class/net/ib0/type", "32\n")];
+        let dir = tree(&files, &[]);
+        let mut seen = Interfaces::look(&Root::copy_at(dir.path()).expect("root"));
+        seen.all[0].can_connect = false;
+        seen.all[0].mode = Some(Mode::Datagram);
+        let codes = |seen: &Interfaces, mtu: u32| {
+            let text =
+                format!("[[interface]]\nmatch.name = \"ib0\"\nmode = \"connected\"\nmtu = {mtu}\n");
+            let source = Source { path: "/etc/x.toml".to_owned(), text };
+            let config = resolve(vec![source], Problems::default()).expect("configuration").config;
+            match settings(&config, seen, &seen.all[0].name) {
+                Settings::Left(why) => why.all().map(|cause| cause.code).collect(),
+                _ => Vec::new(),
+            }
+        };
+        let refused = vec![Some(Code::SettingRefused); 2];
+        assert_eq!(codes(&seen, 65520), refused);
+        let failures = vec!["ib0: connected mode is configured".to_owned(), "ib0: MTU".to_owned()];
+        seen.outcomes.insert(3, IfaceReport { failures, ..IfaceReport::blank("ib0", 0) });
+        assert_eq!(codes(&seen, 65520), refused);
+        // What is left because of its use is said beside that.
+        seen.outcomes.clear();
+        seen.uses.insert(3, vec![Use::Network { netdev: "ib0".to_owned(), what: "x".to_owned() }]);
+        let both = vec![Some(Code::SettingRefused), Some(Code::SettingDeferred)];
+        assert_eq!(codes(&seen, 1500), both);
     }
 
     #[test]
     fn a_port_whose_settings_are_deferred_is_no_failure() {
         let deferred = DeferredSettings { steps: Vec::new(), uses: Vec::new() };
-        let unset = Unset::InUse("ib0".parse().expect("name"), deferred);
+        let unset = Cause::deferred(&"ib0".parse().expect("name"), &deferred);
         let mut facts = Facts::default();
         facts.unset.insert("ib0".parse().expect("name"), unset);
         let port = PortProgress::absent("0000:4b:00.0".to_owned(), Rung::Configured, String::new());
@@ -584,7 +601,8 @@ mod tests {
         let file = "/etc/child.nmconnection".to_owned();
         seen.stack_children.push(StackChild { parent: 3, pkey, stack: STACK, file });
         let missing = "ib0: P_Key child 0x8001 does not exist yet; NetworkManager is to create it (/etc/child.nmconnection)".to_owned();
-        assert_eq!(settings(&config, &seen, &name), Settings::Awaited(vec![missing.clone()]));
+        let why = awaited(&name, vec![missing.clone()]).expect("one");
+        assert_eq!(settings(&config, &seen, &name), Settings::Awaited(why));
         let judged = |children| {
             let goal = Rung::Configured;
             let port = PortProgress::absent("0000:4b:00.0".to_owned(), goal, String::new());
@@ -596,7 +614,7 @@ mod tests {
             (ports[0].reached, facts.unset.remove(&name))
         };
         assert_eq!(judged(Children::Excused), (Some(Rung::Configured), None));
-        let missed = (Some(Rung::Named), Some(Unset::Awaited(missing)));
+        let missed = (Some(Rung::Named), awaited(&name, vec![missing]));
         assert_eq!(judged(Children::Counted), missed);
     }
 
@@ -633,8 +651,8 @@ mod tests {
         let mut outcome = IfaceReport::blank("ib0.8001", 0);
         outcome.failures.push("ib0.8001: umcast: EBUSY".to_owned());
         seen.outcomes.insert(7, outcome);
-        let name = "ib0.8001".parse().expect("name");
-        let failed = Unset::Failed(name, "ib0.8001: umcast: EBUSY".to_owned());
+        let name: IfName = "ib0.8001".parse().expect("name");
+        let failed = Cause::not_made(&name, "ib0.8001: umcast: EBUSY".to_owned());
         assert_eq!(judged(&seen, Children::Counted), (Some(Rung::Named), Some(failed)));
         assert_eq!(judged(&seen, Children::Excused), ready);
         let made = seen.all.iter_mut().filter(|i| i.parent.is_some());
@@ -694,7 +712,7 @@ mod tests {
             outcome.mlnx_interface_mgr_pending = true;
             outcome.failures.push(why.to_owned());
         };
-        assert_eq!(after(&in_vain), Settings::Failed(why.to_owned()));
+        assert_eq!(after(&in_vain), Settings::Left(Cause::not_made(&name, why.to_owned())));
         // What failed then for another reason is as wanted now.
         let failed = |outcome: &mut IfaceReport| outcome.failures.push("ib0: EBUSY".to_owned());
         assert_eq!(after(&failed), Settings::Made);

@@ -219,7 +219,7 @@ impl BootReport {
     /// With the keys that every report has.
     pub fn told(&self) -> Report<Verdict, &Self> {
         let mut findings: Vec<Finding> =
-            self.ports.iter().filter_map(|p| p.progress.finding(p.cause.as_ref())).collect();
+            self.ports.iter().flat_map(|p| p.progress.findings(p.cause.as_ref())).collect();
         findings.extend(self.pfs.iter().flat_map(Outcome::findings));
         findings.extend(self.unresolved_pfs.iter().flat_map(Unresolved::findings));
         findings.extend(self.rxe.iter().filter_map(RxeReport::finding));
@@ -334,7 +334,7 @@ impl BootReport {
         };
         for port in &self.ports {
             line(port.line());
-            if let Some(cause) = &port.cause {
+            for cause in port.cause.iter().flat_map(Cause::all) {
                 line(format!("  why: {}", cause.text));
                 for step in &cause.advice {
                     line(format!("  do:  {}", step.text));

@@ -125,6 +125,9 @@ pub struct GuestsReport {
     /// The guests, as configured.
     #[serde(default)]
     pub guests: Vec<GuestReport>,
+    /// What the account of the node says of the VFs of guests, where it was looked at.
+    #[serde(skip)]
+    pub account: Vec<Finding>,
     /// Warnings and what could not be read.
     #[serde(skip)]
     pub problems: BTreeSet<String>,
@@ -298,13 +301,14 @@ impl GuestsReport {
     pub fn told(&self) -> Report<GuestsVerdict, &Self> {
         let of = |guest: &GuestReport| {
             let finding = match &guest.phase {
-                Phase::Failed { .. } => Finding::error(Code::GuestFailed, self.state(guest)),
+                Phase::Failed { .. } => Finding::warning(Code::GuestFailed, self.state(guest)),
                 Phase::Up { .. } => return None,
                 _ => Finding::warning(Code::GuestWaits, self.state(guest)),
             };
             Some(finding.about(&guest.name))
         };
-        let mut findings: Vec<Finding> = self.guests.iter().filter_map(of).collect();
+        let mut findings = self.account.clone();
+        findings.extend(self.guests.iter().filter_map(of));
         Finding::worst_first(&mut findings);
         findings.extend(not_read(&self.problems));
         let verdict = match self.exit_code() {
@@ -325,6 +329,7 @@ impl GuestsReport {
             exit_code: None,
             would_start: Vec::new(),
             guests: Vec::new(),
+            account: Vec::new(),
             problems: BTreeSet::new(),
         }
     }
@@ -360,6 +365,10 @@ impl GuestsReport {
                 let how = vf.lacks.as_ref().map_or("right".to_owned(), ToString::to_string);
                 text.push_str(&format!("      {}: {reached}: {how}\n", vf.label()));
             }
+        }
+        for finding in &self.account {
+            text.push_str(&format!("  {finding}\n"));
+            text.extend(finding.advice.iter().map(|step| format!("    do: {}\n", step.text)));
         }
         for problem in &self.problems {
             text.push_str(&format!("  note: {problem}\n"));

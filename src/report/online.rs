@@ -222,12 +222,12 @@ impl OnlinePort {
             };
             return format!("{name}: online{lid}{addresses}{degraded}");
         };
-        let cause = self.cause.as_ref().map(|c| c.text.as_str()).filter(|c| !c.is_empty());
+        let cause = self.cause.as_ref().map(Cause::line).filter(|cause| !cause.is_empty());
         let since = match self.for_sec {
             Some(sec) if sec > 0 => format!(", for {sec} s"),
             _ => String::new(),
         };
-        format!("{name}: {lacking}: {}{since}", cause.unwrap_or("the cause is unknown"))
+        format!("{name}: {lacking}: {}{since}", cause.as_deref().unwrap_or("the cause is unknown"))
     }
 }
 
@@ -236,7 +236,7 @@ impl OnlineReport {
     pub fn told(&self) -> Report<OnlineVerdict, &Self> {
         let of = |port: &OnlinePort| {
             let severity = match port.standing() {
-                Standing::Ready => return None,
+                Standing::Ready => return Vec::new(),
                 Standing::Excused => Severity::Warning,
                 Standing::Missing => Severity::Error,
             };
@@ -244,9 +244,8 @@ impl OnlineReport {
                 == (OnlineVerdict::NoSuchPort, Some(Lack::Rung(Rung::Pci)));
             // As status says it, but for what only this verb asks for.
             let is_below = matches!(port.lack, Some(Lack::Rung(_))) && !unknown;
-            let of_ladder = port.progress.finding(port.cause.as_ref()).filter(|_| is_below);
-            if of_ladder.is_some() {
-                return of_ladder;
+            if is_below && !port.progress.is_ready() {
+                return port.progress.findings(port.cause.as_ref());
             }
             let (code, object) = match (port.lack, &port.progress.netdev) {
                 (Some(Lack::Up | Lack::Carrier), Some(netdev))
@@ -265,9 +264,9 @@ impl OnlineReport {
             let lacking = port.lack.map_or("not online", Lack::lacking);
             let message = format!("{lacking}: {}", cause.unwrap_or("the cause is unknown"));
             let advice = port.cause.iter().flat_map(|cause| cause.advice.clone());
-            Some(Finding::new(code, severity, message).about(object).advise(advice))
+            vec![Finding::new(code, severity, message).about(object).advise(advice)]
         };
-        let mut findings: Vec<Finding> = self.ports.iter().filter_map(of).collect();
+        let mut findings: Vec<Finding> = self.ports.iter().flat_map(of).collect();
         let degraded = self.ports.iter().filter(|port| !port.degraded.is_empty());
         findings.extend(degraded.map(|port| {
             let message = format!("degraded: {}", Degraded::phrase(&port.degraded));
@@ -345,7 +344,7 @@ impl OnlineReport {
         let mut text = format!("{}\n", self.headline());
         for port in &self.ports {
             text.push_str(&format!("  {}\n", port.line()));
-            for step in port.cause.iter().flat_map(|cause| &cause.advice) {
+            for step in port.cause.iter().flat_map(Cause::all).flat_map(|cause| &cause.advice) {
                 text.push_str(&format!("      do: {}\n", step.text));
             }
         }

@@ -95,9 +95,16 @@ impl PortProgress {
         Standing::of_port(self.is_ready(), self.optional, cause.is_some_and(Cause::is_excuse))
     }
 
-    /// What is said of it where it has not reached its goal; `cause` is why. Each verb says the
-    /// same.
-    pub fn finding(&self, cause: Option<&Cause>) -> Option<Finding> {
+    /// What is said of it where it has not reached its goal; `cause` is why, each part of it by
+    /// itself. Each verb says the same.
+    pub fn findings(&self, cause: Option<&Cause>) -> Vec<Finding> {
+        match cause {
+            None => self.finding(None).into_iter().collect(),
+            Some(cause) => cause.all().filter_map(|cause| self.finding(Some(cause))).collect(),
+        }
+    }
+
+    fn finding(&self, cause: Option<&Cause>) -> Option<Finding> {
         let severity = match self.standing(cause) {
             Standing::Ready => return None,
             Standing::Excused => Severity::Warning,
@@ -192,6 +199,9 @@ pub struct Cause {
     /// The interface whose settings it is about.
     #[serde(skip)]
     pub interface: Option<IfName>,
+    /// What else is missing for the same rung, each by itself.
+    #[serde(skip)]
+    pub others: Vec<Self>,
 }
 
 impl Cause {
@@ -208,7 +218,31 @@ impl Cause {
             in_use: false,
             code: None,
             interface: None,
+            others: Vec::new(),
         }
+    }
+
+    /// Of all that is missing for a rung: the first, with the others.
+    pub(crate) fn of_all(all: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let mut all = all.into_iter();
+        all.next().map(|first| Self { others: all.collect(), ..first })
+    }
+
+    /// It and the others.
+    pub fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.others)
+    }
+
+    /// What it and the others say, in one line.
+    pub fn line(&self) -> String {
+        let all: Vec<&str> = self.all().map(|cause| cause.text.as_str()).collect();
+        all.join("; ")
+    }
+
+    /// In one sentence, with what to do.
+    pub fn sentence(&self) -> String {
+        let remedy = self.advice.first().map(|step| format!(". To fix: {}", step.text));
+        format!("{}{}", self.text, remedy.unwrap_or_default())
     }
 
     pub(crate) fn last(text: impl Into<String>, advice: impl IntoIterator<Item = Advice>) -> Self {
@@ -229,10 +263,27 @@ impl Cause {
             .diagnosed(Code::ModuleNotLoaded)
     }
 
-    /// Settings of `netdev` are asked for that it cannot have.
-    pub(crate) fn refused(netdev: &IfName, why: String) -> Self {
-        let advice = [Advice::look(format!("ibprov iface {netdev} --dry-run"))];
-        Self::last(why, advice).diagnosed(Code::SettingRefused).of(netdev)
+    /// A setting of `netdev` is asked for that it cannot have.
+    pub(crate) fn refused(netdev: &IfName, why: &str, remedy: Advice) -> Self {
+        let text = format!("{netdev}: {why}");
+        Self::last(text, [remedy]).diagnosed(Code::SettingRefused).of(netdev)
+    }
+
+    /// No run has made the settings of the port's netdev yet.
+    pub(crate) fn not_made_yet() -> Self {
+        Self::waiting(
+            "the settings are not applied yet",
+            [Advice::look("see `systemctl status 'ibprov-iface@*' ibprov-children.service`")],
+        )
+    }
+
+    /// Settings of `netdev` could not be made.
+    pub(crate) fn not_made(netdev: &IfName, why: String) -> Self {
+        let advice = [
+            Advice::look(format!("ibprov iface {netdev} --dry-run")),
+            Advice::now(format!("ibprov iface {netdev}")),
+        ];
+        Self::last(why, advice)
     }
 
     /// Settings of `netdev` are left as they are, because it is in use.
@@ -254,7 +305,11 @@ impl Cause {
     }
 
     /// Of settings, what is said of their interface by itself.
-    pub fn of_settings(&self) -> Option<Finding> {
+    pub fn of_settings(&self) -> Vec<Finding> {
+        self.all().filter_map(Self::of_setting).collect()
+    }
+
+    fn of_setting(&self) -> Option<Finding> {
         let severity = if self.is_excuse() { Severity::Warning } else { Severity::Error };
         let finding = Finding::new(self.code?, severity, self.phrase());
         Some(finding.about(self.interface.as_ref()?).advise(self.advice.clone()))
@@ -278,9 +333,7 @@ impl Cause {
             advice: vec![trouble.advice(module)],
             is_final: !matches!(trouble, ModuleTrouble::Stuck { .. }),
             by_site: trouble.is_by_the_site(),
-            in_use: false,
-            code: Some(trouble.code()),
-            interface: None,
+            ..Self::waiting("", []).diagnosed(trouble.code())
         }
     }
 }

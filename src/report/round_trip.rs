@@ -146,6 +146,7 @@ fn cause() -> Any<Cause> {
             is_final,
             by_site,
             in_use,
+            others: Vec::new(),
             code: None,
             interface: None,
         })
@@ -405,6 +406,7 @@ fn guests_report() -> Any<GuestsReport> {
                 exit_code: None,
                 would_start,
                 guests,
+                account: Vec::new(),
                 problems: BTreeSet::new(),
             }
         })

@@ -240,8 +240,43 @@ fn a_setting_that_the_driver_refuses_is_refused_in_every_verb() {
         "[[interface]]\nmatch.port-guid = \"b859:9f03:0012:a480\"\nname = \"rail0\"\n",
     );
     let (status, _) = is(&host, 3, &refused);
-    let said = message(&status, "setting-refused");
-    assert!(said.contains("ip link set ib0 down && ibprov iface ib0"), "{said}");
+    let finding = status["findings"].as_array().and_then(|all| all.first()).expect("one");
+    assert_eq!(finding["advice"][0]["text"], "ip link set ib0 down && ibprov iface ib0");
+}
+
+#[test]
+fn each_setting_that_is_refused_is_a_finding_with_its_own_remedy() {
+    let host = Host::healthy();
+    host.file(
+        "etc/ibprov/ibprov.toml",
+        "[[interface]]\nmatch.name = \"ib0\"\nmode = \"connected\"\nmtu = 65520\n",
+    );
+    let want = [
+        ("the driver does not support it", "set mode = \"datagram\""),
+        ("the maximum in datagram mode is 4092", "set mtu to 4092 or less"),
+    ];
+    const VERBS: [&[&str]; 4] =
+        [&["status"], &["check"], &["boot", "--dry-run"], &["iface", "ib0", "--dry-run"]];
+    for verb in VERBS {
+        let (code, report) = json(&host, verb);
+        assert_eq!(code, 3, "{verb:?}: {report:#}");
+        let findings = report["findings"].as_array().expect("findings").iter();
+        let refused: Vec<_> = findings.filter(|f| f["code"] == "setting-refused").collect();
+        assert_eq!(refused.len(), want.len(), "{verb:?}: {report:#}");
+        let shown = host.show(verb).split_whitespace().collect::<Vec<_>>().join(" ");
+        for (finding, (said, remedy)) in refused.into_iter().zip(want) {
+            assert_eq!(finding["object"], "ib0", "{verb:?}: {finding:#}");
+            assert!(finding["message"].as_str().expect("a text").contains(said), "{finding:#}");
+            let advice = finding["advice"][0]["text"].as_str().expect("a remedy");
+            assert!(advice.starts_with(remedy), "{verb:?}: {finding:#}");
+            for text in [said, remedy] {
+                assert_eq!(shown.matches(text).count(), 1, "{verb:?}: {text}: {shown}");
+            }
+        }
+    }
+    let metrics = host.show(&["metrics"]);
+    let count = "ibprov_findings{code=\"setting-refused\",severity=\"error\"} 2";
+    assert!(metrics.lines().any(|line| line == count), "{metrics}");
 }
 
 #[test]

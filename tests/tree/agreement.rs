@@ -1,6 +1,6 @@
 //! Whatever a host shows: the verbs never disagree on it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -206,6 +206,7 @@ fn node() -> impl Strategy<Value = Node> {
         1 => Just("mtu = 2040\n"),
         1 => Just("mode = \"connected\"\n"),
         1 => Just("mode = \"connected\"\numcast = true\n"),
+        1 => Just("mode = \"connected\"\nmtu = 65520\n"),
     ];
     let at_least = prop_oneof![4 => Just(None), 1 => (1usize..4).prop_map(Some)];
     let boot = prop_oneof![Just(None), Just(Some("ready")), Just(Some("not-ready"))];
@@ -412,6 +413,49 @@ fn objects(report: &Value, code: &str) -> BTreeSet<(String, String)> {
     .collect()
 }
 
+/// Each finding of a report is in its text.
+fn prints_all(host: &Host, verb: &[&str], report: &Value) -> Result<(), TestCaseError> {
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = plain(&host.show(verb));
+    for finding in report["findings"].as_array().expect("findings") {
+        let message = finding["message"].as_str().expect("a message").trim_end_matches('.');
+        // That is a line of its own.
+        let is_told = finding["code"] == "setting-deferred" || text.contains(&plain(message));
+        prop_assert!(is_told, "{:?}: {:#}: {}", verb, finding, text);
+    }
+    Ok(())
+}
+
+/// metrics count the findings of status.
+fn counts_all(metrics: &str, status: &Value) -> Result<(), TestCaseError> {
+    let mut count = BTreeMap::new();
+    for finding in status["findings"].as_array().expect("findings") {
+        let severity = finding["severity"].as_str().expect("a severity").replace("info", "note");
+        let code = finding["code"].as_str().expect("a code");
+        let metric = format!("ibprov_findings{{code=\"{code}\",severity=\"{severity}\"}}");
+        *count.entry(metric).or_insert(0) += 1;
+    }
+    let want: Vec<String> =
+        count.iter().map(|(metric, count)| format!("{metric} {count}")).collect();
+    let is_count = |line: &&str| line.starts_with("ibprov_findings{");
+    let mut have: Vec<&str> = metrics.lines().filter(is_count).collect();
+    have.sort_unstable();
+    prop_assert_eq!(have, want);
+    Ok(())
+}
+
+/// How many settings of each interface are refused.
+fn refused(report: &Value) -> BTreeMap<String, usize> {
+    let mut count = BTreeMap::new();
+    for finding in report["findings"].as_array().expect("findings") {
+        let object = finding["object"].as_str().unwrap_or_default();
+        for object in object.split(", ").filter(|_| finding["code"] == "setting-refused") {
+            *count.entry(object.to_owned()).or_default() += 1;
+        }
+    }
+    count
+}
+
 /// status, check and metrics say the same of the ports, and what the tree shows of them.
 fn agree_on_ports(
     node: &Node,
@@ -427,6 +471,9 @@ fn agree_on_ports(
     let metrics = host.show(&["metrics"]);
     let has = |metric: &str| metrics.lines().any(|line| line == metric);
     prop_assert!(has(&format!("ibprov_node_exit_code {status_code}")), "{}", metrics);
+    counts_all(&metrics, status)?;
+    prints_all(host, &["status"], status)?;
+    prints_all(host, &["check"], check)?;
     let count = |key: &str| status["expected_ports"][key].as_u64().expect("a count");
     prop_assert!(has(&format!("ibprov_ports_active {}", count("active"))), "{}", metrics);
     prop_assert!(count("active") <= count("good") && count("good") <= count("of"));
@@ -531,6 +578,9 @@ fn agree(node: &Node) -> Result<(), TestCaseError> {
     let of_check = facts(&check);
     let only_in_check: Vec<&String> = of_check.difference(&said).filter(is_judged).collect();
     prop_assert!(only_in_check.is_empty(), "{:?}: {:#}", only_in_check, status);
+    for report in [&check, &boot] {
+        prop_assert_eq!(refused(report), refused(&status), "{:#}", report);
+    }
     agree_on_interfaces(node, &host, &said)?;
     for dry_run in [&boot, &apply, &plan] {
         let facts = facts(dry_run);
@@ -600,6 +650,7 @@ fn agree_on_interfaces(
             continue;
         }
         let report: Value = serde_json::from_slice(&dry_run.stdout).expect("JSON");
+        prints_all(host, &["iface", &name, "--dry-run"], &report)?;
         let facts = facts(&report);
         let only_here: Vec<&String> = facts.difference(said).collect();
         // What no port is expected to have, its interface may be asked for all the same.

@@ -411,10 +411,12 @@ fn iface_that_has_settings() {
             ib0: settings of /etc/ibprov/ibprov.toml:1:
             error: ib0: not configured: connected mode is configured, but the driver does
               not support it (the hardware address is that of enhanced IPoIB of mlx5, or of
-              MLNX_OFED 23.07 and later). To fix: set mode = "datagram", or load ib_ipoib
-              with ipoib_enhanced=0 if that parameter exists; ib0: an MTU of 65520 is
-              configured, but the maximum in datagram mode is 4092. To fix: set mtu to 4092
-              or less
+              MLNX_OFED 23.07 and later)
+              do: set mode = "datagram", or load ib_ipoib with ipoib_enhanced=0 if that
+                parameter exists
+            error: ib0: not configured: an MTU of 65520 is configured, but the maximum in
+              datagram mode is 4092
+              do: set mtu to 4092 or less
             decision: unknown, because the decision depends on the state of units, and no
               systemd runs in a copied tree
             exit 3

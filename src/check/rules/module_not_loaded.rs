@@ -1,3 +1,4 @@
+use super::mount_before_ipoib::ib_here;
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 use crate::names::{IB_DRIVERS, is_ipoib_name, may_be_ipoib_name, rdma_half_of};
 
@@ -12,8 +13,10 @@ device appears; without rdma-core, with a minimal module list or with openibd di
 no service loads them.
 
 Symptoms: \"is ib_umad module loaded?\", \"couldn't read uverbs ABI version\", lsmod
-without the module. If a network service does not find ib0, and no line of the log shows
-that a netdev was created or ib_ipoib was loaded, the finding has low confidence.
+without the module. An NFS mount over RDMA without rpcrdma fails with \"mount.nfs: Protocol
+not supported\"; if the line does not name RDMA, the finding has low confidence, as it has
+if a network service does not find ib0, and no line of the log shows that a netdev was
+created or ib_ipoib was loaded.
 
 Remedy: load the module, and enable ibprov.service or name the module in
 /etc/modules-load.d:
@@ -40,11 +43,14 @@ Remedy: load the module, and enable ibprov.service or name the module in
         "device rdma_cm",
         "character device",
         NO_DEVICES,
+        NO_TRANSPORT,
     ]],
     judge: Judge::Boot(judge),
 };
 
 const NO_DEVICES: &str = "no RDMA devices found";
+/// The kernel knows no such transport: EPROTONOSUPPORT, net/sunrpc/xprt.c.
+const NO_TRANSPORT: &str = "mount.nfs: Protocol not supported";
 
 /// Words by which a program says that a module is missing, and the module.
 const SAID: [(&str, &str); 11] = [
@@ -138,7 +144,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
     let modules =
         seen::each(said.iter().map(|(_, m)| *m).chain(listed.filter(|_| said.is_empty())));
     if modules.is_empty() {
-        return no_device(boot).unwrap_or_else(|| absent(boot));
+        return no_transport(boot).or_else(|| no_device(boot)).unwrap_or_else(|| absent(boot));
     }
     let alive = seen::sign_of_life(boot).is_some();
     let missed = !said.is_empty() || is_infiniband(boot);
@@ -159,6 +165,27 @@ fn judge(boot: &Boot) -> Vec<Finding> {
                 "if this host has no adapter: disable the service that needs one",
             ]),
     ]
+}
+
+/// An NFS mount failed as one over RDMA does without the module of that transport.
+fn no_transport(boot: &Boot) -> Option<Vec<Finding>> {
+    let is_loaded = |name| boot.state.modules.as_ref().is_some_and(|modules| modules.has(name));
+    let lines: Vec<_> = boot.with(NO_TRANSPORT).collect();
+    let (severity, confidence) = match lines.iter().any(|e| e.text.contains("rdma")) {
+        _ if lines.is_empty() || ["rpcrdma", "xprtrdma"].into_iter().any(is_loaded) => return None,
+        true => (Severity::Error, Confidence::Medium),
+        false if ib_here(boot) => (Severity::Warning, Confidence::Low),
+        false => return None,
+    };
+    let told = "An NFS mount failed because its protocol is not supported. If it is over RDMA (proto=rdma), rpcrdma is not loaded.";
+    Some(vec![
+        Finding::new(RULE.code, severity, confidence, told)
+            .about("rpcrdma")
+            .quoting(seen::quotes(boot, lines))
+            .look(["check whether the mount is over RDMA: grep rdma /etc/fstab"])
+            .now(["modprobe rpcrdma, then mount -a"])
+            .permanent(["name rpcrdma in modules.load of /etc/ibprov/ibprov.toml"]),
+    ])
 }
 
 /// librdmacm found no RDMA device: mostly nobody loaded the second half of a driver.

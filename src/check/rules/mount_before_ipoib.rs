@@ -58,7 +58,8 @@ pub(super) fn over_ib(event: &Event) -> bool {
             && seen::ib_netdev_in(t).is_some()
             && (t.contains("it's down") || t.contains("rror") || t.contains("Invalid"));
     let nfs = (t.contains("mount.nfs") || t.contains("mount.lustre") || t.contains("mount["))
-        && t.contains("rdma");
+        && t.contains("rdma")
+        && !t.contains("Protocol not supported");
     lnet || nfs
 }
 
