@@ -290,12 +290,12 @@ fn what_failed_is_said_first_on_a_failed_node() {
                 do: see `lspci -k` and dmesg
               error: 0000:99:00.0: absent, and expected (listed in
               /etc/ibprov/ibprov.toml:3)
-                do: see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
-                    another slot
+                do: see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in
+                    another slot, and a VF not created yet
               warning: 0000:9a:00.0: absent, and optional (listed in
               /etc/ibprov/ibprov.toml:5)
-                do: see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
-                    another slot
+                do: see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in
+                    another slot, and a VF not created yet
               warning: the last boot: boot incomplete (exit code 3)
                 do: journalctl -b -u ibprov.service
             ibprov: enabled; last boot: not-ready, exit 3; openibd.service: ibprov's
@@ -317,9 +317,11 @@ fn what_failed_is_said_first_on_a_failed_node() {
               error: 0000:5e:00.0: no driver: no driver is bound to the function
                 do: see `lspci -k` and dmesg
               error: 0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3)
-                do: see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in another slot, and a VF not created yet
+                do: see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in another slot, and a
+                    VF not created yet
               warning: 0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5)
-                do: see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in another slot, and a VF not created yet
+                do: see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in another slot, and a
+                    VF not created yet
               warning: the last boot: boot incomplete (exit code 3)
                 do: journalctl -b -u ibprov.service
             ibprov: enabled; last boot: not-ready, exit 3; openibd.service: ibprov's

@@ -108,14 +108,14 @@ fn check() {
             error: port-absent (confidence high)
               0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3).
               Look:
-                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
-                  another slot
+                - see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in
+                  another slot, and a VF not created yet
 
             warning: port-absent (confidence high)
               0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5).
               Look:
-                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
-                  another slot
+                - see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in
+                  another slot, and a VF not created yet
             exit 3
         "#]],
     );
@@ -588,14 +588,14 @@ fn check_in_colour() {
             ^[[1m^[[31merror: port-absent (confidence high)^[[0m
               0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3).
             ^[[1m  Look:^[[0m
-                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
-                  another slot
+                - see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in
+                  another slot, and a VF not created yet
 
             ^[[33mwarning: port-absent (confidence high)^[[0m
               0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5).
             ^[[1m  Look:^[[0m
-                - see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
-                  another slot
+                - see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in
+                  another slot, and a VF not created yet
             exit 3
         "#]],
     );
@@ -612,12 +612,12 @@ fn status_in_colour() {
                 do: see `lspci -k` and dmesg
             ^[[1m^[[31m  error: 0000:99:00.0: absent, and expected (listed in^[[0m
             ^[[1m^[[31m  /etc/ibprov/ibprov.toml:3)^[[0m
-                do: see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
-                    another slot
+                do: see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in
+                    another slot, and a VF not created yet
             ^[[33m  warning: 0000:9a:00.0: absent, and optional (listed in^[[0m
             ^[[33m  /etc/ibprov/ibprov.toml:5)^[[0m
-                do: see `lspci -Dnn -d 15b3:` and the firmware setup; the adapter may be in
-                    another slot
+                do: see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in
+                    another slot, and a VF not created yet
             ^[[33m  warning: the last boot: boot incomplete (exit code 3)^[[0m
                 do: journalctl -b -u ibprov.service
             ibprov: enabled; last boot: not-ready, exit 3; openibd.service: ibprov's
