@@ -154,7 +154,7 @@ fn preview(config: &Config, root: &Root, force: bool) -> Preview {
     let refused = |port: &PortProgress| {
         let own = settings.iter().filter(|set| port.netdev.as_ref() == Some(&set.netdev));
         let own = own.filter(|_| port.missing() == Some(Rung::Configured));
-        Cause::of_all(own.flat_map(|set| set.refused.iter().cloned()))
+        Cause::of_all(own.flat_map(|set| set.refused.clone()).collect())
     };
     let cause = |port: &PortProgress| match node.cause(port) {
         Some(cause) if cause.is_final => Some(cause),

@@ -57,17 +57,21 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
     // All else has been made.
     let is_last =
         plan.steps.is_empty() && !plan.refused.is_empty() && !matches!(renamed, Ok(Some(_)));
-    let refused = renamed.err().into_iter().chain(std::mem::take(&mut plan.refused));
-    match (Cause::of_all(refused), before) {
-        (Some(why), _) if is_last => Settings::Left(why),
-        (_, Some(before)) if !before.is_settled() => failed(name, before),
-        (refused, _) => {
+    let mut refused = std::mem::take(&mut plan.refused);
+    if let Err(why) = renamed {
+        refused.insert(0, why);
+    }
+    match before {
+        _ if is_last => left(refused),
+        Some(before) if !before.is_settled() => failed(name, before),
+        _ => {
             let told = written.iter().filter_map(|(stack, setting)| {
                 let asked = against(&wanted, setting.value)?;
                 let by = stack.to_string();
                 is_now(interface, setting.value).then(|| lost(interface, asked, &by, Some(setting)))
             });
-            if let Some(lost) = Cause::of_all(told.map(|why| Cause::not_made(name, why))) {
+            if let Some(lost) = Cause::of_all(told.map(|why| Cause::not_made(name, why)).collect())
+            {
                 return Settings::Left(lost);
             }
             let deferred = match seen.uses.get(&interface.ifindex) {
@@ -82,26 +86,28 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
             };
             match deferred {
                 Some(deferred) => {
-                    let deferred = Cause::deferred(name, &deferred);
-                    Settings::Left(match refused {
-                        Some(mut why) => {
-                            why.others.push(deferred);
-                            why
-                        }
-                        None => deferred,
-                    })
+                    refused.push(Cause::deferred(name, &deferred));
+                    left(refused)
                 }
-                None => Settings::Open { ifindex: interface.ifindex, refused },
+                None => {
+                    Settings::Open { ifindex: interface.ifindex, refused: Cause::of_all(refused) }
+                }
             }
         }
     }
+}
+
+/// They are left as they are for these reasons, one at least.
+fn left(why: Vec<Cause>) -> Settings {
+    Cause::of_all(why).map_or(Settings::Gone, Settings::Left)
 }
 
 /// The P_Key children of `netdev` that a network stack is still to create, one sentence each.
 fn awaited(netdev: &IfName, missing: Vec<String>) -> Option<Cause> {
     let advice =
         Advice::look(format!("journalctl -b -g {netdev}: what the network stack has logged"));
-    Cause::of_all(missing.into_iter().map(|child| Cause::waiting(child, [advice.clone()])))
+    let of = |child| Cause::waiting(child, [advice.clone()]);
+    Cause::of_all(missing.into_iter().map(of).collect())
 }
 
 /// What is wanted of `interface`, and the steps to it.
@@ -188,10 +194,11 @@ fn lost(
 
 /// They could not be made, as the run that left `outcome` says.
 fn failed(netdev: &IfName, outcome: &IfaceReport) -> Settings {
-    let mut said = outcome.failures.iter().cloned();
-    let first = Cause::not_made(netdev, said.next().unwrap_or_default());
-    let others = said.map(|why| Cause::not_made(netdev, why)).collect();
-    Settings::Left(Cause { others, ..first })
+    let mut said = outcome.failures.clone();
+    if said.is_empty() {
+        said.push(String::new());
+    }
+    left(said.into_iter().map(|why| Cause::not_made(netdev, why)).collect())
 }
 
 /// What `wanted` says against a setting that a stack writes; `None` if the two agree.

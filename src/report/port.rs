@@ -223,9 +223,12 @@ impl Cause {
     }
 
     /// Of all that is missing for a rung: the first, with the others.
-    pub(crate) fn of_all(all: impl IntoIterator<Item = Self>) -> Option<Self> {
-        let mut all = all.into_iter();
-        all.next().map(|first| Self { others: all.collect(), ..first })
+    pub(crate) fn of_all(mut all: Vec<Self>) -> Option<Self> {
+        if all.is_empty() {
+            return None;
+        }
+        let first = all.remove(0);
+        Some(Self { others: all, ..first })
     }
 
     /// It and the others.

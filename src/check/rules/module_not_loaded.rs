@@ -13,10 +13,9 @@ device appears; without rdma-core, with a minimal module list or with openibd di
 no service loads them.
 
 Symptoms: \"is ib_umad module loaded?\", \"couldn't read uverbs ABI version\", lsmod
-without the module. An NFS mount over RDMA without rpcrdma fails with \"mount.nfs: Protocol
-not supported\"; if the line does not name RDMA, the finding has low confidence, as it has
-if a network service does not find ib0, and no line of the log shows that a netdev was
-created or ib_ipoib was loaded.
+without the module, \"mount.nfs: Protocol not supported\" without rpcrdma. If a network
+service does not find ib0, and no line of the log shows that a netdev was created or
+ib_ipoib was loaded, the finding has low confidence.
 
 Remedy: load the module, and enable ibprov.service or name the module in
 /etc/modules-load.d:
@@ -177,14 +176,14 @@ fn no_transport(boot: &Boot) -> Option<Vec<Finding>> {
         false if ib_here(boot) => (Severity::Warning, Confidence::Low),
         false => return None,
     };
-    let told = "An NFS mount failed because its protocol is not supported. If it is over RDMA (proto=rdma), rpcrdma is not loaded.";
+    let told = "An NFS mount failed. If it is over RDMA (proto=rdma), rpcrdma is not loaded.";
     Some(vec![
         Finding::new(RULE.code, severity, confidence, told)
             .about("rpcrdma")
             .quoting(seen::quotes(boot, lines))
-            .look(["check whether the mount is over RDMA: grep rdma /etc/fstab"])
-            .now(["modprobe rpcrdma, then mount -a"])
-            .permanent(["name rpcrdma in modules.load of /etc/ibprov/ibprov.toml"]),
+            .look(["grep rdma /etc/fstab"])
+            .now(["modprobe rpcrdma"])
+            .permanent(["modules.load = [\"rpcrdma\"] in ibprov.toml"]),
     ])
 }
 
