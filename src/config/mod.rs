@@ -27,7 +27,6 @@ pub mod timespan;
 mod validate;
 mod value;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -172,13 +171,16 @@ impl Config {
     }
 
     /// Where it names an RDMA device, or has VFs whose RDMA devices get names: file and line.
-    pub fn rdma_names(&self) -> BTreeSet<&str> {
+    pub fn rdma_names(&self) -> Vec<&str> {
         let is_rdma = |which: &PortSelector| matches!(which, PortSelector::Rdma(_));
         let ports = self.ports.iter().filter(|row| is_rdma(&row.which)).map(|row| &row.origin);
         let ignored = self.boot.ignore.iter().filter(|i| is_rdma(&i.which)).map(|i| &i.origin);
         let named = |pf: &&Pf| pf.vf_rdma_name.is_some() || matches!(pf.which, PfSelector::Rdma(_));
         let pfs = self.pf.iter().filter(named).map(|pf| &pf.origin);
-        ports.chain(ignored).chain(pfs).map(String::as_str).collect()
+        let mut origins: Vec<&str> = ports.chain(ignored).chain(pfs).map(String::as_str).collect();
+        // A row that names several ports makes several of these.
+        origins.dedup();
+        origins
     }
 }
 
