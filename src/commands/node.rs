@@ -504,7 +504,7 @@ impl<'a> Node<'a> {
     /// RDMA devices that the configuration names.
     pub(super) fn contradictions(&self) -> Vec<Finding> {
         let mut findings = foreseen_of_all(self.root, self.config, &self.interfaces);
-        let origins: Vec<&str> = self.config.rdma_names().into_iter().collect();
+        let origins = self.config.rdma_names();
         if origins.is_empty() {
             return findings;
         }
@@ -518,7 +518,6 @@ impl<'a> Node<'a> {
             let advice = Advice::permanent(
                 "name adapters by pci or port-guid in the configuration, or remove the other program",
             );
-            let renamers: Vec<String> = renamers.into_iter().collect();
             let finding = Finding::warning(Code::RdmaOtherNamer, message);
             findings.push(finding.about(renamers.join(", ")).advise([advice]));
         }

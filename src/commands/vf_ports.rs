@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::node::Node;
 use crate::host::state;
 use crate::names::{
@@ -12,14 +14,6 @@ use crate::plan::vf_port::VfPort;
 use crate::report::hardware::{Link, Vf};
 use crate::report::plan::PlannedPf;
 use crate::report::{self, Away, PortProgress};
-
-/// What is read of the report of a run at a PF.
-#[derive(serde::Deserialize)]
-struct LastRun {
-    reason: Option<String>,
-    #[serde(default)]
-    vfs: Vec<serde::de::IgnoredAny>,
-}
 
 impl Node<'_> {
     /// The ports of VFs that should be active: their PFs' are. What is passed on, is in another
@@ -127,17 +121,20 @@ impl Node<'_> {
 
     /// What the last run at each PF says stood in its way.
     pub(super) fn last_runs(&self, pfs: &[PlannedPf]) -> BTreeMap<PciAddress, String> {
-        let of_pf = |pci: PciAddress| Some((pci, self.last_run(pci)?.reason?));
+        let of_pf = |pci| Some((pci, self.last_run(pci)?.get("reason")?.as_str()?.to_owned()));
         pfs.iter().filter_map(|pf| of_pf(pf.pci?)).collect()
     }
 
     /// How many VFs the last run at each of these PFs has configured.
     pub(super) fn configured(&self, vfs: &[(PciAddress, Vec<Vf>)]) -> BTreeMap<PciAddress, usize> {
         let with_vfs = vfs.iter().filter(|(_, vfs)| !vfs.is_empty());
-        with_vfs.filter_map(|(pf, _)| Some((*pf, self.last_run(*pf)?.vfs.len()))).collect()
+        with_vfs
+            .filter_map(|(pf, _)| Some((*pf, self.last_run(*pf)?.get("vfs")?.as_array()?.len())))
+            .collect()
     }
 
-    fn last_run(&self, pci: PciAddress) -> Option<LastRun> {
+    /// The report of the last run at a PF.
+    fn last_run(&self, pci: PciAddress) -> Option<Value> {
         let path = format!("{}/pf/{pci}.json", state::RUN_DIR);
         // What is wrong with the report is a finding of check.
         let text = self.root.text(&path, 16 << 20).ok()?;

@@ -27,7 +27,6 @@ pub mod timespan;
 mod validate;
 mod value;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -190,14 +189,17 @@ impl Config {
     }
 
     /// Where it names an RDMA device, or has VFs whose RDMA devices get names: file and line.
-    pub fn rdma_names(&self) -> BTreeSet<&str> {
+    pub fn rdma_names(&self) -> Vec<&str> {
         let is_rdma = |which: &PortSelector| matches!(which, PortSelector::Rdma(_));
         let has_name = |row: &&PortRow| is_rdma(&row.which) || row.rdma_name.is_some();
         let ports = self.ports.iter().filter(has_name).map(|row| &row.origin);
         let ignored = self.boot.ignore.iter().filter(|i| is_rdma(&i.which)).map(|i| &i.origin);
         let named = |pf: &&Pf| pf.vf_rdma_name.is_some() || matches!(pf.which, PfSelector::Rdma(_));
         let pfs = self.pf.iter().filter(named).map(|pf| &pf.origin);
-        ports.chain(ignored).chain(pfs).map(String::as_str).collect()
+        let mut origins: Vec<&str> = ports.chain(ignored).chain(pfs).map(String::as_str).collect();
+        // A row that names several ports makes several of these.
+        origins.dedup();
+        origins
     }
 }
 

@@ -2,8 +2,6 @@
 //! crontabs as `@reboot`, and in units that the boot starts; and lines of udev rules that rename
 //! RDMA devices.
 
-use std::collections::BTreeSet;
-
 use nix::errno::Errno;
 
 use crate::graph::{Graph, files};
@@ -95,10 +93,12 @@ pub(super) fn items(root: &Root, graph: &Graph) -> (Vec<Item>, Vec<Finding>) {
 }
 
 /// The files and units that rename RDMA devices, and what could not be read.
-pub fn rdma_renamers(root: &Root) -> (BTreeSet<String>, Vec<Finding>) {
+pub fn rdma_renamers(root: &Root) -> (Vec<String>, Vec<Finding>) {
     let (items, unread) = items(root, &files::graph(root));
     let renamers = items.into_iter().filter(|item| item.reason == Reason::RenamesRdma);
-    (renamers.map(|item| item.object).collect(), unread)
+    let mut renamers: Vec<String> = renamers.map(|item| item.object).collect();
+    renamers.dedup();
+    (renamers, unread)
 }
 
 /// Whether it is more than a file that is not there, or a directory among crontabs.
