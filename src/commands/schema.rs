@@ -2,21 +2,17 @@
 
 use std::io::Write as _;
 
-use flate2::read::GzDecoder;
-
 use crate::host::terminal;
 use crate::names::nearest;
 use crate::report::Exit;
+use crate::report::packed::unpacked;
+use serde_json::Value;
 
-macro_rules! schemas {
-    ($($name:literal,)+) => {
-        /// Each report, and its schema (JSON Schema, draft 2020-12), packed by build.rs.
-        const SCHEMAS: &[(&str, &[u8])] =
-            &[$(($name, include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".json.gz"))),)+];
-    };
-}
+/// The schemas (JSON Schema, draft 2020-12) by the names of their reports.
+const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schemas.json.gz"));
 
-schemas! {
+/// Each report that has a schema.
+const REPORTS: &[&str] = &[
     "status",
     "check",
     "check-explain",
@@ -47,7 +43,7 @@ schemas! {
     "migrate",
     "opensm-check",
     "not-begun",
-}
+];
 
 /// Print the schema of `report`, or the names of all.
 ///
@@ -56,17 +52,18 @@ schemas! {
 pub fn run(report: Option<&str>) -> anyhow::Result<u8> {
     let mut out = terminal::stdout();
     let Some(report) = report else {
-        for (name, _) in SCHEMAS {
+        for name in REPORTS {
             writeln!(out, "{name}")?;
         }
         return Ok(Exit::Good.code());
     };
-    let Some((_, schema)) = SCHEMAS.iter().find(|(name, _)| *name == report) else {
-        let meant = nearest(report, SCHEMAS.iter().map(|(name, _)| *name));
+    if !REPORTS.contains(&report) {
+        let meant = nearest(report, REPORTS.iter().copied());
         let meant = meant.map_or_else(|| ".".to_owned(), |name| format!("; did you mean {name}?"));
         anyhow::bail!("{report:?} is not a report{meant} To list all reports: `ibprov schema`");
-    };
-    std::io::copy(&mut GzDecoder::new(*schema), &mut out)?;
+    }
+    let schemas: Value = serde_json::from_str(&unpacked(PACKED)?)?;
+    writeln!(out, "{:#}", schemas.get(report).unwrap_or(&Value::Null))?;
     Ok(Exit::Good.code())
 }
 
@@ -79,7 +76,7 @@ mod tests {
     use schemars::{JsonSchema, Schema};
     use serde_json::{Value, json};
 
-    use super::SCHEMAS;
+    use super::{PACKED, REPORTS, unpacked};
     use crate::commands::{
         apply, check, collect, config, consumers, fleet, iface, import, initrd, opensm, partitions,
         plan, seal,
@@ -164,9 +161,11 @@ mod tests {
     #[test]
     fn each_report_has_a_schema_and_each_schema_a_file() {
         let names: BTreeSet<String> = all().into_iter().map(|(name, _)| name).collect();
-        let embedded: BTreeSet<String> =
-            SCHEMAS.iter().map(|(name, _)| (*name).to_owned()).collect();
-        assert_eq!(names, embedded);
+        assert_eq!(names, REPORTS.iter().map(ToString::to_string).collect());
+        let packed: Value = serde_json::from_str(&unpacked(PACKED).expect("text")).expect("JSON");
+        for (name, schema) in all() {
+            assert_eq!(packed[&name], schema, "{name}");
+        }
         let dir = format!("{}/docs/schema", env!("CARGO_MANIFEST_DIR"));
         let files: BTreeSet<String> = std::fs::read_dir(dir)
             .expect("a folder")

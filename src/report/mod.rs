@@ -26,6 +26,7 @@ mod module_trouble;
 pub mod netns;
 pub mod node;
 pub mod online;
+pub mod packed;
 pub mod pf;
 mod pf_problem;
 pub mod plan;

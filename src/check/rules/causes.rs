@@ -3,17 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use super::families::data;
 use crate::report::common::Code;
 
 /// `causes.toml`: each cause with what follows from it.
 fn causes() -> &'static BTreeMap<Code, Vec<Code>> {
     static CAUSES: OnceLock<BTreeMap<Code, Vec<Code>>> = OnceLock::new();
-    CAUSES.get_or_init(|| {
-        toml::from_str(include_str!("causes.toml")).unwrap_or_else(|e| {
-            tracing::error!("causes.toml: {e}");
-            BTreeMap::new()
-        })
-    })
+    CAUSES.get_or_init(|| data(include_bytes!(concat!(env!("OUT_DIR"), "/causes.toml.gz"))))
 }
 
 /// What follows from `cause`.

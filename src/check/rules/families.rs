@@ -3,10 +3,12 @@
 
 use std::sync::OnceLock;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
 use super::super::evidence::Event;
 use crate::report::common::Code;
+use crate::report::packed::unpacked;
 
 /// All of `messages.toml`.
 #[derive(Debug, Default, Deserialize)]
@@ -62,14 +64,18 @@ pub(super) fn needles() -> impl Iterator<Item = &'static str> {
     texts.filter_map(|words| words.first()).chain(harmless).map(String::as_str)
 }
 
+/// What a file of data beside the rules says; `packed` is what build.rs has made of it.
+pub(super) fn data<T: DeserializeOwned + Default>(packed: &[u8]) -> T {
+    let text = unpacked(packed).unwrap_or_default();
+    toml::from_str(&text).unwrap_or_else(|e| {
+        tracing::error!("data of the rules: {e}");
+        T::default()
+    })
+}
+
 pub(super) fn messages() -> &'static Messages {
     static MESSAGES: OnceLock<Messages> = OnceLock::new();
-    MESSAGES.get_or_init(|| {
-        toml::from_str(include_str!("messages.toml")).unwrap_or_else(|e| {
-            tracing::error!("messages.toml: {e}");
-            Messages::default()
-        })
-    })
+    MESSAGES.get_or_init(|| data(include_bytes!(concat!(env!("OUT_DIR"), "/messages.toml.gz"))))
 }
 
 #[cfg(test)]
