@@ -76,6 +76,17 @@ fn a_port_that_does_not_answer_is_told_and_the_other_shown() {
     assert_told("port");
 }
 
+/// node-problem-detector ends a plugin after 5 s.
+#[test]
+fn health_does_not_wait_for_a_port_that_does_not_answer() {
+    let guest = boot("sick");
+    let (code, seconds) = ended(&guest, "port.health");
+    println!("port.health: {seconds} s");
+    assert_eq!(code, 2);
+    assert_eq!(guest.file("port.health"), "UNKNOWN: the node was not judged within 2 s\n");
+    assert!(seconds < 5.0, "{seconds} s");
+}
+
 #[test]
 fn vfs_that_are_not_answered_for_are_told_and_the_other_port_shown() {
     assert_told("vf");

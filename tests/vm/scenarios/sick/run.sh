@@ -62,6 +62,7 @@ phase port
 knobs "$sick/port_query_ms=ever"
 ask port
 asked
+run port.health ibprov health --for npd
 knobs "$sick/port_query_ms=0"
 wait
 
