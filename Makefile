@@ -26,7 +26,7 @@ man_pages := $(wildcard docs/*.8.md docs/*.5.md)
 named_tests := vm boot demo bench picture prometheus release
 tree_tests := $(filter-out house $(named_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
-.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-ansible test-opensm test-initramfs test-older test-newer test-newest test-all test-mutants fuzz bench demo
+.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-health test-ansible test-opensm test-initramfs test-older test-newer test-newest test-all test-mutants fuzz bench demo
 
 all: release
 
@@ -142,6 +142,12 @@ test-prometheus: deps
 	@sh tests/vm/image/need.sh prometheus prometheus-node-exporter
 	@sh tests/lane.sh prometheus $(CARGO) test --locked --test prometheus
 
+# `ibprov health` under Slurm and as a plugin of Nagios: in test-all only.
+test-health:
+	@sh tests/vm/image/need.sh monitoring-plugins-basic munge slurm-client slurmctld slurmd
+	@$(CARGO) build --quiet --locked
+	@sh tests/lane.sh health sh tests/health.sh $(abspath $(target))/debug/ibprov
+
 # What opensm makes of the files that `ibprov opensm check` judges, in a simulated fabric.
 # Its package is unpacked, not installed: an installed one would serve the machine's ports.
 test-opensm: deps
@@ -163,7 +169,7 @@ test-initramfs: deps release
 test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
 	@PROPTEST_CASES=2000 sh tests/lane.sh agreement $(CARGO) test --locked --test tree agreement
-	@$(MAKE) --no-print-directory test-picture test-prometheus test-ansible test-opensm
+	@$(MAKE) --no-print-directory test-picture test-prometheus test-health test-ansible test-opensm
 	@$(MAKE) --no-print-directory test-packages
 	@IBPROV_CAMPAIGN_VFS=31,63,127 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
 	@$(MAKE) --no-print-directory test-initramfs
