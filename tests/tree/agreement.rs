@@ -456,7 +456,7 @@ fn refused(report: &Value) -> BTreeMap<String, usize> {
     count
 }
 
-/// status, check and metrics say the same of the ports, and what the tree shows of them.
+/// status, check, metrics and health say the same of the ports, and what the tree shows of them.
 fn agree_on_ports(
     node: &Node,
     host: &Host,
@@ -472,6 +472,10 @@ fn agree_on_ports(
     let has = |metric: &str| metrics.lines().any(|line| line == metric);
     prop_assert!(has(&format!("ibprov_node_exit_code {status_code}")), "{}", metrics);
     counts_all(&metrics, status)?;
+    // The codes of Nagios' plugins tell the same verdicts apart.
+    let health = host.ibprov(&["health", "--for", "nagios"]).status.code();
+    let codes = [0, 1, 3, 2];
+    prop_assert_eq!(health, usize::try_from(status_code).ok().and_then(|c| codes.get(c).copied()));
     prints_all(host, &["status"], status)?;
     prints_all(host, &["check"], check)?;
     let count = |key: &str| status["expected_ports"][key].as_u64().expect("a count");
