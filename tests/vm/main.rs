@@ -39,6 +39,7 @@ mod machine;
 mod migration;
 mod modules;
 mod netns;
+mod netplan;
 mod not_enabled;
 mod ofed_rules;
 mod online;
