@@ -200,12 +200,14 @@ test-newer: deps
 # Debian's next release: kernel and programs. The modules of the adapters are built in a
 # root of that release.
 newest := forky
-newest_tests := again:: card:: early_drivers:: expected:: iface_daemons:: iface_ifupdown:: \
-	vf_plan:: vf_reload::when_ vf_use::
+newest_tests := again:: card:: early_drivers:: expected:: guests:: iface_daemons:: \
+	iface_ifupdown:: vf_plan:: vf_reload::when_ vf_use::
+newest_long := card_enhanced:: images:: migration:: netplan::
 test-newest: deps
 	@export IBPROV_ROOT_SUITE=$(newest) IBPROV_KERNEL_SUITE=$(newest) && \
 	sh tests/lane.sh newest-boot $(CARGO) test --locked --test boot -- --test-threads=1 reload:: && \
-	sh tests/lane.sh newest $(CARGO) test --locked --test vm -- --test-threads=64 $(newest_tests)
+	sh tests/lane.sh newest $(CARGO) test --locked --test vm -- --test-threads=64 $(newest_tests) && \
+	sh tests/lane.sh newest-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored $(newest_long)
 
 # Each parser of what others wrote, by libFuzzer (fuzz/run.sh): so many seconds each, or
 # of FUZZ alone.
