@@ -447,7 +447,8 @@ fn activity(known: &Known<'_>) -> (PortCount, Vec<Finding>) {
 fn how_to_mend(port: &PortProgress, degraded: &[Degraded]) -> Vec<Advice> {
     let pci = port.pci.map(|pci| pci.to_string()).unwrap_or_default();
     let mut advice = Vec::new();
-    if degraded.iter().any(|what| !what.is_pcie()) {
+    let is_firmware = |what: &Degraded| matches!(what, Degraded::Firmware { .. });
+    if degraded.iter().any(|what| !what.is_pcie() && !is_firmware(what)) {
         advice.push(Advice::look(format!("mlxlink -d {pci}")));
         advice.push(Advice::permanent(
             "check the cable, and speed and width of the switch port it leads to",
@@ -458,6 +459,10 @@ fn how_to_mend(port: &PortProgress, degraded: &[Degraded]) -> Vec<Advice> {
         advice.push(Advice::permanent(
             "reseat the adapter, or check speed and width of the slot in the firmware setup",
         ));
+    }
+    if degraded.iter().any(is_firmware) {
+        advice.push(Advice::look(format!("mstflint -d {pci} query")));
+        advice.push(Advice::permanent("update the firmware of the adapter"));
     }
     advice
 }

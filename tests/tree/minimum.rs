@@ -160,3 +160,24 @@ fn a_bad_minimum_is_shown_where_it_stands() {
         exit 2
     "#]].assert_eq(&host.show(&["config", "check"]));
 }
+
+#[test]
+fn a_port_of_an_adapter_with_older_firmware_is_degraded() {
+    let host = Host::healthy();
+    let version = format!("sys/bus/pci/devices/{PF}/infiniband/mlx5_0/fw_ver");
+    for (is, floor, code) in [
+        ("20.31.1014", ">= 20.31", 0),
+        ("20.31.1014", "20.31.1014", 0),
+        ("20.31.1014", "20.31.1015", 1),
+        ("9.99.9999", "20", 1),
+        ("unknown", "20", 1),
+    ] {
+        host.file(&version, &format!("{is}\n"));
+        configured(&host, &format!("firmware = \"{floor}\""));
+        assert_eq!(exit(&host, &["status"]), Some(code), "{is} {floor}");
+    }
+    let said = host.show(&["status"]);
+    let why = "degraded: the firmware version is unknown, expected at least 20.0.0";
+    assert!(said.contains(why) && said.contains("mstflint -d 0000:4b:00.0 query"), "{said}");
+    assert!(!said.contains("cable"), "{said}");
+}

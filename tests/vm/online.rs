@@ -34,10 +34,21 @@ fn took(guest: &Outcome, name: &str) -> f64 {
 fn every_wait_ends_with_its_code() {
     let guest = boot("online");
     let codes = guest.stdout();
-    let want = "healthy: 0\naltname: 0\ncable: 3\nno-sm: 3\nno-sm-but-link: 0\nsm-comes: success\nsettings-come: success\ndown: 3\n\
+    let want = "healthy: 0\naltname: 0\ncable: 3\nno-sm: 3\nno-sm-but-link: 0\nsm-comes: success\nstable: success\nsettings-come: success\ndown: 3\n\
         no-address: 3\naddress-comes: success\nno-child: 3\nchild-comes: success\nlate-card: success\npolicy: 3\n\
         policy-follow: success\nhostile: 2\nhostile: 2\nusage: 2\n";
     assert_eq!(codes, want, "{}", guest.file("stderr"));
+}
+
+#[test]
+fn a_port_is_stable_when_it_has_been_online_without_interruption() {
+    let guest = boot("online");
+    let took = took(&guest, "stable");
+    println!("stable after {took} s");
+    assert!((5.0..15.0).contains(&took), "{took} s");
+    let (port, _) = port(&guest, "stable");
+    assert_eq!(port["online"], true, "{port:#}");
+    assert_eq!(guest.json("stable.json")["goal"]["stable_sec"], 5);
 }
 
 #[test]

@@ -46,6 +46,14 @@ before=$(now)
 set_knob "0001:01:00.0/sm=1"
 end sm-comes
 
+# A link that goes down for a moment: the time begins anew.
+begin "has to be online for longer" --stable 5s ib0
+set_knob "0001:01:00.0/link=down"
+until_said "no link"
+before=$(now)
+set_knob "0001:01:00.0/link=active"
+end stable
+
 # Nobody makes the settings that are asked for; then somebody does.
 printf '[[interface]]\nmatch.name = "ibp7s0"\numcast = true\n' >/run/settings.toml
 begin "configured" --config /run/settings.toml --state configured ib0
