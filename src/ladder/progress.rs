@@ -59,14 +59,16 @@ fn missing_vfs(vfs: &ExpectedVfs, goal: Rung, observed: &Observed) -> Option<Por
     let missing = vfs.count.checked_sub(ready).filter(|missing| *missing > 0)?;
     let name = format!("{missing} of {} VFs of {}", vfs.count, vfs.pf);
     let why = format!("vfs-expected in {}", vfs.origin);
-    Some(PortProgress { optional: vfs.optional, ..PortProgress::absent(name, goal, why) })
+    let absent = PortProgress::absent(name, goal, why);
+    Some(PortProgress { optional: vfs.optional, is_no_port: true, ..absent })
 }
 
 /// Where as many ports are ready as have to be, the others are no failure.
 pub fn excuse_beyond(at_least: Option<&AtLeast>, ports: &mut [PortProgress]) {
     let ready = ports.iter().filter(|port| port.is_ready() && !port.is_ethernet()).count();
     if at_least.is_some_and(|at_least| ready >= at_least.ports) {
-        ports.iter_mut().filter(|port| !port.is_ready()).for_each(|port| port.optional = true);
+        let excused = ports.iter_mut().filter(|port| !port.is_ready() && !port.is_no_port);
+        excused.for_each(|port| port.optional = true);
     }
 }
 

@@ -398,7 +398,8 @@ impl Waiting<'_> {
         let online = states.iter().filter(|s| s.online && !s.progress.is_ethernet()).count();
         let enough = self.config.boot.at_least.as_ref().is_some_and(|a| online >= a.ports);
         for state in states.iter_mut().filter(|state| !state.online) {
-            state.progress.optional = !named && (state.progress.optional || enough);
+            let is_excused = enough && !state.progress.is_no_port;
+            state.progress.optional = !named && (state.progress.optional || is_excused);
         }
     }
 

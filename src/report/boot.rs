@@ -491,6 +491,7 @@ mod tests {
             optional: false,
             must_be_infiniband: false,
             must_be_ethernet: false,
+            is_no_port: false,
             why: "class 0x020700".to_owned(),
         };
         let cause = (reached < Rung::Named).then(|| Cause {

@@ -51,6 +51,9 @@ pub struct PortProgress {
     /// The configuration expects a port in Ethernet mode: in InfiniBand mode it is missing.
     #[serde(default)]
     pub must_be_ethernet: bool,
+    /// It stands for what is no port, so that `boot.at-least` neither counts nor excuses it.
+    #[serde(skip)]
+    pub is_no_port: bool,
     /// Why it is expected; in JSON `expected_by`.
     #[serde(default, rename = "expected_by")]
     pub why: String,
@@ -73,6 +76,7 @@ impl PortProgress {
             optional: false,
             must_be_infiniband: false,
             must_be_ethernet: false,
+            is_no_port: false,
             why,
         }
     }

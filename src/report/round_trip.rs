@@ -112,6 +112,7 @@ fn progress() -> Any<PortProgress> {
                 optional,
                 must_be_infiniband: must_be[0],
                 must_be_ethernet: must_be[1],
+                is_no_port: false,
                 why,
             }
         })

@@ -553,6 +553,10 @@ fn vfs_of_another_program_are_missing_until_each_has_a_driver() {
         };
         (status["exit_code"].as_i64(), findings.map(of).collect::<Vec<String>>())
     };
+    // As many ports as have to be there excuse no VF.
+    host.file("etc/ibprov/ibprov.d/at-least.toml", "[boot]\nat-least = 1\n");
+    assert_eq!(told(&host).0, Some(3));
+    host.remove("etc/ibprov/ibprov.d/at-least.toml");
     let late = r#""port-absent" "warning" "0000:4b:00.2" "absent, and optional (listed in /etc/ibprov/ibprov.toml:5)""#;
     let (code, findings) = told(&host);
     let missing = r#""port-absent" "error" "2 of 2 VFs of mlx5_0" "absent, and expected (vfs-expected in /etc/ibprov/ibprov.toml:1)""#;

@@ -26,6 +26,7 @@ impl Port {
             optional: false,
             must_be_infiniband: false,
             must_be_ethernet: false,
+            is_no_port: false,
             why: String::new(),
         };
         HostPort { progress, cause: None, up: netdev.map(|_| true) }
