@@ -494,7 +494,7 @@ impl<'a> Node<'a> {
     /// The RDMA devices that have another name than their `[[port]]` says.
     fn misnamed(&self) -> impl Iterator<Item = Finding> {
         misnamed(self.config, &self.observed).map(|(device, step)| {
-            let message = format!("{} is not named as configured; to do: {step}", device.name);
+            let message = format!("another name is configured: `ibprov boot` would {step}");
             let advice = Advice::now("systemctl restart ibprov");
             Finding::warning(Code::RdmaNameDiffers, message).about(&device.name).advise([advice])
         })

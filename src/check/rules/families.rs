@@ -66,9 +66,9 @@ pub(super) fn needles() -> impl Iterator<Item = &'static str> {
 
 /// What a file of data beside the rules says; `packed` is what build.rs has made of it.
 pub(super) fn data<T: DeserializeOwned + Default>(packed: &[u8]) -> T {
-    let text = unpacked(packed).unwrap_or_default();
-    toml::from_str(&text).unwrap_or_else(|e| {
-        tracing::error!("data of the rules: {e}");
+    let text = unpacked(packed).map_err(|e| e.to_string());
+    text.and_then(|text| toml::from_str(&text).map_err(|e| e.to_string())).unwrap_or_else(|e| {
+        tracing::error!("the data of the rules cannot be read: {e}");
         T::default()
     })
 }
