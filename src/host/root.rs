@@ -188,7 +188,11 @@ impl Root {
         };
         let named = (flags & OFlag::O_NOFOLLOW) | OFlag::O_PATH | OFlag::O_CLOEXEC;
         let how = OpenHow::new().flags(named).resolve(ResolveFlag::RESOLVE_IN_ROOT);
-        let found = openat2(dir, path, how).map_err(failed)?;
+        // The kernel gives up on a path with `..` or a link when a file or a mount anywhere is moved
+        // meanwhile (EAGAIN, openat2(2)), and is asked again.
+        let mut attempts = (0..64).map(|_| openat2(dir, path, how));
+        let found = attempts.find(|found| !matches!(found, Err(Errno::EAGAIN)));
+        let found = found.unwrap_or(Err(Errno::EAGAIN)).map_err(failed)?;
         if flags.contains(OFlag::O_PATH) {
             return Ok(found);
         }
