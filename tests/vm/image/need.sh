@@ -3,6 +3,9 @@
 # with apt and the machine's own apt configuration.
 set -eu
 export DEBIAN_FRONTEND=noninteractive
+# apt waits for dpkg's lock, but not for that of its lists: two lanes can come at once.
+exec 9</var/lib/dpkg
+flock 9
 
 missing=
 for package; do
@@ -13,7 +16,7 @@ done
 # Later steps ask apt for versions: an empty list would make them fail oddly.
 lists=$(apt-get indextargets --format '$(FILENAME)' 'Created-By: Packages' | head -n 1)
 if [ -n "$missing" ] || [ -z "$lists" ] || ! ls "$lists"* >/dev/null 2>&1; then
-	apt-get -q update >&2
+	apt-get -q update >&2 9<&-
 fi
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" != 0 ]; then
@@ -21,4 +24,4 @@ if [ "$(id -u)" != 0 ]; then
 	exit 1
 fi
 # shellcheck disable=SC2086 # a list of package names
-apt-get -q -o DPkg::Lock::Timeout=900 install -y --no-install-recommends $missing >&2
+apt-get -q -o DPkg::Lock::Timeout=900 install -y --no-install-recommends $missing >&2 9<&-
