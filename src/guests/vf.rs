@@ -79,8 +79,9 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ladder::fixtures;
     use crate::names::Administered;
-    use crate::observe::{Backend, ObservedVf, Own, Undo};
+    use crate::observe::{Backend, ObservedVf, Own};
 
     const NODE: Guid = Guid::new(0x0200_0000_0000_0001);
     const PORT: Guid = Guid::new(0x0200_0000_0000_0101);
@@ -90,43 +91,7 @@ mod tests {
     }
 
     fn pf() -> ObservedPf {
-        let own = Own {
-            rdma: "mlx5_1".parse().expect("name"),
-            node_guid: Some(NODE),
-            port_guid: Some(PORT),
-            netdev: "ib1".parse().ok(),
-            netdev_guid: Some(PORT),
-        };
-        let vf = ObservedVf {
-            index: name().index,
-            pci: "0000:4b:00.1".parse().expect("address"),
-            driver: Some("mlx5_core".to_owned()),
-            driver_override: None,
-            admin: Administered {
-                node_guid: Some(NODE),
-                port_guid: Some(PORT),
-                policy: Some(Policy::Follow),
-                granted: None,
-                is_answered: true,
-            },
-            own: Some(own),
-            half_bound: false,
-            ipoib_failed: false,
-        };
-        ObservedPf {
-            pf: name().pf,
-            present: true,
-            driver: Some("mlx5_core".to_owned()),
-            physfn: None,
-            total_vfs: Some(8),
-            autoprobe: Some(true),
-            link_layer: Some(LinkLayer::InfiniBand),
-            backend: Backend::OfedSysfs,
-            ipoib: true,
-            vfs: vec![vf],
-            undo: Undo::default(),
-            unreadable: None,
-        }
+        fixtures::right(&fixtures::wanted(&[VfDriver::Host]))
     }
 
     fn lacks(change: impl FnOnce(&mut ObservedPf)) -> String {
@@ -201,16 +166,8 @@ mod tests {
 
     #[test]
     fn with_a_plan_other_guids_are_wrong() {
-        let planned = WantedVf {
-            index: name().index,
-            node_guid: NODE,
-            port_guid: Guid::new(7),
-            policy: Policy::Follow,
-            policy_named: false,
-            driver: VfDriver::Host,
-            owner: VfOwner::Plan,
-            names: VfNames::default(),
-        };
+        let planned = fixtures::wanted(&[VfDriver::Host]).vfs[0].clone();
+        let planned = WantedVf { port_guid: Guid::new(7), ..planned };
         assert!(!judge(name(), Some(&planned), &pf()).is_right());
         let planned = WantedVf { port_guid: PORT, ..planned };
         assert!(judge(name(), Some(&planned), &pf()).is_right());

@@ -8,6 +8,8 @@
 pub mod active;
 pub mod cause;
 pub mod expect;
+#[cfg(test)]
+pub(crate) mod fixtures;
 mod heard;
 pub mod minimum;
 pub mod module_trouble;

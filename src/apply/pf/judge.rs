@@ -169,14 +169,12 @@ pub(super) fn number_failed(
 mod tests {
     use super::*;
     use crate::ladder::cause;
-    use crate::names::{
-        Administered, Binding, Guid, LinkLayer, Policy, VfDriver, VfIndex, VfNames,
-    };
-    use crate::observe::{Backend, Own, Undo};
+    use crate::ladder::fixtures;
+    use crate::names::{Guid, Policy, VfDriver, VfIndex};
+    use crate::observe::Own;
     use crate::report::pf::{StepDone, StepFailure};
 
     const NODE: Guid = Guid::new(0x0200_0000_0000_0001);
-    const PORT: Guid = Guid::new(0x0200_0000_0000_0101);
     const OTHER: Guid = Guid::new(7);
 
     fn index() -> VfIndex {
@@ -184,57 +182,11 @@ mod tests {
     }
 
     fn wanted() -> WantedPf {
-        let vf = WantedVf {
-            index: index(),
-            node_guid: NODE,
-            port_guid: PORT,
-            policy: Policy::Follow,
-            policy_named: false,
-            driver: VfDriver::Host,
-            owner: VfOwner::Plan,
-            names: VfNames::default(),
-        };
-        let pf = "0000:4b:00.0".parse().expect("address");
-        WantedPf { pf, vfs: vec![vf], binding: Binding::default() }
+        fixtures::wanted(&[VfDriver::Host])
     }
 
     fn right() -> ObservedPf {
-        let vf = ObservedVf {
-            index: index(),
-            pci: "0000:4b:00.1".parse().expect("address"),
-            driver: Some("mlx5_core".to_owned()),
-            driver_override: None,
-            admin: Administered {
-                node_guid: Some(NODE),
-                port_guid: Some(PORT),
-                policy: Some(Policy::Follow),
-                granted: None,
-                is_answered: true,
-            },
-            own: Some(Own {
-                rdma: "mlx5_1".parse().expect("name"),
-                node_guid: Some(NODE),
-                port_guid: Some(PORT),
-                netdev: "ib1".parse().ok(),
-                netdev_guid: Some(PORT),
-            }),
-            half_bound: false,
-            ipoib_failed: false,
-        };
-        ObservedPf {
-            pf: wanted().pf,
-            present: true,
-            driver: Some("mlx5_core".to_owned()),
-            physfn: None,
-            total_vfs: Some(8),
-            autoprobe: Some(true),
-            link_layer: Some(LinkLayer::InfiniBand),
-            backend: Backend::OfedSysfs,
-            ipoib: true,
-            vfs: vec![vf],
-            undo: Undo::default(),
-            unreadable: None,
-        }
+        fixtures::right(&wanted())
     }
 
     fn bind(driver: &str) -> VfStep {

@@ -125,10 +125,9 @@ fn numbers(vfs: &[&WantedVf]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::{
-        Administered, Binding, Guid, LinkLayer, Policy, VfDriver, VfNames, VfOwner,
-    };
-    use crate::observe::{Backend, ObservedVf, Own, Undo};
+    use crate::ladder::fixtures;
+    use crate::names::{Administered, Guid, Policy, VfDriver};
+    use crate::observe::Backend;
 
     const NODE: Guid = Guid::new(1);
     const PORT: Guid = Guid::new(2);
@@ -137,59 +136,22 @@ mod tests {
         VfIndex::new(n).expect("index")
     }
 
-    fn wanted(vfs: u16) -> WantedPf {
-        let vf = |n| WantedVf {
-            index: index(n),
-            node_guid: NODE,
-            port_guid: PORT,
-            policy: Policy::Follow,
-            policy_named: false,
-            driver: VfDriver::Host,
-            owner: VfOwner::Plan,
-            names: VfNames::default(),
-        };
-        let pf = "0000:4b:00.0".parse().expect("address");
-        WantedPf { pf, vfs: (0..vfs).map(vf).collect(), binding: Binding::default() }
+    fn wanted(vfs: usize) -> WantedPf {
+        fixtures::wanted(&vec![VfDriver::Host; vfs])
     }
 
     /// A PF by netlink, the kernel telling `guids`, and which of its VFs show theirs.
     fn observed(guids: Option<Guid>, shown: &[bool]) -> ObservedPf {
-        let vf = |(n, shown): (u16, &bool)| ObservedVf {
-            index: index(n),
-            pci: format!("0000:4b:01.{n}").parse().expect("address"),
-            driver: Some(if *shown { "mlx5_core" } else { "vfio-pci" }.to_owned()),
-            driver_override: None,
-            admin: Administered {
-                node_guid: guids,
-                port_guid: guids,
-                policy: Some(Policy::Follow),
-                granted: None,
-                is_answered: true,
-            },
-            own: shown.then(|| Own {
-                rdma: "mlx5_1".parse().expect("name"),
-                node_guid: Some(NODE),
-                port_guid: Some(PORT),
-                netdev: None,
-                netdev_guid: None,
-            }),
-            half_bound: false,
-            ipoib_failed: false,
-        };
-        ObservedPf {
-            pf: "0000:4b:00.0".parse().expect("address"),
-            present: true,
-            driver: Some("mlx5_core".to_owned()),
-            physfn: None,
-            total_vfs: Some(8),
-            autoprobe: Some(true),
-            link_layer: Some(LinkLayer::InfiniBand),
-            backend: Backend::Netlink { ifindex: Some(3) },
-            ipoib: false,
-            vfs: (0..).zip(shown).map(vf).collect(),
-            undo: Undo::default(),
-            unreadable: None,
+        let drivers: Vec<VfDriver> = shown
+            .iter()
+            .map(|shown| if *shown { VfDriver::Host } else { VfDriver::VfioPci })
+            .collect();
+        let mut pf = fixtures::right(&fixtures::wanted(&drivers));
+        pf.backend = Backend::Netlink { ifindex: Some(3) };
+        for vf in &mut pf.vfs {
+            (vf.admin.node_guid, vf.admin.port_guid) = (guids, guids);
         }
+        pf
     }
 
     #[test]
