@@ -3,11 +3,15 @@
 use std::env::consts;
 use std::ffi::OsString;
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum, value_parser};
+use clap::{
+    ArgMatches, Args, Command, CommandFactory as _, FromArgMatches, Parser, Subcommand, ValueEnum,
+    value_parser,
+};
 
 use crate::config::foreign::{mlx4_conf, openib_conf, operator_guids, rdma_conf, sriov_vfs};
 use crate::config::timespan::{self, TimeSpan};
@@ -207,7 +211,7 @@ planned, or a plan has errors.
 Examples:
   ibprov apply --dry-run       the steps, in their order
   ibprov apply 4b:00.0         the VFs of one PF")]
-    Apply(ApplyArgs),
+    Apply(Lazy<ApplyArgs>),
     /// Load the modules, and wait until every expected port is named
     #[command(after_help = "\
 Exit codes: 0 all expected ports are ready; 1 the missing ones are optional, in
@@ -217,7 +221,7 @@ could not begin; 3 not ready, or with --dry-run a plan of VFs has errors.
 Examples:
   ibprov boot --dry-run        all that boot would do, in order
   systemctl start ibprov       as at boot")]
-    Boot(BootArgs),
+    Boot(Lazy<BootArgs>),
     /// Diagnose a boot, on this host or from log files
     #[command(after_help = "\
 Exit codes: 0 healthy, or nothing is known to be wrong; 1 degraded or failed,
@@ -232,7 +236,7 @@ Examples:
   ibprov check --log messages dmesg.txt   files of another host
   ibprov check --fleet /srv/reports       what many nodes have, and what few
   ibprov check --explain ordering-cycle   what a diagnosis means")]
-    Check(CheckArgs),
+    Check(Lazy<CheckArgs>),
     /// Write an archive with all that `check --log` reads, to be mailed
     #[command(after_help = "\
 Exit codes: 0 the archive is written; 1 the archive is written, and something
@@ -241,7 +245,7 @@ could not be read; 2 the archive cannot be written.
 Examples:
   ibprov collect --anonymize              names and addresses are replaced
   ibprov check --log ibprov-collect.tar.gz   what check says on the host")]
-    Collect(CollectArgs),
+    Collect(Lazy<CollectArgs>),
     /// List what uses InfiniBand at boot, and order it after the ports
     #[command(after_help = "\
 Exit codes: 0 each unit comes after the ports, or the drop-ins were removed; 1 a
@@ -252,7 +256,7 @@ Examples:
   ibprov consumers                      mounts and services, with their order
   ibprov consumers --install --dry-run  the drop-ins that are missing
   ibprov consumers --install            write them")]
-    Consumers(ConsumersArgs),
+    Consumers(Lazy<ConsumersArgs>),
     /// Check or show the configuration, or print its schema
     #[command(after_help = "Exit codes: 0 the configuration is valid; 2 it has errors.")]
     Config {
@@ -272,7 +276,7 @@ cycle. firmware resets and reboots nothing.
 Examples:
   ibprov firmware              what the adapters have now and at the next boot
   ibprov firmware --apply      write what differs from [[firmware]]")]
-    Firmware(FirmwareArgs),
+    Firmware(Lazy<FirmwareArgs>),
     /// Print the index of a GID of a port
     #[command(after_help = "\
 Exit codes: 0 the index is printed; 2 there is no such port; 3 no entry of the
@@ -281,7 +285,7 @@ GID table fits, or several do.
 Examples:
   ibprov gid --port mlx5_3/1 --type rocev2 --address 10.0.0.7
   NCCL_IB_GID_INDEX=$(ibprov gid --port eth2 --type rocev2 --address 10.0.0.7)")]
-    Gid(GidArgs),
+    Gid(Lazy<GidArgs>),
     /// List what keeps an HCA or its kernel modules busy
     #[command(after_help = "\
 Exit codes: 0 the HCA is not busy; 1 the HCA is busy, or that cannot be
@@ -292,7 +296,7 @@ holders stops, unmounts and unloads nothing.
 Examples:
   ibprov holders               of all HCAs: before the drivers are reloaded
   ibprov holders mlx5_0        of one, and of the modules of its driver")]
-    Holders(HoldersArgs),
+    Holders(Lazy<HoldersArgs>),
     /// Convert another tool's configuration
     #[command(after_help = "\
 Exit codes: 0 everything was converted; 1 some settings were not, and are listed
@@ -315,7 +319,7 @@ Examples:
   ibprov migrate               what becomes of openibd, its settings, rc.local
   ibprov migrate --apply       do it
   ibprov migrate --back        what would be put back")]
-    Migrate(MigrateArgs),
+    Migrate(Lazy<MigrateArgs>),
     /// Check opensm's files, or run the subnet manager of a port
     #[command(after_help = "\
 Exit codes: 0 opensm would take all lines as they are meant; 1 with warnings,
@@ -340,7 +344,7 @@ plan has errors, or a fleet has a GUID twice.
 Examples:
   ibprov plan --all            each VF, also those that stay as they are
   ibprov plan --pin            keep the GUIDs, even if the host is renamed")]
-    Plan(PlanArgs),
+    Plan(Lazy<PlanArgs>),
     /// Configure one IPoIB interface and bring it up
     #[command(after_help = "\
 Exit codes: 0 configured, and up or left to a network stack; 1 up without
@@ -349,7 +353,7 @@ could not begin; 3 not configured, or not up.
 
 Examples:
   ibprov iface ib0 --dry-run   the settings, and what would bring it up")]
-    Iface(IfaceArgs),
+    Iface(Lazy<IfaceArgs>),
     /// Show the verdict on the node, and a line for each port
     #[command(after_help = "\
 Exit codes: 0 ready; 1 ready with exceptions; 2 unknown: the configuration is
@@ -358,7 +362,7 @@ not valid; 3 an expected port or a planned VF is not ready.
 Examples:
   ibprov status -v             all that is known of each adapter
   ibprov status --format json  for programs")]
-    Status(StatusArgs),
+    Status(Lazy<StatusArgs>),
     /// Print the state of the node for Prometheus
     #[command(after_help = "\
 Exit codes: 0 the metrics are printed or written, in any state of the node; 2
@@ -367,7 +371,7 @@ they cannot be written.
 Examples:
   ibprov metrics                          the metrics, each with its meaning
   ibprov metrics --output /var/lib/prometheus/node-exporter/ibprov.prom")]
-    Metrics(MetricsArgs),
+    Metrics(Lazy<MetricsArgs>),
     /// Print the verdict in one line, for a health checker
     #[command(after_help = "\
 Exit codes, by the program that asks:
@@ -382,7 +386,7 @@ Exit codes, by the program that asks:
 Examples:
   ibprov health --for npd      of node-problem-detector
   ibprov health --for nagios   of Nagios, Icinga and what runs their plugins")]
-    Health(HealthArgs),
+    Health(Lazy<HealthArgs>),
     /// Wait until ports are in use by the fabric
     #[command(after_help = "\
 Exit codes: 0 online; 1 the missing ports are optional; 2 could not begin, or
@@ -391,7 +395,7 @@ there is no such port; 3 not online at the end.
 Examples:
   ibprov wait-online --timeout 0 ib0     is ib0 online now?
   ibprov wait-online --address           each with an address of global scope")]
-    WaitOnline(WaitOnlineArgs),
+    WaitOnline(Lazy<WaitOnlineArgs>),
     /// Start the configured virtual machines when their VFs are ready
     #[command(after_help = "\
 Exit codes: 0 all are up; 1 some wait or are not to be started, or with
@@ -400,7 +404,7 @@ Exit codes: 0 all are up; 1 some wait or are not to be started, or with
 Examples:
   ibprov guests --dry-run      which would be started, in which order
   ibprov guests --status       each with its VFs, and why it is not up")]
-    Guests(GuestsArgs),
+    Guests(Lazy<GuestsArgs>),
     /// Print the JSON schema of a report, or list the reports
     #[command(after_help = "\
 Exit codes: 0 printed; 2 there is no such report.
@@ -427,6 +431,39 @@ impl Verb {
             self,
             Self::Apply(_) | Self::Boot(_) | Self::Guests(_) | Self::Iface(_) | Self::WaitOnline(_)
         )
+    }
+}
+
+/// What a verb takes. Its definition is built when the verb is the one that was typed, instead
+/// of those of all verbs at each start.
+#[derive(Debug, Clone)]
+pub struct Lazy<T>(T);
+
+impl<T> Deref for Lazy<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Args> Args for Lazy<T> {
+    fn augment_args(command: Command) -> Command {
+        command.defer(T::augment_args)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        command.defer(T::augment_args_for_update)
+    }
+}
+
+impl<T: Args> FromArgMatches for Lazy<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        T::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
     }
 }
 

@@ -1,9 +1,11 @@
 //! What all reports have in common: the keys with which each begins, their findings, and
 //! the rule of the exit codes.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::advice::Advice;
 use crate::names::{PciAddress, escaped};
@@ -103,7 +105,6 @@ pub enum Kind {
     NotBegun,
 }
 
-// The aliases are of schema 2.
 macro_rules! codes {
     (
         every { $($(#[$doc:meta])+ $code:ident = $name:literal,)+ }
@@ -111,13 +112,15 @@ macro_rules! codes {
     ) => {
         /// What kind of thing is wrong: the name by which programs know it, which never
         /// changes.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code {
-            $($(#[$doc])+ #[serde(rename = $name)] $code,)+
-            $(#[serde(rename = $rule_name)] $rule,)+
+            $($(#[$doc])+ $code,)+
+            $($rule,)+
         }
 
         impl Code {
+            const ALL: &'static [Self] = &[$(Self::$code,)+ $(Self::$rule,)+];
+
             /// Its name, as JSON has it.
             pub const fn name(self) -> &'static str {
                 match self {
@@ -227,7 +230,6 @@ codes! {
         /// A process holds the RTNL lock, so that the kernel does not report settings of netdevs.
         RtnlHeld = "rtnl-held",
         /// Nothing can be done at a PF, although its plan is good.
-        #[serde(alias = "vf-plan-error")]
         VfPlanBlocked = "vf-plan-blocked",
         /// VFs are not as planned.
         VfNotAsPlanned = "vf-not-as-planned",
@@ -338,12 +340,10 @@ codes! {
         /// Two devices would have one name.
         NameTwice = "name-twice",
         /// The firmware allows no VFs.
-        #[serde(alias = "no-sriov", alias = "sriov-off")]
         SriovNotEnabledFw = "sriov-not-enabled-fw",
         /// The firmware allows fewer VFs.
         TooManyVfs = "too-many-vfs",
         /// The IOMMU is off, without which no VF can be given to a guest.
-        #[serde(alias = "no-iommu")]
         IommuOff = "iommu-off",
         /// The pins cannot be read.
         PinsUnreadable = "pins-unreadable",
@@ -364,7 +364,6 @@ codes! {
         /// A GUID is all ones.
         GuidAllOnes = "guid-all-ones",
         /// Two ports or VFs have one GUID.
-        #[serde(alias = "guid-duplicate")]
         VfGuidDuplicate = "vf-guid-duplicate",
         /// A card has the GUID already.
         GuidOfHardware = "guid-of-hardware",
@@ -438,6 +437,32 @@ codes! {
         VfProbeFailed = "vf-probe-failed",
         VmBeforeVf = "vm-before-vf",
         WaitOnlineTimeout = "wait-online-timeout",
+    }
+}
+
+/// The names that schema 2 had for some.
+const OF_SCHEMA_2: [(&str, Code); 5] = [
+    ("vf-plan-error", Code::VfPlanBlocked),
+    ("no-sriov", Code::SriovNotEnabledFw),
+    ("sriov-off", Code::SriovNotEnabledFw),
+    ("no-iommu", Code::IommuOff),
+    ("guid-duplicate", Code::VfGuidDuplicate),
+];
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(self.name())
+    }
+}
+
+// serde's own would be 40 kB of code.
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let name = Cow::<str>::deserialize(d)?;
+        let now = Self::ALL.iter().find(|code| code.name() == name);
+        let before = || OF_SCHEMA_2.iter().find(|(old, _)| *old == name).map(|(_, code)| code);
+        let code = now.or_else(before).copied();
+        code.ok_or_else(|| D::Error::custom(format_args!("unknown code {name:?}")))
     }
 }
 
@@ -796,5 +821,24 @@ pub(super) mod opposite {
         d: D,
     ) -> Result<bool, D::Error> {
         bool::deserialize(d).map(|flag| !flag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_read_as_it_is_written_and_as_schema_2_had_it() {
+        for code in Code::ALL {
+            let json = serde_json::to_string(code).expect("JSON");
+            assert_eq!(serde_json::from_str::<Code>(&json).expect("the code"), *code);
+        }
+        assert_eq!(
+            serde_json::from_str::<Code>("\"sriov-off\"").ok(),
+            Some(Code::SriovNotEnabledFw)
+        );
+        let said = serde_json::from_str::<Code>("\"x-y\"").expect_err("no code").to_string();
+        assert!(said.starts_with("unknown code \"x-y\""), "{said}");
     }
 }
