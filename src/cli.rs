@@ -156,7 +156,7 @@ Examples:
 Exit codes: 0 as expected; 1 with exceptions, or something would change; 2 could
 not begin; 3 not ready, or it would fail. `ibprov VERB --help` has those of each
 verb.
-Manual: ibprov(8), ibprov.toml(5)
+Manual: ibprov(8), ibprov-VERB(8), ibprov.toml(5)
 ";
 
 /// Flags that every verb takes.
