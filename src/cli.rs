@@ -233,7 +233,7 @@ Examples:
   ibprov check --fleet /srv/reports       what many nodes have, and what few
   ibprov check --explain ordering-cycle   what a diagnosis means")]
     Check(CheckArgs),
-    /// Write an archive with all that `check --log` reads, to be mailed
+    /// Write an archive that check reads, to be mailed
     #[command(after_help = "\
 Exit codes: 0 the archive is written; 1 the archive is written, and something
 could not be read; 2 the archive cannot be written.

@@ -134,7 +134,7 @@ fn assert_options(page: &str, args: &[&Arg], below: impl Iterator<Item = String>
 #[test]
 fn each_verb_has_its_page_and_its_line() {
     let cli = cli();
-    let about = |verb: &Command| verb.get_about().expect("a line").to_string().replace('`', "");
+    let about = |verb: &Command| verb.get_about().expect("a line").to_string();
     let real: BTreeMap<String, String> = verbs(&cli)
         .map(|verb| (format!("**{}**", verb.get_name()), format!("{}.", about(verb))))
         .collect();
@@ -160,14 +160,15 @@ fn each_verb_has_its_page_and_its_line() {
 fn each_page_has_its_title_and_refers_to_pages() {
     let pages = pages();
     assert!(pages.len() > 20, "{:?}", pages.keys());
+    let refers = Regex::new(r"(?:([A-Z][A-Z ]+) in )?\*\*(ibprov[a-z.-]*)\*\*\((\d)\)");
+    let refers = refers.expect("a pattern");
     for ((name, number), page) in &pages {
         let title = format!("% {}({number}) ibprov\n", name.to_uppercase());
         assert!(page.starts_with(&title), "{name}: no {title}");
         let summary = section(page, "NAME").trim();
         assert!(summary.starts_with(&format!("{name} - ")), "{name}: {summary}");
-        let refers = Regex::new(r"(?:([A-Z][A-Z ]+) in )?\*\*(ibprov[a-z.-]*)\*\*\((\d)\)");
         let flat = page.replace('\n', " ").replace("    ", "");
-        for of in refers.expect("a pattern").captures_iter(&flat) {
+        for of in refers.captures_iter(&flat) {
             let [heading, to, number] = [1, 2, 3].map(|n| of.get(n).map_or("", |m| m.as_str()));
             let to = pages.get(&(to.to_owned(), number.to_owned()));
             let to = to.unwrap_or_else(|| panic!("{name} refers to {:?}", of.get(0)));
