@@ -18,7 +18,7 @@ binary  := $(target)/release/ibprov
 # Packages to build and lint; the test lanes install theirs themselves
 # (tests/vm/image/packages.txt).
 build_needs := gcc go-md2man libc6-dev libudev-dev pkg-config
-man_pages := $(wildcard docs/*.8.md docs/*.5.md)
+man_pages := $(wildcard docs/*.5.md docs/*.7.md docs/*.8.md)
 
 # Lanes that boot machines, and the one that reads the release, are test targets of
 # these names; house reads the sources and is part of the unit lane; every other test
@@ -89,11 +89,6 @@ install-man:
 		go-md2man -in $$page -out $(DESTDIR)$(PREFIX)/share/man/man$$section/$$name && \
 		sed -i 's/^\.TH \([^ (]*\)(\([0-9]\)) \(.*\)$$/.TH "\1" "\2" "" "\3"/' $(DESTDIR)$(PREFIX)/share/man/man$$section/$$name && \
 		chmod 644 $(DESTDIR)$(PREFIX)/share/man/man$$section/$$name || exit 1; \
-	done
-	@# `man ibprov-plan` and the others: verbs are the second-level headings of COMMANDS.
-	@for verb in $$(sed -n '/^# COMMANDS/,/^# OPTIONS/s/^## //p' docs/ibprov.8.md); do \
-		echo '.so man8/ibprov.8' >$(DESTDIR)$(PREFIX)/share/man/man8/ibprov-$$verb.8 && \
-		chmod 644 $(DESTDIR)$(PREFIX)/share/man/man8/ibprov-$$verb.8 || exit 1; \
 	done
 
 deps:

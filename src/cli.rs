@@ -160,7 +160,7 @@ Examples:
 Exit codes: 0 as expected; 1 with exceptions, or something would change; 2 could
 not begin; 3 not ready, or it would fail. `ibprov VERB --help` has those of each
 verb.
-Manual: ibprov(8), ibprov.toml(5)
+Manual: ibprov(8), ibprov-VERB(8), ibprov.toml(5)
 ";
 
 /// Flags that every verb takes.
@@ -237,7 +237,7 @@ Examples:
   ibprov check --fleet /srv/reports       what many nodes have, and what few
   ibprov check --explain ordering-cycle   what a diagnosis means")]
     Check(Lazy<CheckArgs>),
-    /// Write an archive with all that `check --log` reads, to be mailed
+    /// Write an archive that check reads, to be mailed
     #[command(after_help = "\
 Exit codes: 0 the archive is written; 1 the archive is written, and something
 could not be read; 2 the archive cannot be written.
@@ -449,11 +449,15 @@ impl<T> Deref for Lazy<T> {
 
 impl<T: Args> Args for Lazy<T> {
     fn augment_args(command: Command) -> Command {
-        command.defer(T::augment_args)
+        command.defer(|command| {
+            // What the verb does, not what `T` is.
+            let about = command.get_about().cloned().unwrap_or_default();
+            T::augment_args(command).about(about)
+        })
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        command.defer(T::augment_args_for_update)
+        Self::augment_args(command)
     }
 }
 

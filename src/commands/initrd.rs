@@ -188,7 +188,7 @@ fn judge(
 
 fn rebuild() -> Advice {
     Advice::permanent(
-        "rebuild the image with ibprov's module (INITRAMFS in ibprov(8)): update-initramfs -u, or dracut -f",
+        "rebuild the image with ibprov's module (see ibprov-images(7)): update-initramfs -u, or dracut -f",
     )
 }
 

@@ -1,6 +1,6 @@
 //! The kinds of journal event, each with its MESSAGE_ID (`sd-id128(3)`), so
-//! that `journalctl MESSAGE_ID=...` finds them in every release. README.md and
-//! the man page list them; the identifiers are promised.
+//! that `journalctl MESSAGE_ID=...` finds them in every release. ibprov.journal(7)
+//! lists them; the identifiers are promised.
 
 /// `boot` began. Fields: IBPROV_VERSION, IBPROV_TIMEOUT_SEC.
 pub const STARTED: &str = "2b7b0b9e903d414e8c596726a282c880";
@@ -10,7 +10,7 @@ pub const STARTED: &str = "2b7b0b9e903d414e8c596726a282c880";
 pub const STEP_DONE: &str = "2cab8de825d54485a60593541cedbd73";
 /// A step failed. Fields as STEP_DONE, and IBPROV_CAUSE.
 pub const STEP_FAILED: &str = "49d42b9c30f34cdeada6eb1050623f7c";
-/// A port reached the rung that boot waits for. Fields: IBPROV_PCI,
+/// A port reached the rung that boot waits for. Fields: IBPROV_EXPECTED, IBPROV_PCI,
 /// IBPROV_RDMA, IBPROV_PORT, IBPROV_GUID, IBPROV_NETDEV, IBPROV_RUNG.
 pub const PORT_READY: &str = "5491926d039241e28588e22f466d308e";
 /// A port did not. Fields as PORT_READY, and IBPROV_MISSING, IBPROV_CAUSE.

@@ -24,7 +24,7 @@ fn a_file_is_read_back_and_explains_itself() {
     };
     expect_test::expect![[r##"
         # The GUIDs of the VFs of this host, written by `ibprov plan --pin`.
-        # They take precedence over ibprov.toml: see ibprov(8), "Pinned GUIDs".
+        # They take precedence over ibprov.toml: see ibprov-plan(8).
         # machine: digests of DMI's product UUID and board serial number, which a clone lacks;
         # config: how ibprov.toml names the PF; pci, node-guid, port-guids: which adapter
         # it was then; vfs: node GUID and port GUID of each VF, from VF 0 on.
