@@ -8,7 +8,7 @@ within() {
 	shift
 	until "$@"; do
 		[ "$(now)" -lt $until ] || return 1
-		sleep 0.1
+		sleep 0.5
 	done
 }
 # is STATE UNIT

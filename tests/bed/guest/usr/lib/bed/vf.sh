@@ -69,7 +69,7 @@ within() {
 	shift
 	until "$@"; do
 		[ "$(uptime_ms)" -lt "$end" ] || return 1
-		sleep 0.2
+		sleep 0.5
 	done
 }
 # phase WORDS: where the script is, for who looks at the console.
