@@ -17,7 +17,7 @@ use crate::config::foreign::{mlx4_conf, openib_conf, operator_guids, rdma_conf, 
 use crate::config::timespan::{self, TimeSpan};
 use crate::names::{
     Colour, GidKind, GroupMtu, GroupRate, IfName, Membership, NetnsMode, PKey, PciAddress,
-    PortNumber, PortType, RdmaName, Rung, Target, Words as _,
+    PortNumber, PortType, RdmaName, Rung, Target, TargetError, Words as _,
 };
 
 /// Boot-time provisioning of InfiniBand nodes.
@@ -186,7 +186,7 @@ pub struct Common {
     )]
     pub color: Colour,
     /// Show more detail, and ibprov's debug messages
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, overrides_with = "verbose")]
     pub verbose: bool,
 }
 
@@ -360,6 +360,7 @@ Exit codes: 0 ready; 1 ready with exceptions; 2 unknown: the configuration is
 not valid; 3 an expected port or a planned VF is not ready.
 
 Examples:
+  ibprov status ib0            all that is known of one port, and what it lacks
   ibprov status -v             all that is known of each adapter
   ibprov status --format json  for programs")]
     Status(Lazy<StatusArgs>),
@@ -485,27 +486,24 @@ pub struct GuestsArgs {
 /// What `holders` takes.
 #[derive(Debug, Clone, Args)]
 pub struct HoldersArgs {
-    /// Only this one: 0000:4b:00.0, mlx5_0, ib0 or a port GUID [default: all]
+    /// Only these: 4b:00.0, mlx5_0, ib0 or a port GUID [default: all]
     #[arg(value_name = "HCA")]
-    pub hca: Option<Target>,
+    pub hcas: Vec<Target>,
 }
 
 /// What `firmware` takes.
 #[derive(Debug, Clone, Args)]
 pub struct FirmwareArgs {
-    /// Only these: 0000:4b:00.0 [default: those of [[firmware]], else all]
-    #[arg(value_name = "PCI", value_parser = typed_pci)]
-    pub pci: Vec<PciAddress>,
+    /// Only these: 4b:00.0, mlx5_0 or ib0
+    /// [default: those of [[firmware]], else all]
+    #[arg(verbatim_doc_comment, value_name = "HCA")]
+    pub hcas: Vec<Target>,
     /// Write what differs from the configuration
     #[arg(long)]
     pub apply: bool,
     /// With --apply: write again what no boot has made effective
     #[arg(long, requires = "apply")]
     pub again: bool,
-}
-
-fn typed_pci(text: &str) -> Result<PciAddress, String> {
-    PciAddress::typed(text).map_err(|e| e.to_string())
 }
 
 /// What `health` takes.
@@ -605,9 +603,9 @@ fn timeout(text: &str) -> Result<Duration, String> {
 /// What `apply` takes.
 #[derive(Debug, Clone, Args)]
 pub struct ApplyArgs {
-    /// Only this PF: its PCI address, or the name of its RDMA device
-    #[arg(value_name = "PF")]
-    pub pf: Option<PfArg>,
+    /// Only this PF: 4b:00.0, mlx5_0, ib0 or a port GUID
+    #[arg(value_name = "PF", value_parser = target_or_path)]
+    pub pf: Option<Target>,
     /// Show what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -637,6 +635,13 @@ pub struct MigrateArgs {
 /// What `status` takes.
 #[derive(Debug, Clone, Args)]
 pub struct StatusArgs {
+    /// All that is known of these alone, and why they are so: ib0,
+    /// mlx5_0, mlx5_0/1, 4b:00.0 or a port GUID
+    #[arg(verbatim_doc_comment, value_name = "NAME")]
+    pub names: Vec<Target>,
+    /// Show only what is wrong
+    #[arg(long)]
+    pub problems: bool,
     /// Show the GID table of each port
     #[arg(long)]
     pub gids: bool,
@@ -656,7 +661,7 @@ pub struct MetricsArgs {
 /// What `iface` takes.
 #[derive(Debug, Clone, Args)]
 pub struct IfaceArgs {
-    /// The interface
+    /// The interface: ib0, or its port, mlx5_0/1 or 4b:00.0
     #[arg(value_name = "IF", required_unless_present_any = ["device", "children"])]
     pub name: Option<String>,
     /// The interface by its device's path below /sys
@@ -812,28 +817,10 @@ pub struct PlanArgs {
     pub rate: Option<GroupRate>,
 }
 
-/// Which PF, as it can be typed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PfArg {
-    /// By PCI address, or by a path of sysfs that ends in one, as systemd
-    /// gives it.
-    Pci(PciAddress),
-    /// By the name of its RDMA device.
-    Rdma(RdmaName),
-}
-
-impl std::str::FromStr for PfArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let last = text.rsplit('/').next().unwrap_or(text);
-        if let Ok(pci) = PciAddress::typed(last) {
-            return Ok(Self::Pci(pci));
-        }
-        last.parse().map(Self::Rdma).map_err(|_| {
-            format!("{text:?} is neither a PCI address (0000:4b:00.0) nor an RDMA device (mlx5_0)")
-        })
-    }
+/// A name, or a path of sysfs that ends in a PCI address, as systemd gives it.
+fn target_or_path(text: &str) -> Result<Target, TargetError> {
+    let is_path = text.starts_with('/');
+    text.rsplit('/').next().filter(|_| is_path).unwrap_or(text).parse()
 }
 
 /// What to do with the configuration.

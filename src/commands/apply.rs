@@ -15,14 +15,15 @@ use super::{print, screen};
 use crate::apply::boot::to_come;
 use crate::apply::pf as one;
 use crate::apply::pfs;
-use crate::cli::{ApplyArgs, Format, PfArg};
+use crate::cli::{ApplyArgs, Format};
 use crate::config::Config;
 use crate::host::{
     Root, alarm, answer, clock, journal, live_line, persistent_names, process, state, terminal,
 };
 use crate::ladder::WantedPf;
-use crate::names::{BindOrder, Binding, PciAddress, present};
-use crate::observe::{Observer, PciFunction};
+use crate::names::{BindOrder, Binding, PciAddress, Target, present};
+use crate::observe::Observer;
+use crate::observe::target::meant;
 use crate::plan::preview::{ApplyPreview, PfSteps};
 use crate::report::common::{Finding, Kind, Report, Verdict as _, verdicts};
 use crate::report::events as kinds;
@@ -325,20 +326,19 @@ fn dry_run(
     })
 }
 
-fn address(pf: &PfArg, root: &Root) -> anyhow::Result<PciAddress> {
-    let name = match pf {
-        PfArg::Pci(pci) => return Ok(*pci),
-        PfArg::Rdma(name) => name,
-    };
-    let functions = Observer::new(root).look_at_pfs().functions;
-    let is_pf = |f: &&PciFunction| f.physfn.is_none();
-    let mut devices =
-        functions.iter().filter(is_pf).flat_map(|f| f.rdma.iter().map(move |d| (f, d)));
-    let found = devices.clone().find(|(_, device)| device.name == *name);
-    found.map(|(function, _)| function.address).ok_or_else(|| {
-        let names = present(devices.by_ref().map(|(_, device)| device.name.to_string()));
-        anyhow::anyhow!("no PF of this host has an RDMA device {name}; present: {names}")
-    })
+/// The PF that `target` names. An address is taken as it is: the PF may be gone.
+fn address(target: &Target, root: &Root) -> anyhow::Result<PciAddress> {
+    if let Target::Pci(pci, None) = target {
+        return Ok(*pci);
+    }
+    let observed = Observer::new(root).look([], &BTreeSet::new());
+    match meant(target, root, &observed)?.as_slice() {
+        [one] => Ok(one.function.address),
+        several => {
+            let each = present(several.iter().map(|meant| meant.function.address.to_string()));
+            anyhow::bail!("{target} names several PFs: {each}")
+        }
+    }
 }
 
 #[cfg(test)]
@@ -357,15 +357,5 @@ mod tests {
             // To start and to end takes time too.
             assert!(UNDO_USEC + 1_000_000 < limit * 1_000_000, "{UNDO_USEC} of {limit} s");
         }
-    }
-
-    #[test]
-    fn a_pf_is_typed_by_address_path_or_rdma_name() {
-        let pci: PfArg = "0000:4b:00.0".parse().expect("address");
-        assert_eq!("/sys/devices/pci0000:4a/0000:4a:02.0/0000:4b:00.0".parse(), Ok(pci.clone()));
-        assert!(matches!(pci, PfArg::Pci(_)));
-        assert_eq!("4b:00.0".parse(), Ok(pci.clone()), "as lspci prints it");
-        assert!(matches!("mlx5_0".parse(), Ok(PfArg::Rdma(_))));
-        assert!("4b:00.0 ".parse::<PfArg>().is_err());
     }
 }

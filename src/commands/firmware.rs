@@ -16,9 +16,10 @@ use crate::firmware::task::{Host, Task};
 use crate::host::firmware_tool::{self, Tool};
 use crate::host::lock::{Held, Locks};
 use crate::host::{Root, clock, process, site_files};
-use crate::names::{BLUEFIELD, IsVf, LinkLayer, MELLANOX, PathState, PciAddress};
+use crate::names::{BLUEFIELD, IsVf, LinkLayer, MELLANOX, PathState, PciAddress, Target};
 use crate::observe::link::card as card_of;
 use crate::observe::pf::dir;
+use crate::observe::target::meant;
 use crate::observe::{Look, Observed, Observer, PciFunction};
 use crate::report::common::{Code, Finding, Severity};
 use crate::report::firmware::{CardSettings, FirmwareReport};
@@ -53,6 +54,17 @@ pub fn run(
         bail!("{why}");
     }
     let observed = Observer::new(root).look_at_pfs();
+    let mut named = Vec::new();
+    for target in &args.hcas {
+        // An address is taken as it is: the adapter may be gone.
+        match target {
+            Target::Pci(pci, None) => named.push(*pci),
+            target => {
+                let meant = meant(target, root, &observed)?;
+                named.extend(meant.iter().map(|meant| meant.function.address));
+            }
+        }
+    }
     let mut run = Run {
         root,
         observed,
@@ -62,7 +74,7 @@ pub fn run(
         args,
         format,
     };
-    let adapters: Vec<_> = chosen(&run.observed, config, &args.pci)
+    let adapters: Vec<_> = chosen(&run.observed, config, &named)
         .into_iter()
         .map(|(pci, card)| run.adapter(pci, card))
         .collect::<anyhow::Result<_>>()?;

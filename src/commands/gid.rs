@@ -6,9 +6,9 @@ use anyhow::bail;
 
 use super::print;
 use crate::cli::{Format, GidArgs};
-use crate::host::{Root, links, terminal};
-use crate::names::{GidKind, LinkLayer, PortNumber, RdmaName, Target, Words as _, present};
-use crate::observe::{Observed, Observer, link};
+use crate::host::{Root, terminal};
+use crate::names::{GidKind, LinkLayer, PortNumber, RdmaName, Target, Words as _};
+use crate::observe::{Observed, Observer, link, target};
 use crate::report::gid::GidReport;
 
 /// Print the index of the entry of a GID table that `args` describe.
@@ -17,7 +17,7 @@ use crate::report::gid::GidReport;
 /// There is no such port; standard output is gone.
 pub fn run(args: &GidArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
     let observed = Observer::new(root).look([], &Default::default());
-    let (rdma, port) = found(&links::by_own_name(root, &args.port), root, &observed)?;
+    let (rdma, port) = found(&args.port, root, &observed)?;
     let path = format!("/sys/class/infiniband/{rdma}/ports/{port}");
     let device = observed.functions.iter().find(|f| f.rdma.iter().any(|d| d.name == rdma));
     // In a copied tree the class may be missing.
@@ -64,25 +64,10 @@ fn found(
     root: &Root,
     observed: &Observed,
 ) -> anyhow::Result<(RdmaName, PortNumber)> {
-    let mut ports: Vec<(RdmaName, PortNumber)> = Vec::new();
-    for function in &observed.functions {
-        for device in &function.rdma {
-            let meant = device.ports.iter().filter(|port| {
-                let is_number =
-                    |number: &Option<PortNumber>| number.is_none_or(|n| n == port.number);
-                let mut netdevs = [&port.netdev, &port.ethernet].into_iter().flatten();
-                match target {
-                    Target::Pci(pci, number) => function.address == *pci && is_number(number),
-                    Target::Guid(guid) => port.guid == Some(*guid),
-                    Target::Rdma(name, number) => device.name == *name && is_number(number),
-                    Target::Name(name) => {
-                        device.name.as_str() == name.as_str() || netdevs.any(|n| n.name == *name)
-                    }
-                }
-            });
-            ports.extend(meant.map(|port| (device.name.clone(), port.number)));
-        }
-    }
+    let meant = target::meant(target, root, observed);
+    let of_functions = meant.iter().flatten().flat_map(|meant| &meant.ports);
+    let mut ports: Vec<(RdmaName, PortNumber)> =
+        of_functions.map(|(device, port)| (device.name.clone(), port.number)).collect();
     // Of software, such as rxe: a device without a PCI function.
     if ports.is_empty() {
         let (name, number) = match target {
@@ -100,13 +85,10 @@ fn found(
     }
     match ports.as_slice() {
         [port] => Ok(port.clone()),
-        [] => {
-            let devices = observed.functions.iter().flat_map(|f| &f.rdma);
-            bail!(
-                "{target} is not a port of this host; RDMA devices: {}",
-                present(devices.map(|device| device.name.to_string()))
-            )
-        }
+        [] => match meant {
+            Ok(_) => bail!("{target} has no RDMA device"),
+            Err(e) => Err(e.into()),
+        },
         several => {
             let each: Vec<String> =
                 several.iter().map(|(name, port)| format!("{name}/{port}")).collect();

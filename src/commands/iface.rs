@@ -1,5 +1,6 @@
 //! `ibprov iface`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,10 +16,11 @@ use crate::apply::rtnl::Rtnl;
 use crate::cli::{Format, IfaceArgs};
 use crate::config::{Config, RxeRow};
 use crate::host::{Root, alarm, clock, links, process, systemctl, systemd};
-use crate::names::{IfName, PciAddress, RdmaName, Rung, present};
+use crate::names::{IfName, PciAddress, RdmaName, Rung, Target, present};
 use crate::observe::iface::{NotSeen, look};
 use crate::observe::ipoib::Interface;
-use crate::observe::{Look, ipoib};
+use crate::observe::target::meant;
+use crate::observe::{Look, Observer, ipoib};
 use crate::plan::preview::DryRunVerdict;
 use crate::report::advice::Purpose;
 use crate::report::common::{Code, Exit, Finding, Kind, Report};
@@ -29,6 +31,31 @@ use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::stack::{Decision, View};
 use crate::stacks::{KNOWN, netplan};
 use crate::workers::products::manages_nvswitch;
+
+/// The netdev that `name` is of, or that its port has. What nothing has now is refused later.
+fn netdev(name: &str, root: &Root) -> anyhow::Result<IfName> {
+    let target: Target = name.parse()?;
+    if let Target::Name(name) = &target {
+        let own = links::own_name(root, name);
+        if root.exists(&format!("/sys/class/net/{own}")) {
+            return Ok(own);
+        }
+    }
+    let observed = Observer::new(root).look([], &BTreeSet::new());
+    let meant = match (meant(&target, root, &observed), target) {
+        (Err(_), Target::Name(name)) => return Ok(name),
+        (meant, _) => meant?,
+    };
+    let ports = meant.iter().flat_map(|meant| &meant.ports);
+    let netdevs = ports.filter_map(|(_, port)| port.netdev.as_ref().map(|n| n.name.clone()));
+    match netdevs.collect::<Vec<_>>().as_slice() {
+        [netdev] => Ok(netdev.clone()),
+        several => {
+            let names = present(several.iter().map(ToString::to_string));
+            anyhow::bail!("{name} is not of one interface; interfaces: {names}")
+        }
+    }
+}
 
 /// Set one interface up.
 ///
@@ -42,7 +69,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         return set_up_children(args.stopped.as_deref(), config, root);
     }
     let name = match (&args.name, &args.device) {
-        (Some(name), _) => links::own_name(root, &name.parse()?),
+        (Some(name), _) => netdev(name, root)?,
         (None, Some(device)) => name_of(device)?,
         (None, None) => anyhow::bail!("iface needs the name of an interface, or --device PATH"),
     };

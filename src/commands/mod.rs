@@ -67,5 +67,9 @@ fn print<V: Verdict, B: Serialize, F: Serialize>(
 
 /// How `stream` shows text.
 fn screen(stream: &impl AsFd) -> Screen {
-    Screen { columns: terminal::columns(stream), colour: terminal::wants_colour(stream) }
+    Screen {
+        columns: terminal::columns(stream),
+        rows: terminal::rows(stream),
+        colour: terminal::wants_colour(stream),
+    }
 }

@@ -1,6 +1,7 @@
 //! `ibprov status`.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -12,14 +13,16 @@ use crate::config::{Config, Loaded, Problems};
 use crate::host::events::Events;
 use crate::host::{Root, clock, state, terminal};
 use crate::ladder::active::{self, Activity};
-use crate::names::{LinkLayer, MadPort, PhysicalState, Rung};
+use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target};
 use crate::observe::link::PortAnswer;
-use crate::observe::{self, Look, PciFunction, Port, RdmaDevice};
+use crate::observe::target::meant;
+use crate::observe::{self, Look, Observer, PciFunction, Port, RdmaDevice};
 use crate::plan::settings::{Settings, settings};
 use crate::report::degraded::PcieLink;
+use crate::report::rxe::RxeReport;
 use crate::report::status::{
-    Absent, Child, Hca, Ladder, LastBoot, ModuleNow, PortStatus, Role, SoftRoce, Status, Udev,
-    VfPortStatus, VfStatus,
+    Absent, Child, Detail, Hca, Ladder, LastBoot, ModuleNow, Named, PortStatus, Role, SoftRoce,
+    Status, Udev, VfPortStatus, VfStatus,
 };
 use crate::report::{self, BootReport, NotExpected, PortProgress, ReadError};
 
@@ -41,12 +44,49 @@ pub fn run(
             (Config::default(), Some(node::invalid(&problems)))
         }
     };
-    let look = || gather(args.gids, &config, invalid.clone(), root);
+    let look = || {
+        let mut status = gather(args.gids, &config, invalid.clone(), root);
+        if !args.names.is_empty() {
+            keep(&mut status, &args.names, root)?;
+        }
+        Ok(status)
+    };
+    let detail = match (args.problems, common.verbose) {
+        (true, _) => Detail::Problems,
+        (false, _) if !args.names.is_empty() => Detail::Named,
+        (false, true) => Detail::All,
+        (false, false) => Detail::Ports,
+    };
     if args.watch {
-        return watch(look, root, common);
+        return watch(look, detail, root, common.format);
     }
-    let status = look();
-    print(&status.told(), common.format, |screen| status.to_text(screen, common.verbose))
+    let status = look()?;
+    print(&status.told(), common.format, |screen| status.to_text(screen, detail))
+}
+
+/// Keep what has one of these names.
+fn keep(status: &mut Status, names: &[Target], root: &Root) -> anyhow::Result<()> {
+    let observed = Observer::new(root).look([], &BTreeSet::new());
+    let (mut named, mut others) = (Vec::new(), Vec::new());
+    for target in names {
+        let name = target.to_string();
+        let mut absent = status.absent.iter().map(|absent| absent.expected.clone());
+        let mut soft = status.soft_roce.iter().map(|soft| &soft.rxe);
+        let is_soft = |rxe: &RxeReport| {
+            rxe.name.to_string() == name
+                || rxe.netdev.as_ref().is_some_and(|netdev| netdev.to_string() == name)
+        };
+        if absent.any(|expected| expected == name) || soft.any(is_soft) {
+            others.push(name);
+            continue;
+        }
+        named.extend(meant(target, root, &observed)?.into_iter().map(|meant| Named {
+            pci: meant.function.address,
+            ports: meant.ports.iter().map(|(_, port)| port.number).collect(),
+        }));
+    }
+    status.keep(&named, &others);
+    Ok(())
 }
 
 /// How often ports are looked at although nothing was heard: the kernel has no event for
@@ -58,7 +98,12 @@ const BURST_USEC: u64 = 250_000;
 
 /// Show what `look` sees, and again when it is something else: on a terminal in the place of
 /// what was shown before, elsewhere below it; JSON is one line each time.
-fn watch(look: impl Fn() -> Status, root: &Root, common: &Common) -> anyhow::Result<u8> {
+fn watch(
+    look: impl Fn() -> anyhow::Result<Status>,
+    detail: Detail,
+    root: &Root,
+    format: Format,
+) -> anyhow::Result<u8> {
     if !root.is_live() {
         anyhow::bail!("--watch cannot be combined with --root: nothing changes in a copied tree");
     }
@@ -70,15 +115,15 @@ fn watch(look: impl Fn() -> Status, root: &Root, common: &Common) -> anyhow::Res
     let mut shown = String::new();
     loop {
         let looked = clock::monotonic_usec();
-        let status = look();
-        let text = match common.format {
-            Format::Text => status.to_text(screen(&out), common.verbose),
+        let status = look()?;
+        let text = match format {
+            Format::Text => status.to_text(screen(&out), detail),
             Format::Json => {
                 format!("{}\n", status.told().to_json_line()?)
             }
         };
         if text != shown {
-            match (common.format, terminal::is_terminal(&out), shown.is_empty()) {
+            match (format, terminal::is_terminal(&out), shown.is_empty()) {
                 (Format::Text, true, _) => out.clear()?,
                 (Format::Text, false, false) => writeln!(out)?,
                 _ => {}
@@ -294,9 +339,11 @@ impl View<'_> {
         let reached = |rung| match rung {
             Rung::Pci | Rung::Driver | Rung::Rdma => true,
             Rung::Configured => netdev.is_some_and(|n| {
-                let made =
-                    settings(self.node.config, &self.node.interfaces, &n.name) == Settings::Made;
-                n.named && made && !self.node.facts.unset.contains_key(&n.name)
+                let (node, name) = (self.node, &n.name);
+                // Whose settings another program makes lacks none of the configuration's.
+                let none_is_wanted = node.expectation.goal < Rung::Configured;
+                let made = || settings(node.config, &node.interfaces, name) == Settings::Made;
+                n.named && (none_is_wanted || made() && !node.facts.unset.contains_key(name))
             }),
             Rung::Netdev => netdev.is_some(),
             Rung::Named => netdev.is_some_and(|n| n.named),

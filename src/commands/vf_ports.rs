@@ -13,7 +13,7 @@ use crate::observe::{self, Look, PciFunction, Port, RdmaDevice};
 use crate::plan::vf_port::VfPort;
 use crate::report::hardware::{Link, Vf};
 use crate::report::plan::PlannedPf;
-use crate::report::{self, Away, PortProgress};
+use crate::report::{self, Away, PortProgress, port_label};
 
 impl Node<'_> {
     /// The ports of VFs that should be active: their PFs' are. What is passed on, is in another
@@ -39,7 +39,7 @@ impl Node<'_> {
                 let (Some(state), false) = (state, policy == Some(Policy::Down)) else { continue };
                 let Some(of_pf) = self.active_port(pf, port) else { continue };
                 found.push(VfPort {
-                    object: format!("{} port {} ({})", device.name, port.number, vf.pci),
+                    object: port_label(&device.name, port.number, vf.pci),
                     vf: VfName { pf, index: vf.index },
                     state,
                     pf: of_pf,

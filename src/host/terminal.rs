@@ -40,12 +40,27 @@ pub fn is_terminal(stream: &impl AsFd) -> bool {
 /// How many columns `stream` has: as COLUMNS says, else as the terminal does; `None` if it
 /// is not a terminal, where lines are as long as they are.
 pub fn columns(stream: &impl AsFd) -> Option<usize> {
-    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    extent(stream, "COLUMNS", 80, |(width, _)| width.0)
+}
+
+/// How many rows `stream` has, in the same way.
+pub fn rows(stream: &impl AsFd) -> Option<usize> {
+    extent(stream, "LINES", 24, |(_, height)| height.0)
+}
+
+fn extent(
+    stream: &impl AsFd,
+    variable: &str,
+    usual: usize,
+    of: fn((terminal_size::Width, terminal_size::Height)) -> u16,
+) -> Option<usize> {
+    let set = std::env::var(variable).ok().and_then(|number| number.parse().ok());
     let told = || {
-        let (width, _) = terminal_size::terminal_size_of(stream)?;
-        Some(usize::from(width.0)).filter(|columns| *columns > 0)
+        let number = terminal_size::terminal_size_of(stream).map(of)?;
+        Some(usize::from(number)).filter(|number| *number > 0)
     };
-    set.filter(|columns| *columns > 0).or_else(|| is_terminal(stream).then(|| told().unwrap_or(80)))
+    set.filter(|number| *number > 0)
+        .or_else(|| is_terminal(stream).then(|| told().unwrap_or(usual)))
 }
 
 static BY_HAND: OnceLock<bool> = OnceLock::new();

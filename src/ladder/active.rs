@@ -82,7 +82,7 @@ fn no_link(
             [Advice::look("see the port of the PF, and the link state in `ibprov status -v`")],
         ),
         (Some(PhysicalState::Polling), _) => Words::new(
-            "no signal: the cable is missing or broken, or the other end is down (Polling)",
+            "no cable, or the other end is down (Polling)",
             [
                 Advice::look("check the cable and the switch port"),
                 Advice::look(format!("mlxlink -d {adapter}, or mstlink with the same arguments")),
@@ -109,7 +109,7 @@ fn no_link(
 fn not_active(at: &MadPort, link: &Link, vf: IsVf) -> Words {
     match (link.state, vf) {
         (Some(LinkState::Init), IsVf::No) => Words::new(
-            "no subnet manager has configured the port (Initializing)",
+            "no subnet manager configured it (Initializing)",
             [
                 Advice::look(format!("check whether the fabric has a subnet manager: sminfo {at}")),
                 Advice::now(

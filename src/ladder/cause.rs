@@ -162,10 +162,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                 )
                 .diagnosed(Code::FwInitTimeout)
             } else {
-                let text = format!(
-                    "driver {} is bound, but has not registered an RDMA device",
-                    driver.unwrap_or("?")
-                );
+                let text = format!("driver {} is bound", driver.unwrap_or("?"));
                 let last = log.and_then(FunctionLog::last_trouble);
                 let text = last.map_or(text.clone(), |l| format!("{text}; the driver last reported: {l}"));
                 Cause::waiting(text, [Advice::look(format!("dmesg | grep {at}"))])

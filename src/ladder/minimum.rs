@@ -87,9 +87,9 @@ mod tests {
         assert_eq!(of("DOWN", "Polling", "10 Gb/sec (4X SDR)"), "");
         assert_eq!(of("INIT", "LinkUp", "200 Gb/sec (4X HDR)"), "");
         assert_eq!(of("ACTIVE", "LinkUp", "400 Gb/sec (4X NDR)"), "");
-        let less = "the rate is 200 Gb/sec (2X NDR), expected at least 400 Gb/s";
+        let less = "rate 200 Gb/sec (2X NDR), minimum 400 Gb/s";
         assert_eq!(of("ACTIVE", "LinkUp", "200 Gb/sec (2X NDR)"), less);
-        let unknown = "the rate is unknown, expected at least 400 Gb/s";
+        let unknown = "rate unknown, minimum 400 Gb/s";
         assert_eq!(of("ACTIVE", "LinkUp", ""), unknown);
     }
 
@@ -105,8 +105,8 @@ mod tests {
         assert_eq!(of("800 Gb/sec (4X XDR)"), "");
         assert_eq!(
             of("100 Gb/sec (2X HDR)"),
-            "the link width is 2x, expected at least 4x, the link speed is HDR, expected at least NDR"
+            "link width 2x, minimum 4x, link speed HDR, minimum NDR"
         );
-        assert_eq!(of("900 Gb/sec (4X ZDR)"), "the link speed is ZDR, expected at least NDR");
+        assert_eq!(of("900 Gb/sec (4X ZDR)"), "link speed ZDR, minimum NDR");
     }
 }

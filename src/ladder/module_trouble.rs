@@ -90,7 +90,7 @@ mod tests {
                 "modprobe: FATAL: Module ib_ipoib not found in directory /lib/modules/6.1.0-9",
                 &[]
             ),
-            "not built for the running kernel 6.1.0-9 (looked in /lib/modules/6.1.0-9/modules.dep)"
+            "not built for the running kernel"
         );
         assert_eq!(
             cause(

@@ -85,7 +85,7 @@ pub use rdma_modules::{
     rdma_half_of, roce_half_of,
 };
 pub use rung::{Rung, VfRung};
-pub use similar::{nearest, present};
+pub use similar::{few, nearest, present};
 pub use template::{GuidKind, Template};
 pub use vf::{VfIndex, VfIndexError, VfName, VfNameError, vf_ranges};
 pub use vf_device::{BLUEFIELD, IsVf, MELLANOX, is_vf_hca_type, is_vf_id, is_vf_id_text};

@@ -17,13 +17,23 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
 /// What there is instead, for a message: `ib0, ib1`, or `none`. More than a dozen are
 /// counted.
 pub fn present(names: impl IntoIterator<Item = String>) -> String {
-    const MOST: usize = 12;
     let names: Vec<String> = names.into_iter().collect();
-    let shown = names.get(..MOST).unwrap_or(&names).join(", ");
-    match names.len() {
-        0 => "none".to_owned(),
-        n if n > MOST => format!("{shown} and {} more", n - MOST),
-        _ => shown,
+    match names.is_empty() {
+        true => "none".to_owned(),
+        false => first(&names, 12),
+    }
+}
+
+/// The first few of these names, and how many there are more.
+pub fn few<S: AsRef<str>>(names: &[S]) -> String {
+    first(names, 4)
+}
+
+fn first<S: AsRef<str>>(names: &[S], most: usize) -> String {
+    let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(most) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 

@@ -29,6 +29,7 @@ pub mod pf;
 pub mod plan_host;
 mod rdma;
 pub mod rxe;
+pub mod target;
 pub mod udev;
 pub mod units;
 pub mod uses;

@@ -24,9 +24,15 @@ const INIT_SCRIPT: &str = "/etc/init.d/openibd";
 pub fn units(root: &Root) -> Units {
     let links = Links::read(root);
     let openibd = links.owner();
-    let mut findings = own_findings(&links);
-    findings.extend(vendor_findings(root, &links));
-    findings.extend(agent_finding(root, &links));
+    let mut findings = Vec::new();
+    if is_run_by_openibd(root, &links) {
+        let text = "this node is run by openibd".to_owned();
+        findings.push(finding(Code::IbprovDisabled, text, "to hand it over: ibprov migrate"));
+    } else {
+        findings.extend(own_findings(&links));
+        findings.extend(vendor_findings(root, &links));
+        findings.extend(agent_finding(root, &links));
+    }
     findings.extend(boot_lines::not_run(root).into_iter().map(not_run));
     Units { openibd, enabled: links.wanted && links.own_mask.is_none(), findings }
 }
@@ -121,6 +127,12 @@ fn not_run(found: Result<(&str, Vec<usize>), String>) -> Finding {
 
 fn finding(code: Code, text: String, advice: &str) -> Finding {
     Finding::warning(code, text).advise([Advice::permanent(advice)])
+}
+
+/// The boot starts openibd, and not ibprov: nothing is wrong with a node that was not migrated.
+fn is_run_by_openibd(root: &Root, links: &Links) -> bool {
+    let is_openibds = links.owner() == Owner::Vendor && !links.wanted && links.own_mask.is_none();
+    is_openibds && (links.vendor_wanted || !script_callers(root, links).is_empty())
 }
 
 /// What is wrong with ibprov's own links.

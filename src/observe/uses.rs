@@ -194,7 +194,7 @@ impl<'a> Host<'a> {
             files.push(format!("/dev/vfio/devices/{device}"));
         }
         if files.is_empty() {
-            uses.insert(Use::Unknown { why: format!("{dir} has no iommu_group") });
+            uses.insert(Use::Unknown { why: "the function has no iommu_group".to_owned() });
         }
         let root = self.root;
         let open = self.open.get_or_insert_with(|| open_vfio(root));

@@ -240,7 +240,7 @@ impl Waiting<'_> {
             if soft_roce::is_meant(self.config, target) {
                 continue;
             }
-            let child = target::child(target, self.observer.root());
+            let child = observe::target::child(target, self.observer.root());
             let Some(expected) =
                 target::expected(target, child.as_ref(), self.config, &self.observed)
             else {
@@ -425,7 +425,7 @@ impl Waiting<'_> {
             Some(Lack::Rung(Rung::Pci)) if !self.wanted.targets.is_empty() => Some(Cause {
                 text: format!(
                     "not found: this host has no netdev, RDMA device, PCI function or port GUID of this name; present: {}",
-                    target::names(&self.observed)
+                    observe::target::names(&self.observed)
                 ),
                 advice: vec![Advice::look(
                     "`ibprov status` shows all names; a P_Key child has to be created first ([[interface.partition]])",

@@ -1,25 +1,15 @@
 //! The port that a name on the command line stands for.
 
 use crate::config::Config;
-use crate::host::Root;
 use crate::ladder::expect::is_meant;
 use crate::ladder::progress::progress;
 use crate::ladder::{Expectation, Expected};
 use crate::names::{
-    IfName, LinkLayer, PciAddress, PortNumber, PortSelector, PortWait, Rung, Target, present,
+    IfName, LinkLayer, PciAddress, PortNumber, PortSelector, PortWait, Rung, Target,
 };
-use crate::observe::ipoib::{self, Interface, Sort};
-use crate::observe::{Look, NetDev, Observed};
+use crate::observe::ipoib::Interface;
+use crate::observe::{NetDev, Observed};
 use crate::report::PortProgress;
-
-/// The P_Key child that `target` names, with the port of its parent.
-pub fn child(target: &Target, root: &Root) -> Option<Interface> {
-    let Target::Name(name) = target else { return None };
-    let mut look = Look::new(root);
-    let Some(Sort::Ipoib(mut interface)) = ipoib::sort(&mut look, name) else { return None };
-    ipoib::give_port(&mut look, &mut interface);
-    interface.parent.is_some().then_some(*interface)
-}
 
 /// The name is one that the configuration or the kernel gives a P_Key child of a netdev of
 /// this host, so that the child may still be made.
@@ -101,23 +91,12 @@ pub fn all_is_there(expectation: Expectation, observed: &Observed) -> bool {
     observed.udev.settled && ports.iter().all(PortProgress::is_ready)
 }
 
-/// What the ports of this host are called: netdev, RDMA device, PCI address.
-pub fn names(observed: &Observed) -> String {
-    let with_device = observed.functions.iter().filter(|function| !function.rdma.is_empty());
-    present(with_device.map(|function| {
-        let ports = function.rdma.iter().flat_map(|device| &device.ports);
-        let netdevs = ports.filter_map(|port| port.netdev.as_ref().map(|n| n.name.to_string()));
-        let devices = function.rdma.iter().map(|device| device.name.to_string());
-        let names: Vec<String> = netdevs.chain(devices).collect();
-        format!("{} ({})", names.join(" "), function.address)
-    }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::testing;
+    use crate::host::{Root, testing};
     use crate::ladder::expect::expectation;
+    use crate::observe::target::{child, names};
     use crate::observe::{ModprobeRules, Observer};
     use std::collections::BTreeSet;
 

@@ -218,10 +218,10 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         ];
         add(Code::RtnlHeld, Error, None, message, advice);
     }
-    let mut vfs = Count::default();
+    let mut of_pfs = Vec::new();
     for pf in known.pfs {
-        vfs.of += pf.wanted;
-        vfs.good += pf.vfs.iter().filter(|vf| vf.action == Action::Keep).count();
+        let good = pf.vfs.iter().filter(|vf| vf.action == Action::Keep).count();
+        of_pfs.push((pf.object(), Count { good, of: pf.wanted }));
         // That it does not answer is said of the adapter.
         let is_silent = |pci| known.silent.contains(&pci) || known.unread.contains(&pci);
         let of_pf = match pf.pci.is_some_and(is_silent) {
@@ -325,10 +325,12 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     }
     add_untold(&mut findings, &known.settings);
     // A netdev that is still to come may have the name.
-    if ports.of > 0 && ports.good == ports.of && vfs.good == vfs.of {
+    let is_whole = of_pfs.iter().all(|(_, vfs)| vfs.good == vfs.of);
+    let count = PortCount::sum(&ports);
+    if count.of > 0 && count.good == count.of && is_whole {
         findings.extend(known.network.unmatched());
     }
-    Judgement::new(ports, vfs, known.has_adapter, findings)
+    Judgement::new(ports, of_pfs, known.has_adapter, findings)
 }
 
 /// Adds what is said of settings, but where that is told of an expected port.
@@ -406,17 +408,21 @@ fn to_infiniband(pci: PciAddress) -> String {
 
 /// How many of the expected ports are active, and what is said of those that are not: too few
 /// of them is an error, one that is optional a note.
-fn activity(known: &Known<'_>) -> (PortCount, Vec<Finding>) {
+fn activity(known: &Known<'_>) -> (Vec<(String, PortCount)>, Vec<Finding>) {
     let expected = known.ports.iter().filter(|port| !port.progress.is_ethernet());
     let is_usable = |port: &&KnownPort<'_>| port.progress.is_usable(port.cause.as_ref());
-    let usable: Vec<_> = expected.clone().filter(is_usable).collect();
-    let count = |activity| usable.iter().filter(|port| port.activity == activity).count();
-    let ports = PortCount {
-        good: expected.clone().filter(|port| port.progress.is_ready()).count(),
-        active: count(Activity::Active),
-        not_judged: count(Activity::NotShown),
-        of: expected.count(),
+    let of_port = |port: &KnownPort<'_>| {
+        let is = |activity| usize::from(is_usable(&port) && port.activity == activity);
+        let count = PortCount {
+            good: usize::from(port.progress.is_ready()),
+            active: is(Activity::Active),
+            not_judged: is(Activity::NotShown),
+            of: 1,
+        };
+        (port.progress.label(), count)
     };
+    let of_ports: Vec<(String, PortCount)> = expected.clone().map(of_port).collect();
+    let ports = PortCount::sum(&of_ports);
     let is_enough = ports.active + ports.not_judged >= known.at_least.unwrap_or(1);
     let finding = |KnownPort { progress: port, activity, .. }: &KnownPort<'_>| {
         let optional = if port.optional { " (optional)" } else { "" };
@@ -440,7 +446,7 @@ fn activity(known: &Known<'_>) -> (PortCount, Vec<Finding>) {
         };
         Some(Finding::new(code, severity, message).about(port.label()).advise(advice))
     };
-    (ports, usable.into_iter().filter_map(finding).collect())
+    (of_ports, expected.filter(is_usable).filter_map(finding).collect())
 }
 
 /// What to do where `port` has less of a link than it has to have.

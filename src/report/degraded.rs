@@ -72,7 +72,7 @@ impl fmt::Display for Degraded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut say = |what: &str, is: Option<String>, minimum: String| {
             let is = is.unwrap_or_else(|| "unknown".to_owned());
-            write!(f, "the {what} is {is}, expected at least {minimum}")
+            write!(f, "{what} {is}, minimum {minimum}")
         };
         match self {
             Self::Rate { is, minimum } => {

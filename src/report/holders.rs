@@ -1,13 +1,13 @@
 //! `ibprov holders`: what keeps HCAs or their kernel modules busy.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::common::{Code, Finding, Kind, Report, Severity, verdicts};
 use super::uses::Away;
-use crate::names::PciAddress;
+use crate::names::{PciAddress, RdmaName, few};
 
 /// Something that keeps an HCA or a kernel module of it busy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -130,6 +130,12 @@ pub struct HoldersReport {
     pub hcas: Vec<PciAddress>,
     /// What keeps them or their modules busy.
     pub holders: Vec<Holder>,
+    /// The RDMA devices of those that have one.
+    #[serde(skip)]
+    pub devices: BTreeMap<PciAddress, RdmaName>,
+    /// Those of them that are no VFs of others.
+    #[serde(skip)]
+    pub pfs: Vec<PciAddress>,
     /// What could not be read, one line each.
     #[serde(skip)]
     pub problems: BTreeSet<String>,
@@ -170,29 +176,54 @@ impl HoldersReport {
         Report::new(Kind::Holders, self.verdict(), held.chain(unread).collect(), self)
     }
 
+    /// What people know an HCA by.
+    fn name(&self, hca: PciAddress) -> String {
+        match self.devices.get(&hca) {
+            Some(device) => format!("{device} ({hca})"),
+            None => hca.to_string(),
+        }
+    }
+
+    /// The HCAs by name where they are few, and how many VFs they have.
+    fn subject(&self) -> String {
+        let names = match (self.pfs.len(), self.pfs.as_slice()) {
+            (0..=4, pfs) => pfs.iter().map(|pf| self.name(*pf)).collect::<Vec<_>>().join(", "),
+            (n, _) => format!("{n} HCAs"),
+        };
+        match self.hcas.len().saturating_sub(self.pfs.len()) {
+            0 => names,
+            1 => format!("{names} with 1 VF"),
+            vfs => format!("{names} with {vfs} VFs"),
+        }
+    }
+
     /// For people: the HCAs, then a line for each holder.
     pub fn to_text(&self) -> String {
-        let hcas: Vec<String> = self.hcas.iter().map(ToString::to_string).collect();
+        let subject = self.subject();
         let mut lines = Vec::new();
         if self.hcas.is_empty() {
             lines.push("this host has no HCA".to_owned());
         } else {
             lines.push(match self.verdict() {
                 HoldersVerdict::Free => {
-                    format!("{} and its kernel modules are not busy", hcas.join(", "))
+                    format!("{subject}: not busy, nor are the kernel modules")
                 }
                 HoldersVerdict::NotJudged => {
-                    format!("{}: not judged: no user was found, but see below", hcas.join(", "))
+                    format!("{subject}: not judged: no user was found, but see below")
                 }
-                HoldersVerdict::Held => format!("{} is kept busy by:", hcas.join(", ")),
+                HoldersVerdict::Held => format!("{subject}: kept busy by:"),
             });
         }
-        let width = self.holders.iter().filter_map(|h| h.hca).map(|hca| hca.to_string().len());
-        let width = width.max().unwrap_or("modules".len());
-        for holder in &self.holders {
-            let hca = holder.hca.map_or_else(|| "host".to_owned(), |hca| hca.to_string());
-            lines.push(format!("  {hca:width$}  {}", holder.by));
+        // What is said of many VFs is said once.
+        let mut held: Vec<(&By, Vec<String>)> = Vec::new();
+        for Holder { hca, by } in &self.holders {
+            let object = hca.map_or_else(|| "host".to_owned(), |hca| self.name(hca));
+            match held.iter_mut().find(|(other, _)| *other == by) {
+                Some((_, objects)) => objects.push(object),
+                None => held.push((by, vec![object])),
+            }
         }
+        lines.extend(held.into_iter().map(|(by, objects)| format!("  {}: {by}", few(&objects))));
         lines.extend(self.problems.iter().map(|problem| format!("warning: not read: {problem}")));
         lines.into_iter().map(|line| line + "\n").collect()
     }

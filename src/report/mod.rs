@@ -54,7 +54,7 @@ pub use common::{Exit, SCHEMA};
 pub use guest_lack::{GuestLack, GuidLack};
 pub use module_trouble::{ModuleTrouble, Said};
 pub use pf::{PfReport, PfVerdict};
-pub use port::{Cause, NotExpected, PortProgress};
+pub use port::{Cause, NotExpected, PortProgress, port_label};
 pub use read::{ReadError, check_schema, read};
 pub use uses::{Away, Use, used_by};
 pub use vf_lack::VfLack;

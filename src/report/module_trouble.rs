@@ -130,17 +130,24 @@ impl ModuleTrouble {
     pub fn finding(&self, module: &ModuleName) -> Finding {
         Finding::warning(self.code(), format!("not loaded: {self}"))
             .about(module)
-            .advise([self.advice(module)])
+            .advise(self.advice(module))
     }
 
     /// What to do about it.
-    pub fn advice(&self, module: &ModuleName) -> Advice {
-        match self {
+    pub fn advice(&self, module: &ModuleName) -> Vec<Advice> {
+        let step = match self {
+            Self::NotBuilt { kernel, looked_in } => {
+                return vec![
+                    Advice::permanent(format!(
+                        "install it for kernel {kernel}, or run `depmod -a`"
+                    )),
+                    Advice::permanent(format!(
+                        "a distribution has it in its package modules-extra or modules; with OFED: rebuild it, or `dkms autoinstall`; {looked_in} must name it"
+                    )),
+                ];
+            }
             Self::Denied { by } => Advice::permanent(format!(
                 "to load it, remove the line in {by}; otherwise add it to modules.exclude of the configuration"
-            )),
-            Self::NotBuilt { kernel, .. } => Advice::permanent(format!(
-                "install the module for kernel {kernel} (distribution: the modules-extra or modules package; OFED: rebuild or `dkms autoinstall`), or run `depmod -a`; `modinfo {module}` must find it"
             )),
             Self::InstallOverride { by, .. } => Advice::permanent(format!(
                 "run that command by hand to see why it fails, or remove the line in {by}"
@@ -161,7 +168,8 @@ impl ModuleTrouble {
                 "find where modprobe hangs: `cat /proc/{pid}/stack`, and dmesg"
             )),
             Self::Other { .. } => Advice::look(format!("run `modprobe -v {module}` and see dmesg")),
-        }
+        };
+        vec![step]
     }
 }
 
@@ -169,9 +177,7 @@ impl fmt::Display for ModuleTrouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Denied { by } => write!(f, "deny-listed by {by}"),
-            Self::NotBuilt { kernel, looked_in } => {
-                write!(f, "not built for the running kernel {kernel} (looked in {looked_in})")
-            }
+            Self::NotBuilt { .. } => f.write_str("not built for the running kernel"),
             Self::InstallOverride { command, by } => {
                 write!(f, "the install command {command:?} of {by} ran instead and did not load it")
             }

@@ -98,6 +98,19 @@ pub struct PortCount {
     pub of: usize,
 }
 
+impl PortCount {
+    /// Of all of these.
+    pub fn sum(all: &[(String, Self)]) -> Self {
+        let sum = |of: fn(&Self) -> usize| all.iter().map(|(_, count)| of(count)).sum();
+        Self {
+            good: sum(|count| count.good),
+            active: sum(|count| count.active),
+            not_judged: sum(|count| count.not_judged),
+            of: sum(|count| count.of),
+        }
+    }
+}
+
 /// The whole judgement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -117,12 +130,27 @@ pub struct Judgement {
     /// What is wrong, the worst first.
     #[serde(skip)]
     pub findings: Vec<Finding>,
+    /// The ports by themselves, each as findings call it.
+    #[serde(skip)]
+    pub of_ports: Vec<(String, PortCount)>,
+    /// The VFs of each PF, in the same way.
+    #[serde(skip)]
+    pub of_pfs: Vec<(String, Count)>,
 }
 
 impl Judgement {
     /// The judgement that `findings` come to; `has_adapter`: the host shows one.
-    pub fn new(ports: PortCount, vfs: Count, has_adapter: bool, findings: Vec<Finding>) -> Self {
-        let mut findings = findings;
+    pub fn new(
+        of_ports: Vec<(String, PortCount)>,
+        of_pfs: Vec<(String, Count)>,
+        has_adapter: bool,
+        mut findings: Vec<Finding>,
+    ) -> Self {
+        let ports = PortCount::sum(&of_ports);
+        let vfs = Count {
+            good: of_pfs.iter().map(|(_, count)| count.good).sum(),
+            of: of_pfs.iter().map(|(_, count)| count.of).sum(),
+        };
         findings.sort_by_key(|finding| (!finding.code.leaves_unknown(), finding.severity));
         let verdict = match findings.first() {
             Some(finding) if finding.code.leaves_unknown() => NodeVerdict::Unknown,
@@ -138,7 +166,17 @@ impl Judgement {
             }
             Some(Finding { severity: Severity::Info, .. }) | None => NodeVerdict::Ready,
         };
-        Self { verdict, exit_code: verdict.exit().code(), ports, vfs, findings }
+        Self { verdict, exit_code: verdict.exit().code(), ports, vfs, findings, of_ports, of_pfs }
+    }
+
+    /// What it is of the objects alone of which `is_of` is true; where the node could not be
+    /// judged, they are not.
+    pub fn only(self, is_of: impl Fn(&str) -> bool) -> Self {
+        let (mut ports, mut pfs, mut findings) = (self.of_ports, self.of_pfs, self.findings);
+        ports.retain(|(object, _)| is_of(object));
+        pfs.retain(|(object, _)| is_of(object));
+        findings.retain(|f| f.code.leaves_unknown() || f.object.as_deref().is_some_and(&is_of));
+        Self::new(ports, pfs, true, findings)
     }
 
     /// The findings, those that say the same of several objects as one, with what to do at each.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use super::hardware::Vf;
 use super::pf::{Deferred, OtherGuid};
 use super::screen::{Screen, Tone};
 use crate::names::{Guid, IfName, Policy, RdmaName, VfDriver, VfIndex, VfOwner};
@@ -316,9 +317,20 @@ impl Serialize for Change {
 }
 
 impl PlannedVf {
-    /// What is not as planned of one that is there, in phrases.
-    pub(super) fn deviations(&self) -> String {
-        let all: Vec<String> = self.changes.iter().filter_map(Change::deviation).collect();
+    /// What is not as planned of one that is there, in phrases; of one that is in use, whose
+    /// changes are no plan, by what is `seen`.
+    pub(super) fn deviations(&self, seen: &Vf) -> String {
+        let mut all: Vec<String> = self.changes.iter().filter_map(Change::deviation).collect();
+        if let Some(wanted) = self.wanted.as_ref().filter(|_| self.changes.is_empty()) {
+            let (node, port) = (wanted.node_guid, wanted.port_guid);
+            let guids = [
+                Change::NodeGuid { from: seen.node_guid, to: node },
+                Change::PortGuid { from: seen.port_guid, to: port },
+            ];
+            all.extend(guids.iter().filter_map(Change::deviation));
+            let link_state = Change::Policy { from: seen.policy, to: wanted.policy };
+            all.extend(link_state.deviation().filter(|_| seen.policy != Some(wanted.policy)));
+        }
         if all.is_empty() { "not as planned".to_owned() } else { all.join("; ") }
     }
 

@@ -166,7 +166,7 @@ impl PortProgress {
     /// What to call it: `mlx5_0 port 1 (0000:4b:00.0)` once that is known.
     pub fn label(&self) -> String {
         match (&self.rdma, self.port, self.pci) {
-            (Some(rdma), Some(port), Some(pci)) => format!("{rdma} port {port} ({pci})"),
+            (Some(rdma), Some(port), Some(pci)) => port_label(rdma, port, pci),
             (Some(rdma), None, Some(pci)) => format!("{rdma} ({pci})"),
             (_, Some(port), None) => format!("{} port {port}", self.expected),
             (None, _, Some(pci)) if pci.to_string() != self.expected => {
@@ -175,6 +175,11 @@ impl PortProgress {
             _ => self.expected.clone(),
         }
     }
+}
+
+/// What a port is called in findings.
+pub fn port_label(rdma: &RdmaName, port: PortNumber, pci: PciAddress) -> String {
+    format!("{rdma} port {port} ({pci})")
 }
 
 /// Why a rung is missing.
@@ -337,7 +342,7 @@ impl Cause {
     pub(crate) fn module(module: &ModuleName, trouble: &ModuleTrouble) -> Self {
         Self {
             text: format!("module {module} is not loaded: {trouble}"),
-            advice: vec![trouble.advice(module)],
+            advice: trouble.advice(module),
             is_final: !matches!(trouble, ModuleTrouble::Stuck { .. }),
             by_site: trouble.is_by_the_site(),
             ..Self::waiting("", []).diagnosed(trouble.code())

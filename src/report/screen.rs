@@ -7,6 +7,8 @@ use anstyle::{AnsiColor, Style};
 pub struct Screen {
     /// Its columns; without, lines are as long as they are.
     pub columns: Option<usize>,
+    /// Its rows; without, nothing of a text scrolls away.
+    pub rows: Option<usize>,
     /// It shows colours, and they are wanted.
     pub colour: bool,
 }
@@ -95,7 +97,7 @@ mod tests {
     #[test]
     fn text_is_broken_between_words_and_only_on_a_screen() {
         let text = "the port is up, and no subnet manager has configured it: see opensm.log";
-        let screen = Screen { columns: Some(40), colour: false };
+        let screen = Screen { columns: Some(40), ..Screen::default() };
         assert_eq!(
             screen.wrapped("  why: ", text),
             [
@@ -110,7 +112,7 @@ mod tests {
     #[test]
     fn a_page_breaks_long_lines_only_and_keeps_their_indent() {
         let text = "head\n  error: the port is up, and no subnet manager has configured it\n";
-        let screen = Screen { columns: Some(40), colour: false };
+        let screen = Screen { columns: Some(40), ..Screen::default() };
         assert_eq!(
             screen.page(text),
             "head\n  error: the port is up, and no subnet\n    manager has configured it\n"
@@ -120,7 +122,7 @@ mod tests {
 
     #[test]
     fn colour_is_put_around_text_only_where_it_is_wanted() {
-        let screen = Screen { columns: None, colour: true };
+        let screen = Screen { colour: true, ..Screen::default() };
         assert_eq!(screen.paint(Tone::Bad, "x"), "\u{1b}[1m\u{1b}[31mx\u{1b}[0m");
         assert_eq!(screen.paint(Tone::Bad, ""), "");
         assert_eq!(Screen::default().paint(Tone::Bad, "x"), "x");

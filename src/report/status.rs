@@ -3,6 +3,8 @@
 
 mod table;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use self::table::table;
@@ -11,7 +13,7 @@ use super::finding::Severity;
 use super::screen::{Screen, Tone};
 use crate::names::{
     Guid, IfName, LinkLayer, LinkState, ModuleName, ModuleState, PKey, PciAddress, PhysicalState,
-    PortNumber, RdmaName, Rung, Words, harmless,
+    PortNumber, RdmaName, Rung, Words, few, harmless,
 };
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::hardware::{Card, Gid, Link, NetDevState, NodeDescription, PKeyEntry, Vf};
@@ -20,7 +22,29 @@ use crate::report::plan::PlannedPf;
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::subnet_manager::SubnetManagerReport;
 use crate::report::units::Units;
-use crate::report::{Away, NotExpected, Verdict};
+use crate::report::{Away, NotExpected, Verdict, port_label};
+
+/// How much of it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// What is wrong.
+    Problems,
+    /// A line for each port that is expected.
+    Ports,
+    /// All that is known of what was named.
+    Named,
+    /// All that is known.
+    All,
+}
+
+/// An adapter that was named, or ports of it; or a VF.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// The function.
+    pub pci: PciAddress,
+    /// Its ports that are meant.
+    pub ports: Vec<PortNumber>,
+}
 
 /// The whole picture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -294,6 +318,47 @@ impl Status {
         Report::new(Kind::Status, verdict, findings, self).exiting(exit_code)
     }
 
+    /// Keeps what was named: these adapters and VFs, and what has no function, by these names.
+    /// Of a VF its PF is kept too, without its other VFs.
+    pub fn keep(&mut self, named: &[Named], others: &[String]) {
+        let mut objects: BTreeSet<String> = others.iter().cloned().collect();
+        self.hcas.retain_mut(|hca| {
+            let own: Vec<&Named> = named.iter().filter(|named| named.pci == hca.pci).collect();
+            if own.is_empty() {
+                hca.vfs.retain(|vf| named.iter().any(|named| named.pci == vf.vf.pci));
+                let vfs = &hca.vfs;
+                if let Some(planned) = &mut hca.planned {
+                    planned.vfs.retain(|p| vfs.iter().any(|vf| vf.vf.index == p.index));
+                }
+            } else if own.iter().all(|named| !named.ports.is_empty()) {
+                hca.ports.retain(|port| own.iter().any(|named| named.ports.contains(&port.port)));
+            }
+            let is_kept = !own.is_empty() || !hca.vfs.is_empty();
+            if is_kept {
+                objects.extend(hca.objects());
+            }
+            is_kept
+        });
+        self.absent.retain(|absent| others.contains(&absent.expected));
+        self.soft_roce.retain(|soft| {
+            let netdev = soft.rxe.netdev.as_ref().map(ToString::to_string);
+            let is_kept = others.contains(&soft.rxe.name.to_string())
+                || netdev.is_some_and(|netdev| others.contains(&netdev));
+            objects.extend(is_kept.then(|| soft.rxe.object()));
+            is_kept
+        });
+        let hcas = &self.hcas;
+        self.subnet_managers.retain(|manager| {
+            let is_of = |port: &PortStatus| port.guid == Some(manager.port_guid);
+            let is_kept = hcas.iter().flat_map(|hca| &hca.ports).any(is_of);
+            objects.extend(is_kept.then(|| manager.object()));
+            is_kept
+        });
+        self.software_devices.clear();
+        self.units.findings.clear();
+        self.judgement = self.judgement.clone().only(|object| objects.contains(object));
+    }
+
     /// The constant head.
     pub fn new(judgement: Judgement, kernel: String, units: Units, udev: Udev) -> Self {
         Self {
@@ -313,51 +378,107 @@ impl Status {
     }
 
     /// What `ibprov status` shows people: whether the node is as it is meant to be and what
-    /// is not, then a line for each port; with `details` all that is known of each.
-    pub fn to_text(&self, screen: Screen, details: bool) -> String {
+    /// is not, then a line for each port; with more `detail` all that is known of each. Where
+    /// that is higher than the screen, each finding has its first step only, and if that is
+    /// not enough the verdict stands at the end again.
+    pub fn to_text(&self, screen: Screen, detail: Detail) -> String {
+        let is_higher = |lines: &[String]| screen.rows.is_some_and(|rows| lines.len() >= rows);
+        let mut lines = self.lines(screen, detail, usize::MAX);
+        if is_higher(&lines) && matches!(detail, Detail::Problems | Detail::Ports) {
+            lines = self.lines(screen, detail, 1);
+        }
+        if is_higher(&lines) {
+            lines.extend(self.headline(screen));
+        }
+        lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+
+    fn headline(&self, screen: Screen) -> Vec<String> {
         let tone = match self.judgement.verdict {
             NodeVerdict::Ready | NodeVerdict::NoInfiniband => Tone::Good,
             NodeVerdict::Exceptions => Tone::Warning,
             NodeVerdict::NotReady | NodeVerdict::Unknown => Tone::Bad,
         };
         let headline = screen.wrapped("", &self.judgement.headline());
-        let mut lines: Vec<String> = headline.iter().map(|l| screen.paint(tone, l)).collect();
-        for finding in self.judgement.grouped() {
+        headline.iter().map(|line| screen.paint(tone, line)).collect()
+    }
+
+    /// The findings, those of which `is_shown`, each with so many steps. What is to be done
+    /// about several that follow one another stands below the last of them.
+    fn findings(
+        &self,
+        screen: Screen,
+        indent: &str,
+        steps: usize,
+        is_shown: fn(Severity) -> bool,
+    ) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut grouped = self.with_short_names().grouped();
+        grouped.retain(|finding| is_shown(finding.severity));
+        let mut grouped = grouped.iter().peekable();
+        while let Some(finding) = grouped.next() {
             let tone = match finding.severity {
                 Severity::Error => Tone::Bad,
                 Severity::Warning | Severity::Info => Tone::Warning,
             };
-            let object = finding.object.as_deref().map(few);
+            let objects = finding.object.as_deref().map(|o| o.split(", ").collect::<Vec<_>>());
+            let object = objects.map(|objects| few(&objects));
             let text = Finding { object, ..finding.clone() }.to_string();
-            let text = screen.wrapped("  ", &text);
+            let text = screen.wrapped(indent, &text);
             lines.extend(text.iter().map(|line| screen.paint(tone, line)));
-            for step in &finding.advice {
-                lines.extend(screen.wrapped("    do: ", &step.text));
+            if grouped.peek().is_none_or(|next| next.advice != finding.advice) {
+                lines.extend(to_do(screen, indent, finding, steps));
             }
         }
-        lines.extend(screen.wrapped("", &self.head()));
+        lines
+    }
+
+    /// The judgement, with ports called as in the table.
+    fn with_short_names(&self) -> Judgement {
+        let mut judgement = self.judgement.clone();
+        for hca in &self.hcas {
+            for port in &hca.ports {
+                let (label, name) = (hca.label(port), hca.name(port));
+                let of_port = judgement.findings.iter_mut().filter(|f| f.object == label);
+                of_port.for_each(|finding| finding.object.clone_from(&name));
+            }
+        }
+        judgement
+    }
+
+    fn lines(&self, screen: Screen, detail: Detail, steps: usize) -> Vec<String> {
+        let mut lines = self.headline(screen);
+        lines.extend(self.findings(screen, "  ", steps, |severity| severity != Severity::Info));
+        if matches!(detail, Detail::Ports | Detail::All) {
+            lines.extend(screen.wrapped("", &self.head()));
+        }
         for finding in &self.units.findings {
             let text = format!("{}: {}", finding.code.name(), finding.message);
             lines.extend(screen.wrapped("  ", &text));
-            for step in &finding.advice {
-                lines.extend(screen.wrapped("    do: ", &step.text));
-            }
+            lines.extend(to_do(screen, "  ", finding, steps));
         }
         if !self.udev.running {
             lines.push("udev: systemd-udevd is not running".to_owned());
         }
-        let table = table(self, screen);
+        let table = table(self, screen, detail);
         if !table.is_empty() {
             lines.push(String::new());
             lines.extend(table);
         }
-        if details {
+        if detail == Detail::Problems {
+            return lines;
+        }
+        lines.extend(self.findings(screen, "", steps, |severity| severity == Severity::Info));
+        if detail == Detail::All {
             lines.push(String::new());
             lines.push(format!("kernel {}", self.kernel));
             lines.push(self.modules());
+        }
+        if matches!(detail, Detail::Named | Detail::All) {
             for hca in &self.hcas {
                 lines.push(String::new());
-                lines.extend(hca.lines());
+                let text = screen.page(&hca.lines().join("\n"));
+                lines.extend(text.lines().map(str::to_owned));
             }
         } else {
             lines.extend(self.gids());
@@ -380,13 +501,12 @@ impl Status {
         let others = self.software_devices.iter().filter(|name| !is_told(name));
         let names: Vec<&str> = others.map(RdmaName::as_str).collect();
         if !names.is_empty() {
-            lines.push(format!("\nother RDMA devices: {}", names.join(", ")));
+            lines.extend([String::new(), format!("other RDMA devices: {}", names.join(", "))]);
         }
         for problem in &self.problems {
             lines.extend(screen.wrapped("note: ", problem));
         }
-        lines.push(String::new());
-        lines.join("\n")
+        lines
     }
 
     fn modules(&self) -> String {
@@ -408,7 +528,7 @@ impl Status {
                 };
                 let name =
                     hca.rdma.as_ref().map_or_else(|| hca.pci.to_string(), ToString::to_string);
-                lines.push(format!("\nGIDs of {name}/{}", port.port));
+                lines.extend([String::new(), format!("GIDs of {name}/{}", port.port)]);
                 lines.extend(gids.iter().map(|gid| format!("  {}", gid_line(gid))));
             }
         }
@@ -455,7 +575,43 @@ impl Status {
 
 pub use crate::report::units::Owner;
 
+/// The first `steps` of what to do about `finding`.
+fn to_do(screen: Screen, indent: &str, finding: &Finding, steps: usize) -> Vec<String> {
+    let first = format!("{indent}  do: ");
+    let steps = finding.advice.iter().take(steps);
+    steps.flat_map(|step| screen.wrapped(&first, &step.text)).collect()
+}
+
 impl Hca {
+    /// What findings about it, its ports and its VFs call them.
+    fn objects(&self) -> Vec<String> {
+        let mut objects = vec![self.pci.to_string()];
+        if let Some(rdma) = &self.rdma {
+            objects.extend([rdma.to_string(), format!("{rdma} ({})", self.pci)]);
+        }
+        for port in &self.ports {
+            objects.extend(self.label(port));
+            let children = port.children.iter().map(|child| &child.name);
+            objects.extend(port.netdev.iter().chain(children).map(ToString::to_string));
+        }
+        for vf in &self.vfs {
+            objects.push(vf.vf.pci.to_string());
+            objects.extend(vf.netdev.iter().map(ToString::to_string));
+            objects.extend(vf.ports.iter().filter_map(|port| vf.port_label(port)));
+        }
+        objects
+    }
+
+    /// How its port `port` is called in findings.
+    fn label(&self, port: &PortStatus) -> Option<String> {
+        Some(port_label(self.rdma.as_ref()?, port.port, self.pci))
+    }
+
+    /// How it is called in the table.
+    fn name(&self, port: &PortStatus) -> Option<String> {
+        Some(format!("{}/{}", self.rdma.as_ref()?, port.port))
+    }
+
     fn lines(&self) -> Vec<String> {
         let name = self.rdma.as_ref().map_or("no RDMA device", RdmaName::as_str);
         let mut head = format!("{name}  {}  {}", self.pci, self.id);
@@ -560,17 +716,6 @@ impl PortStatus {
     }
 }
 
-/// The first of the names in a list, and how many there are more.
-fn few(objects: &str) -> String {
-    const MOST: usize = 4;
-    let names: Vec<&str> = objects.split(", ").collect();
-    let shown = names.get(..MOST).unwrap_or(&names).join(", ");
-    match names.len().saturating_sub(MOST) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
-}
-
 fn gid_line(gid: &Gid) -> String {
     let ipv4 = gid.ipv4.map(|a| format!("  {a}")).unwrap_or_default();
     let netdev = gid.netdev.as_ref().map(|n| format!("  {n}")).unwrap_or_default();
@@ -612,8 +757,7 @@ impl VfStatus {
 
     /// How its port `port` is called in findings.
     fn port_label(&self, port: &VfPortStatus) -> Option<String> {
-        let rdma = self.rdma.as_ref()?;
-        Some(format!("{rdma} port {} ({})", port.port, self.vf.pci))
+        Some(port_label(self.rdma.as_ref()?, port.port, self.vf.pci))
     }
 }
 

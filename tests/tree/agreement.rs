@@ -681,3 +681,36 @@ fn the_verbs_never_disagree_on_a_node() {
     let mut runner = TestRunner::new(Config { cases: cases(), ..Config::default() });
     runner.run(&node(), |node| agree(&node)).expect("agreement");
 }
+
+/// What `status` says of each adapter by itself is what it says of all together, but for what is
+/// of no adapter.
+#[test]
+fn what_is_said_of_one_is_what_is_said_of_it_among_all() {
+    for (host, of_no_adapter) in [(crate::dgx::degraded(), 2), (crate::sites::degraded(), 0)] {
+        let status = |names: &[&str]| {
+            let out = host.ibprov(&[&["status", "--format", "json"], names].concat());
+            serde_json::from_slice::<Value>(&out.stdout).expect("JSON")
+        };
+        let sorted = |mut findings: Vec<Value>| {
+            findings.sort_by_key(ToString::to_string);
+            findings
+        };
+        let whole = status(&[]);
+        let mut all = whole["findings"].as_array().expect("findings").clone();
+        all.retain(|finding| finding["code"] != "module-missing-for-kernel");
+        let (mut each, mut counts) = (Vec::new(), [0; 3]);
+        for hca in whole["hcas"].as_array().expect("HCAs") {
+            let one = status(&[hca["pci"].as_str().expect("address")]);
+            each.extend(one["findings"].as_array().expect("findings").clone());
+            for (sum, key) in counts.iter_mut().zip(["good", "active", "of"]) {
+                *sum += one["expected_ports"][key].as_u64().expect("a number");
+            }
+            let worst = one["exit_code"].as_u64() <= whole["exit_code"].as_u64();
+            assert!(worst, "{one:#}");
+        }
+        let left_out = whole["findings"].as_array().expect("findings").len() - all.len();
+        assert_eq!((sorted(each), left_out), (sorted(all), of_no_adapter));
+        let ports = &whole["expected_ports"];
+        assert_eq!(counts.map(Value::from), ["good", "active", "of"].map(|k| ports[k].clone()));
+    }
+}

@@ -119,7 +119,10 @@ fn a_name_that_is_none_is_bad_usage() {
     let output = node(1).ibprov(&["apply", "ib0/../x y"]);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("neither a PCI address (0000:4b:00.0) nor an RDMA device"), "{said}");
+    assert!(
+        said.contains("does not name a port: expected a netdev (ib0), an RDMA device"),
+        "{said}"
+    );
 }
 
 /// One VF as planned, but for an RDMA device.
@@ -212,7 +215,7 @@ fn an_rdma_device_that_is_not_there_and_a_vf_are_errors_that_say_what_is_there()
         &node(1),
         &["mlx5_9", "--dry-run"],
         &expect![[r#"
-            error: no PF of this host has an RDMA device mlx5_9; present: mlx5_0
+            error: mlx5_9 is no port and no adapter of this host: it has ib0 mlx5_0 (0000:4b:00.0)
             exit 2
         "#]],
     );

@@ -61,7 +61,7 @@ fn a_copied_tree_in_which_nothing_uses_the_hca_is_not_judged() {
     assert_eq!(
         text,
         format!(
-            "{PF}: not judged: no user was found, but see below\nwarning: not read: a copied tree has no kernel to ask for users of the HCA, and may lack its processes\n"
+            "mlx5_0 ({PF}): not judged: no user was found, but see below\nwarning: not read: a copied tree has no kernel to ask for users of the HCA, and may lack its processes\n"
         )
     );
 }
@@ -148,6 +148,21 @@ fn a_virtual_machine_is_named() {
     host.rdma("0000:81:00.0", "mlx5_1", "b859:9f03:0012:a490", &[port]);
     let (code, report) = ran(&host, &["81:00.0"]);
     assert_eq!((code, &report["holders"]), (1, &json!([])), "{report:#}");
+}
+
+#[test]
+fn what_is_said_of_many_vfs_is_said_once_and_fits_the_screen() {
+    let host = crate::sites::healthy();
+    let shown = host.show_on(&[("COLUMNS", "80")], &["holders"]);
+    assert!(shown.starts_with("12 HCAs with 192 VFs: kept busy by:\n"), "{shown}");
+    assert!(
+        shown.contains("\n  0000:10:00.1, 0000:10:00.2, 0000:10:00.3, 0000:10:00.4 and 188 more:")
+    );
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    assert!(shown.lines().count() < 10, "{shown}");
+    let two = host.show(&["holders", "mlx5_0", "ibp17s0"]);
+    let subject = "mlx5_0 (0000:10:00.0), mlx5_1 (0000:11:00.0) with 32 VFs: kept busy by:\n";
+    assert!(two.starts_with(subject), "{two}");
 }
 
 #[test]

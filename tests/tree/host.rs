@@ -277,6 +277,6 @@ pub fn assert_report(arguments: &[&str], out: &Output) {
 /// A pipe, whatever the tests run on.
 fn command(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ibprov"));
-    command.env_remove("COLUMNS").arg("--root").arg(root).args(arguments);
+    command.env_remove("COLUMNS").env_remove("LINES").arg("--root").arg(root).args(arguments);
     command
 }

@@ -702,3 +702,23 @@ fn an_openibd_that_is_gone_when_it_is_undone_is_told() {
     let risk = risk.filter(|f| f["code"] == "next-boot-at-risk" && f["severity"] == "warning");
     assert_eq!(risk.count(), 1, "{back:#}");
 }
+
+/// One line, with one remedy, and no port is wrong because the vendor configures it.
+#[test]
+fn a_node_that_openibd_runs_is_told_as_that() {
+    let mut host = mlnx_ofed();
+    host.function(PF, "15b3:101b", "020700", Some("mlx5_core"));
+    host.rdma(PF, "mlx5_0", "b859:9f03:0012:a480", &[PortSpec::default()]);
+    host.file("etc/rc.local", "#!/bin/sh\n/etc/init.d/openibd restart\n");
+    expect![[r#"
+        ready: 1 of 1 expected ports active
+        ibprov: NOT enabled; boot has not run; openibd.service: the vendor's
+          ibprov-disabled: this node is run by openibd
+            do: to hand it over: ibprov migrate
+
+          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
+        exit 0
+    "#]]
+    .assert_eq(&host.show(&["status"]));
+}

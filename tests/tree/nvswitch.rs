@@ -50,9 +50,8 @@ fn host_with_kept(product: &str) -> Host {
 #[test]
 fn a_function_that_manages_an_nvswitch_is_shown_as_that_and_lacks_nothing() {
     for host in [host(), host_with_kept("nvswitch-management")] {
-        let text = host.show(&["status"]);
-        assert!(text.contains("  manages an NVSwitch\n"), "{text}");
         let text = host.show(&["status", "-v"]);
+        assert!(text.contains("  manages an NVSwitch\n"), "{text}");
         assert!(text.contains(&format!("\n  not expected: {WHY}\n")), "{text}");
         assert!(text.ends_with("exit 0\n"), "{text}");
         let out = host.ibprov(&["status", "--format", "json"]);

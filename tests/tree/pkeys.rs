@@ -105,7 +105,7 @@ fn a_limited_member_of_the_default_partition_has_no_carrier() {
     );
     expect![[r#"
         ready with exceptions: 1 of 1 expected ports active
-          warning: mlx5_0 port 1 (0000:4b:00.0): the port is only a limited member of partition 0x7fff (its P_Key table has 0x7fff, not 0xffff); needed by ib0
+          warning: mlx5_0/1: the port is only a limited member of partition 0x7fff (its P_Key table has 0x7fff, not 0xffff); needed by ib0
             do: ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: Default=0x7fff, ipoib : ALL=limited, SELF=full, 0xb8599f030012a480=full ;
           warning: ib0: up without carrier, probably because the port is only a limited member of partition 0x7fff (its P_Key table has 0x7fff, not 0xffff)
             do: dmesg | grep 'ib0: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses
@@ -164,9 +164,9 @@ fn what_a_port_has_to_be_a_member_of_is_judged_while_it_is_active() {
     assert_told(&host, 1, &[&missing, &missing]);
     expect![[r#"
         ready with exceptions: 1 of 1 expected ports active
-          warning: mlx5_0 port 1 (0000:4b:00.0): the port is only a limited member of partition 0x0012 (its P_Key table has 0x0012, not 0x8012); needed by the [[port]] at /etc/ibprov/ibprov.toml:1
+          warning: mlx5_0/1: the port is only a limited member of partition 0x0012 (its P_Key table has 0x0012, not 0x8012); needed by the [[port]] at /etc/ibprov/ibprov.toml:1
             do: ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: pkey0012=0x0012, ipoib : 0xb8599f030012a480=full ;
-          warning: mlx5_0 port 1 (0000:4b:00.0): the port is not a member of partition 0x0013 (its P_Key table has neither 0x8013 nor 0x0013); needed by the [[port]] at /etc/ibprov/ibprov.toml:1
+          warning: mlx5_0/1: the port is not a member of partition 0x0013 (its P_Key table has neither 0x8013 nor 0x0013); needed by the [[port]] at /etc/ibprov/ibprov.toml:1
             do: ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: pkey0013=0x0013, ipoib : 0xb8599f030012a480=full ;
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
@@ -198,7 +198,7 @@ fn a_child_needs_its_partition() {
     assert_told(&host, 1, &["warning interface-not-online ib0.8012", &missing]);
     expect![[r#"
         ready with exceptions: 1 of 1 expected ports active
-          warning: mlx5_0 port 1 (0000:4b:00.0): the port is only a limited member of partition 0x0012 (its P_Key table has 0x0012, not 0x8012); needed by ib0.8012
+          warning: mlx5_0/1: the port is only a limited member of partition 0x0012 (its P_Key table has 0x0012, not 0x8012); needed by ib0.8012
             do: ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: pkey0012=0x0012, ipoib : 0xb8599f030012a480=full ;
           warning: ib0.8012: up without carrier, probably because the port is only a limited member of partition 0x0012 (its P_Key table has 0x0012, not 0x8012)
             do: dmesg | grep 'ib0.8012: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses

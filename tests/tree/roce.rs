@@ -90,7 +90,7 @@ fn one_without_an_address_has_no_gid_to_use() {
     let host = host();
     expect![[r#"
         ready with exceptions: 1 of 2 expected ports active
-          warning: mlx5_3 port 1 (0000:81:00.0): no GID: none of type RoCE v2 is for an address of global scope
+          warning: mlx5_3/1: no GID: none of type RoCE v2 is for an address of global scope
             do: ibprov status --gids
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
@@ -98,7 +98,8 @@ fn one_without_an_address_has_no_gid_to_use() {
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
         ~ mlx5_3/1  0000:81:00.0  eth2    no GID  -    200 HDR
         exit 1
-    "#]].assert_eq(&host.show(&["status"]));
+    "#]]
+    .assert_eq(&host.show(&["status"]));
     let json = host.ibprov(&["status", "--format", "json"]);
     let status: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!(status["findings"][0]["code"], "port-not-active");
@@ -123,7 +124,7 @@ fn carrier_comes_before_the_gid() {
 fn a_port_that_is_not_configured_is_left_aside() {
     let host = host();
     host.file("etc/ibprov/ibprov.toml", "");
-    let shown = host.show(&["status"]);
+    let shown = host.show(&["status", "-v"]);
     assert!(shown.starts_with("ready: 1 of 1 expected ports active\n"), "{shown}");
     assert!(shown.contains("mlx5_3/1  0000:81:00.0  eth2    Ethernet"), "{shown}");
 }
@@ -143,7 +144,7 @@ fn boot_waits_for_its_name_alone() {
     assert!(shown.contains("eth2"), "{shown}");
     host.remove("run/udev/data/n9");
     let shown = host.show(&["status"]);
-    assert!(shown.contains("mlx5_3 port 1 (0000:81:00.0): not named: udev"), "{shown}");
+    assert!(shown.contains("mlx5_3/1: not named: udev"), "{shown}");
     assert!(shown.ends_with("exit 3\n"), "{shown}");
 }
 
@@ -154,7 +155,7 @@ fn a_port_in_infiniband_mode_is_of_the_other_type() {
     host.file("etc/ibprov/ibprov.toml", &row);
     expect![[r#"
         NOT READY: 0 of 1 expected ports active
-          error: mlx5_0 port 1 (0000:4b:00.0): no netdev: the port is in InfiniBand mode, and an Ethernet port is expected (listed in /etc/ibprov/ibprov.toml:1)
+          error: mlx5_0/1: no netdev: the port is in InfiniBand mode, and an Ethernet port is expected (listed in /etc/ibprov/ibprov.toml:1)
             do: to change the type: `mstconfig -d 0000:4b:00.0 set LINK_TYPE_P1=2` (or mlxconfig with the same arguments), then reboot, or power the host off and on; or ignore the port (boot.ignore)
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
@@ -214,7 +215,7 @@ fn the_index_of_a_gid_is_printed_alone() {
         exit 3
     "#]].assert_eq(&gid(&["eth2", "--address", "10.0.0.7"]));
     expect![[r#"
-        error: mlx5_9 is not a port of this host; RDMA devices: mlx5_0, mlx5_3
+        error: mlx5_9 is no port and no adapter of this host: it has ib0 mlx5_0 (0000:4b:00.0), eth2 mlx5_3 (0000:81:00.0)
         exit 2
     "#]]
     .assert_eq(&gid(&["mlx5_9", "--type", "rocev2"]));

@@ -171,20 +171,17 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
         "80",
         &expect![[r#"
             ready with exceptions: 10 of 12 expected ports active, 191 of 192 VFs as planned
-              warning: mlx5_2 port 1 (0000:12:00.0): not active: no subnet manager has
-              configured the port (Initializing)
+              warning: mlx5_2/1: not active: no subnet manager configured it (Initializing)
                 do: check whether the fabric has a subnet manager: sminfo -C mlx5_2 -P 1
                 do: if it has none: enable that of the switch, or `systemctl start opensm`
                     (opafm for Omni-Path) on one node
-              warning: mlx5_3 port 1 (0000:13:00.0): no link: no signal: the cable is
-              missing or broken, or the other end is down (Polling)
+              warning: mlx5_3/1: no link: no cable, or the other end is down (Polling)
                 do: check the cable and the switch port
                 do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments
                 do: if nothing is meant to be connected to it: `required = false` in its
                     [[port]], or boot.ignore (man 5 ibprov.toml)
               warning: PF 0000:14:00.0: VF 5 is left alone: its GUIDs are not as planned; it
-              may be in use: its use cannot be determined: /sys/bus/pci/devices/0000:14:00.6
-              has no iommu_group
+              may be in use: its use cannot be determined: the function has no iommu_group
                 do: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
@@ -195,14 +192,13 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
               mlx5_1/1   0000:11:00.0  ibp17s0  active        8    200 HDR
                   VFs 0-15: vfio-pci, link state follow, as planned
             ~ mlx5_2/1   0000:12:00.0  ibp18s0  initializing  -    200 HDR
-                  no subnet manager
                   VFs 0-15: vfio-pci, link state follow, as planned
             ~ mlx5_3/1   0000:13:00.0  ibp19s0  polling       -    -
-                  no cable, or the other end is down
                   VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_4/1   0000:14:00.0  ibp20s0  active        11   200 HDR
                   VFs 0-4, 6-15: vfio-pci, link state follow, as planned
-            ~     VF 5: vfio-pci, link state follow, not as planned, in use
+            ~     VF 5: vfio-pci, link state follow, port GUID 0, planned
+                  0200:0000:0412:0105; in use
               mlx5_5/1   0000:15:00.0  ibp21s0  active        12   200 HDR
                   VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_6/1   0000:16:00.0  ibp22s0  active        13   200 HDR
@@ -217,9 +213,7 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
                   VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_11/1  0000:1b:00.0  ibp27s0  active        18   200 HDR
                   VFs 0-15: vfio-pci, link state follow, as planned
-              mlx5_20/1  0000:40:00.0  enp64s0  Ethernet      -    200 HDR  not expected
-              -          0000:41:00.0  -        vfio-pci      -    -
-                  ignored: bound to vfio-pci
+            2 ports that are not expected: see `ibprov status -v`
             exit 1
         "#]],
     );
@@ -228,19 +222,17 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
         "100",
         &expect![[r#"
             ready with exceptions: 10 of 12 expected ports active, 191 of 192 VFs as planned
-              warning: mlx5_2 port 1 (0000:12:00.0): not active: no subnet manager has configured the port
-              (Initializing)
+              warning: mlx5_2/1: not active: no subnet manager configured it (Initializing)
                 do: check whether the fabric has a subnet manager: sminfo -C mlx5_2 -P 1
                 do: if it has none: enable that of the switch, or `systemctl start opensm` (opafm for Omni-Path)
                     on one node
-              warning: mlx5_3 port 1 (0000:13:00.0): no link: no signal: the cable is missing or broken, or the
-              other end is down (Polling)
+              warning: mlx5_3/1: no link: no cable, or the other end is down (Polling)
                 do: check the cable and the switch port
                 do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments
                 do: if nothing is meant to be connected to it: `required = false` in its [[port]], or
                     boot.ignore (man 5 ibprov.toml)
               warning: PF 0000:14:00.0: VF 5 is left alone: its GUIDs are not as planned; it may be in use: its
-              use cannot be determined: /sys/bus/pci/devices/0000:14:00.6 has no iommu_group
+              use cannot be determined: the function has no iommu_group
                 do: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
@@ -250,13 +242,13 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
                   VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_1/1   0000:11:00.0  ibp17s0  active        8    200 HDR
                   VFs 0-15: vfio-pci, link state follow, as planned
-            ~ mlx5_2/1   0000:12:00.0  ibp18s0  initializing  -    200 HDR  no subnet manager
+            ~ mlx5_2/1   0000:12:00.0  ibp18s0  initializing  -    200 HDR
                   VFs 0-15: vfio-pci, link state follow, as planned
-            ~ mlx5_3/1   0000:13:00.0  ibp19s0  polling       -    -        no cable, or the other end is down
+            ~ mlx5_3/1   0000:13:00.0  ibp19s0  polling       -    -
                   VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_4/1   0000:14:00.0  ibp20s0  active        11   200 HDR
                   VFs 0-4, 6-15: vfio-pci, link state follow, as planned
-            ~     VF 5: vfio-pci, link state follow, not as planned, in use
+            ~     VF 5: vfio-pci, link state follow, port GUID 0, planned 0200:0000:0412:0105; in use
               mlx5_5/1   0000:15:00.0  ibp21s0  active        12   200 HDR
                   VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_6/1   0000:16:00.0  ibp22s0  active        13   200 HDR
@@ -271,8 +263,7 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
                   VFs 0-15: vfio-pci, link state follow, as planned
               mlx5_11/1  0000:1b:00.0  ibp27s0  active        18   200 HDR
                   VFs 0-15: vfio-pci, link state follow, as planned
-              mlx5_20/1  0000:40:00.0  enp64s0  Ethernet      -    200 HDR  not expected
-              -          0000:41:00.0  -        vfio-pci      -    -        ignored: bound to vfio-pci
+            2 ports that are not expected: see `ibprov status -v`
             exit 1
         "#]],
     );
@@ -290,8 +281,6 @@ fn what_failed_is_said_first_on_a_failed_node() {
                 do: see `lspci -k` and dmesg
               error: 0000:99:00.0: absent, and expected (listed in
               /etc/ibprov/ibprov.toml:3)
-                do: see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in
-                    another slot, and a VF not created yet
               warning: 0000:9a:00.0: absent, and optional (listed in
               /etc/ibprov/ibprov.toml:5)
                 do: see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in
@@ -302,10 +291,10 @@ fn what_failed_is_said_first_on_a_failed_node() {
 
               PORT      PCI           NETDEV  STATE      LID  RATE     NOTE
             ! -         0000:99:00.0  -       absent     -    -
-            ~ -         0000:9a:00.0  -       absent     -    -        optional
+            ~ -         0000:9a:00.0  -       absent     -    -
               mlx5_0/1  0000:4b:00.0  ib0     active     7    200 HDR
             ! -         0000:5e:00.0  -       no driver  -    -
-              mlx5_1/1  0000:6e:00.0  ib1     active     7    200 HDR  not expected
+            1 port that is not expected: see `ibprov status -v`
             exit 3
         "#]],
     );
@@ -317,8 +306,6 @@ fn what_failed_is_said_first_on_a_failed_node() {
               error: 0000:5e:00.0: no driver: no driver is bound to the function
                 do: see `lspci -k` and dmesg
               error: 0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3)
-                do: see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in another slot, and a
-                    VF not created yet
               warning: 0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5)
                 do: see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in another slot, and a
                     VF not created yet
@@ -328,10 +315,10 @@ fn what_failed_is_said_first_on_a_failed_node() {
 
               PORT      PCI           NETDEV  STATE      LID  RATE     NOTE
             ! -         0000:99:00.0  -       absent     -    -
-            ~ -         0000:9a:00.0  -       absent     -    -        optional
+            ~ -         0000:9a:00.0  -       absent     -    -
               mlx5_0/1  0000:4b:00.0  ib0     active     7    200 HDR
             ! -         0000:5e:00.0  -       no driver  -    -
-              mlx5_1/1  0000:6e:00.0  ib1     active     7    200 HDR  not expected
+            1 port that is not expected: see `ibprov status -v`
             exit 3
         "#]],
     );

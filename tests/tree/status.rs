@@ -62,22 +62,22 @@ fn each_missing_rung_says_why() {
         NOT READY: 1 of 5 expected ports active
           error: 0000:01:00.0: no driver: no driver is bound to the function
             do: see `lspci -k` and dmesg
-          error: 0000:02:00.0: no RDMA device: driver mlx4_core is bound, but has not registered an RDMA device
+          error: 0000:02:00.0: no RDMA device: driver mlx4_core is bound
             do: dmesg | grep 0000:02:00.0
-          error: mlx5_1 port 1 (0000:03:00.0): no netdev: ib_ipoib has not created a netdev for the port
+          error: mlx5_1/1: no netdev: ib_ipoib has not created a netdev for the port
             do: see dmesg for ipoib, and `cat /sys/module/ib_ipoib/parameters/*`
             do: if the modprobe that loaded it was killed: `modprobe -r ib_ipoib`, then `ibprov boot`
-          error: mlx5_1 port 2 (0000:03:00.0): not named: udev has not finished with the netdev or its RDMA device, so that a name may still change
+          error: mlx5_1/2: not named: udev has not finished with the netdev or its RDMA device, so that a name may still change
             do: udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE           LID  RATE     NOTE
-        ! -         0000:01:00.0  -       no driver       -    -
-        ! -         0000:02:00.0  -       no RDMA device  -    -
-        ! mlx5_1/1  0000:03:00.0  -       no netdev       7    200 HDR
-        ! mlx5_1/2  0000:03:00.0  ib7     not named       -    200 HDR
-          -         0000:04:00.0  -       vfio-pci        -    -        ignored: bound to vfio-pci
-          mlx5_0/1  0000:4b:00.0  ib0     active          7    200 HDR
+          PORT      PCI           NETDEV  STATE                    LID  RATE     NOTE
+        ! -         0000:01:00.0  -       no driver                -    -
+        ! -         0000:02:00.0  -       no RDMA device           -    -
+        ! mlx5_1/1  0000:03:00.0  -       no netdev                7    200 HDR
+        ! mlx5_1/2  0000:03:00.0  ib7     not named, initializing  -    200 HDR
+          mlx5_0/1  0000:4b:00.0  ib0     active                   7    200 HDR
+        1 port that is not expected: see `ibprov status -v`
         exit 3
     "#]].assert_eq(&host.show(&["status"]));
 }
@@ -89,14 +89,14 @@ fn what_the_configuration_skips_is_not_waited_for() {
     host.function("0000:02:00.0", "15b3:1003", "028000", None);
     expect![[r#"
         ready: 1 of 1 expected ports active
-          note: 0000:02:00.0: the driver mlx4_core is deny-listed by modules.exclude of the configuration
-            do: lspci -nnk -s 0000:02:00.0
-            do: to use the adapter: remove the line in modules.exclude of the configuration, then `modprobe mlx4_core`
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE      LID  RATE     NOTE
-          -         0000:02:00.0  -       no driver  -    -        ignored: mlx4_core is deny-listed
-          mlx5_0/1  0000:4b:00.0  ib0     active     7    200 HDR
+          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
+        1 port that is not expected: see `ibprov status -v`
+        note: 0000:02:00.0: the driver mlx4_core is deny-listed by modules.exclude of the configuration
+          do: lspci -nnk -s 0000:02:00.0
+          do: to use the adapter: remove the line in modules.exclude of the configuration, then `modprobe mlx4_core`
         exit 0
     "#]]
     .assert_eq(&host.show(&["status"]));
@@ -261,12 +261,12 @@ fn garbage_in_sysfs_is_told_and_harms_nothing() {
     assert!(!shown.contains('\u{1b}'), "an escape sequence reached the terminal: {shown:?}");
     expect![[r#"
         ready with exceptions: 1 of 2 expected ports active
-          warning: mlx5_1 port 1 (0000:01:00.0): not active: the port is Active without a usable LID
+          warning: mlx5_1/1: not active: the port is Active without a usable LID
             do: see the log of the subnet manager
         ibprov: enabled; boot has not run; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
-        ~ mlx5_1/1  0000:01:00.0  ib1     active  -    200 HDR  no LID
+        ~ mlx5_1/1  0000:01:00.0  ib1     active  -    200 HDR
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
         note: /sys/bus/pci/devices/0000:01:00.0/infiniband/mlx5_1/node_guid: content is not UTF-8 text
         note: /sys/bus/pci/devices/0000:01:00.0/infiniband/mlx5_1/ports/1/gids/0: "\u{1b}[2Jnot a gid" is not a GID
@@ -548,6 +548,30 @@ fn what_is_planned_for_vfs_is_held_against_them() {
     let shown = host.show(&["status"]);
     assert!(shown.contains("VF 1: mlx5_core, link state follow, "), "{shown}");
     assert!(shown.contains(", its netdev not in this network namespace\n"), "{shown}");
+}
+
+#[test]
+fn why_a_vf_is_not_as_planned_is_told_beside_it() {
+    let host = crate::sites::healthy();
+    let pf = "0000:14:00.0";
+    host.file(&format!("sys/bus/pci/devices/{pf}/sriov/5/port"), "00:00:00:00:00:00:00:00\n");
+    host.file(&format!("sys/bus/pci/devices/{pf}/sriov/6/policy"), "Down\n");
+    let shown = host.show(&["status", pf]);
+    for line in [
+        "~     VF 5: vfio-pci, link state follow, port GUID 0, planned 0200:0000:0412:0105; in use\n",
+        "!     VF 6: vfio-pci, link state down, link state down, planned follow\n",
+    ] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    let config = std::fs::read_to_string(host.path("etc/ibprov/ibprov.toml")).expect("rows");
+    host.file("etc/ibprov/ibprov.toml", &config.replacen("vfs = 16", "vfs = 17", 1));
+    let shown = host.show(&["status", "0000:10:00.0"]);
+    let line = "\n!     VFs 0-15: vfio-pci, link state follow, its plan has an error\n";
+    assert!(shown.contains(line) && shown.contains("the firmware allows 16"), "{shown}");
+    // A VF by itself, with what is found of its PF.
+    let shown = host.show(&["status", "14:00.6"]);
+    assert!(shown.contains("     VF 5: ") && !shown.contains("     VF 6: "), "{shown}");
+    assert!(shown.ends_with("exit 3\n"), "{shown}");
 }
 
 #[test]

@@ -8,11 +8,12 @@ use std::process::{Command, Stdio};
 
 use nix::pty::{Winsize, openpty};
 
+use crate::host::Host;
 use crate::sites;
 
-/// A terminal of that many columns: our end, and the program's.
-fn terminal(columns: u16) -> (std::fs::File, OwnedFd) {
-    let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+/// A terminal of that many rows and columns: our end, and the program's.
+fn terminal(rows: u16, columns: u16) -> (std::fs::File, OwnedFd) {
+    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     let pty = openpty(Some(&size), None).expect("pty");
     (pty.master.into(), pty.slave)
 }
@@ -27,9 +28,20 @@ fn written(mut ours: std::fs::File) -> String {
     String::from_utf8(all).expect("text").replace("\r\n", "\n")
 }
 
+/// What a terminal of that size shows of `host`, and the exit code.
+pub fn on_terminal(host: &Host, rows: u16, columns: u16, arguments: &[&str]) -> String {
+    let (ours, theirs) = terminal(rows, columns);
+    let mut command = ibprov();
+    command.env("NO_COLOR", "1").arg("--root").arg(host.path("")).args(arguments).stdout(theirs);
+    let mut child = command.spawn().expect("ibprov");
+    drop(command);
+    let text = written(ours);
+    format!("{text}exit {}\n", child.wait().expect("end").code().expect("exit code"))
+}
+
 fn ibprov() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ibprov"));
-    command.env_remove("COLUMNS").env_remove("NO_COLOR").env("TERM", "xterm");
+    command.env_remove("COLUMNS").env_remove("LINES").env_remove("NO_COLOR").env("TERM", "xterm");
     command
 }
 
@@ -37,7 +49,7 @@ fn ibprov() -> Command {
 fn a_terminal_gets_colour_and_its_own_width() {
     let host = sites::degraded();
     let on = |columns: u16, no_colour: bool| {
-        let (ours, theirs) = terminal(columns);
+        let (ours, theirs) = terminal(100, columns);
         let mut command = ibprov();
         command.arg("--root").arg(host.path("")).arg("status").stdout(theirs);
         if no_colour {
@@ -74,7 +86,7 @@ fn as_nobody() -> (tempfile::TempDir, Command) {
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(dir.path(), mode).expect("mode");
     let mut command = Command::new(&program);
-    command.env_remove("COLUMNS").env("TERM", "xterm").stdin(Stdio::null());
+    command.env_remove("COLUMNS").env_remove("LINES").env("TERM", "xterm").stdin(Stdio::null());
     if nix::unistd::geteuid().is_root() {
         command.uid(65534).gid(65534);
     }
@@ -84,7 +96,7 @@ fn as_nobody() -> (tempfile::TempDir, Command) {
 #[test]
 fn watching_shows_the_host_until_it_is_stopped() {
     let (_dir, mut command) = as_nobody();
-    let (mut ours, theirs) = terminal(80);
+    let (mut ours, theirs) = terminal(40, 80);
     command.args(["status", "--watch"]).stdout(theirs).stderr(Stdio::null());
     let mut child = command.spawn().expect("ibprov");
     drop(command);
@@ -104,7 +116,7 @@ fn watching_shows_the_host_until_it_is_stopped() {
 #[test]
 fn a_wait_is_one_line_that_goes_on_and_is_gone_at_its_end() {
     let (_dir, mut command) = as_nobody();
-    let (ours, theirs) = terminal(80);
+    let (ours, theirs) = terminal(40, 80);
     command
         .args(["wait-online", "--timeout", "4s", "--state", "named", "nosuch7"])
         .stdout(Stdio::piped())
@@ -137,4 +149,25 @@ fn completions_know_verbs_and_flags_and_no_internal_ones() {
         assert!(out.status.success() && text.contains("wait-online") && text.contains(flag));
         assert!(!text.contains("worker") && !text.contains("name-rdma"), "{shell}: {text}");
     }
+}
+
+#[test]
+fn bash_completes_the_names_of_ports_where_a_verb_takes_one() {
+    let completed = |words: &str, last: &str| {
+        let script = format!(
+            "source <({} completions bash)\n\
+             ls() {{ printf '%s\\n' /sys/class/infiniband/mlx5_0 /sys/class/infiniband/mlx5_0/device/net/ib0; }}\n\
+             COMP_WORDS=(ibprov {words} '{last}') COMP_CWORD=2\n\
+             _ibprov_names ibprov '{last}' {words}\necho \"${{COMPREPLY[@]}}\"\n",
+            env!("CARGO_BIN_EXE_ibprov")
+        );
+        let out = Command::new("bash").args(["-c", &script]).output().expect("bash");
+        String::from_utf8(out.stdout).expect("text").trim().to_owned()
+    };
+    for verb in ["status", "apply", "holders", "wait-online", "iface", "firmware"] {
+        assert_eq!(completed(verb, "i"), "ib0", "{verb}");
+        assert_eq!(completed(verb, "ml"), "mlx5_0", "{verb}");
+    }
+    assert_eq!(completed("status", "--prob"), "--problems");
+    assert_eq!(completed("plan", "i"), "");
 }

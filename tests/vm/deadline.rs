@@ -29,10 +29,7 @@ fn the_missing_rung_and_its_cause_are_named() {
     let ports = report["ports"].as_array().expect("ports");
     let missing = ports.iter().find(|p| p["pci"] == "0001:02:00.0").expect("the second HCA");
     assert_eq!(missing["missing"], "rdma");
-    assert_eq!(
-        missing["cause"]["message"],
-        "driver mlx5_core is bound, but has not registered an RDMA device"
-    );
+    assert_eq!(missing["cause"]["message"], "driver mlx5_core is bound");
     guest.journal.expect("ibprov.service", "0001:02:00.0: NOT READY: no RDMA device");
 }
 

@@ -90,6 +90,8 @@ mod judgement {
             ports,
             vfs,
             findings,
+            of_ports: Vec::new(),
+            of_pfs: Vec::new(),
         }))
     }
 }

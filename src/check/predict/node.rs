@@ -32,13 +32,12 @@ mod tests {
     use super::*;
     use crate::report::common::Code;
     use crate::report::finding::{Quote, Severity};
-    use crate::report::node::{Count, PortCount};
 
     #[test]
     fn what_the_host_shows_counts_and_the_lines_of_logs_are_its_evidence() {
         let denied = common::Finding::warning(Code::ModuleDenied, "deny-listed by x:1");
         let told = ["0000:4b:00.0", "0000:5e:00.0"].map(|pci| denied.clone().about(pci));
-        let judgement = Judgement::new(PortCount::default(), Count::default(), true, told.to_vec());
+        let judgement = Judgement::new(Vec::new(), Vec::new(), true, told.to_vec());
         let host = Host { judgement: Some(judgement), ..Host::default() };
         let line = Quote {
             source: String::new(),

@@ -32,7 +32,7 @@ mod tests {
     use crate::report::common;
     use crate::report::common::Code;
     use crate::report::finding::Severity;
-    use crate::report::node::{Count, Judgement, PortCount};
+    use crate::report::node::Judgement;
 
     #[test]
     fn it_is_the_first_thing_that_is_told() {
@@ -41,7 +41,7 @@ mod tests {
             Severity::Error,
             "the configuration has an error",
         );
-        let judgement = Judgement::new(PortCount::default(), Count::default(), true, vec![told]);
+        let judgement = Judgement::new(Vec::new(), Vec::new(), true, vec![told]);
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
         let all = crate::check::rank::judge(&boot);

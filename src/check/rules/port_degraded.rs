@@ -32,7 +32,7 @@ mod tests {
     use crate::check::evidence::host::Host;
     use crate::report::common::{Code, Finding as Told};
     use crate::report::finding::Severity;
-    use crate::report::node::{Count, Judgement, PortCount};
+    use crate::report::node::Judgement;
 
     #[test]
     fn it_is_told_beside_any_other_warning_and_only_once() {
@@ -41,7 +41,7 @@ mod tests {
             Told::warning(Code::BootFailed, "deferred (exit code 1)"),
             Told::new(Code::PcieLinkReduced, Severity::Info, "the PCIe width is x8"),
         ];
-        let judgement = Judgement::new(PortCount::default(), Count::default(), true, told);
+        let judgement = Judgement::new(Vec::new(), Vec::new(), true, told);
         assert_eq!(judgement.exit_code, 1);
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };

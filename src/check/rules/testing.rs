@@ -5,7 +5,7 @@ use super::super::evidence::state::PortSeen;
 use super::super::evidence::{Boot, Intake};
 use super::{Rule, Severity};
 use crate::report::common::{Code, Finding};
-use crate::report::node::{Count, Judgement, PortCount};
+use crate::report::node::Judgement;
 use crate::report::status::Role;
 
 /// How grave `rule` takes `lines` to be; `None` if it says nothing.
@@ -73,7 +73,7 @@ pub(super) fn host(ports: Vec<PortSeen>, named: &[(&str, Severity)]) -> Boot {
             .about(format!("{device} port 1 (0000:4b:00.0)"))
     };
     let findings = named.iter().map(of).collect();
-    let judgement = Judgement::new(PortCount::default(), Count::default(), true, findings);
+    let judgement = Judgement::new(Vec::new(), Vec::new(), true, findings);
     let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
     let mut boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
     boot.state.ports = ports;

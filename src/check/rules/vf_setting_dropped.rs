@@ -123,7 +123,7 @@ mod tests {
     use crate::check::evidence::{Evidence, Intake};
     use crate::check::rank::diagnosis;
     use crate::report::common;
-    use crate::report::node::{Count, Judgement, PortCount};
+    use crate::report::node::Judgement;
 
     const PF: &str = "0000:4b:00.0";
     const DROPPED_GUID: &str = "Jan 02 10:00:03 n9 ibprov[77]: PF 0000:4b:00.0: VF 0 (0000:4b:00.1): not as planned (state: pci, expected: verified): the port GUID at the PF is 0000:0000:0000:0000 instead of 0200:0000:0000:0001, although the write succeeded: the firmware ignored it";
@@ -135,7 +135,7 @@ mod tests {
     }
 
     fn node(code: Code, now: Vec<common::Finding>) -> Boot {
-        let judgement = Judgement::new(PortCount::default(), Count::default(), true, now);
+        let judgement = Judgement::new(Vec::new(), Vec::new(), true, now);
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let mut boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
         assert_eq!(boot.accounts.take("x.json", &report(code)), Ok(true));

@@ -1,6 +1,6 @@
 //! The table of `ibprov status`: one line a port, VFs in ranges below it.
 
-use super::{Hca, PortStatus, Role, Status, VfPortStatus, VfStatus, elsewhere};
+use super::{Detail, Hca, PortStatus, Role, Status, VfPortStatus, VfStatus, elsewhere};
 use crate::names::{
     LinkLayer, LinkState, PhysicalState, Rate, RdmaName, Rung, VfIndex, Words, vf_ranges,
 };
@@ -50,12 +50,31 @@ struct Row {
     cells: [String; COLUMNS.len()],
     note: String,
     below: Vec<(Mark, String)>,
+    /// Nobody counts on it.
+    is_aside: bool,
 }
 
-/// The lines of the table; none where there is nothing to show.
-pub fn table(status: &Status, screen: Screen) -> Vec<String> {
-    let of_hcas = status.hcas.iter().flat_map(|hca| rows(hca, &status.judgement.findings));
-    let rows: Vec<Row> = absent(status).chain(of_hcas).collect();
+impl Row {
+    /// It is not as it is meant to be, or something below it is not.
+    fn is_wrong(&self) -> bool {
+        let mut marks = self.below.iter().map(|(mark, _)| *mark).chain([self.mark]);
+        marks.any(|mark| matches!(mark, Mark::Look | Mark::Wrong))
+    }
+}
+
+/// The lines of the table; none where there is nothing to show. Ports that nobody expects are
+/// counted below it, unless there are no others or all is to be shown.
+pub fn table(status: &Status, screen: Screen, detail: Detail) -> Vec<String> {
+    let of_hcas = status.hcas.iter().flat_map(|hca| rows(hca, status));
+    let mut rows: Vec<Row> = absent(status).chain(of_hcas).collect();
+    let is_hidden = |row: &Row| row.is_aside && row.below.is_empty();
+    let hidden = rows.iter().filter(|row| is_hidden(row)).count();
+    let hides = detail == Detail::Ports && hidden < rows.len();
+    match detail {
+        Detail::Problems => rows.retain(Row::is_wrong),
+        Detail::Ports => rows.retain(|row| !hides || !is_hidden(row)),
+        Detail::Named | Detail::All => {}
+    }
     if rows.is_empty() {
         return Vec::new();
     }
@@ -78,7 +97,8 @@ pub fn table(status: &Status, screen: Screen) -> Vec<String> {
     for row in &rows {
         let line = format!("{}{}", row.mark.sign(), lined(&row.cells));
         let whole = format!("{line}  {}", row.note);
-        if screen.columns.is_none_or(|columns| whole.trim_end().chars().count() <= columns) {
+        let fits = |columns| whole.trim_end().chars().count() <= columns;
+        if row.note.is_empty() || screen.columns.is_none_or(fits) {
             say(row.mark, &whole);
         } else {
             say(row.mark, &line);
@@ -87,10 +107,19 @@ pub fn table(status: &Status, screen: Screen) -> Vec<String> {
             }
         }
         for (mark, text) in &row.below {
+            if detail == Detail::Problems && matches!(mark, Mark::Fine | Mark::Aside) {
+                continue;
+            }
             for line in screen.wrapped(&format!("{}    ", mark.sign()), text) {
                 say(*mark, &line);
             }
         }
+    }
+    match hidden {
+        0 => {}
+        _ if !hides => {}
+        1 => lines.push("1 port that is not expected: see `ibprov status -v`".to_owned()),
+        n => lines.push(format!("{n} ports that are not expected: see `ibprov status -v`")),
     }
     lines
 }
@@ -107,16 +136,15 @@ fn absent(status: &Status) -> impl Iterator<Item = Row> {
             Ok(_) => [cell(), dash(), dash(), Rung::Pci.lacking().to_owned(), dash(), dash()],
             Err(_) => [dash(), cell(), dash(), Rung::Pci.lacking().to_owned(), dash(), dash()],
         };
-        let (mark, note) = match absent.optional {
-            true => (Mark::Look, "optional".to_owned()),
-            false => (Mark::Wrong, String::new()),
-        };
-        Row { mark, cells, note, below: Vec::new() }
+        // What is expected of it is said above.
+        let mark = if absent.optional { Mark::Look } else { Mark::Wrong };
+        Row { mark, cells, note: String::new(), below: Vec::new(), is_aside: false }
     })
 }
 
-fn rows(hca: &Hca, findings: &[Finding]) -> Vec<Row> {
-    let mut rows: Vec<Row> = hca.ports.iter().map(|port| port_row(hca, port)).collect();
+fn rows(hca: &Hca, status: &Status) -> Vec<Row> {
+    let findings = &status.judgement.findings;
+    let mut rows: Vec<Row> = hca.ports.iter().map(|port| port_row(hca, port, status)).collect();
     if rows.is_empty() {
         let name = hca.rdma.as_ref().map_or_else(dash, ToString::to_string);
         let state = match (&hca.left_out, hca.ladder.missing) {
@@ -125,8 +153,9 @@ fn rows(hca: &Hca, findings: &[Finding]) -> Vec<Row> {
             (None, None) => dash(),
         };
         let cells = [name, hca.pci.to_string(), dash(), state, dash(), dash()];
-        let (mark, note) = judged(hca.role, false, reason(hca, hca.role));
-        rows.push(Row { mark, cells, note, below: Vec::new() });
+        let (mark, is_aside) = (judged(hca.role, false), is_aside(hca.role));
+        let note = reason(hca, hca.role, &status.judgement.findings, Some(&hca.pci.to_string()));
+        rows.push(Row { mark, cells, note, below: Vec::new(), is_aside });
     }
     if let Some(last) = rows.last_mut() {
         last.below.extend(vfs(hca, findings));
@@ -134,10 +163,17 @@ fn rows(hca: &Hca, findings: &[Finding]) -> Vec<Row> {
     rows
 }
 
-/// Why it is aside, for one that is.
-fn reason(hca: &Hca, role: Role) -> String {
+const fn is_aside(role: Role) -> bool {
+    matches!(role, Role::Unexpected | Role::Ignored)
+}
+
+/// Why it is aside, for one that is. What is found of `object` has said that it is optional.
+fn reason(hca: &Hca, role: Role, findings: &[Finding], object: Option<&str>) -> String {
     match role {
         Role::Expected => String::new(),
+        Role::Optional if findings.iter().any(|found| found.object.as_deref() == object) => {
+            String::new()
+        }
         Role::Optional => "optional".to_owned(),
         Role::Unexpected => "not expected".to_owned(),
         Role::Ignored => hca.left_out.as_ref().map(NotExpected::short).unwrap_or_default(),
@@ -145,19 +181,18 @@ fn reason(hca: &Hca, role: Role) -> String {
 }
 
 /// How much a port of this role matters that is good or not.
-const fn judged(role: Role, good: bool, note: String) -> (Mark, String) {
-    let mark = match (role, good) {
+const fn judged(role: Role, good: bool) -> Mark {
+    match (role, good) {
         (Role::Expected | Role::Optional, true) => Mark::Fine,
         (Role::Expected, false) => Mark::Wrong,
         (Role::Optional, false) => Mark::Look,
         (Role::Unexpected | Role::Ignored, _) => Mark::Aside,
-    };
-    (mark, note)
+    }
 }
 
-fn port_row(hca: &Hca, port: &PortStatus) -> Row {
+fn port_row(hca: &Hca, port: &PortStatus, status: &Status) -> Row {
     let link = &port.link;
-    let name = hca.rdma.as_ref().map_or_else(dash, |name| format!("{name}/{}", port.port));
+    let name = hca.name(port).unwrap_or_else(dash);
     let netdev = port.netdev.as_ref().map_or_else(dash, ToString::to_string);
     let is_ethernet =
         port.link_layer == LinkLayer::Ethernet && !port.is_of_other_type && !port.is_roce;
@@ -170,10 +205,14 @@ fn port_row(hca: &Hca, port: &PortStatus) -> Row {
             ("InfiniBand".to_owned(), "Ethernet expected".to_owned())
         }
         _ if port.is_of_other_type => ("Ethernet".to_owned(), "InfiniBand expected".to_owned()),
-        Some(rung) if rung < Rung::Link => (rung.lacking().to_owned(), String::new()),
-        Some(rung) if port.is_roce => (rung.lacking().to_owned(), String::new()),
+        Some(rung) if port.is_roce || rung < Rung::Link && link.is_active() => {
+            (rung.lacking().to_owned(), String::new())
+        }
+        Some(rung) if rung < Rung::Link => {
+            (format!("{}, {}", rung.lacking(), not_active(link).0), String::new())
+        }
         Some(_) => not_active(link),
-        None => ("active".to_owned(), active_lack(port)),
+        None => ("active".to_owned(), netdev_lack(port).to_owned()),
     };
     let lid = link.lid.filter(|_| !is_ethernet);
     let rate = link.rate.as_ref().filter(|_| is_up).map_or_else(dash, short_rate);
@@ -185,22 +224,44 @@ fn port_row(hca: &Hca, port: &PortStatus) -> Row {
         lid.map_or_else(dash, |lid| lid.to_string()),
         rate,
     ];
+    let (is_aside, label) = (is_aside(port.role), hca.label(port));
+    let findings = &status.judgement.findings;
+    let is_told = findings.iter().any(|f| f.code == Code::PortNotActive && f.object == label);
     // Nobody counts on what is aside.
-    let is_aside = matches!(port.role, Role::Unexpected | Role::Ignored);
-    let lack = Some(lack).filter(|lack| !lack.is_empty() && !is_aside);
-    let reason = Some(reason(hca, port.role)).filter(|reason| !reason.is_empty());
-    let note = reason.into_iter().chain(lack).collect::<Vec<_>>().join(", ");
-    let is_good = port.ladder.missing.is_none();
-    let (mark, note) = judged(port.role, is_good, note);
+    let lack = Some(lack).filter(|_| !is_aside && !is_told);
+    let is_degraded = !port.degraded.is_empty();
+    let less = less_than_siblings(hca, port, status).filter(|_| !is_aside && !is_degraded);
+    let reason = reason(hca, port.role, findings, label.as_deref());
+    let mut notes = vec![reason];
+    notes.extend(lack.into_iter().chain(less.clone()));
+    notes.retain(|note| !note.is_empty());
+    let note = notes.join(", ");
+    let mark = judged(port.role, port.ladder.missing.is_none());
     let mark = match (mark, reached_its_goal) {
         _ if is_ethernet => Mark::Aside,
         (Mark::Wrong, true) if !port.is_of_other_type => Mark::Look,
         // Meant to be dark, perhaps.
         (Mark::Look, true) if port.role == Role::Optional => Mark::Aside,
-        (Mark::Fine, _) if !port.degraded.is_empty() => Mark::Look,
+        (Mark::Fine, _) if is_degraded || less.is_some() => Mark::Look,
         (mark, _) => mark,
     };
-    Row { mark, cells, note, below: children(port).into_iter().collect() }
+    Row { mark, cells, note, below: children(port).into_iter().collect(), is_aside }
+}
+
+/// What its link has less than those of most ports of such adapters: lanes, or else rate.
+fn less_than_siblings(hca: &Hca, port: &PortStatus, status: &Status) -> Option<String> {
+    let is_alike = |other: &&Hca| other.id == hca.id && other.card.board == hca.card.board;
+    let siblings = status.hcas.iter().filter(is_alike).flat_map(|hca| &hca.ports);
+    let used = siblings.filter(|p| p.link_layer == LinkLayer::InfiniBand && p.link.is_active());
+    let rates: Vec<&Rate> = used.filter_map(|port| port.link.rate.as_ref()).collect();
+    let own = port.link.rate.as_ref().filter(|own| port.link.is_active() && rates.contains(own))?;
+    let best = rates.iter().copied().max_by(|a, b| a.gbps.total_cmp(&b.gbps))?;
+    let is_usual = rates.iter().filter(|rate| **rate == best).count() * 2 > rates.len();
+    match (best.gbps > own.gbps && is_usual, best.width > own.width) {
+        (false, _) => None,
+        (true, true) => Some(format!("{} of {} lanes", own.width, best.width)),
+        (true, false) => Some(format!("{} of {} Gb/s", own.gbps, best.gbps)),
+    }
 }
 
 /// Its state, and why it is in it, of a port that is not Active.
@@ -216,13 +277,6 @@ fn not_active(link: &Link) -> (String, String) {
         (Some(physical), _) => return (physical.word().to_lowercase(), "no link".to_owned()),
     };
     (state.to_owned(), lack.to_owned())
-}
-
-/// What an active port lacks.
-fn active_lack(port: &PortStatus) -> String {
-    let netdev = netdev_lack(port);
-    let degraded = if port.degraded.is_empty() { "" } else { "degraded" };
-    [netdev, degraded].into_iter().filter(|lack| !lack.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
 /// What the netdev of an active port lacks.
@@ -267,7 +321,9 @@ fn vfs(hca: &Hca, findings: &[Finding]) -> Vec<(Mark, String)> {
     const MOST: usize = 8;
     let all = || hca.planned.iter().flat_map(|pf| &pf.vfs);
     let planned = |vf: VfIndex| all().find(|planned| planned.index == vf);
-    let is_wrong = |vf: &&PlannedVf| matches!(vf.action, Action::Change | Action::Refuse);
+    let is_wrong =
+        |vf: &&PlannedVf| matches!(vf.action, Action::Change | Action::Refuse | Action::Defer);
+    let has_errors = hca.planned.as_ref().is_some_and(|pf| !pf.errors.is_empty());
     let is_detailed = all().filter(is_wrong).count() <= MOST;
     let mut kinds: Vec<(Mark, String, Vec<VfIndex>)> = Vec::new();
     let mut add = |mark: Mark, text: String, vf: VfIndex| match kinds
@@ -283,15 +339,16 @@ fn vfs(hca: &Hca, findings: &[Finding]) -> Vec<(Mark, String)> {
         let policy = vf.policy.map_or("?", Words::typed);
         let elsewhere = seen.other_namespace.map(elsewhere).unwrap_or_default();
         let planned = planned(vf.index);
-        let why = || planned.filter(|_| is_detailed).map(PlannedVf::deviations);
+        let why = || planned.filter(|_| is_detailed).map(|planned| planned.deviations(vf));
         let why = || why().unwrap_or_else(|| "not as planned: see ibprov plan".to_owned());
         let (mark, deviation) = match planned.map(|planned| planned.action) {
             Some(Action::Keep) => (Mark::Fine, "as planned".to_owned()),
             Some(Action::Create) => (Mark::Wrong, "to be recreated".to_owned()),
             Some(Action::Change | Action::Refuse) => (Mark::Wrong, why()),
             Some(Action::Remove) => (Mark::Wrong, "to be removed".to_owned()),
-            Some(Action::Defer) => (Mark::Look, "not as planned, in use".to_owned()),
+            Some(Action::Defer) => (Mark::Look, format!("{}; in use", why())),
             Some(Action::Block) => (Mark::Wrong, "no change is possible at its PF".to_owned()),
+            None if has_errors => (Mark::Wrong, "its plan has an error".to_owned()),
             None if vf.port_guid.is_some_and(crate::names::Guid::is_zero) => {
                 (Mark::Look, "port GUID 0".to_owned())
             }
