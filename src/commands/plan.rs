@@ -29,6 +29,9 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
             false => super::fleet::run(dir, format),
         };
     }
+    if args.dry_run && !args.pin && !args.seal {
+        anyhow::bail!("plan changes nothing by itself: --dry-run belongs to --pin and --seal");
+    }
     let mut out = terminal::stdout();
     if args.seal {
         return super::seal::run(config, root, args.dry_run, format);
