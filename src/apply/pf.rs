@@ -26,7 +26,7 @@ use super::locks;
 use crate::host::{Root, clock, live_line, persistent_names};
 use crate::ladder::vf::{awaits_grant, lacks_name, may_come};
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio};
+use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio, vf_ranges};
 use crate::observe::pf::{self, dir};
 use crate::observe::udev::is_settled;
 use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Own};
@@ -543,6 +543,14 @@ impl Run<'_> {
     /// Until every VF with a driver has its RDMA device and its netdev. Only
     /// what nobody waits for is read meanwhile.
     fn wait_for_devices(&mut self, before: &ObservedPf) -> anyhow::Result<()> {
+        let is_awaited = |want: &&WantedVf| {
+            before.vf(want.index).is_some_and(|seen| self.is_awaited(want, seen, before))
+        };
+        let mut awaited = self.wanted.vfs.iter().filter(is_awaited).peekable();
+        if awaited.peek().is_some() {
+            let awaited = vf_ranges(awaited.map(|want| want.index));
+            live_line::update(&format!("PF {}: waiting for the devices of {awaited}", before.pf));
+        }
         if matches!(before.backend, Backend::Mlx4 { iov: Some(_) }) {
             // The kernel tells nobody when the subnet manager grants a GUID.
             return self.watch.wait(clock::monotonic_usec() + GRANT_USEC);

@@ -39,6 +39,13 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     let node = Node::look(root, config, None);
     let mut plans = node.plans();
     plans.problems.extend(node.observed.problems.iter().chain(&node.survey.problems).cloned());
+    if args.pin && config.pf.is_empty() {
+        let body = Pinned { file: PINS_PATH.to_owned(), written: false, toml: None };
+        let report = Report::new(Kind::PlanPin, PinVerdict::Pinned, Vec::<Finding>::new(), body);
+        return print(&report, format, |_| {
+            "nothing to pin: the configuration has no [[pf]]\n".to_owned()
+        });
+    }
     if args.pin {
         return plans.pin(args, config, root, format, &mut out);
     }

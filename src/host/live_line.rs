@@ -63,18 +63,23 @@ pub fn show(text: &str) {
 
 /// Show another `text`, if the line is shown: in a process that shows none this does nothing.
 pub fn update(text: &str) {
+    let text = Some(harmless(text));
     if let Ok(mut line) = LINE.lock()
         && line.text.is_some()
+        && line.text != text
     {
-        (line.text, line.count) = (Some(harmless(text)), None);
+        (line.text, line.count) = (text, None);
         line.draw();
     }
 }
 
 /// Show that `done` of the `all` parts of the work are done, if the line is shown.
 pub fn count(done: usize, all: usize) {
-    if let Ok(mut line) = LINE.lock() {
-        line.count = Some((done, all)).filter(|_| all > 1);
+    let count = Some((done, all)).filter(|_| all > 1);
+    if let Ok(mut line) = LINE.lock()
+        && line.count != count
+    {
+        line.count = count;
         line.draw();
     }
 }
