@@ -613,6 +613,9 @@ pub struct ApplyArgs {
     /// automatic probing and driver_override
     #[arg(verbatim_doc_comment, long, conflicts_with = "dry_run")]
     pub undo: bool,
+    /// Do not ask before VFs that have a driver are removed
+    #[arg(long)]
+    pub yes: bool,
     /// Milliseconds until apply gives up, instead of boot.adapter-timeout
     #[arg(long, hide = true, value_parser = value_parser!(u64).range(..=1000 * timespan::LONGEST_SEC))]
     pub timeout_msec: Option<u64>,
@@ -794,7 +797,7 @@ pub struct PlanArgs {
     #[arg(verbatim_doc_comment, long, conflicts_with = "partitions", group = "writes")]
     pub seal: bool,
     /// With --pin or --seal: show what would be written or removed
-    #[arg(long, requires = "writes")]
+    #[arg(long)]
     pub dry_run: bool,
     /// Print lines for opensm's partitions.conf with the VFs' port GUIDs
     #[arg(long)]

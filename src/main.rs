@@ -8,7 +8,7 @@ use clap::Parser;
 use ibprov::cli::{Cli, Common, Format, Internal, OpensmVerb, Verb};
 use ibprov::commands;
 use ibprov::config::{self, Config};
-use ibprov::host::{Root, alarm, journal, live_line, terminal};
+use ibprov::host::{Root, alarm, answer, journal, live_line, terminal};
 use ibprov::report::common::{Code, Exit, NotBegun};
 use ibprov::workers::child;
 
@@ -35,7 +35,12 @@ fn ended(ran: anyhow::Result<u8>, format: Format) -> ExitCode {
             if is_broken_pipe(&e) {
                 return ExitCode::SUCCESS;
             }
-            not_begun(format, Code::NotBegun, &format!("{e:#}"));
+            let said = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
+                Some(error) => answer(error),
+                None => cause.to_string(),
+            };
+            let message: Vec<String> = e.chain().map(said).collect();
+            not_begun(format, Code::NotBegun, &message.join(": "));
             ExitCode::from(Exit::NotBegun.code())
         }
     }
@@ -173,7 +178,7 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
 
 fn root(common: &Common) -> anyhow::Result<Root> {
     Ok(match &common.root {
-        Some(dir) => Root::copy_at(dir)?,
+        Some(dir) => Root::copy_at(dir).map_err(|e| anyhow::anyhow!("--root {e}"))?,
         None => Root::live(),
     })
 }

@@ -460,6 +460,8 @@ fn one_file_stands_alone() {
         2,
         &expect![[r#"
             error: cannot read the configuration: /none.toml: ENOENT: No such file or directory
+             |
+             = help: --config FILE is looked up in the tree of --root
 
             the configuration is not valid: 1 error
         "#]],

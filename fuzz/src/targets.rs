@@ -323,7 +323,7 @@ pub fn import(data: &[u8]) {
         |pci: PciAddress| Some((pf, VfIndex::new(u16::try_from(pci.to_string().len()).ok()?)?));
     let file = |said| interfaces::import(&[("some\nfile".to_owned(), said)]);
     let all = [
-        Some(openib_conf::import(text)),
+        Some(openib_conf::import(text, &[])),
         Some(rdma_conf::import(text)),
         Some(mlx4_conf::import(text, |_| true)),
         ifcfg::read("ib0", text).map(file),

@@ -23,10 +23,10 @@ use self::turn::Turn;
 use self::untold::Untold;
 use self::watch::Watch;
 use super::locks;
-use crate::host::{Root, clock, persistent_names};
+use crate::host::{Root, clock, live_line, persistent_names};
 use crate::ladder::vf::{awaits_grant, lacks_name, may_come};
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio};
+use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio, vf_ranges};
 use crate::observe::pf::{self, dir};
 use crate::observe::udev::is_settled;
 use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Own};
@@ -37,6 +37,7 @@ use crate::report::events as kinds;
 use crate::report::pf::{
     Hindrance, PfProblem, PfReport, PfVerdict, Purpose, Stage, StepDone, StepFailure, VfStep,
 };
+use crate::report::vf_step::together;
 use crate::workers::undo::{self, UndoRecord};
 use crate::workers::{Answer, Failure, Reply, Request};
 
@@ -364,6 +365,9 @@ impl Run<'_> {
             Stage::Count => return self.change_number(steps, observed).map(|()| Vec::new()),
             _ => {}
         }
+        if let Some(first) = together(&steps).first() {
+            live_line::update(&format!("PF {}: {first}", self.wanted.pf));
+        }
         // One request a VF: its settings in order, the VFs at the same time.
         let mut groups: Vec<(Vec<VfStep>, Vec<Request>)> = Vec::new();
         for step in steps {
@@ -457,6 +461,7 @@ impl Run<'_> {
         let pf = self.wanted.pf;
         for step in steps {
             let VfStep::Count { from, to } = step else { continue };
+            live_line::update(&format!("PF {pf}: {step}"));
             let to_none = (from > 0)
                 .then(|| request::number(pf, 0, observed.vfs.iter().map(|vf| vf.pci).collect()));
             let mut reply = Some(Ok(Answer::Done));
@@ -538,6 +543,14 @@ impl Run<'_> {
     /// Until every VF with a driver has its RDMA device and its netdev. Only
     /// what nobody waits for is read meanwhile.
     fn wait_for_devices(&mut self, before: &ObservedPf) -> anyhow::Result<()> {
+        let is_awaited = |want: &&WantedVf| {
+            before.vf(want.index).is_some_and(|seen| self.is_awaited(want, seen, before))
+        };
+        let mut awaited = self.wanted.vfs.iter().filter(is_awaited).peekable();
+        if awaited.peek().is_some() {
+            let awaited = vf_ranges(awaited.map(|want| want.index));
+            live_line::update(&format!("PF {}: waiting for the devices of {awaited}", before.pf));
+        }
         if matches!(before.backend, Backend::Mlx4 { iov: Some(_) }) {
             // The kernel tells nobody when the subnet manager grants a GUID.
             return self.watch.wait(clock::monotonic_usec() + GRANT_USEC);

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::config::Config;
 use crate::host::events::Events;
 use crate::host::process::{self, Running};
-use crate::host::{Root, answer, clock};
+use crate::host::{Root, answer, clock, live_line};
 use crate::ladder::WantedPf;
 use crate::names::{BindOrder, ModuleName, PciAddress, VfNamePattern};
 use crate::observe::{Look, Observed, Observer, Port, plan_host};
@@ -228,6 +228,7 @@ pub fn run_all(
             }
             None => true,
         });
+        live_line::count(outcomes.len(), wanted.len());
         let now = clock::monotonic_usec();
         let mut rest = Vec::new();
         for pf in std::mem::take(&mut to_come) {

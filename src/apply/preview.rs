@@ -245,6 +245,7 @@ impl Preview {
         }
         let told = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         lines.extend(told.map(ToString::to_string));
+        lines.extend(self.refused());
         lines.extend(self.deferred());
         lines.extend(self.not_waited_for());
         lines.extend(self.contradictions.iter().map(ToString::to_string));
@@ -295,13 +296,17 @@ impl Preview {
     fn sets(&self) -> Vec<String> {
         let set = |set: &Settings| {
             let steps: Vec<String> = set.steps.iter().map(ToString::to_string).collect();
-            let steps = (!steps.is_empty()).then(|| {
+            (!steps.is_empty()).then(|| {
                 format!("{}: {} ({})", set.netdev, steps.join(", "), set.origins.join(", "))
-            });
-            let refused = set.refused.iter().map(|why| format!("error: {}", why.sentence()));
-            steps.into_iter().chain(refused).collect::<Vec<_>>()
+            })
         };
-        self.settings.iter().flat_map(set).collect()
+        self.settings.iter().filter_map(set).collect()
+    }
+
+    /// What is asked for of interfaces and cannot be.
+    fn refused(&self) -> Vec<String> {
+        let refused = Cause::sentences(self.settings.iter().flat_map(|set| &set.refused));
+        refused.iter().map(|why| format!("error: {why}")).collect()
     }
 
     /// What would be left undone, because it is in use.

@@ -21,7 +21,7 @@ use crate::host::{
     Root, alarm, answer, clock, journal, live_line, persistent_names, process, state, terminal,
 };
 use crate::ladder::WantedPf;
-use crate::names::{BindOrder, Binding, PciAddress, Target, present};
+use crate::names::{BindOrder, Binding, PciAddress, Target, present, vf_ranges};
 use crate::observe::Observer;
 use crate::observe::target::meant;
 use crate::plan::preview::{ApplyPreview, PfSteps};
@@ -32,6 +32,9 @@ use crate::report::pf::{Outcome, PfReport, PfVerdict, Unresolved};
 /// How long putting back is waited for, microseconds: less than `TimeoutStopSec=` of the units
 /// whose `ExecStopPost=` it is. What takes longer is done all the same, by the child.
 const UNDO_USEC: u64 = 3_000_000;
+
+/// How long an answer is waited for, microseconds.
+const ANSWER_USEC: u64 = 30_000_000;
 
 /// Make the VFs of one PF, or of all, what they shall be.
 ///
@@ -73,6 +76,11 @@ pub fn run(
         let text = not_planned(pf, config, root)?;
         return print_all(format, Vec::new(), &[], &text);
     }
+    if !args.yes && terminal::can_ask() {
+        agree_to_removal(&plans.wanted, root)?;
+        deadline = deadline_in(limit);
+        live_line::deadline(limit);
+    }
     let mut outcomes = Vec::new();
     match plans.wanted.as_slice() {
         [(wanted, warnings)] => {
@@ -100,6 +108,29 @@ pub fn run(
         }
     }
     print_all(format, outcomes, &plans.unresolved, "")
+}
+
+/// Ask whether VFs with a driver may be removed, if any would be.
+fn agree_to_removal(wanted: &[(WantedPf, Vec<String>)], root: &Root) -> anyhow::Result<()> {
+    let mut preview = PfPreview::new(root, BTreeSet::new(), false);
+    let removed = wanted.iter().map(|(wanted, _)| (wanted.pf, preview.removed(wanted)));
+    let removed = removed.filter(|(_, vfs)| !vfs.is_empty());
+    let removed: Vec<String> =
+        removed.map(|(pf, vfs)| format!("{} of PF {pf}", vf_ranges(vfs.into_iter()))).collect();
+    drop(preview);
+    if removed.is_empty() {
+        return Ok(());
+    }
+    let (vfs, seconds) = (removed.join(", "), ANSWER_USEC / 1_000_000);
+    let question = format!(
+        "The number of VFs changes, for which all VFs of a PF are removed: {vfs}.\nThey have a driver: their netdevs and RDMA devices disappear. Without an answer in {seconds} s they are left. Remove them?"
+    );
+    if terminal::ask(&question, clock::monotonic_usec() + ANSWER_USEC)? {
+        return Ok(());
+    }
+    anyhow::bail!(
+        "nothing was changed, because the removal of {vfs} was not confirmed; to apply without the question: ibprov apply --yes"
+    )
 }
 
 /// VFs of PFs whose `[[pf]]` was removed get no names any more.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::print;
 use crate::check::diagnose;
-use crate::check::evidence::{Boot, Evidence, Intake};
+use crate::check::evidence::{Boot, Evidence, Intake, Source};
 use crate::check::rules::{self, Rule};
 use crate::cli::{CheckArgs, Common, Format};
 use crate::host::{Root, logs, terminal};
@@ -60,7 +60,7 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
         tracing::warn!(warning = problem, "cannot read all input: {problem}");
     }
     if !is_read {
-        anyhow::bail!("nothing could be read: {}", why_nothing(&problems));
+        anyhow::bail!("nothing could be read: {}", why_nothing(&problems, &evidence.sources));
     }
     // An archive of a host is judged as the host is: by the boot in which it was made.
     let recorded: Vec<_> = evidence
@@ -95,9 +95,14 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-/// Why no byte was read, where these are the problems.
-fn why_nothing(problems: &[String]) -> &str {
-    problems.first().map_or("the input is empty", String::as_str)
+/// Why no byte was read of these, where these are the problems.
+fn why_nothing(problems: &[String], sources: &[Source]) -> String {
+    let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
+    match (problems.first(), names.is_empty()) {
+        (Some(problem), _) => problem.clone(),
+        (None, true) => "the input is empty".to_owned(),
+        (None, false) => format!("{}: empty", names.join(", ")),
+    }
 }
 
 /// What is wrong by `evidence`, and what the process ends with for it.
@@ -137,7 +142,7 @@ pub(super) fn from_logs(path: &Path) -> Result<Taken, String> {
     let problems = logs::read(path, &mut |name, stream| intake.read(name, stream));
     let mut evidence = intake.finish();
     if !evidence.sources.iter().any(|source| source.bytes > 0) {
-        return Err(why_nothing(&problems).to_owned());
+        return Err(why_nothing(&problems, &[]));
     }
     evidence.boots = evidence.boots.pop().into_iter().collect();
     let kernel = evidence.boots.first().and_then(kernel_of);

@@ -53,19 +53,24 @@ pub fn run(
         (Ok(loaded), ..) => {
             let (dark, of_host) = node::of_host(&loaded.config, root);
             let told: String = of_host.iter().map(finding_text).collect();
+            let is_error = |finding: &Finding| finding.severity == Severity::Error;
+            let head = good_text(&loaded, of_host.iter().any(is_error));
             let findings = of_host.into_iter().map(PlacedFinding::from).collect();
             let mut report = checked(&loaded.files, &loaded.not_read, findings);
             report.body.dark_ports = dark.iter().map(PortProgress::label).collect();
-            print(&report, format, |_| format!("{}{}{told}", good_text(&loaded), dark_text(&dark)))
+            print(&report, format, |_| format!("{head}{}{told}", dark_text(&dark)))
         }
         // `show` was asked for something that a pipe may be waiting for.
         (Err(problems), ConfigVerb::Show { .. }, _)
         | (Err(problems), ConfigVerb::UdevRules, Format::Text) => refuse(&problems, format),
         (Err(problems), ..) => {
-            let report = checked(&problems.files, &problems.not_read, findings(&problems));
+            let pins = node::unreadable_pins(root);
+            let told: String = pins.iter().map(finding_text).collect();
+            let all = findings(&problems).into_iter().chain(pins.map(PlacedFinding::from));
+            let report = checked(&problems.files, &problems.not_read, all.collect());
             print(&report, format, |screen| {
                 let files = files_text(&problems.files, &problems.not_read);
-                format!("{}\n{files}", problems.render(screen.colour))
+                format!("{}\n{files}{told}", problems.render(screen.colour))
             })
         }
     }
@@ -234,10 +239,11 @@ fn shown(loaded: &Loaded, changed: bool) -> Vec<Setting> {
     }
 }
 
-fn good_text(loaded: &Loaded) -> String {
-    let what = match loaded.files.is_empty() {
-        true => "the configuration is valid: no file exists, and the defaults apply",
-        false => "the configuration is valid",
+fn good_text(loaded: &Loaded, is_bad_here: bool) -> String {
+    let what = match (is_bad_here, loaded.files.is_empty()) {
+        (true, _) => "the configuration files are valid; what is wrong besides is listed below",
+        (false, true) => "the configuration is valid: no file exists, and the defaults apply",
+        (false, false) => "the configuration is valid",
     };
     format!("{what}\n{}", files_text(&loaded.files, &loaded.not_read))
 }

@@ -89,6 +89,7 @@ fn look(root: &Root, common: &Common) -> ConsumersReport {
     problems.extend(netplan::not_judged(root));
     ConsumersReport {
         provider: consumers::provider(&host.graph).map(|unit| unit.name.clone()),
+        has_no_goal: !host.graph.has_goal(),
         consumers: predict::consumers(&host).into_iter().map(consumer).collect(),
         changes: Vec::new(),
         applied: false,
@@ -169,6 +170,9 @@ fn removals(root: &Root) -> (Vec<Change>, Vec<Finding>) {
 pub(super) struct ConsumersReport {
     /// The unit that brings the ports up; `null` if the next boot starts none.
     provider: Option<String>,
+    /// There is no default.target.
+    #[serde(skip)]
+    has_no_goal: bool,
     /// The units that use them.
     consumers: Vec<Consumer>,
     /// The drop-ins that are written or removed, or would be.
@@ -264,13 +268,19 @@ impl ConsumersReport {
             }]));
         }
         if self.provider.is_none() {
-            let message = "no unit of the next boot brings the ports up";
-            let finding = Finding::warning(Code::OrderingMissing, message);
+            let finding = Finding::warning(Code::OrderingMissing, self.no_provider());
             findings.push(finding.advise([Advice::permanent("systemctl enable ibprov.service")]));
         }
         Finding::worst_first(&mut findings);
         let exit_code = self.exit(verdict).code();
         Report::new(Kind::Consumers, verdict, findings, self).exiting(exit_code)
+    }
+
+    const fn no_provider(&self) -> &'static str {
+        match self.has_no_goal {
+            true => "there is no default.target: the next boot cannot be judged",
+            false => "no unit of the next boot brings the ports up",
+        }
     }
 
     fn removed(&self) -> bool {
@@ -280,7 +290,7 @@ impl ConsumersReport {
     fn to_text(&self) -> String {
         let mut lines = Vec::new();
         match (&self.provider, self.consumers.len()) {
-            (None, _) => lines.push("no unit of the next boot brings the ports up".to_owned()),
+            (None, _) => lines.push(self.no_provider().to_owned()),
             (Some(provider), 0) => {
                 lines.push(format!("no unit of the next boot is known to use InfiniBand; the ports are brought up by {provider}"));
             }

@@ -76,7 +76,7 @@ const FILE_LIMIT: u64 = 4 << 20;
 pub fn run(dir: &Path, format: Format) -> anyhow::Result<u8> {
     let (hosts, problems) = hosts(dir)?;
     let report = judged(&hosts, problems);
-    print(&report.told(), format, |_| report.to_text())
+    print(&report.told(), format, |screen| screen.page(&report.to_text()))
 }
 
 /// What the plans of `hosts` come to.
@@ -102,7 +102,7 @@ pub(super) fn hosts(dir: &Path) -> anyhow::Result<(Plans, Vec<String>)> {
     for name in root.list("/")? {
         match host(&root, &name) {
             Ok(found) => hosts.extend(found),
-            Err(why) => problems.push(harmless(&why)),
+            Err(why) => problems.push(harmless(&format!("{}{why}", dir.display()))),
         }
     }
     Ok((hosts, problems))
@@ -138,7 +138,7 @@ fn host(root: &Root, name: &str) -> Result<Option<(String, Pins)>, String> {
     }
     match root.list(&path) {
         Ok(_) => {
-            Err(format!("{path} contains neither guid-pins.toml nor etc/ibprov/guid-pins.toml"))
+            Err(format!("{path}: neither guid-pins.toml nor etc/ibprov/guid-pins.toml is in it"))
         }
         // A file of another kind, a README say.
         Err(_) => Ok(None),
@@ -215,7 +215,8 @@ impl FleetReport {
         let found = match (self.hosts, self.count) {
             (0, _) => "no plan found: expected NAME.toml (pin file) or NAME.json (plan --format json) for each host".to_owned(),
             (_, 0) => "no GUID is used twice".to_owned(),
-            (_, n) => format!("{n} found"),
+            (_, 1) => "1 conflict of GUIDs".to_owned(),
+            (_, n) => format!("{n} conflicts of GUIDs"),
         };
         text.push_str(&format!("{} hosts, {} VFs: {found}\n", self.hosts, self.vfs));
         text

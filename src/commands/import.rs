@@ -22,10 +22,15 @@ const FILE_LIMIT: u64 = 4 << 20;
 /// # Errors
 /// The file cannot be read or is none of its kind; standard output is gone.
 pub fn run(verb: &ImportVerb, root: &Root, format: Format) -> anyhow::Result<u8> {
-    let read = |file: &str| root.text(file, FILE_LIMIT);
+    let read = |file: &str| match root.text(file, FILE_LIMIT) {
+        Err(e) if e.is_absent() => Err(anyhow::anyhow!(
+            "{e}: there is no such configuration to import; name another FILE to import that"
+        )),
+        read => Ok(read?),
+    };
     let (file, imported) = match verb {
         ImportVerb::OpenibConf { file } => {
-            let mut imported = openib_conf::import(&read(file)?);
+            let mut imported = openib_conf::import(&read(file)?, &[]);
             // It reads the same file, and disabling openibd does not stop it.
             imported.todo.extend(interface_manager::armed(root).map(|rule| {
                 format!(

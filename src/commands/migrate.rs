@@ -31,7 +31,7 @@ pub fn run(args: &MigrateArgs, root: &Root, common: &Common) -> anyhow::Result<u
         true => undo(root, recorded, args.apply),
     };
     drop(lock);
-    print(&report.told(), common.format, |_| report.to_text())
+    print(&report.told(), common.format, |screen| screen.page(&report.to_text()))
 }
 
 fn lock() -> anyhow::Result<crate::host::lock::Held> {

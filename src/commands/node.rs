@@ -17,8 +17,8 @@ use crate::ladder::roce::{self, Roce, has_gid};
 use crate::ladder::{Expectation, Facts, cause};
 use crate::migrate::rdma_renamers;
 use crate::names::{
-    FirmwareVersion, IfName, IsVf, LinkLayer, ModuleName, ModuleState, PciAddress, RdmaName, Rung,
-    is_ipoib_name,
+    FirmwareVersion, IfName, IsVf, LinkLayer, ModuleName, ModuleState, PINS_PATH, PciAddress,
+    RdmaName, Rung, is_ipoib_name,
 };
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::observe::link::PortAnswer;
@@ -588,11 +588,13 @@ fn learn(
 }
 
 /// What a valid configuration may have to say of this host: the expected ports that have no link
-/// now, of which it does not say that this is meant, and what is wrong with subnet managers.
+/// now, of which it does not say that this is meant, and what is wrong with the pins and with
+/// subnet managers.
 pub(super) fn of_host(config: &Config, root: &Root) -> (Vec<PortProgress>, Vec<Finding>) {
     let mut node = Node::look(root, config, None);
     let mut failed = node.failed_units();
-    let findings = node.subnet_managers(&mut failed);
+    let mut findings: Vec<Finding> = unreadable_pins(root).into_iter().collect();
+    findings.extend(node.subnet_managers(&mut failed));
     let is_dark = |port: &&PortProgress| {
         !port.optional
             && port.is_ready()
@@ -602,6 +604,14 @@ pub(super) fn of_host(config: &Config, root: &Root) -> (Vec<PortProgress>, Vec<F
             }
     };
     (node.ports.iter().filter(is_dark).cloned().collect(), findings)
+}
+
+/// That the pins cannot be read, if so.
+pub(super) fn unreadable_pins(root: &Root) -> Option<Finding> {
+    let why = plan_host::pins(root).err()?;
+    let finding = PlanProblem::Pins { path: PINS_PATH.to_owned(), why }.finding(PINS_PATH);
+    // The message has the path.
+    Some(Finding { object: None, ..finding })
 }
 
 /// What is said of a configuration with these mistakes.

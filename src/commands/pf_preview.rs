@@ -15,7 +15,7 @@ use crate::plan::VfPlan;
 use crate::plan::guid::Resolved;
 use crate::plan::refusal::refusals;
 use crate::plan::show::pf_report;
-use crate::plan::vf::{Uses, disturbed, vf_steps};
+use crate::plan::vf::{Uses, disturbed, removed, vf_steps};
 use crate::report::Use;
 use crate::report::plan::PlannedPf;
 use crate::report::refusal::Refusal;
@@ -57,6 +57,12 @@ impl<'a> PfPreview<'a> {
         let seen = self.look(wanted.pf);
         let (plan, _) = self.steps(wanted, &seen);
         !plan.steps.is_empty() || plan.problem.is_some()
+    }
+
+    /// The VFs with a driver that `apply` would destroy at the PF.
+    pub(super) fn removed(&mut self, wanted: &WantedPf) -> Vec<VfIndex> {
+        let seen = self.look(wanted.pf);
+        removed(&self.used_steps(wanted, &seen), &seen)
     }
 
     /// The PF with all that is administered there.

@@ -29,6 +29,9 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
             false => super::fleet::run(dir, format),
         };
     }
+    if args.dry_run && !args.pin && !args.seal {
+        anyhow::bail!("plan changes nothing by itself: --dry-run belongs to --pin and --seal");
+    }
     let mut out = terminal::stdout();
     if args.seal {
         return super::seal::run(config, root, args.dry_run, format);
@@ -36,6 +39,13 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     let node = Node::look(root, config, None);
     let mut plans = node.plans();
     plans.problems.extend(node.observed.problems.iter().chain(&node.survey.problems).cloned());
+    if args.pin && config.pf.is_empty() {
+        let body = Pinned { file: PINS_PATH.to_owned(), written: false, toml: None };
+        let report = Report::new(Kind::PlanPin, PinVerdict::Pinned, Vec::<Finding>::new(), body);
+        return print(&report, format, |_| {
+            "nothing to pin: the configuration has no [[pf]]\n".to_owned()
+        });
+    }
     if args.pin {
         return plans.pin(args, config, root, format, &mut out);
     }

@@ -60,12 +60,6 @@ impl Item {
     }
 }
 
-impl Draft {
-    fn is_broken(&self) -> bool {
-        self.unknown || !self.broken.is_empty()
-    }
-}
-
 impl Row {
     /// What is given for the key of that name.
     fn given(&self, name: &str) -> Option<&Given> {
@@ -116,9 +110,9 @@ impl Row {
         !self.draft.unknown && !names.iter().any(is_tried)
     }
 
-    /// A key of this row was given badly.
-    pub(crate) fn is_broken(&self) -> bool {
-        self.draft.is_broken()
+    /// A key of this row was given badly, another than `others`.
+    pub(crate) fn is_broken_beside(&self, others: &[&str]) -> bool {
+        self.draft.unknown || self.draft.broken.iter().any(|key| !others.contains(key))
     }
 
     /// The tables of that name.
@@ -151,6 +145,10 @@ pub(crate) fn read(file: &Arc<Source>, problems: &mut Problems) -> Draft {
     found.extend(syntax.into_iter().map(|(span, message)| {
         let place = Place::new(file, span.clone());
         let problem = Problem::new("TOML syntax").at(&place, message);
+        let problem = match unquoted(&file.text, span.start) {
+            Some(line) => problem.help(format!("write text in quotes: {line}")),
+            None => problem,
+        };
         (span, Box::new(|| problem) as Make)
     }));
     found.sort_by_key(|(span, _)| span.start);
@@ -175,6 +173,17 @@ impl LineStarts {
     fn line(&self, at: usize) -> usize {
         self.0.partition_point(|start| *start <= at)
     }
+}
+
+/// The line around `at` with its value in quotes, if all that it lacks are these.
+fn unquoted(text: &str, at: usize) -> Option<String> {
+    let start = text.get(..at)?.rfind('\n').map_or(0, |at| at + 1);
+    let line = text.get(start..)?.lines().next()?;
+    let (key, value) = line.split_once('=')?;
+    let (key, value) = (key.trim(), value.trim());
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || ":._-/".contains(c);
+    (!value.is_empty() && value.len() <= 64 && value.chars().all(is_plain))
+        .then(|| format!("{key} = \"{value}\""))
 }
 
 /// A key's default, read by the same door.

@@ -41,14 +41,16 @@ use crate::names::{
 pub(crate) use firmware_keys::firmware;
 pub(crate) use guest_keys::guest;
 pub(crate) use interface_keys::{interface, partition};
-pub(crate) use kinds::{Key, Kind, Name, OWN_OPTIONS, Settings, Tables, Word, setting, type_name};
+pub(crate) use kinds::{
+    Key, Kind, Name, OWN_OPTIONS, Settings, Tables, Word, any_case, setting, type_name,
+};
 pub(crate) use pf_keys::{pf, vf};
 pub(crate) use port_keys::port;
 pub(crate) use renamed::{Renamed, renamed};
 pub(crate) use rxe_keys::rxe;
 use std::time::Duration;
 pub(crate) use subnet_manager_keys::subnet_manager;
-use words::{CONNECTION, MODULE, NAME_RULE, NETNS, PATH, PORT_NAME, PORTS, STATE};
+use words::{CONNECTION, METRICS, MODULE, NAME_RULE, NETNS, PATH, PORT_NAME, PORTS, STATE};
 
 keys! { KEYS:
     BOOT_TIMEOUT: Duration = "boot.timeout", Kind::Span, "\"4min\"",
@@ -97,7 +99,7 @@ keys! { KEYS:
         "A soft RoCE device, and the netdev that it uses.";
     SUBNET_MANAGER: Tables = "subnet-manager", Kind::Tables(subnet_manager::KEYS), "[]",
         "A port of this host on which an opensm runs, once ibprov-opensm.target is enabled.";
-    METRICS_FILE: String = "metrics.file", Kind::Word(&PATH), "",
+    METRICS_FILE: String = "metrics.file", Kind::Word(&METRICS), "",
         "A file to which `ibprov boot` writes metrics at its end, for the textfile collector of node_exporter; default: none is written.";
     GUESTS_CONNECTION: Connection = "guests.connection", Kind::Word(&CONNECTION), "\"qemu:///system\"",
         "The connection URI of libvirt.";
@@ -286,11 +288,13 @@ mod tests {
             let pattern = word.spelling.pattern().expect(what);
             let pattern = pattern.trim_start_matches('^').trim_end_matches('$');
             let texts = proptest::string::string_regex(pattern).expect("pattern");
-            let mut sample = || texts.new_tree(&mut runner).expect("text").current();
+            // In small and capital letters.
+            let mut sample = || texts.new_tree(&mut runner).expect("text").current().to_lowercase();
             let in_schema: BTreeSet<String> = (0..500).map(|_| sample()).collect();
             assert_eq!(in_schema, list.iter().map(|word| (*word).to_owned()).collect(), "{what}");
             for text in list {
                 assert!(word.read(text).is_ok(), "{what}: {text}");
+                assert!(word.read(&text.to_uppercase()).is_ok(), "{what}: {text}");
             }
         }
     }

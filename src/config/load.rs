@@ -35,8 +35,16 @@ impl Loaded {
 /// Everything that is wrong, over all files.
 pub fn load(root: &Root, only: Option<&Path>) -> Result<Loaded, Problems> {
     let found = config_files::read(root, only);
-    loaded(found, only.is_some())
+    let remedy = match (only, root.is_live()) {
+        (None, _) => Some(REMEDY),
+        (Some(_), true) => None,
+        (Some(_), false) => Some("--config FILE is looked up in the tree of --root"),
+    };
+    loaded(found, remedy)
 }
+
+/// What to do about a file that cannot be read.
+const REMEDY: &str = "correct, rename or remove it; to mask a file of that name with lower precedence, link it to /dev/null";
 
 /// The configuration that the tree would have with these drop-ins, path and text, too.
 ///
@@ -47,18 +55,16 @@ pub fn load_with(root: &Root, planned: &[(String, String)]) -> Result<Loaded, Pr
     for (path, text) in planned {
         found.add_drop_in(path, text);
     }
-    loaded(found, false)
+    loaded(found, Some(REMEDY))
 }
 
-fn loaded(found: ConfigFiles, only: bool) -> Result<Loaded, Problems> {
+fn loaded(found: ConfigFiles, remedy: Option<&str>) -> Result<Loaded, Problems> {
     let mut problems = Problems::default();
     for error in &found.errors {
         let problem = Problem::new(format!("cannot read the configuration: {error}"));
-        problems.push(match only {
-            true => problem,
-            false => problem.help(
-                "correct, rename or remove it; to mask a file of that name with lower precedence, link it to /dev/null",
-            ),
+        problems.push(match remedy {
+            Some(remedy) => problem.help(remedy),
+            None => problem,
         });
     }
     let mut sources = Vec::new();

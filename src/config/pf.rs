@@ -45,6 +45,15 @@ pub struct Pf {
     pub origin: String,
 }
 
+/// The keys that have no say in the GUIDs of the VFs.
+pub(super) const NOT_OF_GUIDS: [&str; 5] = [
+    pf::DRIVER.path(),
+    pf::LINK_STATE.path(),
+    pf::BIND.path(),
+    pf::VF_NAME.path(),
+    pf::VF_RDMA_NAME.path(),
+];
+
 /// A [`Pf`], with where the configuration says it.
 pub(super) struct Placed<'a> {
     pub(super) pf: Pf,
@@ -225,7 +234,7 @@ fn one<'a>(
     ];
     let missing: Vec<&str> =
         missing.into_iter().filter(|(missing, _)| *missing).map(|(_, kind)| kind).collect();
-    if !missing.is_empty() && !row.is_broken() {
+    if !missing.is_empty() && !row.is_broken_beside(&NOT_OF_GUIDS) {
         let kinds = missing.join(" and ");
         let problem = Problem::new(format!(
             "pf has no source for the {kinds} GUIDs of its VFs"

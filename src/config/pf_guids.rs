@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::draft::Row;
 use super::keys::{HOST_NUMBER, pf, vf};
 use super::merge::Merged;
-use super::pf::{GuidSource, Pf, Placed, SOURCES, ways};
+use super::pf::{GuidSource, NOT_OF_GUIDS, Pf, Placed, SOURCES, ways};
 use super::problem::{Place, Problem, Problems};
 use crate::names::template::{FieldName, Numbers};
 use crate::names::{Guid, GuidKind, VfIndex};
@@ -45,7 +45,9 @@ pub(super) fn judge(pfs: &[Placed<'_>], merged: &Merged, problems: &mut Problems
     let mut given: Vec<Given<'_>> = Vec::new();
     // What is wrong with a row is said once, not for each kind and each of its PFs.
     let mut said = BTreeSet::new();
-    for (at, placed) in pfs.iter().enumerate().filter(|(_, placed)| !placed.row.is_broken()) {
+    for (at, placed) in
+        pfs.iter().enumerate().filter(|(_, placed)| !placed.row.is_broken_beside(&NOT_OF_GUIDS))
+    {
         for kind in [GuidKind::Node, GuidKind::Port] {
             let source = Source::of(placed.row, kind);
             let number_at = placed.row.field(pf::NUMBER).map_or(placed.at, |(_, at)| at);

@@ -11,7 +11,7 @@ use crate::names::{
 };
 use std::any::Any;
 
-/// What the rows say, one for each adapter or port that they name. None may be a soft RoCE
+/// What the rows say, one for each adapter or port that they name, with its place. None may be a soft RoCE
 /// device of `rxe`: those have no PCI function, and are expected without a `[[port]]`. Of the VFs
 /// of an adapter, one row tells or one of `pfs`.
 pub(super) fn rows(
@@ -19,7 +19,7 @@ pub(super) fn rows(
     rxe: &[RxeRow],
     pfs: &[Placed<'_>],
     problems: &mut Problems,
-) -> Vec<PortRow> {
+) -> Vec<(PortRow, Place)> {
     let mut ports: Vec<(PortRow, Place)> = Vec::new();
     for row in merged.tables(PORT) {
         for (port, place) in one(row, problems) {
@@ -70,7 +70,7 @@ pub(super) fn rows(
             }
         }
     }
-    ports.into_iter().map(|(port, _)| port).collect()
+    ports
 }
 
 fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {

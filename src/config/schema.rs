@@ -3,8 +3,8 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::keys::{
-    HOST_NUMBER, HOST_NUMBER_FILE, KEYS, Key, Kind, OWN_OPTIONS, Word, firmware, guest, interface,
-    partition, pf, port, rxe, subnet_manager, vf,
+    HOST_NUMBER, HOST_NUMBER_FILE, KEYS, Key, Kind, OWN_OPTIONS, Word, any_case, firmware, guest,
+    interface, partition, pf, port, rxe, subnet_manager, vf,
 };
 use super::timespan::LONGEST_SEC;
 use crate::names::Mode;
@@ -40,7 +40,7 @@ fn object(path: &str, keys: &[Key]) -> Map<String, Json> {
 fn bounds(path: &str) -> Vec<Json> {
     let mtu_fits_mode = || {
         json!({
-            "if": {"required": ["mode"], "properties": {"mode": {"const": "datagram"}}},
+            "if": {"required": ["mode"], "properties": {"mode": word("datagram")}},
             "then": {"properties": {"mtu": {"maximum": Mode::Datagram.largest_mtu(true)}}},
         })
     };
@@ -54,7 +54,7 @@ fn bounds(path: &str) -> Vec<Json> {
             json!({
                 "if": {
                     "required": [&*port::LINK_LAYER],
-                    "properties": {&*port::LINK_LAYER: {"const": "ethernet"}},
+                    "properties": {&*port::LINK_LAYER: word("ethernet")},
                 },
                 "then": {"not": given(&port::PORT_GUID)},
             }),
@@ -62,9 +62,9 @@ fn bounds(path: &str) -> Vec<Json> {
                 "if": {"anyOf": [
                     {
                         "required": [&*port::LINK_LAYER],
-                        "properties": {&*port::LINK_LAYER: {"const": "ethernet"}},
+                        "properties": {&*port::LINK_LAYER: word("ethernet")},
                     },
-                    {"required": [&*port::TYPE], "properties": {&*port::TYPE: {"const": "eth"}}},
+                    {"required": [&*port::TYPE], "properties": {&*port::TYPE: word("eth")}},
                 ]},
                 "then": {"properties": {&*port::PKEYS: {"maxItems": 0}}},
             }),
@@ -108,13 +108,18 @@ fn bounds(path: &str) -> Vec<Json> {
             json!({
                 "if": given(&guest::UNIT),
                 "then": {"properties": {
-                    "ready": {"const": "running"},
+                    "ready": word("running"),
                     "vfs": {"items": {"not": {"const": "auto"}}},
                 }},
             }),
         ],
         _ => Vec::new(),
     }
+}
+
+/// The value is this one of a few words.
+fn word(word: &str) -> Json {
+    json!({"pattern": format!("^{}$", any_case(word))})
 }
 
 /// The key is given; dots lead through objects.

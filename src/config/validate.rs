@@ -9,8 +9,8 @@ use super::keys::{
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use super::timespan::TimeSpan;
-use super::{AtLeast, Boot, Config, Ignored, Modules, Network, WaitOnline, pf, pf_guids};
-use crate::names::ModuleName;
+use super::{AtLeast, Boot, Config, Ignored, Modules, Network, PortRow, WaitOnline, pf, pf_guids};
+use crate::names::{ModuleName, PortSelector};
 
 /// The configuration that `merged` stands for. What contradicts is noted in
 /// `problems`; then the result is of no use.
@@ -25,10 +25,12 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
     let pfs = pf::pfs(merged, problems);
     pf_guids::judge(&pfs, merged, problems);
     let firmware = super::firmware::cards(merged, &pfs, problems);
+    let ports = super::ports::rows(merged, &rxe, &pfs, problems);
+    ignored_and_described(merged, &ports, problems);
     Config {
         boot,
         modules,
-        ports: super::ports::rows(merged, &rxe, &pfs, problems),
+        ports: ports.into_iter().map(|(port, _)| port).collect(),
         guests: super::guest::guests(merged, &pfs, problems),
         network: Network {
             timeout: merged
@@ -81,6 +83,38 @@ fn boot(merged: &Merged, defaults: &Boot, problems: &mut Problems) -> Boot {
     });
     let ports = choice.unwrap_or(defaults.ports);
     Boot { timeout, adapter_timeout, ports, ignore, at_least }
+}
+
+/// What is ignored is no netdev, and is not described as a whole in a `[[port]]`: that makes it
+/// expected.
+fn ignored_and_described(merged: &Merged, ports: &[(PortRow, Place)], problems: &mut Problems) {
+    for (which, at) in merged.list(BOOT_IGNORE) {
+        let Some(at) = at else { continue };
+        let is_whole = |(port, _): &&(PortRow, Place)| port.which == which && port.port.is_none();
+        if let Some((_, described)) = ports.iter().find(is_whole) {
+            problems.push(
+                Problem::new(format!("{which} is in boot.ignore and in a [[port]]"))
+                    .at(at, "not expected")
+                    .at(described, "expected, because it is described")
+                    .help("remove one of the two; for a port that may be dark: `required = false` in its [[port]]"),
+            );
+        }
+        if let PortSelector::Rdma(name) = &which
+            && is_netdev_name(name.as_str())
+        {
+            problems.push(
+                Problem::new(format!("boot.ignore names {name}, which is the name of a netdev"))
+                    .at(at, "no adapter and no port is known by it")
+                    .help("name the PCI address, the port GUID or the RDMA device (mlx5_0): `ibprov status` shows them"),
+            );
+        }
+    }
+}
+
+/// ib0, ib1 and so on: ib_ipoib calls netdevs so, and no driver an RDMA device.
+fn is_netdev_name(name: &str) -> bool {
+    let number = name.strip_prefix("ib");
+    number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn wait_online(merged: &Merged, defaults: &WaitOnline, problems: &mut Problems) -> WaitOnline {

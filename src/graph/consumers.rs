@@ -120,10 +120,13 @@ impl DropIn {
         format!("mkdir -p '{dir}' && printf '{text}' >'{path}' && systemctl daemon-reload")
     }
 
-    /// The ways to it, the simplest first: our own verb orders units after our unit alone.
-    pub fn ways(&self) -> Vec<String> {
-        let verb = (self.provider == PROVIDER).then(|| "ibprov consumers --install".to_owned());
-        verb.into_iter().chain([self.commands()]).collect()
+    /// How to write it where [`judge`] finds the unit: our own verb orders units after our unit
+    /// alone.
+    pub fn remedy(&self) -> String {
+        match self.provider == PROVIDER {
+            true => "ibprov consumers --install".to_owned(),
+            false => self.commands(),
+        }
     }
 }
 
@@ -331,9 +334,9 @@ NetworkManager.service before ibprov.service
             drop_in.commands(),
             "mkdir -p '/etc/systemd/system/scratch.mount.d' && printf '# Written by `ibprov consumers --install`; `--remove` removes it.\\n[Unit]\\nAfter=ibprov.service\\n' >'/etc/systemd/system/scratch.mount.d/50-ibprov-order.conf' && systemctl daemon-reload"
         );
-        assert_eq!(drop_in.ways(), ["ibprov consumers --install".to_owned(), drop_in.commands()]);
+        assert_eq!(drop_in.remedy(), "ibprov consumers --install");
         let vendors = DropIn::new("scratch.mount", "openibd.service");
-        assert_eq!(vendors.ways(), [vendors.commands()], "the verb orders nothing after it");
+        assert_eq!(vendors.remedy(), vendors.commands(), "the verb orders nothing after it");
         assert!(matches!(of("NetworkManager.service"), Proof::Before(_)));
         let chain = ["ibprov.service", "ibprov-openibd.service", "beegfs-client.service"];
         assert_eq!(of("beegfs-client.service"), &Proof::Ordered(chain.map(str::to_owned).to_vec()));

@@ -210,6 +210,11 @@ impl Graph {
         self.goal = self.resolve(&self.goal).to_owned();
     }
 
+    /// The goal is there; without it nothing is known of the next boot.
+    pub fn has_goal(&self) -> bool {
+        self.get(&self.goal).is_some_and(|unit| unit.load == Load::Loaded)
+    }
+
     /// The units that a boot to [`Graph::goal`] starts: an order only counts
     /// between these (`systemd.unit(5)`, After=).
     pub fn transaction(&self) -> BTreeSet<&str> {

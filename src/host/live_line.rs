@@ -23,13 +23,15 @@ const TICK: Duration = Duration::from_secs(1);
 struct Line {
     /// Nothing yet, or nothing any more.
     text: Option<String>,
+    /// Of so many parts of the work so many are done.
+    count: Option<(usize, usize)>,
     ticks: bool,
     began_usec: u64,
     deadline: Option<Duration>,
 }
 
 static LINE: Mutex<Line> =
-    Mutex::new(Line { text: None, ticks: false, began_usec: 0, deadline: None });
+    Mutex::new(Line { text: None, count: None, ticks: false, began_usec: 0, deadline: None });
 static NEVER: Condvar = Condvar::new();
 
 /// The work ends by itself after `deadline`.
@@ -59,6 +61,29 @@ pub fn show(text: &str) {
     }
 }
 
+/// Show another `text`, if the line is shown: in a process that shows none this does nothing.
+pub fn update(text: &str) {
+    let text = Some(harmless(text));
+    if let Ok(mut line) = LINE.lock()
+        && line.text.is_some()
+        && line.text != text
+    {
+        (line.text, line.count) = (text, None);
+        line.draw();
+    }
+}
+
+/// Show that `done` of the `all` parts of the work are done, if the line is shown.
+pub fn count(done: usize, all: usize) {
+    let count = Some((done, all)).filter(|_| all > 1);
+    if let Ok(mut line) = LINE.lock()
+        && line.count != count
+    {
+        line.count = count;
+        line.draw();
+    }
+}
+
 /// Take the line away, before something else is written or the work is over.
 pub fn end() {
     if let Ok(mut line) = LINE.lock()
@@ -83,9 +108,10 @@ impl Line {
         let Some(text) = &self.text else { return };
         let now = clock::monotonic_usec();
         let seconds = now.saturating_sub(self.began_usec) / 1_000_000;
+        let count = self.count.map(|(done, all)| format!(" {done} of {all}")).unwrap_or_default();
         let time = match self.deadline {
-            Some(deadline) => format!(" ({seconds} s of {} s)", deadline.as_secs()),
-            None => String::new(),
+            Some(deadline) => format!("{count} ({seconds} s of {} s)", deadline.as_secs()),
+            None => count,
         };
         let columns = terminal::columns(&io::stderr()).unwrap_or(80).saturating_sub(1);
         let room = columns.saturating_sub(time.chars().count());

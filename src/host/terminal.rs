@@ -8,7 +8,11 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::unistd::isatty;
+
+use super::{answer, clock};
 
 use crate::names::{Colour, mark_in_lines};
 
@@ -63,6 +67,43 @@ fn extent(
         .or_else(|| is_terminal(stream).then(|| told().unwrap_or(usual)))
 }
 
+/// Whether there is somebody to be asked: ibprov was started by hand, on a terminal.
+pub fn can_ask() -> bool {
+    is_by_hand() && is_terminal(&io::stdin()) && is_terminal(&io::stderr())
+}
+
+/// True if `question`, which goes to standard error, is answered with yes on standard input
+/// before `until_usec` of CLOCK_MONOTONIC.
+///
+/// # Errors
+/// A stream is gone.
+pub fn ask(question: &str, until_usec: u64) -> io::Result<bool> {
+    write!(stderr(), "{question} [y/N] ")?;
+    let is_yes = answered_yes(&io::stdin(), until_usec)?;
+    // Where somebody has pressed Enter the line is ended.
+    if is_yes.is_none() {
+        writeln!(stderr())?;
+    }
+    Ok(is_yes == Some(true))
+}
+
+/// Whether the line that comes on `input` says yes; `None` where none comes in time. A
+/// terminal gives whole lines.
+fn answered_yes(input: &impl AsFd, until_usec: u64) -> io::Result<Option<bool>> {
+    let mut polled = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
+    match poll(&mut polled, clock::poll_timeout(until_usec)) {
+        Ok(1..) => {}
+        // A signal that is caught is a wish to stop.
+        Ok(_) | Err(Errno::EINTR) => return Ok(None),
+        Err(e) => return Err(e.into()),
+    }
+    let mut line = [0; 64];
+    let length = nix::unistd::read(input, &mut line)?;
+    let line = String::from_utf8_lossy(line.get(..length).unwrap_or_default());
+    let line = line.trim().to_lowercase();
+    Ok(Some(line == "y" || line == "yes"))
+}
+
 static BY_HAND: OnceLock<bool> = OnceLock::new();
 
 /// Whether messages go to standard error and not to the journal. The first call counts.
@@ -81,19 +122,20 @@ pub fn is_by_hand() -> bool {
 #[derive(Debug)]
 pub struct Door<S> {
     stream: S,
+    name: &'static str,
     colour: bool,
 }
 
 /// Standard output. What is printed goes through here.
 pub fn stdout() -> Door<io::Stdout> {
     let stream = io::stdout();
-    Door { colour: wants_colour(&stream), stream }
+    Door { colour: wants_colour(&stream), stream, name: "standard output" }
 }
 
 /// Standard error, as [`stdout`].
 pub fn stderr() -> Door<io::Stderr> {
     let stream = io::stderr();
-    Door { colour: wants_colour(&stream), stream }
+    Door { colour: wants_colour(&stream), stream, name: "standard error" }
 }
 
 impl<S: Write> Door<S> {
@@ -109,8 +151,11 @@ impl<S: Write> Door<S> {
 impl<S: Write> Write for Door<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        self.stream.write_all(shown(&text, self.colour).as_bytes())?;
-        Ok(bytes.len())
+        let written = self.stream.write_all(shown(&text, self.colour).as_bytes());
+        // The kind stays: a closed pipe is no failure.
+        let named =
+            |e: io::Error| io::Error::new(e.kind(), format!("{}: {}", self.name, answer(&e)));
+        written.map(|()| bytes.len()).map_err(named)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -156,8 +201,30 @@ fn style(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn only_a_yes_in_time_is_a_yes() {
+        for (typed, expected) in [
+            ("y\n", Some(true)),
+            ("YES\n", Some(true)),
+            ("n\n", Some(false)),
+            ("\n", Some(false)),
+            ("yesterday\n", Some(false)),
+            // The end of the input (Ctrl-D).
+            ("\u{4}", Some(false)),
+            // Without Enter it is no answer.
+            ("y", None),
+            ("", None),
+        ] {
+            let pty = nix::pty::openpty(None, None).expect("pty");
+            let _typed = nix::unistd::write(&pty.master, typed.as_bytes()).expect("written");
+            let wait = if expected.is_some() { 60_000_000 } else { 20_000 };
+            let until = clock::monotonic_usec() + wait;
+            assert_eq!(answered_yes(&pty.slave, until).expect("answer"), expected, "{typed:?}");
+        }
+    }
+
     fn through(text: &str, colour: bool) -> String {
-        let mut door = Door { stream: Vec::new(), colour };
+        let mut door = Door { stream: Vec::new(), name: "a buffer", colour };
         write!(door, "{text}").expect("a buffer");
         String::from_utf8(door.stream).expect("text")
     }
@@ -176,7 +243,7 @@ mod tests {
             styles.map(|text| through(text, true)),
             ["\u{fffd}[", "m\x1b[31m\u{fffd}", "\u{fffd}[;m", "\x1b[031m"]
         );
-        let mut door = Door { stream: Vec::new(), colour: true };
+        let mut door = Door { stream: Vec::new(), name: "a buffer", colour: true };
         door.write_all(b"\xff\x1b").expect("a buffer");
         assert_eq!(door.stream, "\u{fffd}\u{fffd}".as_bytes());
     }

@@ -73,9 +73,12 @@ pub(super) fn items(root: &Root, graph: &Graph) -> (Vec<Item>, Vec<Finding>) {
         };
         let by_command = unit.commands.iter().find_map(|command| {
             let script = command.script.as_deref().unwrap_or_default();
-            // To bring an interface up is what a network service is for.
+            // To bring an interface up is what a network service is for, to start guests what
+            // libvirt's units are.
             let lines = std::iter::once(command.line.as_str()).chain(script.lines());
-            lines.filter_map(reason).find(|reason| *reason != Reason::BringsUp)
+            lines
+                .filter_map(reason)
+                .find(|reason| !matches!(reason, Reason::BringsUp | Reason::StartsGuest))
         });
         let reason = by_name.or(by_command);
         let reason = reason.filter(|reason| !is_known || *reason == Reason::RenamesRdma);

@@ -7,13 +7,14 @@ use std::collections::BTreeSet;
 use super::boot_lines;
 use super::record::Record;
 use crate::config;
-use crate::config::foreign::interfaces::{self, Said};
+use crate::config::foreign::interfaces::{self, Said, Which};
 use crate::config::foreign::{
     self, Imported, ifcfg, ifcfg_suse, keyfile, mlx4_conf, openib_conf, rdma_conf, sriov_vfs,
 };
 use crate::graph::Graph;
 use crate::host::{Root, SYSV_GENERATOR, answer, site_files};
-use crate::names::{BLUEFIELD, Guid, MELLANOX, OPENIBD_STAND_IN, PathState, is_ipoib_name};
+use crate::names::{BLUEFIELD, Guid, IfName, MELLANOX, OPENIBD_STAND_IN, PathState, is_ipoib_name};
+use crate::observe::ipoib::{Interface, Interfaces};
 use crate::observe::vf_writers::{VfWriter, vf_writers};
 use crate::observe::{Look, Observer, PciFunction, interface_manager, opensm, pf};
 use crate::report::advice::Advice;
@@ -143,7 +144,7 @@ impl Finder<'_> {
     /// Files of settings that become ours.
     fn settings(&mut self) {
         if let Some(text) = self.text(openib_conf::PATH) {
-            let imported = openib_conf::import(&text);
+            let imported = openib_conf::import(&text, &self.datagram_only());
             self.import(openib_conf::PATH, "50-openib.toml", &imported, Reason::Settings);
         }
         if let Some(text) = self.text(sriov_vfs::PATH) {
@@ -192,7 +193,16 @@ impl Finder<'_> {
             let Some(text) = self.text(&path) else { continue };
             files.extend(keyfile::read(&text).map(|said| (path, said)));
         }
-        for (path, said) in &files {
+        for (path, said) in &mut files {
+            let which = said.interface.as_ref().map(|wanted| wanted.which.clone());
+            let is_meant = |seen: &Interface| match &which {
+                Some(Which::Name(name)) => seen.name == *name,
+                Some(Which::PortGuid(guid)) => seen.guid == Some(*guid),
+                None => false,
+            };
+            if let Some(seen) = self.ports().filter(|seen| !seen.can_connect).find(is_meant) {
+                said.leave_out_connected(&seen.name, seen.omni_path);
+            }
             self.not_converted(path, &said.todo);
         }
         files.retain(|(_, said)| said.interface.is_some());
@@ -212,6 +222,16 @@ impl Finder<'_> {
             self.item(Item::new(&file, reason).into_drop_in(&path));
             self.imported.push(file);
         }
+    }
+
+    /// The interfaces of ports, without P_Key children.
+    fn ports(&self) -> impl Iterator<Item = Interface> {
+        Interfaces::look(self.root).all.into_iter().filter(|seen| seen.parent.is_none())
+    }
+
+    /// Those whose driver has no connected mode.
+    fn datagram_only(&self) -> Vec<IfName> {
+        self.ports().filter(|seen| !seen.can_connect).map(|seen| seen.name).collect()
     }
 
     fn not_converted(&mut self, from: &str, todo: &[String]) {

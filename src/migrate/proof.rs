@@ -26,12 +26,13 @@ pub fn judge(root: &Root, before: &Graph, after: &Graph) -> Vec<Finding> {
         other => {
             let goal = &after.goal;
             let instead = other.map_or_else(String::new, |unit| format!(", but {}", unit.name));
-            findings.push(
-                error(format!(
-                    "the unit graph does not prove that {goal} starts {OURS}{instead}: no unit would bring the InfiniBand ports up in time"
-                ))
-                .about(OURS),
-            );
+            let message = match after.has_goal() {
+                true => format!(
+                    "{goal} does not start the unit{instead}: the InfiniBand ports would not be brought up in time"
+                ),
+                false => format!("there is no {goal}: the next boot cannot be judged"),
+            };
+            findings.push(error(message).about(OURS));
         }
     }
     let known: BTreeSet<Vec<String>> = cycles::cycles(before).into_iter().map(sorted).collect();

@@ -84,6 +84,22 @@ fn without_unit<'a>(text: &'a str, units: &[&str]) -> Option<&'a str> {
     Some(number.strip_suffix(' ').unwrap_or(number))
 }
 
+/// The number before what a link is called by its width and speed, as `ibprov status`
+/// (`400 NDR`, `100 2X HDR`) and the kernel (`400 Gb/sec (4X NDR)`) show it.
+fn before_link(text: &str) -> Option<&str> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, rest) = text.split_at(end);
+    let link = rest.strip_prefix(' ')?;
+    let link = match link.strip_prefix("Gb/sec (") {
+        Some(link) => link.strip_suffix(')')?,
+        None => link,
+    };
+    let (width, speed) = link.split_once(' ').unwrap_or(("4x", link));
+    let is_speed = LinkSpeed::from_typed(&speed.to_ascii_lowercase()).is_some();
+    let is_link = is_speed && width.parse::<LinkWidth>().is_ok();
+    is_link.then_some(number)
+}
+
 /// A rate in gigabits per second, as the kernel counts it: in steps of 0.1
 /// (`rate_show()`, drivers/infiniband/core/sysfs.c).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,9 +116,13 @@ impl FromStr for Gbps {
     type Err = LinkMinimumError;
 
     fn from_str(text: &str) -> Result<Self, LinkMinimumError> {
-        let number = without_unit(text, &["Gb/s", "Gb/sec"]).and_then(tenths);
-        number.map(Self).ok_or_else(|| {
-            LinkMinimumError::new(text, "a rate", "gigabits per second, such as \"400 Gb/s\"")
+        let number = without_unit(text, &["Gb/s", "Gb/sec", "Gbps"]);
+        number.or_else(|| before_link(text)).and_then(tenths).map(Self).ok_or_else(|| {
+            LinkMinimumError::new(
+                text,
+                "a rate",
+                "gigabits per second, such as \"400 Gb/s\" or \"400 NDR\"",
+            )
         })
     }
 }
@@ -240,7 +260,7 @@ impl FromStr for PcieWidth {
     type Err = LinkMinimumError;
 
     fn from_str(text: &str) -> Result<Self, LinkMinimumError> {
-        let lanes = text.strip_prefix('x').filter(|lanes| !lanes.starts_with(['0', '+']));
+        let lanes = text.strip_prefix(['x', 'X']).filter(|lanes| !lanes.starts_with(['0', '+']));
         lanes.and_then(Self::from_sysfs).ok_or_else(|| {
             LinkMinimumError::new(
                 text,
@@ -275,7 +295,8 @@ impl FromStr for PcieSpeed {
     type Err = LinkMinimumError;
 
     fn from_str(text: &str) -> Result<Self, LinkMinimumError> {
-        let speed = without_unit(text, &["GT/s"]).and_then(tenths);
+        let speed =
+            without_unit(&text.to_ascii_lowercase(), &["gt/s", "gt/s pcie"]).and_then(tenths);
         speed.filter(|speed| Self::ALL.contains(speed)).map(Self).ok_or_else(|| {
             LinkMinimumError::new(
                 text,
@@ -308,7 +329,25 @@ mod tests {
         assert!(least.is_met_by(&rate("2.5 Gb/sec (1X SDR)")));
         assert!(!least.is_met_by(&rate("2 Gb/sec (1X SDR)")));
         assert_eq!(least.to_string(), "2.5 Gb/s");
-        for bad in ["", "400", "Gb/s", "0 Gb/s", "-1 Gb/s", "4e2 Gb/s", "400 GB/s", "1.25 Gb/s"] {
+        for shown in ["400 Gbps", "400 NDR", "400 ndr", "400 8x NDR", "400 Gb/sec (4X NDR)"] {
+            assert_eq!(shown.parse::<Gbps>(), "400 Gb/s".parse(), "{shown}");
+        }
+        for bad in [
+            "",
+            "400",
+            "Gb/s",
+            "0 Gb/s",
+            "-1 Gb/s",
+            "4e2 Gb/s",
+            "400 GB/s",
+            "1.25 Gb/s",
+            "NDR",
+            "400NDR",
+            "400 NDR)",
+            "400 (4X NDR)",
+            "400 3X NDR",
+            "400 Gb/sec (4X NDR",
+        ] {
             assert!(bad.parse::<Gbps>().is_err(), "{bad}");
         }
     }

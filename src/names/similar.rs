@@ -9,7 +9,10 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     }
     let distances = candidates.into_iter().map(|candidate| (distance(word, candidate), candidate));
     distances
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
+        .filter(|(distance, candidate)| {
+            // Of more than half of the letters, it is another word.
+            *distance <= 1 + candidate.len() / 4 && *distance * 2 <= word.len()
+        })
         .min()
         .map(|(_, candidate)| candidate)
 }

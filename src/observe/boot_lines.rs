@@ -60,6 +60,9 @@ pub fn reason(line: &str) -> Option<Reason> {
     if by_rdma || words.iter().any(|word| program(word).starts_with("rdma_rename")) {
         return Some(Reason::RenamesRdma);
     }
+    if runs(&["virsh"]) && words.contains(&"start") {
+        return Some(Reason::StartsGuest);
+    }
     if runs(&["modprobe", "insmod"]) && words.iter().any(|word| is_rdma_module(&program(word))) {
         return Some(Reason::LoadsModules);
     }
@@ -128,6 +131,7 @@ mod tests {
             ("/usr/sbin/rdma_rename_55.0 mlx5_0 NAME_FIXED mlx5_ib0", Reason::RenamesRdma),
             ("RUN+=\"/usr/bin/rdma dev set %k name rail0\"", Reason::RenamesRdma),
             ("ifup ib0", Reason::BringsUp),
+            ("/usr/bin/virsh -c qemu:///system start vm09", Reason::StartsGuest),
             ("ip link set ib0.8001 up", Reason::BringsUp),
         ] {
             assert_eq!(reason(line), Some(why), "{line}");
@@ -135,6 +139,7 @@ mod tests {
         for line in [
             "# modprobe ib_ipoib",
             "modprobe nvidia",
+            "virsh list --all",
             "ip link set eth0 up",
             "touch /var/lock/subsys/local",
             "echo ib_ipoib",

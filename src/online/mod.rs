@@ -424,7 +424,7 @@ impl Waiting<'_> {
         let cause = match lack {
             Some(Lack::Rung(Rung::Pci)) if !self.wanted.targets.is_empty() => Some(Cause {
                 text: format!(
-                    "not found: this host has no netdev, RDMA device, PCI function or port GUID of this name; present: {}",
+                    "no such netdev, RDMA device, PCI function or port GUID (present: {})",
                     observe::target::names(&self.observed)
                 ),
                 advice: vec![Advice::look(

@@ -42,7 +42,9 @@ pub fn diff(
                 )
             };
             changes.extend(steps.iter().filter(is_known).filter_map(|step| administered(step)));
-            let why = seen.map_or(Rebind::Guids, |seen| rebind(vf, seen, &observed.backend));
+            // A GUID that is set above says it already.
+            let shown = seen.filter(|_| !changes.iter().any(Change::brings_guid));
+            let why = shown.map_or(Rebind::Guids, |seen| rebind(vf, seen, &observed.backend));
             changes.extend(driver(&steps, seen.and_then(|s| s.driver.as_ref()), why));
             let refusal = refused.iter().find(|r| r.vf.index == index && r.is_error());
             changes.extend(refusal.and_then(|refusal| name(&refusal.why)));
@@ -149,7 +151,7 @@ mod tests {
         Administered, Binding, Guid, LinkLayer, Policy, VfDriver, VfNames, VfOwner,
     };
     use crate::observe::{Backend, Own, Undo};
-    use crate::plan::vf::{Uses, vf_steps};
+    use crate::plan::vf::{Uses, removed, vf_steps};
     use crate::report::Use;
 
     fn wanted(drivers: &[VfDriver]) -> WantedPf {
@@ -256,7 +258,7 @@ mod tests {
         assert_eq!(
             shown(&wanted, &observed, &Uses::new()),
             [
-                "0 Change: VF present -> recreated (sriov_numvfs can only be changed via 0)",
+                "0 Change: removed and created again (sriov_numvfs can only be changed via 0)",
                 "1 Create: ",
             ]
         );
@@ -267,6 +269,27 @@ mod tests {
         assert_eq!(shown(&none, &observed, &uses), ["0 Defer: "]);
         observed.driver = None;
         assert_eq!(shown(&wanted, &observed, &Uses::new()), ["0 Block: ", "1 Block: "]);
+    }
+
+    #[test]
+    fn what_is_asked_about_are_vfs_with_a_driver_that_would_be_removed() {
+        let wanted = wanted(&ALL[..2]);
+        let mut observed = right(&self::wanted(&ALL));
+        let asked = |wanted: &WantedPf, observed: &ObservedPf, uses: &Uses| {
+            let vfs = removed(&vf_steps(wanted, observed, uses), observed);
+            vfs.into_iter().map(VfIndex::get).collect::<Vec<_>>()
+        };
+        observed.vfs[1].driver = None;
+        let free = Uses::new();
+        assert_eq!(asked(&wanted, &observed, &free), [0, 2, 3]);
+        let none = WantedPf { vfs: Vec::new(), ..wanted.clone() };
+        assert_eq!(asked(&none, &observed, &free), [0, 2, 3]);
+        // They stay, whatever else is changed.
+        let uses = Uses::from([(wanted.vfs[0].index, vec![Use::Unknown { why: "x".into() }])]);
+        assert_eq!(asked(&wanted, &observed, &uses), [0; 0]);
+        assert_eq!(asked(&self::wanted(&[VfDriver::Host; 4]), &observed, &free), [0; 0]);
+        observed.vfs.clear();
+        assert_eq!(asked(&wanted, &observed, &free), [0; 0]);
     }
 
     fn driver() -> impl Strategy<Value = VfDriver> {

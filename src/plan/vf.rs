@@ -64,6 +64,13 @@ pub fn disturbed(wanted: &WantedPf, plan: &VfPlan, observed: &ObservedPf) -> Vec
     observed.vfs.iter().filter(touched).map(|vf| vf.index).collect()
 }
 
+/// The VFs with a driver that `plan` would destroy.
+pub fn removed(plan: &VfPlan, observed: &ObservedPf) -> Vec<VfIndex> {
+    let is_by_count = plan.steps.iter().any(|s| matches!(s, VfStep::Count { from: 1.., .. }));
+    let is_removed = |vf: &&ObservedVf| is_by_count && vf.driver.is_some();
+    observed.vfs.iter().filter(is_removed).map(|vf| vf.index).collect()
+}
+
 /// The steps from `observed` to `wanted`. `uses` holds who uses which VF; a VF
 /// that is not in it is taken for free, so ask for [`disturbed`] before acting.
 pub fn vf_steps(wanted: &WantedPf, observed: &ObservedPf, uses: &Uses) -> VfPlan {

@@ -115,6 +115,8 @@ reasons! {
     RenamesRdma: NeedsDecision, "RDMA devices are renamed here", do "name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same";
     /// A line of rc.local, which nothing runs.
     NotRun: NeedsDecision, "systemd does not run this file (from version 260 on it has no generator for it): the line has no effect", do "plan with [[pf]] and [[interface]] what the line is for, then remove it";
+    /// A line starts a virtual machine.
+    StartsGuest: NeedsDecision, "a virtual machine is started here, whether its VFs are ready or not", do "if it has VFs: list it as [[guest]] (ibprov.toml(5)), which starts it when they are ready, then remove this line";
     /// A line brings an interface up.
     BringsUp: NeedsDecision, "an InfiniBand interface is configured here", do "remove this line or unit if it was only needed because the interface appeared too late; settings belong to [[interface]], addresses to the network stack";
 }

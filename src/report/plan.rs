@@ -11,7 +11,7 @@ use super::refusal::Refusal;
 use super::rxe::{RxeReport, RxeState};
 use super::screen::{Screen, Tone};
 use super::vf_step::VfStep;
-use crate::names::{Binding, Guid, PINS_PATH, PciAddress, RdmaName, vf_ranges};
+use crate::names::{Binding, Guid, PINS_PATH, PciAddress, RdmaName, VfIndex, vf_ranges};
 
 pub use super::plan_problem::PlanProblem;
 pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf, Rebind};
@@ -221,7 +221,25 @@ impl PlanReport {
             let cannot = screen.paint(Tone::Bad, "cannot read");
             text.push_str(&format!("{cannot} {problem}\n"));
         }
+        if let Some(summary) = self.summary() {
+            text.push_str(&format!("\n{summary}\n"));
+        }
         text
+    }
+
+    /// What would be done to all VFs, in one line.
+    fn summary(&self) -> Option<String> {
+        let counts = counts(self.pfs.iter().flat_map(|pf| &pf.vfs));
+        let mut words: Vec<String> = counts.iter().map(|(n, what)| format!("{n} {what}")).collect();
+        if let (Some(first), Some((n, what))) = (words.first_mut(), counts.first()) {
+            *first = format!("{} {what}", vfs(*n));
+        }
+        let refused = self.pfs.iter().filter(|pf| !pf.errors.is_empty()).count();
+        words.extend((refused > 0).then(|| {
+            let pfs = if refused == 1 { "1 PF".to_owned() } else { format!("{refused} PFs") };
+            format!("{pfs} would not be applied")
+        }));
+        (!words.is_empty()).then(|| format!("Plan: {}", words.join(", ")))
     }
 }
 
@@ -239,18 +257,21 @@ impl PlannedPf {
         findings.extend(self.problem.iter().map(|problem| problem.finding(&object)));
         findings.extend(Refusal::findings(&self.refused));
         let of = |action| self.vfs.iter().filter(move |vf| vf.action == action).map(|vf| vf.index);
-        let parts = [
-            (Action::Create, "to be created"),
-            (Action::Change, "to be changed"),
-            (Action::Remove, "to be removed"),
+        let (anew, changed) = of(Action::Change).partition(|vf| self.is_made_anew(*vf));
+        let parts: [(Vec<VfIndex>, _); 4] = [
+            (of(Action::Create).collect(), "to be created"),
+            (changed, "to be changed"),
+            (anew, "to be removed and created again"),
+            (of(Action::Remove).collect(), "to be removed"),
         ];
-        let wrong = parts.into_iter().filter(|(action, _)| of(*action).next().is_some());
-        let wrong = wrong.map(|(action, what)| format!("{} {what}", vf_ranges(of(action))));
+        let wrong = parts.into_iter().filter(|(vfs, _)| !vfs.is_empty());
+        let wrong = wrong.map(|(vfs, what)| format!("{} {what}", vf_ranges(vfs.into_iter())));
         let wrong: Vec<String> = wrong.collect();
         if !wrong.is_empty() {
+            let with = if self.removed().next().is_some() { REMOVED_WITH } else { "" };
             let last = last_run.filter(|_| of(Action::Create).next().is_some());
             let last = last.map(|why| format!("; the last run: {why}")).unwrap_or_default();
-            let message = format!("{}{last}", wrong.join(", "));
+            let message = format!("{}{with}{last}", wrong.join(", "));
             let advice = [Advice::look("ibprov plan"), Advice::now("ibprov apply")];
             findings.push(Finding::error(Code::VfNotAsPlanned, message).advise(advice));
         }
@@ -265,6 +286,16 @@ impl PlannedPf {
         }));
         findings.extend(self.warnings.iter().map(|warning| warning.finding(&object)));
         findings.into_iter().map(|finding| finding.about(&object)).collect()
+    }
+
+    fn is_made_anew(&self, vf: VfIndex) -> bool {
+        self.vfs.iter().any(|planned| planned.index == vf && planned.is_made_anew())
+    }
+
+    /// The VFs that would be destroyed, also those that would be created again.
+    pub fn removed(&self) -> impl Iterator<Item = VfIndex> {
+        let is_removed = |vf: &&PlannedVf| vf.action == Action::Remove || vf.is_made_anew();
+        self.vfs.iter().filter(is_removed).map(|vf| vf.index)
     }
 
     /// Why no plan can be made for it.
@@ -314,33 +345,31 @@ impl PlannedPf {
                 text.push_str(&format!("    do: {}\n", advice.text));
             }
         }
-        lines(text, &screen.paint(Tone::Warning, "warning:"), &self.warnings);
+        let warning = screen.paint(Tone::Warning, "warning:");
+        lines(text, &warning, &self.warnings);
+        if self.removed().next().is_some() {
+            let vfs = vf_ranges(self.removed());
+            text.push_str(&format!("  {warning} apply removes {vfs}{REMOVED_WITH}\n"));
+        }
+        let of = |is: fn(&PlannedVf) -> bool| self.vfs.iter().filter(move |vf| is(vf));
+        let anew = || of(PlannedVf::is_made_anew).map(|vf| vf.index);
+        if anew().next().is_some() {
+            let (mark, why) = (screen.paint(Tone::Bad, "-/+"), Change::MadeAnew);
+            text.push_str(&format!("  {mark} {}: {why}\n", vf_ranges(anew())));
+        }
         for vf in &self.vfs {
             vf.text(text, all, screen);
+        }
+        let gone = || of(|vf| vf.action == Action::Remove).map(|vf| vf.index);
+        if gone().next().is_some() {
+            let mark = screen.paint(Tone::Bad, "-");
+            text.push_str(&format!("  {mark} {}\n", vf_ranges(gone())));
         }
     }
 
     fn summary(&self) -> String {
-        let count = |action| self.vfs.iter().filter(|vf| vf.action == action).count();
-        let [keep, create, change, remove, defer, refuse] = [
-            Action::Keep,
-            Action::Create,
-            Action::Change,
-            Action::Remove,
-            Action::Defer,
-            Action::Refuse,
-        ]
-        .map(count);
         let mut words = vec![format!("{} planned, {} present", vfs(self.wanted), self.present)];
-        let parts = [
-            (create, "to create"),
-            (change, "to change"),
-            (remove, "to remove"),
-            (defer, "deferred"),
-            (refuse, "not as planned"),
-            (keep, "as planned"),
-        ];
-        words.extend(parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
+        words.extend(counts(&self.vfs).iter().map(|(n, what)| format!("{n} {what}")));
         words.push(match self.pinned {
             0 => "GUIDs not pinned".to_owned(),
             n if n == self.wanted => "GUIDs pinned".to_owned(),
@@ -368,6 +397,32 @@ fn lines(text: &mut String, kind: &str, findings: &[PlanProblem]) {
         text.push_str(&format!("  {kind} and {more} more like these\n"));
     }
 }
+
+/// How many of `vfs` there are of each kind.
+fn counts<'a>(vfs: impl IntoIterator<Item = &'a PlannedVf>) -> Vec<(usize, String)> {
+    let vfs: Vec<&PlannedVf> = vfs.into_iter().collect();
+    let of = |action| vfs.iter().filter(|vf| vf.action == action).count();
+    let anew = vfs.iter().filter(|vf| vf.is_made_anew()).count();
+    let bound_again = vfs.iter().filter(|vf| vf.is_bound_again()).count();
+    let change = match bound_again {
+        0 => "to change".to_owned(),
+        n => format!("to change ({n} of them bound again)"),
+    };
+    let parts = [
+        (of(Action::Create), "to create"),
+        (of(Action::Change) - anew, &change),
+        (anew, "to remove and create again"),
+        (of(Action::Remove), "to remove"),
+        (of(Action::Defer), "deferred"),
+        (of(Action::Refuse), "not as planned"),
+        (of(Action::Block), "not possible to change now"),
+        (of(Action::Keep), "as planned"),
+    ];
+    parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| (n, what.to_owned())).collect()
+}
+
+/// What disappears with VFs.
+const REMOVED_WITH: &str = ", with their netdevs and RDMA devices";
 
 fn vfs(count: usize) -> String {
     if count == 1 { "1 VF".to_owned() } else { format!("{count} VFs") }

@@ -237,7 +237,10 @@ impl Change {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} -> {}", self.what(), self.from(), self.to())?;
+        match self {
+            Self::MadeAnew => f.write_str("removed and created again")?,
+            _ => write!(f, "{} {} -> {}", self.what(), self.from(), self.to())?,
+        }
         match self.why() {
             Some(why) => write!(f, " ({why})"),
             None => Ok(()),
@@ -317,6 +320,16 @@ impl Serialize for Change {
 }
 
 impl PlannedVf {
+    /// It is destroyed and created again.
+    pub(super) fn is_made_anew(&self) -> bool {
+        self.changes.contains(&Change::MadeAnew)
+    }
+
+    /// It is taken from its driver and given back to it.
+    pub(super) fn is_bound_again(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change, Change::BoundAgain { .. }))
+    }
+
     /// What is not as planned of one that is there, in phrases; of one that is in use, whose
     /// changes are no plan, by what is `seen`.
     pub(super) fn deviations(&self, seen: &Vf) -> String {
@@ -334,7 +347,8 @@ impl PlannedVf {
         if all.is_empty() { "not as planned".to_owned() } else { all.join("; ") }
     }
 
-    /// Its lines in the text; `all` also where it is kept as it is.
+    /// Its lines in the text; `all` also where it is kept as it is, or created again. That
+    /// it is removed is told of all such VFs together.
     pub(super) fn text(&self, text: &mut String, all: bool, screen: Screen) {
         let index = self.index;
         let good = |mark| screen.paint(Tone::Good, mark);
@@ -344,14 +358,18 @@ impl PlannedVf {
             (Action::Keep, Some(wanted)) if all => {
                 text.push_str(&format!("  = VF {index}  {}\n", wanted.text()));
             }
-            (Action::Keep, _) => {}
+            (Action::Keep | Action::Remove, _) => {}
+            (Action::Change, Some(wanted)) if self.is_made_anew() => {
+                if all {
+                    text.push_str(&format!("  {} VF {index}  {}\n", good("+"), wanted.text()));
+                }
+            }
             (Action::Block, Some(wanted)) => {
                 text.push_str(&format!("  {} VF {index}  {}\n", bad("!"), wanted.text()));
             }
             (Action::Create, Some(wanted)) => {
                 text.push_str(&format!("  {} VF {index}  {}\n", good("+"), wanted.text()));
             }
-            (Action::Remove, _) => text.push_str(&format!("  {} VF {index}\n", bad("-"))),
             (Action::Block | Action::Defer, _) if self.changes.is_empty() => {
                 let what = self.deferred.as_ref().map(ToString::to_string);
                 let what = what.unwrap_or_else(|| format!("VF {index}"));

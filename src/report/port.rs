@@ -253,8 +253,35 @@ impl Cause {
 
     /// In one sentence, with what to do.
     pub fn sentence(&self) -> String {
+        format!("{}{}", self.text, self.remedy())
+    }
+
+    fn remedy(&self) -> String {
         let remedy = self.advice.first().map(|step| format!(". To fix: {}", step.text));
-        format!("{}{}", self.text, remedy.unwrap_or_default())
+        remedy.unwrap_or_default()
+    }
+
+    /// A sentence for each of `all` that says something else, with the interfaces of which it
+    /// is said.
+    pub fn sentences<'a>(all: impl IntoIterator<Item = &'a Self>) -> Vec<String> {
+        let mut kinds: Vec<(&Self, Vec<&IfName>)> = Vec::new();
+        for cause in all {
+            let is_same = |(other, _): &&mut (&Self, Vec<&IfName>)| {
+                other.phrase() == cause.phrase() && other.advice == cause.advice
+            };
+            match kinds.iter_mut().find(is_same) {
+                Some((_, interfaces)) => interfaces.extend(&cause.interface),
+                None => kinds.push((cause, cause.interface.iter().collect())),
+            }
+        }
+        let told = |(cause, interfaces): &(&Self, Vec<&IfName>)| match interfaces.as_slice() {
+            [] | [_] => cause.sentence(),
+            several => {
+                let names: Vec<&str> = several.iter().map(|name| name.as_str()).collect();
+                format!("{}: {}{}", names.join(", "), cause.phrase(), cause.remedy())
+            }
+        };
+        kinds.iter().map(told).collect()
     }
 
     pub(crate) fn last(text: impl Into<String>, advice: impl IntoIterator<Item = Advice>) -> Self {

@@ -245,6 +245,21 @@ fn a_setting_that_the_driver_refuses_is_refused_in_every_verb() {
 }
 
 #[test]
+fn what_is_refused_of_several_interfaces_is_said_once_in_a_dry_run() {
+    let host = Host::with_hcas(3);
+    host.file(
+        "etc/ibprov/ibprov.toml",
+        "[[interface]]\nmatch.name = \"*\"\nmode = \"connected\"\n",
+    );
+    let shown = host.show(&["boot", "--dry-run"]);
+    let errors: Vec<&str> = shown.lines().filter(|line| line.contains("error: ")).collect();
+    let [error] = errors[..] else { panic!("{shown}") };
+    assert!(error.starts_with("error: ib0, ib1, ib2, ib3: connected mode is"), "{shown}");
+    let (_, report) = json(&host, &["boot", "--dry-run"]);
+    assert_eq!(facts(&report).len(), 4, "{report:#}");
+}
+
+#[test]
 fn each_setting_that_is_refused_is_a_finding_with_its_own_remedy() {
     let host = Host::healthy();
     host.file(

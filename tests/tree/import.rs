@@ -44,7 +44,7 @@ fn what_is_left_to_do_is_exit_1_and_no_file_is_exit_2() {
     // A configuration that is bad is no hindrance.
     host.file("etc/ibprov/ibprov.toml", "x = 1\n");
     expect![[r#"
-        error: /etc/infiniband/openib.conf: ENOENT: No such file or directory
+        error: /etc/infiniband/openib.conf: ENOENT: No such file or directory: there is no such configuration to import; name another FILE to import that
         exit 2
     "#]]
     .assert_eq(&host.show(&["import", "openib-conf"]));

@@ -129,7 +129,7 @@ fn by_hand() -> Host {
     host.file("etc/sysfs.d/vfs.conf", "class/net/ib0/device/sriov_numvfs = 4\n");
     host.file(
         "etc/rc.local",
-        "#!/bin/sh\n# modprobe ib_umad by hand\nmodprobe ib_ipoib\necho 4 >/sys/class/infiniband/mlx5_0/device/sriov_numvfs\nifup ib0\ntouch /var/lock/local\n",
+        "#!/bin/sh\n# modprobe ib_umad by hand\nmodprobe ib_ipoib\necho 4 >/sys/class/infiniband/mlx5_0/device/sriov_numvfs\nifup ib0\nvirsh start vm09\n",
     );
     host.file("etc/cron.d/fabric", "@reboot root /usr/local/sbin/guids\n* * * * * root ifup ib0\n");
     host.file(
@@ -249,6 +249,43 @@ fn what_becomes_of_the_vendors_openibd_is_shown_and_nothing_is_changed() {
 }
 
 #[test]
+fn what_the_driver_would_refuse_is_left_out_with_a_warning() {
+    let mut host = mlnx_ofed();
+    host.function(PF, "15b3:101b", "020700", Some("mlx5_core"));
+    host.rdma(PF, "mlx5_0", "b859:9f03:0012:a480", &[PortSpec::default()]);
+    host.file("etc/infiniband/openib.conf", "SET_IPOIB_CM=yes\nIPOIB_MTU=65520\n");
+    host.file(
+        "etc/sysconfig/network-scripts/ifcfg-ib0",
+        "DEVICE=ib0\nTYPE=InfiniBand\nCONNECTED_MODE=yes\nMTU=65520\n",
+    );
+    let left_out = |host: &Host| {
+        let report = json(host, &["migrate"]);
+        let all = report["findings"].as_array().expect("findings").iter();
+        let all = all.filter(|finding| finding["code"] == "not-converted");
+        all.map(|finding| format!("{}: {}", finding["object"], finding["message"]))
+            .collect::<Vec<_>>()
+    };
+    let told = left_out(&host);
+    assert!(
+        matches!(&told[..], [one, other] if one.contains("openib.conf") && one.contains("ib0")
+            && other.contains("connected mode and MTU 65520 left out")),
+        "{told:?}"
+    );
+    assert_eq!(exit(&host, &["migrate", "--apply"]), 1);
+    assert!(!host.path("etc/ibprov/ibprov.d/50-openib.toml").exists());
+    assert!(!host.path("etc/ibprov/ibprov.d/60-interfaces.toml").exists());
+    assert!(!codes(&json(&host, &["status"])).contains(&"setting-refused"));
+    // A driver that has connected mode.
+    assert_eq!(exit(&host, &["migrate", "--back", "--apply"]), 0);
+    let address = format!("sys/bus/pci/devices/{PF}/net/ib0/address");
+    let able = fs::read_to_string(host.path(&address)).expect("address").replacen("00:", "80:", 1);
+    host.file(&address, &able);
+    assert_eq!(left_out(&host), [""; 0]);
+    assert_eq!(exit(&host, &["migrate", "--apply"]), 0);
+    assert!(!codes(&json(&host, &["status"])).contains(&"setting-refused"));
+}
+
+#[test]
 fn settings_of_red_hats_files_become_ibprovs_and_the_stack_keeps_its_addresses() {
     let host = red_hat();
     expect![[r#"
@@ -362,6 +399,8 @@ fn what_a_site_does_by_itself_needs_a_decision() {
             do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove this line or unit
           needs a decision: /etc/rc.local:5 (ifup ib0): an InfiniBand interface is configured here
             do: remove this line or unit if it was only needed because the interface appeared too late; settings belong to [[interface]], addresses to the network stack
+          needs a decision: /etc/rc.local:6 (virsh start vm09): a virtual machine is started here, whether its VFs are ready or not
+            do: if it has VFs: list it as [[guest]] (ibprov.toml(5)), which starts it when they are ready, then remove this line
           needs a decision: /etc/cron.d/fabric:1 (@reboot root /usr/local/sbin/guids): VFs are created here, or their GUIDs are set
             do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove this line or unit
           needs a decision: sriov_config.service: VFs are created here, or their GUIDs are set
@@ -381,7 +420,7 @@ fn what_a_site_does_by_itself_needs_a_decision() {
     let before = left.map(|file| fs::read_to_string(host.path(file)).expect("file"));
     let report = json(&host, &["migrate", "--apply"]);
     assert_eq!(report["verdict"], "done-with-exceptions");
-    assert_eq!(codes(&report), ["needs-decision"; 6]);
+    assert_eq!(codes(&report), ["needs-decision"; 7]);
     let after = left.map(|file| fs::read_to_string(host.path(file)).expect("file"));
     assert_eq!(before, after);
 }

@@ -136,7 +136,7 @@ fn a_bad_minimum_is_shown_where_it_stands() {
          --> /etc/ibprov/ibprov.toml:3:8
           |
         3 | rate = "400"
-          |        ^^^^^ "400" is not a rate: expected gigabits per second, such as "400 Gb/s"
+          |        ^^^^^ "400" is not a rate: expected gigabits per second, such as "400 Gb/s" or "400 NDR"
 
         error: bad value for port.width
          --> /etc/ibprov/ibprov.toml:4:9

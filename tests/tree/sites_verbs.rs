@@ -161,6 +161,8 @@ fn plan() {
 
             PF 0000:1b:00.0 mlx5_11 (/etc/ibprov/ibprov.toml:56)
               16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+            Plan: 192 VFs as planned
             exit 0
         "#]],
     );
@@ -205,6 +207,8 @@ fn plan() {
 
             PF 0000:1b:00.0 mlx5_11 (/etc/ibprov/ibprov.toml:56)
               16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+            Plan: 1 VF deferred, 191 as planned
             exit 1
         "#]],
     );
@@ -735,6 +739,8 @@ fn a_degraded_site_in_colour() {
 
             ^[[1mPF 0000:1b:00.0 mlx5_11^[[0m (/etc/ibprov/ibprov.toml:56)
               16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
+
+            Plan: 1 VF deferred, 191 as planned
             exit 1
         "#]],
     );

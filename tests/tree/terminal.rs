@@ -1,6 +1,6 @@
 //! What a real terminal gets: colour, its width, and the line of a wait.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use nix::pty::{Winsize, openpty};
 
-use crate::host::Host;
+use crate::host::{Host, PF};
 use crate::sites;
 
 /// A terminal of that many rows and columns: our end, and the program's.
@@ -139,6 +139,79 @@ fn a_wait_is_one_line_that_goes_on_and_is_gone_at_its_end() {
     }
     assert!(line.is_empty() || line.ends_with("\r\u{1b}[K"), "{line:?}");
     assert!(report.contains("nosuch7") && !report.contains('\u{1b}'), "{report:?}");
+}
+
+/// Runs `apply` with these arguments as root of a name space in which `host` is the system, on a
+/// terminal, where `typed` is the answer to its question. `None` where no such name space can be
+/// made.
+fn applied(host: &Host, arguments: &str, typed: &str) -> Option<(String, Option<i32>)> {
+    let unshared = || {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-euc"]);
+        command
+    };
+    let tree = host.path("");
+    let mounts = format!(
+        "mount --rbind '{0}/sys' /sys; mount -t tmpfs none /run; mkdir -p /run/udev",
+        tree.display()
+    );
+    let can = unshared().arg(&mounts).stderr(Stdio::null()).status().expect("unshare").success();
+    if !can {
+        return None;
+    }
+    let (mut ours, theirs) = terminal(200);
+    let mut command = unshared();
+    command
+        .arg(format!(
+            "{mounts}; exec '{}' --config '{}/etc/ibprov/ibprov.toml' apply --timeout-msec 1000 {arguments}",
+            env!("CARGO_BIN_EXE_ibprov"),
+            tree.display()
+        ))
+        .env("TERM", "xterm")
+        .stdin(theirs.try_clone().expect("terminal"))
+        .stdout(theirs.try_clone().expect("terminal"))
+        .stderr(theirs);
+    ours.write_all(typed.as_bytes()).expect("typed");
+    let mut child = command.spawn().expect("unshare");
+    drop(command);
+    let said = written(ours);
+    Some((said, child.wait().expect("end").code()))
+}
+
+#[test]
+fn apply_asks_before_it_removes_vfs_that_have_a_driver() {
+    let host = Host::healthy();
+    let vf = "0000:4b:00.1";
+    let pf_dir = format!("sys/bus/pci/devices/{PF}");
+    let (numvfs, autoprobe) = (format!("{pf_dir}/sriov_numvfs"), "sriov_drivers_autoprobe");
+    host.file(&format!("{pf_dir}/sriov_totalvfs"), "16\n");
+    host.file(&format!("{pf_dir}/{autoprobe}"), "1\n");
+    host.function(vf, "15b3:101c", "020700", Some("mlx5_core"));
+    host.link(&format!("sys/bus/pci/devices/{vf}/physfn"), &format!("../{PF}"));
+    host.link(&format!("{pf_dir}/virtfn0"), &format!("../{vf}"));
+    let number = || std::fs::read_to_string(host.path(&numvfs)).expect("number");
+    host.file("etc/ibprov/ibprov.toml", &format!("[[pf]]\npci = \"{PF}\"\nvfs = 0\n"));
+    let question = "VF 0 of PF 0000:4b:00.0";
+    for (arguments, typed, is_asked, is_done) in [
+        ("", "n\n", true, false),
+        ("", "\n", true, false),
+        ("", "y\n", true, true),
+        ("--yes", "", false, true),
+        // No terminal.
+        ("</dev/null", "", false, true),
+    ] {
+        host.file(&numvfs, "1\n");
+        // Some builders' machines allow no name space.
+        let Some((said, code)) = applied(&host, arguments, typed) else { return };
+        assert_eq!(said.contains("[y/N]"), is_asked, "{arguments} {typed:?}: {said}");
+        assert_eq!(said.contains(question), is_asked, "{arguments} {typed:?}: {said}");
+        assert_eq!(number() == "0\n", is_done, "{arguments} {typed:?}: {said}");
+        assert_eq!(code == Some(2), !is_done, "{arguments} {typed:?}: {said}");
+    }
+    // One without a driver is nobody's loss.
+    host.remove(&format!("sys/bus/pci/devices/{vf}/driver"));
+    let said = applied(&host, "", "").expect("a name space").0;
+    assert!(!said.contains("[y/N]"), "{said}");
 }
 
 #[test]

@@ -60,6 +60,8 @@ fn vfs_with_other_names_are_not_as_planned_in_any_verb() {
             do: if they are not in use: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
           ! VF 0   netdev ib1 -> ib0v0 (a VF gets its names when it is bound)
           ! VF 1   netdev ib2 -> ib0v1 (a VF gets its names when it is bound)
+
+        Plan: 2 VFs not as planned
         exit 3
     "#]].assert_eq(&host.show(&["plan"]));
     expect![[r#"
@@ -125,6 +127,8 @@ fn what_mlx4_core_will_not_bind_is_known_before() {
                    driver none -> mlx4_core
           ! VF 1   port GUID 0000:0000:0000:0000 -> 0200:0000:0012:0101 (template)
                    driver none -> mlx4_core
+
+        Plan: 2 VFs not as planned
         exit 3
     "#]].assert_eq(&host.show(&["plan"]));
     let one = connectx3("1").show(&["status"]);

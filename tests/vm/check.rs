@@ -132,11 +132,10 @@ fn an_archive_of_the_machine_tells_what_the_machine_tells() {
 }
 
 #[test]
-fn the_missing_edge_comes_with_the_drop_in_that_adds_it() {
+fn the_missing_edge_comes_with_the_command_that_adds_it() {
     let report = boot("check_live").json("consumer.json");
     let advice = report["findings"][0]["advice"].to_string();
-    assert!(advice.contains("slurmd.service.d/50-ibprov-order.conf"), "{report:#}");
-    assert!(advice.contains("After=ibprov.service"), "{report:#}");
+    assert!(advice.contains("ibprov consumers --install"), "{report:#}");
 }
 
 #[test]

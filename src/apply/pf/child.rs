@@ -6,7 +6,7 @@ use nix::errno::Errno;
 
 use super::watch::Watch;
 use crate::host::lock::Held;
-use crate::host::{Root, clock};
+use crate::host::{Root, clock, live_line};
 use crate::names::{PciAddress, RdmaName};
 use crate::observe::ObservedPf;
 use crate::report::Use;
@@ -160,6 +160,7 @@ fn ask(
     let was_stopped = watch.is_stopped();
     loop {
         replies.extend(client.replies());
+        live_line::count(replies.len(), numbers.len());
         let is_cut_short = watch.is_stopped() && !was_stopped;
         let until = if is_cut_short { until.min(watch.last_moment()) } else { until };
         let is_all = numbers.iter().all(|number| replies.contains_key(number));

@@ -59,7 +59,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(shown)
         .look(["systemctl status opensm.service; ls /sys/class/infiniband_mad"])
         .now(["modprobe ib_umad; systemctl start opensm.service"])
-        .permanent(DropIn::new("opensm.service", PROVIDER).ways()),
+        .permanent([DropIn::new("opensm.service", PROVIDER).commands()]),
     ]
 }
 

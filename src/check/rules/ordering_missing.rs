@@ -26,8 +26,8 @@ it is an error if the service has failed in this boot.
 In a log the finding is made if a unit failed because an interface or an RDMA device
 appeared later.
 
-Remedy: write the missing order as a drop-in for each such unit. The
-finding shows the text of the drop-in.
+Remedy: write the missing order as a drop-in for each such unit. Of a unit
+that only a log names, the finding shows the command that writes it.
 
     ibprov consumers --install",
     needles: &[MISSED, &[NAMED]],
@@ -97,7 +97,7 @@ fn judge(boot: &Boot) -> Vec<Finding> {
         .quoting(came.line.map(|event| boot.quote(event)))
         .look([format!("systemctl show -p After,Before {name}")])
         .now([format!("systemctl restart {name}")])
-        .permanent(drop_in.ways());
+        .permanent([drop_in.commands()]);
         found.push(finding);
     }
     found

@@ -148,6 +148,33 @@ pub fn import(files: &[(String, Said)]) -> Imported {
     imported
 }
 
+impl Said {
+    /// Takes out what the driver of `netdev`, which has datagram mode only, would refuse.
+    pub fn leave_out_connected(&mut self, netdev: &IfName, omni_path: bool) {
+        let Some(interface) = &mut self.interface else { return };
+        let largest = Mode::Datagram.largest_mtu(omni_path);
+        let mode = interface.mode.take_if(|mode| *mode == Mode::Connected);
+        let mtu = interface.mtu.take_if(|mtu| *mtu > largest);
+        let mode = mode.map(|_| "connected mode".to_owned());
+        let left: Vec<String> =
+            mode.into_iter().chain(mtu.map(|mtu| format!("MTU {mtu}"))).collect();
+        if left.is_empty() {
+            return;
+        }
+        self.todo.push(format!(
+            "{} left out, because the driver of {netdev} does not support connected mode",
+            left.join(" and ")
+        ));
+        if interface.child.is_none()
+            && interface.umcast.is_none()
+            && interface.mtu.is_none()
+            && interface.mode.is_none()
+        {
+            self.interface = None;
+        }
+    }
+}
+
 impl Interface {
     fn to_toml(&self, file: &str, all: &[&Self]) -> String {
         let mut toml = format!("# {}\n[[interface]]\n", harmless(file));

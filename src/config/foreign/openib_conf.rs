@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use super::shell::assignment;
 use super::{Imported, shown};
+use crate::names::IfName;
 
 /// Where it is.
 pub const PATH: &str = "/etc/infiniband/openib.conf";
@@ -95,8 +96,10 @@ fn meaning(key: &str) -> Option<Meaning> {
     })
 }
 
-pub fn import(text: &str) -> Imported {
-    import_with(text, &[], &|_| None)
+/// Reads the file for a host whose interfaces `datagram_only` cannot have connected mode, which
+/// mlnx_interface_mgr does not set there either.
+pub fn import(text: &str, datagram_only: &[IfName]) -> Imported {
+    import_with(text, &[], &|_| None, datagram_only)
 }
 
 /// Reads a file of such keys, of which some have the meaning that `own` says. What reads the
@@ -105,6 +108,7 @@ pub(super) fn import_with(
     text: &str,
     always: &[&'static str],
     own: &dyn Fn(&str) -> Option<Meaning>,
+    datagram_only: &[IfName],
 ) -> Imported {
     let mut imported = Imported::default();
     let mut values: BTreeMap<&str, (usize, String)> = BTreeMap::new();
@@ -165,7 +169,15 @@ pub(super) fn import_with(
         }
         imported.toml.push('\n');
     }
-    ipoib(&mut imported, &values);
+    match (values.get("SET_IPOIB_CM"), datagram_only.first()) {
+        (Some((line, value)), Some(name)) if value == "yes" => imported.todo(
+            *line,
+            &format!(
+                "SET_IPOIB_CM=yes and IPOIB_MTU are left out, because the driver of {name} does not support connected mode; for an interface whose driver does, add an [[interface]] with mode = \"connected\""
+            ),
+        ),
+        _ => ipoib(&mut imported, &values),
+    }
     imported.todo.sort_by_key(|todo| line_of(todo));
     imported
 }

@@ -18,7 +18,7 @@ pub fn import(text: &str) -> Imported {
         Ok(Some(("RDS_LOAD", value))) => Some(value == "yes"),
         _ => None,
     });
-    openib_conf::import_with(text, ALWAYS, &|key| match key {
+    let own = |key: &str| match key {
         "IPOIB_LOAD" if rds == Some(true) => Some(Meaning::Nothing),
         // The name in RHEL 6.
         "NFSoRDMA_LOAD" => Some(Meaning::Load(&["rpcrdma"])),
@@ -31,5 +31,6 @@ pub fn import(text: &str) -> Imported {
             "current kernels set up write combining without the MTRRs: no setting replaces this one",
         )),
         _ => None,
-    })
+    };
+    openib_conf::import_with(text, ALWAYS, &own, &[])
 }

@@ -33,7 +33,7 @@ fn every_case_is_imported_as_expected() {
             "ifcfg" => of_ifcfg(name, &text),
             "mlx4" => mlx4_conf::import(&text, |pci| pci.to_string() != "0000:99:00.0"),
             "nmconnection" => of_keyfile(&text),
-            "openib" => openib_conf::import(&text),
+            "openib" => openib_conf::import(&text, &[]),
             "operator-guids" => operator_guids::import(&text).expect("JSON"),
             "rdma" => rdma_conf::import(&text),
             "sriov-vfs" => sriov_vfs::import(&text, vf_of),
@@ -246,7 +246,7 @@ fn words() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn hostile_files_give_good_toml_or_none(text in words()) {
-        let openib = openib_conf::import(&text).to_text("/x\n[boot]");
+        let openib = openib_conf::import(&text, &[]).to_text("/x\n[boot]");
         prop_assert!(check(&openib).is_ok(), "{}", openib);
         let vfs = sriov_vfs::import(&text, vf_of);
         let shown = vfs.to_text("/x");

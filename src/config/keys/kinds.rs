@@ -147,7 +147,9 @@ pub(super) const fn named<T: Words + Send + Sync>(
 }
 
 pub(super) fn word<T: Words + Send + Sync>(text: &str) -> Option<Value> {
-    T::from_typed(text).map(|value| Value::new(value, value.typed()))
+    // Tools print some with capitals: Connected, NDR.
+    let value = T::from_typed(text).or_else(|| T::from_typed(&text.to_ascii_lowercase()))?;
+    Some(Value::new(value, value.typed()))
 }
 
 /// What a schema can say of a kind of name. It refuses nothing that the parser accepts, but
@@ -170,10 +172,22 @@ impl Spelling {
     pub(crate) fn pattern(&self) -> Option<String> {
         match self {
             Self::Pattern(pattern) | Self::Loose(pattern) => Some((*pattern).to_owned()),
-            Self::OneOf(words) => Some(format!("^({})$", words().join("|"))),
+            Self::OneOf(words) => {
+                let words: Vec<String> = words().into_iter().map(any_case).collect();
+                Some(format!("^({})$", words.join("|")))
+            }
             Self::Any => None,
         }
     }
+}
+
+/// A regular expression for `word` in small and capital letters.
+pub(crate) fn any_case(word: &str) -> String {
+    let letter = |c: char| match c.is_ascii_alphabetic() {
+        true => format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase()),
+        false => c.to_string(),
+    };
+    word.chars().map(letter).collect()
 }
 
 impl Kind {

@@ -75,7 +75,7 @@ pub(super) const STATE: Word = Word {
                 Rung::words_to_wait_for().join(", ")
             )
         };
-        Rung::to_wait_for(text).map(Value::text).ok_or_else(want)
+        Rung::to_wait_for(&text.to_ascii_lowercase()).map(Value::text).ok_or_else(want)
     },
 };
 
@@ -89,6 +89,18 @@ pub(super) const PATH: Word = Word {
         let good = text.starts_with('/') && !text.contains(is_hostile);
         good.then(|| Value::text(text.to_owned()))
             .ok_or_else(|| "expected an absolute path, without control characters".to_owned())
+    },
+};
+
+pub(super) const METRICS: Word = Word {
+    what: "an absolute path that ends in .prom",
+    example: "/var/lib/node_exporter/ibprov.prom",
+    spelling: Spelling::Pattern("^/[^\\x00-\\x1f\\x7f-\\x9f]*\\.prom$"),
+    parse: |_, text| {
+        match text.ends_with(".prom") {
+        true => PATH.read(text),
+        false => Err("expected an absolute path that ends in .prom: node_exporter's textfile collector reads no other file".to_owned()),
+    }
     },
 };
 
@@ -121,7 +133,9 @@ pub(super) const PORT_TYPE: Word = named::<PortType>("a port type", "eth");
 pub(super) const RATE: Word = Word {
     what: "a rate",
     example: "400 Gb/s",
-    spelling: Spelling::Pattern("^([1-9][0-9]{0,4}([.][0-9])?|0[.][1-9]) ?Gb/s(ec)?$"),
+    spelling: Spelling::Pattern(
+        "^([1-9][0-9]{0,4}([.][0-9])?|0[.][1-9])( ?Gb(/s(ec)?|ps)| ((1|2|4|8|12)[xX] )?([sSdDqQeEhHnNxX][dD][rR]|[fF][dD][rR](10)?)| Gb/sec [(]((1|2|4|8|12)[xX] )?([sSdDqQeEhHnNxX][dD][rR]|[fF][dD][rR](10)?)[)])$",
+    ),
     parse: text::<Gbps>,
 };
 
@@ -137,7 +151,7 @@ pub(super) const LINK_SPEED: Word = named::<LinkSpeed>("a link speed", "ndr");
 pub(super) const PCIE_WIDTH: Word = Word {
     what: "a PCIe width",
     example: "x16",
-    spelling: Spelling::Pattern("^x(1|2|4|8|12|16|32)$"),
+    spelling: Spelling::Pattern("^[xX](1|2|4|8|12|16|32)$"),
     parse: text::<PcieWidth>,
 };
 
@@ -151,6 +165,8 @@ pub(super) const FIRMWARE: Word = Word {
 pub(super) const PCIE_SPEED: Word = Word {
     what: "a PCIe speed",
     example: "16 GT/s",
-    spelling: Spelling::Pattern("^(2\\.5|(5|8|16|32|64)(\\.0)?) ?GT/s$"),
+    spelling: Spelling::Pattern(
+        "^(2\\.5|(5|8|16|32|64)(\\.0)?) ?[gG][tT]/[sS]( [pP][cC][iI][eE])?$",
+    ),
     parse: text::<PcieSpeed>,
 };

@@ -324,7 +324,7 @@ const UNSAID: &str = concat!(
     "|have one (netdev|RDMA device) name|(netdev|RDMA device) name of VF|name for VF|of two PFs",
     "|site number|host.site is not set|the same GUID",
     // Between a table and a section.
-    r"|two \[\[(rxe|subnet-manager)\]\] have|is an IPoIB interface|is a soft RoCE device|modules.exclude names",
+    r"|two \[\[(rxe|subnet-manager)\]\] have|boot.ignore names|is in boot.ignore and in a|is an IPoIB interface|is a soft RoCE device|modules.exclude names",
     // The order of two ends, what widths make together, what a pattern's brackets mean.
     "|pf[.](guid|vf-name|vf-rdma-name)|pf.vf.index|is not a name pattern",
     "|does not fit in [{]|all-zero GUID|is not a libvirt connection|cannot be given to a network device",

@@ -43,6 +43,8 @@ fn guids_that_are_none() {
               do: choose another GUID, for example one that begins with 02
             error: VF 1: the port GUID is all ones, which is not a valid GUID
               do: choose another GUID, for example one that begins with 02
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -64,6 +66,8 @@ fn guids_that_are_given_twice() {
             do: change one of the two, or the template that gives them
             warning: VF 0 (and 1 VF more): the GUID b859:9f03:0012:a490 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
               do: choose GUIDs whose first byte is 02
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -80,6 +84,8 @@ fn guids_that_are_given_twice() {
             do: change one of the two, or the template that gives them
             warning: VF 0 (and 1 VF more): the GUID b859:9f03:0012:a490 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
               do: choose GUIDs whose first byte is 02
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -99,6 +105,8 @@ fn guids_that_are_given_twice() {
               would not be applied:
               error: VF 0: the node GUID 0200:000c:0000:0000 is also the node GUID of VF 0 of 0000:4b:00.0
                 do: change one of the two, or the template that gives them
+
+            Plan: 2 PFs would not be applied
             exit 3
         "#]],
     );
@@ -119,6 +127,8 @@ fn a_guid_of_the_hardware() {
               do: change one of the two, or the template that gives them
             warning: VF 0 (and 1 VF more): the GUID b859:9f03:0012:a480 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
               do: choose GUIDs whose first byte is 02
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -138,6 +148,8 @@ fn a_guid_of_the_hardware() {
               do: change one of the two, or the template that gives them
             warning: VF 0 (and 31 VFs more): the GUID b859:9f03:0012:a481 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
               do: choose GUIDs whose first byte is 02
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -156,6 +168,8 @@ fn guids_with_one_link_local_address() {
             do: change one of the two port GUIDs in another bit
             warning: VF 1: the GUID 0000:0000:0000:0001 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
               do: choose GUIDs whose first byte is 02
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -169,6 +183,8 @@ fn guids_with_one_link_local_address() {
             would not be applied:
             error: VF 0: the port GUID ba59:9f03:0012:a480 differs from that of 0000:4b:00.0 only in bit 0x02 of the first byte, so both get the same IPv6 link-local address
             do: change one of the two port GUIDs in another bit
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -190,6 +206,8 @@ fn group_bit_and_vendors_space_are_warned_of() {
                 do: choose GUIDs whose first byte is 02
               + VF 0  node GUID 1111:1111:1111:1201  port GUID 1111:1111:1111:1200 (template)  link state follow  driver host
               + VF 1  node GUID 1111:1111:1111:1211  port GUID 1111:1111:1111:1210 (template)  link state follow  driver host
+
+            Plan: 2 VFs to create
             exit 1
         "#]],
     );
@@ -209,6 +227,8 @@ fn numbers_that_do_not_fit() {
             would not be applied:
             error: VF 0 (and 9 VFs more): host number 112 does not fit in {host:8:decimal}: the largest is 99
             do: make that field of guid.template wider
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -227,6 +247,8 @@ fn a_host_without_a_number() {
             would not be applied:
             error: the host has no number for {host:BITS} of guid.template: the host name "login" has no digits
             do: set host.number or host.number-file
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -240,6 +262,8 @@ fn a_host_without_a_number() {
             would not be applied:
             error: the host has no number for {host:BITS} of guid.template: the host name "rack2-node14\u{1b}[2J" has more than one number, and host.number-rule is "only-digits" ("first-digits" or "last-digits" takes one of them)
             do: set host.number or host.number-file
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -253,6 +277,8 @@ fn a_host_without_a_number() {
             would not be applied:
             error: the host has no number for {host:BITS} of guid.template: /etc/number: ENOENT: No such file or directory
             do: set host.number or host.number-file
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -266,6 +292,8 @@ fn a_host_without_a_number() {
             would not be applied:
             error: the host has no number for {host:BITS} of guid.template: /etc/number: "twelve" is not a decimal number
             do: set host.number or host.number-file
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -281,6 +309,8 @@ fn a_host_without_a_number() {
             would not be applied:
             error: the host has no number for {host:BITS} of guid.template: the host has no name
             do: set host.number or host.number-file
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -297,6 +327,8 @@ fn a_name_of_dhcp_gives_no_number_at_any_time() {
         do: set the name in /etc/hostname or with systemd.hostname= on the kernel command line
           do: or set host.number or host.number-file
           do: or restore the pin file of this host: pinned GUIDs do not depend on its name
+
+        Plan: 1 PF would not be applied
         exit 3
     "#]];
     let later = expect![[r#"
@@ -306,6 +338,8 @@ fn a_name_of_dhcp_gives_no_number_at_any_time() {
         do: set the name in /etc/hostname or with systemd.hostname= on the kernel command line
           do: or set host.number or host.number-file
           do: or restore the pin file of this host: pinned GUIDs do not depend on its name
+
+        Plan: 1 PF would not be applied
         exit 3
     "#]];
     for (name, want) in [("localhost", &at_boot), ("c7", &later)] {
@@ -340,6 +374,8 @@ fn more_vfs_than_the_firmware_allows() {
             would not be applied:
             error: 17 VFs are planned for 0000:4b:00.0, but the firmware allows 16 (sriov_totalvfs)
             do: `mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17` (or mlxconfig with the same arguments), then reboot, or power the host off and on
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -354,6 +390,8 @@ fn more_vfs_than_the_firmware_allows() {
             would not be applied:
             error: 4 VFs are planned for 0000:4b:00.0, but SR-IOV is disabled in the firmware (sriov_totalvfs is 0)
             do: `mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4` (or mlxconfig with the same arguments), then reboot, or power the host off and on
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -367,6 +405,8 @@ fn more_vfs_than_the_firmware_allows() {
             would not be applied:
             error: 0000:4b:00.0 has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is disabled in its firmware, or the adapter does not support it
             do: `mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4` (or mlxconfig with the same arguments), then reboot, or power the host off and on
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -382,6 +422,8 @@ fn a_pf_that_is_not_there() {
         &expect![[r#"
             error: the PF is absent; it may appear later. PFs of this host: 0000:4b:00.0
               do: lspci -Dnn -d 15b3:
+
+            Plan: 1 PF would not be applied
         "#]],
     );
     host.function("0000:af:00.0", "15b3:101b", "020700", None);
@@ -396,6 +438,8 @@ fn a_pf_that_is_not_there() {
         &expect![[r#"
             error: the PF is absent, or has not registered its RDMA device; it may appear later. PFs of this host: 0000:4b:00.0, 0000:af:00.0
               do: lspci -Dnn -d 15b3:
+
+            Plan: 1 PF would not be applied
         "#]],
     );
 }
@@ -415,6 +459,8 @@ fn a_pf_in_ethernet_mode() {
             error: the ports of 0000:5e:00.0 are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs
             do: `mstconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` (or mlxconfig with the same arguments), then reboot, or power the host off and on
               do: or remove this [[pf]]
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -431,6 +477,8 @@ fn a_pf_in_ethernet_mode() {
             error: the ports of 0000:5e:00.0 are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs
             do: `mstconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` (or mlxconfig with the same arguments), then reboot, or power the host off and on
               do: or remove this [[pf]]
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -449,6 +497,8 @@ fn a_pf_that_is_a_vf() {
             would not be applied:
             error: 0000:4b:00.1 is a VF of 0000:4b:00.0, not a PF
             do: name the PF 0000:4b:00.0 instead
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -467,6 +517,8 @@ fn a_pf_that_is_no_hca() {
             would not be applied:
             error: 0000:00:03.0 is not an InfiniBand adapter by its PCI class and its driver
             do: remove this [[pf]]
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -485,6 +537,8 @@ fn vfio_without_an_iommu() {
             would not be applied:
             error: VF 1 is planned for vfio-pci, but the IOMMU is off (0000:4b:00.0 has no iommu_group)
             do: boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and enable VT-d or AMD-Vi in the firmware setup
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -505,6 +559,8 @@ fn two_names_of_one_pf_and_one_name_of_two() {
               would not be applied:
               error: duplicate [[pf]] for 0000:4b:00.0, which is also named at /etc/ibprov/ibprov.toml:1
                 do: keep one of the two [[pf]]
+
+            Plan: 2 PFs would not be applied
             exit 3
         "#]],
     );
@@ -520,6 +576,8 @@ fn two_names_of_one_pf_and_one_name_of_two() {
             would not be applied:
             error: the name fits several PFs: 0000:4b:00.0, 0000:4b:00.1
             do: name the PF by its PCI address
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -537,6 +595,8 @@ fn an_offset_needs_the_pf_s_guid() {
         &expect![[r#"
             error: the GUIDs of VFs are offsets to the PF's port GUID, which is unknown until 0000:5e:00.0 has an RDMA device
               do: check that the driver is bound and has registered an RDMA device: ibprov status
+
+            Plan: 1 PF would not be applied
         "#]],
     );
 }
@@ -558,6 +618,8 @@ fn one_bad_pf_does_not_stop_another() {
               would not be applied:
               error: 99 VFs are planned for 0000:5e:00.0, but the firmware allows 16 (sriov_totalvfs)
                 do: `mstconfig -d 0000:5e:00.0 set SRIOV_EN=1 NUM_OF_VFS=99` (or mlxconfig with the same arguments), then reboot, or power the host off and on
+
+            Plan: 1 VF to create, 1 PF would not be applied
             exit 3
         "#]],
     );

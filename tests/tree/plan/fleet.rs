@@ -93,7 +93,7 @@ fn a_fleet_is_judged_from_pins_and_plans() {
           c12: port of the adapter 0000:4b:00.0
           c13: node of the adapter 0000:4b:00.0
           c13: port of the adapter 0000:4b:00.0
-        2 hosts, 4 VFs: 5 found
+        2 hosts, 4 VFs: 5 conflicts of GUIDs
         exit 3
     "#]]
     .assert_eq(&judged(&copied));
@@ -117,13 +117,13 @@ fn a_fleet_that_is_not_seen_whole_is_not_judged() {
         ("f.json", "{\"schema\": 1, \"pfs\": []}"),
     ]);
     expect![[r#"
-        cannot read /a.toml: line 2: missing field `config`
-        cannot read /b.json: missing field `schema` at line 1 column 2
-        cannot read /c.json: PF 0000:4b:00.0 has no plan, because of errors
-        cannot read /d�[2J.toml: line 1: key with no value, expected `=`
-        cannot read /e.toml: EISDIR: Is a directory
-        cannot read /f.json: the report has schema 1, but this ibprov reads the schemas 2 to 3
-        cannot read /g contains neither guid-pins.toml nor etc/ibprov/guid-pins.toml
+        cannot read ROOT/fleet/a.toml: line 2: missing field `config`
+        cannot read ROOT/fleet/b.json: missing field `schema` at line 1 column 2
+        cannot read ROOT/fleet/c.json: PF 0000:4b:00.0 has no plan, because of errors
+        cannot read ROOT/fleet/d�[2J.toml: line 1: key with no value, expected `=`
+        cannot read ROOT/fleet/e.toml: EISDIR: Is a directory
+        cannot read ROOT/fleet/f.json: the report has schema 1, but this ibprov reads the schemas 2 to 3
+        cannot read ROOT/fleet/g: neither guid-pins.toml nor etc/ibprov/guid-pins.toml is in it
         0 hosts, 0 VFs: no plan found: expected NAME.toml (pin file) or NAME.json (plan --format json) for each host
         exit 2
     "#]].assert_eq(&judged(&dir));

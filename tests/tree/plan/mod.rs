@@ -76,6 +76,8 @@ fn a_fresh_node_would_get_its_vfs() {
               + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  link state follow  driver host
               + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (template)  link state follow  driver host
               + VF 2  node GUID 0200:000c:0000:0002  port GUID 0200:000c:0001:0002 (template)  link state follow  driver host
+
+            Plan: 3 VFs to create
             exit 1
         "#]],
     );
@@ -109,19 +111,21 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
         &host,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              5 VFs planned, 5 present, 3 to change, 2 as planned, GUIDs not pinned
+              5 VFs planned, 5 present, 3 to change (1 of them bound again), 2 as planned, GUIDs not pinned
               VFs are bound one after the other, so that the kernel numbers them in their order
               ~ VF 1   driver mlx5_core -> rebound (the port GUID of the VF is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
               ~ VF 2   node GUID 0000:0000:0000:0000 -> 0200:000c:0000:0002 (template)
                        link state down -> follow
                        driver none -> mlx5_core
               ~ VF 4   driver mlx5_core -> vfio-pci
+
+            Plan: 3 VFs to change (1 of them bound again), 2 as planned
             exit 1
         "#]],
     );
     expect![[r#"
         PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-          5 VFs planned, 5 present, 3 to change, 2 as planned, GUIDs not pinned
+          5 VFs planned, 5 present, 3 to change (1 of them bound again), 2 as planned, GUIDs not pinned
           VFs are bound one after the other, so that the kernel numbers them in their order
           = VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  link state follow  driver host
           ~ VF 1   driver mlx5_core -> rebound (the port GUID of the VF is 0000:0000:0000:0000 instead of 0200:000c:0001:0001)
@@ -130,6 +134,8 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
                    driver none -> mlx5_core
           = VF 3  node GUID 0200:000c:0000:0003  port GUID 0200:000c:0001:0003 (template)  link state up  driver vfio-pci
           ~ VF 4   driver mlx5_core -> vfio-pci
+
+        Plan: 3 VFs to change (1 of them bound again), 2 as planned
         exit 1
     "#]].assert_eq(&host.show(&["plan", "--all"]));
     // Fewer VFs: all are made anew.
@@ -138,13 +144,13 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
         &host,
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-              2 VFs planned, 5 present, 2 to change, 3 to remove, GUIDs not pinned
+              2 VFs planned, 5 present, 2 to remove and create again, 3 to remove, GUIDs not pinned
               VFs are bound one after the other, so that the kernel numbers them in their order
-              ~ VF 0   VF present -> recreated (sriov_numvfs can only be changed via 0)
-              ~ VF 1   VF present -> recreated (sriov_numvfs can only be changed via 0)
-              - VF 2
-              - VF 3
-              - VF 4
+              warning: apply removes VFs 0-4, with their netdevs and RDMA devices
+              -/+ VFs 0-1: removed and created again (sriov_numvfs can only be changed via 0)
+              - VFs 2-4
+
+            Plan: 2 VFs to remove and create again, 3 to remove
             exit 1
         "#]],
     );
@@ -154,11 +160,10 @@ fn every_difference_is_shown_and_what_is_right_is_counted() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               0 VFs planned, 5 present, 5 to remove
-              - VF 0
-              - VF 1
-              - VF 2
-              - VF 3
-              - VF 4
+              warning: apply removes VFs 0-4, with their netdevs and RDMA devices
+              - VFs 0-4
+
+            Plan: 5 VFs to remove
             exit 1
         "#]],
     );
@@ -180,6 +185,8 @@ fn a_host_that_is_right_exits_0() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               1 VF planned, 1 present, 1 as planned, GUIDs not pinned
               VFs are bound one after the other, so that the kernel numbers them in their order
+
+            Plan: 1 VF as planned
             exit 0
         "#]],
     );
@@ -206,7 +213,7 @@ fn json_has_everything() {
               "code": "vf-not-as-planned",
               "severity": "error",
               "object": "0000:4b:00.0",
-              "message": "VF 1 to be created, VF 0 to be changed",
+              "message": "VF 1 to be created, VF 0 to be removed and created again, with their netdevs and RDMA devices",
               "advice": [
                 {
                   "purpose": "look",
@@ -314,7 +321,7 @@ fn what_cannot_be_done_now_is_said_and_what_is_in_use_is_left() {
         &host,
         &expect![[r#"
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:1)
-              1 VF planned, 0 present, GUIDs not pinned
+              1 VF planned, 0 present, 1 not possible to change now, GUIDs not pinned
               VFs are bound one after the other, so that the kernel numbers them in their order
               no change is possible: the PF has no IPoIB netdev, which is needed to set GUIDs of VFs (this host has no sriov/N files of MLNX_OFED). To fix: load ib_ipoib, and see dmesg
               ! VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  link state follow  driver host
@@ -323,6 +330,8 @@ fn what_cannot_be_done_now_is_said_and_what_is_in_use_is_left() {
               2 VFs planned, 2 present, 1 deferred, 1 as planned, GUIDs not pinned
               VFs are bound one after the other, so that the kernel numbers them in their order
               ! VF 1 is left alone: the port GUID of the VF is 0000:0000:0000:0000 instead of 0200:000c:0101:0001; it is in use: its netdev is not in this network namespace
+
+            Plan: 1 VF deferred, 1 not possible to change now, 1 as planned
             exit 1
         "#]],
     );
@@ -337,6 +346,8 @@ fn names_and_the_order_of_binding_are_shown_with_why() {
           1 VF planned, 0 present, 1 to create, GUIDs not pinned
           VFs are bound at the same time, because vf-name and vf-rdma-name name each of them
           + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  link state follow  driver host  netdev ib0v0  RDMA device mlx5_0v0
+
+        Plan: 1 VF to create
         exit 1
     "#]]
     .assert_eq(&host.show(&["plan"]));

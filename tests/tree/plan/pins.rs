@@ -20,6 +20,8 @@ drift: the pinned GUIDs (/etc/ibprov/guid-pins.toml) stay in use until you choos
   keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them
   keep them for another adapter: ibprov plan --pin
   use new GUIDs: ibprov plan --pin --replace
+
+Plan: 2 VFs to create
 exit 1
 ";
     assert_eq!(host.show(&["plan"]), format!("{head}  warning: drift: {warning}\n{rest}"));
@@ -63,6 +65,8 @@ fn pins_hold_and_drift_wants_a_decision() {
               VFs are bound one after the other, so that the kernel numbers them in their order
               + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  link state follow  driver host
               + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  link state follow  driver host
+
+            Plan: 2 VFs to create
             exit 1
         "#]],
     );
@@ -122,6 +126,8 @@ fn a_cloned_image_gets_none_of_the_other_hosts_guids() {
                 do: ibprov plan --pin --replace gives this host GUIDs of its own
                 do: or restore the pin file of this host
                 do: or, if the file is this host's and its adapters were replaced, set host = "c13" in the file, then run ibprov plan --pin
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -143,6 +149,8 @@ fn a_cloned_image_gets_none_of_the_other_hosts_guids() {
               would not be applied:
               error: the host has no number for {host:BITS} of guid.template: the host's number is 17 by systemd.hostname=c17 on the kernel command line, and 13 by "c13" in /etc/hostname, so that one of them is wrong
                 do: set host.number or host.number-file
+
+            Plan: 1 PF would not be applied
             exit 3
         "#]],
     );
@@ -177,14 +185,16 @@ fn a_clone_with_its_originals_name_gets_none_of_its_guids() {
     plan(
         &clone,
         &expect![[r#"
-        PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
-          would not be applied:
-          error: the pin file /etc/ibprov/guid-pins.toml belongs to another host, probably because an image was cloned: it names host "c12", which is this host's name, but it was written on another machine (by DMI's product UUID or board serial number), and the file lists none of its adapters
-            do: ibprov plan --pin --replace gives this host GUIDs of its own
-            do: or restore the pin file of this host
-            do: or, if the file is this host's and its board and adapters were replaced, remove the key machine from the file, then run ibprov plan --pin
-        exit 3
-    "#]],
+            PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
+              would not be applied:
+              error: the pin file /etc/ibprov/guid-pins.toml belongs to another host, probably because an image was cloned: it names host "c12", which is this host's name, but it was written on another machine (by DMI's product UUID or board serial number), and the file lists none of its adapters
+                do: ibprov plan --pin --replace gives this host GUIDs of its own
+                do: or restore the pin file of this host
+                do: or, if the file is this host's and its board and adapters were replaced, remove the key machine from the file, then run ibprov plan --pin
+
+            Plan: 1 PF would not be applied
+            exit 3
+        "#]],
     );
     for verb in [&["apply", "--dry-run"][..], &["boot", "--dry-run"]] {
         let said = clone.show(verb);
@@ -232,6 +242,8 @@ fn a_clone_of_a_host_called_localhost_gets_none_of_its_guids() {
             do: ibprov plan --pin --replace gives this host GUIDs of its own
             do: or restore the pin file of this host
             do: or, if the file is this host's and its adapters were replaced, set port-guids in the file to the port GUIDs of the new adapters, which ibprov status -v prints, then run ibprov plan --pin
+
+        Plan: 1 PF would not be applied
         exit 3
     "#]];
     plan(&clone, &want);
@@ -282,6 +294,8 @@ fn a_pin_file_that_shows_nothing_of_its_host_is_not_written() {
             do: ibprov plan --pin --replace gives this host GUIDs of its own
             do: or restore the pin file of this host
             do: or, if the file is this host's and its adapters were replaced, set port-guids in the file to the port GUIDs of the new adapters, which ibprov status -v prints, then run ibprov plan --pin
+
+        Plan: 1 PF would not be applied
         exit 1
     "#]];
     plan(&host, &want);
@@ -298,7 +312,31 @@ fn sealing_is_done_in_the_image_itself() {
     let usage = host.show(&["plan", "--seal", "--pin"]);
     assert!(usage.contains("cannot be used with") && usage.ends_with("exit 2\n"), "{usage}");
     let usage = host.show(&["plan", "--dry-run"]);
-    assert!(usage.contains("required") && usage.ends_with("exit 2\n"), "{usage}");
+    assert_eq!(
+        usage,
+        "error: plan changes nothing by itself: --dry-run belongs to --pin and --seal\nexit 2\n"
+    );
+}
+
+#[test]
+fn config_check_judges_the_pins_too() {
+    let host = node(&good(1));
+    host.file("etc/ibprov/guid-pins.toml", "pf = [\n");
+    expect![[r#"
+        the configuration files are valid; what is wrong besides is listed below
+        files, in the order in which they apply:
+          /etc/ibprov/ibprov.toml
+        error: the host: cannot read the pin file /etc/ibprov/guid-pins.toml: line 1: unclosed array, expected `]`
+            do: correct the file, or remove it to use the GUIDs of the configuration
+        exit 2
+    "#]]
+    .assert_eq(&host.show(&["config", "check"]));
+    // Also beside errors of the configuration.
+    host.file("etc/ibprov/ibprov.toml", "[boot]\ntimeout = 0\n");
+    let said = host.show(&["config", "check"]);
+    assert!(said.contains("ibprov.toml:2:11") && said.contains("the pin file"), "{said}");
+    let pins = host.show(&["plan", "--pin"]);
+    assert!(pins.ends_with("exit 2\n"), "{pins}");
 }
 
 #[test]
@@ -312,6 +350,8 @@ fn pins_that_cannot_be_read_are_no_absence() {
                   would not be applied:
                   error: cannot read the pin file /etc/ibprov/guid-pins.toml: line 2: unclosed array table, expected `]]`
                     do: correct the file, or remove it to use the GUIDs of the configuration
+
+                Plan: 1 PF would not be applied
                 exit 3
             "#]],
         ),
@@ -322,6 +362,8 @@ fn pins_that_cannot_be_read_are_no_absence() {
                   would not be applied:
                   error: cannot read the pin file /etc/ibprov/guid-pins.toml: content is not UTF-8 text
                     do: correct the file, or remove it to use the GUIDs of the configuration
+
+                Plan: 1 PF would not be applied
                 exit 3
             "#]],
         ),
@@ -332,6 +374,8 @@ fn pins_that_cannot_be_read_are_no_absence() {
                   would not be applied:
                   error: cannot read the pin file /etc/ibprov/guid-pins.toml: pf 1: "\u{1b}[2J" is not a PCI address: expected domain:bus:device.function in hex, as `lspci -D` prints it, e.g. 0000:4b:00.0
                     do: correct the file, or remove it to use the GUIDs of the configuration
+
+                Plan: 1 PF would not be applied
                 exit 3
             "#]],
         ),
