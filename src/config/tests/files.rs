@@ -94,18 +94,22 @@ fn every_example_of_the_documentation_is_good() {
         .filter_map(|rest| rest.split("```").next())
         .map(str::to_owned)
         .collect();
-    let page = read("docs/ibprov.toml.5.md");
-    let (_, page) = page.split_once("\n# EXAMPLES\n").expect("examples");
-    let mut example = String::new();
-    for line in page.lines() {
-        match line.strip_prefix("    ") {
-            Some(code) => example.push_str(&format!("{code}\n")),
-            None if line.is_empty() => example.push('\n'),
-            None => examples.push(std::mem::take(&mut example)),
+    for page in ["docs/ibprov.toml.5.md", "docs/ibprov-vf.5.md"] {
+        let page = read(page);
+        let (_, page) = page.split_once("\n# EXAMPLES\n").expect("examples");
+        let page = page.split("\n# ").next().expect("a section");
+        let mut example = String::new();
+        for line in page.lines() {
+            match line.strip_prefix("    ") {
+                Some(code) => example.push_str(&format!("{code}\n")),
+                None if line.is_empty() => example.push('\n'),
+                None => examples.push(std::mem::take(&mut example)),
+            }
         }
+        assert_eq!(example.trim(), "", "a sentence ends the examples");
     }
     examples.retain(|example| !example.trim().is_empty());
-    assert!(examples.len() >= 5, "{examples:?}");
+    assert!(examples.len() >= 8, "{examples:?}");
     for example in examples {
         if let Err(problems) = loaded(&[&example]) {
             panic!("{example}{problems}");
