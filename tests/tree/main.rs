@@ -13,6 +13,7 @@ mod check;
 mod check_fleet;
 mod collect;
 mod consumers;
+mod faq;
 mod firmware;
 mod health;
 mod holders;

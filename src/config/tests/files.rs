@@ -144,7 +144,12 @@ fn the_examples_of_whole_sites_are_good_and_short() {
     assert_eq!(site("subnet-manager.toml", 12).subnet_managers.len(), 2);
     let fleet = site("fleet.toml", 10);
     assert_eq!((fleet.pf.len(), fleet.pf[0].site), (2, Some(3)));
+    let manual = read(&root.join("../ibprov.toml.5.md"));
     let examples = tree("docs/examples");
     let toml = examples.iter().filter(|path| path.extension().is_some_and(|e| e == "toml"));
-    assert_eq!(toml.count(), 6, "each is loaded here");
+    let toml: Vec<&str> = toml.filter_map(|path| path.file_name()?.to_str()).collect();
+    assert_eq!(toml.len(), 6, "each is loaded here");
+    for name in toml {
+        assert!(manual.contains(&format!("*{name}*")), "ibprov.toml(5) does not name {name}");
+    }
 }
