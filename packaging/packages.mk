@@ -11,6 +11,7 @@ package_test_needs := devscripts lintian mmdebstrap rpmlint
 .PHONY: dist deb rpm install-licences test-packages
 
 dist:
+	@command -v xz >/dev/null || sh tests/vm/image/need.sh xz-utils
 	@sh packaging/dist.sh $(version) $(packages)
 
 deb: dist

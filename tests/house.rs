@@ -551,6 +551,61 @@ fn each_scenario_stands_in_the_table_with_its_bed() {
     assert_eq!(told, real, "tests/vm/README.md: the table on the left, the folders on the right");
 }
 
+/// The targets of `[text](target)` in `text`, without those of the web.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| !target.contains("://"))
+}
+
+/// The anchor of a heading, as the usual viewers of Markdown make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().to_lowercase().replace(' ', "-");
+    kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
+}
+
+#[test]
+fn each_link_of_a_page_leads_somewhere() {
+    fn pages(dir: &Path, list: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(dir).expect("a directory").flatten() {
+            let (path, name) = (entry.path(), entry.file_name());
+            match entry.file_type().expect("a type") {
+                t if t.is_dir() && !["target", ".git", "vendor"].iter().any(|n| name == *n) => {
+                    pages(&path, list);
+                }
+                t if t.is_file() && path.extension().is_some_and(|e| e == "md") => list.push(path),
+                _ => {}
+            }
+        }
+    }
+    let mut list = Vec::new();
+    pages(&project(), &mut list);
+    let (mut checked, mut broken) = (0, Vec::new());
+    for page in &list {
+        let text = fs::read_to_string(page).expect("a page");
+        for link in links(&text) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let file = match file {
+                "" => page.clone(),
+                file => page.parent().expect("a folder").join(file),
+            };
+            let is_there = match heading {
+                "" => file.exists(),
+                heading => fs::read_to_string(&file).is_ok_and(|text| {
+                    text.lines()
+                        .filter(|line| line.starts_with('#'))
+                        .any(|line| anchor(line.trim_start_matches('#')) == heading)
+                }),
+            };
+            if !is_there {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+            checked += 1;
+        }
+    }
+    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+    assert!(checked > 200, "{checked} links in {} pages", list.len());
+}
+
 /// `vm card::NAME` is in tests/vm/card.rs, `tests fleet::NAME` in tests/fleet.rs, `lib plan/vf::NAME`
 /// in src/plan/vf.rs or in the tests of that module.
 #[test]

@@ -64,7 +64,7 @@ pub fn says_the_same(text: &str, imported: &Imported) -> bool {
 }
 
 /// What each PF is proposed: the formats know nothing of names.
-const NAMES: &str = "# Names for its VFs that do not depend on chance (ibprov.toml(5)):\n#vf-name = \"{netdev}v{vf}\"\n#vf-rdma-name = \"{rdma}v{vf}\"\n";
+const NAMES: &str = "# Names for its VFs that do not depend on chance (ibprov-vf(5)):\n#vf-name = \"{netdev}v{vf}\"\n#vf-rdma-name = \"{rdma}v{vf}\"\n";
 
 /// As it may stand in a note: short, in quotes, escaped.
 fn shown(text: &str) -> String {

@@ -110,7 +110,7 @@ reasons! {
     /// A line loads modules.
     LoadsModules: NeedsDecision, "modules that ibprov loads are loaded here", do "remove this line or unit; list modules other than ib_umad, ib_uverbs and ib_ipoib in modules.load";
     /// A line creates VFs or gives them GUIDs.
-    SetsVfs: NeedsDecision, "VFs are created here, or their GUIDs are set", do "plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove this line or unit";
+    SetsVfs: NeedsDecision, "VFs are created here, or their GUIDs are set", do "plan the VFs with [[pf]] (ibprov-vf(5)), compare with `ibprov plan`, then remove this line or unit";
     /// A line renames RDMA devices.
     RenamesRdma: NeedsDecision, "RDMA devices are renamed here", do "name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same";
     /// A line of rc.local, which nothing runs.

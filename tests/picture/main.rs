@@ -10,7 +10,7 @@
     reason = "a test stops at the first thing that is not as it should be, and runs a browser"
 )]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -19,9 +19,7 @@ use serde_json::Value;
 const JUDGE: &str = include_str!("judge.html");
 
 /// Where the unit tests of the picture draw them.
-fn drawn(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("target/pictures/{name}.svg"))
-}
+const DRAWN: &str = "target/pictures";
 
 fn browser(out: &Path, arguments: &[String]) -> String {
     // A profile of its own, or two at a time would wait for each other.
@@ -37,11 +35,12 @@ fn browser(out: &Path, arguments: &[String]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What the browser says of the picture `name`.
-fn judged(name: &str) -> Value {
+/// What the browser says of the picture `name` in that folder.
+fn judged(folder: &str, name: &str) -> Value {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("picture");
     std::fs::create_dir_all(&out).expect("folder");
-    let svg = std::fs::read_to_string(drawn(name)).expect("a picture (make test-picture draws it)");
+    let picture = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(format!("{name}.svg"));
+    let svg = std::fs::read_to_string(picture).expect("a picture (make test-picture draws it)");
     let file = out.join(format!("{name}.svg"));
     std::fs::write(&file, &svg).expect("file");
     // As a JSON text it cannot end the script that it is put into.
@@ -77,14 +76,14 @@ fn red(verdict: &Value) -> f64 {
 
 #[test]
 fn the_failing_boot_is_red_at_first_sight() {
-    let verdict = judged("seed_failing");
+    let verdict = judged(DRAWN, "seed_failing");
     assert_readable(&verdict);
     assert!(red(&verdict) > 150.0, "{verdict:#}");
 }
 
 #[test]
 fn the_good_boot_is_not() {
-    let verdict = judged("seed_good");
+    let verdict = judged(DRAWN, "seed_good");
     assert_readable(&verdict);
     // The legend's.
     assert!(red(&verdict) < 1.0, "{verdict:#}");
@@ -93,15 +92,23 @@ fn the_good_boot_is_not() {
 #[test]
 fn eight_and_a_hundred_ports_can_be_read() {
     for name in ["eight_ports", "hundred_ports"] {
-        let verdict = judged(name);
+        let verdict = judged(DRAWN, name);
         assert_readable(&verdict);
         assert!(red(&verdict) > 50.0, "{verdict:#}");
     }
 }
 
+/// Those of README.md.
+#[test]
+fn the_pictures_that_are_shown_can_be_read() {
+    for name in ["boot", "status"] {
+        assert_readable(&judged("docs/pictures", name));
+    }
+}
+
 #[test]
 fn hostile_names_are_text_to_a_browser() {
-    let verdict = judged("hostile_names");
+    let verdict = judged(DRAWN, "hostile_names");
     assert_readable(&verdict);
     assert_eq!(verdict["scripts"], 0);
 }

@@ -282,22 +282,77 @@ fn json_is_as_promised() {
     }
 }
 
-/// The pages are the documentation: docs/diagnoses.md is made of them.
-/// `UPDATE_EXPECT=1` writes it anew.
+/// The codes of docs/diagnoses.md by topic.
+const TOPICS: &[(&str, &str)] = &[
+    (
+        "ibprov and its configuration",
+        "configuration-invalid ibprov-switched-off not-as-expected port-not-ready run-full",
+    ),
+    (
+        "The order of the boot",
+        "ordering-cycle ordering-missing rdma-service-failed required-unit-missing start-wait-deadlock wait-online-timeout",
+    ),
+    (
+        "openibd and mlnx_interface_mgr",
+        "ifup-skipped-os-booting mlnx-interface-mgr-armed openibd-alias-broken openibd-disabled openibd-failed openibd-skips-inbox-modules",
+    ),
+    (
+        "Kernel modules",
+        "initrd-without-fabric module-denied module-init-slow module-is-a-dummy module-load-interrupted module-load-order module-loaded-late module-missing-for-kernel module-missing-in-initrd module-not-loaded module-parameter module-signature-refused module-symbol-mismatch module-wrong-driver",
+    ),
+    (
+        "Adapter, firmware, driver",
+        "driver-regression driver-unload-under-remote-root firmware-fatal firmware-reset-pending firmware-too-old fw-init-timeout pci-bar-unassigned pcie-link-reduced udev-timeout",
+    ),
+    (
+        "Port, subnet manager, partitions",
+        "link-down-cable no-subnet-manager opensm-misconfigured opensm-other-port opensm-partitions-rejected opensm-skipped opensm-virt-disabled pkey-missing port-degraded port-not-active selinux-denies-subnet umad-zero-guid",
+    ),
+    (
+        "VFs and virtual machines",
+        "autostart-guest-on-vf iommu-off sriov-mmio sriov-not-enabled-fw sriov-not-exposed-kernel sriov-vf-unreachable vf-guid-duplicate vf-guid-zero vf-not-probed vf-policy-down vf-port-not-active vf-probe-failed vf-setting-dropped vf-setting-refused vm-before-vf",
+    ),
+    (
+        "Interfaces and network services",
+        "ifcfg-mismatch interface-not-online ipoib-parent-down netdev-admin-down netdev-late netdev-renamed network-stack-bug",
+    ),
+    (
+        "Mounts and services on the fabric",
+        "consumer-before-address mount-before-ipoib mount-before-network",
+    ),
+    (
+        "No fault, or none that is known",
+        "harmless-warning healthy not-infiniband unexplained unknown",
+    ),
+];
+
+/// The pages are the documentation: docs/diagnoses.md is made of them, by topic.
+/// `UPDATE_EXPECT=1` writes it again.
 #[test]
 fn the_documentation_lists_every_diagnosis() {
     let list = here(&["--explain"]);
-    let mut page = String::from(
-        "% What ibprov check can find\n\nMade from the pages of `ibprov check --explain CODE`; do not edit by hand.\n",
-    );
-    for line in String::from_utf8_lossy(&list.stdout).lines() {
-        let code = line.split_whitespace().next().expect("code");
-        let text = here(&["--explain", code]);
-        let text = String::from_utf8_lossy(&text.stdout).into_owned();
-        let (head, body) = text.split_once("\n\n").expect("page");
-        let meaning = head.split_once(": ").expect("meaning").1;
-        page.push_str(&format!("\n## {code}\n*{meaning}*\n\n{}\n", body.trim_end()));
+    let known = String::from_utf8_lossy(&list.stdout).into_owned();
+    let mut known: Vec<&str> = known.lines().filter_map(|l| l.split_whitespace().next()).collect();
+    let mut told: Vec<&str> = TOPICS.iter().flat_map(|(_, codes)| codes.split(' ')).collect();
+    known.sort_unstable();
+    told.sort_unstable();
+    assert_eq!(told, known, "TOPICS, and the codes that --explain lists");
+    let (mut contents, mut pages) = (String::new(), String::new());
+    for (topic, codes) in TOPICS {
+        contents.push_str(&format!("\n**{topic}**\n\n"));
+        pages.push_str(&format!("\n## {topic}\n"));
+        for code in codes.split(' ') {
+            let text = here(&["--explain", code]);
+            let text = String::from_utf8_lossy(&text.stdout).into_owned();
+            let (head, body) = text.split_once("\n\n").expect("page");
+            let meaning = head.split_once(": ").expect("meaning").1;
+            contents.push_str(&format!("- [{code}](#{code}): {meaning}\n"));
+            pages.push_str(&format!("\n### {code}\n*{meaning}*\n\n{}\n", body.trim_end()));
+        }
     }
+    let page = format!(
+        "% What ibprov check can find\n\nMade from the pages of `ibprov check --explain CODE`; do not edit by hand. From a message to its\ndiagnosis: [faq.md](faq.md#from-a-message-to-its-diagnosis).\n\n# Contents\n{contents}{pages}"
+    );
     expect_test::expect_file!["../../docs/diagnoses.md"].assert_eq(&page);
 }
 

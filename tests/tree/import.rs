@@ -23,7 +23,7 @@ fn vfs_get_their_pf_from_the_host() {
 
         [[pf]]
         pci = "0000:4b:00.0"
-        # Names for its VFs that do not depend on chance (ibprov.toml(5)):
+        # Names for its VFs that do not depend on chance (ibprov-vf(5)):
         #vf-name = "{netdev}v{vf}"
         #vf-rdma-name = "{rdma}v{vf}"
         guid.list = [
@@ -75,7 +75,7 @@ fn what_is_left_to_do_is_exit_1_and_no_file_is_exit_2() {
 
         [[pf]]
         pci = "0000:4b:00.0"
-        # Names for its VFs that do not depend on chance (ibprov.toml(5)):
+        # Names for its VFs that do not depend on chance (ibprov-vf(5)):
         #vf-name = "{netdev}v{vf}"
         #vf-rdma-name = "{rdma}v{vf}"
         guid.list = [

@@ -14,6 +14,7 @@ mod check_fleet;
 mod collect;
 mod consumers;
 mod dgx;
+mod faq;
 mod firmware;
 mod health;
 mod holders;

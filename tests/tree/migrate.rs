@@ -396,17 +396,17 @@ fn what_a_site_does_by_itself_needs_a_decision() {
           needs a decision: /etc/rc.local:3 (modprobe ib_ipoib): modules that ibprov loads are loaded here
             do: remove this line or unit; list modules other than ib_umad, ib_uverbs and ib_ipoib in modules.load
           needs a decision: /etc/rc.local:4 (echo 4 >/sys/class/infiniband/mlx5_0/device/sriov_numvfs): VFs are created here, or their GUIDs are set
-            do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove this line or unit
+            do: plan the VFs with [[pf]] (ibprov-vf(5)), compare with `ibprov plan`, then remove this line or unit
           needs a decision: /etc/rc.local:5 (ifup ib0): an InfiniBand interface is configured here
             do: remove this line or unit if it was only needed because the interface appeared too late; settings belong to [[interface]], addresses to the network stack
           needs a decision: /etc/rc.local:6 (virsh start vm09): a virtual machine is started here, whether its VFs are ready or not
             do: if it has VFs: list it as [[guest]] (ibprov.toml(5)), which starts it when they are ready, then remove this line
           needs a decision: /etc/cron.d/fabric:1 (@reboot root /usr/local/sbin/guids): VFs are created here, or their GUIDs are set
-            do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove this line or unit
+            do: plan the VFs with [[pf]] (ibprov-vf(5)), compare with `ibprov plan`, then remove this line or unit
           needs a decision: sriov_config.service: VFs are created here, or their GUIDs are set
-            do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove this line or unit
+            do: plan the VFs with [[pf]] (ibprov-vf(5)), compare with `ibprov plan`, then remove this line or unit
           needs a decision: /etc/sysfs.d/vfs.conf:1 (class/net/ib0/device/sriov_numvfs = 4): VFs are created here, or their GUIDs are set
-            do: plan the VFs with [[pf]] (ibprov.toml(5)), compare with `ibprov plan`, then remove this line or unit
+            do: plan the VFs with [[pf]] (ibprov-vf(5)), compare with `ibprov plan`, then remove this line or unit
         Changes:
           create the directory /etc/systemd/system/sysinit.target.wants
           link /etc/systemd/system/sysinit.target.wants/ibprov.service to /usr/lib/systemd/system/ibprov.service

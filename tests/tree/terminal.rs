@@ -159,7 +159,7 @@ fn applied(host: &Host, arguments: &str, typed: &str) -> Option<(String, Option<
     if !can {
         return None;
     }
-    let (mut ours, theirs) = terminal(200);
+    let (mut ours, theirs) = terminal(40, 200);
     let mut command = unshared();
     command
         .arg(format!(

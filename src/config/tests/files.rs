@@ -94,18 +94,22 @@ fn every_example_of_the_documentation_is_good() {
         .filter_map(|rest| rest.split("```").next())
         .map(str::to_owned)
         .collect();
-    let page = read("docs/ibprov.toml.5.md");
-    let (_, page) = page.split_once("\n# EXAMPLES\n").expect("examples");
-    let mut example = String::new();
-    for line in page.lines() {
-        match line.strip_prefix("    ") {
-            Some(code) => example.push_str(&format!("{code}\n")),
-            None if line.is_empty() => example.push('\n'),
-            None => examples.push(std::mem::take(&mut example)),
+    for page in ["docs/ibprov.toml.5.md", "docs/ibprov-vf.5.md"] {
+        let page = read(page);
+        let (_, page) = page.split_once("\n# EXAMPLES\n").expect("examples");
+        let page = page.split("\n# ").next().expect("a section");
+        let mut example = String::new();
+        for line in page.lines() {
+            match line.strip_prefix("    ") {
+                Some(code) => example.push_str(&format!("{code}\n")),
+                None if line.is_empty() => example.push('\n'),
+                None => examples.push(std::mem::take(&mut example)),
+            }
         }
+        assert_eq!(example.trim(), "", "a sentence ends the examples");
     }
     examples.retain(|example| !example.trim().is_empty());
-    assert!(examples.len() >= 5, "{examples:?}");
+    assert!(examples.len() >= 8, "{examples:?}");
     for example in examples {
         if let Err(problems) = loaded(&[&example]) {
             panic!("{example}{problems}");
@@ -140,7 +144,12 @@ fn the_examples_of_whole_sites_are_good_and_short() {
     assert_eq!(site("subnet-manager.toml", 12).subnet_managers.len(), 2);
     let fleet = site("fleet.toml", 10);
     assert_eq!((fleet.pf.len(), fleet.pf[0].site), (2, Some(3)));
+    let manual = read(&root.join("../ibprov.toml.5.md"));
     let examples = tree("docs/examples");
     let toml = examples.iter().filter(|path| path.extension().is_some_and(|e| e == "toml"));
-    assert_eq!(toml.count(), 6, "each is loaded here");
+    let toml: Vec<&str> = toml.filter_map(|path| path.file_name()?.to_str()).collect();
+    assert_eq!(toml.len(), 6, "each is loaded here");
+    for name in toml {
+        assert!(manual.contains(&format!("*{name}*")), "ibprov.toml(5) does not name {name}");
+    }
 }

@@ -1,8 +1,11 @@
 //! The table of keys against everything that must agree with it.
 
+use std::path::Path;
+
 use super::super::keys::{FIRMWARE, HOST_SITE, KEYS, Key, Kind, PF, RXE, SUBNET_MANAGER};
 use super::super::{merge, validate};
-use super::{good, loaded};
+use super::files::read;
+use super::good;
 use crate::config::{Config, Problems};
 
 /// Every row of the table of keys, with the path that people see.
@@ -72,47 +75,55 @@ fn the_table_s_defaults_are_the_defaults() {
     );
 }
 
+/// A key has one entry in both pages together, below one or more keys that it tells of, and no
+/// entry is of a key that does not exist.
 #[test]
-fn the_manual_page_has_every_key_and_default() {
-    let page = include_str!("../../../docs/ibprov.toml.5.md");
-    for (path, key) in all_keys() {
-        let head = format!("`{path}`\n");
-        let (_, entry) = page.split_once(&head).unwrap_or_else(|| panic!("no entry {head}"));
-        let entry = entry.split("\n`").next().expect("entry");
-        assert!(key.default.is_empty() || entry.contains(&format!("`{}`", key.default)), "{path}");
-    }
-}
-
-#[test]
-fn the_vendor_file_changes_nothing_and_its_examples_are_good() {
-    let file = include_str!("../../../packaging/ibprov.toml");
-    assert_eq!(good(&[file]), Config::default());
-    // Examples are commented out without a blank, prose with one. After two
-    // marks stands what another example excludes. What is not a list and not in a table
-    // that can be there several times is the default, where there is one.
-    let example = |line: &str| match line.strip_prefix('#') {
-        Some(rest) if !rest.starts_with([' ', '#']) => format!("{rest}\n"),
-        _ => "\n".to_owned(),
-    };
-    let examples: String = file.lines().map(example).collect();
-    let loaded = loaded(&[&examples]).unwrap_or_else(|problems| panic!("{problems}"));
-    let shown = format!("{examples}{}", file.replace("\n##", "\n"));
-    for (path, key) in all_keys() {
-        let name = match key.path.rsplit_once('.') {
-            Some((_, name)) if path == key.path => name,
-            _ => key.path,
-        };
-        let head = format!("[[{path}]]");
-        assert!(shown.contains(&format!("\n{name} = ")) || shown.contains(&head), "{path}");
-        if let Some((table, name)) = path.split_once('.')
-            && let Some((_, rest)) = examples.split_once(&format!("\n[{table}]\n"))
-            && !key.default.is_empty()
-            && !key.default.starts_with('[')
-        {
-            let line = format!("\n{name} = {}", key.default);
-            let table = rest.split("\n[").next().expect("table");
-            assert!(format!("\n{table}").contains(&line), "{path}: not the default: {table}");
+fn the_manual_pages_have_every_key_once_and_its_default() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let pages = ["ibprov.toml.5.md", "ibprov-vf.5.md"].map(|page| read(&docs.join(page)));
+    let mut entries: Vec<(&str, &str)> = Vec::new();
+    for page in &pages {
+        let keys =
+            page.split_once("\n# KEYS\n").expect("keys").1.split("\n# ").next().expect("them");
+        for (head, text) in keys.split("\n`").skip(1).filter_map(|e| e.split_once("\n:   ")) {
+            let text = text.split("\n\n").next().expect("an entry");
+            entries.extend(head.split("`, `").map(|key| (key.trim_end_matches('`'), text)));
         }
     }
-    assert_ne!(loaded.config, Config::default());
+    for (path, key) in all_keys() {
+        let of: Vec<&str> = entries.iter().filter(|e| e.0 == path).map(|e| e.1).collect();
+        let [entry] = of[..] else { panic!("{path}: {} entries", of.len()) };
+        assert!(key.default.is_empty() || entry.contains(&format!("`{}`", key.default)), "{path}");
+    }
+    assert_eq!(entries.len(), all_keys().len(), "{entries:?}");
+}
+
+/// After `#` stands a default, after `##` an example, after `# ` prose.
+#[test]
+fn the_vendor_file_shows_the_defaults_and_good_examples() {
+    let file = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/ibprov.toml"));
+    assert_eq!(good(&[&file]), Config::default());
+    let uncommented = |of: fn(&str) -> Option<&str>| -> String {
+        file.lines().map(|line| of(line).unwrap_or_default().to_owned() + "\n").collect()
+    };
+    let defaults = uncommented(|l| l.strip_prefix('#').filter(|l| !l.starts_with([' ', '#'])));
+    assert_eq!(good(&[&defaults]), Config::default(), "{defaults}");
+    let examples = uncommented(|l| {
+        l.strip_prefix("##").or_else(|| l.strip_prefix('#').filter(|l| l.starts_with('[')))
+    });
+    assert_ne!(good(&[&examples]), Config::default());
+    for key in KEYS {
+        let shown = match key.path.split_once('.') {
+            None => examples.contains(&format!("\n[[{}]]\n", key.path)),
+            Some((table, name)) => {
+                let (_, rest) = defaults.split_once(&format!("\n[{table}]\n")).expect(table);
+                let rest = rest.split("\n[").next().expect("table");
+                match key.default {
+                    "" => file.contains(name),
+                    default => format!("\n{rest}").contains(&format!("\n{name} = {default}\n")),
+                }
+            }
+        };
+        assert!(shown, "{}", key.path);
+    }
 }

@@ -294,13 +294,23 @@ impl Drawing<'_> {
         }
         let class = if red { "ask red" } else { "ask green" };
         let text = fit(&label, 13.0, RIGHT - LEFT);
-        let end = marks.iter().map(|(x, _)| *x).fold(LEFT, f64::max).max(self.end_of(unit));
-        let begin = marks.iter().map(|(x, _)| *x).fold(RIGHT, f64::min);
-        if end + 14.0 + pen::width(&text, 13.0) < RIGHT {
-            self.pen.text((end + 11.0, middle + 5.0), Anchor::Start, class, &text);
-        } else {
-            let begin = unit.began_usec.map_or(begin, |usec| self.x(usec).min(begin));
-            self.pen.text((begin - 11.0, middle + 5.0), Anchor::End, class, &text);
+        // Behind the unit's bar, between the marks there if there is no room behind the last, or
+        // else before all.
+        let bar = self.end_of(unit);
+        let behind = marks.iter().map(|(x, _)| *x).filter(|x| *x > bar);
+        let mut from: Vec<f64> = behind.chain([bar]).collect();
+        from.sort_by(f64::total_cmp);
+        let until = from.iter().skip(1).map(|x| x - 7.0).chain([RIGHT]);
+        let width = 14.0 + pen::width(&text, 13.0);
+        match from.iter().zip(until).filter(|(from, until)| *from + width < *until).last() {
+            Some((from, _)) => {
+                self.pen.text((from + 11.0, middle + 5.0), Anchor::Start, class, &text);
+            }
+            None => {
+                let begin = marks.iter().map(|(x, _)| *x).fold(RIGHT, f64::min);
+                let begin = unit.began_usec.map_or(begin, |usec| self.x(usec).min(begin));
+                self.pen.text((begin - 11.0, middle + 5.0), Anchor::End, class, &text);
+            }
         }
     }
 
