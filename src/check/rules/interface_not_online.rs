@@ -130,13 +130,18 @@ pub(super) fn kept_out(boot: &Boot) -> Vec<KeptOut<'_>> {
     all.into_iter().filter(is_last).map(|(out, _)| out).collect()
 }
 
-/// What dumps show up and without carrier, with their ports, if these are active to the last.
+/// What dumps show up and without carrier, with their ports, if these are active to the last. A
+/// netdev whose address is not shown is that of the only port.
 fn dark(boot: &Boot) -> impl Iterator<Item = (&NetdevSeen, &PortSeen)> {
     let is_dark =
         |n: &&NetdevSeen| n.infiniband && n.parent.is_none() && n.up && n.carrier == Some(false);
     boot.state.netdevs.iter().filter(is_dark).filter_map(|netdev| {
-        let is_its = |port: &&PortSeen| !port.guid.is_empty() && port.guid == netdev.guid;
-        let port = boot.state.ports.iter().rfind(is_its)?;
+        let ports = &boot.state.ports;
+        let is_its = |port: &&PortSeen| match netdev.guid.as_str() {
+            "" => ports.iter().all(|other| other.name() == port.name()),
+            guid => port.guid == guid,
+        };
+        let port = ports.iter().rfind(is_its)?;
         port.is_active().then_some((netdev, port))
     })
 }
@@ -186,6 +191,15 @@ mod tests {
             assert_eq!(severity(&RULE, &log), want, "{log:#?}");
             let is_healthy = severity(&healthy::RULE, &log).is_some();
             assert_eq!(is_healthy, !told && state == "Active", "{log:#?}");
+        }
+        let brief = |guid: &str| {
+            format!("ib0 DOWN 00:00:01:28:fe:80:00:00:00:00:00:00:{guid} <NO-CARRIER,MULTICAST,UP>")
+        };
+        let cut = "3: ib0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 2044".to_owned();
+        for (netdev, told) in [(brief(own), true), (brief(other), false), (cut, true)] {
+            let log = [port("Active"), netdev];
+            let want = told.then_some(Severity::Warning);
+            assert_eq!(severity(&RULE, &log.each_ref().map(String::as_str)), want, "{log:#?}");
         }
     }
 

@@ -119,6 +119,12 @@ pub(super) fn has_ib_address(text: &str) -> bool {
     text.len() == 59 && text.split(':').all(is_byte)
 }
 
+/// The port GUID in such an address: its last 8 bytes.
+pub(super) fn guid_of(address: &str) -> String {
+    let guid = has_ib_address(address).then(|| address.get(36..)).flatten();
+    guid.unwrap_or_default().replace(':', "")
+}
+
 #[cfg(test)]
 mod tests {
     use super::has_ib_address;

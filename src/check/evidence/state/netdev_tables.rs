@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::netdev::{Flags, NetdevSeen, has_ib_address, named};
+use super::netdev::{Flags, NetdevSeen, guid_of, has_ib_address, named};
 use super::prompt::Line;
 
 /// What table is open.
@@ -75,7 +75,8 @@ fn brief_row(text: &str) -> Option<(NetdevSeen, bool)> {
     let rest: Vec<&str> = words.collect();
     let hardware = rest.first().filter(|a| has_ib_address(a) || is_mac(a));
     let infiniband = hardware.map_or(netdev.infiniband, |a| has_ib_address(a));
-    let netdev = NetdevSeen { infiniband, ..netdev };
+    let guid = hardware.map(|address| guid_of(address)).unwrap_or_default();
+    let netdev = NetdevSeen { infiniband, guid, ..netdev };
     let behind = rest.get(usize::from(hardware.is_some())..).unwrap_or_default();
     if let [flags] = behind
         && let Some(flags) = Flags::between_brackets(flags)

@@ -3,7 +3,7 @@
 
 use super::super::event::Origin;
 use super::limit::LIMIT;
-use super::netdev::{Flags, NetdevSeen, has_ib_address, named};
+use super::netdev::{Flags, NetdevSeen, guid_of, named};
 use super::netdev_tables::NetdevTableReader;
 use super::prompt::Line;
 use super::vfs::{LINK, VfSeen, is_broken};
@@ -119,11 +119,10 @@ fn ip_line(text: &str) -> Option<NetdevSeen> {
     Some(NetdevSeen { infiniband, guid: port_guid(rest), ..netdev })
 }
 
-/// The port GUID in the address behind `link/infiniband`: its last 8 bytes (RFC 4391).
+/// The port GUID in the address behind `link/infiniband`.
 fn port_guid(text: &str) -> String {
     let mut words = text.split_whitespace().skip_while(|word| *word != LINK);
-    let address = words.nth(1).filter(|address| has_ib_address(address));
-    address.and_then(|address| address.get(36..)).unwrap_or_default().replace(':', "")
+    words.nth(1).map(guid_of).unwrap_or_default()
 }
 
 /// `ib0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 2044`
