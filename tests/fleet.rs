@@ -80,7 +80,7 @@ fn ten_thousand_hosts() {
     let (output, _) = judge(&ibprov, dir.path());
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(3), "{text}");
-    assert!(text.ends_with("10001 hosts, 160016 VFs: 33 found\n"), "{text}");
+    assert!(text.ends_with("10001 hosts, 160016 VFs: 33 conflicts of GUIDs\n"), "{text}");
     assert!(text.contains("0200:1267:0001:000f is used more than once\n  c4711: port of VF 15 of 0000:4b:00.0\n  copy: port of VF 15 of 0000:4b:00.0\n"), "{text}");
 }
 
