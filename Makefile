@@ -13,7 +13,16 @@ sysroot := $(shell rustc --print sysroot 2>/dev/null)
 nowhere := $(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo $(sysroot)=/rust \
 	$(CURDIR)=/ibprov $(abspath $(target))=/target
 flags   := $(RUSTFLAGS) $(addprefix --remap-path-prefix=,$(nowhere))
-binary  := $(target)/release/ibprov
+
+# For a machine of another architecture: CROSS=aarch64-linux-gnu, with that compiler, its
+# libudev and Rust's standard library for it.
+CROSS   ?=
+ifneq ($(CROSS),)
+triple  := $(subst -linux-,-unknown-linux-,$(CROSS))
+cross   := CARGO_BUILD_TARGET=$(triple) PKG_CONFIG=$(CROSS)-pkg-config \
+	CARGO_TARGET_$(shell echo $(triple) | tr a-z- A-Z_)_LINKER=$(CROSS)-gcc
+endif
+binary  := $(target)/$(if $(CROSS),$(triple)/)release/ibprov
 
 # Packages to build and lint; the test lanes install theirs themselves
 # (tests/vm/image/packages.txt).
@@ -33,12 +42,12 @@ all: release
 # The commit that --version tells: a source archive has it in a file; nothing where there
 # is neither that nor git.
 commit := $(or $(IBPROV_COMMIT),$(shell cat COMMIT 2>/dev/null || git rev-parse --short=12 HEAD 2>/dev/null))
-# Prints the completions. Where $(binary) is for another machine, one that runs here:
-# make install binary=target/aarch64-unknown-linux-gnu/release/ibprov native=target/release/ibprov
-native ?= $(binary)
+# Prints the completions: where $(binary) is for another machine, one that runs here.
+native := $(if $(CROSS),$(target)/debug/ibprov,$(binary))
 
 release:
-	IBPROV_COMMIT="$(commit)" RUSTFLAGS="$(flags)" $(CARGO) build --quiet --release --locked
+	$(cross) IBPROV_COMMIT="$(commit)" RUSTFLAGS="$(flags)" $(CARGO) build --quiet --release --locked
+	$(if $(CROSS),$(CARGO) build --quiet --locked)
 
 # Installs what `make release` built, and the man pages if they can be made.
 # systemd and udev look below /usr and /usr/local; the units name the binary

@@ -8,7 +8,11 @@ archive := $(packages)/ibprov-$(version).tar.xz
 package_needs := build-essential cpio debhelper debugedit dpkg-dev elfutils fakeroot go-md2man libudev-dev pkg-config rpm xz-utils
 package_test_needs := devscripts lintian mmdebstrap rpmlint
 
-.PHONY: dist deb rpm install-licences test-packages
+.PHONY: check dist deb rpm install-licences test-packages
+
+# The tests that a package's build runs: they need no root, no network and no machine.
+check:
+	$(CARGO) test --locked --no-fail-fast --lib --bins --test house $(addprefix --test ,$(tree_tests))
 
 dist:
 	@sh packaging/dist.sh $(version) $(packages)

@@ -37,8 +37,9 @@ flavour_packages() { # NAME; a line @OTHER takes over OTHER's packages
 	done
 }
 packages=$(flavour_packages "$flavour" | sort -u)
-# shellcheck disable=SC2086
-versions=$(apt-cache show --no-all-versions $packages | grep -E '^(Package|Version):')
+# Of another architecture, as this machine's apt knows it: the version is the same.
+# shellcheck disable=SC2046
+versions=$(apt-cache show --no-all-versions $(echo "$packages" | sed 's/:.*//' | sort -u) | grep -E '^(Package|Version):')
 root=$(once "root-$flavour-$( (echo "$versions"; describe root.sh distro.sh) | digest)" "$here/root.sh" "$root_suite" $packages)
 if [ "$what" = root ]; then
 	echo "$root"
