@@ -1,6 +1,7 @@
 # make test: every lane, on a fresh machine too (as root, Debian or Ubuntu).
 # make demo: two boots side by side, without and with ibprov.
-# make deb, make rpm, make dist: packages and the source archive (packaging/packages.mk).
+# make deb, make rpm, make dist, make dist-release: packages, the source archive, a whole release
+# (packaging/packages.mk).
 PREFIX  ?= /usr
 DESTDIR ?=
 CARGO   ?= cargo
@@ -179,7 +180,7 @@ test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
 	@PROPTEST_CASES=2000 sh tests/lane.sh agreement $(CARGO) test --locked --test tree agreement
 	@$(MAKE) --no-print-directory test-picture test-prometheus test-health test-ansible test-opensm
-	@$(MAKE) --no-print-directory test-packages
+	@$(MAKE) --no-print-directory test-packages test-packages-clean
 	@IBPROV_CAMPAIGN_VFS=31,63,127 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
 	@$(MAKE) --no-print-directory test-initramfs
 	@$(MAKE) --no-print-directory test-older test-newer test-newest
@@ -242,5 +243,5 @@ bench: deps release
 test-mutants: deps
 	@sh tests/mutants.sh $(MUTANTS)
 
-# make dist, deb, rpm, test-packages.
+# make check, dist, deb, rpm, dist-release, test-packages, test-packages-clean.
 include packaging/packages.mk

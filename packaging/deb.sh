@@ -25,7 +25,8 @@ fi
 cat >debian/changelog <<-EOF
 	ibprov ($version-0ibprov1) unstable; urgency=medium
 
-	  * Package of the project itself, of commit $(cat COMMIT). Changes are in CHANGELOG.md.
+	  * Package of the project itself, of commit $(cat COMMIT).
+	  * What is new is in the changelog of the program.
 
 	 -- $(sed -n 's/^Maintainer: //p' debian/control)  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
 EOF

@@ -8,7 +8,11 @@ archive := $(packages)/ibprov-$(version).tar.xz
 package_needs := build-essential cpio debhelper debugedit dpkg-dev elfutils fakeroot go-md2man libudev-dev pkg-config rpm xz-utils
 package_test_needs := devscripts lintian mmdebstrap rpmlint
 
-.PHONY: check dist deb rpm install-licences test-packages
+# Other architectures whose packages a release has, and the suite in which they are built.
+foreign ?= $(filter-out $(shell dpkg --print-architecture),arm64)
+foreign_suite ?= forky
+
+.PHONY: check dist deb rpm foreign dist-release install-licences test-packages test-packages-clean
 
 # The tests that a package's build runs: they need no root, no network and no machine.
 check:
@@ -25,6 +29,17 @@ rpm: dist
 	@sh tests/vm/image/need.sh $(package_needs)
 	@sh packaging/rpm.sh $(archive) $(version) $(packages) $(workshop)
 
+foreign: dist
+	@sh tests/vm/image/need.sh $(package_needs)
+	@for arch in $(foreign); do \
+		sh packaging/cross.sh $(foreign_suite) $(archive) $(version) $(packages)/$$arch $(workshop)-$$arch $$arch || exit 1; \
+	done
+
+# All files of a release, in one folder: what is signed, tagged and published.
+release_files ?= $(packages)/release
+dist-release: deb rpm foreign
+	@sh packaging/release.sh $(version) $(commit) $(packages) $(release_files)
+
 # What a package says of the crates that are linked into the program: a bill of materials,
 # and their licences where the sources are at hand (in the source archive).
 install-licences:
@@ -34,4 +49,8 @@ install-licences:
 
 test-packages: deps
 	@sh tests/vm/image/need.sh $(package_needs) $(package_test_needs)
-	@sh tests/lane.sh packages sh tests/packages/test.sh $(version)
+	@sh tests/lane.sh packages sh tests/packages/test.sh $(version) $(foreign_suite) $(foreign)
+
+# The source package as a distribution builds it.
+test-packages-clean: deb
+	@sh tests/lane.sh packages-clean sh tests/packages/clean.sh $(foreign_suite) $(packages)/ibprov_$(version)-*.dsc $(packages)/clean

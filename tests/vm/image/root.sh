@@ -21,9 +21,7 @@ fi
 # A proxy, if the machine uses one, and what suite.sh says of a suite's age.
 apt-config dump | grep -iE '^Acquire::(https?::|Check-Valid-Until)' >"$work/apt.conf" || true
 
-# Packages of another architecture are named as apt names them: NAME:ARCH.
-others=$(printf '%s\n' "$@" | sed -n 's/.*:/,/p' | sort -u | tr -d '\n')
-mmdebstrap --quiet --mode=root --variant=essential --format=directory --architectures="$arch$others" \
+mmdebstrap --quiet --mode=root --variant=essential --format=directory \
 	--aptopt="$work/apt.conf" \
 	--dpkgopt='path-exclude=/usr/share/man/*' \
 	--dpkgopt='path-exclude=/usr/share/doc/*' \
