@@ -90,15 +90,17 @@ install:
 	install -m 644 docs/ibprov.schema.json $(DESTDIR)$(PREFIX)/share/ibprov/schema/ibprov.toml.json
 	@if command -v go-md2man >/dev/null; then $(MAKE) --no-print-directory install-man; else echo "go-md2man is not installed (make deps): man pages left out"; fi
 
-# The title line `% NAME(SECTION) SOURCE` is known to newer go-md2man only; for
-# older ones it is put into man's form afterwards.
+# The title line `% NAME(SECTION) SOURCE` is known to newer go-md2man only; for older ones it is
+# put into man's form afterwards, as are their font C, which newer groff does not have, and the
+# line by which man knows that there are tables.
 install-man:
 	@for page in $(man_pages); do \
-		name=$$(basename $$page .md) section=$${page%.md} && section=$${section##*.} && \
-		install -d $(DESTDIR)$(PREFIX)/share/man/man$$section && \
-		go-md2man -in $$page -out $(DESTDIR)$(PREFIX)/share/man/man$$section/$$name && \
-		sed -i 's/^\.TH \([^ (]*\)(\([0-9]\)) \(.*\)$$/.TH "\1" "\2" "" "\3"/' $(DESTDIR)$(PREFIX)/share/man/man$$section/$$name && \
-		chmod 644 $(DESTDIR)$(PREFIX)/share/man/man$$section/$$name || exit 1; \
+		section=$${page%.md} && section=$${section##*.} && \
+		dir=$(DESTDIR)$(PREFIX)/share/man/man$$section && made=$$dir/$$(basename $$page .md) && \
+		install -d $$dir && go-md2man -in $$page -out $$made && \
+		sed -i 's/^\.TH \([^ (]*\)(\([0-9]\)) \(.*\)$$/.TH "\1" "\2" "" "\3"/; s/\\fC//g' $$made && \
+		{ ! grep -q '^\.TS' $$made || sed -i "1{/^'/!s/^/'\\\\\" t\n/}" $$made; } && \
+		chmod 644 $$made || exit 1; \
 	done
 	@# `man ibprov-plan` and the others: verbs are the second-level headings of COMMANDS.
 	@for verb in $$(sed -n '/^# COMMANDS/,/^# OPTIONS/s/^## //p' docs/ibprov.8.md); do \

@@ -22,7 +22,7 @@ if [ ! -e "$(rpm --eval '%{_fileattrsdir}')/cargo_vendor.attr" ]; then
 	rm -rf "$workshop/fileattrs"
 	cp -RL "$(rpm --eval '%{_fileattrsdir}')" "$workshop/fileattrs"
 	cp "$here/rpm/cargo_vendor.attr" "$workshop/fileattrs/"
-	set -- "$@" --define "_fileattrsdir $workshop/fileattrs"
+	set -- "$@" --load="$here/rpm/cargo_vendor.attr" --define "_fileattrsdir $workshop/fileattrs"
 fi
 if [ -n "$architecture" ]; then
 	set -- "$@" --target "$architecture" --define "__strip $CROSS-strip" --define "__objdump $CROSS-objdump"
