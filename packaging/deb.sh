@@ -11,7 +11,7 @@ name=ibprov-$version
 # Other lanes run the tests: DEB_BUILD_OPTIONS= runs them here too.
 export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS-nocheck}"
 mkdir -p "$workshop"
-rm -rf "${workshop:?}/$name"
+rm -rf "${workshop:?}/$name" "$workshop"/ibprov*_*
 tar -x -C "$workshop" -f "$archive"
 cp "$archive" "$workshop/ibprov_$version.orig.tar.xz"
 cd "$workshop/$name"
@@ -43,6 +43,8 @@ LC_ALL=C.UTF-8 dpkg-buildpackage "$@" -uc -us >"$workshop/deb.log" 2>&1 || {
 }
 cd ..
 mkdir -p "$out"
+# Those of an earlier commit.
+rm -f "$out"/ibprov_* "$out"/ibprov-dbgsym_*
 [ -n "$architecture" ] || mv ./*.dsc ./*.debian.tar.xz ./*.orig.tar.xz "$out/"
 mv ./*.deb ./*.changes ./*.buildinfo "$out/"
 for deb in "$out"/*.deb; do echo "$deb"; done

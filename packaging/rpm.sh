@@ -30,6 +30,7 @@ fi
 # Not checked (--nodeps): build tools are those of `make deps`, which rpm does not know.
 # The build's host and time are not in the package. Other lanes run the tests.
 mkdir -p "$out"
+rm -f "$out"/ibprov*.rpm
 rpmbuild -bb --nodeps --nocheck "$@" \
 	--define "_topdir $workshop/rpm" --define "_sourcedir ${archive%/*}" --define "_builddir $workshop" \
 	--define "_rpmdir $out" --define "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm" \
