@@ -38,7 +38,7 @@ foreign: dist
 # All files of a release, in one folder: what is signed, tagged and published.
 release_files ?= $(packages)/release
 dist-release: deb rpm foreign
-	@sh packaging/release.sh $(version) $(commit) $(packages) $(release_files)
+	@sh packaging/release.sh $(version) $(commit) $(packages) $(release_files) $(foreign)
 
 # What a package says of the crates that are linked into the program: a bill of materials,
 # and their licences where the sources are at hand (in the source archive).
