@@ -1,6 +1,7 @@
 # make test: every lane, on a fresh machine too (as root, Debian or Ubuntu).
 # make demo: two boots side by side, without and with ibprov.
-# make deb, make rpm, make dist: packages and the source archive (packaging/packages.mk).
+# make deb, make rpm, make dist, make dist-release: packages, the source archive, a whole release
+# (packaging/packages.mk).
 PREFIX  ?= /usr
 DESTDIR ?=
 CARGO   ?= cargo
@@ -13,7 +14,16 @@ sysroot := $(shell rustc --print sysroot 2>/dev/null)
 nowhere := $(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo $(sysroot)=/rust \
 	$(CURDIR)=/ibprov $(abspath $(target))=/target
 flags   := $(RUSTFLAGS) $(addprefix --remap-path-prefix=,$(nowhere))
-binary  := $(target)/release/ibprov
+
+# For a machine of another architecture: CROSS=aarch64-linux-gnu, with that compiler, its
+# libudev and Rust's standard library for it.
+CROSS   ?=
+ifneq ($(CROSS),)
+triple  := $(subst -linux-,-unknown-linux-,$(CROSS))
+cross   := CARGO_BUILD_TARGET=$(triple) PKG_CONFIG=$(CROSS)-pkg-config \
+	CARGO_TARGET_$(shell echo $(triple) | tr a-z- A-Z_)_LINKER=$(CROSS)-gcc
+endif
+binary  := $(target)/$(if $(CROSS),$(triple)/)release/ibprov
 
 # Packages to build and lint; the test lanes install theirs themselves
 # (tests/vm/image/packages.txt).
@@ -33,12 +43,12 @@ all: release
 # The commit that --version tells: a source archive has it in a file; nothing where there
 # is neither that nor git.
 commit := $(or $(IBPROV_COMMIT),$(shell cat COMMIT 2>/dev/null || git rev-parse --short=12 HEAD 2>/dev/null))
-# Prints the completions. Where $(binary) is for another machine, one that runs here:
-# make install binary=target/aarch64-unknown-linux-gnu/release/ibprov native=target/release/ibprov
-native ?= $(binary)
+# Prints the completions: where $(binary) is for another machine, one that runs here.
+native := $(if $(CROSS),$(target)/debug/ibprov,$(binary))
 
 release:
-	IBPROV_COMMIT="$(commit)" RUSTFLAGS="$(flags)" $(CARGO) build --quiet --release --locked
+	$(cross) IBPROV_COMMIT="$(commit)" RUSTFLAGS="$(flags)" $(CARGO) build --quiet --release --locked
+	$(if $(CROSS),$(CARGO) build --quiet --locked)
 
 # Installs what `make release` built, and the man pages if they can be made.
 # systemd and udev look below /usr and /usr/local; the units name the binary
@@ -80,15 +90,17 @@ install:
 	install -m 644 docs/ibprov.schema.json $(DESTDIR)$(PREFIX)/share/ibprov/schema/ibprov.toml.json
 	@if command -v go-md2man >/dev/null; then $(MAKE) --no-print-directory install-man; else echo "go-md2man is not installed (make deps): man pages left out"; fi
 
-# The title line `% NAME(SECTION) SOURCE` is known to newer go-md2man only; for
-# older ones it is put into man's form afterwards.
+# The title line `% NAME(SECTION) SOURCE` is known to newer go-md2man only; for older ones it is
+# put into man's form afterwards, as are their font C, which newer groff does not have, and the
+# line by which man knows that there are tables.
 install-man:
 	@for page in $(man_pages); do \
-		name=$$(basename $$page .md) section=$${page%.md} && section=$${section##*.} && \
-		install -d $(DESTDIR)$(PREFIX)/share/man/man$$section && \
-		go-md2man -in $$page -out $(DESTDIR)$(PREFIX)/share/man/man$$section/$$name && \
-		sed -i 's/^\.TH \([^ (]*\)(\([0-9]\)) \(.*\)$$/.TH "\1" "\2" "" "\3"/' $(DESTDIR)$(PREFIX)/share/man/man$$section/$$name && \
-		chmod 644 $(DESTDIR)$(PREFIX)/share/man/man$$section/$$name || exit 1; \
+		section=$${page%.md} && section=$${section##*.} && \
+		dir=$(DESTDIR)$(PREFIX)/share/man/man$$section && made=$$dir/$$(basename $$page .md) && \
+		install -d $$dir && go-md2man -in $$page -out $$made && \
+		sed -i 's/^\.TH \([^ (]*\)(\([0-9]\)) \(.*\)$$/.TH "\1" "\2" "" "\3"/; s/\\fC//g' $$made && \
+		{ ! grep -q '^\.TS' $$made || sed -i "1{/^'/!s/^/'\\\\\" t\n/}" $$made; } && \
+		chmod 644 $$made || exit 1; \
 	done
 
 deps:
@@ -173,7 +185,7 @@ test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
 	@PROPTEST_CASES=2000 sh tests/lane.sh agreement $(CARGO) test --locked --test tree agreement
 	@$(MAKE) --no-print-directory test-picture test-prometheus test-health test-ansible test-opensm test-walk
-	@$(MAKE) --no-print-directory test-packages
+	@$(MAKE) --no-print-directory test-packages test-packages-clean
 	@IBPROV_CAMPAIGN_VFS=31,63,127 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
 	@$(MAKE) --no-print-directory test-initramfs
 	@$(MAKE) --no-print-directory test-older test-newer test-newest
@@ -236,5 +248,5 @@ bench: deps release
 test-mutants: deps
 	@sh tests/mutants.sh $(MUTANTS)
 
-# make dist, deb, rpm, test-packages.
+# make check, dist, deb, rpm, dist-release, test-packages, test-packages-clean.
 include packaging/packages.mk

@@ -650,6 +650,41 @@ fn no_unit_takes_the_kernel_log_away() {
     }
 }
 
+/// What `packaging/crates.sh` says of the crates that are linked into the program.
+fn crates(of: &[&str]) -> String {
+    let script = project().join("packaging/crates.sh");
+    let output = std::process::Command::new("sh").arg(script).args(of).output().expect("sh");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("text").trim().to_owned()
+}
+
+#[test]
+fn the_rpm_has_the_licences_of_all_linked_crates() {
+    let spec = fs::read_to_string(project().join("packaging/rpm/ibprov.spec")).expect("the spec");
+    let said = spec.lines().find_map(|l| l.strip_prefix("License:")).expect("License:");
+    assert_eq!(said.trim(), crates(&["licence"]), "left: License: of packaging/rpm/ibprov.spec");
+}
+
+/// The file of the source archive also names each crate (`packaging/copyright.sh`).
+#[test]
+fn the_copyright_of_the_debian_package_has_the_text_of_each_licence() {
+    let file = project().join("packaging/debian/copyright");
+    let file = fs::read_to_string(file).expect("debian/copyright");
+    let texts: BTreeSet<&str> = file
+        .split("\n\n")
+        .filter_map(|p| p.strip_prefix("License: ")?.split_once('\n').map(|(name, _)| name))
+        .collect();
+    let linked = crates(&[]);
+    assert!(linked.lines().count() > 50, "{linked}");
+    for line in linked.lines() {
+        let expression = line.splitn(3, ' ').nth(2).expect("NAME VERSION LICENCE");
+        for name in expression.replace(" AND ", " OR ").split(" OR ") {
+            let name = name.trim_matches(['(', ')']).replace("WITH LLVM-", "with LLVM ");
+            assert!(texts.contains(name.as_str()), "no text of {name}, of {line}");
+        }
+    }
+}
+
 /// What a machine can see of the style guide in CONTRIBUTING.md: a fragment of a sentence,
 /// and what to write instead.
 const AVOIDED: [(&str, &str); 9] = [

@@ -1,10 +1,13 @@
 #!/bin/sh
-# The packages of the commit that is checked out: built twice, in different folders, and
-# compared; read for what is of this machine; linted; installed, upgraded, downgraded and
-# removed in roots of this machine's release and of Debian 13, with dpkg and with rpm. As root.
-# test.sh VERSION
+# The release of the commit that is checked out: built twice, in different folders, and
+# compared; read for what is of this machine; linted; run by qemu where it is for another
+# architecture; installed, upgraded, downgraded and removed in roots of this machine's release
+# and of Debian 13, with dpkg and with rpm. As root.
+# test.sh VERSION SUITE ARCHITECTURE...
 set -eu
-version=$1
+version=$1 suite=$2
+shift 2
+foreign=$*
 cd "$(dirname "$0")/../.."
 project=$PWD
 target=$(mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-target}" && pwd -P)
@@ -30,19 +33,18 @@ check() {
 
 # --- built twice
 rm -rf "$first"
-make --no-print-directory deb rpm packages="$first"
+make --no-print-directory dist-release packages="$first" foreign="$foreign"
 git clone --quiet . "$work/another place"
 mv "$work/another place" "$work/elsewhere"
-(cd "$work/elsewhere" && CARGO_TARGET_DIR=$work/t make --no-print-directory deb rpm packages="$work/second")
+(cd "$work/elsewhere" && CARGO_TARGET_DIR=$work/t make --no-print-directory dist-release packages="$work/second" foreign="$foreign")
+# Of each architecture four packages.
 same() {
-	for file in "$first"/ibprov*; do
-		case $file in
-		*.deb | *.rpm | *.tar.xz) cmp "$file" "$work/second/${file##*/}" ;;
-		esac
-	done
-	[ "$(ls "$first"/*.deb "$first"/*.rpm "$first"/*.tar.xz | wc -l)" = 5 ]
+	diff -r "$first/release" "$work/second/release" && (cd "$first/release" && sha256sum --check --quiet SHA256SUMS) &&
+		[ "$(ls "$first/release" | wc -l)" = $((5 + 4 + 4 * $(echo "$foreign" | wc -w))) ]
 }
-check "two builds of one commit are byte-identical" same
+check "two releases of one commit are byte-identical" same
+source_same() { for file in "$first"/*.dsc "$first"/*.debian.tar.xz; do cmp "$file" "$work/second/${file##*/}" || return 1; done; }
+check "so are the source packages" source_same
 
 # --- what is in them
 deb=$(ls "$first"/ibprov_*.deb) dbgsym=$(ls "$first"/ibprov-dbgsym_*.deb)
@@ -52,6 +54,11 @@ for package in "$deb" "$dbgsym"; do dpkg-deb -x "$package" "$work/open/${package
 for package in "$rpm" "$debuginfo"; do
 	mkdir -p "$work/open/${package##*/}"
 	(cd "$work/open/${package##*/}" && rpm2cpio "$package" | cpio -idm --quiet)
+done
+for architecture in $foreign; do
+	dpkg-deb -x "$first/$architecture"/ibprov_*.deb "$work/open/$architecture.deb"
+	mkdir "$work/open/$architecture.rpm"
+	(cd "$work/open/$architecture.rpm" && rpm2cpio "$first/$architecture"/ibprov-"$version"-*.rpm | cpio -idm --quiet)
 done
 mkdir "$work/open/archive"
 tar -x -C "$work/open/archive" -f "$first/ibprov-$version.tar.xz"
@@ -79,7 +86,8 @@ has_all() { # LIST
 		share/bash-completion/completions/ibprov share/zsh/site-functions/_ibprov share/fish/vendor_completions.d/ibprov.fish \
 		share/ibprov/schema/ibprov.toml.json share/ibprov/schema/boot.json share/ibprov/schema/status.json share/ibprov/schema/check.json \
 		share/doc/ibprov/examples/libvirt-qemu-hook share/doc/ibprov/examples/after-ports.conf \
-		share/doc/ibprov/ibprov.cdx.json; do
+		share/doc/ibprov/ibprov.cdx.json share/doc/ibprov/ansible/site.yml lib/dracut/modules.d/50ibprov/module-setup.sh \
+		share/initramfs-tools/hooks/ibprov; do
 		grep -qE "^/usr/$file(\.gz)?\$" "$1.files" || { echo "no /usr/$file" && return 1; }
 	done
 	grep -q '^/usr/share/doc/ibprov/licences-of-crates.txt' "$1.files"
@@ -101,6 +109,20 @@ built_alone() { # the archive, where there is neither git nor a network
 		[ "$(cat "$work/open/archive/ibprov-$version/COMMIT")" = "$commit" ]
 }
 check "the archive has what it is built from" built_alone
+crates_named() { # in the archive's copyright file, all; in the RPM, those that are linked
+	for crate in "$work/open/archive/ibprov-$version"/vendor/*; do
+		grep -qxF "Files: vendor/${crate##*/}/*" "$work/open/archive/ibprov-$version/packaging/debian/copyright" || { echo "not named: $crate" && return 1; }
+	done
+	rpm -qp --provides "$rpm" | sed -n 's/^bundled(crate(\(.*\))) = \(.*\)/\1 \2/p' | LC_ALL=C sort >"$work/bundled"
+	sh packaging/crates.sh | cut -d ' ' -f 1,2 | sed 's/+.*//' | LC_ALL=C sort | diff "$work/bundled" -
+}
+check "the packages name the crates that they have" crates_named
+check "no library that somebody built is in the archive" sh -c "! find '$work/open/archive' -name '*.a' -o -name '*.lib' -o -name '*.dll' -o -name '*.so' | grep ."
+for architecture in $foreign; do
+	cpu=$(dpkg-architecture -a "$architecture" -q DEB_HOST_GNU_CPU 2>/dev/null)
+	check "the program of $architecture says what this one says" sh tests/packages/foreign.sh "$suite" "$deb" "$first/$architecture"/ibprov_*.deb "$cpu"
+	sed -n 's/^test result: .* \([0-9]*\) passed.*/    \1 commands/p' "$work/said"
+done
 check "lintian is content" lintian --allow-root --fail-on error,warning --tag-display-limit 0 "$deb" "$dbgsym"
 check "rpmlint is content" sh -c "rpmlint -r packaging/rpm/rpmlintrc '$rpm' '$debuginfo'"
 
@@ -111,8 +133,8 @@ sed -i 's/^Version: .*/Version: 0.0.9-1/' "$work/lower/DEBIAN/control"
 dpkg-deb -b "$work/lower" "$work/lower.deb" >/dev/null
 {
 	printf '%s\n' '%define debug_package %{nil}' '%define __os_install_post %{nil}' '%define _build_id_links none'
-	sed -e 's/^Version: .*/Version: 0.0.9/' -e '/^%prep/,/^make install/d' \
-		-e 's,^%license.*,/usr/share/licenses/*,' packaging/rpm/ibprov.spec
+	sed -e 's/^Version: .*/Version: 0.0.9/' -e '/^%prep/,/^make check/d' -e '/^%changelog/,$d' \
+		-e 's,^%license.*,/usr/share/licenses/*,' -e 's,^%doc.*,/usr/share/doc/ibprov-*,' packaging/rpm/ibprov.spec
 	printf '%s\n' '/usr/lib/.build-id' '%install' "cp -a '$work/lower-tree/.' %{buildroot}/"
 } >"$work/lower.spec"
 mkdir "$work/lower-tree"

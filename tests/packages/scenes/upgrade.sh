@@ -5,7 +5,7 @@ is enabled ibprov.service
 on /bin/systemctl disable ibprov.service
 on /bin/systemctl enable ibprov-guests.service
 upgrade || fail "not upgraded"
-version 0.1
+version "$(dpkg-deb -f "$deb" Version | sed 's/-.*//')"
 is disabled ibprov.service
 is enabled ibprov-guests.service
 on /bin/systemctl enable ibprov.service

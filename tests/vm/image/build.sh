@@ -37,9 +37,13 @@ flavour_packages() { # NAME; a line @OTHER takes over OTHER's packages
 	done
 }
 packages=$(flavour_packages "$flavour" | sort -u)
-# shellcheck disable=SC2086
-versions=$(apt-cache show --no-all-versions $packages | grep -E '^(Package|Version):')
-root=$(once "root-$flavour-$( (echo "$versions"; describe root.sh distro.sh) | digest)" "$here/root.sh" "$root_suite" $packages)
+# Those of another architecture have the version of this one's.
+# shellcheck disable=SC2046
+versions=$(apt-cache show --no-all-versions $(echo "$packages" | sed 's/:.*//' | sort -u) | grep -E '^(Package|Version):')
+make=root.sh
+foreign=$(echo "$packages" | grep : || :)
+[ -z "$foreign" ] || make=foreign.sh
+root=$(once "root-$flavour-$( (echo "$versions$foreign"; describe root.sh distro.sh) | digest)" "$here/$make" "$root_suite" $packages)
 if [ "$what" = root ]; then
 	echo "$root"
 	exit 0
