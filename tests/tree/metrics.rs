@@ -44,7 +44,7 @@ fn the_metrics_of_a_node_say_what_status_says() {
     expect![[r##"
         # HELP ibprov_info The version of ibprov and of the kernel; the value is 1.
         # TYPE ibprov_info gauge
-        ibprov_info{version="0.1.0",kernel="6.1.0-9-amd64"} 1
+        ibprov_info{version="0.2.0",kernel="6.1.0-9-amd64"} 1
         # HELP ibprov_schema_version The version of the format of ibprov's reports.
         # TYPE ibprov_schema_version gauge
         ibprov_schema_version 3
@@ -142,7 +142,7 @@ fn a_bad_configuration_and_no_host_are_numbers_too() {
     expect![[r##"
         # HELP ibprov_info The version of ibprov and of the kernel; the value is 1.
         # TYPE ibprov_info gauge
-        ibprov_info{version="0.1.0",kernel="6.1.0-9-amd64"} 1
+        ibprov_info{version="0.2.0",kernel="6.1.0-9-amd64"} 1
         # HELP ibprov_schema_version The version of the format of ibprov's reports.
         # TYPE ibprov_schema_version gauge
         ibprov_schema_version 3
