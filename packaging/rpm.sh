@@ -14,28 +14,36 @@ SOURCE_DATE_EPOCH=$(tar -tv --full-time --utc -f "$archive" "$name/COMMIT" | awk
 # Nothing but what the archive has is built from.
 export SOURCE_DATE_EPOCH CARGO_TARGET_DIR="$workshop/target" CARGO_NET_OFFLINE=true
 set --
+macros=
 if [ "$(rpm --eval '%{?_unitdir}')" = "" ]; then
 	echo "rpm: this rpm has no systemd macros: stand-ins are used" >&2
-	set -- --load="$here/rpm/stand-in.macros"
+	macros=$here/rpm/stand-in.macros
+	case $(rpm --version) in *" 4."*) macros="$macros $here/rpm/debug.macros" ;; esac
 fi
 if [ ! -e "$(rpm --eval '%{_fileattrsdir}')/cargo_vendor.attr" ]; then
 	rm -rf "$workshop/fileattrs"
 	cp -RL "$(rpm --eval '%{_fileattrsdir}')" "$workshop/fileattrs"
 	cp "$here/rpm/cargo_vendor.attr" "$workshop/fileattrs/"
-	set -- "$@" --load="$here/rpm/cargo_vendor.attr" --define "_fileattrsdir $workshop/fileattrs"
+	macros="$macros $here/rpm/cargo_vendor.attr"
+	set -- --define "_fileattrsdir $workshop/fileattrs"
 fi
 if [ -n "$architecture" ]; then
-	set -- "$@" --target "$architecture" --define "__strip $CROSS-strip" --define "__objdump $CROSS-objdump"
+	# At --target, rpm forgets what it has loaded, and reads its files of macros again.
+	own=$(rpm --showrc | sed -n 's/^Macro path: *//p')
+	set -- "$@" --target "$architecture" --define "__strip $CROSS-strip" --define "__objdump $CROSS-objdump" \
+		--macros "$own$(printf ':%s' $macros)"
+else
+	for file in $macros; do set -- "$@" --load="$file"; done
 fi
 # Not checked (--nodeps): build tools are those of `make deps`, which rpm does not know.
-# The build's host and time are not in the package. Other lanes run the tests.
+# The build's host and time are not in the package, and rpm 4 can read it. Other lanes run the tests.
 mkdir -p "$out"
 rm -f "$out"/ibprov*.rpm
 rpmbuild -bb --nodeps --nocheck "$@" \
 	--define "_topdir $workshop/rpm" --define "_sourcedir ${archive%/*}" --define "_builddir $workshop" \
 	--define "_rpmdir $out" --define "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm" \
 	--define "use_source_date_epoch_as_buildtime 1" --define "clamp_mtime_to_source_date_epoch 1" \
-	--define "_buildhost localhost" --define "_binary_payload w6.xzdio" \
+	--define "_rpmformat 4" --define "_buildhost localhost" --define "_binary_payload w6.xzdio" \
 	"$here/rpm/ibprov.spec" >"$workshop/rpm.log" 2>&1 || {
 	tail -n 40 "$workshop/rpm.log" >&2
 	exit 1

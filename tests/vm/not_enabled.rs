@@ -28,7 +28,7 @@ fn it_says_so_in_one_line_a_boot() {
     let findings = status["findings"].as_array().expect("findings");
     let disabled = findings.iter().find(|f| f["code"] == "ibprov-disabled").expect("told");
     let advice = disabled["advice"][0]["text"].as_str().expect("advice");
-    assert!(advice.starts_with("systemctl disable openibd.service && "), "{advice}");
+    assert!(advice.ends_with("ibprov migrate"), "{advice}");
 }
 
 #[test]

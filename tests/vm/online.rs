@@ -121,7 +121,7 @@ fn without_cable_it_says_so() {
     assert_said(
         &boot("online"),
         "cable",
-        &["link: ", "cable is missing", "mlxlink -d 0001:01:00.0"],
+        &["link: ", "no cable", "mlxlink -d 0001:01:00.0"],
     );
 }
 
@@ -205,7 +205,7 @@ fn a_hostile_name_is_a_name_that_nothing_has() {
     assert_eq!(report["ports"][0]["expected"], "ib0;reboot");
     assert_eq!(report["ports"][1]["expected"], "-x");
     assert_eq!(report["verdict"], "no-such-port", "nothing is still to come");
-    assert_said(&guest, "hostile", &["pci: ", "of this name; present: ", "(0001:01:00.0)"]);
+    assert_said(&guest, "hostile", &["pci: ", "(present: ", "(0001:01:00.0)"]);
     let usage = guest.json("usage.json");
     let text = usage["findings"][0]["message"].as_str().unwrap_or_default();
     assert!(text.contains("\"ib 0\" does not name a port"), "{usage:#}");
