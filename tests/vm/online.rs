@@ -118,11 +118,7 @@ fn an_online_port_is_shown_with_lid_and_address() {
 
 #[test]
 fn without_cable_it_says_so() {
-    assert_said(
-        &boot("online"),
-        "cable",
-        &["link: ", "no cable", "mlxlink -d 0001:01:00.0"],
-    );
+    assert_said(&boot("online"), "cable", &["link: ", "no cable", "mlxlink -d 0001:01:00.0"]);
 }
 
 #[test]
