@@ -176,7 +176,14 @@ impl Judgement {
         ports.retain(|(object, _)| is_of(object));
         pfs.retain(|(object, _)| is_of(object));
         findings.retain(|f| f.code.leaves_unknown() || f.object.as_deref().is_some_and(&is_of));
-        Self::new(ports, pfs, true, findings)
+        let mut judged = Self::new(ports, pfs, true, findings);
+        let PortCount { of, active, not_judged, .. } = judged.ports;
+        // None of these works; that others do is no matter here.
+        if judged.verdict == NodeVerdict::Exceptions && of > 0 && active + not_judged == 0 {
+            judged.verdict = NodeVerdict::NotReady;
+            judged.exit_code = judged.verdict.exit().code();
+        }
+        judged
     }
 
     /// The findings, those that say the same of several objects as one, with what to do at each.
