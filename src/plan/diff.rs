@@ -147,67 +147,29 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::names::{
-        Administered, Binding, Guid, LinkLayer, Policy, VfDriver, VfNames, VfOwner,
-    };
-    use crate::observe::{Backend, Own, Undo};
+    use crate::ladder::fixtures;
+    use crate::names::{Guid, Policy, VfDriver};
+    use crate::observe::Own;
     use crate::plan::vf::{Uses, removed, vf_steps};
     use crate::report::Use;
 
     fn wanted(drivers: &[VfDriver]) -> WantedPf {
-        let vf = |(index, driver): (VfIndex, &VfDriver)| WantedVf {
-            index,
-            node_guid: Guid::new(0x0200_0000_0000_0000 + u64::from(index.get())),
-            port_guid: Guid::new(0x0200_0000_0001_0000 + u64::from(index.get())),
-            policy: Policy::Follow,
-            policy_named: false,
-            driver: *driver,
-            owner: VfOwner::Plan,
-            names: VfNames::default(),
-        };
-        let count = u16::try_from(drivers.len()).expect("few");
-        WantedPf {
-            pf: "0000:4b:00.0".parse().expect("address"),
-            vfs: VfIndex::first(count).zip(drivers).map(vf).collect(),
-            binding: Binding::default(),
+        let mut pf = fixtures::wanted(drivers);
+        for vf in &mut pf.vfs {
+            let index = u64::from(vf.index.get());
+            vf.node_guid = Guid::new(0x0200_0000_0000_0000 + index);
+            vf.port_guid = Guid::new(0x0200_0000_0001_0000 + index);
         }
+        pf
     }
 
+    /// As `wanted`; the VFs show nothing of themselves.
     fn right(wanted: &WantedPf) -> ObservedPf {
-        let vf = |vf: &WantedVf| ObservedVf {
-            index: vf.index,
-            pci: format!("0000:4b:01.{}", vf.index).parse().expect("address"),
-            driver: match vf.driver {
-                VfDriver::Host => Some("mlx5_core".to_owned()),
-                VfDriver::VfioPci => Some("vfio-pci".to_owned()),
-                VfDriver::None => None,
-            },
-            driver_override: None,
-            admin: Administered {
-                node_guid: Some(vf.node_guid),
-                port_guid: Some(vf.port_guid),
-                policy: Some(vf.policy),
-                granted: None,
-                is_answered: true,
-            },
-            own: None,
-            half_bound: false,
-            ipoib_failed: false,
-        };
-        ObservedPf {
-            pf: wanted.pf,
-            present: true,
-            driver: Some("mlx5_core".to_owned()),
-            physfn: None,
-            total_vfs: Some(8),
-            autoprobe: Some(true),
-            link_layer: Some(LinkLayer::InfiniBand),
-            backend: Backend::OfedSysfs,
-            ipoib: true,
-            vfs: wanted.vfs.iter().map(vf).collect(),
-            undo: Undo::default(),
-            unreadable: None,
+        let mut pf = fixtures::right(wanted);
+        for vf in &mut pf.vfs {
+            vf.own = None;
         }
+        pf
     }
 
     fn shown(wanted: &WantedPf, observed: &ObservedPf, uses: &Uses) -> Vec<String> {

@@ -78,24 +78,24 @@ impl Host {
         );
     }
 
-    /// A host with one HCA, up and running, and ibprov enabled.
+    /// A host without HCA on which ibprov is enabled, and whose last boot was good.
+    pub fn enabled() -> Self {
+        let host = Self::new();
+        let unit = |name: &str| format!("/usr/lib/systemd/system/{name}");
+        host.link("etc/systemd/system/openibd.service", &unit("ibprov-openibd.service"));
+        for wanted in ["ibprov-openibd.service", "ibprov.service"] {
+            let at = format!("etc/systemd/system/sysinit.target.wants/{wanted}");
+            host.link(&at, &unit(wanted));
+        }
+        host.file("run/ibprov/boot.json", r#"{"schema":2,"verdict":"ready","exit_code":0}"#);
+        host
+    }
+
+    /// As [`Self::enabled`], with one HCA that is up and running.
     pub fn healthy() -> Self {
-        let mut host = Self::new();
+        let mut host = Self::enabled();
         host.function(PF, "15b3:101b", "020700", Some("mlx5_core"));
         host.rdma(PF, "mlx5_0", "b859:9f03:0012:a480", &[PortSpec::default()]);
-        host.link(
-            "etc/systemd/system/openibd.service",
-            "/usr/lib/systemd/system/ibprov-openibd.service",
-        );
-        host.link(
-            "etc/systemd/system/sysinit.target.wants/ibprov-openibd.service",
-            "/usr/lib/systemd/system/ibprov-openibd.service",
-        );
-        host.link(
-            "etc/systemd/system/sysinit.target.wants/ibprov.service",
-            "/usr/lib/systemd/system/ibprov.service",
-        );
-        host.file("run/ibprov/boot.json", r#"{"schema":2,"verdict":"ready","exit_code":0}"#);
         host
     }
 

@@ -14,16 +14,7 @@ fn pci(adapter: u32) -> String {
 
 /// Twelve adapters with sixteen VFs each, all as planned.
 pub fn healthy() -> Host {
-    let mut host = Host::new();
-    host.link(
-        "etc/systemd/system/openibd.service",
-        "/usr/lib/systemd/system/ibprov-openibd.service",
-    );
-    for wanted in ["ibprov-openibd.service", "ibprov.service"] {
-        let at = format!("etc/systemd/system/sysinit.target.wants/{wanted}");
-        host.link(&at, &format!("/usr/lib/systemd/system/{wanted}"));
-    }
-    host.file("run/ibprov/boot.json", r#"{"schema":2,"verdict":"ready","exit_code":0}"#);
+    let mut host = Host::enabled();
     let mut config = String::new();
     for adapter in 0..ADAPTERS {
         let pci = pci(adapter);
