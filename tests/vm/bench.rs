@@ -107,7 +107,7 @@ fn boot(bed: &Bed) -> Vec<Line> {
 struct Bed {
     name: &'static str,
     scenario: &'static str,
-    /// Than modprobe without a sandbox.
+    /// Until the netdev is named, than modprobe without a sandbox.
     bare: f64,
     /// Than modprobe in the sandbox of `ibprov.service`.
     boxed: f64,
@@ -130,12 +130,12 @@ fn times(guest: &Outcome, bed: &Bed) -> Vec<Line> {
         });
         spread(times.collect())
     };
-    let line = |what, other, column| {
+    let line = |what, other, column, limit| {
         let (ibprov, bare) = (of("ibprov", column), of(other, column));
         Line {
             what,
             figure: ibprov.median / bare.median,
-            limit: if other == "bare" { bed.bare } else { bed.boxed },
+            limit,
             unit: "x",
             from: format!("ibprov {} ms, {other} {} ms", ibprov.text(), bare.text()),
         }
@@ -163,10 +163,11 @@ fn times(guest: &Outcome, bed: &Bed) -> Vec<Line> {
         Box::new(move |n| started(n) + took(n))
     };
     let mut lines = vec![
-        line("unit start to netdev named, ratio", "bare", 2),
-        line("unit start to unit's end, ratio", "bare", 3),
-        line("the same, bare in ibprov's sandbox: named", "boxed", 2),
-        line("the same, bare in ibprov's sandbox: end", "boxed", 3),
+        line("unit start to netdev named, ratio", "bare", 2, bed.bare),
+        // No limit: bare modprobe itself takes 1.2 times as long in the sandbox.
+        line("unit start to unit's end, ratio", "bare", 3, f64::INFINITY),
+        line("the same, bare in ibprov's sandbox: named", "boxed", 2, bed.boxed),
+        line("the same, bare in ibprov's sandbox: end", "boxed", 3, bed.boxed),
         part("  ibprov: unit start to its process", ibprov(1), ibprov(4)),
         part("  its process to main(): sandbox, linking", ibprov(4), report("/started_usec")),
         part("  main() to modprobe", report("/started_usec"), report("/steps/0/started_usec")),

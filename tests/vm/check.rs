@@ -193,13 +193,13 @@ const BRINGUPS: &[Told] = &[
     ("late_sm", "healthy", "healthy", 0),
     ("cable", "failed", "link-down-cable", 3),
     ("missing", "failed", "module-missing-for-kernel", 3),
-    ("enomem", "failed", "driver-regression", 3),
-    ("hung", "failed", "firmware-fatal", 3),
-    ("lnet", "failed", "ordering-missing", 1),
     ("bad_configuration", "unknown", "configuration-invalid", 2),
 ];
 
 const OTHER_BRINGUPS: &[Told] = &[
+    ("enomem", "failed", "driver-regression", 3),
+    ("hung", "failed", "firmware-fatal", 3),
+    ("lnet", "failed", "ordering-missing", 1),
     ("late_card", "healthy", "healthy", 0),
     ("unused_port", "healthy", "healthy", 0),
     ("ethernet_port", "healthy", "healthy", 0),

@@ -163,9 +163,11 @@ fn arguments(
         // (bit 112: rep_good; erms is taken from the processor below). Programs at random
         // addresses, as position-independent ones are, ibprov and the system's own alike,
         // would be translated anew each time they are started.
-        // The kernel's test of the timer panics on a host that is busy. A machine whose
+        // The kernel's test of the timer panics on a host that is busy. QEMU's processors have
+        // one time stamp counter, which the kernel does not know: it would ask an emulated
+        // device, and each program the kernel, at every look at the clock. A machine whose
         // memory is at its end is of no use: it would wait for what was killed.
-        "console=ttyS0 quiet loglevel=3 systemd.show_status=0 mitigations=off clearcpuid=112 norandmaps no_timer_check panic=-1 \
+        "console=ttyS0 quiet loglevel=3 systemd.show_status=0 mitigations=off clearcpuid=112 norandmaps no_timer_check tsc=reliable panic=-1 \
          sysctl.vm.panic_on_oom=1 \
          systemd.unit=multi-user.target {iommu} {} {} {}",
         scenario.hca_cmdline(),

@@ -17,6 +17,7 @@ fn guest() -> Arc<Outcome> {
 
 /// Without this the next tests show nothing.
 #[test]
+#[ignore = "64 VFs take long; only an older kernel has the fault: `make test-older`"]
 fn an_older_kernel_has_no_answer_for_who_offers_little() {
     let is_older = guest().file("release").starts_with("5.10.");
     let offered = ["4096", "8192"].map(|size| scene("vf_many", &format!("offered {size}")));
@@ -27,6 +28,7 @@ fn an_older_kernel_has_no_answer_for_who_offers_little() {
 }
 
 #[test]
+#[ignore = "64 VFs take long; only an older kernel has the fault: `make test-older`"]
 fn all_vfs_are_read_back() {
     let guest = guest();
     assert_eq!(guest.file("fresh"), planned("0200:0070", 0, 64));
@@ -43,6 +45,7 @@ fn all_vfs_are_read_back() {
 }
 
 #[test]
+#[ignore = "64 VFs take long; only an older kernel has the fault: `make test-older`"]
 fn what_was_read_back_is_not_told_again_and_another_plan_is_verified() {
     let guest = guest();
     assert_exit(&guest, "again", 0);
