@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::attempts::Attempts;
+use super::judge::Attempts;
 use crate::ladder::vf::{guids_are_untold, has_node_guids, shows_its_guids};
 use crate::ladder::{WantedPf, WantedVf};
 use crate::names::VfIndex;
