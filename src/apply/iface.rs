@@ -15,7 +15,7 @@ use crate::host::unit::JobEnd;
 use crate::host::{Root, clock, errno_name, lock, state, systemctl, unit_graph, unit_links};
 use crate::names::{IfName, IfNameError, harmless};
 use crate::observe::iface::{NotSeen, Seen, look};
-use crate::observe::ipoib::{self, Interface, Interfaces, Sort, outcome_file};
+use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
 use crate::observe::{Look, interface_manager};
 use crate::plan::settings::{mtu_asked, overwritten};
 use crate::plan::{IfacePlan, concerns_others, has_child, iface_plan, is_guarded, rename, wanted};
@@ -23,7 +23,7 @@ use crate::report::common::Finding;
 use crate::report::iface::{
     BringUp, DeferredSettings, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface,
 };
-use crate::report::{Cause, Use, events as kinds};
+use crate::report::{Cause, events as kinds};
 use crate::stacks::KNOWN;
 use crate::stacks::files::Files;
 use crate::workers::Request;
@@ -44,39 +44,9 @@ pub struct Ask<'a> {
     pub force: bool,
 }
 
-/// As [`Run::look_for_plan`] of one of `all`, of which no file is read again.
-pub(super) fn seen_for_plan(
-    config: &Config,
-    root: &Root,
-    all: &Interfaces,
-    interface: &Interface,
-    rtnl: &mut Rtnl,
-) -> Seen {
-    let mut seen = Seen::among(all, interface);
-    if wanted(&config.interfaces, interface, &[]).sets() {
-        rtnl.complete_or_tell(root, &mut seen);
-    }
-    if concerns_others(&config.interfaces, interface) {
-        seen.set_others(all.all.clone(), all.names.clone());
-    }
-    seen
-}
-
 /// The MTU that a former run asked for: less than that is the fabric's doing.
-fn asked_before(wanted: &WantedInterface, seen: &Seen) -> Option<u32> {
+pub(super) fn asked_before(wanted: &WantedInterface, seen: &Seen) -> Option<u32> {
     mtu_asked(wanted, &seen.interface, seen.before.as_ref(), &seen.written)
-}
-
-/// What is wanted of `seen`, as [`Run::look_for_plan`] gives it, and the steps to it.
-pub(super) fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
-    let wanted = wanted(&config.interfaces, &seen.interface, &seen.stack_children);
-    let asked = asked_before(&wanted, seen);
-    let mut plan = iface_plan(&wanted, &seen.interface, &seen.all, &seen.names, asked);
-    match rename(&config.interfaces, &seen.interface, &seen.all, &seen.names) {
-        Ok(step) => plan.steps.splice(..0, step).for_each(drop),
-        Err(why) => plan.refused.insert(0, why),
-    }
-    (wanted, plan)
 }
 
 /// Set the interface up. Always gives a report, unless it is not there or not
@@ -557,28 +527,17 @@ fn write(report: &mut IfaceReport) {
     }
 }
 
-/// As [`defer`], for who only looks: what cannot be told counts as use. A copied tree has no kernel
-/// to ask.
-pub(super) fn would_defer(
-    force: bool,
-    root: &Root,
-    seen: &Seen,
-    rtnl: &mut Rtnl,
-    plan: &mut IfacePlan,
-) {
-    if root.is_live()
-        && let Err(e) = defer(force, seen, rtnl, plan)
-    {
-        plan.defer(vec![Use::Unknown { why: e.to_string() }]);
-    }
-}
-
 /// Leave undone what would interrupt the traffic of an interface that is in use, unless it is its
 /// first setting in this boot.
 ///
 /// # Errors
 /// Whether it is in use cannot be told.
-fn defer(force: bool, seen: &Seen, rtnl: &mut Rtnl, plan: &mut IfacePlan) -> Result<(), NotDone> {
+pub(super) fn defer(
+    force: bool,
+    seen: &Seen,
+    rtnl: &mut Rtnl,
+    plan: &mut IfacePlan,
+) -> Result<(), NotDone> {
     let Seen { interface, before, .. } = seen;
     if !force && plan.interrupts() && is_guarded(interface, before.as_ref()) {
         let uses = in_use::uses(std::slice::from_ref(&interface.name), rtnl)?;
