@@ -118,24 +118,18 @@ pub fn run(
         timeout_sec = report.timeout_sec,
         "boot began"
     );
-    // Before a module is loaded that makes an interface.
-    if let Err(e) = persistent_names::establish(&names(config)) {
-        report.problems.push(format!("persistent names: {e}"));
-    }
-    if let Err(e) =
-        persistent_names::establish_for_rdma(config.ports.iter().filter_map(PortRow::rdma_name))
-    {
-        report.problems.push(format!("names of RDMA devices: {e}"));
-    }
-    if let Some(planned) = pfs_by_address(config)
-        && let Err(e) = persistent_names::forget_vfs_but_of(&planned)
-    {
-        report.problems.push(format!("names of VFs without a plan: {e}"));
-    }
-    // Before a netdev is looked for: one that appears later starts a unit.
     let devices: Vec<_> = config.rxe.iter().map(|row| (&row.name, &row.netdev)).collect();
-    if let Err(e) = rxe_rules::establish(&devices) {
-        report.problems.push(format!("cannot write the udev rule for soft RoCE: {e}"));
+    let of_rdma = config.ports.iter().filter_map(PortRow::rdma_name);
+    let forget = |planned| persistent_names::forget_vfs_but_of(&planned);
+    for (what, written) in [
+        // Before a module is loaded that makes an interface.
+        ("persistent names", persistent_names::establish(&names(config))),
+        ("names of RDMA devices", persistent_names::establish_for_rdma(of_rdma)),
+        ("names of VFs without a plan", pfs_by_address(config).map_or(Ok(()), forget)),
+        // Before a netdev is looked for: one that appears later starts a unit.
+        ("cannot write the udev rule for soft RoCE", rxe_rules::establish(&devices)),
+    ] {
+        report.problems.extend(written.err().map(|e| format!("{what}: {e}")));
     }
     let rules = ModprobeRules::read(root);
     report.problems.extend(rules.problems.iter().cloned());

@@ -87,17 +87,19 @@ impl<'a> Steps<'a> {
 
     /// When the modprobe of the configured modules began, if it is at work.
     pub(super) fn loading_since(&self) -> Option<u64> {
-        self.running.iter().find_map(|(step, worker)| match (step, worker) {
-            (Step::LoadModules { .. }, Worker::Ours(child)) => Some(child.started_usec),
-            _ => None,
-        })
+        self.at_work_since(|step| matches!(step, Step::LoadModules { .. }))
     }
 
     /// Since when the network namespace mode is being set.
     pub(super) fn setting_netns_since(&self) -> Option<u64> {
-        self.running.iter().find_map(|(step, worker)| match (step, worker) {
-            (Step::NetnsMode { .. }, Worker::Ours(child)) => Some(child.started_usec),
-            _ => None,
+        self.at_work_since(|step| matches!(step, Step::NetnsMode { .. }))
+    }
+
+    /// When a child of this run began with such a step, if it is at work.
+    fn at_work_since(&self, is_it: impl Fn(&Step) -> bool) -> Option<u64> {
+        self.running.iter().find_map(|(step, worker)| match worker {
+            Worker::Ours(child) if is_it(step) => Some(child.started_usec),
+            Worker::Ours(_) | Worker::Stranded { .. } => None,
         })
     }
 
@@ -293,17 +295,18 @@ impl<'a> Steps<'a> {
 
     /// Why the soft RoCE device `name` could not be created, if that was tried.
     pub(super) fn rxe_failure(&self, name: &RdmaName) -> Option<String> {
-        let is_it = |report: &&StepReport| matches!(&report.step, Step::CreateRxe { name: of, .. } if of == name);
-        self.reports.iter().find(is_it)?.failure.clone()
+        self.creations_of(name).next()?.failure.clone()
     }
 
     /// The soft RoCE device `name` has been created in this run.
     pub(super) fn has_created(&self, name: &RdmaName) -> bool {
-        let is_it = |report: &StepReport| {
-            let is_of_it = matches!(&report.step, Step::CreateRxe { name: of, .. } if of == name);
-            is_of_it && report.failure.is_none()
-        };
-        self.reports.iter().any(is_it)
+        self.creations_of(name).any(|report| report.failure.is_none())
+    }
+
+    fn creations_of(&self, name: &RdmaName) -> impl Iterator<Item = &StepReport> {
+        let is_it =
+            move |step: &Step| matches!(step, Step::CreateRxe { name: of, .. } if of == name);
+        self.reports.iter().filter(move |report| is_it(&report.step))
     }
 
     /// What was done, in order.
