@@ -201,11 +201,12 @@ fn own_questions(
     has_asked_ports: impl Fn(&PciFunction) -> bool,
 ) -> Vec<Question> {
     let pci = function.address;
-    let hcas = vec![hca(function)];
     let mut questions = Vec::new();
+    let mut ask = |request, wish| {
+        questions.push(Question { request, hcas: vec![hca(function)], wish });
+    };
     if function.driver.is_none() && observed.udev.is_done_with(&pci.to_string()) {
-        let (request, wish) = (Request::Override(pci), Wish::Override(pci));
-        questions.push(Question { request, hcas: hcas.clone(), wish });
+        ask(Request::Override(pci), Wish::Override(pci));
     }
     for device in function.rdma.iter().filter(|_| has_asked_ports(function)) {
         for port in &device.ports {
@@ -213,18 +214,15 @@ fn own_questions(
             // Those of a VF are its PF's business.
             if port.link_layer == LinkLayer::InfiniBand && function.physfn.is_none() {
                 let wish = Wish::PKeys((pci, device.clone(), number));
-                let request = Request::PKeys { pci, device: device.clone(), port: number };
-                questions.push(Question { request, hcas: hcas.clone(), wish });
+                ask(Request::PKeys { pci, device: device.clone(), port: number }, wish);
             }
             let wish = Wish::Port((pci, device.clone(), number));
-            let request = Request::Port { pci, device, port: number };
-            questions.push(Question { request, hcas: hcas.clone(), wish });
+            ask(Request::Port { pci, device, port: number }, wish);
         }
     }
     // The link of a VF is its PF's.
     if function.physfn.is_none() && !function.rdma.is_empty() && has_asked_ports(function) {
-        let (request, wish) = (Request::Pcie(pci), Wish::Pcie(pci));
-        questions.push(Question { request, hcas, wish });
+        ask(Request::Pcie(pci), Wish::Pcie(pci));
     }
     questions
 }
