@@ -53,7 +53,7 @@ const SOURCES: &[(&str, Option<char>, &[&str])] = &[
     ("host", Some('K'), &["src/observe/autostart.rs"]),
     ("host", Some('M'), &["src/observe/interface_manager.rs"]),
     ("host", Some('S'), &["src/observe/rdma.rs", "src/observe/mod.rs"]),
-    ("host", Some('X'), &["src/observe/aliases.rs"]),
+    ("host", Some('X'), &["src/observe/modules.rs"]),
     ("host", Some('Y'), &["src/observe/modules.rs"]),
     ("opensm", None, &["tests/tree/opensm/cases", "src/opensm"]),
     ("firmware", None, &["src/firmware"]),

@@ -4,7 +4,6 @@ mod ending;
 mod interfaces;
 mod rdma_names;
 mod soft_roce;
-mod status;
 pub mod to_come;
 mod vfs;
 mod waited;
@@ -61,7 +60,7 @@ const STATUS_EVERY_USEC: u64 = 5_000_000;
 struct Boot<'a> {
     config: &'a Config,
     observer: Observer<'a>,
-    rules: ModprobeRules,
+    rules: &'a ModprobeRules,
     /// What was learnt beside the host's present state.
     facts: Facts,
     heard: Heard,
@@ -119,34 +118,28 @@ pub fn run(
         timeout_sec = report.timeout_sec,
         "boot began"
     );
-    // Before a module is loaded that makes an interface.
-    if let Err(e) = persistent_names::establish(&names(config)) {
-        report.problems.push(format!("persistent names: {e}"));
-    }
-    if let Err(e) =
-        persistent_names::establish_for_rdma(config.ports.iter().filter_map(PortRow::rdma_name))
-    {
-        report.problems.push(format!("names of RDMA devices: {e}"));
-    }
-    if let Some(planned) = pfs_by_address(config)
-        && let Err(e) = persistent_names::forget_vfs_but_of(&planned)
-    {
-        report.problems.push(format!("names of VFs without a plan: {e}"));
-    }
-    // Before a netdev is looked for: one that appears later starts a unit.
     let devices: Vec<_> = config.rxe.iter().map(|row| (&row.name, &row.netdev)).collect();
-    if let Err(e) = rxe_rules::establish(&devices) {
-        report.problems.push(format!("cannot write the udev rule for soft RoCE: {e}"));
+    let of_rdma = config.ports.iter().filter_map(PortRow::rdma_name);
+    let forget = |planned| persistent_names::forget_vfs_but_of(&planned);
+    for (what, written) in [
+        // Before a module is loaded that makes an interface.
+        ("persistent names", persistent_names::establish(&names(config))),
+        ("names of RDMA devices", persistent_names::establish_for_rdma(of_rdma)),
+        ("names of VFs without a plan", pfs_by_address(config).map_or(Ok(()), forget)),
+        // Before a netdev is looked for: one that appears later starts a unit.
+        ("cannot write the udev rule for soft RoCE", rxe_rules::establish(&devices)),
+    ] {
+        report.problems.extend(written.err().map(|e| format!("{what}: {e}")));
     }
     let rules = ModprobeRules::read(root);
     report.problems.extend(rules.problems.iter().cloned());
     let mut boot = Boot {
         config,
         observer: Observer::new(root),
-        rules,
+        rules: &rules,
         facts: Facts::default(),
         heard: Heard::default(),
-        steps: Steps::new(locks.as_ref(), config_file, force),
+        steps: Steps::new(root, &rules, locks.as_ref(), config_file, force),
         rdma_names: RdmaNames::default(),
         products: Products::new(root).again().with_overrides(),
         there: BTreeSet::new(),
@@ -255,7 +248,7 @@ impl Boot<'_> {
                 self.first_look(&observed);
             }
             self.judge(ended, &observed);
-            let expectation = expect::expectation(self.config, &observed, &self.rules).of_boot();
+            let expectation = expect::expectation(self.config, &observed, self.rules).of_boot();
             let mut ports = progress::progress(&expectation, &observed);
             let now = clock::monotonic_usec();
             let held = self.rdma_names.hold(&mut ports, &observed, now);
@@ -270,7 +263,7 @@ impl Boot<'_> {
             }
             let done = self.steps.done();
             let mut steps =
-                boot_steps(self.config, &self.rules, &observed, &expectation, &ports, done);
+                boot_steps(self.config, self.rules, &observed, &expectation, &ports, done);
             free_names_first(&mut steps, &observed);
             steps.extend(overdue.into_iter().filter(|s| !done.begun.contains(s)));
             let rxe = self.rxe();
@@ -300,12 +293,16 @@ impl Boot<'_> {
             if !self.steps.done().modules_in_flight() && ports.iter().any(|p| !p.is_ready()) {
                 self.heard.learn_history(&mut self.facts, crate::host::kernel_log);
             }
-            let next = self.next_deadline(&ports, &observed, now, deadline);
-            let next = self.vfs.next_deadline(now, deadline).into_iter().chain(next).min();
-            let next = self.product_deadline(&ports, now, deadline).into_iter().chain(next).min();
+            let deadlines = [
+                self.next_deadline(&ports, &observed, now, deadline),
+                self.vfs.next_deadline(now, deadline),
+                self.product_deadline(&ports, now, deadline),
+            ];
+            // A name that is held is no reason to wait, but to look.
+            let next = deadlines.into_iter().flatten().min();
             let next = next.map(|n| held.map_or(n, |h| h.min(n)));
-            let next = self.rxe_deadline(&rxe, now, deadline).into_iter().chain(next).min();
-            let Some(next) = next else {
+            let rxe = self.rxe_deadline(&rxe, now, deadline);
+            let Some(next) = next.into_iter().chain(rxe).min() else {
                 self.left_out(&expectation);
                 return Ok(self.finish(None, &ports, &observed));
             };
@@ -432,9 +429,8 @@ impl Boot<'_> {
         } else {
             self.vfs.waiting()
         };
-        let since = |p: &PortProgress| self.waited.since(p, now);
         let seen = (observed, &self.facts);
-        systemd::tell_status(&status::line(ports, since, work.as_deref(), seen, now));
+        systemd::tell_status(&self.waited.status(ports, work.as_deref(), seen, now));
     }
 
     fn observe(&self) -> Observed {
@@ -445,8 +441,7 @@ impl Boot<'_> {
 
     fn judge(&mut self, ended: Vec<(Step, Ended)>, observed: &Observed) {
         for (step, end) in ended {
-            let host = (observed, self.observer.root());
-            self.steps.judge(&step, &end, &mut self.facts, &self.rules, host);
+            self.steps.judge(&step, &end, &mut self.facts, observed);
         }
     }
 
@@ -454,7 +449,7 @@ impl Boot<'_> {
         self.report.kernel.clone_from(&observed.kernel);
         let loaded = observed.modules.iter().filter(|(_, s)| **s != ModuleState::Absent);
         self.there = loaded.map(|(name, _)| name.clone()).collect();
-        self.facts.modules.extend(denied_modules(self.config, &self.rules, observed));
+        self.facts.modules.extend(denied_modules(self.config, self.rules, observed));
     }
 
     fn learn(&mut self, happened: &Happened) {
@@ -489,7 +484,7 @@ impl Boot<'_> {
             ending::port(port, cause, self.waited.since(port, now), self.interfaces.made(port), now)
         };
         let ports_reports = ports.iter().map(port_report).collect();
-        let warning = send_queue_warning(self.observer.root(), &self.rules, observed);
+        let warning = send_queue_warning(self.observer.root(), self.rules, observed);
         let mut problems = self.report.problems;
         problems.extend(observed.problems.iter().cloned());
         problems.extend(self.products.problems);
@@ -536,9 +531,8 @@ impl Boot<'_> {
             } else if !needed.contains(&name) {
                 ModuleOutcome::NotNeeded
             } else {
-                let trouble = self.facts.modules.get(name).cloned().unwrap_or_else(|| {
-                    self.steps.trouble(name, &self.rules, observed, self.observer.root())
-                });
+                let known = self.facts.modules.get(name).cloned();
+                let trouble = known.unwrap_or_else(|| self.steps.trouble(name, observed));
                 return ending::missing_module(name, trouble);
             };
             ModuleReport { name: name.clone(), outcome }

@@ -7,7 +7,7 @@ use tracing::{error, error_span, info, warn};
 use super::bring_up::{bring_up, tell, while_late};
 use super::in_use;
 use super::rtnl::{NotDone, Rtnl};
-use super::warnings::foreseen;
+use super::warnings::{foreseen, queue_advice};
 use crate::config::Config;
 use crate::graph::{show, start_wait};
 use crate::host::manager::Manager;
@@ -15,7 +15,7 @@ use crate::host::unit::JobEnd;
 use crate::host::{Root, clock, errno_name, lock, state, systemctl, unit_graph, unit_links};
 use crate::names::{IfName, IfNameError, harmless};
 use crate::observe::iface::{NotSeen, Seen, look};
-use crate::observe::ipoib::{self, Interface, Interfaces, Sort, outcome_file};
+use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
 use crate::observe::{Look, interface_manager};
 use crate::plan::settings::{mtu_asked, overwritten};
 use crate::plan::{IfacePlan, concerns_others, has_child, iface_plan, is_guarded, rename, wanted};
@@ -23,7 +23,7 @@ use crate::report::common::Finding;
 use crate::report::iface::{
     BringUp, DeferredSettings, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface,
 };
-use crate::report::{Cause, Use, events as kinds};
+use crate::report::{Cause, events as kinds};
 use crate::stacks::KNOWN;
 use crate::stacks::files::Files;
 use crate::workers::Request;
@@ -44,64 +44,9 @@ pub struct Ask<'a> {
     pub force: bool,
 }
 
-/// Look at an interface, and at the others where the configuration has something for it
-/// that concerns them.
-///
-/// # Errors
-/// As [`look`].
-fn look_for_plan(
-    config: &Config,
-    root: &Root,
-    name: &IfName,
-    rtnl: &mut Rtnl,
-) -> Result<Seen, NotSeen> {
-    let mut seen = look(root, name)?;
-    seen.interface.learn_altnames(root, &config.interface_names());
-    if wanted(&config.interfaces, &seen.interface, &[]).sets() {
-        rtnl.complete_or_tell(root, &mut seen);
-    }
-    if concerns_others(&config.interfaces, &seen.interface) {
-        seen.look_at_others(root);
-        let own = std::slice::from_ref(&seen.interface);
-        seen.stack_children = KNOWN.children(root, &config.interfaces, own);
-    }
-    seen.written = KNOWN.written(&Files::of(root), &seen.interface, seen.before.as_ref());
-    Ok(seen)
-}
-
-/// As [`look_for_plan`] of one of `all`, of which no file is read again.
-pub(super) fn seen_for_plan(
-    config: &Config,
-    root: &Root,
-    all: &Interfaces,
-    interface: &Interface,
-    rtnl: &mut Rtnl,
-) -> Seen {
-    let mut seen = Seen::among(all, interface);
-    if wanted(&config.interfaces, interface, &[]).sets() {
-        rtnl.complete_or_tell(root, &mut seen);
-    }
-    if concerns_others(&config.interfaces, interface) {
-        seen.set_others(all.all.clone(), all.names.clone());
-    }
-    seen
-}
-
 /// The MTU that a former run asked for: less than that is the fabric's doing.
-fn asked_before(wanted: &WantedInterface, seen: &Seen) -> Option<u32> {
+pub(super) fn asked_before(wanted: &WantedInterface, seen: &Seen) -> Option<u32> {
     mtu_asked(wanted, &seen.interface, seen.before.as_ref(), &seen.written)
-}
-
-/// What is wanted of `seen`, as [`look_for_plan`] gives it, and the steps to it.
-pub(super) fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
-    let wanted = wanted(&config.interfaces, &seen.interface, &seen.stack_children);
-    let asked = asked_before(&wanted, seen);
-    let mut plan = iface_plan(&wanted, &seen.interface, &seen.all, &seen.names, asked);
-    match rename(&config.interfaces, &seen.interface, &seen.all, &seen.names) {
-        Ok(step) => plan.steps.splice(..0, step).for_each(drop),
-        Err(why) => plan.refused.insert(0, why),
-    }
-    (wanted, plan)
 }
 
 /// Set the interface up. Always gives a report, unless it is not there or not
@@ -113,7 +58,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     let _netdev = error_span!("netdev", netdev = %ask.name).entered();
     let mut report = IfaceReport::blank(ask.name.as_str(), clock::monotonic_usec());
     let deadline = report.started_usec + clock::usec(config.network.timeout);
-    let mut seen = look(root, ask.name)?;
+    let seen = look(root, ask.name)?;
     report.ifindex = seen.interface.ifindex;
     report.was_set = seen.before.as_ref().is_some_and(|before| before.was_set);
     // Two runs at one interface would undo each other's work half-way.
@@ -141,104 +86,310 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
             None
         }
     };
-    let_other_agent_end(root, ask, deadline, &mut report);
-    let turn = rtnl.turn();
-    seen = look_for_plan(config, root, ask.name, &mut rtnl)?;
-    if seen.interface.ifindex != report.ifindex {
-        // Another one has its name, for which there is another run.
-        report.disappeared();
-        tell(&report);
-        return Ok(ended(report));
-    }
-    if ask.later
-        && let Some(before) = seen.before.take_if(|o| !o.mlnx_interface_mgr_pending)
-    {
-        return Ok(look_again(root, ask, deadline, &seen.interface, &mut rtnl, before));
-    }
-    report.notes.append(&mut seen.problems);
-    let mut refused = Vec::new();
-    refused.extend(give_name(config, root, &mut seen, &mut rtnl, &mut report));
-    refused.extend(settings(config, root, ask, &mut seen, &mut rtnl, &mut report));
-    drop(turn);
-    report.rtnl_held = rtnl.is_held();
-    report.was_set |= !report.rtnl_held && !report.mlnx_interface_mgr_pending;
-    report.notes.extend(queue_advice(root, &report.wanted));
-    let foreseen = foreseen(&Files::of(root), &report.wanted, &seen.interface);
-    report.notes.extend(foreseen.iter().map(Finding::sentence));
-    if ask.settings_only {
-        report.bring_up = BringUp::NotAsked;
-        // Steps have been told; who brings up tells the whole report.
-        for why in refused.iter().map(Cause::sentence) {
-            error!(cause = why, "{why}");
-        }
-        if let Some(deferred) = &report.deferred {
-            let command = DeferredSettings::command(ask.name);
-            let warning = format!("{}; to do it now: {command}", deferred.sentence(ask.name));
-            warn!(message_id = kinds::WARNING, warning, "{warning}");
-        }
-    }
-    report.settled_usec = clock::monotonic_usec();
-    if !report.configured && has_disappeared(root, &report) {
-        report.disappeared();
-        tell(&report);
-        return Ok(ended(report));
-    }
-    report.exit_code = report.judge();
-    // Before anything is waited for: `boot` waits for this and no more.
-    write(&mut report);
-    if ask.settings_only {
-        return Ok(ended(report));
-    }
-    // No network stack gets the lock either, and the boot waits for this run.
-    if rtnl.is_held() {
-        start_later(ask, &mut report);
-        tell(&report);
-        return Ok(ended(report));
-    }
-    bring_up(root, ask.no_bus, deadline, &seen.interface, false, &mut rtnl, &mut report);
-    read_back(root, &seen.interface, &mut rtnl, &mut report);
-    if !report.failures.is_empty() && has_disappeared(root, &report) {
-        report.disappeared();
-    }
-    start_later(ask, &mut report);
-    tell(&report);
-    Ok(ended(report))
+    Run { config, root, ask, deadline, rtnl: &mut rtnl, report }.set_up()
 }
 
-/// Start the unit that looks again, if there is a reason to.
-fn start_later(ask: Ask<'_>, report: &mut IfaceReport) {
-    let Some(unit) = ask.then.filter(|_| report.is_to_be_looked_at_again()) else { return };
-    if let Err(e) = systemctl::queue_start(unit) {
-        report.notes.push(format!(
-            "{unit} cannot be started, so the interface is not looked at again: {e}"
-        ));
-    }
-}
-
-/// An interface that `before` left to a stack: the stack has started since. What it has made of
-/// the settings is read back; nothing is set, or NetworkManager and ibprov would take turns at
-/// it.
-fn look_again(
-    root: &Root,
-    ask: Ask<'_>,
+/// A run at one interface, which has its lock.
+struct Run<'a> {
+    config: &'a Config,
+    root: &'a Root,
+    ask: Ask<'a>,
+    /// Microseconds of CLOCK_MONOTONIC.
     deadline: u64,
-    interface: &Interface,
-    rtnl: &mut Rtnl,
-    before: IfaceReport,
-) -> IfaceReport {
-    let mut report = IfaceReport { exit_code: before.judge(), ..before };
-    if !is_left(&report) {
-        return ended(report);
+    rtnl: &'a mut Rtnl,
+    report: IfaceReport,
+}
+
+impl Run<'_> {
+    fn set_up(mut self) -> Result<IfaceReport, NotSeen> {
+        let Ask { name, settings_only, .. } = self.ask;
+        self.let_other_agent_end();
+        let turn = self.rtnl.turn();
+        let mut seen = self.look_for_plan(name)?;
+        if seen.interface.ifindex != self.report.ifindex {
+            // Another one has its name, for which there is another run.
+            self.report.disappeared();
+            return Ok(self.told());
+        }
+        if self.ask.later
+            && let Some(before) = seen.before.take_if(|o| !o.mlnx_interface_mgr_pending)
+        {
+            return Ok(self.look_again(&seen.interface, before));
+        }
+        self.report.notes.append(&mut seen.problems);
+        let mut refused = Vec::new();
+        refused.extend(self.give_name(&mut seen));
+        refused.extend(self.settings(&mut seen));
+        drop(turn);
+        let report = &mut self.report;
+        report.rtnl_held = self.rtnl.is_held();
+        report.was_set |= !report.rtnl_held && !report.mlnx_interface_mgr_pending;
+        report.notes.extend(queue_advice(self.root, &report.wanted));
+        let foreseen = foreseen(&Files::of(self.root), &report.wanted, &seen.interface);
+        report.notes.extend(foreseen.iter().map(Finding::sentence));
+        if settings_only {
+            report.bring_up = BringUp::NotAsked;
+            // Steps have been told; who brings up tells the whole report.
+            for why in refused.iter().map(Cause::sentence) {
+                error!(cause = why, "{why}");
+            }
+            if let Some(deferred) = &report.deferred {
+                let command = DeferredSettings::command(name);
+                let warning = format!("{}; to do it now: {command}", deferred.sentence(name));
+                warn!(message_id = kinds::WARNING, warning, "{warning}");
+            }
+        }
+        report.settled_usec = clock::monotonic_usec();
+        if !report.configured && has_disappeared(self.root, report) {
+            report.disappeared();
+            return Ok(self.told());
+        }
+        report.exit_code = report.judge();
+        // Before anything is waited for: `boot` waits for this and no more.
+        write(report);
+        if settings_only {
+            return Ok(ended(self.report));
+        }
+        // No network stack gets the lock while it is held, and the boot waits for this run.
+        if !self.rtnl.is_held() {
+            self.bring_up(&seen.interface, false);
+        }
+        self.start_later();
+        Ok(self.told())
     }
-    let foreseen = foreseen(&Files::of(root), &report.wanted, interface);
-    report.notes.extend(foreseen.iter().map(Finding::sentence));
-    bring_up(root, ask.no_bus, deadline, interface, true, rtnl, &mut report);
-    read_back(root, interface, rtnl, &mut report);
-    if !report.failures.is_empty() && has_disappeared(root, &report) {
-        report.disappeared();
+
+    /// The report, told and written.
+    fn told(self) -> IfaceReport {
+        tell(&self.report);
+        ended(self.report)
     }
-    tell(&report);
-    ended(report)
+
+    /// Look at an interface, and at the others where the configuration has something for it
+    /// that concerns them.
+    ///
+    /// # Errors
+    /// As [`look`].
+    fn look_for_plan(&mut self, name: &IfName) -> Result<Seen, NotSeen> {
+        let (config, root) = (self.config, self.root);
+        let mut seen = look(root, name)?;
+        seen.interface.learn_altnames(root, &config.interface_names());
+        if wanted(&config.interfaces, &seen.interface, &[]).sets() {
+            self.rtnl.complete_or_tell(root, &mut seen);
+        }
+        if concerns_others(&config.interfaces, &seen.interface) {
+            seen.look_at_others(root);
+            let own = std::slice::from_ref(&seen.interface);
+            seen.stack_children = KNOWN.children(root, &config.interfaces, own);
+        }
+        seen.written = KNOWN.written(&Files::of(root), &seen.interface, seen.before.as_ref());
+        Ok(seen)
+    }
+
+    /// Start the unit that looks again, if there is a reason to.
+    fn start_later(&mut self) {
+        let unit = self.ask.then.filter(|_| self.report.is_to_be_looked_at_again());
+        let Some(unit) = unit else { return };
+        if let Err(e) = systemctl::queue_start(unit) {
+            self.report.notes.push(format!(
+                "{unit} cannot be started, so the interface is not looked at again: {e}"
+            ));
+        }
+    }
+
+    /// An interface that `before` left to a stack: the stack has started since. What it has made
+    /// of the settings is read back; nothing is set, or NetworkManager and ibprov would take turns
+    /// at it.
+    fn look_again(mut self, interface: &Interface, before: IfaceReport) -> IfaceReport {
+        self.report = IfaceReport { exit_code: before.judge(), ..before };
+        if !is_left(&self.report) {
+            return ended(self.report);
+        }
+        let foreseen = foreseen(&Files::of(self.root), &self.report.wanted, interface);
+        self.report.notes.extend(foreseen.iter().map(Finding::sentence));
+        self.bring_up(interface, true);
+        self.told()
+    }
+
+    /// See that the interface comes up, or only look whether it has, and read back what a stack
+    /// has made of the settings.
+    fn bring_up(&mut self, interface: &Interface, only_looks: bool) {
+        let Self { root, ask, deadline, rtnl, report, .. } = self;
+        bring_up(root, ask.no_bus, *deadline, interface, only_looks, rtnl, report);
+        self.read_back(interface);
+        if !self.report.failures.is_empty() && has_disappeared(self.root, &self.report) {
+            self.report.disappeared();
+        }
+    }
+
+    /// What a stack has written over since, by a look after it has brought the interface up:
+    /// NetworkManager writes its profile's mode at each activation.
+    fn read_back(&mut self, interface: &Interface) {
+        let report = &mut self.report;
+        let was_touched = match report.bring_up {
+            BringUp::Up | BringUp::Waiting | BringUp::Nobody | BringUp::Failed => true,
+            // Nobody has been at it.
+            BringUp::NotAsked | BringUp::Pending | BringUp::Left | BringUp::Disappeared => false,
+        };
+        // What could not be made is told.
+        if !was_touched || !report.configured {
+            return;
+        }
+        let mut seen = match look(self.root, &interface.name) {
+            Ok(seen) if seen.interface.ifindex == interface.ifindex => seen,
+            // That it went away is told, or another run is for the one that has come.
+            _ => return,
+        };
+        if report.wanted.sets()
+            && let Err(e) = self.rtnl.complete(self.root, &mut seen)
+        {
+            let name = &interface.name;
+            report.failures.push(format!("{name}: the settings cannot be read back: {e}"));
+            (report.configured, report.rtnl_held) = (false, self.rtnl.is_held());
+            return;
+        }
+        let stack = report.decision.as_ref().and_then(|decision| decision.stack);
+        let view = report.stacks.iter().find(|view| Some(view.stack) == stack);
+        let writes = view.map_or(&[][..], |view| &view.writes);
+        let lost = overwritten(&report.wanted, &seen, report.mtu_asked, stack, writes);
+        report.configured = lost.is_empty();
+        report.failures.extend(lost);
+    }
+
+    /// MLNX_OFED's agent sets new interfaces too. It is let end first: what is set and
+    /// read back afterwards stays as it is. udev has queued its unit before ours.
+    fn let_other_agent_end(&mut self) {
+        let Self { root, ask, deadline: until, report, .. } = self;
+        let armed = interface_manager::armed(root);
+        if let Some(rule) = &armed {
+            report.notes.push(format!(
+                "MLNX_OFED's rule {rule} has mlnx_interface_mgr set new interfaces too: {}",
+                interface_manager::REMEDY
+            ));
+        }
+        if armed.is_none() && interface_manager::at_work(root, [ask.name]).is_empty() {
+            return;
+        }
+        let unit = interface_manager::unit(ask.name);
+        let end = while_late(*until, || ends(root, &unit, ask.no_bus, *until));
+        note_end(ask.name, &unit, end, report);
+    }
+
+    /// Give it its persistent name, before anything that goes by the name is looked up.
+    /// Gives the reason why that cannot be.
+    fn give_name(&mut self, seen: &mut Seen) -> Option<Cause> {
+        let rules = &self.config.interfaces;
+        let step = match rename(rules, &seen.interface, &seen.all, &seen.names) {
+            Ok(None) => return None,
+            Ok(Some(step)) => step,
+            Err(why) => {
+                self.report.failures.push(why.sentence());
+                return Some(why);
+            }
+        };
+        let IfaceStep::Rename { to, .. } = step.clone() else { return None };
+        self.do_step(step, seen)?;
+        match self.look_for_plan(&to) {
+            Err(e) => self.report.failures.push(e.to_string()),
+            Ok(now) => {
+                self.report.netdev = to.to_string();
+                *seen = now;
+            }
+        }
+        None
+    }
+
+    /// Take one step, tell it and note it; none if it failed.
+    fn do_step(&mut self, step: IfaceStep, seen: &Seen) -> Option<()> {
+        let began = clock::monotonic_usec();
+        let ifindex = seen.interface.ifindex;
+        let done = self.rtnl.ask(&Request::SetInterface { ifindex, step: step.clone() });
+        let done = match done {
+            Err(NotDone::Refused(_)) if self.has_come(&step, seen) => Ok(()),
+            done => done.map(drop),
+        };
+        let failure = done.as_ref().err().map(|e| explain(&step, &seen.interface, e));
+        let took_usec = clock::monotonic_usec().saturating_sub(began);
+        tell_step(&step, &seen.interface, took_usec, failure.as_deref());
+        if let Some(failure) = &failure {
+            self.report.failures.push(format!("{}: {step}: {failure}", seen.interface.name));
+        }
+        self.report.steps.push(IfaceStepReport { step, took_usec, failure });
+        done.ok()
+    }
+
+    /// The step is to create a P_Key child, and it is there by now: the network stack creates
+    /// those of its own configuration at the same time.
+    fn has_come(&mut self, step: &IfaceStep, seen: &Seen) -> bool {
+        let IfaceStep::AddChild { pkey, .. } = step else { return false };
+        self.look_for_plan(&seen.interface.name)
+            .is_ok_and(|now| has_child(&now.interface, &now.all, *pkey))
+    }
+
+    /// Make the settings, and read back what they came to.
+    /// Gives the reasons why some cannot be made.
+    fn settings(&mut self, seen: &mut Seen) -> Vec<Cause> {
+        let report = &mut self.report;
+        report.wanted = wanted(&self.config.interfaces, &seen.interface, &seen.stack_children);
+        report.mtu_asked = asked_before(&report.wanted, seen);
+        let Seen { interface, all, names, .. } = &*seen;
+        let mut plan = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
+        report.failures.extend(plan.refused.iter().map(Cause::sentence));
+        if !self.ask.later
+            && let Err(e) = defer(self.ask.force, seen, self.rtnl, &mut plan)
+        {
+            let name = self.ask.name;
+            report.failures.push(format!(
+                "{name}: whether it is in use cannot be determined: {e}, then run `ibprov iface {name}`"
+            ));
+            return plan.refused;
+        }
+        report.deferred.clone_from(&plan.deferred);
+        for step in plan.steps {
+            let asked = if let IfaceStep::SetMtu { mtu } = &step { Some(*mtu) } else { None };
+            if self.do_step(step, seen).is_some() {
+                self.report.mtu_asked = asked.or(self.report.mtu_asked);
+            }
+            // The others would fail for the same reason.
+            if self.rtnl.is_held() {
+                return plan.refused;
+            }
+        }
+        let now = self.look_for_plan(&seen.interface.name);
+        let report = &mut self.report;
+        match now {
+            Err(e) => report.failures.push(e.to_string()),
+            Ok(now) if self.rtnl.is_held() => report.failures.extend(now.problems),
+            Ok(now) => {
+                let Seen { interface, all, names, .. } = &now;
+                let left = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
+                // What failed has been told; what did not take is told here.
+                let told = |step: &IfaceStep| {
+                    report.steps.iter().any(|s| s.step == *step && s.failure.is_some())
+                };
+                let is_deferred = |step: &IfaceStep| {
+                    plan.deferred.as_ref().is_some_and(|d| d.steps.contains(step))
+                };
+                for step in left.steps.iter().filter(|s| !told(s) && !is_deferred(s)) {
+                    let name = &now.interface.name;
+                    report.failures.push(format!(
+                        "{name}: {step}: the kernel accepted the value, but reads back another"
+                    ));
+                }
+                if let (Some(asked), Some(mtu)) = (report.wanted.mtu, interface.mtu)
+                    && report.mtu_asked == Some(asked)
+                    && mtu < asked
+                {
+                    report.notes.push(format!(
+                        "the MTU is {mtu}, not {asked}: limited by the fabric's broadcast group (see the subnet manager's mtu for the IPoIB partition)"
+                    ));
+                }
+                report.notes.extend(left.awaited);
+                *seen = now;
+            }
+        }
+        report.configured = report.failures.is_empty() && report.deferred.is_none();
+        plan.refused
+    }
 }
 
 /// The interface is configured, and was left to its stack. boot makes the settings of one whose
@@ -256,57 +407,6 @@ fn has_disappeared(root: &Root, report: &IfaceReport) -> bool {
         Ok(text) => text.parse() != Ok(report.ifindex),
         Err(e) => e.is_absent(),
     }
-}
-
-/// What a stack has written over since, by a look after it has brought the interface up:
-/// NetworkManager writes its profile's mode at each activation.
-fn read_back(root: &Root, interface: &Interface, rtnl: &mut Rtnl, report: &mut IfaceReport) {
-    let was_touched = match report.bring_up {
-        BringUp::Up | BringUp::Waiting | BringUp::Nobody | BringUp::Failed => true,
-        // Nobody has been at it.
-        BringUp::NotAsked | BringUp::Pending | BringUp::Left | BringUp::Disappeared => false,
-    };
-    // What could not be made is told.
-    if !was_touched || !report.configured {
-        return;
-    }
-    let mut seen = match look(root, &interface.name) {
-        Ok(seen) if seen.interface.ifindex == interface.ifindex => seen,
-        // That it went away is told, or another run is for the one that has come.
-        _ => return,
-    };
-    if report.wanted.sets()
-        && let Err(e) = rtnl.complete(root, &mut seen)
-    {
-        let name = &interface.name;
-        report.failures.push(format!("{name}: the settings cannot be read back: {e}"));
-        (report.configured, report.rtnl_held) = (false, rtnl.is_held());
-        return;
-    }
-    let stack = report.decision.as_ref().and_then(|decision| decision.stack);
-    let view = report.stacks.iter().find(|view| Some(view.stack) == stack);
-    let writes = view.map_or(&[][..], |view| &view.writes);
-    let lost = overwritten(&report.wanted, &seen, report.mtu_asked, stack, writes);
-    report.configured = lost.is_empty();
-    report.failures.extend(lost);
-}
-
-/// MLNX_OFED's agent sets new interfaces too. It is let end first: what is set and
-/// read back afterwards stays as it is. udev has queued its unit before ours.
-fn let_other_agent_end(root: &Root, ask: Ask<'_>, until: u64, report: &mut IfaceReport) {
-    let armed = interface_manager::armed(root);
-    if let Some(rule) = &armed {
-        report.notes.push(format!(
-            "MLNX_OFED's rule {rule} has mlnx_interface_mgr set new interfaces too: {}",
-            interface_manager::REMEDY
-        ));
-    }
-    if armed.is_none() && interface_manager::at_work(root, [ask.name]).is_empty() {
-        return;
-    }
-    let unit = interface_manager::unit(ask.name);
-    let end = while_late(until, || ends(root, &unit, ask.no_bus, until));
-    note_end(ask.name, &unit, end, report);
 }
 
 /// Take in how the wait for MLNX_OFED's agent, `unit`, ended.
@@ -427,160 +527,17 @@ fn write(report: &mut IfaceReport) {
     }
 }
 
-/// Give it its persistent name, before anything that goes by the name is looked up.
-/// Gives the reason why that cannot be.
-fn give_name(
-    config: &Config,
-    root: &Root,
-    seen: &mut Seen,
-    rtnl: &mut Rtnl,
-    report: &mut IfaceReport,
-) -> Option<Cause> {
-    let step = match rename(&config.interfaces, &seen.interface, &seen.all, &seen.names) {
-        Ok(None) => return None,
-        Ok(Some(step)) => step,
-        Err(why) => {
-            report.failures.push(why.sentence());
-            return Some(why);
-        }
-    };
-    let IfaceStep::Rename { to, .. } = step.clone() else { return None };
-    do_step(config, root, step, seen, rtnl, report)?;
-    match look_for_plan(config, root, &to, rtnl) {
-        Err(e) => report.failures.push(e.to_string()),
-        Ok(now) => {
-            report.netdev = to.to_string();
-            *seen = now;
-        }
-    }
-    None
-}
-
-/// Take one step, tell it and note it; none if it failed.
-fn do_step(
-    config: &Config,
-    root: &Root,
-    step: IfaceStep,
-    seen: &Seen,
-    rtnl: &mut Rtnl,
-    report: &mut IfaceReport,
-) -> Option<()> {
-    let began = clock::monotonic_usec();
-    let ifindex = seen.interface.ifindex;
-    let done = rtnl.ask(&Request::SetInterface { ifindex, step: step.clone() });
-    let done = match done {
-        Err(NotDone::Refused(_)) if has_come(config, root, &step, seen, rtnl) => Ok(()),
-        done => done.map(drop),
-    };
-    let failure = done.as_ref().err().map(|e| explain(&step, &seen.interface, e));
-    let took_usec = clock::monotonic_usec().saturating_sub(began);
-    tell_step(&step, &seen.interface, took_usec, failure.as_deref());
-    if let Some(failure) = &failure {
-        report.failures.push(format!("{}: {step}: {failure}", seen.interface.name));
-    }
-    report.steps.push(IfaceStepReport { step, took_usec, failure });
-    done.ok()
-}
-
-/// The step is to create a P_Key child, and it is there by now: the network stack creates
-/// those of its own configuration at the same time.
-fn has_come(config: &Config, root: &Root, step: &IfaceStep, seen: &Seen, rtnl: &mut Rtnl) -> bool {
-    let IfaceStep::AddChild { pkey, .. } = step else { return false };
-    look_for_plan(config, root, &seen.interface.name, rtnl)
-        .is_ok_and(|now| has_child(&now.interface, &now.all, *pkey))
-}
-
-/// Make the settings, and read back what they came to.
-/// Gives the reasons why some cannot be made.
-fn settings(
-    config: &Config,
-    root: &Root,
-    ask: Ask<'_>,
-    seen: &mut Seen,
-    rtnl: &mut Rtnl,
-    report: &mut IfaceReport,
-) -> Vec<Cause> {
-    report.wanted = wanted(&config.interfaces, &seen.interface, &seen.stack_children);
-    report.mtu_asked = asked_before(&report.wanted, seen);
-    let Seen { interface, all, names, .. } = &*seen;
-    let mut plan = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
-    report.failures.extend(plan.refused.iter().map(Cause::sentence));
-    if !ask.later
-        && let Err(e) = defer(ask.force, seen, rtnl, &mut plan)
-    {
-        let name = ask.name;
-        report.failures.push(format!(
-            "{name}: whether it is in use cannot be determined: {e}, then run `ibprov iface {name}`"
-        ));
-        return plan.refused;
-    }
-    report.deferred.clone_from(&plan.deferred);
-    for step in plan.steps {
-        let asked = if let IfaceStep::SetMtu { mtu } = &step { Some(*mtu) } else { None };
-        if do_step(config, root, step, seen, rtnl, report).is_some() {
-            report.mtu_asked = asked.or(report.mtu_asked);
-        }
-        // The others would fail for the same reason.
-        if rtnl.is_held() {
-            return plan.refused;
-        }
-    }
-    match look_for_plan(config, root, &seen.interface.name, rtnl) {
-        Err(e) => report.failures.push(e.to_string()),
-        Ok(now) if rtnl.is_held() => report.failures.extend(now.problems),
-        Ok(now) => {
-            let Seen { interface, all, names, .. } = &now;
-            let left = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
-            // What failed has been told; what did not take is told here.
-            let told = |step: &IfaceStep| {
-                report.steps.iter().any(|s| s.step == *step && s.failure.is_some())
-            };
-            let is_deferred =
-                |step: &IfaceStep| plan.deferred.as_ref().is_some_and(|d| d.steps.contains(step));
-            for step in left.steps.iter().filter(|s| !told(s) && !is_deferred(s)) {
-                let name = &now.interface.name;
-                report.failures.push(format!(
-                    "{name}: {step}: the kernel accepted the value, but reads back another"
-                ));
-            }
-            if let (Some(asked), Some(mtu)) = (report.wanted.mtu, interface.mtu)
-                && report.mtu_asked == Some(asked)
-                && mtu < asked
-            {
-                report.notes.push(format!(
-                    "the MTU is {mtu}, not {asked}: limited by the fabric's broadcast group (see the subnet manager's mtu for the IPoIB partition)"
-                ));
-            }
-            report.notes.extend(left.awaited);
-            *seen = now;
-        }
-    }
-    report.configured = report.failures.is_empty() && report.deferred.is_none();
-    plan.refused
-}
-
-/// As [`defer`], for who only looks: what cannot be told counts as use. A copied tree has no kernel
-/// to ask.
-pub(super) fn would_defer(
-    force: bool,
-    root: &Root,
-    seen: &Seen,
-    rtnl: &mut Rtnl,
-    plan: &mut IfacePlan,
-) {
-    if root.is_live()
-        && let Err(e) = defer(force, seen, rtnl, plan)
-    {
-        plan.defer(vec![Use::Unknown { why: e.to_string() }]);
-    }
-}
-
 /// Leave undone what would interrupt the traffic of an interface that is in use, unless it is its
 /// first setting in this boot.
 ///
 /// # Errors
 /// Whether it is in use cannot be told.
-fn defer(force: bool, seen: &Seen, rtnl: &mut Rtnl, plan: &mut IfacePlan) -> Result<(), NotDone> {
+pub(super) fn defer(
+    force: bool,
+    seen: &Seen,
+    rtnl: &mut Rtnl,
+    plan: &mut IfacePlan,
+) -> Result<(), NotDone> {
     let Seen { interface, before, .. } = seen;
     if !force && plan.interrupts() && is_guarded(interface, before.as_ref()) {
         let uses = in_use::uses(std::slice::from_ref(&interface.name), rtnl)?;
@@ -636,28 +593,6 @@ fn tell_step(step: &IfaceStep, interface: &Interface, took_usec: u64, failure: O
             error!(message_id = kinds::STEP_FAILED, took_usec, cause, "{name}: {step}: {cause}");
         }
     }
-}
-
-/// ib_ipoib's queues are set when it is loaded: what is too small is told.
-pub fn queue_advice(root: &Root, wanted: &WantedInterface) -> Vec<String> {
-    let queues =
-        [("recv_queue_size", wanted.receive_queue), ("send_queue_size", wanted.send_queue)];
-    let mut advice = Vec::new();
-    for (parameter, least) in queues {
-        let Some(least) = least else { continue };
-        let path = format!("/sys/module/ib_ipoib/parameters/{parameter}");
-        let now = root.attribute(&path).ok().and_then(|t| t.parse::<u32>().ok());
-        match now {
-            Some(now) if now < least => advice.push(format!(
-                "ib_ipoib has {parameter}={now}, but at least {least} is configured: add `options ib_ipoib {parameter}={}` to a file in /etc/modprobe.d; it applies when the module is loaded again",
-                // The kernel rounds up to a power of two.
-                least.next_power_of_two()
-            )),
-            Some(_) => {}
-            None => advice.push(format!("{path} cannot be read: check that ib_ipoib is loaded")),
-        }
-    }
-    advice
 }
 
 /// A path in sysfs that stands for no interface.

@@ -6,22 +6,17 @@
 //! written down before ([`undo`](crate::workers::undo)), so that it is put back if this run is
 //! killed.
 
-mod attempts;
 mod child;
 mod judge;
-mod request;
-mod turn;
 mod untold;
 mod watch;
 
 use tracing::{debug, error_span, warn};
 
-use self::attempts::Attempts;
-use self::child::{Child, failure};
-use self::judge::Netdevs;
-use self::turn::Turn;
+use self::child::{Child, failure, request, to_number};
+use self::judge::{Attempts, Netdevs};
 use self::untold::Untold;
-use self::watch::Watch;
+use self::watch::{Turn, Watch, take_turn, try_take_turn};
 use super::locks;
 use crate::host::{Root, clock, live_line, persistent_names};
 use crate::ladder::vf::{awaits_grant, lacks_name, may_come};
@@ -65,7 +60,7 @@ pub fn run(wanted: &WantedPf, root: &Root, deadline: u64) -> anyhow::Result<PfRe
     let locks = locks(&mut report.problems);
     let mut watch = Watch::open(deadline)?;
     let problems = &mut report.problems;
-    match turn::take(wanted.pf, locks.as_ref(), &mut watch, problems)? {
+    match take_turn(wanted.pf, locks.as_ref(), &mut watch, problems)? {
         Turn::Ours(lock) => {
             let child = Child::start(root, wanted.pf, lock)?;
             let mut run = Run {
@@ -102,7 +97,7 @@ pub fn put_back(pf: PciAddress, root: &Root, deadline: u64) -> anyhow::Result<Pf
     let mut report = PfReport { purpose: Purpose::Undo, ..blank };
     let locks = locks(&mut report.problems);
     let mut watch = Watch::open(deadline)?;
-    let lock = match turn::try_take(pf, locks.as_ref(), &mut report.problems) {
+    let lock = match try_take_turn(pf, locks.as_ref(), &mut report.problems) {
         Turn::Ours(lock) => lock,
         Turn::Busy(problem) => {
             report.hindrance.problem = Some(problem);
@@ -376,7 +371,7 @@ impl Run<'_> {
                 self.note_step(step, Some(StepFailure::ProbeHangs));
                 continue;
             }
-            let Some(request) = request::of(&step, observed, self.record.undo(), self.root) else {
+            let Some(request) = request(&step, observed, self.record.undo(), self.root) else {
                 self.note_step(step, Some(StepFailure::NoSuchVf));
                 continue;
             };
@@ -463,9 +458,9 @@ impl Run<'_> {
             let VfStep::Count { from, to } = step else { continue };
             live_line::update(&format!("PF {pf}: {step}"));
             let to_none = (from > 0)
-                .then(|| request::number(pf, 0, observed.vfs.iter().map(|vf| vf.pci).collect()));
+                .then(|| to_number(pf, 0, observed.vfs.iter().map(|vf| vf.pci).collect()));
             let mut reply = Some(Ok(Answer::Done));
-            for request in to_none.into_iter().chain([request::number(pf, to, Vec::new())]) {
+            for request in to_none.into_iter().chain([to_number(pf, to, Vec::new())]) {
                 if matches!(reply, Some(Ok(Answer::Done))) {
                     let until = self.watch.deadline();
                     reply = self.child.ask(&[request], &mut self.watch, until)?.pop().flatten();
@@ -631,7 +626,7 @@ impl Run<'_> {
                 false => Netdevs::Asked,
             };
             let udev_works = !is_settled(run.root);
-            let seen = judge::Seen { observed: &observed, netdevs, udev_works };
+            let seen = judge::LastLook { observed: &observed, netdevs, udev_works };
             judge::vfs(run.wanted, seen, &plan, &run.attempts, run.watch.facts())
         };
         let mut vfs = judge(&self);

@@ -12,6 +12,7 @@ use crate::ladder::WantedPf;
 use crate::names::{BindOrder, ModuleName, PciAddress, VfNamePattern};
 use crate::observe::{Look, Observed, Observer, Port, plan_host};
 use crate::plan::guid::{self, Resolved};
+use crate::plan::preview::unresolved;
 use crate::report::pf::{Outcome, Unresolved};
 use crate::workers::products::Products;
 
@@ -48,16 +49,9 @@ pub fn resolve(config: &Config, root: &Root, observed: &Observed) -> Plans {
                 let warnings = warnings.iter().map(ToString::to_string).collect();
                 plans.wanted.push((wanted, warnings));
             }
-            Err(findings) => plans.unresolved.push(Unresolved {
-                which: which.to_string(),
-                origin,
-                pci,
-                errors: {
-                    let object = pci.map_or_else(|| which.to_string(), |pci| pci.to_string());
-                    findings.iter().map(|problem| problem.finding(&object)).collect()
-                },
-                may_pass: findings.iter().all(crate::report::plan::PlanProblem::may_pass),
-            }),
+            Err(errors) => {
+                plans.unresolved.push(unresolved(which.to_string(), origin, pci, &errors));
+            }
         }
     }
     plans
@@ -202,6 +196,16 @@ impl Worker {
     }
 }
 
+/// Take the reports of those that have ended.
+pub fn collect(workers: &mut Vec<Worker>, outcomes: &mut Vec<Outcome>) {
+    workers.retain_mut(|worker| {
+        let ended = worker.ended();
+        let is_at_work = ended.is_none();
+        outcomes.extend(ended);
+        is_at_work
+    });
+}
+
 /// All of them, at the same time but for those whose VFs are bound in order
 /// ([`may_begin`]).
 ///
@@ -221,13 +225,7 @@ pub fn run_all(
     // Each has a deadline of its own; this one is for a child that hangs.
     let last = deadline + 5_000_000;
     loop {
-        workers.retain_mut(|w| match w.ended() {
-            Some(outcome) => {
-                outcomes.push(outcome);
-                false
-            }
-            None => true,
-        });
+        collect(&mut workers, &mut outcomes);
         live_line::count(outcomes.len(), wanted.len());
         let now = clock::monotonic_usec();
         let mut rest = Vec::new();

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use crate::config::RxeRow;
 use crate::host::{Root, answer, rdma_netlink};
 use crate::names::{IfName, RdmaName};
-use crate::observe::rxe::rxe;
+use crate::observe::rxe;
 use crate::plan::rxe::judge_rxe;
 use crate::report::rxe::{RxeReport, RxeState};
 

@@ -20,6 +20,9 @@ use crate::report::{Cause, Exit, ModuleTrouble, events as kinds};
 /// The steps of one run.
 #[derive(Debug)]
 pub(super) struct Steps<'a> {
+    root: &'a Root,
+    /// What the site says about modules.
+    rules: &'a ModprobeRules,
     locks: Option<&'a Locks>,
     /// The configuration file that was given; children read the same.
     config_file: Option<&'a Path>,
@@ -44,11 +47,15 @@ enum Worker {
 
 impl<'a> Steps<'a> {
     pub(super) fn new(
+        root: &'a Root,
+        rules: &'a ModprobeRules,
         locks: Option<&'a Locks>,
         config_file: Option<&'a Path>,
         force: bool,
     ) -> Self {
         Self {
+            root,
+            rules,
             locks,
             config_file,
             force,
@@ -80,17 +87,19 @@ impl<'a> Steps<'a> {
 
     /// When the modprobe of the configured modules began, if it is at work.
     pub(super) fn loading_since(&self) -> Option<u64> {
-        self.running.iter().find_map(|(step, worker)| match (step, worker) {
-            (Step::LoadModules { .. }, Worker::Ours(child)) => Some(child.started_usec),
-            _ => None,
-        })
+        self.at_work_since(|step| matches!(step, Step::LoadModules { .. }))
     }
 
     /// Since when the network namespace mode is being set.
     pub(super) fn setting_netns_since(&self) -> Option<u64> {
-        self.running.iter().find_map(|(step, worker)| match (step, worker) {
-            (Step::NetnsMode { .. }, Worker::Ours(child)) => Some(child.started_usec),
-            _ => None,
+        self.at_work_since(|step| matches!(step, Step::NetnsMode { .. }))
+    }
+
+    /// When a child of this run began with such a step, if it is at work.
+    fn at_work_since(&self, is_it: impl Fn(&Step) -> bool) -> Option<u64> {
+        self.running.iter().find_map(|(step, worker)| match worker {
+            Worker::Ours(child) if is_it(step) => Some(child.started_usec),
+            Worker::Ours(_) | Worker::Stranded { .. } => None,
         })
     }
 
@@ -118,12 +127,7 @@ impl<'a> Steps<'a> {
                 let pid = owner.unwrap_or_default();
                 warn!(pid, "{step}: process {pid} of an earlier run is still running");
                 self.running.push((step.clone(), Worker::Stranded { lock: name, pid }));
-                self.reports.push(StepReport {
-                    step,
-                    started_usec,
-                    took_usec: None,
-                    failure: None,
-                });
+                self.note(step, started_usec, None);
                 return;
             }
             Some(Err(e)) => {
@@ -140,12 +144,7 @@ impl<'a> Steps<'a> {
             Ok(child) => {
                 self.forks += 1;
                 self.running.push((step.clone(), Worker::Ours(child)));
-                self.reports.push(StepReport {
-                    step,
-                    started_usec,
-                    took_usec: None,
-                    failure: None,
-                });
+                self.note(step, started_usec, None);
             }
             Err(failure) => {
                 self.done.ended.insert(step.clone());
@@ -157,14 +156,15 @@ impl<'a> Steps<'a> {
                     let said = failure.to_string().into();
                     facts.modules.insert(module.clone(), ModuleTrouble::Other { said });
                 }
-                self.reports.push(StepReport {
-                    step,
-                    started_usec,
-                    took_usec: Some(0),
-                    failure: Some(failure.to_string()),
-                });
+                self.note(step, started_usec, Some(failure.to_string()));
             }
         }
+    }
+
+    /// Note that a step was begun, or could not be.
+    fn note(&mut self, step: Step, started_usec: u64, failure: Option<String>) {
+        let took_usec = failure.is_some().then_some(0);
+        self.reports.push(StepReport { step, started_usec, took_usec, failure });
     }
 
     /// The steps that have ended since the last call.
@@ -188,12 +188,11 @@ impl<'a> Steps<'a> {
         step: &Step,
         end: &Ended,
         facts: &mut Facts,
-        rules: &ModprobeRules,
-        (observed, root): (&Observed, &Root),
+        observed: &Observed,
     ) {
         self.done.ended.insert(step.clone());
         self.last_stderr.clone_from(&end.stderr);
-        let failure = self.failure(step, end, facts, rules, (observed, root));
+        let failure = self.failure(step, end, facts, observed);
         let failure = failure.map(|f| f.to_string());
         tell(step, end.took_usec, failure.as_deref());
         if let Some(report) = self.reports.iter_mut().find(|r| r.step == *step) {
@@ -209,8 +208,7 @@ impl<'a> Steps<'a> {
         step: &Step,
         end: &Ended,
         facts: &mut Facts,
-        rules: &ModprobeRules,
-        (observed, root): (&Observed, &Root),
+        observed: &Observed,
     ) -> Option<Failure> {
         let is_loaded =
             |module: &ModuleName| observed.modules.get(module) == Some(&ModuleState::Loaded);
@@ -228,7 +226,7 @@ impl<'a> Steps<'a> {
                 if is_loaded(module) {
                     return None;
                 }
-                let trouble = self.trouble(module, rules, observed, root);
+                let trouble = self.trouble(module, observed);
                 facts.modules.insert(module.clone(), trouble.clone());
                 Some(Failure::Module { module: module.clone(), trouble })
             }
@@ -264,22 +262,16 @@ impl<'a> Steps<'a> {
     }
 
     /// Why `module` is absent, by all that was heard so far.
-    pub(super) fn trouble(
-        &self,
-        module: &ModuleName,
-        rules: &ModprobeRules,
-        observed: &Observed,
-        root: &Root,
-    ) -> ModuleTrouble {
+    pub(super) fn trouble(&self, module: &ModuleName, observed: &Observed) -> ModuleTrouble {
         let stuck = self.running.iter().find(|(step, _)| step.modules().contains(module));
         if let Some((_, worker)) = stuck {
             return ModuleTrouble::Stuck { pid: worker.pid() };
         }
-        let built = is_built(root, &observed.kernel, module);
+        let built = is_built(self.root, &observed.kernel, module);
         diagnose(
             module,
             Signs {
-                rules,
+                rules: self.rules,
                 kernel: &observed.kernel,
                 built,
                 stderr: &self.last_stderr,
@@ -303,17 +295,18 @@ impl<'a> Steps<'a> {
 
     /// Why the soft RoCE device `name` could not be created, if that was tried.
     pub(super) fn rxe_failure(&self, name: &RdmaName) -> Option<String> {
-        let is_it = |report: &&StepReport| matches!(&report.step, Step::CreateRxe { name: of, .. } if of == name);
-        self.reports.iter().find(is_it)?.failure.clone()
+        self.creations_of(name).next()?.failure.clone()
     }
 
     /// The soft RoCE device `name` has been created in this run.
     pub(super) fn has_created(&self, name: &RdmaName) -> bool {
-        let is_it = |report: &StepReport| {
-            let is_of_it = matches!(&report.step, Step::CreateRxe { name: of, .. } if of == name);
-            is_of_it && report.failure.is_none()
-        };
-        self.reports.iter().any(is_it)
+        self.creations_of(name).any(|report| report.failure.is_none())
+    }
+
+    fn creations_of(&self, name: &RdmaName) -> impl Iterator<Item = &StepReport> {
+        let is_it =
+            move |step: &Step| matches!(step, Step::CreateRxe { name: of, .. } if of == name);
+        self.reports.iter().filter(move |report| is_it(&report.step))
     }
 
     /// What was done, in order.

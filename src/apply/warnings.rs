@@ -35,6 +35,28 @@ pub fn foreseen_of_all(root: &Root, config: &Config, seen: &Interfaces) -> Vec<F
     seen.all.iter().flat_map(of).collect()
 }
 
+/// ib_ipoib's queues are set when it is loaded: what is too small is told.
+pub fn queue_advice(root: &Root, wanted: &WantedInterface) -> Vec<String> {
+    let queues =
+        [("recv_queue_size", wanted.receive_queue), ("send_queue_size", wanted.send_queue)];
+    let mut advice = Vec::new();
+    for (parameter, least) in queues {
+        let Some(least) = least else { continue };
+        let path = format!("/sys/module/ib_ipoib/parameters/{parameter}");
+        let now = root.attribute(&path).ok().and_then(|t| t.parse::<u32>().ok());
+        match now {
+            Some(now) if now < least => advice.push(format!(
+                "ib_ipoib has {parameter}={now}, but at least {least} is configured: add `options ib_ipoib {parameter}={}` to a file in /etc/modprobe.d; it applies when the module is loaded again",
+                // The kernel rounds up to a power of two.
+                least.next_power_of_two()
+            )),
+            Some(_) => {}
+            None => advice.push(format!("{path} cannot be read: check that ib_ipoib is loaded")),
+        }
+    }
+    advice
+}
+
 /// Connect-IB (15b3:1011) cannot bring IPoIB up with more than 1024 send
 /// buffers: `ib_ipoib` then fails at `ip link set up`, long after boot.
 pub(super) fn send_queue_warning(

@@ -8,7 +8,7 @@ use tracing::{Level, warn};
 
 use super::node::Node;
 use super::print;
-use crate::apply::preview::{self, DeniedModule, Preview};
+use crate::apply::preview::{DeniedModule, Preview, SettingsLook};
 use crate::apply::rtnl::Rtnl;
 use crate::cli::{BootArgs, Format};
 use crate::config::Config;
@@ -148,8 +148,8 @@ fn preview(config: &Config, root: &Root, force: bool) -> Preview {
         let trouble = facts.modules.get(name).filter(|trouble| trouble.is_by_the_site())?.clone();
         Some(DeniedModule { name: name.clone(), trouble })
     });
-    let mut rtnl = Rtnl::to_look(node.survey.is_rtnl_held);
-    let settings = preview::settings(config, root, interfaces, force, &mut rtnl);
+    let rtnl = Rtnl::to_look(node.survey.is_rtnl_held);
+    let settings = SettingsLook { config, root, interfaces, force, rtnl }.settings();
     // A run of boot would wait for the interface's own run, which cannot make them.
     let refused = |port: &PortProgress| {
         let own = settings.iter().filter(|set| port.netdev.as_ref() == Some(&set.netdev));

@@ -10,9 +10,10 @@ use super::node::Node;
 use super::print;
 use crate::apply::bring_up::explain;
 use crate::apply::children;
-use crate::apply::iface::{Ask, is_missed, name_of, queue_advice, run as set_up};
-use crate::apply::preview::{Setting, setting};
+use crate::apply::iface::{Ask, is_missed, name_of, run as set_up};
+use crate::apply::preview::{Setting, SettingsLook};
 use crate::apply::rtnl::Rtnl;
+use crate::apply::warnings::queue_advice;
 use crate::cli::{Format, IfaceArgs};
 use crate::config::{Config, RxeRow};
 use crate::host::{Root, alarm, clock, links, process, systemctl, systemd};
@@ -268,9 +269,11 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
     findings.extend(of_it.collect::<Vec<_>>());
     let interface = node.interfaces.all.iter().find(|i| i.name == *ask.name);
     let interface = interface.ok_or_else(|| NotSeen::Absent(ask.name.clone()))?;
-    let mut rtnl = Rtnl::to_look(node.survey.is_rtnl_held);
-    let Setting { mut seen, wanted, settings, awaited } =
-        setting(config, root, &node.interfaces, interface, ask.force, &mut rtnl);
+    let (interfaces, force) = (&node.interfaces, ask.force);
+    let rtnl = Rtnl::to_look(node.survey.is_rtnl_held);
+    let mut look = SettingsLook { config, root, interfaces, force, rtnl };
+    let Setting { mut seen, wanted, settings, awaited } = look.setting(interface);
+    let mut rtnl = look.rtnl;
     rtnl.complete_or_tell(root, &mut seen);
     settings.tell(&mut findings);
     findings.extend(netplan::not_judged(root));

@@ -345,7 +345,7 @@ impl<'a> Node<'a> {
         let functions = functions.filter(|f| f.physfn.is_none() && self.is_expected(f.address));
         let devices = functions.flat_map(|f| f.rdma.iter().map(move |device| (f.address, device)));
         let of = |(pci, device): (_, &RdmaDevice)| {
-            let description = observe::node_desc::node_description(self.root, pci, &device.name)?;
+            let description = observe::link::node_description(self.root, pci, &device.name)?;
             Some((device.name.clone(), description))
         };
         devices.filter_map(of).collect()

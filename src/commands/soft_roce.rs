@@ -5,7 +5,7 @@ use crate::host::Root;
 use crate::ladder::roce::{Roce, has_gid, words};
 use crate::names::{IfName, LinkLayer, Rung};
 use crate::observe::link::{gids_in, netdev};
-use crate::observe::rxe::rxe;
+use crate::observe::rxe;
 use crate::plan::rxe::judge_rxe;
 use crate::report::hardware::Gid;
 use crate::report::rxe::{RxeReport, RxeState};

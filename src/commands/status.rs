@@ -230,7 +230,7 @@ impl View<'_> {
                 .map(|d| observe::link::card(&mut self.look.borrow_mut(), pci, &d.name))
                 .unwrap_or_default(),
             node_description: device
-                .and_then(|d| observe::node_desc::node_description(self.node.root, pci, &d.name)),
+                .and_then(|d| observe::link::node_description(self.node.root, pci, &d.name)),
             pcie: self
                 .node
                 .survey

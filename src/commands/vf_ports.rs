@@ -10,7 +10,7 @@ use crate::names::{
     Guid, IB_DRIVERS, IsVf, LinkLayer, MadPort, PciAddress, Policy, RdmaName, VfName,
 };
 use crate::observe::{self, Look, PciFunction, Port, RdmaDevice};
-use crate::plan::vf_port::VfPort;
+use crate::plan::fabric::VfPort;
 use crate::report::hardware::{Link, Vf};
 use crate::report::plan::PlannedPf;
 use crate::report::{self, Away, PortProgress, port_label};

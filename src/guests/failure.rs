@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn what_the_child_that_starts_a_unit_says_is_one_line() {
         let refusal = workers::Refusal {
-            tried: workers::Tried::Addresses,
+            tried: "start a.service".to_owned(),
             errno: None,
             said: "its start failed\n\u{1b}[2J: End of file while reading data\n".to_owned(),
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
 
 use super::vf::Need;
-use super::vf_reader::{Seen, VfReader};
+use super::vf_reader::{VfReader, VfStates};
 use crate::names::PciAddress;
 
 /// How often VFs are looked at while a guest waits for one, although nothing
@@ -115,7 +115,7 @@ impl<'a> Looks<'a> {
 
     /// What the one under way has shown, if it has ended, and what could not be
     /// read or asked since the last call, one line each.
-    pub(super) fn end(&mut self, now: u64) -> (Option<Seen>, BTreeSet<String>) {
+    pub(super) fn end(&mut self, now: u64) -> (Option<VfStates>, BTreeSet<String>) {
         if self.reader.take_answers(now) {
             self.hurry();
         }

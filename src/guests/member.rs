@@ -7,10 +7,10 @@ use std::fmt;
 use super::domain::Domains;
 use super::failure::{Failure, Meaning};
 use super::libvirt::Trouble;
+use super::order::{Waiting, WrongVf};
 use super::tasks::Step;
 use super::vf::Need;
-use super::vf_reader::Seen;
-use super::waiting::{Waiting, WrongVf};
+use super::vf_reader::VfStates;
 use crate::config::guest::{Guest, Needs, What};
 use crate::host::clock;
 use crate::names::{OnFailure, PciAddress, Ready};
@@ -254,7 +254,7 @@ impl Member {
     }
 
     /// Take in a look at VFs, if it was a look at all of its own.
-    pub(super) fn see(&mut self, seen: &Seen) {
+    pub(super) fn see(&mut self, seen: &VfStates) {
         let Some(needs) = &self.needs else { return };
         if needs.iter().all(|need| seen.contains_key(need)) {
             let states = needs.iter().filter_map(|need| seen.get(need).cloned().flatten());
@@ -520,7 +520,7 @@ mod tests {
         let mut vm = broken_off();
         vm.learn_functions(vec![pci()]);
         vm.learn(&domains(""), 2_000_000);
-        vm.see(&Seen::from([(Need::Function(pci()), Some(VfState::no_function(pci())))]));
+        vm.see(&VfStates::from([(Need::Function(pci()), Some(VfState::no_function(pci())))]));
         assert_eq!(vm.begin(90_000_000), 90_000_000 + TIMEOUT_USEC);
     }
 

@@ -6,10 +6,9 @@ use std::collections::BTreeSet;
 use super::domain::Domains;
 use super::libvirt::Trouble;
 use super::member::Member;
-use super::order::{Standing, first_before, startable};
+use super::order::{Standing, Waiting, first_before, startable};
 use super::vf::Need;
-use super::vf_reader::Seen;
-use super::waiting::Waiting;
+use super::vf_reader::VfStates;
 use crate::config::guest::{GuestIndex, Guests};
 use crate::report::guests::Phase;
 
@@ -158,7 +157,7 @@ impl Members {
     }
 
     /// Those who are meant take in a look at VFs.
-    pub(super) fn see(&mut self, seen: &Seen, is_meant: impl Fn(&Member) -> bool) {
+    pub(super) fn see(&mut self, seen: &VfStates, is_meant: impl Fn(&Member) -> bool) {
         for member in self.list.iter_mut().filter(|m| is_meant(m)) {
             member.see(seen);
         }
@@ -254,12 +253,12 @@ mod tests {
         assert_eq!(waits(&all, 0), "the VFs of the guest are being checked");
         assert!(!all.are_looked_at() && !all.are_tried());
         let state = |lacks| VfState { vf: Some(vf), pci: None, reached: None, lacks };
-        let seen = |lacks| Seen::from([(Need::Vf(vf), Some(state(lacks)))]);
+        let seen = |lacks| VfStates::from([(Need::Vf(vf), Some(state(lacks)))]);
         all.see(&seen(Some(GuestLack::Vf(VfLack::Absent))), Member::is_idle);
         assert_eq!(waits(&all, 0), "VF 0000:4b:00.0/1: the VF does not exist");
         assert!(all.are_tried() && !all.can_start_any());
         // A look at other VFs says nothing of these.
-        all.see(&Seen::new(), Member::is_idle);
+        all.see(&VfStates::new(), Member::is_idle);
         assert_eq!(waits(&all, 0), "VF 0000:4b:00.0/1: the VF does not exist");
         all.see(&seen(None), Member::is_idle);
         assert!(all.can_start_any() && all.startable(false, 0).is_empty());

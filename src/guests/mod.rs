@@ -1,7 +1,7 @@
 //! `ibprov guests`: what needs VFs starts when they are right, and only then.
 //!
 //! [`service`] is the loop, and has the parts: `members` (all guests; `member`
-//! is one, `waiting` why it waits, [`order`] who is next), `libvirt` (what it has
+//! is one, [`order`] who is next and why another one waits), `libvirt` (what it has
 //! said; [`domain`] reads that), `tasks` (the children at work; `failure` is how
 //! one comes to nothing), `looks` (when VFs are looked at; `vf_reader` looks, [`vf`]
 //! judges), `units` (what systemd is asked, and whether a unit's start can end before
@@ -24,4 +24,3 @@ mod telling;
 mod units;
 pub mod vf;
 mod vf_reader;
-mod waiting;

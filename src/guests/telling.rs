@@ -7,7 +7,7 @@ use tracing::span::EnteredSpan;
 use tracing::{Level, error, error_span, info, warn};
 
 use super::members::Members;
-use super::waiting::Waiting;
+use super::order::Waiting;
 use crate::config::guest::{GuestIndex, What};
 use crate::host::{answer, clock, journal, state, systemd};
 use crate::report::events as kinds;

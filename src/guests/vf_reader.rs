@@ -22,21 +22,15 @@ pub(super) struct VfReader<'a> {
     config: &'a Config,
     root: &'a Root,
     observer: Observer<'a>,
-    children: BTreeMap<PciAddress, Child<'a>>,
+    /// The children that ask PFs what they administer. Each has one question at a time: a query
+    /// that hangs keeps a process, so a PF is asked anew when it has answered.
+    children: BTreeMap<PciAddress, Client<'a>>,
+    /// The look that is under way.
     open: Option<Open>,
     /// How the VFs were bound when the last look began.
     bound: BTreeMap<Need, (VfName, Bound)>,
     /// What could not be read or asked, one line each.
     pub(super) problems: BTreeSet<String>,
-}
-
-/// The child that asks a PF what it administers. It has one question at a time: a query that
-/// hangs keeps a process, so a PF is asked anew when it has answered.
-#[derive(Debug)]
-struct Child<'a> {
-    client: Client<'a>,
-    /// The number of the question that is not answered yet.
-    open: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -72,7 +66,7 @@ enum Found {
 type VfsOfPfs = BTreeMap<PciAddress, BTreeMap<PciAddress, VfIndex>>;
 
 /// What a look has shown: nothing for what is no InfiniBand VF.
-pub(super) type Seen = BTreeMap<Need, Option<VfState>>;
+pub(super) type VfStates = BTreeMap<Need, Option<VfState>>;
 
 impl<'a> VfReader<'a> {
     pub(super) fn new(config: &'a Config, root: &'a Root) -> Self {
@@ -95,7 +89,7 @@ impl<'a> VfReader<'a> {
 
     /// What can be read when an answer has come.
     pub(super) fn answers_come(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.children.values().filter_map(|child| child.client.fd())
+        self.children.values().filter_map(Client::fd)
     }
 
     /// When a look under way is given up.
@@ -103,7 +97,7 @@ impl<'a> VfReader<'a> {
         let asked = &self.open.as_ref()?.asked;
         // Where nobody has to be asked, it is over as soon as it has begun.
         let Some(until) = asked.values().min().copied() else { return Some(0) };
-        let children = self.children.values().filter_map(|child| child.client.until_usec());
+        let children = self.children.values().filter_map(Client::until_usec);
         Some(children.fold(until, u64::min))
     }
 
@@ -126,7 +120,7 @@ impl<'a> VfReader<'a> {
             .filter_map(|found| if let Found::Vf(vf) = found { Some(*vf) } else { None })
             .collect();
         let pfs: BTreeSet<PciAddress> = vfs.iter().map(|vf| vf.pf).collect();
-        self.children.retain(|pf, child| pfs.contains(pf) || child.open.is_some());
+        self.children.retain(|pf, child| pfs.contains(pf) || !child.is_idle());
         for address in pfs {
             let is_meant = |index| vfs.contains(&VfName { pf: address, index });
             let pf = pf::look_at_some(&mut look, address, Undo::default(), is_meant);
@@ -134,13 +128,10 @@ impl<'a> VfReader<'a> {
             let question = pf.question(is_meant);
             if !question.vfs.is_empty() {
                 let root = self.root;
-                let child = self
-                    .children
-                    .entry(address)
-                    .or_insert_with(|| Child { client: Client::new(root).patient(), open: None });
-                if child.open.is_none() {
-                    let request = Request::Administered(vec![question]);
-                    child.open = Some(child.client.ask(&request));
+                let child = self.children.entry(address);
+                let child = child.or_insert_with(|| Client::new(root).patient());
+                if child.is_idle() {
+                    child.ask(&Request::Administered(vec![question]));
                     open.asked.insert(address, now + SILENCE_USEC);
                 }
             }
@@ -170,7 +161,7 @@ impl<'a> VfReader<'a> {
     }
 
     /// What has been seen, once all has been answered or too much time passed.
-    pub(super) fn seen(&mut self) -> Option<Seen> {
+    pub(super) fn seen(&mut self) -> Option<VfStates> {
         if self.open.as_ref().is_none_or(|open| !open.asked.is_empty()) {
             return None;
         }
@@ -189,10 +180,7 @@ impl<'a> VfReader<'a> {
     pub(super) fn take_answers(&mut self, now: u64) -> bool {
         let mut replies = Vec::new();
         for (address, child) in &mut self.children {
-            for (number, reply) in child.client.replies() {
-                child.open.take_if(|open| *open == number);
-                replies.push((*address, reply));
-            }
+            replies.extend(child.replies().into_iter().map(|(_, reply)| (*address, reply)));
         }
         let mut is_late = false;
         for (address, reply) in replies {
@@ -235,7 +223,7 @@ impl<'a> VfReader<'a> {
     /// PF `pf` is asked by this one.
     #[cfg(test)]
     pub(super) fn ask_by(&mut self, pf: PciAddress, client: Client<'a>) {
-        self.children.insert(pf, Child { client, open: None });
+        self.children.insert(pf, client);
     }
 
     fn find(

@@ -16,9 +16,8 @@ pub mod module_trouble;
 pub mod progress;
 pub mod roce;
 pub mod vf;
-mod wanted;
 
 pub use cause::Facts;
 pub use expect::{Expectation, Expected};
 pub use heard::Heard;
-pub use wanted::{WantedPf, WantedVf};
+pub use vf::{WantedPf, WantedVf};

@@ -1,10 +1,42 @@
-//! How far a VF has climbed, and what it lacks.
+//! What a PF's VFs shall be, how far each has climbed, and what it lacks.
 
-use crate::ladder::WantedVf;
-use crate::names::{Guid, VFIO, VfDriver, VfOwner, VfRung, is_vfio};
+use serde::Serialize;
+
+use crate::names::{
+    Binding, Guid, PciAddress, Policy, VFIO, VfDriver, VfIndex, VfNames, VfOwner, VfRung, is_vfio,
+};
 use crate::observe::{Backend, ObservedPf, ObservedVf, Own};
 use crate::report::VfLack;
 use crate::report::pf::{GuidAtPf, OtherDriver, OtherGuid, VfGuid};
+
+/// What one PF's VFs shall be: the GUID plan of one PF, made from the configuration, the pins and
+/// the host's identity. VF `i` is `vfs[i]`; their number is wanted too. It holds no template and
+/// no name that could mean something else tomorrow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WantedPf {
+    /// The PF as it was found on this host.
+    pub pf: PciAddress,
+    /// Its VFs, from VF 0 on, without a gap; empty: no VFs are wanted.
+    pub vfs: Vec<WantedVf>,
+    pub binding: Binding,
+}
+
+/// What one VF shall be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WantedVf {
+    pub index: VfIndex,
+    pub node_guid: Guid,
+    pub port_guid: Guid,
+    pub policy: Policy,
+    /// The configuration names that policy for this very VF, so it is set whoever
+    /// uses the VF.
+    pub policy_named: bool,
+    pub driver: VfDriver,
+    /// Whose it is once it has GUIDs.
+    pub owner: VfOwner,
+    /// What it is called on this host.
+    pub names: VfNames,
+}
 
 /// How far a VF is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -81,8 +81,8 @@ pub use port_type::PortType;
 pub use rate::{Rate, RateError};
 pub use rdma::{MadPort, PortNumber, PortNumberError, RdmaName, RdmaNameError};
 pub use rdma_modules::{
-    HCA_DRIVERS, IB_DRIVERS, RDMA_MODULES, RDMA_MODULES_IN_TRACES, RDMA_USERS, is_rdma_module,
-    rdma_half_of, roce_half_of,
+    HCA_DRIVERS, IB_DRIVERS, RDMA_CORE, RDMA_MODULES, RDMA_MODULES_IN_TRACES, RDMA_USERS,
+    is_rdma_module, rdma_half_of, roce_half_of,
 };
 pub use rung::{Rung, VfRung};
 pub use similar::{few, nearest, present};

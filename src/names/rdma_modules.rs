@@ -1,72 +1,80 @@
 //! The kernel modules of the RDMA stack, and which of them drive cards.
 
 macro_rules! rdma_modules {
-    ($($name:literal,)+) => {
+    (core { $($core:literal,)+ } others { $($other:literal,)+ }) => {
+        /// Those that stand below and beside the drivers of HCAs and go with them.
+        pub const RDMA_CORE: &[&str] = &[$($core),+];
+
         /// The kernel modules of the RDMA stack: cores, HCA drivers, upper layers.
-        pub const RDMA_MODULES: &[&str] = &[$($name),+];
+        pub const RDMA_MODULES: &[&str] = &[$($core,)+ $($other),+];
 
         /// [`RDMA_MODULES`] as they stand behind a function in a stack trace of the
         /// kernel (`%pS`, `Documentation/core-api/printk-formats.rst`).
-        pub const RDMA_MODULES_IN_TRACES: &[&str] = &[$(concat!(" [", $name, "]")),+];
+        pub const RDMA_MODULES_IN_TRACES: &[&str] =
+            &[$(concat!(" [", $core, "]"),)+ $(concat!(" [", $other, "]")),+];
     };
 }
 
 rdma_modules! {
-    "ib_core",
-    "ib_cm",
-    "ib_mad",
-    "ib_sa",
-    "ib_addr",
-    "ib_umad",
-    "ib_uverbs",
-    "ib_uverbs_support",
-    "ib_ucm",
-    "ib_ipoib",
-    "ib_srp",
-    "ib_srpt",
-    "ib_iser",
-    "ib_isert",
-    "iw_cm",
-    "rdma_cm",
-    "rdma_ucm",
-    "rdmavt",
-    "mlx4_core",
-    "mlx4_ib",
-    "mlx4_en",
-    "mlx5_core",
-    "mlx5_ib",
-    "mlx5_vdpa",
-    "mlx_compat",
-    "ib_mthca",
-    "ib_qib",
-    "ib_ipath",
-    "hfi1",
-    "hfi2",
-    "opa_vnic",
-    "irdma",
-    "i40iw",
-    "iw_cxgb3",
-    "iw_cxgb4",
-    "iw_nes",
-    "bnxt_re",
-    "qedr",
-    "ocrdma",
-    "hns_roce",
-    "hns_roce_hw_v2",
-    "efa",
-    "erdma",
-    "mana_ib",
-    "vmw_pvrdma",
-    "usnic_verbs",
-    "rdma_rxe",
-    "siw",
-    "rpcrdma",
-    "xprtrdma",
-    "svcrdma",
-    "nvme_rdma",
-    "nvmet_rdma",
-    "ko2iblnd",
-    "smc",
+    core {
+        "ib_core",
+        "ib_cm",
+        "ib_mad",
+        "ib_sa",
+        "ib_addr",
+        "ib_umad",
+        "ib_uverbs",
+        "ib_uverbs_support",
+        "ib_ucm",
+        "ib_ipoib",
+        "iw_cm",
+        "rdma_cm",
+        "rdma_ucm",
+        "mlx4_en",
+        "mlx_compat",
+    }
+    others {
+        "ib_srp",
+        "ib_srpt",
+        "ib_iser",
+        "ib_isert",
+        "rdmavt",
+        "mlx4_core",
+        "mlx4_ib",
+        "mlx5_core",
+        "mlx5_ib",
+        "mlx5_vdpa",
+        "ib_mthca",
+        "ib_qib",
+        "ib_ipath",
+        "hfi1",
+        "hfi2",
+        "opa_vnic",
+        "irdma",
+        "i40iw",
+        "iw_cxgb3",
+        "iw_cxgb4",
+        "iw_nes",
+        "bnxt_re",
+        "qedr",
+        "ocrdma",
+        "hns_roce",
+        "hns_roce_hw_v2",
+        "efa",
+        "erdma",
+        "mana_ib",
+        "vmw_pvrdma",
+        "usnic_verbs",
+        "rdma_rxe",
+        "siw",
+        "rpcrdma",
+        "xprtrdma",
+        "svcrdma",
+        "nvme_rdma",
+        "nvmet_rdma",
+        "ko2iblnd",
+        "smc",
+    }
 }
 
 /// Modules that are built on the host and use the RDMA stack, or serve only with it.

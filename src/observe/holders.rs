@@ -9,28 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::open_files::{OpenFiles, name, open_files, unit};
 use super::uses::uses;
 use super::{Look, pf};
-use crate::names::{HCA_DRIVERS, PciAddress, harmless, rdma_half_of};
+use crate::names::{HCA_DRIVERS, PciAddress, RDMA_CORE, harmless, rdma_half_of};
 use crate::report::Use;
 use crate::report::holders::{By, Holder};
 
-/// What stands below and beside the drivers and goes with them: none of it is a user.
-const CORE: [&str; 15] = [
-    "ib_core",
-    "ib_cm",
-    "ib_mad",
-    "ib_sa",
-    "ib_addr",
-    "ib_umad",
-    "ib_uverbs",
-    "ib_uverbs_support",
-    "ib_ucm",
-    "ib_ipoib",
-    "iw_cm",
-    "rdma_cm",
-    "rdma_ucm",
-    "mlx4_en",
-    "mlx_compat",
-];
 /// What keeps these functions, or the modules of their drivers, busy.
 pub fn holders(look: &mut Look<'_>, functions: &[PciAddress]) -> Vec<Holder> {
     let mut found = Found::default();
@@ -131,7 +113,7 @@ impl Found {
     /// `/sys/module/X/holders` has the modules that use X. Those that are drivers themselves
     /// are followed, the others are holders.
     fn modules(&mut self, look: &mut Look<'_>, functions: &[PciAddress]) {
-        let mut open: Vec<String> = CORE.iter().map(|name| (*name).to_owned()).collect();
+        let mut open: Vec<String> = RDMA_CORE.iter().map(|name| (*name).to_owned()).collect();
         for pci in functions {
             let driver = look.link_name(&format!("{}/driver", pf::dir(*pci)));
             open.extend(driver.as_deref().and_then(rdma_half_of).map(str::to_owned));
@@ -145,7 +127,7 @@ impl Found {
                 continue;
             }
             let above = look.list(&format!("/sys/module/{module}/holders"));
-            let is_driver = CORE.contains(&module.as_str()) || HCA_DRIVERS.contains(&&*module);
+            let is_driver = RDMA_CORE.contains(&module.as_str()) || HCA_DRIVERS.contains(&&*module);
             let counted = u32::try_from(above.len()).unwrap_or(u32::MAX);
             let more = count(look, &module).unwrap_or(0).saturating_sub(counted);
             // Open files of devices count too.
@@ -153,7 +135,7 @@ impl Found {
                 self.add(None, By::Reference { module: module.clone(), count: more });
             }
             for name in above {
-                if !CORE.contains(&name.as_str()) && !HCA_DRIVERS.contains(&name.as_str()) {
+                if !RDMA_CORE.contains(&name.as_str()) && !HCA_DRIVERS.contains(&name.as_str()) {
                     users.entry(name.clone()).or_default().insert(module.clone());
                 }
                 open.push(name);

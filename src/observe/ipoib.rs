@@ -68,6 +68,30 @@ impl Interface {
     }
 }
 
+#[cfg(test)]
+impl Interface {
+    /// The netdev of the first port of an adapter, down, with what a driver gives it.
+    pub(crate) fn ib0() -> Self {
+        Self {
+            name: "ib0".parse().expect("name"),
+            altnames: Vec::new(),
+            ifindex: 3,
+            parent: None,
+            parent_name: None,
+            pci: "0000:4b:00.0".parse().ok(),
+            port: PortNumber::new(1).ok(),
+            guid: "b859:9f03:0012:a480".parse().ok(),
+            pkey: PKey::new(0xffff),
+            can_connect: true,
+            omni_path: false,
+            mode: Some(Mode::Datagram),
+            mtu: Some(2044),
+            umcast: Some(false),
+            up: false,
+        }
+    }
+}
+
 /// All that the settings of interfaces are judged by.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Interfaces {
@@ -248,9 +272,7 @@ pub(super) const fn is_up(flags: u32) -> bool {
 }
 
 fn number(look: &mut Look<'_>, dir: &str, attribute: &str) -> Option<u32> {
-    look.parsed(&format!("{dir}/{attribute}"), |t| {
-        t.parse::<u32>().map_err(|_| format!("{t:?} is not a number"))
-    })
+    look.number(&format!("{dir}/{attribute}"))
 }
 
 /// The flags of the netdev at `dir`.

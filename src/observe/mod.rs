@@ -7,7 +7,6 @@
 //! What cannot be read becomes a line in [`Observed::problems`].
 
 pub mod administered;
-pub mod aliases;
 pub mod autostart;
 pub mod boot_lines;
 pub mod captured;
@@ -20,15 +19,12 @@ pub mod link;
 pub mod modprobe;
 mod modules;
 pub mod namespaces;
-pub mod node_desc;
 mod open_files;
 pub mod opensm;
 mod pci;
-pub mod pcie;
 pub mod pf;
 pub mod plan_host;
 mod rdma;
-pub mod rxe;
 pub mod target;
 pub mod udev;
 pub mod units;
@@ -41,17 +37,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use self::aliases::Aliases;
+use self::modules::Aliases;
 use crate::host::{ReadError, Root};
 use crate::names::{ModuleName, ModuleState, NetnsMode};
 
 pub use administered::Backend;
-pub use aliases::{driver_modules, rdma_half};
 pub use modprobe::{Install, ModprobeRules};
-pub use modules::is_built;
-pub use pci::{PciClass, PciFunction};
+pub use modules::{driver_modules, is_built, rdma_half};
+pub use pci::{PciClass, PciFunction, pcie_link};
 pub use pf::{ObservedPf, ObservedVf, Own, Undo};
-pub use rdma::{NetDev, Port, RdmaDevice, ipoib_netdevs};
+pub use rdma::{NetDev, Port, RdmaDevice, RxeDevice, RxeNetdev, RxeSeen, ipoib_netdevs, rxe};
 pub use vpd::Product;
 
 /// The host at one moment.
@@ -160,6 +155,10 @@ impl<'a> Look<'a> {
                 None
             }
         }
+    }
+
+    fn number<N: std::str::FromStr>(&mut self, path: &str) -> Option<N> {
+        self.parsed(path, |t| t.parse::<N>().map_err(|_| format!("{t:?} is not a number")))
     }
 
     fn list(&mut self, path: &str) -> Vec<String> {

@@ -130,18 +130,13 @@ pub fn look_at_some(
     let driver = driver(look, pf);
     let devices = rdma::devices(look, &dir);
     let first = devices.first().and_then(|d| d.ports.first());
-    let number = |look: &mut Look<'_>, name: &str| {
-        look.parsed(&format!("{dir}/{name}"), |t| {
-            t.parse::<u16>().map_err(|_| format!("{t:?} is not a number"))
-        })
-    };
     let backend = backend_of(look, &dir, driver.as_deref(), &devices);
     let autoprobe = autoprobe(look, pf);
     ObservedPf {
         pf,
         present: look.root.exists(&dir),
         physfn: look.link_name(&format!("{dir}/physfn")).and_then(|n| n.parse().ok()),
-        total_vfs: number(look, "sriov_totalvfs"),
+        total_vfs: look.number(&format!("{dir}/sriov_totalvfs")),
         autoprobe,
         link_layer: first.map(|p| p.link_layer),
         backend,

@@ -1,7 +1,7 @@
 //! What the GUID plan has to know of the host: its name and number, and of
 //! each function who it is and whether it can have VFs.
 //!
-//! `sriov_numvfs` is not read (see [`super::sriov`]); `sriov_totalvfs` takes no
+//! `sriov_numvfs` is not read (see [`super::pf::addresses`]); `sriov_totalvfs` takes no
 //! lock (`drivers/pci/iov.c`).
 
 use super::{Look, Observed, PciFunction};
@@ -149,9 +149,7 @@ fn function(look: &mut Look<'_>, function: &PciFunction) -> PlanFunction {
     });
     PlanFunction {
         pci: function.address,
-        hca: function.class.is_infiniband()
-            || function.ib_driver.is_some()
-            || !function.rdma.is_empty(),
+        hca: function.may_be_hca(),
         physfn: function.physfn,
         rdma: function.rdma.iter().map(|device| device.name.clone()).collect(),
         netdev: ports()

@@ -1,6 +1,9 @@
+//! RDMA devices, their ports and netdevs, as sysfs and RDMA netlink show them; soft RoCE too.
+
 use nix::libc::{ARPHRD_ETHER, ARPHRD_INFINIBAND};
 
 use super::{Look, udev};
+use crate::config::RxeRow;
 use crate::host::{ReadError, Root, answer, rdma_netlink};
 use crate::names::{Guid, IfName, LinkLayer, PortNumber, RdmaName};
 
@@ -211,16 +214,11 @@ fn netdevs(look: &mut Look<'_>, pci_dir: &str, arphrd: u16) -> Vec<(i64, NetDev)
             }
         };
         let path = |attribute: &str| format!("{dir}/{name}/{attribute}");
-        let number = |look: &mut Look<'_>, attribute: &str| {
-            look.parsed(&path(attribute), |t| {
-                t.parse::<u32>().map_err(|_| format!("{t:?} is not a number"))
-            })
-        };
-        if number(look, "type") != Some(arphrd.into()) {
+        if look.number(&path("type")) != Some(u32::from(arphrd)) {
             continue;
         }
-        let Some(ifindex) = number(look, "ifindex") else { continue };
-        let dev_port = number(look, "dev_port").map_or(0, i64::from);
+        let Some(ifindex) = look.number::<u32>(&path("ifindex")) else { continue };
+        let dev_port = look.number::<u32>(&path("dev_port")).map_or(0, i64::from);
         let guid = look.attribute(&path("address")).and_then(|a| port_guid_of(&a));
         let record = udev::record(look, &name, ifindex);
         let named = record.as_ref().is_some_and(|r| !r.renaming);
@@ -238,6 +236,62 @@ pub(super) fn port_guid_of(address: &str) -> Option<Guid> {
         return None;
     }
     bytes.get(12..)?.join(":").parse().ok()
+}
+
+/// The RDMA devices of the host, and the netdevs that rows name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RxeSeen {
+    pub devices: Vec<RxeDevice>,
+    /// The netdevs of the rows that exist.
+    pub netdevs: Vec<RxeNetdev>,
+}
+
+/// An RDMA device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RxeDevice {
+    pub name: RdmaName,
+    /// It is soft RoCE, on this netdev; `None`: it is no soft RoCE device.
+    pub rxe_on: Option<IfName>,
+}
+
+/// A netdev that a row names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RxeNetdev {
+    pub name: IfName,
+    /// It is an IPoIB interface.
+    pub is_ipoib: bool,
+    /// udev has finished with it: the name is final.
+    pub is_named: bool,
+}
+
+/// Look at the RDMA devices, and at the netdevs of `rows`. Reads nothing that waits for a
+/// lock.
+pub fn rxe(root: &Root, rows: &[RxeRow]) -> RxeSeen {
+    let mut look = Look::new(root);
+    let names = look.list("/sys/class/infiniband");
+    let devices = names.iter().filter_map(|name| name.parse::<RdmaName>().ok());
+    let devices = devices.map(|name| RxeDevice { rxe_on: rxe_netdev(root, &name), name });
+    let devices = devices.collect();
+    let mut netdevs = Vec::new();
+    for name in rows.iter().map(|row| &row.netdev) {
+        let read = |attribute: &str| {
+            root.attribute(&format!("/sys/class/net/{name}/{attribute}")).ok()?.parse::<u32>().ok()
+        };
+        let Some(ifindex) = read("ifindex") else { continue };
+        let record = udev::record(&mut look, name, ifindex);
+        netdevs.push(RxeNetdev {
+            name: name.clone(),
+            is_ipoib: read("type") == Some(ARPHRD_INFINIBAND.into()),
+            is_named: record.is_some_and(|record| !record.renaming),
+        });
+    }
+    RxeSeen { devices, netdevs }
+}
+
+/// The netdev of a soft RoCE device, whose driver shows it as `parent`
+/// (`drivers/infiniband/sw/rxe/rxe_verbs.c`). No other driver has that attribute.
+fn rxe_netdev(root: &Root, device: &RdmaName) -> Option<IfName> {
+    root.attribute(&format!("/sys/class/infiniband/{device}/parent")).ok()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -46,18 +46,14 @@ pub fn meant<'a>(
             Target::Name(name) => names.any(|own| own == name.as_str()),
             _ => false,
         };
-        (is_hca(function) && (is_whole || !ports.is_empty())).then_some(Meant { function, ports })
+        (function.may_be_hca() && (is_whole || !ports.is_empty()))
+            .then_some(Meant { function, ports })
     };
     let meant: Vec<Meant<'_>> = observed.functions.iter().filter_map(of).collect();
     match meant.is_empty() {
         true => Err(NoSuch { target: target.to_string(), names: names(observed) }),
         false => Ok(meant),
     }
-}
-
-fn is_hca(function: &PciFunction) -> bool {
-    let is_driven = function.ib_driver.is_some();
-    function.class.is_infiniband() || is_driven || !function.rdma.is_empty()
 }
 
 fn is_meant(target: &Target, function: &PciFunction, device: &RdmaDevice, port: &Port) -> bool {
@@ -85,7 +81,7 @@ pub fn child(target: &Target, root: &Root) -> Option<Interface> {
 /// What the adapters of this host are called: netdevs, RDMA devices, PCI address. VFs are left
 /// out.
 pub fn names(observed: &Observed) -> String {
-    let adapters = observed.functions.iter().filter(|f| is_hca(f) && f.physfn.is_none());
+    let adapters = observed.functions.iter().filter(|f| f.may_be_hca() && f.physfn.is_none());
     present(adapters.map(|function| {
         let ports = function.rdma.iter().flat_map(|device| &device.ports);
         let netdevs = ports.filter_map(|port| port.netdev.as_ref().or(port.ethernet.as_ref()));

@@ -4,9 +4,8 @@
 //! One loop of look, ask, judge and wait for the next event. [`judge`] is pure;
 //! [`target`] says which ports were meant. Nothing on the host is changed.
 
+mod asked;
 mod judge;
-mod netdevs;
-mod ports;
 mod soft_roce;
 mod target;
 
@@ -16,8 +15,7 @@ use std::time::Duration;
 
 use tracing::Level;
 
-use self::netdevs::Netdevs;
-use self::ports::Ports;
+use self::asked::{Netdevs, Ports};
 use crate::config::Config;
 use crate::host::events::{Events, Happened};
 use crate::host::{Root, answer, clock, journal, links, state, systemd, terminal};

@@ -7,7 +7,7 @@ use crate::ladder::active::Words;
 use crate::ladder::roce::{self, Roce};
 use crate::names::{IfName, LinkLayer, PortNumber, Rung, Target};
 use crate::observe::link::{gids_in, netdev};
-use crate::observe::rxe::rxe;
+use crate::observe::rxe;
 use crate::plan::rxe::judge_rxe;
 use crate::report::hardware::NetDevState;
 use crate::report::online::{Goal, Lack};

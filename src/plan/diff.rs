@@ -1,14 +1,63 @@
 //! What would change at a PF's VFs, VF by VF, from what was observed to what is
-//! wanted: the steps of [`super::vf`] turned round, for showing.
+//! wanted: the steps of [`super::vf`] turned round, for showing; and what of them does not come
+//! about.
 
+use super::guid::Resolved;
 use super::vf::VfPlan;
-use crate::ladder::vf::{has_other_guids, shows_other};
+use crate::ladder::vf::{has_other_guids, lacks_name, shows_other};
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::VfIndex;
+use crate::names::{VfDriver, VfIndex, VfName};
+use crate::observe::limits::Limits;
+use crate::observe::plan_host::PlanFunction;
 use crate::observe::{Backend, ObservedPf, ObservedVf};
 use crate::report::pf::{Deferred, VfLack, VfStep};
-use crate::report::plan::{Action, Change, PlannedAs, PlannedVf, Rebind};
+use crate::report::plan::{Action, Change, PlannedAs, PlannedPf, PlannedVf, Rebind};
 use crate::report::refusal::{Refusal, Refused};
+
+/// The plan of one PF as `ibprov plan` shows it; `observed` is the PF and what would be done there, where it is
+/// clear which it is.
+pub fn pf_report(
+    plan: &Resolved,
+    function: Option<&PlanFunction>,
+    observed: Option<(ObservedPf, VfPlan, Vec<Refusal>)>,
+) -> PlannedPf {
+    let wanted = plan.wanted.as_ref().ok();
+    let from = |vf: VfIndex| match usize::from(vf.get()) {
+        at if at < plan.pinned => "pin".to_owned(),
+        at => plan.sources.get(at).cloned().unwrap_or_default(),
+    };
+    let vfs = observed
+        .as_ref()
+        .zip(wanted)
+        .map(|((observed, steps, refused), wanted)| diff(wanted, observed, steps, refused, &from))
+        .unwrap_or_default();
+    let (present, steps, refused) = observed
+        .map_or_else(Default::default, |(pf, steps, refused)| (pf.vfs.len(), steps, refused));
+    PlannedPf {
+        named: plan.which.to_string(),
+        origin: plan.origin.clone(),
+        pci: plan.pci,
+        rdma: function.and_then(|f| f.rdma.first().cloned()),
+        node_guid: function.and_then(|f| f.node_guid),
+        port_guids: function.map(|f| f.port_guids.clone()).unwrap_or_default(),
+        present,
+        wanted: plan.vfs,
+        pinned: plan.pinned,
+        bind: wanted.map(|w| w.binding),
+        vfs,
+        steps: steps.steps,
+        is_planned: wanted.is_some(),
+        errors: plan.wanted.as_ref().err().cloned().unwrap_or_default(),
+        problem: steps.problem,
+        deferred: steps
+            .deferred
+            .into_iter()
+            .filter(|deferred| matches!(deferred, Deferred::Count { .. }))
+            .collect(),
+        refused,
+        warnings: plan.warnings.clone(),
+    }
+}
 
 /// What `plan` would change, by VF. `guids_from` says what gives a VF its GUIDs.
 pub fn diff(
@@ -142,13 +191,55 @@ fn driver(steps: &[&VfStep], now: Option<&String>, why: Rebind) -> Option<Change
     }
 }
 
+/// What of `plan` does not come about, whatever `apply` does: of the VFs that are there, and that
+/// it does not make anew.
+pub fn refusals(
+    wanted: &WantedPf,
+    observed: &ObservedPf,
+    plan: &VfPlan,
+    limits: &Limits,
+) -> Vec<Refusal> {
+    let is_renewed = plan.steps.iter().any(|step| matches!(step, VfStep::Count { .. }));
+    if plan.problem.is_some() || is_renewed {
+        return Vec::new();
+    }
+    let of_vf = |vf: &WantedVf| {
+        let seen = observed.vf(vf.index)?;
+        let why =
+            name_refused(vf, seen, plan).or_else(|| limit_refused(vf, seen, observed, limits))?;
+        Some(Refusal { vf: VfName { pf: wanted.pf, index: vf.index }, why })
+    };
+    wanted.vfs.iter().filter_map(of_vf).collect()
+}
+
+/// It has another name, and is not bound anew.
+fn name_refused(vf: &WantedVf, seen: &ObservedVf, plan: &VfPlan) -> Option<Refused> {
+    let is_bind = |step: &VfStep| matches!(step, VfStep::Bind { vf: of, .. } if *of == vf.index);
+    let lack = lacks_name(vf, seen).filter(|_| !plan.steps.iter().any(is_bind))?;
+    Some(Refused::Name { lack, driver: seen.driver.clone()? })
+}
+
+/// What its driver, or vfio, refuses.
+fn limit_refused(
+    vf: &WantedVf,
+    seen: &ObservedVf,
+    pf: &ObservedPf,
+    limits: &Limits,
+) -> Option<Refused> {
+    match vf.driver {
+        VfDriver::Host if seen.driver != pf.driver => limits.not_probed(vf.index),
+        VfDriver::VfioPci => limits.shared.get(&vf.index).cloned(),
+        VfDriver::Host | VfDriver::None => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::ladder::fixtures;
-    use crate::names::{Guid, Policy, VfDriver};
+    use crate::names::{Guid, Policy};
     use crate::observe::Own;
     use crate::plan::vf::{Uses, removed, vf_steps};
     use crate::report::Use;

@@ -5,7 +5,6 @@
 
 mod compute;
 mod judge;
-mod naming;
 
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{Config, FirmwareCard, Pf, PfSelector};
@@ -68,7 +67,7 @@ pub fn resolve(config: &Config, pins: Result<&Pins, &str>, host: &PlanHost) -> V
         draft.fill(pin.and_then(|pin| pins.pfs.get(pin)), &number);
     }
     judge::guids(&mut drafts, host);
-    naming::names(&mut drafts, host);
+    compute::names(&mut drafts, host);
     drafts.into_iter().map(Draft::finish).collect()
 }
 

@@ -325,34 +325,16 @@ mod tests {
     }
 
     fn interface(name: &str, ifindex: u32) -> Interface {
-        Interface {
-            altnames: Vec::new(),
-            name: name.parse().expect("name"),
-            ifindex,
-            parent: None,
-            parent_name: None,
-            pci: "0000:4b:00.0".parse().ok(),
-            port: crate::names::PortNumber::new(1).ok(),
-            guid: "b859:9f03:0012:a480".parse().ok(),
-            pkey: PKey::new(0xffff),
-            can_connect: true,
-            omni_path: false,
-            mode: Some(Mode::Datagram),
-            mtu: Some(2044),
-            umcast: Some(false),
-            up: false,
-        }
+        Interface { name: name.parse().expect("name"), ifindex, ..Interface::ib0() }
     }
 
     fn child(name: &str, ifindex: u32, parent: u32, pkey: u16) -> Interface {
-        let mode = (None, None);
         Interface {
-            altnames: Vec::new(),
             parent: Some(parent),
             parent_name: "ib0".parse().ok(),
             pkey: PKey::new(pkey),
-            mode: mode.0,
-            umcast: mode.1,
+            mode: None,
+            umcast: None,
             ..interface(name, ifindex)
         }
     }

@@ -12,13 +12,10 @@ mod iface;
 pub mod node;
 pub mod partitions;
 pub mod preview;
-pub mod refusal;
 pub mod rxe;
 pub mod settings;
-pub mod show;
 pub mod subnet_manager;
 pub mod vf;
-pub mod vf_port;
 
 pub use boot::{
     Done, boot_steps, denied_modules, free_names_first, hold_misnamed, misnamed, needed_modules,

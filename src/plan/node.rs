@@ -3,12 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fabric::{self, ActivePort, NetworkConfiguration};
+use super::fabric::{self, ActivePort, NetworkConfiguration, VfPort};
 use crate::ladder::active::{Activity, Words};
 use crate::names::{
     Guid, IB_DRIVERS, LinkLayer, ModuleName, PciAddress, Policy, RdmaName, VfIndex, vf_ranges,
 };
-use crate::plan::vf_port::VfPort;
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
 use crate::report::degraded::{Degraded, PcieLink};
@@ -111,35 +110,30 @@ pub struct Known<'a> {
 /// What `known` comes to.
 pub fn judge(known: &Known<'_>) -> Judgement {
     let mut findings = Vec::new();
-    let mut add = |code, severity, object: Option<String>, message: String, advice: Vec<Advice>| {
-        findings.push(Finding { code, severity, object, message, advice });
-    };
-    use Severity::{Error, Warning};
     if let Some(why) = &known.configuration {
-        let advice = vec![Advice::look("ibprov config check")];
         let message = format!(
             "{why}: the expected ports are not known, and the host is shown with the defaults"
         );
-        add(Code::ConfigurationInvalid, Error, None, message, advice);
+        let finding = Finding::error(Code::ConfigurationInvalid, message);
+        findings.push(finding.advise([Advice::look("ibprov config check")]));
     }
-    if let Some(why) = &known.unreadable {
-        add(Code::HostUnreadable, Error, None, why.clone(), Vec::new());
-    }
+    findings.extend(
+        known.unreadable.iter().map(|why| Finding::error(Code::HostUnreadable, why.clone())),
+    );
     let lacks = known.ports.iter().flat_map(|port| port.progress.findings(port.cause.as_ref()));
-    let left_out = left_out(known);
-    let soft_roce = known.soft_roce.iter().filter_map(RxeReport::finding);
+    findings.extend(lacks);
+    findings.extend(left_out(known));
     let (ports, of_activity) = activity(known);
+    findings.extend(of_activity);
+    findings.extend(known.active.iter().flat_map(fabric::judge));
+    findings.extend(known.soft_roce.iter().filter_map(RxeReport::finding));
     let vf_ports = known.vf_ports.iter().filter(|port| port.is_as_planned(known.pfs));
-    let of_vfs = vf_ports.filter_map(VfPort::finding);
-    let of_fabric = known.active.iter().flat_map(fabric::judge);
-    let found = lacks.chain(left_out).chain(of_activity).chain(of_fabric).chain(soft_roce);
-    let more = known.subnet_managers.iter().chain(&known.contradictions).cloned();
-    for finding in found.chain(of_vfs).chain(more) {
-        add(finding.code, finding.severity, finding.object, finding.message, finding.advice);
-    }
+    findings.extend(vf_ports.filter_map(VfPort::finding));
+    findings.extend(known.subnet_managers.iter().chain(&known.contradictions).cloned());
     for (port, degraded) in &known.degraded {
         let message = format!("degraded: {}", Degraded::phrase(degraded));
-        add(Code::PortDegraded, Warning, Some(port.label()), message, how_to_mend(port, degraded));
+        let finding = Finding::warning(Code::PortDegraded, message).about(port.label());
+        findings.push(finding.advise(how_to_mend(port, degraded)));
     }
     for (pci, link) in &known.pcie {
         // What the configuration says of it counts more.
@@ -147,13 +141,13 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             port.pci == Some(*pci) && degraded.iter().any(Degraded::is_pcie)
         };
         if let Some(loss) = link.loss().filter(|_| !known.degraded.iter().any(is_told)) {
-            let advice = vec![
+            let finding = Finding::new(Code::PcieLinkReduced, Severity::Info, loss).about(pci);
+            findings.push(finding.advise([
                 Advice::look(format!("lspci -vv -s {pci} | grep -e LnkCap: -e LnkSta:")),
                 Advice::permanent(
                     "reseat the adapter, or check speed and width of the slot in the firmware setup",
                 ),
-            ];
-            add(Code::PcieLinkReduced, Severity::Info, Some(pci.to_string()), loss, advice);
+            ]));
         }
     }
     for (device, description) in &known.descriptions {
@@ -162,21 +156,18 @@ pub fn judge(known: &Known<'_>) -> Judgement {
                 "the node description is {:?}, and rdma-ndd sets {expected:?}",
                 description.text
             );
-            let advice = vec![
+            let finding = Finding::new(Code::NodeDescription, Severity::Info, message);
+            findings.push(finding.about(device).advise([
                 Advice::look("journalctl -b -u rdma-ndd"),
                 Advice::now("systemctl restart rdma-ndd"),
-            ];
-            let object = Some(device.to_string());
-            add(Code::NodeDescription, Severity::Info, object, message, advice);
+            ]));
         }
     }
     if let Some(netns) = &known.netns {
-        for told in netns.deviation().into_iter().chain(netns.contradictions()) {
-            add(told.code, told.severity, told.object, told.message, told.advice);
-        }
+        findings.extend(netns.deviation().into_iter().chain(netns.contradictions()));
     }
     for (module, trouble) in &known.missing_modules {
-        let told = match trouble {
+        findings.push(match trouble {
             Some(trouble) => trouble.finding(module),
             None => Finding::warning(Code::ModuleNotLoaded, "not loaded, although configured")
                 .about(module)
@@ -184,39 +175,28 @@ pub fn judge(known: &Known<'_>) -> Judgement {
                     Advice::look("ibprov boot --dry-run"),
                     Advice::now(format!("modprobe {module}")),
                 ]),
-        };
-        add(told.code, told.severity, told.object, told.message, told.advice);
+        });
     }
-    for told in known.guests.iter().chain(&known.firmware) {
-        add(
-            told.code,
-            told.severity,
-            told.object.clone(),
-            told.message.clone(),
-            told.advice.clone(),
-        );
-    }
+    findings.extend(known.guests.iter().chain(&known.firmware).cloned());
     if known.is_switched_off {
         let message = "ibprov=0 is on the kernel command line: no unit of ibprov runs in this boot";
-        add(Code::IbprovSwitchedOff, Severity::Info, None, message.to_owned(), Vec::new());
+        findings.push(Finding::new(Code::IbprovSwitchedOff, Severity::Info, message));
     }
     for pci in &known.silent {
-        let message = "no answer to a query of the state".to_owned();
-        let advice = vec![
+        let finding = Finding::error(Code::AdapterSilent, "no answer to a query of the state");
+        findings.push(finding.about(pci).advise([
             Advice::look("dmesg"),
             Advice::look(format!("devlink health show pci/{pci} reporter fw")),
-        ];
-        add(Code::AdapterSilent, Error, Some(pci.to_string()), message, advice);
+        ]));
     }
     if known.is_rtnl_held {
-        let message = "network settings cannot be read: a process holds the RTNL lock".to_owned();
-        let advice = vec![
+        let message = "network settings cannot be read: a process holds the RTNL lock";
+        findings.push(Finding::error(Code::RtnlHeld, message).advise([
             Advice::look("dmesg"),
             Advice::look(
                 "find the process that hangs (an `ip`, ifup or modprobe in state D), and see `cat /proc/PID/stack`",
             ),
-        ];
-        add(Code::RtnlHeld, Error, None, message, advice);
+        ]));
     }
     let mut of_pfs = Vec::new();
     for pf in known.pfs {
@@ -224,104 +204,46 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         of_pfs.push((pf.object(), Count { good, of: pf.wanted }));
         // That it does not answer is said of the adapter.
         let is_silent = |pci| known.silent.contains(&pci) || known.unread.contains(&pci);
-        let of_pf = match pf.pci.is_some_and(is_silent) {
+        findings.extend(match pf.pci.is_some_and(is_silent) {
             true => pf.errors(),
             false => pf.findings(pf.pci.and_then(|pci| known.last_runs.get(&pci)).map(|s| &**s)),
-        };
-        for finding in of_pf {
-            add(finding.code, finding.severity, finding.object, finding.message, finding.advice);
-        }
+        });
     }
     for port in &known.without_guid {
         let message =
-            "the GUID of this VF is 0: the hypervisor has set none before its driver was bound"
-                .to_owned();
-        let advice = vec![
+            "the GUID of this VF is 0: the hypervisor has set none before its driver was bound";
+        findings.push(Finding::error(Code::VfGuidZero, message).about(port).advise([
             Advice::look(
                 "on the hypervisor, which sets the GUIDs of this VF: ibprov status, ibprov plan",
             ),
             Advice::now(
                 "after it has set them, detach the VF from this machine and attach it again, or rebind it here: the driver reads its GUIDs when it is bound",
             ),
-        ];
-        add(Code::VfGuidZero, Error, Some(port.clone()), message, advice);
+        ]));
     }
     for port in &known.second_ports {
-        let message = "the port GUID of this port is 0: a plan has one port GUID for each VF, and it is set at port 1 alone".to_owned();
-        let advice = vec![Advice::now(
-            "on a ConnectX-3, write one to iov/ports/2/admin_guids of the PF's RDMA device, in the entry of this VF, then rebind the VF",
-        )];
-        add(Code::VfGuidZero, Warning, Some(port.clone()), message, advice);
+        let message = "the port GUID of this port is 0: a plan has one port GUID for each VF, and it is set at port 1 alone";
+        findings.push(Finding::warning(Code::VfGuidZero, message).about(port).advise([
+            Advice::now(
+                "on a ConnectX-3, write one to iov/ports/2/admin_guids of the PF's RDMA device, in the entry of this VF, then rebind the VF",
+            ),
+        ]));
     }
     for (pf, seen) in &known.vfs {
         // What is planned is judged by the plan.
-        if known.pfs.iter().any(|planned| planned.pci == Some(*pf)) {
-            continue;
-        }
-        let configured = known.configured.get(pf).copied().unwrap_or_default();
-        let orphaned = |vf: &&Vf| usize::from(vf.index.get()) < configured;
-        let orphaned: Vec<VfIndex> = seen.iter().filter(orphaned).map(|vf| vf.index).collect();
-        if !orphaned.is_empty() {
-            let vfs = vf_ranges(orphaned.into_iter());
-            let message = format!(
-                "{vfs}: orphaned: ibprov configured them in this boot, and no [[pf]] plans them"
-            );
-            let advice = vec![Advice::now(format!(
-                "to remove them: add a [[pf]] with vfs = 0, then `ibprov apply {pf}`"
-            ))];
-            add(Code::VfOrphaned, Severity::Info, Some(pf.to_string()), message, advice);
-        }
-        let zero = |vf: &&Vf| known.zero_vfs.contains(&vf.pci);
-        let without: Vec<VfIndex> = seen.iter().filter(zero).map(|vf| vf.index).collect();
-        if !without.is_empty() {
-            let vfs = vf_ranges(without.into_iter());
-            let message = format!("{vfs}: the port GUID is 0, and no [[pf]] sets one");
-            let advice = vec![Advice::permanent("plan GUIDs with a [[pf]]: man 5 ibprov.toml")];
-            add(Code::VfGuidZero, Warning, Some(pf.to_string()), message, advice);
-        }
-        let is_failed = |vf: &&Vf| vf.driver.is_none() && known.probe_failed.contains(&vf.pci);
-        for vf in seen.iter().filter(is_failed) {
-            let (pci, message) = (vf.pci, "the driver's probe of this VF failed".to_owned());
-            let advice = vec![
-                Advice::look(format!("journalctl -k -b | grep {pci}")),
-                Advice::now(format!(
-                    "after the cause is corrected: echo {pci} > /sys/bus/pci/drivers_probe"
-                )),
-            ];
-            add(Code::VfProbeFailed, Warning, Some(pci.to_string()), message, advice);
-        }
-        let is_driven = |vf: &Vf| vf.driver.as_deref().is_some_and(|d| IB_DRIVERS.contains(&d));
-        let is_down = |vf: &&Vf| vf.policy == Some(Policy::Down) && is_driven(vf);
-        let down: Vec<VfIndex> = seen.iter().filter(is_down).map(|vf| vf.index).collect();
-        if !down.is_empty() {
-            let vfs = vf_ranges(down.into_iter());
-            let message = format!(
-                "{vfs}: the link state is down, so that their ports stay Down, and no [[pf]] sets one"
-            );
-            let advice = vec![
-                Advice::now("ip link set PF_NETDEV vf N state auto"),
-                Advice::permanent("plan link states with a [[pf]]: man 5 ibprov.toml"),
-            ];
-            add(Code::VfPolicyDown, Warning, Some(pf.to_string()), message, advice);
+        if known.pfs.iter().all(|planned| planned.pci != Some(*pf)) {
+            findings.extend(unplanned(known, *pf, seen));
         }
     }
-    for finding in duplicates(&known.guids) {
-        add(finding.code, finding.severity, finding.object, finding.message, finding.advice);
-    }
+    findings.extend(duplicates(&known.guids));
     if let Some(boot) = known.last_boot.filter(|boot| boot.exit_code != 0) {
         let message = format!("{} (exit code {})", boot.headline(), boot.exit_code);
-        let advice = vec![Advice::look("journalctl -b -u ibprov.service")];
-        add(Code::BootFailed, Warning, None, message, advice);
+        let finding = Finding::warning(Code::BootFailed, message);
+        findings.push(finding.advise([Advice::look("journalctl -b -u ibprov.service")]));
     }
     for unit in &known.failed_units {
-        let advice = vec![Advice::look(format!("systemctl status {unit}"))];
-        add(
-            Code::UnitFailed,
-            Warning,
-            Some(unit.clone()),
-            "the unit has failed".to_owned(),
-            advice,
-        );
+        let finding = Finding::warning(Code::UnitFailed, "the unit has failed").about(unit);
+        findings.push(finding.advise([Advice::look(format!("systemctl status {unit}"))]));
     }
     add_untold(&mut findings, &known.settings);
     // A netdev that is still to come may have the name.
@@ -331,6 +253,51 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         findings.extend(known.network.unmatched());
     }
     Judgement::new(ports, of_pfs, known.has_adapter, findings)
+}
+
+/// What is said of the VFs of a PF for which nothing is planned.
+fn unplanned(known: &Known<'_>, pf: PciAddress, seen: &[Vf]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let named = |is_meant: &dyn Fn(&&Vf) -> bool| {
+        let meant: Vec<VfIndex> = seen.iter().filter(is_meant).map(|vf| vf.index).collect();
+        (!meant.is_empty()).then(|| vf_ranges(meant.into_iter()))
+    };
+    let configured = known.configured.get(&pf).copied().unwrap_or_default();
+    if let Some(vfs) = named(&|vf| usize::from(vf.index.get()) < configured) {
+        let message = format!(
+            "{vfs}: orphaned: ibprov configured them in this boot, and no [[pf]] plans them"
+        );
+        let finding = Finding::new(Code::VfOrphaned, Severity::Info, message).about(pf);
+        findings.push(finding.advise([Advice::now(format!(
+            "to remove them: add a [[pf]] with vfs = 0, then `ibprov apply {pf}`"
+        ))]));
+    }
+    if let Some(vfs) = named(&|vf| known.zero_vfs.contains(&vf.pci)) {
+        let message = format!("{vfs}: the port GUID is 0, and no [[pf]] sets one");
+        let advice = Advice::permanent("plan GUIDs with a [[pf]]: man 5 ibprov.toml");
+        findings.push(Finding::warning(Code::VfGuidZero, message).about(pf).advise([advice]));
+    }
+    let is_failed = |vf: &&Vf| vf.driver.is_none() && known.probe_failed.contains(&vf.pci);
+    for Vf { pci, .. } in seen.iter().filter(is_failed) {
+        let message = "the driver's probe of this VF failed";
+        findings.push(Finding::warning(Code::VfProbeFailed, message).about(pci).advise([
+            Advice::look(format!("journalctl -k -b | grep {pci}")),
+            Advice::now(format!(
+                "after the cause is corrected: echo {pci} > /sys/bus/pci/drivers_probe"
+            )),
+        ]));
+    }
+    let is_driven = |vf: &Vf| vf.driver.as_deref().is_some_and(|d| IB_DRIVERS.contains(&d));
+    if let Some(vfs) = named(&|vf| vf.policy == Some(Policy::Down) && is_driven(vf)) {
+        let message = format!(
+            "{vfs}: the link state is down, so that their ports stay Down, and no [[pf]] sets one"
+        );
+        findings.push(Finding::warning(Code::VfPolicyDown, message).about(pf).advise([
+            Advice::now("ip link set PF_NETDEV vf N state auto"),
+            Advice::permanent("plan link states with a [[pf]]: man 5 ibprov.toml"),
+        ]));
+    }
+    findings
 }
 
 /// Adds what is said of settings, but where that is told of an expected port.

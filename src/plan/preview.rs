@@ -35,14 +35,7 @@ impl PfSteps {
     /// Of a PF of the configuration; the other, where no plan can be made for it.
     pub fn of(pf: &PlannedPf) -> Result<Self, Unresolved> {
         let Some(pci) = pf.pci.filter(|_| pf.is_planned) else {
-            let object = pf.object();
-            return Err(Unresolved {
-                which: pf.named.clone(),
-                origin: pf.origin.clone(),
-                pci: pf.pci,
-                errors: pf.errors.iter().map(|error| error.finding(&object)).collect(),
-                may_pass: pf.errors.iter().all(PlanProblem::may_pass),
-            });
+            return Err(unresolved(pf.named.clone(), pf.origin.clone(), pf.pci, &pf.errors));
         };
         let of_vfs = pf.vfs.iter().filter_map(|vf| vf.deferred.clone());
         Ok(Self {
@@ -93,6 +86,19 @@ impl PfSteps {
         lines.extend(self.warnings.iter().map(|warning| format!("  warning: {warning}")));
         lines
     }
+}
+
+/// A PF of the configuration, `which` at `origin`, for which no plan can be made.
+pub fn unresolved(
+    which: String,
+    origin: String,
+    pci: Option<PciAddress>,
+    errors: &[PlanProblem],
+) -> Unresolved {
+    let object = pci.map_or_else(|| which.clone(), |pci| pci.to_string());
+    let may_pass = errors.iter().all(PlanProblem::may_pass);
+    let errors = errors.iter().map(|error| error.finding(&object)).collect();
+    Unresolved { which, origin, pci, errors, may_pass }
 }
 
 verdicts! {

@@ -1,7 +1,7 @@
 //! What becomes of each `[[rxe]]`.
 
 use crate::config::RxeRow;
-use crate::observe::rxe::RxeSeen;
+use crate::observe::{RxeDevice, RxeSeen};
 use crate::report::boot::Step;
 use crate::report::rxe::{RxeReport, RxeState};
 
@@ -33,8 +33,7 @@ fn state(row: &RxeRow, seen: &RxeSeen) -> RxeState {
             by => RxeState::NameTaken { by: by.clone() },
         };
     }
-    let on_it =
-        |device: &&crate::observe::rxe::RxeDevice| device.rxe_on.as_ref() == Some(&row.netdev);
+    let on_it = |device: &&RxeDevice| device.rxe_on.as_ref() == Some(&row.netdev);
     if let Some(device) = seen.devices.iter().find(on_it) {
         return RxeState::NetdevTaken { by: device.name.clone() };
     }
@@ -58,7 +57,7 @@ pub fn rxe_steps(reports: &[RxeReport], has_module: bool) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::rxe::{RxeDevice, RxeNetdev};
+    use crate::observe::RxeNetdev;
 
     fn row(name: &str, netdev: &str) -> RxeRow {
         RxeRow {

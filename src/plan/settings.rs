@@ -389,23 +389,8 @@ mod tests {
     /// ib0 as `mode` and `mtu` show it, what the text wants of it, and what the stack's
     /// file says.
     fn seen(text: &str, mode: Mode, mtu: u32) -> (WantedInterface, Seen) {
-        let interface = Interface {
-            altnames: Vec::new(),
-            name: "ib0".parse().expect("name"),
-            ifindex: 3,
-            parent: None,
-            parent_name: None,
-            pci: None,
-            port: None,
-            guid: None,
-            pkey: None,
-            can_connect: true,
-            omni_path: false,
-            mode: Some(mode),
-            mtu: Some(mtu),
-            umcast: Some(false),
-            up: true,
-        };
+        let interface =
+            Interface { mode: Some(mode), mtu: Some(mtu), up: true, ..Interface::ib0() };
         let source = Source { path: "/etc/x.toml".to_owned(), text: text.to_owned() };
         let config = resolve(vec![source], Problems::default()).expect("configuration").config;
         let wanted = wanted(&config.interfaces, &interface, &[]);

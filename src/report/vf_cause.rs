@@ -37,13 +37,6 @@ pub enum WhyLacking {
         step: VfStep,
         failure: StepFailure,
     },
-    /// mlx4_core would not be bound: it leaves VFs from number probe_vf on to
-    /// virtual machines.
-    LeftToGuests {
-        /// The step that was to bind it.
-        step: VfStep,
-        failure: StepFailure,
-    },
     /// It was set at the PF with success, and the PF has it no more, or the VF has none.
     Dropped,
     /// The VF was bound with success after its GUIDs were set, and shows others.
@@ -66,6 +59,12 @@ impl WhyLacking {
     fn is_refused(&self) -> bool {
         matches!(self, Self::Failed { step, failure: StepFailure::Refused { .. } }
             if step.stage() == Stage::Administer)
+    }
+
+    /// mlx4_core would not be bound: it leaves VFs from number probe_vf on to virtual machines.
+    fn is_left_to_guests(&self) -> bool {
+        matches!(self, Self::Failed { step: VfStep::Bind { driver, .. }, failure }
+            if driver == "mlx4_core" && failure.errno() == Some(Errno::ENODEV))
     }
 }
 
@@ -101,14 +100,16 @@ impl fmt::Display for VfCause {
                 write!(f, "{lack}")?;
                 match why {
                     None => {}
-                    Some(WhyLacking::Failed { step, failure }) if self.is_refused() => {
-                        write!(f, ", {REFUSED}{step}: {failure}")?;
+                    Some(why @ WhyLacking::Failed { step, failure }) => {
+                        match why.is_refused() {
+                            true => write!(f, ", {REFUSED}")?,
+                            false => f.write_str(": ")?,
+                        }
+                        write!(f, "{step}: {failure}")?;
+                        if why.is_left_to_guests() {
+                            write!(f, "; mlx4_core does not bind VFs from number probe_vf on")?;
+                        }
                     }
-                    Some(WhyLacking::Failed { step, failure }) => write!(f, ": {step}: {failure}")?,
-                    Some(WhyLacking::LeftToGuests { step, failure }) => write!(
-                        f,
-                        ": {step}: {failure}; mlx4_core does not bind VFs from number probe_vf on"
-                    )?,
                     Some(WhyLacking::Dropped) => {
                         write!(f, ", although the {DROPPED}")?;
                     }

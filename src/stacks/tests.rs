@@ -11,27 +11,11 @@ use super::*;
 use crate::config::{Problems, Source, resolve};
 use crate::host::links;
 use crate::host::unit::ActiveState;
-use crate::names::PKey;
 use crate::report::stack::{Action, Decision};
 
 fn interface(name: &str, up: bool) -> Interface {
-    Interface {
-        altnames: Vec::new(),
-        name: name.parse().expect("name"),
-        ifindex: 5,
-        parent: None,
-        parent_name: None,
-        pci: "0000:4b:00.0".parse().ok(),
-        port: crate::names::PortNumber::new(1).ok(),
-        guid: "b859:9f03:0012:a480".parse().ok(),
-        pkey: PKey::new(0xffff),
-        can_connect: true,
-        omni_path: false,
-        mode: None,
-        mtu: Some(2044),
-        umcast: None,
-        up,
-    }
+    let name = name.parse().expect("name");
+    Interface { name, ifindex: 5, mode: None, umcast: None, up, ..Interface::ib0() }
 }
 
 fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {

@@ -17,7 +17,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use serde::de::IgnoredAny;
 
 use super::perform::perform;
-use super::request::{Answer, Numbered, Refusal, Request, Tried};
+use super::request::{Answer, Numbered, Refusal, Request};
 use super::undo;
 use crate::host::Root;
 use crate::names::PciAddress;
@@ -26,6 +26,9 @@ use crate::names::PciAddress;
 /// parallel gains is there with four to eight, and more would only queue at the
 /// firmware (mlx5 registers its auxiliary devices under one mutex).
 const AT_ONCE: usize = 8;
+
+/// What was tried with a line that is no request.
+pub(super) const UNREADABLE: &str = "parse the request";
 
 /// The child's verb, not shown to users.
 pub const VERB: &str = "worker";
@@ -163,7 +166,8 @@ fn parse(line: &str) -> Job {
             let known = serde_json::from_str::<Numbered<IgnoredAny>>(line);
             // No request has number 0.
             let number = known.map_or(0, |known| known.number);
-            let refusal = Refusal { tried: Tried::Request, errno: None, said: e.to_string() };
+            let refusal =
+                Refusal { tried: UNREADABLE.to_owned(), errno: None, said: e.to_string() };
             Numbered { number, what: Err(refusal) }
         }
     }

@@ -209,6 +209,11 @@ impl<'a> Client<'a> {
         self.ready.extend(open.into_keys().map(|number| (number, Err(failure.clone()))));
     }
 
+    /// It was asked nothing of which [`Client::replies`] has still to tell.
+    pub fn is_idle(&self) -> bool {
+        self.open.is_empty() && self.ready.is_empty()
+    }
+
     /// What can be read when a reply has come.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.link.as_ref().map(|link| link.stream.as_fd())

@@ -12,7 +12,6 @@ pub mod products;
 pub mod request;
 pub mod survey;
 pub mod undo;
-mod unit;
 
 pub use client::{Client, Failure, Reply, SILENCE_USEC};
-pub use request::{Answer, Refusal, Request, Tried};
+pub use request::{Answer, Refusal, Request};

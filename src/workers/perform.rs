@@ -3,16 +3,19 @@
 
 use std::io;
 
-use super::request::{Answer, Refusal, Request, Tried};
-use super::unit;
+use super::request::{Answer, Refusal, Request};
+use crate::host::clock::monotonic_usec;
+use crate::host::manager::Manager;
+use crate::host::netlink::VfSetting;
+use crate::host::unit::JobEnd;
 use crate::host::{ReadError, Root, answer, attribute, links, netlink, process};
-use crate::names::{PciAddress, RdmaName, VFIO};
+use crate::names::{PciAddress, RdmaName, UnitName, VFIO};
 use crate::observe::administered::administered;
 use crate::observe::holders::holders;
 use crate::observe::pf::{self, dir, name_rdma};
 use crate::observe::uses::{cm_uses, netdev_uses, uses};
 use crate::observe::vpd::{self, NotRead};
-use crate::observe::{Look, Own, ipoib_netdevs, link, pcie};
+use crate::observe::{Look, Own, ipoib_netdevs, link, pcie_link};
 use crate::report::Use;
 use crate::report::iface::{IfaceStep, aside_name};
 
@@ -23,19 +26,19 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
     match request {
         Request::Administered(questions) => administered(root, questions)
             .map(Answer::Administered)
-            .map_err(|e| refused(Tried::Administered, &e)),
+            .map_err(|e| refused("read the settings of the VFs at the PF", &e)),
         Request::Serial(pci) => vpd::read_serial(root, *pci)
             .map(Answer::Serial)
-            .map_err(|e| unread(Tried::Product(*pci), &e)),
+            .map_err(|e| unread(product_data(*pci), &e)),
         Request::Product(pci) => vpd::read(root, *pci).map(Answer::Product).map_err(|e| match e {
-            NotRead::System(e) => unread(Tried::Product(*pci), &e),
+            NotRead::System(e) => unread(product_data(*pci), &e),
             NotRead::Bad(e) => {
-                Refusal { tried: Tried::Product(*pci), errno: None, said: e.to_string() }
+                Refusal { tried: product_data(*pci), errno: None, said: e.to_string() }
             }
         }),
         Request::Override(pci) => pf::driver_override(root, *pci)
             .map(Answer::Override)
-            .map_err(|e| unread(Tried::Override, &e)),
+            .map_err(|e| unread("read driver_override", &e)),
         Request::Uses(vfs) => Ok(Answer::Uses(uses(root, vfs))),
         Request::NetdevUses(netdevs) => Ok(Answer::Uses(netdev_uses(root, netdevs))),
         Request::CmUses(netdevs) => Ok(Answer::Uses(cm_uses(root, netdevs))),
@@ -58,8 +61,12 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
         },
         Request::SetVf { ifindex, vf, setting } => {
             netlink::set_vf(*ifindex, *vf, *setting).map(|()| Answer::Done).map_err(|e| {
-                let tried = Tried::SetVf { ifindex: *ifindex, vf: *vf, setting: *setting };
-                refused(tried, &e)
+                let what = match setting {
+                    VfSetting::NodeGuid(_) => "node GUID",
+                    VfSetting::PortGuid(_) => "port GUID",
+                    VfSetting::Policy(_) => "link state",
+                };
+                refused(format!("set {what} of VF {vf} by netlink (netdev index {ifindex})"), &e)
             })
         }
         Request::Bind { pci, driver, before, rdma } => {
@@ -75,28 +82,26 @@ pub(super) fn perform(root: &Root, request: &Request) -> Outcome {
             let table = link::pkeys(&mut look, *pci, device, *port);
             Ok(Answer::PKeys { table, problems: look.problems.into_iter().collect() })
         }
-        Request::Pcie(pci) => Ok(Answer::Pcie(pcie::link(root, *pci))),
+        Request::Pcie(pci) => Ok(Answer::Pcie(pcie_link(root, *pci))),
         Request::Carrier(netdev) => Ok(Answer::Carrier(link::carrier(root, netdev))),
-        Request::Addresses => {
-            netlink::addresses().map(Answer::Addresses).map_err(|e| refused(Tried::Addresses, &e))
-        }
+        Request::Addresses => netlink::addresses()
+            .map(Answer::Addresses)
+            .map_err(|e| refused("addresses: getifaddrs", &e)),
         Request::GlobalAddresses => netlink::global_addresses()
             .map(Answer::GlobalAddresses)
-            .map_err(|e| refused(Tried::GlobalAddresses, &e)),
+            .map_err(|e| refused("addresses by netlink", &e)),
         Request::IpoibSettings(ifindex) => links::ipoib_of(*ifindex)
             .map(|(mode, umcast)| Answer::IpoibSettings { mode, umcast })
-            .map_err(|e| refused(Tried::IpoibSettings, &e)),
+            .map_err(|e| refused("settings by netlink", &e)),
         Request::SetInterface { ifindex, step } => set_interface(*ifindex, step)
             .map(|()| Answer::Done)
-            .map_err(|e| refused(Tried::SetInterface(step.clone()), &e)),
+            .map_err(|e| refused(step.to_string(), &e)),
         Request::StartUnit { unit, wait, until_usec } => {
-            match unit::start(unit, *wait, *until_usec) {
-                Ok(()) => Ok(Answer::Done),
-                Err(e) => {
-                    let tried = Tried::StartUnit(unit.clone());
-                    Err(Refusal { tried, errno: None, said: format!("{e:#}") })
-                }
-            }
+            start(unit, *wait, *until_usec).map(|()| Answer::Done).map_err(|e| Refusal {
+                tried: format!("start {unit}"),
+                errno: None,
+                said: format!("{e:#}"),
+            })
         }
         Request::Each(requests) => {
             Ok(Answer::Each(requests.iter().map(|r| perform(root, r)).collect()))
@@ -116,7 +121,7 @@ fn in_use(root: &Root, vfs: &[PciAddress]) -> Vec<(PciAddress, Vec<Use>)> {
 fn write(path: &str, value: &str) -> Outcome {
     attribute::write(path, value)
         .map(|()| Answer::Done)
-        .map_err(|e| refused(Tried::Write { path: path.to_owned(), value: value.to_owned() }, &e))
+        .map_err(|e| refused(format!("write {:?} to {path}", value.trim_end()), &e))
 }
 
 fn set_interface(ifindex: u32, step: &IfaceStep) -> io::Result<()> {
@@ -150,7 +155,7 @@ fn bind(
         let args = ["-b", "--", VFIO];
         process::output_until("modprobe", &args, u64::MAX)
             .and_then(|said| said.into_text("modprobe", &args))
-            .map_err(|e| refused(Tried::LoadVfio, &e))?;
+            .map_err(|e| refused("load vfio-pci", &e))?;
     }
     let own = format!("{}/driver_override", dir(pci));
     write(&own, driver)?;
@@ -158,8 +163,7 @@ fn bind(
     // First of all: udev starts a program for an RDMA device that has not its name yet.
     let named = match rdma {
         Some(name) if bound.is_ok() => name_rdma(root, pci, name).map_err(|e| {
-            let tried = Tried::NameRdma { pci, name: name.clone() };
-            refused(tried, &e)
+            refused(format!("set the name of the RDMA device of {pci} to {name} by netlink"), &e)
         }),
         _ => Ok(()),
     };
@@ -180,16 +184,53 @@ fn shown(root: &Root, pci: PciAddress) -> Option<Own> {
     own.filter(|own| own.is_whole() && look.problems.is_empty())
 }
 
-fn refused(tried: Tried, e: &io::Error) -> Refusal {
-    Refusal { tried, errno: e.raw_os_error(), said: answer(e) }
+/// Start `unit` and, with `wait`, see its job to its end.
+///
+/// # Errors
+/// systemd could not be asked, or the unit did not come up, and why.
+fn start(unit: &UnitName, wait: bool, until_usec: u64) -> anyhow::Result<()> {
+    let name = unit.as_str();
+    let (mut manager, _) = Manager::open_until(&[], until_usec)?;
+    if !wait {
+        if matches!(manager.bus(), Ok(Some(_))) {
+            manager.start(name, monotonic_usec())?;
+        } else {
+            let args = ["start", "--no-block", "--no-ask-password", "--", name];
+            process::output_until("systemctl", &args, until_usec)?.into_text("systemctl", &args)?;
+        }
+        return Ok(());
+    }
+    let end = manager.start(name, until_usec)?;
+    let states = manager.units(&[name])?;
+    let Some(state) = states.first() else { anyhow::bail!("systemd reports no reason") };
+    match end {
+        JobEnd::Pending => {
+            anyhow::bail!("the start has not finished before its timeout ({})", state.active)
+        }
+        // A condition that did not hold ends the job well, and starts nothing.
+        JobEnd::Done if state.is_active() || state.condition => Ok(()),
+        JobEnd::Done => anyhow::bail!("a condition of the unit failed"),
+        JobEnd::Failed => {
+            let result = state.result.as_deref().unwrap_or("see its log");
+            anyhow::bail!("the start failed ({result}): journalctl -u {name}")
+        }
+    }
 }
 
-fn unread(tried: Tried, e: &ReadError) -> Refusal {
+fn product_data(pci: PciAddress) -> String {
+    format!("read the vital product data of {pci}")
+}
+
+fn refused(tried: impl Into<String>, e: &io::Error) -> Refusal {
+    Refusal { tried: tried.into(), errno: e.raw_os_error(), said: answer(e) }
+}
+
+fn unread(tried: impl Into<String>, e: &ReadError) -> Refusal {
     let errno = match e {
         ReadError::System { errno, .. } => Some(*errno as i32),
         _ => None,
     };
-    Refusal { tried, errno, said: e.to_string() }
+    Refusal { tried: tried.into(), errno, said: e.to_string() }
 }
 
 #[cfg(test)]

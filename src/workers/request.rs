@@ -1,6 +1,5 @@
 //! What a child can be asked for and what it answers, as lines of JSON.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use nix::errno::Errno;
@@ -226,7 +225,8 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{tried}: {said}")]
 pub struct Refusal {
-    pub tried: Tried,
+    /// What was tried, for people.
+    pub tried: String,
     /// The error's number, where it has one.
     pub errno: Option<i32>,
     /// What the system answered, for people.
@@ -238,77 +238,6 @@ impl Refusal {
     pub(super) fn is_absent(&self) -> bool {
         let errno = self.errno.map(Errno::from_raw);
         matches!(errno, Some(Errno::ENOENT | Errno::ENOTDIR | Errno::ENODEV | Errno::ENXIO))
-    }
-}
-
-/// What was tried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Tried {
-    Request,
-    /// To read what PFs administer.
-    Administered,
-    /// To read the product data of a function.
-    Product(PciAddress),
-    /// To read `driver_override`.
-    Override,
-    /// To look who uses VFs.
-    Uses,
-    Write {
-        path: String,
-        value: String,
-    },
-    /// To set something for a VF by netlink.
-    SetVf {
-        ifindex: u32,
-        vf: VfIndex,
-        setting: VfSetting,
-    },
-    /// To give the RDMA device of a function its name.
-    NameRdma {
-        pci: PciAddress,
-        name: RdmaName,
-    },
-    /// To load the driver that keeps a VF for a virtual machine.
-    LoadVfio,
-    /// To read the addresses of netdevs.
-    Addresses,
-    /// To read the same by rtnetlink.
-    GlobalAddresses,
-    /// To read the settings of an IPoIB interface by rtnetlink.
-    IpoibSettings,
-    /// To take a step at an interface.
-    SetInterface(IfaceStep),
-    StartUnit(UnitName),
-}
-
-impl fmt::Display for Tried {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Request => f.write_str("parse the request"),
-            Self::Administered => f.write_str("read the settings of the VFs at the PF"),
-            Self::Product(pci) => write!(f, "read the vital product data of {pci}"),
-            Self::Override => f.write_str("read driver_override"),
-            Self::Uses => f.write_str("find the users of the VFs"),
-            Self::Write { path, value } => write!(f, "write {:?} to {path}", value.trim_end()),
-            Self::SetVf { ifindex, vf, setting } => {
-                let what = match setting {
-                    VfSetting::NodeGuid(_) => "node GUID",
-                    VfSetting::PortGuid(_) => "port GUID",
-                    VfSetting::Policy(_) => "link state",
-                };
-                write!(f, "set {what} of VF {vf} by netlink (netdev index {ifindex})")
-            }
-            Self::NameRdma { pci, name } => {
-                write!(f, "set the name of the RDMA device of {pci} to {name} by netlink")
-            }
-            Self::LoadVfio => f.write_str("load vfio-pci"),
-            Self::Addresses => f.write_str("addresses: getifaddrs"),
-            Self::GlobalAddresses => f.write_str("addresses by netlink"),
-            Self::IpoibSettings => f.write_str("settings by netlink"),
-            Self::SetInterface(step) => step.fmt(f),
-            Self::StartUnit(unit) => write!(f, "start {unit}"),
-        }
     }
 }
 
@@ -343,8 +272,8 @@ mod tests {
         let back: Numbered<Request> = serde_json::from_str(&line).expect("request");
         assert_eq!((back.number, back.what), (7, request));
         let used = Use::Vfio { file: "/dev/vfio/7".into(), pid: 4, name: "qemu".into() };
-        let tried = Tried::SetVf { ifindex: 3, vf, setting: VfSetting::NodeGuid(Guid::new(1)) };
-        let refusal = Refusal { tried, errno: Some(22), said: "EINVAL: Invalid argument".into() };
+        let (tried, said) = ("set node GUID".into(), "EINVAL: Invalid argument".into());
+        let refusal = Refusal { tried, errno: Some(22), said };
         let answer = Answer::Each(vec![Ok(Answer::InUse(vec![(pci, vec![used])])), Err(refusal)]);
         let line = serde_json::to_string(&answer).expect("JSON");
         assert_eq!(serde_json::from_str::<Answer>(&line).expect("answer"), answer);

@@ -89,8 +89,18 @@ struct Question {
     request: Request,
     hcas: Vec<PciAddress>,
     wish: Wish,
+}
+
+impl Question {
     /// The answer waits for the RTNL lock.
-    by_rtnl: bool,
+    fn waits_for_rtnl(&self) -> bool {
+        let by_netlink = |of: &Administers| matches!(of.backend, Backend::Netlink { .. });
+        match &self.request {
+            Request::Carrier(_) | Request::Addresses => true,
+            Request::Administered(questions) => questions.iter().any(by_netlink),
+            _ => false,
+        }
+    }
 }
 
 /// What is said where RDMA netlink does not answer, of what was asked of it.
@@ -131,7 +141,6 @@ pub fn survey(
             request: Request::Carrier(netdev.clone()),
             hcas: vec![hca(function)],
             wish: Wish::Carrier(netdev),
-            by_rtnl: true,
         }));
         let is_vf = function.physfn.is_some();
         let lacking = function.rdma.iter().filter(|device| is_vf && lacks_netdev(device));
@@ -144,7 +153,6 @@ pub fn survey(
         request: Request::Carrier(netdev.clone()),
         hcas: Vec::new(),
         wish: Wish::Carrier(netdev.clone()),
-        by_rtnl: true,
     }));
     let with_netdev = observed.functions.iter().filter(|f| !netdevs(f).is_empty());
     let hcas: BTreeSet<PciAddress> = with_netdev.map(hca).collect();
@@ -152,13 +160,13 @@ pub fn survey(
     if root.is_live() && !(hcas.is_empty() && others.is_empty()) {
         let hcas = hcas.into_iter().collect();
         let (request, wish) = (Request::Addresses, Wish::Addresses);
-        by_rtnl.push(Question { request, hcas, wish, by_rtnl: true });
+        by_rtnl.push(Question { request, hcas, wish });
     }
     survey.problems.extend(look.problems);
     let mut by_rdma = Vec::new();
     if !without_netdev.is_empty() && root.exists("/sys/module/ib_ipoib") {
         let (request, wish) = (Request::IpoibNetdevs(without_netdev), Wish::IpoibNetdevs);
-        by_rdma.push(Question { request, hcas: Vec::new(), wish, by_rtnl: false });
+        by_rdma.push(Question { request, hcas: Vec::new(), wish });
     }
     let groups = by_hca.into_values().chain([by_rtnl, by_rdma]);
     let mut groups: Vec<Vec<Question>> = groups.filter(|group| !group.is_empty()).collect();
@@ -193,11 +201,12 @@ fn own_questions(
     has_asked_ports: impl Fn(&PciFunction) -> bool,
 ) -> Vec<Question> {
     let pci = function.address;
-    let hcas = vec![hca(function)];
     let mut questions = Vec::new();
+    let mut ask = |request, wish| {
+        questions.push(Question { request, hcas: vec![hca(function)], wish });
+    };
     if function.driver.is_none() && observed.udev.is_done_with(&pci.to_string()) {
-        let (request, wish) = (Request::Override(pci), Wish::Override(pci));
-        questions.push(Question { request, hcas: hcas.clone(), wish, by_rtnl: false });
+        ask(Request::Override(pci), Wish::Override(pci));
     }
     for device in function.rdma.iter().filter(|_| has_asked_ports(function)) {
         for port in &device.ports {
@@ -205,18 +214,15 @@ fn own_questions(
             // Those of a VF are its PF's business.
             if port.link_layer == LinkLayer::InfiniBand && function.physfn.is_none() {
                 let wish = Wish::PKeys((pci, device.clone(), number));
-                let request = Request::PKeys { pci, device: device.clone(), port: number };
-                questions.push(Question { request, hcas: hcas.clone(), wish, by_rtnl: false });
+                ask(Request::PKeys { pci, device: device.clone(), port: number }, wish);
             }
             let wish = Wish::Port((pci, device.clone(), number));
-            let request = Request::Port { pci, device, port: number };
-            questions.push(Question { request, hcas: hcas.clone(), wish, by_rtnl: false });
+            ask(Request::Port { pci, device, port: number }, wish);
         }
     }
     // The link of a VF is its PF's.
     if function.physfn.is_none() && !function.rdma.is_empty() && has_asked_ports(function) {
-        let (request, wish) = (Request::Pcie(pci), Wish::Pcie(pci));
-        questions.push(Question { request, hcas, wish, by_rtnl: false });
+        ask(Request::Pcie(pci), Wish::Pcie(pci));
     }
     questions
 }
@@ -264,7 +270,7 @@ impl Survey {
                 }
                 _ => {
                     let request = Request::Administered(vec![questions]);
-                    by_rtnl.push(Question { request, hcas: vec![pf], wish, by_rtnl: true });
+                    by_rtnl.push(Question { request, hcas: vec![pf], wish });
                 }
             }
             return;
@@ -275,7 +281,6 @@ impl Survey {
             request,
             hcas: vec![pf],
             wish: wish.clone(),
-            by_rtnl: false,
         }));
     }
 
@@ -286,6 +291,7 @@ impl Survey {
         observed: &mut Observed,
         missing: &mut Missing,
     ) {
+        let waits_for_rtnl = question.waits_for_rtnl();
         match (question.wish, reply) {
             (Wish::Override(pci), Ok(Answer::Override(driver))) => {
                 let function = observed.functions.iter_mut().find(|f| f.address == pci);
@@ -335,7 +341,7 @@ impl Survey {
                 }
             }
             // One holder of the lock keeps the answers for all HCAs: none of them is to blame.
-            (_, Err(Failure::Silent)) if question.by_rtnl => {
+            (_, Err(Failure::Silent)) if waits_for_rtnl => {
                 self.is_rtnl_held = true;
                 self.unread.extend(question.hcas);
             }

@@ -3,8 +3,7 @@
 use super::Boot;
 use crate::config::RXE_MODULE;
 use crate::names::ModuleState;
-use crate::observe::Observed;
-use crate::observe::rxe::rxe;
+use crate::observe::{Observed, rxe};
 use crate::plan::rxe::judge_rxe;
 use crate::report::rxe::{RxeReport, RxeState};
 

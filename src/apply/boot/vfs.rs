@@ -79,7 +79,7 @@ impl<'a> Vfs<'a> {
         awaited: impl Fn(PciAddress) -> bool,
         deadline: u64,
     ) {
-        self.collect();
+        pfs::collect(&mut self.workers, &mut self.outcomes);
         if self.begun.len() == self.config.pf.len() {
             return;
         }
@@ -123,18 +123,6 @@ impl<'a> Vfs<'a> {
             Ok(worker) => self.workers.push(worker),
             Err(e) => self.outcomes.push(Outcome::lost(wanted.pf, &answer(&e))),
         }
-    }
-
-    /// Take the reports of those that have ended.
-    pub(super) fn collect(&mut self) {
-        let outcomes = &mut self.outcomes;
-        self.workers.retain_mut(|w| match w.ended() {
-            Some(outcome) => {
-                outcomes.push(outcome);
-                false
-            }
-            None => true,
-        });
     }
 
     /// Until when PFs of the configuration are waited for that are not seen.
@@ -181,7 +169,7 @@ impl<'a> Vfs<'a> {
 
     /// What came of all of them.
     pub(super) fn outcomes(&mut self) -> (Vec<Outcome>, Vec<Unresolved>) {
-        self.collect();
+        pfs::collect(&mut self.workers, &mut self.outcomes);
         for worker in self.workers.drain(..) {
             let why = format!("process {} is still running", worker.pid());
             self.outcomes.push(Outcome::lost(worker.pf, &why));

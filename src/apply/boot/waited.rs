@@ -1,9 +1,12 @@
-//! Who is waited for, since when, and how far each was seen to come.
+//! Who is waited for, since when, and how far each was seen to come; and what a boot says of that
+//! meanwhile.
 
 use std::collections::BTreeMap;
 
 use super::interfaces::Interfaces;
+use crate::ladder::{Facts, cause};
 use crate::names::Rung;
+use crate::observe::Observed;
 use crate::report::PortProgress;
 use crate::report::boot::{Climbed, Moment};
 
@@ -72,6 +75,36 @@ impl Waited {
         missing.filter(|p| until(p) > now && !is_blocked(p)).map(until).min()
     }
 
+    /// systemd's status line: how many ports are ready, and what is waited for most: a port, or,
+    /// with all of them ready, what `work` says.
+    pub(super) fn status(
+        &self,
+        ports: &[PortProgress],
+        work: Option<&str>,
+        (observed, facts): (&Observed, &Facts),
+        now: u64,
+    ) -> String {
+        let waited: Vec<&PortProgress> = ports.iter().filter(|p| !p.is_ethernet()).collect();
+        let ready = waited.iter().filter(|p| p.is_ready()).count();
+        let line = format!("{ready} of {} ports", waited.len());
+        let says_why = |p: &PortProgress| {
+            let log = p.pci.and_then(|pci| facts.functions.get(&pci));
+            log.is_some_and(|l| l.firmware_wait.is_some())
+        };
+        // A card that waits for firmware may be what the others wait for: its
+        // driver's module is not through before it is.
+        let missing = waited.iter().filter(|p| !p.is_ready());
+        match (missing.min_by_key(|p| (!says_why(p), self.since(p, now))), work) {
+            (Some(port), _) => {
+                let why = cause::cause(port, observed, facts).map(|c| c.text).unwrap_or_default();
+                let seconds = now.saturating_sub(self.since(port, now)) / 1_000_000;
+                format!("{line}: waiting for {}: {why}, {seconds} s", port.label())
+            }
+            (None, Some(work)) => format!("{line}: {work}"),
+            (None, None) => line,
+        }
+    }
+
     /// What happened when, in that order.
     pub(super) fn into_timeline(mut self) -> Vec<Moment> {
         self.timeline.sort_by_key(|m| m.usec);
@@ -128,5 +161,43 @@ mod tests {
         assert_eq!(next(Rung::Rdma, true, 50), None);
         assert_eq!(next(Rung::Rdma, false, 110), None);
         assert_eq!(next(Rung::Named, false, 50), None);
+    }
+
+    const SECOND: &str = "0000:4b:00.1";
+
+    fn at(pci: &str, reached: Rung) -> PortProgress {
+        let mut port = PortProgress::absent(pci.to_owned(), Rung::Named, String::new());
+        port.pci = pci.parse().ok();
+        port.reached = Some(reached);
+        port
+    }
+
+    fn shown(ports: &[PortProgress], work: Option<&str>, facts: &Facts) -> String {
+        let since = [(HERE, 1_000_000), (SECOND, 2_000_000)];
+        let since = since.map(|(port, since)| (port.to_owned(), since)).into();
+        let waited = Waited { since, ..Waited::default() };
+        waited.status(ports, work, (&Observed::default(), facts), 9_500_000)
+    }
+
+    #[test]
+    fn the_port_that_waits_longest_is_named_or_one_that_waits_for_firmware() {
+        let ports = [at(SECOND, Rung::Pci), at(HERE, Rung::Pci)];
+        let mut facts = Facts::default();
+        let why = "no driver is bound to the function";
+        let of = |pci, seconds| format!("0 of 2 ports: waiting for {pci}: {why}, {seconds} s");
+        assert_eq!(shown(&ports, None, &facts), of(HERE, 8));
+        cause::learn(&mut facts, 4, &format!("mlx5_core {SECOND}: Waiting for FW initialization"));
+        assert_eq!(shown(&ports, None, &facts), of(SECOND, 7));
+    }
+
+    #[test]
+    fn with_all_ports_ready_the_work_is_named() {
+        let ports = [at(HERE, Rung::Named)];
+        let facts = Facts::default();
+        assert_eq!(
+            shown(&ports, Some("waiting for modprobe"), &facts),
+            "1 of 1 ports: waiting for modprobe"
+        );
+        assert_eq!(shown(&ports, None, &facts), "1 of 1 ports");
     }
 }

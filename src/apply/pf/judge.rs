@@ -1,18 +1,71 @@
-//! What a run at a PF came to, VF by VF, and why. Pure.
+//! What a run at a PF has tried, and what it came to, VF by VF, and why. Pure.
 
-use nix::errno::Errno;
-
-use super::attempts::Attempts;
 use crate::ladder::vf::{shows_other, vf_progress};
 use crate::ladder::{Facts, WantedPf, WantedVf};
-use crate::names::{PciAddress, VfOwner, VfRung};
+use crate::names::{PciAddress, VfIndex, VfOwner, VfRung};
 use crate::observe::{ObservedPf, ObservedVf};
 use crate::plan::VfPlan;
-use crate::report::pf::{Deferred, NumberFailed, VfCause, VfLack, VfOutcome, VfStep, WhyLacking};
+use crate::report::pf::{
+    Deferred, NumberFailed, Stage, StepDone, StepFailure, VfCause, VfLack, VfOutcome, VfStep,
+    WhyLacking,
+};
 
-/// What was seen last.
+/// The steps of a run, in order. None is tried twice.
+#[derive(Debug, Default)]
+pub(super) struct Attempts(Vec<StepDone>);
+
+impl Attempts {
+    pub(super) fn add(&mut self, attempt: StepDone) {
+        self.0.push(attempt);
+    }
+
+    /// The same change was tried, whatever it started from.
+    pub(super) fn has(&self, step: &VfStep) -> bool {
+        self.0.iter().any(|attempt| attempt.step.is_same(step))
+    }
+
+    /// To bind the VF was tried.
+    pub(super) fn have_bound(&self, index: VfIndex) -> bool {
+        self.of_vf(index).any(|attempt| matches!(attempt.step, VfStep::Bind { .. }))
+    }
+
+    /// What was tried with a VF.
+    pub(super) fn of_vf(&self, index: VfIndex) -> impl Iterator<Item = &StepDone> {
+        self.0.iter().filter(move |attempt| attempt.step.vf() == Some(index))
+    }
+
+    /// The VFs there are were made by this run.
+    pub(super) fn have_made_vfs(&self) -> bool {
+        self.counts().any(StepDone::is_done)
+    }
+
+    /// The change of the number of VFs that failed, and how.
+    pub(super) fn failed_count(&self) -> Option<(&VfStep, &StepFailure)> {
+        self.counts().find_map(|attempt| Some((&attempt.step, attempt.failure.as_ref()?)))
+    }
+
+    fn counts(&self) -> impl Iterator<Item = &StepDone> {
+        self.0.iter().filter(|attempt| attempt.step.stage() == Stage::Count)
+    }
+
+    /// The last step was a success.
+    pub(super) fn end_well(&self) -> bool {
+        self.0.last().is_some_and(StepDone::is_done)
+    }
+
+    /// The steps that were a success.
+    pub(super) fn done(&self) -> impl Iterator<Item = &VfStep> {
+        self.0.iter().filter(|attempt| attempt.is_done()).map(|attempt| &attempt.step)
+    }
+
+    pub(super) fn into_steps(self) -> Vec<StepDone> {
+        self.0
+    }
+}
+
+/// The host at the end of a run.
 #[derive(Clone, Copy)]
-pub(super) struct Seen<'a> {
+pub(super) struct LastLook<'a> {
     pub(super) observed: &'a ObservedPf,
     pub(super) netdevs: Netdevs,
     /// udev has events to process, among which may be one of a name.
@@ -30,7 +83,7 @@ pub(super) enum Netdevs {
 /// The VFs of the plan as they are after the run.
 pub(super) fn vfs(
     wanted: &WantedPf,
-    Seen { observed, netdevs, udev_works }: Seen<'_>,
+    LastLook { observed, netdevs, udev_works }: LastLook<'_>,
     plan: &VfPlan,
     attempts: &Attempts,
     facts: &Facts,
@@ -121,15 +174,7 @@ fn kernel_of_pf(lack: &VfLack, pf: PciAddress, facts: &Facts) -> Option<String> 
 fn why(want: &WantedVf, lack: &VfLack, attempts: &Attempts) -> Option<WhyLacking> {
     let failed = attempts.of_vf(want.index).find_map(|t| Some((&t.step, t.failure.as_ref()?)));
     if let Some((step, failure)) = failed {
-        let (step, failure) = (step.clone(), failure.clone());
-        return Some(match &step {
-            VfStep::Bind { driver, .. }
-                if driver == "mlx4_core" && failure.errno() == Some(Errno::ENODEV) =>
-            {
-                WhyLacking::LeftToGuests { step, failure }
-            }
-            _ => WhyLacking::Failed { step, failure },
-        });
+        return Some(WhyLacking::Failed { step: step.clone(), failure: failure.clone() });
     }
     let did = |is: fn(&VfStep) -> bool| attempts.of_vf(want.index).any(|t| is(&t.step));
     match lack {
@@ -167,12 +212,13 @@ pub(super) fn number_failed(
 
 #[cfg(test)]
 mod tests {
+    use nix::errno::Errno;
+
     use super::*;
     use crate::ladder::cause;
     use crate::ladder::fixtures;
-    use crate::names::{Guid, Policy, VfDriver, VfIndex};
+    use crate::names::{Guid, Policy, VfDriver};
     use crate::observe::Own;
-    use crate::report::pf::{StepDone, StepFailure};
 
     const NODE: Guid = Guid::new(0x0200_0000_0000_0001);
     const OTHER: Guid = Guid::new(7);
@@ -219,8 +265,8 @@ mod tests {
         vfs[0].cause.as_ref().map(ToString::to_string).unwrap_or_default()
     }
 
-    const fn asked(observed: &ObservedPf) -> Seen<'_> {
-        Seen { observed, netdevs: Netdevs::Asked, udev_works: false }
+    const fn asked(observed: &ObservedPf) -> LastLook<'_> {
+        LastLook { observed, netdevs: Netdevs::Asked, udev_works: false }
     }
 
     /// Its registration may hang in ib_ipoib.
@@ -230,7 +276,7 @@ mod tests {
         let own = observed.vfs[0].own.as_mut().expect("own");
         (own.netdev, own.netdev_guid) = (None, None);
         for (netdevs, right) in [(Netdevs::Asked, true), (Netdevs::Unanswered, false)] {
-            let seen = Seen { netdevs, ..asked(&observed) };
+            let seen = LastLook { netdevs, ..asked(&observed) };
             let (plan, attempts) = (VfPlan::default(), Attempts::default());
             let vfs = vfs(&wanted(), seen, &plan, &attempts, &Facts::default());
             assert_eq!(vfs[0].right, right, "{:?}", vfs[0].cause);
@@ -243,7 +289,7 @@ mod tests {
         let mut wanted = wanted();
         wanted.vfs[0].names.netdev = "ib0v0".parse().ok();
         let said = |udev_works| {
-            let seen = Seen { udev_works, ..asked(&observed) };
+            let seen = LastLook { udev_works, ..asked(&observed) };
             let (plan, attempts) = (VfPlan::default(), Attempts::default());
             let vfs = vfs(&wanted, seen, &plan, &attempts, &Facts::default());
             vfs[0].cause.as_ref().map(ToString::to_string).unwrap_or_default()

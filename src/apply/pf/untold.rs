@@ -4,10 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use super::attempts::Attempts;
+use super::judge::Attempts;
 use crate::ladder::vf::{guids_are_untold, has_node_guids, shows_its_guids};
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::VfIndex;
+use crate::names::{VfIndex, vf_ranges};
 use crate::observe::ObservedPf;
 use crate::report::pf::{StepDone, VfStep};
 
@@ -99,27 +99,15 @@ fn verified(
     ];
     let named = parts.iter().filter(|(vfs, _)| !vfs.is_empty());
     let parts: Vec<String> = named
-        .map(|(vfs, how)| match vfs.len() {
-            1 => format!("VF {} was {}", numbers(vfs), how.replace("their", "its")),
-            _ => format!("VFs {} were {how}", numbers(vfs)),
+        .map(|(vfs, how)| {
+            let named = vf_ranges(vfs.iter().map(|vf| vf.index));
+            match vfs.len() {
+                1 => format!("{named} was {}", how.replace("their", "its")),
+                _ => format!("{named} were {how}"),
+            }
         })
         .collect();
     (!parts.is_empty()).then(|| parts.join("; "))
-}
-
-fn numbers(vfs: &[&WantedVf]) -> String {
-    let mut runs: Vec<(u16, u16)> = Vec::new();
-    for n in vfs.iter().map(|vf| vf.index.get()) {
-        match runs.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(n) => *last = n,
-            _ => runs.push((n, n)),
-        }
-    }
-    let text = |(first, last): &(u16, u16)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    };
-    runs.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -1,12 +1,15 @@
-//! Waiting: until something happens, the deadline comes, or a signal asks to end;
-//! and what the kernel says meanwhile.
+//! Waiting: for our turn at the PF, until something happens, the deadline comes, or a signal asks
+//! to end; and what the kernel says meanwhile.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use crate::host::clock;
 use crate::host::events::{Events, Happened};
+use crate::host::lock::{Held, LockError, Locks, RETRY_USEC};
 use crate::ladder::{Facts, cause};
+use crate::names::PciAddress;
+use crate::report::pf::PfProblem;
 
 /// How long what was changed for the time of the work is tried to be put back
 /// when the deadline has come or a signal asks to end.
@@ -115,5 +118,58 @@ impl Watch {
     /// What could not be listened to, one line each.
     pub(super) fn into_problems(self) -> Vec<String> {
         self.events.problems
+    }
+}
+
+/// Who may act at the PF.
+pub(super) enum Turn {
+    /// We, with the lock where one could be taken.
+    Ours(Option<Held>),
+    /// Another process is at work there.
+    Busy(PfProblem),
+}
+
+/// Take our turn at `pf` without waiting. Why it is taken without a lock is added to
+/// `problems`.
+pub(super) fn try_take_turn(
+    pf: PciAddress,
+    locks: Option<&Locks>,
+    problems: &mut Vec<String>,
+) -> Turn {
+    let Some(locks) = locks else { return Turn::Ours(None) };
+    match locks.try_take(&format!("pf-{pf}")) {
+        Ok(held) => Turn::Ours(Some(held)),
+        Err(LockError::Busy { owner }) => {
+            let lock = locks.dir().join(format!("pf-{pf}")).display().to_string();
+            Turn::Busy(PfProblem::Busy { lock, owner })
+        }
+        Err(e) => {
+            problems.push(format!("{e}: continuing without it"));
+            Turn::Ours(None)
+        }
+    }
+}
+
+/// The same, one at a time: who is at work there is waited for until the deadline or a signal
+/// comes, and who comes second then finds all done.
+pub(super) fn take_turn(
+    pf: PciAddress,
+    locks: Option<&Locks>,
+    watch: &mut Watch,
+    problems: &mut Vec<String>,
+) -> anyhow::Result<Turn> {
+    let mut is_watched = false;
+    loop {
+        let turn = try_take_turn(pf, locks, problems);
+        match (&turn, locks) {
+            (Turn::Busy(_), Some(locks)) if !is_watched => {
+                watch.watch_closed(locks.dir());
+                is_watched = true;
+                continue;
+            }
+            (Turn::Busy(_), _) if !watch.is_late() => {}
+            _ => return Ok(turn),
+        }
+        watch.wait(clock::monotonic_usec() + RETRY_USEC)?;
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::super::domain::Domains;
 use super::super::fixtures::{after, guest, guests, listed};
-use super::super::waiting::Waiting;
+use super::super::order::Waiting;
 use super::*;
 use crate::config::guest::{Guest, Needs};
 use crate::host::testing;

@@ -3,8 +3,7 @@ use std::sync::mpsc;
 
 use super::*;
 use crate::names::PciAddress;
-use crate::workers::child::serve;
-use crate::workers::request::Tried;
+use crate::workers::child::{UNREADABLE, serve};
 
 /// A client whose child is a thread of this process.
 fn served(perform: fn(&Request) -> Result<Answer, Refusal>) -> Client<'static> {
@@ -17,7 +16,7 @@ fn served(perform: fn(&Request) -> Result<Answer, Refusal>) -> Client<'static> {
 fn echo(request: &Request) -> Result<Answer, Refusal> {
     match request {
         Request::Write { value, .. } => Ok(Answer::Override(Some(value.clone()))),
-        _ => Err(Refusal { tried: Tried::Request, errno: Some(22), said: "no".to_owned() }),
+        _ => Err(Refusal { tried: "that".to_owned(), errno: Some(22), said: "no".to_owned() }),
     }
 }
 
@@ -158,7 +157,7 @@ fn the_child_refuses_a_line_that_is_no_request() {
         let answer: Numbered<Result<Answer, Refusal>> =
             serde_json::from_str(&lines.remove(0)).expect("answer");
         let refusal = answer.what.expect_err("refused");
-        assert_eq!(refusal.tried, Tried::Request);
+        assert_eq!(refusal.tried, UNREADABLE);
         assert_eq!(answer.number, if line == "x" { 0 } else { 3 });
     }
 }

@@ -83,13 +83,15 @@ fn who_waits_for_the_rtnl_lock_is_no_adapter_that_does_not_answer() {
     let (mut survey, mut missing) = (Survey::default(), Missing::default());
     let mut observed = Observed::default();
     let netdev: IfName = "ib0".parse().expect("name");
-    for by_rtnl in [true, false] {
-        let question = Question {
-            request: Request::Carrier(netdev.clone()),
-            hcas: vec![pf],
-            wish: Wish::Carrier(netdev.clone()),
-            by_rtnl,
-        };
+    let administered =
+        |backend| Request::Administered(vec![Administers { pf, backend, vfs: Vec::new() }]);
+    for (request, wish, by_rtnl) in [
+        (Request::Carrier(netdev.clone()), Wish::Carrier(netdev), true),
+        (Request::Addresses, Wish::Addresses, true),
+        (administered(Backend::Netlink { ifindex: Some(3) }), Wish::Administered, true),
+        (administered(Backend::OfedSysfs), Wish::Administered, false),
+    ] {
+        let question = Question { request, hcas: vec![pf], wish };
         survey.learn(question, Err(Failure::Silent), &mut observed, &mut missing);
         assert!(survey.is_rtnl_held && survey.unread.contains(&pf));
         assert_eq!(missing.0.is_empty(), by_rtnl);
@@ -104,7 +106,6 @@ fn rdma_netlink_that_does_not_answer_is_told_and_no_adapter_is_to_blame() {
         request: Request::IpoibNetdevs(vec![device.clone()]),
         hcas: Vec::new(),
         wish: Wish::IpoibNetdevs,
-        by_rtnl: false,
     };
     let (mut survey, mut missing) = (Survey::default(), Missing::default());
     let mut observed = Observed::default();
