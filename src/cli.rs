@@ -16,8 +16,8 @@ use clap::{
 use crate::config::foreign::{mlx4_conf, openib_conf, operator_guids, rdma_conf, sriov_vfs};
 use crate::config::timespan::{self, TimeSpan};
 use crate::names::{
-    Colour, GidKind, GroupMtu, GroupRate, IfName, Membership, NetnsMode, PKey, PciAddress,
-    PortNumber, PortType, RdmaName, Rung, Target, TargetError, Words as _,
+    BadText, Colour, GidKind, GroupMtu, GroupRate, IfName, Membership, NetnsMode, PKey, PciAddress,
+    PortNumber, PortType, RdmaName, Rung, Target, Words as _,
 };
 
 /// Boot-time provisioning of InfiniBand nodes.
@@ -821,7 +821,7 @@ pub struct PlanArgs {
 }
 
 /// A name, or a path of sysfs that ends in a PCI address, as systemd gives it.
-fn target_or_path(text: &str) -> Result<Target, TargetError> {
+fn target_or_path(text: &str) -> Result<Target, BadText> {
     let is_path = text.starts_with('/');
     text.rsplit('/').next().filter(|_| is_path).unwrap_or(text).parse()
 }

@@ -13,7 +13,7 @@ use crate::graph::{show, start_wait};
 use crate::host::manager::Manager;
 use crate::host::unit::JobEnd;
 use crate::host::{Root, clock, errno_name, lock, state, systemctl, unit_graph, unit_links};
-use crate::names::{IfName, IfNameError, harmless};
+use crate::names::{BadText, IfName, harmless};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Interfaces, Sort, outcome_file};
 use crate::observe::{Look, interface_manager};
@@ -668,7 +668,7 @@ pub enum NotAnInterface {
     OtherDevice(String),
     /// What it ends in is no name of an interface.
     #[error(transparent)]
-    Name(#[from] IfNameError),
+    Name(#[from] BadText),
 }
 
 /// The interface that a device's path in sysfs stands for.

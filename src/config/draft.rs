@@ -1,7 +1,7 @@
 //! One file's text into a [`Draft`]: keys known, values of their type, each
 //! with its place. Nothing is judged across keys or files here.
 
-use crate::names::{FirmwareName, harmless};
+use crate::names::{FirmwareName, harmless, shown};
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -72,6 +72,11 @@ impl Row {
         Some((item.get()?, item.place.as_ref().unwrap_or(&self.place)))
     }
 
+    /// The field of that name.
+    pub(crate) fn value<T: Any + Clone>(&self, name: Name<T>) -> Option<T> {
+        self.field(name).map(|(value, _)| value)
+    }
+
     /// The list of that name, with its place; `None` if it is not given.
     pub(crate) fn list<T: Any + Clone>(&self, name: Name<T>) -> Option<(Vec<T>, &Place)> {
         let Given::List(items, place) = self.given(&name)? else { return None };
@@ -86,13 +91,21 @@ impl Row {
             Some(Given::List(items, _)) => items,
             Some(Given::Tables(..) | Given::Settings(..)) | None => &[],
         };
-        let with_place = |item: &'_ Item| item.get();
-        items
-            .iter()
-            .filter_map(|item| {
-                Some((with_place(item)?, item.place.as_ref().unwrap_or(&self.place)))
-            })
-            .collect()
+        let with_place = items.iter().map(|item| (item.get(), item.place.as_ref()));
+        with_place.filter_map(|(value, at)| Some((value?, at.unwrap_or(&self.place)))).collect()
+    }
+
+    /// As [`Row::each`], as one of the ways to say a thing; with the key.
+    pub(crate) fn way<T: Any + Clone, S>(&self, name: Name<T>, of: impl Fn(T) -> S) -> Way<'_, S> {
+        (name.path(), self.each(name).into_iter().map(|(value, at)| (of(value), at)).collect())
+    }
+
+    /// Notes that a table of `list` lacks the key `name`, which each has to have.
+    pub(crate) fn require(&self, list: &str, name: &str, help: &str, problems: &mut Problems) {
+        if self.lacks(&[name]) {
+            let problem = Problem::new(format!("{list} has no {name}"));
+            problems.push(problem.at(&self.place, "").help(help));
+        }
     }
 
     /// The firmware settings of that name.
@@ -122,6 +135,29 @@ impl Row {
             _ => &[],
         }
     }
+}
+
+/// A key, and what it gives: values, each with its place.
+pub(crate) type Way<'a, S> = (&'static str, Vec<(S, &'a Place)>);
+
+/// What is given in the one way of `ways` that is taken. None, and noted, if several are; `what`
+/// begins the message.
+pub(crate) fn one_way<'a, S>(
+    what: &str,
+    ways: impl IntoIterator<Item = Way<'a, S>>,
+    problems: &mut Problems,
+) -> Vec<(S, &'a Place)> {
+    let (keys, all): (Vec<_>, Vec<_>) = ways.into_iter().unzip();
+    let mut given: Vec<_> = all.into_iter().filter(|values| !values.is_empty()).collect();
+    if given.len() > 1 {
+        let start = Problem::new(format!("{what} in more than one way"))
+            .help(format!("keep exactly one of {}", keys.join(", ")));
+        let firsts = given.iter().filter_map(|values| values.first());
+        let labels = firsts.zip(["one way", "and another", "and a third", "and a fourth"]);
+        problems.push(labels.fold(start, |p, ((_, at), label)| p.at(at, label)));
+        return Vec::new();
+    }
+    given.pop().unwrap_or_default()
 }
 
 /// Reads one file, noting everything that is wrong with it.
@@ -247,12 +283,12 @@ impl DraftReader<'_> {
         let place = self.place(name.span());
         let (section, key) = (section.to_owned(), name.get_ref().to_string());
         let make = move || {
-            let shown: String = harmless(&key).chars().take(64).collect();
+            let shown = shown(&harmless(&key));
             let help = match keys::meant(keys, &section, &key) {
                 Some(meant) => format!("did you mean {meant}?"),
                 None => format!("possible are {}", keys::inside(keys, &section).join(", ")),
             };
-            Problem::new(format!("unknown key {shown:?}{inside}")).at(&place, "").help(help)
+            Problem::new(format!("unknown key {shown}{inside}")).at(&place, "").help(help)
         };
         self.found.push((name.span(), Box::new(make)));
     }

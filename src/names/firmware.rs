@@ -5,21 +5,14 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::LinkLayer;
+use super::{BadText, LinkLayer, shown};
 
 /// The name of a setting, in the spelling of mstconfig: `NUM_OF_VFS`, `LINK_TYPE_P1`, an
 /// item of a list `NAME[3]`. It can stand on a command line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FirmwareName(String);
 
-/// Why a text is not a [`FirmwareName`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{text:?} is not the name of a firmware setting: expected capital letters, digits and '_', as `mstconfig -d ADDRESS query` prints it, e.g. NUM_OF_VFS, LINK_TYPE_P1 or \"NAME[3]\""
-)]
-pub struct FirmwareNameError {
-    text: String,
-}
+const NOT_A_SETTING: &str = "is not the name of a firmware setting: expected capital letters, digits and '_', as `mstconfig -d ADDRESS query` prints it, e.g. NUM_OF_VFS, LINK_TYPE_P1 or \"NAME[3]\"";
 
 impl FirmwareName {
     pub const NUM_OF_VFS: &'static str = "NUM_OF_VFS";
@@ -53,9 +46,9 @@ impl FirmwareName {
 }
 
 impl FromStr for FirmwareName {
-    type Err = FirmwareNameError;
+    type Err = BadText;
 
-    fn from_str(text: &str) -> Result<Self, FirmwareNameError> {
+    fn from_str(text: &str) -> Result<Self, BadText> {
         let (name, item) = text.split_once('[').unwrap_or((text, "0]"));
         let good = (1..=64).contains(&name.len())
             && name.starts_with(|c: char| c.is_ascii_uppercase())
@@ -65,7 +58,7 @@ impl FromStr for FirmwareName {
             });
         match good {
             true => Ok(Self(text.to_owned())),
-            false => Err(FirmwareNameError { text: text.chars().take(64).collect() }),
+            false => Err(BadText::new(text, NOT_A_SETTING)),
         }
     }
 }
@@ -97,8 +90,8 @@ impl FirmwareValue {
         match (1..=64).contains(&text.len()) && text.bytes().all(is_plain) {
             true => Ok(Self::Word(text.to_owned())),
             false => Err(format!(
-                "{:?} is not a word of a firmware setting: expected letters, digits, '_' and '.'",
-                text.chars().take(64).collect::<String>()
+                "{} is not a word of a firmware setting: expected letters, digits, '_' and '.'",
+                shown(text)
             )),
         }
     }
