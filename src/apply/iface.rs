@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::graph::{show, start_wait};
 use crate::host::manager::Manager;
 use crate::host::unit::JobEnd;
-use crate::host::{Root, clock, errno_name, lock, state, systemctl, unit_graph, unit_links};
+use crate::host::{Root, clock, errno_name, lock, state, systemctl, unit_links};
 use crate::names::{BadText, IfName, harmless};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Interfaces, Sort, outcome_file};
@@ -369,7 +369,7 @@ fn waits_for_us(unit: &str) -> anyhow::Result<Option<Vec<String>>> {
     if jobs.is_empty() {
         return Ok(None);
     }
-    let units = show::graph(&unit_graph::shown(start_wait::PROPERTIES, &jobs)?, "");
+    let units = show::graph(&systemctl::shown(start_wait::PROPERTIES, &jobs)?, "");
     let is_ours = |job: &&String| {
         let services = ["ibprov.service", "ibprov-children.service"];
         services.contains(&job.as_str()) || job.starts_with("ibprov-iface@")
