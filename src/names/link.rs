@@ -29,23 +29,11 @@ impl Words for LinkLayer {
 
 /// The type of a port of a ConnectX-3, as `mlx4_portN` of its PCI function has it
 /// (`set_port_type()`, drivers/net/ethernet/mellanox/mlx4/main.c).
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::Display, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum PortType {
     /// InfiniBand.
     Ib,
@@ -72,21 +60,11 @@ impl PortType {
 
 /// The logical state of a port (InfiniBand Architecture, PortInfo.PortState), as
 /// `state_show()` of drivers/infiniband/core/sysfs.c spells it.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::Display, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum LinkState {
     /// No state change.
     Nop,
@@ -106,20 +84,10 @@ pub enum LinkState {
 
 /// The physical state of a port (PortInfo.PortPhysicalState), as `phys_state_to_str()` of
 /// the same file spells it.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::Display, strum::IntoStaticStr, strum::VariantArray)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum PhysicalState {
     /// It neither sends nor listens.
     Sleep,

@@ -39,23 +39,11 @@ impl fmt::Display for RdmaName {
 /// Whether each RDMA device is in one network namespace alone, as
 /// `/sys/module/ib_core/parameters/netns_mode` has it (`ib_devices_shared_netns`,
 /// drivers/infiniband/core/device.c; Linux 5.2).
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::Display, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum NetnsMode {
     /// In one alone.
     Exclusive,
