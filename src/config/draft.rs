@@ -10,9 +10,10 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::keys::{self, Found, KEYS, Key, Kind, Name, Renamed, Settings, Tables, type_name};
+use super::keys::{
+    self, Found, KEYS, Key, Kind, Name, Renamed, Settings, Tables, Value, type_name,
+};
 use super::problem::{Place, Problem, Problems, Source};
-use super::value::Value;
 
 /// Longer lists are refused: they would only cost time.
 const LONGEST_LIST: usize = 1000;
@@ -254,6 +255,11 @@ impl DraftReader<'_> {
         self.found.push((span, Box::new(|| problem)));
     }
 
+    fn bad_value(&mut self, path: &str, span: Range<usize>, why: impl Into<String>) {
+        let problem = Problem::new(format!("bad value for {path}"));
+        self.note(span.clone(), problem.at(&self.place(span), why));
+    }
+
     fn renamed(&mut self, renamed: &Renamed, name: &Spanned<DeString<'_>>) {
         let span = name.span();
         let problem = Problem::new(format!("{} was renamed to {}", renamed.old, renamed.new))
@@ -335,21 +341,14 @@ impl DraftReader<'_> {
                             let place = Some(self.place(value.span()));
                             items.push((name, Item { value: read, place }));
                         }
-                        Err((span, why)) => {
-                            let problem = Problem::new(format!("bad value for {path}"));
-                            let problem = problem.at(&self.place(span.clone()), why);
-                            self.note(span, problem);
-                        }
+                        Err((span, why)) => self.bad_value(path, span, why),
                     }
                 }
                 Some(Given::Settings(items, self.place(value.span())))
             }
             (Kind::OneOrMore(word), DeValue::Array(items)) if items.is_empty() => {
-                let problem = Problem::new(format!("bad value for {path}")).at(
-                    &self.place(value.span()),
-                    format!("an empty list: expected at least one string with {}", word.what),
-                );
-                self.note(value.span(), problem);
+                let why = format!("an empty list: expected at least one string with {}", word.what);
+                self.bad_value(path, value.span(), why);
                 None
             }
             (Kind::Words(_) | Kind::OneOrMore(_), DeValue::Array(items)) => {
@@ -358,15 +357,9 @@ impl DraftReader<'_> {
                 Some(Given::List(items, Some(self.place(value.span()))))
             }
             (Kind::Words(word), other) => {
-                let problem = Problem::new(format!("bad value for {path}")).at(
-                    &self.place(value.span()),
-                    format!(
-                        "expected a list of strings, each {}, got {}",
-                        word.what,
-                        type_name(other)
-                    ),
-                );
-                self.note(value.span(), problem);
+                let (what, got) = (word.what, type_name(other));
+                let why = format!("expected a list of strings, each {what}, got {got}");
+                self.bad_value(path, value.span(), why);
                 None
             }
             _ => self.item(path, key, value).map(Given::One),
@@ -379,12 +372,10 @@ impl DraftReader<'_> {
         key: &'static Key,
         value: &Spanned<DeValue<'_>>,
     ) -> Option<Item> {
-        let place = self.place(value.span());
         match key.kind.read(value.get_ref()) {
-            Ok(value) => Some(Item { value, place: Some(place) }),
+            Ok(read) => Some(Item { value: read, place: Some(self.place(value.span())) }),
             Err(why) => {
-                let problem = Problem::new(format!("bad value for {path}")).at(&place, why);
-                self.note(value.span(), problem);
+                self.bad_value(path, value.span(), why);
                 None
             }
         }
@@ -397,17 +388,15 @@ impl DraftReader<'_> {
         keys: &'static [Key],
         row: &Spanned<DeValue<'_>>,
     ) -> Option<Row> {
-        let place = self.place(row.span());
         let DeValue::Table(table) = row.get_ref() else {
-            let want = format!("expected {}, got {}", list.kind.wanted(), type_name(row.get_ref()));
-            let problem = Problem::new(format!("bad value for {path}")).at(&place, want);
-            self.note(row.span(), problem);
+            let why = format!("expected {}, got {}", list.kind.wanted(), type_name(row.get_ref()));
+            self.bad_value(path, row.span(), why);
             return None;
         };
         let mut draft = Draft::default();
         self.table(path, keys, "", table, &mut draft);
         draft.given.sort_by_key(|(key, _)| keys.iter().position(|other| other.path == key.path));
-        Some(Row { place, draft })
+        Some(Row { place: self.place(row.span()), draft })
     }
 
     /// What the table gives, or the section `inside` of it. `list` is the list of which it is

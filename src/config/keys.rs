@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use crate::names::{Connection, ModuleName, NameRule, NetnsMode, PortChoice, PortSelector, Rung};
 pub(crate) use kinds::{
-    Key, Kind, Name, OWN_OPTIONS, Settings, Tables, Word, any_case, setting, type_name,
+    Key, Kind, Name, OWN_OPTIONS, Settings, Tables, Value, Word, any_case, setting, type_name,
 };
 pub(crate) use lookup::{Found, Renamed, find, inside, meant, renamed};
 

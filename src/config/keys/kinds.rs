@@ -6,13 +6,14 @@ use std::fmt::Display;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
 use crate::config::timespan::{self, TimeSpan};
-use crate::config::value::Value;
 use crate::names::{BadText, FirmwareValue, VfIndex, VfRange, Words, shown};
 
 /// One key: where it stands, what it holds, what it means.
@@ -27,6 +28,31 @@ pub(crate) struct Key {
     /// The value is of the type by which the key is read.
     #[cfg(test)]
     pub(crate) holds: fn(&Value) -> bool,
+}
+
+/// One value of a configuration file, already of its type.
+#[derive(Debug, Clone)]
+pub(crate) struct Value {
+    typed: Arc<dyn Any + Send + Sync>,
+    /// As it stands in JSON and, since no name needs escaping, in TOML.
+    pub(crate) json: Json,
+}
+
+impl Value {
+    pub(crate) fn new(typed: impl Any + Send + Sync, json: impl Into<Json>) -> Self {
+        Self { typed: Arc::new(typed), json: json.into() }
+    }
+
+    /// A value that is written as a string, as it is displayed.
+    pub(crate) fn text(typed: impl Any + Send + Sync + Display) -> Self {
+        let json = typed.to_string();
+        Self::new(typed, json)
+    }
+
+    /// The value, if it is of this type.
+    pub(crate) fn get<T: Any + Clone>(&self) -> Option<T> {
+        self.typed.downcast_ref().cloned()
+    }
 }
 
 /// What stands for the type of a list of tables, whose own keys are typed.
