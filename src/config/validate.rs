@@ -10,7 +10,7 @@ use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use super::timespan::TimeSpan;
 use super::{AtLeast, Boot, Config, Ignored, Modules, Network, PortRow, WaitOnline, pf, pf_guids};
-use crate::names::{ModuleName, PortSelector};
+use crate::names::{ModuleName, PortSelector, is_kernel_ipoib_name};
 
 /// The configuration that `merged` stands for. What contradicts is noted in
 /// `problems`; then the result is of no use.
@@ -97,7 +97,8 @@ fn ignored_and_described(merged: &Merged, ports: &[(PortRow, Place)], problems: 
             );
         }
         if let PortSelector::Rdma(name) = &which
-            && is_netdev_name(name.as_str())
+            // ib_ipoib calls netdevs so, and no driver an RDMA device.
+            && is_kernel_ipoib_name(name.as_str())
         {
             problems.push(
                 Problem::new(format!("boot.ignore names {name}, which is the name of a netdev"))
@@ -106,12 +107,6 @@ fn ignored_and_described(merged: &Merged, ports: &[(PortRow, Place)], problems: 
             );
         }
     }
-}
-
-/// ib0, ib1 and so on: ib_ipoib calls netdevs so, and no driver an RDMA device.
-fn is_netdev_name(name: &str) -> bool {
-    let number = name.strip_prefix("ib");
-    number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn wait_online(merged: &Merged, defaults: &WaitOnline, problems: &mut Problems) -> WaitOnline {

@@ -12,6 +12,8 @@ use super::{BadText, LinkLayer, shown};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FirmwareName(String);
 
+as_it_is!(FirmwareName);
+
 const NOT_A_SETTING: &str = "is not the name of a firmware setting: expected capital letters, digits and '_', as `mstconfig -d ADDRESS query` prints it, e.g. NUM_OF_VFS, LINK_TYPE_P1 or \"NAME[3]\"";
 
 impl FirmwareName {
@@ -29,10 +31,6 @@ impl FirmwareName {
         "KEEP_LINK_UP_ON_STANDBY",
         "SRIOV_IB_ROUTING_MODE",
     ];
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 
     /// It is of a port, and does not say of which.
     pub fn lacks_port(&self) -> bool {
@@ -56,16 +54,7 @@ impl FromStr for FirmwareName {
             && item.strip_suffix(']').is_some_and(|n| {
                 (1..=4).contains(&n.len()) && n.bytes().all(|b| b.is_ascii_digit())
             });
-        match good {
-            true => Ok(Self(text.to_owned())),
-            false => Err(BadText::new(text, NOT_A_SETTING)),
-        }
-    }
-}
-
-impl fmt::Display for FirmwareName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
+        good.then(|| Self(text.to_owned())).ok_or_else(|| BadText::new(text, NOT_A_SETTING))
     }
 }
 

@@ -15,13 +15,9 @@ use super::{BadText, VfName, is_hostile};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DomainName(String);
 
-const NOT_A_DOMAIN: &str = "is not a libvirt domain: expected its name or UUID, 1 to 255 printable characters without '/', not beginning or ending with a blank";
+as_it_is!(DomainName);
 
-impl DomainName {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+const NOT_A_DOMAIN: &str = "is not a libvirt domain: expected its name or UUID, 1 to 255 printable characters without '/', not beginning or ending with a blank";
 
 impl FromStr for DomainName {
     type Err = BadText;
@@ -34,34 +30,17 @@ impl FromStr for DomainName {
     }
 }
 
-impl fmt::Display for DomainName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
-
 /// libvirt's connection URI, `qemu:///system`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Connection(String);
 
-const NOT_A_CONNECTION: &str = "is not a libvirt connection: expected a URI such as qemu:///system";
+as_it_is!(Connection);
 
-impl Connection {
-    /// The URI as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+const NOT_A_CONNECTION: &str = "is not a libvirt connection: expected a URI such as qemu:///system";
 
 impl Default for Connection {
     fn default() -> Self {
         Self("qemu:///system".to_owned())
-    }
-}
-
-impl fmt::Display for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
     }
 }
 

@@ -57,8 +57,8 @@ impl Guid {
         Self(self.0 ^ (0x02 << 56))
     }
 
-    /// Eight bytes, `00:02:c9:03:00:0e:8a:cd`: what MLNX_OFED's `sriov/N` files
-    /// take, and nothing else.
+    /// Eight bytes, `00:02:c9:03:00:0e:8a:cd`: the end of an IPoIB address, and what
+    /// MLNX_OFED's `sriov/N` files take, and nothing else.
     pub fn bytes(self) -> String {
         self.0.to_be_bytes().map(|b| format!("{b:02x}")).join(":")
     }

@@ -13,6 +13,8 @@ use super::{BadText, beginning, is_hostile};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IfName(String);
 
+as_it_is!(IfName);
+
 const NOT_A_NAME: &str =
     "is not a network device name: expected 1 to 15 printable bytes without '/', ':' or blanks";
 
@@ -54,10 +56,6 @@ impl IfName {
             _ => Err(BadText::new(text, NOT_GIVEN)),
         }
     }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl FromStr for IfName {
@@ -69,12 +67,6 @@ impl FromStr for IfName {
             && text != ".."
             && !text.chars().any(|c| c == '/' || c == ':' || c.is_whitespace() || is_hostile(c));
         if good { Ok(Self(text.to_owned())) } else { Err(BadText::new(text, NOT_A_NAME)) }
-    }
-}
-
-impl fmt::Display for IfName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
     }
 }
 

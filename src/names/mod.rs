@@ -4,6 +4,24 @@
 //! again inside. Nothing here reads the host. A name that came from udev,
 //! sysfs or a configuration is hostile until it is one of these.
 
+/// Declares that a name, which holds a text, is displayed and handed on as that text.
+macro_rules! as_it_is {
+    ($name:ident) => {
+        impl $name {
+            /// The text itself.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+    };
+}
+
 mod firmware;
 mod guest;
 mod guid;

@@ -1,6 +1,5 @@
 //! Kernel modules: their names, and which ones are of the RDMA stack or drive its adapters.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -15,14 +14,9 @@ use super::BadText;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModuleName(String);
 
-const NOT_A_MODULE: &str = "is not a kernel module name: expected letters, digits, '_' or '-', as `lsmod` prints it, without path or .ko";
+as_it_is!(ModuleName);
 
-impl ModuleName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+const NOT_A_MODULE: &str = "is not a kernel module name: expected letters, digits, '_' or '-', as `lsmod` prints it, without path or .ko";
 
 impl FromStr for ModuleName {
     type Err = BadText;
@@ -32,12 +26,6 @@ impl FromStr for ModuleName {
             && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
         if good { Ok(Self(text.replace('-', "_"))) } else { Err(BadText::new(text, NOT_A_MODULE)) }
-    }
-}
-
-impl fmt::Display for ModuleName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
     }
 }
 

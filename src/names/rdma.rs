@@ -1,6 +1,5 @@
 //! RDMA devices: their names, and the network namespaces that they are in.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -12,14 +11,9 @@ use super::{BadText, is_plain};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RdmaName(String);
 
-const NOT_A_DEVICE: &str = "is not an RDMA device name: expected letters, digits, '_', '-' or '.', as `rdma link` prints it, e.g. mlx5_0";
+as_it_is!(RdmaName);
 
-impl RdmaName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+const NOT_A_DEVICE: &str = "is not an RDMA device name: expected letters, digits, '_', '-' or '.', as `rdma link` prints it, e.g. mlx5_0";
 
 impl FromStr for RdmaName {
     type Err = BadText;
@@ -27,12 +21,6 @@ impl FromStr for RdmaName {
     fn from_str(text: &str) -> Result<Self, BadText> {
         let good = text.len() <= 63 && is_plain(text);
         if good { Ok(Self(text.to_owned())) } else { Err(BadText::new(text, NOT_A_DEVICE)) }
-    }
-}
-
-impl fmt::Display for RdmaName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
     }
 }
 

@@ -1,6 +1,5 @@
 //! systemd units: their names, where they are, and which ones ibprov or a network stack has.
 
-use std::fmt;
 use std::str::FromStr;
 
 use super::BadText;
@@ -33,17 +32,13 @@ pub const OPENIBD_STAND_IN: &str = "ibprov-openibd.service";
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnitName(String);
 
+as_it_is!(UnitName);
+
 const NOT_A_UNIT: &str = "is not a unit name: expected the full name, e.g. vm@9.service, of ASCII letters, digits and :-_.\\@ (systemd-escape makes one of any text)";
 
 /// What can be started and be up.
 const SUFFIXES: [&str; 7] =
     [".service", ".target", ".socket", ".mount", ".scope", ".path", ".timer"];
-
-impl UnitName {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
 
 impl FromStr for UnitName {
     type Err = BadText;
@@ -55,12 +50,6 @@ impl FromStr for UnitName {
             && stem.is_some_and(|s| !s.is_empty() && !s.ends_with('@') && !s.starts_with('@'))
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || b":-_.\\@".contains(&b));
         if good { Ok(Self(text.to_owned())) } else { Err(BadText::new(text, NOT_A_UNIT)) }
-    }
-}
-
-impl fmt::Display for UnitName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
     }
 }
 
