@@ -16,8 +16,8 @@ use clap::{
 use crate::config::foreign::{mlx4_conf, openib_conf, operator_guids, rdma_conf, sriov_vfs};
 use crate::config::timespan::{self, TimeSpan};
 use crate::names::{
-    Colour, GidKind, GroupMtu, GroupRate, IfName, Membership, NetnsMode, PKey, PciAddress,
-    PortNumber, PortType, RdmaName, Rung, Target, TargetError, Words as _,
+    BadText, Colour, GidKind, GroupMtu, GroupRate, IfName, Membership, NetnsMode, PKey, PciAddress,
+    PortNumber, PortType, RdmaName, Rung, Target, Words,
 };
 
 /// Boot-time provisioning of InfiniBand nodes.
@@ -78,7 +78,7 @@ pub enum Internal {
     /// Set whether RDMA devices are shared by all network namespaces.
     SetNetnsMode {
         /// What is set: exclusive or shared.
-        #[arg(value_parser = netns_mode)]
+        #[arg(value_parser = word::<NetnsMode>)]
         mode: NetnsMode,
     },
     /// Give the RDMA device of a function its name.
@@ -534,7 +534,7 @@ pub struct GidArgs {
     #[arg(long, value_name = "PORT")]
     pub port: Target,
     /// The type of the GID: ib, rocev1 or rocev2
-    #[arg(long = "type", value_name = "TYPE", value_parser = gid_kind)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = word::<GidKind>)]
     pub kind: Option<GidKind>,
     /// The address of the GID: IPv4 or IPv6
     #[arg(long)]
@@ -548,12 +548,8 @@ fn port_and_type(text: &str) -> Result<(PortNumber, PortType), String> {
     parsed.ok_or_else(|| "expected a port and its type, such as 2=eth".to_owned())
 }
 
-fn netns_mode(text: &str) -> Result<NetnsMode, String> {
-    NetnsMode::from_typed(text).ok_or_else(|| format!("expected {}", NetnsMode::quoted()))
-}
-
-fn gid_kind(text: &str) -> Result<GidKind, String> {
-    GidKind::from_typed(text).ok_or_else(|| format!("expected {}", GidKind::quoted()))
+fn word<T: Words>(text: &str) -> Result<T, String> {
+    T::from_typed(text).ok_or_else(|| format!("expected {}", T::quoted()))
 }
 
 /// What `wait-online` takes.
@@ -821,7 +817,7 @@ pub struct PlanArgs {
 }
 
 /// A name, or a path of sysfs that ends in a PCI address, as systemd gives it.
-fn target_or_path(text: &str) -> Result<Target, TargetError> {
+fn target_or_path(text: &str) -> Result<Target, BadText> {
     let is_path = text.starts_with('/');
     text.rsplit('/').next().filter(|_| is_path).unwrap_or(text).parse()
 }

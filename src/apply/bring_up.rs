@@ -17,7 +17,7 @@ use crate::report::iface::{BringUp, IfaceReport};
 use crate::report::stack::{Action, Decision, Phase, View};
 use crate::stacks::files::Files;
 use crate::stacks::stack::{OwnUnit, Progress, Stack, unit_escape};
-use crate::stacks::{KNOWN, Live, decide, phase};
+use crate::stacks::{KNOWN, Live, decide, phase_of_unit};
 
 /// How long a stack that runs may take to notice a new interface at all,
 /// before its "not mine" is believed.
@@ -309,7 +309,7 @@ impl Run<'_> {
         // One that was begun by a run of ours that was killed goes on.
         let state = self.manager.units(&[&unit])?;
         self.manager.rest();
-        match state.first().map(phase::of_unit) {
+        match state.first().map(phase_of_unit) {
             Some(Phase::Starting | Phase::Queued) => {
                 self.acted = before;
                 return self.wait_for(&unit);

@@ -12,8 +12,8 @@ use crate::config::Config;
 use crate::graph::{show, start_wait};
 use crate::host::manager::Manager;
 use crate::host::unit::JobEnd;
-use crate::host::{Root, clock, errno_name, lock, state, systemctl, unit_graph, unit_links};
-use crate::names::{IfName, IfNameError, harmless};
+use crate::host::{Root, clock, errno_name, lock, state, systemctl, unit_links};
+use crate::names::{BadText, IfName, harmless};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
 use crate::observe::{Look, interface_manager};
@@ -469,7 +469,7 @@ fn waits_for_us(unit: &str) -> anyhow::Result<Option<Vec<String>>> {
     if jobs.is_empty() {
         return Ok(None);
     }
-    let units = show::graph(&unit_graph::shown(start_wait::PROPERTIES, &jobs)?, "");
+    let units = show::graph(&systemctl::shown(start_wait::PROPERTIES, &jobs)?, "");
     let is_ours = |job: &&String| {
         let services = ["ibprov.service", "ibprov-children.service"];
         services.contains(&job.as_str()) || job.starts_with("ibprov-iface@")
@@ -603,7 +603,7 @@ pub enum NotAnInterface {
     OtherDevice(String),
     /// What it ends in is no name of an interface.
     #[error(transparent)]
-    Name(#[from] IfNameError),
+    Name(#[from] BadText),
 }
 
 /// The interface that a device's path in sysfs stands for.

@@ -12,7 +12,7 @@ use crate::check::evidence::state::{Modules, NetdevSeen, PciSeen, PortSeen, Stat
 use crate::check::evidence::{Boot, Fabric, Kind, Origin};
 use crate::config::{self, Config};
 use crate::graph::{Graph, Load, Unit, consumers, files, show};
-use crate::host::{Root, answer, state, unit_graph};
+use crate::host::{Root, answer, state, systemctl};
 use crate::names::{LinkLayer, LinkState, PhysicalState, is_ipoib_name};
 use crate::observe::{self, Observed, PciFunction};
 use crate::report::status::Role;
@@ -139,7 +139,7 @@ fn graph(root: &Root, fabric: &Fabric, failed: &[String], problems: &mut Vec<Str
         }
     }
     matter.truncate(MOST);
-    match unit_graph::shown(show::PROPERTIES, &matter) {
+    match systemctl::shown(show::PROPERTIES, &matter) {
         Ok(text) => show::graph(&text, "").into_units().for_each(|unit| graph.learn(unit)),
         Err(e) => problems.push(format!("systemd's units: {}", answer(&e))),
     }

@@ -7,7 +7,7 @@ use crate::apply::in_use;
 use crate::apply::warnings::foreseen_of_all;
 use crate::config::pins::Pins;
 use crate::config::{Config, Problems};
-use crate::host::{KernelLine, Root, answer, kernel_log, state, unit_graph};
+use crate::host::{KernelLine, Root, answer, kernel_log, state, systemctl};
 use crate::ladder::active::{self, Activity, Words};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
@@ -535,7 +535,7 @@ impl<'a> Node<'a> {
         if !self.root.is_live() || !self.root.exists("/run/systemd/system") {
             return Vec::new();
         }
-        unit_graph::failed("ibprov*").unwrap_or_else(|e| {
+        systemctl::failed("ibprov*").unwrap_or_else(|e| {
             self.problems.push(format!("cannot query failed units from systemd: {}", answer(&e)));
             Vec::new()
         })

@@ -1,7 +1,7 @@
 //! One file's text into a [`Draft`]: keys known, values of their type, each
 //! with its place. Nothing is judged across keys or files here.
 
-use crate::names::{FirmwareName, harmless};
+use crate::names::{FirmwareName, harmless, shown};
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,9 +10,10 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::keys::{self, Found, KEYS, Key, Kind, Name, Renamed, Settings, Tables, type_name};
+use super::keys::{
+    self, Found, KEYS, Key, Kind, Name, Renamed, Settings, Tables, Value, type_name,
+};
 use super::problem::{Place, Problem, Problems, Source};
-use super::value::Value;
 
 /// Longer lists are refused: they would only cost time.
 const LONGEST_LIST: usize = 1000;
@@ -72,6 +73,11 @@ impl Row {
         Some((item.get()?, item.place.as_ref().unwrap_or(&self.place)))
     }
 
+    /// The field of that name.
+    pub(crate) fn value<T: Any + Clone>(&self, name: Name<T>) -> Option<T> {
+        self.field(name).map(|(value, _)| value)
+    }
+
     /// The list of that name, with its place; `None` if it is not given.
     pub(crate) fn list<T: Any + Clone>(&self, name: Name<T>) -> Option<(Vec<T>, &Place)> {
         let Given::List(items, place) = self.given(&name)? else { return None };
@@ -86,13 +92,21 @@ impl Row {
             Some(Given::List(items, _)) => items,
             Some(Given::Tables(..) | Given::Settings(..)) | None => &[],
         };
-        let with_place = |item: &'_ Item| item.get();
-        items
-            .iter()
-            .filter_map(|item| {
-                Some((with_place(item)?, item.place.as_ref().unwrap_or(&self.place)))
-            })
-            .collect()
+        let with_place = items.iter().map(|item| (item.get(), item.place.as_ref()));
+        with_place.filter_map(|(value, at)| Some((value?, at.unwrap_or(&self.place)))).collect()
+    }
+
+    /// As [`Row::each`], as one of the ways to say a thing; with the key.
+    pub(crate) fn way<T: Any + Clone, S>(&self, name: Name<T>, of: impl Fn(T) -> S) -> Way<'_, S> {
+        (name.path(), self.each(name).into_iter().map(|(value, at)| (of(value), at)).collect())
+    }
+
+    /// Notes that a table of `list` lacks the key `name`, which each has to have.
+    pub(crate) fn require(&self, list: &str, name: &str, help: &str, problems: &mut Problems) {
+        if self.lacks(&[name]) {
+            let problem = Problem::new(format!("{list} has no {name}"));
+            problems.push(problem.at(&self.place, "").help(help));
+        }
     }
 
     /// The firmware settings of that name.
@@ -122,6 +136,29 @@ impl Row {
             _ => &[],
         }
     }
+}
+
+/// A key, and what it gives: values, each with its place.
+pub(crate) type Way<'a, S> = (&'static str, Vec<(S, &'a Place)>);
+
+/// What is given in the one way of `ways` that is taken. None, and noted, if several are; `what`
+/// begins the message.
+pub(crate) fn one_way<'a, S>(
+    what: &str,
+    ways: impl IntoIterator<Item = Way<'a, S>>,
+    problems: &mut Problems,
+) -> Vec<(S, &'a Place)> {
+    let (keys, all): (Vec<_>, Vec<_>) = ways.into_iter().unzip();
+    let mut given: Vec<_> = all.into_iter().filter(|values| !values.is_empty()).collect();
+    if given.len() > 1 {
+        let start = Problem::new(format!("{what} in more than one way"))
+            .help(format!("keep exactly one of {}", keys.join(", ")));
+        let firsts = given.iter().filter_map(|values| values.first());
+        let labels = firsts.zip(["one way", "and another", "and a third", "and a fourth"]);
+        problems.push(labels.fold(start, |p, ((_, at), label)| p.at(at, label)));
+        return Vec::new();
+    }
+    given.pop().unwrap_or_default()
 }
 
 /// Reads one file, noting everything that is wrong with it.
@@ -218,6 +255,11 @@ impl DraftReader<'_> {
         self.found.push((span, Box::new(|| problem)));
     }
 
+    fn bad_value(&mut self, path: &str, span: Range<usize>, why: impl Into<String>) {
+        let problem = Problem::new(format!("bad value for {path}"));
+        self.note(span.clone(), problem.at(&self.place(span), why));
+    }
+
     fn renamed(&mut self, renamed: &Renamed, name: &Spanned<DeString<'_>>) {
         let span = name.span();
         let problem = Problem::new(format!("{} was renamed to {}", renamed.old, renamed.new))
@@ -247,12 +289,12 @@ impl DraftReader<'_> {
         let place = self.place(name.span());
         let (section, key) = (section.to_owned(), name.get_ref().to_string());
         let make = move || {
-            let shown: String = harmless(&key).chars().take(64).collect();
+            let shown = shown(&harmless(&key));
             let help = match keys::meant(keys, &section, &key) {
                 Some(meant) => format!("did you mean {meant}?"),
                 None => format!("possible are {}", keys::inside(keys, &section).join(", ")),
             };
-            Problem::new(format!("unknown key {shown:?}{inside}")).at(&place, "").help(help)
+            Problem::new(format!("unknown key {shown}{inside}")).at(&place, "").help(help)
         };
         self.found.push((name.span(), Box::new(make)));
     }
@@ -299,21 +341,14 @@ impl DraftReader<'_> {
                             let place = Some(self.place(value.span()));
                             items.push((name, Item { value: read, place }));
                         }
-                        Err((span, why)) => {
-                            let problem = Problem::new(format!("bad value for {path}"));
-                            let problem = problem.at(&self.place(span.clone()), why);
-                            self.note(span, problem);
-                        }
+                        Err((span, why)) => self.bad_value(path, span, why),
                     }
                 }
                 Some(Given::Settings(items, self.place(value.span())))
             }
             (Kind::OneOrMore(word), DeValue::Array(items)) if items.is_empty() => {
-                let problem = Problem::new(format!("bad value for {path}")).at(
-                    &self.place(value.span()),
-                    format!("an empty list: expected at least one string with {}", word.what),
-                );
-                self.note(value.span(), problem);
+                let why = format!("an empty list: expected at least one string with {}", word.what);
+                self.bad_value(path, value.span(), why);
                 None
             }
             (Kind::Words(_) | Kind::OneOrMore(_), DeValue::Array(items)) => {
@@ -322,15 +357,9 @@ impl DraftReader<'_> {
                 Some(Given::List(items, Some(self.place(value.span()))))
             }
             (Kind::Words(word), other) => {
-                let problem = Problem::new(format!("bad value for {path}")).at(
-                    &self.place(value.span()),
-                    format!(
-                        "expected a list of strings, each {}, got {}",
-                        word.what,
-                        type_name(other)
-                    ),
-                );
-                self.note(value.span(), problem);
+                let (what, got) = (word.what, type_name(other));
+                let why = format!("expected a list of strings, each {what}, got {got}");
+                self.bad_value(path, value.span(), why);
                 None
             }
             _ => self.item(path, key, value).map(Given::One),
@@ -343,12 +372,10 @@ impl DraftReader<'_> {
         key: &'static Key,
         value: &Spanned<DeValue<'_>>,
     ) -> Option<Item> {
-        let place = self.place(value.span());
         match key.kind.read(value.get_ref()) {
-            Ok(value) => Some(Item { value, place: Some(place) }),
+            Ok(read) => Some(Item { value: read, place: Some(self.place(value.span())) }),
             Err(why) => {
-                let problem = Problem::new(format!("bad value for {path}")).at(&place, why);
-                self.note(value.span(), problem);
+                self.bad_value(path, value.span(), why);
                 None
             }
         }
@@ -361,17 +388,15 @@ impl DraftReader<'_> {
         keys: &'static [Key],
         row: &Spanned<DeValue<'_>>,
     ) -> Option<Row> {
-        let place = self.place(row.span());
         let DeValue::Table(table) = row.get_ref() else {
-            let want = format!("expected {}, got {}", list.kind.wanted(), type_name(row.get_ref()));
-            let problem = Problem::new(format!("bad value for {path}")).at(&place, want);
-            self.note(row.span(), problem);
+            let why = format!("expected {}, got {}", list.kind.wanted(), type_name(row.get_ref()));
+            self.bad_value(path, row.span(), why);
             return None;
         };
         let mut draft = Draft::default();
         self.table(path, keys, "", table, &mut draft);
         draft.given.sort_by_key(|(key, _)| keys.iter().position(|other| other.path == key.path));
-        Some(Row { place, draft })
+        Some(Row { place: self.place(row.span()), draft })
     }
 
     /// What the table gives, or the section `inside` of it. `list` is the list of which it is

@@ -99,21 +99,15 @@ fn named(row: &Row, problems: &mut Problems) -> Vec<PciAddress> {
     for (key, example) in
         [(&*key::PCI, "pci = \"4b:00.0\""), (&key::SET, "set = { NUM_OF_VFS = 8 }")]
     {
-        if row.lacks(&[key]) {
-            problems.push(
-                Problem::new(format!("firmware has no {key}"))
-                    .at(&row.place, "")
-                    .help(format!("give both pci and set, e.g. {example}")),
-            );
-        }
+        let help = format!("give both pci and set, e.g. {example}");
+        row.require("firmware", key, &help, problems);
     }
     let mut cards: Vec<(PciAddress, &Place)> = Vec::new();
     for (pci, at) in row.each(key::PCI) {
         match cards.iter().find(|(other, _)| other.is_beside(pci)) {
             Some((_, other)) => problems.push(
                 Problem::new("firmware.pci names one adapter twice")
-                    .at(at, "here")
-                    .at(other, "and first here")
+                    .repeated(at, other)
                     .help("the settings are of the whole adapter: keep one of its functions"),
             ),
             None => cards.push((pci, at)),
@@ -128,8 +122,7 @@ fn twice(pci: PciAddress, setting: &FirmwareSetting, at: &Place, other: &Given<'
         false => "two different values",
     };
     Problem::new(format!("{} of adapter {pci} is given {what}", setting.name))
-        .at(at, "here")
-        .at(other.at, "and first here")
+        .repeated(at, other.at)
         .help("keep one of the two; both functions of an adapter have the same settings, and `firmware = []` in a file between them clears the list before it")
 }
 
@@ -160,8 +153,8 @@ fn against_ports(given: &Given<'_>, merged: &Merged, pfs: &[Placed<'_>], problem
         );
     };
     for row in merged.tables(PORT) {
-        let wanted = row.field(port::LINK_LAYER).map_or(LinkLayer::InfiniBand, |(layer, _)| layer);
-        let number = row.field(port::PORT).map(|(number, _)| number);
+        let wanted = row.value(port::LINK_LAYER).unwrap_or(LinkLayer::InfiniBand);
+        let number = row.value(port::PORT);
         for (_, at) in row.each(port::PCI).into_iter().filter(|(pci, _)| is_meant(*pci, number)) {
             if wanted != layer {
                 contradicts(at, &format!("this [[port]] expects {}", Into::<&str>::into(wanted)));
@@ -172,7 +165,7 @@ fn against_ports(given: &Given<'_>, merged: &Merged, pfs: &[Placed<'_>], problem
         return;
     }
     for row in merged.tables(INTERFACE) {
-        let number = row.field(interface::MATCH_PORT).map(|(number, _)| number);
+        let number = row.value(interface::MATCH_PORT);
         let pcis = row.each(interface::MATCH_PCI).into_iter();
         for (_, at) in pcis.filter(|(pci, _)| is_meant(*pci, number)) {
             contradicts(at, "this [[interface]] is an IPoIB interface");

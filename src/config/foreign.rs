@@ -15,7 +15,7 @@ pub mod rdma_conf;
 pub(crate) mod shell;
 pub mod sriov_vfs;
 
-use crate::names::{Guid, harmless};
+use crate::names::{Guid, harmless, shown};
 
 /// What became of a foreign configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,12 +65,6 @@ pub fn says_the_same(text: &str, imported: &Imported) -> bool {
 
 /// What each PF is proposed: the formats know nothing of names.
 const NAMES: &str = "# Names for its VFs that do not depend on chance (ibprov-vf(5)):\n#vf-name = \"{netdev}v{vf}\"\n#vf-rdma-name = \"{rdma}v{vf}\"\n";
-
-/// As it may stand in a note: short, in quotes, escaped.
-fn shown(text: &str) -> String {
-    let short: String = text.chars().take(64).collect();
-    format!("{short:?}")
-}
 
 /// The port GUID in an IPoIB address of 20 bytes, or the GUID alone.
 ///

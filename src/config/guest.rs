@@ -115,8 +115,7 @@ pub(super) fn guests(merged: &Merged, pfs: &[Placed<'_>], problems: &mut Problem
             match named.iter().find(|(other, _)| other.name() == what.name()) {
                 Some((_, other)) => problems.push(
                     Problem::new("the same guest is listed twice")
-                        .at(at, "here")
-                        .at(&other.place, "and first here")
+                        .repeated(at, &other.place)
                         .help("keep one of the two; `guest = []` in a file between them clears the list before it"),
                 ),
                 None => named.push((what, row)),
@@ -135,30 +134,28 @@ pub(super) fn guests(merged: &Merged, pfs: &[Placed<'_>], problems: &mut Problem
             what: what.clone(),
             vfs: needs(what, row, problems),
             after: after(row, &names, complete, problems),
-            timeout: row.field(key::TIMEOUT).map_or(TIMEOUT, |(span, _)| span),
-            on_failure: row.field(key::ON_FAILURE).map_or(OnFailure::Retry, |(what, _)| what),
+            timeout: row.value(key::TIMEOUT).unwrap_or(TIMEOUT),
+            on_failure: row.value(key::ON_FAILURE).unwrap_or(OnFailure::Retry),
             ready: ready(what, row, problems),
             origin: row.place.to_string(),
         });
     }
     circles(&list, &named, problems);
     Guests {
-        connection: merged.one(GUESTS_CONNECTION).map_or(defaults.connection, |(uri, _)| uri),
+        connection: merged.value(GUESTS_CONNECTION).unwrap_or(defaults.connection),
         max_parallel: merged
-            .one(GUESTS_PARALLEL)
-            .and_then(|(n, _)| usize::try_from(n).ok())
+            .value(GUESTS_PARALLEL)
+            .and_then(|n| usize::try_from(n).ok())
             .unwrap_or(defaults.max_parallel),
-        timeout: merged.one(GUESTS_TIMEOUT).map_or(defaults.timeout, |(span, _)| span),
+        timeout: merged.value(GUESTS_TIMEOUT).unwrap_or(defaults.timeout),
         list,
     }
 }
 
 /// What the row starts: all domains, or all units.
 fn what<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(What, &'a Place)> {
-    let of = |(name, at): (_, &'a Place)| (What::Domain(name), at);
-    let domains: Vec<_> = row.each(key::DOMAIN).into_iter().map(of).collect();
-    let of = |(name, at): (_, &'a Place)| (What::Unit(name), at);
-    let units: Vec<_> = row.each(key::UNIT).into_iter().map(of).collect();
+    let (_, domains) = row.way(key::DOMAIN, What::Domain);
+    let (_, units) = row.way(key::UNIT, What::Unit);
     if let ([(_, domain_at), ..], [(_, unit_at), ..]) = (domains.as_slice(), units.as_slice()) {
         problems.push(
             Problem::new("guest is both a domain and a unit")

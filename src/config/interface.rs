@@ -1,6 +1,6 @@
 //! `[[interface]]`: how IPoIB interfaces shall be set, and which ones.
 
-use super::draft::Row;
+use super::draft::{Row, one_way};
 use super::keys::{INTERFACE, Name, interface as key, partition};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
@@ -128,14 +128,14 @@ fn name_once(
 
 /// What the row says of `which`.
 fn rule(row: &Row, which: InterfaceSelector, partitions: Vec<PartitionRule>) -> InterfaceRule {
-    let number = |key: Name<i64>| row.field(key).and_then(|(n, _)| u32::try_from(n).ok());
+    let number = |key: Name<i64>| row.value(key).and_then(|n| u32::try_from(n).ok());
     InterfaceRule {
         which,
-        mode: row.field(key::MODE).map(|(mode, _)| mode),
+        mode: row.value(key::MODE),
         mtu: number(key::MTU),
-        umcast: row.field(key::UMCAST).map(|(flag, _)| flag),
+        umcast: row.value(key::UMCAST),
         partitions,
-        name: row.field(key::NAME).map(|(name, _)| name),
+        name: row.value(key::NAME),
         receive_queue: number(key::RECEIVE_QUEUE),
         send_queue: number(key::SEND_QUEUE),
         origin: row.place.to_string(),
@@ -209,18 +209,17 @@ fn partitions(row: &Row, problems: &mut Problems) -> Vec<PartitionRule> {
         match rules.iter().find(|(other, _)| other.pkey == pkey) {
             Some((_, other_at)) => problems.push(
                 Problem::new(format!("P_Key {pkey} is listed twice for one interface"))
-                    .at(at, "here")
-                    .at(other_at, "and first here")
+                    .repeated(at, other_at)
                     .help("keep one of the two; 0x0001 is 0x8001, since IPoIB is always a full member"),
             ),
             None => {
                 let mtu = child.field(partition::MTU);
                 let rule = PartitionRule {
                     pkey,
-                    name: child.field(partition::NAME).map(|(name, _)| name),
-                    mode: child.field(partition::MODE).map(|(mode, _)| mode),
+                    name: child.value(partition::NAME),
+                    mode: child.value(partition::MODE),
                     mtu: mtu.and_then(|(mtu, _)| u32::try_from(mtu).ok()),
-                    umcast: child.field(partition::UMCAST).map(|(flag, _)| flag),
+                    umcast: child.value(partition::UMCAST),
                 };
                 rules.push((rule, at));
             }
@@ -235,13 +234,6 @@ fn partitions(row: &Row, problems: &mut Problems) -> Vec<PartitionRule> {
 fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(InterfaceSelector, &'a Place)> {
     let number = row.field(key::MATCH_PORT);
     let port = number.as_ref().and_then(|(n, _)| PortNumber::new(*n).ok());
-    let names = row.each(key::MATCH_NAME).into_iter();
-    let names: Vec<_> = names.map(|(p, at)| (InterfaceSelector::Name(p), at)).collect();
-    let guids = row.each(key::MATCH_PORT_GUID).into_iter();
-    let guids: Vec<_> = guids.map(|(g, at)| (InterfaceSelector::PortGuid(g), at)).collect();
-    let pcis = row.each(key::MATCH_PCI).into_iter();
-    let pcis: Vec<_> = pcis.map(|(p, at)| (InterfaceSelector::Pci(p, port), at)).collect();
-    let ways: Vec<_> = [names, guids, pcis].into_iter().filter(|way| !way.is_empty()).collect();
     if row.lacks(&[&key::MATCH_NAME, &key::MATCH_PORT_GUID, &key::MATCH_PCI]) {
         let name = row.field(key::NAME);
         let at = name.as_ref().map_or(&row.place, |(_, at)| *at);
@@ -252,15 +244,12 @@ fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(InterfaceSelecto
                 .help("give exactly one of match.name, match.port-guid, match.pci; match.name = \"*\" means every one"),
         );
     }
-    if ways.len() > 1 {
-        let start = Problem::new("interface selects its interface in more than one way")
-            .help("keep exactly one of match.name, match.port-guid, match.pci");
-        let firsts = ways.iter().filter_map(|way| way.first());
-        let labels = firsts.zip(["one way", "and another", "and a third"]);
-        problems.push(labels.fold(start, |p, ((_, at), label)| p.at(at, label)));
-        return Vec::new();
-    }
-    let whichs = ways.into_iter().next().unwrap_or_default();
+    let ways = [
+        row.way(key::MATCH_NAME, InterfaceSelector::Name),
+        row.way(key::MATCH_PORT_GUID, InterfaceSelector::PortGuid),
+        row.way(key::MATCH_PCI, |pci| InterfaceSelector::Pci(pci, port)),
+    ];
+    let whichs = one_way("interface selects its interface", ways, problems);
     if let (Some((_, port_at)), Some((which, at))) = (&number, whichs.first())
         && !matches!(which, InterfaceSelector::Pci(..))
     {

@@ -52,6 +52,10 @@ impl Merged {
         }
     }
 
+    pub(crate) fn value<T: Any + Clone>(&self, name: Name<T>) -> Option<T> {
+        self.one(name).map(|(value, _)| value)
+    }
+
     pub(crate) fn list<T: Any + Clone>(&self, name: Name<T>) -> Vec<(T, Option<&Place>)> {
         match self.given.get(name.path()) {
             Some(Given::List(items, _)) => items

@@ -25,7 +25,6 @@ mod schema;
 mod subnet_manager;
 pub mod timespan;
 mod validate;
-mod value;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -2,10 +2,9 @@
 //! GUIDs come from. What the host has to do with it is judged in
 //! [`crate::plan::guid`].
 
-use std::any::Any;
 use std::collections::BTreeMap;
 
-use super::draft::Row;
+use super::draft::{Row, one_way};
 use super::keys::{HOST_NUMBER, HOST_NUMBER_FILE, HOST_NUMBER_RULE, HOST_SITE, Name, PF, pf, vf};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
@@ -145,7 +144,6 @@ pub(crate) const GOOD_TEMPLATE: &str = "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}"
 pub(crate) fn host_number(merged: &Merged, problems: &mut Problems) -> HostNumber {
     let number = merged.one(HOST_NUMBER);
     let file = merged.one(HOST_NUMBER_FILE);
-    let rule = merged.one(HOST_NUMBER_RULE);
     match (number, file) {
         (Some((_, Some(number_at))), Some((_, Some(file_at)))) => {
             problems.push(
@@ -159,7 +157,7 @@ pub(crate) fn host_number(merged: &Merged, problems: &mut Problems) -> HostNumbe
         (None, Some((path, _))) => return HostNumber::File(path),
         (None, None) => {}
     }
-    HostNumber::Name(rule.map_or(NameRule::Only, |(rule, _)| rule))
+    HostNumber::Name(merged.value(HOST_NUMBER_RULE).unwrap_or(NameRule::Only))
 }
 
 pub(super) fn pfs<'a>(merged: &'a Merged, problems: &mut Problems) -> Vec<Placed<'a>> {
@@ -181,8 +179,7 @@ pub(super) fn pfs<'a>(merged: &'a Merged, problems: &mut Problems) -> Vec<Placed
             match pfs.iter().find(|other| other.pf.which == pf.which) {
                 Some(other) => problems.push(
                     Problem::new(format!("{} is given twice", pf.which))
-                        .at(at, "here")
-                        .at(other.at, "and first here")
+                        .repeated(at, other.at)
                         .help("keep one of the two; `pf = []` in a file between them clears the list before it"),
                 ),
                 None => pfs.push(Placed { pf, row, at, count }),
@@ -256,15 +253,15 @@ fn one<'a>(
         return None;
     }
     let (which, _) = whichs.first()?;
-    let number = row.field(pf::NUMBER).map(|(number, _)| number.unsigned_abs());
+    let number = row.value(pf::NUMBER).map(|number| number.unsigned_abs());
     let pf = Pf {
         which: which.clone(),
         vfs,
         vf_name,
         vf_rdma_name,
-        bind: row.field(pf::BIND).map(|(order, _)| order),
-        link_state: row.field(pf::LINK_STATE).map_or(Policy::Follow, |(state, _)| state),
-        driver: row.field(pf::DRIVER).map_or(VfDriver::Host, |(driver, _)| driver),
+        bind: row.value(pf::BIND),
+        link_state: row.value(pf::LINK_STATE).unwrap_or(Policy::Follow),
+        driver: row.value(pf::DRIVER).unwrap_or(VfDriver::Host),
         site: None,
         number: number.unwrap_or(position),
         node,
@@ -417,20 +414,6 @@ fn past_the_end(row: &Row, vfs: u16) -> Option<(VfRange, &Place)> {
 /// The PFs that the row names, each with its place; none, and told, if it does so in no way or
 /// in several.
 fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(PfSelector, &'a Place)> {
-    fn way<T: Any + Clone>(
-        row: &Row,
-        key: Name<T>,
-        of: fn(T) -> PfSelector,
-    ) -> Vec<(PfSelector, &Place)> {
-        row.each(key).into_iter().map(|(name, at)| (of(name), at)).collect()
-    }
-    let ways = [
-        way(row, pf::PCI_ADDRESS, PfSelector::Pci),
-        way(row, pf::PORT_GUID, PfSelector::PortGuid),
-        way(row, pf::NODE_GUID, PfSelector::NodeGuid),
-        way(row, pf::RDMA_NAME, PfSelector::Rdma),
-    ];
-    let mut given: Vec<_> = ways.into_iter().filter(|named| !named.is_empty()).collect();
     if row.lacks(&[&pf::PCI_ADDRESS, &pf::PORT_GUID, &pf::NODE_GUID, &pf::RDMA_NAME]) {
         problems.push(
             Problem::new("pf does not name a PF")
@@ -438,15 +421,13 @@ fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(PfSelector, &'a 
                 .help("give exactly one of pci, port-guid, node-guid, rdma; a port or node GUID still applies if the adapter moves to another slot"),
         );
     }
-    if given.len() > 1 {
-        let start = Problem::new("pf names its PF in more than one way")
-            .help("keep exactly one of pci, port-guid, node-guid, rdma");
-        let firsts = given.iter().filter_map(|named| named.first());
-        let labels = firsts.zip(["one way", "and another", "and a third", "and a fourth"]);
-        problems.push(labels.fold(start, |p, ((_, at), label)| p.at(at, label)));
-        return Vec::new();
-    }
-    let mut named = given.pop().unwrap_or_default();
+    let ways = [
+        row.way(pf::PCI_ADDRESS, PfSelector::Pci),
+        row.way(pf::PORT_GUID, PfSelector::PortGuid),
+        row.way(pf::NODE_GUID, PfSelector::NodeGuid),
+        row.way(pf::RDMA_NAME, PfSelector::Rdma),
+    ];
+    let mut named = one_way("pf names its PF", ways, problems);
     let is_zero = |which: &PfSelector| matches!(which, PfSelector::PortGuid(guid) | PfSelector::NodeGuid(guid) if guid.is_zero());
     for (_, at) in named.iter().filter(|(which, _)| is_zero(which)) {
         problems.push(
@@ -517,7 +498,7 @@ fn sources(row: &Row, problems: &mut Problems) -> Option<[Option<GuidSource>; 2]
     for (_, at, key) in [&both, &node, &port].into_iter().flatten().filter(|(source, ..)| {
         matches!(source, GuidSource::Template(t) if t.field(FieldName::Vf).is_none())
     }) {
-        if row.field(pf::VFS).is_some_and(|(vfs, _)| vfs > 1) {
+        if row.value(pf::VFS).is_some_and(|vfs| vfs > 1) {
             problems.push(
                 Problem::new(format!("pf.{key} would give all VFs of the PF the same GUID"))
                     .at(at, "has no {vf:BITS}")
@@ -561,8 +542,7 @@ fn exceptions(row: &Row, problems: &mut Problems) -> Option<Vec<VfException>> {
             );
             continue;
         };
-        let guid = |name| row.field(name);
-        if let Some((_, guid_at)) = guid(vf::NODE_GUID).or_else(|| guid(vf::PORT_GUID))
+        if let Some((_, guid_at)) = row.field(vf::NODE_GUID).or_else(|| row.field(vf::PORT_GUID))
             && !vfs.is_one()
         {
             problems.push(
@@ -575,19 +555,18 @@ fn exceptions(row: &Row, problems: &mut Problems) -> Option<Vec<VfException>> {
         if let Some((_, other)) = list.iter().find(|(other, _)| other.vfs.meets(vfs)) {
             problems.push(
                 Problem::new("a VF has two exceptions")
-                    .at(&row.place, "here")
-                    .at(&other.place, "and first here")
+                    .repeated(&row.place, &other.place)
                     .help("merge the two, or separate their ranges"),
             );
             good = false;
         }
         let exception = VfException {
             vfs,
-            node_guid: guid(vf::NODE_GUID).map(|(guid, _)| guid),
-            port_guid: guid(vf::PORT_GUID).map(|(guid, _)| guid),
-            link_state: row.field(vf::LINK_STATE).map(|(state, _)| state),
-            driver: row.field(vf::DRIVER).map(|(driver, _)| driver),
-            owner: row.field(vf::OWNER).map_or_else(VfOwner::default, |(owner, _)| owner),
+            node_guid: row.value(vf::NODE_GUID),
+            port_guid: row.value(vf::PORT_GUID),
+            link_state: row.value(vf::LINK_STATE),
+            driver: row.value(vf::DRIVER),
+            owner: row.value(vf::OWNER).unwrap_or_default(),
         };
         list.push((exception, row));
     }

@@ -1,7 +1,7 @@
 //! `[[port]]`: what is special about a port. Which ports are expected is `boot.ports`.
 
-use super::draft::Row;
-use super::keys::{Name, PORT, port as key};
+use super::draft::{Row, one_way};
+use super::keys::{PORT, port as key};
 use super::merge::Merged;
 use super::pf::{Pf, PfSelector, Placed};
 use super::problem::{Place, Problem, Problems};
@@ -9,7 +9,6 @@ use super::{PortRow, RxeRow};
 use crate::names::{
     LinkLayer, LinkMinimum, PKey, PortNumber, PortSelector, PortWait, RdmaName, is_given_by_kernel,
 };
-use std::any::Any;
 
 /// What the rows say, one for each adapter or port that they name, with its place. None may be a soft RoCE
 /// device of `rxe`: those have no PCI function, and are expected without a `[[port]]`. Of the VFs
@@ -62,8 +61,7 @@ pub(super) fn rows(
             match ports.iter().find(|(other, _)| same(other, &port)) {
                 Some((_, other)) => problems.push(
                     Problem::new("the same port is described twice")
-                        .at(&place, "here")
-                        .at(other, "and first here")
+                        .repeated(&place, other)
                         .help("keep one of the two; `port = []` in a file between them clears the list before it"),
                 ),
                 None => ports.push((port, place)),
@@ -74,32 +72,23 @@ pub(super) fn rows(
 }
 
 fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
-    let ways = [
-        (key::PCI.path(), selectors(row, key::PCI, PortSelector::Pci)),
-        (key::PORT_GUID.path(), selectors(row, key::PORT_GUID, PortSelector::PortGuid)),
-        (key::RDMA.path(), selectors(row, key::RDMA, PortSelector::Rdma)),
-    ];
-    let names = ways.each_ref().map(|(name, _)| *name);
-    let given: Vec<_> = ways.into_iter().filter(|(_, named)| !named.is_empty()).collect();
-    if row.lacks(&names) {
+    if row.lacks(&[&key::PCI, &key::PORT_GUID, &key::RDMA]) {
         problems.push(
             Problem::new("port does not name a port")
                 .at(&row.place, "names no adapter and no port")
                 .help("give exactly one of pci, port-guid, rdma"),
         );
     }
-    if given.len() > 1 {
-        let start = Problem::new("port names its port in more than one way")
-            .help("keep exactly one of pci, port-guid, rdma");
-        let firsts = given.iter().filter_map(|(_, named)| named.first());
-        let labels = firsts.zip(["one way", "and another", "and a third"]);
-        problems.push(labels.fold(start, |p, ((_, at), label)| p.at(at, label)));
-    }
+    let ways = [
+        row.way(key::PCI, PortSelector::Pci),
+        row.way(key::PORT_GUID, PortSelector::PortGuid),
+        row.way(key::RDMA, PortSelector::Rdma),
+    ];
+    let named = one_way("port names its port", ways, problems);
     let number = row.field(key::PORT);
-    let required = row.field(key::REQUIRED).is_none_or(|(required, _)| required);
-    let wait = row.field(key::WAIT).map_or(PortWait::Boot, |(wait, _)| wait);
-    let vfs_expected = row.field(key::VFS_EXPECTED);
-    let vfs_expected = vfs_expected.and_then(|(vfs, _)| usize::try_from(vfs).ok());
+    let required = row.value(key::REQUIRED).unwrap_or(true);
+    let wait = row.value(key::WAIT).unwrap_or(PortWait::Boot);
+    let vfs_expected = row.value(key::VFS_EXPECTED).and_then(|vfs| usize::try_from(vfs).ok());
     let layer = row.field(key::LINK_LAYER);
     let of_type = row.field(key::TYPE);
     if let (Some((_, type_at)), Some((_, layer_at))) = (&of_type, &layer) {
@@ -117,22 +106,18 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
         (None, None) => LinkLayer::InfiniBand,
     };
     let minimum = LinkMinimum {
-        rate: row.field(key::RATE).map(|(rate, _)| rate),
-        width: row.field(key::WIDTH).map(|(width, _)| width),
-        speed: row.field(key::SPEED).map(|(speed, _)| speed),
-        pcie_width: row.field(key::PCIE_WIDTH).map(|(width, _)| width),
-        pcie_speed: row.field(key::PCIE_SPEED).map(|(speed, _)| speed),
-        firmware: row.field(key::FIRMWARE).map(|(version, _)| version),
+        rate: row.value(key::RATE),
+        width: row.value(key::WIDTH),
+        speed: row.value(key::SPEED),
+        pcie_width: row.value(key::PCIE_WIDTH),
+        pcie_speed: row.value(key::PCIE_SPEED),
+        firmware: row.value(key::FIRMWARE),
     };
     let pkeys = pkeys(row, link_layer, problems);
-    let named = match given.as_slice() {
-        [(_, named)] => named.as_slice(),
-        _ => &[],
-    };
-    let names = rdma_names(row, named, problems);
+    let names = rdma_names(row, &named, problems);
     let mut ports = Vec::new();
-    for (number_of, (which, at)) in named.iter().enumerate() {
-        match (which, &number) {
+    for (number_of, (which, at)) in named.into_iter().enumerate() {
+        match (&which, &number) {
             (PortSelector::PortGuid(guid), _) if guid.is_zero() => problems.push(
                 Problem::new("bad value for port.port-guid")
                     .at(at, "an all-zero GUID means that a port has no GUID"),
@@ -161,7 +146,6 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
             _ => {
                 let port = number.as_ref().and_then(|(number, _)| PortNumber::new(*number).ok());
                 let origin = row.place.to_string();
-                let (which, pkeys) = (which.clone(), pkeys.clone());
                 ports.push((
                     PortRow {
                         which,
@@ -173,10 +157,10 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
                         link_layer,
                         port_type,
                         minimum,
-                        pkeys,
+                        pkeys: pkeys.clone(),
                         origin,
                     },
-                    (*at).clone(),
+                    at.clone(),
                 ));
             }
         }
@@ -235,22 +219,13 @@ fn pkeys(row: &Row, link_layer: LinkLayer, problems: &mut Problems) -> Vec<PKey>
         match all.iter().find(|(other, _)| *other == pkey) {
             Some((_, other_at)) => problems.push(
                 Problem::new(format!("P_Key {pkey} is listed twice for one port"))
-                    .at(at, "here")
-                    .at(other_at, "and first here")
+                    .repeated(at, other_at)
                     .help("keep one of the two; 0x0001 is 0x8001, since full membership is meant"),
             ),
             None => all.push((pkey, at)),
         }
     }
     all.into_iter().map(|(pkey, _)| pkey).collect()
-}
-
-fn selectors<T: Any + Clone>(
-    row: &Row,
-    key: Name<T>,
-    of: fn(T) -> PortSelector,
-) -> Vec<(PortSelector, &Place)> {
-    row.each(key).into_iter().map(|(value, at)| (of(value), at)).collect()
 }
 
 /// True if `pf` names the adapter of `port` in the same way.

@@ -148,6 +148,11 @@ impl Problem {
         self
     }
 
+    /// At `place`, where something is said again that `first` has said.
+    pub(crate) fn repeated(self, place: &Place, first: &Place) -> Self {
+        self.at(place, "here").at(first, "and first here")
+    }
+
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self

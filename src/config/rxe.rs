@@ -55,8 +55,7 @@ pub(super) fn rows(
                 };
                 problems.push(
                     Problem::new(what)
-                        .at(&netdev_at, "here")
-                        .at(other_at, "and first here")
+                        .repeated(&netdev_at, other_at)
                         .help("a netdev can have only one soft RoCE device, and a name can belong to only one: keep one of the two; `rxe = []` in a file between them clears the list before it"),
                 );
             }
@@ -68,15 +67,10 @@ pub(super) fn rows(
 
 fn one(row: &Row, problems: &mut Problems) -> Option<(RxeRow, Place)> {
     for key in [&*key::NAME, &key::NETDEV] {
-        if row.lacks(&[key]) {
-            problems.push(
-                Problem::new(format!("rxe has no {key}"))
-                    .at(&row.place, "")
-                    .help("give both name and netdev, e.g. name = \"rxe0\", netdev = \"eth1\""),
-            );
-        }
+        let help = "give both name and netdev, e.g. name = \"rxe0\", netdev = \"eth1\"";
+        row.require("rxe", key, help, problems);
     }
-    let (name, _) = row.field(key::NAME)?;
+    let name = row.value(key::NAME)?;
     let (netdev, at) = row.field(key::NETDEV)?;
     Some((RxeRow { name, netdev, origin: row.place.to_string() }, at.clone()))
 }

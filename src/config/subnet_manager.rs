@@ -29,13 +29,7 @@ pub(super) fn entries(merged: &Merged, problems: &mut Problems) -> Vec<SubnetMan
     for row in merged.tables(SUBNET_MANAGER) {
         for (key, example) in [(&*key::PORT_GUID, "\"98039b0300a1b0c1\""), (&*key::PRIORITY, "14")]
         {
-            if row.lacks(&[key]) {
-                problems.push(
-                    Problem::new(format!("subnet-manager has no {key}"))
-                        .at(&row.place, "")
-                        .help(format!("add {key} = {example}")),
-                );
-            }
+            row.require("subnet-manager", key, &format!("add {key} = {example}"), problems);
         }
         let (Some((port_guid, at)), Some((priority, _))) =
             (row.field(key::PORT_GUID), row.field(key::PRIORITY))
@@ -50,21 +44,18 @@ pub(super) fn entries(merged: &Merged, problems: &mut Problems) -> Vec<SubnetMan
             );
             continue;
         }
-        let options: BTreeMap<String, String> =
-            row.field(key::OPTIONS).map(|(options, _)| options).unwrap_or_default();
         let entry = SubnetManager {
             port_guid,
             priority: u8::try_from(priority).unwrap_or(u8::MAX),
-            partitions: row.field(key::PARTITIONS).map(|(path, _)| path),
+            partitions: row.value(key::PARTITIONS),
             peers: row.list(key::PEERS).map(|(peers, _)| peers).unwrap_or_default(),
-            options,
+            options: row.value(key::OPTIONS).unwrap_or_default(),
             origin: row.place.to_string(),
         };
         match entries.iter().find(|(other, _)| other.port_guid == port_guid) {
             Some((_, other)) => problems.push(
                 Problem::new(format!("two [[subnet-manager]] have the port {port_guid}"))
-                    .at(at, "here")
-                    .at(other, "and first here")
+                    .repeated(at, other)
                     .help("one opensm runs on a port: keep one of the two; `subnet-manager = []` in a file between them clears the list before it"),
             ),
             None => entries.push((entry, at.clone())),

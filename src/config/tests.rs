@@ -2,7 +2,6 @@
 
 mod cases;
 pub(super) mod files;
-mod guest;
 mod hostile;
 mod interface;
 mod pf;
@@ -10,7 +9,8 @@ mod schema;
 mod table;
 
 use super::*;
-use crate::names::Guid;
+use crate::config::guest::{GuestIndex, Needs, What};
+use crate::names::{Guid, OnFailure, Ready};
 use expect_test::expect;
 
 fn source(path: &str, text: &str) -> Source {
@@ -74,6 +74,21 @@ fn each_way_to_name_a_port_is_read() {
     assert_eq!(b.which, PortSelector::PortGuid(Guid::new(0x0002_c903_000e_8acd)));
     assert_eq!((b.port, b.required, b.origin.as_str()), (None, false, "/etc/0.toml:5"));
     assert_eq!(c.which, PortSelector::Rdma("mlx5_0".parse().expect("name")));
+}
+
+#[test]
+fn each_setting_of_a_guest_is_read_and_after_is_resolved() {
+    let text = "[[guest]]\nunit = \"vm@8.service\"\nvfs = [\"0000:4b:00.0/0\", \"0000:4b:00.0/0\"]\nafter = [\"vm; reboot\"]\n\n[[guest]]\ndomain = \"vm; reboot\"\ntimeout = 5\non-failure = \"report\"\nready = \"agent\"\n";
+    let config = good(&[text, "guests.max-parallel = 2"]);
+    assert_eq!(config.guests.max_parallel, 2);
+    let [unit, domain] = config.guests.list.as_slice() else { panic!("two: {config:?}") };
+    assert!(matches!(&unit.what, What::Unit(name) if name.as_str() == "vm@8.service"));
+    assert!(matches!(&unit.vfs, Needs::These(vfs) if vfs.len() == 1), "{unit:?}");
+    assert_eq!(unit.after, [GuestIndex::new(1)]);
+    assert_eq!(domain.what.name(), "vm; reboot");
+    assert_eq!(domain.vfs, Needs::Auto);
+    assert_eq!((domain.on_failure, domain.ready), (OnFailure::Report, Ready::Agent));
+    assert_eq!((domain.timeout.as_secs(), domain.origin.as_str()), (5, "/etc/0.toml:6"));
 }
 
 #[test]

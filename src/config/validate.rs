@@ -10,7 +10,7 @@ use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use super::timespan::TimeSpan;
 use super::{AtLeast, Boot, Config, Ignored, Modules, Network, PortRow, WaitOnline, pf, pf_guids};
-use crate::names::{ModuleName, PortSelector};
+use crate::names::{ModuleName, PortSelector, is_kernel_ipoib_name};
 
 /// The configuration that `merged` stands for. What contradicts is noted in
 /// `problems`; then the result is of no use.
@@ -33,9 +33,7 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
         ports: ports.into_iter().map(|(port, _)| port).collect(),
         guests: super::guest::guests(merged, &pfs, problems),
         network: Network {
-            timeout: merged
-                .one(NETWORK_TIMEOUT)
-                .map_or(defaults.network.timeout, |(timeout, _)| timeout),
+            timeout: merged.value(NETWORK_TIMEOUT).unwrap_or(defaults.network.timeout),
         },
         interfaces,
         rxe,
@@ -43,8 +41,8 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
         subnet_managers: super::subnet_manager::entries(merged, problems),
         wait_online: wait_online(merged, &defaults.wait_online, problems),
         host_number: pf::host_number(merged, problems),
-        netns_mode: merged.one(RDMA_NETNS).map(|(mode, _)| mode),
-        metrics_file: merged.one(METRICS_FILE).map(|(path, _)| path.into()),
+        netns_mode: merged.value(RDMA_NETNS),
+        metrics_file: merged.value(METRICS_FILE).map(Into::into),
         pf: pfs.into_iter().map(|placed| placed.pf).collect(),
     }
 }
@@ -69,7 +67,6 @@ fn boot(merged: &Merged, defaults: &Boot, problems: &mut Problems) -> Boot {
         }
         Some(_) => {}
     }
-    let choice = merged.one(BOOT_PORTS).map(|(choice, _)| choice);
     let mut ignore: Vec<Ignored> = Vec::new();
     for (which, place) in merged.list(BOOT_IGNORE) {
         if !ignore.iter().any(|other| other.which == which) {
@@ -81,7 +78,7 @@ fn boot(merged: &Merged, defaults: &Boot, problems: &mut Problems) -> Boot {
         let origin = at.map(Place::to_string).unwrap_or_default();
         Some(AtLeast { ports: usize::try_from(ports).ok()?, origin })
     });
-    let ports = choice.unwrap_or(defaults.ports);
+    let ports = merged.value(BOOT_PORTS).unwrap_or(defaults.ports);
     Boot { timeout, adapter_timeout, ports, ignore, at_least }
 }
 
@@ -100,7 +97,8 @@ fn ignored_and_described(merged: &Merged, ports: &[(PortRow, Place)], problems: 
             );
         }
         if let PortSelector::Rdma(name) = &which
-            && is_netdev_name(name.as_str())
+            // ib_ipoib calls netdevs so, and no driver an RDMA device.
+            && is_kernel_ipoib_name(name.as_str())
         {
             problems.push(
                 Problem::new(format!("boot.ignore names {name}, which is the name of a netdev"))
@@ -111,17 +109,8 @@ fn ignored_and_described(merged: &Merged, ports: &[(PortRow, Place)], problems: 
     }
 }
 
-/// ib0, ib1 and so on: ib_ipoib calls netdevs so, and no driver an RDMA device.
-fn is_netdev_name(name: &str) -> bool {
-    let number = name.strip_prefix("ib");
-    number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-}
-
 fn wait_online(merged: &Merged, defaults: &WaitOnline, problems: &mut Problems) -> WaitOnline {
-    let timeout = merged.one(WAIT_TIMEOUT).map(|(value, _)| value);
-    let state = merged.one(WAIT_STATE).map(|(value, _)| value);
-    let address = merged.one(WAIT_ADDRESS).map(|(value, _)| value);
-    let timeout = timeout.unwrap_or(defaults.timeout);
+    let timeout = merged.value(WAIT_TIMEOUT).unwrap_or(defaults.timeout);
     let stable = merged.one(WAIT_STABLE);
     if let Some((span, Some(at))) = stable
         && span >= timeout
@@ -135,8 +124,8 @@ fn wait_online(merged: &Merged, defaults: &WaitOnline, problems: &mut Problems) 
     WaitOnline {
         timeout,
         stable: stable.map_or(defaults.stable, |(span, _)| span),
-        state: state.unwrap_or(defaults.state),
-        address: address.unwrap_or(defaults.address),
+        state: merged.value(WAIT_STATE).unwrap_or(defaults.state),
+        address: merged.value(WAIT_ADDRESS).unwrap_or(defaults.address),
     }
 }
 

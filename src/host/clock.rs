@@ -1,6 +1,10 @@
-//! Time as the kernel log and systemd tell it.
+//! Time as the kernel log and systemd tell it, and waiting until it.
 
-use nix::poll::PollTimeout;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
 
 /// A duration in microseconds; one that is too long for them is endless, and
@@ -33,6 +37,21 @@ pub fn poll_timeout(until_usec: u64) -> PollTimeout {
     let left = until_usec.saturating_sub(monotonic_usec());
     let millis = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);
     PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)
+}
+
+/// Waits until something can be read: which of `fds`, in their order. None of them once
+/// `until_usec` of CLOCK_MONOTONIC has passed, and after a signal that is caught.
+///
+/// # Errors
+/// poll(2) fails.
+pub(super) fn readable(fds: &[BorrowedFd<'_>], until_usec: u64) -> io::Result<Vec<bool>> {
+    let mut polled: Vec<PollFd<'_>> =
+        fds.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();
+    match poll(&mut polled, poll_timeout(until_usec)) {
+        Ok(_) => Ok(polled.iter().map(|fd| fd.any().unwrap_or(true)).collect()),
+        Err(Errno::EINTR) => Ok(vec![false; fds.len()]),
+        Err(e) => Err(e.into()),
+    }
 }
 
 /// Wait until `until_usec` of CLOCK_MONOTONIC: for what there is no event of that could be

@@ -7,7 +7,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent};
 use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 
@@ -217,7 +216,7 @@ impl Events {
         fds.extend(self.kernel.as_ref().map(AsFd::as_fd));
         fds.extend(self.files.as_ref().map(AsFd::as_fd));
         fds.extend(self.links.as_ref().map(AsFd::as_fd));
-        poll_until(until_usec, fds)?;
+        clock::readable(&fds, until_usec)?;
         let (udev_idle, files) = self.changed_files()?;
         let udev = self.udev.as_ref().map_or_else(|| Ok(Drained::default()), UdevMonitor::drain)?;
         Ok(Happened {
@@ -244,7 +243,7 @@ impl Events {
     ) -> io::Result<Happened> {
         let mut fds: Vec<BorrowedFd<'_>> = more;
         fds.extend([self.stop.as_fd(), self.child.as_fd()]);
-        poll_until(until_usec, fds)?;
+        clock::readable(&fds, until_usec)?;
         self.signals()
     }
 
@@ -273,16 +272,6 @@ impl Events {
             }
             Some(Err(e)) => Err(e.into()),
         }
-    }
-}
-
-/// Wait until one of `fds` can be read, a signal comes, or `until_usec`.
-fn poll_until(until_usec: u64, fds: Vec<BorrowedFd<'_>>) -> io::Result<()> {
-    let mut polled: Vec<PollFd<'_>> =
-        fds.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
-    match poll(&mut polled, clock::poll_timeout(until_usec)) {
-        Ok(_) | Err(Errno::EINTR) => Ok(()),
-        Err(e) => Err(e.into()),
     }
 }
 

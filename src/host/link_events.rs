@@ -11,10 +11,8 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
-use nix::errno::Errno;
 use nix::libc::{BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
 use nix::libc::{RTMGRP_IPV4_IFADDR, RTMGRP_IPV6_IFADDR, RTMGRP_LINK};
-use nix::poll::{PollFd, PollFlags, poll};
 use socket2::{SockFilter, SockRef};
 
 use super::clock;
@@ -64,12 +62,9 @@ impl LinkEvents {
     /// # Errors
     /// poll or the socket fails.
     pub fn wait(&self, until_usec: u64) -> io::Result<bool> {
-        let fd = PollFd::new(self.as_fd(), PollFlags::POLLIN);
-        match poll(&mut [fd], clock::poll_timeout(until_usec)) {
-            // A signal is of no link: each thread gets some, of processes that others have started.
-            Ok(0) | Err(Errno::EINTR) => return Ok(false),
-            Ok(_) => {}
-            Err(e) => return Err(e.into()),
+        // A signal is of no link: each thread gets some, of processes that others have started.
+        if !clock::readable(&[self.as_fd()], until_usec)?.contains(&true) {
+            return Ok(false);
         }
         self.drain()?;
         Ok(true)

@@ -17,10 +17,9 @@ use std::path::{Path, PathBuf};
 
 use nix::libc::{ELOOP, O_NOFOLLOW, O_NONBLOCK};
 
-use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
-use super::state;
+use super::{clock, state};
 
 /// The kernel tells of the close of a file and then drops its lock (`__fput()`,
 /// fs/file_table.c: `fsnotify_close()`, `locks_remove_file()`). Who tries the lock in
@@ -136,27 +135,25 @@ impl Locks {
             Err(LockError::Busy { .. }) => {}
             other => return other,
         }
-        let unusable = |e: nix::errno::Errno| LockError::Unusable {
-            path: self.dir.display().to_string(),
-            source: e.into(),
+        let unusable =
+            |source| LockError::Unusable { path: self.dir.display().to_string(), source };
+        let watch = || {
+            let files = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
+            files.add_watch(&self.dir, AddWatchFlags::IN_CLOSE_WRITE)?;
+            Ok(files)
         };
-        let files = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC);
-        let files = files.map_err(unusable)?;
-        files.add_watch(&self.dir, AddWatchFlags::IN_CLOSE_WRITE).map_err(unusable)?;
+        let files = watch().map_err(unusable)?;
         loop {
             let busy = match self.try_take(name) {
                 Err(busy @ LockError::Busy { .. }) => busy,
                 other => return other,
             };
-            let now = super::clock::monotonic_usec();
+            let now = clock::monotonic_usec();
             if now >= until_usec {
                 return Err(busy);
             }
-            let timeout = super::clock::poll_timeout(until_usec.min(now + RETRY_USEC));
-            match poll(&mut [PollFd::new(files.as_fd(), PollFlags::POLLIN)], timeout) {
-                Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-                Err(e) => return Err(unusable(e)),
-            }
+            clock::readable(&[files.as_fd()], until_usec.min(now + RETRY_USEC))
+                .map_err(unusable)?;
             // Which lock it was does not matter: all are looked at again.
             while files.read_events().is_ok_and(|events| !events.is_empty()) {}
         }

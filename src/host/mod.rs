@@ -44,7 +44,6 @@ mod udev;
 pub mod udev_record;
 mod udev_rules;
 pub mod unit;
-pub mod unit_graph;
 pub mod unit_links;
 pub mod virsh;
 

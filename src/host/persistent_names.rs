@@ -35,8 +35,7 @@ pub fn file(names: &[(NamedPort, IfName)]) -> Option<(PathBuf, String)> {
         // name by now is not named by 80-net-setup-link.rules.
         let which = match port {
             NamedPort::PortGuid(guid) => {
-                let tail = guid.value().to_be_bytes().map(|b| format!("{b:02x}")).join(":");
-                format!("SUBSYSTEMS==\"pci\", ATTR{{address}}==\"*:{tail}\"")
+                format!("SUBSYSTEMS==\"pci\", ATTR{{address}}==\"*:{}\"", guid.bytes())
             }
             NamedPort::Pci(pci, port) => {
                 // dev_port counts from 0 (`ipoib_intf_init()`).

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -343,20 +343,13 @@ impl Streaming {
 
     /// Wait until there is something to read.
     fn wait(&self) -> io::Result<()> {
-        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-        use std::os::fd::AsFd;
         let (Some(until), Some(out)) = (self.until_usec, &self.child.stdout) else { return Ok(()) };
-        loop {
-            let timeout = clock::poll_timeout(until);
-            if timeout == PollTimeout::ZERO {
-                return Err(Errno::ETIMEDOUT.into());
-            }
-            match poll(&mut [PollFd::new(out.as_fd(), PollFlags::POLLIN)], timeout) {
-                Ok(0) | Err(Errno::EINTR) => {}
-                Ok(_) => return Ok(()),
-                Err(e) => return Err(e.into()),
+        while clock::monotonic_usec() < until {
+            if clock::readable(&[out.as_fd()], until)?.contains(&true) {
+                return Ok(());
             }
         }
+        Err(Errno::ETIMEDOUT.into())
     }
 
     /// Wait for its end, having read all: why it did not succeed, if so.
@@ -610,8 +603,6 @@ pub(super) fn output_unkilled(
 
 /// How `child` ended; none if it has not by `until_usec` of CLOCK_MONOTONIC.
 fn wait_until(child: &mut Child, until_usec: u64) -> io::Result<Option<ExitStatus>> {
-    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-    use std::os::fd::AsFd;
     let (mut ended, theirs) = UnixStream::pair()?;
     ended.set_nonblocking(true)?;
     let registered = signal_hook::low_level::pipe::register(SIGCHLD, theirs)?;
@@ -620,13 +611,11 @@ fn wait_until(child: &mut Child, until_usec: u64) -> io::Result<Option<ExitStatu
             Ok(None) => {}
             status => break status,
         }
-        let timeout = clock::poll_timeout(until_usec);
-        if timeout == PollTimeout::ZERO {
+        if clock::monotonic_usec() >= until_usec {
             break Ok(None);
         }
-        match poll(&mut [PollFd::new(ended.as_fd(), PollFlags::POLLIN)], timeout) {
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(e) => break Err(e.into()),
+        if let Err(e) = clock::readable(&[ended.as_fd()], until_usec) {
+            break Err(e);
         }
         // Of whichever child: it is looked again.
         let mut buffer = [0; 64];
@@ -639,8 +628,6 @@ fn wait_until(child: &mut Child, until_usec: u64) -> io::Result<Option<ExitStatu
 /// What comes through both pipes until they are closed (then true) or the
 /// deadline has passed.
 fn read_both(child: &mut Child, until_usec: u64) -> io::Result<(Vec<u8>, Vec<u8>, bool)> {
-    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-    use std::os::fd::AsFd;
     let (Some(mut stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(io::Error::other("no pipes"));
     };
@@ -654,23 +641,13 @@ fn read_both(child: &mut Child, until_usec: u64) -> io::Result<(Vec<u8>, Vec<u8>
                 OUTPUT_LIMIT >> 20
             )));
         }
-        let timeout = clock::poll_timeout(until_usec);
-        if timeout == PollTimeout::ZERO {
+        if clock::monotonic_usec() >= until_usec {
             return Ok((out, err, false));
         }
-        let mut fds = Vec::new();
-        if out_open {
-            fds.push(PollFd::new(stdout.as_fd(), PollFlags::POLLIN));
-        }
-        if err_open {
-            fds.push(PollFd::new(stderr.as_fd(), PollFlags::POLLIN));
-        }
-        match poll(&mut fds, timeout) {
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(e) => return Err(e.into()),
-        }
-        let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or_default()).collect();
-        let mut ready = ready.into_iter();
+        let out_fd = out_open.then(|| stdout.as_fd());
+        let err_fd = err_open.then(|| stderr.as_fd());
+        let fds: Vec<_> = out_fd.into_iter().chain(err_fd).collect();
+        let mut ready = clock::readable(&fds, until_usec)?.into_iter();
         if out_open && ready.next() == Some(true) {
             let n = stdout.read(&mut buffer)?;
             out.extend(buffer.get(..n).unwrap_or_default());

@@ -47,8 +47,40 @@ pub(super) fn units(names: &[&str]) -> Result<Vec<UnitState>, SystemctlError> {
 }
 
 fn ask(program: &str, args: &[&str]) -> std::io::Result<String> {
-    let out = process::output_until(program, args, clock::monotonic_usec() + CALL_USEC)?;
-    out.into_text(program, args)
+    ask_within(CALL_USEC, program, args)
+}
+
+fn ask_within(usec: u64, program: &str, args: &[&str]) -> std::io::Result<String> {
+    process::output_until(program, args, clock::monotonic_usec() + usec)?.into_text(program, args)
+}
+
+/// How long a question for a report may take, microseconds; systemctl needs a fraction of a second.
+const REPORT_USEC: u64 = 10_000_000;
+
+/// These properties of these units, as `systemctl show` prints them. Each unit costs
+/// systemd a message of all its properties: ask for few.
+///
+/// # Errors
+/// It cannot be run, fails, or has no answer in time: a host without systemd,
+/// or one so early in its boot that nothing answers.
+pub fn shown(properties: &str, units: &[String]) -> std::io::Result<String> {
+    let properties = format!("--property={properties}");
+    let mut args = vec!["show", "--no-pager", "--all", properties.as_str(), "--"];
+    args.extend(units.iter().map(String::as_str));
+    ask_within(REPORT_USEC, "systemctl", &args)
+}
+
+/// The units that match `pattern` and have failed. However many match, and there can be two for
+/// each P_Key child, it costs systemd one message.
+///
+/// # Errors
+/// As [`shown`].
+pub fn failed(pattern: &str) -> std::io::Result<Vec<String>> {
+    let args = "list-units --all --full --plain --no-legend --no-pager --state=failed --";
+    let args: Vec<&str> = args.split(' ').chain([pattern]).collect();
+    let text = ask_within(REPORT_USEC, "systemctl", &args)?;
+    let name = |line: &str| line.split_whitespace().next().map(str::to_owned);
+    Ok(text.lines().filter_map(name).collect())
 }
 
 /// `systemctl start`, which waits for the job itself.

@@ -8,8 +8,6 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, poll};
 use nix::unistd::isatty;
 
 use super::{answer, clock};
@@ -90,12 +88,9 @@ pub fn ask(question: &str, until_usec: u64) -> io::Result<bool> {
 /// Whether the line that comes on `input` says yes; `None` where none comes in time. A
 /// terminal gives whole lines.
 fn answered_yes(input: &impl AsFd, until_usec: u64) -> io::Result<Option<bool>> {
-    let mut polled = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
-    match poll(&mut polled, clock::poll_timeout(until_usec)) {
-        Ok(1..) => {}
-        // A signal that is caught is a wish to stop.
-        Ok(_) | Err(Errno::EINTR) => return Ok(None),
-        Err(e) => return Err(e.into()),
+    // A signal that is caught is a wish to stop.
+    if !clock::readable(&[input.as_fd()], until_usec)?.contains(&true) {
+        return Ok(None);
     }
     let mut line = [0; 64];
     let length = nix::unistd::read(input, &mut line)?;

@@ -1,8 +1,6 @@
 //! Units and jobs of the service manager as values, the same by whichever way it
 //! is asked: [`super::bus`] or [`super::systemctl`].
 
-use std::fmt;
-
 /// How long one question to systemd may take, microseconds.
 pub const CALL_USEC: u64 = 20_000_000;
 
@@ -48,7 +46,8 @@ impl UnitState {
 }
 
 /// LoadState of a unit (`unit_load_state_table`, `src/basic/unit-def.c`).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum LoadState {
     /// There is such a unit.
     Loaded,
@@ -57,34 +56,21 @@ pub enum LoadState {
     NotFound,
     Masked,
     /// What systemd cannot take, in its word: `bad-setting`, `error` ...
+    #[strum(default, transparent)]
     Other(String),
 }
 
 impl LoadState {
     /// The state that systemd calls `word`.
     pub fn of(word: &str) -> Self {
-        match word {
-            "loaded" => Self::Loaded,
-            "not-found" => Self::NotFound,
-            "masked" => Self::Masked,
-            other => Self::Other(other.to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for LoadState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Loaded => "loaded",
-            Self::NotFound => "not-found",
-            Self::Masked => "masked",
-            Self::Other(word) => word,
-        })
+        // Any word is one: what none of the others is called is `Other`.
+        word.parse().unwrap_or_default()
     }
 }
 
 /// ActiveState of a unit (`unit_active_state_table`, `src/basic/unit-def.c`).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum ActiveState {
     /// It runs, or has run and remains.
     Active,
@@ -98,35 +84,15 @@ pub enum ActiveState {
     Activating,
     Deactivating,
     /// A state that is rare or new, in systemd's word.
+    #[strum(default, transparent)]
     Other(String),
 }
 
 impl ActiveState {
     /// The state that systemd calls `word`.
     pub fn of(word: &str) -> Self {
-        match word {
-            "active" => Self::Active,
-            "reloading" => Self::Reloading,
-            "inactive" => Self::Inactive,
-            "failed" => Self::Failed,
-            "activating" => Self::Activating,
-            "deactivating" => Self::Deactivating,
-            other => Self::Other(other.to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for ActiveState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Active => "active",
-            Self::Reloading => "reloading",
-            Self::Inactive => "inactive",
-            Self::Failed => "failed",
-            Self::Activating => "activating",
-            Self::Deactivating => "deactivating",
-            Self::Other(word) => word,
-        })
+        // As for [`LoadState::of`].
+        word.parse().unwrap_or_default()
     }
 }
 

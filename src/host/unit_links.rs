@@ -8,7 +8,6 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
 use super::Root;
@@ -35,15 +34,10 @@ pub fn wait_until_down(root: &Root, unit: &str, until_usec: u64) -> io::Result<b
     events.add_watch(&root.path().join(DIR.trim_start_matches('/')), changes)?;
     // Looked at again after the watch is there: nothing falls between.
     while is_up(root, unit) {
-        let now = clock::monotonic_usec();
-        if now >= until_usec {
+        if clock::monotonic_usec() >= until_usec {
             return Ok(false);
         }
-        let mut fds = [PollFd::new(events.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut fds, clock::poll_timeout(until_usec)) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-            Err(e) => return Err(e.into()),
-        }
+        clock::readable(&[events.as_fd()], until_usec)?;
         // Which link it was does not matter.
         while events.read_events().is_ok_and(|events| !events.is_empty()) {}
     }

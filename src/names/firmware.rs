@@ -5,21 +5,16 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::LinkLayer;
+use super::{BadText, LinkLayer, shown};
 
 /// The name of a setting, in the spelling of mstconfig: `NUM_OF_VFS`, `LINK_TYPE_P1`, an
 /// item of a list `NAME[3]`. It can stand on a command line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FirmwareName(String);
 
-/// Why a text is not a [`FirmwareName`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{text:?} is not the name of a firmware setting: expected capital letters, digits and '_', as `mstconfig -d ADDRESS query` prints it, e.g. NUM_OF_VFS, LINK_TYPE_P1 or \"NAME[3]\""
-)]
-pub struct FirmwareNameError {
-    text: String,
-}
+as_it_is!(FirmwareName);
+
+const NOT_A_SETTING: &str = "is not the name of a firmware setting: expected capital letters, digits and '_', as `mstconfig -d ADDRESS query` prints it, e.g. NUM_OF_VFS, LINK_TYPE_P1 or \"NAME[3]\"";
 
 impl FirmwareName {
     pub const NUM_OF_VFS: &'static str = "NUM_OF_VFS";
@@ -37,10 +32,6 @@ impl FirmwareName {
         "SRIOV_IB_ROUTING_MODE",
     ];
 
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// It is of a port, and does not say of which.
     pub fn lacks_port(&self) -> bool {
         Self::OF_PORT.contains(&self.as_str())
@@ -53,9 +44,9 @@ impl FirmwareName {
 }
 
 impl FromStr for FirmwareName {
-    type Err = FirmwareNameError;
+    type Err = BadText;
 
-    fn from_str(text: &str) -> Result<Self, FirmwareNameError> {
+    fn from_str(text: &str) -> Result<Self, BadText> {
         let (name, item) = text.split_once('[').unwrap_or((text, "0]"));
         let good = (1..=64).contains(&name.len())
             && name.starts_with(|c: char| c.is_ascii_uppercase())
@@ -63,16 +54,7 @@ impl FromStr for FirmwareName {
             && item.strip_suffix(']').is_some_and(|n| {
                 (1..=4).contains(&n.len()) && n.bytes().all(|b| b.is_ascii_digit())
             });
-        match good {
-            true => Ok(Self(text.to_owned())),
-            false => Err(FirmwareNameError { text: text.chars().take(64).collect() }),
-        }
-    }
-}
-
-impl fmt::Display for FirmwareName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
+        good.then(|| Self(text.to_owned())).ok_or_else(|| BadText::new(text, NOT_A_SETTING))
     }
 }
 
@@ -97,8 +79,8 @@ impl FirmwareValue {
         match (1..=64).contains(&text.len()) && text.bytes().all(is_plain) {
             true => Ok(Self::Word(text.to_owned())),
             false => Err(format!(
-                "{:?} is not a word of a firmware setting: expected letters, digits, '_' and '.'",
-                text.chars().take(64).collect::<String>()
+                "{} is not a word of a firmware setting: expected letters, digits, '_' and '.'",
+                shown(text)
             )),
         }
     }

@@ -1,7 +1,11 @@
+//! Guests: libvirt domains, and what `[guests]` and `[[guest]]` of the configuration can say.
+
 use std::fmt;
 use std::str::FromStr;
 
-use super::is_hostile;
+use serde::Serialize;
+
+use super::{BadText, VfName, is_hostile};
 
 /// A libvirt domain, by name or UUID.
 ///
@@ -11,87 +15,103 @@ use super::is_hostile;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DomainName(String);
 
-/// Why a text is not a [`DomainName`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{text:?} is not a libvirt domain: expected its name or UUID, 1 to 255 printable characters without '/', not beginning or ending with a blank"
-)]
-pub struct DomainNameError {
-    text: String,
-}
+as_it_is!(DomainName);
 
-impl DomainName {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+const NOT_A_DOMAIN: &str = "is not a libvirt domain: expected its name or UUID, 1 to 255 printable characters without '/', not beginning or ending with a blank";
 
 impl FromStr for DomainName {
-    type Err = DomainNameError;
+    type Err = BadText;
 
-    fn from_str(text: &str) -> Result<Self, DomainNameError> {
+    fn from_str(text: &str) -> Result<Self, BadText> {
         let good = (1..=255).contains(&text.len())
             && text.trim() == text
             && !text.chars().any(|c| c == '/' || is_hostile(c));
-        if good {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(DomainNameError { text: text.chars().take(64).collect() })
+        if good { Ok(Self(text.to_owned())) } else { Err(BadText::new(text, NOT_A_DOMAIN)) }
+    }
+}
+
+/// libvirt's connection URI, `qemu:///system`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Connection(String);
+
+as_it_is!(Connection);
+
+const NOT_A_CONNECTION: &str = "is not a libvirt connection: expected a URI such as qemu:///system";
+
+impl Default for Connection {
+    fn default() -> Self {
+        Self("qemu:///system".to_owned())
+    }
+}
+
+impl FromStr for Connection {
+    type Err = BadText;
+
+    fn from_str(text: &str) -> Result<Self, BadText> {
+        let (scheme, rest) = text.split_once(':').unwrap_or_default();
+        let good = scheme.starts_with(|c: char| c.is_ascii_lowercase())
+            && !rest.is_empty()
+            && text.len() <= 300
+            && text.bytes().all(|b| b.is_ascii_graphic());
+        good.then(|| Self(text.to_owned())).ok_or_else(|| BadText::new(text, NOT_A_CONNECTION))
+    }
+}
+
+/// An entry of `vfs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuestVf {
+    /// `auto`.
+    Auto,
+    /// One VF.
+    One(VfName),
+}
+
+impl FromStr for GuestVf {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            _ => text.parse().map(Self::One).map_err(|e| format!("{e}, or \"auto\"")),
         }
     }
 }
 
-impl fmt::Display for DomainName {
+impl fmt::Display for GuestVf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::One(vf) => vf.fmt(f),
+        }
     }
 }
 
-/// The name of a systemd unit that can be started, with its suffix
-/// (`systemd.unit(5)`): at most 255 of ASCII letters, digits and `:-_.\@`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct UnitName(String);
-
-/// Why a text is not a [`UnitName`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{text:?} is not a unit name: expected the full name, e.g. vm@9.service, of ASCII letters, digits and :-_.\\@ (systemd-escape makes one of any text)"
+/// What to do if a guest's VFs are not right.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr, strum::VariantArray,
 )]
-pub struct UnitNameError {
-    text: String,
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum OnFailure {
+    /// Start it when they are.
+    Retry,
+    /// Report it and leave it.
+    Report,
 }
 
-/// What can be started and be up.
-const SUFFIXES: [&str; 7] =
-    [".service", ".target", ".socket", ".mount", ".scope", ".path", ".timer"];
-
-impl UnitName {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for UnitName {
-    type Err = UnitNameError;
-
-    fn from_str(text: &str) -> Result<Self, UnitNameError> {
-        let stem = SUFFIXES.iter().find_map(|suffix| text.strip_suffix(suffix));
-        let good = text.len() <= 255
-            // A template without an instance cannot be started.
-            && stem.is_some_and(|s| !s.is_empty() && !s.ends_with('@') && !s.starts_with('@'))
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b":-_.\\@".contains(&b));
-        if good {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(UnitNameError { text: text.chars().take(64).collect() })
-        }
-    }
-}
-
-impl fmt::Display for UnitName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
+/// What counts as up.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Ready {
+    /// The domain is running.
+    Running,
+    /// And its guest agent answers.
+    Agent,
 }
 
 #[cfg(test)]
@@ -108,23 +128,10 @@ mod tests {
         }
     }
 
-    #[test]
-    fn unit_names_need_a_suffix_and_an_instance() {
-        for text in ["vm.service", "vm@9.service", "vm@a\\x2fb.service", "vms.target"] {
-            assert!(text.parse::<UnitName>().is_ok(), "{text}");
-        }
-        for text in
-            ["", "vm", ".service", "vm@.service", "vm;reboot.service", "a b.service", "x.device"]
-        {
-            assert!(text.parse::<UnitName>().is_err(), "{text}");
-        }
-    }
-
     proptest::proptest! {
         #[test]
         fn no_text_panics(text in ".{0,40}") {
             let _domain: Result<DomainName, _> = text.parse();
-            let _unit: Result<UnitName, _> = text.parse();
         }
     }
 }

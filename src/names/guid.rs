@@ -1,5 +1,11 @@
+//! GUIDs, ranges of them, and GIDs.
+
 use std::fmt;
 use std::str::FromStr;
+
+use serde::Serialize;
+
+use super::{BadText, Words, beginning};
 
 /// A 64-bit InfiniBand GUID (EUI-64): a node GUID or a port GUID.
 ///
@@ -8,14 +14,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Guid(u64);
 
-/// Why a text is not a [`Guid`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{text:?} is not a GUID: expected 16 hex digits, written 0x0002c903000e8acd, 0002:c903:000e:8acd or 00:02:c9:03:00:0e:8a:cd"
-)]
-pub struct GuidError {
-    text: String,
-}
+const NOT_A_GUID: &str = "is not a GUID: expected 16 hex digits, written 0x0002c903000e8acd, 0002:c903:000e:8acd or 00:02:c9:03:00:0e:8a:cd";
 
 impl Guid {
     /// The GUID with this value, most significant byte first.
@@ -58,8 +57,8 @@ impl Guid {
         Self(self.0 ^ (0x02 << 56))
     }
 
-    /// Eight bytes, `00:02:c9:03:00:0e:8a:cd`: what MLNX_OFED's `sriov/N` files
-    /// take, and nothing else.
+    /// Eight bytes, `00:02:c9:03:00:0e:8a:cd`: the end of an IPoIB address, and what
+    /// MLNX_OFED's `sriov/N` files take, and nothing else.
     pub fn bytes(self) -> String {
         self.0.to_be_bytes().map(|b| format!("{b:02x}")).join(":")
     }
@@ -71,10 +70,10 @@ impl Guid {
 }
 
 impl FromStr for Guid {
-    type Err = GuidError;
+    type Err = BadText;
 
-    fn from_str(text: &str) -> Result<Self, GuidError> {
-        let bad = || GuidError { text: text.chars().take(64).collect() };
+    fn from_str(text: &str) -> Result<Self, BadText> {
+        let bad = || BadText::new(text, NOT_A_GUID);
         let bare = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
         let width = match (text.len(), bare.len()) {
             (16 | 18, 16) => 16,
@@ -103,6 +102,106 @@ impl fmt::Display for Guid {
 impl fmt::Debug for Guid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Guid({self})")
+    }
+}
+
+/// GUIDs in a row, the first and the last with it:
+/// `0200:0000:0000:0100 - 0200:0000:0000:010f`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct GuidRange {
+    first: Guid,
+    last: Guid,
+}
+
+/// Why a text is not a [`GuidRange`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GuidRangeError {
+    /// It is not two GUIDs.
+    #[error(
+        "{0:?} is not a range of GUIDs: expected the first and the last, \"0200:0000:0000:0100 - 0200:0000:0000:010f\""
+    )]
+    Form(String),
+    /// The last comes before the first.
+    #[error("the range ends at {last}, before its first GUID {first}")]
+    Backwards {
+        /// The GUID that was given as the first.
+        first: Guid,
+        /// The GUID that was given as the last.
+        last: Guid,
+    },
+}
+
+impl GuidRange {
+    /// From `first` to `last`, both with it.
+    ///
+    /// # Errors
+    /// `last` is before `first`.
+    pub fn new(first: Guid, last: Guid) -> Result<Self, GuidRangeError> {
+        if first > last {
+            return Err(GuidRangeError::Backwards { first, last });
+        }
+        Ok(Self { first, last })
+    }
+
+    /// How many GUIDs it has; of all GUIDs, one less.
+    pub const fn count(self) -> u64 {
+        (self.last.value() - self.first.value()).saturating_add(1)
+    }
+
+    /// The one at `index`, counted from 0; `None` past the end.
+    pub fn get(self, index: u64) -> Option<Guid> {
+        let value = self.first.value().checked_add(index)?;
+        (value <= self.last.value()).then_some(Guid::new(value))
+    }
+}
+
+impl FromStr for GuidRange {
+    type Err = GuidRangeError;
+
+    fn from_str(text: &str) -> Result<Self, GuidRangeError> {
+        let bad = || GuidRangeError::Form(beginning(text));
+        let (first, last) = text.split_once('-').ok_or_else(bad)?;
+        let guid = |text: &str| text.trim_matches(' ').parse::<Guid>().map_err(|_| bad());
+        Self::new(guid(first)?, guid(last)?)
+    }
+}
+
+impl fmt::Display for GuidRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} - {}", self.first, self.last)
+    }
+}
+
+/// What a GID is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "lowercase")]
+pub enum GidKind {
+    /// InfiniBand.
+    Ib,
+    /// RoCE, in Ethernet frames.
+    RoceV1,
+    /// RoCE, in UDP.
+    RoceV2,
+    /// Something that is not known here.
+    Unknown,
+}
+
+impl Words for GidKind {
+    // What can be asked for.
+    const ALL: &'static [Self] = &[Self::Ib, Self::RoceV1, Self::RoceV2];
+}
+
+impl GidKind {
+    /// What it is called.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ib => "IB",
+            Self::RoceV1 => "RoCE v1",
+            Self::RoceV2 => "RoCE v2",
+            Self::Unknown => "unknown",
+        }
     }
 }
 
@@ -149,6 +248,26 @@ mod tests {
         assert_eq!(Guid::from_gid("fe80::2:c903:e:8acd"), None);
     }
 
+    #[test]
+    fn the_last_belongs_to_it() {
+        let range: GuidRange =
+            "0200:0000:0000:00fe-0x0200000000000100".parse().expect("a range in two spellings");
+        assert_eq!(range.get(2), Some(Guid::new(0x0200_0000_0000_0100)));
+        assert_eq!(range.get(3), None);
+        let whole = GuidRange::new(Guid::new(1), Guid::new(u64::MAX)).expect("range");
+        assert_eq!(whole.get(u64::MAX), None, "no wrap");
+        for text in ["", "-", "0200:0000:0000:0100", "0200:0000:0000:0100 - ", "a-b"] {
+            assert!(text.parse::<GuidRange>().is_err(), "{text}");
+        }
+        assert_eq!(
+            "0200:0000:0000:0101 - 0200:0000:0000:0100"
+                .parse::<GuidRange>()
+                .map_err(|e| e.to_string()),
+            Err("the range ends at 0200:0000:0000:0100, before its first GUID 0200:0000:0000:0101"
+                .to_owned())
+        );
+    }
+
     proptest! {
         #[test]
         fn display_parses_back(value: u64) {
@@ -157,8 +276,15 @@ mod tests {
         }
 
         #[test]
-        fn no_text_panics(text in ".{0,40}") {
-            let _parsed: Result<Guid, _> = text.parse();
+        fn display_of_a_range_parses_back(a: u64, b: u64) {
+            let range = GuidRange::new(Guid::new(a.min(b)), Guid::new(a.max(b))).expect("range");
+            prop_assert_eq!(range.to_string().parse::<GuidRange>(), Ok(range));
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,60}") {
+            let _guid: Result<Guid, _> = text.parse();
+            let _range: Result<GuidRange, _> = text.parse();
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The host's number, for GUID templates: by a stated rule, from stated sources.
 
+use super::shown;
+
 /// Where the host's number comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostNumber {
@@ -38,9 +40,9 @@ pub fn is_placeholder(name: &str) -> bool {
 /// # Errors
 /// Why it has none, for people. The name is quoted and escaped.
 pub fn of_name(name: &str, rule: NameRule) -> Result<u64, String> {
-    let shown: String = name.chars().take(64).collect();
+    let shown = shown(name);
     if is_placeholder(name) {
-        return Err(format!("the name {shown:?} identifies no host, so that it has no number"));
+        return Err(format!("the name {shown} identifies no host, so that it has no number"));
     }
     let short = name.split('.').next().unwrap_or_default();
     let mut runs = short.split(|c: char| !c.is_ascii_digit()).filter(|run| !run.is_empty());
@@ -51,14 +53,14 @@ pub fn of_name(name: &str, rule: NameRule) -> Result<u64, String> {
             let first = runs.next();
             if runs.next().is_some() {
                 return Err(format!(
-                    "the host name {shown:?} has more than one number, and host.number-rule is \"only-digits\" (\"first-digits\" or \"last-digits\" takes one of them)"
+                    "the host name {shown} has more than one number, and host.number-rule is \"only-digits\" (\"first-digits\" or \"last-digits\" takes one of them)"
                 ));
             }
             first
         }
     };
-    let run = run.ok_or_else(|| format!("the host name {shown:?} has no digits"))?;
-    run.parse().map_err(|_| format!("the number in the host name {shown:?} is too large"))
+    let run = run.ok_or_else(|| format!("the host name {shown} has no digits"))?;
+    run.parse().map_err(|_| format!("the number in the host name {shown} is too large"))
 }
 
 /// The number in a file's text: decimal digits alone, with white space around.
@@ -66,12 +68,10 @@ pub fn of_name(name: &str, rule: NameRule) -> Result<u64, String> {
 /// # Errors
 /// What it holds instead, for people.
 pub fn of_text(text: &str) -> Result<u64, String> {
-    let shown: String = text.trim().chars().take(64).collect();
-    let plain = !shown.is_empty() && text.trim().bytes().all(|b| b.is_ascii_digit());
-    plain
-        .then(|| text.trim().parse().ok())
-        .flatten()
-        .ok_or_else(|| format!("{shown:?} is not a decimal number"))
+    let text = text.trim();
+    let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let number = plain.then(|| text.parse().ok()).flatten();
+    number.ok_or_else(|| format!("{} is not a decimal number", shown(text)))
 }
 
 #[cfg(test)]

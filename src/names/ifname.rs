@@ -1,7 +1,9 @@
+//! The names of network devices, and patterns for them.
+
 use std::fmt;
 use std::str::FromStr;
 
-use super::is_hostile;
+use super::{BadText, beginning, is_hostile};
 
 /// The name of a network device.
 ///
@@ -11,20 +13,12 @@ use super::is_hostile;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IfName(String);
 
-/// Why a text is not an [`IfName`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum IfNameError {
-    /// No netdev has such a name.
-    #[error(
-        "{0:?} is not a network device name: expected 1 to 15 printable bytes without '/', ':' or blanks"
-    )]
-    NoName(String),
-    /// A netdev may have such a name, and ibprov gives none.
-    #[error(
-        "{0:?} cannot be given to a network device: expected 1 to 15 letters, digits, '_', '-' and '.', the first a letter or digit; not a number, lo, all, default or bonding_masters"
-    )]
-    NotGiven(String),
-}
+as_it_is!(IfName);
+
+const NOT_A_NAME: &str =
+    "is not a network device name: expected 1 to 15 printable bytes without '/', ':' or blanks";
+
+const NOT_GIVEN: &str = "cannot be given to a network device: expected 1 to 15 letters, digits, '_', '-' and '.', the first a letter or digit; not a number, lo, all, default or bonding_masters";
 
 /// True for letters, digits, `_`, `-` and `.`, the first a letter or digit: what means nothing
 /// to udev, a shell or a path.
@@ -55,38 +49,77 @@ impl IfName {
     ///
     /// # Errors
     /// The kernel refuses it, or udev would refuse, replace or quote a part of it.
-    pub fn to_give(text: &str) -> Result<Self, IfNameError> {
+    pub fn to_give(text: &str) -> Result<Self, BadText> {
         let name = text.parse::<Self>();
         match name {
             Ok(name) if is_plain(text) && !is_number(text) && !RESERVED.contains(&text) => Ok(name),
-            _ => Err(IfNameError::NotGiven(text.chars().take(64).collect())),
+            _ => Err(BadText::new(text, NOT_GIVEN)),
         }
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
 impl FromStr for IfName {
-    type Err = IfNameError;
+    type Err = BadText;
 
-    fn from_str(text: &str) -> Result<Self, IfNameError> {
+    fn from_str(text: &str) -> Result<Self, BadText> {
         let good = (1..=15).contains(&text.len())
             && text != "."
             && text != ".."
             && !text.chars().any(|c| c == '/' || c == ':' || c.is_whitespace() || is_hostile(c));
-        if good {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(IfNameError::NoName(text.chars().take(64).collect()))
-        }
+        if good { Ok(Self(text.to_owned())) } else { Err(BadText::new(text, NOT_A_NAME)) }
     }
 }
 
-impl fmt::Display for IfName {
+/// A pattern for names of network devices, as a shell's: `*`, `?`, `[ab]`,
+/// `[!ab]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IfPattern(glob::Pattern);
+
+/// Why a text is not an [`IfPattern`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a name pattern: {why}")]
+pub struct IfPatternError {
+    text: String,
+    why: &'static str,
+}
+
+impl IfPattern {
+    /// True if `name` is meant.
+    pub fn matches(&self, name: &IfName) -> bool {
+        self.0.matches(name.as_str())
+    }
+
+    /// True if it means one name alone.
+    pub fn is_name(&self) -> bool {
+        !self.as_str().contains(['*', '?', '['])
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl FromStr for IfPattern {
+    type Err = IfPatternError;
+
+    fn from_str(text: &str) -> Result<Self, IfPatternError> {
+        let bad = |why| IfPatternError { text: beginning(text), why };
+        if text.is_empty() || text.len() > 64 {
+            return Err(bad("expected 1 to 64 bytes"));
+        }
+        if text.contains(|c: char| c == '/' || c == ':' || c.is_whitespace()) {
+            return Err(bad("no network device has '/', ':' or blanks in its name"));
+        }
+        if text.contains(is_hostile) {
+            return Err(bad("it has a control character, or one that is invisible"));
+        }
+        glob::Pattern::new(text).map(Self).map_err(|e| bad(e.msg))
+    }
+}
+
+impl fmt::Display for IfPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
+        f.pad(self.as_str())
     }
 }
 
@@ -113,6 +146,20 @@ mod tests {
             "ib\u{200b}0",
         ] {
             assert!(text.parse::<IfName>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn patterns_match_as_in_a_shell() {
+        let matches = |pattern: &str, name: &str| {
+            let name: IfName = name.parse().expect("name");
+            pattern.parse::<IfPattern>().expect("pattern").matches(&name)
+        };
+        assert!(matches("*", "ib0") && matches("ib*", "ib0.8001") && matches("ib[01]", "ib1"));
+        assert!(matches("-x", "-x") && matches("a\\x2fb", "a\\x2fb"), "no character is special");
+        assert!(!matches("ib?", "ib10") && !matches("ib[!0]", "ib0") && !matches("IB0", "ib0"));
+        for text in ["", "a/b", "ib 0", "ib[0", "a:1", "ib**x", "ib\u{202e}*", "ib\u{feff}"] {
+            assert!(text.parse::<IfPattern>().is_err(), "{text}");
         }
     }
 }

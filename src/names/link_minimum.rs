@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Rate, Words};
+use super::{BadText, Rate, Words};
 
 /// The least that the link of a port and the PCIe link of its adapter have to be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,21 +41,6 @@ impl LinkMinimum {
             pcie_speed: self.pcie_speed.max(other.pcie_speed),
             firmware: self.firmware.max(other.firmware),
         }
-    }
-}
-
-/// The text is not a minimum of a link.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{given:?} is not {what}: expected {expected}")]
-pub struct LinkMinimumError {
-    given: String,
-    what: &'static str,
-    expected: &'static str,
-}
-
-impl LinkMinimumError {
-    fn new(given: &str, what: &'static str, expected: &'static str) -> Self {
-        Self { given: given.chars().take(64).collect(), what, expected }
     }
 }
 
@@ -113,15 +98,14 @@ impl Gbps {
 }
 
 impl FromStr for Gbps {
-    type Err = LinkMinimumError;
+    type Err = BadText;
 
-    fn from_str(text: &str) -> Result<Self, LinkMinimumError> {
+    fn from_str(text: &str) -> Result<Self, BadText> {
         let number = without_unit(text, &["Gb/s", "Gb/sec", "Gbps"]);
         number.or_else(|| before_link(text)).and_then(tenths).map(Self).ok_or_else(|| {
-            LinkMinimumError::new(
+            BadText::new(
                 text,
-                "a rate",
-                "gigabits per second, such as \"400 Gb/s\" or \"400 NDR\"",
+                "is not a rate: expected gigabits per second, such as \"400 Gb/s\" or \"400 NDR\"",
             )
         })
     }
@@ -133,9 +117,9 @@ impl FromStr for Gbps {
 pub struct FirmwareVersion([u32; 3]);
 
 impl FromStr for FirmwareVersion {
-    type Err = LinkMinimumError;
+    type Err = BadText;
 
-    fn from_str(text: &str) -> Result<Self, LinkMinimumError> {
+    fn from_str(text: &str) -> Result<Self, BadText> {
         let mut parts = [0; 3];
         let numbers = text.trim_start_matches(">=").trim_start().split('.');
         let is_read = numbers.clone().count() <= parts.len()
@@ -147,7 +131,7 @@ impl FromStr for FirmwareVersion {
                 })
             });
         is_read.then_some(Self(parts)).ok_or_else(|| {
-            LinkMinimumError::new(text, "a firmware version", "numbers such as \"28.43.1014\"")
+            BadText::new(text, "is not a firmware version: expected numbers such as \"28.43.1014\"")
         })
     }
 }
@@ -179,13 +163,16 @@ impl LinkWidth {
 }
 
 impl FromStr for LinkWidth {
-    type Err = LinkMinimumError;
+    type Err = BadText;
 
-    fn from_str(text: &str) -> Result<Self, LinkMinimumError> {
+    fn from_str(text: &str) -> Result<Self, BadText> {
         let lanes = text.strip_suffix(['x', 'X']).filter(|lanes| !lanes.starts_with(['0', '+']));
         let lanes = lanes.and_then(|lanes| lanes.parse().ok());
         lanes.filter(|lanes| [1, 2, 4, 8, 12].contains(lanes)).map(Self).ok_or_else(|| {
-            LinkMinimumError::new(text, "a link width", "\"1x\", \"2x\", \"4x\", \"8x\" or \"12x\"")
+            BadText::new(
+                text,
+                "is not a link width: expected \"1x\", \"2x\", \"4x\", \"8x\" or \"12x\"",
+            )
         })
     }
 }
@@ -197,22 +184,11 @@ impl fmt::Display for LinkWidth {
 }
 
 /// The speed of one lane of a port's link, slowest first, by the names of `rate_show()`.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "lowercase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum LinkSpeed {
     /// 2.5 Gb/s.
     Sdr,
@@ -257,15 +233,14 @@ impl PcieWidth {
 }
 
 impl FromStr for PcieWidth {
-    type Err = LinkMinimumError;
+    type Err = BadText;
 
-    fn from_str(text: &str) -> Result<Self, LinkMinimumError> {
+    fn from_str(text: &str) -> Result<Self, BadText> {
         let lanes = text.strip_prefix(['x', 'X']).filter(|lanes| !lanes.starts_with(['0', '+']));
         lanes.and_then(Self::from_sysfs).ok_or_else(|| {
-            LinkMinimumError::new(
+            BadText::new(
                 text,
-                "a PCIe width",
-                "\"x1\", \"x2\", \"x4\", \"x8\", \"x12\", \"x16\" or \"x32\"",
+                "is not a PCIe width: expected \"x1\", \"x2\", \"x4\", \"x8\", \"x12\", \"x16\" or \"x32\"",
             )
         })
     }
@@ -292,16 +267,15 @@ impl PcieSpeed {
 }
 
 impl FromStr for PcieSpeed {
-    type Err = LinkMinimumError;
+    type Err = BadText;
 
-    fn from_str(text: &str) -> Result<Self, LinkMinimumError> {
+    fn from_str(text: &str) -> Result<Self, BadText> {
         let speed =
             without_unit(&text.to_ascii_lowercase(), &["gt/s", "gt/s pcie"]).and_then(tenths);
         speed.filter(|speed| Self::ALL.contains(speed)).map(Self).ok_or_else(|| {
-            LinkMinimumError::new(
+            BadText::new(
                 text,
-                "a PCIe speed",
-                "\"2.5 GT/s\", \"5 GT/s\", \"8 GT/s\", \"16 GT/s\", \"32 GT/s\" or \"64 GT/s\"",
+                "is not a PCIe speed: expected \"2.5 GT/s\", \"5 GT/s\", \"8 GT/s\", \"16 GT/s\", \"32 GT/s\" or \"64 GT/s\"",
             )
         })
     }

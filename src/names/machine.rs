@@ -4,6 +4,8 @@ use std::fmt;
 use std::hash::Hasher;
 use std::str::FromStr;
 
+use super::BadText;
+
 /// What tells one machine from others of its kind. Both are digests: only root may read what
 /// they are made of, and everybody may read the pin file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,13 +37,6 @@ impl Machine {
 /// A digest of 64 bits: SipHash-2-4 with a key of ibprov's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DmiDigest(u64);
-
-/// Why a text is not a [`DmiDigest`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a digest: expected 16 hex digits")]
-pub struct DmiDigestError {
-    text: String,
-}
 
 /// What vendors write who write nothing, in lower case; also as the beginning of more.
 const NOTHING: [&str; 14] = [
@@ -97,12 +92,12 @@ impl fmt::Display for DmiDigest {
 }
 
 impl FromStr for DmiDigest {
-    type Err = DmiDigestError;
+    type Err = BadText;
 
-    fn from_str(text: &str) -> Result<Self, DmiDigestError> {
+    fn from_str(text: &str) -> Result<Self, BadText> {
         let is_hex = text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
         let value = is_hex.then(|| u64::from_str_radix(text, 16).ok()).flatten();
-        value.map(Self).ok_or_else(|| DmiDigestError { text: text.chars().take(64).collect() })
+        value.map(Self).ok_or_else(|| BadText::new(text, "is not a digest: expected 16 hex digits"))
     }
 }
 

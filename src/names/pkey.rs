@@ -3,6 +3,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::BadText;
+
 /// The P_Key of an IPoIB interface: 15 bits of partition and the membership
 /// bit 0x8000, which is always set.
 ///
@@ -13,14 +15,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PKey(u16);
 
-/// Why a text is not a [`PKey`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{text:?} is not a P_Key: expected 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)"
-)]
-pub struct PKeyError {
-    text: String,
-}
+const NOT_A_PKEY: &str = "is not a P_Key: expected 0x and four hex digits, 0x8001 to 0xffff (0x0001 is 0x8001: IPoIB is always a full member)";
 
 impl PKey {
     /// The P_Key of this value, the membership bit added; `None` for 0 and
@@ -51,10 +46,10 @@ impl PKey {
 }
 
 impl FromStr for PKey {
-    type Err = PKeyError;
+    type Err = BadText;
 
-    fn from_str(text: &str) -> Result<Self, PKeyError> {
-        let bad = || PKeyError { text: text.chars().take(64).collect() };
+    fn from_str(text: &str) -> Result<Self, BadText> {
+        let bad = || BadText::new(text, NOT_A_PKEY);
         let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).ok_or_else(bad)?;
         if digits.len() != 4 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(bad());
@@ -92,9 +87,9 @@ impl TablePKey {
 }
 
 impl FromStr for TablePKey {
-    type Err = PKeyError;
+    type Err = BadText;
 
-    fn from_str(text: &str) -> Result<Self, PKeyError> {
+    fn from_str(text: &str) -> Result<Self, BadText> {
         let pkey: PKey = text.parse()?;
         // The digits are good, and the first has the bit.
         let is_full = text.as_bytes().get(2).is_some_and(|digit| *digit >= b'8');

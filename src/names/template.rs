@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::{Guid, Words as _};
+use super::{Guid, Words as _, beginning};
 
 /// A GUID template, `02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}`.
 ///
@@ -183,7 +183,7 @@ const LONGEST: usize = 200;
 
 impl Field {
     fn parse(text: &str) -> Result<Self, TemplateError> {
-        let bad = || TemplateError::Field(text.chars().take(64).collect());
+        let bad = || TemplateError::Field(beginning(text));
         let shown = || text.to_owned();
         let mut words = text.split(':');
         let name = words.next().unwrap_or_default();
@@ -291,7 +291,7 @@ impl FromStr for Template {
 
     fn from_str(text: &str) -> Result<Self, TemplateError> {
         if text.len() > LONGEST {
-            return Err(TemplateError::Field(text.chars().take(64).collect()));
+            return Err(TemplateError::Field(beginning(text)));
         }
         let mut parts: Vec<Part> = Vec::new();
         let mut bits = 0_u32;
@@ -303,8 +303,8 @@ impl FromStr for Template {
                 ':' => return Err(TemplateError::Colon(bits)),
                 '{' => {
                     let field = rest.split_once('}');
-                    let (field, after) = field
-                        .ok_or_else(|| TemplateError::Field(rest.chars().take(64).collect()))?;
+                    let (field, after) =
+                        field.ok_or_else(|| TemplateError::Field(beginning(rest)))?;
                     rest = after;
                     let field = Field::parse(field)?;
                     let same = |p: &Part| matches!(p, Part::Field(f) if f.name == field.name);

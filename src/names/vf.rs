@@ -1,9 +1,11 @@
+//! VFs by their index.
+
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::PciAddress;
+use super::{BadText, PciAddress};
 
 /// Which VF of its PF: the N of `virtfnN`, of OFED's `sriov/N` and of
 /// `ip link set DEV vf N`; counted from 0.
@@ -11,12 +13,7 @@ use super::PciAddress;
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(transparent))]
 pub struct VfIndex(u16);
 
-/// Why a text is not a [`VfIndex`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a VF index: expected a number from 0 to 65534")]
-pub struct VfIndexError {
-    text: String,
-}
+const NOT_AN_INDEX: &str = "is not a VF index: expected a number from 0 to 65534";
 
 impl VfIndex {
     /// VF `index`; `None` for 65535, since a PF has at most 65535 VFs
@@ -37,10 +34,10 @@ impl VfIndex {
 }
 
 impl FromStr for VfIndex {
-    type Err = VfIndexError;
+    type Err = BadText;
 
-    fn from_str(text: &str) -> Result<Self, VfIndexError> {
-        let bad = || VfIndexError { text: text.chars().take(64).collect() };
+    fn from_str(text: &str) -> Result<Self, BadText> {
+        let bad = || BadText::new(text, NOT_AN_INDEX);
         if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
             return Err(bad());
         }
@@ -63,7 +60,8 @@ impl Serialize for VfIndex {
 impl<'de> Deserialize<'de> for VfIndex {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let index = u16::deserialize(d)?;
-        Self::new(index).ok_or_else(|| de::Error::custom(VfIndexError { text: index.to_string() }))
+        Self::new(index)
+            .ok_or_else(|| de::Error::custom(BadText::new(&index.to_string(), NOT_AN_INDEX)))
     }
 }
 
@@ -77,24 +75,18 @@ pub struct VfName {
     pub index: VfIndex,
 }
 
-/// Why a text is not a [`VfName`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{text:?} does not name a VF: expected the PF's PCI address and the VF's index, e.g. 0000:4b:00.0/3"
-)]
-pub struct VfNameError {
-    text: String,
-}
+const NOT_A_VF: &str =
+    "does not name a VF: expected the PF's PCI address and the VF's index, e.g. 0000:4b:00.0/3";
 
 impl FromStr for VfName {
-    type Err = VfNameError;
+    type Err = BadText;
 
-    fn from_str(text: &str) -> Result<Self, VfNameError> {
+    fn from_str(text: &str) -> Result<Self, BadText> {
         let parse = || {
             let (pf, index) = text.split_once('/')?;
             Some(Self { pf: PciAddress::typed(pf).ok()?, index: index.parse().ok()? })
         };
-        parse().ok_or_else(|| VfNameError { text: text.chars().take(64).collect() })
+        parse().ok_or_else(|| BadText::new(text, NOT_A_VF))
     }
 }
 
@@ -124,9 +116,78 @@ pub fn vf_ranges(vfs: impl Iterator<Item = VfIndex>) -> String {
     format!("{} {}", if several { "VFs" } else { "VF" }, words.join(", "))
 }
 
+/// One VF or several in a row: `3`, or `8-15` with both ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct VfRange {
+    first: VfIndex,
+    last: VfIndex,
+}
+
+const NO_VFS: &str =
+    "does not name VFs: expected a VF index such as 3, or the first and the last, \"8-15\"";
+
+impl VfRange {
+    /// Only this VF.
+    pub const fn one(index: VfIndex) -> Self {
+        Self { first: index, last: index }
+    }
+
+    pub const fn first(self) -> VfIndex {
+        self.first
+    }
+
+    /// The last VF, which belongs to it.
+    pub const fn last(self) -> VfIndex {
+        self.last
+    }
+
+    /// True if it is one VF.
+    pub fn is_one(self) -> bool {
+        self.first == self.last
+    }
+
+    /// True if `index` is one of them.
+    pub fn contains(self, index: VfIndex) -> bool {
+        self.first <= index && index <= self.last
+    }
+
+    /// True if some VF is in both.
+    pub fn meets(self, other: Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
+impl FromStr for VfRange {
+    type Err = BadText;
+
+    fn from_str(text: &str) -> Result<Self, BadText> {
+        let bad = || BadText::new(text, NO_VFS);
+        let index = |text: &str| text.trim_matches(' ').parse::<VfIndex>().map_err(|_| bad());
+        let (first, last) = match text.split_once('-') {
+            Some((first, last)) => (index(first)?, index(last)?),
+            None => (index(text)?, index(text)?),
+        };
+        if first > last {
+            return Err(bad());
+        }
+        Ok(Self { first, last })
+    }
+}
+
+impl fmt::Display for VfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_one() {
+            write!(f, "{}", self.first)
+        } else {
+            write!(f, "{}-{}", self.first, self.last)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn only_plain_numbers_are_indices() {
@@ -158,6 +219,32 @@ mod tests {
         for text in ["0000:4b:00.0", "0000:4b:00.0/", "mlx5_0/3", "0000:4b:00.0/-1", "/3", "a/b/c"]
         {
             assert!(text.parse::<VfName>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn both_ends_belong_to_it() {
+        let range: VfRange = "8 - 15".parse().expect("range");
+        let index = |n| VfIndex::new(n).expect("index");
+        assert!(range.contains(index(8)) && range.contains(index(15)));
+        assert!(!range.contains(index(7)) && !range.contains(index(16)));
+        assert!(range.meets(VfRange::one(index(15))) && !range.meets(VfRange::one(index(16))));
+        for text in ["", "-", "8-", "-8", "15-8", "1-2-3", "0x1", "a", "65535"] {
+            assert!(text.parse::<VfRange>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn display_parses_back(a in 0..65535_u16, b in 0..65535_u16) {
+            let [a, b] = [a, b].map(|n| VfIndex::new(n).expect("index"));
+            let range = VfRange { first: a.min(b), last: a.max(b) };
+            prop_assert_eq!(range.to_string().parse::<VfRange>(), Ok(range));
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,20}") {
+            let _parsed: Result<VfRange, _> = text.parse();
         }
     }
 }

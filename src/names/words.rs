@@ -1,4 +1,4 @@
-//! Types whose values are a few words.
+//! Words that users type, and what to say to one that means nothing.
 
 /// A type that is one of a few words, which strum derives from its variants. Its parser, what
 /// its errors say that is possible, and the configuration's schema all come from this one list.
@@ -35,4 +35,116 @@ pub trait Words: Copy + Into<&'static str> + 'static {
 
 impl<T: strum::VariantArray + Copy + Into<&'static str>> Words for T {
     const ALL: &'static [Self] = Self::VARIANTS;
+}
+
+/// Why a text is not what it is to be: `"x" is not a GUID: expected 16 hex digits`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} {why}")]
+pub struct BadText {
+    text: String,
+    why: &'static str,
+}
+
+impl BadText {
+    /// That `text` is bad; `why` says what it is not, and what is expected.
+    pub(super) fn new(text: &str, why: &'static str) -> Self {
+        Self { text: beginning(text), why }
+    }
+}
+
+/// As much of a bad text as a message repeats.
+pub fn beginning(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
+/// A bad text as a message repeats it: in quotes and escaped.
+pub fn shown(text: &str) -> String {
+    format!("{:?}", beginning(text))
+}
+
+/// The one of `candidates` that is most like `word`, if any is: about a quarter of its
+/// letters may differ.
+pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    // The time grows with the product of the lengths, and no name is longer.
+    if word.len() > 64 {
+        return None;
+    }
+    let distances = candidates.into_iter().map(|candidate| (distance(word, candidate), candidate));
+    distances
+        .filter(|(distance, candidate)| {
+            // Of more than half of the letters, it is another word.
+            *distance <= 1 + candidate.len() / 4 && *distance * 2 <= word.len()
+        })
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// What there is instead, for a message: `ib0, ib1`, or `none`. More than a dozen are
+/// counted.
+pub fn present(names: impl IntoIterator<Item = String>) -> String {
+    let names: Vec<String> = names.into_iter().collect();
+    match names.is_empty() {
+        true => "none".to_owned(),
+        false => first(&names, 12),
+    }
+}
+
+/// The first few of these names, and how many there are more.
+pub fn few<S: AsRef<str>>(names: &[S]) -> String {
+    first(names, 4)
+}
+
+fn first<S: AsRef<str>>(names: &[S], most: usize) -> String {
+    let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(most) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// How many letters must be added, dropped or changed to get from `a` to `b`.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut next = vec![i + 1];
+        for ((cb, pair), left_at) in b.iter().zip(row.windows(2)).zip(0..) {
+            let [above_left, above] = pair else { continue };
+            let left = next.get(left_at).copied().unwrap_or(usize::MAX - 1);
+            let change = above_left + usize::from(ca != *cb);
+            next.push(change.min(above + 1).min(left + 1));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distance_counts_letters() {
+        for (a, b, want) in [("", "", 0), ("abc", "", 3), ("", "ab", 2), ("kitten", "sitting", 3)] {
+            assert_eq!(distance(a, b), want, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn a_dozen_names_are_listed_and_the_rest_is_counted() {
+        let names = |n: u32| present((0..n).map(|i| format!("ib{i}")));
+        assert_eq!(names(0), "none");
+        assert_eq!(names(2), "ib0, ib1");
+        assert!(names(12).ends_with(", ib11"), "{}", names(12));
+        assert!(names(14).ends_with(", ib11 and 2 more"), "{}", names(14));
+    }
+
+    #[test]
+    fn a_slip_is_understood_and_another_word_is_not() {
+        let codes = ["ordering-cycle", "openibd-disabled", "healthy"];
+        assert_eq!(nearest("ordering-cycel", codes), Some("ordering-cycle"));
+        assert_eq!(nearest("helthy", codes), Some("healthy"));
+        assert_eq!(nearest("network", codes), None);
+        assert_eq!(nearest(&"x".repeat(1 << 20), codes), None);
+    }
 }

@@ -11,8 +11,8 @@ use super::ipoib::is_up;
 use super::{Look, PciFunction, RdmaDevice, pci, pf};
 use crate::host::{Root, unit_links};
 use crate::names::{
-    GidKind, IfName, LinkLayer, LinkState, PciAddress, PhysicalState, Policy, PortNumber,
-    RateError, RdmaName, TablePKey,
+    BadText, GidKind, IfName, LinkLayer, LinkState, PciAddress, PhysicalState, Policy, PortNumber,
+    RdmaName, TablePKey,
 };
 use crate::report::hardware::{Card, Gid, Link, NetDevState, NodeDescription, PKeyEntry};
 
@@ -59,7 +59,7 @@ pub fn link(look: &mut Look<'_>, pci: PciAddress, device: &RdmaName, port: PortN
         state: word(look, "state").map(|word| LinkState::from_word(&word)),
         physical: word(look, "phys_state").map(|word| PhysicalState::from_word(&word)),
         rate: look.parsed(&format!("{dir}/rate"), |text| {
-            text.parse().map_err(|e: RateError| e.to_string())
+            text.parse().map_err(|e: BadText| e.to_string())
         }),
         lid: lid(look, "lid"),
         sm_lid: lid(look, "sm_lid"),

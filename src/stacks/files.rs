@@ -6,7 +6,7 @@ use std::ops::Deref;
 use crate::config::foreign::ifcfg;
 use crate::config::foreign::shell::assignment;
 use crate::host::Root;
-use crate::names::{Guid, harmless};
+use crate::names::harmless;
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{SettingValue, StackSetting};
 
@@ -132,7 +132,7 @@ pub(super) fn address_trouble(configured: &str, interface: &Interface) -> Option
         let from = bytes.len().checked_sub(n)?;
         Some(bytes.get(from..)?.join(":").to_ascii_lowercase())
     };
-    let own = guid_bytes(guid);
+    let own = guid.bytes();
     match bytes.len() {
         20 if tail(8).as_deref() == Some(&own) => None,
         20 => Some(format!("the configured address {configured} ends in another port GUID")),
@@ -146,9 +146,4 @@ pub(super) fn address_trouble(configured: &str, interface: &Interface) -> Option
             "the configured address {configured} has {n} bytes, but an IPoIB address has 20"
         )),
     }
-}
-
-/// `b8:59:9f:03:00:12:a4:80`
-fn guid_bytes(guid: Guid) -> String {
-    guid.value().to_be_bytes().map(|b| format!("{b:02x}")).join(":")
 }

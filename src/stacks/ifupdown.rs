@@ -2,8 +2,9 @@
 //! its udev rule starts for an interface that is marked `allow-hotplug`.
 
 use super::files::{Files, LIMIT, folder, mtu_setting, setting};
-use super::phase;
-use super::stack::{Command, Facts, NoCommand, OwnUnit, Owner, Stack, StackUnit, program};
+use super::stack::{
+    Command, Facts, NoCommand, OwnUnit, Owner, Phases, Stack, StackUnit, phase_of_unit, program,
+};
 use crate::host::Root;
 use crate::host::unit::UnitState;
 use crate::names::{IfName, NetworkRole};
@@ -24,35 +25,27 @@ const RECORD: &str = "/run/network/ifstate";
 const DEEPEST: u32 = 8;
 
 static FACTS: Facts = Facts {
-    name: StackName::new("ifupdown", "ifupdown"),
-    service: SERVICE,
-    units: &[
-        StackUnit {
-            name: SERVICE,
-            role: NetworkRole::SetsUpOnce,
-            descriptions: &["Raise network interfaces"],
-        },
-        StackUnit {
-            name: "ifupdown-wait-online.service",
-            role: NetworkRole::WaitsOnline,
-            descriptions: &[],
-        },
-    ],
     log_programs: &["networking"],
-    waiting_commands: &[],
     looks_once: true,
     keeps_record: true,
     // `ip addr add` fails then with EEXIST, after which `ifup --force` ends with
     // success and nothing done.
     stumbles_over_addresses: true,
     own_unit: Some(OwnUnit { template: "ifup", phase: phase_of_own }),
-    init_script: None,
+    ..Facts::new(
+        StackName::new("ifupdown", "ifupdown"),
+        SERVICE,
+        &[
+            StackUnit::new(SERVICE, NetworkRole::SetsUpOnce, &["Raise network interfaces"]),
+            StackUnit::new("ifupdown-wait-online.service", NetworkRole::WaitsOnline, &[]),
+        ],
+    )
 };
 
 /// Where the unit of an interface is. It is a simple service that remains: active
 /// from its first moment, and at it while its process runs.
 fn phase_of_own(unit: &UnitState) -> Phase {
-    match phase::of_unit(unit) {
+    match phase_of_unit(unit) {
         Phase::Active if unit.sub == "running" => Phase::Starting,
         phase => phase,
     }
@@ -63,13 +56,7 @@ impl Stack for Ifupdown {
         &FACTS
     }
 
-    fn claim(
-        &self,
-        root: &Root,
-        interface: &Interface,
-        _phase: Phase,
-        _others: &dyn Fn(&str) -> Phase,
-    ) -> Claim {
+    fn claim(&self, root: &Root, interface: &Interface, _: Phase, _: Phases<'_>) -> Claim {
         let name = interface.name.as_str();
         let interfaces = read(root);
         let matches = |list: &[String]| list.iter().any(|p| fits(p, name));
@@ -122,12 +109,7 @@ impl Stack for Ifupdown {
 
     /// `mtu` is an option of its methods. For the mode it has none: what people write is
     /// a command that writes to the file in sysfs.
-    fn writes(
-        &self,
-        root: &Files<'_>,
-        interface: &Interface,
-        _others: &dyn Fn(&str) -> Phase,
-    ) -> Vec<StackSetting> {
+    fn writes(&self, root: &Files<'_>, interface: &Interface, _: Phases<'_>) -> Vec<StackSetting> {
         let name = interface.name.as_str();
         let interfaces = read(root);
         let options = interfaces.options.iter().filter(|o| fits(&o.of, name));

@@ -15,7 +15,6 @@ pub mod netplan;
 pub mod network_manager;
 pub mod network_scripts;
 pub mod networkd;
-pub mod phase;
 pub mod stack;
 pub mod wicked;
 
@@ -30,9 +29,10 @@ use crate::observe::ipoib::{Interface, Interfaces, StackChild};
 use crate::report::iface::{IfaceReport, WantedInterface};
 use crate::report::stack::{Answer, Asked, Claim, Phase, StackName, StackSetting, View};
 use files::Files;
-use stack::{Facts, Owner, Progress, Reply, Stack, Standing};
+use stack::{Facts, Owner, Phases, Progress, Reply, Stack, Standing};
 
 pub use decide::decide;
+pub use stack::phase_of_unit;
 
 /// The stacks that are known, in the order in which they are asked: who watches
 /// for interfaces first, then who only looks once.
@@ -254,7 +254,7 @@ impl Stacks {
         self,
         files: &Files<'_>,
         interface: &Interface,
-        phase: &dyn Fn(&str) -> Phase,
+        phase: Phases<'_>,
     ) -> Vec<(StackName, StackSetting)> {
         let mut all = Vec::new();
         for stack in self.0.iter().filter(|s| phase(s.facts().service) != Phase::Absent) {
@@ -381,7 +381,7 @@ fn is_in_boot(root: &Root, service: &str) -> bool {
 /// Where the service is by `states`; `Absent` if they have nothing of it.
 fn phase_in(states: &[UnitState], service: &str) -> Phase {
     let unit = states.iter().find(|u| u.name == service);
-    unit.map_or(Phase::Absent, |unit| phase::of_service(service, unit))
+    unit.map_or(Phase::Absent, |unit| stack::phase_of_service(service, unit))
 }
 
 /// All IPoIB interfaces, with the P_Key children of theirs that stacks create and what stacks

@@ -4,7 +4,7 @@ use super::files::{
     Files, LIMIT, NETWORK_SCRIPTS, Profile, address_trouble, first, folder, ifcfg, ifcfg_settings,
     last, mtu_setting, network_scripts, setting,
 };
-use super::stack::{Facts, Owner, Progress, Reply, Said, Stack, StackUnit};
+use super::stack::{Facts, Owner, Phases, Progress, Reply, Said, Stack, StackUnit};
 use crate::config::foreign;
 use crate::config::foreign::interfaces::Which;
 use crate::host::Root;
@@ -22,27 +22,20 @@ pub struct NetworkManager;
 pub(super) const SERVICE: &str = "NetworkManager.service";
 
 static FACTS: Facts = Facts {
-    name: StackName::new("network-manager", "NetworkManager"),
-    service: SERVICE,
-    units: &[
-        StackUnit {
-            name: SERVICE,
-            role: NetworkRole::SetsUpWhatComes,
-            descriptions: &["Network Manager"],
-        },
-        StackUnit {
-            name: "NetworkManager-wait-online.service",
-            role: NetworkRole::WaitsOnline,
-            descriptions: &["Network Manager Wait Online"],
-        },
-    ],
     log_programs: &["NetworkManager"],
     waiting_commands: &["nm-online"],
-    looks_once: false,
-    keeps_record: false,
-    stumbles_over_addresses: false,
-    own_unit: None,
-    init_script: None,
+    ..Facts::new(
+        StackName::new("network-manager", "NetworkManager"),
+        SERVICE,
+        &[
+            StackUnit::new(SERVICE, NetworkRole::SetsUpWhatComes, &["Network Manager"]),
+            StackUnit::new(
+                "NetworkManager-wait-online.service",
+                NetworkRole::WaitsOnline,
+                &["Network Manager Wait Online"],
+            ),
+        ],
+    )
 };
 
 const DIRS: [&str; 3] = [
@@ -167,13 +160,7 @@ impl Stack for NetworkManager {
         &FACTS
     }
 
-    fn claim(
-        &self,
-        _root: &Root,
-        _interface: &Interface,
-        phase: Phase,
-        _others: &dyn Fn(&str) -> Phase,
-    ) -> Claim {
+    fn claim(&self, _: &Root, _: &Interface, phase: Phase, _: Phases<'_>) -> Claim {
         match phase {
             Phase::Queued | Phase::Starting | Phase::Active => {
                 Claim::new(Answer::Later, "the stack has not decided on this interface yet")
@@ -205,12 +192,7 @@ impl Stack for NetworkManager {
     /// At each activation it takes the interface down and writes the profile's mode
     /// (`act_stage1_prepare()`, `src/core/devices/nm-device-infiniband.c`); the MTU
     /// only if the profile has one.
-    fn writes(
-        &self,
-        files: &Files<'_>,
-        interface: &Interface,
-        _others: &dyn Fn(&str) -> Phase,
-    ) -> Vec<StackSetting> {
+    fn writes(&self, files: &Files<'_>, interface: &Interface, _: Phases<'_>) -> Vec<StackSetting> {
         match fitting(files, interface) {
             Fit::Yes(Fitting { writes, .. }) => writes,
             Fit::Missed(_) | Fit::No => Vec::new(),

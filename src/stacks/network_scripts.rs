@@ -4,7 +4,7 @@ use super::files::{
     Files, LIMIT, NETWORK_SCRIPTS, address_trouble, ifcfg, ifcfg_settings, last, network_scripts,
 };
 use super::network_manager;
-use super::stack::{Command, Facts, NoCommand, Owner, Stack, StackUnit, program};
+use super::stack::{Command, Facts, NoCommand, Owner, Phases, Stack, StackUnit, program};
 use crate::config::foreign;
 use crate::host::Root;
 use crate::names::{IfName, NetworkRole};
@@ -18,24 +18,18 @@ pub struct NetworkScripts;
 const SERVICE: &str = "network.service";
 
 static FACTS: Facts = Facts {
-    name: StackName::new("network-scripts", "network-scripts"),
-    service: SERVICE,
-    units: &[StackUnit {
-        name: SERVICE,
-        role: NetworkRole::SetsUpOnce,
-        descriptions: &["LSB: Bring up/down networking"],
-    }],
     log_programs: &["network"],
-    waiting_commands: &[],
     looks_once: true,
-    keeps_record: false,
-    stumbles_over_addresses: false,
-    own_unit: None,
     init_script: Some("/etc/init.d/network"),
+    ..Facts::new(
+        StackName::new("network-scripts", "network-scripts"),
+        SERVICE,
+        &[StackUnit::new(SERVICE, NetworkRole::SetsUpOnce, &["LSB: Bring up/down networking"])],
+    )
 };
 
 /// NetworkManager is part of this boot.
-fn has_network_manager(others: &dyn Fn(&str) -> Phase) -> bool {
+fn has_network_manager(others: Phases<'_>) -> bool {
     !matches!(others(network_manager::SERVICE), Phase::Absent | Phase::NotStarted)
 }
 
@@ -50,13 +44,7 @@ impl Stack for NetworkScripts {
 
     /// With NetworkManager at work, a file is NetworkManager's unless it says
     /// NM_CONTROLLED=no.
-    fn claim(
-        &self,
-        root: &Root,
-        interface: &Interface,
-        _phase: Phase,
-        others: &dyn Fn(&str) -> Phase,
-    ) -> Claim {
+    fn claim(&self, root: &Root, interface: &Interface, _: Phase, others: Phases<'_>) -> Claim {
         let nm_here = has_network_manager(others);
         let name = interface.name.as_str();
         let mut missed = None;
@@ -109,7 +97,7 @@ impl Stack for NetworkScripts {
         &self,
         root: &Files<'_>,
         interface: &Interface,
-        others: &dyn Fn(&str) -> Phase,
+        others: Phases<'_>,
     ) -> Vec<StackSetting> {
         let path = format!("{NETWORK_SCRIPTS}/ifcfg-{}", interface.name);
         let pairs = ifcfg(&root.text(&path, LIMIT).unwrap_or_default());

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::files::{Files, LIMIT, address_trouble, first, folder, setting};
-use super::stack::{Facts, Owner, Progress, Reply, Said, Stack, StackUnit};
+use super::stack::{Facts, Owner, Phases, Progress, Reply, Said, Stack, StackUnit};
+use crate::config::foreign::keyfile;
 use crate::host::Root;
 use crate::host::bus::BusError;
 use crate::host::manager::Manager;
@@ -19,27 +20,23 @@ pub struct Networkd;
 const SERVICE: &str = "systemd-networkd.service";
 
 static FACTS: Facts = Facts {
-    name: StackName::new("systemd-networkd", "systemd-networkd"),
-    service: SERVICE,
-    units: &[
-        StackUnit {
-            name: SERVICE,
-            role: NetworkRole::SetsUpWhatComes,
-            descriptions: &["Network Configuration", "Network Service"],
-        },
-        StackUnit {
-            name: "systemd-networkd-wait-online.service",
-            role: NetworkRole::WaitsOnline,
-            descriptions: &["Wait for Network to be Configured"],
-        },
-    ],
-    log_programs: &[],
     waiting_commands: &["systemd-networkd-wait-online"],
-    looks_once: false,
-    keeps_record: false,
-    stumbles_over_addresses: false,
-    own_unit: None,
-    init_script: None,
+    ..Facts::new(
+        StackName::new("systemd-networkd", "systemd-networkd"),
+        SERVICE,
+        &[
+            StackUnit::new(
+                SERVICE,
+                NetworkRole::SetsUpWhatComes,
+                &["Network Configuration", "Network Service"],
+            ),
+            StackUnit::new(
+                "systemd-networkd-wait-online.service",
+                NetworkRole::WaitsOnline,
+                &["Wait for Network to be Configured"],
+            ),
+        ],
+    )
 };
 
 const DIRS: [&str; 4] = [
@@ -132,13 +129,7 @@ impl Stack for Networkd {
     }
 
     /// It takes links in by itself, and tells as soon as it has.
-    fn claim(
-        &self,
-        root: &Root,
-        _interface: &Interface,
-        phase: Phase,
-        _others: &dyn Fn(&str) -> Phase,
-    ) -> Claim {
+    fn claim(&self, root: &Root, _: &Interface, phase: Phase, _: Phases<'_>) -> Claim {
         match phase {
             Phase::Queued | Phase::Starting | Phase::Active if networks(root).is_empty() => {
                 Claim::new(Answer::No, "there is no .network file")
@@ -167,12 +158,7 @@ impl Stack for Networkd {
     /// `[IPoIB] Mode=` (systemd 252 ignores that section of a .network file still) and
     /// `[Link] MTUBytes=` of the file that it follows, or will; what is not said is left
     /// alone.
-    fn writes(
-        &self,
-        root: &Files<'_>,
-        interface: &Interface,
-        _others: &dyn Fn(&str) -> Phase,
-    ) -> Vec<StackSetting> {
+    fn writes(&self, root: &Files<'_>, interface: &Interface, _: Phases<'_>) -> Vec<StackSetting> {
         let followed = record(root, interface.ifindex).file.filter(|file| !file.is_empty());
         let Some(network) = followed.or_else(|| fitting(root, interface)) else {
             return Vec::new();
@@ -180,11 +166,11 @@ impl Stack for Networkd {
         let (mut mode, mut mtu) = (None, None);
         for path in std::iter::once(network.clone()).chain(drop_ins(root, &network)) {
             let Ok(text) = root.text(&path, LIMIT) else { continue };
-            for (_, word) in section(&text, "[IPoIB]").iter().filter(|(key, _)| key == "Mode") {
+            for (_, word) in section(&text, "IPoIB").iter().filter(|(key, _)| key == "Mode") {
                 let value = word.parse().ok().map(SettingValue::Mode);
                 mode = value.map(|value| setting(value, &path, "[IPoIB] Mode="));
             }
-            for (_, word) in section(&text, "[Link]").iter().filter(|(key, _)| key == "MTUBytes") {
+            for (_, word) in section(&text, "Link").iter().filter(|(key, _)| key == "MTUBytes") {
                 let value = bytes(word).map(SettingValue::Mtu);
                 mtu = value.map(|value| setting(value, &path, "[Link] MTUBytes="));
             }
@@ -236,10 +222,16 @@ fn record(root: &Root, ifindex: u32) -> Link {
 
 /// The .network files that hold, by name.
 fn networks(root: &Root) -> BTreeMap<String, String> {
+    holding(root, "", ".network")
+}
+
+/// The files that end so in folder `below` of [`DIRS`], by name: of one name, the first holds.
+fn holding(root: &Root, below: &str, end: &str) -> BTreeMap<String, String> {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     for dir in DIRS {
-        for name in root.list_or_empty(dir).unwrap_or_default() {
-            if name.ends_with(".network") {
+        let dir = format!("{dir}{below}");
+        for name in root.list_or_empty(&dir).unwrap_or_default() {
+            if name.ends_with(end) {
                 let path = format!("{dir}/{name}");
                 files.entry(name).or_insert(path);
             }
@@ -283,17 +275,7 @@ fn names(root: &Root, word: &str, interface: &Interface) -> bool {
 /// The drop-ins of a .network file, in the order in which they count.
 fn drop_ins(root: &Root, network: &str) -> Vec<String> {
     let name = network.rsplit('/').next().unwrap_or_default();
-    let mut files: BTreeMap<String, String> = BTreeMap::new();
-    for dir in DIRS {
-        let dir = format!("{dir}/{name}.d");
-        for file in root.list_or_empty(&dir).unwrap_or_default() {
-            if file.ends_with(".conf") {
-                let path = format!("{dir}/{file}");
-                files.entry(file).or_insert(path);
-            }
-        }
-    }
-    files.into_values().collect()
+    holding(root, &format!("/{name}.d"), ".conf").into_values().collect()
 }
 
 /// A number of bytes with a suffix to the base of 1024 (`parse_mtu()`,
@@ -375,22 +357,12 @@ fn former_name(root: &Root, interface: &Interface) -> Option<String> {
 
 /// The assignments of the [Match] section.
 fn matching(text: &str) -> Vec<(String, String)> {
-    section(text, "[Match]")
+    section(text, "Match")
 }
 
-/// The assignments of the sections with this head.
-fn section(text: &str, head: &str) -> Vec<(String, String)> {
-    let mut inside = false;
-    let mut pairs = Vec::new();
-    for line in text.lines().map(str::trim) {
-        if line.starts_with('[') {
-            inside = line == head;
-        } else if inside
-            && !line.starts_with(['#', ';'])
-            && let Some((key, value)) = line.split_once('=')
-        {
-            pairs.push((key.trim().to_owned(), value.trim().to_owned()));
-        }
-    }
-    pairs
+/// The assignments of the sections of this name.
+fn section(text: &str, name: &str) -> Vec<(String, String)> {
+    let in_it = |key: String| Some(key.strip_prefix(name)?.strip_prefix('.')?.to_owned());
+    let pairs = keyfile::pairs(text).into_iter();
+    pairs.filter_map(|(_, key, value)| Some((in_it(key)?, value))).collect()
 }

@@ -7,7 +7,7 @@ use super::files::Files;
 use crate::config::foreign::interfaces::Which;
 use crate::host::bus::BusError;
 use crate::host::manager::Manager;
-use crate::host::unit::UnitState;
+use crate::host::unit::{ActiveState, UnitState};
 use crate::host::{Root, process};
 use crate::names::{IfName, NetworkRole, PKey};
 use crate::observe::ipoib::Interface;
@@ -39,6 +39,24 @@ pub struct Facts {
     pub init_script: Option<&'static str>,
 }
 
+impl Facts {
+    /// Of a stack with nothing special.
+    pub const fn new(name: StackName, service: &'static str, units: &'static [StackUnit]) -> Self {
+        Self {
+            name,
+            service,
+            units,
+            log_programs: &[],
+            waiting_commands: &[],
+            looks_once: false,
+            keeps_record: false,
+            stumbles_over_addresses: false,
+            own_unit: None,
+            init_script: None,
+        }
+    }
+}
+
 /// A unit of a stack.
 #[derive(Debug)]
 pub struct StackUnit {
@@ -48,6 +66,16 @@ pub struct StackUnit {
     pub role: NetworkRole,
     /// What systemd and distributions call it in logs (`Description=`).
     pub descriptions: &'static [&'static str],
+}
+
+impl StackUnit {
+    pub const fn new(
+        name: &'static str,
+        role: NetworkRole,
+        descriptions: &'static [&'static str],
+    ) -> Self {
+        Self { name, role, descriptions }
+    }
 }
 
 /// A unit that a stack has for each interface.
@@ -83,6 +111,9 @@ pub fn unit_escape(text: &str) -> String {
     escaped
 }
 
+/// Where the service of each name is.
+pub type Phases<'a> = &'a dyn Fn(&str) -> Phase;
+
 /// A network stack: one file each, and one row in [`super::KNOWN`].
 pub trait Stack: Sync + fmt::Debug {
     /// What is always so of it.
@@ -91,13 +122,7 @@ pub trait Stack: Sync + fmt::Debug {
     /// Its claim to `interface` by its configuration alone, where it does not
     /// tell by itself. `phase` says where its service is, `others` where the
     /// service of that name is.
-    fn claim(
-        &self,
-        root: &Root,
-        interface: &Interface,
-        phase: Phase,
-        others: &dyn Fn(&str) -> Phase,
-    ) -> Claim;
+    fn claim(&self, root: &Root, interface: &Interface, phase: Phase, others: Phases<'_>) -> Claim;
 
     /// By what it records, it has brought `interface` up.
     fn has_brought_up(&self, _root: &Root, interface: &Interface) -> bool {
@@ -139,7 +164,7 @@ pub trait Stack: Sync + fmt::Debug {
         &self,
         files: &Files<'_>,
         interface: &Interface,
-        others: &dyn Fn(&str) -> Phase,
+        others: Phases<'_>,
     ) -> Vec<StackSetting>;
 
     /// The netdevs that its files set up at boot by name, each with the file. A
@@ -211,6 +236,28 @@ pub enum NoCommand {
 pub(super) fn program(name: &'static str) -> Result<String, NoCommand> {
     let found = process::find(name).ok_or(NoCommand::NoProgram(name))?;
     Ok(found.display().to_string())
+}
+
+/// Where a unit is in this boot, by what systemd says of it.
+pub fn phase_of_unit(unit: &UnitState) -> Phase {
+    match (&unit.active, unit.job) {
+        (ActiveState::Active | ActiveState::Reloading, _) => Phase::Active,
+        (ActiveState::Activating, _) => Phase::Starting,
+        (ActiveState::Deactivating, _) => Phase::Stopped,
+        (_, 1..) => Phase::Queued,
+        (ActiveState::Failed, _) => Phase::Failed,
+        _ if unit.inactive_enter_usec > 0 => Phase::Stopped,
+        _ => Phase::NotStarted,
+    }
+}
+
+/// Where the service called `service` is; `Absent` if the name is an alias of
+/// another stack's: network.service can be one of wicked or NetworkManager.
+pub fn phase_of_service(service: &str, unit: &UnitState) -> Phase {
+    if !unit.is_loaded() || unit.id != service {
+        return Phase::Absent;
+    }
+    phase_of_unit(unit)
 }
 
 /// By what a netdev is a stack's; the phrase names the stack and the file.

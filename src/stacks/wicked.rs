@@ -2,7 +2,7 @@
 //! interfaces and brings up what it has a policy for.
 
 use super::files::{Files, LIMIT, folder, ifcfg, last, mtu_setting, setting};
-use super::stack::{Facts, Owner, Stack, StackUnit};
+use super::stack::{Facts, Owner, Phases, Stack, StackUnit};
 use crate::host::Root;
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
@@ -18,27 +18,18 @@ const DIR: &str = "/etc/sysconfig/network";
 const SERVICE: &str = "wicked.service";
 
 static FACTS: Facts = Facts {
-    name: StackName::new("wicked", "wicked"),
-    service: SERVICE,
-    units: &[
-        StackUnit {
-            name: SERVICE,
-            role: NetworkRole::SetsUpWhatComes,
-            descriptions: &["wicked managed network interfaces"],
-        },
-        StackUnit {
-            name: "wickedd.service",
-            role: NetworkRole::SetsUpWhatComes,
-            descriptions: &[],
-        },
-    ],
-    log_programs: &[],
-    waiting_commands: &[],
-    looks_once: false,
-    keeps_record: false,
-    stumbles_over_addresses: false,
-    own_unit: None,
-    init_script: None,
+    ..Facts::new(
+        StackName::new("wicked", "wicked"),
+        SERVICE,
+        &[
+            StackUnit::new(
+                SERVICE,
+                NetworkRole::SetsUpWhatComes,
+                &["wicked managed network interfaces"],
+            ),
+            StackUnit::new("wickedd.service", NetworkRole::SetsUpWhatComes, &[]),
+        ],
+    )
 };
 
 impl Stack for Wicked {
@@ -46,13 +37,7 @@ impl Stack for Wicked {
         &FACTS
     }
 
-    fn claim(
-        &self,
-        root: &Root,
-        interface: &Interface,
-        _phase: Phase,
-        _others: &dyn Fn(&str) -> Phase,
-    ) -> Claim {
+    fn claim(&self, root: &Root, interface: &Interface, _: Phase, _: Phases<'_>) -> Claim {
         let path = format!("{DIR}/ifcfg-{}", interface.name);
         let Ok(text) = root.text(&path, LIMIT) else {
             return Claim::new(Answer::No, format!("no {path}"));
@@ -69,12 +54,7 @@ impl Stack for Wicked {
     }
 
     /// Without IPOIB_MODE it leaves the mode alone (`ifcfg-infiniband(5)`).
-    fn writes(
-        &self,
-        root: &Files<'_>,
-        interface: &Interface,
-        _others: &dyn Fn(&str) -> Phase,
-    ) -> Vec<StackSetting> {
+    fn writes(&self, root: &Files<'_>, interface: &Interface, _: Phases<'_>) -> Vec<StackSetting> {
         let path = format!("{DIR}/ifcfg-{}", interface.name);
         let pairs = ifcfg(&root.text(&path, LIMIT).unwrap_or_default());
         let mode = last(&pairs, "IPOIB_MODE").and_then(|word| word.to_lowercase().parse().ok());

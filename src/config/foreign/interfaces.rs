@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::Imported;
 use super::shell::assignment;
-use crate::names::{Guid, IfName, Mode, PKey, harmless};
+use crate::names::{Guid, IfName, Mode, PKey, beginning, harmless};
 
 /// What one file says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,8 +57,7 @@ impl Said {
     }
 
     pub(super) fn stays(&mut self, line: usize, key: &str) {
-        let key: String = key.chars().take(64).collect();
-        self.stays.push(format!("{key} (line {line})"));
+        self.stays.push(format!("{} (line {line})", beginning(key)));
     }
 }
 

@@ -7,7 +7,8 @@ use crate::names::Mode;
 /// Where those of the administrator are.
 pub const DIR: &str = "/etc/NetworkManager/system-connections";
 
-/// What a profile says: each `SECTION.KEY` with its line and value.
+/// What a profile, or another file with `[SECTION]` heads, says: each `SECTION.KEY` with its line
+/// and value.
 pub fn pairs(text: &str) -> Vec<(usize, String, String)> {
     let mut section = "";
     let mut pairs = Vec::new();

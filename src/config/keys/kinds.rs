@@ -6,14 +6,15 @@ use std::fmt::Display;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
 use crate::config::timespan::{self, TimeSpan};
-use crate::config::value::Value;
-use crate::names::{FirmwareValue, VfIndex, VfRange, VfRangeError, Words};
+use crate::names::{BadText, FirmwareValue, VfIndex, VfRange, Words, shown};
 
 /// One key: where it stands, what it holds, what it means.
 #[derive(Debug)]
@@ -27,6 +28,31 @@ pub(crate) struct Key {
     /// The value is of the type by which the key is read.
     #[cfg(test)]
     pub(crate) holds: fn(&Value) -> bool,
+}
+
+/// One value of a configuration file, already of its type.
+#[derive(Debug, Clone)]
+pub(crate) struct Value {
+    typed: Arc<dyn Any + Send + Sync>,
+    /// As it stands in JSON and, since no name needs escaping, in TOML.
+    pub(crate) json: Json,
+}
+
+impl Value {
+    pub(crate) fn new(typed: impl Any + Send + Sync, json: impl Into<Json>) -> Self {
+        Self { typed: Arc::new(typed), json: json.into() }
+    }
+
+    /// A value that is written as a string, as it is displayed.
+    pub(crate) fn text(typed: impl Any + Send + Sync + Display) -> Self {
+        let json = typed.to_string();
+        Self::new(typed, json)
+    }
+
+    /// The value, if it is of this type.
+    pub(crate) fn get<T: Any + Clone>(&self) -> Option<T> {
+        self.typed.downcast_ref().cloned()
+    }
 }
 
 /// What stands for the type of a list of tables, whose own keys are typed.
@@ -140,7 +166,7 @@ pub(super) const fn named<T: Words + Send + Sync>(
     example: &'static str,
 ) -> Word {
     let parse = |of: &Word, text: &str| {
-        let why = || format!("{} is not {}: expected {}", quote(text), of.what, T::quoted());
+        let why = || format!("{} is not {}: expected {}", shown(text), of.what, T::quoted());
         word::<T>(text).ok_or_else(why)
     };
     Word { parse, ..one_of::<T>(what, example) }
@@ -199,7 +225,7 @@ impl Kind {
         match (self, given) {
             (Self::Span, DeValue::String(text)) => {
                 let span = timespan::parse(text)
-                    .ok_or_else(|| format!("{} is not a time span: {}", quote(text), SPAN_FORMS))?;
+                    .ok_or_else(|| format!("{} is not a time span: {}", shown(text), SPAN_FORMS))?;
                 in_range(span)
             }
             (Self::Span, DeValue::Integer(number)) => {
@@ -221,7 +247,7 @@ impl Kind {
                 DeValue::String(text),
             ) => word.read(text),
             (Self::Vfs, DeValue::String(text)) => {
-                let range = text.parse().map_err(|e: VfRangeError| e.to_string())?;
+                let range = text.parse().map_err(|e: BadText| e.to_string())?;
                 Ok(vfs(range))
             }
             (Self::Vfs, DeValue::Integer(number)) => {
@@ -305,7 +331,7 @@ pub(crate) const OWN_OPTIONS: [&str; 7] = [
 fn option(key: &str, value: &DeValue<'_>) -> Result<String, String> {
     let is_key = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     if key.is_empty() || key.len() > 64 || !key.bytes().all(is_key) {
-        return Err(format!("{} is not a key of opensm.conf", quote(key)));
+        return Err(format!("{} is not a key of opensm.conf", shown(key)));
     }
     if OWN_OPTIONS.contains(&key) {
         return Err(format!(
@@ -324,7 +350,7 @@ fn option(key: &str, value: &DeValue<'_>) -> Result<String, String> {
         true => Ok(text),
         false => Err(format!(
             "{key}: {} cannot be written into opensm.conf: expected up to 500 printable ASCII characters without '#', not empty and without a blank at either end",
-            quote(&text)
+            shown(&text)
         )),
     }
 }
@@ -351,10 +377,6 @@ fn range_text(given: &str) -> String {
 fn integer(number: &toml::de::DeInteger<'_>) -> Result<i64, String> {
     i64::from_str_radix(number.as_str(), number.radix())
         .map_err(|_| "the number is larger than any that could be meant".to_owned())
-}
-
-pub(super) fn quote(text: &str) -> String {
-    format!("{:?}", text.chars().take(64).collect::<String>())
 }
 
 /// A TOML type with its article.

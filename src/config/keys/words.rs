@@ -1,11 +1,12 @@
-//! The kinds of words that several keys hold.
+//! The kinds of words that keys hold.
 
-use super::kinds::{Spelling, Word, named, one_of, text};
-use crate::config::value::Value;
+use super::kinds::{Spelling, Value, Word, named, one_of, text, word};
 use crate::names::{
-    Connection, FirmwareVersion, Gbps, Guid, IfName, IfPattern, LinkLayer, LinkSpeed, LinkWidth,
-    Mode, ModuleName, NameRule, NetnsMode, PKey, PciAddress, PcieSpeed, PcieWidth, PortChoice,
-    PortSelector, PortType, PortWait, RdmaName, Rung, is_hostile,
+    BindOrder, Connection, DomainName, FirmwareVersion, Gbps, GuestVf, Guid, GuidRange, IfName,
+    IfPattern, LinkLayer, LinkSpeed, LinkWidth, Mode, ModuleName, NameRule, NetnsMode, OnFailure,
+    PKey, PciAddress, PcieSpeed, PcieWidth, Policy, PortChoice, PortSelector, PortType, PortWait,
+    RdmaName, Ready, Rung, Template, UnitName, VfDriver, VfNamePattern, VfOwner, Words, is_hostile,
+    shown,
 };
 
 pub(super) const MODULE: Word = Word {
@@ -170,3 +171,91 @@ pub(super) const PCIE_SPEED: Word = Word {
     ),
     parse: text::<PcieSpeed>,
 };
+
+pub(super) const ANY_GUID: Word = Word { what: "a GUID", ..GUID };
+
+pub(super) const GUIDS: Word = Word {
+    what: "a range of GUIDs",
+    example: "0200:0000:0000:0100 - 0200:0000:0000:010f",
+    // Which end is the larger is not for a pattern to say.
+    spelling: Spelling::Any,
+    parse: text::<GuidRange>,
+};
+
+pub(super) const TEMPLATE: Word = Word {
+    what: "a GUID template",
+    example: "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}",
+    // That the widths make 64 bits is not for a pattern to say.
+    spelling: Spelling::Any,
+    parse: text::<Template>,
+};
+
+pub(super) const LINK_STATE: Word = Word {
+    parse: |word, text| {
+        (FOLLOW.parse)(word, text)
+            .map_err(|e| format!("{e} (`ip link` calls them auto, enable and disable)"))
+    },
+    ..FOLLOW
+};
+const FOLLOW: Word = one_of::<Policy>("a link state", "follow");
+
+pub(super) const DRIVER: Word = Word {
+    parse: |word, text| match text {
+        "default" => Err("\"default\" was renamed to \"host\"".to_owned()),
+        _ => (ANY_DRIVER.parse)(word, text),
+    },
+    ..ANY_DRIVER
+};
+const ANY_DRIVER: Word = one_of::<VfDriver>("a driver of VFs", "vfio-pci");
+
+pub(super) const OWNER: Word = one_of::<VfOwner>("the owner of a VF", "cni");
+
+pub(super) const VF_NAME: Word = Word {
+    what: "a pattern for the names of VFs",
+    example: "{netdev}v{vf}",
+    // That braces hold known fields is not for a pattern to say.
+    spelling: Spelling::Any,
+    parse: text::<VfNamePattern>,
+};
+
+pub(super) const BIND: Word = one_of::<BindOrder>("an order of binding", "in-order");
+
+pub(super) const DOMAIN: Word = Word {
+    what: "a libvirt domain",
+    example: "vm09",
+    spelling: Spelling::Pattern(
+        "^[^/\\s\\x00-\\x1f\\x7f-\\x9f]([^/\\x00-\\x1f\\x7f-\\x9f]{0,253}[^/\\s\\x00-\\x1f\\x7f-\\x9f])?$",
+    ),
+    parse: text::<DomainName>,
+};
+
+pub(super) const UNIT: Word = Word {
+    what: "a systemd unit",
+    example: "vm@9.service",
+    spelling: Spelling::Loose(
+        "^[A-Za-z0-9:_.\\\\-]([A-Za-z0-9:_.@\\\\-]*[A-Za-z0-9:_.\\\\-])?[.](service|target|socket|mount|scope|path|timer)$",
+    ),
+    parse: text::<UnitName>,
+};
+
+pub(super) const GUEST_NAME: Word = Word { what: "a guest of the list", example: "vm08", ..DOMAIN };
+
+pub(super) const GUEST_VF: Word = Word {
+    what: "a VF",
+    example: "0000:4b:00.0/3",
+    spelling: Spelling::Pattern(
+        "^(auto|([0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]/0*([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-4]))$",
+    ),
+    parse: text::<GuestVf>,
+};
+
+pub(super) const ON_FAILURE: Word =
+    Word { parse: not_one_of::<OnFailure>, ..one_of::<OnFailure>("what to do", "report") };
+
+pub(super) const READY: Word =
+    Word { parse: not_one_of::<Ready>, ..one_of::<Ready>("what counts as up", "agent") };
+
+fn not_one_of<T: Words + Send + Sync>(_: &Word, text: &str) -> Result<Value, String> {
+    let why = || format!("{} is not one of {}", shown(text), T::all_typed().join(", "));
+    word::<T>(text).ok_or_else(why)
+}

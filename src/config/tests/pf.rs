@@ -77,53 +77,6 @@ fn the_host_has_one_number() {
 }
 
 #[test]
-fn patterns_for_names_are_judged_with_their_place() {
-    let with = |first: &str, second: &str| {
-        let pf = |pci: &str, lines: &str| {
-            format!(
-                "[[pf]]\npci = \"{pci}\"\nvfs = 12\nlink-state = \"up\"\nguid.template = \"{TEMPLATE}\"\n{lines}\n"
-            )
-        };
-        let text = format!("{}{}", pf("0000:4b:00.0", first), pf("0000:5e:00.0", second));
-        match loaded(&[&text]) {
-            Ok(_) => String::new(),
-            Err(problems) => problems.to_string(),
-        }
-    };
-    let good = "vf-name = \"{netdev}v{vf}\"\nvf-rdma-name = \"{rdma}v{vf}\"\nbind = \"parallel\"";
-    assert_eq!(with(good, good), "");
-    // ibv1 and 0 are ibv10 too.
-    let twice = with("vf-name = \"ibv{vf}\"", "vf-name = \"ibv1{vf}\"");
-    assert!(twice.contains("VFs of two PFs would have the same netdev name ibv10"), "{twice}");
-    assert!(twice.contains("/etc/0.toml:12:11") && twice.contains("/etc/0.toml:6:11"), "{twice}");
-    for (line, want, place) in [
-        ("vf-name = \"storage\"", "the VFs of the PF would all have one netdev name", ":6:11"),
-        (
-            "vf-name = \"a-very-long-one{vf}\"",
-            "the netdev name of VF 11 would be too long",
-            ":6:11",
-        ),
-        (
-            "vf-name = \"{netdev}-is-too-longs{vf}\"",
-            "the netdev name of VF 11 would be too long",
-            ":6:11",
-        ),
-        (
-            "vf-rdma-name = \"mlx5_{vf}\"",
-            "\"mlx5_11\" is the name that the kernel assigns",
-            ":6:16",
-        ),
-        ("vf-name = \"ib%k{vf}\"", "'%' is not allowed in names", ":6:11"),
-        ("bind = \"chance\"", "expected \"in-order\" or \"parallel\"", ":6:8"),
-    ] {
-        let said = with(line, "");
-        assert!(said.contains(want) && said.contains(place), "{line}: {said}");
-    }
-    let long = format!("vf-rdma-name = \"{}{{vf}}\"", "x".repeat(62));
-    assert!(with(&long, "").contains("RDMA device name of VF 11 would be too long"));
-}
-
-#[test]
 fn one_row_may_be_for_several_pfs_of_a_kind() {
     let config = good(&[&format!(
         "[[pf]]\npci = [\"0000:4b:00.0\", \"98:00.0\", \"0000:ca:00.0\"]\nvfs = 4\nguid.template = \"{TEMPLATE}\"\nvf-name = \"{{netdev}}v{{vf}}\"\n\

@@ -1,5 +1,17 @@
-//! Characters that a terminal would obey, or that hide or turn what stands beside them. Names
-//! have none of them, and what is printed has a mark in their place.
+//! What a terminal is given. Characters that it would obey, or that hide or turn what stands
+//! beside them, are in no name, and what is printed has a mark in their place.
+
+/// When text is coloured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Colour {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
 
 /// True for control characters, for those that are invisible or turn the direction of text
 /// (Unicode's format characters, the separators of lines and paragraphs), and for what is no
@@ -60,9 +72,8 @@ pub fn escaped(json: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn what_a_terminal_obeys_is_marked_and_what_people_write_stays() {
