@@ -121,8 +121,10 @@ fn object(text: &str) -> Option<String> {
 pub fn judge(boot: &Boot) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for rule in rules::ALL {
-        if let Judge::Boot(judge) = rule.judge {
-            findings.extend(judge(boot));
+        match rule.judge {
+            Judge::One(judge) => findings.extend(judge(boot)),
+            Judge::Many(judge) => findings.extend(judge(boot)),
+            Judge::Host | Judge::Rest(_) => {}
         }
     }
     predict::merge(&mut findings, predict::findings(boot));

@@ -1,14 +1,15 @@
 //! Whether somebody asked for a netdev before it was there.
 
-use super::super::pattern::caught_one;
+use super::super::pattern::{caught_one, has_any};
 use super::{Event, Kind};
 
 /// The interface of the line in which a network service did not find it.
 pub fn not_found(event: &Event) -> Option<&str> {
     if let Kind::InterfaceAsked { name, worked: Some(false) } = &event.kind
-        && ["does not seem to be present", "not present", "Cannot find device"]
-            .iter()
-            .any(|w| event.text.contains(w))
+        && has_any(
+            &event.text,
+            &["does not seem to be present", "not present", "Cannot find device"],
+        )
     {
         return Some(name);
     }
