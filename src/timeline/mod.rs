@@ -181,6 +181,25 @@ impl Timeline {
         all
     }
 
+    /// The units in the order in which they are drawn; who asked for a netdev and is no known unit
+    /// is one.
+    pub fn rows(&self) -> Vec<UnitBar> {
+        let mut units = self.units.clone();
+        for ask in &self.asks {
+            if !units.iter().any(|u| u.name == ask.who) {
+                units.push(UnitBar {
+                    name: ask.who.clone(),
+                    role: Role::Consumer,
+                    began_usec: Some(ask.usec),
+                    ended_usec: None,
+                    outcome: Outcome::Unknown,
+                });
+            }
+        }
+        units.sort_by_key(|u| (u.role, u.began_usec));
+        units
+    }
+
     /// The port that has this netdev.
     pub fn port_of(&self, netdev: &str) -> Option<&PortTrack> {
         self.ports.iter().find(|p| p.netdev.as_deref() == Some(netdev))

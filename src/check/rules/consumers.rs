@@ -167,7 +167,7 @@ After=ibprov-wait-online.service for lnet.service.",
 };
 
 /// LNet or the RDMA transport says so itself.
-pub(super) fn over_ib(event: &Event) -> bool {
+fn over_ib(event: &Event) -> bool {
     let t = &event.text;
     let lnet = (has_any(t, &["starting up LNI o2ib", "query IPoIB interface"])
         || has_any(t, &["kiblnd_startup", "kiblnd_dev_", "kiblnd_create_dev"]))
@@ -183,7 +183,7 @@ pub(super) fn over_ib(event: &Event) -> bool {
 }
 
 /// A mount that found no network.
-pub(super) fn no_network(event: &Event) -> bool {
+fn no_network(event: &Event) -> bool {
     let t = &event.text;
     let mount =
         has_any(t, &["mount.", "mount[", "mounting", "NFS", "nfs", "glusterfs", "ceph", "cifs"])

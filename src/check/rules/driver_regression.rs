@@ -101,71 +101,75 @@ fn is_explained(boot: &Boot, event: &Event, findings: &[Finding]) -> bool {
 }
 
 fn driver_regression(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
-    let reports = reports(boot);
     let mut given_up = given_up(boot);
     given_up.retain(|e| {
         // A VF's own trouble is another finding.
         function(&e.text).is_none_or(|address| !seen::is_vf(boot, address))
             && !is_explained(boot, e, findings)
     });
-    let alive = seen::sign_of_life(boot).is_some();
-    let mut found = Vec::new();
-    if let Some(worst) = reports.iter().min_by_key(|r| (r.kind, !r.in_probe)) {
-        let broke = worst.kind == Severity::Error || worst.in_probe && !alive;
-        let severity = if broke { Severity::Error } else { Severity::Warning };
-        let confidence =
-            if worst.culprit.text.contains("+0x") { Confidence::High } else { Confidence::Medium };
-        let what = match () {
-            () if has_any(&worst.head.text, HANG) => "Tasks hang",
-            () if has_any(&worst.head.text, WARN) => "The kernel reported a fault",
-            () => "The kernel crashed",
-        };
-        let said = worst.head.text.trim();
-        found.push(
-            Finding::new(Code::DriverRegression, severity, confidence, format!("{what} in the RDMA stack ({}): {said}", worst.module))
-                .quoting(seen::quotes(boot, [worst.head, worst.culprit]))
-                .quoting(seen::quotes(boot, given_up.iter().copied()))
-                .now(["boot the kernel that worked before"]).permanent(["look for a newer kernel with a fix", "report the whole trace (journalctl -k -b) to linux-rdma@vger.kernel.org or the distribution"]),
-        );
-    } else if let Some(last) = given_up.last() {
-        let ethernet = given_up.iter().all(|e| has_any(&e.text, &ROCE) || is_of_bnxt_re(&e.text));
-        let groups = seen::by_function(given_up.iter().copied());
-        let addresses: Vec<&str> = groups.into_iter().filter_map(|(of, _)| of).collect();
-        let of = match &addresses[..] {
-            [] | [_] => String::new(),
-            several => format!(" {}", seen::all_of("adapter", several)),
-        };
-        found.push(
-            Finding::new(
-                Code::DriverRegression,
-                if ethernet { Severity::Warning } else { Severity::Error },
-                Confidence::Medium,
-                format!("The driver gave up{of}: {}", last.text.trim()),
-            )
-            .about_if(seen::joined(&addresses))
+    let told = crashed(boot, &given_up).or_else(|| gave_up(boot, &given_up));
+    told.or_else(|| strange(boot)).into_iter().collect()
+}
+
+/// The kernel reports a fault itself.
+fn crashed(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
+    let worst = reports(boot).into_iter().min_by_key(|r| (r.kind, !r.in_probe))?;
+    let is_broken =
+        worst.kind == Severity::Error || worst.in_probe && seen::sign_of_life(boot).is_none();
+    let severity = if is_broken { Severity::Error } else { Severity::Warning };
+    let confidence =
+        if worst.culprit.text.contains("+0x") { Confidence::High } else { Confidence::Medium };
+    let what = match () {
+        () if has_any(&worst.head.text, HANG) => "Tasks hang",
+        () if has_any(&worst.head.text, WARN) => "The kernel reported a fault",
+        () => "The kernel crashed",
+    };
+    let said = worst.head.text.trim();
+    let told = format!("{what} in the RDMA stack ({}): {said}", worst.module);
+    Some(
+        Finding::new(Code::DriverRegression, severity, confidence, told)
+            .quoting(seen::quotes(boot, [worst.head, worst.culprit]))
             .quoting(seen::quotes(boot, given_up.iter().copied()))
-            .look(seen::firmware_query(&given_up, &addresses))
-            .now(["boot the kernel that worked before; if the fault does not occur in each boot, load the driver again (modprobe -r, modprobe)"])
-            .permanent(["look for a newer kernel, driver or firmware with a fix"]),
-        );
-    }
-    let strange: Vec<_> = boot.events.iter().filter(|e| is_strange(&e.text)).collect();
-    if let (true, Some(first)) = (found.is_empty(), strange.first()) {
-        found.push(
-            Finding::new(
-                Code::DriverRegression,
-                Severity::Warning,
-                Confidence::Low,
-                format!("The driver reported an internal fault: {}", first.text.trim()),
-            )
-            .quoting(seen::quotes(boot, strange.iter().copied()))
             .now(["boot the kernel that worked before"])
             .permanent([
-                "look for a newer kernel with a fix; report it to linux-rdma@vger.kernel.org",
+                "look for a newer kernel with a fix",
+                "report the whole trace (journalctl -k -b) to linux-rdma@vger.kernel.org or the distribution",
             ]),
-        );
-    }
-    found
+    )
+}
+
+fn gave_up(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
+    let said = given_up.last()?.text.trim();
+    let ethernet = given_up.iter().all(|e| has_any(&e.text, &ROCE) || is_of_bnxt_re(&e.text));
+    let severity = if ethernet { Severity::Warning } else { Severity::Error };
+    let groups = seen::by_function(given_up.iter().copied());
+    let addresses: Vec<&str> = groups.into_iter().filter_map(|(of, _)| of).collect();
+    let of = match &addresses[..] {
+        [] | [_] => String::new(),
+        several => format!(" {}", seen::all_of("adapter", several)),
+    };
+    let told = format!("The driver gave up{of}: {said}");
+    Some(
+        Finding::new(Code::DriverRegression, severity, Confidence::Medium, told)
+            .about_if(seen::joined(&addresses))
+            .quoting(seen::quotes(boot, given_up.iter().copied()))
+            .look(seen::firmware_query(given_up, &addresses))
+            .now(["boot the kernel that worked before; if the fault does not occur in each boot, load the driver again (modprobe -r, modprobe)"])
+            .permanent(["look for a newer kernel, driver or firmware with a fix"]),
+    )
+}
+
+/// Beside no other fault, what is strange.
+fn strange(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot.events.iter().filter(|e| is_strange(&e.text)).collect();
+    let told = format!("The driver reported an internal fault: {}", lines.first()?.text.trim());
+    let advice = "look for a newer kernel with a fix; report it to linux-rdma@vger.kernel.org";
+    Some(
+        Finding::new(Code::DriverRegression, Severity::Warning, Confidence::Low, told)
+            .quoting(seen::quotes(boot, lines))
+            .now(["boot the kernel that worked before"])
+            .permanent([advice]),
+    )
 }
 
 /// A netdev of ours whose card sends nothing any more (`dev_watchdog()`,
@@ -178,9 +182,8 @@ fn is_strange(text: &str) -> bool {
         || text.contains("suspicious rcu_dereference") && ours.iter().any(|p| text.contains(p))
 }
 
-// Drivers that leave a card without a crash.
 /// Lines by which a driver gives up.
-pub(super) const GIVES_UP: &[&str] = &[
+const GIVES_UP: &[&str] = &[
     "ipoib_intf_alloc failed",
     "register ipoib port",
     "Couldn't register device with driver model",
@@ -210,11 +213,11 @@ pub(super) const GIVES_UP: &[&str] = &[
     ", aborting",
 ];
 /// Drivers of Ethernet cards: without their RDMA half the network is there.
-pub(super) const ROCE: [&str; 5] = ["bnxt_re", "irdma", "qedr", "hns_", "roce"];
+const ROCE: [&str; 5] = ["bnxt_re", "irdma", "qedr", "hns_", "roce"];
 
 /// True of an error of bnxt_re, which writes through the PCI device of bnxt_en:
 /// `bnxt_en 0000:61:00.0 bnxt_re0: Failed to create HW CQ`.
-pub(super) fn is_of_bnxt_re(text: &str) -> bool {
+fn is_of_bnxt_re(text: &str) -> bool {
     text.starts_with("bnxt_en ")
         && (text.contains(" bnxt_re") && text.contains(": Failed to ")
             || text.contains(": QPLIB: cmdq[") && text.contains(" status "))
@@ -256,11 +259,10 @@ fn is_final(boot: &Boot, e: &Event) -> bool {
     }
 }
 /// ... by which mlx4 tells that the firmware of its card has stopped.
-pub(super) const STOPPED: &[&str] =
-    &["Internal error detected", "Internal error mark was detected"];
+const STOPPED: &[&str] = &["Internal error detected", "Internal error mark was detected"];
 
 /// Probes of HCAs that failed for good, and drivers that gave up.
-pub(super) fn given_up(boot: &Boot) -> Vec<&Event> {
+fn given_up(boot: &Boot) -> Vec<&Event> {
     /// -EPROBE_DEFER: it will be tried again.
     const LATER: i32 = -517;
     boot.events
@@ -275,9 +277,8 @@ pub(super) fn given_up(boot: &Boot) -> Vec<&Event> {
         .collect()
 }
 
-// The kernel's own reports: crashes, warnings and hangs with their traces, and whose they are.
 /// Lines by which the kernel begins to tell of a crash.
-pub(super) const CRASH: &[&str] = &[
+const CRASH: &[&str] = &[
     "BUG: kernel NULL pointer",
     "BUG: unable to handle",
     "Unable to handle kernel",
@@ -294,23 +295,23 @@ pub(super) const CRASH: &[&str] = &[
     ": Vector: ",
 ];
 /// ... of a warning.
-pub(super) const WARN: &[&str] = &["WARNING: CPU", "WARNING: at "];
+const WARN: &[&str] = &["WARNING: CPU", "WARNING: at "];
 /// ... of tasks that do not go on.
-pub(super) const HANG: &[&str] = &["blocked for more than", "state:D"];
+const HANG: &[&str] = &["blocked for more than", "state:D"];
 
 /// A report of the kernel: its head and the lines that belong to it.
-pub(super) struct Report<'a> {
-    pub(super) head: &'a Event,
-    pub(super) culprit: &'a Event,
-    pub(super) module: &'static str,
-    pub(super) kind: Severity,
-    pub(super) in_probe: bool,
+struct Report<'a> {
+    head: &'a Event,
+    culprit: &'a Event,
+    module: &'static str,
+    kind: Severity,
+    in_probe: bool,
 }
 
 /// Lines of one report, at most.
 const LENGTH: u64 = 160;
 
-pub(super) fn reports(boot: &Boot) -> Vec<Report<'_>> {
+fn reports(boot: &Boot) -> Vec<Report<'_>> {
     let mut reports: Vec<Report<'_>> = Vec::new();
     let mut beyond = 0;
     for (at, head) in boot.events.iter().enumerate() {

@@ -356,15 +356,15 @@ fn firmware_reset_pending(boot: &Boot) -> Option<Finding> {
             .quoting(pending.iter().map(|s| boot.quote_at(s.origin, "", &s.text)))
             .quoting(seen::quotes(boot, lines))
             .look(seen::for_each(
-            &format!("compare the values under Next Boot and Current: {}", tool("{}", "-e query")),
-            &devices,
-            "ADDRESS",
-        ))
+                &format!("compare the values under Next Boot and Current: {}", tool("{}", "-e query")),
+                &devices,
+                "ADDRESS",
+            ))
             .now(seen::for_each(
-            "where the adapter allows it: mstfwreset -d {} reset, or mlxfwreset with the same arguments",
-            &devices,
-            "ADDRESS",
-        ))
+                "where the adapter allows it: mstfwreset -d {} reset, or mlxfwreset with the same arguments",
+                &devices,
+                "ADDRESS",
+            ))
             .permanent(["power the host off and on, so that the slot loses its power; a reboot may not be enough"]),
     )
 }

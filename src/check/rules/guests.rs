@@ -58,7 +58,7 @@ const NOT_FOUND: &[&str] = &[
 ];
 
 /// A guest was refused for want of a device.
-pub(super) fn refused(event: &Event) -> bool {
+fn refused(event: &Event) -> bool {
     let t = &event.text;
     let pci = has_any(t, &["/sys/bus/pci/devices/", "PCI device", "Device 0000:", "pci_0000_"]);
     pci && (has_any(t, NOT_FOUND) || t.contains("does not exist"))
@@ -207,7 +207,7 @@ fn iommu_off(boot: &Boot) -> Option<Finding> {
             // Proxmox VE. Other drivers say it of themselves.
             let pve = e.text.contains("IOMMU not present") && e.text.contains("pass-through");
             let probe = matches!(&e.kind, Kind::ProbeFailed { driver, errno: -22, .. } if &**driver == "vfio-pci");
-            probe || pve || has_any(&e.text, &SAID)
+            probe || pve || has_any(&e.text, SAID)
         })
         // Allowed on purpose.
         .filter(|e| !e.text.contains("enabling unsafe"))
@@ -225,14 +225,12 @@ fn iommu_off(boot: &Boot) -> Option<Finding> {
     let severity =
         if lines.iter().all(general) && !wanted { Severity::Warning } else { Severity::Error };
     let first = lines.first()?;
+    let is_sure = lines.len() > 1 || !first.text.contains("probe of");
+    let confidence = if is_sure { Confidence::High } else { Confidence::Medium };
     let address = lines.iter().find_map(|e| function(&e.text)).unwrap_or("the device");
     let told = format!("{address} is in no IOMMU group, so that it cannot be assigned to a guest.");
     Some(
-        Finding::new(Code::IommuOff, severity, if lines.len() > 1 || !first.text.contains("probe of") {
-                Confidence::High
-            } else {
-                Confidence::Medium
-            }, told)
+        Finding::new(Code::IommuOff, severity, confidence, told)
             .quoting(seen::quotes(boot, lines))
             .look(["dmesg | grep -e DMAR -e IOMMU -e AMD-Vi; ls /sys/kernel/iommu_groups"])
             .permanent([

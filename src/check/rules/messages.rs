@@ -17,30 +17,30 @@ use crate::report::packed::unpacked;
 /// All of `messages.toml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Messages {
+struct Messages {
     #[serde(rename = "family")]
-    pub families: Vec<Family>,
-    pub harmless: Vec<Harmless>,
+    families: Vec<Family>,
+    harmless: Vec<Harmless>,
 }
 
 /// Messages of one source file that stand for one thing.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Family {
+struct Family {
     #[serde(deserialize_with = "texts")]
     texts: Vec<Vec<String>>,
-    pub source: String,
+    source: String,
     #[serde(default)]
-    pub sign: Vec<Code>,
-    pub harmless: Option<String>,
+    sign: Vec<Code>,
+    harmless: Option<String>,
 }
 
 /// Words that mean nothing in a line about the RDMA stack.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Harmless {
-    pub words: Vec<String>,
-    pub why: String,
+struct Harmless {
+    words: Vec<String>,
+    why: String,
 }
 
 fn texts<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Vec<String>>, D::Error> {
@@ -50,13 +50,13 @@ fn texts<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Vec<String>>, D::Error> 
 
 impl Family {
     /// The words of the message of this family that `text` is.
-    pub(super) fn words_in(&self, text: &str) -> Option<&[String]> {
+    fn words_in(&self, text: &str) -> Option<&[String]> {
         let words = self.texts.iter().find(|words| words.iter().all(|word| text.contains(word)));
         words.map(Vec::as_slice)
     }
 }
 
-pub(super) fn family_of(event: &Event) -> Option<&'static Family> {
+fn family_of(event: &Event) -> Option<&'static Family> {
     messages().families.iter().find(|family| family.words_in(&event.text).is_some())
 }
 
@@ -77,7 +77,7 @@ pub(super) fn data<T: DeserializeOwned + Default>(packed: &[u8]) -> T {
     })
 }
 
-pub(super) fn messages() -> &'static Messages {
+fn messages() -> &'static Messages {
     static MESSAGES: OnceLock<Messages> = OnceLock::new();
     MESSAGES.get_or_init(|| data(include_bytes!(concat!(env!("OUT_DIR"), "/messages.toml.gz"))))
 }
@@ -148,7 +148,7 @@ fn harmless_warning(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
 }
 
 /// Why `text` means nothing, if it is one of the lines of this rule.
-pub(super) fn why(text: &str) -> Option<&'static str> {
+fn why(text: &str) -> Option<&'static str> {
     let is_in = |harmless: &&Harmless| harmless.words.iter().any(|word| text.contains(word));
     let known = messages().harmless.iter().find(is_in).map(|harmless| harmless.why.as_str());
     // Queries that the firmware refuses do no harm; commands that make

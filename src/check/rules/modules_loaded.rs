@@ -317,10 +317,10 @@ fn module_load_interrupted(boot: &Boot) -> Option<Finding> {
         Finding::new(Code::ModuleLoadInterrupted, severity, Confidence::High, told)
             .about_if(seen::joined(&devices))
             .chain([
-            "the process that loads the modules was stopped, which systemd does before it switches to the root file system",
-            "the kernel could not create a thread (EINTR) and gave the port up",
-            "no service loads the module again, because it counts as loaded",
-        ])
+                "the process that loads the modules was stopped, which systemd does before it switches to the root file system",
+                "the kernel could not create a thread (EINTR) and gave the port up",
+                "no service loads the module again, because it counts as loaded",
+            ])
             .quoting(seen::quotes(boot, lines.clone()))
             .quoting(seen::quotes(boot, port))
             .now(["modprobe -r ib_ipoib && modprobe ib_ipoib"])
@@ -377,10 +377,10 @@ fn module_load_order(boot: &Boot) -> Option<Finding> {
             .quoting(seen::quotes(boot, lost.iter().map(|(e, _)| *e)))
             .look(["check whether the port has the P_Key now: cat /sys/class/infiniband/*/ports/*/pkeys/* | sort -u"])
             .now(seen::for_each(
-            "when ibstat reports the port as Active: ip link set {} down; ip link set {} up",
-            &netdevs,
-            "NETDEV",
-        ))
+                "when ibstat reports the port as Active: ip link set {} down; ip link set {} up",
+                &netdevs,
+                "NETDEV",
+            ))
             .permanent(["let children wait for the port: systemctl enable ibprov-wait-online.service"]),
     )
 }

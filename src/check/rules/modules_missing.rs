@@ -34,7 +34,7 @@ it. Until then boot a kernel that has them.",
 };
 
 /// Modules that no kernel has any more; lists still name them.
-pub(super) const GONE: [&str; 4] = ["ib_ucm", "ib_sdp", "iw_nes", "ib_addr"];
+const GONE: [&str; 4] = ["ib_ucm", "ib_sdp", "iw_nes", "ib_addr"];
 
 /// Modules that lists name on every host, as open-iscsi's does, and that few need.
 const OPTIONAL: [&str; 12] = [
@@ -64,7 +64,7 @@ fn has_infiniband(boot: &Boot) -> bool {
 }
 
 /// The RDMA module that was not found, according to this line.
-pub(super) fn missing(event: &Event) -> Option<&'static str> {
+fn missing(event: &Event) -> Option<&'static str> {
     let text = &event.text;
     if text.contains("not built for the running kernel") {
         // ibprov's own words.
@@ -83,7 +83,7 @@ pub(super) fn missing(event: &Event) -> Option<&'static str> {
 }
 
 /// True if the line was written in the initramfs or while it was made.
-pub(super) fn in_initramfs(boot: &Boot, event: &Event) -> bool {
+fn in_initramfs(boot: &Boot, event: &Event) -> bool {
     // Only the newest of these belong to no kernel's own list, and the
     // initramfs takes the list from the root file system without the modules.
     let listed = has_any(&event.text, &["xprtrdma", "svcrdma"])
@@ -190,9 +190,9 @@ fn module_missing_in_initrd(boot: &Boot) -> Option<Finding> {
             .quoting(seen::quotes(boot, lines))
             .look(["lsinitrd | grep -e rpcrdma -e ib_ (or lsinitramfs)"])
             .permanent([format!(
-            "dracut -f --add-drivers '{}', or remove the names from /etc/rdma/modules/rdma.conf",
-            modules.join(" ")
-        )]),
+                "dracut -f --add-drivers '{}', or remove the names from /etc/rdma/modules/rdma.conf",
+                modules.join(" ")
+            )]),
     )
 }
 

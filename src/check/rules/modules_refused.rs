@@ -329,6 +329,6 @@ fn module_init_slow(boot: &Boot) -> Option<Finding> {
 
 /// The symbol is one of a module that is initializing (`resolve_symbol_wait()` in
 /// kernel/module/main.c): EBUSY, where other versions are EINVAL and none is ENOENT.
-pub(super) fn is_busy_symbol(text: &str) -> bool {
+fn is_busy_symbol(text: &str) -> bool {
     text.contains("Unknown symbol") && text.contains("(err -16)")
 }

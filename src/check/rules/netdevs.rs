@@ -106,17 +106,15 @@ fn not_renamed(boot: &Boot, refused: &[Refused<'_>]) -> Finding {
     let told = each.collect::<Vec<_>>().join("; ");
     let names: Vec<&str> = refused.iter().map(|r| r.from).collect();
     let twice = refused.iter().any(|r| !r.is_up());
-    let finding = Finding::new(
-        Code::NetdevRenamed,
-        if twice { Severity::Error } else { Severity::Warning },
-        Confidence::High,
-        format!("udev {told}. A configuration for the new name finds no netdev."),
-    )
-    .about_if(seen::joined(&names))
-    .quoting(seen::quotes(boot, refused.iter().map(|r| r.event)))
-    .now(refused.iter().filter(|r| r.is_up()).map(|r| {
+    let severity = if twice { Severity::Error } else { Severity::Warning };
+    let told = format!("udev {told}. A configuration for the new name finds no netdev.");
+    let again = |r: &Refused<'_>| {
         format!("ip link set {0} down && udevadm trigger --action=add /sys/class/net/{0}", r.from)
-    }));
+    };
+    let finding = Finding::new(Code::NetdevRenamed, severity, Confidence::High, told)
+        .about_if(seen::joined(&names))
+        .quoting(seen::quotes(boot, refused.iter().map(|r| r.event)))
+        .now(refused.iter().filter(|r| r.is_up()).map(again));
     if !twice {
         return finding;
     }

@@ -178,7 +178,7 @@ log of one boot:
     judge: Judge::Rest(unknown),
 };
 
-pub(super) const COLLECT: [&str; 3] = [
+const COLLECT: [&str; 3] = [
     "journalctl -b -o short-precise > journal.txt",
     "(ibstat; ip -d link; lspci -nnk; lsmod; systemctl --failed) > state.txt",
     "ibprov check --log journal.txt state.txt",

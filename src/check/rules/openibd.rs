@@ -47,26 +47,19 @@ fn openibd_disabled(boot: &Boot) -> Option<Finding> {
             || matches!(&e.kind, Kind::UnitStarting(u) | Kind::UnitStarted(u) if u.contains("openibd"))
     });
     let ofed = boot.events.iter().any(|e| e.program.starts_with("mlnx_interface_mgr"));
-    let mut quotes = Vec::new();
-    if let Some(unit) = unit {
-        quotes.push(boot.quote_at(unit.origin, "", &unit.text));
-    }
-    if let Some(command) = typed {
-        quotes.push(boot.quote_at(command.origin, "", &command.text));
-    }
+    let unit = unit.map(|unit| boot.quote_at(unit.origin, "", &unit.text));
+    let typed = typed.map(|command| boot.quote_at(command.origin, "", &command.text));
+    let mut quotes: Vec<_> = unit.into_iter().chain(typed).collect();
     let shown = !quotes.is_empty();
     let Some(late) = late else {
         if !shown || seen::sign_of_life(boot).is_some() {
             return None;
         }
         let without = boot.state.netdevs.iter().all(|n| !n.infiniband);
-        let finding = Finding::new(
-            Code::OpenibdDisabled,
-            if without { Severity::Error } else { Severity::Warning },
-            Confidence::Medium,
-            "openibd.service is not enabled, so that no unit loads the IPoIB modules before the network starts.",
-        ).about("openibd.service");
-        return Some(finding.quoting(quotes).steps(advice_to_enable()));
+        let severity = if without { Severity::Error } else { Severity::Warning };
+        let told = "openibd.service is not enabled, so that no unit loads the IPoIB modules before the network starts.";
+        let finding = Finding::new(Code::OpenibdDisabled, severity, Confidence::Medium, told);
+        return Some(finding.about("openibd.service").quoting(quotes).steps(advice_to_enable()));
     };
     if ran || !(ofed || shown) {
         return None;
@@ -84,20 +77,21 @@ fn openibd_disabled(boot: &Boot) -> Option<Finding> {
             && matches!(&e.kind, Kind::InterfaceAsked { name, worked: Some(true) } if &**name == netdev)
     });
     let until = up.map_or(String::new(), |e| format!(" until {}", e.when.stamp));
+    let (asked, made) = (&late.asked.when.stamp, &late.made.when.stamp);
+    let confidence = if shown { Confidence::High } else { Confidence::Medium };
     let told = format!(
-        "openibd did not run, so that {netdev} was created only at {}{gap}, after the network service had looked for it at {}.",
-        late.made.when.stamp, late.asked.when.stamp
+        "openibd did not run, so that {netdev} was created only at {made}{gap}, after the network service had looked for it at {asked}."
     );
     Some(
-        Finding::new(Code::OpenibdDisabled, Severity::Error, if shown { Confidence::High } else { Confidence::Medium }, told)
+        Finding::new(Code::OpenibdDisabled, Severity::Error, confidence, told)
             .about("openibd.service")
             .chain([
-            "openibd did not run, probably because it is not enabled: this boot has no line of it".to_owned(),
-            format!("at {} the network service looked for {netdev}, which did not exist", late.asked.when.stamp),
-            format!("another process loaded ib_ipoib, which created {netdev} at {}", late.made.when.stamp),
-            "mlnx_interface_mgr considers the system to be booting and leaves the interface to the network service".to_owned(),
-            format!("no unit tried again: {netdev} stayed down{until}"),
-        ])
+                "openibd did not run, probably because it is not enabled: this boot has no line of it".to_owned(),
+                format!("at {asked} the network service looked for {netdev}, which did not exist"),
+                format!("another process loaded ib_ipoib, which created {netdev} at {made}"),
+                "mlnx_interface_mgr considers the system to be booting and leaves the interface to the network service".to_owned(),
+                format!("no unit tried again: {netdev} stayed down{until}"),
+            ])
             .quoting(quotes)
             .steps(advice_to_enable()),
     )
@@ -338,7 +332,7 @@ fn ifup_skipped_os_booting(boot: &Boot) -> Option<Finding> {
             .find(|a| a.origin < e.origin && seen::not_found(a) == Some(netdev))?;
         (!seen::came_up_after(boot, netdev, e)).then_some((e, netdev, asked))
     });
-    let Some((event, netdev, asked)) = skipped else { return None };
+    let (event, netdev, asked) = skipped?;
     let told = format!(
         "mlnx_interface_mgr did not bring {netdev} up, and the network service had already given up on it."
     );

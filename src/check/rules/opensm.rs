@@ -340,34 +340,15 @@ mod tests {
 
     #[test]
     fn a_vf_that_is_down_beside_its_pf() {
-        assert_eq!(
-            severity(
-                &OPENSM_VIRT_DISABLED,
-                &[&ca(0, "MT4123", 1, "Active", "LinkUp"), &ca(1, "MT4124", 2, "Down", "LinkUp"),]
-            ),
-            Some(Severity::Warning)
-        );
-        assert_eq!(
-            severity(
-                &OPENSM_VIRT_DISABLED,
-                &[&ca(0, "MT4123", 1, "Active", "LinkUp"), &ca(1, "MT4124", 2, "Active", "LinkUp"),]
-            ),
-            None
-        );
-        assert_eq!(
-            severity(
-                &OPENSM_VIRT_DISABLED,
-                &[&ca(0, "MT4123", 1, "Active", "LinkUp"), &ca(1, "MT4123", 2, "Down", "Polling"),]
-            ),
-            None
-        );
-        assert_eq!(
-            severity(
-                &OPENSM_VIRT_DISABLED,
-                &[&ca(0, "MT4123", 1, "Active", "LinkUp"), &ca(1, "MT4124", 0, "Down", "LinkUp"),]
-            ),
-            None
-        );
+        let pf = ca(0, "MT4123", 1, "Active", "LinkUp");
+        for (other, told) in [
+            (ca(1, "MT4124", 2, "Down", "LinkUp"), Some(Severity::Warning)),
+            (ca(1, "MT4124", 2, "Active", "LinkUp"), None),
+            (ca(1, "MT4123", 2, "Down", "Polling"), None),
+            (ca(1, "MT4124", 0, "Down", "LinkUp"), None),
+        ] {
+            assert_eq!(severity(&OPENSM_VIRT_DISABLED, &[&pf, &other]), told, "{other}");
+        }
     }
 
     #[test]

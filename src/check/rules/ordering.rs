@@ -176,25 +176,21 @@ fn ordering_missing(boot: &Boot) -> Vec<Finding> {
         };
         let name = if unit.contains('.') { unit.to_string() } else { format!("{unit}.service") };
         let drop_in = DropIn::new(&name, PROVIDER);
-        let finding = Finding::new(
-            code,
-            Severity::Error,
-            Confidence::High,
-            format!(
-                "{unit} looked for {object} before it existed, and failed; {object} appeared {late}."
-            ),
-        )
-        .about(name.as_str())
-        .chain([
-            format!("{unit} asked for {object}: {}", asked.text.trim()),
-            format!("{object} was there {late}."),
-            format!("{unit} is not ordered after the unit that waits for the netdevs."),
-        ])
-        .quoting([boot.quote(asked), boot.quote(failed)])
-        .quoting(came.line.map(|event| boot.quote(event)))
-        .look([format!("systemctl show -p After,Before {name}")])
-        .now([format!("systemctl restart {name}")])
-        .permanent([drop_in.commands()]);
+        let told = format!(
+            "{unit} looked for {object} before it existed, and failed; {object} appeared {late}."
+        );
+        let finding = Finding::new(code, Severity::Error, Confidence::High, told)
+            .about(name.as_str())
+            .chain([
+                format!("{unit} asked for {object}: {}", asked.text.trim()),
+                format!("{object} was there {late}."),
+                format!("{unit} is not ordered after the unit that waits for the netdevs."),
+            ])
+            .quoting([boot.quote(asked), boot.quote(failed)])
+            .quoting(came.line.map(|event| boot.quote(event)))
+            .look([format!("systemctl show -p After,Before {name}")])
+            .now([format!("systemctl restart {name}")])
+            .permanent([drop_in.commands()]);
         found.push(finding);
     }
     found
@@ -362,15 +358,14 @@ fn start_wait_deadlock(boot: &Boot) -> Vec<Finding> {
             e.origin > ended.origin && matches!(&e.kind, Kind::UnitStarting(u) if other.contains(&**u) || u.contains(other))
         });
         if !other.is_empty() && began_after {
+            let told = format!(
+                "{unit} started {other} and waited for it, which can start only after {unit} has finished."
+            );
             found.push(
-                Finding::new(
-                    Code::StartWaitDeadlock,
-                    Severity::Error,
-                    Confidence::Medium,
-                    format!("{unit} started {other} and waited for it, which can start only after {unit} has finished."),
-                ).about(unit)
-                .quoting(seen::quotes(boot, [asked, ended]))
-                .permanent([format!("start {other} without waiting: systemctl --no-block start {other}; or add Wants={other} to {unit}")]),
+                Finding::new(Code::StartWaitDeadlock, Severity::Error, Confidence::Medium, told)
+                    .about(unit)
+                    .quoting(seen::quotes(boot, [asked, ended]))
+                    .permanent([format!("start {other} without waiting: systemctl --no-block start {other}; or add Wants={other} to {unit}")]),
             );
         }
     }

@@ -322,41 +322,21 @@ mod tests {
 
     #[test]
     fn a_second_port_without_cable_is_none() {
-        assert_eq!(
-            severity(&LINK_DOWN_CABLE, &[&ca(0, "MT4123", 1, "Down", "Polling"),]),
-            Some(Severity::Error)
-        );
-        assert_eq!(
-            severity(
-                &LINK_DOWN_CABLE,
-                &[&ca(0, "MT4123", 1, "Active", "LinkUp"), &ca(1, "MT4123", 1, "Down", "Polling"),]
-            ),
-            None
-        );
-        assert_eq!(
-            severity(
-                &LINK_DOWN_CABLE,
-                &[&ca(0, "MT4123", 1, "Down", "Disabled").replace("InfiniBand", "Ethernet"),]
-            ),
-            None
-        );
-        assert_eq!(
-            severity(
-                &LINK_DOWN_CABLE,
-                &["[ 5.1] mlx5_core 0000:03:00.0: Port module event: module 0, Cable unplugged",]
-            ),
-            Some(Severity::Warning)
-        );
-        assert_eq!(
-            severity(
-                &LINK_DOWN_CABLE,
-                &[
-                    "[ 5.1] mlx5_core 0000:03:00.0: Port module event: module 0, Cable plugged",
-                    "[ 5.2] mlx5_core 0000:03:00.1: Port module event: module 1, Cable unplugged",
-                ]
-            ),
-            None
-        );
+        let told = |lines: &[&str]| severity(&LINK_DOWN_CABLE, lines);
+        let active = ca(0, "MT4123", 1, "Active", "LinkUp");
+        let down = ca(1, "MT4123", 1, "Down", "Polling");
+        assert_eq!(told(&[&down]), Some(Severity::Error));
+        assert_eq!(told(&[&active, &down]), None);
+        let ethernet = ca(0, "MT4123", 1, "Down", "Disabled").replace("InfiniBand", "Ethernet");
+        assert_eq!(told(&[&ethernet]), None);
+        let event = |function: u8, what: &str| {
+            format!(
+                "[ 5.1] mlx5_core 0000:03:00.{function}: Port module event: module {function}, {what}"
+            )
+        };
+        let unplugged = event(1, "Cable unplugged");
+        assert_eq!(told(&[&unplugged]), Some(Severity::Warning));
+        assert_eq!(told(&[&event(0, "Cable plugged"), &unplugged]), None);
     }
 
     /// What is told of such a host: severity, code, object and cause.

@@ -365,21 +365,21 @@ fn interface_not_online(boot: &Boot) -> Vec<Finding> {
 }
 
 /// A netdev that is not in its broadcast group.
-pub(super) struct KeptOut<'a> {
-    pub netdev: &'a str,
+struct KeptOut<'a> {
+    netdev: &'a str,
     /// The partition of the group.
-    pub pkey: Option<PKey>,
+    pkey: Option<PKey>,
     /// The lines that say that the subnet manager refuses it.
-    pub refusals: Vec<&'a Event>,
+    refusals: Vec<&'a Event>,
     /// A dump that shows it up without carrier, and one that shows its port as active.
-    pub shown: Option<(&'a NetdevSeen, &'a PortSeen)>,
+    shown: Option<(&'a NetdevSeen, &'a PortSeen)>,
 }
 
 /// The netdevs that are shown up without carrier at an active port; and those whose last word is
 /// that the join of their broadcast group was answered with an error (`recv_handler()`,
 /// drivers/infiniband/core/sa_query.c: EINVAL for any), so often and so long that the fabric does
 /// not only start, or with a dump that shows no carrier.
-pub(super) fn kept_out(boot: &Boot) -> Vec<KeptOut<'_>> {
+fn kept_out(boot: &Boot) -> Vec<KeptOut<'_>> {
     const MANY: usize = 3;
     const LONG: i64 = 20_000_000;
     let mut all: Vec<(KeptOut<'_>, Option<usize>)> = Vec::new();
@@ -463,33 +463,23 @@ mod tests {
 
     #[test]
     fn initializing_is_no_cable_and_no_vf() {
-        assert_eq!(
-            severity(
-                &NO_SUBNET_MANAGER,
-                &[&ca(0, "MT4123", 1, "Initializing", "LinkUp").replace("SM lid: 1", "SM lid: 0"),]
-            ),
-            Some(Severity::Error)
-        );
-        assert_eq!(
-            severity(
-                &NO_SUBNET_MANAGER,
-                &[
-                    &ca(0, "MT4123", 1, "Active", "LinkUp"),
-                    &ca(1, "MT4123", 1, "Initializing", "LinkUp"),
-                ]
-            ),
-            Some(Severity::Warning)
-        );
-        assert_eq!(severity(&NO_SUBNET_MANAGER, &[&ca(0, "MT4123", 1, "Down", "Polling"),]), None);
-        assert_eq!(severity(&NO_SUBNET_MANAGER, &[&ca(0, "MT4123", 1, "Active", "LinkUp"),]), None);
+        let told = |lines: &[&str]| severity(&NO_SUBNET_MANAGER, lines);
+        let port = |device, state, physical| ca(device, "MT4123", 1, state, physical);
+        let init = port(1, "Initializing", "LinkUp");
+        let alone = init.replace("SM lid: 1", "SM lid: 0");
+        assert_eq!(told(&[&alone]), Some(Severity::Error));
+        let active = port(0, "Active", "LinkUp");
+        assert_eq!(told(&[&active, &init]), Some(Severity::Warning));
+        assert_eq!(told(&[&port(0, "Down", "Polling")]), None);
+        assert_eq!(told(&[&active]), None);
         let srp = "Mar 22 07:12:19 n2 srp_daemon[4681]: SM LID is 0, maybe no SM is running";
-        assert_eq!(severity(&NO_SUBNET_MANAGER, &[srp]), Some(Severity::Error));
+        assert_eq!(told(&[srp]), Some(Severity::Error));
         let later =
             "Mar 22 07:12:49 n2 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready";
-        assert_eq!(severity(&NO_SUBNET_MANAGER, &[srp, later]), None);
+        assert_eq!(told(&[srp, later]), None);
         let agents = "kernel: infiniband mlx5_0: Couldn't open port 1 for agents";
         let denied = "kernel: audit: type=1400 audit(1656357157.949:4): avc: denied { manage_subnet } for pid=7176 comm=\"systemd-modules\" device=mlx5_0 port_num=1 tclass=infiniband_endport permissive=0";
-        assert_eq!(severity(&NO_SUBNET_MANAGER, &[agents, denied]), Some(Severity::Error));
+        assert_eq!(told(&[agents, denied]), Some(Severity::Error));
     }
 
     #[test]

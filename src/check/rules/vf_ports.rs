@@ -320,13 +320,13 @@ fn pf_of<'a>(boot: &'a Boot, vf: &VfSeen) -> &'a str {
 }
 
 /// `vfs` by their PF and number, each once.
-pub(super) fn named(boot: &Boot, vfs: &[&VfSeen]) -> Vec<String> {
+fn named(boot: &Boot, vfs: &[&VfSeen]) -> Vec<String> {
     seen::each(vfs.iter().map(|vf| format!("VF {} of {}", vf.index, pf_of(boot, vf))))
 }
 
 /// What repairs `vfs`: `command` for each, in which `{pf}` and `{vf}` stand for the netdev and
 /// the number.
-pub(super) fn repaired(boot: &Boot, vfs: &[&VfSeen], command: &str) -> Vec<Advice> {
+fn repaired(boot: &Boot, vfs: &[&VfSeen], command: &str) -> Vec<Advice> {
     /// More are all alike.
     const ENOUGH: usize = 4;
     let mut steps: Vec<Advice> = Vec::new();
@@ -350,10 +350,7 @@ pub(super) fn is_zero(guid: &str) -> bool {
 }
 
 /// Lines to quote for VFs.
-pub(super) fn quote_vfs<'a>(
-    boot: &'a Boot,
-    vfs: &'a [&'a VfSeen],
-) -> impl Iterator<Item = Quote> + 'a {
+fn quote_vfs<'a>(boot: &'a Boot, vfs: &'a [&'a VfSeen]) -> impl Iterator<Item = Quote> + 'a {
     vfs.iter().take(12).map(|v| boot.quote_at(v.origin, "", &v.text))
 }
 

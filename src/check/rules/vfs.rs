@@ -165,23 +165,19 @@ fn vf_probe_failed(boot: &Boot) -> Option<Finding> {
         several => seen::all_of("VF", several),
     };
     let grep: Vec<String> = addresses.iter().map(|address| format!("-e {address}")).collect();
-    let finding = Finding::new(
-        Code::VfProbeFailed,
-        Severity::Error,
-        Confidence::High,
-        format!("The driver could not initialize {of}: {why}"),
-    )
-    .about_if(seen::joined(&addresses))
-    .quoting(seen::quotes(boot, lines))
-    .look([format!(
-        "find the first line that failed, which names the reason: dmesg | grep {}",
-        grep.join(" ")
-    )])
-    .now(seen::for_each(
-        "after the cause is corrected: echo {} > /sys/bus/pci/drivers_probe",
-        &addresses,
-        "ADDRESS",
-    ));
+    let told = format!("The driver could not initialize {of}: {why}");
+    let finding = Finding::new(Code::VfProbeFailed, Severity::Error, Confidence::High, told)
+        .about_if(seen::joined(&addresses))
+        .quoting(seen::quotes(boot, lines))
+        .look([format!(
+            "find the first line that failed, which names the reason: dmesg | grep {}",
+            grep.join(" ")
+        )])
+        .now(seen::for_each(
+            "after the cause is corrected: echo {} > /sys/bus/pci/drivers_probe",
+            &addresses,
+            "ADDRESS",
+        ));
     Some(match is_full {
         true => finding.permanent(["plan fewer VFs, or give each fewer vectors before it is bound: echo N > /sys/bus/pci/devices/VF/sriov_vf_msix_count"]),
         false => finding.permanent(["if a command was refused: install another kernel or firmware"]),
@@ -220,14 +216,10 @@ the firmware, or reset the adapter (mlxfwreset of NVIDIA's MFT takes the same ar
 
 fn vf_setting_dropped(boot: &Boot) -> Vec<Finding> {
     told_of_pfs(boot, Code::VfSettingDropped, DROPPED, |pf| {
-        Finding::new(
-            Code::VfSettingDropped,
-            Severity::Error,
-            Confidence::High,
-            format!(
-                "The firmware of PF {pf} has ignored a setting of a VF: the write succeeded, and another value is read back."
-            ),
-        )
+        let told = format!(
+            "The firmware of PF {pf} has ignored a setting of a VF: the write succeeded, and another value is read back."
+        );
+        Finding::new(Code::VfSettingDropped, Severity::Error, Confidence::High, told)
         .permanent([format!(
             "update the adapter's firmware, or reset the adapter: `mstfwreset -d {pf} reset` (or mlxfwreset with the same arguments)"
         )])
@@ -236,7 +228,7 @@ fn vf_setting_dropped(boot: &Boot) -> Vec<Finding> {
 
 /// What `finding` says of each PF of whose VFs a report has a finding of `code`, or a log a
 /// text with `said`, and that is not as planned now.
-pub(super) fn told_of_pfs(
+fn told_of_pfs(
     boot: &Boot,
     code: Code,
     said: &str,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::event::Origin;
-use super::limit::LIMIT;
+use super::LIMIT;
 use crate::check::pattern::{caught_one, has_any, word};
 use crate::names::RdmaName;
 
