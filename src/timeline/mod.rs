@@ -12,10 +12,8 @@ pub mod report;
 pub mod scale;
 pub mod svg;
 pub mod text;
-pub mod when;
-
 pub use gaps::{Gap, GapKind};
-pub use when::Clock;
+pub use scale::Clock;
 
 use crate::names::Rung;
 

@@ -13,8 +13,6 @@ pub mod header;
 pub mod host;
 pub mod intake;
 pub mod journal;
-pub mod mail;
-pub mod missed;
 pub mod needles;
 pub mod own;
 pub mod record;

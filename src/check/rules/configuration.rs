@@ -315,13 +315,10 @@ To enlarge /run until the next boot: mount -o remount,size=SIZE /run",
 };
 
 fn run_full(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot
-        .with("No space left on device")
-        .filter(|e| e.text.contains("/run/") && !e.text.contains("/run/media"))
-        .collect();
-    if lines.is_empty() {
-        return None;
-    }
+    let lines = seen::found(
+        boot.with("No space left on device")
+            .filter(|e| e.text.contains("/run/") && !e.text.contains("/run/media")),
+    )?;
     let told =
         "/run has no room left, so that files of ibprov and other programs are missing there.";
     Some(

@@ -130,11 +130,8 @@ Or order libvirtd.service (virtqemud.service) after ibprov.service with a drop-i
 };
 
 fn autostart_guest_on_vf(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> =
-        boot.events.iter().filter(|e| e.text.contains("utostart") && refused(e)).collect();
-    if lines.is_empty() {
-        return None;
-    }
+    let lines =
+        seen::found(boot.events.iter().filter(|e| e.text.contains("utostart") && refused(e)))?;
     let told = "libvirt started a guest by autostart before its VF was present.";
     Some(
         Finding::new(Code::AutostartGuestOnVf, Severity::Warning, Confidence::High, told)

@@ -57,7 +57,7 @@ fn has_infiniband(boot: &Boot) -> bool {
     boot.events
         .iter()
         .filter(|e| missing(e).is_none())
-        .any(|e| has_any(&e.text, &HCA_DRIVERS) || seen::ib_netdev_in(&e.text).is_some())
+        .any(|e| has_any(&e.text, HCA_DRIVERS) || seen::ib_netdev_in(&e.text).is_some())
         || boot.state.ports.iter().any(|p| p.may_be_infiniband())
         || boot.state.netdevs.iter().any(|n| n.infiniband)
         || boot.state.pci.iter().any(|f| f.is_infiniband())
@@ -167,11 +167,8 @@ rdma-core does this.
 };
 
 fn module_missing_in_initrd(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> =
-        boot.events.iter().filter(|e| missing(e).is_some() && in_initramfs(boot, e)).collect();
-    if lines.is_empty() {
-        return None;
-    }
+    let lines =
+        seen::found(boot.events.iter().filter(|e| missing(e).is_some() && in_initramfs(boot, e)))?;
     let modules = seen::each(lines.iter().filter_map(|e| missing(e)));
     let of = seen::all_of("module", &modules);
     let rest = if modules.len() > 1 {

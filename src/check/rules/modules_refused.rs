@@ -22,11 +22,7 @@ a copy of modprobe.d.",
 };
 
 fn module_denied(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> =
-        boot.with_any_of(MODULE_DENIED.needles).filter(|e| denies(&e.text)).collect();
-    if lines.is_empty() {
-        return None;
-    }
+    let lines = seen::found(boot.with_any_of(MODULE_DENIED.needles).filter(|e| denies(&e.text)))?;
     let modules = seen::each(lines.iter().flat_map(|e| seen::rdma_modules(&e.text)));
     let is = if modules.len() > 1 { "are" } else { "is" };
     let of =
@@ -154,10 +150,7 @@ fn module_signature_refused(boot: &Boot) -> Option<Finding> {
         .with_any_of(MODULE_SIGNATURE_REFUSED.needles)
         .filter_map(|e| Some((e, seen::refused_module(&e.text)?)));
     let (lines, modules): (Vec<_>, Vec<_>) = found.unzip();
-    let modules = seen::each(modules);
-    if modules.is_empty() {
-        return None;
-    }
+    let modules = seen::found(seen::each(modules))?;
     let severity = seen::error_unless_alive(boot);
     let of = seen::all_of("module", &modules);
     let told = format!("The kernel refuses {of} because of the signature.");

@@ -144,7 +144,7 @@ fn not_infiniband(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
 }
 
 fn about(text: &str) -> bool {
-    if has_any(text, &TOOLS) {
+    if has_any(text, TOOLS) {
         return true;
     }
     let text = text.to_ascii_lowercase();

@@ -206,10 +206,7 @@ Remedy: build the OFED modules for the running kernel (mlnxofedinstall
 };
 
 fn openibd_skips_inbox_modules(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot.with_any_of(OPENIBD_SKIPS_INBOX_MODULES.needles).collect();
-    if lines.is_empty() {
-        return None;
-    }
+    let lines = seen::found(boot.with_any_of(OPENIBD_SKIPS_INBOX_MODULES.needles))?;
     let modules: Vec<&str> = lines.iter().filter_map(|e| seen::rdma_module(&e.text)).collect();
     let which = modules.first().map_or("modules", |m| m);
     let told = format!(
@@ -253,10 +250,7 @@ Remedy: remove OFED's openibd.service from /etc/systemd/system, or unmask it, th
 };
 
 fn openibd_alias_broken(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot.with_any_of(OPENIBD_ALIAS_BROKEN.needles).collect();
-    if lines.is_empty() {
-        return None;
-    }
+    let lines = seen::found(boot.with_any_of(OPENIBD_ALIAS_BROKEN.needles))?;
     let told = "The name openibd.service belongs to another unit, so that units ordered after it do not wait for ibprov.";
     Some(
         Finding::new(Code::OpenibdAliasBroken, Severity::Warning, Confidence::High, told)

@@ -230,7 +230,7 @@ fn missed<'a>(boot: &'a Boot, failed: &'a Event) -> Option<(&'a Event, Object)> 
 /// True if a program says here that an interface is not there.
 fn is_missed(text: &str) -> bool {
     let missing = ["not found", "not available", "unavailable", "is down", "nvalid"];
-    has_any(text, &MISSED)
+    has_any(text, MISSED)
         || text.contains(NAMED) && missing.iter().any(|words| text.contains(words))
 }
 

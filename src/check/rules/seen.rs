@@ -1,9 +1,9 @@
 //! Questions about a boot that several rules ask.
 
 use super::super::evidence::event::function;
-use super::super::evidence::missed::came_too_late;
-pub(super) use super::super::evidence::missed::{NOT_FOUND, not_found};
+use super::super::evidence::relevance::came_too_late;
 use super::super::evidence::relevance::concerns_rdma;
+pub(super) use super::super::evidence::relevance::{NOT_FOUND, not_found};
 use super::super::evidence::state::PortSeen;
 use super::super::evidence::{Boot, Event, Kind, fold};
 use super::super::pattern::{caught_one, has_any, word};
@@ -28,6 +28,12 @@ pub(super) fn rdma_modules(text: &str) -> impl Iterator<Item = &'static str> {
 /// The first of them.
 pub(in crate::check) fn rdma_module(text: &str) -> Option<&'static str> {
     rdma_modules(text).next()
+}
+
+/// `all`, if there are any.
+pub(super) fn found<T>(all: impl IntoIterator<Item = T>) -> Option<Vec<T>> {
+    let all: Vec<T> = all.into_iter().collect();
+    (!all.is_empty()).then_some(all)
 }
 
 /// Names and lines with the key that they share, each key once, in the order of the first.

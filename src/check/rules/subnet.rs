@@ -183,10 +183,7 @@ permissive=1 has denied nothing.",
 
 fn selinux_denies_subnet(boot: &Boot) -> Option<Finding> {
     let denied = |text: &str| text.contains("denied") && !text.contains("permissive=1");
-    let lines: Vec<_> = boot.with("manage_subnet").filter(|e| denied(&e.text)).collect();
-    if lines.is_empty() {
-        return None;
-    }
+    let lines = seen::found(boot.with("manage_subnet").filter(|e| denied(&e.text)))?;
     let severity = seen::error_unless_alive(boot);
     let told = "SELinux has denied manage_subnet on an InfiniBand port, so that the kernel does not answer the subnet manager there.";
     Some(
