@@ -67,7 +67,7 @@ struct Told {
 }
 
 fn not_as_expected(boot: &Boot) -> Option<Finding> {
-    let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
+    let judgement = boot.judgement();
     // What was written down is one account.
     let mut told = logged(boot, judgement);
     told.extend(failed_units(boot, judgement));
@@ -282,7 +282,7 @@ of the boot loader:
 
 fn ibprov_switched_off(boot: &Boot) -> Option<Finding> {
     // A host is judged by its /proc/cmdline.
-    if boot.host.as_ref().is_some_and(|host| host.judgement.is_some()) {
+    if boot.judgement().is_some() {
         return None;
     }
     let is_off = |text: &str| text.split_whitespace().any(|word| word == "ibprov=0");

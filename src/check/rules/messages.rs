@@ -254,7 +254,7 @@ fn unexplained(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
 
 /// What was lost, and no other finding tells of.
 fn lost(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
-    let is_judged = boot.host.as_ref().is_some_and(|host| host.judgement.is_some());
+    let is_judged = boot.judgement().is_some();
     let is_told = |object: &Object| {
         let names = |text: &str| has_word(text, &object.name);
         findings.iter().filter(|f| f.severity != Severity::Info).any(|f| {

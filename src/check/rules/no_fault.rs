@@ -31,7 +31,7 @@ fn healthy(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         return Vec::new();
     }
     let good: Vec<&Object> = boot.fold().good().collect();
-    let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
+    let judgement = boot.judgement();
     if let Some(judgement) = judgement {
         let is_clean = findings.iter().all(|f| f.severity == Severity::Info);
         return match judgement.is_in_use() && is_clean {
@@ -104,7 +104,7 @@ fn not_infiniband(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         return Vec::new();
     }
     // How a host is, it shows itself.
-    if let Some(judgement) = boot.host.as_ref().and_then(|host| host.judgement.as_ref()) {
+    if let Some(judgement) = boot.judgement() {
         let none = judgement.verdict == NodeVerdict::NoInfiniband;
         let text = "This host has no InfiniBand adapter, and none is expected.";
         let finding = || Finding::new(Code::NotInfiniband, Severity::Info, Confidence::High, text);
@@ -210,7 +210,7 @@ fn unknown(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         [Code::Unexplained, Code::HarmlessWarning, Code::PcieLinkReduced, Code::FirmwareTooOld];
     let proved = findings.iter().any(|f| f.severity != Severity::Info || !ASIDE.contains(&f.code));
     // What the host itself shows is judged without logs.
-    if let Some(judgement) = boot.host.as_ref().and_then(|host| host.judgement.as_ref()) {
+    if let Some(judgement) = boot.judgement() {
         let is_ready = judgement.verdict == NodeVerdict::Ready && !judgement.is_in_use();
         let text = "No port of this host is in use by the fabric, and none is missed: nothing shows whether InfiniBand works.";
         let idle = || {

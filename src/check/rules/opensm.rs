@@ -83,11 +83,7 @@ fn unit_failed(event: &Event) -> bool {
 fn opensm_misconfigured(boot: &Boot) -> Option<Finding> {
     let lines: Vec<_> = boot.with_any_of(&[SURE, ENDS, NUMBERS]).collect();
     let units: Vec<_> = boot.events.iter().filter(|e| unit_failed(e)).collect();
-    let shown = boot
-        .state
-        .units
-        .iter()
-        .find(|u| u.name.starts_with("opensm") && u.active.starts_with("failed"));
+    let shown = seen::shown_failed(boot, |name| name.starts_with("opensm"));
     if lines.is_empty() && units.is_empty() && shown.is_none() {
         return None;
     }
@@ -110,7 +106,7 @@ fn opensm_misconfigured(boot: &Boot) -> Option<Finding> {
         Finding::new(Code::OpensmMisconfigured, severity, confidence, told)
             .about("opensm.service")
             .quoting(seen::quotes(boot, lines.into_iter().chain(units)))
-            .quoting(shown.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.name, u.active))))
+            .quoting(shown.map(|unit| seen::quote_unit(boot, unit)))
             .look([
                 "set guid in /etc/opensm/opensm.conf to a port GUID of this host (ibstat -p), or to 0",
                 "check that ib_umad is loaded and that there is no second opensm: lsmod | grep ib_umad; pgrep -a opensm",

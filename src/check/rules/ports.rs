@@ -174,7 +174,7 @@ fn look(ports: &[&PortSeen]) -> Vec<String> {
 /// What is to be said of links that a log shows, and shows lost later. Of a host its judgement
 /// says how they are.
 fn lost_again(boot: &Boot, lost: &[(&Object, Lack)]) -> Option<Finding> {
-    if boot.host.as_ref().is_some_and(|host| host.judgement.is_some()) {
+    if boot.judgement().is_some() {
         return None;
     }
     let is_link = |lack| matches!(lack, Lack::Cable | Lack::Carrier | Lack::NotActive);
@@ -255,7 +255,7 @@ until they are active:
 };
 
 fn port_not_active(boot: &Boot) -> Option<Finding> {
-    let is_judged = boot.host.as_ref().is_some_and(|host| host.judgement.is_some());
+    let is_judged = boot.judgement().is_some();
     idle(boot).filter(|_| !is_judged)
 }
 

@@ -4,7 +4,7 @@ use super::super::evidence::event::function;
 use super::super::evidence::relevance::came_too_late;
 use super::super::evidence::relevance::concerns_rdma;
 pub(super) use super::super::evidence::relevance::{NOT_FOUND, not_found};
-use super::super::evidence::state::PortSeen;
+use super::super::evidence::state::{PortSeen, UnitSeen};
 use super::super::evidence::{Boot, Event, Kind, fold};
 use super::super::pattern::{caught_one, has_any, word};
 use crate::graph::consumers::uses_fabric_by_name;
@@ -201,6 +201,15 @@ pub(super) fn failed_units(boot: &Boot) -> Vec<&Event> {
     at.into_iter().filter_map(|at| boot.events.get(at)).collect()
 }
 
+/// The unit that a dump shows as failed, of those whose names are so.
+pub(super) fn shown_failed(boot: &Boot, is_it: impl Fn(&str) -> bool) -> Option<&UnitSeen> {
+    boot.state.units.iter().find(|unit| is_it(&unit.name) && unit.active.starts_with("failed"))
+}
+
+pub(super) fn quote_unit(boot: &Boot, unit: &UnitSeen) -> Quote {
+    boot.quote_at(unit.origin, "", &format!("{} {}", unit.name, unit.active))
+}
+
 /// True if the unit whose failure `failed` tells has to do with InfiniBand: its name
 /// says so, or what it wrote, or it missed an interface that does not exist.
 pub(super) fn concerns_fabric(boot: &Boot, failed: &Event) -> bool {
@@ -247,7 +256,7 @@ pub(super) fn sign_of_life(boot: &Boot) -> Option<Quote> {
 /// How grave it is that expected ports are not active; `None` where no host was judged, and
 /// where what is not active is meant to be.
 pub(super) fn inactive(boot: &Boot) -> Option<Severity> {
-    let judgement = boot.host.as_ref()?.judgement.as_ref()?;
+    let judgement = boot.judgement()?;
     let named = judgement.findings.iter().filter(|f| f.code == Code::PortNotActive);
     named.map(|finding| finding.severity).min().filter(|severity| *severity < Severity::Info)
 }
@@ -255,7 +264,7 @@ pub(super) fn inactive(boot: &Boot) -> Option<Severity> {
 /// The ports of VFs that the judgement of the host names as not active; `None` where no host
 /// was judged.
 pub(super) fn dark_vf_ports(boot: &Boot) -> Option<Vec<&str>> {
-    let judgement = boot.host.as_ref()?.judgement.as_ref()?;
+    let judgement = boot.judgement()?;
     let named = judgement.findings.iter().filter(|f| f.code == Code::VfPortNotActive);
     Some(named.filter_map(|finding| finding.object.as_deref()).collect())
 }

@@ -63,11 +63,7 @@ fn rdma_service_failed(boot: &Boot) -> Vec<Finding> {
                         || has_any(&e.text, &["code=killed", "failed because", "Couldn't start"]))
         })
         .collect();
-    let shown = boot
-        .state
-        .units
-        .iter()
-        .find(|u| service_in(&u.name).is_some() && u.active.starts_with("failed"));
+    let shown = seen::shown_failed(boot, |name| service_in(name).is_some());
     let named = lines.into_iter().filter_map(|e| Some((service_in(&e.text)?, None, vec![e])));
     let mut services: Vec<(&str, Vec<&Event>)> =
         seen::by_key(named).into_iter().map(|(name, _, lines)| (name, lines)).collect();
@@ -98,7 +94,7 @@ fn rdma_service_failed(boot: &Boot) -> Vec<Finding> {
             })
             .collect();
         let shown = shown.filter(|unit| names.iter().any(|name| unit.name.contains(name)));
-        let shown = shown.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.name, u.active)));
+        let shown = shown.map(|unit| seen::quote_unit(boot, unit));
         let told = format!("{} failed. {what}", seen::all_of("service", &names));
         (!names.is_empty()).then(|| {
             Finding::new(Code::RdmaServiceFailed, severity, Confidence::High, told)
@@ -176,11 +172,7 @@ fn wait_online_timeout(boot: &Boot) -> Option<Finding> {
                         ))
         })
         .collect();
-    let shown = boot
-        .state
-        .units
-        .iter()
-        .find(|u| u.name.contains("wait-online") && u.active.starts_with("failed"));
+    let shown = seen::shown_failed(boot, |name| name.contains("wait-online"));
     if lines.is_empty() && shown.is_none() {
         return None;
     }
@@ -197,7 +189,7 @@ fn wait_online_timeout(boot: &Boot) -> Option<Finding> {
     Some(
         Finding::new(Code::WaitOnlineTimeout, severity, Confidence::High, told)
             .quoting(seen::quotes(boot, lines))
-            .quoting(shown.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.name, u.active))))
+            .quoting(shown.map(|unit| seen::quote_unit(boot, unit)))
             .look([
                 "find the interface that is being configured or has no carrier: networkctl list, or nmcli device",
                 "for an IPoIB port, check that it is Active: ibstat",

@@ -266,7 +266,7 @@ P_Keys of the ports:
 
 fn pkey_missing(boot: &Boot) -> Vec<Finding> {
     // A host is judged as it is now.
-    if boot.host.as_ref().is_some_and(|host| host.judgement.is_some()) {
+    if boot.judgement().is_some() {
         return Vec::new();
     }
     let mut findings: Vec<Finding> = Vec::new();
@@ -324,7 +324,7 @@ Remedy: follow the advice of the finding.
 
 fn interface_not_online(boot: &Boot) -> Vec<Finding> {
     // A host is judged as it is now.
-    if boot.host.as_ref().is_some_and(|host| host.judgement.is_some()) {
+    if boot.judgement().is_some() {
         return Vec::new();
     }
     let told = kept_out(boot).into_iter().map(|KeptOut { netdev, refusals, shown, .. }| {

@@ -32,7 +32,7 @@ initramfs if it contains mlx4_core, and reboot:
 fn vf_not_probed(boot: &Boot) -> Option<Finding> {
     let quotes = seen::quotes(boot, boot.with("Skipping virtual function"));
     // The plan of a host that was judged says whether they are meant for guests.
-    let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
+    let judgement = boot.judgement();
     let is_meant =
         judgement.is_some_and(|j| j.findings.iter().all(|f| f.code != Code::VfNotProbed));
     if is_meant || quotes.is_empty() {
@@ -243,7 +243,7 @@ fn told_of_pfs(
                 .now(["ibprov apply"])
         })
     };
-    let judgement = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
+    let judgement = boot.judgement();
     // What is as planned now was made good.
     let is_so_now = |pf: &str| {
         judgement.is_none_or(|judgement| {
