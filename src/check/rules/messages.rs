@@ -394,6 +394,7 @@ mod tests {
         }
         assert!(of("ib0: Gained carrier").is_none());
     }
+
     const ACTIVE: &str = "kern  :info  : [    9.0] hfi1 0000:05:00.0: hfi1_0: logical state changed to PORT_ACTIVE (0x4)";
 
     #[test]

@@ -414,6 +414,7 @@ mod tests {
             assert_eq!(dropped(job), Some(Severity::Error), "{job}");
         }
     }
+
     const FAILED: [&str; 3] = [
         "Jan 02 10:00:03 n9 site-fs[77]: cannot parse interface ib0: No such device",
         "Jan 02 10:00:03 n9 systemd[1]: site-fs.service: Failed with result 'exit-code'.",

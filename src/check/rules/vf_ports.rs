@@ -291,6 +291,7 @@ To see the ports of VFs with their states:
 
 // What the dumps show of VFs that are down while their PF works: three rules draw different
 // conclusions from it.
+
 /// VF ports that are not active beside a PF that is. Of one that was passed through to this
 /// machine the PF is not seen.
 pub(super) fn dead_ports(boot: &Boot) -> Vec<&PortSeen> {

@@ -356,6 +356,7 @@ mod tests {
         assert_eq!(severity(&VF_PROBE_FAILED, &[slave]), None);
         assert_eq!(severity(&DRIVER_REGRESSION, &[slave, aborts]), None);
     }
+
     const PF: &str = "0000:4b:00.0";
     const DROPPED_GUID: &str = "Jan 02 10:00:03 n9 ibprov[77]: PF 0000:4b:00.0: VF 0 (0000:4b:00.1): not as planned (state: pci, expected: verified): the port GUID at the PF is 0000:0000:0000:0000 instead of 0200:0000:0000:0001, although the write succeeded: the firmware ignored it";
 
@@ -420,6 +421,7 @@ mod tests {
             DROPPED_GUID.replace(", although the write succeeded: the firmware ignored it", "");
         assert_eq!(severity(&VF_SETTING_DROPPED, &[&others]), None);
     }
+
     const REFUSED_GUID: &str = "Jan 02 10:00:03 n9 ibprov[77]: PF 0000:4b:00.0: VF 0 (0000:4b:00.1): not as planned (state: pci, expected: verified): the node GUID at the PF is 0000:0000:0000:0000 instead of 0200:0000:0000:0001, and the change was refused: set node GUID of VF 0 to 0200:0000:0000:0001: set by netlink: EIO";
 
     #[test]
