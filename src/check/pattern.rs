@@ -31,6 +31,11 @@ pub fn word(text: &str) -> &str {
     text.split(|c: char| c.is_whitespace() || ",;()'\"".contains(c)).next().unwrap_or_default()
 }
 
+/// True if one of `words` stands in `text`.
+pub fn has_any(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| text.contains(word))
+}
+
 /// True if `needle` stands in `text` with no letter, digit or `_` beside it.
 pub fn has_word(text: &str, needle: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';

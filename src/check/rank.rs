@@ -41,7 +41,7 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
     // hidden behind a good one.
     Finding::worst_first(&mut findings);
     let findings = with_consequences(findings);
-    let judgement = evidence.boots.iter().find_map(|b| b.host.as_ref()?.judgement.as_ref());
+    let judgement = evidence.boots.iter().find_map(Boot::judgement);
     let is_judged = judgement.is_none_or(|j| j.verdict != NodeVerdict::Unknown);
     let is_good = |j: &Judgement| j.is_in_use() || j.verdict == NodeVerdict::NoInfiniband;
     let verdict = match verdict(&findings, judgement.is_some_and(is_good)) {
@@ -121,8 +121,10 @@ fn object(text: &str) -> Option<String> {
 pub fn judge(boot: &Boot) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for rule in rules::ALL {
-        if let Judge::Boot(judge) = rule.judge {
-            findings.extend(judge(boot));
+        match rule.judge {
+            Judge::One(judge) => findings.extend(judge(boot)),
+            Judge::Many(judge) => findings.extend(judge(boot)),
+            Judge::Host | Judge::Rest(_) => {}
         }
     }
     predict::merge(&mut findings, predict::findings(boot));
@@ -139,7 +141,7 @@ pub fn judge(boot: &Boot) -> Vec<Finding> {
     for finding in findings.iter_mut().filter(|f| f.object.is_none() && is_about_one(f)) {
         finding.object = finding.evidence.iter().find_map(|quote| object(&quote.text));
     }
-    let account = boot.host.as_ref().and_then(|host| host.judgement.as_ref());
+    let account = boot.judgement();
     in_order(findings, boot.host.is_some(), account)
 }
 

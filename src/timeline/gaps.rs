@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Ask, PortTrack, Timeline};
-use crate::check::evidence::missed::came_too_late;
+use crate::check::evidence::relevance::came_too_late;
 use crate::names::Rung;
 use crate::report::duration::duration;
 

@@ -12,10 +12,8 @@ pub mod report;
 pub mod scale;
 pub mod svg;
 pub mod text;
-pub mod when;
-
 pub use gaps::{Gap, GapKind};
-pub use when::Clock;
+pub use scale::Clock;
 
 use crate::names::Rung;
 
@@ -179,6 +177,25 @@ impl Timeline {
         all.sort_unstable();
         all.dedup();
         all
+    }
+
+    /// The units in the order in which they are drawn; who asked for a netdev and is no known unit
+    /// is one.
+    pub fn rows(&self) -> Vec<UnitBar> {
+        let mut units = self.units.clone();
+        for ask in &self.asks {
+            if !units.iter().any(|u| u.name == ask.who) {
+                units.push(UnitBar {
+                    name: ask.who.clone(),
+                    role: Role::Consumer,
+                    began_usec: Some(ask.usec),
+                    ended_usec: None,
+                    outcome: Outcome::Unknown,
+                });
+            }
+        }
+        units.sort_by_key(|u| (u.role, u.began_usec));
+        units
     }
 
     /// The port that has this netdev.

@@ -131,19 +131,7 @@ impl Drawing<'_> {
     }
 
     fn units(&mut self) {
-        let mut units: Vec<UnitBar> = self.timeline.units.clone();
-        for ask in &self.timeline.asks {
-            if !units.iter().any(|u| u.name == ask.who) {
-                units.push(UnitBar {
-                    name: ask.who.clone(),
-                    role: super::Role::Consumer,
-                    began_usec: Some(ask.usec),
-                    ended_usec: None,
-                    outcome: Outcome::Unknown,
-                });
-            }
-        }
-        units.sort_by_key(|u| (u.role, u.began_usec));
+        let units = self.timeline.rows();
         let more = units.len().saturating_sub(MOST_UNITS);
         for unit in units.iter().take(MOST_UNITS) {
             self.unit(unit);

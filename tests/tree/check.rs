@@ -541,8 +541,8 @@ fn what_no_diagnosis_explains_is_known() {
         intake.read(name, &mut public(name).as_bytes());
         for boot in intake.finish().boots {
             let findings = rank::judge(&boot);
-            all += rules::unexplained::alarming(&boot).count();
-            for event in rules::unexplained::unexplained(&boot, &findings) {
+            all += rules::alarming(&boot).count();
+            for event in rules::unexplained_lines(&boot, &findings) {
                 left += 1;
                 unexplained.push_str(&format!("{name}: {}\n", event.text.trim()));
             }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::pattern::{caught, caught_one, word};
+use super::super::pattern::{caught, caught_one, has_any, word};
 use super::own::{self, Own};
 
 /// Where a line stands.
@@ -275,7 +275,7 @@ fn of_service(text: &str) -> Option<Kind> {
     if let Some([name, outcome]) = caught::<2>(text, "Bringing up interface {}:{}") {
         let worked = if outcome.contains("OK") {
             Some(true)
-        } else if ["FAILED", "ERROR", "rror:"].iter().any(|w| outcome.contains(w)) {
+        } else if has_any(outcome, &["FAILED", "ERROR", "rror:"]) {
             Some(false)
         } else {
             None

@@ -17,7 +17,6 @@ use super::account::{self, Accounts};
 use super::event::{self, Event, Kind, Level, Origin, When};
 use super::header::{Header, header, unquoted};
 use super::journal::{Entry, Export};
-use super::mail::joint;
 use super::needles::Needles;
 use super::own;
 use super::record::{self, Record, is_record};
@@ -25,7 +24,7 @@ use super::relevance::concerns_rdma;
 use super::state::DumpReader;
 use super::{Boot, Evidence, Source};
 
-use lines::{JOINED, clean, line_around, lines, window};
+use lines::{JOINED, clean, joint, line_around, lines, window};
 
 /// How much of a source is taken apart line by line.
 const CLOSELY: u64 = 2 * 1024 * 1024;

@@ -13,8 +13,6 @@ pub mod header;
 pub mod host;
 pub mod intake;
 pub mod journal;
-pub mod mail;
-pub mod missed;
 pub mod needles;
 pub mod own;
 pub mod record;
@@ -32,6 +30,7 @@ pub use state::State;
 use std::sync::OnceLock;
 
 use crate::report::finding::Quote;
+use crate::report::node::Judgement;
 
 /// Everything that was seen.
 #[derive(Debug, Clone, Default)]
@@ -84,6 +83,11 @@ impl Boot {
     /// What became of each object; made when it is first asked for.
     pub fn fold(&self) -> &Fold {
         self.folded.get_or_init(|| Fold::of(self))
+    }
+
+    /// How the host that was looked at was judged.
+    pub fn judgement(&self) -> Option<&Judgement> {
+        self.host.as_ref()?.judgement.as_ref()
     }
 
     /// The events in which `needle` stands. It must be one of the words that

@@ -1,16 +1,14 @@
-//! Whether a line has to do with the RDMA stack at all.
+//! What a line is about: the RDMA stack, or a netdev that was asked for before it was there.
 
+use super::{Event, Kind};
+use crate::check::pattern::{caught_one, has_any};
 use crate::names::{RDMA_MODULES, is_ipoib_name};
 
 /// True if a word of `text` is a module of the RDMA stack, an RDMA device of such a
 /// driver, an IPoIB netdev or a call of librdmacm or libibverbs, or if it speaks of
 /// InfiniBand or of an OFED.
 pub fn concerns_rdma(text: &str) -> bool {
-    if text.contains("nfiniBand")
-        || text.contains("nfiniband")
-        || text.contains("RDMA")
-        || text.contains("OFED")
-    {
+    if has_any(text, &["nfiniBand", "nfiniband", "RDMA", "OFED"]) {
         return true;
     }
     words(text).any(|word| {
@@ -45,9 +43,63 @@ fn is_rdma_device(word: &str) -> bool {
         && ["mlx5_", "mlx4_", "hfi1_", "qib", "irdma", "bnxt_re", "mthca"].contains(&driver)
 }
 
+/// The interface of the line in which a network service did not find it.
+pub fn not_found(event: &Event) -> Option<&str> {
+    if let Kind::InterfaceAsked { name, worked: Some(false) } = &event.kind
+        && has_any(
+            &event.text,
+            &["does not seem to be present", "not present", "Cannot find device"],
+        )
+    {
+        return Some(name);
+    }
+    for pattern in [
+        "Device {} does not seem to be present",
+        "Cannot find device \"{}\"",
+        "Cannot find device '{}'",
+        "Device \"{}\" does not exist",
+        "device {} not present",
+        "interface {} does not exist",
+        "{}: error fetching interface information: Device not found",
+        "{}: interface does not exist",
+    ] {
+        if let Some(name) = caught_one(&event.text, pattern) {
+            let name = name.rsplit(' ').next().unwrap_or(name);
+            if !name.is_empty() && name.len() < 16 {
+                return Some(name);
+            }
+        }
+    }
+    None
+}
+
+/// Words of the lines that [`not_found`] knows.
+pub const NOT_FOUND: &[&str] = &[
+    "does not seem to be present",
+    "Cannot find device",
+    "does not exist",
+    "not present",
+    "error fetching interface information",
+];
+
+/// Whether a netdev came too late for who asked for it. `found` is what the asker
+/// says: whether it was there; `None` if it says neither. `gap` is the time from the
+/// ask to the netdev's coming in microseconds, negative if that came first.
+///
+/// An asker that did not find what was there already came for another reason: the
+/// netdev had another name, or something else was wrong. Logs of whole seconds can
+/// have both in the same one; then the asker's word counts.
+pub const fn came_too_late(found: Option<bool>, gap: i64) -> bool {
+    match found {
+        Some(true) => false,
+        Some(false) => gap >= 0,
+        None => gap > 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{concerns_rdma, rdma_device_in};
+    use super::{came_too_late, concerns_rdma, rdma_device_in};
 
     #[test]
     fn the_device_that_is_named() {
@@ -72,6 +124,20 @@ mod tests {
         }
         for text in ["ata1: x", "eth0: x", "nouveau 0000:01:00.0: x", "calib0 x", ""] {
             assert!(!concerns_rdma(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_askers_word_counts_within_the_same_second() {
+        for (found, gap, late) in [
+            (Some(false), 1, true),
+            (Some(false), 0, true),
+            (Some(false), -1, false),
+            (None, 1, true),
+            (None, 0, false),
+            (Some(true), 1, false),
+        ] {
+            assert_eq!(came_too_late(found, gap), late, "{found:?} {gap}");
         }
     }
 }

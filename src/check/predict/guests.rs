@@ -1,17 +1,22 @@
 //! Guests that libvirt starts by itself and that are given a VF.
 
-use super::findings::shown;
+use super::shown;
 use crate::check::evidence::Host;
 use crate::graph::consumers;
-use crate::observe::autostart::START_NOBODY;
+use crate::names::PciAddress;
+use crate::observe::autostart::{AutostartGuest, ResumedDomain, START_NOBODY};
 use crate::report::common::Code;
 use crate::report::finding::{Confidence, Finding, Severity};
 
 /// What starts guests that are given a VF without a look at it.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {
-    let mut findings = by_autostart(host);
-    findings.extend(by_libvirt_guests(host));
-    findings
+    by_autostart(host).into_iter().chain(by_libvirt_guests(host)).collect()
+}
+
+const LEAVE: &str = "leave the start to ibprov-guests.service, which waits for the VFs";
+
+fn listed(functions: &[PciAddress]) -> String {
+    functions.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// libvirt-guests.service starts who ran at shutdown, whatever became of the VF. An
@@ -24,70 +29,70 @@ fn by_libvirt_guests(host: &Host) -> Option<Finding> {
         return None;
     }
     let names: Vec<&str> = given.iter().map(|g| g.name.as_str()).collect();
-    let finding = Finding::new(
-        Code::AutostartGuestOnVf,
-        Severity::Warning,
-        Confidence::High,
-        format!(
-            "libvirt-guests.service starts {} again, which ran at shutdown, although its PCI function may not be ready.",
-            names.join(", ")
-        ),
-    ).about("libvirt-guests.service")
-    .chain(["With ON_BOOT=start, the default, libvirt-guests.service starts every guest that it has shut down.".to_owned()])
-    .quoting(given.iter().map(|guest| {
-        let functions: Vec<String> = guest.functions.iter().map(ToString::to_string).collect();
-        shown(host, format!("/var/lib/libvirt/libvirt-guests: {} is given {}", guest.name, functions.join(", ")))
-    }))
-    .permanent([format!("write {START_NOBODY} to {}", host.resumed.file), "leave the start to ibprov-guests.service, which waits for the VFs".to_owned()]);
-    Some(finding)
+    let told = format!(
+        "libvirt-guests.service starts {} again, which ran at shutdown, although its PCI function may not be ready.",
+        names.join(", ")
+    );
+    let quote = |guest: &&ResumedDomain| {
+        let (name, functions) = (&guest.name, listed(&guest.functions));
+        shown(host, format!("/var/lib/libvirt/libvirt-guests: {name} is given {functions}"))
+    };
+    Some(
+        Finding::new(Code::AutostartGuestOnVf, Severity::Warning, Confidence::High, told)
+            .about("libvirt-guests.service")
+            .chain(["With ON_BOOT=start, the default, libvirt-guests.service starts every guest that it has shut down."])
+            .quoting(given.iter().map(quote))
+            .permanent([
+                format!("write {START_NOBODY} to {}", host.resumed.file),
+                LEAVE.to_owned(),
+            ]),
+    )
 }
 
 /// libvirt starts such a guest as soon as it runs, whatever became of the VF.
-fn by_autostart(host: &Host) -> Vec<Finding> {
+fn by_autostart(host: &Host) -> Option<Finding> {
     let transaction = host.graph.transaction();
     let daemon = ["libvirtd.service", "virtqemud.service"].into_iter().find(|name| {
         let sockets = name.replace(".service", ".socket");
         transaction.contains(host.graph.resolve(name)) || transaction.contains(sockets.as_str())
     });
-    let (Some(daemon), false) = (daemon, host.autostart.is_empty()) else { return Vec::new() };
+    let daemon = daemon.filter(|_| !host.autostart.is_empty())?;
     let provider = consumers::provider(&host.graph).map(|u| u.name.as_str());
     if provider.is_some_and(|p| host.graph.chain(p, daemon, &transaction).is_some()) {
-        return Vec::new();
+        return None;
     }
     let names: Vec<&str> = host.autostart.iter().map(|g| g.name.as_str()).collect();
-    vec![
-        Finding::new(
-            Code::AutostartGuestOnVf,
-            Severity::Warning,
-            Confidence::High,
-            format!(
-                "libvirt starts {} by autostart, although its PCI function may not be ready.",
-                names.join(", ")
-            ),
-        )
-        .about_if(names.first())
-        .chain([
-            format!(
-                "{daemon} starts every guest that has autostart as soon as {daemon} itself runs."
-            ),
-            "No unit that creates the VFs and sets their GUIDs is ordered before it.".to_owned(),
-        ])
-        .quoting(host.autostart.iter().map(|guest| {
-            let functions: Vec<String> = guest.functions.iter().map(ToString::to_string).collect();
-            shown(host, format!("{}: {} is given {}", guest.file, guest.name, functions.join(", ")))
-        }))
-        .permanent([
-            format!("virsh autostart --disable {}", names.first().unwrap_or(&"GUEST")),
-            "leave the start to ibprov-guests.service, which waits for the VFs".to_owned(),
-        ]),
-    ]
+    let told = format!(
+        "libvirt starts {} by autostart, although its PCI function may not be ready.",
+        names.join(", ")
+    );
+    let quote = |guest: &AutostartGuest| {
+        let functions = listed(&guest.functions);
+        shown(host, format!("{}: {} is given {functions}", guest.file, guest.name))
+    };
+    let early =
+        format!("{daemon} starts every guest that has autostart as soon as {daemon} itself runs.");
+    Some(
+        Finding::new(Code::AutostartGuestOnVf, Severity::Warning, Confidence::High, told)
+            .about_if(names.first())
+            .chain([
+                early,
+                "No unit that creates the VFs and sets their GUIDs is ordered before it."
+                    .to_owned(),
+            ])
+            .quoting(host.autostart.iter().map(quote))
+            .permanent([
+                format!("virsh autostart --disable {}", names.first().unwrap_or(&"GUEST")),
+                LEAVE.to_owned(),
+            ]),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::fixtures::host;
     use super::*;
-    use crate::observe::autostart::{AutostartGuest, Resumed, ResumedDomain};
+    use crate::observe::autostart::Resumed;
 
     #[test]
     fn a_guest_that_ran_at_shutdown_is_a_warning_if_it_has_a_vf() {

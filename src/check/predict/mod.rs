@@ -1,25 +1,22 @@
 //! What the host itself tells, beyond logs: what will go wrong at the next boot
 //! by the order of systemd's units, and what is wrong now by the ports' ladders.
 //!
-//! Each file is one question. Pure: [`super::evidence::Host`] in, findings out.
+//! Pure: [`super::evidence::Host`] in, findings out.
 //! A finding about the next boot is a warning, as this one may have gone well;
 //! it is an error where the host shows that it has happened.
 
-mod cycle;
-mod findings;
 mod guests;
-mod node;
 mod opensm;
 mod order;
 mod provider;
-mod requires;
-mod wait;
+mod units;
 
-use super::evidence::Boot;
-use crate::report::finding::Finding;
+use super::evidence::{Boot, Host};
+use crate::graph;
+use crate::report::common;
+use crate::report::finding::{Confidence, Finding, Quote};
+use crate::report::node::Judgement;
 
-pub use findings::merge;
-pub use node::account;
 pub use order::consumers;
 
 /// What follows from the host that was looked at; nothing if none was.
@@ -28,9 +25,9 @@ pub fn findings(boot: &Boot) -> Vec<Finding> {
     let mut all = Vec::new();
     for judge in [
         provider::judge,
-        cycle::judge,
-        requires::judge,
-        wait::judge,
+        units::cycles,
+        units::requirements,
+        units::deadlocks,
         guests::judge,
         opensm::judge,
         order::judge,
@@ -40,5 +37,116 @@ pub fn findings(boot: &Boot) -> Vec<Finding> {
     all
 }
 
+/// Add what the host tells to what the logs told: of one code, one finding.
+pub fn merge(found: &mut Vec<Finding>, more: Vec<Finding>) {
+    for finding in more {
+        match found.iter_mut().find(|f| f.code == finding.code) {
+            Some(known) => {
+                if finding.severity < known.severity {
+                    known.severity = finding.severity;
+                    known.summary = finding.summary;
+                    known.chain = finding.chain;
+                    known.object.clone_from(&finding.object);
+                }
+                let more = finding.object.filter(|_| finding.severity == known.severity);
+                if let (Some(known), Some(more)) = (&mut known.object, more)
+                    && !known.split(", ").any(|object| object == more)
+                {
+                    *known = format!("{known}, {more}");
+                }
+                known.confidence = known.confidence.min(finding.confidence);
+                for quote in finding.evidence {
+                    if !known.evidence.contains(&quote) {
+                        known.evidence.push(quote);
+                    }
+                }
+                for step in finding.advice {
+                    if !known.advice.contains(&step) {
+                        known.advice.push(step);
+                    }
+                }
+            }
+            None => found.push(finding),
+        }
+    }
+}
+
+/// Something that the host shows, to be quoted.
+fn shown(host: &Host, text: impl Into<String>) -> Quote {
+    Quote {
+        source: if host.live { "live host" } else { "tree" }.to_owned(),
+        line: 0,
+        time: String::new(),
+        text: text.into(),
+    }
+}
+
+/// True if the host has, or is set up for, InfiniBand.
+fn has_infiniband(host: &Host) -> bool {
+    let is_shown = host.ports.iter().any(|p| !p.progress.is_ethernet()) || !host.denied.is_empty();
+    // A tree may lack its devices; who enabled this expects them.
+    let is_set_up = || graph::consumers::provider(&host.graph).is_some() || !host.asked.is_empty();
+    is_shown || !host.live && is_set_up()
+}
+
+/// `a, then b, then c`.
+fn in_order(units: &[String]) -> String {
+    units.join(", then ")
+}
+
+/// What the judgement of the node says, in the place of what the logs told under the same code:
+/// their lines stay as evidence.
+pub fn account(host: &Host, found: &mut Vec<Finding>) {
+    let finding = |told: common::Finding| {
+        let message = told.message.trim_end_matches('.');
+        let text = format!("{}: {message}.", told.subject());
+        Finding::new(told.code, told.severity, Confidence::High, text)
+            .about_if(told.object)
+            .steps(told.advice)
+    };
+    let grouped = host.judgement.iter().flat_map(Judgement::grouped);
+    let mut told: Vec<Finding> = grouped.map(finding).collect();
+    found.retain_mut(|of_logs| match told.iter_mut().find(|f| f.code == of_logs.code) {
+        Some(finding) => {
+            finding.evidence.append(&mut of_logs.evidence);
+            false
+        }
+        None => true,
+    });
+    found.extend(told);
+}
+
 #[cfg(test)]
 mod fixtures;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::common::Code;
+    use crate::report::finding::{Quote, Severity};
+
+    #[test]
+    fn what_the_host_shows_counts_and_the_lines_of_logs_are_its_evidence() {
+        let denied = common::Finding::warning(Code::ModuleDenied, "deny-listed by x:1");
+        let told = ["0000:4b:00.0", "0000:5e:00.0"].map(|pci| denied.clone().about(pci));
+        let judgement = Judgement::new(Vec::new(), Vec::new(), true, told.to_vec());
+        let host = Host { judgement: Some(judgement), ..Host::default() };
+        let line = Quote {
+            source: String::new(),
+            line: 1,
+            time: String::new(),
+            text: "blacklist mlx5_core".to_owned(),
+        };
+        let mut found = vec![
+            Finding::new(Code::ModuleDenied, Severity::Error, Confidence::Low, "x").quoting([line]),
+            Finding::new(Code::UdevTimeout, Severity::Warning, Confidence::Low, "y"),
+        ];
+        account(&host, &mut found);
+        let codes: Vec<_> = found.iter().map(|f| (f.code, f.severity)).collect();
+        let want =
+            [(Code::UdevTimeout, Severity::Warning), (Code::ModuleDenied, Severity::Warning)];
+        assert_eq!(codes, want);
+        assert_eq!(found[1].object.as_deref(), Some("0000:4b:00.0, 0000:5e:00.0"));
+        assert_eq!(found[1].evidence.len(), 1);
+    }
+}

@@ -1,6 +1,6 @@
 //! Who needs a netdev and is not ordered after the unit that waits for it.
 
-use super::findings::{has_infiniband, in_order, merge, shown};
+use super::{has_infiniband, in_order, merge, shown};
 use crate::check::evidence::Host;
 use crate::graph::Unit;
 use crate::graph::consumers::{self, DropIn, Judged, Need, Proof};

@@ -1,6 +1,6 @@
 //! Nobody brings the ports up at boot, or only half of it is enabled.
 
-use super::findings::{has_infiniband, shown};
+use super::{has_infiniband, shown};
 use crate::check::evidence::Host;
 use crate::graph::{Load, consumers};
 use crate::names::{OPENIBD_STAND_IN, Rung};

@@ -1,15 +1,13 @@
-mod gives_up;
-mod reports;
+//! Faults of the kernel and of drivers: their own reports, and drivers that give up.
 
-use super::super::evidence::event::function;
 use super::causes::explains;
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
-use crate::names::RDMA_MODULES_IN_TRACES;
+use super::vfs::is_out_of_room;
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use crate::check::evidence::event::function;
+use crate::check::pattern::has_any;
+use crate::names::{HCA_DRIVERS, RDMA_MODULES, RDMA_MODULES_IN_TRACES};
 
-use gives_up::{GIVES_UP, ROCE, STOPPED, given_up, is_of_bnxt_re};
-use reports::{CRASH, HANG, WARN, reports};
-
-pub(super) const RULE: Rule = Rule {
+pub(super) const DRIVER_REGRESSION: Rule = Rule {
     code: Code::DriverRegression,
     meaning: "a fault of the kernel or the driver, which no configuration can correct",
     page: "\
@@ -87,7 +85,7 @@ Other diagnoses are a probe that fails because the firmware does not answer
             "rying again with",
         ],
     ],
-    judge: Judge::Rest(judge),
+    judge: Judge::Rest(driver_regression),
 };
 
 /// True if `event`, by which a driver gives up, has its reason among `findings`.
@@ -96,78 +94,82 @@ fn is_explained(boot: &Boot, event: &Event, findings: &[Finding]) -> bool {
     let quote = boot.quote(event);
     findings.iter().filter(|f| f.severity != Severity::Info).any(|finding| {
         let mut objects = finding.object.iter().flat_map(|objects| objects.split(", "));
-        explains(finding.code, RULE.code)
+        explains(finding.code, Code::DriverRegression)
             && (address.is_some_and(|address| objects.any(|object| object == address))
                 || finding.evidence.contains(&quote))
     })
 }
 
-fn judge(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
-    let reports = reports(boot);
+fn driver_regression(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let mut given_up = given_up(boot);
     given_up.retain(|e| {
         // A VF's own trouble is another finding.
         function(&e.text).is_none_or(|address| !seen::is_vf(boot, address))
             && !is_explained(boot, e, findings)
     });
-    let alive = seen::sign_of_life(boot).is_some();
-    let mut found = Vec::new();
-    if let Some(worst) = reports.iter().min_by_key(|r| (r.kind, !r.in_probe)) {
-        let broke = worst.kind == Severity::Error || worst.in_probe && !alive;
-        let severity = if broke { Severity::Error } else { Severity::Warning };
-        let confidence =
-            if worst.culprit.text.contains("+0x") { Confidence::High } else { Confidence::Medium };
-        let what = match () {
-            () if seen::has(worst.head, HANG) => "Tasks hang",
-            () if seen::has(worst.head, WARN) => "The kernel reported a fault",
-            () => "The kernel crashed",
-        };
-        let said = worst.head.text.trim();
-        found.push(
-            Finding::new(RULE.code, severity, confidence, format!("{what} in the RDMA stack ({}): {said}", worst.module))
-                .quoting(seen::quotes(boot, [worst.head, worst.culprit]))
-                .quoting(seen::quotes(boot, given_up.iter().copied()))
-                .now(["boot the kernel that worked before"]).permanent(["look for a newer kernel with a fix", "report the whole trace (journalctl -k -b) to linux-rdma@vger.kernel.org or the distribution"]),
-        );
-    } else if let Some(last) = given_up.last() {
-        let ethernet = given_up.iter().all(|e| seen::has(e, &ROCE) || is_of_bnxt_re(&e.text));
-        let groups = seen::by_function(given_up.iter().copied());
-        let addresses: Vec<&str> = groups.into_iter().filter_map(|(of, _)| of).collect();
-        let of = match &addresses[..] {
-            [] | [_] => String::new(),
-            several => format!(" {}", seen::all_of("adapter", several)),
-        };
-        found.push(
-            Finding::new(
-                RULE.code,
-                if ethernet { Severity::Warning } else { Severity::Error },
-                Confidence::Medium,
-                format!("The driver gave up{of}: {}", last.text.trim()),
-            )
-            .about_if(seen::joined(&addresses))
+    let told = crashed(boot, &given_up).or_else(|| gave_up(boot, &given_up));
+    told.or_else(|| strange(boot)).into_iter().collect()
+}
+
+/// The kernel reports a fault itself.
+fn crashed(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
+    let worst = reports(boot).into_iter().min_by_key(|r| (r.kind, !r.in_probe))?;
+    let is_broken =
+        worst.kind == Severity::Error || worst.in_probe && seen::sign_of_life(boot).is_none();
+    let severity = if is_broken { Severity::Error } else { Severity::Warning };
+    let confidence =
+        if worst.culprit.text.contains("+0x") { Confidence::High } else { Confidence::Medium };
+    let what = match () {
+        () if has_any(&worst.head.text, HANG) => "Tasks hang",
+        () if has_any(&worst.head.text, WARN) => "The kernel reported a fault",
+        () => "The kernel crashed",
+    };
+    let said = worst.head.text.trim();
+    let told = format!("{what} in the RDMA stack ({}): {said}", worst.module);
+    Some(
+        Finding::new(Code::DriverRegression, severity, confidence, told)
+            .quoting(seen::quotes(boot, [worst.head, worst.culprit]))
             .quoting(seen::quotes(boot, given_up.iter().copied()))
-            .look(seen::firmware_query(&given_up, &addresses))
-            .now(["boot the kernel that worked before; if the fault does not occur in each boot, load the driver again (modprobe -r, modprobe)"])
-            .permanent(["look for a newer kernel, driver or firmware with a fix"]),
-        );
-    }
-    let strange: Vec<_> = boot.events.iter().filter(|e| is_strange(&e.text)).collect();
-    if let (true, Some(first)) = (found.is_empty(), strange.first()) {
-        found.push(
-            Finding::new(
-                RULE.code,
-                Severity::Warning,
-                Confidence::Low,
-                format!("The driver reported an internal fault: {}", first.text.trim()),
-            )
-            .quoting(seen::quotes(boot, strange.iter().copied()))
             .now(["boot the kernel that worked before"])
             .permanent([
-                "look for a newer kernel with a fix; report it to linux-rdma@vger.kernel.org",
+                "look for a newer kernel with a fix",
+                "report the whole trace (journalctl -k -b) to linux-rdma@vger.kernel.org or the distribution",
             ]),
-        );
-    }
-    found
+    )
+}
+
+fn gave_up(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
+    let said = given_up.last()?.text.trim();
+    let ethernet = given_up.iter().all(|e| has_any(&e.text, &ROCE) || is_of_bnxt_re(&e.text));
+    let severity = if ethernet { Severity::Warning } else { Severity::Error };
+    let groups = seen::by_function(given_up.iter().copied());
+    let addresses: Vec<&str> = groups.into_iter().filter_map(|(of, _)| of).collect();
+    let of = match &addresses[..] {
+        [] | [_] => String::new(),
+        several => format!(" {}", seen::all_of("adapter", several)),
+    };
+    let told = format!("The driver gave up{of}: {said}");
+    Some(
+        Finding::new(Code::DriverRegression, severity, Confidence::Medium, told)
+            .about_if(seen::joined(&addresses))
+            .quoting(seen::quotes(boot, given_up.iter().copied()))
+            .look(seen::firmware_query(given_up, &addresses))
+            .now(["boot the kernel that worked before; if the fault does not occur in each boot, load the driver again (modprobe -r, modprobe)"])
+            .permanent(["look for a newer kernel, driver or firmware with a fix"]),
+    )
+}
+
+/// Beside no other fault, what is strange.
+fn strange(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot.events.iter().filter(|e| is_strange(&e.text)).collect();
+    let told = format!("The driver reported an internal fault: {}", lines.first()?.text.trim());
+    let advice = "look for a newer kernel with a fix; report it to linux-rdma@vger.kernel.org";
+    Some(
+        Finding::new(Code::DriverRegression, Severity::Warning, Confidence::Low, told)
+            .quoting(seen::quotes(boot, lines))
+            .now(["boot the kernel that worked before"])
+            .permanent([advice]),
+    )
 }
 
 /// A netdev of ours whose card sends nothing any more (`dev_watchdog()`,
@@ -180,163 +182,257 @@ fn is_strange(text: &str) -> bool {
         || text.contains("suspicious rcu_dereference") && ours.iter().any(|p| text.contains(p))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::testing::severity;
-    use super::{RULE, Severity};
+/// Lines by which a driver gives up.
+const GIVES_UP: &[&str] = &[
+    "ipoib_intf_alloc failed",
+    "register ipoib port",
+    "Couldn't register device with driver model",
+    "Failed to register driver with ib core",
+    "cannot register verbs",
+    "Failed to alloc IRQs",
+    "Failed to create EQs",
+    "mlx5_load_one failed",
+    "mlx5_init_one failed",
+    "handle_hca_cap failed",
+    "enable msix failed",
+    "Couldn't create special QP",
+    "create_pv_resources: Couldn't create",
+    "Could not allocate unit ID",
+    "mlx5_device_enable_sriov failed",
+    "failed to enable eswitch SRIOV",
+    "health recovery flow aborted",
+    "health recovery failed",
+    "Couldn't start port",
+    "FW STALL Detected",
+    "Couldn't create ib_mad CQ",
+    "Couldn't open port",
+    "Couldn't create per-port data",
+    "Couldn't query the device attributes",
+    "Couldn't set up InfiniBand P_Key/GID cache",
+    "NOP command failed to generate interrupt",
+    ", aborting",
+];
+/// Drivers of Ethernet cards: without their RDMA half the network is there.
+const ROCE: [&str; 5] = ["bnxt_re", "irdma", "qedr", "hns_", "roce"];
 
-    #[test]
-    fn crashes_in_the_stack_and_drivers_that_give_up() {
-        assert_eq!(
-            severity(
-                &RULE,
-                &[
-                    "[    9.1] mlx5_core 0000:02:00.0: firmware version: 16.35.2000",
-                    "[   10.3] BUG: unable to handle page fault for address: ffffffff8ff0ade0",
-                    "[   10.3] RIP: 0010:mlx5_irq_alloc+0x10/0x26 [mlx5_core]",
-                    "[   10.4] Call Trace:",
-                    "[   10.4]  mlx5_load+0x10/0x20 [mlx5_core]",
-                ]
-            ),
-            Some(Severity::Error)
-        );
-        assert_eq!(
-            severity(
-                &RULE,
-                &[
-                    "[    9.1] mlx5_core 0000:02:00.0: firmware version: 16.35.2000",
-                    "[   90.3] BUG: unable to handle page fault for address: ffffffff8ff0ade0",
-                    "[   90.3] RIP: 0010:nv04_x+0x10/0x26 [nouveau]",
-                    "[   90.4] Call Trace:",
-                    "[   90.4]  nouveau_x+0x10/0x20 [nouveau]",
-                ]
-            ),
-            None
-        );
-        assert_eq!(
-            severity(
-                &RULE,
-                &[
-                    "[   61.3] WARNING: CPU: 0 PID: 155 at drivers/infiniband/core/cq.c:149 ib_free_cq+0x145/0x1d0 [ib_core]",
-                    "[   61.5] RIP: 0010:ib_free_cq+0x145/0x1d0 [ib_core]",
-                ]
-            ),
-            Some(Severity::Warning)
-        );
-        assert_eq!(
-            severity(
-                &RULE,
-                &[
-                    "[   11.3] WARNING: CPU: 96 PID: 2074 at kernel/locking/irqflag-debug.c:10 warn_bogus_irq_restore+0x30/0x40",
-                    "[   11.3]  warn_bogus_irq_restore+0x30/0x40",
-                    "[   11.3]  add_qp_to_list+0x11c/0x148 [hns_roce_hw_v2]",
-                    "[   11.3]  ib_register_device+0x34/0x50",
-                ]
-            ),
-            Some(Severity::Error)
-        );
-        assert_eq!(
-            severity(&RULE, &["[ 14.0] mlx5_core: probe of 0000:03:00.0 failed with error -22",]),
-            Some(Severity::Error)
-        );
-        assert_eq!(
-            severity(&RULE, &["[ 14.0] mlx5_core: probe of 0000:03:00.0 failed with error -517",]),
-            None
-        );
-        for line in [
-            "[ 1.0] infiniband mlx4_0: Couldn't register device with driver model",
-            "[ 1.0] <mlx4_ib> create_pv_sqp: Couldn't create special QP (-16)",
-            "[ 1.0] mlx5_core 0000:c1:00.0: mlx5_sriov_enable:168:(pid 9): mlx5_device_enable_sriov failed : -22",
-            "[ 1.0] mlx4_core 0000:82:00.0: Internal error detected:",
-        ] {
-            assert_eq!(severity(&RULE, &[line]), Some(Severity::Error), "{line}");
+/// True of an error of bnxt_re, which writes through the PCI device of bnxt_en:
+/// `bnxt_en 0000:61:00.0 bnxt_re0: Failed to create HW CQ`.
+fn is_of_bnxt_re(text: &str) -> bool {
+    text.starts_with("bnxt_en ")
+        && (text.contains(" bnxt_re") && text.contains(": Failed to ")
+            || text.contains(": QPLIB: cmdq[") && text.contains(" status "))
+}
+
+/// The driver of an HCA leaves its probe. mlx4 and mthca say it of a card that they
+/// go on with, too, where something later says so.
+fn aborts(boot: &Boot, event: &Event) -> bool {
+    let text = event.text.trim_end().trim_end_matches('.');
+    let address = function(text);
+    let lives = |a: &str| {
+        boot.events.iter().any(|e| {
+            e.origin > event.origin && e.text.contains(a) && e.text.contains("renamed from")
+        })
+    };
+    text.ends_with(", aborting")
+        && HCA_DRIVERS.iter().any(|d| text.starts_with(d))
+        && !address.is_some_and(lives)
+}
+
+/// A line of [`GIVES_UP`] or [`STOPPED`] that means it.
+fn is_final(boot: &Boot, e: &Event) -> bool {
+    match () {
+        // The firmware has done the command; its interrupt did not come.
+        () if e.text.contains("NOP command failed to generate interrupt") => {
+            !boot.events.iter().any(|l| l.origin > e.origin && l.text.contains("rying again with"))
         }
-        assert_eq!(severity(&RULE, &["[ 1.0] xhci 0000:00:14.0: Internal error detected:"]), None);
-    }
-
-    #[test]
-    fn a_driver_that_leaves_its_probe_says_aborting() {
-        let aborts = "[ 1.0] mlx4_core 0000:03:00.0: Couldn't get PCI resources, aborting";
-        let renamed = "[ 2.0] mlx4_core 0000:03:00.0 ibp3s0: renamed from ib0";
-        assert_eq!(severity(&RULE, &[aborts]), Some(Severity::Error));
-        assert_eq!(severity(&RULE, &[aborts, renamed]), None);
-        assert_eq!(severity(&RULE, &["[ 1.0] ahci 0000:00:17.0: no memory, aborting"]), None);
-    }
-
-    #[test]
-    fn a_port_that_the_mad_layer_cannot_open() {
-        let lines = |device: &str| {
-            [
-                format!("[ 5.5] infiniband {device}: Couldn't create ib_mad CQ"),
-                format!("[ 5.5] infiniband {device}: Couldn't open port 1"),
-            ]
-        };
-        let told = |device: &str| {
-            let lines = lines(device);
-            severity(&RULE, &[&lines[0], &lines[1]])
-        };
-        assert_eq!(told("mlx5_0"), Some(Severity::Error));
-        assert_eq!(told("bnxt_re0"), Some(Severity::Warning));
-        let agents = "[ 5.5] infiniband mlx5_0: Couldn't open port 1 for agents";
-        assert_eq!(severity(&RULE, &[agents]), None);
-    }
-
-    #[test]
-    fn of_a_trace_that_is_cut_the_work_tells() {
-        let head =
-            "[ 3.0] Unable to handle kernel paging request at virtual address 0000000000010008";
-        let work = "[ 3.0] Workqueue: events srpt_refresh_port_work [ib_srpt]";
-        let other = "[ 3.0] Workqueue: events drm_work [nouveau]";
-        assert_eq!(severity(&RULE, &[head, work]), Some(Severity::Error));
-        assert_eq!(severity(&RULE, &[head, other]), None);
-    }
-
-    #[test]
-    fn the_crash_of_another_driver_is_not_ours() {
-        let loaded = "[   18.8] mlx5_ib: Mellanox Connect-IB Infiniband driver v4.9-2.2.4";
-        let head = "[   19.9] BUG: unable to handle kernel NULL pointer dereference at (null)";
-        let frames = |module: &str| -> Vec<String> {
-            let core = (0..3).map(|n| format!("[   19.9]  core_{n}+0x1b/0xc0"));
-            core.chain([format!("[   19.9]  top_of_it+0x1b/0xc0{module}")]).collect()
-        };
-        let told = |module: &str| {
-            let frames = frames(module);
-            let lines = [loaded, head].into_iter().chain(frames.iter().map(String::as_str));
-            severity(&RULE, &lines.collect::<Vec<_>>())
-        };
-        assert_eq!(told(" [amdgpu]"), None);
-        assert_eq!(told(" [mlx5_ib]"), Some(Severity::Error));
-        // Cut, or built in.
-        assert_eq!(told(""), Some(Severity::Error));
-    }
-
-    #[test]
-    fn a_netdev_that_sends_nothing_is_a_warning() {
-        for (line, told) in [
-            ("[ 9.0] NETDEV WATCHDOG: ib0 (mlx4_core): transmit queue 0 timed out", true),
-            ("[ 9.0] ib0: transmit timeout: latency 2900 msecs", true),
-            ("[ 9.0] NETDEV WATCHDOG: ib0: transmit timed out", false),
-            ("[ 9.0] NETDEV WATCHDOG: eth0 (r8169): transmit queue 0 timed out", false),
-            (
-                "[ 9.0] drivers/infiniband/core/cache.c:302 suspicious rcu_dereference_check() usage!",
-                true,
-            ),
-            ("[ 9.0] net/ipv4/route.c:302 suspicious rcu_dereference_check() usage!", false),
-        ] {
-            assert_eq!(severity(&RULE, &[line]), told.then_some(Severity::Warning), "{line}");
+        () if e.text.contains(", aborting") => aborts(boot, e),
+        // For agents: SELinux, and not the driver.
+        () if e.text.contains("Couldn't open port") => {
+            e.text.starts_with("infiniband ") && !e.text.contains("for agents")
+        }
+        // There are no VFs then, and the driver works.
+        () if e.text.contains("_enable_sriov failed") => !is_out_of_room(e),
+        () if is_of_bnxt_re(&e.text) => true,
+        () => {
+            has_any(&e.text, GIVES_UP) || has_any(&e.text, STOPPED) && e.text.contains("mlx4_core")
         }
     }
+}
+/// ... by which mlx4 tells that the firmware of its card has stopped.
+const STOPPED: &[&str] = &["Internal error detected", "Internal error mark was detected"];
 
-    #[test]
-    fn half_a_driver_fails_on_the_auxiliary_bus() {
-        let line = "[ 1.0] mlx5_ib.rdma: probe of mlx5_core.rdma.0 failed with error -12";
-        assert_eq!(severity(&RULE, &[line]), Some(Severity::Error));
-        let nop =
-            "[ 1.0] mlx4_core 0000:04:00.0: NOP command failed to generate MSI-X interrupt IRQ 24)";
-        let irq = "[ 1.0] ib_mthca 0000:04:00.0: NOP command failed to generate interrupt (IRQ 217), aborting.";
-        let again = "[ 1.0] mlx4_core 0000:04:00.0: Trying again without MSI-X";
-        assert_eq!(severity(&RULE, &[irq]), Some(Severity::Error));
-        assert_eq!(severity(&RULE, &[irq, again]), None);
-        assert_eq!(severity(&RULE, &[nop, again]), None);
+/// Probes of HCAs that failed for good, and drivers that gave up.
+fn given_up(boot: &Boot) -> Vec<&Event> {
+    /// -EPROBE_DEFER: it will be tried again.
+    const LATER: i32 = -517;
+    boot.events
+        .iter()
+        .filter(|e| match &e.kind {
+            Kind::ProbeFailed { driver, device, errno } => {
+                let base = driver.split('.').next().unwrap_or(driver);
+                *errno != LATER && HCA_DRIVERS.contains(&base) && !seen::is_vf(boot, device)
+            }
+            _ => is_final(boot, e),
+        })
+        .collect()
+}
+
+/// Lines by which the kernel begins to tell of a crash.
+const CRASH: &[&str] = &[
+    "BUG: kernel NULL pointer",
+    "BUG: unable to handle",
+    "Unable to handle kernel",
+    "Oops: ",
+    "Oops[",
+    "general protection fault",
+    "kernel BUG at",
+    "Internal error: ",
+    "soft lockup",
+    "hard LOCKUP",
+    "BUG: scheduling while atomic",
+    "BUG: KASAN",
+    "cannot create duplicate filename",
+    ": Vector: ",
+];
+/// ... of a warning.
+const WARN: &[&str] = &["WARNING: CPU", "WARNING: at "];
+/// ... of tasks that do not go on.
+const HANG: &[&str] = &["blocked for more than", "state:D"];
+
+/// A report of the kernel: its head and the lines that belong to it.
+struct Report<'a> {
+    head: &'a Event,
+    culprit: &'a Event,
+    module: &'static str,
+    kind: Severity,
+    in_probe: bool,
+}
+
+/// Lines of one report, at most.
+const LENGTH: u64 = 160;
+
+fn reports(boot: &Boot) -> Vec<Report<'_>> {
+    let mut reports: Vec<Report<'_>> = Vec::new();
+    let mut beyond = 0;
+    for (at, head) in boot.events.iter().enumerate() {
+        let bare = head.text.trim().trim_end_matches(':').eq_ignore_ascii_case("call trace");
+        let kind = if has_any(&head.text, CRASH) {
+            Severity::Error
+        } else if has_any(&head.text, WARN) {
+            Severity::Warning
+        } else if has_any(&head.text, HANG) || bare {
+            Severity::Error
+        } else {
+            continue;
+        };
+        if at < beyond {
+            continue;
+        }
+        let body: Vec<&Event> = boot
+            .events
+            .iter()
+            .skip(at)
+            .take_while(|e| {
+                e.origin.source == head.origin.source && e.origin.line <= head.origin.line + LENGTH
+            })
+            // The next report is another one.
+            .enumerate()
+            .take_while(|(i, e)| {
+                *i == 0
+                    || !(has_any(&e.text, WARN)
+                        || e.text.contains("cut here")
+                        || has_any(&e.text, HANG) && has_any(&head.text, HANG))
+            })
+            .map(|(_, e)| e)
+            .collect();
+        if let Some(report) = culprit(boot, at, head, &body, kind) {
+            beyond = at + body.len();
+            reports.push(report);
+        }
     }
+    reports
+}
+
+/// Who is at fault: the RDMA module at the instruction pointer or near the top
+/// of the stack, or the one that was just being loaded.
+fn culprit<'a>(
+    boot: &'a Boot,
+    at: usize,
+    head: &'a Event,
+    body: &[&'a Event],
+    kind: Severity,
+) -> Option<Report<'a>> {
+    /// Frames further down only carry the call.
+    const NEAR: usize = 14;
+    let is_list = |e: &Event| e.text.contains("Modules linked in");
+    let frames: Vec<&&Event> = body
+        .iter()
+        .filter(|e| {
+            !is_list(e) && !e.text.starts_with('?') && !e.text.trim_start().starts_with("? ")
+        })
+        .filter(|e| e.text.contains("+0x"))
+        .collect();
+    let in_probe = body.iter().any(|e| {
+        !is_list(e)
+            && has_any(
+                &e.text,
+                &[
+                    "_probe",
+                    "init_one",
+                    "ib_register_device",
+                    "register_client",
+                    "work_for_cpu_fn",
+                    "do_init_module",
+                ],
+            )
+    });
+    if let Some((event, module)) =
+        frames.iter().take(NEAR).find_map(|e| seen::module_in_frame(&e.text).map(|m| (**e, m)))
+    {
+        return Some(Report { head, culprit: event, module, kind, in_probe });
+    }
+    // A module that is being loaded has a `(+)` in the list. Mailers break the
+    // list, so what follows its line is part of it.
+    let loading = body.iter().find_map(|e| {
+        // `hfi1(+)`, `mlx5_core(OE+)`: flags of taint may stand before the sign.
+        e.text.split_whitespace().find_map(|w| {
+            let (name, flags) = w.split_once('(')?;
+            flags.ends_with("+)").then_some(())?;
+            RDMA_MODULES.iter().copied().find(|m| *m == name).map(|m| (*e, m))
+        })
+    });
+    if let Some((event, module)) = loading {
+        return Some(Report { head, culprit: event, module, kind, in_probe: true });
+    }
+    // No frame is left of the trace, and it says whose work it was.
+    let work = body.iter().filter(|e| e.text.contains("Workqueue: "));
+    let work = work.filter_map(|e| seen::module_in_frame(&e.text).map(|m| (*e, m))).next();
+    let foreign = frames.iter().any(|e| e.text.trim_end().ends_with(']'));
+    if let (Some((event, module)), false) = (work, foreign) {
+        return Some(Report { head, culprit: event, module, kind, in_probe });
+    }
+    // Cut before its trace: what the kernel had just been doing is at fault,
+    // unless the trace shows another module.
+    if foreign
+        || kind != Severity::Error
+        || has_any(&head.text, HANG)
+        || !has_any(&head.text, CRASH)
+    {
+        return None;
+    }
+    let before = boot.events.get(..at)?.iter().rev().take(2).find(|e| {
+        e.origin.source == head.origin.source
+            && head.when.since(&e.when).is_some_and(|gap| (0..1_500_000).contains(&gap))
+            && (seen::rdma_module(&e.text).is_some() && e.from_kernel()
+                || seen::ib_netdev_in(&e.text).is_some()
+                || near_ib(boot, at))
+    })?;
+    let module = seen::rdma_module(&before.text).unwrap_or("ib_ipoib");
+    Some(Report { head, culprit: before, module, kind, in_probe })
+}
+
+/// True if the lines just above tell of an IPoIB netdev that is being set up.
+fn near_ib(boot: &Boot, at: usize) -> bool {
+    let above = boot.events.get(at.saturating_sub(6)..at).unwrap_or_default();
+    above.iter().any(|e| seen::ib_netdev_in(&e.text).is_some())
 }

@@ -1,99 +1,36 @@
-//! One file, one diagnosis: the words it looks for, how it judges a boot, its
-//! page of explanation, its tests.
+//! One file, one topic: for each of its diagnoses the words it looks for, its page of explanation
+//! and how it judges a boot. What they say of logs is tested by `cases.toml`.
 //!
-//! A new rule is a file here, its `mod` line and its row in [`ALL`]; nothing
-//! else knows it. The order of the rows is the order of findings that are
-//! equally grave and equally sure: what is nearer to the root cause first.
+//! A new rule is a constant in the file of its topic and its row in [`ALL`]; nothing else knows it.
+//! The order of the rows is the order of findings that are equally grave and equally sure: what
+//! is nearer to the root cause first.
 
-mod autostart_guest_on_vf;
-#[cfg(test)]
-mod cases;
+mod adapter;
 pub mod causes;
-mod configuration_invalid;
-mod consumer_before_address;
+mod configuration;
+mod consumers;
 mod driver_regression;
-mod driver_unload_under_remote_root;
-mod families;
-mod firmware_fatal;
-mod firmware_reset_pending;
-mod firmware_too_old;
-mod fw_init_timeout;
-mod harmless_warning;
-mod healthy;
-mod ibprov_switched_off;
-mod ifcfg_mismatch;
-mod ifup_skipped_os_booting;
-mod initrd_without_fabric;
-mod interface_not_online;
-mod iommu_off;
-mod ipoib_parent_down;
-mod link_down_cable;
-mod mlnx_interface_mgr_armed;
-mod module_denied;
-mod module_init_slow;
-mod module_is_a_dummy;
-mod module_load_interrupted;
-mod module_load_order;
-mod module_loaded_late;
-mod module_missing_for_kernel;
-mod module_missing_in_initrd;
-mod module_not_loaded;
-mod module_parameter;
-mod module_signature_refused;
-mod module_symbol_mismatch;
-mod module_wrong_driver;
-mod mount_before_ipoib;
-mod mount_before_network;
-mod netdev_admin_down;
-mod netdev_late;
-mod netdev_renamed;
-mod network_stack_bug;
-mod no_subnet_manager;
-mod not_as_expected;
-mod not_infiniband;
-mod openibd_alias_broken;
-mod openibd_disabled;
-mod openibd_failed;
-mod openibd_skips_inbox_modules;
-mod opensm_misconfigured;
-mod opensm_other_port;
-mod opensm_partitions_rejected;
-mod opensm_skipped;
-mod opensm_virt_disabled;
-mod ordering_cycle;
-mod ordering_missing;
-mod pci_bar_unassigned;
-mod pcie_link_reduced;
-mod pkey_missing;
-mod port_degraded;
-mod port_not_active;
-mod port_not_ready;
-mod rdma_service_failed;
-mod required_unit_missing;
-mod rule;
-mod run_full;
+mod firmware;
+mod guests;
+mod messages;
+mod modules_loaded;
+mod modules_missing;
+mod modules_refused;
+mod netdevs;
+mod network_services;
+mod no_fault;
+mod openibd;
+mod opensm;
+mod ordering;
+mod ports;
 mod seen;
-mod selinux_denies_subnet;
-mod sriov_mmio;
-mod sriov_not_enabled_fw;
-mod sriov_not_exposed_kernel;
-mod sriov_vf_unreachable;
-mod start_wait_deadlock;
-mod udev_timeout;
-mod umad_zero_guid;
-pub mod unexplained;
-mod unknown;
-mod vf_guid_duplicate;
-mod vf_guid_zero;
-mod vf_not_probed;
-mod vf_policy_down;
-mod vf_port_not_active;
-mod vf_probe_failed;
-mod vf_setting_dropped;
-mod vf_setting_refused;
-mod vf_state;
-mod vm_before_vf;
-mod wait_online_timeout;
+mod services;
+mod sriov;
+mod subnet;
+#[cfg(test)]
+mod testing;
+mod vf_ports;
+mod vfs;
 
 use std::sync::OnceLock;
 
@@ -104,94 +41,121 @@ use crate::report::common::Code;
 use crate::report::finding::{Confidence, Finding, Quote, Severity};
 
 use super::evidence::Needles;
-pub use rule::{Judge, Rule};
+pub use messages::{alarming, unexplained_lines};
 pub use seen::ib_netdev_in;
 pub(super) use seen::rdma_module;
 
+/// A diagnosis that can be made.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    pub code: Code,
+    /// What it means, one phrase without a full stop.
+    pub meaning: &'static str,
+    /// Its page, plain text: how it shows, why it happens, what to do.
+    pub page: &'static str,
+    /// Words of the lines it looks at, in groups where it tells them apart; case
+    /// matters.
+    pub needles: &'static [&'static [&'static str]],
+    pub judge: Judge,
+}
+
+/// How a rule judges.
+#[derive(Debug, Clone, Copy)]
+pub enum Judge {
+    /// By what was seen in one boot.
+    One(fn(&Boot) -> Option<Finding>),
+    /// The same, where there may be several findings.
+    Many(fn(&Boot) -> Vec<Finding>),
+    /// By the host itself, where it was looked at: `predict` does.
+    Host,
+    /// By what was seen and what the rules of the first kinds found there.
+    Rest(fn(&Boot, &[Finding]) -> Vec<Finding>),
+}
+
 /// Every rule.
 pub const ALL: &[&Rule] = &[
-    &configuration_invalid::RULE,
-    &openibd_skips_inbox_modules::RULE,
-    &openibd_disabled::RULE,
-    &ordering_cycle::RULE,
-    &start_wait_deadlock::RULE,
-    &module_load_interrupted::RULE,
-    &module_signature_refused::RULE,
-    &module_symbol_mismatch::RULE,
-    &required_unit_missing::RULE,
-    &run_full::RULE,
-    &module_missing_for_kernel::RULE,
-    &module_missing_in_initrd::RULE,
-    &initrd_without_fabric::RULE,
-    &module_is_a_dummy::RULE,
-    &module_wrong_driver::RULE,
-    &module_parameter::RULE,
-    &module_denied::RULE,
-    &firmware_too_old::RULE,
-    &firmware_reset_pending::RULE,
-    &firmware_fatal::RULE,
-    &fw_init_timeout::RULE,
-    &driver_unload_under_remote_root::RULE,
-    &pci_bar_unassigned::RULE,
-    &selinux_denies_subnet::RULE,
-    &vf_probe_failed::RULE,
-    &driver_regression::RULE,
-    &udev_timeout::RULE,
-    &module_init_slow::RULE,
-    &sriov_not_enabled_fw::RULE,
-    &sriov_mmio::RULE,
-    &sriov_not_exposed_kernel::RULE,
-    &iommu_off::RULE,
-    &vf_not_probed::RULE,
-    &sriov_vf_unreachable::RULE,
-    &vf_setting_dropped::RULE,
-    &vf_setting_refused::RULE,
-    &vf_guid_zero::RULE,
-    &vf_guid_duplicate::RULE,
-    &vf_policy_down::RULE,
-    &umad_zero_guid::RULE,
-    &opensm_skipped::RULE,
-    &opensm_partitions_rejected::RULE,
-    &opensm_other_port::RULE,
-    &opensm_misconfigured::RULE,
-    &opensm_virt_disabled::RULE,
-    &vf_port_not_active::RULE,
-    &no_subnet_manager::RULE,
-    &link_down_cable::RULE,
-    &module_not_loaded::RULE,
-    &openibd_failed::RULE,
-    &openibd_alias_broken::RULE,
-    &mlnx_interface_mgr_armed::RULE,
-    &port_not_ready::RULE,
-    &port_not_active::RULE,
-    &pkey_missing::RULE,
-    &port_degraded::RULE,
-    &not_as_expected::RULE,
-    &netdev_late::RULE,
-    &ordering_missing::RULE,
-    &module_load_order::RULE,
-    &module_loaded_late::RULE,
-    &ifup_skipped_os_booting::RULE,
-    &netdev_renamed::RULE,
-    &ipoib_parent_down::RULE,
-    &network_stack_bug::RULE,
-    &ifcfg_mismatch::RULE,
-    &ibprov_switched_off::RULE,
-    &interface_not_online::RULE,
-    &netdev_admin_down::RULE,
-    &autostart_guest_on_vf::RULE,
-    &vm_before_vf::RULE,
-    &consumer_before_address::RULE,
-    &mount_before_ipoib::RULE,
-    &mount_before_network::RULE,
-    &wait_online_timeout::RULE,
-    &rdma_service_failed::RULE,
-    &pcie_link_reduced::RULE,
-    &harmless_warning::RULE,
-    &unexplained::RULE,
-    &healthy::RULE,
-    &not_infiniband::RULE,
-    &unknown::RULE,
+    &configuration::CONFIGURATION_INVALID,
+    &openibd::OPENIBD_SKIPS_INBOX_MODULES,
+    &openibd::OPENIBD_DISABLED,
+    &ordering::ORDERING_CYCLE,
+    &ordering::START_WAIT_DEADLOCK,
+    &modules_loaded::MODULE_LOAD_INTERRUPTED,
+    &modules_refused::MODULE_SIGNATURE_REFUSED,
+    &modules_refused::MODULE_SYMBOL_MISMATCH,
+    &ordering::REQUIRED_UNIT_MISSING,
+    &configuration::RUN_FULL,
+    &modules_missing::MODULE_MISSING_FOR_KERNEL,
+    &modules_missing::MODULE_MISSING_IN_INITRD,
+    &modules_missing::INITRD_WITHOUT_FABRIC,
+    &modules_missing::MODULE_IS_A_DUMMY,
+    &modules_missing::MODULE_WRONG_DRIVER,
+    &modules_refused::MODULE_PARAMETER,
+    &modules_refused::MODULE_DENIED,
+    &firmware::FIRMWARE_TOO_OLD,
+    &firmware::FIRMWARE_RESET_PENDING,
+    &firmware::FIRMWARE_FATAL,
+    &firmware::FW_INIT_TIMEOUT,
+    &adapter::DRIVER_UNLOAD_UNDER_REMOTE_ROOT,
+    &adapter::PCI_BAR_UNASSIGNED,
+    &subnet::SELINUX_DENIES_SUBNET,
+    &vfs::VF_PROBE_FAILED,
+    &driver_regression::DRIVER_REGRESSION,
+    &adapter::UDEV_TIMEOUT,
+    &modules_refused::MODULE_INIT_SLOW,
+    &sriov::SRIOV_NOT_ENABLED_FW,
+    &sriov::SRIOV_MMIO,
+    &sriov::SRIOV_NOT_EXPOSED_KERNEL,
+    &guests::IOMMU_OFF,
+    &vfs::VF_NOT_PROBED,
+    &sriov::SRIOV_VF_UNREACHABLE,
+    &vfs::VF_SETTING_DROPPED,
+    &vfs::VF_SETTING_REFUSED,
+    &vf_ports::VF_GUID_ZERO,
+    &vf_ports::VF_GUID_DUPLICATE,
+    &vf_ports::VF_POLICY_DOWN,
+    &subnet::UMAD_ZERO_GUID,
+    &opensm::OPENSM_SKIPPED,
+    &opensm::OPENSM_PARTITIONS_REJECTED,
+    &opensm::OPENSM_OTHER_PORT,
+    &opensm::OPENSM_MISCONFIGURED,
+    &opensm::OPENSM_VIRT_DISABLED,
+    &vf_ports::VF_PORT_NOT_ACTIVE,
+    &subnet::NO_SUBNET_MANAGER,
+    &ports::LINK_DOWN_CABLE,
+    &modules_loaded::MODULE_NOT_LOADED,
+    &openibd::OPENIBD_FAILED,
+    &openibd::OPENIBD_ALIAS_BROKEN,
+    &openibd::MLNX_INTERFACE_MGR_ARMED,
+    &configuration::PORT_NOT_READY,
+    &ports::PORT_NOT_ACTIVE,
+    &subnet::PKEY_MISSING,
+    &ports::PORT_DEGRADED,
+    &configuration::NOT_AS_EXPECTED,
+    &netdevs::NETDEV_LATE,
+    &ordering::ORDERING_MISSING,
+    &modules_loaded::MODULE_LOAD_ORDER,
+    &modules_loaded::MODULE_LOADED_LATE,
+    &openibd::IFUP_SKIPPED_OS_BOOTING,
+    &netdevs::NETDEV_RENAMED,
+    &netdevs::IPOIB_PARENT_DOWN,
+    &network_services::NETWORK_STACK_BUG,
+    &network_services::IFCFG_MISMATCH,
+    &configuration::IBPROV_SWITCHED_OFF,
+    &subnet::INTERFACE_NOT_ONLINE,
+    &netdevs::NETDEV_ADMIN_DOWN,
+    &guests::AUTOSTART_GUEST_ON_VF,
+    &guests::VM_BEFORE_VF,
+    &consumers::CONSUMER_BEFORE_ADDRESS,
+    &consumers::MOUNT_BEFORE_IPOIB,
+    &consumers::MOUNT_BEFORE_NETWORK,
+    &services::WAIT_ONLINE_TIMEOUT,
+    &services::RDMA_SERVICE_FAILED,
+    &adapter::PCIE_LINK_REDUCED,
+    &messages::HARMLESS_WARNING,
+    &messages::UNEXPLAINED,
+    &no_fault::HEALTHY,
+    &no_fault::NOT_INFINIBAND,
+    &no_fault::UNKNOWN,
 ];
 
 /// The rule with `code`.
@@ -206,13 +170,10 @@ pub fn needles() -> &'static Needles {
         Needles::with(
             ALL.iter()
                 .flat_map(|rule| rule.needles.iter().copied().flatten().copied())
-                .chain(families::needles()),
+                .chain(messages::needles()),
         )
     })
 }
-
-#[cfg(test)]
-mod testing;
 
 #[cfg(test)]
 mod tests {

@@ -1,12 +1,12 @@
 //! Questions about a boot that several rules ask.
 
 use super::super::evidence::event::function;
-use super::super::evidence::missed::came_too_late;
-pub(super) use super::super::evidence::missed::{NOT_FOUND, not_found};
+use super::super::evidence::relevance::came_too_late;
 use super::super::evidence::relevance::concerns_rdma;
-use super::super::evidence::state::PortSeen;
+pub(super) use super::super::evidence::relevance::{NOT_FOUND, not_found};
+use super::super::evidence::state::{PortSeen, UnitSeen};
 use super::super::evidence::{Boot, Event, Kind, fold};
-use super::super::pattern::{caught_one, word};
+use super::super::pattern::{caught_one, has_any, word};
 use crate::graph::consumers::uses_fabric_by_name;
 use crate::names::{PciAddress, RDMA_MODULES, RDMA_USERS, is_ipoib_name, is_vf_id_text};
 use crate::report::common::Code;
@@ -28,6 +28,29 @@ pub(super) fn rdma_modules(text: &str) -> impl Iterator<Item = &'static str> {
 /// The first of them.
 pub(in crate::check) fn rdma_module(text: &str) -> Option<&'static str> {
     rdma_modules(text).next()
+}
+
+/// `all`, if there are any.
+pub(super) fn found<T>(all: impl IntoIterator<Item = T>) -> Option<Vec<T>> {
+    let all: Vec<T> = all.into_iter().collect();
+    (!all.is_empty()).then_some(all)
+}
+
+/// Names and lines with the key that they share, each key once, in the order of the first.
+pub(super) fn by_key<'a, K: PartialEq>(
+    all: impl IntoIterator<Item = (K, Option<&'a str>, Vec<&'a Event>)>,
+) -> Vec<(K, Vec<&'a str>, Vec<&'a Event>)> {
+    let mut groups: Vec<(K, Vec<&str>, Vec<&Event>)> = Vec::new();
+    for (key, name, more) in all {
+        match groups.iter_mut().find(|(known, ..)| *known == key) {
+            Some((_, names, lines)) => {
+                names.extend(name.filter(|name| !names.contains(name)));
+                lines.extend(more);
+            }
+            None => groups.push((key, name.into_iter().collect(), more)),
+        }
+    }
+    groups
 }
 
 /// Each of `all` once.
@@ -60,11 +83,6 @@ pub fn ib_netdev_in(text: &str) -> Option<&str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '_'))
         .map(|w| w.trim_end_matches('.'))
         .find(|w| is_ipoib_name(w))
-}
-
-/// True if one of `words` stands in the event.
-pub(super) fn has(event: &Event, words: &[&str]) -> bool {
-    words.iter().any(|w| event.text.contains(w))
 }
 
 pub(super) fn quotes<'a>(boot: &Boot, events: impl IntoIterator<Item = &'a Event>) -> Vec<Quote> {
@@ -183,6 +201,15 @@ pub(super) fn failed_units(boot: &Boot) -> Vec<&Event> {
     at.into_iter().filter_map(|at| boot.events.get(at)).collect()
 }
 
+/// The unit that a dump shows as failed, of those whose names are so.
+pub(super) fn shown_failed(boot: &Boot, is_it: impl Fn(&str) -> bool) -> Option<&UnitSeen> {
+    boot.state.units.iter().find(|unit| is_it(&unit.name) && unit.active.starts_with("failed"))
+}
+
+pub(super) fn quote_unit(boot: &Boot, unit: &UnitSeen) -> Quote {
+    boot.quote_at(unit.origin, "", &format!("{} {}", unit.name, unit.active))
+}
+
 /// True if the unit whose failure `failed` tells has to do with InfiniBand: its name
 /// says so, or what it wrote, or it missed an interface that does not exist.
 pub(super) fn concerns_fabric(boot: &Boot, failed: &Event) -> bool {
@@ -213,6 +240,14 @@ pub(super) fn words_of_unit<'a>(
     })
 }
 
+/// An error, or a warning where a sign of life shows that InfiniBand works nevertheless.
+pub(super) fn error_unless_alive(boot: &Boot) -> Severity {
+    match sign_of_life(boot) {
+        Some(_) => Severity::Warning,
+        None => Severity::Error,
+    }
+}
+
 /// A sign that IPoIB or a port works at the end of this boot.
 pub(super) fn sign_of_life(boot: &Boot) -> Option<Quote> {
     boot.fold().good().next().map(|object| object.last.quote.clone())
@@ -221,7 +256,7 @@ pub(super) fn sign_of_life(boot: &Boot) -> Option<Quote> {
 /// How grave it is that expected ports are not active; `None` where no host was judged, and
 /// where what is not active is meant to be.
 pub(super) fn inactive(boot: &Boot) -> Option<Severity> {
-    let judgement = boot.host.as_ref()?.judgement.as_ref()?;
+    let judgement = boot.judgement()?;
     let named = judgement.findings.iter().filter(|f| f.code == Code::PortNotActive);
     named.map(|finding| finding.severity).min().filter(|severity| *severity < Severity::Info)
 }
@@ -229,7 +264,7 @@ pub(super) fn inactive(boot: &Boot) -> Option<Severity> {
 /// The ports of VFs that the judgement of the host names as not active; `None` where no host
 /// was judged.
 pub(super) fn dark_vf_ports(boot: &Boot) -> Option<Vec<&str>> {
-    let judgement = boot.host.as_ref()?.judgement.as_ref()?;
+    let judgement = boot.judgement()?;
     let named = judgement.findings.iter().filter(|f| f.code == Code::VfPortNotActive);
     Some(named.filter_map(|finding| finding.object.as_deref()).collect())
 }
@@ -257,9 +292,10 @@ pub(super) fn is_vf(boot: &Boot, address: &str) -> bool {
     let by_words = || {
         boot.events.iter().any(|e| {
             e.text.contains(address)
-                && ["running in slave mode", "Assigned random MAC address", "irtual function"]
-                    .iter()
-                    .any(|w| e.text.contains(w))
+                && has_any(
+                    &e.text,
+                    &["running in slave mode", "Assigned random MAC address", "irtual function"],
+                )
         })
     };
     let by_lspci = || {
@@ -275,9 +311,10 @@ pub(super) fn is_vf(boot: &Boot, address: &str) -> bool {
             return false;
         }
         let place = address.rsplit(':').next().unwrap_or_default();
-        let after_sriov = boot.events.iter().any(|e| {
-            e.text.contains("E-Switch: Enable") || e.text.contains("Enabling SR-IOV with")
-        });
+        let after_sriov = boot
+            .events
+            .iter()
+            .any(|e| has_any(&e.text, &["E-Switch: Enable", "Enabling SR-IOV with"]));
         let numbered = !matches!(place, "00.0" | "00.1");
         // Behind a PCI Express port there is one device, 0. Numbers go on beyond its
         // functions where VFs are many. A guest's cards lie beside each other, on its

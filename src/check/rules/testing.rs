@@ -1,46 +1,28 @@
-//! What the rules' own tests ask, and the logs and dumps that several of them judge.
+//! Logs and what has to be said of each: `cases.toml`, which needs no Rust for one more. What the
+//! rules' own tests ask of logs that are made, and of hosts.
+
+use serde::Deserialize;
 
 use super::super::evidence::host::Host;
 use super::super::evidence::state::PortSeen;
 use super::super::evidence::{Boot, Intake};
 use super::{Rule, Severity};
 use crate::report::common::{Code, Finding};
+use crate::report::finding::Finding as LogFinding;
 use crate::report::node::Judgement;
 use crate::report::status::Role;
 
-/// How grave `rule` takes `lines` to be; `None` if it says nothing.
-pub(super) fn severity(rule: &Rule, lines: &[&str]) -> Option<Severity> {
+/// What is found in `log`.
+fn findings(log: &str) -> Vec<LogFinding> {
     let mut intake = Intake::new(super::needles());
-    intake.read("log", &mut lines.join("\n").as_bytes());
-    let diagnosis = super::super::diagnose(&intake.finish());
-    diagnosis.findings.iter().find(|f| f.code == rule.code).map(|f| f.severity)
+    intake.read("log", &mut log.as_bytes());
+    super::super::diagnose(&intake.finish()).findings
 }
 
-/// The network service asks for ib0, which comes later and stays down for days.
-pub(super) const LATE: &[&str] = &[
-    "Mar 18 10:29:53 n9 network[29]: Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.",
-    "Mar 18 10:31:13 n9 kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)",
-    "Mar 18 10:31:14 n9 mlnx_interface_mgr[13]: Setting up Mellanox network interface: ib0",
-    "Mar 18 10:31:14 n9 mlnx_interface_mgr[13]: OS is booting, will not run ifup on ib0",
-    "Mar 22 16:56:38 n9 network[58]: Bringing up interface ib0:  [  OK  ]",
-];
-
-/// The same, but the network service tries again soon.
-pub(super) const RECOVERED: &[&str] = &[
-    "Mar 18 10:29:53 n9 network[29]: Bringing up interface ib0:  ERROR     : [/etc/sysconfig/network-scripts/ifup-eth] Device ib0 does not seem to be present, delaying initialization.",
-    "Mar 18 10:31:13 n9 kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)",
-    "Mar 18 10:31:14 n9 mlnx_interface_mgr[13]: Setting up Mellanox network interface: ib0",
-    "Mar 18 10:31:14 n9 mlnx_interface_mgr[13]: OS is booting, will not run ifup on ib0",
-    "Mar 18 10:31:40 n9 network[58]: Bringing up interface ib0:  [  OK  ]",
-];
-
-/// openibd loads ib_ipoib, and the network service finds ib0.
-pub(super) const GOOD: &[&str] = &[
-    "Apr 02 11:09:34 n9 openibd[23]: + /sbin/modprobe ib_ipoib",
-    "Apr 02 11:09:34 n9 kernel: mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)",
-    "Apr 02 11:09:34 n9 mlnx_interface_mgr.sh[28]: + log_msg 'OS is booting, will not run ifup on ib0'",
-    "Apr 02 11:09:43 n9 network[32]: Bringing up interface ib0:  [  OK  ]",
-];
+/// How grave `rule` takes `lines` to be; `None` if it says nothing.
+pub(super) fn severity(rule: &Rule, lines: &[&str]) -> Option<Severity> {
+    findings(&lines.join("\n")).iter().find(|f| f.code == rule.code).map(|f| f.severity)
+}
 
 /// What ibstat shows of `mlx5_<device>`, whose node GUID ends in `guid` and is
 /// nothing but zeros if that is 0.
@@ -94,4 +76,125 @@ pub(super) fn two_vfs(node_guid: &str, port_guid: &str, link_state: &str) -> Str
         vf(0, node_guid, port_guid, link_state),
         vf(1, "02:00:00:00:00:00:01:01", "02:00:00:00:00:00:01:02", "auto"),
     )
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    what: String,
+    log: String,
+    /// Findings that are told: severity, code and object, or less of it from the left.
+    #[serde(default)]
+    told: Vec<String>,
+    /// Codes, or severities and codes, that are not told.
+    #[serde(default)]
+    never: Vec<String>,
+    /// Codes of findings that have no cause.
+    #[serde(default)]
+    root: Vec<String>,
+    /// Confidences with codes.
+    #[serde(default)]
+    sure: Vec<String>,
+    /// Words of a summary or of advice.
+    #[serde(default)]
+    says: Vec<String>,
+    /// Words of neither.
+    #[serde(default)]
+    unsaid: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cases {
+    case: Vec<Case>,
+    judged: Vec<Judged>,
+}
+
+/// Logs by how grave one diagnosis of them is.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Judged {
+    what: String,
+    code: Code,
+    #[serde(default)]
+    error: Vec<String>,
+    #[serde(default)]
+    warning: Vec<String>,
+    #[serde(default)]
+    note: Vec<String>,
+    /// Logs of which it is not made.
+    #[serde(default)]
+    none: Vec<String>,
+}
+
+impl Case {
+    /// What is not as it has to be.
+    fn faults(&self, findings: &[LogFinding]) -> Vec<String> {
+        let line = |f: &LogFinding| {
+            let object = f.object.as_deref().unwrap_or("-");
+            format!("{} {} {object}", f.severity, f.code)
+        };
+        let is = |told: &String, wanted: &str| {
+            *told == wanted || told.starts_with(&format!("{wanted} "))
+        };
+        let told: Vec<String> = findings.iter().map(line).collect();
+        let codes: Vec<String> = findings.iter().map(|f| f.code.to_string()).collect();
+        let text: String = findings
+            .iter()
+            .flat_map(|f| {
+                [&f.summary].into_iter().chain(f.advice.iter().map(|advice| &advice.text))
+            })
+            .map(|text| format!("{text}\n"))
+            .collect();
+        let missing = self.told.iter().filter(|wanted| !told.iter().any(|told| is(told, wanted)));
+        let wrong = self
+            .never
+            .iter()
+            .filter(|never| codes.contains(never) || told.iter().any(|told| is(told, never)));
+        let roots: Vec<String> =
+            findings.iter().filter(|f| f.caused_by.is_none()).map(|f| f.code.to_string()).collect();
+        let sure: Vec<String> = findings
+            .iter()
+            .map(|f| format!("{} {}", format!("{:?}", f.confidence).to_lowercase(), f.code))
+            .collect();
+        let all_roots = self.root.iter().filter(|code| !roots.contains(code));
+        let unsure = self.sure.iter().filter(|one| !sure.contains(one));
+        let unsaid = self.says.iter().filter(|words| !text.contains(words.as_str()));
+        let said = self.unsaid.iter().filter(|words| text.contains(words.as_str()));
+        let mut faults: Vec<String> = missing.map(|wanted| format!("not told: {wanted}")).collect();
+        faults.extend(wrong.map(|wrong| format!("told: {wrong}")));
+        if !self.root.is_empty() && self.root.len() != roots.len() {
+            faults.push(format!("roots: {roots:?}"));
+        }
+        faults.extend(all_roots.map(|code| format!("has a cause: {code}")));
+        faults.extend(unsure.map(|one| format!("not so sure: {one}, but {sure:?}")));
+        faults.extend(unsaid.map(|words| format!("not said: {words}")));
+        faults.extend(said.map(|words| format!("said: {words}")));
+        if !faults.is_empty() {
+            faults.push(format!("of {}:\n  {}", self.what, told.join("\n  ")));
+            faults.push(text);
+        }
+        faults
+    }
+}
+
+#[test]
+fn each_log_is_told_as_it_has_to_be() {
+    let cases: Cases = toml::from_str(include_str!("cases.toml")).expect("cases.toml");
+    let mut faults = Vec::new();
+    for case in &cases.case {
+        faults.extend(case.faults(&findings(&case.log)));
+    }
+    for Judged { what, code, error, warning, note, none } in &cases.judged {
+        let graves = [Some(Severity::Error), Some(Severity::Warning), Some(Severity::Info), None];
+        for (grave, logs) in graves.into_iter().zip([error, warning, note, none]) {
+            for log in logs {
+                let told = findings(log).iter().find(|f| f.code == *code).map(|f| f.severity);
+                if told != grave {
+                    faults.push(format!("{what}: {code} is {told:?}, not {grave:?}, of:\n{log}"));
+                }
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }

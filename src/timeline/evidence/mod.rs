@@ -8,8 +8,8 @@ use std::net::IpAddr;
 
 use self::roles::{known, role_of};
 use super::{Ask, Clock, ModuleLoad, Note, Outcome, PortTrack, Role, Timeline, UnitBar};
-use crate::check::evidence::missed::not_found;
 use crate::check::evidence::own::About;
+use crate::check::evidence::relevance::not_found;
 use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
 use crate::check::pattern::word;
 use crate::check::rules::ib_netdev_in;

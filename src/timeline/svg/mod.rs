@@ -7,7 +7,6 @@
 
 mod pen;
 mod ports;
-mod style;
 
 use self::pen::{Anchor, Pen, fit, wrap};
 use super::scale::{Scale, count};
@@ -90,7 +89,7 @@ impl Drawing<'_> {
             Some((_, headline)) => format!("{}: {headline}", self.timeline.title),
             None => self.timeline.title.clone(),
         };
-        self.pen.finish((WIDTH, self.y + MARGIN), &title, style::STYLE)
+        self.pen.finish((WIDTH, self.y + MARGIN), &title, pen::STYLE)
     }
 
     fn x(&self, usec: u64) -> f64 {
@@ -201,22 +200,10 @@ impl Drawing<'_> {
     }
 
     fn consumers(&mut self) {
-        let mut units: Vec<UnitBar> = self.timeline.units.clone();
-        for ask in &self.timeline.asks {
-            if !units.iter().any(|u| u.name == ask.who) {
-                units.push(UnitBar {
-                    name: ask.who.clone(),
-                    role: super::Role::Consumer,
-                    began_usec: Some(ask.usec),
-                    ended_usec: None,
-                    outcome: Outcome::Unknown,
-                });
-            }
-        }
+        let units = self.timeline.rows();
         if units.is_empty() {
             return;
         }
-        units.sort_by_key(|u| (u.role, u.began_usec));
         self.section("Services");
         let more = units.len().saturating_sub(MOST_ROWS);
         for unit in units.iter().take(MOST_ROWS) {
@@ -403,7 +390,7 @@ impl Drawing<'_> {
         let mut x = MARGIN;
         self.pen.text((x, self.y), Anchor::Start, "small", "ladder of a port:");
         x += 105.0;
-        for (rung, class) in Rung::ALL.into_iter().zip(style::RUNG_CLASSES) {
+        for (rung, class) in Rung::ALL.into_iter().zip(pen::RUNG_CLASSES) {
             self.pen.rect((x, self.y - 11.0), (14.0, 14.0), class);
             self.pen.text((x + 19.0, self.y), Anchor::Start, "small", rung.word());
             x += 34.0 + pen::width(rung.word(), 12.0);

@@ -1,9 +1,8 @@
 //! The rows of the ports: stairs that go up with the rungs, red where the
 //! netdev was requested, not present.
 
-use super::pen::{Anchor, width};
+use super::pen::{Anchor, RUNG_CLASSES, width};
 use super::scale::count;
-use super::style::RUNG_CLASSES;
 use super::{Drawing, LEFT, MOST_ROWS, RIGHT};
 use crate::names::Rung;
 use crate::report::duration::duration;

@@ -11,7 +11,7 @@ use crate::check::evidence::own::{About, Own};
 use crate::check::evidence::relevance::rdma_device_in;
 use crate::check::evidence::state::{NetdevSeen, PortSeen, UnitSeen};
 use crate::check::evidence::{Boot, Host};
-use crate::check::pattern::{caught, caught_one, word};
+use crate::check::pattern::{caught, caught_one, has_any, word};
 use crate::graph::consumers::uses_fabric_by_name;
 use crate::names::{PciAddress, RDMA_MODULES, Rung, is_ipoib_name, roce_half_of};
 use crate::report::node::Standing;
@@ -212,9 +212,10 @@ impl<'a> Reader<'a> {
             }
         }
         if text.starts_with("Stopped target ") && has_goal(text)
-            || ["System is rebooting", "System is powering down", "shutting down for system"]
-                .iter()
-                .any(|words| text.contains(words))
+            || has_any(
+                text,
+                &["System is rebooting", "System is powering down", "shutting down for system"],
+            )
         {
             self.is_ending = true;
         } else if text.starts_with("Reached target ") && has_goal(text) {

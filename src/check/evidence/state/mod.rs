@@ -1,7 +1,6 @@
 //! What the dumps of tools show: ports, netdevs, PCI functions, modules,
 //! firmware settings, units, and what was typed at a prompt.
 
-mod limit;
 mod modules;
 mod netdev;
 mod netdev_tables;
@@ -12,17 +11,18 @@ mod ports;
 mod prompt;
 mod tools;
 mod units;
-mod vfs;
 
 pub use modules::Modules;
-pub use netdev::NetdevSeen;
+pub use netdev::{NetdevSeen, VfSeen};
 pub use port::PortSeen;
 pub use prompt::{Command, typed};
 pub use tools::{DeviceSeen, PciSeen, Setting};
 pub use units::UnitSeen;
-pub use vfs::VfSeen;
 
 use super::event::Origin;
+
+/// At most this many of anything that dumps show are kept.
+const LIMIT: usize = 4096;
 
 /// What the dumps show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

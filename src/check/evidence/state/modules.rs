@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::limit::LIMIT;
+use super::LIMIT;
 use super::prompt::Line;
 
 /// The kernel modules that a list shows.

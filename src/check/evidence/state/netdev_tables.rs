@@ -130,20 +130,16 @@ fn networkctl_row(text: &str) -> Option<Option<NetdevSeen>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::prompt::typed;
+    use super::super::prompt;
     use super::*;
     use proptest::prelude::*;
 
     fn read(text: &str) -> Vec<NetdevSeen> {
-        let mut reader = NetdevTableReader::default();
-        let mut netdevs = Vec::new();
-        for line in text.lines() {
-            if let Some(typed) = typed(line) {
-                reader.typed(&Line::parse(typed));
-            } else {
-                netdevs.extend(reader.row(line.trim()).flatten());
-            }
-        }
+        let (mut reader, mut netdevs) = (NetdevTableReader::default(), Vec::new());
+        prompt::feed(text, |line| match line {
+            Ok(typed) => reader.typed(&typed),
+            Err(line) => netdevs.extend(reader.row(line.trim()).flatten()),
+        });
         netdevs
     }
 

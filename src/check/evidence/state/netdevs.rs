@@ -2,11 +2,10 @@
 //! common with the tables of netdevs.
 
 use super::super::event::Origin;
-use super::limit::LIMIT;
-use super::netdev::{Flags, NetdevSeen, guid_of, named};
+use super::LIMIT;
+use super::netdev::{Flags, LINK, NetdevSeen, VfSeen, guid_of, is_broken, named};
 use super::netdev_tables::NetdevTableReader;
 use super::prompt::Line;
-use super::vfs::{LINK, VfSeen, is_broken};
 use crate::check::pattern::{caught, word};
 use crate::names::{is_ipoib_name, may_be_ipoib_name};
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::super::event::Origin;
-use super::limit::LIMIT;
+use super::LIMIT;
 use super::port::{PortSeen, STATES, physical, state};
 use super::prompt::Line;
 use crate::names::TablePKey;
@@ -35,6 +35,12 @@ impl File {
 
     fn is_one(&self) -> bool {
         !self.device.is_empty() && !self.port.is_empty()
+    }
+
+    /// Its port, if it is one of the last that were shown.
+    fn port_in<'a>(&self, ports: &'a mut [PortSeen]) -> Option<&'a mut PortSeen> {
+        let is_its = |p: &&mut PortSeen| p.device == self.device && p.port == self.port;
+        ports.iter_mut().rev().take(FILES).filter(|_| self.is_one()).find(is_its)
     }
 }
 
@@ -89,7 +95,6 @@ fn take(file: &File, value: &str, text: &str, origin: Origin, ports: &mut Vec<Po
     let numbered = value
         .split_once(": ")
         .is_some_and(|(n, word)| n.parse::<u8>().is_ok() && !word.contains(' '));
-    let same = |p: &&mut PortSeen| file.is_one() && p.device == file.device && p.port == file.port;
     match file.attribute.as_str() {
         "state" if numbered => {
             let now = state(value);
@@ -105,19 +110,17 @@ fn take(file: &File, value: &str, text: &str, origin: Origin, ports: &mut Vec<Po
             }
         }
         "phys_state" if numbered => {
-            if let Some(port) = ports.iter_mut().rev().take(FILES).find(same) {
+            if let Some(port) = file.port_in(ports) {
                 port.physical = physical(value);
             }
         }
         "link_layer" if value == "InfiniBand" || value == "Ethernet" => {
-            if let Some(port) = ports.iter_mut().rev().take(FILES).find(same) {
+            if let Some(port) = file.port_in(ports) {
                 port.infiniband = Some(value == "InfiniBand");
             }
         }
         "pkeys" if value.parse::<TablePKey>().is_ok() => {
-            if let Some(port) = ports.iter_mut().rev().take(FILES).find(same)
-                && port.pkeys.len() < LIMIT
-            {
+            if let Some(port) = file.port_in(ports).filter(|port| port.pkeys.len() < LIMIT) {
                 port.pkeys.extend(value.parse::<TablePKey>());
             }
         }
@@ -130,20 +133,18 @@ fn take(file: &File, value: &str, text: &str, origin: Origin, ports: &mut Vec<Po
 
 #[cfg(test)]
 mod tests {
-    use super::super::prompt::typed;
+    use super::super::prompt;
     use super::*;
     use proptest::prelude::*;
 
     fn read(text: &str) -> Vec<PortSeen> {
-        let mut reader = PortFileReader::default();
-        let mut ports = Vec::new();
-        for line in text.lines() {
-            if let Some(typed) = typed(line) {
-                reader.typed(&Line::parse(typed));
-            } else {
+        let (mut reader, mut ports) = (PortFileReader::default(), Vec::new());
+        prompt::feed(text, |line| match line {
+            Ok(typed) => reader.typed(&typed),
+            Err(line) => {
                 reader.line(line, Origin::default(), &mut ports);
             }
-        }
+        });
         ports
     }
 

@@ -1,7 +1,7 @@
 //! `ibstat`, `ibstatus`, `ibv_devinfo`, `rdma link` and the files of ports in sysfs.
 
 use super::super::event::Origin;
-use super::limit::LIMIT;
+use super::LIMIT;
 use super::port::{PortSeen, physical, state};
 use super::port_files::PortFileReader;
 use super::prompt::Line;
@@ -134,20 +134,16 @@ fn digits(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::prompt::typed;
+    use super::super::prompt;
     use super::*;
     use proptest::prelude::*;
 
     fn read(text: &str) -> Vec<PortSeen> {
-        let mut reader = IbstatReader::default();
-        let mut ports = Vec::new();
-        for line in text.lines() {
-            if let Some(typed) = typed(line) {
-                reader.typed(&Line::parse(typed));
-            } else {
-                reader.line(line, Origin::default(), &mut ports);
-            }
-        }
+        let (mut reader, mut ports) = (IbstatReader::default(), Vec::new());
+        prompt::feed(text, |line| match line {
+            Ok(typed) => reader.typed(&typed),
+            Err(line) => reader.line(line, Origin::default(), &mut ports),
+        });
         ports
     }
 

@@ -1,7 +1,7 @@
 //! What was typed at a prompt, and what came of it.
 
 use super::super::event::Origin;
-use super::limit::LIMIT;
+use super::LIMIT;
 use crate::check::pattern::word;
 
 /// What was typed at a prompt.
@@ -80,6 +80,14 @@ impl<'a> Line<'a> {
         let path = words.next().unwrap_or_default();
         let program = path.rsplit('/').next().unwrap_or_default();
         Self { program, arguments: words.collect() }
+    }
+}
+
+/// Each line of a dump: one that was typed as what it means, or as it is.
+#[cfg(test)]
+pub(super) fn feed<'a>(dump: &'a str, mut take: impl FnMut(Result<Line<'a>, &'a str>)) {
+    for line in dump.lines() {
+        take(typed(line).map(Line::parse).ok_or(line));
     }
 }
 

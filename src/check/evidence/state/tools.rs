@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::event::Origin;
-use super::limit::LIMIT;
-use crate::check::pattern::{caught_one, word};
+use super::LIMIT;
+use crate::check::pattern::{caught_one, has_any, word};
 use crate::names::RdmaName;
 
 /// A PCI function as `lspci` shows it.
@@ -82,7 +82,7 @@ impl HardwareReader {
     /// A command was typed.
     pub(super) fn typed(&mut self, command: &str) {
         self.columns = Columns::Last;
-        if ["mlxconfig", "mstconfig"].iter().any(|tool| command.contains(tool)) {
+        if has_any(command, &["mlxconfig", "mstconfig"]) {
             self.device = caught_one(command, " -d {}").map(word).unwrap_or_default().to_owned();
         }
     }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::event::Origin;
-use super::limit::LIMIT;
+use super::LIMIT;
 use crate::check::pattern::{caught_one, word};
 
 /// A unit as systemctl shows it.

@@ -1,0 +1,325 @@
+//! The adapter on its bus, and the loading of its driver.
+
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use crate::check::evidence::event::function;
+use crate::check::pattern::has_any;
+
+pub(super) const PCI_BAR_UNASSIGNED: Rule = Rule {
+    code: Code::PciBarUnassigned,
+    meaning: "the kernel found no place for a register window (BAR) of the adapter itself",
+    page: "\
+The firmware of the host assigned no address space to the adapter, or too little, and
+the kernel could not make room. The driver cannot map its registers and gives up. If only
+VFs have no address space, the diagnosis is sriov-mmio.
+
+Symptoms: mlx4_core \"Missing UAR, aborting\" or \"Missing DCS, aborting\", mlx5_core
+\"Missing registers BAR, aborting\", \"can't assign; no space\" or \"failed to assign\"
+of a BAR beside it.
+
+Remedy: enable Above 4G decoding in the firmware setup, or add pci=realloc to the kernel
+command line, so that the kernel assigns the addresses again.",
+    needles: &[&["Missing UAR", "Missing DCS", "Missing registers BAR"]],
+    judge: Judge::One(pci_bar_unassigned),
+};
+
+fn pci_bar_unassigned(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot
+        .with_any_of(PCI_BAR_UNASSIGNED.needles)
+        .filter(|e| seen::rdma_module(&e.text).is_some())
+        .collect();
+    let first = lines.first()?;
+    let addresses: Vec<&str> =
+        seen::by_function(lines.iter().copied()).into_iter().filter_map(|(of, _)| of).collect();
+    let bars = boot.events.iter().filter(|e| {
+        addresses.iter().any(|address| e.text.contains(address))
+            && e.text.contains("BAR")
+            && has_any(&e.text, &["no space", "failed to assign", "can't assign"])
+    });
+    let of = seen::all_of("adapter", &addresses);
+    let told = format!("This host has no address space for {of}: {}", first.text.trim());
+    Some(
+        Finding::new(Code::PciBarUnassigned, Severity::Error, Confidence::High, told)
+            .about_if(seen::joined(&addresses))
+            .quoting(seen::quotes(boot, lines.iter().copied().chain(bars)))
+            .look(seen::for_each(
+                "lspci -vv -s {} | grep Region; dmesg | grep -e {} -e BAR",
+                &addresses,
+                "ADDRESS",
+            ))
+            .permanent([
+                "enable Above 4G decoding in the firmware setup",
+                "or add pci=realloc to the kernel command line",
+            ]),
+    )
+}
+
+pub(super) const PCIE_LINK_REDUCED: Rule = Rule {
+    code: Code::PcieLinkReduced,
+    meaning: "the adapter's PCIe link is narrower or slower than it can be",
+    page: "\
+The adapter has trained its PCIe link with fewer lanes or at a lower speed than it
+could. Fewer lanes are mostly caused by an adapter that is not seated properly, a
+dirty contact or a riser; a lower speed is often that of the slot. The adapter works, and
+cannot carry the full rate of its port.
+
+Symptoms: the driver reports \"PCIe width is lower than device's capability\"; lspci -vv
+shows \"Width x8 (downgraded)\"; the kernel's \"available PCIe bandwidth, limited by\"
+names the device that limits it. The last message alone is information, since many slots
+are built so. On a host, current_link_width and current_link_speed of the function are
+compared with the maximum of the function and that of the port above it, whichever is
+lower. To have the exit code depend on the link, set pcie-width and pcie-speed in
+[[port]].
+
+Remedy: reseat the adapter, try another slot, and check speed and bifurcation of the
+slot in the firmware setup.",
+    needles: &[&[
+        "PCIe width is lower",
+        "PCIe speed is slower",
+        "available PCIe bandwidth, limited by",
+        "(downgraded)",
+    ]],
+    judge: Judge::One(pcie_link_reduced),
+};
+
+fn pcie_link_reduced(boot: &Boot) -> Option<Finding> {
+    let said =
+        |word: &'static str| boot.with(word).filter(|e| seen::rdma_module(&e.text).is_some());
+    let width: Vec<_> = said("PCIe width is lower").collect();
+    let slow: Vec<_> =
+        said("PCIe speed is slower").chain(said("available PCIe bandwidth, limited by")).collect();
+    // `LnkSta: Speed 8GT/s (ok), Width x8 (downgraded)` below a function of the stack.
+    let narrow = |text: &String| {
+        text.contains("LnkSta:")
+            && text.contains("Width")
+            && text.split("Width").nth(1).is_some_and(|w| w.contains("(downgraded)"))
+    };
+    let shown: Vec<_> = boot
+        .state
+        .pci
+        .iter()
+        .filter(|f| has_any(&f.text, &["nfiniband", "nfiniBand", "Mellanox", "ConnectX"]))
+        .filter_map(|f| Some((f, f.details.iter().find(|text| narrow(text))?)))
+        .collect();
+    let (severity, what) = match (width.is_empty() && shown.is_empty(), slow.first()) {
+        (false, _) => (Severity::Warning, "narrower than the adapter can use"),
+        (true, Some(_)) => (Severity::Info, "slower than the adapter can use"),
+        (true, None) => return None,
+    };
+    let of_lines = width.iter().chain(&slow).filter_map(|e| function(&e.text));
+    let addresses =
+        seen::each(of_lines.chain(shown.iter().map(|(function, _)| function.address.as_str())));
+    let of = match &addresses[..] {
+        [] => String::new(),
+        addresses => format!(" of {}", seen::all_of("adapter", addresses)),
+    };
+    Some(
+        Finding::new(Code::PcieLinkReduced, severity, Confidence::High, format!("The PCIe link{of} is {what}."))
+            .about_if(seen::joined(&addresses))
+            .quoting(seen::quotes(boot, width.into_iter().chain(slow)))
+            .quoting(shown.iter().map(|(f, text)| boot.quote_at(f.origin, "", &format!("{} {}", f.text, text.trim()))))
+            .look(seen::for_each("lspci -vv -s {} | grep -e LnkCap: -e LnkSta:", &addresses, "ADDRESS"))
+            .permanent(["reseat the adapter or try another slot; check the slot's width and speed in the firmware setup"]),
+    )
+}
+
+pub(super) const UDEV_TIMEOUT: Rule = Rule {
+    code: Code::UdevTimeout,
+    meaning: "systemd-udevd's time limit kills the loading of a driver",
+    page: "\
+udev allows an event 180 s (less when the initramfs ends). A driver whose probe takes
+longer, because there are many adapters or their firmware is slow, is killed with the
+worker that loads it; the adapters that were not probed yet stay without a driver. The
+timeout of `udevadm settle` has the same meaning for the whole queue.
+
+Symptoms: \"Worker [1822] processing SEQNUM=23088 is taking a long time\", then
+\"killed\"; \"timeout: killing '/sbin/modprobe ...'\"; \"Timed out for waiting the udev
+queue being empty\".
+
+\"is taking a long time\" alone is only a warning.
+
+Remedy: add udev.event_timeout=600 (rd.udev.event_timeout=600) to the kernel command
+line, and correct the cause of the slow probe. ibprov loads drivers outside of udev.",
+    needles: &[&[
+        "is taking a long time",
+        "timeout: killing",
+        "timeout; kill",
+        "timeout '/sbin/modprobe",
+        "timeout '/usr/sbin/modprobe",
+        "processing SEQNUM=",
+        "udev queue",
+        "Giving up waiting for worker",
+        "systemd-udev-settle",
+        "failed while handling",
+        "terminated by signal 9",
+        "udevadm settle - timeout",
+        "slow: '",
+        "udev Wait for Complete Device Initialization",
+    ]],
+    judge: Judge::One(udev_timeout),
+};
+
+fn udev_timeout(boot: &Boot) -> Option<Finding> {
+    let udev =
+        |e: &&Event| e.program.contains("udev") || e.text.contains("udev") || e.program.is_empty();
+    let killed: Vec<_> = boot
+        .events
+        .iter()
+        .filter(udev)
+        .filter(|e| {
+            let t = &e.text;
+            t.contains("processing SEQNUM=") && t.trim_end().ends_with("killed")
+                || t.contains("timeout: killing")
+                || t.contains("timeout; kill")
+                || t.contains("timeout '/")
+                || t.contains("Giving up waiting for worker")
+                || t.contains("failed while handling") && t.contains("timeout")
+        })
+        .collect();
+    let settle: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| {
+            let t = &e.text;
+            has_any(t, &["imed out", "timeout of"]) && t.contains("udev") && t.contains("queue")
+                || t.contains("systemd-udev-settle.service")
+                    && has_any(t, &["Failed with result", "status=1", "timed out"])
+                || t.contains("Failed to start")
+                    && t.contains("udev Wait for Complete Device Initialization")
+        })
+        .collect();
+    let slow: Vec<_> = boot.with("is taking a long time").collect();
+    let first = killed.first().or(settle.first()).or(slow.first())?;
+    // Whose event it was: a card of ours is named by its address or its module.
+    let ours = |e: &&&Event| {
+        seen::rdma_module(&e.text).is_some()
+            || function(&e.text).is_some_and(|a| {
+                boot.events
+                    .iter()
+                    .any(|o| seen::rdma_module(&o.text).is_some() && o.text.contains(a))
+            })
+            || seen::ib_netdev_in(&e.text).is_some()
+    };
+    let concerns = killed.iter().chain(&settle).chain(&slow).any(|e| ours(&e));
+    let rdma_here = boot.events.iter().any(|e| seen::rdma_module(&e.text).is_some());
+    let (severity, confidence) = match (killed.is_empty() && settle.is_empty(), concerns, rdma_here)
+    {
+        (false, true, _) => (Severity::Error, Confidence::High),
+        (false, false, true) if seen::sign_of_life(boot).is_none() => {
+            (Severity::Error, Confidence::Medium)
+        }
+        // Some other device's: said, and no more.
+        (false, false, _) => (Severity::Warning, Confidence::Medium),
+        (true, ..) => (Severity::Warning, Confidence::Low),
+    };
+    let all = || killed.iter().chain(&settle).chain(&slow);
+    let addresses = seen::each(all().filter_map(|e| function(&e.text)));
+    let probe = seen::for_each(
+        "probe the adapter again: echo {} > /sys/bus/pci/drivers_probe, or modprobe DRIVER",
+        &addresses,
+        "ADDRESS",
+    );
+    let told = format!("systemd-udevd reached its time limit for a device: {}", first.text.trim());
+    Some(
+        Finding::new(Code::UdevTimeout, severity, confidence, told)
+            .about_if(seen::joined(&addresses))
+            .quoting(seen::quotes(boot, slow.iter().chain(&killed).chain(&settle).copied()))
+            .look([
+                "find in dmesg which driver was being probed at that time, and what it waited for",
+            ])
+            .now(probe)
+            .permanent([
+                "add udev.event_timeout=600 rd.udev.event_timeout=600 to the kernel command line",
+            ]),
+    )
+}
+
+pub(super) const DRIVER_UNLOAD_UNDER_REMOTE_ROOT: Rule = Rule {
+    code: Code::DriverUnloadUnderRemoteRoot,
+    meaning: "the driver that carries the root disk was unloaded",
+    page: "\
+The root file system comes over the network (iSCSI, iSER, NVMe over fabrics, SRP,
+NFS), and the driver of the adapter that carries it was unloaded, as openibd restart
+does. From then on every program that is not in memory hangs: the log has I/O errors of
+the disk and no message of a disk controller, then hung tasks of the journal and of the
+file system's own threads. If the log has no message of a session or an unload, any disk
+may be the cause, and the finding is only a warning.
+
+Remedy: reset the host. Never unload that driver: set ALLOW_STOP=no in openib.conf.
+ibprov does not unload modules.",
+    needles: &[&[
+        "I/O error, dev",
+        "blocked for more than",
+        "jbd2/",
+        "connection1:0",
+        "session recovery timed out",
+        "detected conn error",
+        "iSCSI",
+        "iscsi",
+        "rejecting I/O to offline device",
+        "Buffer I/O error",
+        "Sense Key",
+        "exception Emask",
+        "Medium Error",
+        "failed command:",
+        "nvme nvme",
+        "Unloading HCA driver",
+        "rmmod",
+        "modprobe -r",
+        "EXT4-fs error",
+        "EXT4-fs (",
+        "XFS (",
+    ]],
+    judge: Judge::One(driver_unload_under_remote_root),
+};
+
+fn driver_unload_under_remote_root(boot: &Boot) -> Option<Finding> {
+    let errors: Vec<_> = boot
+        .with("I/O error, dev")
+        .filter(|e| has_any(&e.text, &["dev sd", "dev dm-", "dev nvme"]))
+        .collect();
+    let root_hangs: Vec<_> = boot
+        .with("blocked for more than")
+        .filter(|e| {
+            has_any(&e.text, &["jbd2/", "systemd-journal", "xfsaild", "xfs-", "systemd:1 "])
+        })
+        .collect();
+    // A disk of its own that fails says so through its controller.
+    let local = boot
+        .with_any(&["Sense Key", "exception Emask", "Medium Error", "failed command:"])
+        .next()
+        .is_some();
+    let remote: Vec<_> = boot
+        .with_any(&["session recovery timed out", "detected conn error", "connection1:0"])
+        .collect();
+    let unloaded: Vec<_> = boot
+        .with_any(&["Unloading HCA driver", "rmmod", "modprobe -r"])
+        .filter(|e| e.text.contains("HCA") || seen::rdma_module(&e.text).is_some())
+        .collect();
+    // With the session gone the disk is taken offline and its file system read-only.
+    let offline: Vec<_> = boot
+        .with("rejecting I/O to offline device")
+        .chain(
+            boot.with("EXT4-fs (").filter(|e| e.text.contains("Remounting filesystem read-only")),
+        )
+        .filter(|_| !remote.is_empty())
+        .collect();
+    let errors: Vec<_> = errors.into_iter().chain(offline.iter().copied()).collect();
+    let hangs = !root_hangs.is_empty() || offline.len() > 1;
+    if errors.is_empty() || !hangs || local {
+        return None;
+    }
+    // Without a word of either it may be any disk.
+    let (severity, confidence) = match (remote.is_empty(), unloaded.is_empty()) {
+        (false, _) | (_, false) => (Severity::Error, Confidence::High),
+        (true, true) => (Severity::Warning, Confidence::Low),
+    };
+    let told = "The root disk disappeared without an error of a disk controller, and the system hangs, which happens when the driver that carries a remote root is unloaded.";
+    Some(
+        Finding::new(Code::DriverUnloadUnderRemoteRoot, severity, confidence, told)
+            .quoting(seen::quotes(boot, unloaded.into_iter().chain(remote).chain(errors)))
+            .quoting(seen::quotes(boot, root_hangs))
+            .look(["check whether the root file system is reached over the network: findmnt /; lsblk -S"])
+            .now(["reset the host"])
+            .permanent(["set ALLOW_STOP=no in /etc/infiniband/openib.conf, and never unload the adapter's driver on this host"]),
+    )
+}

@@ -1,0 +1,388 @@
+//! ibprov and its configuration: what it says itself, and what the node lacks of its plan.
+
+use std::collections::BTreeMap;
+
+use super::{Advice, Boot, Code, Confidence, Finding, Judge, Kind, Quote, Rule, Severity, seen};
+use crate::check::evidence::account::Account;
+use crate::check::evidence::own::About;
+use crate::report::common;
+use crate::report::node::{Judgement, Standing};
+
+pub(super) const CONFIGURATION_INVALID: Rule = Rule {
+    code: Code::ConfigurationInvalid,
+    meaning: "ibprov's configuration has an error, so ibprov did nothing in this boot",
+    page: "\
+ibprov reads its configuration first, and ends at once with exit code 2 if the
+configuration has an error: no module is loaded, no VF is created, no interface is set
+up. Other faults of such a host are mostly the consequence. The expected ports are not
+known, so that the verdict is `unknown`; the host is shown with the default
+configuration.
+
+Symptoms: ibprov.service failed with exit code 2, within milliseconds.
+
+Remedy: correct the file. To see every error with its line and column:
+
+    ibprov config check
+
+Then bring the node up:
+
+    systemctl restart ibprov.service",
+    needles: &[],
+    judge: Judge::Host,
+};
+
+pub(super) const NOT_AS_EXPECTED: Rule = Rule {
+    code: Code::NotAsExpected,
+    meaning: "the node differs from its configuration and GUID plan",
+    page: "\
+The host as it is now is compared with the expected ports (from the configuration or the
+adapters that are present) and the planned VFs (their number, GUIDs, link state and
+drivers). `ibprov status` judges by the same comparison, so that the two never disagree.
+The finding appears if no other diagnosis names the same fault: a VF that was not
+created, a plan that has an error, an adapter that does not answer, a last boot that
+failed.
+
+In a log the finding is made from ibprov's own messages: a boot, a PF or a wait-online
+that failed, a guest or an interface that did not come up, a unit of ibprov that failed.
+Failures that were corrected later in the same boot are left out. The report files below
+/run/ibprov are read too, on the host and in an archive that contains them.
+
+Remedy: the finding names each object with its reason. For details:
+
+    ibprov status
+    ibprov plan
+    journalctl -b -u ibprov.service",
+    needles: &[],
+    judge: Judge::One(not_as_expected),
+};
+
+/// Something that is not as it is meant to be, in one line.
+struct Told {
+    severity: Severity,
+    /// What it is about; none for the whole host.
+    object: Option<String>,
+    text: String,
+    advice: Vec<Advice>,
+    quote: Option<Quote>,
+}
+
+fn not_as_expected(boot: &Boot) -> Option<Finding> {
+    let judgement = boot.judgement();
+    // What was written down is one account.
+    let mut told = logged(boot, judgement);
+    told.extend(failed_units(boot, judgement));
+    told.sort_by_key(|told| told.severity);
+    let first = told.first()?;
+    let text = format!("{}.", first.text);
+    Some(
+        Finding::new(Code::NotAsExpected, first.severity, Confidence::High, text)
+            .about_if(first.object.clone())
+            .chain(told.iter().skip(1).map(|told| told.text.clone()))
+            .quoting(told.iter().filter_map(|told| told.quote.clone()))
+            .steps(told.iter().flat_map(|told| told.advice.clone())),
+    )
+}
+
+/// An outcome that ibprov has written to the log or to a file.
+struct Written {
+    standing: Standing,
+    object: Option<String>,
+    text: String,
+    quote: Quote,
+}
+
+/// What ibprov itself has written to the log and to its report files, as far as it was not
+/// made good later. Where the host is judged as it is now, only what that judgement does not
+/// look at counts.
+fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
+    let mut last: BTreeMap<(About, String), Written> = BTreeMap::new();
+    for event in &boot.events {
+        let Kind::Own(own) = &event.kind else { continue };
+        // A boot looks at everything anew.
+        if own.about == About::Boot {
+            last.retain(|(about, _), _| {
+                matches!(about, About::Port | About::Pf | About::Vf | About::Step)
+                    && own.standing != Standing::Ready
+                    || matches!(about, About::WaitOnline | About::Online | About::Guest)
+            });
+        }
+        let object = Some(&*own.object).filter(|object| !object.is_empty());
+        let is_named = !matches!(own.about, About::Boot | About::Step | About::WaitOnline);
+        let written = Written {
+            standing: own.standing,
+            object: object.filter(|_| is_named).map(str::to_owned),
+            text: event.text.trim_end_matches('.').to_owned(),
+            quote: boot.quote(event),
+        };
+        last.insert((own.about, own.object.to_string()), written);
+    }
+    for account in &boot.accounts.all {
+        filed(boot, account, &mut last);
+    }
+    let is_bad =
+        |about| last.iter().any(|((a, _), w)| *a == about && w.standing != Standing::Ready);
+    let summed_up = is_bad(About::Boot) || is_bad(About::Pf);
+    let waited = is_bad(About::WaitOnline);
+    let counts = |about: About| match about {
+        // A step that failed may have been made good; it counts beside what did not come.
+        About::Step => summed_up && judgement.is_none(),
+        About::Online => !waited,
+        About::Boot | About::Pf | About::Port | About::Vf | About::Guest => judgement.is_none(),
+        About::WaitOnline | About::Interface => true,
+    };
+    // What a port lacks now the judgement of the host says.
+    let past = judgement.is_some();
+    let told = last
+        .into_iter()
+        .filter(|((about, _), written)| counts(*about) && written.standing != Standing::Ready);
+    told.map(|(_, written)| Told {
+        severity: match written.standing {
+            Standing::Missing if !past => Severity::Error,
+            _ => Severity::Warning,
+        },
+        object: written.object,
+        text: written.text,
+        advice: vec![Advice::look("ibprov status")],
+        quote: Some(written.quote),
+    })
+    .collect()
+}
+
+/// Put what a report file says in the place of what the log says of the same: a file is
+/// replaced at each run, and so tells of the last one.
+fn filed(boot: &Boot, account: &Account, last: &mut BTreeMap<(About, String), Written>) {
+    let quote = |text: &str| Quote {
+        source: account.source.clone(),
+        line: 0,
+        time: String::new(),
+        text: text.to_owned(),
+    };
+    let found = account.findings.iter().filter(|f| f.severity != Severity::Info);
+    let texts: Vec<String> =
+        found.clone().map(|f| format!("{}: {}", f.subject(), f.message)).collect();
+    let summary = |what: &str| match texts.as_slice() {
+        [] => what.to_owned(),
+        [only] => format!("{what}: {only}"),
+        [first, rest @ ..] => format!("{what}: {first} and {} more", rest.len()),
+    };
+    let mut put = |about, key: String, object: Option<String>, standing, text: String| {
+        let text = text.trim_end_matches('.').to_owned();
+        let quote = quote(&text);
+        last.insert((about, key), Written { standing, object, text, quote });
+    };
+    let standing = account.standing;
+    match account.kind {
+        common::Kind::Boot => {
+            let headline = boot.accounts.boot.as_ref().map(|report| report.headline());
+            put(About::Boot, String::new(), None, standing, headline.unwrap_or_default());
+        }
+        common::Kind::ApplyPf => {
+            let object = format!("PF {}", account.object);
+            let text = summary(&format!("{object}: the VFs are not as planned"));
+            put(About::Pf, object.clone(), Some(account.object.clone()), standing, text);
+        }
+        common::Kind::Iface => {
+            let text = match texts.first() {
+                Some(first) => first.clone(),
+                None => format!("{}: not configured, or not up", account.object),
+            };
+            let object = account.object.clone();
+            put(About::Interface, object.clone(), Some(object), standing, text);
+        }
+        common::Kind::WaitOnline => {
+            let is_degraded = |f: &common::Finding| f.code == common::Code::PortDegraded;
+            let what = match found.clone().all(is_degraded) && !texts.is_empty() {
+                true => "wait-online: the link of a port is below its minimum",
+                false => "wait-online: not every port is online",
+            };
+            put(About::WaitOnline, String::new(), None, standing, summary(what));
+            last.retain(|(about, _), _| *about != About::Online);
+        }
+        common::Kind::Guests => {
+            last.retain(|(about, _), _| *about != About::Guest);
+            // One that still waits has not failed.
+            let failed = found.zip(texts).filter(|(f, _)| f.code == common::Code::GuestFailed);
+            for (finding, text) in failed {
+                let (object, quote) = (finding.object.clone(), quote(&text));
+                let written =
+                    Written { standing: Standing::Missing, object, text: text.clone(), quote };
+                last.insert((About::Guest, text), written);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Units of ibprov's that failed, by the log or by a dump; a judgement of the host knows
+/// them itself.
+fn failed_units(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
+    if judgement.is_some() {
+        return Vec::new();
+    }
+    let told = |unit: &str, quote: Quote| Told {
+        severity: Severity::Error,
+        object: Some(unit.to_owned()),
+        text: format!("{unit} has failed"),
+        advice: vec![Advice::look(format!("journalctl -b -u '{}'", every(unit)))],
+        quote: Some(quote),
+    };
+    let by_log = seen::failed_units(boot).into_iter().filter_map(|event| match &event.kind {
+        Kind::UnitFailed(unit) => Some(told(own_unit(unit)?, boot.quote(event))),
+        _ => None,
+    });
+    let shown = boot.state.units.iter().filter(|unit| unit.active.starts_with("failed"));
+    let shown = shown.filter_map(|unit| {
+        Some(told(own_unit(&unit.name)?, boot.quote_at(unit.origin, "", &unit.text)))
+    });
+    by_log.chain(shown).collect()
+}
+
+/// All instances of the template that `unit` is one of.
+fn every(unit: &str) -> String {
+    match unit.split_once('@') {
+        Some((template, _)) => format!("{template}@*"),
+        None => unit.to_owned(),
+    }
+}
+
+/// The unit of ibprov's that systemd calls `name`: by its name, or before v249 by its
+/// description.
+fn own_unit(name: &str) -> Option<&str> {
+    const DESCRIPTIONS: [(&str, &str); 7] = [
+        ("Bring up InfiniBand ports", "ibprov.service"),
+        ("Wait until InfiniBand ports are online", "ibprov-wait-online.service"),
+        ("Set up InfiniBand interface", "ibprov-iface@.service"),
+        ("Set up P_Key children", "ibprov-children.service"),
+        ("Read back the settings of InfiniBand interface", "ibprov-iface-later@.service"),
+        ("GUID plan of the PF", "ibprov-pf@.service"),
+        ("Start virtual machines when their InfiniBand VFs", "ibprov-guests.service"),
+    ];
+    if name.starts_with("ibprov") {
+        return Some(name);
+    }
+    DESCRIPTIONS.iter().find(|(words, _)| name.starts_with(words)).map(|(_, unit)| *unit)
+}
+
+pub(super) const IBPROV_SWITCHED_OFF: Rule = Rule {
+    code: Code::IbprovSwitchedOff,
+    meaning: "ibprov=0 is on the kernel command line",
+    page: "\
+No unit of ibprov runs in such a boot: modules, names, VFs and interfaces are left to the
+other programs of the host. It is a note, not a fault: who set the parameter meant it.
+
+Symptoms: ibprov=0 in the line \"Kernel command line:\" of the kernel, and in /proc/cmdline.
+
+Remedy: to have ibprov run again at the next boot, remove ibprov=0 from the configuration
+of the boot loader:
+
+    grep -rl ibprov=0 /etc/default/grub /etc/default/grub.d /boot/loader/entries",
+    needles: &[&["ommand line: "]],
+    judge: Judge::One(ibprov_switched_off),
+};
+
+fn ibprov_switched_off(boot: &Boot) -> Option<Finding> {
+    // A host is judged by its /proc/cmdline.
+    if boot.judgement().is_some() {
+        return None;
+    }
+    let is_off = |text: &str| text.split_whitespace().any(|word| word == "ibprov=0");
+    let line = boot.with("ommand line: ").find(|e| e.from_kernel() && is_off(&e.text))?;
+    let text = "ibprov=0 is on the kernel command line: no unit of ibprov ran in this boot.";
+    let finding = Finding::new(Code::IbprovSwitchedOff, Severity::Info, Confidence::High, text);
+    Some(finding.quoting([boot.quote(line)]))
+}
+
+pub(super) const RUN_FULL: Rule = Rule {
+    code: Code::RunFull,
+    meaning: "/run has no room left, so that reports and locks of this boot are missing",
+    page: "\
+/run is a file system in memory, of limited size. If /run is full, programs that write
+there fail: ibprov cannot write its reports and locks, so that `status`, `check` and the
+next run do not know what it did; systemd and udev fail in ways that look like other
+faults.
+
+Symptoms: \"cannot write /run/ibprov/...: ENOSPC\" from ibprov; \"No space left on
+device\" from systemd, udev or journald for a path below /run.
+
+Remedy: find the files that fill /run, and remove them:
+
+    df -h /run; df -i /run
+    du -xhd2 /run | sort -h
+
+To enlarge /run until the next boot: mount -o remount,size=SIZE /run",
+    needles: &[&["cannot write /run/", "cannot use the lock /run/", "No space left on device"]],
+    judge: Judge::One(run_full),
+};
+
+fn run_full(boot: &Boot) -> Option<Finding> {
+    let lines = seen::found(
+        boot.with("No space left on device")
+            .filter(|e| e.text.contains("/run/") && !e.text.contains("/run/media")),
+    )?;
+    let told =
+        "/run has no room left, so that files of ibprov and other programs are missing there.";
+    Some(
+        Finding::new(Code::RunFull, Severity::Warning, Confidence::High, told)
+            .about("/run")
+            .quoting(seen::quotes(boot, lines))
+            .look(["df -h /run; df -i /run", "du -xhd2 /run | sort -h"])
+            .now(["remove the files that fill /run, or `mount -o remount,size=SIZE /run`, then `systemctl restart ibprov.service`"]),
+    )
+}
+
+pub(super) const PORT_NOT_READY: Rule = Rule {
+    code: Code::PortNotReady,
+    meaning: "an expected port of this host is not ready, and no other diagnosis names the cause",
+    page: "\
+Every expected port passes through the states pci, driver, rdma, netdev and named. The
+finding names the first state that is missing on the live host, and its cause if it is
+known: a failed probe, a driver that has registered no RDMA device, a netdev that
+ib_ipoib did not create.
+
+Remedy: follow the advice of the finding. To see all ports and their states:
+
+    ibprov status
+
+The kernel's messages about the PCI address show what the driver was doing.",
+    needles: &[],
+    judge: Judge::Host,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::*;
+    use crate::check::evidence::host::Host;
+
+    #[test]
+    fn it_is_the_first_thing_that_is_told() {
+        let told = common::Finding::new(
+            Code::ConfigurationInvalid,
+            Severity::Error,
+            "the configuration has an error",
+        );
+        let judgement = Judgement::new(Vec::new(), Vec::new(), true, vec![told]);
+        let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
+        let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
+        let all = crate::check::rank::judge(&boot);
+        assert_eq!(all.first().map(|f| f.code), Some(Code::ConfigurationInvalid), "{all:?}");
+        assert!(all.iter().all(|f| f.code != Code::NotAsExpected), "{all:?}");
+    }
+
+    #[test]
+    fn what_ibprov_has_logged_counts_unless_it_was_made_good() {
+        let failed = "Nov 23 10:00:09 n9 ibprov[77]: boot incomplete after 1.154 s: PF 0000:01:00.0: 0 of 4 VFs as planned (sriov_numvfs: ENOSPC); 1 of 1 expected ports ready";
+        let good = "Nov 23 10:05:09 n9 ibprov[99]: 1 of 1 expected ports ready after 0.1 s";
+        assert_eq!(severity(&NOT_AS_EXPECTED, &[failed]), Some(Severity::Error));
+        assert_eq!(severity(&NOT_AS_EXPECTED, &[failed, good]), None);
+        assert_eq!(severity(&NOT_AS_EXPECTED, &[good]), None);
+        let unit =
+            "Nov 23 10:00:09 n9 systemd[1]: ibprov-guests.service: Failed with result 'exit-code'.";
+        assert_eq!(severity(&NOT_AS_EXPECTED, &[good, unit]), Some(Severity::Error));
+        let older = "Nov 23 10:00:09 n9 systemd[1]: Failed to start Bring up InfiniBand ports.";
+        assert_eq!(severity(&NOT_AS_EXPECTED, &[good, older]), Some(Severity::Error));
+        let another =
+            "Nov 23 10:00:09 n9 systemd[1]: cups.service: Failed with result 'exit-code'.";
+        assert_eq!(severity(&NOT_AS_EXPECTED, &[good, another]), None);
+    }
+}

@@ -1,0 +1,319 @@
+//! Mounts and services that use the fabric before it can be used.
+
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use crate::check::pattern::has_any;
+use crate::graph::consumers;
+use crate::names::is_ipoib_name;
+
+pub(super) const CONSUMER_BEFORE_ADDRESS: Rule = Rule {
+    code: Code::ConsumerBeforeAddress,
+    meaning: "a service bound or reached for an address of the fabric before the address existed",
+    page: "\
+A storage or job service began while the interface of the fabric had no address yet. The
+kernel refuses to bind an address that no interface has (EADDRNOTAVAIL, -99), and finds
+no way to a target (ENETUNREACH, -101). Many such services try once: the unit is green,
+and what it serves is dead until it is restarted.
+
+Symptoms: \"nvmet_rdma: binding CM ID to 10.61.4.3:4420 failed (-99)\", \"svcrdma:
+rdma_bind_addr error = -99\", \"nvme1: rdma_resolve_addr failed (-101)\", \"Cannot assign
+requested address\" from a service that uses the fabric, and the interface comes later.
+
+Remedy: restart the service, and order it after the ports and the network:
+
+    ibprov consumers --install
+    systemctl enable ibprov-wait-online.service",
+    needles: &[&[
+        "binding CM ID to",
+        "rdma_bind_addr",
+        "rdma_resolve_addr",
+        "Cannot assign requested address",
+        "Successfully reconnected",
+        // Drivers of protocols over RDMA, whatever they say.
+        "nvmet_rdma",
+        "nvme_rdma",
+        "rpcrdma",
+        "svcrdma",
+        "ko2iblnd",
+        "isert: ",
+        "new ctrl: NQN",
+    ]],
+    judge: Judge::Many(consumer_before_address),
+};
+
+/// What comes later than this after the failure is no longer the boot, microseconds.
+const SOON: i64 = 300_000_000;
+
+/// The module that says in `event` that it cannot bind or reach an address.
+fn of_kernel(event: &Event) -> Option<&'static str> {
+    let text = &event.text;
+    let binds = has_any(text, &["binding CM ID to", "rdma_bind_addr"]) && text.contains("-99");
+    let reaches = text.contains("rdma_resolve_addr") && has_any(text, &["-99", "-101"]);
+    if !binds && !reaches {
+        return None;
+    }
+    seen::rdma_module(text).or_else(|| text.starts_with("nvme ").then_some("nvme_rdma"))
+}
+
+/// The service known to use the fabric that says in `event` that it cannot bind an address,
+/// where a netdev of ours became ready after that.
+fn of_service<'a>(boot: &Boot, event: &'a Event) -> Option<&'a str> {
+    let is_refused = event.text.contains("Cannot assign requested address");
+    consumers::by_name(&event.program).filter(|_| is_refused)?;
+    let comes = boot.events.iter().filter(|e| e.origin > event.origin).any(|e| {
+        let is_ours = match &e.kind {
+            Kind::LinkReady(name) => is_ipoib_name(name),
+            Kind::InterfaceAsked { name, worked } => is_ipoib_name(name) && *worked == Some(true),
+            _ => e.text.contains("Activation: successful") && seen::ib_netdev_in(&e.text).is_some(),
+        };
+        is_ours && e.when.since(&event.when).is_none_or(|gap| gap < SOON)
+    });
+    comes.then_some(&*event.program)
+}
+
+/// True if what `event` tells was made good: the service was started again, the initiator
+/// has reconnected.
+fn is_made_good(boot: &Boot, event: &Event, who: &str) -> bool {
+    boot.events.iter().filter(|e| e.origin > event.origin).any(|e| match &e.kind {
+        Kind::UnitStarted(unit) => unit.strip_suffix(".service").unwrap_or(unit) == who,
+        _ => who == "nvme_rdma" && has_any(&e.text, &["Successfully reconnected", "new ctrl: NQN"]),
+    })
+}
+
+fn consumer_before_address(boot: &Boot) -> Vec<Finding> {
+    let found = boot
+        .events
+        .iter()
+        .filter_map(|event| Some((event, of_kernel(event).or_else(|| of_service(boot, event))?)));
+    let (good, bad): (Vec<_>, Vec<_>) =
+        found.partition(|(event, who)| is_made_good(boot, event, who));
+    let finding = |of: Vec<(&Event, &str)>, severity: Severity| {
+        let names = seen::each(of.iter().map(|(_, who)| *who));
+        let said = of.first()?.0.text.trim();
+        let who = seen::all_of("service", &names);
+        let told = format!("{who} came before the address of the fabric: {said}");
+        let restart = names.iter().map(|name| format!("systemctl restart {}", unit(name)));
+        Some(
+            Finding::new(Code::ConsumerBeforeAddress, severity, Confidence::High, told)
+                .about_if(seen::joined(&names))
+                .quoting(seen::quotes(boot, of.iter().map(|(event, _)| *event)))
+                .now(restart)
+                .permanent([
+                    "ibprov consumers --install, which orders such units after the ports",
+                    "for the address too: systemctl enable ibprov-wait-online.service, and After=network-online.target for the unit",
+                ]),
+        )
+    };
+    [finding(bad, Severity::Error), finding(good, Severity::Warning)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// The unit that sets up what `module` serves.
+fn unit(module: &str) -> String {
+    let stem = match module {
+        "nvmet_rdma" => "nvmet",
+        "nvme_rdma" => "nvmf-autoconnect",
+        "svcrdma" => "nfs-server",
+        "ib_iser" => "iscsi",
+        "ib_isert" => "target",
+        "ko2iblnd" => "lnet",
+        other => other,
+    };
+    format!("{stem}.service")
+}
+
+pub(super) const MOUNT_BEFORE_IPOIB: Rule = Rule {
+    code: Code::MountBeforeIpoib,
+    meaning: "a mount or LNet started before IPoIB could be used",
+    page: "\
+A file system over InfiniBand was mounted, or LNet was configured, before its netdev had
+an address and carrier: NFS over RDMA or over IPoIB, Lustre (o2ib), BeeGFS, iSER.
+network-online.target does not help if another interface makes the network \"online\"
+first; systemd's remote mounts wait for that target only.
+
+Symptoms: LNet: \"couldn't query intf ib0\", \"Error -100 starting up LNI o2ib\";
+mount.nfs: \"Network is unreachable\" for a server that is reached over ib0.
+
+Remedy: order the mount after the port: ibprov-wait-online.service before
+remote-fs-pre.target, or x-systemd.after= in fstab; for LNet a drop-in
+After=ibprov-wait-online.service for lnet.service.",
+    needles: &[&[
+        "query IPoIB interface",
+        "query intf",
+        "kiblnd",
+        "o2ib",
+        "LNet",
+        "lnetctl",
+        "mount.nfs",
+        "mount.lustre",
+        "rpcrdma:",
+        "Network is unreachable",
+        "No route to host",
+        "proto=rdma",
+        "beegfs",
+        "Mount unit",
+        "Failed to mount",
+        "Mounting ",
+        "Mounted ",
+        "iser: ",
+        "NFSv4",
+        "mounting",
+        "xprtrdma",
+        "Dependency failed for ",
+        "mount[",
+    ]],
+    judge: Judge::One(mount_before_ipoib),
+};
+
+/// LNet or the RDMA transport says so itself.
+fn over_ib(event: &Event) -> bool {
+    let t = &event.text;
+    let lnet = (has_any(t, &["starting up LNI o2ib", "query IPoIB interface"])
+        || has_any(t, &["kiblnd_startup", "kiblnd_dev_", "kiblnd_create_dev"]))
+        && !t.contains("Unknown symbol")
+        || t.contains("query intf") && seen::ib_netdev_in(t).is_some()
+        || t.contains("LNet")
+            && seen::ib_netdev_in(t).is_some()
+            && has_any(t, &["it's down", "rror", "Invalid"]);
+    let nfs = has_any(t, &["mount.nfs", "mount.lustre", "mount["])
+        && t.contains("rdma")
+        && !t.contains("Protocol not supported");
+    lnet || nfs
+}
+
+/// A mount that found no network.
+fn no_network(event: &Event) -> bool {
+    let t = &event.text;
+    let mount =
+        has_any(t, &["mount.", "mount[", "mounting", "NFS", "nfs", "glusterfs", "ceph", "cifs"])
+            || event.program.contains("mount");
+    mount
+        && has_any(
+            t,
+            &[
+                "Network is unreachable",
+                "No route to host",
+                "Failed to resolve server",
+                "Temporary failure in name resolution",
+                "Name or service not known",
+                "Connection timed out",
+                "could not resolve address",
+                "Network is down",
+                "Cannot assign requested address",
+            ],
+        )
+}
+
+/// True if the boot's lines speak of InfiniBand as the way to the server.
+pub(super) fn ib_here(boot: &Boot) -> bool {
+    boot.events.iter().any(|e| {
+        seen::ib_netdev_in(&e.text).is_some()
+            || has_any(
+                &e.text,
+                &[
+                    "o2ib",
+                    "ib_ipoib",
+                    "openibd",
+                    "ipoib",
+                    "IPoIB",
+                    "nfiniBand",
+                    "rpcrdma",
+                    "proto=rdma",
+                ],
+            )
+    }) || boot.state.netdevs.iter().any(|n| n.infiniband)
+        || !boot.state.ports.is_empty()
+}
+
+pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {
+    let said: Vec<_> = boot.events.iter().filter(|e| over_ib(e)).collect();
+    let generic: Vec<_> = boot.events.iter().filter(|e| no_network(e)).collect();
+    let (lines, confidence) = if !said.is_empty() {
+        (said, Confidence::High)
+    } else if !generic.is_empty() && ib_here(boot) {
+        (generic, Confidence::Medium)
+    } else if generic.iter().any(|e| e.text.contains("Network is unreachable")) {
+        // Whether the way goes over InfiniBand is not in the log.
+        let told =
+            "If the server is reached over IPoIB, the mount was tried before the port was active.";
+        return Some(
+            Finding::new(Code::MountBeforeIpoib, Severity::Info, Confidence::Low, told)
+                .quoting(seen::quotes(boot, generic))
+                .look(["check whether the route uses an IPoIB netdev: ip route get SERVER"]),
+        );
+    } else {
+        return None;
+    };
+    let last = lines.last()?;
+    let mounted = boot.events.iter().any(|e| {
+        e.origin > last.origin
+            && (e.text.starts_with("Mounted /")
+                || e.text.contains("LNet: Added LNI") && e.text.contains("o2ib"))
+    });
+    let (severity, end) = if mounted {
+        (Severity::Warning, "; a later attempt succeeded")
+    } else {
+        (Severity::Error, "")
+    };
+    let told = format!(
+        "A mount or LNet was started before IPoIB could be used{end}: {}",
+        last.text.trim()
+    );
+    Some(
+        Finding::new(Code::MountBeforeIpoib, severity, confidence, told)
+            .about_if(Some(&last.unit).filter(|unit| !unit.is_empty()))
+            .quoting(seen::quotes(boot, lines))
+            .now(["mount -a, or systemctl restart lnet"])
+            .permanent([
+                "systemctl enable ibprov-wait-online.service, so that network-online.target waits for the port",
+                "LNet: add a drop-in for lnet.service with After= and Requires=ibprov-wait-online.service",
+                "NFS: add x-systemd.requires=ibprov-wait-online.service in fstab",
+            ]),
+    )
+}
+
+pub(super) const MOUNT_BEFORE_NETWORK: Rule = Rule {
+    code: Code::MountBeforeNetwork,
+    meaning: "a mount started before the network was up; InfiniBand is not involved",
+    page: "\
+A network file system was mounted before there was a route to its server or a name
+server to find it, and no line of the log is about InfiniBand. The mount is not ordered
+after network-online.target (_netdev in fstab does that), or no service that
+network-online.target waits for is enabled.
+
+Remedy: add _netdev to the line in fstab and enable NetworkManager-wait-online or
+systemd-networkd-wait-online. With x-systemd.automount the file system is mounted at
+its first use.",
+    needles: &[&[
+        "Failed to resolve server",
+        "Temporary failure in name resolution",
+        "Name or service not known",
+        "could not resolve address",
+        "Network is unreachable",
+        "mount.nfs",
+        "mount.cifs",
+        "glusterfs",
+    ]],
+    judge: Judge::One(mount_before_network),
+};
+
+fn mount_before_network(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot.events.iter().filter(|e| no_network(e)).collect();
+    if lines.is_empty() || ib_here(boot) || boot.events.iter().any(over_ib) {
+        return None;
+    }
+    let mounted = lines.last().is_some_and(|last| {
+        boot.events.iter().any(|e| e.origin > last.origin && e.text.starts_with("Mounted /"))
+    });
+    let severity = if mounted { Severity::Warning } else { Severity::Error };
+    let told =
+        "A mount was tried before the network was up; no line of the log is about InfiniBand.";
+    Some(
+        Finding::new(Code::MountBeforeNetwork, severity, Confidence::Medium, told)
+            .quoting(seen::quotes(boot, lines))
+            .look(["systemctl is-enabled NetworkManager-wait-online.service systemd-networkd-wait-online.service"])
+            .now(["mount -a"])
+            .permanent(["add _netdev or x-systemd.automount to its line in /etc/fstab"]),
+    )
+}

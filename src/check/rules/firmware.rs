@@ -1,0 +1,370 @@
+//! The adapter's firmware.
+
+use super::sriov::is_missed;
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use crate::check::evidence::event::function;
+use crate::check::evidence::state::Setting;
+use crate::check::pattern::has_any;
+use crate::report::firmware::tool;
+
+pub(super) const FW_INIT_TIMEOUT: Rule = Rule {
+    code: Code::FwInitTimeout,
+    meaning: "the adapter's firmware does not become ready",
+    page: "\
+The driver waits for the adapter's firmware and gives up, mlx5 after 120 s. The adapter
+is in a bad state (a failed update, a reset that did not end, no power), or it has
+disappeared: a register that reads 0xffffffff, firmware version 65535.65535.65535, means
+that no device answers at that address any more, for example because the hypervisor has
+removed the VF.
+
+Symptoms: \"Waiting for FW initialization, timeout abort in\", \"Firmware over
+120000 MS in pre-initializing state\", commands that time out, \"Failed to reset
+HCA\".
+
+Remedy: power the host off and on (a warm reset does not reset the adapter). If that
+does not help, burn the firmware again, or try another slot. To query the firmware:
+
+    mstflint -d ADDRESS q",
+    needles: &[
+        &[
+            "Waiting for FW pre-initializing",
+            "in pre-initializing state",
+            "wait_fw_init",
+            "FW initialization",
+            "firmware internal error",
+            "command timed out",
+            "timed out waiting for firmware",
+            "device is going to be reset",
+        ],
+        FINAL,
+    ],
+    judge: Judge::Many(fw_init_timeout),
+};
+
+/// Lines that by themselves mean that the card was given up.
+const FINAL: &[&str] = &[
+    "in pre-initializing state, aborting",
+    "in initializing state, aborting",
+    "65535.65535.65535",
+    "wait_vital timed out",
+    "Failed to reset HCA",
+    "PCI device did not come back after reset",
+    "Failed to obtain HW semaphore",
+    "Failed to start FW",
+    "timeout. Will cause a leak of a command resource",
+    "go bit not cleared",
+];
+
+/// mlx5 says every 20 s that it is still waiting. Firmware that takes this long does
+/// not come.
+const MANY: usize = 3;
+
+/// How it ended for an adapter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// No device answers at its address.
+    Gone,
+    /// The driver gave up.
+    Dead,
+    /// The log ends before that.
+    Waits(Severity),
+    /// It became ready after all.
+    Late,
+}
+
+impl End {
+    fn of(boot: &Boot, address: Option<&str>, given_up: &[&Event], waits: &[&Event]) -> Self {
+        let names = |e: &&Event| address.is_none_or(|address| e.text.contains(address));
+        let last = given_up.iter().chain(waits).map(|e| e.origin).max();
+        let came =
+            boot.events.iter().filter(names).any(|e| {
+                Some(e.origin) > last && has_any(&e.text, &["renamed from", "MLX5E: StrdRq"])
+            });
+        let is_gone =
+            |e: &Event| address.is_some() && has_any(&e.text, &["0xffffffff", "65535.65535"]);
+        match () {
+            () if came => Self::Late,
+            () if boot.events.iter().filter(names).any(is_gone) => Self::Gone,
+            () if !given_up.is_empty() => Self::Dead,
+            () if waits.len() >= MANY => Self::Waits(Severity::Error),
+            () => Self::Waits(Severity::Warning),
+        }
+    }
+
+    const fn severity(self, given_up: bool) -> Severity {
+        match self {
+            Self::Late => Severity::Info,
+            Self::Waits(severity) => severity,
+            Self::Gone if !given_up => Severity::Warning,
+            Self::Gone | Self::Dead => Severity::Error,
+        }
+    }
+
+    fn told(self, of: &str) -> String {
+        match self {
+            Self::Gone => format!(
+                "No answer any more from {of}: the adapter or VF has disappeared, or hangs."
+            ),
+            Self::Dead => format!("The firmware of {of} does not become ready."),
+            Self::Waits(_) => format!(
+                "The firmware of {of} does not become ready; the log ends before the driver gives up."
+            ),
+            Self::Late => format!("The firmware of {of} became ready late."),
+        }
+    }
+}
+
+fn fw_init_timeout(boot: &Boot) -> Vec<Finding> {
+    let of_hca = |text: &str| seen::rdma_module(text).is_some();
+    // A VF that gets no answer, while its PF has one, is another finding.
+    let of_vf = |text: &str| {
+        text.contains("Will cause a leak")
+            && function(text).is_some_and(|address| seen::is_vf(boot, address))
+    };
+    let is_final = |e: &Event| has_any(&e.text, FINAL) && of_hca(&e.text) && !of_vf(&e.text);
+    let is_wait = |e: &Event| {
+        has_any(&e.text, &["Waiting for FW initialization", "Waiting for FW pre-initializing"])
+    };
+    let lines = boot.events.iter().filter(|e| is_final(e) || is_wait(e));
+    let ends = seen::by_function(lines).into_iter().map(|(address, lines)| {
+        let (given_up, waits): (Vec<&Event>, Vec<&Event>) =
+            lines.into_iter().partition(|e| is_final(e));
+        let end = End::of(boot, address, &given_up, &waits);
+        let severity = end.severity(!given_up.is_empty() || waits.len() >= MANY);
+        ((end, severity), address, given_up.into_iter().chain(waits).collect())
+    });
+    let finding = |((end, severity), addresses, lines): ((End, _), Vec<&str>, Vec<&Event>)| {
+        let told = end.told(&seen::all_of("adapter", &addresses));
+        let finding = Finding::new(Code::FwInitTimeout, severity, Confidence::High, told)
+            .about_if(seen::joined(&addresses))
+            .quoting(seen::quotes(boot, lines.iter().copied()));
+        if end == End::Late {
+            return finding;
+        }
+        finding
+            .look(seen::firmware_query(&lines, &addresses))
+            .look(["in a guest: read the log of the hypervisor, which may have removed the VF"])
+            .now(["power the host off and on; a warm reboot does not reset the adapter"])
+            .permanent(["if the fault occurs again: burn the firmware again, or try another slot"])
+    };
+    seen::by_key(ends).into_iter().map(finding).collect()
+}
+
+pub(super) const FIRMWARE_FATAL: Rule = Rule {
+    code: Code::FirmwareFatal,
+    meaning: "the adapter's firmware has failed during operation",
+    page: "\
+The driver's health check found the firmware dead or in a fatal state: a fatal error
+that the firmware reports itself, or a counter that does not advance. The driver then
+tries to recover the device. Until it has succeeded, VFs, their GUIDs and every
+connection of that function are lost, and all commands fail.
+
+Symptoms: \"Fatal error 3 detected\", \"device's health compromised - reached miss
+count\", \"starting health recovery flow\", \"health recovery failed\", \"Driver is in
+error state. Unloading\". A recovery that succeeded is a warning: the settings of VFs
+are lost.
+
+Remedy: read the firmware's own report, power the host off and on, and send that report
+to the vendor.",
+    needles: &[SIGNS, &["Fatal error ", "health recovery", "handling bad device here"]],
+    judge: Judge::Many(firmware_fatal),
+};
+
+const SIGNS: &[&str] = &[
+    "health compromised",
+    "starting health recovery flow",
+    "health recovery failed",
+    "health recovery flow aborted",
+    "Driver is in error state",
+];
+
+fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
+    let fatal = |text: &str| text.contains("Fatal error ") && text.contains(" detected");
+    let ours = |text: &str| seen::rdma_module(text).is_some();
+    let lines: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| e.from_kernel() && ours(&e.text))
+        .filter(|e| has_any(&e.text, SIGNS) || fatal(&e.text))
+        .collect();
+    let ends = seen::by_function(lines).into_iter().map(|(address, lines)| {
+        let last = lines.last().map(|e| e.origin);
+        let recovered = boot.with("health recovery").any(|e| {
+            Some(e.origin) >= last
+                && e.text.contains("health recovery succeeded")
+                && address.is_none_or(|address| e.text.contains(address))
+        });
+        (if recovered { Severity::Warning } else { Severity::Error }, address, lines)
+    });
+    let finding = |(severity, addresses, lines): (_, Vec<&str>, Vec<&Event>)| {
+        let of = seen::all_of("adapter", &addresses);
+        let said = lines.first().map(|e| e.text.trim()).unwrap_or_default();
+        let told = format!("The firmware of {of} has failed: {said}");
+        Finding::new(Code::FirmwareFatal, severity, Confidence::High, told)
+            .about_if(seen::joined(&addresses))
+            .quoting(seen::quotes(boot, lines))
+            .look(seen::for_each(
+                "devlink health show pci/{} reporter fw_fatal; devlink health diagnose pci/{} reporter fw",
+                &addresses,
+                "ADDRESS",
+            ))
+            .look(seen::for_each("mstflint -d {} query", &addresses, "ADDRESS"))
+            .now(["power the host off and on; ibprov apply sets VFs again after a recovery"])
+            .permanent(["burn the newest firmware; report the health buffer to the vendor"])
+    };
+    seen::by_key(ends).into_iter().map(finding).collect()
+}
+
+pub(super) const FIRMWARE_TOO_OLD: Rule = Rule {
+    code: Code::FirmwareTooOld,
+    meaning: "the adapter's firmware is too old for the driver",
+    page: "\
+The driver uses another revision of the command interface than the adapter's firmware,
+or needs a feature that this firmware lacks. The driver reports that and does not
+configure the adapter. (\"HCA FW version 5.1.000 is old\" of ib_mthca is only advice: the
+adapter works.)
+
+Symptoms: \"Installed FW has unsupported command interface revision\",
+\"driver does not support command interface version\".
+
+Remedy: burn the newest firmware for the adapter's PSID, or use a driver of the same
+age as the firmware. To show firmware version and PSID:
+
+    mstflint -d ADDRESS q",
+    needles: &[
+        REFUSES,
+        ADVISES,
+        NO_DEVICE,
+        &["command interface version", "please upgrade", "Please upgrade", "Please update"],
+    ],
+    judge: Judge::Many(firmware_too_old),
+};
+
+/// The driver does not work with such firmware.
+const REFUSES: &[&str] = &[
+    "unsupported command interface revision",
+    "This driver version supports only revisions",
+    "does not support command interface version",
+];
+/// It works, perhaps without a feature.
+const ADVISES: &[&str] = &[
+    "is old (",
+    "try updating your HCA FW",
+    "upgrade your firmware",
+    "update your firmware",
+    "firmware is too old",
+    "FW is too old",
+    "old firmware",
+    "outdated firmware",
+    "Firmware too old",
+    "unsupported firmware",
+    "upgrade to later FW",
+    "Consider upgrading device FW",
+];
+/// No RDMA device came of it.
+const NO_DEVICE: &[&str] = &["sys files not found (/sys/class/infiniband", "No IB devices found"];
+
+fn firmware_too_old(boot: &Boot) -> Vec<Finding> {
+    let refuses: Vec<_> = boot.with_any(REFUSES).collect();
+    let advises = boot.with_any(ADVISES).filter(|e| seen::rdma_module(&e.text).is_some());
+    let no_device: Vec<_> = boot.with_any(NO_DEVICE).collect();
+    let lines = seen::by_function(refuses.iter().copied().chain(advises));
+    let judged = lines.into_iter().map(|(address, lines)| {
+        let only_advice = !lines.iter().any(|line| refuses.contains(line));
+        let failed = boot.events.iter().any(
+            |e| matches!(&e.kind, Kind::ProbeFailed { device, .. } if Some(&**device) == address),
+        );
+        let judgement = match (only_advice, failed) {
+            (false, _) => (Severity::Error, Confidence::High),
+            (true, true) => (Severity::Error, Confidence::Medium),
+            (true, false) if !no_device.is_empty() => (Severity::Error, Confidence::Low),
+            (true, false) => (Severity::Info, Confidence::Low),
+        };
+        (judgement, address, lines)
+    });
+    let finding = |((severity, confidence), addresses, lines): (_, Vec<&str>, Vec<&Event>)| {
+        let of = seen::all_of("adapter", &addresses);
+        let said = lines.first().map(|e| e.text.trim()).unwrap_or_default();
+        let told = format!("The firmware of {of} is too old for the driver: {said}");
+        Finding::new(Code::FirmwareTooOld, severity, confidence, told)
+            .about_if(seen::joined(&addresses))
+            .look(seen::firmware_query(&lines, &addresses))
+            .quoting(seen::quotes(boot, lines))
+            .quoting(seen::quotes(boot, no_device.iter().copied()))
+            .permanent([
+                "burn the newest firmware for that adapter, then power the host off and on",
+            ])
+    };
+    seen::by_key(judged).into_iter().map(finding).collect()
+}
+
+pub(super) const FIRMWARE_RESET_PENDING: Rule = Rule {
+    code: Code::FirmwareResetPending,
+    meaning: "the adapter needs a reset or a power cycle before its settings take effect",
+    page: "\
+The firmware or its settings were changed, and the adapter uses them only after a reset
+or after the host was without power. A reboot is not always enough: many hosts keep the
+slot powered. Until then the adapter works with the previous settings, so that VFs may
+be absent.
+
+Symptoms: mlxconfig or mstconfig print other values under Next Boot than under Current,
+or \"Please reboot machine to load new configurations\"; the driver reports \"Cold reset
+is required\" or \"PCI Sync FW Update Reset\".
+
+Remedy: power the host off and on, then read the settings again. If Current still
+differs from Next Boot after that, do not write them again.",
+    needles: &[&[
+        "PCI Sync FW Update Reset",
+        "to load new configurations",
+        "FW sync reset timeout",
+        "reset is required",
+    ]],
+    judge: Judge::One(firmware_reset_pending),
+};
+
+fn firmware_reset_pending(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot
+        .with_any_of(FIRMWARE_RESET_PENDING.needles)
+        .filter(|e| {
+            e.text.contains("to load new configurations") || seen::rdma_module(&e.text).is_some()
+        })
+        .collect();
+    let pending: Vec<&Setting> = boot.state.settings.iter().filter(|s| s.is_pending()).collect();
+    let of_lines = seen::by_function(lines.iter().copied()).into_iter().filter_map(|(at, _)| at);
+    let of_settings = pending.iter().map(|s| s.device.as_str()).filter(|device| !device.is_empty());
+    let devices = seen::each(of_lines.chain(of_settings));
+    let of = seen::all_of("adapter", &devices);
+    let told = match (lines.first(), &pending[..]) {
+        (_, [_, ..]) => {
+            let mut names: Vec<&str> = pending.iter().map(|s| s.name.as_str()).collect();
+            names.sort_unstable();
+            names.dedup();
+            format!(
+                "{} of {of} take effect after a reset or a power cycle: do not write them again.",
+                names.join(", ")
+            )
+        }
+        (Some(first), []) => format!("{of} needs a reset or a power cycle: {}", first.text.trim()),
+        (None, []) => return None,
+    };
+    // Somebody misses the VFs already.
+    let is_missed = !pending.is_empty() && is_missed(boot);
+    let severity = if is_missed { Severity::Error } else { Severity::Warning };
+    Some(
+        Finding::new(Code::FirmwareResetPending, severity, Confidence::High, told)
+            .about_if(seen::joined(&devices))
+            .quoting(pending.iter().map(|s| boot.quote_at(s.origin, "", &s.text)))
+            .quoting(seen::quotes(boot, lines))
+            .look(seen::for_each(
+                &format!("compare the values under Next Boot and Current: {}", tool("{}", "-e query")),
+                &devices,
+                "ADDRESS",
+            ))
+            .now(seen::for_each(
+                "where the adapter allows it: mstfwreset -d {} reset, or mlxfwreset with the same arguments",
+                &devices,
+                "ADDRESS",
+            ))
+            .permanent(["power the host off and on, so that the slot loses its power; a reboot may not be enough"]),
+    )
+}

@@ -1,0 +1,237 @@
+//! VFs for virtual machines.
+
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use crate::check::evidence::event::function;
+use crate::check::pattern::{caught_one, has_any};
+
+pub(super) const VM_BEFORE_VF: Rule = Rule {
+    code: Code::VmBeforeVf,
+    meaning: "a guest or another consumer used a VF before it was ready",
+    page: "\
+libvirt starts a guest whose VF does not exist yet, is not yet bound to vfio-pci, or is
+still being set up: the start fails, and nothing tries again. The VFs are created by a
+script or service that is not ordered before libvirt, or that takes longer than the
+guests wait.
+
+Symptoms: \"Device 0000:81:00.2 not found: could not access .../config: No such file or
+directory\", \"host device ... not found\", \"device not found\" for a VF's address that
+appears later in the log, or never. \"Unable to configure VF 2 of PF 'ens1f0' because
+the PF is not online\": libvirt sets MAC address and VLAN of a VF through its PF's
+netdev, which has to be up for that.
+
+Remedy: order libvirtd (virtqemud) after the service that creates the VFs, with a
+drop-in After=ibprov.service, or let ibprov-guests.service start the guests.",
+    needles: &[
+        NOT_FOUND,
+        &[
+            "no such host device",
+            "host device not found",
+            "Failed to autostart",
+            "no such device in the host",
+            "vfio: error",
+            "error getting device from group",
+            "vfio error",
+            "can't find device",
+            "Failed to allocate PCI device list",
+            "is in use by driver",
+            "PCI device 0000",
+            "Cannot find VF",
+            "no free VF",
+            "couldn't find VF",
+            "Failed to start domain",
+            "PF is not ready - Deferring probe",
+            "has no ready virtual function",
+            "Could not find virtual function",
+            "because the PF is not online",
+        ],
+    ],
+    judge: Judge::One(vm_before_vf),
+};
+
+/// What libvirt says of a file or node of a device that is not there.
+const NOT_FOUND: &[&str] = &[
+    "not found: could not access",
+    "no node device with matching name",
+    "Node device not found",
+    "could not access /sys/bus/pci/devices",
+    "Unable to read from '/sys/bus/pci/devices",
+];
+
+/// A guest was refused for want of a device.
+fn refused(event: &Event) -> bool {
+    let t = &event.text;
+    let pci = has_any(t, &["/sys/bus/pci/devices/", "PCI device", "Device 0000:", "pci_0000_"]);
+    pci && (has_any(t, NOT_FOUND) || t.contains("does not exist"))
+        // ENODEV: vfio-pci does not have it. Other answers are not of being early.
+        || t.contains("vfio")
+            && t.contains("error getting device from group")
+            && t.contains("No such device")
+        || t.contains("no such host device")
+        || t.contains("Cannot find VF")
+}
+
+/// libvirt gives a VF a MAC address or VLAN through its PF's netdev, which must be up
+/// for that (`virNetDevReadNetConfig()`).
+fn offline(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot.with("because the PF is not online").collect();
+    let pf = caught_one(&lines.first()?.text, "of PF '{}'").unwrap_or("its PF").to_owned();
+    let told = format!("A guest was started before {pf}, the netdev of the PF of its VF, was up.");
+    Some(
+        Finding::new(Code::VmBeforeVf, Severity::Error, Confidence::High, told)
+            .about(&pf)
+            .quoting(seen::quotes(boot, lines))
+            .now([format!("ip link set {pf} up; virsh start GUEST")])
+            .permanent([format!("configure {pf} to be up at boot, if necessary without an address, and order libvirtd after it")]),
+    )
+}
+
+fn vm_before_vf(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot.events.iter().filter(|e| refused(e)).collect();
+    let Some(first) = lines.first() else { return offline(boot) };
+    let groups = seen::by_function(lines.iter().copied());
+    let addresses: Vec<&str> = groups.into_iter().filter_map(|(of, _)| of).collect();
+    let later = boot.events.iter().find(|e| {
+        e.origin > first.origin && e.from_kernel() && addresses.iter().any(|a| e.text.contains(a))
+    });
+    let told = match &addresses[..] {
+        [] => "A guest was started before its VF was present.".to_owned(),
+        [one] => format!("A guest was started before {one} was present."),
+        several => {
+            format!("Guests were started before {} were present.", seen::all_of("VF", several))
+        }
+    };
+    let confidence = if later.is_some() { Confidence::High } else { Confidence::Medium };
+    Some(
+        Finding::new(Code::VmBeforeVf, Severity::Error, confidence, told)
+            .about_if(seen::joined(&addresses))
+            .quoting(seen::quotes(boot, lines))
+            .quoting(seen::quotes(boot, later))
+            .now(["virsh start GUEST, now that the VF is present"])
+            .permanent(["add a drop-in with After=ibprov.service for libvirtd.service (virtqemud.service), or list the guest in ibprov.toml"]),
+    )
+}
+
+pub(super) const AUTOSTART_GUEST_ON_VF: Rule = Rule {
+    code: Code::AutostartGuestOnVf,
+    meaning: "libvirt starts a guest by autostart that needs a VF",
+    page: "\
+The guest has autostart and a VF. libvirtd starts the guest as soon as libvirtd itself
+runs, which is not ordered after the creation of the VFs: in some boots the VF is
+present, in others it is absent.
+
+Remedy: list the guest as [[guest]] in ibprov.toml, so that ibprov-guests.service
+starts it when its VF is ready, and disable libvirt's autostart:
+
+    virsh autostart --disable GUEST
+
+Or order libvirtd.service (virtqemud.service) after ibprov.service with a drop-in.",
+    needles: &[&["autostart"]],
+    judge: Judge::One(autostart_guest_on_vf),
+};
+
+fn autostart_guest_on_vf(boot: &Boot) -> Option<Finding> {
+    let lines =
+        seen::found(boot.events.iter().filter(|e| e.text.contains("utostart") && refused(e)))?;
+    let told = "libvirt started a guest by autostart before its VF was present.";
+    Some(
+        Finding::new(Code::AutostartGuestOnVf, Severity::Warning, Confidence::High, told)
+            .quoting(seen::quotes(boot, lines))
+            .permanent(["virsh autostart --disable GUEST, and list it in ibprov.toml"]),
+    )
+}
+
+pub(super) const IOMMU_OFF: Rule = Rule {
+    code: Code::IommuOff,
+    meaning: "there is no IOMMU, or the device is in no IOMMU group",
+    page: "\
+A VF can be assigned to a guest only if an IOMMU isolates it: vfio-pci refuses a
+device without IOMMU group (-22), and libvirt and qemu refuse the guest.
+
+Symptoms: \"vfio-pci: probe of ... failed with error -22\", \"iommu_group is not a
+symlink\", \"host doesn't support passthrough\", \"no iommu_group\", \"No interrupt
+remapping support\", Proxmox's \"cannot prepare PCI pass-through, IOMMU not present\".
+
+Remedy: enable VT-d or AMD-Vi in the firmware setup, and add to the kernel command line
+intel_iommu=on (not needed for AMD) and iommu=pt. Some boards have no IOMMU in front
+of their PCI controller.",
+    needles: &[
+        SAID,
+        &[
+            "vfio-pci",
+            "iommu_group",
+            "IOMMU group",
+            "doesn't support passthrough",
+            "No IOMMU",
+            "no iommu",
+            "IOMMU not present",
+            "IOMMU is not",
+            "available IOMMU",
+            "interrupt remapping",
+            "vfio: error",
+            "iommu is not",
+            "IOMMU was not",
+            "IOMMU support",
+            "VFIO_GROUP_GET_STATUS",
+        ],
+    ],
+    judge: Judge::One(iommu_off),
+};
+
+const SAID: &[&str] = &[
+    "No ACPI DMAR table found",
+    "IOMMU appears to be disabled",
+    "IOMMU either disabled",
+    "iommu_group is not a symlink",
+    "doesn't support passthrough of host PCI devices",
+    "does not support passthrough",
+    "no iommu_group found",
+    "No available IOMMU models",
+    "no iommu_group",
+    "IOMMU not found",
+    "No IOMMU found",
+    "IOMMU was not enabled",
+    "No interrupt remapping support",
+    "No IOMMU detected",
+    "no IOMMU",
+    "is not in an IOMMU group",
+];
+
+fn iommu_off(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| {
+            // Proxmox VE. Other drivers say it of themselves.
+            let pve = e.text.contains("IOMMU not present") && e.text.contains("pass-through");
+            let probe = matches!(&e.kind, Kind::ProbeFailed { driver, errno: -22, .. } if &**driver == "vfio-pci");
+            probe || pve || has_any(&e.text, SAID)
+        })
+        // Allowed on purpose.
+        .filter(|e| !e.text.contains("enabling unsafe"))
+        .collect();
+    // That the board has none matters where a device is to be given away.
+    let general = |e: &&Event| {
+        has_any(
+            &e.text,
+            &["DMAR table", "disabled", "no IOMMU", "No IOMMU", "not found", "not enabled"],
+        )
+    };
+    let wanted = boot.events.iter().any(|e| {
+        has_any(&e.text, &["vfio", "VFIO", "passthrough", "libvirt", "QEMU", "iommu_group"])
+    });
+    let severity =
+        if lines.iter().all(general) && !wanted { Severity::Warning } else { Severity::Error };
+    let first = lines.first()?;
+    let is_sure = lines.len() > 1 || !first.text.contains("probe of");
+    let confidence = if is_sure { Confidence::High } else { Confidence::Medium };
+    let address = lines.iter().find_map(|e| function(&e.text)).unwrap_or("the device");
+    let told = format!("{address} is in no IOMMU group, so that it cannot be assigned to a guest.");
+    Some(
+        Finding::new(Code::IommuOff, severity, confidence, told)
+            .quoting(seen::quotes(boot, lines))
+            .look(["dmesg | grep -e DMAR -e IOMMU -e AMD-Vi; ls /sys/kernel/iommu_groups"])
+            .permanent([
+                "enable VT-d or AMD-Vi, and SR-IOV, in the firmware setup, and add to the kernel command line: intel_iommu=on iommu=pt",
+            ]),
+    )
+}

@@ -1,0 +1,425 @@
+//! Modules that are not loaded, too late, or not to the end.
+
+use super::consumers::ib_here;
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use crate::check::evidence::relevance::rdma_device_in;
+use crate::check::pattern::{caught, has_any};
+use crate::names::{IB_DRIVERS, is_ipoib_name, may_be_ipoib_name, rdma_half_of};
+
+pub(super) const MODULE_NOT_LOADED: Rule = Rule {
+    code: Code::ModuleNotLoaded,
+    meaning: "a module that is needed is not loaded",
+    page: "\
+The adapter's driver is loaded, and a module above it is not: ib_umad (ibstat, opensm,
+ibacm), ib_uverbs and rdma_ucm (applications), ib_ipoib (netdevs), mlx5_ib or
+mlx4_ib (any RDMA device at all). udev and rdma-core load them when an RDMA
+device appears; without rdma-core, with a minimal module list or with openibd disabled,
+no service loads them.
+
+Symptoms: \"is ib_umad module loaded?\", \"couldn't read uverbs ABI version\", lsmod
+without the module, \"mount.nfs: Protocol not supported\" without rpcrdma. If a network
+service does not find ib0, and no line of the log shows that a netdev was created or
+ib_ipoib was loaded, the finding has low confidence.
+
+Remedy: load the module, and enable ibprov.service or name the module in
+/etc/modules-load.d:
+
+    modprobe MODULE",
+    needles: &[&[
+        "could not insert '",
+        "umad_init: can't read ABI version",
+        "can't open /sys/class/infiniband_mad",
+        "is ib_umad module loaded",
+        "couldn't read uverbs ABI version",
+        "unable to open RDMA device",
+        "couldn't read ABI version",
+        "Error opening UMAD",
+        "unable to open /dev/infiniband",
+        "no handler found for transport rdma",
+        "not loaded",
+        "not been loaded",
+        "/dev/infiniband/",
+        "device rdma_cm",
+        "character device",
+        NO_DEVICES,
+        NO_TRANSPORT,
+    ]],
+    judge: Judge::One(module_not_loaded),
+};
+
+const NO_DEVICES: &str = "no RDMA devices found";
+/// The kernel knows no such transport: EPROTONOSUPPORT, net/sunrpc/xprt.c.
+const NO_TRANSPORT: &str = "mount.nfs: Protocol not supported";
+
+/// Words by which a program says that a module is missing, and the module.
+const SAID: [(&str, &str); 11] = [
+    ("can't open /sys/class/infiniband_mad", "ib_umad"),
+    ("umad_init: can't read ABI version", "ib_umad"),
+    ("is ib_umad module loaded", "ib_umad"),
+    ("Error opening UMAD", "ib_umad"),
+    ("couldn't read uverbs ABI version", "ib_uverbs"),
+    ("unable to open RDMA device", "rdma_ucm"),
+    ("librdmacm: couldn't read ABI version", "rdma_ucm"),
+    ("librdmacm: Warning: couldn't read ABI version", "rdma_ucm"),
+    ("librdmacm: Fatal: couldn't read ABI version", "rdma_ucm"),
+    ("/dev/infiniband/rdma_cm", "rdma_ucm"),
+    // drivers/nvme/host/fabrics.c, nvmf_create_ctrl().
+    ("no handler found for transport rdma", "nvme_rdma"),
+];
+
+/// Words by which any program says that a module is not there.
+const NOT_LOADED: [&str; 5] =
+    ["not loaded", "not been loaded", "n't loaded", "not be loaded", "is missing"];
+/// ... that a device node is not there.
+const NO_NODE: [&str; 5] = ["No such file", "no such", "not found", "does not exist", "is missing"];
+
+/// The module without which a program of the fabric does not find what it names: a module and
+/// a word of absence in one clause, or a node of /dev/infiniband and one.
+fn absence(text: &str) -> Option<&'static str> {
+    text.split(';').find_map(|clause| {
+        if has_any(clause, &NOT_LOADED) {
+            return seen::rdma_module(clause);
+        }
+        let is_absent = has_any(clause, &NO_NODE);
+        let of_node = || {
+            let node = clause.split_once("/dev/infiniband/")?.1;
+            makes(node)
+        };
+        // "device rdma_cm not found"; the name before a colon is the program's own.
+        let named = || {
+            let mut words = clause.split_whitespace().filter(|word| !word.ends_with(':'));
+            let is_device = has_any(clause, &["device rdma_cm", "character device"]);
+            words
+                .find_map(|word| makes(word.trim_matches(['"', '\'', ',', '.'])))
+                .filter(|_| is_device)
+        };
+        is_absent.then(|| of_node().or_else(named)).flatten()
+    })
+}
+
+/// The module that makes the node `name` of /dev/infiniband.
+fn makes(name: &str) -> Option<&'static str> {
+    let all = [
+        ("rdma_cm", "rdma_ucm"),
+        ("umad", "ib_umad"),
+        ("issm", "ib_umad"),
+        ("uverbs", "ib_uverbs"),
+    ];
+    all.into_iter().find(|(node, _)| name.starts_with(node)).map(|(_, module)| module)
+}
+
+fn module_not_loaded(boot: &Boot) -> Option<Finding> {
+    let said: Vec<_> = boot
+        .events
+        .iter()
+        .filter_map(|e| {
+            let said = SAID.iter().find(|(w, _)| e.text.contains(w)).map(|(_, m)| *m);
+            // `modprobe: ERROR: could not insert 'ib_ipoib': Cannot allocate memory`; symbols
+            // and signatures are other findings.
+            let refused = || {
+                let name = e.text.split_once("could not insert '")?.1.split('\'').next()?;
+                let others = ["symbol", "format", "No such device", "ey was rejected", "key not"];
+                (!others.iter().any(|w| e.text.contains(w)))
+                    .then(|| seen::rdma_module(name))
+                    .flatten()
+            };
+            said.or_else(refused).or_else(|| absence(&e.text)).map(|m| (e, m))
+        })
+        .collect();
+    let listed = boot.state.modules.as_ref().and_then(|modules| {
+        let has = |name: &str| modules.has(name);
+        for (core, half) in IB_DRIVERS.into_iter().filter_map(|d| Some((d, rdma_half_of(d)?))) {
+            if has(core) && modules.lacks(half) && boot.state.ports.is_empty() {
+                return Some(half);
+            }
+        }
+        let any = IB_DRIVERS.into_iter().any(|d| has(rdma_half_of(d).unwrap_or(d)));
+        let ethernet = !boot.state.ports.is_empty()
+            && boot.state.ports.iter().all(|p| p.infiniband == Some(false));
+        (any && modules.lacks("ib_ipoib") && !ethernet).then_some("ib_ipoib")
+    });
+    let listed = listed.or_else(|| shown_by_ls(boot).then_some("ib_ipoib"));
+    let modules =
+        seen::each(said.iter().map(|(_, m)| *m).chain(listed.filter(|_| said.is_empty())));
+    if modules.is_empty() {
+        return no_transport(boot).or_else(|| no_device(boot)).or_else(|| absent(boot));
+    }
+    let alive = seen::sign_of_life(boot).is_some();
+    let missed = !said.is_empty() || is_infiniband(boot);
+    let severity = if alive || !missed { Severity::Warning } else { Severity::Error };
+    let confidence = if said.is_empty() { Confidence::Medium } else { Confidence::High };
+    let (is, load) = match modules.len() {
+        1 => ("is", "modprobe"),
+        _ => ("are", "modprobe -a"),
+    };
+    let told = format!("{} {is} not loaded.", seen::all_of("module", &modules));
+    Some(
+        Finding::new(Code::ModuleNotLoaded, severity, confidence, told)
+            .about_if(seen::joined(&modules))
+            .quoting(seen::quotes(boot, said.iter().map(|(e, _)| *e)))
+            .now([format!("{load} {}", modules.join(" "))])
+            .permanent([
+                "systemctl enable ibprov.service, which loads the modules before the network, or name the module in /etc/modules-load.d",
+                "if this host has no adapter: disable the service that needs one",
+            ]),
+    )
+}
+
+/// An NFS mount failed as one over RDMA does without the module of that transport.
+fn no_transport(boot: &Boot) -> Option<Finding> {
+    let is_loaded = |name| boot.state.modules.as_ref().is_some_and(|modules| modules.has(name));
+    let lines: Vec<_> = boot.with(NO_TRANSPORT).collect();
+    let (severity, confidence) = match lines.iter().any(|e| e.text.contains("rdma")) {
+        _ if lines.is_empty() || ["rpcrdma", "xprtrdma"].into_iter().any(is_loaded) => return None,
+        true => (Severity::Error, Confidence::Medium),
+        false if ib_here(boot) => (Severity::Warning, Confidence::Low),
+        false => return None,
+    };
+    let told = "An NFS mount failed. If it is over RDMA (proto=rdma), rpcrdma is not loaded.";
+    Some(
+        Finding::new(Code::ModuleNotLoaded, severity, confidence, told)
+            .about("rpcrdma")
+            .quoting(seen::quotes(boot, lines))
+            .look(["grep rdma /etc/fstab"])
+            .now(["modprobe rpcrdma"])
+            .permanent(["modules.load = [\"rpcrdma\"] in ibprov.toml"]),
+    )
+}
+
+/// librdmacm found no RDMA device: mostly nobody loaded the second half of a driver.
+fn no_device(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot.with(NO_DEVICES).collect();
+    if lines.is_empty() || seen::sign_of_life(boot).is_some() {
+        return None;
+    }
+    let told = "A program found no RDMA device. Mostly the RDMA half of the adapter's driver is not loaded.";
+    Some(
+        Finding::new(Code::ModuleNotLoaded, Severity::Warning, Confidence::Low, told)
+            .quoting(seen::quotes(boot, lines))
+            .look(["check whether there is an RDMA device: ls /sys/class/infiniband; lspci -nnk -d ::0207"])
+            .now(["load the RDMA half of the adapter's driver: modprobe mlx5_ib (mlx4_ib, irdma, bnxt_re)"])
+            .permanent(["systemctl enable ibprov.service, which loads the modules before the network"]),
+    )
+}
+
+/// Something tells that the ports are InfiniBand: the same drivers serve Ethernet,
+/// where nobody loads ib_ipoib.
+fn is_infiniband(boot: &Boot) -> bool {
+    boot.state.ports.iter().any(|p| p.infiniband == Some(true))
+        || boot.state.pci.iter().any(|f| f.is_infiniband())
+        || boot.events.iter().any(|e| seen::ib_netdev_in(&e.text).is_some())
+        || shown_by_ls(boot)
+}
+
+/// The network service found no IPoIB netdev, and nothing in the log has made one or
+/// loaded ib_ipoib: the commonest cause, where no other is seen.
+fn absent(boot: &Boot) -> Option<Finding> {
+    let asked = |e: &&Event| seen::not_found(e).is_some_and(is_ipoib_name);
+    let lines: Vec<_> = boot.events.iter().filter(asked).collect();
+    let name = lines.first().and_then(|e| seen::not_found(e))?;
+    let came = boot.events.iter().any(|e| match &e.kind {
+        Kind::NetdevMade { .. } | Kind::NetdevRenamed { .. } => true,
+        Kind::ModuleLoad(module) => &**module == "ib_ipoib",
+        _ => false,
+    });
+    // Of a host that was looked at its ports tell more.
+    let shown = boot.host.is_some() || boot.state.netdevs.iter().any(|n| n.infiniband);
+    if came || shown || seen::late(boot).is_some() || seen::sign_of_life(boot).is_some() {
+        return None;
+    }
+    let told = format!(
+        "{name} did not exist when the network service looked for it, and this log does not show that ib_ipoib was loaded. A driver that failed and another name of the netdev have the same symptom."
+    );
+    Some(
+        Finding::new(Code::ModuleNotLoaded, Severity::Warning, Confidence::Low, told)
+            .about(name)
+            .quoting(seen::quotes(boot, lines))
+            .look([
+                "check whether there is an RDMA device: ls /sys/class/infiniband; lsmod | grep ib_ipoib",
+                "check that one of the two units that load ib_ipoib is enabled: systemctl is-enabled openibd.service ibprov.service",
+                "read the log of the whole boot: journalctl -b -o short-precise",
+            ])
+            .now(["modprobe ib_ipoib"]),
+    )
+}
+
+/// True if `ls` shows an RDMA device and no IPoIB netdev.
+fn shown_by_ls(boot: &Boot) -> bool {
+    let listed = |dir: &str| {
+        let command =
+            boot.state.commands.iter().find(|c| {
+                c.text.starts_with("ls ") && c.text.trim_end_matches('/').ends_with(dir)
+            })?;
+        let names = command.output.iter().flat_map(|(_, line)| line.split_whitespace());
+        Some(names.map(str::to_owned).collect::<Vec<_>>())
+    };
+    let is_device = |n: &String| !n.contains(':') && !n.contains('/');
+    listed("/sys/class/infiniband").is_some_and(|names| names.iter().any(is_device))
+        && listed("/sys/class/net").is_some_and(|names| {
+            names.iter().any(|n| n == "lo") && !names.iter().any(|n| may_be_ipoib_name(n))
+        })
+}
+
+pub(super) const MODULE_LOAD_INTERRUPTED: Rule = Rule {
+    code: Code::ModuleLoadInterrupted,
+    meaning: "the loading of a module was killed or interrupted",
+    page: "\
+The process that loads modules was killed while a module was being initialized: systemd
+stops the services of the initramfs before it switches to the root file system, udev
+kills a worker that takes too long. The creation of a kernel thread then fails with
+-EINTR, and the port or netdev that was being set up is missing. No service tries again.
+
+Symptoms: \"Failed to create a rescuer kthread for wq ipoib_wq: -EINTR\", then
+\"couldn't register ipoib port\"; rdma-load-modules killed by TERM. Often only one
+of several HCAs, and not at each boot.
+
+Remedy: load the module again:
+
+    modprobe -r ib_ipoib
+    modprobe ib_ipoib
+
+Update rdma-core: newer versions order rdma-load-modules@ before initrd.target.",
+    needles: &[&["-EINTR", "rdma-load-modules@", "Interrupted system call", "rescuer kthread"]],
+    judge: Judge::One(module_load_interrupted),
+};
+
+fn module_load_interrupted(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| {
+            let t = &e.text;
+            t.contains("rescuer kthread") && t.contains("-EINTR")
+                || t.contains("rdma-load-modules@") && has_any(t, &["code=killed", "signal"])
+                || t.contains("Interrupted system call")
+                    && (seen::rdma_module(t).is_some() || e.program.contains("modules-load"))
+        })
+        .collect();
+    let first = lines.first()?;
+    let port = boot.events.iter().filter(|e| {
+        e.origin > first.origin && has_any(&e.text, &["ipoib", "failed to allocate device WQ"])
+    });
+    let severity = if first.text.contains("rescuer") || port.clone().next().is_some() {
+        Severity::Error
+    } else {
+        Severity::Warning
+    };
+    let mut devices: Vec<&str> = port.clone().filter_map(|e| rdma_device_in(&e.text)).collect();
+    devices.dedup();
+    let told = match &devices[..] {
+        [] => "The loading of a module was interrupted while it set up a port, so that the port has no netdev.".to_owned(),
+        known => format!(
+            "The loading of a module was interrupted while it set up a port, so that {} has no netdev.",
+            known.join(", ")
+        ),
+    };
+    Some(
+        Finding::new(Code::ModuleLoadInterrupted, severity, Confidence::High, told)
+            .about_if(seen::joined(&devices))
+            .chain([
+                "the process that loads the modules was stopped, which systemd does before it switches to the root file system",
+                "the kernel could not create a thread (EINTR) and gave the port up",
+                "no service loads the module again, because it counts as loaded",
+            ])
+            .quoting(seen::quotes(boot, lines.clone()))
+            .quoting(seen::quotes(boot, port))
+            .now(["modprobe -r ib_ipoib && modprobe ib_ipoib"])
+            .permanent(["update rdma-core (rdma-load-modules@ before initrd.target), rebuild the initramfs"]),
+    )
+}
+
+pub(super) const MODULE_LOAD_ORDER: Rule = Rule {
+    code: Code::ModuleLoadOrder,
+    meaning: "modules were loaded in an order, or at a time, that loses an event",
+    page: "\
+An IPoIB child was brought up before the subnet manager had written its P_Key into the
+port's table (the port was not yet active), and an older ib_ipoib does not notice when
+the P_Key appears. The child stays down: \"P_Key 0x8001 is not found\". The usual reason
+is that ib_ipoib and its children are set up as soon as the driver is loaded.
+
+Remedy: bring the child up again. To avoid it, wait for the port to be Active before
+children are brought up (ibprov wait-online; ib_umad before ib_ipoib in the module
+list only adds delay). If it never works, the subnet manager does not assign the P_Key
+to this port:
+
+    smpquery -C DEVICE -P PORT pkeys LID",
+    needles: &[&["is not found", "P_Key 0x"]],
+    judge: Judge::One(module_load_order),
+};
+
+fn module_load_order(boot: &Boot) -> Option<Finding> {
+    let lost: Vec<_> = boot
+        .events
+        .iter()
+        .filter_map(|e| {
+            let [netdev, _] = caught::<2>(&e.text, "{}: P_Key 0x{} is not found")?;
+            Some((e, netdev.rsplit(' ').next().unwrap_or(netdev)))
+        })
+        .filter(|(e, netdev)| {
+            !boot.events.iter().any(|l| {
+                l.origin > e.origin
+                    && matches!(&l.kind, Kind::LinkReady(name) if &**name == *netdev)
+            })
+        })
+        .collect();
+    if lost.is_empty() {
+        return None;
+    }
+    let netdevs = seen::each(lost.iter().map(|(_, netdev)| *netdev));
+    let was = if netdevs.len() > 1 { "were" } else { "was" };
+    let of = seen::all_of("interface", &netdevs);
+    let told = format!(
+        "{of} {was} brought up before the port had its P_Key, which has appeared unnoticed since."
+    );
+    Some(
+        Finding::new(Code::ModuleLoadOrder, Severity::Error, Confidence::Medium, told)
+            .about_if(seen::joined(&netdevs))
+            .quoting(seen::quotes(boot, lost.iter().map(|(e, _)| *e)))
+            .look(["check whether the port has the P_Key now: cat /sys/class/infiniband/*/ports/*/pkeys/* | sort -u"])
+            .now(seen::for_each(
+                "when ibstat reports the port as Active: ip link set {} down; ip link set {} up",
+                &netdevs,
+                "NETDEV",
+            ))
+            .permanent(["let children wait for the port: systemctl enable ibprov-wait-online.service"]),
+    )
+}
+
+pub(super) const MODULE_LOADED_LATE: Rule = Rule {
+    code: Code::ModuleLoadedLate,
+    meaning: "a netdev was created after the network service had looked for it",
+    page: "\
+The network service looked for an IPoIB netdev, did not find it, and continued. The
+netdev was created later: its driver was slow, or ib_ipoib was loaded late. Network
+services without hot plug (ifup scripts, ifupdown) do not try again.
+
+Remedy: load the modules before the network service starts, and wait for the netdev, as
+ibprov.service does.",
+    needles: &[seen::NOT_FOUND],
+    judge: Judge::One(module_loaded_late),
+};
+
+fn module_loaded_late(boot: &Boot) -> Option<Finding> {
+    let late = seen::late(boot)?;
+    let gap = late
+        .made
+        .when
+        .since(&late.asked.when)
+        .map_or(String::new(), |usec| format!(" {} s", usec / 1_000_000));
+    let netdev = late.netdev;
+    let (severity, end) = if late.recovered {
+        (Severity::Warning, "the netdev was brought up later")
+    } else {
+        (Severity::Error, "no network service brought the netdev up")
+    };
+    let told = format!(
+        "{netdev} was created{gap} after the network service had looked for it, and {end}."
+    );
+    Some(
+        Finding::new(Code::ModuleLoadedLate, severity, Confidence::Medium, told)
+            .about(netdev)
+            .quoting(seen::quotes(boot, [late.asked, late.made]))
+            .now([format!("ip link set {netdev} up, or ifup {netdev}")])
+            .permanent(["systemctl enable ibprov.service, so that the network service starts after the netdevs are present"]),
+    )
+}

@@ -1,0 +1,348 @@
+//! Modules that do not exist where they are needed, or not for this hardware.
+
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use crate::check::pattern::{caught_one, has_any, word};
+use crate::names::HCA_DRIVERS;
+
+pub(super) const MODULE_MISSING_FOR_KERNEL: Rule = Rule {
+    code: Code::ModuleMissingForKernel,
+    meaning: "a module that is needed is not built for the running kernel",
+    page: "\
+modprobe found no such module below /lib/modules of the running kernel. After a
+kernel update OFED's modules may not be built for it; cloud and minimal kernels do not
+contain the RDMA drivers (on Debian and Ubuntu linux-image-cloud,
+linux-image-virtual; on Fedora and RHEL they are in kernel-modules or
+kernel-modules-extra).
+
+Symptoms: \"Module ib_ipoib not found in directory /lib/modules/...\",
+\"Module mlx5_core does not exist, skipping\", a dkms build that fails.
+
+Remedy: install the package with the modules of the running kernel, or build OFED for
+it. Until then boot a kernel that has them.",
+    needles: &[&[
+        "not built for the running kernel",
+        "not found in directory",
+        "FATAL: Module ",
+        "ERROR: Module ",
+        "Failed to find module '",
+        "does not exist, skipping",
+        "could not find module",
+        "Error! Bad return status for module build",
+        "kernel headers for kernel",
+    ]],
+    judge: Judge::One(module_missing_for_kernel),
+};
+
+/// Modules that no kernel has any more; lists still name them.
+const GONE: [&str; 4] = ["ib_ucm", "ib_sdp", "iw_nes", "ib_addr"];
+
+/// Modules that lists name on every host, as open-iscsi's does, and that few need.
+const OPTIONAL: [&str; 12] = [
+    "ib_iser",
+    "ib_isert",
+    "ib_srp",
+    "ib_srpt",
+    "rpcrdma",
+    "xprtrdma",
+    "svcrdma",
+    "iw_cm",
+    "iw_cxgb4",
+    "rdma_rxe",
+    "siw",
+    "nvme_rdma",
+];
+
+/// True if something else here is of InfiniBand: a driver, a netdev, a port, a card.
+fn has_infiniband(boot: &Boot) -> bool {
+    boot.events
+        .iter()
+        .filter(|e| missing(e).is_none())
+        .any(|e| has_any(&e.text, HCA_DRIVERS) || seen::ib_netdev_in(&e.text).is_some())
+        || boot.state.ports.iter().any(|p| p.may_be_infiniband())
+        || boot.state.netdevs.iter().any(|n| n.infiniband)
+        || boot.state.pci.iter().any(|f| f.is_infiniband())
+}
+
+/// The RDMA module that was not found, according to this line.
+fn missing(event: &Event) -> Option<&'static str> {
+    let text = &event.text;
+    if text.contains("not built for the running kernel") {
+        // ibprov's own words.
+        return seen::rdma_module(text.split_once("module ").map_or(text, |(_, rest)| rest));
+    }
+    let name = [
+        "Module {} not found",
+        "Failed to find module '{}'",
+        "Module {} does not exist, skipping",
+        "could not find module by name='{}'",
+    ]
+    .iter()
+    .find_map(|p| caught_one(text, p))?;
+    let name = word(name.trim_matches(['\'', '"'])).replace('-', "_");
+    seen::rdma_module(&name)
+}
+
+/// True if the line was written in the initramfs or while it was made.
+fn in_initramfs(boot: &Boot, event: &Event) -> bool {
+    // Only the newest of these belong to no kernel's own list, and the
+    // initramfs takes the list from the root file system without the modules.
+    let listed = has_any(&event.text, &["xprtrdma", "svcrdma"])
+        && event.text.contains("Failed to find module");
+    let program = event.program.starts_with("dracut") || event.text.starts_with("dracut");
+    let leaves =
+        |e: &&Event| has_any(&e.text, &["Switching root", "Switch Root", "initrd-switch-root"]);
+    // systemd says at its start where it runs.
+    let enters =
+        |e: &&Event| has_any(&e.text, &["Running in initrd", "Running in initial RAM disk"]);
+    let (above, below): (Vec<&Event>, Vec<&Event>) =
+        boot.events.iter().partition(|e| e.origin < event.origin);
+    let inside = above.iter().any(enters) && !above.iter().any(leaves);
+    listed || program || inside || below.iter().any(leaves)
+}
+
+fn module_missing_for_kernel(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| missing(e).is_some_and(|m| !GONE.contains(&m)) && !in_initramfs(boot, e))
+        .collect();
+    let builds: Vec<_> = boot
+        .with_any(&["Error! Bad return status for module build", "kernel headers for kernel"])
+        .filter(|e| has_any(&e.text, &["mlnx", "Bad return status"]))
+        .filter(|_| boot.events.iter().any(|e| has_any(&e.text, &["mlnx-ofed", "mlnx-ofa"])))
+        .collect();
+    if lines.is_empty() && builds.is_empty() {
+        return None;
+    }
+    let modules = seen::each(lines.iter().filter_map(|e| missing(e)));
+    let does = if modules.len() > 1 { "do" } else { "does" };
+    let of = match &modules[..] {
+        [] => "the OFED stack".to_owned(),
+        modules => seen::all_of("module", modules),
+    };
+    let optional = builds.is_empty()
+        && lines.iter().all(|e| missing(e).is_some_and(|m| OPTIONAL.contains(&m)));
+    let severity = match (optional, seen::sign_of_life(boot).is_some()) {
+        (true, _) if !has_infiniband(boot) => Severity::Info,
+        (true, _) | (_, true) => Severity::Warning,
+        (false, false) => Severity::Error,
+    };
+    let told = format!("{of} {does} not exist for the running kernel.");
+    Some(
+        Finding::new(Code::ModuleMissingForKernel, severity, Confidence::High, told)
+            .about_if(seen::joined(&modules))
+            .quoting(seen::quotes(boot, lines))
+            .quoting(seen::quotes(boot, builds))
+            .look(seen::for_each("find /lib/modules/$(uname -r) -name '{}.ko*'", &modules, "ib_core"))
+            .permanent([
+                "install the running kernel's modules (linux-modules-extra, kernel-modules-extra), or a kernel other than a cloud kernel",
+                "with OFED: dkms autoinstall, or mlnxofedinstall --add-kernel-support",
+            ]),
+    )
+}
+
+pub(super) const MODULE_MISSING_IN_INITRD: Rule = Rule {
+    code: Code::ModuleMissingInInitrd,
+    meaning: "a module is listed for the initramfs and is not in it",
+    page: "\
+The initramfs has rdma-core's lists of modules (/etc/rdma/modules/*.conf) and lacks some
+of the modules in them. systemd-modules-load reports \"Failed to find module\" for each;
+before systemd 244 one missing module fails the whole service. The lists are loaded again
+after the switch to the root file system, which has all the modules, so that this matters
+only for a root or a mount that needs RDMA in the initramfs: the finding is a note where
+InfiniBand came up.
+
+Remedy: add the modules to the initramfs, or remove the names from the lists. Newer
+rdma-core does this.
+
+    dracut -f --add-drivers 'rpcrdma ib_iser ...'",
+    needles: &[&[
+        "Failed to find module '",
+        "Switching root",
+        "dracut",
+        "Running in initrd",
+        "Running in initial RAM disk",
+    ]],
+    judge: Judge::One(module_missing_in_initrd),
+};
+
+fn module_missing_in_initrd(boot: &Boot) -> Option<Finding> {
+    let lines =
+        seen::found(boot.events.iter().filter(|e| missing(e).is_some() && in_initramfs(boot, e)))?;
+    let modules = seen::each(lines.iter().filter_map(|e| missing(e)));
+    let of = seen::all_of("module", &modules);
+    let rest = if modules.len() > 1 {
+        "are listed for the initramfs, and are"
+    } else {
+        "is listed for the initramfs, and is"
+    };
+    let severity = match seen::sign_of_life(boot).is_some() {
+        true => Severity::Info,
+        false => Severity::Warning,
+    };
+    let told = format!("{of} {rest} not in it.");
+    Some(
+        Finding::new(Code::ModuleMissingInInitrd, severity, Confidence::Medium, told)
+            .about_if(seen::joined(&modules))
+            .quoting(seen::quotes(boot, lines))
+            .look(["lsinitrd | grep -e rpcrdma -e ib_ (or lsinitramfs)"])
+            .permanent([format!(
+                "dracut -f --add-drivers '{}', or remove the names from /etc/rdma/modules/rdma.conf",
+                modules.join(" ")
+            )]),
+    )
+}
+
+pub(super) const INITRD_WITHOUT_FABRIC: Rule = Rule {
+    code: Code::InitrdWithoutFabric,
+    meaning: "the initramfs waits for an InfiniBand interface and lacks its modules",
+    page: "\
+The kernel command line (root=, ip=, netroot=) configures a root file system over
+InfiniBand, and the initramfs lacks modules for the interface: the driver of the adapter,
+or ib_ipoib. dracut waits for the interface until its timeout and starts a shell. Since
+2025 rdma-core's dracut module is not part of images that are built for any host.
+
+Symptoms: \"dracut-initqueue: timeout\" or \"Could not boot\" with ip=...:ib0 or
+rd.neednet on the command line, and no line of the driver or of ib_ipoib before it.
+
+Remedy: add the drivers to the initramfs, and check that they are in it:
+
+    dracut -f --add rdma --add-drivers \"mlx5_core mlx5_ib ib_ipoib\"
+    lsinitrd",
+    needles: &[&["dracut-initqueue", "Command line:", "ommand line: ", "Could not boot"]],
+    judge: Judge::One(initrd_without_fabric),
+};
+
+fn initrd_without_fabric(boot: &Boot) -> Option<Finding> {
+    let asks = |text: &str| {
+        text.contains("ommand line: ")
+            && text.split_whitespace().any(|word| {
+                ["ip=", "ifname=", "bootdev=", "rd.route="].iter().any(|key| word.starts_with(key))
+                    && seen::ib_netdev_in(word).is_some()
+            })
+    };
+    let asked = boot.with("ommand line: ").find(|e| asks(&e.text))?;
+    let gave_up: Vec<_> = boot
+        .with_any(&["dracut-initqueue", "Could not boot"])
+        .filter(|e| has_any(&e.text, &["imeout", "Could not boot"]))
+        .collect();
+    let has_driver = boot.events.iter().any(|e| {
+        e.from_kernel()
+            && e.origin != asked.origin
+            && !e.text.contains("ommand line")
+            && (seen::rdma_module(&e.text).is_some() || e.text.contains("IPoIB"))
+    });
+    if gave_up.is_empty() || has_driver {
+        return None;
+    }
+    let told = "The initramfs waits for an InfiniBand interface, and has loaded no driver of the RDMA stack.";
+    Some(
+        Finding::new(Code::InitrdWithoutFabric, Severity::Error, Confidence::Medium, told)
+            .quoting([boot.quote(asked)])
+            .quoting(seen::quotes(boot, gave_up))
+            .look(["lsinitrd | grep -e mlx5 -e ib_ipoib (or lsinitramfs)"])
+            .permanent(["dracut -f --add rdma --add-drivers 'mlx5_core mlx5_ib ib_ipoib'"]),
+    )
+}
+
+pub(super) const MODULE_IS_A_DUMMY: Rule = Rule {
+    code: Code::ModuleIsADummy,
+    meaning: "a module of MLNX_OFED or DOCA loads and does nothing",
+    page: "\
+MLNX_OFED and DOCA contain empty modules with the names of the kernel's own for
+protocols that the vendor does not support: rpcrdma, ib_srp, ib_iser, nvme-rdma,
+rdma_rxe and others. modprobe succeeds, lsmod shows them, and their users fail: an NFS
+mount over RDMA, an SRP or iSER disk, a soft RoCE device.
+
+Symptoms: modinfo describes the module as a \"dummy kernel module\"; a mount with
+proto=rdma reports \"Protocol not supported\" while rpcrdma is loaded.
+
+Remedy: install the vendor's package with the real module (mlnx-nfsrdma-dkms, or
+--with-nfsrdma), use the kernel's own stack, or mount over TCP.",
+    needles: &[&["dummy kernel module", "rotocol not supported"]],
+    judge: Judge::One(module_is_a_dummy),
+};
+
+fn module_is_a_dummy(boot: &Boot) -> Option<Finding> {
+    let described: Vec<_> = boot.with("dummy kernel module").collect();
+    let refused: Vec<_> = boot
+        .with("rotocol not supported")
+        .filter(|e| has_any(&e.text, &["rdma", "20049"]))
+        .collect();
+    let loaded = boot.state.modules.as_ref().is_some_and(|m| {
+        ["rpcrdma", "xprtrdma"].iter().any(|name| m.has(name)) && m.has("mlx_compat")
+    });
+    let (lines, confidence) = match (described.is_empty(), refused.is_empty()) {
+        (false, _) => (described.into_iter().chain(refused).collect::<Vec<_>>(), Confidence::High),
+        (true, false) if loaded => (refused, Confidence::Medium),
+        _ => return None,
+    };
+    let told =
+        "A module of the vendor's stack is an empty one, so that the service that needs it fails.";
+    Some(
+        Finding::new(Code::ModuleIsADummy, Severity::Error, confidence, told)
+            .quoting(seen::quotes(boot, lines))
+            .look(["find the modules that are dummies: modinfo -n -d rpcrdma ib_srp ib_iser nvme-rdma rdma_rxe"])
+            .now(["mount with proto=tcp"])
+            .permanent(["install the vendor's package with the real module (mlnx-nfsrdma-dkms), or use the kernel's own stack"]),
+    )
+}
+
+pub(super) const MODULE_WRONG_DRIVER: Rule = Rule {
+    code: Code::ModuleWrongDriver,
+    meaning: "a driver for other hardware is loaded",
+    page: "\
+The adapter has no driver, and the driver that is loaded is for another generation:
+mlx4 drives ConnectX-2 and -3, mlx5 Connect-IB and ConnectX-4 and later, ib_mthca
+the adapters before them, hfi1 Omni-Path, ib_qib TrueScale.
+
+Remedy: load the driver that belongs to the adapter, and name that driver in the
+lists. To see the adapter and its driver:
+
+    lspci -nnk
+    modprobe -R MODALIAS",
+    needles: &[],
+    judge: Judge::One(module_wrong_driver),
+};
+
+/// What lspci calls the cards of each driver.
+const FAMILIES: [(&str, &[&str]); 5] = [
+    (
+        "mlx4_core",
+        &["ConnectX-2", "ConnectX-3", "MT26428", "MT25408", "MT27500", "MT27520", "[ConnectX VPI"],
+    ),
+    (
+        "mlx5_core",
+        &["ConnectX-4", "ConnectX-5", "ConnectX-6", "ConnectX-7", "Connect-IB", "BlueField"],
+    ),
+    ("ib_mthca", &["InfiniHost"]),
+    ("ib_qib", &["IBA7322", "IBA7220", "TrueScale"]),
+    ("hfi1", &["Omni-Path"]),
+];
+
+fn module_wrong_driver(boot: &Boot) -> Option<Finding> {
+    let modules = boot.state.modules.as_ref()?;
+    for function in &boot.state.pci {
+        let Some((right, _)) =
+            FAMILIES.iter().find(|(_, names)| names.iter().any(|n| function.text.contains(n)))
+        else {
+            continue;
+        };
+        let Some((wrong, _)) =
+            FAMILIES.iter().find(|(driver, _)| driver != right && modules.has(driver))
+        else {
+            continue;
+        };
+        if function.driver.is_none() && modules.lacks(right) {
+            let told = format!("{} needs {right}, and {wrong} is loaded.", function.address);
+            return Some(
+                Finding::new(Code::ModuleWrongDriver, Severity::Error, Confidence::Medium, told)
+                    .about(function.address.as_str())
+                    .quoting([boot.quote_at(function.origin, "", &function.text)])
+                    .now([format!("modprobe {right}")])
+                    .permanent([format!("name {right} instead of {wrong} in /etc/modules-load.d")]),
+            );
+        }
+    }
+    None
+}

@@ -1,0 +1,282 @@
+//! Network services and their configuration.
+
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use crate::check::pattern::{caught_one, has_any};
+use crate::names::{RDMA_MODULES, is_ipoib_name};
+
+pub(super) const IFCFG_MISMATCH: Rule = Rule {
+    code: Code::IfcfgMismatch,
+    meaning: "the network configuration fits no device",
+    page: "\
+A profile or ifcfg file names an interface or an address (HWADDR) that no device has:
+the adapter was replaced, the name changed, or the file has all 20 bytes of an IPoIB
+address, of which the first 12 change. A name is judged on a host too, and in the copy of
+its tree, once all expected ports have their netdevs: a profile of NetworkManager, an
+ifcfg or .network file or a line of interfaces(5) for ib5, where only ib0 and ib1 exist.
+
+Symptoms: \"No suitable device found for this connection\", \"Device ib0 has
+different MAC address than expected, ignoring\", \"Device ib0 does not seem to be
+present\" for a device that never appears.
+
+Remedy: compare HWADDR and the name with the interface. Only the last 8 bytes of an
+IPoIB address are constant.
+
+    ip link show",
+    needles: &[
+        SAID,
+        &[
+            "no suitable device",
+            "device-not-running",
+            "no-device",
+            "does not match the profile",
+            "mismatching interface",
+            "unknown interface",
+            "no such device",
+            "No such device",
+        ],
+    ],
+    judge: Judge::One(ifcfg_mismatch),
+};
+
+const SAID: &[&str] = &[
+    "different MAC address than expected",
+    "instead of configured address",
+    "no suitable device found",
+    "Ignoring unknown interface",
+    "No suitable device found",
+    "mismatching interface name",
+];
+
+fn ifcfg_mismatch(boot: &Boot) -> Option<Finding> {
+    let said: Vec<_> = boot.events.iter().filter(|e| has_any(&e.text, SAID)).collect();
+    let lines = said;
+    let first = lines.first()?;
+    // An attempt that worked afterwards.
+    let name = seen::not_found(first).or_else(|| seen::ib_netdev_in(&first.text));
+    if name.is_some_and(|n| seen::came_up_after(boot, n, first)) {
+        return None;
+    }
+    let told = format!("The network configuration fits no device: {}", first.text.trim());
+    Some(
+        Finding::new(Code::IfcfgMismatch, Severity::Error, Confidence::Medium, told)
+            .quoting(seen::quotes(boot, lines))
+            .look([
+                "check that there is an RDMA device (ls /sys/class/infiniband): without one the driver is missing, and the configuration may be right",
+                "compare names and addresses with the profile, of an IPoIB address the last 8 bytes: ip -d link",
+                "nmcli -f NAME,DEVICE,FILENAME connection; grep -H -e HWADDR -e DEVICE /etc/sysconfig/network-scripts/ifcfg-*",
+            ])
+            .permanent(["correct the name or address in the profile"]),
+    )
+}
+
+pub(super) const NETWORK_STACK_BUG: Rule = Rule {
+    code: Code::NetworkStackBug,
+    meaning: "a fault or a missing feature of the network manager in use",
+    page: "\
+The netdev exists, and the program that configures the network does not support it:
+NetworkManager has to set connected mode on a kernel without it (\"the device could not
+be readied for configuration\"), a renderer writes no InfiniBand type, a DHCP client
+cannot use a 20-byte address, or a generator refuses the type of the interface. Or no
+DHCP server answers on it (\"ip-config-unavailable\", \"DHCPv4 client: Timed out\",
+\"No DHCPOFFERS received\").
+
+Remedy: use another version of the program, datagram mode, a static address, or another
+network service for this interface. A DHCP server must know the node by its client
+identifier (RFC 4390).",
+    needles: &[&[
+        "could not be readied for configuration",
+        "nfiniband",
+        "nfiniBand",
+        "IPoIB",
+        "ipoib",
+        "ib0",
+        "ib1",
+        "ib2",
+        "ib3",
+        " ibp",
+        "(ibp",
+        "'ibp",
+        " ibs",
+        "(ibs",
+        "'ibs",
+        " ibo",
+        "(ibo",
+        "No DHCPOFFERS received",
+        "DHCPDISCOVER on",
+    ]],
+    judge: Judge::Many(network_stack_bug),
+};
+
+fn of_network_manager(event: &Event) -> bool {
+    has_any(
+        &event.program,
+        &[
+            "NetworkManager",
+            "systemd-networkd",
+            "wicked",
+            "netplan",
+            "cloud-init",
+            "dhclient",
+            "dhcpcd",
+            "ifup",
+            "nm-",
+            "networkd",
+            "python3",
+            "initrd",
+        ],
+    ) || event.program.is_empty()
+}
+
+fn is_fault(event: &Event) -> bool {
+    let t = &event.text;
+    let low = t.to_ascii_lowercase();
+    let names_ib = has_any(&low, &["infiniband", "ipoib"]) || seen::ib_netdev_in(t).is_some();
+    if t.contains("could not be readied for configuration") {
+        return true;
+    }
+    names_ib
+        && has_any(
+            &low,
+            &[
+                "config-failed",
+                "activation: failed for connection",
+                "state change: config -> failed",
+                "unsupported device type",
+                "unsupported hardware type",
+                "unknown device type",
+                "unknown interface type",
+                "failed to set mode",
+                "bond config is using infiniband",
+                "invalid hardware address",
+                "hardware address length",
+                "invalid mac address",
+                "could not process link message",
+                "assertion",
+                "keyerror",
+                "valueerror",
+                "traceback",
+                "dumped core",
+            ],
+        )
+}
+
+/// What a network manager says of an interface that it gave up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why<'a> {
+    /// It cannot deal with the kind of interface.
+    Unsupported,
+    NoDhcp,
+    /// NetworkManager's own word.
+    Reason(&'a str),
+}
+
+/// The last reason by which NetworkManager gave `netdev` up.
+fn reason<'a>(boot: &'a Boot, netdev: &str) -> Option<&'a str> {
+    let device = format!("({netdev}): state change: ");
+    let lines = boot.events.iter().filter(|e| e.text.contains(&device));
+    lines.filter_map(|e| caught_one(&e.text, "-> failed (reason '{}'")).next_back()
+}
+
+/// The netdev of a line by which a DHCP client says that nobody answers.
+fn unanswered<'a>(boot: &'a Boot, event: &'a Event) -> Option<&'a str> {
+    let text = &event.text;
+    if has_any(text, &["DHCPv4 client: Timed out", "request timed out"]) {
+        return seen::ib_netdev_in(text);
+    }
+    if !text.contains("No DHCPOFFERS received") {
+        return None;
+    }
+    // dhclient names the interface in the lines before.
+    let before = boot.events.iter().rfind(|e| {
+        e.origin < event.origin && e.program == event.program && e.text.contains("DHCPDISCOVER on")
+    })?;
+    seen::ib_netdev_in(&before.text)
+}
+
+fn network_stack_bug(boot: &Boot) -> Vec<Finding> {
+    // What the kernel says of its own is no fault of a network manager.
+    let faults = boot
+        .events
+        .iter()
+        .filter(|e| of_network_manager(e) && is_fault(e) && &*e.program != "kernel")
+        .filter(|e| !e.program.is_empty() || !kernel_like(&e.text))
+        .map(|e| (e, seen::ib_netdev_in(&e.text)));
+    let silent = boot.events.iter().filter_map(|e| Some((e, Some(unanswered(boot, e)?))));
+    let judged = faults.chain(silent).map(|(event, name)| {
+        let of_dhcp =
+            |name: &str| boot.events.iter().any(|e| e.text.contains(&format!("dhcp4 ({name})")));
+        let why = match name.and_then(|name| Some((name, reason(boot, name)?))) {
+            _ if unanswered(boot, event).is_some() => Why::NoDhcp,
+            None | Some((_, "config-failed")) => Why::Unsupported,
+            Some((name, "ip-config-unavailable" | "dhcp-failed")) if of_dhcp(name) => Why::NoDhcp,
+            Some((_, reason)) => Why::Reason(reason),
+        };
+        (why, name, vec![event])
+    });
+    let finding = |(why, names, lines): (_, Vec<_>, Vec<_>)| finding(boot, why, &names, &lines);
+    seen::by_key(judged).into_iter().map(finding).collect()
+}
+
+fn finding(boot: &Boot, why: Why<'_>, names: &[&str], lines: &[&Event]) -> Finding {
+    let last = lines.iter().map(|e| e.origin).max();
+    // A later attempt that worked.
+    let works = |name: &&str| {
+        boot.events.iter().any(|e| {
+            Some(e.origin) > last
+                && e.text.contains(name)
+                && has_any(
+                    &e.text,
+                    &[
+                        "Activation: successful",
+                        "Gained carrier",
+                        "state change: secondaries -> activated",
+                    ],
+                )
+        })
+    };
+    let severity = match !names.is_empty() && names.iter().all(works) {
+        true => Severity::Warning,
+        false => Severity::Error,
+    };
+    let of = seen::all_of("interface", names);
+    let first = lines.first().map(|e| e.text.trim()).unwrap_or_default();
+    let told = match why {
+        Why::Unsupported => {
+            format!("The network manager does not support the InfiniBand interface: {first}")
+        }
+        Why::NoDhcp => {
+            format!("No DHCP server has answered on {of}, so that it has no address.")
+        }
+        Why::Reason(reason) => format!("NetworkManager gave {of} up, with the reason {reason}."),
+    };
+    let finding = Finding::new(Code::NetworkStackBug, severity, Confidence::Medium, told)
+        .about_if(seen::joined(names))
+        .quoting(seen::quotes(boot, lines.iter().copied()));
+    match why {
+        Why::Unsupported => finding
+            .now(["use datagram mode and a static address, which work if connected mode or DHCP do not"])
+            .permanent([
+                "look for a newer version of that program, and in its bug tracker for the interface type",
+            ]),
+        Why::NoDhcp => finding
+            .look(["look in the log of the DHCP server for a request of this node: IPoIB clients are known by their client identifier (RFC 4390), not by a MAC address"])
+            .permanent([
+                "let the DHCP server, or a relay of the IPoIB subnet, answer that client identifier, or use a static address",
+            ]),
+        Why::Reason(_) => {
+            let look = names.iter().map(|name| format!("journalctl -b -u NetworkManager | grep {name}"));
+            finding.look(look)
+        }
+    }
+}
+
+/// True for a line of dmesg, which names no program: it begins with a driver or
+/// a netdev.
+fn kernel_like(text: &str) -> bool {
+    let first = text.split([':', ' ']).next().unwrap_or_default();
+    RDMA_MODULES.contains(&first)
+        || is_ipoib_name(first)
+        || first.starts_with("mlx")
+        || first == "infiniband"
+        || first == "IPv6"
+}

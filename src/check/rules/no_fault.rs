@@ -1,0 +1,227 @@
+//! No fault, or none that is known.
+
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Severity, seen};
+use crate::check::evidence::fold::Object;
+use crate::check::evidence::own::About;
+use crate::check::evidence::relevance::concerns_rdma;
+use crate::check::pattern::has_any;
+use crate::report::node::NodeVerdict;
+
+pub(super) const HEALTHY: Rule = Rule {
+    code: Code::Healthy,
+    meaning: "InfiniBand came up, and nothing of it was lost again",
+    page: "\
+A host is healthy if it is ready, as `ibprov status` has it, at least one of its ports is
+active, and no finding is an error or a warning.
+
+In a log the last word on each port, netdev, adapter and unit that uses the fabric counts.
+The log is healthy if at least one port is Active, or one IPoIB netdev has carrier or an
+address, or an adapter with a cable has its IPoIB netdev under its final name, and none
+was lost again: no cable unplugged, no carrier lost, no adapter gone, no such unit failed.
+What a system writes as it shuts down does not count. Carrier of an Ethernet netdev
+counts if its adapter has an RDMA device (RoCE) and nothing in the log is InfiniBand's.
+Warnings of drivers, renamed netdevs and a second port that never had a cable do not
+change this verdict.",
+    needles: &[],
+    judge: Judge::Rest(healthy),
+};
+
+fn healthy(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+    if findings.iter().any(|f| f.severity == Severity::Error) {
+        return Vec::new();
+    }
+    let good: Vec<&Object> = boot.fold().good().collect();
+    let judgement = boot.judgement();
+    if let Some(judgement) = judgement {
+        let is_clean = findings.iter().all(|f| f.severity == Severity::Info);
+        return match judgement.is_in_use() && is_clean {
+            // The headline counts the others.
+            true => {
+                let one = good.get(..1).unwrap_or_default();
+                vec![came_up(Confidence::High, one).chain([judgement.headline()])]
+            }
+            false => Vec::new(),
+        };
+    }
+    let failed = |e: &&Event| seen::concerns_fabric(boot, e);
+    let is_useless = |f: &Finding| matches!(f.code, Code::InterfaceNotOnline | Code::PkeyMissing);
+    if findings.iter().any(is_useless)
+        || boot.fold().bad().next().is_some()
+        || seen::failed_units(boot).iter().any(failed)
+    {
+        return Vec::new();
+    }
+    if !good.is_empty() {
+        return vec![came_up(Confidence::High, &good)];
+    }
+    let named: Vec<&Object> = boot.fold().named_with_a_cable().collect();
+    match named.is_empty() {
+        true => Vec::new(),
+        false => vec![came_up(Confidence::Medium, &named)],
+    }
+}
+
+fn came_up(confidence: Confidence, objects: &[&Object]) -> Finding {
+    /// More of a kind prove nothing more.
+    const ENOUGH: usize = 12;
+    let mut quotes: Vec<(Option<usize>, Quote)> =
+        objects.iter().map(|o| (o.last.event, o.last.quote.clone())).collect();
+    quotes.sort_by_key(|(event, _)| *event);
+    Finding::new(Code::Healthy, Severity::Info, confidence, "InfiniBand came up.")
+        .quoting(quotes.into_iter().map(|(_, quote)| quote).take(ENOUGH))
+}
+
+pub(super) const NOT_INFINIBAND: Rule = Rule {
+    code: Code::NotInfiniband,
+    meaning: "no line of the log is about InfiniBand",
+    page: "\
+The log has lines, and none of them reports a fault of an InfiniBand adapter, driver,
+netdev or service. A failure of this host has another reason: a disk, an Ethernet
+adapter, or a service that does not use InfiniBand.
+
+A log without such lines does not prove that the node is healthy: the verdict is
+`unknown`, unless ibprov itself has found no InfiniBand adapter at that boot.",
+    // Without another rule's word, tools of the fabric.
+    needles: &[TOOLS],
+    judge: Judge::Rest(not_infiniband),
+};
+
+const TOOLS: &[&str] = &[
+    "osm_",
+    "sminfo",
+    "ibwarn:",
+    "iberror:",
+    "ibdiagnet",
+    "mlxconfig",
+    "mstconfig",
+    "mstflint",
+    "SMINFO_",
+    "ibv_",
+];
+
+fn not_infiniband(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+    if !findings.is_empty() {
+        return Vec::new();
+    }
+    // How a host is, it shows itself.
+    if let Some(judgement) = boot.judgement() {
+        let none = judgement.verdict == NodeVerdict::NoInfiniband;
+        let text = "This host has no InfiniBand adapter, and none is expected.";
+        let finding = || Finding::new(Code::NotInfiniband, Severity::Info, Confidence::High, text);
+        return none.then(finding).into_iter().collect();
+    }
+    // Words of ours would make it a case of too little evidence.
+    // What is loaded says nothing of what failed.
+    let told = |e: &&Event| !e.text.contains("Modules linked in");
+    let ours = boot.events.iter().filter(told).any(|e| {
+        seen::rdma_module(&e.text).is_some()
+            || seen::ib_netdev_in(&e.text).is_some()
+            || about(&e.text)
+            || concerns_rdma(&e.text)
+            || matches!(e.kind, Kind::Own(_))
+    }) || boot.state.ports.iter().any(|p| p.infiniband != Some(false))
+        || boot.state.netdevs.iter().any(|n| n.infiniband)
+        || !boot.state.settings.is_empty()
+        || boot.state.pci.iter().any(|f| f.is_infiniband())
+        || boot
+            .state
+            .commands
+            .iter()
+            .any(|c| seen::rdma_module(&c.text).is_some() || about(&c.text));
+    let own = boot.events.iter().any(|e| {
+        matches!(&e.kind, Kind::Own(own) if own.about == About::Boot)
+            && e.text.contains("this host has no InfiniBand")
+    });
+    if ours && !own {
+        return Vec::new();
+    }
+    let (confidence, summary) = match own {
+        true => (Confidence::High, "ibprov found no InfiniBand adapter on this host."),
+        false => (Confidence::Medium, "No line of the log is about InfiniBand."),
+    };
+    let collect = (!own).then_some(COLLECT).into_iter().flatten();
+    vec![Finding::new(Code::NotInfiniband, Severity::Info, confidence, summary).look(collect)]
+}
+
+fn about(text: &str) -> bool {
+    if has_any(text, TOOLS) {
+        return true;
+    }
+    let text = text.to_ascii_lowercase();
+    [
+        "infiniband",
+        "rdma",
+        "openib",
+        "ipoib",
+        "ibstat",
+        "opensm",
+        "mlx4",
+        "mlx5",
+        "[020700]",
+        "class 0x0207",
+    ]
+    .iter()
+    .any(|w| text.contains(w))
+}
+
+pub(super) const UNKNOWN: Rule = Rule {
+    code: Code::Unknown,
+    meaning: "the evidence is not sufficient for a diagnosis",
+    page: "\
+The evidence shows neither that InfiniBand came up nor why it did not. Collect the whole
+log of one boot:
+
+    journalctl -b -o short-precise --no-hostname > journal.txt
+    (ibstat; ip -d link; lspci -nnk -d 15b3:; lsmod; systemctl --failed) > state.txt
+    ibprov check --log journal.txt state.txt",
+    needles: &[],
+    judge: Judge::Rest(unknown),
+};
+
+const COLLECT: [&str; 3] = [
+    "journalctl -b -o short-precise > journal.txt",
+    "(ibstat; ip -d link; lspci -nnk; lsmod; systemctl --failed) > state.txt",
+    "ibprov check --log journal.txt state.txt",
+];
+
+fn unknown(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+    // A netdev that was not there when it was wanted is a failure, whose cause
+    // nobody here has found.
+    let is_ipoib = |name: &str| boot.fold().is_ipoib(name);
+    let absent: Vec<_> =
+        boot.events.iter().filter(|e| seen::not_found(e).is_some_and(is_ipoib)).collect();
+    let explained = findings.iter().any(|f| f.severity != Severity::Info);
+    if let Some(first) = absent.first()
+        && !explained
+        && seen::sign_of_life(boot).is_none()
+    {
+        let netdev = seen::not_found(first).unwrap_or("the netdev");
+        let told = format!(
+            "{netdev} did not exist when the network service looked for it, and the log does not show why: the driver is missing or late, ib_ipoib is not loaded, or the netdev has another name."
+        );
+        return vec![
+            Finding::new(Code::Unknown, Severity::Warning, Confidence::Low, told)
+                .quoting(seen::quotes(boot, absent))
+                .look(COLLECT),
+        ];
+    }
+    // These say nothing of whether it works.
+    const ASIDE: [Code; 4] =
+        [Code::Unexplained, Code::HarmlessWarning, Code::PcieLinkReduced, Code::FirmwareTooOld];
+    let proved = findings.iter().any(|f| f.severity != Severity::Info || !ASIDE.contains(&f.code));
+    // What the host itself shows is judged without logs.
+    if let Some(judgement) = boot.judgement() {
+        let is_ready = judgement.verdict == NodeVerdict::Ready && !judgement.is_in_use();
+        let text = "No port of this host is in use by the fabric, and none is missed: nothing shows whether InfiniBand works.";
+        let idle = || {
+            Finding::new(Code::Unknown, Severity::Info, Confidence::High, text)
+                .look(["ibprov status -v"])
+        };
+        return (is_ready && !explained).then(idle).into_iter().collect();
+    }
+    if proved || seen::sign_of_life(boot).is_some() {
+        return Vec::new();
+    }
+    let told = "The evidence shows neither that InfiniBand came up nor why it did not.";
+    vec![Finding::new(Code::Unknown, Severity::Info, Confidence::Low, told).look(COLLECT)]
+}

@@ -1,0 +1,340 @@
+//! MLNX_OFED's openibd and mlnx_interface_mgr.
+
+use super::{Advice, Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use crate::check::pattern::{caught_one, has_any, word};
+
+pub(super) const OPENIBD_DISABLED: Rule = Rule {
+    code: Code::OpenibdDisabled,
+    meaning: "openibd is not enabled, so that the IPoIB modules are loaded too late or never",
+    page: "\
+openibd loads ib_ipoib and is ordered before the network service. If openibd is not
+enabled, another process loads ib_ipoib later, often more than a minute later, and the
+network service finds no ib0. mlnx_interface_mgr then notices the netdev, considers the
+system to be booting, and leaves the interface to the network service, which has already
+finished: the interface stays down until an administrator runs ifup.
+
+Symptoms: \"Device ib0 does not seem to be present\" from the network service,
+later the lines of the netdev, and no line of openibd in between; or
+`systemctl status openibd` reports disabled.
+
+Remedy: install and enable ibprov, or enable openibd:
+
+    systemctl enable openibd",
+    needles: &[&["OS is booting, will not run ifup", "Setting up Mellanox network interface"]],
+    judge: Judge::One(openibd_disabled),
+};
+
+fn advice_to_enable() -> [Advice; 3] {
+    [
+        Advice::look("systemctl is-enabled openibd.service"),
+        Advice::now("run ifup for the interface, or restart the network service"),
+        Advice::permanent("run systemctl enable ibprov.service (or openibd.service), then reboot"),
+    ]
+}
+
+fn openibd_disabled(boot: &Boot) -> Option<Finding> {
+    let unit = boot.state.unit("openibd.service").filter(|u| {
+        (u.enabled == "disabled" || u.enabled == "masked")
+            && (u.active.is_empty() || u.active.starts_with("inactive"))
+    });
+    let typed = boot.state.commands.iter().find(|c| {
+        c.text.contains("is-enabled openibd")
+            && (c.answer() == "disabled" || c.answer() == "masked")
+    });
+    let late = seen::late(boot).filter(|l| !l.recovered);
+    let ran = boot.events.iter().any(|e| {
+        &*e.program == "openibd"
+            || matches!(&e.kind, Kind::UnitStarting(u) | Kind::UnitStarted(u) if u.contains("openibd"))
+    });
+    let ofed = boot.events.iter().any(|e| e.program.starts_with("mlnx_interface_mgr"));
+    let unit = unit.map(|unit| boot.quote_at(unit.origin, "", &unit.text));
+    let typed = typed.map(|command| boot.quote_at(command.origin, "", &command.text));
+    let mut quotes: Vec<_> = unit.into_iter().chain(typed).collect();
+    let shown = !quotes.is_empty();
+    let Some(late) = late else {
+        if !shown || seen::sign_of_life(boot).is_some() {
+            return None;
+        }
+        let without = boot.state.netdevs.iter().all(|n| !n.infiniband);
+        let severity = if without { Severity::Error } else { Severity::Warning };
+        let told = "openibd.service is not enabled, so that no unit loads the IPoIB modules before the network starts.";
+        let finding = Finding::new(Code::OpenibdDisabled, severity, Confidence::Medium, told);
+        return Some(finding.about("openibd.service").quoting(quotes).steps(advice_to_enable()));
+    };
+    if ran || !(ofed || shown) {
+        return None;
+    }
+    quotes.extend(seen::quotes(boot, [late.asked, late.made]));
+    quotes.extend(seen::quotes(boot, boot.with("OS is booting, will not run ifup")));
+    let gap = late
+        .made
+        .when
+        .since(&late.asked.when)
+        .map_or(String::new(), |usec| format!(", {} s too late", usec / 1_000_000));
+    let netdev = late.netdev;
+    let up = boot.events.iter().find(|e| {
+        e.origin > late.made.origin
+            && matches!(&e.kind, Kind::InterfaceAsked { name, worked: Some(true) } if &**name == netdev)
+    });
+    let until = up.map_or(String::new(), |e| format!(" until {}", e.when.stamp));
+    let (asked, made) = (&late.asked.when.stamp, &late.made.when.stamp);
+    let confidence = if shown { Confidence::High } else { Confidence::Medium };
+    let told = format!(
+        "openibd did not run, so that {netdev} was created only at {made}{gap}, after the network service had looked for it at {asked}."
+    );
+    Some(
+        Finding::new(Code::OpenibdDisabled, Severity::Error, confidence, told)
+            .about("openibd.service")
+            .chain([
+                "openibd did not run, probably because it is not enabled: this boot has no line of it".to_owned(),
+                format!("at {asked} the network service looked for {netdev}, which did not exist"),
+                format!("another process loaded ib_ipoib, which created {netdev} at {made}"),
+                "mlnx_interface_mgr considers the system to be booting and leaves the interface to the network service".to_owned(),
+                format!("no unit tried again: {netdev} stayed down{until}"),
+            ])
+            .quoting(quotes)
+            .steps(advice_to_enable()),
+    )
+}
+
+pub(super) const OPENIBD_FAILED: Rule = Rule {
+    code: Code::OpenibdFailed,
+    meaning: "openibd ran and failed",
+    page: "\
+openibd.service ended with an error or was killed by its time limit (180 s). The modules
+that it had loaded until then stay loaded; the rest is missing. The network service
+starts nevertheless, because no unit requires openibd. openibd is not tried again.
+
+Symptoms: \"Failed to start openibd\", \"Loading HCA driver and Access Layer\"
+with FAILED. The reason is in the lines of openibd itself and of the kernel before
+it: a module that is missing for the kernel, symbols that do not match, firmware
+that does not answer. Other findings name the reason if the log does.
+
+A restart unloads the modules first. A module that is in use (rpcrdma, ko2iblnd, ib_isert
+with open sessions) cannot be unloaded, and the script gives up with a part of the old
+modules loaded.
+
+Remedy: find the step that fails. Before a restart, unmount NFS over RDMA and Lustre,
+and log out of iSER and SRP sessions.
+
+    journalctl -b -u openibd
+    /etc/init.d/openibd restart",
+    needles: &[&["openibd", "Loading HCA driver and Access Layer"], UNLOAD],
+    judge: Judge::One(openibd_failed),
+};
+
+/// What the script writes when modules do not go: a module that is used, sessions of
+/// storage that are open.
+const UNLOAD: &[&str] = &["Cannot unload driver while", "Unloading ", "is in use by: "];
+
+/// `openibd restart` could not take a module of ours away, so it loaded none anew.
+fn is_kept(event: &Event) -> bool {
+    let text = &event.text;
+    let failed = text.trim_end().ends_with("[FAILED]") || text.trim_end().ends_with("[  FAILED  ]");
+    text.contains("Cannot unload driver while")
+        || text.contains("Unloading ")
+            && failed
+            && (seen::rdma_module(text).is_some() || text.contains("HCA driver"))
+}
+
+fn failed(event: &Event) -> bool {
+    let of_unit = matches!(&event.kind, Kind::UnitFailed(u) if u.contains("openibd"));
+    let text = &event.text;
+    let no_unit = [
+        "Failed to restart openibd",
+        "Failed to start openibd.service",
+        "openibd.service not found",
+    ];
+    of_unit
+        || no_unit.iter().any(|w| text.contains(w))
+        || text.contains("openibd.service")
+            && has_any(text, &["status=1", "code=killed", "timed out", "failed."])
+        || text.contains("Access Layer") && has_any(text, &["FAILED", "[FAIL"])
+        || is_kept(event)
+}
+
+fn openibd_failed(boot: &Boot) -> Option<Finding> {
+    let unit = boot.state.unit("openibd.service").filter(|u| u.active.starts_with("failed"));
+    let lines: Vec<_> = boot.events.iter().filter(|e| failed(e)).collect();
+    if lines.is_empty() && unit.is_none() {
+        return None;
+    }
+    let recovered = lines.last().is_some_and(|last| {
+        boot.events.iter().any(|e| {
+            e.origin > last.origin
+                && matches!(&e.kind, Kind::UnitStarted(u) if u.contains("openibd"))
+        })
+    });
+    let (severity, end) =
+        if recovered { (Severity::Warning, ", and started later") } else { (Severity::Error, "") };
+    let said = boot.events.iter().filter(|e| {
+        let told = &*e.program == "openibd" || &*e.unit == "openibd.service";
+        told && has_any(&e.text, &["rror", "ail", "FATAL", "skipping"])
+            || e.text.contains("is in use by: ") && seen::rdma_module(&e.text).is_some()
+    });
+    let shown = unit.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.text, u.active)));
+    let told = format!("openibd.service failed{end}.");
+    Some(
+        Finding::new(Code::OpenibdFailed, severity, Confidence::High, told)
+            .about("openibd.service")
+            .quoting(seen::quotes(boot, lines))
+            .quoting(seen::quotes(boot, said))
+            .quoting(shown)
+            .look(["journalctl -b -u openibd.service; dmesg | grep -i -e mlx -e symbol"])
+            .now(["after the reason is corrected: systemctl restart openibd.service"]),
+    )
+}
+
+pub(super) const OPENIBD_SKIPS_INBOX_MODULES: Rule = Rule {
+    code: Code::OpenibdSkipsInboxModules,
+    meaning: "openibd does not load modules that belong to the distribution's kernel",
+    page: "\
+openibd loads only modules that OFED built. After a kernel update the OFED modules
+are often missing for the new kernel; modprobe would then load the kernel's own
+module, and openibd skips it. The stack is then loaded in part or not at all.
+
+Remedy: build the OFED modules for the running kernel (mlnxofedinstall
+--add-kernel-support, or dkms); let openibd load the kernel's own modules
+(FORCE_MODE=yes in
+/etc/infiniband/openib.conf); or remove OFED.",
+    needles: &[&[
+        "which is not a part of MLNX",
+        "is not a part of MLNX_OFED",
+        "Avoid loading inbox module",
+    ]],
+    judge: Judge::One(openibd_skips_inbox_modules),
+};
+
+fn openibd_skips_inbox_modules(boot: &Boot) -> Option<Finding> {
+    let lines = seen::found(boot.with_any_of(OPENIBD_SKIPS_INBOX_MODULES.needles))?;
+    let modules: Vec<&str> = lines.iter().filter_map(|e| seen::rdma_module(&e.text)).collect();
+    let which = modules.first().map_or("modules", |m| m);
+    let told = format!(
+        "openibd does not load {which}, which is the kernel's own module, not one built by OFED."
+    );
+    Some(
+        Finding::new(Code::OpenibdSkipsInboxModules, Severity::Error, Confidence::High, told)
+            .about_if(seen::joined(&modules))
+            .quoting(seen::quotes(boot, lines))
+            .look(["modinfo -n mlx5_core ib_core; uname -r"])
+            .permanent([
+                "mlnxofedinstall --add-kernel-support (or dkms autoinstall) for the running kernel",
+                "or set FORCE_MODE=yes in /etc/infiniband/openib.conf, then systemctl restart openibd",
+            ]),
+    )
+}
+
+pub(super) const OPENIBD_ALIAS_BROKEN: Rule = Rule {
+    code: Code::OpenibdAliasBroken,
+    meaning: "units that are ordered after openibd.service are not ordered after ibprov",
+    page: "\
+Other software orders itself After=openibd.service and requires it. The unit
+ibprov-openibd.service, enabled together with ibprov.service, takes that name as an
+alias. systemd refuses that while a unit file of openibd is still in /etc, or the name is
+masked: the old openibd runs, or no unit of that name does, and the units that are
+ordered after it start too early. `systemctl disable openibd` after ibprov was enabled
+removes the alias again.
+
+Symptoms: \"Failed to enable unit: File ... openibd.service already exists\"; a
+warning of ibprov status.
+
+Remedy: remove OFED's openibd.service from /etc/systemd/system, or unmask it, then run
+
+    systemctl reenable ibprov.service",
+    needles: &[&[
+        "openibd.service already exists",
+        "openibd.service is a symlink",
+        "openibd.service is linked or masked",
+    ]],
+    judge: Judge::One(openibd_alias_broken),
+};
+
+fn openibd_alias_broken(boot: &Boot) -> Option<Finding> {
+    let lines = seen::found(boot.with_any_of(OPENIBD_ALIAS_BROKEN.needles))?;
+    let told = "The name openibd.service belongs to another unit, so that units ordered after it do not wait for ibprov.";
+    Some(
+        Finding::new(Code::OpenibdAliasBroken, Severity::Warning, Confidence::High, told)
+            .about("openibd.service")
+            .quoting(seen::quotes(boot, lines))
+            .permanent(["run systemctl disable openibd.service, remove its unit file from /etc, then run systemctl reenable ibprov.service"]),
+    )
+}
+
+pub(super) const MLNX_INTERFACE_MGR_ARMED: Rule = Rule {
+    code: Code::MlnxInterfaceMgrArmed,
+    meaning: "mlnx_interface_mgr configures the same interfaces as ibprov",
+    page: "\
+MLNX_OFED's kernel package has a udev rule, 90-ib.rules, that starts
+mlnx_interface_mgr@IF.service for each new netdev of a Mellanox driver. The unit
+does not depend on openibd, and also runs if openibd is disabled. The script of the unit
+sets mode and MTU from /etc/infiniband/openib.conf, creates P_Key children and may run
+ifup, at the same time as ibprov-iface@.service does. ibprov waits until the script has
+finished before it configures the interface, and reads its settings back; only one of
+the two should configure interfaces.
+
+Symptoms: lines of mlnx_interface_mgr and of ibprov in one boot; a warning of ibprov
+status.
+
+Remedy: mask the rule. The mask remains when the package is updated.
+
+    ln -sf /dev/null /etc/udev/rules.d/90-ib.rules
+    udevadm control --reload",
+    needles: &[&["mlnx_interface_mgr"], &["ibprov["]],
+    judge: Judge::One(mlnx_interface_mgr_armed),
+};
+
+fn mlnx_interface_mgr_armed(boot: &Boot) -> Option<Finding> {
+    let of = |program: &str| boot.events.iter().find(|e| e.program.starts_with(program));
+    let (Some(other), Some(ours)) = (of("mlnx_interface_mgr"), of("ibprov")) else {
+        return None;
+    };
+    let told = "MLNX_OFED's mlnx_interface_mgr configures the same interfaces as ibprov.";
+    Some(
+        Finding::new(Code::MlnxInterfaceMgrArmed, Severity::Warning, Confidence::High, told)
+            .about("mlnx_interface_mgr")
+            .quoting(seen::quotes(boot, [other, ours]))
+            .permanent([
+                "ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control --reload",
+            ]),
+    )
+}
+
+pub(super) const IFUP_SKIPPED_OS_BOOTING: Rule = Rule {
+    code: Code::IfupSkippedOsBooting,
+    meaning: "mlnx_interface_mgr left the interface to a network service that had already given up",
+    page: "\
+mlnx_interface_mgr runs when a netdev appears. While it considers the system to be
+booting it does not run ifup, and leaves that to the network service. The line \"OS is
+booting, will not run ifup\" is in every good boot in which the network service starts
+later. If the network service has already looked for the interface, neither of the two
+brings the interface up.
+
+Remedy: correct the cause of the late netdev (the finding above). To bring the
+interface up now:
+
+    ifup ib0",
+    needles: &[&["OS is booting, will not run ifup"]],
+    judge: Judge::One(ifup_skipped_os_booting),
+};
+
+fn ifup_skipped_os_booting(boot: &Boot) -> Option<Finding> {
+    let skipped = boot.with("OS is booting, will not run ifup").find_map(|e| {
+        let netdev = word(caught_one(&e.text, "will not run ifup on {}")?);
+        let asked = boot
+            .events
+            .iter()
+            .find(|a| a.origin < e.origin && seen::not_found(a) == Some(netdev))?;
+        (!seen::came_up_after(boot, netdev, e)).then_some((e, netdev, asked))
+    });
+    let (event, netdev, asked) = skipped?;
+    let told = format!(
+        "mlnx_interface_mgr did not bring {netdev} up, and the network service had already given up on it."
+    );
+    Some(
+        Finding::new(Code::IfupSkippedOsBooting, Severity::Error, Confidence::High, told)
+            .about(netdev)
+            .quoting(seen::quotes(boot, [asked, event]))
+            .now([format!("ifup {netdev}")])
+            .permanent(["systemctl enable ibprov.service, so that the netdev is present before the network service looks for it"]),
+    )
+}

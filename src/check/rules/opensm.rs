@@ -1,0 +1,360 @@
+//! opensm on this host, and what it does not serve.
+
+use super::vf_ports::{dead_ports, is_zero, quote_ports, vfs};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Severity, seen};
+use crate::check::pattern::has_any;
+use crate::graph::consumers::{DropIn, PROVIDER};
+use crate::names::Policy;
+
+pub(super) const OPENSM_MISCONFIGURED: Rule = Rule {
+    code: Code::OpensmMisconfigured,
+    meaning: "opensm cannot bind to its port, exits, or takes its files in another way than meant",
+    page: "\
+The subnet manager of this host does not run: the port GUID in its configuration is
+not one of this host, the port has another link layer, another opensm has the port,
+ib_umad is missing, or the configuration does not parse. Ports of the fabric then
+stay in Initializing, unless another subnet manager serves them.
+
+Where opensm is installed, its partitions.conf and opensm.conf are also read as opensm
+reads them: it says nothing of a P_Key that it cuts, of a flag, a membership or a value
+that it does not understand, or of an exception that a later ALL overrides. `ibprov
+opensm check` shows each with file, line and column.
+
+Symptoms: \"Error from osm_opensm_bind\", \"Couldn't find SM port by guid\",
+\"Unable to open port\", \"Unable to register
+class 129\", \"No local ports detected\", \"Fail to parse config file\", \"FATAL\".
+
+Remedy: put a port GUID of this host into /etc/opensm/opensm.conf (guid) or
+/etc/default/opensm, and stop the second opensm. To list the port GUIDs:
+
+    ibstat -p",
+    needles: &[
+        SURE,
+        ENDS,
+        &[
+            "osm_opensm_bind",
+            "osm_vendor_bind",
+            "osm_vendor_open_port",
+            "osm_opensm_init",
+            "osm_vendor_get_all_port_attr",
+            "Exiting SM",
+            "Errors during initialization",
+            "opensm",
+            "OpenSM",
+            "PARSE ERROR",
+            "SUBNET UP",
+            "Entering MASTER state",
+            "cannot find or setup routing engine",
+        ],
+    ],
+    judge: Judge::One(opensm_misconfigured),
+};
+
+/// Words by which it says that it ends through a fault of its configuration.
+const SURE: &[&str] = &[
+    "No local ports detected",
+    "Fail to parse config file",
+    "Perhaps another instance of OpenSM",
+    "Unable to find requested CA guid",
+    "is not an IB node type",
+    "Invalid GUID specified",
+];
+
+/// ... for another reason.
+const ENDS: &[&str] = &[
+    "Error from osm_opensm_bind",
+    "Error from osm_opensm_init",
+    "Error from osm_vendor_get_all_port_attr",
+    "Could not get port guid",
+    "Couldn't find SM port by guid",
+    "umad_open_port() failed",
+    "Unable to register class",
+];
+/// ... that the log of another program may have too.
+const NUMBERS: &[&str] = &["ERR 5424", "ERR 542B", "ERR 5426", "ERR 1000"];
+
+fn unit_failed(event: &Event) -> bool {
+    matches!(&event.kind, Kind::UnitFailed(u) if u.to_ascii_lowercase().contains("opensm"))
+        || event.text.contains("opensm")
+            && (event.text.contains("status=1")
+                || event.text.contains("code=exited, status=") && !event.text.contains("status=0"))
+}
+
+fn opensm_misconfigured(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot.with_any_of(&[SURE, ENDS, NUMBERS]).collect();
+    let units: Vec<_> = boot.events.iter().filter(|e| unit_failed(e)).collect();
+    let shown = seen::shown_failed(boot, |name| name.starts_with("opensm"));
+    if lines.is_empty() && units.is_empty() && shown.is_none() {
+        return None;
+    }
+    let last = lines.iter().chain(&units).map(|e| e.origin).max();
+    let up = boot
+        .with_any(&["SUBNET UP", "Entering MASTER state"])
+        .any(|e| last.is_none_or(|l| e.origin > l));
+    let (severity, end) =
+        if up { (Severity::Warning, ", and runs now") } else { (Severity::Error, "") };
+    let fault = match lines.iter().any(|e| e.text.contains("find SM port by guid")) {
+        true => "does not find its own port in the fabric",
+        false => "could not start",
+    };
+    // What failed in the library below it may have any reason.
+    let is_sure = lines.iter().any(|e| has_any(&e.text, SURE));
+    let confidence = if is_sure { Confidence::High } else { Confidence::Medium };
+    let why = lines.first().map_or("it exits", |e| e.text.trim());
+    let told = format!("opensm {fault}{end}: {why}");
+    Some(
+        Finding::new(Code::OpensmMisconfigured, severity, confidence, told)
+            .about("opensm.service")
+            .quoting(seen::quotes(boot, lines.into_iter().chain(units)))
+            .quoting(shown.map(|unit| seen::quote_unit(boot, unit)))
+            .look([
+                "set guid in /etc/opensm/opensm.conf to a port GUID of this host (ibstat -p), or to 0",
+                "check that ib_umad is loaded and that there is no second opensm: lsmod | grep ib_umad; pgrep -a opensm",
+                "opensm -o -f stdout shows the reason on the terminal",
+            ]),
+    )
+}
+
+pub(super) const OPENSM_OTHER_PORT: Rule = Rule {
+    code: Code::OpensmOtherPort,
+    meaning: "opensm runs on another port than the configuration means",
+    page: "\
+opensm serves one port for each process. For a list of GUIDs, or a value that is not a
+number, opensm prints an error and runs on the first port that it finds. With a GUID that
+is absent opensm ends with exit code 0, so that the unit looks successful.
+
+Symptoms: \"Parsing error in field guid\", then \"SUBNET UP\"; or \"Unable to find
+requested CA guid\".
+
+Remedy: run one opensm for each port (opensm -g GUID, or the distribution's opensm@GUID
+units), each with its own cache directory.",
+    needles: &[&["Parsing error in field guid"]],
+    judge: Judge::One(opensm_other_port),
+};
+
+fn opensm_other_port(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot.with_any_of(OPENSM_OTHER_PORT.needles).collect();
+    let first = lines.first()?;
+    let told = format!(
+        "opensm could not read the GUID of its port, and runs on the first port: {}",
+        first.text.trim()
+    );
+    Some(
+        Finding::new(Code::OpensmOtherPort, Severity::Error, Confidence::High, told)
+            .about("opensm.service")
+            .quoting(seen::quotes(boot, lines))
+            .look(["ibstat -p; grep -n guid /etc/opensm/opensm.conf /etc/default/opensm"])
+            .permanent([
+                "run one opensm for each port: opensm -g GUID, each with its own OSM_CACHE_DIR",
+            ]),
+    )
+}
+
+pub(super) const OPENSM_PARTITIONS_REJECTED: Rule = Rule {
+    code: Code::OpensmPartitionsRejected,
+    meaning: "opensm has rejected its partition configuration",
+    page: "\
+One line that opensm cannot read invalidates the whole partitions.conf: opensm reports
+that, uses the built-in default, and continues. Every port is then a full member of
+0x7fff alone: other partitions do not exist, P_Key children of IPoIB lose their carrier,
+and partitions are not isolated any more. opensm nevertheless exits with 0 and reports
+SUBNET UP.
+
+Symptoms: \"PARSE ERROR partition conf file line 3\", \"Partition configuration in
+error; retrying with default config\". A GUID with colons or without 0x, and a line
+without its semicolon, are usual mistakes.
+
+Remedy: correct the line, then send opensm SIGHUP. To see what opensm makes of each line
+before it reads the file, and to print lines that it accepts:
+
+    ibprov opensm check
+    ibprov plan --partitions",
+    needles: &[&["PARSE ERROR partition conf", "Partition configuration in error"]],
+    judge: Judge::One(opensm_partitions_rejected),
+};
+
+fn opensm_partitions_rejected(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot.with_any_of(OPENSM_PARTITIONS_REJECTED.needles).collect();
+    let first = lines.first()?;
+    let told = format!(
+        "opensm has rejected partitions.conf, and every port is in the default partition alone: {}",
+        first.text.trim()
+    );
+    Some(
+        Finding::new(Code::OpensmPartitionsRejected, Severity::Error, Confidence::High, told)
+            .about("partitions.conf")
+            .quoting(seen::quotes(boot, lines))
+            .look([
+                "ibprov opensm check",
+                "read the P_Keys of the ports: smpquery -C DEVICE -P PORT pkeys LID",
+            ])
+            .permanent(["correct the line of /etc/opensm/partitions.conf (GUIDs as 0x and 16 digits, a semicolon at the end), then: pkill -HUP -x opensm"]),
+    )
+}
+
+pub(super) const OPENSM_SKIPPED: Rule = Rule {
+    code: Code::OpensmSkipped,
+    meaning: "opensm was not started, because ib_umad was not loaded yet",
+    page: "\
+The distributions' opensm.service has a condition on
+/sys/class/infiniband_mad/abi_version and no order after the service that loads ib_umad.
+A unit whose condition does not hold is skipped without an error, and is not started
+later: the fabric has no subnet manager.
+
+Symptoms: \"opensm.service was skipped because of an unmet condition check
+(ConditionPathExists=/sys/class/infiniband_mad/abi_version)\", and no line of opensm.
+
+Remedy: order opensm after the service that loads ib_umad.",
+    needles: &[&["infiniband_mad/abi_version", "InfiniBand subnet", "ubnet manager being skipped"]],
+    judge: Judge::One(opensm_skipped),
+};
+
+fn opensm_skipped(boot: &Boot) -> Option<Finding> {
+    let skipped = |text: &str| {
+        text.contains("skipped") && has_any(text, &["infiniband_mad/abi_version", "opensm"])
+    };
+    let lines: Vec<_> =
+        boot.with_any_of(OPENSM_SKIPPED.needles).filter(|e| skipped(&e.text)).collect();
+    let unit = boot.host.iter().filter_map(|host| host.graph.get("opensm.service"));
+    let unit = unit.filter(|unit| unit.now.condition_failed && unit.now.active != "active");
+    let shown: Vec<_> = unit
+        .map(|unit| Quote {
+            source: "live host".to_owned(),
+            line: 0,
+            time: String::new(),
+            text: format!("{} was skipped: a condition of the unit did not hold", unit.name),
+        })
+        .collect();
+    if lines.is_empty() && shown.is_empty() {
+        return None;
+    }
+    let last = lines.last().map(|e| e.origin);
+    let runs = boot
+        .with_any(&["SUBNET UP", "Entering MASTER state", "Entering STANDBY state"])
+        .any(|e| last.is_none_or(|last| e.origin > last));
+    if runs {
+        return None;
+    }
+    // Another host may have a subnet manager.
+    let severity = seen::error_unless_alive(boot);
+    let told =
+        "opensm.service was skipped: ib_umad was not loaded when systemd checked the condition.";
+    Some(
+        Finding::new(Code::OpensmSkipped, severity, Confidence::High, told)
+            .about("opensm.service")
+            .quoting(seen::quotes(boot, lines))
+            .quoting(shown)
+            .look(["systemctl status opensm.service; ls /sys/class/infiniband_mad"])
+            .now(["modprobe ib_umad; systemctl start opensm.service"])
+            .permanent([DropIn::new("opensm.service", PROVIDER).commands()]),
+    )
+}
+
+pub(super) const OPENSM_VIRT_DISABLED: Rule = Rule {
+    code: Code::OpensmVirtDisabled,
+    meaning: "the subnet manager has no virtualization support: VF ports stay down",
+    page: "\
+The PF is Active, its VFs are not, although they have GUIDs and a policy of Follow
+or Up. From ConnectX-4 on each VF is a port of its own to the subnet manager, and
+must support virtualization: NVIDIA's opensm with virt_enabled 2, UFM, or a switch with
+virtualization enabled. The opensm of the distributions does not support it.
+
+Remedy: set virt_enabled 2 in NVIDIA's /etc/opensm/opensm.conf and restart opensm, or
+use a subnet manager that supports virtual ports.",
+    needles: &[&[
+        "virt_enabled",
+        "support virtualization",
+        "virtualization support",
+        "VIRTUALIZATION",
+    ]],
+    judge: Judge::One(opensm_virt_disabled),
+};
+
+fn opensm_virt_disabled(boot: &Boot) -> Option<Finding> {
+    let setting: Vec<_> = boot
+        .with("virt_enabled")
+        .filter(|e| {
+            let value = e.text.split("virt_enabled").nth(1).unwrap_or_default();
+            let value = value.trim_start_matches([' ', '=', ':', '\t']);
+            // 0 ignores it, 1 switches it off, 2 on.
+            value.starts_with(['0', '1']) || value.starts_with("FALSE")
+        })
+        .collect();
+    let mut dead = dead_ports(boot);
+    // Their PF keeps those down, whatever the subnet manager does; of a host that was judged
+    // the judgement says which others are none of its fault. Alias GUIDs (mlx4) need no support.
+    dead.retain(|port| port.policy != Some(Policy::Down) && !seen::has_alias(boot, port));
+    if let Some(named) = seen::dark_vf_ports(boot) {
+        dead.retain(|port| {
+            named.iter().any(|object| object.starts_with(&format!("{} (", port.name())))
+        });
+    }
+    // The judgement of a host names those that have a GUID and a link state.
+    let is_judged = seen::dark_vf_ports(boot).is_some();
+    let ready = is_judged && !dead.is_empty()
+        || vfs(boot).any(|v| {
+            !v.port_guid.as_deref().is_none_or(is_zero)
+                && matches!(v.link_state.as_str(), "auto" | "enable")
+        });
+    if dead.is_empty() && setting.is_empty() {
+        return None;
+    }
+    let enabled = boot.with("virt_enabled").any(|e| {
+        e.text
+            .split("virt_enabled")
+            .nth(1)
+            .is_some_and(|v| v.trim_start_matches([' ', '=', ':', '\t']).starts_with('2'))
+    });
+    if enabled && setting.is_empty() {
+        return None;
+    }
+    // Zero GUIDs and policies of Down are other findings.
+    if dead.iter().any(|p| is_zero(&p.node_guid)) && setting.is_empty() {
+        return None;
+    }
+    let confidence = match (setting.is_empty(), ready, dead.is_empty()) {
+        (false, _, false) => Confidence::High,
+        (false, _, true) | (true, true, _) => Confidence::Medium,
+        (true, false, _) => Confidence::Low,
+    };
+    let told =
+        "The PF is Active and its VFs are not: the subnet manager does not serve virtual ports.";
+    Some(
+        Finding::new(Code::OpensmVirtDisabled, Severity::Warning, confidence, told)
+            .about_if(seen::names(dead.iter().copied()))
+            .quoting(seen::quotes(boot, setting))
+            .quoting(quote_ports(boot, &dead))
+            .look(["check that GUID and link state of the VF are set: ibprov status, or ip link show PF_NETDEV"])
+            .permanent(["set virt_enabled 2 in /etc/opensm/opensm.conf of NVIDIA's opensm (the distributions' opensm has no such option), then restart opensm"]),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{ca, severity};
+    use super::{OPENSM_VIRT_DISABLED, Severity};
+
+    #[test]
+    fn a_vf_that_is_down_beside_its_pf() {
+        let pf = ca(0, "MT4123", 1, "Active", "LinkUp");
+        for (other, told) in [
+            (ca(1, "MT4124", 2, "Down", "LinkUp"), Some(Severity::Warning)),
+            (ca(1, "MT4124", 2, "Active", "LinkUp"), None),
+            (ca(1, "MT4123", 2, "Down", "Polling"), None),
+            (ca(1, "MT4124", 0, "Down", "LinkUp"), None),
+        ] {
+            assert_eq!(severity(&OPENSM_VIRT_DISABLED, &[&pf, &other]), told, "{other}");
+        }
+    }
+
+    #[test]
+    fn nvidias_option_is_on_at_2_only() {
+        let vf = ca(1, "MT4124", 2, "Down", "LinkUp");
+        let pf = ca(0, "MT4123", 1, "Active", "LinkUp");
+        for (value, told) in [(0, Some(Severity::Warning)), (1, Some(Severity::Warning)), (2, None)]
+        {
+            let option = format!("virt_enabled {value}");
+            assert_eq!(severity(&OPENSM_VIRT_DISABLED, &[&option, &pf, &vf]), told, "{value}");
+        }
+    }
+}

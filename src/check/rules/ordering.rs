@@ -1,0 +1,505 @@
+//! The order of units in the boot.
+
+use std::fmt;
+
+use super::consumers::mount_before_ipoib;
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use crate::check::evidence::host::HostPort;
+use crate::check::evidence::relevance::rdma_device_in;
+use crate::check::pattern::{caught_one, has_any, has_word, word};
+use crate::graph::consumers::{DropIn, PROVIDER};
+use crate::names::is_ipoib_name;
+use crate::report::duration::duration;
+use crate::stacks;
+
+pub(super) const ORDERING_CYCLE: Rule = Rule {
+    code: Code::OrderingCycle,
+    meaning: "units form an ordering cycle, and systemd drops a job to break it",
+    page: "\
+Unit A is ordered before B, B before C, and C before A. systemd cannot start all of them
+and deletes one job of the cycle; which one may differ from boot to boot. If the deleted
+job is the network's, the network is missing; if the deleted job affects neither the
+network nor RDMA, the finding is a warning.
+
+Symptoms: \"Found ordering cycle on X/start\", \"Job Y/start deleted to break
+ordering cycle\". A unit with default dependencies (After=sysinit.target) that is
+also Before=network-pre.target meets cloud-init's units, which are before
+sysinit.target: the usual cycle.
+
+Remedy: add DefaultDependencies=no to the unit that closes the cycle, or remove its
+After= or Before= with a drop-in. To show the cycle:
+
+    systemd-analyze verify UNIT",
+    needles: &[&["ordering cycle", "Found dependency on"]],
+    judge: Judge::One(ordering_cycle),
+};
+
+/// Words of the units without which the network, the RDMA stack or what lies on them
+/// does not work: what systemd itself, the message bus and every target carry too.
+const NEEDED: [&str; 30] = [
+    ".target",
+    ".mount",
+    "systemd-",
+    "dbus",
+    "udev",
+    "network",
+    "Network",
+    "wicked",
+    "netplan",
+    "ifup",
+    "dhc",
+    "bond",
+    "team",
+    "openvswitch",
+    "ovs",
+    "cloud-init",
+    "rdma",
+    "openib",
+    "ibprov",
+    "opensm",
+    "srp",
+    "iscsi",
+    "nvme",
+    "nfs",
+    "rpc",
+    "lnet",
+    "lustre",
+    "libvirt",
+    "virt",
+    "slurm",
+];
+
+/// True if the network or RDMA lacks something when `job` (`x.service/start`) is left
+/// out. At a shutdown nothing is.
+fn is_needed(job: &str) -> bool {
+    !job.ends_with("/stop") && has_any(job, &NEEDED)
+}
+
+fn ordering_cycle(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot.with_any_of(ORDERING_CYCLE.needles).collect();
+    let deleted: Vec<&str> = lines
+        .iter()
+        .filter_map(|e| {
+            caught_one(&e.text, "Job {} deleted to break")
+                .or_else(|| caught_one(&e.text, "deleting job {}"))
+                .or_else(|| caught_one(&e.text, "by deleting job {}"))
+        })
+        .map(|j| j.trim_end_matches(['.', ' ']))
+        .collect();
+    if !lines.iter().any(|e| e.text.contains("ordering cycle")) {
+        return None;
+    }
+    let broken = lines
+        .iter()
+        .any(|e| has_any(&e.text, &["deleted", "deleting", "Found ordering cycle", "Breaking"]));
+    let harmless = !deleted.is_empty() && !deleted.iter().any(|job| is_needed(job));
+    let severity = if broken && !harmless { Severity::Error } else { Severity::Warning };
+    let what = deleted
+        .first()
+        .map_or("the log does not name the job that was deleted".to_owned(), |job| {
+            format!("systemd deleted the job of {job}")
+        });
+    Some(
+        Finding::new(Code::OrderingCycle, severity, Confidence::High, format!("Units form an ordering cycle; {what}."))
+            .about_if(deleted.first().map(|job| job.split('/').next().unwrap_or(job)))
+            .quoting(seen::quotes(boot, lines))
+            .look(["show the cycle: systemd-analyze verify UNIT"])
+            .permanent(["in the unit that closes the cycle, set DefaultDependencies=no, or remove the ordering with a drop-in"]),
+    )
+}
+
+pub(super) const ORDERING_MISSING: Rule = Rule {
+    code: Code::OrderingMissing,
+    meaning: "a service that needs InfiniBand netdevs is not ordered after the unit that waits for them",
+    page: "\
+ibprov.service (or openibd.service) is up when the netdevs are present. A service that
+uses them is started after it only if a chain of After= and Before= over units of the
+boot orders it so. Without that chain the start is a race, which succeeds while the
+adapter is fast. A service counts as one that uses the netdevs if its command names a
+netdev, an RDMA device or an address of the netdev's subnet. The finding is made before
+the service fails, from systemd's own graph or from the unit files of a mounted system;
+it is an error if the service has failed in this boot.
+
+In a log the finding is made if a unit failed because an interface or an RDMA device
+appeared later.
+
+Remedy: write the missing order as a drop-in for each such unit. Of a unit
+that only a log names, the finding shows the command that writes it.
+
+    ibprov consumers --install",
+    needles: &[MISSED, &[NAMED]],
+    judge: Judge::Many(ordering_missing),
+};
+
+/// Words of lines of which some say that an interface is not there.
+const NAMED: &str = "interface ib";
+
+/// What programs say of an interface or device that is not there or has no address.
+const MISSED: &[&str] = &[
+    "No such device",
+    "no such device",
+    "Cannot assign requested address",
+    "cannot parse interface",
+    "query intf",
+    "no such interface",
+    "o such network interface",
+    "unknown interface",
+    "Unknown interface",
+    "nable to find interface",
+    "not find interface",
+    "nvalid interface",
+    "nterface not found",
+];
+
+fn ordering_missing(boot: &Boot) -> Vec<Finding> {
+    let mut found: Vec<Finding> = Vec::new();
+    for failed in seen::failed_units(boot) {
+        let Kind::UnitFailed(unit) = &failed.kind else { continue };
+        // Network services have diagnoses of their own.
+        let is_network = stacks::network_role(unit).is_some();
+        if is_network || unit.starts_with("ibprov") || unit.starts_with("openibd") {
+            continue;
+        }
+        let Some((asked, object)) = missed(boot, failed) else { continue };
+        let Some(came) = came(boot, asked, &object) else { continue };
+        let is_mount = unit.ends_with(".mount") || unit.starts_with("lnet");
+        let code = if is_mount { Code::MountBeforeIpoib } else { Code::OrderingMissing };
+        // What that rule has found already has its own words.
+        if is_mount && mount_before_ipoib(boot).is_some()
+            || found.iter().any(|finding| finding.code == code)
+        {
+            continue;
+        }
+        let late = match came.late {
+            Some(usec @ 1..) => format!("{} later", duration(usec.unsigned_abs())),
+            _ => "later".to_owned(),
+        };
+        let name = if unit.contains('.') { unit.to_string() } else { format!("{unit}.service") };
+        let drop_in = DropIn::new(&name, PROVIDER);
+        let told = format!(
+            "{unit} looked for {object} before it existed, and failed; {object} appeared {late}."
+        );
+        let finding = Finding::new(code, Severity::Error, Confidence::High, told)
+            .about(name.as_str())
+            .chain([
+                format!("{unit} asked for {object}: {}", asked.text.trim()),
+                format!("{object} was there {late}."),
+                format!("{unit} is not ordered after the unit that waits for the netdevs."),
+            ])
+            .quoting([boot.quote(asked), boot.quote(failed)])
+            .quoting(came.line.map(|event| boot.quote(event)))
+            .look([format!("systemctl show -p After,Before {name}")])
+            .now([format!("systemctl restart {name}")])
+            .permanent([drop_in.commands()]);
+        found.push(finding);
+    }
+    found
+}
+
+/// What a unit missed.
+enum Object {
+    Netdev(String),
+    Rdma(String),
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Netdev(name) | Self::Rdma(name)) = self;
+        f.write_str(name)
+    }
+}
+
+/// The line in which the unit that `failed` missed an IPoIB netdev or an RDMA device.
+fn missed<'a>(boot: &'a Boot, failed: &'a Event) -> Option<(&'a Event, Object)> {
+    let near = |event: &Event| failed.when.since(&event.when).is_none_or(|gap| gap < 600_000_000);
+    seen::words_of_unit(boot, failed)
+        .filter(|event| event.origin < failed.origin && near(event))
+        .find_map(|event| {
+            let netdev = seen::not_found(event).filter(|name| is_ipoib_name(name)).or_else(|| {
+                is_missed(&event.text).then(|| seen::ib_netdev_in(&event.text)).flatten()
+            });
+            let rdma = || {
+                let text = &event.text;
+                let is_missed = is_missed(text) || text.contains("not found");
+                rdma_device_in(text).filter(|_| is_missed).map(|name| Object::Rdma(name.to_owned()))
+            };
+            Some((event, netdev.map(|name| Object::Netdev(name.to_owned())).or_else(rdma)?))
+        })
+}
+
+/// True if a program says here that an interface is not there.
+fn is_missed(text: &str) -> bool {
+    let missing = ["not found", "not available", "unavailable", "is down", "nvalid"];
+    has_any(text, MISSED)
+        || text.contains(NAMED) && missing.iter().any(|words| text.contains(words))
+}
+
+/// That something came after it was asked for.
+struct Came<'a> {
+    /// The line that tells; none where the host shows it.
+    line: Option<&'a Event>,
+    /// How much later, microseconds, where both times are known.
+    late: Option<i64>,
+}
+
+/// How `object` came after it was `asked` for; `None` if it never did.
+fn came<'a>(boot: &'a Boot, asked: &Event, object: &Object) -> Option<Came<'a>> {
+    match object {
+        Object::Netdev(name) => netdev_came(boot, asked, name),
+        Object::Rdma(name) => rdma_came(boot, asked, name),
+    }
+}
+
+/// The same of an RDMA device. Netdevs of other ports are no sign of it.
+fn rdma_came<'a>(boot: &'a Boot, asked: &Event, device: &str) -> Option<Came<'a>> {
+    let shows = |event: &&Event| {
+        let is_told = match &event.kind {
+            Kind::Own(_) => event.text.contains(": ready"),
+            _ => event.from_kernel(),
+        };
+        is_told && has_word(&event.text, device)
+    };
+    let is_it =
+        |port: &&HostPort| port.progress.rdma.as_ref().is_some_and(|name| name.as_str() == device);
+    let is_shown = || boot.state.ports.iter().any(|port| port.device == device);
+    came_by(boot, asked, shows, is_it, is_shown)
+}
+
+/// The same of a netdev.
+fn netdev_came<'a>(boot: &'a Boot, asked: &Event, netdev: &str) -> Option<Came<'a>> {
+    let shows = |event: &&Event| match &event.kind {
+        Kind::NetdevRenamed { to, .. } | Kind::LinkReady(to) => &**to == netdev,
+        Kind::NetdevMade { .. } => follows(event, asked) == Some(true),
+        Kind::InterfaceAsked { name, worked } => &**name == netdev && *worked == Some(true),
+        Kind::Own(_) => has_word(&event.text, netdev) && event.text.contains(": ready"),
+        _ => false,
+    };
+    let is_it = |port: &&HostPort| {
+        port.progress.netdev.as_ref().is_some_and(|name| name.as_str() == netdev)
+    };
+    let is_shown = || boot.state.netdevs.iter().any(|seen| seen.name == netdev);
+    came_by(boot, asked, shows, is_it, is_shown)
+}
+
+/// True if `later` was written after `earlier`; `None` of lines of two sources that name no
+/// common clock.
+fn follows(later: &Event, earlier: &Event) -> Option<bool> {
+    match later.origin.source == earlier.origin.source {
+        // A clock may have been set.
+        true => Some(later.origin > earlier.origin),
+        false => later.when.since(&earlier.when).map(|gap| gap > 0),
+    }
+}
+
+/// By the lines that show it, by the host's ports, and by what a tool shows; `None` if it
+/// was there before it was `asked` for, or never.
+fn came_by<'a>(
+    boot: &'a Boot,
+    asked: &Event,
+    shows: impl Fn(&&Event) -> bool,
+    is_it: impl Fn(&&HostPort) -> bool,
+    is_shown: impl Fn() -> bool,
+) -> Option<Came<'a>> {
+    let lines: Vec<&Event> = boot.events.iter().filter(shows).collect();
+    if lines.iter().any(|line| follows(asked, line) == Some(true)) {
+        return None;
+    }
+    if let Some(line) = lines.into_iter().find(|line| follows(line, asked) == Some(true)) {
+        return Some(Came { line: Some(line), late: line.when.since(&asked.when) });
+    }
+    if let Some(port) = boot.host.iter().flat_map(|host| &host.ports).find(is_it) {
+        let Some((named, asked)) = port.progress.named_usec.zip(asked.when.monotonic) else {
+            return Some(Came { line: None, late: None });
+        };
+        let late = named.checked_sub(asked)?.try_into().ok();
+        return Some(Came { line: None, late });
+    }
+    is_shown().then_some(Came { line: None, late: None })
+}
+
+pub(super) const START_WAIT_DEADLOCK: Rule = Rule {
+    code: Code::StartWaitDeadlock,
+    meaning: "a unit starts another unit that is ordered after it, and waits for that unit",
+    page: "\
+A program in a unit runs `systemctl start B` and waits, and B is ordered after that
+unit: B cannot start before the first unit has finished, and the first unit waits for B.
+systemd does not detect that, because the second start is a transaction of its own. The
+boot waits until a time limit ends it.
+
+Symptoms: a start job that runs without end beside another that waits for it;
+after the time limit both fail.
+
+Remedy: do not wait for the unit, or pull it in with Wants= instead of starting it:
+
+    systemctl --no-block start B",
+    needles: &[&[
+        "systemctl start ",
+        "start operation timed out",
+        "Job timed out",
+        "A start job is running for",
+    ]],
+    judge: Judge::Many(start_wait_deadlock),
+};
+
+fn start_wait_deadlock(boot: &Boot) -> Vec<Finding> {
+    // From a log it shows only where the waiting program says what it waits for.
+    let mut found = Vec::new();
+    for ended in boot.with("start operation timed out") {
+        let unit = ended.text.split(':').next().unwrap_or_default();
+        let asked = boot.events.iter().find(|e| {
+            e.origin < ended.origin
+                && (&*e.unit == unit || unit.strip_suffix(".service") == Some(&*e.program))
+                && e.text.contains("systemctl start ")
+                && !e.text.contains("--no-block")
+        });
+        let Some(asked) = asked else { continue };
+        let other = word(asked.text.split("systemctl start ").nth(1).unwrap_or_default());
+        let began_after = boot.events.iter().any(|e| {
+            e.origin > ended.origin && matches!(&e.kind, Kind::UnitStarting(u) if other.contains(&**u) || u.contains(other))
+        });
+        if !other.is_empty() && began_after {
+            let told = format!(
+                "{unit} started {other} and waited for it, which can start only after {unit} has finished."
+            );
+            found.push(
+                Finding::new(Code::StartWaitDeadlock, Severity::Error, Confidence::Medium, told)
+                    .about(unit)
+                    .quoting(seen::quotes(boot, [asked, ended]))
+                    .permanent([format!("start {other} without waiting: systemctl --no-block start {other}; or add Wants={other} to {unit}")]),
+            );
+        }
+    }
+    found
+}
+
+pub(super) const REQUIRED_UNIT_MISSING: Rule = Rule {
+    code: Code::RequiredUnitMissing,
+    meaning: "a unit that uses InfiniBand requires a unit that is not there",
+    page: "\
+The unit has Requires= or BindsTo= for a unit that does not exist any more, is masked, or
+has a file that systemd refuses. systemd then leaves it out of the boot, and logs nothing
+if the other unit does not exist. It is seen after an update to a release of the vendor's
+packages that has no openibd: opensmd and site units still require openibd.service.
+
+Symptoms: `systemctl status UNIT` shows \"inactive (dead)\" for an enabled unit;
+`systemctl start UNIT` says \"Unit openibd.service not found.\"
+
+Remedy: remove the requirement, or order the unit after the ports:
+
+    systemctl edit --full UNIT
+    systemctl daemon-reload",
+    needles: &[],
+    judge: Judge::Host,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{ca, severity};
+    use super::*;
+    use crate::check::diagnose;
+    use crate::check::evidence::Intake;
+
+    #[test]
+    fn a_job_that_the_network_does_not_miss_is_a_warning() {
+        let dropped = |job: &str| {
+            let found = "systemd[1]: x.service: Found ordering cycle on y.service/start";
+            let line = format!(
+                "systemd[1]: x.service: Job {job} deleted to break ordering cycle starting with x.service/start"
+            );
+            severity(&ORDERING_CYCLE, &[found, &line])
+        };
+        assert_eq!(dropped("plymouth-start.service/start"), Some(Severity::Warning));
+        assert_eq!(dropped("local-fs.target/stop"), Some(Severity::Warning));
+        for job in ["dbus.socket/start", "rpcbind.socket/start", "NetworkManager.service/start"] {
+            assert_eq!(dropped(job), Some(Severity::Error), "{job}");
+        }
+    }
+
+    const FAILED: [&str; 3] = [
+        "Jan 02 10:00:03 n9 site-fs[77]: cannot parse interface ib0: No such device",
+        "Jan 02 10:00:03 n9 systemd[1]: site-fs.service: Failed with result 'exit-code'.",
+        "Jan 02 10:00:09 n9 kernel: mlx5_core 0000:4b:00.0 ib0: renamed from ib1",
+    ];
+
+    #[test]
+    fn a_unit_of_any_name_that_asked_too_early() {
+        assert_eq!(severity(&ORDERING_MISSING, &FAILED), Some(Severity::Error));
+        assert_eq!(severity(&ORDERING_MISSING, &FAILED[..2]), None, "the netdev never came");
+        let [asked, failed, came] = FAILED;
+        assert_eq!(
+            severity(&ORDERING_MISSING, &[came, asked, failed]),
+            None,
+            "it was there before"
+        );
+        let again = "Jan 02 10:00:30 n9 systemd[1]: Started site-fs.service - x.";
+        assert_eq!(
+            severity(&ORDERING_MISSING, &[asked, failed, came, again]),
+            None,
+            "it was started again"
+        );
+        let other = asked.replace("ib0", "eth0");
+        assert_eq!(severity(&ORDERING_MISSING, &[&other, failed, came]), None);
+    }
+
+    #[test]
+    fn a_program_that_has_not_the_units_name() {
+        let tool = "Jan 02 10:00:03 n9 site-fsctl[77]: Error: interface ib0 not found";
+        assert_eq!(
+            severity(&ORDERING_MISSING, &[tool, FAILED[1], FAILED[2]]),
+            Some(Severity::Error)
+        );
+        let good = "Jan 02 10:00:03 n9 site-fsctl[77]: using interface ib0";
+        assert_eq!(severity(&ORDERING_MISSING, &[good, FAILED[1], FAILED[2]]), None);
+    }
+
+    /// A dmesg, which is read before the journal.
+    #[test]
+    fn lines_of_two_sources_are_ordered_by_their_clocks() {
+        let judged = |second: u32| {
+            let came = format!(
+                "Jan 02 10:00:{second:02} n9 kernel: mlx5_core 0000:4b:00.0 ib0: renamed from ib1"
+            );
+            let mut intake = Intake::new(super::super::needles());
+            intake.read("dmesg", &mut came.as_bytes());
+            intake.read("journal", &mut FAILED[..2].join("\n").as_bytes());
+            let diagnosis = diagnose(&intake.finish());
+            diagnosis.findings.iter().any(|finding| finding.code == Code::OrderingMissing)
+        };
+        assert!(judged(9), "it came later");
+        assert!(!judged(1), "it was there before");
+    }
+
+    #[test]
+    fn an_rdma_device_that_came_later() {
+        let asked =
+            "Jan 02 10:00:03 n9 kubelet[77]: E0102 10:00:03.1 plugin.go:88] mlx5_0: No such device";
+        let failed =
+            "Jan 02 10:00:03 n9 systemd[1]: kubelet.service: Failed with result 'exit-code'.";
+        let came = "Jan 02 10:00:09 n9 kernel: infiniband mlx5_0: set_ib_dev_state";
+        let shown = ca(0, "MT4123", 1, "Active", "LinkUp");
+        assert_eq!(severity(&ORDERING_MISSING, &[asked, failed, came]), Some(Severity::Error));
+        assert_eq!(
+            severity(&ORDERING_MISSING, &[asked, failed, "", "$ ibstat", &shown]),
+            Some(Severity::Error)
+        );
+        assert_eq!(
+            severity(&ORDERING_MISSING, &[came, asked, failed]),
+            None,
+            "it was there before"
+        );
+        let other = "Jan 02 10:00:09 n9 kernel: mlx5_core 0000:4b:00.0 ib0: renamed from ib1";
+        assert_eq!(
+            severity(&ORDERING_MISSING, &[asked, failed, other]),
+            None,
+            "that is another one"
+        );
+    }
+
+    #[test]
+    fn lnet_is_told_as_what_mounts() {
+        let log: Vec<String> = FAILED.iter().map(|l| l.replace("site-fs", "lnet")).collect();
+        let lines: Vec<&str> = log.iter().map(String::as_str).collect();
+        let rule = super::super::rule(Code::MountBeforeIpoib).expect("rule");
+        assert_eq!(severity(rule, &lines), Some(Severity::Error));
+    }
+}

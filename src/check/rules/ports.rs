@@ -1,0 +1,415 @@
+//! The ports of PFs, as far as the cable and the configuration decide.
+
+use std::collections::BTreeSet;
+
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Quote, Rule, Severity, seen};
+use crate::check::evidence::fold::{Lack, Object};
+use crate::check::evidence::state::{NetdevSeen, PortSeen};
+use crate::check::pattern::has_any;
+use crate::names::MadPort;
+use crate::report::status::Role;
+
+pub(super) const LINK_DOWN_CABLE: Rule = Rule {
+    code: Code::LinkDownCable,
+    meaning: "the port has no physical link: the cable, the module or the peer is the cause",
+    page: "\
+The port looks for a peer and finds none: physical state Polling. The cable is missing,
+broken or of a type that the port does not support, or the port at the other end is
+disabled. No software on this host can change that. Or the port itself is disabled:
+physical state Disabled.
+
+Symptoms: State: Down, Physical state: Polling in ibstat; \"Cable unplugged\",
+\"Cable error\" from mlx5_core.
+
+A second port without cable beside one that is Active is not an error. A port that had a
+link and has lost it by the end of the log is a warning; one that got it back is none.
+
+Remedy: check the cable, the module and the LEDs, and enable the port of the switch.
+If the state is Disabled, enable the port, or correct LINK_TYPE in its firmware.
+
+    ibportstate -C DEVICE -P PORT -D 0 PORT query
+    mlxlink -d ADDRESS --show_module",
+    needles: &[&[
+        "Cable unplugged",
+        "Cable error",
+        "Cable plugged",
+        "Link Down Reason",
+        "unsupported module",
+        "Unsupported cable",
+        "cable is not supported",
+        "not a supported cable",
+        "QSFP not present",
+        "Port module event",
+    ]],
+    judge: Judge::One(link_down_cable),
+};
+
+fn link_down_cable(boot: &Boot) -> Option<Finding> {
+    let ports: Vec<_> =
+        boot.state.ports.iter().filter(|p| p.may_be_infiniband() && !p.is_vf()).collect();
+    // One that is optional, and dark, is named as that.
+    let down: Vec<_> = ports
+        .iter()
+        .copied()
+        .filter(|p| p.state == "down" && p.role != Some(Role::Optional))
+        .filter(|p| {
+            matches!(
+                p.physical.as_str(),
+                "polling" | "disabled" | "sleep" | "" | "portconfigurationtraining"
+            )
+        })
+        .collect();
+    let (unused, down): (Vec<_>, Vec<_>) =
+        down.into_iter().partition(|p| p.role == Some(Role::Unexpected));
+    let lit = ports.iter().any(|p| matches!(p.state.as_str(), "active" | "init" | "armed"));
+    let lost: Vec<(&Object, Lack)> = boot.fold().bad().collect();
+    let is_lost = |e: &Event| lost.iter().any(|(o, _)| o.last.quote == boot.quote(e));
+    let bad: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| {
+            has_any(&e.text, &["Cable error", "Port module event[error]"]) && is_lost(e)
+                || e.text.contains("nsupported")
+                    && e.text.contains("able")
+                    && seen::rdma_module(&e.text).is_some()
+        })
+        .collect();
+    let unplugged: Vec<_> = boot.with("Cable unplugged").collect();
+    let plugged = boot.says("Cable plugged");
+    let alive = seen::sign_of_life(boot).is_some();
+    let quotes = |ports: &[&PortSeen]| -> Vec<Quote> {
+        ports.iter().take(8).map(|p| boot.quote_at(p.origin, "", &p.told())).collect()
+    };
+    let of_host = seen::inactive(boot);
+    let (severity, confidence) = if let Some(first) = down.first() {
+        let confidence =
+            if first.physical == "polling" { Confidence::High } else { Confidence::Medium };
+        match of_host {
+            // As status has it of the same host.
+            Some(severity) => (severity, confidence),
+            // A second port that nobody uses.
+            None if lit || alive => return None,
+            None => (Severity::Error, confidence),
+        }
+    } else if !bad.is_empty() {
+        let severity = if alive || lit { Severity::Warning } else { Severity::Error };
+        (severity, Confidence::High)
+    } else if let Some(finding) = lost_again(boot, &lost).filter(|_| of_host.is_none()) {
+        return Some(finding);
+    } else if !unplugged.is_empty() && !plugged && !alive && !lit {
+        (Severity::Warning, Confidence::Medium)
+    } else if !unused.is_empty() {
+        let text = match told(&unused) {
+            (names, 1) => format!("{names} has no physical link, and nothing is expected of it."),
+            (names, _) => {
+                format!("{names} have no physical link, and nothing is expected of them.")
+            }
+        };
+        let note = Finding::new(Code::LinkDownCable, Severity::Info, Confidence::High, text);
+        return Some(note.about_if(seen::names(unused.iter().copied())).quoting(quotes(&unused)));
+    } else {
+        return None;
+    };
+    let (disabled, dark): (Vec<_>, Vec<_>) =
+        down.iter().copied().partition(|port| port.physical == "disabled");
+    let mut texts = Vec::new();
+    match told(&disabled) {
+        (_, 0) => {}
+        (names, 1) => texts.push(format!("{names} is disabled")),
+        (names, _) => texts.push(format!("{names} are disabled")),
+    }
+    let cause = "the cable, the module or the peer is the cause";
+    match told(&dark) {
+        (_, 0) if texts.is_empty() => texts.push(format!("A port has no physical link: {cause}")),
+        (_, 0) => {}
+        (names, 1) => texts.push(format!("{names} has no physical link: {cause}")),
+        (names, _) => texts.push(format!("{names} have no physical link: {cause}")),
+    }
+    let finding =
+        Finding::new(Code::LinkDownCable, severity, confidence, format!("{}.", texts.join("; ")))
+            .about_if(seen::names(down.iter().copied()))
+            .quoting(quotes(&down))
+            .quoting(seen::quotes(boot, bad.into_iter().chain(unplugged)))
+            .look(look(&down))
+            .now(disabled.iter().map(|port| port.mad_port().ibportstate("enable")));
+    Some(match dark.is_empty() && !disabled.is_empty() {
+        true => finding,
+        false => finding.now(["reseat the cable, or replace it"]),
+    })
+}
+
+/// `ports` as a sentence names them, and how many they are.
+fn told(ports: &[&PortSeen]) -> (String, usize) {
+    let names: Vec<String> = ports.iter().map(|port| port.name()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    (seen::all_of("port", &names), names.len())
+}
+
+/// What shows more of `ports`, of which none may be known.
+fn look(ports: &[&PortSeen]) -> Vec<String> {
+    /// More are all alike.
+    const ENOUGH: usize = 4;
+    let ask = |at: String, port: &MadPort| {
+        let query = port.ibportstate("query");
+        format!("mlxlink -d {at} --show_module (or mstlink with the same arguments), or {query}")
+    };
+    let of = |port: &&PortSeen| {
+        let at = port.function.map_or_else(|| "ADDRESS".to_owned(), |at| at.to_string());
+        match port.device.starts_with("hfi1") {
+            true => "opainfo".to_owned(),
+            false => ask(at, &port.mad_port()),
+        }
+    };
+    let mut all: Vec<String> = ports.iter().take(ENOUGH).map(of).collect();
+    if all.is_empty() {
+        all.push(ask("ADDRESS".to_owned(), &MadPort::default()));
+    }
+    all.push(
+        "check the LEDs at both ends of the cable, and whether the switch's port is enabled"
+            .to_owned(),
+    );
+    all
+}
+
+/// What is to be said of links that a log shows, and shows lost later. Of a host its judgement
+/// says how they are.
+fn lost_again(boot: &Boot, lost: &[(&Object, Lack)]) -> Option<Finding> {
+    if boot.judgement().is_some() {
+        return None;
+    }
+    let is_link = |lack| matches!(lack, Lack::Cable | Lack::Carrier | Lack::NotActive);
+    let links: Vec<&Object> =
+        lost.iter().filter(|(_, lack)| is_link(*lack)).map(|(object, _)| *object).collect();
+    // An adapter is named with its netdev.
+    let is_named =
+        |adapter: &Object| links.iter().any(|o| o.adapter.as_ref() == Some(&adapter.name));
+    let named: Vec<String> =
+        links.iter().filter(|object| !is_named(object)).map(|object| object.title()).collect();
+    let first = links.first()?;
+    let unplugged = lost.iter().any(|(_, lack)| *lack == Lack::Cable);
+    let confidence = if unplugged { Confidence::High } else { Confidence::Medium };
+    let cause = match unplugged {
+        true => "the cable, the module or the peer",
+        false => "the cable, the peer or the subnet manager",
+    };
+    let when = |object: &Object| {
+        let time = object.last.quote.time.as_str();
+        if time.is_empty() { String::new() } else { format!(" at {time}") }
+    };
+    let (names, time) = (named.join(", "), when(first));
+    let summary = format!("{names} had a link and lost it{time}: {cause} is the cause.");
+    let failed = lost.iter().filter(|(_, lack)| *lack == Lack::Failed);
+    let (failed, said): (Vec<_>, Vec<_>) = failed
+        .map(|(unit, _)| (format!("{} failed{}", unit.name, when(unit)), unit.last.quote.clone()))
+        .unzip();
+    Some(
+        Finding::new(Code::LinkDownCable, Severity::Warning, confidence, summary)
+            .about(names)
+            .chain(failed)
+            .quoting(links.iter().map(|object| object.last.quote.clone()))
+            .quoting(said)
+            .look(look(&[]))
+            .now(["reseat the cable, or replace it"]),
+    )
+}
+
+pub(super) const PORT_NOT_ACTIVE: Rule = Rule {
+    code: Code::PortNotActive,
+    meaning: "an expected port of this host has its netdev, and the fabric does not use the port",
+    page: "\
+The driver works and the port has its name, and its link is not up, or no subnet manager
+has made it Active and given it a LID; a port in Ethernet mode has no carrier, or no GID
+of type RoCE v2. boot does not wait for that, so that its own verdict is another one.
+
+The node is ready with exceptions (exit 1). It is not ready (exit 3) if no expected port
+is active, or with boot.at-least if fewer than that are.
+
+A port that is meant to be dark, such as the second one of an adapter without a cable, is
+a note if the configuration says so (exit 0):
+
+    [[port]]
+    pci = \"0000:5e:00.0\"
+    port = 2
+    required = false
+
+or is not expected at all:
+
+    [boot]
+    ignore = [\"0000:5e:00.0\"]
+
+Of a log or a dump it is a warning where an IPoIB netdev is up without carrier, and
+nothing shows its port or another one that is in use: the port is not Active, or IPoIB
+has not joined the broadcast group of its subnet. ibstat tells which.
+
+Symptoms: State: Down, Initializing or Armed in ibstat; NO-CARRIER in ip link; (Down)
+in ibdev2netdev.
+
+Remedy: follow the advice of the finding. To see all ports and their states, and to wait
+until they are active:
+
+    ibprov status
+    ibprov wait-online",
+    needles: &[],
+    // Of a host its judgement tells them.
+    judge: Judge::One(port_not_active),
+};
+
+fn port_not_active(boot: &Boot) -> Option<Finding> {
+    let is_judged = boot.judgement().is_some();
+    idle(boot).filter(|_| !is_judged)
+}
+
+/// What dumps show of a netdev without carrier, where they do not show its port.
+fn idle(boot: &Boot) -> Option<Finding> {
+    let is_idle = |n: &&NetdevSeen| {
+        let is_lacking = n.carrier == Some(false) && (n.up || n.operational_state_alone);
+        n.infiniband && n.parent.is_none() && is_lacking
+    };
+    let netdevs: Vec<&NetdevSeen> = boot.state.netdevs.iter().filter(is_idle).collect();
+    let first = netdevs.first()?;
+    let shows_ports = boot.state.ports.iter().any(PortSeen::may_be_infiniband);
+    if shows_ports || seen::sign_of_life(boot).is_some() || boot.fold().bad().next().is_some() {
+        return None;
+    }
+    let names: BTreeSet<&str> = netdevs.iter().map(|netdev| netdev.name.as_str()).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let what = if first.up { "no carrier" } else { "no carrier, or is set down" };
+    let summary = format!(
+        "{} has {what}: its port is not Active, or it has not joined the broadcast group of its subnet.",
+        names.join(", ")
+    );
+    Some(
+        Finding::new(Code::PortNotActive, Severity::Warning, Confidence::Medium, summary)
+            .about(names.join(", "))
+            .quoting(netdevs.iter().take(8).map(|n| boot.quote_at(n.origin, "", &n.text)))
+            .look(["ibstat", "ip -d link"]),
+    )
+}
+
+pub(super) const PORT_DEGRADED: Rule = Rule {
+    code: Code::PortDegraded,
+    meaning: "the link of a port is slower or narrower than the configuration requires",
+    page: "\
+The configuration sets minimums for the link of a port (rate, width, speed, pcie-width
+and pcie-speed of [[port]]), and the link of this port is below one of them. The port is
+Active and works, but transfers are slow, and the other nodes of a job wait for this one.
+A port that is not Active is not judged: until then the rate that the kernel shows has no
+meaning (10 Gb/s in Polling).
+
+Symptoms: ibstat shows another Rate than on other nodes; `ibprov status` exits with 1
+and notes \"degraded\".
+
+Causes: a cable or transceiver of a lower speed, or a damaged one whose link comes up
+with fewer lanes; a switch port that is split or limited; for PCIe an adapter that
+is not seated properly, a slot with fewer lanes, or a limit in the firmware setup.
+
+Remedy: compare both ends of the link, exchange the cable, and look at the port counters:
+
+    mlxlink -d PCI-ADDRESS -m
+    ibprov status -v",
+    needles: &[],
+    judge: Judge::Host,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{ca, host, port, severity};
+    use super::*;
+    use crate::check::evidence::host::Host;
+    use crate::check::rank;
+    use crate::report::common::Finding as Told;
+    use crate::report::node::Judgement;
+
+    #[test]
+    fn a_second_port_without_cable_is_none() {
+        let told = |lines: &[&str]| severity(&LINK_DOWN_CABLE, lines);
+        let active = ca(0, "MT4123", 1, "Active", "LinkUp");
+        let down = ca(1, "MT4123", 1, "Down", "Polling");
+        assert_eq!(told(&[&down]), Some(Severity::Error));
+        assert_eq!(told(&[&active, &down]), None);
+        let ethernet = ca(0, "MT4123", 1, "Down", "Disabled").replace("InfiniBand", "Ethernet");
+        assert_eq!(told(&[&ethernet]), None);
+        let event = |function: u8, what: &str| {
+            format!(
+                "[ 5.1] mlx5_core 0000:03:00.{function}: Port module event: module {function}, {what}"
+            )
+        };
+        let unplugged = event(1, "Cable unplugged");
+        assert_eq!(told(&[&unplugged]), Some(Severity::Warning));
+        assert_eq!(told(&[&event(0, "Cable plugged"), &unplugged]), None);
+    }
+
+    /// What is told of such a host: severity, code, object and cause.
+    fn told(ports: Vec<PortSeen>, named: &[(&str, Severity)]) -> Vec<String> {
+        let all = rank::judge(&host(ports, named)).into_iter();
+        all.filter(|finding| {
+            ![Code::Healthy, Code::NotInfiniband, Code::Unknown].contains(&finding.code)
+        })
+        .map(|f| {
+            let object = f.object.unwrap_or_default();
+            format!("{} {} {object} <- {}", f.severity, f.code, f.caused_by.map_or("-", Code::name))
+        })
+        .collect()
+    }
+
+    #[test]
+    fn each_port_has_the_cause_that_is_its_own() {
+        use Role::Expected;
+        let ports = vec![
+            port("a", "down", "polling", Expected),
+            port("b", "init", "linkup", Expected),
+            port("c", "armed", "linkup", Expected),
+            port("d", "active", "linkup", Expected),
+        ];
+        let named = ["a", "b", "c"].map(|device| (device, Severity::Warning));
+        assert_eq!(
+            told(ports, &named),
+            [
+                "warning no-subnet-manager b port 1 <- -",
+                "warning link-down-cable a port 1 <- -",
+                "warning port-not-active a port 1 (0000:4b:00.0) <- link-down-cable",
+                "warning port-not-active b port 1 (0000:4b:00.0) <- no-subnet-manager",
+                "warning port-not-active c port 1 (0000:4b:00.0) <- -",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_explains_it_is_as_grave() {
+        let dark = || port("a", "down", "polling", Role::Expected);
+        let active = port("b", "active", "linkup", Role::Unexpected);
+        let both = [
+            "error link-down-cable a port 1 <- -",
+            "error port-not-active a port 1 (0000:4b:00.0) <- link-down-cable",
+        ];
+        assert_eq!(told(vec![dark(), active], &[("a", Severity::Error)]), both);
+        let optional = || port("a", "down", "polling", Role::Optional);
+        assert_eq!(
+            told(vec![optional()], &[("a", Severity::Info)]),
+            ["note port-not-active a port 1 (0000:4b:00.0) <- -"]
+        );
+        let ignored = port("a", "down", "polling", Role::Unexpected);
+        assert_eq!(told(vec![ignored], &[]), ["note link-down-cable a port 1 <- -"]);
+        let init = port("a", "init", "linkup", Role::Optional);
+        assert_eq!(
+            told(vec![init], &[("a", Severity::Info)]),
+            ["note port-not-active a port 1 (0000:4b:00.0) <- -"]
+        );
+    }
+
+    #[test]
+    fn it_is_told_beside_any_other_warning_and_only_once() {
+        let told = vec![
+            Told::warning(Code::PortDegraded, "degraded: the rate is less").about("mlx5_0 port 1"),
+            Told::warning(Code::BootFailed, "deferred (exit code 1)"),
+            Told::new(Code::PcieLinkReduced, Severity::Info, "the PCIe width is x8"),
+        ];
+        let judgement = Judgement::new(Vec::new(), Vec::new(), true, told);
+        assert_eq!(judgement.exit_code, 1);
+        let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
+        let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
+        let all = crate::check::rank::judge(&boot);
+        let of = |code| all.iter().filter(|f| f.code == code).count();
+        assert_eq!((of(Code::PortDegraded), of(Code::PcieLinkReduced)), (1, 1), "{all:?}");
+    }
+}

@@ -1,0 +1,199 @@
+//! Services that fail, or that wait in vain.
+
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use crate::check::pattern::has_any;
+
+pub(super) const RDMA_SERVICE_FAILED: Rule = Rule {
+    code: Code::RdmaServiceFailed,
+    meaning: "an RDMA service failed, which the network mostly does not need",
+    page: "\
+An auxiliary service failed: rdma-ndd (names the node for the fabric), iwpmd
+(iWARP), ibacm (path cache), srp_daemon (storage), rdma-load-modules (one list of
+modules), a fabric manager's helper. IPoIB and verbs work without it. opafm is no such
+service: it is the subnet manager of Omni-Path.
+
+\"rdma-hw.target is a disabled or a static unit, not starting it\" at installation is
+normal.
+
+Remedy: read the log of the unit. Mask the unit if this host does not need it (iwpmd
+without iWARP adapters, srp_daemon without SRP).
+
+    journalctl -b -u UNIT",
+    needles: &[SERVICES, &["rdma-hw", "ibsrpdm"]],
+    judge: Judge::Many(rdma_service_failed),
+};
+
+const SERVICES: &[&str] = &[
+    "rdma-ndd",
+    "iwpmd",
+    "iWarp Port Mapper",
+    "iWARP Port Mapper",
+    "ibacm",
+    "srp_daemon",
+    "rdma-load-modules",
+    "rdma.service",
+    "opafm",
+    "Node Description Daemon",
+    "InfiniBand Address Cache",
+    "Load RDMA modules",
+    "nvidia-fabricmanager",
+];
+
+/// The service that `text` names. Too many lines have the last word for it to be looked for.
+fn service_in(text: &str) -> Option<&'static str> {
+    SERVICES.iter().copied().chain(["srp"]).find(|service| text.contains(service))
+}
+
+/// The subnet manager of Omni-Path.
+const MANAGER: &str = "opafm";
+
+fn rdma_service_failed(boot: &Boot) -> Vec<Finding> {
+    let lines: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| {
+            let ours = service_in(&e.text).is_some();
+            let failed = matches!(&e.kind, Kind::UnitFailed(u) if service_in(u).is_some());
+            failed
+                || ours
+                    && (e.text.contains("Failed with result")
+                        || e.text.contains("Failed at step EXEC")
+                        || e.text.contains("Failed to execute")
+                        || e.text.contains("code=exited, status=") && !e.text.contains("status=0/")
+                        || has_any(&e.text, &["code=killed", "failed because", "Couldn't start"]))
+        })
+        .collect();
+    let shown = seen::shown_failed(boot, |name| service_in(name).is_some());
+    let named = lines.into_iter().filter_map(|e| Some((service_in(&e.text)?, None, vec![e])));
+    let mut services: Vec<(&str, Vec<&Event>)> =
+        seen::by_key(named).into_iter().map(|(name, _, lines)| (name, lines)).collect();
+    if let Some(unit) = shown
+        && !services.iter().any(|(name, _)| unit.name.contains(name))
+    {
+        services.push((&unit.name, Vec::new()));
+    }
+    let is_back = |name: &str, lines: &[&Event]| {
+        let last = lines.last().map(|e| e.origin);
+        last.is_some()
+            && boot.events.iter().any(|e| {
+                Some(e.origin) > last
+                    && matches!(&e.kind, Kind::UnitStarted(unit) if unit.contains(name))
+            })
+    };
+    let (back, failed): (Vec<_>, Vec<_>) =
+        services.into_iter().partition(|(name, lines)| is_back(name, lines));
+    let (managers, failed): (Vec<_>, Vec<_>) =
+        failed.into_iter().partition(|(name, _)| name.starts_with(MANAGER));
+    let finding = |of: Vec<(&str, Vec<&Event>)>, severity, what: &str| {
+        let names: Vec<&str> = of.iter().map(|(name, _)| *name).collect();
+        let units: Vec<String> = names
+            .iter()
+            .map(|name| match name.contains([' ', '.']) {
+                true => (*name).to_owned(),
+                false => format!("{name}.service"),
+            })
+            .collect();
+        let shown = shown.filter(|unit| names.iter().any(|name| unit.name.contains(name)));
+        let shown = shown.map(|unit| seen::quote_unit(boot, unit));
+        let told = format!("{} failed. {what}", seen::all_of("service", &names));
+        (!names.is_empty()).then(|| {
+            Finding::new(Code::RdmaServiceFailed, severity, Confidence::High, told)
+                .about(units.join(", "))
+                .quoting(seen::quotes(boot, of.iter().flat_map(|(_, lines)| lines).copied()))
+                .quoting(shown)
+                .look(names.iter().map(|name| format!("journalctl -b | grep -i '{name}'")))
+        })
+    };
+    let severity = seen::error_unless_alive(boot);
+    let managers = finding(
+        managers,
+        severity,
+        "It is the subnet manager of Omni-Path: without one, on this host or another, no port of the fabric becomes Active.",
+    );
+    let works = "InfiniBand and IPoIB work without it.";
+    let failed = finding(failed, Severity::Warning, works);
+    let back = finding(back, Severity::Info, "It was started later.");
+    let restart = "systemctl restart opafm, after its log has told the reason";
+    let mask = "if this host does not need the unit: systemctl mask UNIT";
+    let all = [managers.map(|f| f.now([restart])), failed.map(|f| f.permanent([mask])), back];
+    all.into_iter().flatten().collect()
+}
+
+pub(super) const WAIT_ONLINE_TIMEOUT: Rule = Rule {
+    code: Code::WaitOnlineTimeout,
+    meaning: "the boot waits for a network that never gets online",
+    page: "\
+A wait-online service reached its time limit: an interface that it waits for never got
+carrier or an address. That may be an IPoIB netdev whose port is not active, a
+second port without cable, or any other interface that is configured and not
+connected. Every unit after network-online.target starts later by
+that time, or does not start.
+
+Symptoms: \"Timeout occurred while waiting for network connectivity\",
+NetworkManager-wait-online.service failed, \"A start job is running for Wait for
+Network to be Configured\".
+
+Remedy: find the interface with networkctl or nmcli device. Set RequiredForOnline=no (or
+ipv4.may-fail, connection.autoconnect no) for interfaces that are not required, or run
+systemd-networkd-wait-online --any.",
+    needles: &[&[
+        "wait-online",
+        "Timeout occurred while waiting for network connectivity",
+        "Wait for Network to be",
+        "Network Manager Wait Online",
+        "NetworkManager Wait Online",
+        "Event loop failed",
+    ]],
+    judge: Judge::One(wait_online_timeout),
+};
+
+fn wait_online_timeout(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| {
+            let t = &e.text;
+            let of = t.contains("wait-online")
+                || e.program.contains("wait-online")
+                || has_any(t, &["Wait Online", "Wait for Network to be"]);
+            t.contains("Timeout occurred while waiting for network connectivity")
+                || of
+                    && (matches!(e.kind, Kind::UnitFailed(_))
+                        || has_any(
+                            t,
+                            &[
+                                "status=1",
+                                "imed out",
+                                "Failed to start",
+                                "A start job is running",
+                                "Failed with result",
+                                "failed.",
+                            ],
+                        ))
+        })
+        .collect();
+    let shown = seen::shown_failed(boot, |name| name.contains("wait-online"));
+    if lines.is_empty() && shown.is_none() {
+        return None;
+    }
+    let only_waiting = shown.is_none()
+        && lines.iter().all(|e| {
+            e.text.contains("A start job is running")
+                && e.text.contains("no limit")
+                && !e.text.contains("min")
+        });
+    let severity = if only_waiting { Severity::Warning } else { Severity::Error };
+    let ib = boot.events.iter().any(|e| seen::ib_netdev_in(&e.text).is_some());
+    let which = if ib { "" } else { "; the log does not name the interface" };
+    let told = format!("The boot waited in vain for the network to be online{which}.");
+    Some(
+        Finding::new(Code::WaitOnlineTimeout, severity, Confidence::High, told)
+            .quoting(seen::quotes(boot, lines))
+            .quoting(shown.map(|unit| seen::quote_unit(boot, unit)))
+            .look([
+                "find the interface that is being configured or has no carrier: networkctl list, or nmcli device",
+                "for an IPoIB port, check that it is Active: ibstat",
+            ])
+            .permanent(["if the interface is not required: set RequiredForOnline=no in its .network file, or autoconnect no in its profile"]),
+    )
+}

@@ -1,0 +1,352 @@
+//! VFs that cannot be created.
+
+use super::vfs::is_out_of_room;
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use crate::check::evidence::event::function;
+use crate::check::evidence::state::Setting;
+use crate::check::pattern::has_any;
+use crate::report::firmware::{how_to_set, tool};
+
+pub(super) const SRIOV_NOT_ENABLED_FW: Rule = Rule {
+    code: Code::SriovNotEnabledFw,
+    meaning: "SR-IOV is disabled in the adapter's firmware",
+    page: "\
+The adapter's firmware setting SRIOV_EN is off, or NUM_OF_VFS is 0 or lower than the
+number of planned VFs. The adapter then shows no SR-IOV capability, or fewer VFs
+(sriov_totalvfs).
+
+Symptoms: mlxconfig reports SRIOV_EN False(0) or NUM_OF_VFS 0; sriov_totalvfs is 0;
+sriov_numvfs answers ERANGE (Numerical result out of range).
+
+Remedy: enable SR-IOV in the firmware, by a [[firmware]] and `ibprov firmware --apply`
+or by hand (mlxconfig takes the same arguments), then reboot or power cycle the host:
+
+    mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=N",
+    needles: &[&[
+        "available vfs (",
+        "mlx5_num_vfs",
+        "SRIOV_EN",
+        "NUM_OF_VFS",
+        "Numerical result out of range",
+        "sriov_totalvfs",
+        "Failed to enable SR-IOV",
+        "_enable_sriov failed",
+        "sriov_numvfs",
+        "SR-IOV is not supported",
+        "doesn't support SR-IOV",
+        "does not support SR-IOV",
+        "not SRIOV capable",
+    ]],
+    judge: Judge::One(sriov_not_enabled_fw),
+};
+
+fn sriov_not_enabled_fw(boot: &Boot) -> Option<Finding> {
+    let is_off = |s: &&Setting| {
+        s.name == "SRIOV_EN" && (has_any(&s.value, &["False", "(0)"]) || s.value == "0")
+            || s.name == "NUM_OF_VFS" && s.value == "0"
+    };
+    let settings: Vec<&Setting> = boot.state.settings.iter().filter(is_off).collect();
+    let mut devices: Vec<&str> = settings.iter().map(|s| s.device.as_str()).collect();
+    devices.dedup();
+    devices.retain(|device| !device.is_empty());
+    let off: Vec<_> = settings.iter().map(|s| boot.quote_at(s.origin, "", &s.text)).collect();
+    // What was written already waits for a reset, which is another finding.
+    let is_of_vfs = |s: &&Setting| matches!(s.name.as_str(), "SRIOV_EN" | "NUM_OF_VFS");
+    if off.is_empty() && boot.state.settings.iter().filter(is_of_vfs).any(Setting::is_pending) {
+        return None;
+    }
+    let zero: Vec<_> = boot
+        .state
+        .commands
+        .iter()
+        .filter(|c| c.text.contains("sriov_totalvfs") && c.answer() == "0")
+        .map(|c| boot.quote_at(c.origin, "", &format!("{}: 0", c.text)))
+        .collect();
+    let full: Vec<_> = boot.with("_enable_sriov failed").filter(|e| is_out_of_room(e)).collect();
+    let range: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| e.text.contains("Numerical result out of range") && wants_vfs(boot, &e.text))
+        .chain(boot.with("available vfs (").filter(|e| seen::rdma_module(&e.text).is_some()))
+        // The card hides the capability, and the kernel has no file for it.
+        .chain(boot.with_any(&["sriov_numvfs", "sriov_totalvfs"]).filter(|e| {
+            e.text.contains("No such file")
+                && !boot.says("MMIO range=[")
+                && of_mellanox(boot, &e.text)
+        }))
+        .chain(full.iter().copied())
+        .chain(
+            boot.with("Failed to enable SR-IOV").filter(|e| seen::rdma_module(&e.text).is_some()),
+        )
+        .collect();
+    // Someone must want VFs, or a setting that is off is what the site wants.
+    let asked = !range.is_empty()
+        || is_missed(boot)
+        || boot.events.iter().any(|e| e.text.contains("NUM_OF_VFS") && !e.text.contains("  "));
+    if off.is_empty() && zero.is_empty() && range.is_empty() {
+        return None;
+    }
+    let severity = if asked { Severity::Error } else { Severity::Warning };
+    let confidence = if off.is_empty() { Confidence::Medium } else { Confidence::High };
+    let told = "The adapter's firmware has SR-IOV disabled, or allows fewer VFs than are planned.";
+    Some(
+        Finding::new(Code::SriovNotEnabledFw, severity, confidence, told)
+            .quoting(off)
+            .quoting(zero)
+            .quoting(seen::quotes(boot, range))
+            .about_if(seen::joined(&devices))
+            .look(seen::for_each(&tool("{}", "query SRIOV_EN NUM_OF_VFS"), &devices, "ADDRESS"))
+            .permanent(seen::for_each(
+                &how_to_set("{}", "SRIOV_EN=1 NUM_OF_VFS=N", false),
+                &devices,
+                "ADDRESS",
+            ))
+            .permanent((!full.is_empty()).then_some(
+                "or plan fewer VFs: the adapter may have no interrupt vectors for so many (ENOSPC)",
+            )),
+    )
+}
+
+/// True if somebody wants VFs that are not there: a command says so, or a message.
+pub(super) fn is_missed(boot: &Boot) -> bool {
+    let commands = &boot.state.commands;
+    commands.iter().any(|c| {
+        c.text.contains("sriov_totalvfs") && c.answer() == "0"
+            || has_any(&c.text, &["sriov_numvfs", "num_vfs"])
+    }) || boot.events.iter().any(|e| e.text.contains("sriov_numvfs"))
+}
+
+/// True if the card is one whose firmware has such a setting.
+fn of_mellanox(boot: &Boot, text: &str) -> bool {
+    text.contains("/infiniband/")
+        || boot.events.iter().any(|e| has_any(&e.text, &["mlx5_core", "mlx4_core"]))
+        || boot.state.pci.iter().any(|f| f.text.contains("Mellanox"))
+}
+
+/// True if the error is one of making VFs.
+fn wants_vfs(boot: &Boot, text: &str) -> bool {
+    has_any(text, &["vfs", "VFs", "sriov", "SR-IOV"])
+        || boot.state.commands.iter().any(|c| {
+            c.text.contains("num")
+                && c.text.contains("vfs")
+                && c.output.iter().any(|(_, o)| o.contains("Numerical result out of range"))
+        })
+}
+
+pub(super) const SRIOV_MMIO: Rule = Rule {
+    code: Code::SriovMmio,
+    meaning: "the address space has no room for the VFs",
+    page: "\
+The kernel could not assign addresses to the VFs' memory (BARs), or bus numbers: the
+firmware of the host left no room below the bridge. The VFs cannot be created.
+
+Symptoms: \"not enough MMIO resources for SR-IOV\", \"VF BAR 0 ... can't assign;
+no space\", \"SR-IOV: bus number out of range\".
+
+The same messages for a bridge, or for a BAR that is assigned a line later, are harmless.
+
+Remedy: enable SR-IOV and Above 4G decoding and enlarge the MMIO window in the
+firmware setup; or lower the number of VFs (NUM_OF_VFS in the adapter's firmware); or
+add pci=realloc to the kernel command line (pci=assign-busses for bus numbers).",
+    needles: &[&[
+        "BAR 7: ",
+        "BAR 9: ",
+        "BAR 11: ",
+        ": assigned [",
+        "for SR-IOV",
+        "VF BAR",
+        "bus number out of range",
+        "can't assign; no space",
+        "failed to assign",
+        "IOV BAR",
+        "write error: Cannot allocate memory",
+    ]],
+    judge: Judge::One(sriov_mmio),
+};
+
+/// Drivers of graphics adapters, which have VFs too.
+const GRAPHICS: [&str; 7] = ["i915", "xe", "amdgpu", "gim", "nouveau", "nvidia", "radeon"];
+
+/// True if the driver of a graphics adapter has written `event`.
+fn is_of_graphics(event: &Event) -> bool {
+    event.text.split_whitespace().any(|word| GRAPHICS.contains(&word))
+}
+
+fn sriov_mmio(boot: &Boot) -> Option<Finding> {
+    let refused: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| {
+            e.text.contains("not enough MMIO resources for SR-IOV")
+                || e.text.contains("SR-IOV") && e.text.contains("bus number out of range")
+        })
+        .collect();
+    let bars: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| {
+            let t = &e.text;
+            let vf = t.contains("VF BAR") || has_any(t, &["BAR 7:", "BAR 9:", "BAR 11:"]);
+            vf && has_any(t, &["no space", "failed to assign"])
+        })
+        // It may get another place a line later.
+        .filter(|e| {
+            let address = function(&e.text).unwrap_or("?");
+            !boot.events.iter().any(|l| {
+                l.origin > e.origin && l.text.contains(address) && l.text.contains(": assigned")
+            })
+        })
+        .collect();
+    // The VFs of a graphics adapter do not concern InfiniBand: they are information only.
+    let graphics: Vec<_> =
+        refused.iter().filter(|e| is_of_graphics(e)).filter_map(|e| function(&e.text)).collect();
+    let concerns_us = |e: &&&Event| {
+        !is_of_graphics(e) && !function(&e.text).is_some_and(|at| graphics.contains(&at))
+    };
+    let ours = refused.iter().find(&concerns_us);
+    let bar = bars.iter().find(&concerns_us);
+    if refused.is_empty() && bars.is_empty() {
+        return None;
+    }
+    let is_ours = ours.or(bar).is_some();
+    let lines = refused.iter().chain(&bars).filter(|e| !is_ours || concerns_us(e)).copied();
+    let addresses: Vec<&str> =
+        seen::by_function(lines).into_iter().filter_map(|(of, _)| of).collect();
+    let (severity, confidence) = match (ours, bar) {
+        (Some(_), _) => (Severity::Error, Confidence::High),
+        (None, Some(_)) => (Severity::Warning, Confidence::Medium),
+        (None, None) => (Severity::Info, Confidence::Low),
+    };
+    let of = seen::all_of("adapter", &addresses);
+    let fewer = seen::for_each(
+        &format!("or lower the number of VFs: {}", how_to_set("{}", "NUM_OF_VFS=N", false)),
+        &addresses,
+        "ADDRESS",
+    );
+    let told = format!("The address space has no room for the VFs of {of}.");
+    Some(
+        Finding::new(Code::SriovMmio, severity, confidence, told)
+            .about_if(seen::joined(&addresses))
+            .quoting(seen::quotes(boot, refused.into_iter().chain(bars)))
+            .permanent(["in the firmware setup, enable SR-IOV and Above 4G decoding, and enlarge the MMIO (64 bit) window"])
+            .permanent(fewer)
+            .permanent([
+                "or add pci=realloc (for bus numbers: pci=assign-busses) to the kernel command line",
+            ]),
+    )
+}
+
+pub(super) const SRIOV_NOT_EXPOSED_KERNEL: Rule = Rule {
+    code: Code::SriovNotExposedKernel,
+    meaning: "the kernel does not see the adapter's SR-IOV capability",
+    page: "\
+SR-IOV is an extended capability of PCI Express, beyond the first 256 bytes of
+configuration space, which are accessible only by ECAM (MMCONFIG). If the kernel does not
+trust the firmware's ECAM region, it does not use ECAM, and no adapter has SR-IOV:
+sriov_numvfs and sriov_totalvfs do not exist. Kernels 5.19 to 6.1 did that on
+machines whose EFI marks the region as memory-mapped I/O only.
+
+Symptoms: no sriov_numvfs; no \"VF(n) BAR0 space\" line; \"efi: Remove mem...: MMIO
+range=... from e820 map\" of 256 MB where ECAM lies, without \"ECAM ... reserved\".
+On kernels that reserve ECAM otherwise that line is harmless.
+
+Remedy: use another kernel (fixed in 6.2). As root, lspci must show \"Single Root I/O
+Virtualization\":
+
+    lspci -vvv -s ADDRESS",
+    needles: &[&[
+        "MMIO range=[",
+        "VF(n) BAR",
+        "ECAM",
+        "MMCONFIG",
+        "sriov_numvfs",
+        "pci_mmcfg",
+        "mmconfig",
+    ]],
+    judge: Judge::One(sriov_not_exposed_kernel),
+};
+
+fn sriov_not_exposed_kernel(boot: &Boot) -> Option<Finding> {
+    let reserved = boot
+        .with_any(&["ECAM", "MMCONFIG"])
+        .any(|e| e.text.contains("reserved") && !e.text.contains("not reserved"));
+    let refused: Vec<_> = boot
+        .with_any(&["ECAM", "MMCONFIG", "mmconfig"])
+        .filter(|e| has_any(&e.text, &["not reserved", "not using MMCONFIG", "not using ECAM"]))
+        .collect();
+    // An ECAM region is 1 MB a bus, 256 MB mostly, below 4 GB.
+    let removed: Vec<_> = boot
+        .with("MMIO range=[")
+        .filter(|e| e.text.contains("emove mem") && e.text.contains("(256MB)"))
+        .collect();
+    let missing: Vec<_> = boot
+        .events
+        .iter()
+        .filter(|e| e.text.contains("sriov_numvfs") && e.text.contains("No such file"))
+        .collect();
+    let about_vfs = boot.says("VF(n) BAR")
+        || !missing.is_empty()
+        || boot.state.commands.iter().any(|c| c.text.contains("sriov"));
+    if reserved || !about_vfs || refused.is_empty() && removed.is_empty() {
+        return None;
+    }
+    // A capability that is shown is seen, unless it is another boot's line.
+    let seen_too = boot.says("VF(n) BAR");
+    let (severity, confidence) = match (missing.is_empty(), seen_too) {
+        (false, _) => (Severity::Error, Confidence::Medium),
+        (true, false) => (Severity::Error, Confidence::Low),
+        (true, true) => (Severity::Warning, Confidence::Low),
+    };
+    let told = "The kernel has removed the region of extended PCI configuration space (ECAM), so that it sees no SR-IOV capability.";
+    Some(
+        Finding::new(Code::SriovNotExposedKernel, severity, confidence, told)
+            .quoting(seen::quotes(boot, removed.into_iter().chain(refused).chain(missing)))
+            .look(["check, as root, that lspci -vvv has a line \"Single Root I/O Virtualization\""])
+            .permanent(["boot a kernel before 5.19 or from 6.2 on"]),
+    )
+}
+
+pub(super) const SRIOV_VF_UNREACHABLE: Rule = Rule {
+    code: Code::SriovVfUnreachable,
+    meaning: "the VFs' configuration space does not answer",
+    page: "\
+The PF created VFs, and reading their configuration space gives all ones: header type
+7f, class 0xffffff. The requests do not reach the adapter: a bridge or root port
+without ARI, a bus number that is not routed, a platform whose PCI controller
+passes only one function.
+
+Remedy: try another slot (directly below a root port with ARI), update the host's
+firmware, or add pci=assign-busses to the kernel command line. Some platforms do not
+support it.",
+    needles: &[&["unknown header type 7f", "Unknown header type 7f", "type 7f class 0xffffff"]],
+    judge: Judge::One(sriov_vf_unreachable),
+};
+
+fn sriov_vf_unreachable(boot: &Boot) -> Option<Finding> {
+    let lines: Vec<_> = boot.with_any_of(SRIOV_VF_UNREACHABLE.needles).collect();
+    let lspci: Vec<_> = boot
+        .state
+        .pci
+        .iter()
+        .filter(|f| f.text.contains("Virtual Function") || f.is_infiniband())
+        .filter(|f| f.details.iter().any(|d| d.contains("Unknown header type 7f")))
+        .map(|f| boot.quote_at(f.origin, "", &f.text))
+        .collect();
+    if lines.is_empty() && lspci.is_empty() {
+        return None;
+    }
+    let addresses = seen::each(lines.iter().filter_map(|e| function(&e.text)));
+    let does = if addresses.len() > 1 { "do" } else { "does" };
+    let of = seen::all_of("VF", &addresses);
+    let told = format!("{of} {does} not answer in configuration space (header type 7f).");
+    Some(
+        Finding::new(Code::SriovVfUnreachable, Severity::Error, Confidence::High, told)
+            .about_if(seen::joined(&addresses))
+            .quoting(seen::quotes(boot, lines))
+            .quoting(lspci)
+            .look([
+                "check whether a bridge without ARI is above the adapter (lspci -tv), and try a slot at a root port",
+            ])
+            .permanent(["update the host's firmware, or add pci=assign-busses to the kernel command line"]),
+    )
+}

@@ -1,0 +1,364 @@
+//! The ports of VFs: GUIDs, link state.
+
+use super::{Advice, Boot, Code, Confidence, Finding, Judge, Quote, Rule, Severity, seen};
+use crate::check::evidence::state::{PortSeen, VfSeen};
+use crate::check::pattern::has_any;
+use crate::names::IsVf;
+
+pub(super) const VF_GUID_ZERO: Rule = Rule {
+    code: Code::VfGuidZero,
+    meaning: "a VF has no GUID",
+    page: "\
+A new VF has node GUID and port GUID zero. With both zero its port never becomes Active,
+or becomes Active and connections by rdma_cm fail. The GUIDs are set at the PF and read
+by the VF when its driver is bound: a VF that was bound before has to be rebound.
+
+Symptoms: Node GUID 0x0000000000000000 in ibstat; NODE_GUID and PORT_GUID zeros
+in `ip link`; \"VF GUID is not valid\".
+
+Remedy: plan the GUIDs with a [[pf]] in ibprov.toml. By hand, set them at the PF and
+rebind the VF, which reads them when its driver is bound:
+
+    ip link set ib0 vf 0 node_guid GUID
+    ip link set ib0 vf 0 port_guid GUID
+    echo ADDRESS >/sys/bus/pci/drivers/mlx5_core/unbind
+    echo ADDRESS >/sys/bus/pci/drivers/mlx5_core/bind
+
+In a virtual machine the hypervisor sets them; the VF is rebound in the machine, or
+detached from it and attached again.",
+    needles: &[&[
+        "GUID is not valid",
+        "GUID is zero",
+        "guid is all zero",
+        "zero GUID",
+        "node_guid is zero",
+        "invalid guid",
+        "Invalid GUID",
+    ]],
+    judge: Judge::One(vf_guid_zero),
+};
+
+fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
+    let zero: Vec<_> = vfs(boot)
+        .filter(|v| {
+            v.node_guid.as_deref().is_some_and(is_zero)
+                || v.port_guid.as_deref().is_some_and(is_zero)
+        })
+        .collect();
+    let ports: Vec<_> = boot
+        .state
+        .ports
+        .iter()
+        .filter(|p| {
+            // Those of a host are in its judgement. An Ethernet PF may show none either; a VF
+            // without one cannot be used.
+            p.role.is_none() && is_zero(&p.node_guid) && (p.infiniband == Some(true) || p.is_vf())
+        })
+        .collect();
+    let sysfs: Vec<_> = boot
+        .state
+        .commands
+        .iter()
+        .filter(|c| {
+            c.text.contains("cat") && c.text.contains("sriov/") && is_zero(c.answer())
+                || c.text.contains("node_guid") && c.text.contains("cat") && is_zero(c.answer())
+        })
+        .map(|c| boot.quote_at(c.origin, "", &format!("{}: {}", c.text, c.answer())))
+        .collect();
+    let said: Vec<_> = boot
+        .with_any_of(VF_GUID_ZERO.needles)
+        .filter(|e| has_any(&e.text, &["VF", "vf"]))
+        .collect();
+    let devices: Vec<_> = boot.state.devices.iter().filter(|d| is_zero(&d.node_guid)).collect();
+    if devices.is_empty()
+        && zero.is_empty()
+        && ports.is_empty()
+        && said.is_empty()
+        && sysfs.is_empty()
+    {
+        return None;
+    }
+    // The PF's record is 0 also where the GUID was written by sysfs; a VF that
+    // is seen to work has one.
+    let works =
+        boot.state.ports.iter().any(|p| p.is_vf() && p.is_active() && !is_zero(&p.node_guid));
+    let proved = !ports.is_empty()
+        || !devices.is_empty()
+        || !said.is_empty()
+        || !dead_ports(boot).is_empty();
+    let (severity, confidence) = match (works && ports.is_empty(), proved) {
+        (true, _) => (Severity::Info, Confidence::Low),
+        (false, true) => (Severity::Error, Confidence::High),
+        (false, false) => (Severity::Error, Confidence::Medium),
+    };
+    let mut names = named(boot, &zero);
+    if names.is_empty() {
+        names.extend(ports.iter().map(|port| port.name()));
+    }
+    if names.is_empty() {
+        names.extend(devices.iter().map(|device| device.name.clone()));
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let which = match &names[..] {
+        [] => "A VF has".to_owned(),
+        [one] => format!("{one} has"),
+        several => format!("{} have", seen::all_of("port", several)),
+    };
+    let mut advice = repaired(
+        boot,
+        &zero,
+        "ip link set {pf} vf {vf} node_guid GUID; ip link set {pf} vf {vf} port_guid GUID",
+    );
+    advice.extend([
+        Advice::now("then rebind the VF, which reads its GUID when its driver is bound"),
+        Advice::permanent("plan GUIDs in /etc/ibprov/ibprov.toml"),
+    ]);
+    Some(
+        Finding::new(Code::VfGuidZero, severity, confidence, format!("{which} GUID zero."))
+            .about_if(seen::joined(&names))
+            .quoting(quote_vfs(boot, &zero))
+            .quoting(quote_ports(boot, &ports))
+            .quoting(sysfs)
+            .quoting(devices.iter().map(|d| boot.quote_at(d.origin, "", &d.text)))
+            .quoting(seen::quotes(boot, said))
+            .steps(advice),
+    )
+}
+
+pub(super) const VF_GUID_DUPLICATE: Rule = Rule {
+    code: Code::VfGuidDuplicate,
+    meaning: "two ports have the same GUID",
+    page: "\
+GUIDs must be unique in a fabric: the subnet manager identifies ports by them. If two
+VFs have the same GUID, for example on two hosts that were set up by the same script,
+the subnet manager drops one of them, or both in turn.
+
+Symptoms: opensm: \"Duplicate Port GUID\", \"Found duplicated node GUID\", \"Found
+the same node GUID\"; the same GUID twice in ibstat or ip link.
+
+Remedy: use a plan that derives GUIDs from the host's number and the VF's index, and
+rebind the VFs. opensm sweeps again without a restart.
+
+    ibprov plan",
+    needles: &[&[
+        "Duplicate Port GUID",
+        "uplicate port GUID",
+        "uplicated node GUID",
+        "uplicate GUID",
+        "uplicated port",
+        "uplicate node GUID",
+        "Duplicated GUID",
+        "ERR 0D01",
+    ]],
+    judge: Judge::One(vf_guid_duplicate),
+};
+
+fn vf_guid_duplicate(boot: &Boot) -> Option<Finding> {
+    let said: Vec<_> = boot
+        .with_any_of(VF_GUID_DUPLICATE.needles)
+        .filter(|e| !e.text.contains("Might be"))
+        .collect();
+    let mut twice = Vec::new();
+    let all: Vec<_> = vfs(boot).collect();
+    for (i, a) in all.iter().enumerate() {
+        let Some(guid) = a.port_guid.as_deref().filter(|g| !is_zero(g)) else { continue };
+        // The same VF may be shown twice, in two dumps.
+        let is_other = |b: &&&VfSeen| a.index != b.index && b.port_guid.as_deref() == Some(guid);
+        let other = all.iter().skip(i + 1).find(is_other);
+        if let Some(b) = other {
+            twice.extend([*a, *b]);
+        }
+    }
+    let mut ports = Vec::new();
+    // Those of a host are in its judgement.
+    let shown: Vec<&PortSeen> = boot.state.ports.iter().filter(|p| p.role.is_none()).collect();
+    for (i, a) in shown.iter().enumerate() {
+        if a.guid.is_empty() || is_zero(&a.guid) || a.infiniband == Some(false) {
+            continue;
+        }
+        let same = |b: &&&PortSeen| b.device != a.device && b.guid == a.guid;
+        if let Some(b) = shown.iter().skip(i + 1).find(same) {
+            // Two dumps of one host after a rename are no duplicate.
+            if a.node_guid != b.node_guid || a.node_guid.is_empty() {
+                ports.extend([*a, *b]);
+            }
+        }
+    }
+    if said.is_empty() && twice.is_empty() && ports.is_empty() {
+        return None;
+    }
+    let mut names = named(boot, &twice);
+    names.extend(ports.iter().map(|port| port.name()).filter(|_| twice.is_empty()));
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let guid = twice.first().and_then(|vf| vf.port_guid.as_deref());
+    let guid = guid.or_else(|| ports.first().map(|port| port.guid.as_str()));
+    let told = match (&names[..], guid) {
+        ([_, _, ..], Some(guid)) => {
+            format!("{} have the same port GUID, {guid}.", seen::all_of("port", &names))
+        }
+        _ => "Two ports have the same GUID.".to_owned(),
+    };
+    // Only where one of them is not of this host the fabric has to be asked.
+    let mad_port = ports.first().map(|port| port.mad_port()).unwrap_or_default();
+    let ask = format!("find the other port of the fabric: saquery {mad_port} -N | grep GUID");
+    Some(
+        Finding::new(Code::VfGuidDuplicate, Severity::Error, Confidence::High, told)
+            .about_if(seen::joined(&names))
+            .quoting(seen::quotes(boot, said))
+            .quoting(quote_vfs(boot, &twice))
+            .quoting(quote_ports(boot, &ports))
+            .look((names.len() < 2).then_some(ask))
+            .permanent([
+                "assign to each VF a GUID of its own (ibprov plan shows one), and rebind the VF",
+            ]),
+    )
+}
+
+pub(super) const VF_POLICY_DOWN: Rule = Rule {
+    code: Code::VfPolicyDown,
+    meaning: "the VF's link state is Down",
+    page: "\
+The PF sets the link state of the VF's port: Down (the initial value of every VF), Up, or
+Follow, which is that of the physical port. With Down the VF's port stays Down.
+
+Symptoms: link-state disable in `ip link show`; Down in
+/sys/class/infiniband/mlx5_0/device/sriov/0/policy.
+
+Remedy: set link-state = \"follow\" in the plan. By hand, with immediate effect:
+
+    ip link set ib0 vf 0 state auto
+
+With MLNX_OFED, write Follow to sriov/0/policy of the PF.",
+    needles: &[],
+    judge: Judge::One(vf_policy_down),
+};
+
+fn vf_policy_down(boot: &Boot) -> Option<Finding> {
+    let down: Vec<_> =
+        vfs(boot).filter(|v| v.link_state == "disable" && v.node_guid.is_some()).collect();
+    let sysfs: Vec<_> = boot
+        .state
+        .commands
+        .iter()
+        .filter(|c| c.text.contains("policy") && c.text.contains("cat") && c.answer() == "Down")
+        .map(|c| boot.quote_at(c.origin, "", &format!("{}: Down", c.text)))
+        .collect();
+    if down.is_empty() && sysfs.is_empty() {
+        return None;
+    }
+    let dead = dead_ports(boot);
+    let confidence = if dead.is_empty() { Confidence::Medium } else { Confidence::High };
+    let names = named(boot, &down);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let told = match &names[..] {
+        [] => "The link policy of a VF is Down, so that its port stays Down.".to_owned(),
+        [one] => format!("The link policy of {one} is Down, so that its port stays Down."),
+        several => format!(
+            "The link policies of {} are Down, so that their ports stay Down.",
+            seen::all_of("VF", several)
+        ),
+    };
+    Some(
+        Finding::new(Code::VfPolicyDown, Severity::Error, confidence, told)
+            .about_if(seen::joined(&names))
+            .quoting(quote_vfs(boot, &down))
+            .quoting(sysfs)
+            .quoting(quote_ports(boot, &dead))
+            .steps(repaired(boot, &down, "ip link set {pf} vf {vf} state auto"))
+            .permanent(["plan the VF, or set link-state = \"follow\" in its plan, in /etc/ibprov/ibprov.toml"]),
+    )
+}
+
+pub(super) const VF_PORT_NOT_ACTIVE: Rule = Rule {
+    code: Code::VfPortNotActive,
+    meaning: "the port of a VF is not active, although the port of its PF is",
+    page: "\
+A VF of this host has its GUIDs and its driver, its link state is follow or up, and the
+port of its PF is Active. Its own port is not: the fabric serves the one and not the
+other. From ConnectX-4 on, the cause is mostly a subnet manager that serves no virtual
+ports (opensm-virt-disabled). On a ConnectX-3 the subnet manager has not granted the
+alias GUID.
+
+The node is ready with exceptions (exit 1). Nothing is said of a VF whose link state is
+down as planned, of one on vfio-pci, or of one that is in another network namespace.
+
+To see the ports of VFs with their states:
+
+    ibprov status -v",
+    needles: &[],
+    judge: Judge::Host,
+};
+
+// What the dumps show of VFs that are down while their PF works: three rules draw different
+// conclusions from it.
+
+/// VF ports that are not active beside a PF that is. Of one that was passed through to this
+/// machine the PF is not seen.
+pub(super) fn dead_ports(boot: &Boot) -> Vec<&PortSeen> {
+    let ports = &boot.state.ports;
+    let active = || ports.iter().filter(|p| p.is_active() && p.may_be_infiniband() && !p.is_vf());
+    let pf_works = |port: &PortSeen| match port.vf {
+        IsVf::OfThisHost(pf) => active().any(|p| p.function == Some(pf)),
+        IsVf::OfUnknownPf => port.physical == "linkup" || active().next().is_some(),
+        IsVf::PassedThrough | IsVf::No => false,
+    };
+    let is_dead = |p: &&PortSeen| {
+        p.may_be_infiniband() && matches!(p.state.as_str(), "down" | "init" | "initializing")
+    };
+    ports.iter().filter(is_dead).filter(|port| pf_works(port)).collect()
+}
+
+/// VFs as the PF's netdev shows them in logs and dumps: those of a host are in its judgement.
+pub(super) fn vfs(boot: &Boot) -> impl Iterator<Item = &VfSeen> {
+    boot.state.netdevs.iter().flat_map(|n| &n.vfs)
+}
+
+/// The netdev of the PF of `vf`.
+fn pf_of<'a>(boot: &'a Boot, vf: &VfSeen) -> &'a str {
+    let netdevs = &boot.state.netdevs;
+    let of = netdevs.iter().find(|n| n.vfs.iter().any(|known| std::ptr::eq(known, vf)));
+    of.map_or("PF_NETDEV", |netdev| &netdev.name)
+}
+
+/// `vfs` by their PF and number, each once.
+fn named(boot: &Boot, vfs: &[&VfSeen]) -> Vec<String> {
+    seen::each(vfs.iter().map(|vf| format!("VF {} of {}", vf.index, pf_of(boot, vf))))
+}
+
+/// What repairs `vfs`: `command` for each, in which `{pf}` and `{vf}` stand for the netdev and
+/// the number.
+fn repaired(boot: &Boot, vfs: &[&VfSeen], command: &str) -> Vec<Advice> {
+    /// More are all alike.
+    const ENOUGH: usize = 4;
+    let mut steps: Vec<Advice> = Vec::new();
+    for vf in vfs {
+        let step = command.replace("{pf}", pf_of(boot, vf)).replace("{vf}", &vf.index);
+        let step = Advice::now(step);
+        if !steps.contains(&step) && steps.len() < ENOUGH {
+            steps.push(step);
+        }
+    }
+    if steps.is_empty() {
+        steps.push(Advice::now(command.replace("{pf}", "PF_NETDEV").replace("{vf}", "N")));
+    }
+    steps
+}
+
+/// True if a GUID is nothing but zeros.
+pub(super) fn is_zero(guid: &str) -> bool {
+    let digits = guid.trim_start_matches("0x").chars().filter(char::is_ascii_hexdigit);
+    digits.clone().count() >= 8 && digits.into_iter().all(|c| c == '0')
+}
+
+/// Lines to quote for VFs.
+fn quote_vfs<'a>(boot: &'a Boot, vfs: &'a [&'a VfSeen]) -> impl Iterator<Item = Quote> + 'a {
+    vfs.iter().take(12).map(|v| boot.quote_at(v.origin, "", &v.text))
+}
+
+/// Lines to quote for ports.
+pub(super) fn quote_ports<'a>(
+    boot: &'a Boot,
+    ports: &'a [&'a PortSeen],
+) -> impl Iterator<Item = Quote> + 'a {
+    ports.iter().take(12).map(|p| boot.quote_at(p.origin, "", &p.told()))
+}

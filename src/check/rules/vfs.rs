@@ -1,0 +1,435 @@
+//! VFs without a driver, and settings that their PF does not take.
+
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Severity, seen};
+use crate::check::evidence::event::function;
+use crate::check::evidence::own::About;
+use crate::names::{HCA_DRIVERS, PciAddress};
+use crate::report::common::Kind as Report;
+use crate::report::node::Standing;
+use crate::report::pf::{DROPPED, REFUSED};
+
+pub(super) const VF_NOT_PROBED: Rule = Rule {
+    code: Code::VfNotProbed,
+    meaning: "mlx4_core leaves VFs of a ConnectX-3 without a driver on the host",
+    page: "\
+mlx4_core creates num_vfs VFs when it is loaded, and binds only the first probe_vf of them
+on the host. The others are for virtual machines: the probe ends with ENODEV, and so does
+each later bind. Without the parameter no VF is bound.
+
+It is a fault only where the plan has VFs for the host (driver = \"host\", the default).
+In a log it is a note.
+
+Symptoms: \"Skipping virtual function:1\" from mlx4_core.
+
+Remedy: load mlx4_core with probe_vf, in a file of /etc/modprobe.d, then rebuild the
+initramfs if it contains mlx4_core, and reboot:
+
+    options mlx4_core num_vfs=2 probe_vf=2",
+    needles: &[&["Skipping virtual function"]],
+    judge: Judge::One(vf_not_probed),
+};
+
+fn vf_not_probed(boot: &Boot) -> Option<Finding> {
+    let quotes = seen::quotes(boot, boot.with("Skipping virtual function"));
+    // The plan of a host that was judged says whether they are meant for guests.
+    let judgement = boot.judgement();
+    let is_meant =
+        judgement.is_some_and(|j| j.findings.iter().all(|f| f.code != Code::VfNotProbed));
+    if is_meant || quotes.is_empty() {
+        return None;
+    }
+    let text = "mlx4_core has left VFs without a driver: its parameter probe_vf says how many the host may bind.";
+    let finding = Finding::new(Code::VfNotProbed, Severity::Info, Confidence::High, text)
+        .quoting(quotes)
+        .look(["cat /sys/module/mlx4_core/parameters/num_vfs /sys/module/mlx4_core/parameters/probe_vf"])
+        .permanent([
+            "if the host is to use them: `options mlx4_core probe_vf=N` in a file of /etc/modprobe.d, with the N of num_vfs; rebuild the initramfs if it contains mlx4_core, and reboot",
+        ]);
+    Some(finding)
+}
+
+pub(super) const VF_PROBE_FAILED: Rule = Rule {
+    code: Code::VfProbeFailed,
+    meaning: "the VF exists, and its driver's probe fails",
+    page: "\
+The PF created the VF, and the VF's driver could not initialize it: a firmware command
+was refused (CREATE_TIS, CREATE_EQ ...), interrupts do not arrive (interrupt remapping
+faults of the IOMMU), the PF's driver does not answer the VF's (mlx4). Writing
+sriov_numvfs nevertheless succeeds, so that each VF has to be checked.
+
+Symptoms: \"probe of 0000:6f:08.2 failed with error -22\" for a VF's address. Error -28
+(ENOSPC) means that no interrupt vectors are left: plan fewer VFs, or give each of them
+fewer vectors (sriov_vf_msix_count).
+
+Remedy: read the kernel's messages about that address before this one. If the driver
+has a bug, use another kernel; if the firmware refuses, update it. Then probe again:
+
+    echo ADDRESS >/sys/bus/pci/drivers_probe",
+    needles: &[
+        &[
+            "E-Switch: Enable",
+            "Enabling SR-IOV with",
+            "running in slave mode",
+            "Assigned random MAC address",
+            "INTR-REMAP",
+            "recovered after timeout",
+            "failed with error",
+            "Blocked a compatibility format interrupt",
+            "mlx5_cmd_out_err",
+            "mlx5_cmd_check",
+            ", aborting",
+        ],
+        SLAVE,
+    ],
+    judge: Judge::One(vf_probe_failed),
+};
+
+const SLAVE: &[&str] = &[
+    "Failed to initialize slave",
+    "PF is not responsive",
+    "slave driver version is not supported",
+    "Communication channel is offline",
+];
+
+fn vf_probe_failed(boot: &Boot) -> Option<Finding> {
+    let probes: Vec<_> = boot
+        .events
+        .iter()
+        .filter_map(|e| match &e.kind {
+            Kind::ProbeFailed { driver, device, errno } if *errno != -517 => {
+                let base = driver.split('.').next().unwrap_or(driver);
+                (HCA_DRIVERS.contains(&base)).then_some((e, device.to_string()))
+            }
+            _ => None,
+        })
+        .filter_map(|(e, device)| {
+            // An auxiliary device (`mlx5_core.eth.2`) is named by no address: the
+            // line above it is.
+            if device.parse::<PciAddress>().is_ok() {
+                return seen::is_vf(boot, &device).then_some((e, device));
+            }
+            let above = boot.events.iter().rev().find(|a| {
+                a.origin < e.origin && a.text.contains("failed") && function(&a.text).is_some()
+            })?;
+            let address = function(&above.text)?.to_owned();
+            seen::is_vf(boot, &address).then_some((e, address))
+        })
+        .collect();
+    let aborted = boot.with(", aborting").filter(|e| {
+        e.text.trim_end().trim_end_matches('.').ends_with(", aborting")
+            && HCA_DRIVERS.iter().any(|d| e.text.starts_with(d))
+            && function(&e.text).is_some_and(|address| seen::is_vf(boot, address))
+    });
+    let slave: Vec<_> = boot.with_any(SLAVE).chain(aborted).collect();
+    // The IOMMU refuses a VF's interrupts: its commands never complete.
+    let blocked: Vec<_> = boot
+        .with("Blocked a compatibility format interrupt")
+        .filter_map(|e| {
+            let short = e
+                .text
+                .split(['[', ']'])
+                .find(|w| w.len() == 7 && w.contains(':') && w.contains('.'))?;
+            let victim = boot.events.iter().find(|v| {
+                v.text.contains(&format!(":{short}:")) && seen::rdma_module(&v.text).is_some()
+            })?;
+            let address = function(&victim.text)?;
+            seen::is_vf(boot, address).then_some((e, victim, address.to_owned()))
+        })
+        .collect();
+    let of_probes = probes.iter().map(|(_, address)| address.as_str());
+    let of_blocked = blocked.iter().map(|(_, _, address)| address.as_str());
+    let of_slaves = slave.iter().filter_map(|e| function(&e.text));
+    let addresses = seen::each(of_probes.chain(of_blocked).chain(of_slaves));
+    let is_full = probes.iter().any(|(e, _)| is_out_of_room(e));
+    let why = match (probes.first(), blocked.first(), slave.first()) {
+        _ if is_full => "no interrupt vectors are left for it (ENOSPC)",
+        (Some((e, _)), _, _) | (None, None, Some(e)) => e.text.trim(),
+        (None, Some(_), _) => {
+            "the IOMMU blocks the VF's interrupts, so that no command of the driver completes"
+        }
+        (None, None, None) => return None,
+    };
+    let first = probes.iter().map(|(e, _)| e.origin).min();
+    let above = boot.events.iter().filter(|l| {
+        Some(l.origin) < first
+            && l.text.contains("failed")
+            && probes.iter().any(|(_, address)| l.text.contains(address.as_str()))
+    });
+    let lines = above
+        .chain(probes.iter().map(|(e, _)| *e))
+        .chain(blocked.iter().flat_map(|(fault, victim, _)| [*fault, *victim]))
+        .chain(slave.iter().copied());
+    let of = match &addresses[..] {
+        [] => "a VF".to_owned(),
+        [one] => format!("VF {one}"),
+        several => seen::all_of("VF", several),
+    };
+    let grep: Vec<String> = addresses.iter().map(|address| format!("-e {address}")).collect();
+    let told = format!("The driver could not initialize {of}: {why}");
+    let finding = Finding::new(Code::VfProbeFailed, Severity::Error, Confidence::High, told)
+        .about_if(seen::joined(&addresses))
+        .quoting(seen::quotes(boot, lines))
+        .look([format!(
+            "find the first line that failed, which names the reason: dmesg | grep {}",
+            grep.join(" ")
+        )])
+        .now(seen::for_each(
+            "after the cause is corrected: echo {} > /sys/bus/pci/drivers_probe",
+            &addresses,
+            "ADDRESS",
+        ));
+    Some(match is_full {
+        true => finding.permanent(["plan fewer VFs, or give each fewer vectors before it is bound: echo N > /sys/bus/pci/devices/VF/sriov_vf_msix_count"]),
+        false => finding.permanent(["if a command was refused: install another kernel or firmware"]),
+    })
+}
+
+/// True if the error of `event` is ENOSPC: the adapter or the interrupt controller has no room
+/// for so many.
+pub(super) fn is_out_of_room(event: &Event) -> bool {
+    match &event.kind {
+        Kind::ProbeFailed { errno, .. } => *errno == -28,
+        _ => event.text.trim_end().ends_with(" -28"),
+    }
+}
+
+pub(super) const VF_SETTING_DROPPED: Rule = Rule {
+    code: Code::VfSettingDropped,
+    meaning: "the firmware has dropped a GUID or a link state that was set for a VF",
+    page: "\
+ibprov set a VF's GUID or link state at the PF, the kernel reported success, and the PF
+or the VF shows another value when it is read back. The plan and the host are right: the
+adapter's firmware has ignored the command. Some versions ignore it always, and some for
+VFs that are bound to a driver, or while the port is in another mode.
+
+Symptoms: \"the port GUID at the PF is 0000:0000:0000:0000 instead of ..., although
+the write succeeded: the firmware ignored it\" in the report of the PF.
+
+Remedy: try once by hand, which shows whether it depends on the order; then update
+the firmware, or reset the adapter (mlxfwreset of NVIDIA's MFT takes the same arguments):
+
+    ibprov apply
+    mstfwreset -d PCI-ADDRESS reset",
+    needles: &[&[DROPPED]],
+    judge: Judge::Many(vf_setting_dropped),
+};
+
+fn vf_setting_dropped(boot: &Boot) -> Vec<Finding> {
+    told_of_pfs(boot, Code::VfSettingDropped, DROPPED, |pf| {
+        let told = format!(
+            "The firmware of PF {pf} has ignored a setting of a VF: the write succeeded, and another value is read back."
+        );
+        Finding::new(Code::VfSettingDropped, Severity::Error, Confidence::High, told)
+        .permanent([format!(
+            "update the adapter's firmware, or reset the adapter: `mstfwreset -d {pf} reset` (or mlxfwreset with the same arguments)"
+        )])
+    })
+}
+
+/// What `finding` says of each PF of whose VFs a report has a finding of `code`, or a log a
+/// text with `said`, and that is not as planned now.
+fn told_of_pfs(
+    boot: &Boot,
+    code: Code,
+    said: &str,
+    finding: impl Fn(&str) -> Finding,
+) -> Vec<Finding> {
+    let finding = |pf: &str, quotes: Vec<Quote>| {
+        (!quotes.is_empty()).then(|| {
+            finding(pf)
+                .about(pf)
+                .quoting(quotes)
+                .look([format!("cat /run/ibprov/pf/{pf}.json")])
+                .now(["ibprov apply"])
+        })
+    };
+    let judgement = boot.judgement();
+    // What is as planned now was made good.
+    let is_so_now = |pf: &str| {
+        judgement.is_none_or(|judgement| {
+            let of_pf = judgement.findings.iter().filter(|f| f.object.as_deref() == Some(pf));
+            of_pf.into_iter().any(|f| f.code == Code::VfNotAsPlanned)
+        })
+    };
+    let reports = boot.accounts.all.iter().filter(|account| account.kind == Report::ApplyPf);
+    let mut found: Vec<Finding> = Vec::new();
+    for account in reports.clone().filter(|account| is_so_now(&account.object)) {
+        let quotes = account.findings.iter().filter(|f| f.code == code).map(|finding| Quote {
+            source: account.source.clone(),
+            line: 0,
+            time: String::new(),
+            text: format!("{}: {}", finding.subject(), finding.message),
+        });
+        found.extend(finding(&account.object, quotes.collect()));
+    }
+    // A file is replaced at each run, and so tells more than the log of the same PF.
+    let mut logged: Vec<(&str, Vec<&Event>)> = Vec::new();
+    for (event, pf) in boot.events.iter().filter_map(|event| Some((event, pf(event, said)?))) {
+        if reports.clone().any(|account| account.object == pf)
+            || !is_so_now(pf)
+            || is_made_good(boot, event, pf)
+        {
+            continue;
+        }
+        match logged.iter_mut().find(|(known, _)| *known == pf) {
+            Some((_, events)) => events.push(event),
+            None => logged.push((pf, vec![event])),
+        }
+    }
+    found.extend(logged.into_iter().filter_map(|(pf, of)| finding(pf, seen::quotes(boot, of))));
+    found
+}
+
+/// The PF of whose VF `event` says `said`.
+fn pf<'a>(event: &'a Event, said: &str) -> Option<&'a str> {
+    let Kind::Own(own) = &event.kind else { return None };
+    let is_it = own.about == About::Vf && own.standing == Standing::Missing;
+    let object = own.object.strip_prefix("PF ")?;
+    let (pf, _) = object.split_once(": ")?;
+    (is_it && event.text.contains(said)).then_some(pf)
+}
+
+/// True if a later run found the PF as planned.
+fn is_made_good(boot: &Boot, event: &Event, pf: &str) -> bool {
+    boot.events.iter().filter(|later| later.origin > event.origin).any(|later| match &later.kind {
+        Kind::Own(own) => {
+            (own.about, own.standing) == (About::Pf, Standing::Ready)
+                && own.object.strip_prefix("PF ") == Some(pf)
+        }
+        _ => false,
+    })
+}
+
+pub(super) const VF_SETTING_REFUSED: Rule = Rule {
+    code: Code::VfSettingRefused,
+    meaning: "the driver or the firmware of a PF refuses a GUID or a link state of a VF",
+    page: "\
+ibprov set a VF's GUID or link state at the PF, and the kernel returned an error, which
+the report of the PF names. EPERM comes from mlx5_core: the firmware does not let this
+PF administer the ports of its VFs. EOPNOTSUPP comes from the kernel: the driver cannot
+set it, or the port is in Ethernet mode. Other errors are the firmware's answer: the
+line of mlx5_core in the kernel log gives its status and syndrome.
+
+Symptoms: \"..., and the change was refused: set node GUID of VF 0 to ...: EIO\" in the
+report of the PF; \"MODIFY_HCA_VPORT_CONTEXT ... failed\" in the kernel log.
+
+Remedy: read the kernel's line, then what the firmware is set to; update the firmware,
+or reset the adapter (mlxconfig and mlxfwreset of NVIDIA's MFT take the same arguments):
+
+    dmesg | grep mlx5_core
+    mstconfig -d PCI-ADDRESS query SRIOV_EN SRIOV_IB_ROUTING_MODE_P1
+    mstfwreset -d PCI-ADDRESS reset",
+    needles: &[&[REFUSED]],
+    judge: Judge::Many(vf_setting_refused),
+};
+
+fn vf_setting_refused(boot: &Boot) -> Vec<Finding> {
+    told_of_pfs(boot, Code::VfSettingRefused, REFUSED, |pf| {
+        let summary =
+            format!("PF {pf} refuses a setting of a VF: the kernel returned an error for it.");
+        Finding::new(Code::VfSettingRefused, Severity::Error, Confidence::High, summary)
+            .look([format!("dmesg | grep {pf}")])
+            .permanent([format!(
+                "update the adapter's firmware, or reset the adapter: `mstfwreset -d {pf} reset` (or mlxfwreset with the same arguments)"
+            )])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::driver_regression::DRIVER_REGRESSION;
+    use super::super::testing::{severity, two_vfs};
+    use super::*;
+    use crate::check::evidence::host::Host;
+    use crate::check::evidence::{Evidence, Intake};
+    use crate::check::rank::diagnosis;
+    use crate::report::common;
+    use crate::report::node::Judgement;
+
+    #[test]
+    fn a_driver_that_leaves_its_probe_says_aborting() {
+        let slave =
+            "[ 1.0] mlx4_core a6d1:00:02.0: Detected virtual function - running in slave mode";
+        let aborts =
+            "[ 1.1] mlx4_core a6d1:00:02.0: INTx is not supported in multi-function mode, aborting";
+        assert_eq!(severity(&VF_PROBE_FAILED, &[slave, aborts]), Some(Severity::Error));
+        assert_eq!(severity(&VF_PROBE_FAILED, &[slave]), None);
+        assert_eq!(severity(&DRIVER_REGRESSION, &[slave, aborts]), None);
+    }
+
+    const PF: &str = "0000:4b:00.0";
+    const DROPPED_GUID: &str = "Jan 02 10:00:03 n9 ibprov[77]: PF 0000:4b:00.0: VF 0 (0000:4b:00.1): not as planned (state: pci, expected: verified): the port GUID at the PF is 0000:0000:0000:0000 instead of 0200:0000:0000:0001, although the write succeeded: the firmware ignored it";
+
+    fn report(code: Code) -> String {
+        format!(
+            r#"{{"schema":2,"report":"apply-pf","verdict":"not-right","exit_code":3,"pf":"{PF}","findings":[{{"code":"{code}","severity":"error","object":"{PF}","message":"VF 0: x","advice":[]}}]}}"#
+        )
+    }
+
+    fn node(code: Code, now: Vec<common::Finding>) -> Boot {
+        let judgement = Judgement::new(Vec::new(), Vec::new(), true, now);
+        let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
+        let mut boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
+        assert_eq!(boot.accounts.take("x.json", &report(code)), Ok(true));
+        boot
+    }
+
+    #[test]
+    fn what_the_firmware_dropped_is_told_before_the_zero_that_it_left() {
+        let mut boot = node(
+            Code::VfSettingDropped,
+            vec![common::Finding::error(Code::VfNotAsPlanned, "VF 0 to be changed").about(PF)],
+        );
+        let mut intake = Intake::new(super::super::needles());
+        let zeros = two_vfs("00:00:00:00:00:00:00:00", "00:00:00:00:00:00:00:00", "auto");
+        intake.read("log", &mut zeros.as_bytes());
+        let shown = intake.finish().boots.into_iter().next_back().expect("a boot");
+        boot.state = shown.state;
+        boot.names = shown.names;
+        let told = |boot: &Boot| -> Vec<_> {
+            let boots = vec![boot.clone()];
+            let told = diagnosis(&Evidence { boots, ..Evidence::default() });
+            told.findings.iter().map(|f| (f.code, f.caused_by)).collect()
+        };
+        let dropped = told(&boot);
+        assert_eq!(dropped.first(), Some(&(Code::VfSettingDropped, None)), "{dropped:?}");
+        for effect in [Code::VfGuidZero, Code::VfNotAsPlanned] {
+            assert!(
+                dropped.contains(&(effect, Some(Code::VfSettingDropped))),
+                "{effect}: {dropped:?}"
+            );
+        }
+        // The same zero without a write is its own reason.
+        boot.accounts = crate::check::evidence::account::Accounts::default();
+        assert_eq!(told(&boot).first().map(|told| told.0), Some(Code::VfGuidZero));
+    }
+
+    #[test]
+    fn what_was_made_good_and_what_was_not_dropped_are_not_told() {
+        assert_eq!(vf_setting_dropped(&node(Code::VfSettingDropped, Vec::new())), []);
+        let wrong = common::Finding::error(Code::VfNotAsPlanned, "VF 0 to be changed").about(PF);
+        assert_eq!(vf_setting_dropped(&node(Code::VfNotAsPlanned, vec![wrong])), []);
+    }
+
+    #[test]
+    fn a_log_tells_it_too() {
+        assert_eq!(severity(&VF_SETTING_DROPPED, &[DROPPED_GUID]), Some(Severity::Error));
+        let good = "Jan 02 10:00:09 n9 ibprov[99]: PF 0000:4b:00.0: 2 of 2 VFs as planned after 1.154 s, 4 steps";
+        assert_eq!(severity(&VF_SETTING_DROPPED, &[DROPPED_GUID, good]), None);
+        assert_eq!(severity(&VF_SETTING_DROPPED, &[good, DROPPED_GUID]), Some(Severity::Error));
+        let others =
+            DROPPED_GUID.replace(", although the write succeeded: the firmware ignored it", "");
+        assert_eq!(severity(&VF_SETTING_DROPPED, &[&others]), None);
+    }
+
+    const REFUSED_GUID: &str = "Jan 02 10:00:03 n9 ibprov[77]: PF 0000:4b:00.0: VF 0 (0000:4b:00.1): not as planned (state: pci, expected: verified): the node GUID at the PF is 0000:0000:0000:0000 instead of 0200:0000:0000:0001, and the change was refused: set node GUID of VF 0 to 0200:0000:0000:0001: set by netlink: EIO";
+
+    #[test]
+    fn a_log_tells_it_until_it_is_made_good() {
+        assert_eq!(severity(&VF_SETTING_REFUSED, &[REFUSED_GUID]), Some(Severity::Error));
+        let good = "Jan 02 10:00:09 n9 ibprov[99]: PF 0000:4b:00.0: 2 of 2 VFs as planned after 1.154 s, 4 steps";
+        assert_eq!(severity(&VF_SETTING_REFUSED, &[REFUSED_GUID, good]), None);
+        let others = REFUSED_GUID.replace("and the change was refused: ", "");
+        assert_eq!(severity(&VF_SETTING_REFUSED, &[&others]), None);
+    }
+}
