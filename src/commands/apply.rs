@@ -28,6 +28,7 @@ use crate::plan::preview::{ApplyPreview, PfSteps};
 use crate::report::common::{Finding, Kind, Report, Verdict as _, verdicts};
 use crate::report::events as kinds;
 use crate::report::pf::{Outcome, PfReport, PfVerdict, Unresolved};
+use crate::report::screen;
 
 /// How long putting back is waited for, microseconds: less than `TimeoutStopSec=` of the units
 /// whose `ExecStopPost=` it is. What takes longer is done all the same, by the child.
@@ -291,8 +292,8 @@ fn print_all(
     let pfs = outcomes.into_iter().map(of_pf).collect::<Result<_, _>>()?;
     let body = Applied { pfs, unresolved: unresolved.to_vec() };
     print(&Report::new(Kind::Apply, verdict, findings, body), format, |screen| {
-        let lines = unresolved.iter().flat_map(Unresolved::lines).map(|line| line + "\n");
-        screen.page(&(text.to_owned() + &lines.collect::<String>()))
+        let lines = unresolved.iter().flat_map(Unresolved::lines);
+        screen.page(&(text.to_owned() + &screen::text(lines)))
     })
 }
 
@@ -337,23 +338,19 @@ fn dry_run(
     }
     let report = ApplyPreview::new(&planned, problems.into_iter().collect());
     print(&report.told(), format, |screen| {
-        let mut text = String::new();
+        let mut lines = Vec::new();
         if report.pfs.len() > 1 {
             let is_in_order = |bind: Binding| bind.order == BindOrder::InOrder;
             let how = match planned.iter().filter_map(|pf| pf.bind).any(is_in_order) {
                 true => "one after the other where VFs are bound in order",
                 false => "at the same time",
             };
-            text.push_str(&format!("{} PFs, {how}:\n", report.pfs.len()));
+            lines.push(format!("{} PFs, {how}:", report.pfs.len()));
         }
-        let pfs = report.pfs.iter().flat_map(PfSteps::lines);
-        for line in pfs.chain(report.unresolved.iter().flat_map(Unresolved::lines)) {
-            text.push_str(&format!("{line}\n"));
-        }
-        for problem in &report.problems {
-            text.push_str(&format!("cannot read {problem}\n"));
-        }
-        screen.page(&text)
+        lines.extend(report.pfs.iter().flat_map(PfSteps::lines));
+        lines.extend(report.unresolved.iter().flat_map(Unresolved::lines));
+        lines.extend(report.problems.iter().map(|problem| format!("cannot read {problem}")));
+        screen.page(&screen::text(lines))
     })
 }
 

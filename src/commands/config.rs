@@ -14,6 +14,7 @@ use crate::report::advice::Advice;
 use crate::report::common::{
     Code, Exit, Finding, Kind, NotBegun, Place, PlacedFinding, Report, Severity, verdicts,
 };
+use crate::report::screen;
 
 /// Answer for the configuration that [`config::load`] gave.
 ///
@@ -137,8 +138,8 @@ pub(super) struct Checked {
 
 /// A finding of the host, with what to do.
 fn finding_text(finding: &Finding) -> String {
-    let advice = finding.advice.iter().map(|step| format!("    do: {}\n", step.text));
-    format!("{finding}\n{}", advice.collect::<String>())
+    let advice = Advice::lines("    do: ", &finding.advice);
+    screen::text(std::iter::once(finding.to_string()).chain(advice))
 }
 
 /// What to write into the configuration where expected ports are dark and that is meant.
@@ -250,18 +251,14 @@ fn good_text(loaded: &Loaded, is_bad_here: bool) -> String {
 
 /// The files that were read and those that were ignored, under a heading each.
 fn files_text(files: &[String], not_read: &[(String, String)]) -> String {
-    let mut text = String::new();
+    let mut lines = Vec::new();
     if !files.is_empty() {
-        text.push_str("files, in the order in which they apply:\n");
+        lines.push("files, in the order in which they apply:".to_owned());
     }
-    for file in files {
-        text.push_str(&format!("  {file}\n"));
-    }
+    lines.extend(files.iter().map(|file| format!("  {file}")));
     if !not_read.is_empty() {
-        text.push_str("ignored files:\n");
+        lines.push("ignored files:".to_owned());
     }
-    for (file, why) in not_read {
-        text.push_str(&format!("  {file}: {why}\n"));
-    }
-    text
+    lines.extend(not_read.iter().map(|(file, why)| format!("  {file}: {why}")));
+    screen::text(lines)
 }

@@ -5,9 +5,11 @@ use std::io::Write as _;
 use std::os::fd::AsFd;
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::cli::Format;
-use crate::host::terminal;
+use crate::host::{Root, state, terminal};
+use crate::report;
 use crate::report::common::{Report, Verdict};
 use crate::report::screen::Screen;
 
@@ -20,7 +22,6 @@ pub mod collect;
 pub mod completions;
 pub mod config;
 pub mod consumers;
-pub mod create_rxe;
 mod fabric;
 pub mod firmware;
 pub mod fleet;
@@ -31,20 +32,16 @@ pub mod holders;
 pub mod iface;
 pub mod import;
 pub mod initrd;
+pub mod internal;
 pub mod metrics;
 pub mod migrate;
-pub mod name_rdma;
 mod node;
 pub mod opensm;
 pub mod opensm_run;
-mod partitions;
 mod pf_preview;
-pub mod picture;
 pub mod plan;
 pub mod schema;
 mod seal;
-pub mod set_netns_mode;
-pub mod set_port_type;
 mod soft_roce;
 pub mod status;
 mod subnet_managers;
@@ -63,6 +60,14 @@ fn print<V: Verdict, B: Serialize, F: Serialize>(
         Format::Json => writeln!(out, "{}", report.to_json()?)?,
     }
     Ok(report.exit_code)
+}
+
+/// The report `name` that the last run has left, if it can be read; what is wrong with it is a
+/// finding of `status`.
+fn last_report<T: DeserializeOwned>(name: &str, root: &Root) -> Option<T> {
+    let path = format!("{}/{name}", state::RUN_DIR);
+    let text = root.text(&path, 16 << 20).ok()?;
+    report::read(&text).inspect_err(|e| tracing::debug!(cause = %e, "{path}: {e}")).ok()
 }
 
 /// How `stream` shows text.

@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::{PciAddress, VfName, VfRung};
 
-use super::as_text;
-use super::common::{Code, Exit, Finding, Kind, Report, not_read, verdicts};
+use super::VfLack;
+use super::advice::Advice;
+use super::common::{Code, Exit, Finding, Kind, Report, as_text, not_read, verdicts};
 use super::duration::seconds;
-use super::guest_lack::GuestLack;
+use super::screen;
+use super::vf_cause::VfGuid;
 
 /// How far a guest is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,8 +104,70 @@ impl VfState {
     }
 }
 
+/// What is not right about a device that a guest needs: the first that counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GuestLack {
+    /// There is no PCI function of that address; there may be one later.
+    NoFunction,
+    /// It cannot be told whether the function is an InfiniBand VF, and why.
+    Unclear(String),
+    /// The VF's PF does not exist.
+    NoPf(PciAddress),
+    /// The VF's PF has no driver.
+    NoPfDriver(PciAddress),
+    /// The plan of the VF's PF cannot be made, and why.
+    Plan(String),
+    /// The VF's link state at its PF is Down, and no plan wants that.
+    PolicyDown,
+    /// Its PF administers no GUIDs for the VF; at least one.
+    Guids(Vec<GuidLack>),
+    /// No driver is bound to the VF, and no plan wants that.
+    NoDriver,
+    /// The VF is not as its plan, or where there is none its PF, has it.
+    Vf(VfLack),
+}
+
+/// A GUID that a VF has to have at its PF although no plan gives it one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuidLack {
+    /// It is zero.
+    Unset(VfGuid),
+    Unread(VfGuid),
+}
+
+impl fmt::Display for GuidLack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unset(which) => write!(f, "the {which} is not set"),
+            Self::Unread(which) => write!(f, "the {which} at the PF cannot be read"),
+        }
+    }
+}
+
+impl fmt::Display for GuestLack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoFunction => f.write_str(
+                "no PCI function has this address; the guest is started when one appears",
+            ),
+            Self::Unclear(why) | Self::Plan(why) => f.write_str(why),
+            Self::NoPf(pf) => write!(f, "the PF {pf} is absent"),
+            Self::NoPfDriver(pf) => write!(f, "no driver is bound to the PF {pf}"),
+            Self::PolicyDown => f.write_str("the link state is set to down"),
+            Self::Guids(guids) => {
+                let guids: Vec<String> = guids.iter().map(ToString::to_string).collect();
+                f.write_str(&guids.join(", "))
+            }
+            Self::NoDriver => f.write_str(
+                "no driver is bound to the VF: the probe has failed, or the VF was not bound",
+            ),
+            Self::Vf(lack) => lack.fmt(f),
+        }
+    }
+}
+
 /// All guests at one moment. Times are microseconds of CLOCK_MONOTONIC.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GuestsReport {
     /// Version of ibprov.
@@ -320,18 +384,8 @@ impl GuestsReport {
     }
 
     /// Of a run that has just begun.
-    pub const fn new(started_usec: u64) -> Self {
-        Self {
-            version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
-            started_usec,
-            ready_usec: None,
-            finished_usec: None,
-            exit_code: None,
-            would_start: Vec::new(),
-            guests: Vec::new(),
-            account: Vec::new(),
-            problems: BTreeSet::new(),
-        }
+    pub fn new(started_usec: u64) -> Self {
+        Self { version: Cow::Borrowed(env!("CARGO_PKG_VERSION")), started_usec, ..Self::default() }
     }
 
     /// The run has ended, by a signal or because nothing is left to do.
@@ -357,23 +411,21 @@ impl GuestsReport {
             return "no guests are configured\n".to_owned();
         }
         let up = self.guests.iter().filter(|g| matches!(g.phase, Phase::Up { .. })).count();
-        let mut text = format!("{up} of {} guests up\n", self.guests.len());
+        let mut lines = vec![format!("{up} of {} guests up", self.guests.len())];
         for guest in &self.guests {
-            text.push_str(&format!("  {} {}: {}\n", guest.kind, guest.name, self.state(guest)));
-            for vf in guest.vfs.iter().flatten() {
+            lines.push(format!("  {} {}: {}", guest.kind, guest.name, self.state(guest)));
+            lines.extend(guest.vfs.iter().flatten().map(|vf| {
                 let reached = vf.reached.map_or("absent", |rung| rung.word());
                 let how = vf.lacks.as_ref().map_or("right".to_owned(), ToString::to_string);
-                text.push_str(&format!("      {}: {reached}: {how}\n", vf.label()));
-            }
+                format!("      {}: {reached}: {how}", vf.label())
+            }));
         }
         for finding in &self.account {
-            text.push_str(&format!("  {finding}\n"));
-            text.extend(finding.advice.iter().map(|step| format!("    do: {}\n", step.text)));
+            lines.push(format!("  {finding}"));
+            lines.extend(Advice::lines("    do: ", &finding.advice));
         }
-        for problem in &self.problems {
-            text.push_str(&format!("  note: {problem}\n"));
-        }
-        text
+        lines.extend(self.problems.iter().map(|problem| format!("  note: {problem}")));
+        screen::text(lines)
     }
 
     fn state(&self, guest: &GuestReport) -> String {

@@ -409,7 +409,7 @@ impl PlanProblem {
         // What to do about drift is printed once, below all PFs.
         let is_below = matches!(self, Self::Drift { .. } | Self::OtherCard { .. });
         let remedy = if is_below { Vec::new() } else { self.code_and_remedy().1 };
-        let remedy = remedy.into_iter().map(|advice| format!("  do: {}", advice.text));
+        let remedy: Vec<String> = Advice::lines("  do: ", &remedy).collect();
         [self.to_string()].into_iter().chain(remedy)
     }
 

@@ -183,7 +183,7 @@ pub fn port_label(rdma: &RdmaName, port: PortNumber, pci: PciAddress) -> String 
 }
 
 /// Why a rung is missing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cause {
     /// One phrase, lower case, without a full stop; in JSON `message`.
@@ -219,16 +219,7 @@ impl Cause {
         advice: impl IntoIterator<Item = Advice>,
     ) -> Self {
         let advice = advice.into_iter().collect();
-        Self {
-            text: text.into(),
-            advice,
-            is_final: false,
-            by_site: false,
-            in_use: false,
-            code: None,
-            interface: None,
-            others: Vec::new(),
-        }
+        Self { text: text.into(), advice, ..Self::default() }
     }
 
     /// Of all that is missing for a rung: the first, with the others.

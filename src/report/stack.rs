@@ -155,6 +155,23 @@ pub struct View {
     pub writes: Vec<StackSetting>,
 }
 
+impl View {
+    /// Which stacks are there, and whether each claims the interface: a line for each.
+    pub fn lines(views: &[Self]) -> impl Iterator<Item = String> {
+        let present = views.iter().filter(|view| view.phase != Phase::Absent);
+        present.map(|Self { stack, phase, claim, .. }| {
+            let answer = match claim.answer {
+                Answer::Yes | Answer::Hotplug => "claims it",
+                Answer::ByHand => "has the interface, but starts it only by hand",
+                Answer::No => "does not claim the interface",
+                Answer::Missed => "does not claim the interface, but should",
+                Answer::Later => "has not decided yet",
+            };
+            format!("stack {stack} ({}): {answer}: {}", phase.text(), claim.why)
+        })
+    }
+}
+
 /// A setting that a stack writes to an interface when it brings it up, by its files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

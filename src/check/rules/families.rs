@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::super::evidence::Event;
 use crate::report::common::Code;
-use crate::report::packed::unpacked;
+use crate::report::unpacked;
 
 /// All of `messages.toml`.
 #[derive(Debug, Default, Deserialize)]
