@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
-use tracing::{Level, error};
+use tracing::error;
 
 use super::node::Node;
 use super::pf_preview::PfPreview;
-use super::{print, screen};
+use super::{level, print, screen};
 use crate::apply::boot::to_come;
 use crate::apply::pf as one;
 use crate::apply::pfs;
@@ -27,7 +27,7 @@ use crate::observe::target::meant;
 use crate::plan::preview::{ApplyPreview, PfSteps};
 use crate::report::common::{Finding, Kind, Report, Verdict as _, verdicts};
 use crate::report::events as kinds;
-use crate::report::pf::{Outcome, PfReport, PfVerdict, Unresolved};
+use crate::report::pf::{Outcome, PfReport, Unresolved};
 use crate::report::screen;
 
 /// How long putting back is waited for, microseconds: less than `TimeoutStopSec=` of the units
@@ -220,7 +220,7 @@ pub(super) struct Applied {
 #[serde(untagged)]
 #[expect(dead_code, reason = "its schema is what counts")]
 enum AppliedPf {
-    Report(Report<PfVerdict, crate::report::pf::ToldPf<'static>>),
+    Report(Report<crate::report::pf::PfVerdict, crate::report::pf::ToldPf<'static>>),
     Lost(Outcome),
 }
 
@@ -237,11 +237,7 @@ verdicts! {
 }
 
 fn tell(report: &PfReport) {
-    let level = match report.verdict {
-        PfVerdict::Right => Level::INFO,
-        PfVerdict::Deferred | PfVerdict::Interrupted => Level::WARN,
-        PfVerdict::NotRight => Level::ERROR,
-    };
+    let level = level(report.verdict.exit());
     for vf in report.vfs.iter().filter(|v| !v.right) {
         let kind = if vf.deferred { kinds::VF_DEFERRED } else { kinds::VF_NOT_RIGHT };
         journal::event!(

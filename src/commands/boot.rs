@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use tracing::{Level, warn};
+use tracing::warn;
 
 use super::node::Node;
-use super::print;
+use super::{level, print};
 use crate::apply::preview::{self, DeniedModule, Preview};
 use crate::apply::rtnl::Rtnl;
 use crate::cli::{BootArgs, Format};
@@ -21,9 +21,7 @@ use crate::plan::{Done, boot_steps, needed_modules};
 use crate::report::boot::{LeftOut, Step};
 use crate::report::common::{Code, Finding, Severity, Verdict as _};
 use crate::report::port::port_span;
-use crate::report::{
-    BootReport, Cause, NotExpected, PortProgress, Verdict, events as kinds, metrics,
-};
+use crate::report::{BootReport, Cause, NotExpected, PortProgress, events as kinds, metrics};
 use crate::stacks::netplan;
 
 /// Bring the node up.
@@ -103,11 +101,7 @@ fn obey_command_line(config: &mut Config, cmdline: &str) -> Vec<String> {
 
 /// To the journal, with fields; to standard error where programs read standard output.
 fn tell(report: &BootReport) {
-    let level = match report.verdict {
-        Verdict::Ready | Verdict::NoInfiniband => Level::INFO,
-        Verdict::Deferred | Verdict::Interrupted => Level::WARN,
-        Verdict::NotReady => Level::ERROR,
-    };
+    let level = level(report.verdict.exit());
     for port in report.ports.iter().filter(|p| !p.ready) {
         let cause = port.cause.as_ref().map(Cause::line);
         let why = cause.iter().map(|why| format!(": {why}")).collect::<String>();

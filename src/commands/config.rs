@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{node, print};
 use crate::apply::boot;
 use crate::cli::{ConfigVerb, Format};
-use crate::config::{self, Loaded, Problems, Setting};
+use crate::config::{self, Loaded, PlaceTold, Problems, Setting};
 use crate::host::{Root, persistent_names, terminal};
 use crate::report::PortProgress;
 use crate::report::advice::Advice;
@@ -107,11 +107,9 @@ fn findings(problems: &Problems) -> Vec<PlacedFinding> {
         let config::ProblemTold { message, places, help } = problem;
         let mut finding = Finding::error(Code::ConfigurationInvalid, message);
         finding.object = places.first().map(|place| place.file.clone());
-        let place =
-            |config::PlaceTold { file, line, column, label }| Place { file, line, column, label };
         PlacedFinding {
             finding: finding.advise(help.map(Advice::permanent)),
-            places: places.into_iter().map(place).collect(),
+            places: places.into_iter().map(Place::from).collect(),
         }
     };
     let mut findings: Vec<PlacedFinding> = problems.told().into_iter().map(finding).collect();
@@ -121,6 +119,12 @@ fn findings(problems: &Problems) -> Vec<PlacedFinding> {
         findings.push(Finding::error(Code::ConfigurationInvalid, message).into());
     }
     findings
+}
+
+impl From<PlaceTold> for Place {
+    fn from(PlaceTold { file, line, column, label }: PlaceTold) -> Self {
+        Self { file, line, column, label }
+    }
 }
 
 /// What `ibprov config check` says.

@@ -6,10 +6,12 @@ use std::os::fd::AsFd;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tracing::Level;
 
 use crate::cli::Format;
 use crate::host::{Root, state, terminal};
 use crate::report;
+use crate::report::Exit;
 use crate::report::common::{Report, Verdict};
 use crate::report::screen::Screen;
 
@@ -68,6 +70,15 @@ fn last_report<T: DeserializeOwned>(name: &str, root: &Root) -> Option<T> {
     let path = format!("{}/{name}", state::RUN_DIR);
     let text = root.text(&path, 16 << 20).ok()?;
     report::read(&text).inspect_err(|e| tracing::debug!(cause = %e, "{path}: {e}")).ok()
+}
+
+/// How much it matters in the journal that a verb ends with `exit`.
+const fn level(exit: Exit) -> Level {
+    match exit {
+        Exit::Good => Level::INFO,
+        Exit::Exceptions => Level::WARN,
+        Exit::NotBegun | Exit::NotReady => Level::ERROR,
+    }
 }
 
 /// How `stream` shows text.

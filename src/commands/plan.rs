@@ -64,12 +64,18 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
         }
         return Ok(code);
     }
-    let name = plans.facts.name.clone();
+    let host = plans.facts.name.clone();
     let (pfs, problems) = node.held_against(plans);
-    let report = PlanReport::new(name, pfs, problems.into_iter().collect())
-        .with_netns(node.netns())
-        .with_rxe(node.configured_rxe())
-        .with_firmware(firmware::findings(root, config, &node.observed));
+    let report = PlanReport {
+        host,
+        pfs,
+        rxe: node.configured_rxe(),
+        netns: node.netns(),
+        firmware: firmware::findings(root, config, &node.observed),
+        problems: problems.into_iter().collect(),
+        ..PlanReport::default()
+    };
+    let report = report.judged();
     print(&report.told(), format, |screen| screen.page(&report.to_text(args.all, screen)))
 }
 

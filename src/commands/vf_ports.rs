@@ -28,7 +28,6 @@ impl Node<'_> {
         for (pf, vf) in vfs.iter().flat_map(|(pf, vfs)| vfs.iter().map(move |vf| (*pf, vf))) {
             let Some(function) = self.function(vf.pci) else { continue };
             let is_expected = self.ports.iter().any(|port| port.pci == Some(vf.pci));
-            let is_zero = |guid: Option<Guid>| guid.is_some_and(Guid::is_zero);
             if is_expected || is_zero(vf.port_guid) || self.away(look, vf, function).is_some() {
                 continue;
             }
@@ -52,7 +51,6 @@ impl Node<'_> {
 
     /// The expected ports that are VFs of the hypervisor's, which have no GUID.
     pub(super) fn without_guid(&self) -> Vec<String> {
-        let is_zero = |guid: Option<Guid>| guid.is_some_and(Guid::is_zero);
         let of = |port: &&PortProgress| {
             let Some(function) = port.pci.and_then(|pci| self.function(pci)) else { return false };
             let device =
@@ -65,7 +63,6 @@ impl Node<'_> {
 
     /// The VFs with a GUID of 0, at their PF or as their driver has read it.
     pub(super) fn zero_vfs(&self, vfs: &[(PciAddress, Vec<Vf>)]) -> BTreeSet<PciAddress> {
-        let is_zero = |guid: Option<Guid>| guid.is_some_and(Guid::is_zero);
         let shows_zero = |function: &PciFunction| {
             let devices = function.rdma.iter().any(|device| is_zero(device.node_guid));
             devices || ports(function).next().is_some_and(|(_, port)| is_zero(port.guid))
@@ -87,7 +84,7 @@ impl Node<'_> {
         let own = adapters.flat_map(|f| ports(f).map(move |(device, port)| (f, device, port)));
         let own = own.filter(|(_, _, port)| port.link_layer == LinkLayer::InfiniBand);
         let own = own.filter_map(|(f, device, port)| {
-            let name = format!("{} port {} ({})", device.name, port.number, f.address);
+            let name = port_label(&device.name, port.number, f.address);
             Some((name, device.node_guid, port.guid?))
         });
         let is_planned = |pf| pfs.iter().any(|planned| planned.pci == Some(pf));
@@ -108,11 +105,11 @@ impl Node<'_> {
         let all = vfs.iter().flat_map(|(_, vfs)| vfs);
         let functions = all.filter_map(|vf| self.function(vf.pci));
         let of = |function: &PciFunction| -> Vec<String> {
-            let lacking = ports(function).skip(1).filter(|(_, port)| {
-                port.link_layer == LinkLayer::InfiniBand && port.guid.is_some_and(Guid::is_zero)
-            });
+            let lacking = ports(function)
+                .skip(1)
+                .filter(|(_, port)| port.link_layer == LinkLayer::InfiniBand && is_zero(port.guid));
             let label = |(device, port): (&RdmaDevice, &Port)| {
-                format!("{} port {} ({})", device.name, port.number, function.address)
+                port_label(&device.name, port.number, function.address)
             };
             lacking.map(label).collect()
         };
@@ -175,6 +172,10 @@ impl Node<'_> {
         };
         ports(function).filter_map(link).collect()
     }
+}
+
+fn is_zero(guid: Option<Guid>) -> bool {
+    guid.is_some_and(Guid::is_zero)
 }
 
 fn ports(function: &PciFunction) -> impl Iterator<Item = (&RdmaDevice, &Port)> {

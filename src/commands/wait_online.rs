@@ -1,8 +1,6 @@
 //! `ibprov wait-online`.
 
-use tracing::Level;
-
-use super::print;
+use super::{level, print};
 use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::Config;
 use crate::host::{self, Root, alarm, journal, live_line, state, systemd, terminal};
@@ -10,7 +8,7 @@ use crate::names::WAIT_ONLINE_UNIT;
 use crate::online::{self, Wanted};
 use crate::report::common::Verdict as _;
 use crate::report::events as kinds;
-use crate::report::online::{Goal, OnlineReport, OnlineVerdict};
+use crate::report::online::{Goal, OnlineReport};
 
 /// Wait until the ports are online.
 ///
@@ -69,16 +67,9 @@ pub fn run(
 
 /// To the journal, with fields; to standard error where programs read standard output.
 fn tell(report: &OnlineReport) {
-    let level = match report.verdict {
-        OnlineVerdict::Online | OnlineVerdict::NothingExpected => Level::INFO,
-        OnlineVerdict::Degraded | OnlineVerdict::Deferred | OnlineVerdict::Interrupted => {
-            Level::WARN
-        }
-        OnlineVerdict::NotOnline | OnlineVerdict::NoSuchPort => Level::ERROR,
-    };
     let took = report.finished_usec.saturating_sub(report.started_usec);
     journal::event!(
-        level,
+        level(report.verdict.exit()),
         message_id = kinds::WAIT_FINISHED,
         verdict = report.verdict.word(),
         exit = report.exit_code,

@@ -13,7 +13,7 @@ use super::advice::Advice;
 use super::common::{Code, Exit, Finding, Kind, Report, as_text, not_read, verdicts};
 use super::duration::seconds;
 use super::screen;
-use super::vf_cause::VfGuid;
+use super::vf_lack::VfGuid;
 
 /// How far a guest is.
 #[derive(Debug, Clone, PartialEq, Eq)]

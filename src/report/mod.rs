@@ -40,6 +40,7 @@ pub mod status;
 pub mod subnet_manager;
 mod uses;
 mod vf_cause;
+mod vf_lack;
 pub mod vf_step;
 
 pub use boot::{BootReport, Verdict};
@@ -50,4 +51,4 @@ pub use pf::{PfReport, PfVerdict};
 pub use port::{Cause, NotExpected, PortProgress, port_label};
 pub use read::{ReadError, check_schema, read, unpacked};
 pub use uses::{Away, Use, used_by};
-pub use vf_cause::VfLack;
+pub use vf_lack::VfLack;

@@ -13,10 +13,8 @@ use super::screen;
 use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung, vf_ranges};
 
 pub use super::pf_problem::PfProblem;
-pub use super::vf_cause::{
-    DROPPED, GuidAtPf, NumberFailed, OtherDriver, OtherGuid, REFUSED, StepFailure, VfCause, VfGuid,
-    VfLack, WhyLacking,
-};
+pub use super::vf_cause::{DROPPED, NumberFailed, REFUSED, StepFailure, VfCause, WhyLacking};
+pub use super::vf_lack::{GuidAtPf, OtherDriver, OtherGuid, VfGuid, VfLack};
 pub use super::vf_step::{Deferred, Stage, Undone, VfStep};
 
 verdicts! {

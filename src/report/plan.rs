@@ -16,7 +16,7 @@ pub use super::plan_problem::PlanProblem;
 pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf, Rebind};
 
 /// The plans of one host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanReport {
     /// The host's name.
@@ -141,46 +141,19 @@ impl PlanReport {
         Report::new(Kind::Plan, self.verdict(), findings, self)
     }
 
-    /// The plans of `pfs`; what was read of the host is judged here.
-    pub fn new(host: Option<String>, pfs: Vec<PlannedPf>, problems: Vec<String>) -> Self {
+    /// The same with what all of it comes to.
+    #[must_use]
+    pub fn judged(mut self) -> Self {
         let changes = |pf: &PlannedPf| {
             let is_kept = pf.vfs.iter().all(|vf| vf.action == Action::Keep);
             pf.problem.is_some() || !pf.refused.is_empty() || !is_kept
         };
-        Self {
-            host,
-            would_change: pfs.iter().any(changes),
-            drift: pfs.iter().any(|pf| pf.warnings.iter().any(PlanProblem::is_drift)),
-            errors: pfs.iter().any(|pf| !pf.errors.is_empty()),
-            pfs,
-            rxe: Vec::new(),
-            netns: None,
-            firmware: Vec::new(),
-            problems,
-        }
-    }
-
-    /// The same with these soft RoCE devices.
-    #[must_use]
-    pub fn with_rxe(mut self, rxe: Vec<RxeReport>) -> Self {
-        self.would_change |= rxe.iter().any(|rxe| rxe.state == RxeState::Absent);
-        self.rxe = rxe;
-        self
-    }
-
-    /// The same with the RDMA network namespace mode.
-    #[must_use]
-    pub fn with_netns(mut self, netns: Option<Netns>) -> Self {
-        self.would_change |= netns.as_ref().is_some_and(Netns::differs);
-        self.netns = netns;
-        self
-    }
-
-    /// The same with what is not in effect of configured settings in firmware.
-    #[must_use]
-    pub fn with_firmware(mut self, firmware: Vec<Finding>) -> Self {
-        self.would_change |= firmware.iter().any(|told| told.severity == Severity::Warning);
-        self.firmware = firmware;
+        self.would_change = self.pfs.iter().any(changes)
+            || self.rxe.iter().any(|rxe| rxe.state == RxeState::Absent)
+            || self.netns.as_ref().is_some_and(Netns::differs)
+            || self.firmware.iter().any(|told| told.severity == Severity::Warning);
+        self.drift = self.pfs.iter().any(|pf| pf.warnings.iter().any(PlanProblem::is_drift));
+        self.errors = self.pfs.iter().any(|pf| !pf.errors.is_empty());
         self
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::advice::Advice;
 use super::common::{Code, Finding, Severity};
-use super::vf_cause::VfLack;
+use super::vf_lack::VfLack;
 use crate::names::{PciAddress, VfIndex, VfName, vf_ranges};
 
 /// One of them, at a VF.

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::Use;
 use super::uses::told;
-use super::vf_cause::{OtherDriver, OtherGuid};
+use super::vf_lack::{OtherDriver, OtherGuid};
 use crate::names::{Guid, PciAddress, Policy, RdmaName, VfIndex, Words, vf_ranges};
 
 /// One change at a PF or a VF.
