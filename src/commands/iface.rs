@@ -392,8 +392,7 @@ impl IfacePreview {
         lines.extend(View::lines(&self.stacks));
         match (&self.decision, &self.asked_by) {
             (Some(decision), Some(way)) => {
-                let (action, why) = (decision.action.text(), &decision.why);
-                lines.push(format!("decision: {action}: {why}"));
+                lines.push(format!("decision: {}: {}", decision.action, decision.why));
                 lines.push(format!("queried by: {way}"));
             }
             _ if ask.settings_only => {}

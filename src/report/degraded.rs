@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::common::listed;
+
 use crate::names::{FirmwareVersion, Gbps, LinkSpeed, PcieSpeed, PcieWidth, Rate};
 
 /// One thing of a port's link, of its adapter's PCIe link or of its firmware that is below the
@@ -64,7 +66,7 @@ impl Degraded {
 
     /// All of it as one phrase.
     pub fn phrase(all: &[Self]) -> String {
-        all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        listed(all)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +9,7 @@ use crate::names::{PciAddress, VfName, VfRung};
 
 use super::VfLack;
 use super::advice::Advice;
-use super::common::{Code, Exit, Finding, Kind, Report, as_text, not_read, verdicts};
+use super::common::{Code, Exit, Finding, Kind, Report, as_text, listed, not_read, verdicts};
 use super::duration::seconds;
 use super::screen;
 use super::vf_lack::VfGuid;
@@ -105,65 +104,45 @@ impl VfState {
 }
 
 /// What is not right about a device that a guest needs: the first that counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GuestLack {
     /// There is no PCI function of that address; there may be one later.
+    #[error("no PCI function has this address; the guest is started when one appears")]
     NoFunction,
     /// It cannot be told whether the function is an InfiniBand VF, and why.
+    #[error("{0}")]
     Unclear(String),
     /// The VF's PF does not exist.
+    #[error("the PF {0} is absent")]
     NoPf(PciAddress),
     /// The VF's PF has no driver.
+    #[error("no driver is bound to the PF {0}")]
     NoPfDriver(PciAddress),
     /// The plan of the VF's PF cannot be made, and why.
+    #[error("{0}")]
     Plan(String),
     /// The VF's link state at its PF is Down, and no plan wants that.
+    #[error("the link state is set to down")]
     PolicyDown,
     /// Its PF administers no GUIDs for the VF; at least one.
+    #[error("{}", listed(.0))]
     Guids(Vec<GuidLack>),
     /// No driver is bound to the VF, and no plan wants that.
+    #[error("no driver is bound to the VF: the probe has failed, or the VF was not bound")]
     NoDriver,
     /// The VF is not as its plan, or where there is none its PF, has it.
+    #[error("{0}")]
     Vf(VfLack),
 }
 
 /// A GUID that a VF has to have at its PF although no plan gives it one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GuidLack {
     /// It is zero.
+    #[error("the {0} is not set")]
     Unset(VfGuid),
+    #[error("the {0} at the PF cannot be read")]
     Unread(VfGuid),
-}
-
-impl fmt::Display for GuidLack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unset(which) => write!(f, "the {which} is not set"),
-            Self::Unread(which) => write!(f, "the {which} at the PF cannot be read"),
-        }
-    }
-}
-
-impl fmt::Display for GuestLack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoFunction => f.write_str(
-                "no PCI function has this address; the guest is started when one appears",
-            ),
-            Self::Unclear(why) | Self::Plan(why) => f.write_str(why),
-            Self::NoPf(pf) => write!(f, "the PF {pf} is absent"),
-            Self::NoPfDriver(pf) => write!(f, "no driver is bound to the PF {pf}"),
-            Self::PolicyDown => f.write_str("the link state is set to down"),
-            Self::Guids(guids) => {
-                let guids: Vec<String> = guids.iter().map(ToString::to_string).collect();
-                f.write_str(&guids.join(", "))
-            }
-            Self::NoDriver => f.write_str(
-                "no driver is bound to the VF: the probe has failed, or the VF was not bound",
-            ),
-            Self::Vf(lack) => lack.fmt(f),
-        }
-    }
 }
 
 /// All guests at one moment. Times are microseconds of CLOCK_MONOTONIC.
@@ -198,23 +177,16 @@ pub struct GuestsReport {
 }
 
 /// What sort of guest one is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum GuestKind {
     /// A libvirt domain.
+    #[strum(to_string = "domain")]
     Domain,
     /// A systemd unit.
+    #[strum(to_string = "unit")]
     Unit,
-}
-
-impl fmt::Display for GuestKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Domain => "domain",
-            Self::Unit => "unit",
-        })
-    }
 }
 
 /// One guest, as `ibprov guests` last saw it.
@@ -270,9 +242,20 @@ struct GuestJson {
 }
 
 /// How far a guest is, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum PhaseWord {
     /// Not started yet.
     Idle,
@@ -284,22 +267,6 @@ pub enum PhaseWord {
     Up,
     /// It will not be started.
     Failed,
-}
-
-impl PhaseWord {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Idle, Self::Starting, Self::Issued, Self::Up, Self::Failed];
-
-    /// As JSON has it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Starting => "starting",
-            Self::Issued => "issued",
-            Self::Up => "up",
-            Self::Failed => "failed",
-        }
-    }
 }
 
 impl From<GuestReport> for GuestJson {

@@ -10,32 +10,25 @@ use super::screen;
 use crate::names::{PathState, mark};
 
 /// What becomes of something that brings InfiniBand up today.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::Display)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Becomes {
     /// Its settings become ibprov's configuration.
+    #[strum(to_string = "imported")]
     Imported,
     /// It does not run at boot any more.
+    #[strum(to_string = "disabled")]
     Disabled,
     /// It runs at boot from now on.
+    #[strum(to_string = "enabled")]
     Enabled,
     /// It stays as it is.
+    #[strum(to_string = "left")]
     Left,
     /// The administrator decides; it stays as it is until then.
+    #[strum(to_string = "needs a decision")]
     NeedsDecision,
-}
-
-impl fmt::Display for Becomes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Imported => "imported",
-            Self::Disabled => "disabled",
-            Self::Enabled => "enabled",
-            Self::Left => "left",
-            Self::NeedsDecision => "needs a decision",
-        })
-    }
 }
 
 macro_rules! reasons {

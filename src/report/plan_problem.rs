@@ -1,5 +1,5 @@
 use super::advice::Advice;
-use super::common::{Code, Finding, Severity};
+use super::common::{Code, Finding, Severity, listed};
 use super::firmware::{how_to_set, link_type};
 use crate::names::host_number::is_placeholder;
 use crate::names::template::Misfit;
@@ -511,6 +511,6 @@ fn shown_as(unregistered: usize) -> &'static str {
 fn list(pcis: &[PciAddress]) -> String {
     match pcis {
         [] => "no PF".to_owned(),
-        _ => pcis.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        _ => listed(pcis),
     }
 }

@@ -132,27 +132,20 @@ pub enum Change {
 }
 
 /// Why a VF is bound once more to the driver that it has.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rebind {
     /// Its GUIDs are set, which it reads when it is bound.
+    #[error("a VF reads its GUIDs when it is bound")]
     Guids,
     /// It shows a GUID that is not the plan's.
+    #[error("{0}")]
     Shows(OtherGuid),
     /// It has no RDMA device, and none comes by waiting.
+    #[error("the VF has no RDMA device")]
     HalfBound,
     /// It has no netdev, and none comes by waiting.
+    #[error("ib_ipoib has not created a netdev for the VF")]
     NoNetdev,
-}
-
-impl fmt::Display for Rebind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Guids => f.write_str("a VF reads its GUIDs when it is bound"),
-            Self::Shows(guid) => guid.fmt(f),
-            Self::HalfBound => f.write_str("the VF has no RDMA device"),
-            Self::NoNetdev => f.write_str("ib_ipoib has not created a netdev for the VF"),
-        }
-    }
 }
 
 impl Change {

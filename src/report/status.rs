@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use self::table::table;
-use super::common::{Finding, Kind, Report, Verdict as _, not_read};
+use super::common::{Finding, Kind, Report, Verdict as _, listed, not_read};
 use super::finding::Severity;
 use super::screen::{self, Screen, Tone};
 use crate::names::{
@@ -506,9 +506,9 @@ impl Status {
         }));
         let is_told = |name: &&RdmaName| self.soft_roce.iter().any(|soft| soft.rxe.name == **name);
         let others = self.software_devices.iter().filter(|name| !is_told(name));
-        let names: Vec<&str> = others.map(RdmaName::as_str).collect();
-        if !names.is_empty() {
-            lines.extend([String::new(), format!("other RDMA devices: {}", names.join(", "))]);
+        let others: Vec<&RdmaName> = others.collect();
+        if !others.is_empty() {
+            lines.extend([String::new(), format!("other RDMA devices: {}", listed(&others))]);
         }
         for problem in &self.problems {
             lines.extend(screen.wrapped("note: ", problem));

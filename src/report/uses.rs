@@ -4,24 +4,21 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::common::listed;
+
 /// What of a function is in another network namespace, and so is not to be seen here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::Display,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Away {
     /// Its RDMA device, and with it all that is known by it.
+    #[strum(to_string = "RDMA device")]
     RdmaDevice,
     /// A netdev of its ports.
+    #[strum(to_string = "netdev")]
     Netdev,
-}
-
-impl fmt::Display for Away {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::RdmaDevice => "RDMA device",
-            Self::Netdev => "netdev",
-        })
-    }
 }
 
 /// One sign that a VF or a netdev is used.
@@ -116,5 +113,5 @@ pub(super) fn told(object: &str, uses: &[Use]) -> String {
 
 /// All of them on one line.
 pub fn used_by(uses: &[Use]) -> String {
-    uses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    listed(uses)
 }

@@ -11,8 +11,9 @@ use super::vf_lack::VfLack;
 use super::vf_step::{Stage, VfStep};
 
 /// How a step failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StepFailure {
+    #[error("{tried}: {said}")]
     Refused {
         /// What was tried on what: `write "8" to /sys/...`.
         tried: String,
@@ -20,21 +21,23 @@ pub enum StepFailure {
         /// Its error number, where it gave one.
         errno: Option<Errno>,
     },
+    #[error("{}", used_by(.0))]
     InUse(Vec<Use>),
     /// It had not ended when the deadline came; the child is still at it.
+    #[error("the step did not finish before the deadline; a child process is still running")]
     Unfinished,
     /// The child that does it cannot be started, or was killed.
-    NoChild {
-        why: String,
-    },
+    #[error("cannot start a child process: {why}")]
+    NoChild { why: String },
     /// It was not tried: a probe of another driver holds the VF.
+    #[error("cannot read driver_override: a probe by another driver hangs")]
     ProbeHangs,
     /// It was not tried: the VF is not there any more.
+    #[error("the VF has disappeared")]
     NoSuchVf,
     /// The child answered something else.
-    Unexpected {
-        answer: String,
-    },
+    #[error("the child process gave an unexpected answer: {answer}")]
+    Unexpected { answer: String },
 }
 
 impl StepFailure {
@@ -43,27 +46,6 @@ impl StepFailure {
         match self {
             Self::Refused { errno, .. } => *errno,
             _ => None,
-        }
-    }
-}
-
-impl fmt::Display for StepFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused { tried, said, .. } => write!(f, "{tried}: {said}"),
-            Self::InUse(uses) => f.write_str(&used_by(uses)),
-            Self::Unfinished => write!(
-                f,
-                "the step did not finish before the deadline; a child process is still running"
-            ),
-            Self::NoChild { why } => write!(f, "cannot start a child process: {why}"),
-            Self::ProbeHangs => {
-                write!(f, "cannot read driver_override: a probe by another driver hangs")
-            }
-            Self::NoSuchVf => write!(f, "the VF has disappeared"),
-            Self::Unexpected { answer } => {
-                write!(f, "the child process gave an unexpected answer: {answer}")
-            }
         }
     }
 }
