@@ -7,13 +7,13 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::node::Node;
-use super::{level, print};
+use super::{level, print, print_or_tell};
 use crate::apply::preview::{self, DeniedModule, Preview};
 use crate::apply::rtnl::Rtnl;
 use crate::cli::{BootArgs, Format};
 use crate::config::Config;
 use crate::config::timespan::LONGEST_SEC;
-use crate::host::{self, Root, alarm, journal, live_line, process, state, systemd, terminal};
+use crate::host::{self, Root, alarm, journal, live_line, process, state, systemd};
 use crate::names::{ModuleName, Rung, harmless};
 use crate::observe::Install;
 use crate::plan::preview::ApplyPreview;
@@ -65,14 +65,7 @@ pub fn run(
     }
     systemd::tell_status(&report.headline());
     live_line::end();
-    let by_hand = format == Format::Text && terminal::is_by_hand();
-    if !by_hand {
-        tell(&report);
-    }
-    print(&report.told(), format, |screen| match by_hand {
-        true => screen.page(&report.to_text()),
-        false => String::new(),
-    })
+    print_or_tell(&report.told(), format, &report.to_text(), || tell(&report))
 }
 
 /// `ibprov.timeout=SECONDS` on the kernel command line is the way out for

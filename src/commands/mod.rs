@@ -24,7 +24,6 @@ pub mod collect;
 pub mod completions;
 pub mod config;
 pub mod consumers;
-mod fabric;
 pub mod firmware;
 pub mod fleet;
 pub mod gid;
@@ -42,12 +41,12 @@ pub mod opensm;
 pub mod opensm_run;
 mod pf_preview;
 pub mod plan;
+mod ports;
 pub mod schema;
 mod seal;
 mod soft_roce;
 pub mod status;
 mod subnet_managers;
-mod vf_ports;
 pub mod wait_online;
 
 /// Prints `report` as `format` asks, for people by `text`; gives its exit code.
@@ -62,6 +61,21 @@ fn print<V: Verdict, B: Serialize, F: Serialize>(
         Format::Json => writeln!(out, "{}", report.to_json()?)?,
     }
     Ok(report.exit_code)
+}
+
+/// The same for a verb of units: for people only where somebody has started it by hand; else
+/// `tell` says it to the journal.
+fn print_or_tell<V: Verdict, B: Serialize, F: Serialize>(
+    report: &Report<V, B, F>,
+    format: Format,
+    text: &str,
+    tell: impl FnOnce(),
+) -> anyhow::Result<u8> {
+    let by_hand = format == Format::Text && terminal::is_by_hand();
+    if !by_hand {
+        tell();
+    }
+    print(report, format, |screen| if by_hand { screen.page(text) } else { String::new() })
 }
 
 /// The report `name` that the last run has left, if it can be read; what is wrong with it is a

@@ -41,9 +41,7 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     let mut plans = node.plans();
     plans.problems.extend(node.observed.problems.iter().chain(&node.survey.problems).cloned());
     if args.pin && config.pf.is_empty() {
-        let body = Pinned { file: PINS_PATH.to_owned(), written: false, toml: None };
-        let report = Report::new(Kind::PlanPin, PinVerdict::Pinned, Vec::<Finding>::new(), body);
-        return print(&report, format, |_| {
+        return print(&unpinned(PinVerdict::Pinned, Vec::new()), format, |_| {
             "nothing to pin: the configuration has no [[pf]]\n".to_owned()
         });
     }
@@ -175,6 +173,12 @@ verdicts! {
     }
 }
 
+/// Of a run by which nothing is pinned.
+fn unpinned(verdict: PinVerdict, findings: Vec<Finding>) -> Report<PinVerdict, Pinned> {
+    let body = Pinned { file: PINS_PATH.to_owned(), written: false, toml: None };
+    Report::new(Kind::PlanPin, verdict, findings, body)
+}
+
 /// What stands in the way, to standard error, where standard output is for
 /// another program.
 fn complain(plans: &[Resolved]) -> std::io::Result<()> {
@@ -203,10 +207,7 @@ impl Plans {
         format: Format,
         out: &mut impl Write,
     ) -> anyhow::Result<u8> {
-        let failed = |plans: &[Resolved]| {
-            let body = Pinned { file: PINS_PATH.to_owned(), written: false, toml: None };
-            Report::new(Kind::PlanPin, PinVerdict::Failed, findings(plans), body)
-        };
+        let failed = |plans: &[Resolved]| unpinned(PinVerdict::Failed, findings(plans));
         let mut report = match &self.pins {
             Err(_) => {
                 if format == Format::Text {

@@ -1,9 +1,9 @@
 //! `ibprov wait-online`.
 
-use super::{level, print};
+use super::{level, print_or_tell};
 use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::Config;
-use crate::host::{self, Root, alarm, journal, live_line, state, systemd, terminal};
+use crate::host::{self, Root, alarm, journal, live_line, state, systemd};
 use crate::names::WAIT_ONLINE_UNIT;
 use crate::online::{self, Wanted};
 use crate::report::common::Verdict as _;
@@ -55,14 +55,7 @@ pub fn run(
     }
     systemd::tell_status(&report.headline());
     live_line::end();
-    let by_hand = format == Format::Text && terminal::is_by_hand();
-    if !by_hand {
-        tell(&report);
-    }
-    print(&report.told(), format, |screen| match by_hand {
-        true => screen.page(&report.to_text()),
-        false => String::new(),
-    })
+    print_or_tell(&report.told(), format, &report.to_text(), || tell(&report))
 }
 
 /// To the journal, with fields; to standard error where programs read standard output.

@@ -305,7 +305,7 @@ impl Migration {
         let back = if self.back { " --back" } else { "" };
         match self.verdict() {
             MigrationVerdict::WouldChange => {
-                lines.push(format!("Nothing was changed. To do it: ibprov migrate{back} --apply"))
+                lines.push(format!("Nothing was changed. To do it: ibprov migrate{back} --apply"));
             }
             MigrationVerdict::Done | MigrationVerdict::DoneWithExceptions if !self.back => {
                 lines.push("To undo it: ibprov migrate --back --apply".to_owned());

@@ -167,9 +167,9 @@ impl Change {
             Self::BoundAgain { why, .. } => return Some(why.to_string()),
             Self::NodeGuid { .. } | Self::PortGuid { .. } if !self.brings_guid() => return None,
             Self::NodeGuid { from, .. } | Self::PortGuid { from, .. } if zero(from) => "0",
-            _ => told.from_text(),
+            _ => told.shown_from(),
         };
-        Some(format!("{} {from}, planned {}", told.what.text(), told.to_text()))
+        Some(format!("{} {from}, planned {}", told.what.text(), told.shown_to()))
     }
 
     /// Why, where it is not clear from the two.
@@ -192,7 +192,7 @@ impl fmt::Display for Change {
         let told = self.told();
         match told.what {
             Changed::Vf => f.write_str("removed and created again")?,
-            what => write!(f, "{} {} -> {}", what.text(), told.from_text(), told.to_text())?,
+            what => write!(f, "{} {} -> {}", what.text(), told.shown_from(), told.shown_to())?,
         }
         told.reason.map_or(Ok(()), |why| write!(f, " ({why})"))
     }
@@ -250,14 +250,14 @@ impl Changed {
 }
 
 impl ChangeJson {
-    fn from_text(&self) -> &str {
+    fn shown_from(&self) -> &str {
         self.from.as_deref().unwrap_or(match self.what {
             Changed::Driver => "none",
             _ => "unknown",
         })
     }
 
-    fn to_text(&self) -> &str {
+    fn shown_to(&self) -> &str {
         match self.what {
             Changed::Binding => "rebound",
             _ => self.to.as_deref().unwrap_or("none"),
