@@ -89,12 +89,12 @@ fn run_internal(internal: Internal) -> anyhow::Result<u8> {
     match internal {
         Internal::Worker { pf } => child::run(pf)?,
         Internal::SetPortType { pci, force, types } => {
-            return commands::set_port_type::run(pci, &types, force);
+            return commands::internal::set_port_type(pci, &types, force);
         }
-        Internal::CreateRxe { name, netdev } => commands::create_rxe::run(&name, &netdev)?,
-        Internal::NameRxe { name, netdev } => commands::create_rxe::name(&name, &netdev)?,
-        Internal::SetNetnsMode { mode } => commands::set_netns_mode::run(mode)?,
-        Internal::NameRdma { pci, name } => commands::name_rdma::run(pci, &name)?,
+        Internal::CreateRxe { name, netdev } => commands::internal::create_rxe(&name, &netdev)?,
+        Internal::NameRxe { name, netdev } => commands::internal::name_rxe(&name, &netdev)?,
+        Internal::SetNetnsMode { mode } => commands::internal::set_netns_mode(mode)?,
+        Internal::NameRdma { pci, name } => commands::internal::name_rdma(pci, &name)?,
     }
     Ok(Exit::Good.code())
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
-use tracing::{Level, error};
+use tracing::error;
 
 use super::node::Node;
 use super::pf_preview::PfPreview;
-use super::{print, screen};
+use super::{level, print, screen};
 use crate::apply::boot::to_come;
 use crate::apply::pf as one;
 use crate::apply::pfs;
@@ -27,7 +27,8 @@ use crate::observe::target::meant;
 use crate::plan::preview::{ApplyPreview, PfSteps};
 use crate::report::common::{Finding, Kind, Report, Verdict as _, verdicts};
 use crate::report::events as kinds;
-use crate::report::pf::{Outcome, PfReport, PfVerdict, Unresolved};
+use crate::report::pf::{Outcome, PfReport, Unresolved};
+use crate::report::screen;
 
 /// How long putting back is waited for, microseconds: less than `TimeoutStopSec=` of the units
 /// whose `ExecStopPost=` it is. What takes longer is done all the same, by the child.
@@ -219,7 +220,7 @@ pub(super) struct Applied {
 #[serde(untagged)]
 #[expect(dead_code, reason = "its schema is what counts")]
 enum AppliedPf {
-    Report(Report<PfVerdict, crate::report::pf::ToldPf<'static>>),
+    Report(Report<crate::report::pf::PfVerdict, crate::report::pf::ToldPf<'static>>),
     Lost(Outcome),
 }
 
@@ -236,11 +237,7 @@ verdicts! {
 }
 
 fn tell(report: &PfReport) {
-    let level = match report.verdict {
-        PfVerdict::Right => Level::INFO,
-        PfVerdict::Deferred | PfVerdict::Interrupted => Level::WARN,
-        PfVerdict::NotRight => Level::ERROR,
-    };
+    let level = level(report.verdict.exit());
     for vf in report.vfs.iter().filter(|v| !v.right) {
         let kind = if vf.deferred { kinds::VF_DEFERRED } else { kinds::VF_NOT_RIGHT };
         journal::event!(
@@ -291,8 +288,8 @@ fn print_all(
     let pfs = outcomes.into_iter().map(of_pf).collect::<Result<_, _>>()?;
     let body = Applied { pfs, unresolved: unresolved.to_vec() };
     print(&Report::new(Kind::Apply, verdict, findings, body), format, |screen| {
-        let lines = unresolved.iter().flat_map(Unresolved::lines).map(|line| line + "\n");
-        screen.page(&(text.to_owned() + &lines.collect::<String>()))
+        let lines = unresolved.iter().flat_map(Unresolved::lines);
+        screen.page(&(text.to_owned() + &screen::text(lines)))
     })
 }
 
@@ -337,23 +334,19 @@ fn dry_run(
     }
     let report = ApplyPreview::new(&planned, problems.into_iter().collect());
     print(&report.told(), format, |screen| {
-        let mut text = String::new();
+        let mut lines = Vec::new();
         if report.pfs.len() > 1 {
             let is_in_order = |bind: Binding| bind.order == BindOrder::InOrder;
             let how = match planned.iter().filter_map(|pf| pf.bind).any(is_in_order) {
                 true => "one after the other where VFs are bound in order",
                 false => "at the same time",
             };
-            text.push_str(&format!("{} PFs, {how}:\n", report.pfs.len()));
+            lines.push(format!("{} PFs, {how}:", report.pfs.len()));
         }
-        let pfs = report.pfs.iter().flat_map(PfSteps::lines);
-        for line in pfs.chain(report.unresolved.iter().flat_map(Unresolved::lines)) {
-            text.push_str(&format!("{line}\n"));
-        }
-        for problem in &report.problems {
-            text.push_str(&format!("cannot read {problem}\n"));
-        }
-        screen.page(&text)
+        lines.extend(report.pfs.iter().flat_map(PfSteps::lines));
+        lines.extend(report.unresolved.iter().flat_map(Unresolved::lines));
+        lines.extend(report.problems.iter().map(|problem| format!("cannot read {problem}")));
+        screen.page(&screen::text(lines))
     })
 }
 

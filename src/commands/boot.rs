@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use tracing::{Level, warn};
+use tracing::warn;
 
 use super::node::Node;
-use super::print;
+use super::{level, print, print_or_tell};
 use crate::apply::preview::{DeniedModule, Preview, SettingsLook};
 use crate::apply::rtnl::Rtnl;
 use crate::cli::{BootArgs, Format};
 use crate::config::Config;
 use crate::config::timespan::LONGEST_SEC;
-use crate::host::{self, Root, alarm, journal, live_line, process, state, systemd, terminal};
+use crate::host::{self, Root, alarm, journal, live_line, process, state, systemd};
 use crate::names::{ModuleName, Rung, harmless};
 use crate::observe::Install;
 use crate::plan::preview::ApplyPreview;
@@ -21,9 +21,7 @@ use crate::plan::{Done, boot_steps, needed_modules};
 use crate::report::boot::{LeftOut, Step};
 use crate::report::common::{Code, Finding, Severity, Verdict as _};
 use crate::report::port::port_span;
-use crate::report::{
-    BootReport, Cause, NotExpected, PortProgress, Verdict, events as kinds, metrics,
-};
+use crate::report::{BootReport, Cause, NotExpected, PortProgress, events as kinds, metrics};
 use crate::stacks::netplan;
 
 /// Bring the node up.
@@ -67,14 +65,7 @@ pub fn run(
     }
     systemd::tell_status(&report.headline());
     live_line::end();
-    let by_hand = format == Format::Text && terminal::is_by_hand();
-    if !by_hand {
-        tell(&report);
-    }
-    print(&report.told(), format, |screen| match by_hand {
-        true => screen.page(&report.to_text()),
-        false => String::new(),
-    })
+    print_or_tell(&report.told(), format, &report.to_text(), || tell(&report))
 }
 
 /// `ibprov.timeout=SECONDS` on the kernel command line is the way out for
@@ -103,11 +94,7 @@ fn obey_command_line(config: &mut Config, cmdline: &str) -> Vec<String> {
 
 /// To the journal, with fields; to standard error where programs read standard output.
 fn tell(report: &BootReport) {
-    let level = match report.verdict {
-        Verdict::Ready | Verdict::NoInfiniband => Level::INFO,
-        Verdict::Deferred | Verdict::Interrupted => Level::WARN,
-        Verdict::NotReady => Level::ERROR,
-    };
+    let level = level(report.verdict.exit());
     for port in report.ports.iter().filter(|p| !p.ready) {
         let cause = port.cause.as_ref().map(Cause::line);
         let why = cause.iter().map(|why| format!(": {why}")).collect::<String>();

@@ -1,7 +1,9 @@
 //! `ibprov check`.
 
+use std::io::Write;
 use std::path::Path;
 
+use anyhow::Context as _;
 use serde::Serialize;
 
 use super::print;
@@ -9,12 +11,14 @@ use crate::check::diagnose;
 use crate::check::evidence::{Boot, Evidence, Intake, Source};
 use crate::check::rules::{self, Rule};
 use crate::cli::{CheckArgs, Common, Format};
-use crate::host::{Root, logs, terminal};
+use crate::host::{Root, logs, state, terminal};
 use crate::names::nearest;
 use crate::report;
 use crate::report::common::{Exit, Kind, Report, Verdict as _, verdicts};
-use crate::report::finding::{Diagnosis, Verdict};
+use crate::report::finding::{Diagnosis, Finding, Verdict};
 use crate::report::node::NodeVerdict;
+use crate::timeline::evidence::timeline;
+use crate::timeline::{Timeline, svg, text};
 
 /// Say what is wrong: with the logs that are named, with the system below
 /// `root`, or with this host.
@@ -91,7 +95,7 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
     }
     let diagnosis = judged(&evidence, args.strict);
     let code = print(&diagnosis, format, |screen| report::check::text(&diagnosis, screen))?;
-    super::picture::draw(args, &evidence, &diagnosis, &mut out)?;
+    draw(args, &evidence, &diagnosis, &mut out)?;
     Ok(code)
 }
 
@@ -189,6 +193,52 @@ enum Looked {
     Tree { devices: bool },
     /// Nothing.
     No,
+}
+
+/// Draw what `--svg` and `--timeline` ask for: the last boot of the evidence.
+///
+/// # Errors
+/// The file cannot be written, or standard output is gone.
+fn draw(
+    args: &CheckArgs,
+    evidence: &Evidence,
+    diagnosis: &Diagnosis,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    if args.svg.is_none() && !args.timeline {
+        return Ok(());
+    }
+    let timeline = last_boot(evidence, &diagnosis.findings);
+    if let Some(path) = &args.svg {
+        state::write_file(path, &svg::draw(&timeline))
+            .with_context(|| format!("cannot write the picture to {}", path.display()))?;
+    }
+    if args.timeline {
+        writeln!(out)?;
+        write!(out, "{}", text::draw(&timeline, drawn_on()))?;
+    }
+    Ok(())
+}
+
+/// The picture of the last boot of which something is known.
+fn last_boot(evidence: &Evidence, findings: &[Finding]) -> Timeline {
+    let told = |b: &&Boot| !b.events.is_empty() || b.host.is_some();
+    let boot = evidence.boots.iter().rev().find(told);
+    boot.map_or_else(Timeline::default, |boot| timeline(boot, findings))
+}
+
+/// What standard output can show. A console that does not say that it speaks
+/// UTF-8 gets ASCII.
+fn drawn_on() -> text::Terminal {
+    let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default();
+    let locale = locale.to_ascii_uppercase();
+    let stdout = terminal::stdout();
+    text::Terminal {
+        columns: terminal::columns(&stdout).unwrap_or(80),
+        unicode: locale.contains("UTF-8") || locale.contains("UTF8"),
+        colour: terminal::wants_colour(&stdout),
+    }
 }
 
 /// The page of `code`, or the list of all.

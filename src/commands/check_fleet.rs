@@ -116,14 +116,7 @@ fn printed(node: &str, text: &str) -> Result<NodeReport, String> {
     if let Some(bad) = findings.iter().find(|finding| !is_code(&finding.code)) {
         return Err(format!("{:?} is not the code of a finding", short(&bad.code)));
     }
-    let findings = findings.into_iter().map(|finding| NodeFinding {
-        code: finding.code,
-        severity: finding.severity,
-        object: finding.object.as_deref().map(short),
-        message: short(&finding.message),
-        advice: finding.advice.iter().take(4).map(bounded).collect(),
-    });
-    let findings = findings.collect();
+    let findings = findings.into_iter().map(bounded).collect();
     Ok(NodeReport { node: short(node), kernel: kernel.as_deref().map(short), exit_code, findings })
 }
 
@@ -133,12 +126,14 @@ fn diagnosed(node: &str, path: &Path) -> Result<NodeReport, String> {
     for problem in problems {
         tracing::debug!(cause = problem, "{}: {problem}", path.display());
     }
-    let findings = diagnosis.findings.iter().map(|finding| NodeFinding {
-        code: finding.code.to_string(),
-        severity: finding.severity,
-        object: finding.object.as_deref().map(short),
-        message: short(&finding.summary),
-        advice: finding.advice.iter().take(4).map(bounded).collect(),
+    let findings = diagnosis.findings.into_iter().map(|finding| {
+        bounded(PrintedFinding {
+            code: finding.code.to_string(),
+            severity: finding.severity,
+            object: finding.object,
+            message: finding.summary,
+            advice: finding.advice,
+        })
     });
     Ok(NodeReport {
         node: short(node),
@@ -156,8 +151,16 @@ fn short(text: &str) -> String {
     }
 }
 
-fn bounded(step: &Advice) -> Advice {
-    Advice { purpose: step.purpose, text: short(&step.text) }
+/// What is kept of a finding.
+fn bounded(finding: PrintedFinding) -> NodeFinding {
+    let step = |step: &Advice| Advice { purpose: step.purpose, text: short(&step.text) };
+    NodeFinding {
+        code: finding.code,
+        severity: finding.severity,
+        object: finding.object.as_deref().map(short),
+        message: short(&finding.message),
+        advice: finding.advice.iter().take(4).map(step).collect(),
+    }
 }
 
 #[cfg(test)]

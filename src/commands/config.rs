@@ -7,13 +7,14 @@ use serde::Serialize;
 use super::{node, print};
 use crate::apply::boot;
 use crate::cli::{ConfigVerb, Format};
-use crate::config::{self, Loaded, Problems, Setting};
+use crate::config::{self, Loaded, PlaceTold, Problems, Setting};
 use crate::host::{Root, persistent_names, terminal};
 use crate::report::PortProgress;
 use crate::report::advice::Advice;
 use crate::report::common::{
     Code, Exit, Finding, Kind, NotBegun, Place, PlacedFinding, Report, Severity, verdicts,
 };
+use crate::report::screen;
 
 /// Answer for the configuration that [`config::load`] gave.
 ///
@@ -106,11 +107,9 @@ fn findings(problems: &Problems) -> Vec<PlacedFinding> {
         let config::ProblemTold { message, places, help } = problem;
         let mut finding = Finding::error(Code::ConfigurationInvalid, message);
         finding.object = places.first().map(|place| place.file.clone());
-        let place =
-            |config::PlaceTold { file, line, column, label }| Place { file, line, column, label };
         PlacedFinding {
             finding: finding.advise(help.map(Advice::permanent)),
-            places: places.into_iter().map(place).collect(),
+            places: places.into_iter().map(Place::from).collect(),
         }
     };
     let mut findings: Vec<PlacedFinding> = problems.told().into_iter().map(finding).collect();
@@ -120,6 +119,12 @@ fn findings(problems: &Problems) -> Vec<PlacedFinding> {
         findings.push(Finding::error(Code::ConfigurationInvalid, message).into());
     }
     findings
+}
+
+impl From<PlaceTold> for Place {
+    fn from(PlaceTold { file, line, column, label }: PlaceTold) -> Self {
+        Self { file, line, column, label }
+    }
 }
 
 /// What `ibprov config check` says.
@@ -137,8 +142,8 @@ pub(super) struct Checked {
 
 /// A finding of the host, with what to do.
 fn finding_text(finding: &Finding) -> String {
-    let advice = finding.advice.iter().map(|step| format!("    do: {}\n", step.text));
-    format!("{finding}\n{}", advice.collect::<String>())
+    let advice = Advice::lines("    do: ", &finding.advice);
+    screen::text(std::iter::once(finding.to_string()).chain(advice))
 }
 
 /// What to write into the configuration where expected ports are dark and that is meant.
@@ -250,18 +255,14 @@ fn good_text(loaded: &Loaded, is_bad_here: bool) -> String {
 
 /// The files that were read and those that were ignored, under a heading each.
 fn files_text(files: &[String], not_read: &[(String, String)]) -> String {
-    let mut text = String::new();
+    let mut lines = Vec::new();
     if !files.is_empty() {
-        text.push_str("files, in the order in which they apply:\n");
+        lines.push("files, in the order in which they apply:".to_owned());
     }
-    for file in files {
-        text.push_str(&format!("  {file}\n"));
-    }
+    lines.extend(files.iter().map(|file| format!("  {file}")));
     if !not_read.is_empty() {
-        text.push_str("ignored files:\n");
+        lines.push("ignored files:".to_owned());
     }
-    for (file, why) in not_read {
-        text.push_str(&format!("  {file}: {why}\n"));
-    }
-    text
+    lines.extend(not_read.iter().map(|(file, why)| format!("  {file}: {why}")));
+    screen::text(lines)
 }

@@ -16,6 +16,7 @@ use crate::names::PathState;
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, not_read, verdicts};
 use crate::report::migrate::Change;
+use crate::report::screen;
 use crate::stacks::netplan;
 
 /// The object of the lock of a run that changes something.
@@ -326,6 +327,6 @@ impl ConsumersReport {
         } else if self.consumers.iter().any(|c| c.order == Order::Missing) {
             lines.push("To order them: ibprov consumers --install".to_owned());
         }
-        lines.into_iter().map(|line| line + "\n").collect()
+        screen::text(lines)
     }
 }

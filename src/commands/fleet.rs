@@ -13,6 +13,7 @@ use crate::names::{Guid, PciAddress, harmless};
 use crate::plan::fleet::{Fleet, FleetFinding, ToldFleetFinding};
 use crate::report::check_schema;
 use crate::report::common::{Kind, Report, not_read, verdicts};
+use crate::report::screen;
 
 /// What was found.
 #[derive(Debug, Serialize)]
@@ -202,24 +203,19 @@ fn planned(text: &str) -> Result<Pins, String> {
 
 impl FleetReport {
     pub(super) fn to_text(&self) -> String {
-        let mut text = String::new();
-        for finding in &self.findings {
-            text.push_str(&format!("{finding}\n"));
+        let mut lines: Vec<String> = self.findings.iter().map(ToString::to_string).collect();
+        if let Some(more @ 1..) = self.count.checked_sub(self.findings.len()) {
+            lines.push(format!("and {more} more like these"));
         }
-        if let Some(more) = self.count.checked_sub(self.findings.len()).filter(|n| *n > 0) {
-            text.push_str(&format!("and {more} more like these\n"));
-        }
-        for problem in &self.problems {
-            text.push_str(&format!("cannot read {problem}\n"));
-        }
+        lines.extend(self.problems.iter().map(|problem| format!("cannot read {problem}")));
         let found = match (self.hosts, self.count) {
             (0, _) => "no plan found: expected NAME.toml (pin file) or NAME.json (plan --format json) for each host".to_owned(),
             (_, 0) => "no GUID is used twice".to_owned(),
             (_, 1) => "1 conflict of GUIDs".to_owned(),
             (_, n) => format!("{n} conflicts of GUIDs"),
         };
-        text.push_str(&format!("{} hosts, {} VFs: {found}\n", self.hosts, self.vfs));
-        text
+        lines.push(format!("{} hosts, {} VFs: {found}", self.hosts, self.vfs));
+        screen::text(lines)
     }
 }
 

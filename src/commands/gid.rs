@@ -3,13 +3,15 @@
 use std::io::Write as _;
 
 use anyhow::bail;
+use serde::Serialize;
 
 use super::print;
 use crate::cli::{Format, GidArgs};
 use crate::host::{Root, terminal};
 use crate::names::{GidKind, LinkLayer, PortNumber, RdmaName, Target, Words as _};
 use crate::observe::{Observed, Observer, link, target};
-use crate::report::gid::GidReport;
+use crate::report::common::{Code, Finding, Kind, Report, verdicts};
+use crate::report::hardware::Gid;
 
 /// Print the index of the entry of a GID table that `args` describe.
 ///
@@ -56,6 +58,64 @@ pub fn run(args: &GidArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
         [gid] => format!("{}\n", gid.index),
         _ => String::new(),
     })
+}
+
+/// What was found in the GID table of a port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct GidReport {
+    /// The RDMA device.
+    rdma: RdmaName,
+    /// The port of it.
+    port: PortNumber,
+    /// What was looked for, in words.
+    #[serde(skip)]
+    wanted: String,
+    /// The entries that fit.
+    gids: Vec<Gid>,
+    /// How many entries the table has.
+    entries: usize,
+}
+
+verdicts! {
+    /// How it went, in one word.
+    pub(super) GidVerdict {
+        /// One entry fits.
+        Found = "found" => Good,
+        /// No entry fits.
+        NotFound = "not-found" => NotReady,
+        /// Several entries fit.
+        Ambiguous = "ambiguous" => NotReady,
+    }
+}
+
+impl GidReport {
+    /// With the keys that every report has.
+    pub(super) fn told(&self) -> Report<GidVerdict, &Self> {
+        let wanted = &self.wanted;
+        let (verdict, wrong) = match self.gids.as_slice() {
+            [_] => (GidVerdict::Found, None),
+            [] => {
+                let message = format!(
+                    "none of the {} entries of the GID table is {wanted}: `ibprov status --gids` shows them",
+                    self.entries
+                );
+                (GidVerdict::NotFound, Some(message))
+            }
+            several => {
+                let of = |gid: &Gid| format!("{} ({}, {})", gid.index, gid.kind.word(), gid.gid);
+                let each: Vec<String> = several.iter().map(of).collect();
+                let message = format!(
+                    "several entries of the GID table are {wanted}: {}; give --type and --address",
+                    each.join(", ")
+                );
+                (GidVerdict::Ambiguous, Some(message))
+            }
+        };
+        let object = format!("{}/{}", self.rdma, self.port);
+        let wrong = wrong.map(|wrong| Finding::error(Code::NoSuchGid, wrong).about(object));
+        Report::new(Kind::Gid, verdict, wrong.into_iter().collect(), self)
+    }
 }
 
 /// The device and port that `target` names.

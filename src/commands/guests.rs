@@ -1,14 +1,13 @@
 //! `ibprov guests`.
 
 use super::node::Node;
-use super::print;
+use super::{last_report, print};
 use crate::check::pattern::has_word;
 use crate::cli::{Format, GuestsArgs};
 use crate::config::Config;
 use crate::guests::service;
-use crate::host::{Root, alarm, live_line, process, state};
+use crate::host::{Root, alarm, live_line, process};
 use crate::names::harmless;
-use crate::report;
 use crate::report::common::{Exit, Finding};
 use crate::report::guests::{GuestsReport, Phase};
 
@@ -72,15 +71,7 @@ fn of_vfs(mut findings: Vec<Finding>, report: &GuestsReport) -> Vec<Finding> {
 
 /// Why a guest is not up that could be started is known to who has tried.
 fn remember_failures(report: &mut GuestsReport, root: &Root) {
-    let path = format!("{}/guests.json", state::RUN_DIR);
-    let Ok(text) = root.text(&path, 16 << 20) else { return };
-    let last: GuestsReport = match report::read(&text) {
-        Ok(last) => last,
-        Err(e) => {
-            tracing::debug!(cause = %e, "{path}: {e}");
-            return;
-        }
-    };
+    let Some(last) = last_report::<GuestsReport>("guests.json", root) else { return };
     for guest in report.guests.iter_mut().filter(|g| g.phase == Phase::Idle) {
         let own = last.guests.iter().filter(|g| g.name == guest.name);
         let why = own.map(|g| &g.phase).find_map(|phase| match phase {

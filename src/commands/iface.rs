@@ -23,12 +23,11 @@ use crate::observe::ipoib::Interface;
 use crate::observe::target::meant;
 use crate::observe::{Look, Observer, ipoib};
 use crate::plan::preview::DryRunVerdict;
-use crate::report::advice::Purpose;
+use crate::report::advice::{Advice, Purpose};
 use crate::report::common::{Code, Exit, Finding, Kind, Report};
-use crate::report::iface::{
-    BringUp, DeferredSettings, IfaceReport, IfaceStep, WantedInterface, stacks_text,
-};
+use crate::report::iface::{BringUp, DeferredSettings, IfaceReport, IfaceStep, WantedInterface};
 use crate::report::rxe::{RxeReport, RxeState};
+use crate::report::screen;
 use crate::report::stack::{Decision, View};
 use crate::stacks::{KNOWN, netplan};
 use crate::workers::products::manages_nvswitch;
@@ -390,22 +389,20 @@ impl IfacePreview {
         for finding in others {
             lines.push(finding.to_string());
             let steps = finding.advice.iter().filter(|step| step.purpose != Purpose::Look);
-            lines.extend(steps.map(|step| format!("  do: {}", step.text)));
+            lines.extend(Advice::lines("  do: ", steps));
         }
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
-        let mut text = lines.join("\n");
-        text.push('\n');
-        text.push_str(&stacks_text(&self.stacks));
+        lines.extend(View::lines(&self.stacks));
         match (&self.decision, &self.asked_by) {
             (Some(decision), Some(way)) => {
-                let (action, why) = (decision.action.text(), &decision.why);
-                text.push_str(&format!("decision: {action}: {why}\nqueried by: {way}\n"));
+                lines.push(format!("decision: {}: {}", decision.action, decision.why));
+                lines.push(format!("queried by: {way}"));
             }
             _ if ask.settings_only => {}
-            _ => text.push_str(
-                "decision: unknown, because the decision depends on the state of units, and no systemd runs in a copied tree\n",
+            _ => lines.push(
+                "decision: unknown, because the decision depends on the state of units, and no systemd runs in a copied tree".to_owned(),
             ),
         }
-        text
+        screen::text(lines)
     }
 }

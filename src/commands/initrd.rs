@@ -15,6 +15,7 @@ use crate::names::{IB_DRIVERS, rdma_half_of};
 use crate::observe::Observer;
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding, Kind, Report, Severity, verdicts};
+use crate::report::screen;
 
 /// Compare the image that `args` names with the host below `root`.
 ///
@@ -274,13 +275,12 @@ fn text(report: &Report<InitrdVerdict, InitrdReport>) -> String {
     }
     let same = naming_rules.iter().filter(|line| line.place == Place::Both).count();
     lines.push(format!("  naming rules: {same} of {} are in both", naming_rules.len()));
-    for finding in &report.findings {
-        lines.push(format!("{}: {}", finding.severity, finding.message));
-    }
+    let findings = report.findings.iter();
+    lines.extend(findings.map(|finding| format!("{}: {}", finding.severity, finding.message)));
     if !report.findings.is_empty() {
         lines.push(format!("do: {}", rebuild().text));
     }
-    lines.into_iter().map(|line| line + "\n").collect()
+    screen::text(lines)
 }
 
 #[cfg(test)]

@@ -3,9 +3,8 @@
 use std::io::Write as _;
 
 use anyhow::Context as _;
-use serde::de::DeserializeOwned;
 
-use super::{config, node, status};
+use super::{config, last_report, node, status};
 use crate::cli::{Format, MetricsArgs};
 use crate::config::{Config, Loaded, Problems};
 use crate::host::{self, Root, state, terminal};
@@ -40,8 +39,8 @@ pub fn run(
     };
     let status = status::gather(false, config, invalid, root);
     let warnings = warnings(&status, loaded.as_ref().ok());
-    let guests: Option<GuestsReport> = last("guests.json", root);
-    let boot: Option<BootReport> = last("boot.json", root);
+    let guests: Option<GuestsReport> = last_report("guests.json", root);
+    let boot: Option<BootReport> = last_report("boot.json", root);
     let text = metrics::of_node(
         &status,
         ConfigurationMistakes { errors, warnings },
@@ -64,11 +63,4 @@ fn warnings(status: &Status, loaded: Option<&Loaded>) -> usize {
     let not_read = loaded.map_or(0, |loaded| loaded.not_read.len());
     let findings = status.judgement.findings.iter();
     of_plans + not_read + findings.filter(|f| f.code == Code::SettingContradicted).count()
-}
-
-/// The last report of that name; what is wrong with it is a finding of `status`.
-fn last<T: DeserializeOwned>(name: &str, root: &Root) -> Option<T> {
-    let path = format!("{}/{name}", state::RUN_DIR);
-    let text = root.text(&path, 16 << 20).ok()?;
-    report::read(&text).inspect_err(|e| tracing::debug!(cause = %e, "{path}: {e}")).ok()
 }

@@ -46,12 +46,11 @@ fn forth(root: &Root, recorded: Option<Record>, apply: bool) -> Migration {
     let before = files::graph(root);
     let found = find(root, &before, recorded.as_ref());
     let mut report = Migration {
-        back: false,
-        applied: false,
         items: found.items,
         changes: found.changes,
         record: record::PATH.to_owned(),
         problems: found.problems,
+        ..Migration::default()
     };
     let after = files::graph_with(root, &carry_out::planned(&report.changes));
     report.problems.extend(proof::judge(root, &before, &after));
@@ -67,14 +66,8 @@ fn forth(root: &Root, recorded: Option<Record>, apply: bool) -> Migration {
 }
 
 fn undo(root: &Root, recorded: Option<Record>, apply: bool) -> Migration {
-    let mut report = Migration {
-        back: true,
-        applied: false,
-        items: Vec::new(),
-        changes: Vec::new(),
-        record: record::PATH.to_owned(),
-        problems: Vec::new(),
-    };
+    let mut report =
+        Migration { back: true, record: record::PATH.to_owned(), ..Migration::default() };
     let Some(mut recorded) = recorded else { return report };
     let mut left: Vec<String> = Vec::new();
     for step in back_steps(root, &recorded) {

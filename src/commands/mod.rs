@@ -5,9 +5,13 @@ use std::io::Write as _;
 use std::os::fd::AsFd;
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tracing::Level;
 
 use crate::cli::Format;
-use crate::host::terminal;
+use crate::host::{Root, state, terminal};
+use crate::report;
+use crate::report::Exit;
 use crate::report::common::{Report, Verdict};
 use crate::report::screen::Screen;
 
@@ -20,8 +24,6 @@ pub mod collect;
 pub mod completions;
 pub mod config;
 pub mod consumers;
-pub mod create_rxe;
-mod fabric;
 pub mod firmware;
 pub mod fleet;
 pub mod gid;
@@ -31,24 +33,20 @@ pub mod holders;
 pub mod iface;
 pub mod import;
 pub mod initrd;
+pub mod internal;
 pub mod metrics;
 pub mod migrate;
-pub mod name_rdma;
 mod node;
 pub mod opensm;
 pub mod opensm_run;
-mod partitions;
 mod pf_preview;
-pub mod picture;
 pub mod plan;
+mod ports;
 pub mod schema;
 mod seal;
-pub mod set_netns_mode;
-pub mod set_port_type;
 mod soft_roce;
 pub mod status;
 mod subnet_managers;
-mod vf_ports;
 pub mod wait_online;
 
 /// Prints `report` as `format` asks, for people by `text`; gives its exit code.
@@ -63,6 +61,38 @@ fn print<V: Verdict, B: Serialize, F: Serialize>(
         Format::Json => writeln!(out, "{}", report.to_json()?)?,
     }
     Ok(report.exit_code)
+}
+
+/// The same for a verb of units: for people only where somebody has started it by hand; else
+/// `tell` says it to the journal.
+fn print_or_tell<V: Verdict, B: Serialize, F: Serialize>(
+    report: &Report<V, B, F>,
+    format: Format,
+    text: &str,
+    tell: impl FnOnce(),
+) -> anyhow::Result<u8> {
+    let by_hand = format == Format::Text && terminal::is_by_hand();
+    if !by_hand {
+        tell();
+    }
+    print(report, format, |screen| if by_hand { screen.page(text) } else { String::new() })
+}
+
+/// The report `name` that the last run has left, if it can be read; what is wrong with it is a
+/// finding of `status`.
+fn last_report<T: DeserializeOwned>(name: &str, root: &Root) -> Option<T> {
+    let path = format!("{}/{name}", state::RUN_DIR);
+    let text = root.text(&path, 16 << 20).ok()?;
+    report::read(&text).inspect_err(|e| tracing::debug!(cause = %e, "{path}: {e}")).ok()
+}
+
+/// How much it matters in the journal that a verb ends with `exit`.
+const fn level(exit: Exit) -> Level {
+    match exit {
+        Exit::Good => Level::INFO,
+        Exit::Exceptions => Level::WARN,
+        Exit::NotBegun | Exit::NotReady => Level::ERROR,
+    }
 }
 
 /// How `stream` shows text.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{fabric, firmware, pf_preview, soft_roce, subnet_managers};
+use super::{firmware, pf_preview, soft_roce};
 use crate::apply::in_use;
 use crate::apply::warnings::foreseen_of_all;
 use crate::config::pins::Pins;
@@ -192,7 +192,7 @@ impl<'a> Node<'a> {
     ) -> (Judgement, Vec<PlannedPf>) {
         let pfs = self.planned();
         let mut failed_units = self.failed_units();
-        let subnet_managers = self.subnet_managers(&mut failed_units);
+        let subnet_managers = self.judge_subnet_managers(&mut failed_units);
         let mut unread = Vec::new();
         let guests = guests(self.root, &mut unread);
         self.problems.extend(unread);
@@ -224,16 +224,9 @@ impl<'a> Node<'a> {
             KnownPort { progress, cause, activity }
         };
         let degraded = self.ports.iter().map(|port| (port, self.degraded(port)));
-        let seen = fabric::Seen {
-            root: self.root,
-            config: self.config,
-            survey: &self.survey,
-            interfaces: &self.interfaces,
-            asked: &self.asked,
-        };
         let known = Known {
-            active: fabric::active_ports(&seen, &self.ports),
-            network: fabric::network(&seen),
+            active: self.active_ports(),
+            network: self.network(),
             descriptions: self.descriptions(),
             left_out: self.left_out.iter().map(|(pci, reason)| (*pci, reason.clone())).collect(),
             ethernet: self.ethernet(),
@@ -280,24 +273,6 @@ impl<'a> Node<'a> {
             has_adapter: self.observed.functions.iter().any(|f| self.is_shown(f)),
         };
         (judge(&known), pfs)
-    }
-
-    /// What is wrong with the configured subnet managers; their units are left out of those that
-    /// have `failed`.
-    fn subnet_managers(&mut self, failed: &mut Vec<String>) -> Vec<Finding> {
-        let (root, config, survey) = (self.root, self.config, &self.survey);
-        let link = |rdma: &RdmaName, port| {
-            let mut answers = survey.ports.iter();
-            let its = answers.find(|((_, device, number), _)| device == rdma && *number == port);
-            its.map(|(_, answer)| answer.link.clone()).unwrap_or_default()
-        };
-        let problems = &mut self.problems;
-        let mut findings = subnet_managers::contradictions(config, root, problems);
-        self.subnet_managers =
-            subnet_managers::reports(config, root, &self.observed, link, failed, problems);
-        findings.extend(self.subnet_managers.iter().filter_map(SubnetManagerReport::finding));
-        failed.retain(|unit| !self.subnet_managers.iter().any(|r| r.unit.as_ref() == Some(unit)));
-        findings
     }
 
     /// The adapters, all in Ethernet mode, where something of the host is configured for
@@ -594,7 +569,7 @@ pub(super) fn of_host(config: &Config, root: &Root) -> (Vec<PortProgress>, Vec<F
     let mut node = Node::look(root, config, None);
     let mut failed = node.failed_units();
     let mut findings: Vec<Finding> = unreadable_pins(root).into_iter().collect();
-    findings.extend(node.subnet_managers(&mut failed));
+    findings.extend(node.judge_subnet_managers(&mut failed));
     let is_dark = |port: &&PortProgress| {
         !port.optional
             && port.is_ready()

@@ -303,13 +303,7 @@ impl Seen {
         let finding = Finding::new(fault.code(), fault.kind.severity(), told.message)
             .about(harmless(self.path()))
             .advise(told.help.map(Advice::permanent));
-        let place = |place: crate::config::PlaceTold| ToldPlace {
-            file: place.file,
-            line: place.line,
-            column: place.column,
-            label: place.label,
-        };
-        let places = told.places.into_iter().map(place).collect();
+        let places = told.places.into_iter().map(ToldPlace::from).collect();
         OpensmFinding { finding, places, fault: Some(fault.kind) }
     }
 }

@@ -1,11 +1,12 @@
 //! `ibprov plan`.
 
 use std::io::Write;
+use std::path::Path;
 
 use serde::Serialize;
 
+use super::fleet::{self, FleetVerdict};
 use super::node::{Node, Plans};
-use super::partitions::{Partitions, PartitionsVerdict};
 use super::{firmware, print};
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
@@ -25,8 +26,8 @@ use crate::report::plan::{PlanProblem, PlanReport};
 pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
     if let Some(dir) = &args.fleet {
         return match args.partitions {
-            true => super::partitions::of_fleet(dir, partition(args), format),
-            false => super::fleet::run(dir, format),
+            true => partitions_of_fleet(dir, partition(args), format),
+            false => fleet::run(dir, format),
         };
     }
     if args.dry_run && !args.pin && !args.seal {
@@ -40,9 +41,7 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     let mut plans = node.plans();
     plans.problems.extend(node.observed.problems.iter().chain(&node.survey.problems).cloned());
     if args.pin && config.pf.is_empty() {
-        let body = Pinned { file: PINS_PATH.to_owned(), written: false, toml: None };
-        let report = Report::new(Kind::PlanPin, PinVerdict::Pinned, Vec::<Finding>::new(), body);
-        return print(&report, format, |_| {
+        return print(&unpinned(PinVerdict::Pinned, Vec::new()), format, |_| {
             "nothing to pin: the configuration has no [[pf]]\n".to_owned()
         });
     }
@@ -63,12 +62,18 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
         }
         return Ok(code);
     }
-    let name = plans.facts.name.clone();
+    let host = plans.facts.name.clone();
     let (pfs, problems) = node.held_against(plans);
-    let report = PlanReport::new(name, pfs, problems.into_iter().collect())
-        .with_netns(node.netns())
-        .with_rxe(node.configured_rxe())
-        .with_firmware(firmware::findings(root, config, &node.observed));
+    let report = PlanReport {
+        host,
+        pfs,
+        rxe: node.configured_rxe(),
+        netns: node.netns(),
+        firmware: firmware::findings(root, config, &node.observed),
+        problems: problems.into_iter().collect(),
+        ..PlanReport::default()
+    };
+    let report = report.judged();
     print(&report.told(), format, |screen| screen.page(&report.to_text(args.all, screen)))
 }
 
@@ -76,6 +81,53 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
 fn partition(args: &PlanArgs) -> Partition {
     let group = args.ipoib.then_some(BroadcastGroup { mtu: args.mtu, rate: args.rate });
     Partition { pkey: args.pkey, membership: args.membership, group }
+}
+
+/// What `ibprov plan --partitions` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Partitions {
+    /// Lines for opensm's partitions.conf.
+    lines: String,
+}
+
+verdicts! {
+    /// Whether all VFs have their lines.
+    pub(super) PartitionsVerdict {
+        /// All that are planned.
+        Complete = "complete" => Good,
+        /// A PF cannot be planned, or a fleet has a GUID twice.
+        WouldFail = "would-fail" => NotReady,
+        /// The fleet was not seen whole, so there are no lines.
+        Unknown = "unknown" => NotBegun,
+    }
+}
+
+/// Print the lines of partitions.conf of all hosts of `dir` for the one host with the subnet manager. Of a fleet
+/// that was not seen whole there are none: the ports that they lack would lose their partition.
+///
+/// # Errors
+/// `dir` cannot be read; standard output is gone.
+fn partitions_of_fleet(dir: &Path, partition: Partition, format: Format) -> anyhow::Result<u8> {
+    let (hosts, problems) = fleet::hosts(dir)?;
+    let judged = fleet::judged(&hosts, problems);
+    let told = judged.told();
+    let verdict = match told.verdict {
+        FleetVerdict::Good => PartitionsVerdict::Complete,
+        FleetVerdict::Conflicts => PartitionsVerdict::WouldFail,
+        FleetVerdict::Unknown => PartitionsVerdict::Unknown,
+    };
+    let lines = match told.verdict {
+        FleetVerdict::Unknown => String::new(),
+        _ => partitions::lines(&partitions::of_fleet(&hosts), partition),
+    };
+    let findings = told.findings.into_iter().map(|told| told.finding).collect();
+    let report = Report::new(Kind::PlanPartitions, verdict, findings, Partitions { lines });
+    let code = print(&report, format, |_| report.body.lines.clone())?;
+    if format == Format::Text && verdict != PartitionsVerdict::Complete {
+        write!(terminal::stderr(), "{}", judged.to_text())?;
+    }
+    Ok(code)
 }
 
 fn has_errors(plans: &[Resolved]) -> bool {
@@ -121,6 +173,12 @@ verdicts! {
     }
 }
 
+/// Of a run by which nothing is pinned.
+fn unpinned(verdict: PinVerdict, findings: Vec<Finding>) -> Report<PinVerdict, Pinned> {
+    let body = Pinned { file: PINS_PATH.to_owned(), written: false, toml: None };
+    Report::new(Kind::PlanPin, verdict, findings, body)
+}
+
 /// What stands in the way, to standard error, where standard output is for
 /// another program.
 fn complain(plans: &[Resolved]) -> std::io::Result<()> {
@@ -149,10 +207,7 @@ impl Plans {
         format: Format,
         out: &mut impl Write,
     ) -> anyhow::Result<u8> {
-        let failed = |plans: &[Resolved]| {
-            let body = Pinned { file: PINS_PATH.to_owned(), written: false, toml: None };
-            Report::new(Kind::PlanPin, PinVerdict::Failed, findings(plans), body)
-        };
+        let failed = |plans: &[Resolved]| unpinned(PinVerdict::Failed, findings(plans));
         let mut report = match &self.pins {
             Err(_) => {
                 if format == Format::Text {

@@ -4,8 +4,7 @@ use std::io::Write as _;
 
 use crate::host::terminal;
 use crate::names::nearest;
-use crate::report::Exit;
-use crate::report::packed::unpacked;
+use crate::report::{Exit, unpacked};
 use serde_json::Value;
 
 /// The schemas (JSON Schema, draft 2020-12) by the names of their reports.
@@ -78,13 +77,13 @@ mod tests {
 
     use super::{PACKED, REPORTS, unpacked};
     use crate::commands::{
-        apply, check, collect, config, consumers, fleet, iface, import, initrd, opensm, partitions,
-        plan, seal,
+        apply, check, collect, config, consumers, fleet, gid, iface, import, initrd, opensm, plan,
+        seal,
     };
     use crate::report::common::{Kind, NotBegun, PlacedFinding, Report};
     use crate::report::{
-        BootReport, check_fleet, finding, firmware, gid, guests, holders, iface as iface_report,
-        online, pf, plan as plan_report, status,
+        BootReport, check_fleet, finding, firmware, guests, holders, iface as iface_report, online,
+        pf, plan as plan_report, status,
     };
 
     /// The schema of the report `kind`, as it is published.
@@ -126,9 +125,7 @@ mod tests {
             told(Kind::PlanFleet, fleet::FleetReport::told),
             schema::<Report<plan::PinVerdict, plan::Pinned>>(Kind::PlanPin),
             told(Kind::PlanSeal, seal::Sealed::told),
-            schema::<Report<partitions::PartitionsVerdict, partitions::Partitions>>(
-                Kind::PlanPartitions,
-            ),
+            schema::<Report<plan::PartitionsVerdict, plan::Partitions>>(Kind::PlanPartitions),
             schema::<Report<apply::AppliedVerdict, apply::Applied>>(Kind::Apply),
             told(Kind::ApplyPf, pf::PfReport::told),
             told(Kind::ApplyDryRun, crate::plan::preview::ApplyPreview::told),

@@ -14,6 +14,7 @@ use crate::observe::Look;
 use crate::observe::captured::is_captured;
 use crate::observe::plan_host::{name_in_file, number_file};
 use crate::report::common::{Code, Finding, Kind, Report, verdicts};
+use crate::report::screen;
 
 /// Remove the pins; say what else is one host's, which is not ours to change.
 ///
@@ -71,15 +72,16 @@ verdicts! {
 impl Sealed {
     fn to_text(&self) -> String {
         let done = if self.removed { "removed" } else { "would be removed" };
-        let mut text: String = self.files.iter().map(|file| format!("{done}: {file}\n")).collect();
+        let mut lines: Vec<String> =
+            self.files.iter().map(|file| format!("{done}: {file}")).collect();
         if self.files.is_empty() {
-            text.push_str("no pin file: nothing to remove\n");
+            lines.push("no pin file: nothing to remove".to_owned());
         }
-        text.extend(self.left.iter().map(|line| format!("to do by hand: {line}\n")));
+        lines.extend(self.left.iter().map(|line| format!("to do by hand: {line}")));
         if !self.left.is_empty() {
-            text.push_str("not sealed: the image names one host until this is done\n");
+            lines.push("not sealed: the image names one host until this is done".to_owned());
         }
-        text
+        screen::text(lines)
     }
 
     /// With the keys that every report has.

@@ -157,36 +157,40 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Option<String>, root:
     let last_boot =
         last_boot.map(|boot| LastBoot { verdict: boot.verdict, exit_code: boot.exit_code });
     let observed = &node.observed;
-    let mut status = Status::new(
-        judgement,
-        observed.kernel.clone(),
-        observe::units::units(root),
-        Udev { running: observed.udev.running, settled: observed.udev.settled },
-    );
     let absent = node.ports.iter().filter(|port| port.reached.is_none());
-    status.absent = absent
-        .map(|port| Absent { expected: port.expected.clone(), optional: port.optional })
-        .collect();
-    status.last_boot = last_boot;
-    let loaded = observed.modules.iter().filter(|(name, _)| config.modules.load.contains(name));
-    status.modules =
-        loaded.map(|(name, state)| ModuleNow { name: name.clone(), state: *state }).collect();
+    let absent =
+        absent.map(|port| Absent { expected: port.expected.clone(), optional: port.optional });
+    let modules = observed.modules.iter().filter(|(name, _)| config.modules.load.contains(name));
+    let modules = modules.map(|(name, state)| ModuleNow { name: name.clone(), state: *state });
     let soft_roce = node.soft_roce.iter().cloned();
-    status.soft_roce =
-        soft_roce.map(|rxe| SoftRoce { gids: soft_roce::gids(gids, root, &rxe), rxe }).collect();
-    status.subnet_managers.clone_from(&node.subnet_managers);
-    status.software_devices = observe::link::software_devices(root, &observed.functions);
+    let soft_roce = soft_roce.map(|rxe| SoftRoce { gids: soft_roce::gids(gids, root, &rxe), rxe });
     let view = View { gids, node: &node, look: RefCell::new(Look::new(root)) };
-    for function in observed.functions.iter().filter(|f| node.is_shown(f)) {
-        let mut hca = view.hca(function, node.left_out.get(&function.address).cloned());
-        hca.planned = planned.iter().find(|pf| pf.pci == Some(function.address)).cloned();
-        status.hcas.push(hca);
+    let hca = |function: &PciFunction| Hca {
+        planned: planned.iter().find(|pf| pf.pci == Some(function.address)).cloned(),
+        ..view.hca(function, node.left_out.get(&function.address).cloned())
+    };
+    let hcas = observed.functions.iter().filter(|f| node.is_shown(f)).map(hca).collect();
+    let unread = view.look.into_inner().problems;
+    Status {
+        judgement,
+        kernel: observed.kernel.clone(),
+        units: observe::units::units(root),
+        last_boot,
+        modules: modules.collect(),
+        udev: Udev { running: observed.udev.running, settled: observed.udev.settled },
+        absent: absent.collect(),
+        hcas,
+        soft_roce: soft_roce.collect(),
+        subnet_managers: node.subnet_managers.clone(),
+        software_devices: observe::link::software_devices(root, &observed.functions),
+        problems: node
+            .problems
+            .iter()
+            .chain(&unread)
+            .chain(&node.survey.problems)
+            .cloned()
+            .collect(),
     }
-    let not_read = view.look.into_inner().problems;
-    status.problems = node.problems;
-    status.problems.extend(not_read);
-    status.problems.extend(node.survey.problems);
-    status
 }
 
 fn last_boot(root: &Root, problems: &mut Vec<String>) -> Option<BootReport> {

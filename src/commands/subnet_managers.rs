@@ -1,9 +1,10 @@
 //! How the subnet managers of the configuration stand on this host.
 
+use super::node::Node;
 use crate::config::{Config, SubnetManager};
 use crate::host::{Root, state, unit_links};
 use crate::names::{LinkLayer, PhysicalState, PortNumber, RdmaName};
-use crate::observe::{Look, Observed, opensm};
+use crate::observe::{Look, opensm};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
 use crate::report::hardware::Link;
@@ -12,13 +13,23 @@ use crate::report::subnet_manager::{
 };
 use crate::stacks::stack::unit_escape;
 
+impl Node<'_> {
+    /// What is wrong with the configured subnet managers; their units are left out of those that
+    /// have `failed`.
+    pub(super) fn judge_subnet_managers(&mut self, failed: &mut Vec<String>) -> Vec<Finding> {
+        let mut problems = Vec::new();
+        let mut findings = contradictions(self.config, self.root, &mut problems);
+        self.subnet_managers = reports(self, failed, &mut problems);
+        self.problems.append(&mut problems);
+        findings.extend(self.subnet_managers.iter().filter_map(SubnetManagerReport::finding));
+        failed.retain(|unit| !self.subnet_managers.iter().any(|r| r.unit.as_ref() == Some(unit)));
+        findings
+    }
+}
+
 /// What is wrong between the configuration, the target, the host's ports and its other units:
 /// known without an opensm that runs.
-pub(super) fn contradictions(
-    config: &Config,
-    root: &Root,
-    problems: &mut Vec<String>,
-) -> Vec<Finding> {
+fn contradictions(config: &Config, root: &Root, problems: &mut Vec<String>) -> Vec<Finding> {
     let entries = &config.subnet_managers;
     if entries.is_empty() {
         let left = opensm::is_enabled(root).then(|| {
@@ -44,18 +55,21 @@ pub(super) fn contradictions(
     entries.iter().filter_map(conflict).collect()
 }
 
-/// How each stands. `link` is the link of a port, `failed` are units that have failed.
-pub(super) fn reports(
-    config: &Config,
-    root: &Root,
-    observed: &Observed,
-    link: impl Fn(&RdmaName, PortNumber) -> Link,
+/// How each stands; `failed` are units that have failed.
+fn reports(
+    node: &Node<'_>,
     failed: &[String],
     problems: &mut Vec<String>,
 ) -> Vec<SubnetManagerReport> {
+    let Node { root, config, observed, survey, .. } = node;
     if config.subnet_managers.is_empty() {
         return Vec::new();
     }
+    let link = |rdma: &RdmaName, port| {
+        let mut answers = survey.ports.iter();
+        let its = answers.find(|((_, device, number), _)| device == rdma && *number == port);
+        its.map(|(_, answer)| answer.link.clone()).unwrap_or_default()
+    };
     let mut look = Look::new(root);
     let with_device = opensm::ports(&mut look);
     problems.extend(look.problems);

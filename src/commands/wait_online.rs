@@ -1,16 +1,14 @@
 //! `ibprov wait-online`.
 
-use tracing::Level;
-
-use super::print;
+use super::{level, print_or_tell};
 use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::Config;
-use crate::host::{self, Root, alarm, journal, live_line, state, systemd, terminal};
+use crate::host::{self, Root, alarm, journal, live_line, state, systemd};
 use crate::names::WAIT_ONLINE_UNIT;
 use crate::online::{self, Wanted};
 use crate::report::common::Verdict as _;
 use crate::report::events as kinds;
-use crate::report::online::{Goal, OnlineReport, OnlineVerdict};
+use crate::report::online::{Goal, OnlineReport};
 
 /// Wait until the ports are online.
 ///
@@ -57,28 +55,14 @@ pub fn run(
     }
     systemd::tell_status(&report.headline());
     live_line::end();
-    let by_hand = format == Format::Text && terminal::is_by_hand();
-    if !by_hand {
-        tell(&report);
-    }
-    print(&report.told(), format, |screen| match by_hand {
-        true => screen.page(&report.to_text()),
-        false => String::new(),
-    })
+    print_or_tell(&report.told(), format, &report.to_text(), || tell(&report))
 }
 
 /// To the journal, with fields; to standard error where programs read standard output.
 fn tell(report: &OnlineReport) {
-    let level = match report.verdict {
-        OnlineVerdict::Online | OnlineVerdict::NothingExpected => Level::INFO,
-        OnlineVerdict::Degraded | OnlineVerdict::Deferred | OnlineVerdict::Interrupted => {
-            Level::WARN
-        }
-        OnlineVerdict::NotOnline | OnlineVerdict::NoSuchPort => Level::ERROR,
-    };
     let took = report.finished_usec.saturating_sub(report.started_usec);
     journal::event!(
-        level,
+        level(report.verdict.exit()),
         message_id = kinds::WAIT_FINISHED,
         verdict = report.verdict.word(),
         exit = report.exit_code,

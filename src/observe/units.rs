@@ -8,7 +8,7 @@ use crate::names::{OPENIBD_STAND_IN as STAND_IN, UNIT_DIRS};
 use crate::observe::{boot_lines, interface_manager};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
-use crate::report::units::{Owner, Units};
+use crate::report::status::{Owner, Units};
 
 const ETC: &str = "/etc/systemd/system";
 const VENDOR_DIRS: [&str; 4] = [

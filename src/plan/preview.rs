@@ -4,8 +4,7 @@ use serde::Serialize;
 
 use super::VfPlan;
 use crate::names::PciAddress;
-use crate::report::as_text;
-use crate::report::common::{Finding, Kind, Report, not_read, verdicts};
+use crate::report::common::{Finding, Kind, Report, as_text, not_read, verdicts};
 use crate::report::pf::Unresolved;
 use crate::report::plan::{PlanProblem, PlannedPf};
 use crate::report::refusal::Refusal;

@@ -57,6 +57,14 @@ impl Advice {
         Self { purpose: Purpose::Permanent, text: text.into() }
     }
 
+    /// `steps` as lines of a text, each behind `head`.
+    pub fn lines<'a>(
+        head: &str,
+        steps: impl IntoIterator<Item = &'a Self>,
+    ) -> impl Iterator<Item = String> {
+        steps.into_iter().map(move |step| format!("{head}{}", step.text))
+    }
+
     /// How the port with this GUID becomes a full member of the partition of `pkey`.
     pub fn full_membership(pkey: PKey, port: Option<Guid>) -> Self {
         const DEFAULT: u16 = 0x7fff;

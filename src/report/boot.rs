@@ -10,6 +10,7 @@ use super::duration::seconds;
 use super::node::Standing;
 use super::pf::{Outcome, Unresolved};
 use super::rxe::RxeReport;
+use super::screen;
 use crate::names::{ModuleName, PciAddress, PortNumber, Rung};
 use crate::report::{Cause, ModuleTrouble, NotExpected, PortProgress};
 
@@ -17,6 +18,7 @@ pub use super::boot_step::Step;
 
 verdicts! {
     /// How a boot went, in one word.
+    #[derive(Default)]
     pub Verdict {
         /// Every port that is expected is ready.
         Ready = "ready" => Good,
@@ -28,12 +30,13 @@ verdicts! {
         /// A port that is not optional is not ready.
         NotReady = "not-ready" => NotReady,
         /// A signal ended it before its time.
+        #[default]
         Interrupted = "interrupted" => Exceptions,
     }
 }
 
 /// All that `boot` saw and did. Times are microseconds of CLOCK_MONOTONIC.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BootReport {
     /// Version of ibprov.
@@ -327,39 +330,26 @@ impl BootReport {
 
     /// The text of it.
     pub fn to_text(&self) -> String {
-        let mut text = format!("{}\n", self.headline());
-        let mut line = |l: String| {
-            text.push_str(&l);
-            text.push('\n');
-        };
+        let mut lines = vec![self.headline()];
         for port in &self.ports {
-            line(port.line());
+            lines.push(port.line());
             for cause in port.cause.iter().flat_map(Cause::all) {
-                line(format!("  why: {}", cause.text));
-                for step in &cause.advice {
-                    line(format!("  do:  {}", step.text));
-                }
+                lines.push(format!("  why: {}", cause.text));
+                lines.extend(Advice::lines("  do:  ", &cause.advice));
             }
         }
-        for pf in &self.pfs {
-            line(pf.headline.clone());
-        }
+        lines.extend(self.pfs.iter().map(|pf| pf.headline.clone()));
         for pf in &self.unresolved_pfs {
             let errors: Vec<&str> = pf.errors.iter().map(|e| e.message.as_str()).collect();
-            line(format!("{} ({}): not changed: {}", pf.which, pf.origin, errors.join("; ")));
+            lines.push(format!("{} ({}): not changed: {}", pf.which, pf.origin, errors.join("; ")));
         }
-        for rxe in &self.rxe {
-            line(rxe.to_string());
-        }
-        for out in &self.left_out {
-            line(format!("not waited for {}: {}", out.pci, out.reason));
-        }
+        lines.extend(self.rxe.iter().map(ToString::to_string));
+        let left_out = self.left_out.iter();
+        lines.extend(left_out.map(|out| format!("not waited for {}: {}", out.pci, out.reason)));
         for module in &self.modules {
             if let ModuleOutcome::Missing { text, advice, .. } = &module.outcome {
-                line(format!("module {}: not loaded: {text}", module.name));
-                for step in advice {
-                    line(format!("  do:  {}", step.text));
-                }
+                lines.push(format!("module {}: not loaded: {text}", module.name));
+                lines.extend(Advice::lines("  do:  ", advice));
             }
         }
         let there: Vec<&str> = self
@@ -369,38 +359,27 @@ impl BootReport {
             .map(|m| m.name.as_str())
             .collect();
         if !there.is_empty() {
-            line(format!(
+            lines.push(format!(
                 "modules already loaded (initramfs, udev or built in): {}",
                 there.join(", ")
             ));
         }
-        for step in &self.steps {
-            line(step.line());
-        }
-        for problem in &self.problems {
-            line(format!("note: {problem}"));
-        }
+        lines.extend(self.steps.iter().map(StepReport::line));
+        lines.extend(self.problems.iter().map(|problem| format!("note: {problem}")));
         if !self.timeline.is_empty() {
-            line("timeline of boot:".to_owned());
-            text.push_str(&self.timeline_text());
+            lines.push("timeline of boot:".to_owned());
         }
-        text
-    }
-
-    /// What happened when, one line each.
-    fn timeline_text(&self) -> String {
-        let mut text = String::new();
         for moment in self.timeline.iter().take(TIMELINE_LINES) {
             let (sign, off) = match moment.usec.checked_sub(self.started_usec) {
                 Some(after) => ('+', after),
                 None => ('-', self.started_usec - moment.usec),
             };
-            text.push_str(&format!("{sign}{:>10}  {}\n", seconds(off), moment.text));
+            lines.push(format!("{sign}{:>10}  {}", seconds(off), moment.text));
         }
         if let Some(more @ 1..) = self.timeline.len().checked_sub(TIMELINE_LINES) {
-            text.push_str(&format!("... and {more} more in /run/ibprov/boot.json\n"));
+            lines.push(format!("... and {more} more in /run/ibprov/boot.json"));
         }
-        text
+        screen::text(lines)
     }
 }
 
@@ -446,26 +425,10 @@ const TIMELINE_LINES: usize = 40;
 pub fn blank(started_usec: u64) -> BootReport {
     BootReport {
         version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
-        kernel: String::new(),
         started_usec,
         finished_usec: started_usec,
-        cpu_usec: 0,
-        cpu_before_usec: 0,
-        peak_memory_kib: 0,
-        forks: 0,
-        timeout_sec: 0,
-        adapter_timeout_sec: 0,
-        verdict: Verdict::Interrupted,
         exit_code: Exit::Exceptions.code(),
-        modules: Vec::new(),
-        steps: Vec::new(),
-        ports: Vec::new(),
-        pfs: Vec::new(),
-        unresolved_pfs: Vec::new(),
-        rxe: Vec::new(),
-        left_out: Vec::new(),
-        problems: Vec::new(),
-        timeline: Vec::new(),
+        ..BootReport::default()
     }
 }
 

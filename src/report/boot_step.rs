@@ -2,6 +2,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::common::listed;
 use crate::names::{IfName, ModuleName, NetnsMode, PciAddress, PortNumber, PortType, RdmaName};
 
 /// One thing that `boot` does to the host.
@@ -90,10 +91,7 @@ impl Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::LoadModules { modules } => {
-                let names: Vec<&str> = modules.iter().map(ModuleName::as_str).collect();
-                write!(f, "load {}", names.join(", "))
-            }
+            Self::LoadModules { modules } => write!(f, "load {}", listed(modules)),
             Self::LoadModule { module } => write!(f, "load {module}"),
             Self::LoadDriver { pci, .. } => write!(f, "load the driver of {pci}"),
             Self::LoadRdmaHalf { pci, module } => write!(f, "load {module} for {pci}"),

@@ -4,7 +4,7 @@
 use crate::report::advice::{Advice, Purpose};
 use crate::report::common::Verdict as _;
 use crate::report::finding::{Confidence, Diagnosis, Finding, Quote, Read, Severity, Verdict};
-use crate::report::screen::{Screen, Tone};
+use crate::report::screen::{self, Screen, Tone};
 
 /// Lines of evidence shown for each finding; JSON has all.
 const QUOTES: usize = 8;
@@ -31,8 +31,7 @@ pub fn text(diagnosis: &Diagnosis, screen: Screen) -> String {
         lines.extend(of(finding, &said, screen));
         said.push(finding);
     }
-    lines.push(String::new());
-    lines.join("\n")
+    screen::text(lines)
 }
 
 fn headline(diagnosis: &Diagnosis) -> String {
@@ -70,10 +69,10 @@ fn read(read: &Read) -> String {
 
 /// The lines of a finding, in parts that are labelled; without what was `said` already.
 fn of(finding: &Finding, said: &[&Finding], screen: Screen) -> Vec<String> {
-    let (severity, tone) = match finding.severity {
-        Severity::Error => ("error", Tone::Bad),
-        Severity::Warning => ("warning", Tone::Warning),
-        Severity::Info => ("info", Tone::Dim),
+    let severity = match finding.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "info",
     };
     let confidence = match finding.confidence {
         Confidence::High => "high",
@@ -84,8 +83,7 @@ fn of(finding: &Finding, said: &[&Finding], screen: Screen) -> Vec<String> {
     let caused = finding.caused_by.map_or(String::new(), |c| format!(", caused by {c}"));
     let boot = finding.boot.as_ref().map_or(String::new(), |b| format!(", boot of {b}"));
     let head = format!("{severity}: {} (confidence {confidence}{caused}{boot})", finding.code);
-    let mut lines: Vec<String> =
-        screen.wrapped(indent, &head).iter().map(|line| screen.paint(tone, line)).collect();
+    let mut lines = screen.painted(finding.severity.into(), indent, &head);
     lines.extend(screen.wrapped(&format!("{indent}  "), &finding.summary));
     let mut part = |label: &str, items: Vec<(String, String)>| {
         if items.is_empty() {

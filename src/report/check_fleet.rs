@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::advice::{Advice, Purpose};
 use super::common::{Code, Kind, Report, Severity, verdicts};
-use super::screen::{Screen, Tone};
+use super::screen::{self, Screen, Tone};
 
 /// The reports of many nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -138,17 +138,10 @@ impl CheckFleetReport {
         if all == 0 {
             head = "UNKNOWN: no report found. Expected for each node: NAME.json (boot.json, or the output of check or status with --format json), NAME.tar.gz (collect) or a directory NAME".to_owned();
         }
-        let mut lines: Vec<String> =
-            screen.wrapped("", &head).iter().map(|line| screen.paint(tone, line)).collect();
+        let mut lines = screen.painted(tone, "", &head);
         for finding in &self.findings {
             lines.push(String::new());
-            let tone = match finding.severity {
-                Severity::Error => Tone::Bad,
-                Severity::Warning => Tone::Warning,
-                Severity::Info => Tone::Dim,
-            };
-            let text = screen.wrapped("", &finding.head(all));
-            lines.extend(text.iter().map(|line| screen.paint(tone, line)));
+            lines.extend(screen.painted(finding.severity.into(), "", &finding.head(all)));
             lines.extend(screen.wrapped("  nodes: ", &finding.names()));
             let object = finding.object.as_ref().map(|object| format!("{object}: "));
             let example = format!("{}{}", object.unwrap_or_default(), finding.message);
@@ -167,8 +160,7 @@ impl CheckFleetReport {
         if let Some(more @ 1..) = self.unread.checked_sub(self.problems.len()) {
             lines.push(format!("cannot read {more} more files"));
         }
-        lines.push(String::new());
-        lines.join("\n")
+        screen::text(lines)
     }
 }
 

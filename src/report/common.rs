@@ -543,26 +543,21 @@ impl Code {
 }
 
 /// How much it matters. The order is the order of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// InfiniBand, or what needs it, does not work.
+    #[strum(to_string = "error")]
     Error,
     /// Something failed, and InfiniBand may work all the same.
+    #[strum(to_string = "warning")]
     Warning,
     /// Nothing is wrong with what was seen.
+    #[strum(to_string = "note")]
     Info,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Info => "note",
-        })
-    }
 }
 
 /// Something that is not as it is meant to be, or is to be known.
@@ -801,6 +796,31 @@ impl NotBegun {
     /// Because of these.
     pub fn of(findings: Vec<PlacedFinding>) -> Self {
         Self::new(Kind::NotBegun, NotBegunVerdict::CouldNotBegin, findings, NoBody {})
+    }
+}
+
+/// All of them on one line.
+pub fn listed<T: fmt::Display>(all: &[T]) -> String {
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Values that are texts in JSON: for `#[serde(serialize_with = ...)]`.
+pub mod as_text {
+    use std::fmt::Display;
+
+    use serde::Serializer;
+
+    /// The text of it; `null` for none.
+    pub fn option<T: Display, S: Serializer>(value: &Option<T>, s: S) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => s.collect_str(value),
+            None => s.serialize_none(),
+        }
+    }
+
+    /// Writes a list of values as the list of their texts.
+    pub fn list<T: Display, S: Serializer>(values: &[T], s: S) -> Result<S::Ok, S::Error> {
+        s.collect_seq(values.iter().map(ToString::to_string))
     }
 }
 

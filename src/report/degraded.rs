@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::common::listed;
+
 use crate::names::{FirmwareVersion, Gbps, LinkSpeed, PcieSpeed, PcieWidth, Rate};
 
 /// One thing of a port's link, of its adapter's PCIe link or of its firmware that is below the
@@ -64,7 +66,7 @@ impl Degraded {
 
     /// All of it as one phrase.
     pub fn phrase(all: &[Self]) -> String {
-        all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        listed(all)
     }
 }
 
@@ -118,34 +120,26 @@ pub struct PcieLink {
 }
 
 impl PcieLink {
-    /// The width, where adapter and slot can both have more, and what they can have.
-    pub fn lost_width(&self) -> Option<(PcieWidth, PcieWidth)> {
-        lost(self.width, self.adapter_width, self.slot_width)
-    }
-
-    /// The speed, where adapter and slot can both have more, and what they can have.
-    pub fn lost_speed(&self) -> Option<(PcieSpeed, PcieSpeed)> {
-        lost(self.speed, self.adapter_speed, self.slot_speed)
-    }
-
     /// What it loses, in one phrase, where adapter and slot can both have more.
     pub fn loss(&self) -> Option<String> {
-        let width = self.lost_width().map(|(is, can)| ("width", is.to_string(), can.to_string()));
-        let speed = self.lost_speed().map(|(is, can)| ("speed", is.to_string(), can.to_string()));
-        let lost: Vec<String> = [width, speed]
-            .into_iter()
-            .flatten()
-            .map(|(what, is, can)| {
-                format!("the PCIe {what} is {is}, and adapter and slot are capable of {can}")
-            })
-            .collect();
+        let lost = [
+            lost("width", self.width, self.adapter_width, self.slot_width),
+            lost("speed", self.speed, self.adapter_speed, self.slot_speed),
+        ];
+        let lost: Vec<String> = lost.into_iter().flatten().collect();
         (!lost.is_empty()).then(|| lost.join("; "))
     }
 }
 
-fn lost<T: Ord + Copy>(is: Option<T>, adapter: Option<T>, slot: Option<T>) -> Option<(T, T)> {
+fn lost<T: Ord + Copy + fmt::Display>(
+    what: &str,
+    is: Option<T>,
+    adapter: Option<T>,
+    slot: Option<T>,
+) -> Option<String> {
     let can = adapter?.min(slot?);
-    is.filter(|is| *is < can).map(|is| (is, can))
+    let is = is.filter(|is| *is < can)?;
+    Some(format!("the PCIe {what} is {is}, and adapter and slot are capable of {can}"))
 }
 
 #[cfg(test)]

@@ -10,50 +10,45 @@ use super::screen::{Screen, Tone};
 use crate::names::{FirmwareName, FirmwareValue, LinkLayer, PciAddress};
 
 /// How a setting stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// It is not configured.
     #[serde(rename = "shown")]
+    #[strum(serialize = "-")]
     Shown,
     /// It has the configured value, now and at the next boot.
+    #[strum(serialize = "as wanted")]
     AsWanted,
     /// It will not have it at the next boot.
+    #[strum(serialize = "to be set")]
     ToBeSet,
     /// It will have it after the next reboot.
+    #[strum(serialize = "pending reboot")]
     PendingReboot,
     /// It was written, and the boot since then has not made it effective, or the tool asked
     /// for a power cycle.
+    #[strum(serialize = "pending power cycle")]
     PendingPowerCycle,
     /// The adapter does not have it, or not as it is set up.
+    #[strum(serialize = "not supported")]
     NotSupported,
     /// The database of the tool does not have it.
+    #[strum(serialize = "unknown name")]
     UnknownName,
     /// Another setting makes it ineffective.
+    #[strum(serialize = "no effect")]
     NoEffect,
     /// The tool or the firmware refused to set it, or it was set and is not there.
+    #[strum(serialize = "not set")]
     NotSet,
     /// It could not be read.
+    #[strum(serialize = "unreadable")]
     Unreadable,
 }
 
 impl State {
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Shown => "-",
-            Self::AsWanted => "as wanted",
-            Self::ToBeSet => "to be set",
-            Self::PendingReboot => "pending reboot",
-            Self::PendingPowerCycle => "pending power cycle",
-            Self::NotSupported => "not supported",
-            Self::UnknownName => "unknown name",
-            Self::NoEffect => "no effect",
-            Self::NotSet => "not set",
-            Self::Unreadable => "unreadable",
-        }
-    }
-
     const fn tone(self) -> Tone {
         match self {
             Self::Shown => Tone::Dim,
@@ -255,7 +250,7 @@ impl CardSettings {
             lines.push(format!("{}state", line(&title)));
         }
         for (row, setting) in rows.iter().zip(&self.settings) {
-            let state = screen.paint(setting.state.tone(), setting.state.words());
+            let state = screen.paint(setting.state.tone(), setting.state.into());
             lines.push(format!("{}{state}", line(row)));
         }
         for setting in &self.settings {

@@ -2,16 +2,17 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::names::{PciAddress, VfName, VfRung};
 
-use super::as_text;
-use super::common::{Code, Exit, Finding, Kind, Report, not_read, verdicts};
+use super::VfLack;
+use super::advice::Advice;
+use super::common::{Code, Exit, Finding, Kind, Report, as_text, listed, not_read, verdicts};
 use super::duration::seconds;
-use super::guest_lack::GuestLack;
+use super::screen;
+use super::vf_lack::VfGuid;
 
 /// How far a guest is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,8 +103,50 @@ impl VfState {
     }
 }
 
+/// What is not right about a device that a guest needs: the first that counts.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GuestLack {
+    /// There is no PCI function of that address; there may be one later.
+    #[error("no PCI function has this address; the guest is started when one appears")]
+    NoFunction,
+    /// It cannot be told whether the function is an InfiniBand VF, and why.
+    #[error("{0}")]
+    Unclear(String),
+    /// The VF's PF does not exist.
+    #[error("the PF {0} is absent")]
+    NoPf(PciAddress),
+    /// The VF's PF has no driver.
+    #[error("no driver is bound to the PF {0}")]
+    NoPfDriver(PciAddress),
+    /// The plan of the VF's PF cannot be made, and why.
+    #[error("{0}")]
+    Plan(String),
+    /// The VF's link state at its PF is Down, and no plan wants that.
+    #[error("the link state is set to down")]
+    PolicyDown,
+    /// Its PF administers no GUIDs for the VF; at least one.
+    #[error("{}", listed(.0))]
+    Guids(Vec<GuidLack>),
+    /// No driver is bound to the VF, and no plan wants that.
+    #[error("no driver is bound to the VF: the probe has failed, or the VF was not bound")]
+    NoDriver,
+    /// The VF is not as its plan, or where there is none its PF, has it.
+    #[error("{0}")]
+    Vf(VfLack),
+}
+
+/// A GUID that a VF has to have at its PF although no plan gives it one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum GuidLack {
+    /// It is zero.
+    #[error("the {0} is not set")]
+    Unset(VfGuid),
+    #[error("the {0} at the PF cannot be read")]
+    Unread(VfGuid),
+}
+
 /// All guests at one moment. Times are microseconds of CLOCK_MONOTONIC.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GuestsReport {
     /// Version of ibprov.
@@ -134,23 +177,16 @@ pub struct GuestsReport {
 }
 
 /// What sort of guest one is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum GuestKind {
     /// A libvirt domain.
+    #[strum(to_string = "domain")]
     Domain,
     /// A systemd unit.
+    #[strum(to_string = "unit")]
     Unit,
-}
-
-impl fmt::Display for GuestKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Domain => "domain",
-            Self::Unit => "unit",
-        })
-    }
 }
 
 /// One guest, as `ibprov guests` last saw it.
@@ -206,9 +242,20 @@ struct GuestJson {
 }
 
 /// How far a guest is, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum PhaseWord {
     /// Not started yet.
     Idle,
@@ -220,22 +267,6 @@ pub enum PhaseWord {
     Up,
     /// It will not be started.
     Failed,
-}
-
-impl PhaseWord {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Idle, Self::Starting, Self::Issued, Self::Up, Self::Failed];
-
-    /// As JSON has it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Starting => "starting",
-            Self::Issued => "issued",
-            Self::Up => "up",
-            Self::Failed => "failed",
-        }
-    }
 }
 
 impl From<GuestReport> for GuestJson {
@@ -320,18 +351,8 @@ impl GuestsReport {
     }
 
     /// Of a run that has just begun.
-    pub const fn new(started_usec: u64) -> Self {
-        Self {
-            version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
-            started_usec,
-            ready_usec: None,
-            finished_usec: None,
-            exit_code: None,
-            would_start: Vec::new(),
-            guests: Vec::new(),
-            account: Vec::new(),
-            problems: BTreeSet::new(),
-        }
+    pub fn new(started_usec: u64) -> Self {
+        Self { version: Cow::Borrowed(env!("CARGO_PKG_VERSION")), started_usec, ..Self::default() }
     }
 
     /// The run has ended, by a signal or because nothing is left to do.
@@ -357,23 +378,21 @@ impl GuestsReport {
             return "no guests are configured\n".to_owned();
         }
         let up = self.guests.iter().filter(|g| matches!(g.phase, Phase::Up { .. })).count();
-        let mut text = format!("{up} of {} guests up\n", self.guests.len());
+        let mut lines = vec![format!("{up} of {} guests up", self.guests.len())];
         for guest in &self.guests {
-            text.push_str(&format!("  {} {}: {}\n", guest.kind, guest.name, self.state(guest)));
-            for vf in guest.vfs.iter().flatten() {
+            lines.push(format!("  {} {}: {}", guest.kind, guest.name, self.state(guest)));
+            lines.extend(guest.vfs.iter().flatten().map(|vf| {
                 let reached = vf.reached.map_or("absent", |rung| rung.word());
                 let how = vf.lacks.as_ref().map_or("right".to_owned(), ToString::to_string);
-                text.push_str(&format!("      {}: {reached}: {how}\n", vf.label()));
-            }
+                format!("      {}: {reached}: {how}", vf.label())
+            }));
         }
         for finding in &self.account {
-            text.push_str(&format!("  {finding}\n"));
-            text.extend(finding.advice.iter().map(|step| format!("    do: {}\n", step.text)));
+            lines.push(format!("  {finding}"));
+            lines.extend(Advice::lines("    do: ", &finding.advice));
         }
-        for problem in &self.problems {
-            text.push_str(&format!("  note: {problem}\n"));
-        }
-        text
+        lines.extend(self.problems.iter().map(|problem| format!("  note: {problem}")));
+        screen::text(lines)
     }
 
     fn state(&self, guest: &GuestReport) -> String {

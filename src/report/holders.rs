@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::common::{Code, Finding, Kind, Report, Severity, verdicts};
+use super::screen;
 use super::uses::Away;
 use crate::names::{PciAddress, RdmaName, few};
 
@@ -225,6 +226,6 @@ impl HoldersReport {
         }
         lines.extend(held.into_iter().map(|(by, objects)| format!("  {}: {by}", few(&objects))));
         lines.extend(self.problems.iter().map(|problem| format!("warning: not read: {problem}")));
-        lines.into_iter().map(|line| line + "\n").collect()
+        screen::text(lines)
     }
 }

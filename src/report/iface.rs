@@ -16,16 +16,18 @@ use super::duration::seconds;
 use super::finding::Severity;
 
 use crate::names::harmless;
+use crate::report::screen;
 use crate::report::stack::{Decision, View};
 
 /// How far bringing it up is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum BringUp {
     /// Only the settings were asked for.
     NotAsked,
     /// Not looked at yet, or being waited for.
+    #[default]
     Pending,
     /// A stack that is still to come does it.
     Left,
@@ -47,7 +49,7 @@ const RTNL_HELD: &str = "the interface was not set or verified: a process holds 
 const DISAPPEARED: &str = "the interface disappeared before it was configured or up: it was removed, renamed or moved to another network namespace";
 
 /// One interface's report. Times are microseconds of CLOCK_MONOTONIC.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IfaceReport {
     /// Version of ibprov.
@@ -219,26 +221,9 @@ impl IfaceReport {
         Self {
             version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
             netdev: netdev.to_owned(),
-            ifindex: 0,
             started_usec,
-            settled_usec: 0,
-            decided_usec: 0,
             finished_usec: started_usec,
-            configured: false,
-            wanted: WantedInterface::default(),
-            steps: Vec::new(),
-            was_set: false,
-            deferred: None,
-            mtu_asked: None,
-            mlnx_interface_mgr_pending: false,
-            rtnl_held: false,
-            failures: Vec::new(),
-            notes: Vec::new(),
-            asked_by: String::new(),
-            stacks: Vec::new(),
-            decision: None,
-            bring_up: BringUp::Pending,
-            exit_code: 0,
+            ..Self::default()
         }
     }
 
@@ -299,49 +284,20 @@ impl IfaceReport {
     /// The text of it.
     pub fn to_text(&self) -> String {
         let name = harmless(&self.netdev);
-        let mut text = format!("{}\n", self.headline());
-        let mut line = |l: String| {
-            text.push_str(&l);
-            text.push('\n');
-        };
-        for failure in &self.failures {
-            line(format!("  why: {failure}"));
-        }
+        let mut lines = vec![self.headline()];
+        lines.extend(self.failures.iter().map(|failure| format!("  why: {failure}")));
         if let Some(deferred) = &self.deferred {
-            line(format!("  why: {}", deferred.sentence(&name)));
-            line(format!("  do: {}", DeferredSettings::command(&name)));
+            lines.push(format!("  why: {}", deferred.sentence(&name)));
+            lines.push(format!("  do: {}", DeferredSettings::command(&name)));
         }
-        for step in &self.steps {
-            line(match &step.failure {
-                None => format!("done: {} in {}", step.step, seconds(step.took_usec)),
-                Some(failure) => format!("failed: {}: {failure}", step.step),
-            });
-        }
-        for note in &self.notes {
-            line(format!("note: {note}"));
-        }
-        text.push_str(&stacks_text(&self.stacks));
-        text
+        lines.extend(self.steps.iter().map(|step| match &step.failure {
+            None => format!("done: {} in {}", step.step, seconds(step.took_usec)),
+            Some(failure) => format!("failed: {}: {failure}", step.step),
+        }));
+        lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
+        lines.extend(View::lines(&self.stacks));
+        screen::text(lines)
     }
-}
-
-/// Which stacks are there, and whether each claims the interface.
-pub fn stacks_text(views: &[View]) -> String {
-    let mut text = String::new();
-    for view in views.iter().filter(|v| v.phase != crate::report::stack::Phase::Absent) {
-        let answer = match view.claim.answer {
-            crate::report::stack::Answer::Yes | crate::report::stack::Answer::Hotplug => {
-                "claims it"
-            }
-            crate::report::stack::Answer::ByHand => "has the interface, but starts it only by hand",
-            crate::report::stack::Answer::No => "does not claim the interface",
-            crate::report::stack::Answer::Missed => "does not claim the interface, but should",
-            crate::report::stack::Answer::Later => "has not decided yet",
-        };
-        let (stack, phase) = (view.stack, view.phase.text());
-        text.push_str(&format!("stack {stack} ({phase}): {answer}: {}\n", view.claim.why));
-    }
-    text
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::common::listed;
 use super::uses::{Use, told};
 use crate::names::{IfName, Mode, PKey};
 
@@ -122,9 +123,8 @@ pub struct DeferredSettings {
 impl DeferredSettings {
     /// That the interface `netdev` is in use, and what is therefore left undone.
     pub fn sentence(&self, netdev: impl fmt::Display) -> String {
-        let steps: Vec<String> = self.steps.iter().map(ToString::to_string).collect();
         let used = told(&netdev.to_string(), &self.uses);
-        format!("{used}; deferred to the next boot: {}", steps.join(", "))
+        format!("{used}; deferred to the next boot: {}", listed(&self.steps))
     }
 
     /// The command that takes these steps all the same.

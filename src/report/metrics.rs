@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
+use strum::VariantArray as _;
+
 use super::boot::{BootReport, PortReport, Verdict};
 use super::common::{Finding, SCHEMA, Verdict as _};
 use super::guests::{GuestsReport, PhaseWord};
@@ -196,7 +198,7 @@ impl Metrics {
         let mut states = Family::default();
         for manager in &status.subnet_managers {
             let guid = manager.port_guid.to_string();
-            let labels = [("port_guid", guid.as_str()), ("state", manager.state.word())];
+            let labels = [("port_guid", guid.as_str()), ("state", manager.state.into())];
             states.add(&labels, 1);
         }
         let help = "The state of each configured subnet manager; the value is 1.";
@@ -221,16 +223,16 @@ impl Metrics {
 
     fn guests(&mut self, (configured, report): (usize, Option<&GuestsReport>)) {
         let mut guests = Family::default();
-        for phase in PhaseWord::ALL {
+        for phase in PhaseWord::VARIANTS {
             let of_report = report.map_or(0, |report| {
-                report.guests.iter().filter(|guest| guest.phase.word() == phase).count()
+                report.guests.iter().filter(|guest| guest.phase.word() == *phase).count()
             });
             // Those of which no run has told yet.
             let untold = match (phase, report) {
                 (PhaseWord::Idle, None) => configured,
                 _ => 0,
             };
-            guests.add(&[("phase", phase.word())], of_report + untold);
+            guests.add(&[("phase", phase.into())], of_report + untold);
         }
         self.family("guests", "The number of guests in each state.", &guests);
     }

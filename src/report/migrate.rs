@@ -6,35 +6,29 @@ use serde::{Deserialize, Serialize};
 
 use super::advice::Advice;
 use super::common::{Code, Finding, Kind, Report, Severity, verdicts};
+use super::screen;
 use crate::names::{PathState, mark};
 
 /// What becomes of something that brings InfiniBand up today.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::Display)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Becomes {
     /// Its settings become ibprov's configuration.
+    #[strum(to_string = "imported")]
     Imported,
     /// It does not run at boot any more.
+    #[strum(to_string = "disabled")]
     Disabled,
     /// It runs at boot from now on.
+    #[strum(to_string = "enabled")]
     Enabled,
     /// It stays as it is.
+    #[strum(to_string = "left")]
     Left,
     /// The administrator decides; it stays as it is until then.
+    #[strum(to_string = "needs a decision")]
     NeedsDecision,
-}
-
-impl fmt::Display for Becomes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Imported => "imported",
-            Self::Disabled => "disabled",
-            Self::Enabled => "enabled",
-            Self::Left => "left",
-            Self::NeedsDecision => "needs a decision",
-        })
-    }
 }
 
 macro_rules! reasons {
@@ -225,7 +219,7 @@ impl fmt::Display for Change {
 }
 
 /// What `ibprov migrate` says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Migration {
     /// It is taken back (`--back`).
@@ -273,7 +267,6 @@ impl Migration {
 
     /// For people.
     pub fn to_text(&self) -> String {
-        let mut text = String::new();
         let verdict = match self.verdict() {
             MigrationVerdict::NothingToDo if self.back => "nothing to undo",
             MigrationVerdict::NothingToDo => "nothing to do",
@@ -288,57 +281,40 @@ impl Migration {
             }
             MigrationVerdict::Failed => "FAILED",
         };
-        push_line(&mut text, verdict);
+        let mut lines = vec![verdict.to_owned()];
         let mut items: Vec<&Item> = self.items.iter().collect();
         items.sort_by_key(|item| item.becomes);
         for item in items {
             let place = item.place();
             let said = item.text.as_ref().map_or_else(String::new, |said| format!(" ({said})"));
-            push_line(&mut text, &format!("  {}: {place}{said}: {}", item.becomes, item.message));
-            if let Some(drop_in) = &item.drop_in {
-                push_line(&mut text, &format!("    drop-in: {drop_in}"));
-            }
+            lines.push(format!("  {}: {place}{said}: {}", item.becomes, item.message));
+            lines.extend(item.drop_in.iter().map(|drop_in| format!("    drop-in: {drop_in}")));
             let advice = item.reason.advice();
-            if !advice.is_empty() {
-                push_line(&mut text, &format!("    do: {advice}"));
-            }
+            lines.extend((!advice.is_empty()).then(|| format!("    do: {advice}")));
         }
         for problem in &self.problems {
             let subject = problem.object.as_ref().map_or_else(String::new, |o| format!("{o}: "));
-            let line = format!("{}: {subject}{}", problem.severity, problem.message);
-            push_line(&mut text, &line);
-            for advice in &problem.advice {
-                push_line(&mut text, &format!("    do: {}", advice.text));
-            }
+            lines.push(format!("{}: {subject}{}", problem.severity, problem.message));
+            lines.extend(Advice::lines("    do: ", &problem.advice));
         }
         if !self.changes.is_empty() {
-            let head = if self.applied { "Changed:" } else { "Changes:" };
-            push_line(&mut text, head);
-            for change in &self.changes {
-                push_line(&mut text, &format!("  {}", short(&change.to_string())));
-            }
+            lines.push(if self.applied { "Changed:" } else { "Changes:" }.to_owned());
+            let changes = self.changes.iter();
+            lines.extend(changes.map(|change| format!("  {}", short(&change.to_string()))));
         }
         let back = if self.back { " --back" } else { "" };
         match self.verdict() {
-            MigrationVerdict::WouldChange => push_line(
-                &mut text,
-                &format!("Nothing was changed. To do it: ibprov migrate{back} --apply"),
-            ),
+            MigrationVerdict::WouldChange => {
+                lines.push(format!("Nothing was changed. To do it: ibprov migrate{back} --apply"));
+            }
             MigrationVerdict::Done | MigrationVerdict::DoneWithExceptions if !self.back => {
-                push_line(&mut text, "To undo it: ibprov migrate --back --apply");
+                lines.push("To undo it: ibprov migrate --back --apply".to_owned());
             }
             _ => {}
         }
-        text
+        screen::text(lines)
     }
-}
 
-fn push_line(text: &mut String, line: &str) {
-    text.push_str(line);
-    text.push('\n');
-}
-
-impl Migration {
     fn verdict(&self) -> MigrationVerdict {
         match (self.applied, self.has_errors()) {
             (true, true) => MigrationVerdict::Failed,

@@ -2,7 +2,6 @@
 //! events with stable MESSAGE_IDs. Pure: values in, text out.
 
 pub mod advice;
-pub mod as_text;
 pub mod boot;
 mod boot_step;
 pub mod check;
@@ -13,8 +12,6 @@ pub mod duration;
 pub mod events;
 pub mod finding;
 pub mod firmware;
-pub mod gid;
-mod guest_lack;
 pub mod guests;
 pub mod hardware;
 pub mod holders;
@@ -26,7 +23,6 @@ mod module_trouble;
 pub mod netns;
 pub mod node;
 pub mod online;
-pub mod packed;
 pub mod pf;
 mod pf_problem;
 pub mod plan;
@@ -41,9 +37,7 @@ pub mod rxe;
 pub mod screen;
 pub mod stack;
 pub mod status;
-mod step_failure;
 pub mod subnet_manager;
-pub mod units;
 mod uses;
 mod vf_cause;
 mod vf_lack;
@@ -51,10 +45,10 @@ pub mod vf_step;
 
 pub use boot::{BootReport, Verdict};
 pub use common::{Exit, SCHEMA};
-pub use guest_lack::{GuestLack, GuidLack};
+pub use guests::{GuestLack, GuidLack};
 pub use module_trouble::{ModuleTrouble, Said};
 pub use pf::{PfReport, PfVerdict};
 pub use port::{Cause, NotExpected, PortProgress, port_label};
-pub use read::{ReadError, check_schema, read};
+pub use read::{ReadError, check_schema, read, unpacked};
 pub use uses::{Away, Use, used_by};
 pub use vf_lack::VfLack;

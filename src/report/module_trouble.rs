@@ -9,16 +9,18 @@ use super::common::{Code, Finding};
 use crate::names::ModuleName;
 
 /// The cause, most telling first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "code", rename_all = "kebab-case")]
 pub enum ModuleTrouble {
     /// The site denies it.
+    #[error("deny-listed by {by}")]
     Denied {
         /// File and line, or the kernel command line.
         by: String,
     },
     /// It was not built for the running kernel.
+    #[error("not built for the running kernel")]
     NotBuilt {
         /// `uname -r`.
         kernel: String,
@@ -26,6 +28,7 @@ pub enum ModuleTrouble {
         looked_in: String,
     },
     /// The site runs a command instead of loading it, and that did not load it.
+    #[error("the install command {command:?} of {by} ran instead and did not load it")]
     InstallOverride {
         /// The command of the install line.
         command: String,
@@ -33,33 +36,39 @@ pub enum ModuleTrouble {
         by: String,
     },
     /// The kernel refused its signature.
+    #[error("the kernel refused its signature: {said}")]
     SignatureRefused {
         /// What said so.
         said: String,
     },
     /// Its symbols do not match the kernel's or another module's: modules of
     /// two origins (distribution and OFED) are mixed.
+    #[error("its symbols do not match the loaded modules: {said}")]
     SymbolMismatch {
         /// The kernel's line.
         said: String,
     },
     /// A module that it needs was still initializing after 30 s
     /// (`resolve_symbol_wait()`, kernel/module/main.c).
+    #[error("a module that it needs was still initializing after 30 s: {said}")]
     DependencyInitializing {
         /// The kernel's line.
         said: String,
     },
     /// The kernel had no memory for it.
+    #[error("the kernel is out of memory: {said}")]
     OutOfMemory {
         /// What said so.
         said: String,
     },
     /// Its init function, or modprobe, has not come back.
+    #[error("modprobe (process {pid}) has not finished")]
     Stuck {
         /// The process that hangs.
         pid: u32,
     },
     /// None of these.
+    #[error("modprobe said: {said}")]
     Other {
         /// What modprobe said.
         said: Said,
@@ -170,29 +179,5 @@ impl ModuleTrouble {
             Self::Other { .. } => Advice::look(format!("run `modprobe -v {module}` and see dmesg")),
         };
         vec![step]
-    }
-}
-
-impl fmt::Display for ModuleTrouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Denied { by } => write!(f, "deny-listed by {by}"),
-            Self::NotBuilt { .. } => f.write_str("not built for the running kernel"),
-            Self::InstallOverride { command, by } => {
-                write!(f, "the install command {command:?} of {by} ran instead and did not load it")
-            }
-            Self::SignatureRefused { said } => {
-                write!(f, "the kernel refused its signature: {said}")
-            }
-            Self::SymbolMismatch { said } => {
-                write!(f, "its symbols do not match the loaded modules: {said}")
-            }
-            Self::DependencyInitializing { said } => {
-                write!(f, "a module that it needs was still initializing after 30 s: {said}")
-            }
-            Self::OutOfMemory { said } => write!(f, "the kernel is out of memory: {said}"),
-            Self::Stuck { pid } => write!(f, "modprobe (process {pid}) has not finished"),
-            Self::Other { said } => write!(f, "modprobe said: {said}"),
-        }
     }
 }

@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::{LinkState, PhysicalState, Rate, Rung};
 
+use super::advice::Advice;
 use super::common::{Code, Finding, Kind, Report, Verdict as _, not_read, verdicts};
 use super::degraded::Degraded;
 use super::duration::seconds;
 use super::finding::Severity;
 use super::node::Standing;
+use super::screen;
 use crate::report::{Cause, PortProgress};
 
 /// What is waited for.
@@ -341,16 +343,13 @@ impl OnlineReport {
 
     /// What `ibprov wait-online` prints for people.
     pub fn to_text(&self) -> String {
-        let mut text = format!("{}\n", self.headline());
+        let mut lines = vec![self.headline()];
         for port in &self.ports {
-            text.push_str(&format!("  {}\n", port.line()));
-            for step in port.cause.iter().flat_map(Cause::all).flat_map(|cause| &cause.advice) {
-                text.push_str(&format!("      do: {}\n", step.text));
-            }
+            lines.push(format!("  {}", port.line()));
+            let causes = port.cause.iter().flat_map(Cause::all);
+            lines.extend(causes.flat_map(|cause| Advice::lines("      do: ", &cause.advice)));
         }
-        for problem in &self.problems {
-            text.push_str(&format!("  note: {problem}\n"));
-        }
-        text
+        lines.extend(self.problems.iter().map(|problem| format!("  note: {problem}")));
+        screen::text(lines)
     }
 }

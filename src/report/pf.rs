@@ -6,14 +6,14 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::as_text;
-use super::common::{Code, Exit, Finding, Kind, Report, not_read, verdicts};
+use super::advice::Advice;
+use super::common::{Code, Exit, Finding, Kind, Report, as_text, not_read, verdicts};
 use super::duration::seconds;
+use super::screen;
 use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung, vf_ranges};
 
 pub use super::pf_problem::PfProblem;
-pub use super::step_failure::StepFailure;
-pub use super::vf_cause::{DROPPED, NumberFailed, REFUSED, VfCause, WhyLacking};
+pub use super::vf_cause::{DROPPED, NumberFailed, REFUSED, StepFailure, VfCause, WhyLacking};
 pub use super::vf_lack::{GuidAtPf, OtherDriver, OtherGuid, VfGuid, VfLack};
 pub use super::vf_step::{Deferred, Stage, Undone, VfStep};
 
@@ -358,28 +358,18 @@ impl PfReport {
 
     /// The text of it.
     pub fn to_text(&self) -> String {
-        let mut text = format!("{}\n", self.headline());
-        let mut line = |l: String| {
-            text.push_str(&l);
-            text.push('\n');
-        };
+        let mut lines = vec![self.headline()];
         // What puts back says it in the line above.
         if self.purpose == Purpose::Apply && !self.hindrance.is_none() {
-            line(format!("  why: {}", self.hindrance));
+            lines.push(format!("  why: {}", self.hindrance));
         }
-        for (vf, same) in self.wrong() {
-            line(match same.as_slice() {
-                [_] => format!("  {}", vf.line()),
-                same => format!("  {}: {}", vf_ranges(same.iter().map(|vf| vf.vf)), vf.said()),
-            });
-        }
-        for deferred in &self.deferred {
-            line(format!("  deferred: {deferred}"));
-        }
-        for problem in &self.problems {
-            line(format!("  note: {problem}"));
-        }
-        text
+        lines.extend(self.wrong().into_iter().map(|(vf, same)| match same.as_slice() {
+            [_] => format!("  {}", vf.line()),
+            same => format!("  {}: {}", vf_ranges(same.iter().map(|vf| vf.vf)), vf.said()),
+        }));
+        lines.extend(self.deferred.iter().map(|deferred| format!("  deferred: {deferred}")));
+        lines.extend(self.problems.iter().map(|problem| format!("  note: {problem}")));
+        screen::text(lines)
     }
 }
 
@@ -443,7 +433,7 @@ impl Unresolved {
         let mut lines = vec![format!("{} ({}): no change is possible:", self.which, self.origin)];
         for error in &self.errors {
             lines.push(format!("  error: {}", error.message));
-            lines.extend(error.advice.iter().map(|advice| format!("    do: {}", advice.text)));
+            lines.extend(Advice::lines("    do: ", &error.advice));
         }
         lines
     }

@@ -3,13 +3,12 @@
 use serde::Serialize;
 
 use super::advice::Advice;
-use super::as_text;
-use super::common::{Code, Finding, Kind, Report, Severity, not_read, verdicts};
+use super::common::{Code, Finding, Kind, Report, Severity, as_text, not_read, verdicts};
 use super::netns::Netns;
 use super::pf::{Deferred, PfProblem};
 use super::refusal::Refusal;
 use super::rxe::{RxeReport, RxeState};
-use super::screen::{Screen, Tone};
+use super::screen::{self, Screen, Tone};
 use super::vf_step::VfStep;
 use crate::names::{Binding, Guid, PINS_PATH, PciAddress, RdmaName, VfIndex, vf_ranges};
 
@@ -17,7 +16,7 @@ pub use super::plan_problem::PlanProblem;
 pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf, Rebind};
 
 /// The plans of one host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanReport {
     /// The host's name.
@@ -142,89 +141,56 @@ impl PlanReport {
         Report::new(Kind::Plan, self.verdict(), findings, self)
     }
 
-    /// The plans of `pfs`; what was read of the host is judged here.
-    pub fn new(host: Option<String>, pfs: Vec<PlannedPf>, problems: Vec<String>) -> Self {
+    /// The same with what all of it comes to.
+    #[must_use]
+    pub fn judged(mut self) -> Self {
         let changes = |pf: &PlannedPf| {
             let is_kept = pf.vfs.iter().all(|vf| vf.action == Action::Keep);
             pf.problem.is_some() || !pf.refused.is_empty() || !is_kept
         };
-        Self {
-            host,
-            would_change: pfs.iter().any(changes),
-            drift: pfs.iter().any(|pf| pf.warnings.iter().any(PlanProblem::is_drift)),
-            errors: pfs.iter().any(|pf| !pf.errors.is_empty()),
-            pfs,
-            rxe: Vec::new(),
-            netns: None,
-            firmware: Vec::new(),
-            problems,
-        }
-    }
-
-    /// The same with these soft RoCE devices.
-    #[must_use]
-    pub fn with_rxe(mut self, rxe: Vec<RxeReport>) -> Self {
-        self.would_change |= rxe.iter().any(|rxe| rxe.state == RxeState::Absent);
-        self.rxe = rxe;
-        self
-    }
-
-    /// The same with the RDMA network namespace mode.
-    #[must_use]
-    pub fn with_netns(mut self, netns: Option<Netns>) -> Self {
-        self.would_change |= netns.as_ref().is_some_and(Netns::differs);
-        self.netns = netns;
-        self
-    }
-
-    /// The same with what is not in effect of configured settings in firmware.
-    #[must_use]
-    pub fn with_firmware(mut self, firmware: Vec<Finding>) -> Self {
-        self.would_change |= firmware.iter().any(|told| told.severity == Severity::Warning);
-        self.firmware = firmware;
+        self.would_change = self.pfs.iter().any(changes)
+            || self.rxe.iter().any(|rxe| rxe.state == RxeState::Absent)
+            || self.netns.as_ref().is_some_and(Netns::differs)
+            || self.firmware.iter().any(|told| told.severity == Severity::Warning);
+        self.drift = self.pfs.iter().any(|pf| pf.warnings.iter().any(PlanProblem::is_drift));
+        self.errors = self.pfs.iter().any(|pf| !pf.errors.is_empty());
         self
     }
 
     /// The text for people; `all` VFs, not only those that would change.
     pub fn to_text(&self, all: bool, screen: Screen) -> String {
-        let mut text = String::new();
+        let mut lines = Vec::new();
         let is_empty = self.pfs.is_empty() && self.rxe.is_empty() && self.firmware.is_empty();
         if is_empty && self.netns.is_none() {
-            text.push_str("no [[pf]] is configured, so that there is nothing to plan\n");
+            lines.push("no [[pf]] is configured, so that there is nothing to plan".to_owned());
         }
         for pf in &self.pfs {
-            pf.text(&mut text, all, screen);
+            lines.extend((!lines.is_empty()).then(String::new));
+            lines.extend(pf.lines(all, screen));
         }
-        for rxe in &self.rxe {
-            text.push_str(&format!("{}\n", rxe.planned()));
-        }
+        lines.extend(self.rxe.iter().map(RxeReport::planned));
         if let Some(netns) = &self.netns {
-            text.push_str(&format!("{netns}\n"));
-            for other in netns.contradictions() {
-                let warning = screen.paint(Tone::Warning, "warning:");
-                text.push_str(&format!("  {warning} {}\n", other.message));
-            }
+            lines.push(netns.to_string());
+            let warning = screen.paint(Tone::Warning, "warning:");
+            let others = netns.contradictions();
+            lines.extend(others.map(|other| format!("  {warning} {}", other.message)));
         }
         for told in &self.firmware {
-            text.push_str(&format!("{told}\n"));
-            for advice in &told.advice {
-                text.push_str(&format!("  {}\n", advice.text));
-            }
+            lines.push(told.to_string());
+            lines.extend(Advice::lines("  ", &told.advice));
         }
         if self.drift {
-            text.push_str(&format!(
-                "\n{}: the pinned GUIDs ({PINS_PATH}) stay in use until you choose:\n  keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them\n  keep them for another adapter: ibprov plan --pin\n  use new GUIDs: ibprov plan --pin --replace\n",
+            lines.push(format!(
+                "\n{}: the pinned GUIDs ({PINS_PATH}) stay in use until you choose:\n  keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them\n  keep them for another adapter: ibprov plan --pin\n  use new GUIDs: ibprov plan --pin --replace",
                 screen.paint(Tone::Warning, "drift")
             ));
         }
-        for problem in &self.problems {
-            let cannot = screen.paint(Tone::Bad, "cannot read");
-            text.push_str(&format!("{cannot} {problem}\n"));
-        }
+        let cannot = screen.paint(Tone::Bad, "cannot read");
+        lines.extend(self.problems.iter().map(|problem| format!("{cannot} {problem}")));
         if let Some(summary) = self.summary() {
-            text.push_str(&format!("\n{summary}\n"));
+            lines.extend([String::new(), summary]);
         }
-        text
+        screen::text(lines)
     }
 
     /// What would be done to all VFs, in one line.
@@ -308,63 +274,53 @@ impl PlannedPf {
         self.errors.iter().map(of).collect()
     }
 
-    fn text(&self, text: &mut String, all: bool, screen: Screen) {
-        if !text.is_empty() {
-            text.push('\n');
-        }
+    fn lines(&self, all: bool, screen: Screen) -> Vec<String> {
         let place = match (self.pci, &self.rdma) {
             (Some(pci), Some(rdma)) => format!("PF {pci} {rdma}"),
             (Some(pci), None) => format!("PF {pci}"),
             (None, _) => self.named.clone(),
         };
         let place = screen.paint(Tone::Head, &place);
-        text.push_str(&format!("{place} ({})\n", self.origin));
-        if self.errors.is_empty() {
-            text.push_str(&format!("  {}\n", self.summary()));
-        } else {
-            let head = screen.paint(Tone::Bad, "would not be applied:");
-            text.push_str(&format!("  {head}\n"));
-        }
+        let mut lines = vec![format!("{place} ({})", self.origin)];
+        lines.push(match self.errors.is_empty() {
+            true => format!("  {}", self.summary()),
+            false => format!("  {}", screen.paint(Tone::Bad, "would not be applied:")),
+        });
         if let Some(bind) = self.bind.filter(|bind| self.wanted > 0 && bind.is_on_host()) {
-            text.push_str(&format!("  VFs are bound {bind}\n"));
+            lines.push(format!("  VFs are bound {bind}"));
         }
         if let Some(problem) = &self.problem {
             let head = screen.paint(Tone::Bad, "no change is possible:");
-            text.push_str(&format!("  {head} {problem}\n"));
+            lines.push(format!("  {head} {problem}"));
         }
-        for deferred in &self.deferred {
-            let head = screen.paint(Tone::Warning, "deferred:");
-            text.push_str(&format!("  {head} {deferred}\n"));
-        }
-        lines(text, &screen.paint(Tone::Bad, "error:"), &self.errors);
+        let head = screen.paint(Tone::Warning, "deferred:");
+        lines.extend(self.deferred.iter().map(|deferred| format!("  {head} {deferred}")));
+        lines.extend(told(&screen.paint(Tone::Bad, "error:"), &self.errors));
         for finding in Refusal::findings(&self.refused) {
             let tone = if finding.severity == Severity::Error { Tone::Bad } else { Tone::Warning };
             let head = screen.paint(tone, &format!("{}:", finding.severity));
-            text.push_str(&format!("  {head} {}\n", finding.message));
-            for advice in &finding.advice {
-                text.push_str(&format!("    do: {}\n", advice.text));
-            }
+            lines.push(format!("  {head} {}", finding.message));
+            lines.extend(Advice::lines("    do: ", &finding.advice));
         }
         let warning = screen.paint(Tone::Warning, "warning:");
-        lines(text, &warning, &self.warnings);
+        lines.extend(told(&warning, &self.warnings));
         if self.removed().next().is_some() {
             let vfs = vf_ranges(self.removed());
-            text.push_str(&format!("  {warning} apply removes {vfs}{REMOVED_WITH}\n"));
+            lines.push(format!("  {warning} apply removes {vfs}{REMOVED_WITH}"));
         }
         let of = |is: fn(&PlannedVf) -> bool| self.vfs.iter().filter(move |vf| is(vf));
         let anew = || of(PlannedVf::is_made_anew).map(|vf| vf.index);
         if anew().next().is_some() {
             let (mark, why) = (screen.paint(Tone::Bad, "-/+"), Change::MadeAnew);
-            text.push_str(&format!("  {mark} {}: {why}\n", vf_ranges(anew())));
+            lines.push(format!("  {mark} {}: {why}", vf_ranges(anew())));
         }
-        for vf in &self.vfs {
-            vf.text(text, all, screen);
-        }
+        lines.extend(self.vfs.iter().flat_map(|vf| vf.lines(all, screen)));
         let gone = || of(|vf| vf.action == Action::Remove).map(|vf| vf.index);
         if gone().next().is_some() {
             let mark = screen.paint(Tone::Bad, "-");
-            text.push_str(&format!("  {mark} {}\n", vf_ranges(gone())));
+            lines.push(format!("  {mark} {}", vf_ranges(gone())));
         }
+        lines
     }
 
     fn summary(&self) -> String {
@@ -385,17 +341,19 @@ impl PlannedPf {
 /// More lines of one kind are counted.
 const MOST_LINES: usize = 20;
 
-fn lines(text: &mut String, kind: &str, findings: &[PlanProblem]) {
+fn told(kind: &str, findings: &[PlanProblem]) -> Vec<String> {
+    let mut lines = Vec::new();
     for finding in findings.iter().take(MOST_LINES) {
         let mut head = format!("{kind} ");
         for line in finding.lines() {
-            text.push_str(&format!("  {head}{line}\n"));
+            lines.push(format!("  {head}{line}"));
             head.clear();
         }
     }
-    if let Some(more) = findings.len().checked_sub(MOST_LINES).filter(|n| *n > 0) {
-        text.push_str(&format!("  {kind} and {more} more like these\n"));
+    if let Some(more @ 1..) = findings.len().checked_sub(MOST_LINES) {
+        lines.push(format!("  {kind} and {more} more like these"));
     }
+    lines
 }
 
 /// How many of `vfs` there are of each kind.

@@ -1,5 +1,5 @@
 use super::advice::Advice;
-use super::common::{Code, Finding, Severity};
+use super::common::{Code, Finding, Severity, listed};
 use super::firmware::{how_to_set, link_type};
 use crate::names::host_number::is_placeholder;
 use crate::names::template::Misfit;
@@ -409,7 +409,7 @@ impl PlanProblem {
         // What to do about drift is printed once, below all PFs.
         let is_below = matches!(self, Self::Drift { .. } | Self::OtherCard { .. });
         let remedy = if is_below { Vec::new() } else { self.code_and_remedy().1 };
-        let remedy = remedy.into_iter().map(|advice| format!("  do: {}", advice.text));
+        let remedy: Vec<String> = Advice::lines("  do: ", &remedy).collect();
         [self.to_string()].into_iter().chain(remedy)
     }
 
@@ -511,6 +511,6 @@ fn shown_as(unregistered: usize) -> &'static str {
 fn list(pcis: &[PciAddress]) -> String {
     match pcis {
         [] => "no PF".to_owned(),
-        _ => pcis.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        _ => listed(pcis),
     }
 }

@@ -18,9 +18,10 @@ pub struct PlannedVf {
     /// What would be done.
     pub action: Action,
     /// What would be changed, or is deferred.
+    #[cfg_attr(test, schemars(with = "Vec<ChangeJson>"))]
     pub changes: Vec<Change>,
     /// Why it is left as it is, and who uses it; in JSON a text, `reason`.
-    #[serde(rename = "reason", serialize_with = "super::as_text::option")]
+    #[serde(rename = "reason", serialize_with = "super::common::as_text::option")]
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub deferred: Option<Deferred>,
     /// What it shall be; `null` where it would be removed.
@@ -131,27 +132,20 @@ pub enum Change {
 }
 
 /// Why a VF is bound once more to the driver that it has.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rebind {
     /// Its GUIDs are set, which it reads when it is bound.
+    #[error("a VF reads its GUIDs when it is bound")]
     Guids,
     /// It shows a GUID that is not the plan's.
+    #[error("{0}")]
     Shows(OtherGuid),
     /// It has no RDMA device, and none comes by waiting.
+    #[error("the VF has no RDMA device")]
     HalfBound,
     /// It has no netdev, and none comes by waiting.
+    #[error("ib_ipoib has not created a netdev for the VF")]
     NoNetdev,
-}
-
-impl fmt::Display for Rebind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Guids => f.write_str("a VF reads its GUIDs when it is bound"),
-            Self::Shows(guid) => guid.fmt(f),
-            Self::HalfBound => f.write_str("the VF has no RDMA device"),
-            Self::NoNetdev => f.write_str("ib_ipoib has not created a netdev for the VF"),
-        }
-    }
 }
 
 impl Change {
@@ -163,61 +157,19 @@ impl Change {
         }
     }
 
-    const fn what(&self) -> &'static str {
-        match self {
-            Self::MadeAnew => "VF",
-            Self::NodeGuid { .. } => "node GUID",
-            Self::PortGuid { .. } => "port GUID",
-            Self::Policy { .. } => "link state",
-            Self::Driver { .. } | Self::BoundAgain { .. } => "driver",
-            Self::Netdev { .. } => "netdev",
-            Self::RdmaDevice { .. } => "RDMA device",
-        }
-    }
-
-    fn from(&self) -> String {
-        fn shown<T: fmt::Display>(value: Option<&T>, absent: &str) -> String {
-            value.map_or_else(|| absent.to_owned(), ToString::to_string)
-        }
-        match self {
-            Self::MadeAnew => "present".to_owned(),
-            Self::NodeGuid { from, .. } | Self::PortGuid { from, .. } => {
-                shown(from.as_ref(), "unknown")
-            }
-            Self::Policy { from, .. } => shown(from.as_ref(), "unknown"),
-            Self::Driver { from, .. } => shown(from.as_ref(), "none"),
-            Self::Netdev { from, .. } => from.to_string(),
-            Self::RdmaDevice { from, .. } => from.to_string(),
-            Self::BoundAgain { driver, .. } => driver.clone(),
-        }
-    }
-
-    fn to(&self) -> String {
-        match self {
-            Self::MadeAnew => "recreated".to_owned(),
-            Self::NodeGuid { to, .. } | Self::PortGuid { to, .. } => to.to_string(),
-            Self::Policy { to, .. } => to.to_string(),
-            Self::Driver { to, .. } => to.clone().unwrap_or_else(|| "none".to_owned()),
-            Self::Netdev { to, .. } => to.to_string(),
-            Self::RdmaDevice { to, .. } => to.to_string(),
-            Self::BoundAgain { .. } => "rebound".to_owned(),
-        }
-    }
-
     /// What is not as planned, in a phrase; none of what is only set or bound once more.
     fn deviation(&self) -> Option<String> {
         let zero = |guid: &Option<Guid>| guid.is_some_and(Guid::is_zero);
+        let told = self.told();
         let from = match self {
             Self::MadeAnew => return Some("to be recreated".to_owned()),
             Self::BoundAgain { why: Rebind::Guids, .. } => return None,
             Self::BoundAgain { why, .. } => return Some(why.to_string()),
             Self::NodeGuid { .. } | Self::PortGuid { .. } if !self.brings_guid() => return None,
-            Self::NodeGuid { from, .. } | Self::PortGuid { from, .. } if zero(from) => {
-                "0".to_owned()
-            }
-            _ => self.from(),
+            Self::NodeGuid { from, .. } | Self::PortGuid { from, .. } if zero(from) => "0",
+            _ => told.shown_from(),
         };
-        Some(format!("{} {from}, planned {}", self.what(), self.to()))
+        Some(format!("{} {from}, planned {}", told.what.text(), told.shown_to()))
     }
 
     /// Why, where it is not clear from the two.
@@ -237,21 +189,19 @@ impl Change {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MadeAnew => f.write_str("removed and created again")?,
-            _ => write!(f, "{} {} -> {}", self.what(), self.from(), self.to())?,
+        let told = self.told();
+        match told.what {
+            Changed::Vf => f.write_str("removed and created again")?,
+            what => write!(f, "{} {} -> {}", what.text(), told.shown_from(), told.shown_to())?,
         }
-        match self.why() {
-            Some(why) => write!(f, " ({why})"),
-            None => Ok(()),
-        }
+        told.reason.map_or(Ok(()), |why| write!(f, " ({why})"))
     }
 }
 
 /// A [`Change`] as JSON has it.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct ChangeJson {
+struct ChangeJson {
     /// What would be changed.
     what: Changed,
     /// As it is: a GUID, a link state or a driver; `null` for none or unknown.
@@ -263,10 +213,10 @@ pub(super) struct ChangeJson {
 }
 
 /// What is changed of a VF.
-#[derive(Serialize)]
+#[derive(Clone, Copy, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Changed {
+enum Changed {
     /// The VF itself, which is made anew.
     Vf,
     /// Its node GUID at the PF.
@@ -285,19 +235,38 @@ pub(super) enum Changed {
     Binding,
 }
 
-#[cfg(test)]
-impl schemars::JsonSchema for Change {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        ChangeJson::schema_name()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        ChangeJson::json_schema(generator)
+impl Changed {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Vf => "VF",
+            Self::NodeGuid => "node GUID",
+            Self::PortGuid => "port GUID",
+            Self::LinkState => "link state",
+            Self::Driver | Self::Binding => "driver",
+            Self::Netdev => "netdev",
+            Self::RdmaDevice => "RDMA device",
+        }
     }
 }
 
-impl Serialize for Change {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+impl ChangeJson {
+    fn shown_from(&self) -> &str {
+        self.from.as_deref().unwrap_or(match self.what {
+            Changed::Driver => "none",
+            _ => "unknown",
+        })
+    }
+
+    fn shown_to(&self) -> &str {
+        match self.what {
+            Changed::Binding => "rebound",
+            _ => self.to.as_deref().unwrap_or("none"),
+        }
+    }
+}
+
+impl Change {
+    fn told(&self) -> ChangeJson {
         fn text<T: fmt::Display>(value: Option<&T>) -> Option<String> {
             value.map(ToString::to_string)
         }
@@ -315,7 +284,13 @@ impl Serialize for Change {
                 (Changed::Binding, Some(driver.clone()), Some(driver.clone()))
             }
         };
-        ChangeJson { what, from, to, reason: self.why() }.serialize(s)
+        ChangeJson { what, from, to, reason: self.why() }
+    }
+}
+
+impl Serialize for Change {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        self.told().serialize(s)
     }
 }
 
@@ -349,51 +324,47 @@ impl PlannedVf {
 
     /// Its lines in the text; `all` also where it is kept as it is, or created again. That
     /// it is removed is told of all such VFs together.
-    pub(super) fn text(&self, text: &mut String, all: bool, screen: Screen) {
+    pub(super) fn lines(&self, all: bool, screen: Screen) -> Vec<String> {
         let index = self.index;
-        let good = |mark| screen.paint(Tone::Good, mark);
-        let warned = |mark| screen.paint(Tone::Warning, mark);
-        let bad = |mark| screen.paint(Tone::Bad, mark);
+        let (good, warned, bad) = (
+            screen.paint(Tone::Good, "+"),
+            |mark| screen.paint(Tone::Warning, mark),
+            screen.paint(Tone::Bad, "!"),
+        );
+        let whole = |mark: &str, wanted: &PlannedAs| {
+            vec![format!("  {mark} VF {index}  {}", wanted.text())]
+        };
         match (self.action, &self.wanted) {
-            (Action::Keep, Some(wanted)) if all => {
-                text.push_str(&format!("  = VF {index}  {}\n", wanted.text()));
-            }
-            (Action::Keep | Action::Remove, _) => {}
-            (Action::Change, Some(wanted)) if self.is_made_anew() => {
-                if all {
-                    text.push_str(&format!("  {} VF {index}  {}\n", good("+"), wanted.text()));
-                }
-            }
-            (Action::Block, Some(wanted)) => {
-                text.push_str(&format!("  {} VF {index}  {}\n", bad("!"), wanted.text()));
-            }
-            (Action::Create, Some(wanted)) => {
-                text.push_str(&format!("  {} VF {index}  {}\n", good("+"), wanted.text()));
-            }
+            (Action::Keep, Some(wanted)) if all => whole("=", wanted),
+            (Action::Keep | Action::Remove, _) => Vec::new(),
+            (Action::Change, Some(_)) if self.is_made_anew() && !all => Vec::new(),
+            (Action::Change, Some(wanted)) if self.is_made_anew() => whole(&good, wanted),
+            (Action::Block, Some(wanted)) => whole(&bad, wanted),
+            (Action::Create, Some(wanted)) => whole(&good, wanted),
             (Action::Block | Action::Defer, _) if self.changes.is_empty() => {
                 let what = self.deferred.as_ref().map(ToString::to_string);
                 let what = what.unwrap_or_else(|| format!("VF {index}"));
-                text.push_str(&format!("  {} {what}\n", warned("!")));
+                vec![format!("  {} {what}", warned("!"))]
             }
             (
                 Action::Create | Action::Change | Action::Defer | Action::Refuse | Action::Block,
                 wanted,
             ) => {
                 let from = wanted.as_ref().map_or("", |w| &w.guids_from);
-                for (at, change) in self.changes.iter().enumerate() {
+                let line = |(at, change): (usize, &Change)| {
                     let head = if at == 0 { format!("VF {index}") } else { String::new() };
                     let mark = match (at, self.action) {
-                        (0, Action::Refuse) => bad("!"),
+                        (0, Action::Refuse) => bad.clone(),
                         (0, _) => warned("~"),
                         _ => " ".to_owned(),
                     };
                     let why =
                         if change.brings_guid() { format!(" ({from})") } else { String::new() };
-                    text.push_str(&format!("  {mark} {head:<6} {change}{why}\n"));
-                }
-                if let Some(deferred) = &self.deferred {
-                    text.push_str(&format!("           {deferred}\n"));
-                }
+                    format!("  {mark} {head:<6} {change}{why}")
+                };
+                let deferred =
+                    self.deferred.iter().map(|deferred| format!("           {deferred}"));
+                self.changes.iter().enumerate().map(line).chain(deferred).collect()
             }
         }
     }

@@ -183,7 +183,7 @@ pub fn port_label(rdma: &RdmaName, port: PortNumber, pci: PciAddress) -> String 
 }
 
 /// Why a rung is missing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cause {
     /// One phrase, lower case, without a full stop; in JSON `message`.
@@ -219,16 +219,7 @@ impl Cause {
         advice: impl IntoIterator<Item = Advice>,
     ) -> Self {
         let advice = advice.into_iter().collect();
-        Self {
-            text: text.into(),
-            advice,
-            is_final: false,
-            by_site: false,
-            in_use: false,
-            code: None,
-            interface: None,
-            others: Vec::new(),
-        }
+        Self { text: text.into(), advice, ..Self::default() }
     }
 
     /// Of all that is missing for a rung: the first, with the others.
@@ -378,36 +369,43 @@ impl Cause {
 }
 
 /// Why a function that looks like an HCA is not waited for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "code", rename_all = "kebab-case")]
 pub enum NotExpected {
     /// It is bound to a driver that hands it to a guest or keeps it away.
+    #[error("bound to {driver}")]
     HandedOver {
         /// `vfio-pci`, `pci-stub` or `xen-pciback`.
         driver: String,
     },
     /// Its vital product data say that it manages an NVSwitch.
     #[serde(rename = "nvswitch-management")]
+    #[error("manages an NVSwitch (SMDL=SW_MNG in its product data) for nvidia-fabricmanager")]
     NvSwitchManagement,
     /// The configuration lists the ports that are expected, and none of this one.
+    #[error("not listed in any [[port]] (boot.ports is \"listed\")")]
     NotListed,
     /// The configuration says so.
+    #[error("ignored by boot.ignore ({by})")]
     Ignored {
         /// Where it says so.
         by: String,
     },
     /// Somebody decided by `driver_override` what may bind it.
+    #[error("driver_override is {driver:?}")]
     DriverOverride {
         /// The driver that `driver_override` names.
         driver: String,
     },
     /// It is a VF of a PF on this host: the SR-IOV plan decides on those.
+    #[error("VF of {physfn} on this host")]
     VfOfThisHost {
         /// The PF.
         physfn: PciAddress,
     },
     /// The site denies its driver.
+    #[error("the driver {module} is deny-listed by {by}")]
     DriverDenied {
         /// The driver's module.
         module: ModuleName,
@@ -427,26 +425,6 @@ impl NotExpected {
             Self::DriverOverride { driver } => format!("ignored: driver_override is {driver:?}"),
             Self::VfOfThisHost { physfn } => format!("VF of {physfn}"),
             Self::DriverDenied { module, .. } => format!("ignored: {module} is deny-listed"),
-        }
-    }
-}
-
-impl std::fmt::Display for NotExpected {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NvSwitchManagement => f.write_str(
-                "manages an NVSwitch (SMDL=SW_MNG in its product data) for nvidia-fabricmanager",
-            ),
-            Self::NotListed => f.write_str("not listed in any [[port]] (boot.ports is \"listed\")"),
-            Self::Ignored { by } => write!(f, "ignored by boot.ignore ({by})"),
-            Self::HandedOver { driver } => write!(f, "bound to {driver}"),
-            Self::DriverOverride { driver } => {
-                write!(f, "driver_override is {driver:?}")
-            }
-            Self::VfOfThisHost { physfn } => write!(f, "VF of {physfn} on this host"),
-            Self::DriverDenied { module, by } => {
-                write!(f, "the driver {module} is deny-listed by {by}")
-            }
         }
     }
 }

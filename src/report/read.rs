@@ -1,5 +1,9 @@
-//! Reading back what another run, perhaps of another version, has written.
+//! Reading back what another run, perhaps of another version, has written, and what build.rs has
+//! packed.
 
+use std::io::{self, Read as _};
+
+use flate2::read::GzDecoder;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -49,6 +53,16 @@ pub fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
     let Head { schema } = serde_json::from_str(json)?;
     check_schema(schema)?;
     Ok(serde_json::from_str(json)?)
+}
+
+/// The text that is packed in `bytes`.
+///
+/// # Errors
+/// It is no such text.
+pub fn unpacked(bytes: &[u8]) -> io::Result<String> {
+    let mut text = String::new();
+    GzDecoder::new(bytes).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 #[cfg(test)]

@@ -14,14 +14,20 @@ pub struct Refusal {
     pub why: Refused,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// It has another name than planned, which a new bind alone gives it.
+    #[error("{lack}")]
     Name { lack: VfLack, driver: String },
     /// mlx4_core binds no more VFs on this host than its parameter probe_vf says.
+    #[error(
+        "mlx4_core refuses to bind them on this host: its parameter num_vfs is {num_vfs}, and probe_vf is {}",
+        if .probe_vf.is_empty() { "not set" } else { .probe_vf.as_str() }
+    )]
     NotProbed { num_vfs: String, probe_vf: String },
     /// vfio gives no function away alone that shares its IOMMU group with one that a driver of
     /// the host has.
+    #[error("no guest can have one: IOMMU group {group} also has {with}, which {driver} drives")]
     SharedGroup { group: u32, with: PciAddress, driver: String },
 }
 
@@ -85,25 +91,6 @@ impl Refusal {
             }
         };
         Finding::new(code, severity, message).about(pf).advise(advice)
-    }
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name { lack, .. } => lack.fmt(f),
-            Self::NotProbed { num_vfs, probe_vf } => {
-                let probed = if probe_vf.is_empty() { "not set" } else { probe_vf };
-                write!(
-                    f,
-                    "mlx4_core refuses to bind them on this host: its parameter num_vfs is {num_vfs}, and probe_vf is {probed}"
-                )
-            }
-            Self::SharedGroup { group, with, driver } => write!(
-                f,
-                "no guest can have one: IOMMU group {group} also has {with}, which {driver} drives"
-            ),
-        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! What is read back of a report is the value that was written.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use proptest::option::of;
@@ -14,7 +13,7 @@ use super::advice::{Advice, Purpose};
 use super::boot::{
     Climbed, LeftOut, ModuleOutcome, ModuleReport, Moment, PortReport, Step, StepReport,
 };
-use super::common::{Code, Finding, Report};
+use super::common::{Code, Finding, Report, Verdict as _};
 use super::degraded::Degraded;
 use super::finding::Severity;
 use super::guests::{GuestKind, GuestReport, GuestsReport, Phase as GuestPhase};
@@ -147,9 +146,8 @@ fn cause() -> Any<Cause> {
             is_final,
             by_site,
             in_use,
-            others: Vec::new(),
-            code: None,
-            interface: None,
+            // The others are not read back.
+            ..Cause::default()
         })
         .boxed()
 }
@@ -267,8 +265,7 @@ fn unresolved() -> Any<Unresolved> {
 }
 
 fn boot_report() -> Any<BootReport> {
-    use Verdict::{Deferred as Put, Interrupted, NoInfiniband, NotReady, Ready};
-    let verdict = select(vec![Ready, NoInfiniband, Put, NotReady, Interrupted]);
+    let verdict = select(Verdict::ALL);
     let outcome = (pci(), any::<u8>(), text(), text());
     let outcome = outcome.prop_map(|(pf, exit_code, headline, said)| {
         let report = serde_json::json!({ "said": said });
@@ -403,24 +400,17 @@ fn guests_report() -> Any<GuestsReport> {
                 started_usec,
                 ready_usec,
                 finished_usec,
-                // They are not read back.
-                exit_code: None,
                 would_start,
                 guests,
-                account: Vec::new(),
-                problems: BTreeSet::new(),
+                // The others are not read back.
+                ..GuestsReport::default()
             }
         })
         .boxed()
 }
 
 fn online_report() -> Any<OnlineReport> {
-    use OnlineVerdict::{
-        Deferred as Put, Degraded as Slow, Interrupted, NoSuchPort, NotOnline, NothingExpected,
-        Online,
-    };
-    let verdict =
-        select(vec![Online, NothingExpected, Slow, Put, NotOnline, NoSuchPort, Interrupted]);
+    let verdict = select(OnlineVerdict::ALL);
     // Of `link` and `active` a port lacks the state, not the rung.
     let below = rung().prop_filter("below link", |r| *r < Rung::Link).prop_map(Lack::Rung);
     let own =

@@ -2,6 +2,8 @@
 
 use anstyle::{AnsiColor, Style};
 
+use super::common::Severity;
+
 /// Where a text is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Screen {
@@ -23,6 +25,16 @@ pub enum Tone {
     Dim,
 }
 
+impl From<Severity> for Tone {
+    fn from(severity: Severity) -> Self {
+        match severity {
+            Severity::Error => Self::Bad,
+            Severity::Warning => Self::Warning,
+            Severity::Info => Self::Dim,
+        }
+    }
+}
+
 impl Tone {
     const fn style(self) -> Style {
         match self {
@@ -33,6 +45,11 @@ impl Tone {
             Self::Dim => Style::new().dimmed(),
         }
     }
+}
+
+/// `lines` as one text.
+pub fn text(lines: impl IntoIterator<Item = String>) -> String {
+    lines.into_iter().map(|line| line + "\n").collect()
 }
 
 impl Screen {
@@ -59,9 +76,12 @@ impl Screen {
             .word_splitter(textwrap::WordSplitter::NoHyphenation);
         textwrap::wrap(text, options).into_iter().map(String::from).collect()
     }
-}
 
-impl Screen {
+    /// The same in the colour of `tone`.
+    pub fn painted(self, tone: Tone, first: &str, text: &str) -> Vec<String> {
+        self.wrapped(first, text).iter().map(|line| self.paint(tone, line)).collect()
+    }
+
     /// `text`, each line broken where the screen ends; what follows is indented two columns
     /// further than its line.
     pub fn page(self, text: &str) -> String {

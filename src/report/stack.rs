@@ -155,6 +155,23 @@ pub struct View {
     pub writes: Vec<StackSetting>,
 }
 
+impl View {
+    /// Which stacks are there, and whether each claims the interface: a line for each.
+    pub fn lines(views: &[Self]) -> impl Iterator<Item = String> {
+        let present = views.iter().filter(|view| view.phase != Phase::Absent);
+        present.map(|Self { stack, phase, claim, .. }| {
+            let answer = match claim.answer {
+                Answer::Yes | Answer::Hotplug => "claims it",
+                Answer::ByHand => "has the interface, but starts it only by hand",
+                Answer::No => "does not claim the interface",
+                Answer::Missed => "does not claim the interface, but should",
+                Answer::Later => "has not decided yet",
+            };
+            format!("stack {stack} ({}): {answer}: {}", phase.text(), claim.why)
+        })
+    }
+}
+
 /// A setting that a stack writes to an interface when it brings it up, by its files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -238,52 +255,44 @@ fn by_netplan(key: &str) -> String {
 }
 
 /// What is to be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// The stack has brought it up already.
+    #[strum(to_string = "nothing to do")]
     Nothing,
     /// The stack is still to come: it will find the interface there.
+    #[strum(to_string = "leave it to the network stack")]
     Leave,
     /// The stack is at it: wait for its service's job, then look again.
+    #[strum(to_string = "wait for the service, then look again")]
     WaitForService,
     /// ifupdown's own unit for the interface is at it: wait, then look again.
+    #[strum(to_string = "wait for ifupdown's own unit, then look again")]
     WaitForHotplug,
     /// The stack has been and missed it: `ifup`, in a unit of its own.
+    #[strum(to_string = "run ifup")]
     Ifup,
     /// As `Ifup`, but its record of the interface is of one that is gone.
+    #[strum(to_string = "run ifup --force")]
     IfupAgain,
     /// As `Ifup`, but the interface is down and has addresses already, by which
     /// ifupdown would stumble: `ifdown` first.
+    #[strum(to_string = "run ifdown --force, then ifup")]
     IfupAnew,
     /// ifupdown's own unit for the interface was not started: start it.
+    #[strum(to_string = "start ifupdown's own unit for it")]
     StartHotplug,
     /// The stack watches for interfaces: let it, and see that it does.
+    #[strum(to_string = "verify that the network stack brings it up")]
     Verify,
     /// A stack should bring it up and cannot.
+    #[strum(to_string = "the interface cannot come up")]
     Stuck,
     /// No stack claims it.
+    #[strum(to_string = "no network stack brings it up")]
     Nobody,
-}
-
-impl Action {
-    /// What is printed for it, to stand within a sentence.
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing to do",
-            Self::Leave => "leave it to the network stack",
-            Self::WaitForService => "wait for the service, then look again",
-            Self::WaitForHotplug => "wait for ifupdown's own unit, then look again",
-            Self::Ifup => "run ifup",
-            Self::IfupAgain => "run ifup --force",
-            Self::IfupAnew => "run ifdown --force, then ifup",
-            Self::StartHotplug => "start ifupdown's own unit for it",
-            Self::Verify => "verify that the network stack brings it up",
-            Self::Stuck => "the interface cannot come up",
-            Self::Nobody => "no network stack brings it up",
-        }
-    }
 }
 
 /// What to do, and why.

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use self::table::table;
-use super::common::{Finding, Kind, Report, Verdict as _, not_read};
+use super::common::{Finding, Kind, Report, Verdict as _, listed, not_read};
 use super::finding::Severity;
-use super::screen::{Screen, Tone};
+use super::screen::{self, Screen, Tone};
 use crate::names::{
     Guid, IfName, LinkLayer, LinkState, ModuleName, ModuleState, PKey, PciAddress, PhysicalState,
     PortNumber, RdmaName, Rung, Words, few, harmless,
@@ -21,7 +21,6 @@ use crate::report::node::{Judgement, NodeVerdict};
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::subnet_manager::SubnetManagerReport;
-use crate::report::units::Units;
 use crate::report::{Away, NotExpected, Verdict, port_label};
 
 /// How much of it is shown.
@@ -77,6 +76,34 @@ pub struct Status {
     /// What could not be read.
     #[serde(skip)]
     pub problems: Vec<String>,
+}
+
+/// ibprov's standing with systemd.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Units {
+    /// Who answers to openibd.service.
+    pub openibd: Owner,
+    /// `sysinit.target` wants ibprov.service and nothing masks it: it runs at boot.
+    pub enabled: bool,
+    /// What is wrong, each with what to do.
+    #[serde(skip)]
+    pub findings: Vec<Finding>,
+}
+
+/// Who answers to openibd.service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Owner {
+    /// ibprov, by its alias.
+    Ibprov,
+    /// The vendor's unit or start script.
+    Vendor,
+    /// It is masked.
+    Masked,
+    /// No unit answers to that name.
+    Nobody,
 }
 
 /// A soft RoCE device.
@@ -359,24 +386,6 @@ impl Status {
         self.judgement = self.judgement.clone().only(|object| objects.contains(object));
     }
 
-    /// The constant head.
-    pub fn new(judgement: Judgement, kernel: String, units: Units, udev: Udev) -> Self {
-        Self {
-            judgement,
-            kernel,
-            units,
-            last_boot: None,
-            modules: Vec::new(),
-            udev,
-            absent: Vec::new(),
-            hcas: Vec::new(),
-            soft_roce: Vec::new(),
-            subnet_managers: Vec::new(),
-            software_devices: Vec::new(),
-            problems: Vec::new(),
-        }
-    }
-
     /// What `ibprov status` shows people: whether the node is as it is meant to be and what
     /// is not, then a line for each port; with more `detail` all that is known of each. Where
     /// that is higher than the screen, each finding has its first step only, and if that is
@@ -390,7 +399,7 @@ impl Status {
         if is_higher(&lines) {
             lines.extend(self.headline(screen));
         }
-        lines.iter().map(|line| format!("{line}\n")).collect()
+        screen::text(lines)
     }
 
     fn headline(&self, screen: Screen) -> Vec<String> {
@@ -399,8 +408,7 @@ impl Status {
             NodeVerdict::Exceptions => Tone::Warning,
             NodeVerdict::NotReady | NodeVerdict::Unknown => Tone::Bad,
         };
-        let headline = screen.wrapped("", &self.judgement.headline());
-        headline.iter().map(|line| screen.paint(tone, line)).collect()
+        screen.painted(tone, "", &self.judgement.headline())
     }
 
     /// The findings, those of which `is_shown`, each with so many steps. What is to be done
@@ -424,8 +432,7 @@ impl Status {
             let objects = finding.object.as_deref().map(|o| o.split(", ").collect::<Vec<_>>());
             let object = objects.map(|objects| few(&objects));
             let text = Finding { object, ..finding.clone() }.to_string();
-            let text = screen.wrapped(indent, &text);
-            lines.extend(text.iter().map(|line| screen.paint(tone, line)));
+            lines.extend(screen.painted(tone, indent, &text));
             if grouped.peek().is_none_or(|next| next.advice != finding.advice) {
                 lines.extend(to_do(screen, indent, finding, steps));
             }
@@ -499,9 +506,9 @@ impl Status {
         }));
         let is_told = |name: &&RdmaName| self.soft_roce.iter().any(|soft| soft.rxe.name == **name);
         let others = self.software_devices.iter().filter(|name| !is_told(name));
-        let names: Vec<&str> = others.map(RdmaName::as_str).collect();
-        if !names.is_empty() {
-            lines.extend([String::new(), format!("other RDMA devices: {}", names.join(", "))]);
+        let others: Vec<&RdmaName> = others.collect();
+        if !others.is_empty() {
+            lines.extend([String::new(), format!("other RDMA devices: {}", listed(&others))]);
         }
         for problem in &self.problems {
             lines.extend(screen.wrapped("note: ", problem));
@@ -572,8 +579,6 @@ impl Status {
         format!("ibprov: {enabled}; {last}; openibd.service: {owner}")
     }
 }
-
-pub use crate::report::units::Owner;
 
 /// The first `steps` of what to do about `finding`.
 fn to_do(screen: Screen, indent: &str, finding: &Finding, steps: usize) -> Vec<String> {

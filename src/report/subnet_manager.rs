@@ -51,9 +51,10 @@ pub struct SubnetManagerReport {
 }
 
 /// How a subnet manager stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "state", rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum SubnetManagerState {
     /// It is the subnet manager of its fabric.
     Master,
@@ -81,25 +82,6 @@ pub enum SubnetManagerState {
     NoPort,
     /// The port has no issm device: no subnet manager can run on it.
     NoDevice,
-}
-
-impl SubnetManagerState {
-    /// Its word, as JSON has it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Master => "master",
-            Self::Standby { .. } => "standby",
-            Self::WaitingForLink => "waiting-for-link",
-            Self::Starting => "starting",
-            Self::Waiting => "waiting",
-            Self::Refused => "refused",
-            Self::Failed => "failed",
-            Self::NotRunning => "not-running",
-            Self::NotEnabled => "not-enabled",
-            Self::NoPort => "no-port",
-            Self::NoDevice => "no-device",
-        }
-    }
 }
 
 impl SubnetManagerReport {

@@ -1,35 +1,31 @@
 //! Who uses a VF or a netdev.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
+use super::common::listed;
+
 /// What of a function is in another network namespace, and so is not to be seen here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::Display,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Away {
     /// Its RDMA device, and with it all that is known by it.
+    #[strum(to_string = "RDMA device")]
     RdmaDevice,
     /// A netdev of its ports.
+    #[strum(to_string = "netdev")]
     Netdev,
 }
 
-impl fmt::Display for Away {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::RdmaDevice => "RDMA device",
-            Self::Netdev => "netdev",
-        })
-    }
-}
-
 /// One sign that a VF or a netdev is used.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::Display)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "use", rename_all = "kebab-case")]
 pub enum Use {
     /// A process has its VFIO group or device open: a virtual machine.
+    #[strum(to_string = "{file} is open in process {pid} ({name})")]
     Vfio {
         /// The file below `/dev`.
         file: String,
@@ -39,11 +35,13 @@ pub enum Use {
         name: String,
     },
     /// Its netdev or RDMA device is in another network namespace: a container.
+    #[strum(to_string = "its {what} is not in this network namespace")]
     OtherNamespace {
         /// What is not to be seen here.
         what: Away,
     },
     /// A process owns an RDMA resource of it.
+    #[strum(to_string = "process {pid} owns a {resource} of its RDMA device")]
     Process {
         /// `QP`, `PD` ...
         resource: String,
@@ -51,6 +49,7 @@ pub enum Use {
         pid: u32,
     },
     /// A kernel module owns an RDMA resource of it: NFS, NVMe or Lustre.
+    #[strum(to_string = "kernel module {module} owns a {resource} of its RDMA device")]
     Kernel {
         /// `QP`, `PD` ...
         resource: String,
@@ -58,6 +57,7 @@ pub enum Use {
         module: String,
     },
     /// Its netdev is part of a bond or a bridge, or has a netdev above it.
+    #[strum(to_string = "{netdev} is stacked with {with}")]
     Stacked {
         /// The netdev that is in use.
         netdev: String,
@@ -66,6 +66,7 @@ pub enum Use {
     },
     /// Its netdev has an address that reaches further than the link, or a
     /// route leads through it.
+    #[strum(to_string = "{netdev} has {what}")]
     Network {
         /// The netdev that is in use.
         netdev: String,
@@ -73,37 +74,18 @@ pub enum Use {
         what: String,
     },
     /// A SCSI host is its child, with the disks of a target: SRP or iSER.
+    #[strum(to_string = "SCSI {host} (SRP or iSER) is connected over it")]
     ScsiHost {
         /// `host7`.
         host: String,
     },
     /// It could not be determined.
+    #[strum(to_string = "its use cannot be determined: {why}")]
     Unknown {
         /// Why its use cannot be determined; in JSON `reason`.
         #[serde(rename = "reason")]
         why: String,
     },
-}
-
-impl fmt::Display for Use {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Vfio { file, pid, name } => write!(f, "{file} is open in process {pid} ({name})"),
-            Self::OtherNamespace { what } => {
-                write!(f, "its {what} is not in this network namespace")
-            }
-            Self::Process { resource, pid } => {
-                write!(f, "process {pid} owns a {resource} of its RDMA device")
-            }
-            Self::Kernel { resource, module } => {
-                write!(f, "kernel module {module} owns a {resource} of its RDMA device")
-            }
-            Self::Stacked { netdev, with } => write!(f, "{netdev} is stacked with {with}"),
-            Self::Network { netdev, what } => write!(f, "{netdev} has {what}"),
-            Self::ScsiHost { host } => write!(f, "SCSI {host} (SRP or iSER) is connected over it"),
-            Self::Unknown { why } => write!(f, "its use cannot be determined: {why}"),
-        }
-    }
 }
 
 /// That `object` is in use, and by what; or that this is assumed, and why.
@@ -116,5 +98,5 @@ pub(super) fn told(object: &str, uses: &[Use]) -> String {
 
 /// All of them on one line.
 pub fn used_by(uses: &[Use]) -> String {
-    uses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    listed(uses)
 }

@@ -1,14 +1,54 @@
-//! Why a VF is not as planned after a run, and why a PF has not the number of VFs
-//! of the plan. Values that print themselves: in JSON they are their texts.
+//! Why a VF is not as planned after a run, how a step at it failed, and why a PF has not the
+//! number of VFs of the plan. Values that print themselves: in JSON they are their texts.
 
 use std::fmt;
 
 use nix::errno::Errno;
-use serde::{Serialize, Serializer};
 
-use super::step_failure::StepFailure;
+use super::Use;
+use super::uses::used_by;
 use super::vf_lack::VfLack;
 use super::vf_step::{Stage, VfStep};
+
+/// How a step failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StepFailure {
+    #[error("{tried}: {said}")]
+    Refused {
+        /// What was tried on what: `write "8" to /sys/...`.
+        tried: String,
+        said: String,
+        /// Its error number, where it gave one.
+        errno: Option<Errno>,
+    },
+    #[error("{}", used_by(.0))]
+    InUse(Vec<Use>),
+    /// It had not ended when the deadline came; the child is still at it.
+    #[error("the step did not finish before the deadline; a child process is still running")]
+    Unfinished,
+    /// The child that does it cannot be started, or was killed.
+    #[error("cannot start a child process: {why}")]
+    NoChild { why: String },
+    /// It was not tried: a probe of another driver holds the VF.
+    #[error("cannot read driver_override: a probe by another driver hangs")]
+    ProbeHangs,
+    /// It was not tried: the VF is not there any more.
+    #[error("the VF has disappeared")]
+    NoSuchVf,
+    /// The child answered something else.
+    #[error("the child process gave an unexpected answer: {answer}")]
+    Unexpected { answer: String },
+}
+
+impl StepFailure {
+    /// The system's error number, where it refused with one.
+    pub const fn errno(&self) -> Option<Errno> {
+        match self {
+            Self::Refused { errno, .. } => *errno,
+            _ => None,
+        }
+    }
+}
 
 /// What is to be said of a VF after a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,11 +203,5 @@ impl fmt::Display for NumberFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { step, failure, kernel } = self;
         write!(f, "cannot {step}: {failure}: {}{}", self.meaning(), Kernel(kernel.as_ref()))
-    }
-}
-
-impl Serialize for VfCause {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
     }
 }

@@ -270,44 +270,34 @@ pub enum Deferred {
 }
 
 /// What stays as it is at a VF in use. In JSON it is its text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Undone {
     /// The PF administers other GUIDs for it.
+    #[error("its GUIDs are not as planned")]
     Guids,
     /// The PF has not answered which GUIDs it administers for it.
+    #[error("its GUIDs at the PF cannot be read")]
     GuidsUnread,
     /// It shows another GUID.
+    #[error("{0}")]
     Shows(OtherGuid),
     /// The RDMA half of its driver has not taken it.
+    #[error("the auxiliary RDMA driver is not bound to it")]
     HalfBound,
     /// ib_ipoib has made no netdev for it.
+    #[error("ib_ipoib has not created a netdev for it")]
     NoNetdev,
     /// It has another driver.
+    #[error("{0}")]
     Driver(OtherDriver),
     /// Its link state at the PF is another, and that of the plan may take its link down.
+    #[error("the link state is {} instead of {planned}", .is.map_or("unknown", Words::typed))]
     Policy {
         /// As the PF says; `None` if it does not.
         is: Option<Policy>,
         /// The policy of the plan.
         planned: Policy,
     },
-}
-
-impl fmt::Display for Undone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Guids => write!(f, "its GUIDs are not as planned"),
-            Self::GuidsUnread => write!(f, "its GUIDs at the PF cannot be read"),
-            Self::Shows(guid) => guid.fmt(f),
-            Self::HalfBound => write!(f, "the auxiliary RDMA driver is not bound to it"),
-            Self::NoNetdev => write!(f, "ib_ipoib has not created a netdev for it"),
-            Self::Driver(driver) => driver.fmt(f),
-            Self::Policy { is, planned } => {
-                let is = is.map_or("unknown", Words::typed);
-                write!(f, "the link state is {is} instead of {planned}")
-            }
-        }
-    }
 }
 
 impl Serialize for Undone {

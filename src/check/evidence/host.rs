@@ -12,7 +12,7 @@ use crate::observe::autostart::{AutostartGuest, Resumed};
 use crate::report::common::{Code, Severity};
 use crate::report::node::Judgement;
 use crate::report::stack::Asked;
-use crate::report::units::Units;
+use crate::report::status::Units;
 use crate::report::{Cause, PortProgress};
 
 /// A host that was looked at.
@@ -51,7 +51,7 @@ mod units {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use crate::report::common::Finding;
-    use crate::report::units::{Owner, Units};
+    use crate::report::status::{Owner, Units};
 
     #[expect(clippy::ref_option, reason = "serde hands a reference")]
     pub(super) fn serialize<S: Serializer>(units: &Option<Units>, s: S) -> Result<S::Ok, S::Error> {

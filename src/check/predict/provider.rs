@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn what_status_finds_of_the_agent_of_mlnx_ofed_is_told() {
         use crate::report::advice::Advice;
-        use crate::report::units::{Owner, Units};
+        use crate::report::status::{Owner, Units};
         let mut both = host("goal.target wants ibprov.service\n", &[Port::named("ib0", 5)], &[]);
         both.units = Some(Units {
             openibd: Owner::Ibprov,

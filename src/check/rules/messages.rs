@@ -12,7 +12,7 @@ use crate::check::evidence::Level;
 use crate::check::evidence::fold::{Lack, Object, What};
 use crate::check::evidence::relevance::concerns_rdma;
 use crate::check::pattern::{has_any, has_word};
-use crate::report::packed::unpacked;
+use crate::report::unpacked;
 
 /// All of `messages.toml`.
 #[derive(Debug, Default, Deserialize)]

@@ -1,4 +1,5 @@
-//! The ports of this host's VFs, as the judgement of the node and `status` take them.
+//! The ports of the node, as its judgement and `status` take them: those that the fabric uses,
+//! with their netdevs, and those of VFs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,16 +7,73 @@ use serde_json::Value;
 
 use super::node::Node;
 use crate::host::state;
+use crate::ladder::minimum;
 use crate::names::{
-    Guid, IB_DRIVERS, IsVf, LinkLayer, MadPort, PciAddress, Policy, RdmaName, VfName,
+    Guid, IB_DRIVERS, IsVf, LinkLayer, MadPort, PKey, PciAddress, Policy, RdmaName, VfName,
 };
+use crate::observe::ipoib::Interface;
 use crate::observe::{self, Look, PciFunction, Port, RdmaDevice};
-use crate::plan::fabric::VfPort;
+use crate::plan::fabric::{ActivePort, FabricNetdev, NeededBy, NetworkConfiguration, VfPort};
+use crate::plan::wanted;
 use crate::report::hardware::{Link, Vf};
 use crate::report::plan::PlannedPf;
 use crate::report::{self, Away, PortProgress, port_label};
 
 impl Node<'_> {
+    /// The expected InfiniBand ports that the fabric uses, whatever their interfaces lack.
+    pub(super) fn active_ports(&self) -> Vec<ActivePort<'_>> {
+        let is_active = |port: &&PortProgress| {
+            let link = match (port.pci, &port.rdma, port.port) {
+                (Some(pci), Some(device), Some(number)) => self.survey.port(pci, device, number),
+                _ => None,
+            };
+            port.link_layer == Some(LinkLayer::InfiniBand)
+                && link.is_some_and(|answer| answer.link.is_active())
+        };
+        self.ports.iter().filter(is_active).map(|port| self.active(port)).collect()
+    }
+
+    fn active<'a>(&'a self, port: &'a PortProgress) -> ActivePort<'a> {
+        let all = &self.interfaces.all;
+        let own = port.netdev.as_ref().and_then(|name| all.iter().find(|i| i.name == *name));
+        let of_own = |i: &&Interface| i.parent.is_some() && i.parent == own.map(|o| o.ifindex);
+        let children: Vec<&Interface> = all.iter().filter(of_own).collect();
+        let pkeys = match (port.pci, &port.rdma, port.port) {
+            (Some(pci), Some(device), Some(number)) => self.survey.pkeys(pci, device, number),
+            _ => None,
+        };
+        let rows = minimum::pkeys(self.config, port).into_iter();
+        let mut needed: Vec<(PKey, NeededBy<'_>)> =
+            rows.map(|(pkey, origin)| (pkey, NeededBy::Row(origin))).collect();
+        needed.extend(children.iter().filter_map(|c| Some((c.pkey?, NeededBy::Netdev(&c.name)))));
+        if let Some(own) = own {
+            let wanted = wanted(&self.config.interfaces, own, &self.interfaces.stack_children);
+            let pkeys = wanted.partitions.into_iter().map(|child| child.pkey);
+            let to_come = pkeys.filter(|pkey| children.iter().all(|c| c.pkey != Some(*pkey)));
+            needed.extend(to_come.map(|pkey| (pkey, NeededBy::Partition(&own.name))));
+        }
+        let netdevs = own.into_iter().chain(children).map(|interface| FabricNetdev {
+            name: &interface.name,
+            // One of a tree may not have been copied as a whole.
+            pkey: interface.pkey.or_else(|| match interface.parent {
+                None => Some(pkeys?.iter().find(|entry| entry.index == 0)?.pkey.full()),
+                Some(_) => None,
+            }),
+            state: self.netdev(&interface.name),
+            claim: self.asked.iter().find(|asked| asked.netdev == interface.name.as_str()),
+        });
+        ActivePort { port, pkeys, needed, netdevs: netdevs.collect() }
+    }
+
+    /// What the network stacks are configured to set up, beside what there is.
+    pub(super) fn network(&self) -> NetworkConfiguration<'_> {
+        NetworkConfiguration {
+            asked: &self.asked,
+            ipoib: self.interfaces.all.iter().map(|interface| &interface.name).collect(),
+            taken: &self.interfaces.names,
+        }
+    }
+
     /// The ports of VFs that should be active: their PFs' are. What is passed on, is in another
     /// network namespace or is told elsewhere (a port that is expected, a VF without a GUID or
     /// with a policy of down) is not among them.
@@ -28,7 +86,6 @@ impl Node<'_> {
         for (pf, vf) in vfs.iter().flat_map(|(pf, vfs)| vfs.iter().map(move |vf| (*pf, vf))) {
             let Some(function) = self.function(vf.pci) else { continue };
             let is_expected = self.ports.iter().any(|port| port.pci == Some(vf.pci));
-            let is_zero = |guid: Option<Guid>| guid.is_some_and(Guid::is_zero);
             if is_expected || is_zero(vf.port_guid) || self.away(look, vf, function).is_some() {
                 continue;
             }
@@ -52,7 +109,6 @@ impl Node<'_> {
 
     /// The expected ports that are VFs of the hypervisor's, which have no GUID.
     pub(super) fn without_guid(&self) -> Vec<String> {
-        let is_zero = |guid: Option<Guid>| guid.is_some_and(Guid::is_zero);
         let of = |port: &&PortProgress| {
             let Some(function) = port.pci.and_then(|pci| self.function(pci)) else { return false };
             let device =
@@ -65,7 +121,6 @@ impl Node<'_> {
 
     /// The VFs with a GUID of 0, at their PF or as their driver has read it.
     pub(super) fn zero_vfs(&self, vfs: &[(PciAddress, Vec<Vf>)]) -> BTreeSet<PciAddress> {
-        let is_zero = |guid: Option<Guid>| guid.is_some_and(Guid::is_zero);
         let shows_zero = |function: &PciFunction| {
             let devices = function.rdma.iter().any(|device| is_zero(device.node_guid));
             devices || ports(function).next().is_some_and(|(_, port)| is_zero(port.guid))
@@ -87,7 +142,7 @@ impl Node<'_> {
         let own = adapters.flat_map(|f| ports(f).map(move |(device, port)| (f, device, port)));
         let own = own.filter(|(_, _, port)| port.link_layer == LinkLayer::InfiniBand);
         let own = own.filter_map(|(f, device, port)| {
-            let name = format!("{} port {} ({})", device.name, port.number, f.address);
+            let name = port_label(&device.name, port.number, f.address);
             Some((name, device.node_guid, port.guid?))
         });
         let is_planned = |pf| pfs.iter().any(|planned| planned.pci == Some(pf));
@@ -108,11 +163,11 @@ impl Node<'_> {
         let all = vfs.iter().flat_map(|(_, vfs)| vfs);
         let functions = all.filter_map(|vf| self.function(vf.pci));
         let of = |function: &PciFunction| -> Vec<String> {
-            let lacking = ports(function).skip(1).filter(|(_, port)| {
-                port.link_layer == LinkLayer::InfiniBand && port.guid.is_some_and(Guid::is_zero)
-            });
+            let lacking = ports(function)
+                .skip(1)
+                .filter(|(_, port)| port.link_layer == LinkLayer::InfiniBand && is_zero(port.guid));
             let label = |(device, port): (&RdmaDevice, &Port)| {
-                format!("{} port {} ({})", device.name, port.number, function.address)
+                port_label(&device.name, port.number, function.address)
             };
             lacking.map(label).collect()
         };
@@ -175,6 +230,10 @@ impl Node<'_> {
         };
         ports(function).filter_map(link).collect()
     }
+}
+
+fn is_zero(guid: Option<Guid>) -> bool {
+    guid.is_some_and(Guid::is_zero)
 }
 
 fn ports(function: &PciFunction) -> impl Iterator<Item = (&RdmaDevice, &Port)> {
