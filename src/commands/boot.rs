@@ -65,7 +65,7 @@ pub fn run(
     }
     systemd::tell_status(&report.headline());
     live_line::end();
-    print_or_tell(&report.told(), format, &report.to_text(), || tell(&report))
+    print_or_tell(&report.told(), format, || report.to_text(), || tell(&report))
 }
 
 /// `ibprov.timeout=SECONDS` on the kernel command line is the way out for

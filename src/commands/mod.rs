@@ -68,14 +68,14 @@ fn print<V: Verdict, B: Serialize, F: Serialize>(
 fn print_or_tell<V: Verdict, B: Serialize, F: Serialize>(
     report: &Report<V, B, F>,
     format: Format,
-    text: &str,
+    text: impl FnOnce() -> String,
     tell: impl FnOnce(),
 ) -> anyhow::Result<u8> {
     let by_hand = format == Format::Text && terminal::is_by_hand();
     if !by_hand {
         tell();
     }
-    print(report, format, |screen| if by_hand { screen.page(text) } else { String::new() })
+    print(report, format, |screen| if by_hand { screen.page(&text()) } else { String::new() })
 }
 
 /// The report `name` that the last run has left, if it can be read; what is wrong with it is a

@@ -55,7 +55,7 @@ pub fn run(
     }
     systemd::tell_status(&report.headline());
     live_line::end();
-    print_or_tell(&report.told(), format, &report.to_text(), || tell(&report))
+    print_or_tell(&report.told(), format, || report.to_text(), || tell(&report))
 }
 
 /// To the journal, with fields; to standard error where programs read standard output.

@@ -31,6 +31,7 @@ does not help, burn the firmware again, or try another slot. To query the firmwa
             "in pre-initializing state",
             "wait_fw_init",
             "FW initialization",
+            "Waiting for FW initialization",
             "firmware internal error",
             "command timed out",
             "timed out waiting for firmware",

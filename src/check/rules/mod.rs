@@ -54,7 +54,8 @@ pub struct Rule {
     /// Its page, plain text: how it shows, why it happens, what to do.
     pub page: &'static str,
     /// Words of the lines it looks at, in groups where it tells them apart; case
-    /// matters.
+    /// matters. Of each, so many lines of a boot are kept: beside a word that other lines have too,
+    /// the longer one stands as well.
     pub needles: &'static [&'static [&'static str]],
     pub judge: Judge,
 }
@@ -178,8 +179,8 @@ pub fn needles() -> &'static Needles {
 #[cfg(test)]
 mod tests {
     use super::super::evidence::Intake;
-    use super::testing::ca;
-    use super::{ALL, Code};
+    use super::testing::{ca, severity};
+    use super::{ALL, Code, Severity, rule};
 
     /// The tools that send management datagrams, through the first port that is up unless they
     /// are told which.
@@ -189,6 +190,32 @@ mod tests {
     fn mad_commands(text: &str) -> impl Iterator<Item = &str> {
         let starts = MAD_TOOLS.into_iter().flat_map(|tool| text.match_indices(tool));
         starts.map(|(at, _)| text.get(at..).unwrap_or_default())
+    }
+
+    /// So many are more than are kept of one needle.
+    #[test]
+    fn a_message_is_found_behind_a_thousand_that_have_a_word_of_it() {
+        for (flood, line, code) in [
+            (
+                "LNet: 88:0:(o2iblnd_cb.c:3467:kiblnd_check_conns()) Timed out tx for 10.0.0.2@o2ib",
+                "LNetError: 105-4:0:(api-ni.c:2100:lnet_startup()) Error -100 starting up LNI o2ib",
+                Code::MountBeforeIpoib,
+            ),
+            ("cache entry is not loaded", "ib_umad module is not loaded", Code::ModuleNotLoaded),
+            ("cache entry is not loaded", "ib_umad: module not loaded", Code::ModuleNotLoaded),
+            (
+                "opened /dev/infiniband/uverbs0",
+                "open(/dev/infiniband/rdma_cm): No such file or directory",
+                Code::ModuleNotLoaded,
+            ),
+        ] {
+            let flood: Vec<String> = (0..1001).map(|n| format!("[ {n}.0] {flood} {n}")).collect();
+            let mut lines: Vec<&str> = flood.iter().map(String::as_str).collect();
+            let line = format!("[ 2000.0] {line}");
+            lines.push(&line);
+            let told = severity(rule(code).expect("a rule"), &lines);
+            assert_eq!(told, Some(Severity::Error), "{line}");
+        }
     }
 
     #[test]

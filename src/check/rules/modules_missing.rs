@@ -259,7 +259,7 @@ proto=rdma reports \"Protocol not supported\" while rpcrdma is loaded.
 
 Remedy: install the vendor's package with the real module (mlnx-nfsrdma-dkms, or
 --with-nfsrdma), use the kernel's own stack, or mount over TCP.",
-    needles: &[&["dummy kernel module", "rotocol not supported"]],
+    needles: &[&["dummy kernel module", "Protocol not supported", "rotocol not supported"]],
     judge: Judge::One(module_is_a_dummy),
 };
 

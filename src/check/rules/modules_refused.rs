@@ -186,6 +186,7 @@ refused. To see to which stack it belongs:
     needles: &[&[
         "disagrees about version of symbol",
         "Unknown symbol",
+        "Unknown symbol in module",
         "version magic '",
         "Invalid module format",
         "Exec format error",

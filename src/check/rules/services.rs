@@ -143,6 +143,7 @@ systemd-networkd-wait-online --any.",
         "Network Manager Wait Online",
         "NetworkManager Wait Online",
         "Event loop failed",
+        "Event loop failed: Connection timed out",
     ]],
     judge: Judge::One(wait_online_timeout),
 };

@@ -154,6 +154,7 @@ add pci=realloc to the kernel command line (pci=assign-busses for bus numbers)."
         "BAR 11: ",
         ": assigned [",
         "for SR-IOV",
+        "not enough MMIO resources for SR-IOV",
         "VF BAR",
         "bus number out of range",
         "can't assign; no space",

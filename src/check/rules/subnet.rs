@@ -26,8 +26,10 @@ A VF that stays in Initializing while its PF is Active has another cause
 (opensm-virt-disabled).",
     needles: &[&[
         "logical state changed to PORT_A",
+        "logical state changed to PORT_INIT",
         "PORT_INIT",
         "sminfo",
+        "sminfo: iberror",
         "maybe no SM is running",
         "Couldn't open port",
         "manage_subnet",
