@@ -117,17 +117,17 @@ lint: deps
 	$(CARGO) metadata --quiet --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 	$(if $(shell command -v cargo-deny),$(CARGO) deny check bans licenses sources,@echo "cargo-deny is not installed: licences and sources not checked")
 
-# A lane that fails does not keep the others from telling. Beside the first two, the
-# machines' program is built: its linking keeps one processor busy, not two. The boot lane,
-# which waits most of its time, runs beside the machines and is printed after them.
+# A lane that fails does not keep the others from telling. The machines begin as soon as
+# their program is built, whose linking keeps one processor busy, not two; the other lanes
+# run beside that and beside the machines, which wait much of their time.
 test: deps
-	@$(MAKE) --no-print-directory release & built=$$!; failed=0; \
+	@failed=0; log=$(target)/test-machines.log; mkdir -p $(target); \
+	{ $(MAKE) --no-print-directory release && \
+	$(MAKE) --no-print-directory --keep-going test-release test-vm; } >$$log 2>&1 & machines=$$!; \
 	$(MAKE) --no-print-directory --keep-going test-unit test-tree || failed=1; \
-	wait $$built || failed=1; \
-	$(MAKE) --no-print-directory test-boot >$(target)/test-boot.log 2>&1 & boot=$$!; \
-	$(MAKE) --no-print-directory --keep-going test-release test-vm || failed=1; \
-	wait $$boot || failed=1; \
-	cat $(target)/test-boot.log; \
+	$(MAKE) --no-print-directory test-boot || failed=1; \
+	tail -n +1 -f --pid=$$machines $$log; \
+	wait $$machines || failed=1; \
 	exit $$failed
 
 test-unit: deps

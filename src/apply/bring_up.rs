@@ -44,7 +44,8 @@ enum Next {
 struct Run<'a> {
     root: &'a Root,
     deadline: u64,
-    notice_until: u64,
+    /// Until when a "not mine" is not believed: begins with the first one.
+    notice_until: Option<u64>,
     manager: Manager,
     interface: Interface,
     report: &'a mut IfaceReport,
@@ -82,13 +83,12 @@ pub fn bring_up(
         }
     };
     report.asked_by = manager.way().to_string();
-    let notice_until = clock::monotonic_usec() + NOTICE_USEC;
     let interface = interface.clone();
     let ask_again = ASK_AGAIN_USEC;
     let mut run = Run {
         root,
         deadline,
-        notice_until,
+        notice_until: None,
         manager,
         interface,
         report,
@@ -234,9 +234,12 @@ impl Run<'_> {
                 Ok(self.after(&unit, end))
             }
             Action::Verify => self.verify(&live, &decision, &watch),
-            // What a stack says in its first moments is not its last word.
+            // What a stack says in its first moments is not its last word. They begin when it
+            // answers: one that was too busy for that has noticed nothing either.
             Action::Nobody | Action::Stuck if live.is_undecided(&self.interface) => {
-                match self.wait(self.notice_until, &watch)? {
+                let notice = || (clock::monotonic_usec() + NOTICE_USEC).min(self.deadline);
+                let until = *self.notice_until.get_or_insert_with(notice);
+                match self.wait(until, &watch)? {
                     true => Ok(Next::Again),
                     false => Ok(self.concluded(&decision)),
                 }

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Machines of one test process that run side by side. While a guest waits, which is
 /// most of what many scenarios do, it uses hardly any processor.
-const MACHINES: usize = 3;
+const MACHINES: usize = 2;
 
 static RUNNING: Mutex<Running> = Mutex::new(Running { machines: 0, turn: None });
 static ENDED: Condvar = Condvar::new();
