@@ -103,7 +103,8 @@ verdicts! {
     }
 }
 
-/// Print the lines of partitions.conf of all hosts of `dir` for the one host with the subnet manager. Of a fleet
+/// Print the lines of partitions.conf of all hosts of `dir` for the one host with the subnet
+/// manager. Of a fleet
 /// that was not seen whole there are none: the ports that they lack would lose their partition.
 ///
 /// # Errors
