@@ -36,7 +36,7 @@ man_pages := $(wildcard docs/*.5.md docs/*.7.md docs/*.8.md)
 named_tests := vm boot demo bench picture prometheus release
 tree_tests := $(filter-out house $(named_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
-.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-health test-ansible test-opensm test-walk test-initramfs test-older test-newer test-newest test-all test-mutants fuzz bench demo
+.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-health test-ansible test-opensm test-walk test-initramfs test-older test-newer test-newest test-all test-mutants fuzz bench demo house
 
 all: release
 
@@ -86,7 +86,7 @@ install:
 	install -m 644 packaging/90-ibprov.preset $(DESTDIR)$(PREFIX)/lib/systemd/system-preset/
 	install -m 644 packaging/ibprov.catalog $(DESTDIR)$(PREFIX)/lib/systemd/catalog/
 	install -d $(DESTDIR)$(PREFIX)/share/ibprov/schema
-	install -m 644 $(wildcard docs/schema/*.json) $(DESTDIR)$(PREFIX)/share/ibprov/schema/
+	install -m 644 docs/reports.schema.json $(DESTDIR)$(PREFIX)/share/ibprov/schema/reports.json
 	install -m 644 docs/ibprov.schema.json $(DESTDIR)$(PREFIX)/share/ibprov/schema/ibprov.toml.json
 	@if command -v go-md2man >/dev/null; then $(MAKE) --no-print-directory install-man; else echo "go-md2man is not installed (make deps): man pages left out"; fi
 
@@ -243,6 +243,10 @@ bench: deps release
 	$(CARGO) test --quiet --locked --test bench || failed=1; \
 	IBPROV_RELEASE=$(abspath $(binary)) $(CARGO) test --quiet --locked --test fleet -- --nocapture || failed=1; \
 	exit $$failed
+
+# How large each room is, and what is written more than once.
+house:
+	@sh tests/figures.sh
 
 # Each machine test is seen failing once: tests/mutants/*.
 test-mutants: deps

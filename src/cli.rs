@@ -17,7 +17,7 @@ use crate::config::foreign::{mlx4_conf, openib_conf, operator_guids, rdma_conf, 
 use crate::config::timespan::{self, TimeSpan};
 use crate::names::{
     BadText, Colour, GidKind, GroupMtu, GroupRate, IfName, Membership, NetnsMode, PKey, PciAddress,
-    PortNumber, PortType, RdmaName, Rung, Target, Words,
+    PortNumber, PortType, RdmaName, Resource, Rung, Target, Words,
 };
 
 /// Boot-time provisioning of InfiniBand nodes.
@@ -49,6 +49,9 @@ pub enum Internal {
     Worker {
         /// The PF whose run has started it.
         pf: Option<PciAddress>,
+        /// What it queries, of one that who only looks has started.
+        #[arg(long, conflicts_with = "pf")]
+        queries: Option<Resource>,
     },
     /// Set the types of ports of a ConnectX-3.
     SetPortType {
@@ -60,6 +63,11 @@ pub enum Internal {
         /// Each port, and its type: `2=eth`.
         #[arg(value_parser = port_and_type)]
         types: Vec<(PortNumber, PortType)>,
+    },
+    /// Whether what udev starts may act: not in a boot in which ibprov.service has not begun.
+    MayAct {
+        /// The unit that is to act.
+        unit: String,
     },
     /// Create a soft RoCE device.
     CreateRxe {
@@ -83,6 +91,9 @@ pub enum Internal {
     },
     /// Give the RDMA device of a function its name.
     NameRdma {
+        /// Not while processes or clients in the kernel use it.
+        #[arg(long)]
+        unless_used: bool,
         /// The function.
         pci: PciAddress,
         /// The name.
@@ -145,7 +156,6 @@ Configuration:
   firmware     Show or set settings in the firmware of adapters
   migrate      Hand the node over from openibd and its scripts, or back
   import       Convert another tool's configuration
-  schema       Print the JSON schema of a report
   completions  Print completions for a shell
 
 Options:
@@ -195,7 +205,7 @@ pub struct Common {
 pub enum Format {
     /// For people.
     Text,
-    /// For programs; carries "schema": 3, and `ibprov schema` says what else.
+    /// For programs: a report, as ibprov.json(7) describes it.
     Json,
 }
 
@@ -224,8 +234,8 @@ Examples:
     Boot(Lazy<BootArgs>),
     /// Diagnose a boot, on this host or from log files
     #[command(after_help = "\
-Exit codes: 0 healthy, or nothing is known to be wrong; 1 degraded or failed,
-with --strict also unexplained or unknown; 2 nothing could be read, or what is
+Exit codes: 0 healthy, or nothing is known to be wrong; 1 degraded, failed or
+unexplained, with --strict also unknown; 2 nothing could be read, or what is
 expected is not known; 3 this host is not ready, as `ibprov status` has it. With
 --fleet: 0 every node is as expected; 1 with exceptions, or a file could not be
 read; 2 no report could be read; 3 nodes are not ready.
@@ -375,16 +385,18 @@ Examples:
     Metrics(Lazy<MetricsArgs>),
     /// Print the verdict in one line, for a health checker
     #[command(after_help = "\
-Exit codes, by the program that asks:
+Exit codes, by the program that asks; without --for those of `ibprov status`:
                               npd   nagios   nhc, slurm
-  ready                         0        0        0
+  ready, or nothing expected    0        0        0
   ready with exceptions         0        1        0
-  the same, and an expected
-  port is not active            1        1        1
+  the same, and the node has
+  less than is configured       1        1        1
   not ready                     1        2        1
+  by a bad configuration alone  2        2        1
   unknown, also after 2 s       2        3        1
 
 Examples:
+  ibprov health                the verdict in one line
   ibprov health --for npd      of node-problem-detector
   ibprov health --for nagios   of Nagios, Icinga and what runs their plugins")]
     Health(Lazy<HealthArgs>),
@@ -406,17 +418,6 @@ Examples:
   ibprov guests --dry-run      which would be started, in which order
   ibprov guests --status       each with its VFs, and why it is not up")]
     Guests(Lazy<GuestsArgs>),
-    /// Print the JSON schema of a report, or list the reports
-    #[command(after_help = "\
-Exit codes: 0 printed; 2 there is no such report.
-
-Examples:
-  ibprov schema                the names of all reports
-  ibprov schema status         what `ibprov status --format json` prints")]
-    Schema {
-        /// The report: its key `report`
-        report: Option<String>,
-    },
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -511,7 +512,7 @@ pub struct FirmwareArgs {
 pub struct HealthArgs {
     /// The program that asks: npd, nagios, nhc or slurm
     #[arg(long = "for", value_name = "PROGRAM", value_enum, hide_possible_values = true)]
-    pub asker: Asker,
+    pub asker: Option<Asker>,
 }
 
 /// A program that runs health checks, and judges by their exit codes.
@@ -691,6 +692,9 @@ pub struct IfaceArgs {
     /// For that unit
     #[arg(long, hide = true, requires = "device")]
     pub later: bool,
+    /// For ibprov.service: this is a child of it
+    #[arg(long, hide = true, requires = "settings_only")]
+    pub of_boot: bool,
     /// For the unit: set up P_Key children, all that have appeared
     #[arg(long, hide = true, conflicts_with_all = ["name", "device"])]
     pub children: bool,
@@ -717,7 +721,7 @@ pub struct CheckArgs {
     pub log: Vec<PathBuf>,
     /// Judge the reports of many nodes: DIR holds a file or
     /// directory for each
-    #[arg(verbatim_doc_comment, long, value_name = "DIR", conflicts_with_all = ["log", "boot", "svg", "timeline", "strict", "explain"])]
+    #[arg(verbatim_doc_comment, long, value_name = "DIR", conflicts_with_all = ["log", "boot", "svg", "strict", "explain"])]
     pub fleet: Option<PathBuf>,
     /// Judge this boot only: 0 is the last, -1 the one before
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = boot_number)]
@@ -725,14 +729,11 @@ pub struct CheckArgs {
     /// Draw the boot as a picture, to be opened in a browser
     #[arg(long, value_name = "FILE", conflicts_with = "explain")]
     pub svg: Option<PathBuf>,
-    /// Draw the boot below the findings, 80 columns wide
-    #[arg(long, conflicts_with = "explain")]
-    pub timeline: bool,
     /// Also exit with 1 for errors that no diagnosis explains
     #[arg(long, conflicts_with = "explain")]
     pub strict: bool,
     /// Compare an initramfs image with what this host needs
-    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["log", "boot", "svg", "timeline", "strict", "explain"])]
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["log", "boot", "svg", "strict", "explain"])]
     pub initrd: Option<PathBuf>,
     /// Explain a diagnosis, or list them all
     #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "", conflicts_with = "log")]
@@ -846,8 +847,9 @@ pub enum OpensmVerb {
     Check(OpensmArgs),
     /// Check the subnet manager of a port, and become its opensm
     #[command(after_help = "\
-Exit codes: 2 could not begin; 3 opensm is not started, with the reason; 4 no
-[[subnet-manager]] names the port. Else those of opensm; of --dry-run, 0.
+Exit codes: 64 no [[subnet-manager]] names the port; 69 opensm is not started,
+with the reason; 78 could not begin. Else those of opensm, which has none of
+these; of --dry-run, 0.
 
 Examples:
   ibprov opensm run --dry-run issm0   what opensm would be given, or why not")]
@@ -963,9 +965,9 @@ mod tests {
             assert!(!own.contains("worker") && !own.contains("name-rdma"), "{said}");
         }
         let typed = |words: &[&str]| Internal::of(words.iter().map(OsString::from));
-        assert!(matches!(typed(&["ibprov", "worker"]), Some(Internal::Worker { pf: None })));
+        assert!(matches!(typed(&["ibprov", "worker"]), Some(Internal::Worker { pf: None, .. })));
         let at = typed(&["ibprov", "worker", "0000:01:00.0"]);
-        assert!(matches!(at, Some(Internal::Worker { pf: Some(_) })));
+        assert!(matches!(at, Some(Internal::Worker { pf: Some(_), .. })));
         let named = typed(&["ibprov", "name-rdma", "0000:01:00.1", "mlx5_1"]);
         assert!(matches!(named, Some(Internal::NameRdma { .. })));
         assert!(typed(&["ibprov", "status"]).is_none() && typed(&["ibprov"]).is_none());

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use ibprov::cli::{Cli, Common, Format, Internal, OpensmVerb, Verb};
 use ibprov::commands;
-use ibprov::config::{self, Config};
+use ibprov::config::{self, Config, Loaded};
 use ibprov::host::{Root, alarm, answer, journal, live_line, terminal};
 use ibprov::report::common::{Code, Exit, NotBegun};
 use ibprov::workers::child;
@@ -15,7 +15,7 @@ use ibprov::workers::child;
 fn main() -> ExitCode {
     let cli = match Internal::of(std::env::args_os()) {
         // Their parents have read the configuration, and tell them all that they need.
-        Some(internal) => return ended(run_internal(internal), Format::Text),
+        Some(internal) => return ExitCode::from(ended(run_internal(internal), Format::Text)),
         None => match Cli::try_parse() {
             Ok(cli) => cli,
             Err(e) => return refused(&e),
@@ -23,25 +23,26 @@ fn main() -> ExitCode {
     };
     let ran = run(&cli);
     live_line::end();
-    ended(ran, cli.common.format)
+    let code = ended(ran, cli.common.format);
+    let becomes_opensm = matches!(cli.verb, Verb::Opensm { verb: OpensmVerb::Run(_) });
+    ExitCode::from(match code == Exit::NotBegun.code() && becomes_opensm {
+        true => commands::opensm_run::NOT_BEGUN,
+        false => code,
+    })
 }
 
 /// What the process ends with.
-fn ended(ran: anyhow::Result<u8>, format: Format) -> ExitCode {
+fn ended(ran: anyhow::Result<u8>, format: Format) -> u8 {
     match ran {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => code,
         Err(e) => {
-            // A closed pipe is the reader's wish, not a failure.
-            if is_broken_pipe(&e) {
-                return ExitCode::SUCCESS;
-            }
             let said = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
                 Some(error) => answer(error),
                 None => cause.to_string(),
             };
             let message: Vec<String> = e.chain().map(said).collect();
             not_begun(format, Code::NotBegun, &message.join(": "));
-            ExitCode::from(Exit::NotBegun.code())
+            Exit::NotBegun.code()
         }
     }
 }
@@ -87,14 +88,17 @@ fn not_begun(format: Format, code: Code, message: &str) {
 fn run_internal(internal: Internal) -> anyhow::Result<u8> {
     drop(journal::install(false));
     match internal {
-        Internal::Worker { pf } => child::run(pf)?,
+        Internal::Worker { pf, queries } => child::run(pf, queries.is_some())?,
         Internal::SetPortType { pci, force, types } => {
             return commands::internal::set_port_type(pci, &types, force);
         }
+        Internal::MayAct { unit } => return Ok(commands::internal::may_act(&unit).code()),
         Internal::CreateRxe { name, netdev } => commands::internal::create_rxe(&name, &netdev)?,
         Internal::NameRxe { name, netdev } => commands::internal::name_rxe(&name, &netdev)?,
         Internal::SetNetnsMode { mode } => commands::internal::set_netns_mode(mode)?,
-        Internal::NameRdma { pci, name } => commands::internal::name_rdma(pci, &name)?,
+        Internal::NameRdma { unless_used, pci, name } => {
+            return commands::internal::name_rdma(pci, &name, unless_used);
+        }
     }
     Ok(Exit::Good.code())
 }
@@ -111,7 +115,6 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
     let (format, file) = (common.format, common.config.as_deref());
     match &cli.verb {
         Verb::Completions { shell } => commands::completions::run(*shell, format),
-        Verb::Schema { report } => commands::schema::run(report.as_deref()),
         Verb::Collect(args) => commands::collect::run(args, common),
         Verb::Gid(args) => commands::gid::run(args, &root(common)?, format),
         Verb::Holders(args) => commands::holders::run(args, &root(common)?, format),
@@ -120,10 +123,11 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         Verb::Import { verb } => commands::import::run(verb, &root(common)?, format),
         Verb::Opensm { verb: OpensmVerb::Check(args) } => {
             let root = root(common)?;
-            commands::opensm::run(args, config::load(&root, file).ok().as_ref(), &root, format)
+            let loaded = config::load(&root, file).whole().ok();
+            commands::opensm::run(args, loaded.as_ref(), &root, format)
         }
-        Verb::Opensm { verb: OpensmVerb::Run(args) } => configured(common, |config, root| {
-            commands::opensm_run::run(args, &config, root, format)
+        Verb::Opensm { verb: OpensmVerb::Run(args) } => of_unit(common, |loaded, root| {
+            commands::opensm_run::run(args, &loaded.config, root, format)
         }),
         // It judges the configuration as it would be.
         Verb::Migrate(args) => commands::migrate::run(args, &root(common)?, common),
@@ -141,7 +145,7 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         }
         Verb::Status(args) => {
             let root = root(common)?;
-            commands::status::run(args, config::load(&root, file), &root, common)
+            commands::status::run(args, &config::load(&root, file), &root, common)
         }
         Verb::Metrics(args) => {
             let root = root(common)?;
@@ -152,11 +156,20 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
             commands::health::run(args, config::load(&root, file), root, format)
         }
         Verb::Apply(args) if args.undo => commands::apply::undo(args, &root(common)?, format),
+        Verb::Apply(args) if args.in_turn => of_unit(common, |loaded, root| {
+            commands::apply::run(args, &loaded.config, file, root, format)
+        }),
+        // boot, which has started it, has said what is wrong.
+        Verb::Apply(args) if args.timeout_msec.is_some() => {
+            let root = root(common)?;
+            let config = config::load(&root, file).config;
+            commands::apply::run(args, &config, file, &root, format)
+        }
         Verb::Apply(args) => configured(common, |config, root| {
             commands::apply::run(args, &config, file, root, format)
         }),
         Verb::Boot(args) => {
-            configured(common, |config, root| commands::boot::run(args, config, file, root, format))
+            of_unit(common, |loaded, root| commands::boot::run(args, loaded, file, root, format))
         }
         Verb::Plan(args) => {
             configured(common, |config, root| commands::plan::run(args, &config, root, format))
@@ -164,15 +177,18 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         Verb::Firmware(args) => {
             configured(common, |config, root| commands::firmware::run(args, &config, root, format))
         }
+        Verb::Iface(args) if args.device.is_some() || args.children || args.settings_only => {
+            of_unit(common, |loaded, root| commands::iface::run(args, &loaded.config, root, format))
+        }
         Verb::Iface(args) => {
             configured(common, |config, root| commands::iface::run(args, &config, root, format))
         }
-        Verb::WaitOnline(args) => configured(common, |config, root| {
-            commands::wait_online::run(args, &config, root, format)
-        }),
-        Verb::Guests(args) => {
-            configured(common, |config, root| commands::guests::run(args, &config, root, format))
+        Verb::WaitOnline(args) => {
+            of_unit(common, |loaded, root| commands::wait_online::run(args, &loaded, root, format))
         }
+        Verb::Guests(args) => of_unit(common, |loaded, root| {
+            commands::guests::run(args, &loaded.config, root, format)
+        }),
     }
 }
 
@@ -183,22 +199,27 @@ fn root(common: &Common) -> anyhow::Result<Root> {
     })
 }
 
+/// Runs a verb as its unit does: with what is right of a bad configuration.
+fn of_unit(
+    common: &Common,
+    verb: impl FnOnce(Loaded, &Root) -> anyhow::Result<u8>,
+) -> anyhow::Result<u8> {
+    let root = root(common)?;
+    let loaded = config::load(&root, common.config.as_deref());
+    for error in commands::config::errors(&loaded) {
+        tracing::error!("{}", error.sentence());
+    }
+    verb(loaded, &root)
+}
+
 /// Runs a verb that cannot begin with a bad configuration.
 fn configured(
     common: &Common,
     verb: impl FnOnce(Config, &Root) -> anyhow::Result<u8>,
 ) -> anyhow::Result<u8> {
     let root = root(common)?;
-    match config::load(&root, common.config.as_deref()) {
+    match config::load(&root, common.config.as_deref()).whole() {
         Ok(loaded) => verb(loaded.config, &root),
         Err(problems) => commands::config::refuse(&problems, common.format),
     }
-}
-
-fn is_broken_pipe(e: &anyhow::Error) -> bool {
-    e.chain().any(|cause| {
-        cause
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
-    })
 }

@@ -99,9 +99,9 @@ fn boot(n: u64) -> (String, bool) {
         "message": "not loaded: it is not built for this kernel",
         "advice": [{"purpose": "permanent", "text": "install the modules of this kernel"}]}"#;
     let (verdict, exit, findings) =
-        if is_new { ("deferred", 1, finding) } else { ("ready", 0, "") };
+        if is_new { ("exceptions", 1, finding) } else { ("ready", 0, "") };
     let text = format!(
-        "{{\"schema\": 2, \"report\": \"boot\", \"verdict\": \"{verdict}\", \"exit_code\": {exit}, \"findings\": [{findings}], \"version\": \"0.1.0\", \"kernel\": \"{kernel}\", \"ports\": [], \"timeline\": [{}]}}",
+        "{{\"schema\": 1, \"report\": \"boot\", \"verdict\": \"{verdict}\", \"exit_code\": {exit}, \"findings\": [{findings}], \"version\": \"0.1.0\", \"kernel\": \"{kernel}\", \"ports\": [], \"timeline\": [{}]}}",
         moments.join(",\n")
     );
     (text, is_new)

@@ -108,7 +108,7 @@ shows() {
 	return 1
 }
 judge "Slurm: a node with a port that is not active is drained, and told why" \
-	shows +DRAIN "Reason=ibprov: ready with exceptions: 1 of 2 expected ports active"
+	shows +DRAIN "Reason=ibprov: ready with exceptions: port-not-active mlx5_1/1"
 set_port '4: ACTIVE' 0x9
 judge "Slurm: it is resumed when the port is active" shows "State=IDLE "
 judge "Slurm: its reason is gone" sh -c "! scontrol --oneliner show node $node | grep Reason="

@@ -226,7 +226,7 @@ fn pages_have_exit_codes_of_the_verb_and_no_other() {
         let help = whole(verb).filter_map(|verb| verb.get_after_help());
         let help: String = help.map(|help| help.to_string()).collect();
         let exits = matches(r"(?s)(Exit codes.*?)(?:\n\n|$)", &help).join("\n");
-        let real: BTreeSet<String> = matches(r"[:;]\s+(\d)\b", &exits).into_iter().collect();
+        let real: BTreeSet<String> = matches(r"[:;]\s+(\d+)\b", &exits).into_iter().collect();
         let told = codes(&page);
         assert!(told.is_subset(&real), "{name}: {told:?}, and --help {real:?}");
         let special: BTreeSet<String> = &real - &common;

@@ -14,7 +14,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-const BOOT: &str = r#"{"schema": 2, "report": "boot", "verdict": "not-ready", "exit_code": 3,
+const BOOT: &str = r#"{"schema": 1, "report": "boot", "verdict": "not-ready", "exit_code": 3,
 "started_usec": 5000000, "finished_usec": 7312000, "ports": [],
 "timeline": [{"usec": 4900000, "text": "", "climbed":
 {"expected": "a \"name\" \\ of\nsomebody", "port": null, "rung": "driver"}}]}"#;
@@ -107,7 +107,7 @@ fn node_exporter_serves_what_ibprov_writes_and_promtool_finds_no_fault() {
     assert!(own.len() > 20, "{served}");
     for line in [
         "ibprov_node_exit_code 1",
-        "ibprov_node_verdict{verdict=\"deferred\"} 1",
+        "ibprov_node_verdict{verdict=\"exceptions\"} 1",
         "ibprov_boot_exit_code 3",
         "ibprov_boot_duration_seconds 2.312",
         "ibprov_boot_port_state_seconds{expected=\"a \\\"name\\\" \\\\ ofsomebody\",state=\"driver\"} 4.9",

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use ibprov::check::diagnose;
 use ibprov::check::evidence::{Boot, Intake};
 use ibprov::check::rules;
+use ibprov::check::secrets::without_secrets;
 use ibprov::commands::check_host;
 use ibprov::config::foreign::{
     ifcfg, ifcfg_suse, interfaces, keyfile, mlx4_conf, openib_conf, operator_guids, rdma_conf,
@@ -29,7 +30,7 @@ use ibprov::opensm;
 use ibprov::report::screen::Screen;
 use ibprov::report::{self, BootReport};
 use ibprov::stacks;
-use ibprov::timeline::{self, Timeline, svg, text};
+use ibprov::timeline::{self, Timeline, svg};
 
 use crate::tree::{self, Tree};
 
@@ -215,16 +216,11 @@ fn judged(intake: Intake) {
     }
 }
 
-/// The pictures: an SVG that is XML, and lines that fit.
+/// The picture is XML.
 fn drawn(timeline: &Timeline) {
     let picture = svg::draw(timeline);
     let parsed = roxmltree::Document::parse(&picture);
     assert!(parsed.is_ok(), "{parsed:?} of {picture}");
-    for (columns, unicode) in [(60, false), (100, true)] {
-        let drawing = text::draw(timeline, text::Terminal { columns, unicode, colour: false });
-        harmless(&drawing);
-        assert!(unicode || drawing.is_ascii(), "not ASCII: {drawing:?}");
-    }
 }
 
 /// `check --log FILE`: archives, compressed streams, text.
@@ -237,6 +233,10 @@ pub fn logs(data: &[u8]) {
     };
     logs::read(&file, &mut read).iter().for_each(|problem| harmless(problem));
     judged(intake);
+    if let Some(text) = text_of(data) {
+        let left = without_secrets(text);
+        assert_eq!(left.lines().count(), text.lines().count(), "lines are gone: {left:?}");
+    }
 }
 
 /// Log lines, a journal's JSON and export forms, dumps of tools: no archive about them.

@@ -1,6 +1,7 @@
 //! `ibprov boot`: one loop of observe, judge, act and wait for an event.
 
 mod ending;
+mod former;
 mod interfaces;
 mod rdma_names;
 mod soft_roce;
@@ -13,10 +14,11 @@ use std::path::Path;
 
 use tracing::{debug, info};
 
-use self::interfaces::Interfaces;
+use self::interfaces::{Interfaces, leave_out_old_deferrals};
 use self::rdma_names::RdmaNames;
 use self::vfs::Vfs;
 use self::waited::{Waited, standing};
+use super::ipoib;
 use super::locks;
 use super::steps::Steps;
 use super::warnings::{foreseen_of_all, send_queue_warning};
@@ -24,6 +26,7 @@ use crate::config::{Config, InterfaceSelector, PfSelector, PortRow};
 use crate::host::events::{Events, Happened};
 use crate::host::persistent_names::NamedPort;
 use crate::host::process::{self, Ended};
+use crate::host::start_up::StartUp;
 use crate::host::state::{self, Running};
 use crate::host::{Root, clock, lock, persistent_names, rxe_rules, systemd};
 use crate::ladder::{self, Expectation, Facts, Heard, expect, progress};
@@ -35,10 +38,9 @@ use crate::plan::{
     boot_steps, denied_modules, free_names_first, hold_misnamed, needed_modules, waits_for_udev,
 };
 use crate::report::boot::{ModuleOutcome, ModuleReport, Step, blank};
-use crate::report::common::{Finding, Verdict as _};
-use crate::report::iface::IfaceReport;
+use crate::report::common::{Finding, Verdict};
 use crate::report::port::port_span;
-use crate::report::{BootReport, PortProgress, Verdict, events as kinds};
+use crate::report::{BootReport, PortProgress, events as kinds};
 use crate::stacks;
 use crate::workers::products::Products;
 
@@ -80,7 +82,9 @@ struct Boot<'a> {
     report: BootReport,
 }
 
-/// Bring the ports up. Always gives a report; never outlasts the deadline.
+/// Bring the ports up. Always gives a report; never outlasts the deadline. `errors` are those for
+/// which something is left out of `config`. `write` gets the report before another boot has its
+/// turn.
 ///
 /// # Errors
 /// Nothing could be waited for at all (no poll, no signals).
@@ -89,12 +93,15 @@ pub fn run(
     config_file: Option<&Path>,
     root: &Root,
     force: bool,
+    errors: Vec<Finding>,
+    write: impl FnOnce(&mut BootReport),
 ) -> anyhow::Result<BootReport> {
     let started = clock::monotonic_usec();
     let before = process::own_usage();
     let deadline = started + clock::usec(config.boot.timeout);
     let mut report = blank(started);
     report.cpu_before_usec = before.cpu_usec;
+    report.configuration = errors;
     report.timeout_sec = config.boot.timeout.as_secs();
     report.adapter_timeout_sec = config.boot.adapter_timeout.as_secs();
 
@@ -118,19 +125,6 @@ pub fn run(
         timeout_sec = report.timeout_sec,
         "boot began"
     );
-    let devices: Vec<_> = config.rxe.iter().map(|row| (&row.name, &row.netdev)).collect();
-    let of_rdma = config.ports.iter().filter_map(PortRow::rdma_name);
-    let forget = |planned| persistent_names::forget_vfs_but_of(&planned);
-    for (what, written) in [
-        // Before a module is loaded that makes an interface.
-        ("persistent names", persistent_names::establish(&names(config))),
-        ("names of RDMA devices", persistent_names::establish_for_rdma(of_rdma)),
-        ("names of VFs without a plan", pfs_by_address(config).map_or(Ok(()), forget)),
-        // Before a netdev is looked for: one that appears later starts a unit.
-        ("cannot write the udev rule for soft RoCE", rxe_rules::establish(&devices)),
-    ] {
-        report.problems.extend(written.err().map(|e| format!("{what}: {e}")));
-    }
     let rules = ModprobeRules::read(root);
     report.problems.extend(rules.problems.iter().cloned());
     let mut boot = Boot {
@@ -150,19 +144,26 @@ pub fn run(
     };
     let own_turn = boot.take_turn(locks.as_ref(), &mut events, deadline)?;
     let end = match own_turn {
-        // The lock is held until the report is made.
+        // The lock is held until the report is written, or another boot would have its own
+        // replaced by this one.
         Turn::Ours(_lock) => {
             let running = Running::begin();
             if let Err((path, e)) = &running {
                 let answer = crate::host::answer(e);
                 boot.report.problems.push(format!("cannot write {}: {answer}", path.display()));
             }
-            return boot.climb(&mut events, deadline);
+            former::forget(root, &mut boot.report.problems);
+            boot.write_rules();
+            let mut report = boot.climb(&mut events, deadline)?;
+            write(&mut report);
+            return Ok(report);
         }
         Turn::Stopped => Verdict::Interrupted,
         Turn::Never => Verdict::NotReady,
     };
-    Ok(boot.finish(Some(end), &[], &Observed::default()))
+    let mut report = boot.finish(Some(end), &[], &Observed::default());
+    write(&mut report);
+    Ok(report)
 }
 
 /// The names that the configuration gives to interfaces by their ports.
@@ -182,6 +183,9 @@ pub fn names(config: &Config) -> Vec<(NamedPort, IfName)> {
 
 /// The PFs of the configuration; `None` unless it names each by its address.
 fn pfs_by_address(config: &Config) -> Option<BTreeSet<PciAddress>> {
+    if config.withheld.has_all_pfs() {
+        return None;
+    }
     let address = |which: &PfSelector| match which {
         PfSelector::Pci(pci) => Some(*pci),
         _ => None,
@@ -234,6 +238,24 @@ impl Boot<'_> {
         }
     }
 
+    /// Write the rules of udev for names.
+    fn write_rules(&mut self) {
+        let config = self.config;
+        let devices: Vec<_> = config.rxe.iter().map(|row| (&row.name, &row.netdev)).collect();
+        let of_rdma = config.ports.iter().filter_map(PortRow::rdma_name);
+        let forget = |planned| persistent_names::forget_vfs_but_of(&planned);
+        for (what, written) in [
+            // Before a module is loaded that makes an interface.
+            ("persistent names", persistent_names::establish(&names(config))),
+            ("names of RDMA devices", persistent_names::establish_for_rdma(of_rdma)),
+            ("names of VFs without a plan", pfs_by_address(config).map_or(Ok(()), forget)),
+            // Before a netdev is looked for: one that appears later starts a unit.
+            ("cannot write the udev rule for soft RoCE", rxe_rules::establish(&devices)),
+        ] {
+            self.report.problems.extend(written.err().map(|e| format!("{what}: {e}")));
+        }
+    }
+
     fn climb(mut self, events: &mut Events, deadline: u64) -> anyhow::Result<BootReport> {
         let mut first_look = true;
         let mut stopped = false;
@@ -248,7 +270,9 @@ impl Boot<'_> {
                 self.first_look(&observed);
             }
             self.judge(ended, &observed);
-            let expectation = expect::expectation(self.config, &observed, self.rules).of_boot();
+            let wants_ipoib = self.facts.wants_ipoib.as_deref();
+            let expectation =
+                expect::expectation(self.config, &observed, self.rules, wants_ipoib).of_boot();
             let mut ports = progress::progress(&expectation, &observed);
             let now = clock::monotonic_usec();
             let held = self.rdma_names.hold(&mut ports, &observed, now);
@@ -346,7 +370,7 @@ impl Boot<'_> {
                 return Ok(false);
             }
             let happened = events.wait_also(limit, self.products.answers_come())?;
-            self.learn(&happened);
+            news |= self.learn(&happened);
             if happened.stop {
                 return Ok(true);
             }
@@ -355,7 +379,7 @@ impl Boot<'_> {
             if self.products.take(now) && self.products.due(true, now).is_none() {
                 return Ok(false);
             }
-            if happened.child || happened.files || !happened.kernel.is_empty() {
+            if happened.child || happened.files {
                 return Ok(false);
             }
             news |= happened.to_devices() || (happened.udev_idle && udev_decides);
@@ -414,13 +438,12 @@ impl Boot<'_> {
     /// and says so. Gives what boot does itself, where none has in time.
     fn settings(&mut self, ports: &mut [PortProgress], now: u64) -> Vec<Step> {
         let mut seen = stacks::interfaces(self.observer.root(), self.config);
-        // What was in use then may not be any more.
-        let started = self.report.started_usec;
-        let is_new = |o: &IfaceReport| o.deferred.is_none() || o.started_usec >= started;
-        seen.outcomes.retain(|_, outcome| is_new(outcome));
+        leave_out_old_deferrals(&mut seen.outcomes, self.report.started_usec);
         let children = Children::Excused;
         let open = judge_settings(self.config, &seen, ports, &mut self.facts, children);
-        self.interfaces.note(open, ports, now)
+        // Where systemd cannot be asked, their units are waited for.
+        let is_started = || StartUp::ask().is_ok_and(|start_up| start_up.is_over);
+        self.interfaces.note(open, ports, now, is_started)
     }
 
     fn tell_status(&mut self, ports: &[PortProgress], observed: &Observed, now: u64) {
@@ -450,13 +473,15 @@ impl Boot<'_> {
         let loaded = observed.modules.iter().filter(|(_, s)| **s != ModuleState::Absent);
         self.there = loaded.map(|(name, _)| name.clone()).collect();
         self.facts.modules.extend(denied_modules(self.config, self.rules, observed));
+        self.facts.wants_ipoib = ipoib::wanted(self.observer.root(), self.config, self.rules);
     }
 
-    fn learn(&mut self, happened: &Happened) {
-        self.heard.learn(happened, &mut self.facts);
+    /// True if what the kernel has said tells more of why a port is missing.
+    fn learn(&mut self, happened: &Happened) -> bool {
         for line in &happened.kernel {
             self.steps.hear(line);
         }
+        self.heard.learn(happened, &mut self.facts)
     }
 
     fn left_out(&mut self, expectation: &Expectation) {
@@ -488,7 +513,7 @@ impl Boot<'_> {
         let mut problems = self.report.problems;
         problems.extend(observed.problems.iter().cloned());
         problems.extend(self.products.problems);
-        if !ports.is_empty() && !observed.udev.running {
+        if !ports.is_empty() && observed.udev.running == Some(false) {
             problems.push(
                 "systemd-udevd is not running (/run/udev/control does not exist): drivers are not loaded and netdevs are not named".to_owned(),
             );

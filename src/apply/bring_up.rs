@@ -36,11 +36,9 @@ const ASK_AGAIN_USEC: u64 = 15_000_000;
 /// How a look at the stacks ended.
 enum Next {
     End(BringUp),
-    /// Something happened: look again.
     Again,
 }
 
-/// A run under way.
 struct Run<'a> {
     root: &'a Root,
     deadline: u64,

@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use nix::libc::ARPHRD_INFINIBAND;
 use tracing::{info, warn};
 
-use super::iface::{self, Ask};
+use super::iface::{self, Ask, StartedBy};
 use crate::config::Config;
 use crate::host::events::Events;
 use crate::host::{Root, alarm};
@@ -101,6 +101,7 @@ fn begin(config: &Arc<Config>, name: IfName, mut ends: UnixStream) -> std::io::R
             then: Some(&later),
             later: false,
             force: false,
+            by: StartedBy::Unit,
         };
         let code = match iface::run(&config, &Root::live(), ask) {
             Ok(report) => report.exit_code,
@@ -130,7 +131,7 @@ pub fn are_not_begun(root: &Root) -> bool {
 
 /// The P_Key children that udev has processed and that no run has been through with, but for
 /// `begun`. As for udev's rule a child is an interface of its hardware type that no adapter is
-/// above of.
+/// above of. First come those that no run has begun with.
 fn left(root: &Root, begun: &BTreeSet<Child>) -> Vec<Child> {
     let child = |name: String| {
         let dir = format!("/sys/class/net/{name}");
@@ -158,7 +159,11 @@ fn left(root: &Root, begun: &BTreeSet<Child>) -> Vec<Child> {
             );
         is_left.then_some(child)
     };
-    root.list("/sys/class/net").unwrap_or_default().into_iter().filter_map(child).collect()
+    let names = root.list("/sys/class/net").unwrap_or_default().into_iter();
+    let mut all: Vec<Child> = names.filter_map(child).collect();
+    // Each start after a kill is with some that no run has begun with, so that there is a last.
+    all.sort_by_key(|child| outcome(root, child.ifindex).is_some());
+    all
 }
 
 /// The run that has left this has ended, and was to see that `name` comes up: boot makes only the
@@ -219,7 +224,9 @@ mod tests {
         };
         // Under another name, killed between settings and end, set by boot, and new.
         assert_eq!(indexes(&BTreeSet::new()), [2, 3, 4, 6]);
-        let begun = left(&root, &BTreeSet::new()).into_iter().filter(|child| child.ifindex < 4);
+        let all = left(&root, &BTreeSet::new());
+        assert_eq!(all.first().map(|child| child.ifindex), Some(6), "no run has begun with it");
+        let begun = all.into_iter().filter(|child| child.ifindex < 4);
         assert_eq!(indexes(&begun.collect()), [4, 6]);
     }
 }

@@ -1,6 +1,8 @@
 //! `ibprov iface`: one interface, its settings and then who brings it up.
 
+use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use tracing::{error, error_span, info, warn};
 
@@ -11,19 +13,21 @@ use super::warnings::{foreseen, queue_advice};
 use crate::config::Config;
 use crate::graph::{show, start_wait};
 use crate::host::manager::Manager;
+use crate::host::start_up::{self, StartUp};
 use crate::host::unit::JobEnd;
-use crate::host::{Root, clock, errno_name, lock, state, systemctl, unit_links};
+use crate::host::{Root, answer, clock, errno_name, lock, state, systemctl, unit_links};
 use crate::names::{BadText, IfName, harmless};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
+use crate::observe::udev::initialized_usec;
 use crate::observe::{Look, interface_manager};
 use crate::plan::settings::{mtu_asked, overwritten};
-use crate::plan::{IfacePlan, concerns_others, has_child, iface_plan, is_guarded, rename, wanted};
+use crate::plan::{IfacePlan, concerns_others, has_child, iface_plan, is_withheld, rename, wanted};
 use crate::report::common::Finding;
 use crate::report::iface::{
     BringUp, DeferredSettings, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface,
 };
-use crate::report::{Cause, events as kinds};
+use crate::report::{Cause, Use, events as kinds};
 use crate::stacks::KNOWN;
 use crate::stacks::files::Files;
 use crate::workers::Request;
@@ -34,7 +38,6 @@ pub struct Ask<'a> {
     pub name: &'a IfName,
     /// Leave bringing it up to others.
     pub settings_only: bool,
-    /// Never use the bus.
     pub no_bus: bool,
     /// The unit that has the interface looked at again once the network stacks have started.
     pub then: Option<&'a str>,
@@ -42,6 +45,17 @@ pub struct Ask<'a> {
     pub later: bool,
     /// Set it although it is in use.
     pub force: bool,
+    pub by: StartedBy,
+}
+
+/// Who has started a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartedBy {
+    /// An administrator, or a program of theirs.
+    Hand,
+    Boot,
+    /// A unit of the interface, or ibprov-children.service.
+    Unit,
 }
 
 /// The MTU that a former run asked for: less than that is the fabric's doing.
@@ -79,7 +93,8 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
                 ask.name
             ));
             report.mlnx_interface_mgr_pending = interface_manager::armed(root).is_some();
-            return Ok(ended(report));
+            // The outcome is that of who holds the lock.
+            return Ok(finished(report));
         }
         Err(e) => {
             report.notes.push(format!("{e}: continuing without it"));
@@ -123,7 +138,7 @@ impl Run<'_> {
         drop(turn);
         let report = &mut self.report;
         report.rtnl_held = self.rtnl.is_held();
-        report.was_set |= !report.rtnl_held && !report.mlnx_interface_mgr_pending;
+        report.was_set |= report.configured && !report.mlnx_interface_mgr_pending;
         report.notes.extend(queue_advice(self.root, &report.wanted));
         let foreseen = foreseen(&Files::of(self.root), &report.wanted, &seen.interface);
         report.notes.extend(foreseen.iter().map(Finding::sentence));
@@ -330,13 +345,19 @@ impl Run<'_> {
     fn settings(&mut self, seen: &mut Seen) -> Vec<Cause> {
         let report = &mut self.report;
         report.wanted = wanted(&self.config.interfaces, &seen.interface, &seen.stack_children);
+        if is_withheld(self.config, &seen.interface) {
+            report.failures.push(format!(
+                "{}: no [[interface]] is carried out for it, because the configuration has an error that concerns it or may concern it: `ibprov config check`",
+                self.ask.name
+            ));
+        }
         report.mtu_asked = asked_before(&report.wanted, seen);
         let Seen { interface, all, names, .. } = &*seen;
         let mut plan = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
         report.failures.extend(plan.refused.iter().map(Cause::sentence));
-        if !self.ask.later
-            && let Err(e) = defer(self.ask.force, seen, self.rtnl, &mut plan)
-        {
+        let Ask { force, by, .. } = self.ask;
+        let may_interrupt = || may_interrupt(self.config, self.root, by, seen, &mut report.notes);
+        if let Err(e) = defer(force, seen, self.rtnl, &mut plan, may_interrupt) {
             let name = self.ask.name;
             report.failures.push(format!(
                 "{name}: whether it is in use cannot be determined: {e}, then run `ibprov iface {name}`"
@@ -512,9 +533,14 @@ pub fn is_missed(root: &Root, name: &IfName) -> Result<bool, lock::LockError> {
     }
 }
 
-fn ended(mut report: IfaceReport) -> IfaceReport {
+fn finished(mut report: IfaceReport) -> IfaceReport {
     report.finished_usec = clock::monotonic_usec();
     report.exit_code = report.judge();
+    report
+}
+
+fn ended(report: IfaceReport) -> IfaceReport {
+    let mut report = finished(report);
     write(&mut report);
     report
 }
@@ -527,8 +553,8 @@ fn write(report: &mut IfaceReport) {
     }
 }
 
-/// Leave undone what would interrupt the traffic of an interface that is in use, unless it is its
-/// first setting in this boot.
+/// Leave undone what would interrupt the traffic of an interface that is in use, unless this run
+/// `may_interrupt` it.
 ///
 /// # Errors
 /// Whether it is in use cannot be told.
@@ -537,13 +563,85 @@ pub(super) fn defer(
     seen: &Seen,
     rtnl: &mut Rtnl,
     plan: &mut IfacePlan,
+    may_interrupt: impl FnOnce() -> bool,
 ) -> Result<(), NotDone> {
-    let Seen { interface, before, .. } = seen;
-    if !force && plan.interrupts() && is_guarded(interface, before.as_ref()) {
+    let Seen { interface, .. } = seen;
+    // Nobody sends anything over one that is down.
+    if !force && plan.interrupts() && interface.up {
         let uses = in_use::uses(std::slice::from_ref(&interface.name), rtnl)?;
-        plan.defer(uses.into_iter().flatten().collect());
+        let uses: Vec<Use> = uses.into_iter().flatten().collect();
+        if !uses.is_empty() && !may_interrupt() {
+            plan.defer(uses);
+        }
     }
     Ok(())
+}
+
+/// What can make the first setting of an interface in use one that is made.
+#[derive(Debug, Clone, Copy)]
+struct FirstSetting<'a> {
+    by: StartedBy,
+    before: Option<&'a IfaceReport>,
+    /// When udev first finished with the interface, microseconds of CLOCK_MONOTONIC, as `now`.
+    appeared: Option<u64>,
+    boot_timeout: Duration,
+    now: u64,
+}
+
+impl FirstSetting<'_> {
+    /// It is one, and is made: by a unit for an interface that has appeared within boot.timeout, and
+    /// by what the start of the system has started while that is under way, but no later than
+    /// boot.timeout after ibprov.service began. systemd is asked last.
+    ///
+    /// # Errors
+    /// systemd cannot be asked.
+    fn is_made(
+        self,
+        start_up: impl FnOnce() -> io::Result<StartUp>,
+        boot_began: impl FnOnce() -> io::Result<Option<u64>>,
+    ) -> io::Result<bool> {
+        let Self { by, before, appeared, now, .. } = self;
+        let was_set = before.filter(|before| before.was_set);
+        let is_recent = |at: u64| now < at.saturating_add(clock::usec(self.boot_timeout));
+        if by == StartedBy::Hand {
+            return Ok(false);
+        }
+        if by == StartedBy::Unit && was_set.is_none() && appeared.is_some_and(is_recent) {
+            return Ok(true);
+        }
+        let start_up = start_up()?;
+        // An outcome of the user space before a soft-reboot is none of this one.
+        let is_first = was_set.is_none_or(|before| before.started_usec < start_up.began_usec);
+        if start_up.is_over || !is_first {
+            return Ok(false);
+        }
+        Ok(boot_began()?.is_none_or(is_recent))
+    }
+}
+
+/// This run makes a setting of an interface although that is in use.
+fn may_interrupt(
+    config: &Config,
+    root: &Root,
+    by: StartedBy,
+    seen: &Seen,
+    notes: &mut Vec<String>,
+) -> bool {
+    let Interface { name, ifindex, .. } = &seen.interface;
+    let first = FirstSetting {
+        by,
+        before: seen.before.as_ref(),
+        appeared: initialized_usec(root, name, *ifindex),
+        boot_timeout: config.boot.timeout,
+        now: clock::monotonic_usec(),
+    };
+    first.is_made(StartUp::ask, start_up::boot_began).unwrap_or_else(|e| {
+        notes.push(format!(
+            "whether the start of the system is over, after which an interface in use is left as it is, cannot be determined: {}",
+            answer(&e)
+        ));
+        false
+    })
 }
 
 /// What the kernel answered, what it means and what to do.
@@ -636,6 +734,68 @@ mod tests {
         assert!(is_pending);
         assert!(told.starts_with("ib0: systemd cannot be asked whether mlnx_interface_mgr@ib0.service, which configures it too, has a job: systemctl list-jobs: no answer"), "{told}");
         assert!(told.contains("`ibprov iface ib0`"), "{told}");
+    }
+
+    const SEC: u64 = 1_000_000;
+
+    /// A run by a unit for an interface that udev finished with an hour ago.
+    const FIRST: FirstSetting<'_> = FirstSetting {
+        by: StartedBy::Unit,
+        before: None,
+        appeared: Some(100 * SEC),
+        boot_timeout: Duration::from_secs(240),
+        now: 3700 * SEC,
+    };
+
+    /// Whether that is made; `boot_began` 0 for never.
+    fn is_made(first: FirstSetting<'_>, is_over: bool, boot_began: u64) -> bool {
+        let began = Some(boot_began * SEC).filter(|usec| *usec != 0);
+        let start_up = StartUp { began_usec: 20 * SEC, is_over };
+        first.is_made(|| Ok(start_up), || Ok(began)).expect("answers")
+    }
+
+    #[test]
+    fn the_first_setting_of_an_interface_in_use_is_made_while_the_system_starts() {
+        let by_boot = FirstSetting { by: StartedBy::Boot, ..FIRST };
+        for first in [FIRST, by_boot] {
+            assert!(is_made(first, false, 3600));
+            assert!(is_made(first, false, 0), "before ibprov.service");
+            assert!(!is_made(first, true, 3600));
+            assert!(!is_made(first, true, 0));
+            assert!(!is_made(first, false, 3460), "boot.timeout has passed");
+        }
+        let by_hand = FirstSetting { by: StartedBy::Hand, ..FIRST };
+        assert!(!is_made(by_hand, false, 3600), "`ibprov iface` is typed");
+    }
+
+    #[test]
+    fn a_setting_that_is_not_the_first_is_never_made_in_use() {
+        let outcome = |was_set, started| {
+            let blank = IfaceReport::blank("ib0", started * SEC);
+            IfaceReport { was_set, ..blank }
+        };
+        let after = |was_set, started| {
+            is_made(FirstSetting { before: Some(&outcome(was_set, started)), ..FIRST }, false, 3600)
+        };
+        assert!(!after(true, 30));
+        assert!(after(false, 30), "what failed is tried again");
+        assert!(after(true, 10), "that was before a soft-reboot");
+    }
+
+    /// Its driver was loaded again, say, and its network stack was faster.
+    #[test]
+    fn a_unit_sets_an_interface_that_has_just_appeared_and_systemd_is_not_asked() {
+        let unasked = |first: FirstSetting<'_>| {
+            first.is_made(|| Err(io::Error::other("asked")), || Ok(None)).ok()
+        };
+        let fresh = FirstSetting { now: 339 * SEC, ..FIRST };
+        assert_eq!(unasked(fresh), Some(true));
+        assert_eq!(unasked(FirstSetting { now: 340 * SEC, ..FIRST }), None);
+        assert_eq!(unasked(FirstSetting { appeared: None, ..fresh }), None);
+        assert_eq!(unasked(FirstSetting { by: StartedBy::Boot, ..fresh }), None);
+        assert_eq!(unasked(FirstSetting { by: StartedBy::Hand, ..fresh }), Some(false));
+        let set = IfaceReport { was_set: true, ..IfaceReport::blank("ib0", 0) };
+        assert_eq!(unasked(FirstSetting { before: Some(&set), ..fresh }), None);
     }
 
     #[test]

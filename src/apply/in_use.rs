@@ -6,13 +6,13 @@ use crate::config::Config;
 use crate::host::Root;
 use crate::ladder::Facts;
 use crate::names::IfName;
+use crate::observe::Observed;
 use crate::observe::ipoib::Interfaces;
-use crate::observe::{Look, Observed, pf};
 use crate::plan::port_types;
 use crate::plan::settings::to_be_asked;
 use crate::report::{Use, used_by};
-use crate::workers::survey::{RDMA_HELD, Survey};
-use crate::workers::{Answer, Client, Failure, Request};
+use crate::workers::survey::{Survey, rdma_held};
+use crate::workers::{Answer, Failure, Request};
 
 /// By what each of these netdevs is in use, in their order.
 ///
@@ -28,15 +28,14 @@ pub fn uses(netdevs: &[IfName], rtnl: &mut Rtnl) -> Result<Vec<Vec<Use>>, NotDon
     if idle.is_empty() {
         return Ok(all);
     }
-    // A child of its own: RDMA netlink can hang while the RTNL lock is free.
-    let why = match Client::live().ask_all(&[Request::CmUses(idle)]).pop() {
+    let why = match rtnl.rdma_netlink().ask_all(&[Request::CmUses(idle)]).pop() {
         Some(Ok(Answer::Uses(by_rdma))) => {
             open.into_iter().zip(by_rdma).for_each(|(uses, by_rdma)| *uses = by_rdma);
             return Ok(all);
         }
-        Some(Err(failure)) if failure != Failure::Silent => failure.to_string(),
         Some(Ok(other)) => format!("an unexpected answer: {other:?}"),
-        _ => RDMA_HELD.to_owned(),
+        Some(Err(failure)) => rdma_held(&failure),
+        None => rdma_held(&Failure::SILENT),
     };
     open.into_iter().for_each(|uses| uses.push(Use::Unknown { why: why.clone() }));
     Ok(all)
@@ -62,7 +61,7 @@ pub fn learn(
     if !root.is_live() {
         return;
     }
-    let mut rtnl = Rtnl::to_look(survey.is_rtnl_held);
+    let mut rtnl = Rtnl::to_look(survey.rtnl.is_some());
     let (indexes, names): (Vec<u32>, Vec<IfName>) = to_be_asked(config, seen).into_iter().unzip();
     if !names.is_empty() {
         seen.uses.extend(indexes.into_iter().zip(uses_or_unknown(&names, &mut rtnl)));
@@ -71,8 +70,15 @@ pub fn learn(
         if port_types(config, function).is_none() {
             continue;
         }
-        let netdevs = pf::netdevs(&mut Look::new(root), function.address);
-        let uses: Vec<Use> = uses_or_unknown(&netdevs, &mut rtnl).into_iter().flatten().collect();
+        let asked = [Request::Uses(vec![function.address])];
+        let uses: Vec<Use> = match rtnl.rdma_netlink().ask_all(&asked).pop() {
+            Some(Ok(Answer::Uses(uses))) => uses.into_iter().flatten().collect(),
+            Some(Ok(other)) => {
+                vec![Use::Unknown { why: format!("an unexpected answer: {other:?}") }]
+            }
+            Some(Err(failure)) => vec![Use::Unknown { why: rdma_held(&failure) }],
+            None => vec![Use::Unknown { why: rdma_held(&Failure::SILENT) }],
+        };
         if !uses.is_empty() {
             facts.types_in_use.insert(function.address, used_by(&uses));
         }

@@ -6,6 +6,7 @@ pub mod bring_up;
 pub mod children;
 pub mod iface;
 pub mod in_use;
+pub mod ipoib;
 pub mod pf;
 pub mod pfs;
 pub mod preview;

@@ -27,10 +27,10 @@ use crate::observe::udev::is_settled;
 use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Own};
 use crate::plan::VfPlan;
 use crate::plan::vf::{Uses, disturbed, due, uses_by_index, vf_steps};
-use crate::report::common::Verdict as _;
+use crate::report::common::Verdict;
 use crate::report::events as kinds;
 use crate::report::pf::{
-    Hindrance, PfProblem, PfReport, PfVerdict, Purpose, Stage, StepDone, StepFailure, VfStep,
+    Hindrance, PfProblem, PfReport, Purpose, Stage, StepDone, StepFailure, VfStep,
 };
 use crate::report::vf_step::together;
 use crate::workers::undo::{self, UndoRecord};
@@ -71,6 +71,7 @@ pub fn run(wanted: &WantedPf, root: &Root, deadline: u64) -> anyhow::Result<PfRe
                 child,
                 uses: Uses::new(),
                 attempts: Attempts::default(),
+                is_unrecorded: false,
                 untold: Untold::default(),
                 names_until: 0,
                 names_are_told: false,
@@ -81,7 +82,7 @@ pub fn run(wanted: &WantedPf, root: &Root, deadline: u64) -> anyhow::Result<PfRe
         }
         Turn::Busy(problem) => {
             report.hindrance.problem = Some(problem);
-            Ok(ended(report, watch, PfVerdict::NotRight))
+            Ok(ended(report, watch, Verdict::Failed))
         }
     }
 }
@@ -101,7 +102,7 @@ pub fn put_back(pf: PciAddress, root: &Root, deadline: u64) -> anyhow::Result<Pf
         Turn::Ours(lock) => lock,
         Turn::Busy(problem) => {
             report.hindrance.problem = Some(problem);
-            return Ok(ended(report, watch, PfVerdict::Deferred));
+            return Ok(ended(report, watch, Verdict::Deferred));
         }
     };
     let mut child = Child::start(root, pf, lock)?;
@@ -125,13 +126,13 @@ pub fn put_back(pf: PciAddress, root: &Root, deadline: u64) -> anyhow::Result<Pf
         report.problems.extend(record.write().err());
     }
     let verdict = match is_known && record.undo().is_empty() {
-        true => PfVerdict::Right,
-        false => PfVerdict::NotRight,
+        true => Verdict::Done,
+        false => Verdict::Failed,
     };
     Ok(ended(report, watch, verdict))
 }
 
-fn ended(mut report: PfReport, watch: Watch, verdict: PfVerdict) -> PfReport {
+fn ended(mut report: PfReport, watch: Watch, verdict: Verdict) -> PfReport {
     report.problems.extend(watch.into_problems());
     report.finished_usec = clock::monotonic_usec();
     report.verdict = verdict;
@@ -139,7 +140,6 @@ fn ended(mut report: PfReport, watch: Watch, verdict: PfVerdict) -> PfReport {
     report
 }
 
-/// The circle.
 struct Run<'a> {
     wanted: &'a WantedPf,
     root: &'a Root,
@@ -148,6 +148,8 @@ struct Run<'a> {
     record: UndoRecord,
     uses: Uses,
     attempts: Attempts,
+    /// What a kill would leave cannot be written down: nothing is begun.
+    is_unrecorded: bool,
     /// What the kernel does not tell of the VFs.
     untold: Untold,
     /// Until when udev may take to name what has been bound last.
@@ -180,7 +182,7 @@ impl Run<'_> {
                 let passes = plan.problem.as_ref().is_some_and(PfProblem::may_pass);
                 let comes = self.is_any_awaited(&observed);
                 if !self.watch.is_late() && (passes || comes) {
-                    self.wait_for_devices(&observed)?;
+                    self.wait_for_devices(&observed, passes)?;
                     continue;
                 }
                 return Ok((observed, plan));
@@ -327,7 +329,7 @@ impl Run<'_> {
             .filter_map(VfStep::vf)
             .collect();
         let no_number = plan.steps.iter().any(|s| s.stage() == Stage::Count && in_vain(&s));
-        let only_back = no_number || self.watch.is_late();
+        let only_back = no_number || self.is_unrecorded || self.watch.is_late();
         // VFs that the kernel is still creating would be probed: the child restores it after them.
         let is_counting =
             matches!(self.attempts.failed_count(), Some((_, StepFailure::Unfinished)));
@@ -351,7 +353,14 @@ impl Run<'_> {
         match stage {
             Stage::Prepare => {
                 self.record.probing_goes_off();
-                self.write_record();
+                if let Err(e) = self.record.write() {
+                    self.record.forget_what_was_seen();
+                    self.is_unrecorded = true;
+                    self.report.problems.push(format!(
+                        "{e}, so that it is not switched off, and the VFs are left as they are"
+                    ));
+                    return Ok(Vec::new());
+                }
             }
             Stage::Bind => {
                 self.tell_names(observed);
@@ -535,9 +544,9 @@ impl Run<'_> {
         }
     }
 
-    /// Until every VF with a driver has its RDMA device and its netdev. Only
-    /// what nobody waits for is read meanwhile.
-    fn wait_for_devices(&mut self, before: &ObservedPf) -> anyhow::Result<()> {
+    /// Until every VF with a driver has its RDMA device and its netdev, and a problem that
+    /// `passes` may be over. Only what nobody waits for is read meanwhile.
+    fn wait_for_devices(&mut self, before: &ObservedPf, passes: bool) -> anyhow::Result<()> {
         let is_awaited = |want: &&WantedVf| {
             before.vf(want.index).is_some_and(|seen| self.is_awaited(want, seen, before))
         };
@@ -566,8 +575,8 @@ impl Run<'_> {
                 || now.addresses() != before.addresses()
                 || now.link_layer != before.link_layer
                 || now.backend != before.backend;
-            let is_all = !comes && now.vfs.len() == self.wanted.vfs.len();
-            if self.watch.is_late() || is_other || is_all {
+            let is_over = !comes && (!passes || now.vfs.len() == self.wanted.vfs.len());
+            if self.watch.is_late() || is_other || is_over {
                 return Ok(());
             }
         }
@@ -646,10 +655,10 @@ impl Run<'_> {
             && self.report.hindrance.is_none();
         let put_back = self.record.undo().is_empty();
         let verdict = match (all_right && put_back, self.report.deferred.is_empty()) {
-            (true, true) => PfVerdict::Right,
-            (true, false) => PfVerdict::Deferred,
-            (false, _) if self.watch.is_stopped() => PfVerdict::Interrupted,
-            (false, _) => PfVerdict::NotRight,
+            (true, true) => Verdict::Done,
+            (true, false) => Verdict::Deferred,
+            (false, _) if self.watch.is_stopped() => Verdict::Interrupted,
+            (false, _) => Verdict::Failed,
         };
         if !put_back {
             let who = match self.child.pid() {

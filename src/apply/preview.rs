@@ -8,10 +8,10 @@ use crate::names::{IfName, ModuleName, PciAddress, Rung};
 use crate::observe::iface::Seen;
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::plan::node::add_untold;
-use crate::plan::preview::{ApplyPreview, DryRunVerdict, PfSteps};
+use crate::plan::preview::{ApplyPreview, PfSteps};
 use crate::plan::{IfacePlan, concerns_others, iface_plan, rename, wanted};
 use crate::report::boot::{LeftOut, Step};
-use crate::report::common::{Finding, Kind, Report, not_read};
+use crate::report::common::{Finding, Kind, Report, Severity, Verdict, not_read};
 use crate::report::iface::{DeferredSettings, IfaceStep, WantedInterface};
 use crate::report::netns::Netns;
 use crate::report::pf::Unresolved;
@@ -54,17 +54,18 @@ pub struct Preview {
 }
 
 impl Preview {
-    fn verdict(&self) -> DryRunVerdict {
+    fn verdict(&self) -> Verdict {
         // A device that cannot be created, a setting that an interface cannot have.
         let is_refused = self.settings.iter().any(|set| !set.refused.is_empty());
+        let lacks =
+            |error: &Finding| error.is_of_configuration() && error.severity == Severity::Error;
+        let is_refused = is_refused || self.contradictions.iter().any(lacks);
         if is_refused || self.rxe.iter().any(RxeReport::is_refused) {
-            return DryRunVerdict::WouldFail;
+            return Verdict::WouldFail;
         }
         match self.pfs.verdict() {
-            DryRunVerdict::NothingToDo | DryRunVerdict::Deferred if self.is_pending() => {
-                DryRunVerdict::WouldChange
-            }
-            DryRunVerdict::NothingToDo if self.is_deferred() => DryRunVerdict::Deferred,
+            Verdict::NothingToDo | Verdict::Deferred if self.is_pending() => Verdict::WouldChange,
+            Verdict::NothingToDo if self.is_deferred() => Verdict::Deferred,
             verdict => verdict,
         }
     }
@@ -81,7 +82,7 @@ impl Preview {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<DryRunVerdict, &Self> {
+    pub fn told(&self) -> Report<&Self> {
         let mut findings = self.pfs.findings.clone();
         findings.extend(self.with_causes().flat_map(|(port, cause)| port.findings(cause)));
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
@@ -102,7 +103,6 @@ impl Preview {
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DeniedModule {
-    /// Its name.
     pub name: ModuleName,
     /// Where the site denies it.
     pub trouble: ModuleTrouble,
@@ -112,9 +112,7 @@ pub struct DeniedModule {
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Settings {
-    /// The interface.
     pub netdev: IfName,
-    /// In this order.
     pub steps: Vec<IfaceStep>,
     /// What would be left undone, because it is in use.
     pub deferred: Option<DeferredSettings>,
@@ -157,7 +155,6 @@ pub struct SettingsLook<'a> {
 }
 
 impl SettingsLook<'_> {
-    /// What would be set.
     pub fn settings(&mut self) -> Vec<Settings> {
         if self.config.interfaces.is_empty() {
             return Vec::new();
@@ -178,7 +175,7 @@ impl SettingsLook<'_> {
             Some(uses) => plan.defer(uses.clone()),
             // Its mode has just been asked for. A copied tree has no kernel to ask.
             None if self.root.is_live() => {
-                if let Err(e) = defer(self.force, &seen, &mut self.rtnl, &mut plan) {
+                if let Err(e) = defer(self.force, &seen, &mut self.rtnl, &mut plan, || false) {
                     // What cannot be told counts as use.
                     plan.defer(vec![Use::Unknown { why: e.to_string() }]);
                 }

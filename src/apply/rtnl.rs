@@ -7,8 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::host::lock::Held;
 use crate::host::{Root, clock};
-use crate::names::IfName;
+use crate::names::{IfName, Resource};
 use crate::observe::iface::Seen;
+use crate::workers::client::is_left;
 use crate::workers::{Answer, Client, Failure, Refusal, Request, SILENCE_USEC};
 
 /// Why something that needs the RTNL lock was not done.
@@ -29,6 +30,22 @@ pub enum NotDone {
     Unexpected(Box<Answer>),
 }
 
+/// The child of this process that has waited for the lock in vain, and for how long, seconds.
+static FOUND_HELD: Mutex<Option<(u32, u64)>> = Mutex::new(None);
+
+/// `child` has waited for the lock for so many seconds, and is still waiting.
+fn find_held(child: u32, seconds: u64) {
+    *FOUND_HELD.lock().unwrap_or_else(PoisonError::into_inner) = Some((child, seconds));
+}
+
+/// For how long, seconds, another run of this process has waited for the lock whose child still
+/// does: so many P_Key children can come that one after the other would wait until its own
+/// deadline.
+fn found_held() -> Option<u64> {
+    let found = *FOUND_HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    found.filter(|(child, _)| is_left(*child)).map(|(_, seconds)| seconds)
+}
+
 /// The child that is asked, and until when.
 #[derive(Debug)]
 pub struct Rtnl {
@@ -36,6 +53,7 @@ pub struct Rtnl {
     deadline: u64,
     /// It was waited for in vain for so long, seconds: it is not waited for again.
     held: Option<u64>,
+    is_look: bool,
 }
 
 impl Rtnl {
@@ -43,14 +61,23 @@ impl Rtnl {
     /// [`SILENCE_USEC`] at least: that the time was spent otherwise does not mean that somebody
     /// holds the lock.
     pub fn until(deadline: u64) -> Self {
-        Self { child: Client::live().patient(), deadline, held: None }
+        Self { child: Client::live().patient(), deadline, held: None, is_look: false }
     }
 
     /// For who only looks: wait for [`SILENCE_USEC`], and not once more where the lock was found
     /// held.
     pub fn to_look(is_held: bool) -> Self {
         let held = is_held.then_some(SILENCE_USEC / 1_000_000);
-        Self { held, ..Self::until(0) }
+        let child = Client::live().querying(Resource::Rtnl);
+        Self { child, held, is_look: true, ..Self::until(0) }
+    }
+
+    /// Who is asked what RDMA netlink tells: it can hang while the RTNL lock is free.
+    pub fn rdma_netlink(&self) -> Client<'static> {
+        match self.is_look {
+            true => Client::live().querying(Resource::RdmaNetlink),
+            false => Client::live(),
+        }
     }
 
     /// What was begun holds `lock` until it is through, whatever becomes of us.
@@ -90,17 +117,23 @@ impl Rtnl {
     /// # Errors
     /// It was not done.
     pub fn ask(&mut self, what: &Request) -> Result<Answer, NotDone> {
+        self.held = self.held.or_else(found_held);
         if let Some(seconds) = self.held {
             return Err(NotDone::Held(seconds));
         }
         let began = clock::monotonic_usec();
         let until = self.deadline.max(began.saturating_add(SILENCE_USEC));
-        self.child.ask_until(what, until).map_err(|failure| match failure {
+        let number = self.child.ask(what);
+        let child = self.child.pid();
+        self.child.wait_until(number, until).map_err(|failure| match failure {
             Failure::Refused(refusal) => NotDone::Refused(refusal),
             Failure::NoChild(_) => NotDone::NoChild(failure.to_string()),
-            Failure::Silent => {
+            Failure::Silent(_) => {
                 let seconds = clock::monotonic_usec().saturating_sub(began) / 1_000_000;
                 self.held = Some(seconds);
+                if let Some(child) = child {
+                    find_held(child, seconds);
+                }
                 NotDone::Held(seconds)
             }
         })
@@ -155,5 +188,36 @@ impl Rtnl {
             Answer::GlobalAddresses(all) => Ok(all.iter().any(|(of, ..)| *of == ifindex)),
             other => Err(NotDone::Unexpected(Box::new(other))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn who_comes_while_a_child_of_this_process_waits_for_the_lock_does_not_wait_for_it_too() {
+        let child = Command::new("sleep").arg("600").spawn().expect("sleep");
+        let pid = child.id();
+        let (ours, _theirs) = UnixStream::pair().expect("sockets");
+        drop(Client::over_child(ours, child));
+        find_held(pid, 77);
+        let (ours, theirs) = UnixStream::pair().expect("sockets");
+        let over = |stream| Rtnl { child: Client::over(stream).patient(), ..Rtnl::until(0) };
+        let mut later = over(ours);
+        assert_eq!(later.ask(&Request::Addresses), Err(NotDone::Held(77)));
+        assert!(later.is_held());
+        drop(theirs);
+        // The lock is free again: who asks has an answer, here that of a child that is gone.
+        assert!(Command::new("kill").arg(pid.to_string()).status().expect("kill").success());
+        while is_left(pid) {
+            std::thread::yield_now();
+        }
+        let (ours, theirs) = UnixStream::pair().expect("sockets");
+        drop(theirs);
+        assert!(matches!(over(ours).ask(&Request::Addresses), Err(NotDone::NoChild(_))));
     }
 }

@@ -8,7 +8,7 @@ use tracing::{Span, debug, error_span, warn};
 
 use crate::host::lock::{LockError, Locks};
 use crate::host::process::{self, Ended, Running};
-use crate::host::{KernelLine, Root, answer, clock};
+use crate::host::{KernelLine, Root, alarm, answer, clock};
 use crate::ladder::Facts;
 use crate::ladder::module_trouble::{Signs, diagnose};
 use crate::names::{ModuleName, ModuleState, PciAddress, RdmaName};
@@ -16,6 +16,9 @@ use crate::observe::{ModprobeRules, Observed, PciFunction, is_built};
 use crate::plan::Done;
 use crate::report::boot::{Step, StepReport};
 use crate::report::{Cause, Exit, ModuleTrouble, events as kinds};
+
+/// So many lines of the kernel are remembered while steps run.
+const KERNEL_LINES: usize = 2_000;
 
 /// The steps of one run.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub(super) struct Steps<'a> {
     config_file: Option<&'a Path>,
     /// Do also what interrupts the traffic of who uses an interface or an adapter.
     force: bool,
+    /// systemd has started this run, as ibprov.service.
+    of_unit: bool,
     done: Done,
     running: Vec<(Step, Worker)>,
     reports: Vec<StepReport>,
@@ -36,7 +41,6 @@ pub(super) struct Steps<'a> {
     forks: u32,
 }
 
-/// Who does a step.
 #[derive(Debug)]
 enum Worker {
     /// A child of this run.
@@ -59,6 +63,7 @@ impl<'a> Steps<'a> {
             locks,
             config_file,
             force,
+            of_unit: alarm::is_of_unit(),
             done: Done::default(),
             running: Vec::new(),
             reports: Vec::new(),
@@ -75,9 +80,14 @@ impl<'a> Steps<'a> {
 
     /// Remember what the kernel says while modules load.
     pub(super) fn hear(&mut self, line: &KernelLine) {
-        if !self.running.is_empty() {
-            self.kernel_lines.push(line.text.clone());
+        if self.running.is_empty() {
+            return;
         }
+        // The first lines and the last ones are kept: a module that hangs may fill the log.
+        if self.kernel_lines.len() >= KERNEL_LINES {
+            self.kernel_lines.remove(KERNEL_LINES / 2);
+        }
+        self.kernel_lines.push(line.text.clone());
     }
 
     /// A child of an earlier run is at work, of whose end its lock tells.
@@ -119,7 +129,7 @@ impl<'a> Steps<'a> {
         if let Step::PortTypes { pci, .. } = &step {
             facts.setting_types.insert(*pci);
         }
-        let what = Recipe::of(&step, self.config_file, self.force);
+        let what = Recipe::of(&step, self.config_file, self.force, self.of_unit);
         let name = what.lock;
         let lock = match self.locks.map(|l| l.try_take(&name)) {
             Some(Ok(held)) => Some(held),
@@ -238,7 +248,8 @@ impl<'a> Steps<'a> {
                 }
                 Some(failure)
             }
-            Step::NetnsMode { .. } | Step::NameRdma { .. } => Failure::ended(end),
+            Step::NetnsMode { .. } => Failure::ended(end),
+            Step::NameRdma { .. } => Failure::ended_or_left(end),
             Step::PortTypes { pci, .. } => {
                 facts.setting_types.remove(pci);
                 let failure = Failure::ended_or_left(end)?;
@@ -355,10 +366,12 @@ fn span_of(step: &Step) -> Span {
 /// Why a step did not do what it was for.
 #[derive(Debug)]
 enum Failure {
-    /// modprobe is not installed.
     NoModprobe,
     /// Its program could not be started.
-    NotStarted { program: PathBuf, answer: io::Error },
+    NotStarted {
+        program: PathBuf,
+        answer: io::Error,
+    },
     /// Its program did not succeed.
     Ended {
         how: process::Failure,
@@ -371,9 +384,14 @@ enum Failure {
         said: String,
     },
     /// These modules are not there after all were asked for at once.
-    NotBrought { modules: Vec<ModuleName> },
+    NotBrought {
+        modules: Vec<ModuleName>,
+    },
     /// A module that was asked for alone is not there.
-    Module { module: ModuleName, trouble: ModuleTrouble },
+    Module {
+        module: ModuleName,
+        trouble: ModuleTrouble,
+    },
 }
 
 impl Failure {
@@ -457,7 +475,7 @@ impl Program {
 }
 
 impl Recipe {
-    fn of(step: &Step, config_file: Option<&Path>, force: bool) -> Self {
+    fn of(step: &Step, config_file: Option<&Path>, force: bool, of_unit: bool) -> Self {
         let modprobe = |arguments: Vec<String>, lock| {
             let arguments = ["-b".to_owned()].into_iter().chain(arguments).collect();
             Self { program: Program::Modprobe, arguments, lock }
@@ -489,8 +507,10 @@ impl Recipe {
                 ibprov(words.chain(force).chain(types).collect(), format!("port-types-{pci}"))
             }
             Step::NameRdma { pci, name } => {
-                let arguments = vec!["name-rdma".to_owned(), pci.to_string(), name.to_string()];
-                ibprov(arguments, format!("name-rdma-{pci}"))
+                let unless_used = force.is_none().then(|| "--unless-used".to_owned());
+                let words = ["name-rdma".to_owned()].into_iter().chain(unless_used);
+                let arguments = words.chain([pci.to_string(), name.to_string()]);
+                ibprov(arguments.collect(), format!("name-rdma-{pci}"))
             }
             Step::CreateRxe { name, netdev } => {
                 let words = ["create-rxe", "--", name.as_str(), netdev.as_str()];
@@ -499,7 +519,9 @@ impl Recipe {
             Step::Configure { netdev, ifindex } => {
                 let words = ["iface", "--settings-only"].map(str::to_owned).into_iter();
                 let file = config_file.map(|file| format!("--config={}", file.display()));
-                let arguments = words.chain(file).chain(force).chain(one(netdev.as_str()));
+                let of_boot = of_unit.then(|| "--of-boot".to_owned());
+                let options = words.chain(file).chain(force).chain(of_boot);
+                let arguments = options.chain(one(netdev.as_str()));
                 // Not the interface's own, which the child takes.
                 ibprov(arguments.collect(), format!("configure-{ifindex}"))
             }
@@ -512,13 +534,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn of_a_flood_of_kernel_lines_the_first_and_the_last_are_remembered() {
+        let dir = crate::host::testing::tree(&[], &[]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let rules = ModprobeRules::default();
+        let mut steps = Steps::new(&root, &rules, None, None, false);
+        let step = Step::LoadModule { module: "ib_ipoib".parse().expect("name") };
+        steps.running.push((step, Worker::Stranded { lock: String::new(), pid: 1 }));
+        for number in 0..10_000 {
+            steps.hear(&KernelLine { usec: 0, level: 4, text: number.to_string() });
+        }
+        assert_eq!(steps.kernel_lines.len(), KERNEL_LINES);
+        let ends = [steps.kernel_lines.first(), steps.kernel_lines.last()];
+        assert_eq!(ends.map(|line| line.map(String::as_str)), [Some("0"), Some("9999")]);
+    }
+
+    #[test]
     fn a_child_reads_the_configuration_that_its_parent_was_given() {
         let step = Step::Configure { netdev: "ib0".parse().expect("name"), ifindex: 7 };
         let file = Path::new("/etc/site.toml");
-        let recipe = Recipe::of(&step, Some(file), true);
-        let wanted =
-            ["iface", "--settings-only", "--config=/etc/site.toml", "--force", "--", "ib0"];
-        assert_eq!(recipe.arguments, wanted);
-        assert_eq!(Recipe::of(&step, None, false).arguments, [wanted[0], wanted[1], "--", "ib0"]);
+        let arguments =
+            |file, force, of_unit| Recipe::of(&step, file, force, of_unit).arguments.join(" ");
+        assert_eq!(
+            arguments(Some(file), true, true),
+            "iface --settings-only --config=/etc/site.toml --force --of-boot -- ib0"
+        );
+        assert_eq!(arguments(None, false, false), "iface --settings-only -- ib0");
     }
 }

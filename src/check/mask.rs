@@ -30,6 +30,10 @@ pub struct Mask {
 /// (RFC 4291, appendix A).
 const LOCAL: u64 = 0x02 << 56;
 
+/// No name of a host is longer (RFC 1035, 2.3.4), and no address, bytes: a long word is not
+/// searched anew from each of its parts to its end.
+const LONGEST: usize = 256;
+
 impl Mask {
     /// One that replaces the names `hosts`, in this order, and every name in `domains`. Those that stand in messages that
     /// `needles` look for cannot be replaced without losing these; they are given too.
@@ -105,6 +109,7 @@ impl Mask {
     /// What begins at `at` and is replaced: its length, and what it becomes.
     fn word(&self, text: &str, at: usize) -> Option<(usize, String)> {
         let rest = text.get(at..)?;
+        let rest = (0..4).find_map(|less| rest.get(..LONGEST - less)).unwrap_or(rest);
         let before = text.get(..at)?.chars().next_back();
         if before.is_some_and(is_plain) {
             return None;
@@ -114,7 +119,7 @@ impl Mask {
         if let Some((known, new)) = self.host(name) {
             return Some((known, new));
         }
-        if let Some(found) = self.named_by_address(name) {
+        if let Some(found) = self.named_by_address(name).or_else(|| self.grouped(name)) {
             return Some(found);
         }
         // `0x` stands before a number, and is no part of it.
@@ -122,6 +127,24 @@ impl Mask {
             Some(number) => (2, number),
             None => (0, rest),
         };
+        // `1.2.3.4.5` is no address, and nor is its end.
+        let head = text.get(..at)?.strip_suffix('.');
+        if head.is_some_and(|head| head.ends_with(|c: char| c.is_ascii_digit())) {
+            return None;
+        }
+        let end = number.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(number.len());
+        let run = number.get(..end)?.trim_end_matches('.');
+        if let Ok(ip) = run.parse::<Ipv4Addr>()
+            && !number.get(end..)?.starts_with(is_plain)
+        {
+            // `24.10-1.1.4.0` is a version.
+            let is_version = before == Some('-') && {
+                let head = text.get(..at - 1)?;
+                let head = head.rsplit(|c: char| !(c.is_ascii_digit() || c == '.')).next()?;
+                !head.is_empty() && head.parse::<Ipv4Addr>().is_err()
+            };
+            return (!is_version).then(|| (prefix + run.len(), self.v4(ip).to_string()));
+        }
         let end = number
             .find(|c: char| !(c.is_ascii_hexdigit() || c == ':' || c == '.'))
             .unwrap_or(number.len());
@@ -132,30 +155,11 @@ impl Mask {
         let shown = number.get(..end)?;
         let run = shown.trim_end_matches(['.', ':']);
         // `fe80::` ends with colons that belong to it.
-        let run = if shown.starts_with(run) && shown.get(run.len()..)?.starts_with("::") {
+        let run = if shown.get(run.len()..)?.starts_with("::") {
             shown.get(..run.len() + 2)?
         } else {
             run
         };
-        // `24.10-1.1.4.0` is a version.
-        let is_version = before == Some('-') && prefix == 0 && {
-            let head = text.get(..at - 1)?;
-            let head = head.rsplit(|c: char| !(c.is_ascii_digit() || c == '.')).next()?;
-            !head.is_empty() && head.parse::<Ipv4Addr>().is_err()
-        };
-        // `1.2.3.4.5` is no address, and nor is its end.
-        let head = text.get(..at)?.strip_suffix('.');
-        if head.is_some_and(|head| head.ends_with(|c: char| c.is_ascii_digit())) {
-            return None;
-        }
-        if let Some((ip, port)) = run.split_once(':')
-            && let Ok(ip) = ip.parse::<Ipv4Addr>()
-        {
-            return Some((run.len(), format!("{}:{port}", self.v4(ip))));
-        }
-        if let Ok(ip) = run.parse::<Ipv4Addr>() {
-            return (!is_version).then(|| (run.len(), self.v4(ip).to_string()));
-        }
         let new = self.hex(run, prefix > 0)?;
         Some((prefix + run.len(), format!("{}{new}", rest.get(..prefix)?)))
     }
@@ -198,31 +202,39 @@ impl Mask {
         Some((name.len(), format!("{kind}{new}")))
     }
 
+    /// A MAC address or a GUID whose groups have other signs between them than colons.
+    fn grouped(&self, name: &str) -> Option<(usize, String)> {
+        let name = name.trim_end_matches(['.', '-']);
+        let groups: Vec<&str> = match name.contains('-') {
+            true => name.split('-').collect(),
+            false => name.split('.').collect(),
+        };
+        let number = u64::from_str_radix(&groups.concat(), 16).ok()?;
+        let digits: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+        let new = match digits[..] {
+            [2, 2, 2, 2, 2, 2] | [4, 4, 4] => self.mac(number),
+            [2, 2, 2, 2, 2, 2, 2, 2] | [4, 4, 4, 4] | [6, 6, 4] => self.guid(number),
+            _ => return None,
+        };
+        Some((name.len(), written(new.into(), name)))
+    }
+
     /// A MAC address, a GUID, the address of an IPoIB netdev or an IPv6 address.
     fn hex(&self, run: &str, prefixed: bool) -> Option<String> {
         let groups: Vec<&str> = run.split(':').collect();
         let each = |digits| groups.iter().all(|group| group.len() == digits);
         let number = |groups: &[&str]| u64::from_str_radix(&groups.concat(), 16).ok();
-        let upper = run.bytes().any(|b| b.is_ascii_uppercase());
-        let written = |number: u64, digits: usize, of: usize| {
-            let text = match upper {
-                true => format!("{number:0digits$X}"),
-                false => format!("{number:0digits$x}"),
-            };
-            let groups: Vec<&str> =
-                (0..digits / of).filter_map(|at| text.get(at * of..(at + 1) * of)).collect();
-            groups.join(":")
-        };
+        let guid = |groups: &[&str]| Some(u128::from(self.guid(number(groups)?)));
         match groups.len() {
-            1 if run.len() == 16 => Some(written(self.guid(number(&groups)?), 16, 16)),
+            1 if run.len() == 16 => Some(written(guid(&groups)?, run)),
             _ if prefixed => None,
-            4 if each(4) => Some(written(self.guid(number(&groups)?), 16, 4)),
-            6 if each(2) => Some(written(self.mac(number(&groups)?), 12, 2)),
-            8 if each(2) => Some(written(self.guid(number(&groups)?), 16, 2)),
+            4 if each(4) => Some(written(guid(&groups)?, run)),
+            6 if each(2) => Some(written(self.mac(number(&groups)?).into(), run)),
+            8 if each(2) => Some(written(guid(&groups)?, run)),
             20 if each(2) => {
-                let (head, guid) = groups.split_at(12);
-                let new = written(self.guid(number(guid)?), 16, 2);
-                Some(format!("{}:{new}", head.join(":")))
+                let (_, of_guid) = groups.split_at(12);
+                let (head, tail) = run.split_at_checked(run.len() - 23)?;
+                Some(format!("{head}{}", written(guid(of_guid)?, tail)))
             }
             _ => {
                 let ip: Ipv6Addr = run.parse().ok()?;
@@ -230,10 +242,7 @@ impl Mask {
                 // `dead::beef` may be a name of C++.
                 (is_gid || run.bytes().any(|b| b.is_ascii_digit())).then_some(())?;
                 let new = self.v6(ip);
-                Some(match is_gid {
-                    true => new.segments().map(|part| written(u64::from(part), 4, 4)).join(":"),
-                    false => new.to_string(),
-                })
+                Some(if is_gid { written(new.to_bits(), run) } else { new.to_string() })
             }
         }
     }
@@ -304,37 +313,17 @@ impl Mask {
     }
 }
 
-/// `text` without what is written behind words like `password=`: as far as that can be known,
-/// no secret of a command line or a mount leaves the host.
-pub fn without_secrets(text: &str) -> Cow<'_, str> {
-    const WORDS: [&str; 7] =
-        ["password=", "passwd=", "pass=", "secret=", "token=", "psk=", "credentials="];
-    let low = text.to_ascii_lowercase();
-    let mut out = String::new();
-    let mut done = 0;
-    while let Some(rest) = low.get(done..) {
-        let found = WORDS.iter().filter_map(|word| Some(rest.find(word)? + word.len())).min();
-        let Some(begin) = found.map(|at| done + at) else { break };
-        let value = text.get(begin..).unwrap_or_default();
-        let ends = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '"' | '\'' | '&' | ')');
-        // A quoted value ends with its quote.
-        let (open, inner) = match value.chars().next() {
-            Some(quote @ ('"' | '\'')) => {
-                (1, value.get(1..).and_then(|v| v.find(quote)).unwrap_or(value.len() - 1))
-            }
-            _ => (0, value.find(ends).unwrap_or(value.len())),
-        };
-        out.push_str(text.get(done..begin + open).unwrap_or_default());
-        if inner > 0 {
-            out.push_str("***");
-        }
-        done = begin + open + inner;
-    }
-    if done == 0 {
-        return Cow::Borrowed(text);
-    }
-    out.push_str(text.get(done..).unwrap_or_default());
-    Cow::Owned(out)
+/// `number` in the form of `like`: as many hexadecimal digits, large or small, in its groups.
+fn written(number: u128, like: &str) -> String {
+    let digits = like.bytes().filter(u8::is_ascii_hexdigit).count();
+    let text = if like.bytes().any(|b| b.is_ascii_uppercase()) {
+        format!("{number:0digits$X}")
+    } else {
+        format!("{number:0digits$x}")
+    };
+    let mut digits = text.chars();
+    let of = |c: char| if c.is_ascii_hexdigit() { digits.next().unwrap_or(c) } else { c };
+    like.chars().map(of).collect()
 }
 
 /// A character that no address begins or ends beside.
@@ -385,6 +374,10 @@ mod tests {
         let want = format!("80:00:00:08:fe:80:00:00:00:00:00:00:{colons}");
         assert_eq!(mask.text(netdev), want);
         assert_eq!(mask.text("rocexb8599f030012a4fe:"), format!("rocex{plain}:"));
+        let dashed = colons.to_uppercase().replace(':', "-");
+        assert_eq!(mask.text("B8-59-9F-03-00-12-A4-FE."), format!("{dashed}."));
+        let dotted = format!("{}.{}.{}", &plain[..6], &plain[6..12], &plain[12..]);
+        assert_eq!(mask.text("b8599f.030012.a4fe"), dotted);
         // The interface identifier has the other bit.
         let link_local: Ipv6Addr = mask.text("fe80::ba59:9f03:12:a4fe").parse().expect("IPv6");
         assert_eq!(link_local.to_bits() as u64, guid_bits(guid) ^ LOCAL);
@@ -424,7 +417,16 @@ mod tests {
         assert_eq!(mask.text("node17.elsewhere.net"), "host-1");
         assert_eq!(mask.text("node17.service node17.json"), "host-1.service host-1.json");
         assert!(changed(&mask, "enx001122334455").starts_with("enx001122"));
-        assert!(changed(&mask, "link/ether 00:11:22:33:44:55").contains("00:11:22:"));
+        let mac = changed(&mask, "00:11:22:33:44:55");
+        assert!(mac.starts_with("00:11:22:"), "{mac}");
+        assert_eq!(
+            mask.text("link/ether 00-11-22-33-44-55"),
+            format!("link/ether {}", mac.replace(':', "-"))
+        );
+        let digits = mac.replace(':', "");
+        let dotted = format!("{}.{}.{}", &digits[..4], &digits[4..8], &digits[8..]);
+        assert_eq!(mask.text("(0011.2233.4455)"), format!("({dotted})"));
+        assert_eq!(mask.text("iscsi:@10.1.2.3::3260::iqn"), format!("iscsi:@{ip}::3260::iqn"));
         let v6 = changed(&mask, "[2001:db8::7]:80");
         assert!(v6.starts_with("[2001:") && v6.ends_with("]:80"), "{v6}");
     }
@@ -437,19 +439,6 @@ mod tests {
         assert!(new.starts_with("host-") && new.ends_with(":/x"), "{new}");
         assert_eq!(mask.text("mds1.example.org"), new.trim_end_matches(":/x"));
         assert_eq!(mask.text("a.local b.service"), "a.local b.service");
-    }
-
-    #[test]
-    fn secrets_of_command_lines_and_mounts_are_left_out() {
-        for (text, want) in [
-            ("vers=3,password=geheim,uid=0", "vers=3,password=***,uid=0"),
-            ("x --token='a b' --y", "x --token='***' --y"),
-            ("PASSWORD=\"\" a", "PASSWORD=\"\" a"),
-            ("no secret here", "no secret here"),
-            ("psk=ä password=", "psk=*** password="),
-        ] {
-            assert_eq!(without_secrets(text), want);
-        }
     }
 
     #[test]
@@ -482,8 +471,6 @@ mod tests {
         #[test]
         fn no_text_panics_and_masking_keeps_lines(text in "[ -~\nä]{0,80}") {
             let mask = mask(&["node17"]);
-            let new = without_secrets(&text);
-            prop_assert_eq!(new.lines().count(), text.lines().count());
             let new = mask.text(&text);
             prop_assert_eq!(new.lines().count(), text.lines().count());
         }

@@ -7,13 +7,16 @@
 //! wrong diagnosis costs its reader more than none, so a rule that is not sure
 //! says so, or says nothing.
 
+pub mod data;
 pub mod evidence;
 pub mod fleet;
+pub mod ledger;
 pub mod mask;
 pub mod pattern;
 pub mod predict;
 pub mod rank;
 pub mod rules;
+pub mod secrets;
 
 use crate::report::finding::Diagnosis;
 

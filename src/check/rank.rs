@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 
 use super::evidence::event::function;
 use super::evidence::{Boot, Evidence};
+use super::ledger;
 use super::predict;
 use super::rules::causes::explains;
 use super::rules::{self, Judge, ib_netdev_in, rdma_module};
 use crate::report::advice::Purpose;
-use crate::report::common::{Code, Kind};
+use crate::report::common::{Code, Kind, Verdict};
 use crate::report::finding::{
-    Confidence, Diagnosis, Finding, Quote, Read, ReadEvidence, ReadSource, Severity, Verdict,
+    Confidence, Diagnosis, Finding, Quote, Read, ReadEvidence, ReadSource, Severity,
 };
-use crate::report::node::{Judgement, NodeVerdict};
+use crate::report::node::Judgement;
 
 /// Everything that the rules say of `evidence`.
 pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
@@ -42,14 +43,12 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
     Finding::worst_first(&mut findings);
     let findings = with_consequences(findings);
     let judgement = evidence.boots.iter().find_map(Boot::judgement);
-    let is_judged = judgement.is_none_or(|j| j.verdict != NodeVerdict::Unknown);
-    let is_good = |j: &Judgement| j.is_in_use() || j.verdict == NodeVerdict::NoInfiniband;
+    let is_judged = judgement.is_none_or(|j| j.verdict != Verdict::Unknown);
+    let is_good = |j: &Judgement| j.is_in_use() || j.is_without_adapter();
     let verdict = match verdict(&findings, judgement.is_some_and(is_good)) {
-        Verdict::Healthy | Verdict::Degraded | Verdict::Unexplained if !is_judged => {
-            Verdict::Unknown
-        }
-        // Without a configuration nothing is expected, and nothing has failed.
-        Verdict::Failed if findings.iter().any(|f| f.code.leaves_unknown()) => Verdict::Unknown,
+        Verdict::Ready | Verdict::Exceptions if !is_judged => Verdict::Unknown,
+        // Where the host is not seen, nothing is known to have failed.
+        Verdict::NotReady if findings.iter().any(|f| f.code.leaves_unknown()) => Verdict::Unknown,
         verdict => verdict,
     };
     Diagnosis::new(Kind::Check, verdict, findings, ReadEvidence { read: read(evidence) })
@@ -99,7 +98,8 @@ fn without_own_words(boot: &Boot, findings: &mut [Finding]) {
 
 /// False for what is said of the boot as a whole.
 fn is_about_one(finding: &Finding) -> bool {
-    const WHOLE: [Code; 6] = [
+    const WHOLE: [Code; 7] = [
+        Code::InputLeftOut,
         Code::Healthy,
         Code::HarmlessWarning,
         Code::Unexplained,
@@ -138,6 +138,7 @@ pub fn judge(boot: &Boot) -> Vec<Finding> {
         }
     }
     without_own_words(boot, &mut findings);
+    ledger::quote_causes(boot, &mut findings);
     for finding in findings.iter_mut().filter(|f| f.object.is_none() && is_about_one(f)) {
         finding.object = finding.evidence.iter().find_map(|quote| object(&quote.text));
     }
@@ -318,14 +319,42 @@ fn is_without_infiniband(finding: &Finding) -> bool {
 fn verdict(findings: &[Finding], judged_good: bool) -> Verdict {
     let has = |code| findings.iter().any(|f| f.code == code);
     match findings.iter().map(|f| f.severity).min() {
-        Some(Severity::Error) => Verdict::Failed,
+        Some(Severity::Error) => Verdict::NotReady,
         _ if has(Code::Unknown) => Verdict::Unknown,
-        Some(Severity::Warning) => Verdict::Degraded,
-        _ if has(Code::Unexplained) => Verdict::Unexplained,
+        Some(Severity::Warning) => Verdict::Exceptions,
+        // A fault may be in it.
+        _ if has(Code::InputLeftOut) || has(Code::Unexplained) => Verdict::Unknown,
         _ if has(Code::Healthy) || judged_good || findings.iter().any(is_without_infiniband) => {
-            Verdict::Healthy
+            Verdict::Ready
         }
         // Nothing wrong was seen, and nothing that proves it right.
         _ => Verdict::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::finding::Confidence;
+
+    #[test]
+    fn what_a_vf_lacks_explains_no_port_of_an_adapter_once_those_are_told_apart() {
+        let finding = |code, object: &str| {
+            Finding::new(code, Severity::Error, Confidence::High, "x").about(object)
+        };
+        for (lack, effect) in [
+            (Code::VfGuidZero, Code::NoSubnetManager),
+            (Code::VfGuidZero, Code::LinkDownCable),
+            (Code::VfPolicyDown, Code::LinkDownCable),
+            (Code::OpensmVirtDisabled, Code::NoSubnetManager),
+        ] {
+            let cause = |ports_are_known| {
+                let both = vec![finding(lack, "0000:4b:00.2"), finding(effect, "mlx5_0 port 1")];
+                let told = in_order(both, ports_are_known, None);
+                told.iter().find(|f| f.code == effect).expect("the effect").caused_by
+            };
+            assert_eq!(cause(true), None, "{lack} of {effect}");
+            assert_eq!(cause(false), Some(lack), "{lack} of {effect}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
-use tracing::error;
+use tracing::{error, warn};
 
 use super::node::Node;
 use super::pf_preview::PfPreview;
@@ -21,11 +21,12 @@ use crate::host::{
     Root, alarm, answer, clock, journal, live_line, persistent_names, process, state, terminal,
 };
 use crate::ladder::WantedPf;
-use crate::names::{BindOrder, Binding, PciAddress, Target, present, vf_ranges};
+use crate::names::{BindOrder, Binding, PciAddress, Target, harmless, present, vf_ranges};
 use crate::observe::Observer;
 use crate::observe::target::meant;
 use crate::plan::preview::{ApplyPreview, PfSteps};
-use crate::report::common::{Finding, Kind, Report, Verdict as _, verdicts};
+use crate::report::boot::blank;
+use crate::report::common::{Exit, Finding, Kind, Report, Verdict};
 use crate::report::events as kinds;
 use crate::report::pf::{Outcome, PfReport, Unresolved};
 use crate::report::screen;
@@ -53,6 +54,12 @@ pub fn run(
     let only = args.pf.as_ref().map(|pf| address(pf, root)).transpose()?;
     live_line::deadline(limit);
     let acts = !args.dry_run && root.is_live();
+    if config.withheld.has_all_pfs() {
+        error!(
+            "no [[pf]] is carried out, because the configuration has an error that may concern any of them: `ibprov config check`"
+        );
+        return Ok(Exit::NotReady.code());
+    }
     if config.pf.is_empty() {
         if acts && process::is_root() {
             forget_names(&BTreeSet::new());
@@ -87,7 +94,7 @@ pub fn run(
         [(wanted, warnings)] => {
             if args.in_turn
                 && wanted.binding.awaits_adapters()
-                && PfPreview::new(root, BTreeSet::new(), false).would_change(wanted)
+                && PfPreview::of_apply(root).would_change(wanted)
             {
                 // For adapters, and for the plans before its own.
                 alarm::at_deadline(limit.saturating_mul(2));
@@ -113,7 +120,7 @@ pub fn run(
 
 /// Ask whether VFs with a driver may be removed, if any would be.
 fn agree_to_removal(wanted: &[(WantedPf, Vec<String>)], root: &Root) -> anyhow::Result<()> {
-    let mut preview = PfPreview::new(root, BTreeSet::new(), false);
+    let mut preview = PfPreview::of_apply(root);
     let removed = wanted.iter().map(|(wanted, _)| (wanted.pf, preview.removed(wanted)));
     let removed = removed.filter(|(_, vfs)| !vfs.is_empty());
     let removed: Vec<String> =
@@ -203,7 +210,6 @@ fn apply(
     Ok(report)
 }
 
-/// What `ibprov apply` says.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Applied {
@@ -220,20 +226,8 @@ pub(super) struct Applied {
 #[serde(untagged)]
 #[expect(dead_code, reason = "its schema is what counts")]
 enum AppliedPf {
-    Report(Report<crate::report::pf::PfVerdict, crate::report::pf::ToldPf<'static>>),
+    Report(Report<crate::report::pf::ToldPf<'static>>),
     Lost(Outcome),
-}
-
-verdicts! {
-    /// How an apply went, in one word.
-    pub(super) AppliedVerdict {
-        /// Every VF is as planned.
-        Right = "right" => Good,
-        /// Some are in use, and were left as they are; or it was stopped.
-        Deferred = "deferred" => Exceptions,
-        /// A PF or a VF is not as planned.
-        NotRight = "not-right" => NotReady,
-    }
 }
 
 fn tell(report: &PfReport) {
@@ -273,10 +267,10 @@ fn print_all(
     text: &str,
 ) -> anyhow::Result<u8> {
     let verdict = match outcomes.iter().map(|outcome| outcome.exit_code).max() {
-        _ if !unresolved.is_empty() => AppliedVerdict::NotRight,
-        None | Some(0) => AppliedVerdict::Right,
-        Some(1) => AppliedVerdict::Deferred,
-        Some(_) => AppliedVerdict::NotRight,
+        _ if !unresolved.is_empty() => Verdict::Failed,
+        None | Some(0) => Verdict::Done,
+        Some(1) => Verdict::Deferred,
+        Some(_) => Verdict::Failed,
     };
     let mut findings: Vec<Finding> = unresolved.iter().flat_map(Unresolved::findings).collect();
     findings.extend(outcomes.iter().flat_map(Outcome::findings));
@@ -306,6 +300,9 @@ pub fn undo(args: &ApplyArgs, root: &Root, format: Format) -> anyhow::Result<u8>
         anyhow::bail!("apply --undo must be run as root: use sudo");
     }
     let only = args.pf.as_ref().map(|pf| address(pf, root)).transpose()?;
+    if only.is_none() {
+        tell_of_a_killed_boot();
+    }
     let deadline = clock::monotonic_usec() + UNDO_USEC;
     let left = root.list_or_empty(&format!("{}/pf", state::RUN_DIR))?;
     let left = left.iter().filter_map(|n| n.strip_suffix(".undo")).filter_map(|n| n.parse().ok());
@@ -316,6 +313,26 @@ pub fn undo(args: &ApplyArgs, root: &Root, format: Format) -> anyhow::Result<u8>
         outcomes.push(outcome(&report)?);
     }
     print_all(format, outcomes, &[], "")
+}
+
+/// Leave a report in place of that of a boot which a signal has ended, SIGALRM above all: this is
+/// ExecStopPost= of ibprov.service then (systemd.exec(5)).
+fn tell_of_a_killed_boot() {
+    let [result, signal] =
+        ["SERVICE_RESULT", "EXIT_STATUS"].map(|name| std::env::var(name).unwrap_or_default());
+    if !["signal", "core-dump", "timeout", "oom-kill"].contains(&result.as_str()) {
+        return;
+    }
+    let mut report = blank(clock::monotonic_usec());
+    (report.verdict, report.exit_code) = (Verdict::NotReady, Verdict::NotReady.exit().code());
+    let signal = harmless(&signal);
+    report.problems.push(format!(
+        "signal {signal} ended ibprov boot before its report (see journalctl -b -u ibprov.service)"
+    ));
+    if let Err((path, e)) = state::write("boot.json", &report.told().to_json().unwrap_or_default())
+    {
+        warn!("cannot write {}: {}", path.display(), answer(&e));
+    }
 }
 
 /// The same plans, without the doing: of `only` one or of all PFs.

@@ -11,15 +11,15 @@ use super::{level, print, print_or_tell};
 use crate::apply::preview::{DeniedModule, Preview, SettingsLook};
 use crate::apply::rtnl::Rtnl;
 use crate::cli::{BootArgs, Format};
-use crate::config::Config;
 use crate::config::timespan::LONGEST_SEC;
+use crate::config::{Config, Loaded};
 use crate::host::{self, Root, alarm, journal, live_line, process, state, systemd};
 use crate::names::{ModuleName, Rung, harmless};
 use crate::observe::Install;
 use crate::plan::preview::ApplyPreview;
 use crate::plan::{Done, boot_steps, needed_modules};
 use crate::report::boot::{LeftOut, Step};
-use crate::report::common::{Code, Finding, Severity, Verdict as _};
+use crate::report::common::{Code, Finding, Severity};
 use crate::report::port::port_span;
 use crate::report::{BootReport, Cause, NotExpected, PortProgress, events as kinds, metrics};
 use crate::stacks::netplan;
@@ -30,18 +30,21 @@ use crate::stacks::netplan;
 /// It could not begin: no signals or poll, or standard output is gone.
 pub fn run(
     args: &BootArgs,
-    mut config: Config,
+    loaded: Loaded,
     config_file: Option<&Path>,
     root: &Root,
     format: Format,
 ) -> anyhow::Result<u8> {
+    let errors = super::config::errors(&loaded);
+    let mut config = loaded.config;
     if let Ok(cmdline) = root.attribute("/proc/cmdline") {
         for problem in obey_command_line(&mut config, &cmdline) {
             warn!(warning = problem, "{problem}");
         }
     }
     if args.dry_run || !root.is_live() {
-        let preview = preview(&config, root, args.force);
+        let mut preview = preview(&config, root, args.force);
+        preview.contradictions.splice(0..0, errors);
         return print(&preview.told(), format, |screen| screen.page(&preview.to_text()));
     }
     if !process::is_root() {
@@ -49,20 +52,22 @@ pub fn run(
     }
     alarm::at_deadline(config.boot.timeout);
     live_line::deadline(config.boot.timeout);
-    let mut report = crate::apply::boot::run(&config, config_file, root, args.force)?;
-    let json = report.told().to_json()?;
-    if let Err((path, e)) = state::write("boot.json", &json) {
-        report.problems.push(format!("cannot write {}: {}", path.display(), host::answer(&e)));
-    }
-    // Last, since the file may be anywhere.
-    if let Some(path) = &config.metrics_file
-        && let Err(e) = state::replace(path, &metrics::of_boot(&report))
-    {
-        let (path, answer) = (path.display(), host::answer(&e));
-        report
-            .problems
-            .push(format!("cannot write the metrics to {path} (metrics.file): {answer}"));
-    }
+    let write = |report: &mut BootReport| {
+        let json = report.told().to_json().unwrap_or_default();
+        if let Err((path, e)) = state::write("boot.json", &json) {
+            report.problems.push(format!("cannot write {}: {}", path.display(), host::answer(&e)));
+        }
+        // Last, since the file may be anywhere.
+        if let Some(path) = &config.metrics_file
+            && let Err(e) = state::replace(path, &metrics::of_boot(report))
+        {
+            let (path, answer) = (path.display(), host::answer(&e));
+            report
+                .problems
+                .push(format!("cannot write the metrics to {path} (metrics.file): {answer}"));
+        }
+    };
+    let report = crate::apply::boot::run(&config, config_file, root, args.force, errors, write)?;
     systemd::tell_status(&report.headline());
     live_line::end();
     print_or_tell(&report.told(), format, || report.to_text(), || tell(&report))
@@ -73,11 +78,6 @@ pub fn run(
 fn obey_command_line(config: &mut Config, cmdline: &str) -> Vec<String> {
     let mut problems = Vec::new();
     for word in cmdline.split_whitespace() {
-        if word.starts_with("ibprov.deadline=") {
-            problems.push(format!(
-                "kernel command line: {word:?}: ibprov.deadline was renamed to ibprov.timeout; ignored"
-            ));
-        }
         let Some(text) = word.strip_prefix("ibprov.timeout=") else { continue };
         match text.parse::<u64>() {
             Ok(seconds @ 1..=LONGEST_SEC) => {
@@ -132,10 +132,10 @@ fn preview(config: &Config, root: &Root, force: bool) -> Preview {
     steps.retain(|step| !is_left(step));
     let denied = needed_modules(config, observed, !ports.is_empty()).into_iter();
     let denied = denied.filter_map(|name| {
-        let trouble = facts.modules.get(name).filter(|trouble| trouble.is_by_the_site())?.clone();
+        let trouble = facts.modules.get(name).filter(|trouble| trouble.is_denied())?.clone();
         Some(DeniedModule { name: name.clone(), trouble })
     });
-    let rtnl = Rtnl::to_look(node.survey.is_rtnl_held);
+    let rtnl = Rtnl::to_look(node.survey.rtnl.is_some());
     let settings = SettingsLook { config, root, interfaces, force, rtnl }.settings();
     // A run of boot would wait for the interface's own run, which cannot make them.
     let refused = |port: &PortProgress| {
@@ -207,7 +207,6 @@ mod tests {
         assert_eq!(deadlines("quiet ibprov.timeout=10"), (10, 10, 0));
         assert_eq!(deadlines("ibprov.timeout=600"), (600, 150, 0));
         assert_eq!(deadlines("ibprov.timeout=0 ibprov.timeout=x"), (240, 150, 2));
-        assert_eq!(deadlines("ibprov.deadline=10"), (240, 150, 1), "the old name is told");
     }
 
     /// What the preview of a host with so many P_Key children, which all are to have other names

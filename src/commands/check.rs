@@ -1,6 +1,5 @@
 //! `ibprov check`.
 
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -11,14 +10,13 @@ use crate::check::diagnose;
 use crate::check::evidence::{Boot, Evidence, Intake, Source};
 use crate::check::rules::{self, Rule};
 use crate::cli::{CheckArgs, Common, Format};
-use crate::host::{Root, logs, state, terminal};
+use crate::host::{Root, logs, state};
 use crate::names::nearest;
 use crate::report;
-use crate::report::common::{Exit, Kind, Report, Verdict as _, verdicts};
-use crate::report::finding::{Diagnosis, Finding, Verdict};
-use crate::report::node::NodeVerdict;
+use crate::report::common::{Code, Exit, Kind, Report, Verdict};
+use crate::report::finding::{Diagnosis, Finding};
 use crate::timeline::evidence::timeline;
-use crate::timeline::{Timeline, svg, text};
+use crate::timeline::{Timeline, svg};
 
 /// Say what is wrong: with the logs that are named, with the system below
 /// `root`, or with this host.
@@ -27,10 +25,6 @@ use crate::timeline::{Timeline, svg, text};
 /// Standard output is gone, or the tree cannot be opened.
 pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
     let (root, format) = (common.root.as_deref(), common.format);
-    let mut out = terminal::stdout();
-    if format == Format::Json && args.timeline {
-        anyhow::bail!("--timeline draws text: it cannot be combined with --format json");
-    }
     if let Some(code) = &args.explain {
         return explain(code, format);
     }
@@ -95,7 +89,7 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
     }
     let diagnosis = judged(&evidence, args.strict);
     let code = print(&diagnosis, format, |screen| report::check::text(&diagnosis, screen))?;
-    draw(args, &evidence, &diagnosis, &mut out)?;
+    draw(args, &evidence, &diagnosis)?;
     Ok(code)
 }
 
@@ -113,15 +107,19 @@ fn why_nothing(problems: &[String], sources: &[Source]) -> String {
 fn judged(evidence: &Evidence, strict: bool) -> Diagnosis {
     let diagnosis = diagnose(evidence);
     let hosts = evidence.boots.iter().filter_map(|boot| boot.host.as_ref()?.judgement.as_ref());
-    let verdicts: Vec<NodeVerdict> = hosts.map(|judgement| judgement.verdict).collect();
-    let is_judged = !verdicts.contains(&NodeVerdict::Unknown);
+    let verdicts: Vec<Verdict> = hosts.map(|judgement| judgement.verdict).collect();
+    let is_judged = !verdicts.contains(&Verdict::Unknown);
+    let has_unexplained = diagnosis.findings.iter().any(|f| f.code == Code::Unexplained);
     let exit = match diagnosis.verdict {
         // Nothing failed, and what is expected of the host is not known.
         Verdict::Unknown if !is_judged => Exit::NotBegun,
         // As status has it of the same host.
-        _ if verdicts.contains(&NodeVerdict::NotReady) => Exit::NotReady,
+        _ if verdicts.contains(&Verdict::NotReady) => Exit::NotReady,
         // What was not proved to be good is bad.
-        Verdict::Unexplained | Verdict::Unknown if strict => Exit::Exceptions,
+        Verdict::Unknown if strict || has_unexplained => Exit::Exceptions,
+        Verdict::Unknown => Exit::Good,
+        // What a log tells may be over.
+        Verdict::NotReady => Exit::Exceptions,
         verdict => verdict.exit(),
     };
     diagnosis.exiting(exit.code())
@@ -129,7 +127,6 @@ fn judged(evidence: &Evidence, strict: bool) -> Diagnosis {
 
 /// What the logs and reports of another host say of its last boot.
 pub(super) struct Taken {
-    /// What is wrong.
     pub(super) diagnosis: Diagnosis,
     /// `uname -r` of that boot, if it is known.
     pub(super) kernel: Option<String>,
@@ -187,37 +184,23 @@ fn look(args: &CheckArgs, common: &Common, evidence: &mut Evidence) -> anyhow::R
 /// What was looked at beside logs.
 #[derive(Clone, Copy)]
 enum Looked {
-    /// This host.
     Live,
     /// The tree of one, which shows PCI devices or not.
-    Tree { devices: bool },
-    /// Nothing.
+    Tree {
+        devices: bool,
+    },
     No,
 }
 
-/// Draw what `--svg` and `--timeline` ask for: the last boot of the evidence.
+/// Draw what `--svg` asks for: the last boot of the evidence.
 ///
 /// # Errors
-/// The file cannot be written, or standard output is gone.
-fn draw(
-    args: &CheckArgs,
-    evidence: &Evidence,
-    diagnosis: &Diagnosis,
-    out: &mut impl Write,
-) -> anyhow::Result<()> {
-    if args.svg.is_none() && !args.timeline {
-        return Ok(());
-    }
+/// The file cannot be written.
+fn draw(args: &CheckArgs, evidence: &Evidence, diagnosis: &Diagnosis) -> anyhow::Result<()> {
+    let Some(path) = &args.svg else { return Ok(()) };
     let timeline = last_boot(evidence, &diagnosis.findings);
-    if let Some(path) = &args.svg {
-        state::write_file(path, &svg::draw(&timeline))
-            .with_context(|| format!("cannot write the picture to {}", path.display()))?;
-    }
-    if args.timeline {
-        writeln!(out)?;
-        write!(out, "{}", text::draw(&timeline, drawn_on()))?;
-    }
-    Ok(())
+    state::write_file(path, &svg::draw(&timeline))
+        .with_context(|| format!("cannot write the picture to {}", path.display()))
 }
 
 /// The picture of the last boot of which something is known.
@@ -225,20 +208,6 @@ fn last_boot(evidence: &Evidence, findings: &[Finding]) -> Timeline {
     let told = |b: &&Boot| !b.events.is_empty() || b.host.is_some();
     let boot = evidence.boots.iter().rev().find(told);
     boot.map_or_else(Timeline::default, |boot| timeline(boot, findings))
-}
-
-/// What standard output can show. A console that does not say that it speaks
-/// UTF-8 gets ASCII.
-fn drawn_on() -> text::Terminal {
-    let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default();
-    let locale = locale.to_ascii_uppercase();
-    let stdout = terminal::stdout();
-    text::Terminal {
-        columns: terminal::columns(&stdout).unwrap_or(80),
-        unicode: locale.contains("UTF-8") || locale.contains("UTF8"),
-        colour: terminal::wants_colour(&stdout),
-    }
 }
 
 /// The page of `code`, or the list of all.
@@ -279,24 +248,15 @@ struct ExplainedRule {
     code: &'static str,
     /// What it means, in one sentence.
     meaning: &'static str,
-    /// Its page.
     page: &'static str,
 }
 
-verdicts! {
-    /// The one verdict of [`Explained`].
-    pub(super) ExplainVerdict {
-        /// There is such a diagnosis.
-        Known = "known" => Good,
-    }
-}
-
-fn explained(rules: &[&Rule]) -> Report<ExplainVerdict, Explained> {
+fn explained(rules: &[&Rule]) -> Report<Explained> {
     let of = |rule: &&Rule| ExplainedRule {
         code: rule.code.name(),
         meaning: rule.meaning,
         page: rule.page,
     };
     let body = Explained { diagnoses: rules.iter().map(of).collect() };
-    Report::new(Kind::CheckExplain, ExplainVerdict::Known, Vec::new(), body)
+    Report::new(Kind::CheckExplain, Verdict::Ready, Vec::new(), body)
 }

@@ -4,19 +4,20 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::node::{self, Node};
+use super::node::Node;
 use super::opensm;
 use crate::check::evidence::account;
 use crate::check::evidence::host::{Denied, Host, HostPort};
 use crate::check::evidence::state::{Modules, NetdevSeen, PciSeen, PortSeen, State, UnitSeen};
 use crate::check::evidence::{Boot, Fabric, Kind, Origin};
-use crate::config::{self, Config};
+use crate::config;
 use crate::graph::{Graph, Load, Unit, consumers, files, show};
 use crate::host::{Root, answer, state, systemctl};
+use crate::ladder::progress::progress;
 use crate::names::{LinkLayer, LinkState, PhysicalState, is_ipoib_name};
 use crate::observe::{self, Observed, PciFunction};
 use crate::report::status::Role;
-use crate::report::{NotExpected, PortProgress};
+use crate::report::{ModuleTrouble, PortProgress};
 use crate::stacks;
 use crate::workers::survey::Survey;
 
@@ -24,17 +25,9 @@ use crate::workers::survey::Survey;
 /// quotes are of the source `live host`.
 pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     let mut host = Host { live: root.is_live(), ..Host::default() };
-    let mut invalid = None;
-    let config = config::load(root, configuration).map_or_else(
-        |problems| {
-            host.problems.push(format!(
-                "the configuration has errors, and the defaults are used: {problems}"
-            ));
-            invalid = Some(node::invalid(&problems));
-            Config::default()
-        },
-        |loaded| loaded.config,
-    );
+    let loaded = config::load(root, configuration);
+    let invalid = super::config::errors(&loaded);
+    let config = loaded.config;
     for path in outcomes(root, &mut host.problems) {
         match root.text(&path, account::LONGEST) {
             Ok(text) => {
@@ -196,15 +189,12 @@ impl Gathering<'_> {
     /// How far each expected port is, and why no further.
     fn ladders(&mut self) {
         let node = self.node;
-        for reason in node.left_out.values() {
-            if let NotExpected::DriverDenied { module, by } = reason {
-                let denied = Denied { module: module.clone(), by: by.clone() };
-                if !self.host.denied.contains(&denied) {
-                    self.host.denied.push(denied);
-                }
-            }
-        }
+        let at_boot = progress(&node.expectation.clone().of_boot(), &node.observed);
         for port in &node.ports {
+            if let Some((module, ModuleTrouble::Denied { by })) = node.missing_module(port) {
+                let at_boot = at_boot.iter().any(|waited| waited.pci == port.pci);
+                self.host.denied.push(Denied { module, by, at_boot });
+            }
             let up = |netdev| observe::link::netdev(node.root, netdev, None).admin_up;
             self.host.ports.push(HostPort {
                 cause: node.cause(port),

@@ -13,13 +13,14 @@ use super::print;
 use crate::check::evidence::journal::{Entry, Export};
 use crate::check::evidence::record::{self, Record};
 use crate::check::evidence::{Boot, Host, Intake};
-use crate::check::mask::{Mask, without_secrets};
+use crate::check::mask::Mask;
 use crate::check::rules;
+use crate::check::secrets::without_secrets;
 use crate::cli::{CollectArgs, Common};
 use crate::host::archive::{Archive, Written};
 use crate::host::{Root, answer, clock, config_files, logs};
 use crate::names::PINS_PATH;
-use crate::report::common::{Kind, Report, not_read, verdicts};
+use crate::report::common::{Kind, Report, Verdict, not_read};
 
 /// The folder that all files of an archive are in.
 const TOP: &str = "ibprov-collect";
@@ -90,8 +91,8 @@ pub fn run(args: &CollectArgs, common: &Common) -> anyhow::Result<u8> {
         tracing::warn!(warning = problem, "{problem}");
     }
     let verdict = match problems.is_empty() {
-        true => CollectVerdict::Complete,
-        false => CollectVerdict::Incomplete,
+        true => Verdict::Done,
+        false => Verdict::Exceptions,
     };
     let report = Report::new(Kind::Collect, verdict, not_read(&problems), collected);
     print(&report, common.format, |_| report.body.to_text())
@@ -370,11 +371,9 @@ fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
     }
 }
 
-/// What `ibprov collect` says.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Collected {
-    /// The archive.
     file: String,
     /// How many files are in it.
     files: usize,
@@ -384,16 +383,6 @@ pub(super) struct Collected {
     boots: usize,
     /// Names and addresses are replaced.
     anonymized: bool,
-}
-
-verdicts! {
-    /// How it went, in one word.
-    pub(super) CollectVerdict {
-        /// All that was looked for could be read.
-        Complete = "complete" => Good,
-        /// Something could not be read.
-        Incomplete = "incomplete" => Exceptions,
-    }
 }
 
 impl Collected {

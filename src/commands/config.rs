@@ -7,12 +7,13 @@ use serde::Serialize;
 use super::{node, print};
 use crate::apply::boot;
 use crate::cli::{ConfigVerb, Format};
-use crate::config::{self, Loaded, PlaceTold, Problems, Setting};
+use crate::config::{self, Loaded, Part, PlaceTold, PortRow, Problems, Setting};
 use crate::host::{Root, persistent_names, terminal};
+use crate::ladder::minimum::means;
 use crate::report::PortProgress;
 use crate::report::advice::Advice;
 use crate::report::common::{
-    Code, Exit, Finding, Kind, NotBegun, Place, PlacedFinding, Report, Severity, verdicts,
+    Code, Exit, Finding, Kind, NotBegun, Place, PlacedFinding, Report, Severity, Verdict,
 };
 use crate::report::screen;
 
@@ -20,38 +21,35 @@ use crate::report::screen;
 ///
 /// # Errors
 /// The answer cannot be written.
-pub fn run(
-    verb: ConfigVerb,
-    loaded: Result<Loaded, Problems>,
-    root: &Root,
-    format: Format,
-) -> anyhow::Result<u8> {
+pub fn run(verb: ConfigVerb, loaded: Loaded, root: &Root, format: Format) -> anyhow::Result<u8> {
     let mut out = terminal::stdout();
     if verb == ConfigVerb::Schema {
         writeln!(out, "{:#}", config::schema())?;
         return Ok(Exit::Good.code());
     }
-    if verb == ConfigVerb::UdevRules
-        && let Ok(loaded) = &loaded
-    {
+    if verb == ConfigVerb::UdevRules {
         if format == Format::Json {
             anyhow::bail!("config udev-rules prints a file for udev: leave --format json out");
         }
+        // For an image, which is to be made all the same.
         let file = persistent_names::file(&boot::names(&loaded.config));
         write!(out, "{}", file.map(|(_, rules)| rules).unwrap_or_default())?;
-        return Ok(Exit::Good.code());
+        if loaded.problems.is_empty() {
+            return Ok(Exit::Good.code());
+        }
+        complain(&loaded.problems)?;
+        return Ok(Exit::Exceptions.code());
     }
-    match (loaded, verb, format) {
-        (Ok(loaded), ConfigVerb::Show { changed }, _) => {
+    match (loaded.whole(), verb) {
+        (Ok(loaded), ConfigVerb::Show { changed }) => {
             let shown = shown(&loaded, changed);
             let settings = shown.iter().map(ShownSetting::of).collect();
             let body = Shown { files: loaded.files, settings };
-            let verdict = ConfigVerdict::Good;
-            let report =
-                Report::<_, _, PlacedFinding>::new(Kind::ConfigShow, verdict, vec![], body);
+            let verdict = Verdict::Ready;
+            let report = Report::<_, PlacedFinding>::new(Kind::ConfigShow, verdict, vec![], body);
             print(&report, format, |_| config::to_toml(&shown))
         }
-        (Ok(loaded), ..) => {
+        (Ok(loaded), _) => {
             let (dark, of_host) = node::of_host(&loaded.config, root);
             let told: String = of_host.iter().map(finding_text).collect();
             let is_error = |finding: &Finding| finding.severity == Severity::Error;
@@ -59,12 +57,12 @@ pub fn run(
             let findings = of_host.into_iter().map(PlacedFinding::from).collect();
             let mut report = checked(&loaded.files, &loaded.not_read, findings);
             report.body.dark_ports = dark.iter().map(PortProgress::label).collect();
-            print(&report, format, |_| format!("{head}{}{told}", dark_text(&dark)))
+            let dark = dark_text(&dark, &loaded.config.ports);
+            print(&report, format, |_| format!("{head}{dark}{told}"))
         }
         // `show` was asked for something that a pipe may be waiting for.
-        (Err(problems), ConfigVerb::Show { .. }, _)
-        | (Err(problems), ConfigVerb::UdevRules, Format::Text) => refuse(&problems, format),
-        (Err(problems), ..) => {
+        (Err(problems), ConfigVerb::Show { .. }) => refuse(&problems, format),
+        (Err(problems), _) => {
             let pins = node::unreadable_pins(root);
             let told: String = pins.iter().map(finding_text).collect();
             let all = findings(&problems).into_iter().chain(pins.map(PlacedFinding::from));
@@ -99,6 +97,36 @@ pub fn complain(problems: &Problems) -> std::io::Result<()> {
     let mut err = terminal::stderr();
     let colour = terminal::wants_colour(&err);
     writeln!(err, "{}", problems.render(colour))
+}
+
+/// So many errors are told one by one by runs that leave out what has them.
+const MOST_TOLD: usize = 10;
+
+/// What is wrong with the configuration, for runs that leave it out: errors if ports, names,
+/// settings or VFs may be missing for it.
+pub fn errors(loaded: &Loaded) -> Vec<Finding> {
+    let severity = match loaded.config.withheld.has(Part::Ports) {
+        true => Severity::Error,
+        false => Severity::Warning,
+    };
+    let look = || Advice::look("ibprov config check");
+    let all = loaded.problems.told();
+    let finding = |problem: &config::ProblemTold| {
+        let place = problem.places.first();
+        let message = format!("{}; what this concerns is left out", problem.message);
+        Finding {
+            object: place.map(|at| format!("{}:{}:{}", at.file, at.line, at.column)),
+            ..Finding::new(Code::ConfigurationInvalid, severity, message)
+        }
+        .advise(problem.help.clone().map(Advice::permanent))
+        .advise([look()])
+    };
+    let mut findings: Vec<Finding> = all.iter().take(MOST_TOLD).map(finding).collect();
+    if let Some(more @ 1..) = loaded.problems.len().checked_sub(MOST_TOLD) {
+        let message = format!("the configuration has {more} more errors, which are not listed");
+        findings.push(Finding::new(Code::ConfigurationInvalid, severity, message).advise([look()]));
+    }
+    findings
 }
 
 /// What is wrong with the configuration, with the places.
@@ -147,7 +175,7 @@ fn finding_text(finding: &Finding) -> String {
 }
 
 /// What to write into the configuration where expected ports are dark and that is meant.
-fn dark_text(dark: &[PortProgress]) -> String {
+fn dark_text(dark: &[PortProgress], rows: &[PortRow]) -> String {
     let mut text = match dark.len() {
         0 => return String::new(),
         1 => "an expected port has no link now. If that is meant:\n".to_owned(),
@@ -155,10 +183,18 @@ fn dark_text(dark: &[PortProgress]) -> String {
     };
     for port in dark {
         let (Some(pci), Some(number)) = (port.pci, port.port) else { continue };
-        text.push_str(&format!(
-            "\n  [[port]]  # {}\n  pci = \"{pci}\"\n  port = {number}\n  required = false\n",
-            port.label()
-        ));
+        let label = port.label();
+        let own = format!("pci = \"{pci}\"\n  port = {number}\n  required = false");
+        let row = rows.iter().find(|row| means(row, port));
+        text.push_str(&match row.map(|row| row.origin.as_str()) {
+            None => format!("\n  [[port]]  # {label}\n  {own}\n"),
+            Some(at) if rows.iter().filter(|row| row.origin == at).count() == 1 => {
+                format!("\n  add required = false at {at}  # {label}\n")
+            }
+            Some(at) => format!(
+                "\n  take {pci} out of the list at {at}, and add:\n\n  [[port]]  # {label}\n  {own}\n"
+            ),
+        });
     }
     text
 }
@@ -167,9 +203,7 @@ fn dark_text(dark: &[PortProgress]) -> String {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct NotRead {
-    /// Its path.
     file: String,
-    /// Why.
     reason: String,
 }
 
@@ -180,27 +214,20 @@ impl NotRead {
     }
 }
 
-verdicts! {
-    /// How a configuration is.
-    pub(super) ConfigVerdict {
-        /// It has no error.
-        Good = "good" => Good,
-        /// It has errors.
-        Bad = "bad" => NotBegun,
-    }
-}
-
 fn checked(
     files: &[String],
     not_read: &[(String, String)],
     findings: Vec<PlacedFinding>,
-) -> Report<ConfigVerdict, Checked, PlacedFinding> {
+) -> Report<Checked, PlacedFinding> {
     let is_error = |placed: &PlacedFinding| placed.finding.severity == Severity::Error;
     let is_bad = findings.iter().any(is_error);
-    let verdict = if is_bad { ConfigVerdict::Bad } else { ConfigVerdict::Good };
+    let (verdict, exit) = match is_bad {
+        true => (Verdict::NotReady, Exit::NotBegun),
+        false => (Verdict::Ready, Exit::Good),
+    };
     let (files, not_read) = (files.to_vec(), NotRead::all(not_read));
     let body = Checked { files, not_read, dark_ports: Vec::new() };
-    Report::new(Kind::ConfigCheck, verdict, findings, body)
+    Report::new(Kind::ConfigCheck, verdict, findings, body).exiting(exit.code())
 }
 
 /// What `ibprov config show` says.
@@ -209,17 +236,14 @@ fn checked(
 pub(super) struct Shown {
     /// The files that were read, in order.
     files: Vec<String>,
-    /// The effective values.
     settings: Vec<ShownSetting>,
 }
 
-/// One effective value.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct ShownSetting {
     /// The key with dots; items of a list are counted.
     key: String,
-    /// The value.
     value: serde_json::Value,
     /// The file that gives it; `null` for a default.
     file: Option<String>,

@@ -14,7 +14,7 @@ use crate::host::{Root, process, site_files};
 use crate::migrate::carry_out;
 use crate::names::PathState;
 use crate::report::advice::Advice;
-use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, not_read, verdicts};
+use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, Verdict, not_read};
 use crate::report::migrate::Change;
 use crate::report::screen;
 use crate::stacks::netplan;
@@ -171,7 +171,6 @@ fn removals(root: &Root) -> (Vec<Change>, Vec<Finding>) {
 pub(super) struct ConsumersReport {
     /// The unit that brings the ports up; `null` if the next boot starts none.
     provider: Option<String>,
-    /// There is no default.target.
     #[serde(skip)]
     has_no_goal: bool,
     /// The units that use them.
@@ -189,11 +188,8 @@ pub(super) struct ConsumersReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Consumer {
-    /// Its name.
     unit: String,
-    /// What for.
     need: Need,
-    /// Where it stands.
     order: Order,
     /// The units over which that is proved, both ends included.
     path: Vec<String>,
@@ -212,39 +208,26 @@ enum Order {
     Before,
 }
 
-verdicts! {
-    /// How the units stand.
-    pub(super) ConsumersVerdict {
-        /// Each comes after the ports.
-        Ordered = "ordered" => Good,
-        /// One does not.
-        NotOrdered = "not-ordered" => Exceptions,
-        /// Nothing brings the ports up in the next boot.
-        NoProvider = "no-provider" => Exceptions,
-    }
-}
-
 impl ConsumersReport {
-    fn exit(&self, verdict: ConsumersVerdict) -> Exit {
+    fn exit(&self, is_ordered: bool) -> Exit {
         let failed = self.problems.iter().any(|p| p.severity == Severity::Error);
         let pending = !self.applied && !self.changes.is_empty();
         let kept = self.problems.iter().any(|p| p.code == Code::ChangedSince);
-        match verdict {
+        match &self.provider {
             _ if failed => Exit::NotReady,
-            ConsumersVerdict::Ordered if !pending && !kept => Exit::Good,
+            Some(_) if is_ordered && !pending && !kept => Exit::Good,
             // What was asked for is done: without the drop-ins nothing else can be.
-            ConsumersVerdict::NotOrdered if self.applied && !kept && self.removed() => Exit::Good,
+            Some(_) if !is_ordered && self.applied && !kept && self.removed() => Exit::Good,
             _ => Exit::Exceptions,
         }
     }
 
     /// With the keys that every report has.
-    pub(super) fn told(&self) -> Report<ConsumersVerdict, &Self> {
+    pub(super) fn told(&self) -> Report<&Self> {
         let is_ordered = self.consumers.iter().all(|c| c.order == Order::After);
         let verdict = match &self.provider {
-            None => ConsumersVerdict::NoProvider,
-            Some(_) if is_ordered => ConsumersVerdict::Ordered,
-            Some(_) => ConsumersVerdict::NotOrdered,
+            Some(_) if is_ordered => Verdict::Ready,
+            _ => Verdict::Exceptions,
         };
         let mut findings = self.problems.clone();
         let provider = self.provider.as_deref().unwrap_or(PROVIDER);
@@ -273,7 +256,7 @@ impl ConsumersReport {
             findings.push(finding.advise([Advice::permanent("systemctl enable ibprov.service")]));
         }
         Finding::worst_first(&mut findings);
-        let exit_code = self.exit(verdict).code();
+        let exit_code = self.exit(is_ordered).code();
         Report::new(Kind::Consumers, verdict, findings, self).exiting(exit_code)
     }
 

@@ -16,7 +16,7 @@ use crate::firmware::task::{Host, Task};
 use crate::host::firmware_tool::{self, Tool};
 use crate::host::lock::{Held, Locks};
 use crate::host::{Root, clock, process, site_files};
-use crate::names::{BLUEFIELD, IsVf, LinkLayer, MELLANOX, PathState, PciAddress, Target};
+use crate::names::{BLUEFIELD, IsVf, LinkLayer, MELLANOX, PathState, PciAddress, Resource, Target};
 use crate::observe::link::card as card_of;
 use crate::observe::pf::dir;
 use crate::observe::target::meant;
@@ -68,8 +68,8 @@ pub fn run(
     let mut run = Run {
         root,
         observed,
-        record: read_record(root).map_err(|e| anyhow!(e))?.unwrap_or_default(),
         boot_id: boot_id(root).ok_or_else(|| anyhow!("cannot read {BOOT_ID}"))?,
+        used: vec![tool.name],
         tool,
         args,
         format,
@@ -78,7 +78,7 @@ pub fn run(
         .into_iter()
         .map(|(pci, card)| run.adapter(pci, card))
         .collect::<anyhow::Result<_>>()?;
-    let report = FirmwareReport { tool: run.tool.name.to_owned(), adapters };
+    let report = FirmwareReport { tool: run.used.join(", "), adapters };
     print(&report.told(), format, |screen| report.to_text(screen))
 }
 
@@ -131,9 +131,10 @@ fn is_adapter(function: &PciFunction) -> bool {
 struct Run<'a> {
     root: &'a Root,
     observed: Observed,
-    record: Record,
     boot_id: String,
     tool: Tool,
+    /// By which names.
+    used: Vec<&'static str>,
     args: &'a FirmwareArgs,
     format: Format,
 }
@@ -168,8 +169,11 @@ impl Run<'_> {
         let may = hindrance::none(function, is_there, &lockdown, &self.observed.kernel, &mut card);
         match may.and_then(|()| lock(pci)) {
             Ok(lock) => {
-                let written = self.record.of(pci, &identity).to_vec();
-                task.run(&mut card, written, &mut AtCard { run: self, pci, identity, lock })?;
+                let record = read_record(self.root).map_err(|e| anyhow!(e))?.unwrap_or_default();
+                let written = record.of(pci, &identity).to_vec();
+                let tool = self.tool.clone();
+                let mut host = AtCard { run: self, pci, identity, tool, lock };
+                task.run(&mut card, written, &mut host)?;
             }
             Err(why) => task.unreadable(&mut card, why),
         }
@@ -182,13 +186,19 @@ struct AtCard<'a, 'b> {
     run: &'a mut Run<'b>,
     pci: PciAddress,
     identity: Identity,
+    tool: Tool,
     lock: Held,
 }
 
 impl Host for AtCard<'_, '_> {
     fn tool(&mut self, args: &[String]) -> Result<Said, String> {
-        let command = format!("{} {}", self.run.tool.name, args.join(" "));
-        let output = self.run.tool.run(args, &mut self.lock);
+        // With the kernel module of MFT a query of a function that is gone ends the kernel
+        // (Mellanox/mstflint issue 1786).
+        if !self.run.root.exists(&dir(self.pci)) {
+            return Err("the PCI function has been removed since this run began".to_owned());
+        }
+        let command = format!("{} {}", self.tool.name, args.join(" "));
+        let output = self.tool.run(args, &mut self.lock);
         let output = output.map_err(|e| format!("{command}: {}", crate::host::answer(&e)))?;
         match output.left {
             Some(pid) => Err(format!(
@@ -203,6 +213,14 @@ impl Host for AtCard<'_, '_> {
         }
     }
 
+    fn change_tool(&mut self) -> bool {
+        let Some(other) = self.tool.other() else { return false };
+        self.run.used.retain(|name| *name != other.name);
+        self.run.used.push(other.name);
+        self.tool = other;
+        true
+    }
+
     fn announce(&mut self, text: &str) -> io::Result<()> {
         if self.run.format != Format::Text {
             return Ok(());
@@ -213,18 +231,34 @@ impl Host for AtCard<'_, '_> {
     }
 
     fn keep(&mut self, written: &[Written]) -> Result<(), String> {
-        let record = &mut self.run.record;
-        record.put(self.pci, self.identity.clone(), written.to_vec());
         let failed = |why: String| format!("cannot write the record {}: {why}", record::PATH);
-        let text = serde_json::to_string_pretty(record).map_err(|e| failed(e.to_string()))?;
-        let directory = record::PATH.rsplit_once('/').map_or("/", |(directory, _)| directory);
-        let put = |path: &str, what: &PathState| {
-            let put = site_files::put(self.run.root, path, what);
-            put.map_err(|e| failed(crate::host::answer(&e)))
-        };
-        put(directory, &PathState::Directory)?;
-        put(record::PATH, &PathState::own_file(text + "\n"))
+        let until = clock::monotonic_usec() + RECORD_USEC;
+        let lock = Locks::in_run().and_then(|locks| locks.take_until("firmware-record", until));
+        let _lock = lock.map_err(|e| failed(e.to_string()))?;
+        keep(self.run.root, self.pci, self.identity.clone(), written).map_err(failed)
     }
+}
+
+/// How long another run may take to write the record, microseconds.
+const RECORD_USEC: u64 = 10_000_000;
+
+/// Put what was written into an adapter to what the record has of the others now; who calls
+/// has the lock of the record.
+fn keep(
+    root: &Root,
+    pci: PciAddress,
+    identity: Identity,
+    written: &[Written],
+) -> Result<(), String> {
+    let mut record = read_record(root)?.unwrap_or_default();
+    record.put(pci, identity, written.to_vec());
+    let text = serde_json::to_string_pretty(&record).map_err(|e| e.to_string())?;
+    let directory = record::PATH.rsplit_once('/').map_or("/", |(directory, _)| directory);
+    let put = |path: &str, what: &PathState| {
+        site_files::put(root, path, what).map_err(|e| crate::host::answer(&e))
+    };
+    put(directory, &PathState::Directory)?;
+    put(record::PATH, &PathState::own_file(text + "\n"))
 }
 
 fn lock(pci: PciAddress) -> Result<Held, String> {
@@ -246,7 +280,8 @@ fn identity(root: &Root, observed: &Observed, pci: PciAddress) -> Identity {
         f.rdma.first().and_then(|rdma| card_of(&mut look, f.address, &rdma.name).firmware)
     });
     // Who asks an adapter that hangs waits for ever: a child does.
-    let serial = match Client::new(root).ask_all(&[Request::Serial(pci)]).pop() {
+    let mut client = Client::new(root).querying(Resource::Adapter(pci));
+    let serial = match client.ask_all(&[Request::Serial(pci)]).pop() {
         Some(Ok(WorkerAnswer::Serial(serial))) => serial,
         _ => None,
     };
@@ -303,5 +338,39 @@ fn function(root: &Root, function: &PciFunction) -> Function {
             (_, true) => Some(LinkLayer::Ethernet),
             _ => None,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::FirmwareValue;
+
+    #[test]
+    fn what_is_kept_of_one_adapter_stays_when_another_is_written() {
+        let dir = tempfile::tempdir().expect("directory");
+        std::fs::create_dir_all(dir.path().join("var/lib")).expect("directory");
+        let root = Root::copy_at(dir.path()).expect("root");
+        let pcis: [PciAddress; 2] =
+            ["0000:4b:00.0", "0000:5e:00.0"].map(|p| p.parse().expect("address"));
+        let written = Written {
+            name: "NUM_OF_VFS".parse().expect("name"),
+            value: FirmwareValue::Number(8),
+            boot_id: "b".to_owned(),
+            time: 1,
+            said: None,
+        };
+        for pci in pcis {
+            // As each run does that has looked at the record before another has written it.
+            keep(&root, pci, Identity::default(), std::slice::from_ref(&written)).expect("kept");
+        }
+        let record = read_record(&root).expect("read").expect("a record");
+        for pci in pcis {
+            assert_eq!(
+                record.of(pci, &Identity::default()),
+                std::slice::from_ref(&written),
+                "{pci}"
+            );
+        }
     }
 }

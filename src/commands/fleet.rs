@@ -12,10 +12,9 @@ use crate::host::{ReadError, Root};
 use crate::names::{Guid, PciAddress, harmless};
 use crate::plan::fleet::{Fleet, FleetFinding, ToldFleetFinding};
 use crate::report::check_schema;
-use crate::report::common::{Kind, Report, not_read, verdicts};
+use crate::report::common::{Kind, Report, Verdict, not_read};
 use crate::report::screen;
 
-/// What was found.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct FleetReport {
@@ -32,27 +31,15 @@ pub(super) struct FleetReport {
     problems: Vec<String>,
 }
 
-verdicts! {
-    /// What a fleet comes to, in one word.
-    pub(super) FleetVerdict {
-        /// No GUID is there twice.
-        Good = "good" => Good,
-        /// Some are.
-        Conflicts = "conflicts" => NotReady,
-        /// It was not seen whole, so it is not judged.
-        Unknown = "unknown" => NotBegun,
-    }
-}
-
 impl FleetReport {
     /// With the keys that every report has.
-    pub(super) fn told(&self) -> Report<FleetVerdict, &Self, ToldFleetFinding> {
+    pub(super) fn told(&self) -> Report<&Self, ToldFleetFinding> {
         let verdict = if !self.problems.is_empty() || self.hosts == 0 {
-            FleetVerdict::Unknown
+            Verdict::Unknown
         } else if self.count > 0 {
-            FleetVerdict::Conflicts
+            Verdict::NotReady
         } else {
-            FleetVerdict::Good
+            Verdict::Ready
         };
         let unread = not_read(&self.problems).into_iter();
         let unread = unread.map(|finding| ToldFleetFinding { finding, holders: Vec::new() });
@@ -232,7 +219,7 @@ mod tests {
             guid in "(0200:0000:0000:0001|(?s).{0,5})",
         ) {
             let _text = planned(&text);
-            let plan = serde_json::json!({"schema": 2, "pfs": [{
+            let plan = serde_json::json!({"schema": 1, "pfs": [{
                 "named": text, "pci": pci, "node_guid": guid, "port_guids": [guid],
                 "is_planned": true,
                 "vfs": [{"wanted": {"node_guid": guid, "port_guid": guid}}, {"wanted": null}],

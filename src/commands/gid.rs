@@ -10,7 +10,7 @@ use crate::cli::{Format, GidArgs};
 use crate::host::{Root, terminal};
 use crate::names::{GidKind, LinkLayer, PortNumber, RdmaName, Target, Words as _};
 use crate::observe::{Observed, Observer, link, target};
-use crate::report::common::{Code, Finding, Kind, Report, verdicts};
+use crate::report::common::{Code, Finding, Kind, Report, Verdict};
 use crate::report::hardware::Gid;
 
 /// Print the index of the entry of a GID table that `args` describe.
@@ -64,9 +64,7 @@ pub fn run(args: &GidArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct GidReport {
-    /// The RDMA device.
     rdma: RdmaName,
-    /// The port of it.
     port: PortNumber,
     /// What was looked for, in words.
     #[serde(skip)]
@@ -77,30 +75,18 @@ pub(super) struct GidReport {
     entries: usize,
 }
 
-verdicts! {
-    /// How it went, in one word.
-    pub(super) GidVerdict {
-        /// One entry fits.
-        Found = "found" => Good,
-        /// No entry fits.
-        NotFound = "not-found" => NotReady,
-        /// Several entries fit.
-        Ambiguous = "ambiguous" => NotReady,
-    }
-}
-
 impl GidReport {
     /// With the keys that every report has.
-    pub(super) fn told(&self) -> Report<GidVerdict, &Self> {
+    pub(super) fn told(&self) -> Report<&Self> {
         let wanted = &self.wanted;
         let (verdict, wrong) = match self.gids.as_slice() {
-            [_] => (GidVerdict::Found, None),
+            [_] => (Verdict::Ready, None),
             [] => {
                 let message = format!(
                     "none of the {} entries of the GID table is {wanted}: `ibprov status --gids` shows them",
                     self.entries
                 );
-                (GidVerdict::NotFound, Some(message))
+                (Verdict::NotReady, Some(message))
             }
             several => {
                 let of = |gid: &Gid| format!("{} ({}, {})", gid.index, gid.kind.word(), gid.gid);
@@ -109,7 +95,7 @@ impl GidReport {
                     "several entries of the GID table are {wanted}: {}; give --type and --address",
                     each.join(", ")
                 );
-                (GidVerdict::Ambiguous, Some(message))
+                (Verdict::NotReady, Some(message))
             }
         };
         let object = format!("{}/{}", self.rdma, self.port);

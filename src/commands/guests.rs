@@ -4,7 +4,7 @@ use super::node::Node;
 use super::{last_report, print};
 use crate::check::pattern::has_word;
 use crate::cli::{Format, GuestsArgs};
-use crate::config::Config;
+use crate::config::{Config, Part};
 use crate::guests::service;
 use crate::host::{Root, alarm, live_line, process};
 use crate::names::harmless;
@@ -28,7 +28,10 @@ pub fn run(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> a
     }
     alarm::at_deadline(config.guests.timeout);
     live_line::deadline(config.guests.timeout);
-    let report = service::run(config, root)?;
+    let mut report = service::run(config, root)?;
+    if config.withheld.has(Part::Guests) {
+        report.exit_code = Some(Exit::NotReady.code());
+    }
     live_line::end();
     let code = print(&report.told(), format, |_| String::new())?;
     tracing::info!("{}", report.to_text().trim_end());
@@ -40,7 +43,7 @@ fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyh
     if args.status {
         remember_failures(&mut report, root);
     }
-    let (judgement, _) = Node::look(root, config, None).judgement(None, None);
+    let (judgement, _) = Node::look(root, config, None).judgement(Vec::new(), None);
     report.account = of_vfs(judgement.findings, &report);
     if args.dry_run {
         let change = if order.is_empty() { Exit::Good } else { Exit::Exceptions };

@@ -5,80 +5,115 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use super::{node, status};
+use super::{config, status};
 use crate::cli::{Asker, Format, HealthArgs};
-use crate::config::{Config, Loaded, Problems};
+use crate::config::{Health, Loaded};
 use crate::host::{Root, terminal};
 use crate::names::harmless;
-use crate::report::common::Code;
+use crate::report::common::{Code, Finding, Verdict};
 use crate::report::finding::Severity;
-use crate::report::node::{Judgement, NodeVerdict};
+use crate::report::node::Judgement;
 
 /// For how long the node is looked at. node-problem-detector ends a plugin after 5 s by default.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// So many characters node-problem-detector takes of a line by default (`max_output_length`).
-const WIDTH: usize = 80;
+/// The exceptions by which a node fails: it has less now than the configuration asks for.
+const BELOW_DEMAND: [Code; 4] =
+    [Code::PortNotActive, Code::PortDegraded, Code::PcieBelowMinimum, Code::PkeyMissing];
 
 /// Print the verdict in one line, and end with what it means to the program that asks.
 ///
 /// # Errors
 /// JSON is asked for; no thread can be started; standard output is gone.
-pub fn run(
-    args: &HealthArgs,
-    loaded: Result<Loaded, Problems>,
-    root: Root,
-    format: Format,
-) -> anyhow::Result<u8> {
+pub fn run(args: &HealthArgs, loaded: Loaded, root: Root, format: Format) -> anyhow::Result<u8> {
     if format == Format::Json {
         anyhow::bail!("health prints only one line. For JSON: `ibprov status --format json`");
     }
-    let (config, invalid) = match loaded {
-        Ok(loaded) => (loaded.config, None),
-        Err(problems) => (Config::default(), Some(node::invalid(&problems))),
-    };
+    let invalid = config::errors(&loaded);
+    let health = loaded.config.health.clone();
     let (tell, told) = mpsc::channel();
     // What may hang is done by children; it ends with the process, whatever it waits for.
     thread::Builder::new().name("look".to_owned()).spawn(move || {
-        drop(tell.send(status::gather(false, &config, invalid, &root).judgement));
+        drop(tell.send(status::gather(false, &loaded.config, invalid, &root).with_short_names()));
     })?;
     let judgement = told.recv_timeout(LONGEST).ok();
-    writeln!(terminal::stdout(), "{}", line(judgement.as_ref()))?;
-    Ok(exit_code(args.asker, judgement.as_ref()))
+    let mut out = terminal::stdout();
+    let Some(judgement) = judgement else {
+        writeln!(out, "UNKNOWN: the node was not judged within {} s", LONGEST.as_secs())?;
+        return Ok(exit_code(args.asker, Verdict::Unknown, false));
+    };
+    let fails = |finding: &Finding| fails(&health, &judgement, finding);
+    let line = line(&judgement, fails);
+    match args.asker {
+        Some(Asker::Nagios) => writeln!(out, "{}", for_nagios(&line, &judgement))?,
+        _ => writeln!(out, "{line}")?,
+    }
+    let mut failing = judgement.findings.iter().filter(|finding| fails(finding)).peekable();
+    let is_failed = failing.peek().is_some();
+    // What such a configuration asks for is not known, and a fleet gets it at once.
+    let is_open = failing.all(|finding| finding.code == Code::ConfigurationInvalid);
+    let verdict = match args.asker {
+        Some(Asker::Npd) if is_failed && is_open => Verdict::Unknown,
+        _ => judgement.verdict,
+    };
+    Ok(exit_code(args.asker, verdict, is_failed))
 }
 
-/// The headline, and the worst finding: its code and objects, as far as they fit.
-fn line(judgement: Option<&Judgement>) -> String {
-    let Some(judgement) = judgement else {
-        return format!("UNKNOWN: the node was not judged within {} s", LONGEST.as_secs());
+/// Whether a node fails by `finding`.
+fn fails(health: &Health, judgement: &Judgement, finding: &Finding) -> bool {
+    let code = finding.code;
+    let is_below_demand = || {
+        // Without a plan nobody has asked for the VF.
+        BELOW_DEMAND.contains(&code) || code == Code::VfPortNotActive && judgement.vfs.of > 0
     };
-    let mut line = judgement.headline();
+    match finding.severity {
+        _ if health.tolerate.contains(&code) => false,
+        _ if health.fail_on.contains(&code) => true,
+        Severity::Error => true,
+        Severity::Warning => is_below_demand(),
+        Severity::Info => false,
+    }
+}
+
+/// The verdict, the worst finding with its first object, and the counts: what matters stands
+/// first, since most who read it cut it.
+fn line(judgement: &Judgement, fails: impl Fn(&Finding) -> bool) -> String {
+    let findings = || judgement.findings.iter();
+    let worst = findings().find(|finding| fails(finding));
+    let worst = worst.or_else(|| findings().find(|f| f.severity != Severity::Info));
+    let worst = worst.map(|worst| {
+        let is_same = |f: &&Finding| (f.code, f.severity) == (worst.code, worst.severity);
+        let more = findings().filter(is_same).count() - 1;
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let object = worst.object.iter().map(|object| format!(" {object}")).collect::<String>();
+        format!("{}{object}{more}; ", worst.code)
+    });
+    let counts = judgement.counts();
+    harmless(&format!("{}: {}{counts}", judgement.verdict.words(), worst.unwrap_or_default()))
+}
+
+/// With perfdata, and the findings as long output, as Nagios' plugins print them: what follows
+/// a `|` is perfdata.
+fn for_nagios(line: &str, judgement: &Judgement) -> String {
+    let Judgement { ports, vfs, .. } = judgement;
     let findings = judgement.grouped();
-    if let Some(worst) = findings.iter().find(|finding| finding.severity != Severity::Info) {
-        let object = worst.object.as_ref().map(|object| format!(" {object}")).unwrap_or_default();
-        line = format!("{line}; {}{object}", worst.code.name());
-    }
-    let line = harmless(&line);
-    match line.char_indices().nth(WIDTH) {
-        None => line,
-        Some(_) => line.chars().take(WIDTH - 3).chain("...".chars()).collect(),
-    }
+    let long = findings.iter().map(|finding| format!("\n{}", harmless(&finding.to_string())));
+    let (line, long) = (line.replace('|', "/"), long.collect::<String>().replace('|', "/"));
+    let perfdata =
+        format!("ports={};;;0;{} vfs={};;;0;{}", ports.active, ports.of, vfs.good, vfs.of);
+    format!("{line} | {perfdata}{long}")
 }
 
 /// What the node is to a health checker, which knows fewer cases than the node has.
-fn exit_code(asker: Asker, judgement: Option<&Judgement>) -> u8 {
-    let verdict = judgement.map_or(NodeVerdict::Unknown, |judgement| judgement.verdict);
-    let is_dark = judgement.is_some_and(|judgement| {
-        let mut findings = judgement.findings.iter();
-        findings.any(|f| f.code == Code::PortNotActive && f.severity != Severity::Info)
-    });
+fn exit_code(asker: Option<Asker>, verdict: Verdict, is_failed: bool) -> u8 {
     match (asker, verdict) {
-        (_, NodeVerdict::Ready | NodeVerdict::NoInfiniband) => 0,
-        (Asker::Nagios, NodeVerdict::Exceptions) => 1,
-        (Asker::Nagios, NodeVerdict::NotReady) => 2,
-        (Asker::Nagios, NodeVerdict::Unknown) => 3,
-        (_, NodeVerdict::Exceptions) => u8::from(is_dark),
-        (Asker::Npd, NodeVerdict::Unknown) => 2,
-        (_, NodeVerdict::NotReady | NodeVerdict::Unknown) => 1,
+        (None, verdict) => verdict.exit().code(),
+        (Some(Asker::Nagios), Verdict::Exceptions) => 1,
+        (Some(Asker::Nagios), Verdict::NotReady) => 2,
+        (Some(Asker::Nagios), Verdict::Unknown) => 3,
+        (Some(Asker::Nagios), _) => 0,
+        (Some(Asker::Npd), Verdict::Unknown) => 2,
+        (Some(_), Verdict::Unknown) => 1,
+        (Some(_), _) => u8::from(is_failed),
     }
 }

@@ -5,7 +5,7 @@ use anyhow::bail;
 use super::print;
 use crate::cli::{Format, HoldersArgs};
 use crate::host::{Root, process};
-use crate::names::IB_DRIVERS;
+use crate::names::{IB_DRIVERS, Resource};
 use crate::observe::target::meant;
 use crate::observe::{Observer, PciFunction};
 use crate::report::holders::{By, Holder, HoldersReport};
@@ -43,7 +43,7 @@ pub fn run(args: &HoldersArgs, root: &Root, format: Format) -> anyhow::Result<u8
     }
     if !report.hcas.is_empty() {
         let request = Request::Holders(report.hcas.clone());
-        match Client::new(root).ask_all(&[request]).pop() {
+        match Client::new(root).querying(Resource::RdmaNetlink).ask_all(&[request]).pop() {
             Some(Ok(Answer::Holders { holders, problems })) => {
                 report.holders = holders;
                 report.problems.extend(problems);

@@ -10,7 +10,7 @@ use super::node::Node;
 use super::print;
 use crate::apply::bring_up::explain;
 use crate::apply::children;
-use crate::apply::iface::{Ask, is_missed, name_of, run as set_up};
+use crate::apply::iface::{Ask, StartedBy, is_missed, name_of, run as set_up};
 use crate::apply::preview::{Setting, SettingsLook};
 use crate::apply::rtnl::Rtnl;
 use crate::apply::warnings::queue_advice;
@@ -22,9 +22,8 @@ use crate::observe::iface::{NotSeen, look};
 use crate::observe::ipoib::Interface;
 use crate::observe::target::meant;
 use crate::observe::{Look, Observer, ipoib};
-use crate::plan::preview::DryRunVerdict;
 use crate::report::advice::{Advice, Purpose};
-use crate::report::common::{Code, Exit, Finding, Kind, Report};
+use crate::report::common::{Code, Exit, Finding, Kind, Report, Verdict};
 use crate::report::iface::{BringUp, DeferredSettings, IfaceReport, IfaceStep, WantedInterface};
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::screen;
@@ -62,6 +61,10 @@ fn netdev(name: &str, root: &Root) -> anyhow::Result<IfName> {
 /// # Errors
 /// It could not begin: no such interface, not root, or standard output is gone.
 pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+    // It was not to act, and would be started again and again.
+    if args.stopped.is_some() && service_result() == "exec-condition" {
+        return Ok(Exit::Good.code());
+    }
     if let (Some(unit), Some(device)) = (&args.stopped, &args.device) {
         return stopped(unit, device, root);
     }
@@ -86,6 +89,11 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         then: args.then.as_deref(),
         later: args.later,
         force: args.force,
+        by: match (args.of_boot, &args.device) {
+            (true, _) => StartedBy::Boot,
+            (false, Some(_)) if alarm::is_of_unit() => StartedBy::Unit,
+            (false, _) => StartedBy::Hand,
+        },
     };
     let done = is_of_a_fabric(root, &name)
         .map_err(anyhow::Error::from)
@@ -125,23 +133,26 @@ fn set_up_children(stopped: Option<&str>, config: &Config, root: &Root) -> anyho
     let Some(unit) = stopped else {
         return Ok(children::set_up(config, root)?.code());
     };
-    // Of ExecStopPost=, systemd.exec(5).
-    let [result, status] =
-        ["SERVICE_RESULT", "EXIT_STATUS"].map(|name| std::env::var(name).unwrap_or_default());
+    let (result, status) = (service_result(), std::env::var("EXIT_STATUS").unwrap_or_default());
     let is = |exit: Exit| status == exit.code().to_string();
     let is_to_start = match result.as_str() {
         // Who has stopped it does not want it to start again.
         "success" => is(Exit::Good) && children::are_missed(root),
         // Why it could not begin is told, and would come again at once.
         "exit-code" => is(Exit::NotReady) && children::are_missed(root),
-        // So would what has hung.
-        _ => status != "ALRM" && children::are_not_begun(root),
+        // So would what has hung, but those come first that no run has begun with.
+        _ => children::are_not_begun(root),
     };
     if is_to_start {
         tracing::info!(unit, "P_Key children are left: starting {unit} again");
         systemctl::queue_restart(unit)?;
     }
     Ok(Exit::Good.code())
+}
+
+/// How the unit has ended whose ExecStopPost= this is (systemd.exec(5)).
+fn service_result() -> String {
+    std::env::var("SERVICE_RESULT").unwrap_or_default()
 }
 
 /// Create the soft RoCE device of a netdev that has appeared.
@@ -263,13 +274,13 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
     let of_port = of_port.filter(|port| port.netdev.as_ref() == Some(ask.name));
     let mut findings: Vec<Finding> =
         of_port.flat_map(|port| port.findings(node.cause(port).as_ref())).collect();
-    let (judgement, _) = node.judgement(None, None);
+    let (judgement, _) = node.judgement(Vec::new(), None);
     let of_it = judgement.findings.into_iter().filter(|f| is_it(f) && !findings.contains(f));
     findings.extend(of_it.collect::<Vec<_>>());
     let interface = node.interfaces.all.iter().find(|i| i.name == *ask.name);
     let interface = interface.ok_or_else(|| NotSeen::Absent(ask.name.clone()))?;
     let (interfaces, force) = (&node.interfaces, ask.force);
-    let rtnl = Rtnl::to_look(node.survey.is_rtnl_held);
+    let rtnl = Rtnl::to_look(node.survey.rtnl.is_some());
     let mut look = SettingsLook { config, root, interfaces, force, rtnl };
     let Setting { mut seen, wanted, settings, awaited } = look.setting(interface);
     let mut rtnl = look.rtnl;
@@ -343,22 +354,22 @@ impl IfacePreview {
         self.findings.iter().any(|finding| finding.code == Code::SettingRefused)
     }
 
-    fn verdict(&self) -> DryRunVerdict {
+    fn verdict(&self) -> Verdict {
         let is_absent = |rxe: &RxeReport| rxe.state == RxeState::Absent;
         let is_stuck = self.decision.as_ref().is_some_and(|decision| decision.is_wrong);
         if is_stuck || self.is_refused() || self.rxe.iter().any(RxeReport::is_refused) {
-            DryRunVerdict::WouldFail
+            Verdict::WouldFail
         } else if !self.steps.is_empty() || self.rxe.iter().any(is_absent) {
-            DryRunVerdict::WouldChange
+            Verdict::WouldChange
         } else if self.deferred.is_some() {
-            DryRunVerdict::Deferred
+            Verdict::Deferred
         } else {
-            DryRunVerdict::NothingToDo
+            Verdict::NothingToDo
         }
     }
 
     /// With the keys that every report has.
-    pub(super) fn told(&self) -> Report<DryRunVerdict, &Self> {
+    pub(super) fn told(&self) -> Report<&Self> {
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         let mut findings: Vec<Finding> =
             self.findings.iter().cloned().chain(rxe.filter_map(RxeReport::finding)).collect();

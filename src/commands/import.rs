@@ -12,7 +12,7 @@ use crate::config::foreign::{
 };
 use crate::host::Root;
 use crate::observe::{self, interface_manager};
-use crate::report::common::{Code, Finding, Kind, Report, verdicts};
+use crate::report::common::{Code, Finding, Kind, Report, Verdict};
 
 /// More than any of these files has, bytes.
 const FILE_LIMIT: u64 = 4 << 20;
@@ -80,15 +80,14 @@ pub fn run(verb: &ImportVerb, root: &Root, format: Format) -> anyhow::Result<u8>
     let todo = imported.todo.iter();
     let todo = todo.map(|todo| Finding::warning(Code::NotConverted, todo).about(file));
     let verdict = match imported.todo.is_empty() {
-        true => ImportVerdict::Converted,
-        false => ImportVerdict::LeftOver,
+        true => Verdict::Done,
+        false => Verdict::Exceptions,
     };
     let body = Import { file: file.clone(), toml: imported.toml.clone() };
     let report = Report::new(Kind::Import, verdict, todo.collect(), body);
     print(&report, format, |_| imported.to_text(file))
 }
 
-/// What `ibprov import` says.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Import {
@@ -96,14 +95,4 @@ pub(super) struct Import {
     file: String,
     /// ibprov's configuration, a file for /etc/ibprov/ibprov.d.
     toml: String,
-}
-
-verdicts! {
-    /// How a conversion went.
-    pub(super) ImportVerdict {
-        /// All was converted.
-        Converted = "converted" => Good,
-        /// Something is left to do by hand.
-        LeftOver = "left-over" => Exceptions,
-    }
 }

@@ -14,7 +14,7 @@ use crate::host::{Root, persistent_names};
 use crate::names::{IB_DRIVERS, rdma_half_of};
 use crate::observe::Observer;
 use crate::report::advice::Advice;
-use crate::report::common::{Code, Finding, Kind, Report, Severity, verdicts};
+use crate::report::common::{Code, Finding, Kind, Report, Severity, Verdict};
 use crate::report::screen;
 
 /// Compare the image that `args` names with the host below `root`.
@@ -46,7 +46,6 @@ fn is_text(path: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct InitrdReport {
-    /// The image.
     image: String,
     /// The kernels for which it has modules.
     kernels: Vec<String>,
@@ -60,11 +59,9 @@ pub(super) struct InitrdReport {
     rdma_naming_rules: Vec<Line>,
 }
 
-/// A module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct NeededModule {
-    /// Its name.
     name: String,
     /// The kernel that it is for.
     kernel: String,
@@ -76,13 +73,10 @@ struct NeededModule {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Line {
-    /// The line.
     text: String,
-    /// Where it is.
     place: Place,
 }
 
-/// Where a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -104,12 +98,7 @@ fn compared(host: &BTreeSet<String>, image: &BTreeSet<String>) -> Vec<Line> {
     host.union(image).map(|text| Line { text: text.clone(), place: place(text) }).collect()
 }
 
-fn judge(
-    name: &str,
-    image: &Image,
-    config: &Config,
-    root: &Root,
-) -> Report<InitrdVerdict, InitrdReport> {
+fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> Report<InitrdReport> {
     let drivers = drivers(root, image);
     let mut needed: Vec<&str> = Vec::new();
     for driver in &drivers {
@@ -172,9 +161,9 @@ fn judge(
         findings.push(finding.about(name).advise([rebuild()]));
     }
     let verdict = match findings.iter().map(|f| f.severity).min() {
-        Some(Severity::Error) => InitrdVerdict::Incomplete,
-        Some(_) => InitrdVerdict::Differs,
-        None => InitrdVerdict::Complete,
+        Some(Severity::Error) => Verdict::NotReady,
+        Some(_) => Verdict::Exceptions,
+        None => Verdict::Ready,
     };
     let body = InitrdReport {
         image: name.to_owned(),
@@ -244,26 +233,14 @@ fn modules_of(image: &Image, kernel: &str) -> BTreeSet<String> {
     all
 }
 
-verdicts! {
-    /// How an image stands.
-    pub(super) InitrdVerdict {
-        /// It has all.
-        Complete = "complete" => Good,
-        /// It has the modules; names of interfaces are not those of the host.
-        Differs = "differs" => Exceptions,
-        /// A module is missing.
-        Incomplete = "incomplete" => NotReady,
-    }
-}
-
-fn text(report: &Report<InitrdVerdict, InitrdReport>) -> String {
+fn text(report: &Report<InitrdReport>) -> String {
     let InitrdReport { image, kernels, modules, naming_rules, .. } = &report.body;
     let mut lines = vec![match report.verdict {
-        InitrdVerdict::Complete => {
+        Verdict::Ready => {
             format!("{}: has what the ports of this host need", image)
         }
-        InitrdVerdict::Differs => format!("{}: differs from this host", image),
-        InitrdVerdict::Incomplete => format!("{}: NOT COMPLETE", image),
+        Verdict::Exceptions => format!("{}: differs from this host", image),
+        _ => format!("{}: NOT COMPLETE", image),
     }];
     for kernel in kernels {
         let of = modules.iter().filter(|m| m.kernel == *kernel);
@@ -300,28 +277,28 @@ mod tests {
         ),
     ];
 
-    fn judged(image: &Image, config: &str) -> (InitrdVerdict, Vec<String>) {
+    fn judged(image: &Image, config: &str) -> (Verdict, Vec<String>) {
         let dir = tempfile::tempdir().expect("a folder");
         std::fs::create_dir_all(dir.path().join("etc/ibprov")).expect("made");
         std::fs::write(dir.path().join("etc/ibprov/ibprov.toml"), config).expect("written");
         let root = Root::copy_at(dir.path()).expect("a tree");
-        let loaded = crate::config::load(&root, None).expect("valid");
+        let loaded = crate::config::load(&root, None);
         let report = judge("image", image, &loaded.config, &root);
         (report.verdict, report.findings.into_iter().map(|f| f.message).collect())
     }
 
     #[test]
     fn modules_are_found_wherever_they_are() {
-        assert_eq!(judged(&image(&MODULES), ""), (InitrdVerdict::Complete, vec![]));
+        assert_eq!(judged(&image(&MODULES), ""), (Verdict::Ready, vec![]));
         for missing in 1..3 {
             let mut files = MODULES.to_vec();
             files.remove(missing);
             let (verdict, said) = judged(&image(&files), "");
-            assert_eq!(verdict, InitrdVerdict::Incomplete, "{said:?}");
+            assert_eq!(verdict, Verdict::NotReady, "{said:?}");
             assert_eq!(said.len(), 1, "{said:?}");
         }
         let (verdict, said) = judged(&image(&[("init", None)]), "");
-        assert_eq!(verdict, InitrdVerdict::Incomplete);
+        assert_eq!(verdict, Verdict::NotReady);
         assert_eq!(said, ["the image has no kernel modules"]);
     }
 
@@ -329,13 +306,13 @@ mod tests {
     fn names_of_interfaces_are_those_of_the_configuration() {
         let config = "[[interface]]\nmatch.pci = \"0000:01:00.0\"\nname = \"fabric0\"\n";
         let (verdict, said) = judged(&image(&MODULES), config);
-        assert_eq!(verdict, InitrdVerdict::Differs);
+        assert_eq!(verdict, Verdict::Exceptions);
         assert!(said[0].contains("NAME=\"fabric0\""), "{said:?}");
         let rules = "ACTION!=\"remove\", SUBSYSTEM==\"net\", ATTR{type}==\"32\", SUBSYSTEMS==\"pci\", KERNELS==\"0000:01:00.0\", NAME=\"fabric0\"\n";
         let mut files = MODULES.to_vec();
         files.push(("usr/lib/udev/rules.d/61-ibprov-names.rules", Some(rules)));
-        assert_eq!(judged(&image(&files), config).0, InitrdVerdict::Complete);
+        assert_eq!(judged(&image(&files), config).0, Verdict::Ready);
         // A name that the configuration does not give any more.
-        assert_eq!(judged(&image(&files), "").0, InitrdVerdict::Differs);
+        assert_eq!(judged(&image(&files), "").0, Verdict::Exceptions);
     }
 }

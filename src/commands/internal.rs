@@ -5,24 +5,41 @@
 use std::io::{self, Write as _};
 
 use anyhow::{Context as _, bail};
+use tracing::{info, warn};
 
 use crate::apply::rxe;
-use crate::host::{Root, answer, attribute, clock, process, rdma_netlink, terminal};
+use crate::host::start_up::{self, BOOT_UNIT, StartUp};
+use crate::host::unit_links;
+use crate::host::{Root, answer, attribute, clock, process, rdma_netlink, state, terminal};
+use crate::names::harmless;
 use crate::names::{IfName, NetnsMode, PciAddress, PortNumber, PortType, RdmaName, present};
-use crate::observe::uses::{cm_uses, netdev_uses};
-use crate::observe::{Look, namespaces, pf};
+use crate::observe::uses::{rdma_uses, uses};
+use crate::observe::{namespaces, pf};
 use crate::report::netns::remedy;
 use crate::report::{Exit, Use, used_by};
 
 /// Give the RDMA device of a function its name, by one of ibprov's own rules of udev when a VF's
-/// RDMA device comes (`crate::host::persistent_names`).
+/// RDMA device comes (`crate::host::persistent_names`). `unless_used`, as for
+/// [`set_port_type`]: who opens devices by name would not find the one that it has.
 ///
 /// # Errors
 /// The kernel refuses: another device is called so, or it is not root who asks.
-pub fn name_rdma(pci: PciAddress, name: &RdmaName) -> anyhow::Result<()> {
-    pf::name_rdma(&Root::live(), pci, name)
-        .map_err(|e| anyhow::anyhow!(answer(&e)))
-        .with_context(|| format!("set the name of the RDMA device of {pci} to {name} by netlink"))
+pub fn name_rdma(pci: PciAddress, name: &RdmaName, unless_used: bool) -> anyhow::Result<u8> {
+    let root = Root::live();
+    let uses = if unless_used { rdma_uses(&root, pci) } else { Vec::new() };
+    if !uses.is_empty() {
+        return left(&uses);
+    }
+    pf::name_rdma(&root, pci, name).map_err(|e| anyhow::anyhow!(answer(&e))).with_context(
+        || format!("set the name of the RDMA device of {pci} to {name} by netlink"),
+    )?;
+    Ok(Exit::Good.code())
+}
+
+/// Nothing is done because of these uses, which boot reads on standard error.
+fn left(uses: &[Use]) -> anyhow::Result<u8> {
+    write!(terminal::stderr(), "{}", used_by(uses))?;
+    Ok(Exit::Exceptions.code())
 }
 
 /// Create the soft RoCE device `name` on `netdev`.
@@ -41,9 +58,41 @@ pub fn name_rxe(name: &RdmaName, netdev: &IfName) -> anyhow::Result<()> {
     rxe::keep_name(&Root::live(), name, netdev)
 }
 
+/// Whether `unit`, which udev has started, may act: not ready after the start of the system, in a
+/// boot in which ibprov.service has not begun, unless `ibprov boot` is running. Then a
+/// configuration waits for the next boot, and udev's event need not be one of a new device:
+/// `udevadm trigger` makes one for each. Where systemd cannot be asked, the unit may.
+pub fn may_act(unit: &str) -> Exit {
+    let root = Root::live();
+    let has_begun = || {
+        Ok(unit_links::is_up(&root, BOOT_UNIT)
+            || root.exists(&format!("{}/{}", state::RUN_DIR, state::RUNNING))
+            || !StartUp::ask()?.is_over
+            || start_up::boot_began()?.is_some())
+    };
+    let unit = harmless(unit);
+    match has_begun() {
+        Ok(true) => Exit::Good,
+        Ok(false) => {
+            info!(
+                "{unit}: nothing is done, because {BOOT_UNIT} has not begun in this boot: `systemctl start {BOOT_UNIT}`, or the next boot, does what is configured"
+            );
+            Exit::NotReady
+        }
+        Err(e) => {
+            let e: io::Error = e;
+            warn!(
+                "{unit}: whether {BOOT_UNIT} has begun in this boot cannot be determined: {}: continuing",
+                answer(&e)
+            );
+            Exit::Good
+        }
+    }
+}
+
 /// Set the `types` of ports of the ConnectX-3 at `pci`, and read them back; with exit status 1
-/// and unless `force` asks for it, none is set while a netdev of any of its ports is in use: the
-/// driver takes away all of them (`mlx4_change_port_types()`,
+/// and unless `force` asks for it, none is set while the function is in use: the driver takes away
+/// its netdevs and its RDMA device (`mlx4_change_port_types()`,
 /// drivers/net/ethernet/mellanox/mlx4/main.c). The uses are written to standard error, where
 /// boot reads what its children say.
 ///
@@ -56,14 +105,12 @@ pub fn set_port_type(
 ) -> anyhow::Result<u8> {
     let path = |number: PortNumber| format!("{}/mlx4_port{number}", pf::dir(pci));
     let root = Root::live();
-    let netdevs = pf::netdevs(&mut Look::new(&root), pci);
-    let uses = match force {
+    let uses: Vec<Use> = match force {
         true => Vec::new(),
-        false => port_uses(&root, &netdevs),
+        false => uses(&root, &[pci]).into_iter().flatten().collect(),
     };
     if !uses.is_empty() {
-        write!(terminal::stderr(), "{}", used_by(&uses))?;
-        return Ok(Exit::Exceptions.code());
+        return left(&uses);
     }
     let has = |(number, wanted): &(PortNumber, PortType)| {
         let text = root.attribute(&path(*number)).unwrap_or_default();
@@ -90,16 +137,6 @@ pub fn set_port_type(
             path(*number)
         ),
         None => bail!("{} is {is:?} after {wanted} was written; see dmesg", path(*number)),
-    }
-}
-
-/// By what these netdevs are in use. The connection manager is asked last: RDMA netlink can hang
-/// where all else answers.
-fn port_uses(root: &Root, netdevs: &[IfName]) -> Vec<Use> {
-    let uses: Vec<Use> = netdev_uses(root, netdevs).into_iter().flatten().collect();
-    match uses.is_empty() {
-        true => cm_uses(root, netdevs).into_iter().flatten().collect(),
-        false => uses,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::cli::Format;
 use crate::host::{Root, state, terminal};
 use crate::report;
 use crate::report::Exit;
-use crate::report::common::{Report, Verdict};
+use crate::report::common::Report;
 use crate::report::screen::Screen;
 
 pub mod apply;
@@ -42,7 +42,8 @@ pub mod opensm_run;
 mod pf_preview;
 pub mod plan;
 mod ports;
-pub mod schema;
+#[cfg(test)]
+mod schema;
 mod seal;
 mod soft_roce;
 pub mod status;
@@ -50,8 +51,8 @@ mod subnet_managers;
 pub mod wait_online;
 
 /// Prints `report` as `format` asks, for people by `text`; gives its exit code.
-fn print<V: Verdict, B: Serialize, F: Serialize>(
-    report: &Report<V, B, F>,
+fn print<B: Serialize, F: Serialize>(
+    report: &Report<B, F>,
     format: Format,
     text: impl FnOnce(Screen) -> String,
 ) -> anyhow::Result<u8> {
@@ -65,8 +66,8 @@ fn print<V: Verdict, B: Serialize, F: Serialize>(
 
 /// The same for a verb of units: for people only where somebody has started it by hand; else
 /// `tell` says it to the journal.
-fn print_or_tell<V: Verdict, B: Serialize, F: Serialize>(
-    report: &Report<V, B, F>,
+fn print_or_tell<B: Serialize, F: Serialize>(
+    report: &Report<B, F>,
     format: Format,
     text: impl FnOnce() -> String,
     tell: impl FnOnce(),
@@ -95,7 +96,6 @@ const fn level(exit: Exit) -> Level {
     }
 }
 
-/// How `stream` shows text.
 fn screen(stream: &impl AsFd) -> Screen {
     Screen {
         columns: terminal::columns(stream),

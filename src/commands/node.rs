@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{firmware, pf_preview, soft_roce};
-use crate::apply::in_use;
 use crate::apply::warnings::foreseen_of_all;
+use crate::apply::{in_use, ipoib};
+use crate::config::Config;
 use crate::config::pins::Pins;
-use crate::config::{Config, Problems};
 use crate::host::{KernelLine, Root, answer, kernel_log, state, systemctl};
-use crate::ladder::active::{self, Activity, Words};
+use crate::ladder::active::{self, Activity, Subject, Words};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
 use crate::ladder::module_trouble::{self, Signs};
@@ -17,8 +17,8 @@ use crate::ladder::roce::{self, Roce, has_gid};
 use crate::ladder::{Expectation, Facts, cause};
 use crate::migrate::rdma_renamers;
 use crate::names::{
-    FirmwareVersion, IfName, IsVf, LinkLayer, ModuleName, ModuleState, PINS_PATH, PciAddress,
-    RdmaName, Rung, is_ipoib_name,
+    FirmwareVersion, IfName, IsVf, LinkLayer, MadPort, ModuleName, ModuleState, PINS_PATH,
+    PciAddress, RdmaName, Rung, is_ipoib_name,
 };
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::observe::link::PortAnswer;
@@ -32,7 +32,7 @@ use crate::plan::node::{Known, KnownPort, judge};
 use crate::plan::settings::{Children, Settings, judge_settings, settings};
 use crate::plan::{denied_modules, misnamed, needed_modules};
 use crate::report::advice::Advice;
-use crate::report::common::{Code, Finding};
+use crate::report::common::{Code, Finding, Severity};
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::guests::GuestsReport;
 use crate::report::hardware::{NetDevState, NodeDescription, Vf};
@@ -118,7 +118,8 @@ impl<'a> Node<'a> {
         let mut problems: Vec<String> = observed.problems.iter().cloned().collect();
         let mut facts = Facts::default();
         learn(&mut facts, root, config, &rules, &observed, last_boot, &mut problems);
-        let mut expectation = expectation(config, &observed, &rules);
+        facts.wants_ipoib = ipoib::wanted(root, config, &rules);
+        let mut expectation = expectation(config, &observed, &rules, facts.wants_ipoib.as_deref());
         expectation.is_whole = children == Children::Counted;
         let mut ports = progress(&expectation, &observed);
         let is_ipoib = |name: &str| {
@@ -183,11 +184,11 @@ impl<'a> Node<'a> {
         function.physfn.is_none() && (is_hca || is_expected)
     }
 
-    /// Judge the node; `configuration` says what is wrong with the configuration, where the
-    /// defaults are used instead. The plans of VFs, held against the host, are given too.
+    /// Judge the node; `configuration` is what is wrong with the configuration. The plans of VFs,
+    /// held against the host, are given too.
     pub(super) fn judgement(
         &mut self,
-        configuration: Option<String>,
+        configuration: Vec<Finding>,
         last_boot: Option<&BootReport>,
     ) -> (Judgement, Vec<PlannedPf>) {
         let pfs = self.planned();
@@ -227,6 +228,8 @@ impl<'a> Node<'a> {
         let known = Known {
             active: self.active_ports(),
             network: self.network(),
+            agents: observe::units::other_agents(self.root),
+            unwatched: self.unwatched(),
             descriptions: self.descriptions(),
             left_out: self.left_out.iter().map(|(pci, reason)| (*pci, reason.clone())).collect(),
             ethernet: self.ethernet(),
@@ -255,7 +258,7 @@ impl<'a> Node<'a> {
             pfs: &pfs,
             last_runs: self.last_runs(&pfs),
             silent: self.survey.silent.clone(),
-            is_rtnl_held: self.survey.is_rtnl_held,
+            rtnl: self.survey.rtnl,
             unread: self.survey.unread.clone(),
             second_ports: self.second_ports(&vfs),
             vf_ports,
@@ -287,13 +290,21 @@ impl<'a> Node<'a> {
         if ethernet.is_empty() {
             return None;
         }
-        let asked = || {
-            let first = self.asked.iter().find(|asked| is_ipoib_name(&asked.netdev))?;
-            Some(format!("{} sets up {} ({})", first.unit, first.netdev, first.file))
+        Some((ethernet, ipoib::set_up(self.root, self.config)?))
+    }
+
+    /// The adapters in Ethernet mode with an RDMA device, where nothing is expected and no
+    /// `[[port]]` says what would be.
+    fn unwatched(&self) -> Vec<PciAddress> {
+        let Config { ports, pf, rxe, .. } = self.config;
+        let is_none = ports.is_empty() && pf.is_empty() && rxe.is_empty();
+        let is_none = is_none && self.ports.iter().all(|port| port.is_ethernet());
+        let functions = self.observed.functions.iter().filter(|_| is_none);
+        let is_roce = |f: &&PciFunction| {
+            let mut ports = f.rdma.iter().flat_map(|device| &device.ports);
+            f.physfn.is_none() && ports.any(|port| port.link_layer == LinkLayer::Ethernet)
         };
-        let row = self.config.interfaces.first();
-        let wants = row.map(|row| format!("an [[interface]] is configured ({})", row.origin));
-        Some((ethernet, wants.or_else(asked)?))
+        functions.filter(is_roce).map(|f| f.address).collect()
     }
 
     /// What the link of this port and the PCIe link of its adapter lack.
@@ -376,14 +387,14 @@ impl<'a> Node<'a> {
             Some(answer) => match active::lack(&answer.link, Rung::Active) {
                 None => Activity::Active,
                 Some(lack) => {
-                    let vf = function.map(PciFunction::is_vf).unwrap_or_default();
-                    let mut words = active::words(Some(pci), &port.mad_port(), answer, vf);
-                    let is_dark = lack == Lack::Link && vf == IsVf::No;
+                    let subject = self.subject(function, pci, port.mad_port());
+                    let mut words = active::words(&subject, answer);
+                    let is_dark = lack == Lack::Link && subject.vf == IsVf::No;
                     words.advice.extend(is_dark.then(meant_dark));
                     Activity::Lacks(lack, words)
                 }
             },
-            None if self.survey.silent.contains(&hca) => Activity::NotTold,
+            None if self.survey.silent.contains_key(&hca) => Activity::NotTold,
             None if is_copy => Activity::NotShown,
             None => {
                 let text = "the driver does not report the state of the port".to_owned();
@@ -392,10 +403,31 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// The port `at` of `pci`, as it is spoken of.
+    pub(super) fn subject(
+        &self,
+        function: Option<&PciFunction>,
+        pci: PciAddress,
+        at: MadPort,
+    ) -> Subject {
+        let beside = self.survey.ports.iter().find(|((other, device, number), answer)| {
+            let is_itself = Some(device) == at.device.as_ref() && Some(*number) == at.port;
+            let is_vf = self.function(*other).is_some_and(|f| f.is_vf() != IsVf::No);
+            !is_itself && !is_vf && answer.link.is_active()
+        });
+        Subject {
+            pci: Some(pci),
+            at,
+            vf: function.map(PciFunction::is_vf).unwrap_or_default(),
+            driver: function.and_then(|f| f.driver.clone()).unwrap_or_default(),
+            beside: beside.map(|((_, device, number), _)| format!("{device}/{number}")),
+        }
+    }
+
     fn roce_activity(&self, port: &PortProgress) -> Activity {
         let lack = match self.roce(port).lack(Rung::Active) {
             None => return Activity::Active,
-            Some(Lack::Answer) if self.survey.is_rtnl_held => return Activity::NotTold,
+            Some(Lack::Answer) if self.survey.rtnl.is_some() => return Activity::NotTold,
             Some(lack) => lack,
         };
         let own = port.netdev.as_ref().map(|netdev| self.survey.addresses_of(netdev));
@@ -428,8 +460,10 @@ impl<'a> Node<'a> {
     /// `plans`, held against the host, and what could not be read. An adapter that has just been
     /// silent is not asked again.
     pub(super) fn held_against(&self, plans: Plans) -> (Vec<PlannedPf>, BTreeSet<String>) {
-        let hanging = self.survey.silent.union(&self.survey.unread).copied().collect();
-        let mut preview = pf_preview::PfPreview::new(self.root, hanging, self.survey.is_rdma_held);
+        let (rtnl, is_rdma_held) = (self.survey.rtnl, self.survey.is_rdma_held);
+        let mut hanging = self.survey.silent.clone();
+        hanging.extend(self.survey.unread.iter().map(|pci| (*pci, rtnl)));
+        let mut preview = pf_preview::PfPreview::new(self.root, hanging, is_rdma_held);
         preview.problems = plans.problems;
         let with_writers = |plan| {
             let mut pf = preview.report(plan, &plans.facts);
@@ -570,6 +604,7 @@ pub(super) fn of_host(config: &Config, root: &Root) -> (Vec<PortProgress>, Vec<F
     let mut failed = node.failed_units();
     let mut findings: Vec<Finding> = unreadable_pins(root).into_iter().collect();
     findings.extend(node.judge_subnet_managers(&mut failed));
+    findings.extend(unknown_to_nvshmem(config, &node.observed));
     let is_dark = |port: &&PortProgress| {
         !port.optional
             && port.is_ready()
@@ -581,20 +616,35 @@ pub(super) fn of_host(config: &Config, root: &Root) -> (Vec<PortProgress>, Vec<F
     (node.ports.iter().filter(is_dark).cloned().collect(), findings)
 }
 
+/// The names of RDMA devices by which NVSHMEM does not know an adapter of mlx5 (`strstr(name,
+/// "mlx5")` in the transports ibrc, ibgda and ibdevx up to 3.3.9).
+fn unknown_to_nvshmem(config: &Config, observed: &Observed) -> Option<Finding> {
+    let is_mlx5 = |pci| {
+        let mut functions = observed.functions.iter();
+        functions.any(|f| f.address == pci && f.ib_driver == Some("mlx5_core"))
+    };
+    let rows = config.ports.iter().filter_map(|row| Some((row, row.rdma_name()?)));
+    let mut unknown =
+        rows.filter(|(_, (pci, name))| is_mlx5(*pci) && !name.as_str().contains("mlx5"));
+    let (row, (_, name)) = unknown.next()?;
+    let message = format!(
+        "NVSHMEM up to 3.3.9, and DeepEP with it, use only RDMA devices whose names contain mlx5: not {name}{}",
+        match unknown.count() {
+            0 => String::new(),
+            n => format!(", and {n} more"),
+        }
+    );
+    let advice = format!("if programs on this node use NVSHMEM: name them mlx5_{name} ...");
+    let finding = Finding::new(Code::Notice, Severity::Info, message).about(&row.origin);
+    Some(finding.advise([Advice::permanent(advice)]))
+}
+
 /// That the pins cannot be read, if so.
 pub(super) fn unreadable_pins(root: &Root) -> Option<Finding> {
     let why = plan_host::pins(root).err()?;
     let finding = PlanProblem::Pins { path: PINS_PATH.to_owned(), why }.finding(PINS_PATH);
     // The message has the path.
     Some(Finding { object: None, ..finding })
-}
-
-/// What is said of a configuration with these mistakes.
-pub(super) fn invalid(problems: &Problems) -> String {
-    match problems.len() {
-        1 => "the configuration has an error".to_owned(),
-        n => format!("the configuration has {n} errors"),
-    }
 }
 
 /// Why it is not known which PCI devices there are, if so.

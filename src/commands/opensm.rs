@@ -17,7 +17,7 @@ use crate::opensm::partitions::{Known, Partition};
 use crate::opensm::{Fault, FaultKind, options, partitions};
 use crate::report::advice::Advice;
 use crate::report::common::{
-    Finding, Kind, Place as ToldPlace, Report, Severity, not_read, verdicts,
+    Finding, Kind, Place as ToldPlace, Report, Severity, Verdict, not_read,
 };
 
 /// More than such a file has, bytes.
@@ -72,13 +72,13 @@ pub fn run(
         seen.iter().flat_map(|file| &file.faults).any(|fault| fault.kind.severity() == severity)
     };
     let verdict = if !unread.is_empty() {
-        OpensmVerdict::NotRead
+        Verdict::NotBegun
     } else if has(Severity::Error) {
-        OpensmVerdict::Errors
+        Verdict::NotReady
     } else if has(Severity::Warning) {
-        OpensmVerdict::Warnings
+        Verdict::Exceptions
     } else {
-        OpensmVerdict::Good
+        Verdict::Ready
     };
     let count = problems.len();
     let body = Checked { count, files: seen.into_iter().map(CheckedFile::of).collect() };
@@ -312,7 +312,6 @@ impl Seen {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct OpensmFinding {
-    /// What every finding has.
     #[serde(flatten)]
     finding: Finding,
     /// The first is where it is wrong, the others belong to it; empty for a file that was
@@ -342,16 +341,13 @@ pub(super) struct Checked {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct CheckedFile {
-    /// Its path.
     file: String,
     /// What it was read as.
     kind: OpensmFile,
     /// The partitions that opensm would have of it, beside the default one where that is not
     /// defined; none of a file that it throws away.
     partitions: Vec<Partition>,
-    /// Errors in it.
     errors: usize,
-    /// Warnings.
     warnings: usize,
 }
 
@@ -366,20 +362,6 @@ impl CheckedFile {
             warnings: with(Severity::Warning),
             partitions: seen.partitions,
         }
-    }
-}
-
-verdicts! {
-    /// How opensm would take its files.
-    pub(super) OpensmVerdict {
-        /// As they are meant.
-        Good = "good" => Good,
-        /// Its tables are as they are meant, and something is said in vain.
-        Warnings = "warnings" => Exceptions,
-        /// Something is not taken as it is meant.
-        Errors = "errors" => NotReady,
-        /// A file could not be read.
-        NotRead = "not-read" => NotBegun,
     }
 }
 

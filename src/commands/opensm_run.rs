@@ -6,8 +6,9 @@ use std::io::Write as _;
 use super::opensm::{DIRECTORIES, judge_partitions, known};
 use crate::cli::{Format, OpensmRunArgs};
 use crate::config::{Config, SubnetManager};
+use crate::graph::opensm::units;
 use crate::host::{Root, answer, clock, process, state, systemd, terminal};
-use crate::names::{Guid, LinkLayer, PortNumber, RdmaName, harmless};
+use crate::names::{Guid, LinkLayer, PortNumber, RdmaName, Resource, harmless};
 use crate::observe::{Look, Observer, PciFunction, Port, RdmaDevice, opensm};
 use crate::opensm::options;
 use crate::opensm::partitions::Known;
@@ -18,8 +19,14 @@ use crate::workers::client::Client;
 use crate::workers::products::manages_nvswitch;
 use crate::workers::request::{Answer, Request};
 
-/// No `[[subnet-manager]]` names the port: nothing is wrong.
-const NOT_OURS: u8 = 4;
+/// No `[[subnet-manager]]` names the port: nothing is wrong. opensm, which this process becomes,
+/// ends with an `ib_api_status_t` (include/iba/ib_types.h of opensm) or 255; its unit can tell
+/// these from them.
+const NOT_OURS: u8 = 64;
+/// opensm is not started, with the reason.
+const REFUSED: u8 = 69;
+/// The run could not begin: there is no such device, say.
+pub const NOT_BEGUN: u8 = 78;
 
 /// For a question to the port, and for sminfo, microseconds.
 const ANSWER_USEC: u64 = 5_000_000;
@@ -82,7 +89,16 @@ pub fn run(
         return Ok(NOT_OURS);
     };
     let is_its = |entry: &&SubnetManager| Some(entry.port_guid) == at.port.guid;
-    let Some(entry) = config.subnet_managers.iter().find(is_its) else {
+    let entry = config.subnet_managers.iter().find(is_its);
+    if entry.map_or(config.withheld.has_all_subnet_managers(), |entry| entry.is_withheld) {
+        let why = "the configuration has an error that concerns its [[subnet-manager]] or may concern it: `ibprov config check`";
+        if let Some(guid) = at.port.guid.filter(|_| !is_dry && !args.reload) {
+            outcome(&format!("{:016x}", guid.value()), Stage::Refused, Some(why));
+        }
+        tracing::error!("{at}: opensm is not started: {why}");
+        return Ok(REFUSED);
+    }
+    let Some(entry) = entry else {
         tracing::debug!("{at}: no [[subnet-manager]] has this port");
         return Ok(NOT_OURS);
     };
@@ -101,7 +117,7 @@ pub fn run(
             Err(why) => {
                 tell(Stage::Refused, Some(&why));
                 tracing::error!("{at} ({}): opensm is not started: {why}", entry.port_guid);
-                return Ok(Exit::NotReady.code());
+                return Ok(REFUSED);
             }
         };
         // What was checked may have changed in a wait.
@@ -109,16 +125,19 @@ pub fn run(
             break partitions;
         }
     };
-    let text = opensm_conf(entry, &partitions, &format!("/var/lib/ibprov/opensm/{guid}"));
+    let text = |entry: &SubnetManager| {
+        opensm_conf(entry, &partitions, &format!("/var/lib/ibprov/opensm/{guid}"))
+    };
     if is_dry {
-        write!(terminal::stdout(), "{text}")?;
+        write!(terminal::stdout(), "{}", text(&entry.without_secrets()))?;
         return Ok(Exit::Good.code());
     }
     let failed = |(path, e): (std::path::PathBuf, std::io::Error)| {
         anyhow::anyhow!("{}: {}", path.display(), answer(&e))
     };
     let dir = state::lasting_dir(&format!("opensm/{guid}")).map_err(failed)?;
-    let file = state::write(&format!("opensm/{guid}/opensm.conf"), &text).map_err(failed)?;
+    let file =
+        state::write_secret(&format!("opensm/{guid}/opensm.conf"), &text(entry)).map_err(failed)?;
     let program = process::find("opensm").ok_or_else(|| anyhow::anyhow!(NO_OPENSM))?;
     tell(Stage::Running, None);
     systemd::tell_status(&format!(
@@ -160,7 +179,7 @@ fn refusal(
     if manages_nvswitch(root, at.function.address) {
         return Err("the port manages NVSwitches, whose fabric manager runs its subnet".to_owned());
     }
-    let units = opensm::units(&mut Look::new(root));
+    let (units, _) = units(root, opensm::ports_of_defaults(&Look::new(root)).as_deref());
     if let Some(unit) = units.iter().find(|unit| unit.has(entry.port_guid)) {
         let state = if unit.is_active { "is active" } else { "is enabled" };
         return Err(format!(
@@ -258,7 +277,7 @@ fn reload(entry: &SubnetManager, guid: &str, root: &Root, at: &At<'_>) -> anyhow
         }
         Err(why) => {
             tracing::error!("{at}: opensm goes on with the partitions that it has: {why}");
-            Ok(Exit::NotReady.code())
+            Ok(REFUSED)
         }
     }
 }
@@ -318,7 +337,8 @@ fn is_without_other(at: &At<'_>, root: &Root) -> Result<bool, String> {
         port: at.port.number,
     };
     let until = clock::monotonic_usec() + ANSWER_USEC;
-    match Client::new(root).ask_until(&request, until) {
+    let adapter = Resource::Adapter(at.function.address);
+    match Client::new(root).querying(adapter).ask_until(&request, until) {
         Ok(Answer::Port { answer, problems }) => {
             // One that cannot be read is not one that is 0.
             match (answer.link.sm_lid, problems.into_iter().next()) {

@@ -4,29 +4,30 @@
 //! As `apply` does, it has a child read what may hang, and waits for it only so
 //! long. A copied tree is read in this process.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::host::Root;
 use crate::ladder::WantedPf;
-use crate::names::{PciAddress, VfIndex, vf_ranges};
+use crate::names::{PciAddress, Resource, VfIndex, vf_ranges};
 use crate::observe::plan_host::PlanHost;
-use crate::observe::{Look, ObservedPf, Undo, limits, pf};
+use crate::observe::{Backend, Look, ObservedPf, Undo, limits, pf};
 use crate::plan::VfPlan;
 use crate::plan::diff::{pf_report, refusals};
 use crate::plan::guid::Resolved;
 use crate::plan::vf::{Uses, disturbed, removed, vf_steps};
-use crate::report::Use;
 use crate::report::plan::PlannedPf;
 use crate::report::refusal::Refusal;
-use crate::workers::survey::RDMA_HELD;
-use crate::workers::{Answer, Client, Failure, Request, SILENCE_USEC};
+use crate::report::{Silence, Use};
+use crate::workers::client::ask_each;
+use crate::workers::survey::rdma_held;
+use crate::workers::{Answer, Client, Failure, Request};
 
 /// Looks at PFs, one after the other.
 pub(super) struct PfPreview<'a> {
     root: &'a Root,
-    worker: Client<'a>,
+    is_look: bool,
     /// Those have just not answered, and are not asked again.
-    hanging: BTreeSet<PciAddress>,
+    hanging: BTreeMap<PciAddress, Option<Silence>>,
     /// RDMA netlink has not answered: it is asked no more.
     is_rdma_held: bool,
     /// What could not be read of VFs, one line each.
@@ -34,9 +35,24 @@ pub(super) struct PfPreview<'a> {
 }
 
 impl<'a> PfPreview<'a> {
-    pub(super) fn new(root: &'a Root, hanging: BTreeSet<PciAddress>, is_rdma_held: bool) -> Self {
-        let worker = Client::new(root);
-        Self { root, worker, hanging, is_rdma_held, problems: BTreeSet::new() }
+    pub(super) fn new(
+        root: &'a Root,
+        hanging: BTreeMap<PciAddress, Option<Silence>>,
+        is_rdma_held: bool,
+    ) -> Self {
+        Self { root, is_look: true, hanging, is_rdma_held, problems: BTreeSet::new() }
+    }
+
+    /// For who is about to apply the plans: no look that hangs keeps it from that.
+    pub(super) fn of_apply(root: &'a Root) -> Self {
+        Self { is_look: false, ..Self::new(root, BTreeMap::new(), false) }
+    }
+
+    fn client(&self, resource: Resource) -> Client<'a> {
+        match self.is_look {
+            true => Client::new(self.root).querying(resource),
+            false => Client::new(self.root),
+        }
     }
 
     /// `plan`, held against the host.
@@ -67,9 +83,10 @@ impl<'a> PfPreview<'a> {
     /// The PF with all that is administered there.
     fn look(&mut self, pci: PciAddress) -> ObservedPf {
         let mut look = Look::new(self.root);
-        if self.hanging.contains(&pci) {
+        if let Some(silence) = self.hanging.get(&pci) {
             let seen = pf::look_at_some(&mut look, pci, Undo::default(), |_| false);
-            return ObservedPf { unreadable: Some(why(&Failure::Silent)), ..seen };
+            let failure = silence.map_or(Failure::SILENT, Failure::Silent);
+            return ObservedPf { unreadable: Some(why(&failure)), ..seen };
         }
         let mut pf = pf::look(&mut look, pci, Undo::default());
         let lacking = match self.is_rdma_held {
@@ -78,23 +95,26 @@ impl<'a> PfPreview<'a> {
         };
         let mut problems: Vec<String> = look.problems.into_iter().collect();
         let mut refusal = None;
-        let mut requests = Request::all_of(&pf);
-        let administered = requests.len();
+        let (by_pf, mut by_rdma) = (Request::all_of(&pf), Vec::new());
         if !lacking.is_empty() {
             let devices = lacking.iter().map(|(_, device)| device.clone());
-            requests.push(Request::IpoibNetdevs(devices.collect()));
+            by_rdma.push(Request::IpoibNetdevs(devices.collect()));
         }
-        let replies = self.worker.ask_all(&requests);
-        for (at, reply) in replies.into_iter().enumerate() {
+        let of_pf = match pf.backend {
+            Backend::Netlink { .. } => Resource::Rtnl,
+            _ => Resource::Adapter(pci),
+        };
+        let mut of_pf = self.client(of_pf);
+        let mut of_rdma = self.client(Resource::RdmaNetlink);
+        let replies = ask_each(vec![(&mut of_pf, &by_pf), (&mut of_rdma, &by_rdma)]);
+        let administered = by_pf.len();
+        for (at, reply) in replies.into_iter().flatten().enumerate() {
             match reply {
                 Ok(Answer::IpoibNetdevs(counts)) => pf.learn_netdevs(&lacking, &counts),
                 Err(failure) if at >= administered => {
                     self.is_rdma_held = true;
                     let vfs = vf_ranges(lacking.iter().map(|(index, _)| *index));
-                    let why = match failure {
-                        Failure::Silent => RDMA_HELD.to_owned(),
-                        failure => failure.to_string(),
-                    };
+                    let why = rdma_held(&failure);
                     problems.push(format!("whether ib_ipoib has netdevs of {vfs} of {pci}: {why}"));
                 }
                 Ok(Answer::Administered(told)) => pf.learn(told, &mut problems),
@@ -135,9 +155,13 @@ impl<'a> PfPreview<'a> {
         }
         let of = |vf| observed.vf(vf).map(|v| v.pci);
         let pcis = touched.iter().filter_map(|vf| of(*vf)).collect();
-        let uses = match self.worker.ask_all(&[Request::Uses(pcis)]).pop() {
+        // Last of all that shows a use RDMA netlink is asked.
+        let mut client = self.client(Resource::RdmaNetlink);
+        let uses = match client.ask_all(&[Request::Uses(pcis)]).pop() {
             Some(Ok(Answer::Uses(uses))) => uses,
-            Some(Err(failure)) => vec![vec![Use::Unknown { why: why(&failure) }]; touched.len()],
+            Some(Err(failure)) => {
+                vec![vec![Use::Unknown { why: rdma_held(&failure) }]; touched.len()]
+            }
             other => {
                 let why = format!("an unexpected answer: {other:?}");
                 vec![vec![Use::Unknown { why }]; touched.len()]
@@ -149,7 +173,7 @@ impl<'a> PfPreview<'a> {
 
 fn why(failure: &Failure) -> String {
     match failure {
-        Failure::Silent => format!("no answer in {} s", SILENCE_USEC / 1_000_000),
+        Failure::Silent(silence) => format!("the PF {silence}"),
         failure => failure.to_string(),
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::fleet::{self, FleetVerdict};
+use super::fleet::{self};
 use super::node::{Node, Plans};
 use super::{firmware, print};
 use crate::cli::{Format, PlanArgs};
@@ -15,7 +15,7 @@ use crate::host::{Root, answer, pins_file, process, terminal};
 use crate::names::PINS_PATH;
 use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve_anew};
 use crate::plan::partitions::{self, BroadcastGroup, Partition};
-use crate::report::common::{Finding, Kind, Report, not_read, verdicts};
+use crate::report::common::{Finding, Kind, Report, Verdict, not_read};
 use crate::report::plan::{PlanProblem, PlanReport};
 
 /// Show what the VFs shall be and what would change; or pin it, or print it for
@@ -41,7 +41,7 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     let mut plans = node.plans();
     plans.problems.extend(node.observed.problems.iter().chain(&node.survey.problems).cloned());
     if args.pin && config.pf.is_empty() {
-        return print(&unpinned(PinVerdict::Pinned, Vec::new()), format, |_| {
+        return print(&unpinned(Verdict::Done, Vec::new()), format, |_| {
             "nothing to pin: the configuration has no [[pf]]\n".to_owned()
         });
     }
@@ -51,8 +51,8 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     if args.partitions {
         let members = partitions::planned(&plans.resolved, plans.facts.name.as_deref());
         let verdict = match has_errors(&plans.resolved) {
-            true => PartitionsVerdict::WouldFail,
-            false => PartitionsVerdict::Complete,
+            true => Verdict::WouldFail,
+            false => Verdict::NothingToDo,
         };
         let body = Partitions { lines: partitions::lines(&members, partition(args)) };
         let report = Report::new(Kind::PlanPartitions, verdict, findings(&plans.resolved), body);
@@ -91,18 +91,6 @@ pub(super) struct Partitions {
     lines: String,
 }
 
-verdicts! {
-    /// Whether all VFs have their lines.
-    pub(super) PartitionsVerdict {
-        /// All that are planned.
-        Complete = "complete" => Good,
-        /// A PF cannot be planned, or a fleet has a GUID twice.
-        WouldFail = "would-fail" => NotReady,
-        /// The fleet was not seen whole, so there are no lines.
-        Unknown = "unknown" => NotBegun,
-    }
-}
-
 /// Print the lines of partitions.conf of all hosts of `dir` for the one host with the subnet
 /// manager. Of a fleet
 /// that was not seen whole there are none: the ports that they lack would lose their partition.
@@ -114,18 +102,18 @@ fn partitions_of_fleet(dir: &Path, partition: Partition, format: Format) -> anyh
     let judged = fleet::judged(&hosts, problems);
     let told = judged.told();
     let verdict = match told.verdict {
-        FleetVerdict::Good => PartitionsVerdict::Complete,
-        FleetVerdict::Conflicts => PartitionsVerdict::WouldFail,
-        FleetVerdict::Unknown => PartitionsVerdict::Unknown,
+        Verdict::Ready => Verdict::NothingToDo,
+        Verdict::NotReady => Verdict::WouldFail,
+        verdict => verdict,
     };
     let lines = match told.verdict {
-        FleetVerdict::Unknown => String::new(),
+        Verdict::Unknown => String::new(),
         _ => partitions::lines(&partitions::of_fleet(&hosts), partition),
     };
     let findings = told.findings.into_iter().map(|told| told.finding).collect();
     let report = Report::new(Kind::PlanPartitions, verdict, findings, Partitions { lines });
     let code = print(&report, format, |_| report.body.lines.clone())?;
-    if format == Format::Text && verdict != PartitionsVerdict::Complete {
+    if format == Format::Text && verdict != Verdict::NothingToDo {
         write!(terminal::stderr(), "{}", judged.to_text())?;
     }
     Ok(code)
@@ -154,28 +142,13 @@ fn findings(plans: &[Resolved]) -> Vec<Finding> {
 pub(super) struct Pinned {
     /// The file of the pins.
     file: String,
-    /// It was written.
     written: bool,
     /// What it holds or would hold; `null` where nothing can be pinned.
     toml: Option<String>,
 }
 
-verdicts! {
-    /// What became of the pins.
-    pub(super) PinVerdict {
-        /// All GUIDs are pinned.
-        Pinned = "pinned" => Good,
-        /// A PF is not there, or a pin differs from the configuration and holds.
-        Incomplete = "incomplete" => Exceptions,
-        /// They would be written.
-        WouldChange = "would-change" => Exceptions,
-        /// Nothing is pinned before the errors are gone.
-        Failed = "failed" => NotReady,
-    }
-}
-
 /// Of a run by which nothing is pinned.
-fn unpinned(verdict: PinVerdict, findings: Vec<Finding>) -> Report<PinVerdict, Pinned> {
+fn unpinned(verdict: Verdict, findings: Vec<Finding>) -> Report<Pinned> {
     let body = Pinned { file: PINS_PATH.to_owned(), written: false, toml: None };
     Report::new(Kind::PlanPin, verdict, findings, body)
 }
@@ -208,7 +181,7 @@ impl Plans {
         format: Format,
         out: &mut impl Write,
     ) -> anyhow::Result<u8> {
-        let failed = |plans: &[Resolved]| unpinned(PinVerdict::Failed, findings(plans));
+        let failed = |plans: &[Resolved]| unpinned(Verdict::Failed, findings(plans));
         let mut report = match &self.pins {
             Err(_) => {
                 if format == Format::Text {
@@ -243,7 +216,7 @@ impl Plans {
         format: Format,
         (old, plans): (&Pins, &[Resolved]),
         out: &mut impl Write,
-    ) -> anyhow::Result<Report<PinVerdict, Pinned>> {
+    ) -> anyhow::Result<Report<Pinned>> {
         let new = pins_of(plans, old, &self.facts, args.replace);
         if !is_recognized(&new, &self.facts) {
             anyhow::bail!(
@@ -279,9 +252,9 @@ impl Plans {
             plan.wanted.is_err() || plan.warnings.iter().any(PlanProblem::is_guid_drift)
         };
         let verdict = match plans.iter().any(open) {
-            true => PinVerdict::Incomplete,
-            false if is_dry && is_new => PinVerdict::WouldChange,
-            false => PinVerdict::Pinned,
+            true => Verdict::Exceptions,
+            false if is_dry && is_new => Verdict::WouldChange,
+            false => Verdict::Done,
         };
         let written = is_new && !is_dry;
         let body = Pinned { file: PINS_PATH.to_owned(), written, toml: Some(text) };

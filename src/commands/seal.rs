@@ -13,7 +13,7 @@ use crate::names::{HostNumber, PINS_PATH, PortSelector};
 use crate::observe::Look;
 use crate::observe::captured::is_captured;
 use crate::observe::plan_host::{name_in_file, number_file};
-use crate::report::common::{Code, Finding, Kind, Report, verdicts};
+use crate::report::common::{Code, Finding, Kind, Report, Verdict};
 use crate::report::screen;
 
 /// Remove the pins; say what else is one host's, which is not ours to change.
@@ -57,18 +57,6 @@ pub(super) struct Sealed {
     left: Vec<String>,
 }
 
-verdicts! {
-    /// Whether an image has pins, or anything else that is one host's.
-    pub(super) SealVerdict {
-        /// It has nothing.
-        Sealed = "sealed" => Good,
-        /// Pins would be removed.
-        WouldChange = "would-change" => Exceptions,
-        /// It has no pins, but what names one host, to be changed by hand.
-        OneHostLeft = "one-host-left" => Exceptions,
-    }
-}
-
 impl Sealed {
     fn to_text(&self) -> String {
         let done = if self.removed { "removed" } else { "would be removed" };
@@ -85,11 +73,11 @@ impl Sealed {
     }
 
     /// With the keys that every report has.
-    pub(super) fn told(&self) -> Report<SealVerdict, &Self> {
+    pub(super) fn told(&self) -> Report<&Self> {
         let verdict = match (self.removed || self.files.is_empty(), self.left.is_empty()) {
-            (false, _) => SealVerdict::WouldChange,
-            (true, false) => SealVerdict::OneHostLeft,
-            (true, true) => SealVerdict::Sealed,
+            (false, _) => Verdict::WouldChange,
+            (true, false) => Verdict::Exceptions,
+            (true, true) => Verdict::Done,
         };
         let left = self.left.iter().map(|line| Finding::warning(Code::OneHostOnly, line));
         Report::new(Kind::PlanSeal, verdict, left.collect(), self)
@@ -268,11 +256,10 @@ guid.template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"
             let told = report.told();
             (told.verdict, told.exit_code)
         };
-        use SealVerdict as V;
-        assert_eq!(sealed(&["pins"], true, &[]), (V::Sealed, 0));
-        assert_eq!(sealed(&["pins"], false, &[]), (V::WouldChange, 1));
-        assert_eq!(sealed(&["pins"], false, &["host.number = 7"]), (V::WouldChange, 1));
-        assert_eq!(sealed(&["pins"], true, &["host.number = 7"]), (V::OneHostLeft, 1));
-        assert_eq!(sealed(&[], false, &["host.number = 7"]), (V::OneHostLeft, 1));
+        assert_eq!(sealed(&["pins"], true, &[]), (Verdict::Done, 0));
+        assert_eq!(sealed(&["pins"], false, &[]), (Verdict::WouldChange, 1));
+        assert_eq!(sealed(&["pins"], false, &["host.number = 7"]), (Verdict::WouldChange, 1));
+        assert_eq!(sealed(&["pins"], true, &["host.number = 7"]), (Verdict::Exceptions, 1));
+        assert_eq!(sealed(&[], false, &["host.number = 7"]), (Verdict::Exceptions, 1));
     }
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::config::complain;
-use super::node::{self, Node};
+use super::config::{complain, errors};
+use super::node::Node;
 use super::{print, screen, soft_roce};
 use crate::cli::{Common, Format, StatusArgs};
-use crate::config::{Config, Loaded, Problems};
+use crate::config::{Config, Loaded};
 use crate::host::events::Events;
 use crate::host::{Root, clock, state, terminal};
 use crate::ladder::active::{self, Activity};
@@ -18,6 +18,7 @@ use crate::observe::link::PortAnswer;
 use crate::observe::target::meant;
 use crate::observe::{self, Look, Observer, PciFunction, Port, RdmaDevice};
 use crate::plan::settings::{Settings, settings};
+use crate::report::common::Finding;
 use crate::report::degraded::PcieLink;
 use crate::report::rxe::RxeReport;
 use crate::report::status::{
@@ -30,22 +31,13 @@ use crate::report::{self, BootReport, NotExpected, PortProgress, ReadError};
 ///
 /// # Errors
 /// Standard output is gone.
-pub fn run(
-    args: &StatusArgs,
-    loaded: Result<Loaded, Problems>,
-    root: &Root,
-    common: &Common,
-) -> anyhow::Result<u8> {
-    let (config, invalid) = match loaded {
-        Ok(loaded) => (loaded.config, None),
-        // It shows the host as the defaults would have it, and says so first.
-        Err(problems) => {
-            complain(&problems)?;
-            (Config::default(), Some(node::invalid(&problems)))
-        }
-    };
+pub fn run(args: &StatusArgs, loaded: &Loaded, root: &Root, common: &Common) -> anyhow::Result<u8> {
+    let invalid = errors(loaded);
+    if !invalid.is_empty() {
+        complain(&loaded.problems)?;
+    }
     let look = || {
-        let mut status = gather(args.gids, &config, invalid.clone(), root);
+        let mut status = gather(args.gids, &loaded.config, invalid.clone(), root);
         if !args.names.is_empty() {
             keep(&mut status, &args.names, root)?;
         }
@@ -130,6 +122,9 @@ fn watch(
             }
             write!(out, "{text}")?;
             out.flush()?;
+            if out.is_closed() {
+                return Ok(status.judgement.exit_code);
+            }
             shown = text;
         }
         let mut until = looked + LOOK_EVERY_USEC;
@@ -146,9 +141,9 @@ fn watch(
     }
 }
 
-/// The state of the host; `gids`: with the GID tables. `invalid` says what is wrong with the
-/// configuration, where `config` is the default instead.
-pub(super) fn gather(gids: bool, config: &Config, invalid: Option<String>, root: &Root) -> Status {
+/// The state of the host; `gids`: with the GID tables. `invalid` is what is wrong with the
+/// configuration, and not in `config`.
+pub(super) fn gather(gids: bool, config: &Config, invalid: Vec<Finding>, root: &Root) -> Status {
     let mut problems = Vec::new();
     let last_boot = last_boot(root, &mut problems);
     let mut node = Node::look(root, config, last_boot.as_ref());
@@ -286,7 +281,8 @@ impl View<'_> {
         }
         let answer = told.filter(|_| layer != LinkLayer::Ethernet)?;
         active::lack(&answer.link, Rung::Active)?;
-        Some(active::words(Some(function.address), at, answer, function.is_vf()).text)
+        let subject = self.node.subject(Some(function), function.address, at.clone());
+        Some(active::words(&subject, answer).text)
     }
 
     /// What is expected of what is `left_out`, or of which `progress` tells.

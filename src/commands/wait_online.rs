@@ -1,12 +1,13 @@
 //! `ibprov wait-online`.
 
 use super::{level, print_or_tell};
+use crate::apply::ipoib;
 use crate::cli::{Format, WaitOnlineArgs};
-use crate::config::Config;
+use crate::config::{Loaded, Part};
 use crate::host::{self, Root, alarm, journal, live_line, state, systemd};
 use crate::names::WAIT_ONLINE_UNIT;
+use crate::observe::ModprobeRules;
 use crate::online::{self, Wanted};
-use crate::report::common::Verdict as _;
 use crate::report::events as kinds;
 use crate::report::online::{Goal, OnlineReport};
 
@@ -17,7 +18,7 @@ use crate::report::online::{Goal, OnlineReport};
 /// gone.
 pub fn run(
     args: &WaitOnlineArgs,
-    config: &Config,
+    loaded: &Loaded,
     root: &Root,
     format: Format,
 ) -> anyhow::Result<u8> {
@@ -26,17 +27,24 @@ pub fn run(
             "wait-online cannot be combined with --root: no port comes online in a copied tree"
         );
     }
+    let config = &loaded.config;
+    let mut errors = super::config::errors(loaded);
+    errors.retain(|_| [Part::Ports, Part::WaitOnline].iter().any(|p| config.withheld.has(*p)));
+    let deadline = args.timeout.unwrap_or(config.wait_online.timeout);
+    // From here on files are read that may not answer.
+    alarm::at_deadline(deadline);
+    live_line::deadline(deadline);
     let wanted = Wanted {
+        errors,
         targets: args.ports.clone(),
         goal: Goal {
             rung: args.state.unwrap_or(config.wait_online.state),
             address: args.address || config.wait_online.address,
             stable_sec: args.stable.unwrap_or(config.wait_online.stable).as_secs(),
         },
-        deadline: args.timeout.unwrap_or(config.wait_online.timeout),
+        deadline,
+        wants_ipoib: ipoib::wanted(root, config, &ModprobeRules::read(root)),
     };
-    alarm::at_deadline(wanted.deadline);
-    live_line::deadline(wanted.deadline);
     let mut report = online::run(config, &wanted, root)?;
     let json = report.told().to_json()?;
     // The report is evidence of the node's boot: a run by hand may ask for any port.

@@ -1,7 +1,7 @@
 //! One file's text into a [`Draft`]: keys known, values of their type, each
 //! with its place. Nothing is judged across keys or files here.
 
-use crate::names::{FirmwareName, harmless, shown};
+use crate::names::{FirmwareName, Guid, harmless, shown};
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,10 +10,9 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::keys::{
-    self, Found, KEYS, Key, Kind, Name, Renamed, Settings, Tables, Value, type_name,
-};
+use super::keys::{self, Found, KEYS, Key, Kind, Name, Settings, Tables, Value, type_name};
 use super::problem::{Place, Problem, Problems, Source};
+use super::withheld::Part;
 
 /// Longer lists are refused: they would only cost time.
 const LONGEST_LIST: usize = 1000;
@@ -24,8 +23,12 @@ pub(crate) struct Draft {
     pub(crate) given: Vec<(&'static Key, Given)>,
     /// Keys that were given badly: nothing may be concluded from their absence.
     pub(crate) broken: BTreeSet<&'static str>,
-    /// A key was unknown: any other may have been meant.
-    unknown: bool,
+    /// A key was unknown: any other may have been meant. Of a file: by one that resembles none.
+    pub(crate) unknown: bool,
+    /// Of a file, keys of whose value something is not known.
+    pub(crate) lost: BTreeSet<&'static str>,
+    /// Of a file, what has an error.
+    pub(crate) parts: BTreeSet<Part>,
 }
 
 /// What is given for one key.
@@ -52,6 +55,8 @@ pub(crate) struct Item {
 pub(crate) struct Row {
     pub(crate) place: Place,
     pub(crate) draft: Draft,
+    /// It is not carried out, because it has an error or contradicts another.
+    pub(crate) is_left_out: bool,
 }
 
 impl Item {
@@ -136,6 +141,121 @@ impl Row {
             _ => &[],
         }
     }
+
+    /// Nothing of it was given badly.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.draft.unknown && self.draft.broken.is_empty()
+    }
+
+    /// What it is for is not known by the keys `selectors`, of which it has to have so many.
+    pub(crate) fn selects_unknown(&self, selectors: &[&str], number: usize) -> bool {
+        let given = selectors.iter().filter_map(|name| self.given(name));
+        let is_zero = |item: &Item| item.get::<Guid>().is_some_and(|guid| guid.is_zero());
+        let has_zero = |given: &Given| match given {
+            Given::One(item) => is_zero(item),
+            Given::List(items, _) => items.iter().any(is_zero),
+            Given::Tables(..) | Given::Settings(..) => false,
+        };
+        selectors.iter().any(|name| self.draft.broken.contains(name))
+            || given.clone().count() != number
+            || given.clone().any(has_zero)
+    }
+
+    /// Something of it was given at `place`.
+    pub(crate) fn has(&self, place: &Place) -> bool {
+        let is_it = |item: &Item| item.place.as_ref() == Some(place);
+        let given_there = |(_, given): &(_, Given)| match given {
+            Given::One(item) => is_it(item),
+            Given::List(items, at) => at.as_ref() == Some(place) || items.iter().any(is_it),
+            Given::Tables(rows, _) => rows.iter().any(|row| row.has(place)),
+            Given::Settings(items, at) => at == place || items.iter().any(|(_, item)| is_it(item)),
+        };
+        self.place == *place || self.draft.given.iter().any(given_there)
+    }
+}
+
+/// Of so many unknown keys of a file it is searched for what they may mean.
+const MOST_SEARCHED: usize = 100;
+
+/// The key at `path`, or those of the section.
+fn keys_below(path: &str) -> impl Iterator<Item = &'static Key> {
+    let is_below = move |key: &&Key| {
+        key.path.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    KEYS.iter().filter(is_below)
+}
+
+impl Draft {
+    /// Of the value of `key`, as it is `given`, something is not known.
+    fn lose(&mut self, key: &'static Key, given: Option<&Given>, value: &DeValue<'_>) {
+        self.parts.insert(Part::of(key.path));
+        match (given, value) {
+            // Each of them says of itself what is wrong with it.
+            (Some(Given::Tables(rows, _)), DeValue::Array(all)) if rows.len() == all.len() => {
+                return;
+            }
+            (Some(_), _) => {}
+            // Entries take nothing away, without their brackets either.
+            (None, value) => {
+                let are_entries = match value {
+                    DeValue::Array(items) => !items.is_empty(),
+                    value => key.kind.read(value).is_ok(),
+                };
+                if matches!(key.kind, Kind::Words(_)) && are_entries {
+                    self.given.push((key, Given::List(Vec::new(), None)));
+                }
+            }
+        }
+        self.lost.insert(key.path);
+    }
+
+    fn lose_all(&mut self, keys: impl Iterator<Item = &'static Key>) {
+        for key in keys {
+            self.parts.insert(Part::of(key.path));
+            self.lost.insert(key.path);
+        }
+    }
+
+    /// An unknown name in `section` of a file may be the key that it resembles, or else any of the
+    /// section that can have its value.
+    fn lose_meant(&mut self, section: &str, name: &str, value: &DeValue<'_>) {
+        let can_have = |key: &&Key| match (&key.kind, value) {
+            (Kind::Words(_), DeValue::Array(items)) => {
+                items.iter().all(|item| key.kind.read(item.get_ref()).is_ok())
+            }
+            (Kind::Words(_), _) => false,
+            (kind, value) => kind.read(value).is_ok(),
+        };
+        let path = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
+        let meant = match keys::find(KEYS, &path) {
+            Found::Key(_) => Some(path),
+            Found::Section | Found::Nothing => keys::meant(KEYS, section, name),
+        };
+        match (meant, value) {
+            (Some(path), DeValue::Table(inner))
+                if matches!(keys::find(KEYS, &path), Found::Section) =>
+            {
+                for (name, value) in inner.iter().take(MOST_SEARCHED) {
+                    self.lose_meant(&path, name.get_ref(), value.get_ref());
+                }
+                if inner.len() > MOST_SEARCHED {
+                    self.lose_all(keys_below(&path));
+                }
+            }
+            (Some(path), value) => {
+                for key in keys_below(&path) {
+                    self.lose(key, None, value);
+                }
+            }
+            (None, _) if section.is_empty() => self.unknown = true,
+            (None, value) => {
+                self.parts.insert(Part::of(section));
+                for key in keys_below(section).filter(can_have) {
+                    self.lose(key, None, value);
+                }
+            }
+        }
+    }
 }
 
 /// A key, and what it gives: values, each with its place.
@@ -161,8 +281,9 @@ pub(crate) fn one_way<'a, S>(
     given.pop().unwrap_or_default()
 }
 
-/// Reads one file, noting everything that is wrong with it.
-pub(crate) fn read(file: &Arc<Source>, problems: &mut Problems) -> Draft {
+/// Reads one file, noting everything that is wrong with it. False if the draft is only what was
+/// recovered of a file that is not TOML.
+pub(crate) fn read(file: &Arc<Source>, problems: &mut Problems) -> (Draft, bool) {
     let (table, errors) = DeTable::parse_recoverable(&file.text);
     let mut reader = DraftReader { file, found: Vec::new() };
     let mut draft = Draft::default();
@@ -172,6 +293,7 @@ pub(crate) fn read(file: &Arc<Source>, problems: &mut Problems) -> Draft {
     // One slip in the syntax makes followers: the first of a line is said, and
     // what was recovered from that line is not judged.
     let mut bad_lines = BTreeSet::new();
+    let is_toml = errors.is_empty();
     let mut syntax: Vec<_> =
         errors.iter().map(|e| (e.span().unwrap_or(0..0), e.message())).collect();
     let starts = LineStarts::of(&file.text);
@@ -192,7 +314,7 @@ pub(crate) fn read(file: &Arc<Source>, problems: &mut Problems) -> Draft {
     for (_, problem) in found {
         problems.push_with(problem);
     }
-    draft
+    (draft, is_toml)
 }
 
 /// Makes a problem if it is shown: of thousands of unknown keys each would search for the key
@@ -258,19 +380,6 @@ impl DraftReader<'_> {
     fn bad_value(&mut self, path: &str, span: Range<usize>, why: impl Into<String>) {
         let problem = Problem::new(format!("bad value for {path}"));
         self.note(span.clone(), problem.at(&self.place(span), why));
-    }
-
-    fn renamed(&mut self, renamed: &Renamed, name: &Spanned<DeString<'_>>) {
-        let span = name.span();
-        let problem = Problem::new(format!("{} was renamed to {}", renamed.old, renamed.new))
-            .at(&self.place(span.clone()), format!("write {}", renamed.new));
-        self.note(
-            span,
-            match renamed.help {
-                "" => problem,
-                help => problem.help(help),
-            },
-        );
     }
 
     /// `section` is the section of `keys`, and `list` the list whose tables have `keys`.
@@ -396,7 +505,7 @@ impl DraftReader<'_> {
         let mut draft = Draft::default();
         self.table(path, keys, "", table, &mut draft);
         draft.given.sort_by_key(|(key, _)| keys.iter().position(|other| other.path == key.path));
-        Some(Row { place: self.place(row.span()), draft })
+        Some(Row { place: self.place(row.span()), draft, is_left_out: false })
     }
 
     /// What the table gives, or the section `inside` of it. `list` is the list of which it is
@@ -419,16 +528,23 @@ impl DraftReader<'_> {
             let before = self.found.len();
             match (keys::find(keys, &field), value.get_ref()) {
                 (Found::Key(key), _) => {
-                    draft.given.extend(self.given(&full, key, value).map(|given| (key, given)));
+                    let given = self.given(&full, key, value);
                     if self.found.len() > before {
                         draft.broken.insert(key.path);
+                        if list.is_empty() {
+                            draft.lose(key, given.as_ref(), value.get_ref());
+                        }
                     }
+                    draft.given.extend(given.map(|given| (key, given)));
                 }
                 (Found::Section, DeValue::Table(inner)) => {
                     self.table(list, keys, &field, inner, draft);
                 }
                 (Found::Section, other) => {
-                    draft.unknown = true;
+                    match list {
+                        "" => draft.lose_all(keys_below(&field)),
+                        _ => draft.unknown = true,
+                    }
                     let below = keys::inside(keys, &field);
                     let help = match (list, below.first()) {
                         ("", _) | (_, None) => {
@@ -445,18 +561,15 @@ impl DraftReader<'_> {
                             .help(help);
                     self.note(value.span(), problem);
                 }
-                (Found::Nothing, other) => match (keys::renamed(&full), other) {
-                    (Some(None), DeValue::Table(inner)) => {
-                        self.table(list, keys, &field, inner, draft);
-                    }
-                    (renamed, _) => {
+                (Found::Nothing, other) => {
+                    if list.is_empty() && before < MOST_SEARCHED {
+                        // Each search takes its time.
+                        draft.lose_meant(inside, name.get_ref(), other);
+                    } else {
                         draft.unknown = true;
-                        match renamed.flatten() {
-                            Some(renamed) => self.renamed(renamed, name),
-                            None => self.unknown(keys, list, inside, name),
-                        }
                     }
-                },
+                    self.unknown(keys, list, inside, name);
+                }
             }
         }
     }

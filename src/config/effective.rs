@@ -10,8 +10,8 @@ use super::keys::{BOOT_ADAPTER_TIMEOUT, KEYS, MODULES_LOAD};
 use super::merge::Merged;
 use super::problem::Place;
 use super::timespan::TimeSpan;
+use crate::names::{HIDDEN, is_fabric_secret};
 
-/// One effective value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     /// The key with dots; items of a list are counted: `modules.load[3]`,
@@ -138,7 +138,12 @@ fn tables(list: &mut Vec<Setting>, path: &str, head: &str, count: &str, rows: &[
     }
 }
 
-fn setting(key: String, value: Json, place: Option<&Place>, spot: Spot) -> Setting {
+fn setting(key: String, mut value: Json, place: Option<&Place>, spot: Spot) -> Setting {
+    if let Json::Object(options) = &mut value {
+        for (_, value) in options.iter_mut().filter(|(option, _)| is_fabric_secret(option)) {
+            *value = HIDDEN.into();
+        }
+    }
     Setting { key, value, origin: origin(place), spot }
 }
 

@@ -16,7 +16,6 @@ pub struct FirmwareCard {
     pub settings: Vec<FirmwareSetting>,
 }
 
-/// A setting in firmware.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirmwareSetting {
     pub name: FirmwareName,

@@ -13,7 +13,6 @@ use crate::names::{Connection, DomainName, GuestVf, OnFailure, Ready, UnitName, 
 /// The guests, and what holds for all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guests {
-    /// libvirt's connection URI.
     pub connection: Connection,
     /// How many may be starting at the same time.
     pub max_parallel: usize,
@@ -39,7 +38,6 @@ impl GuestIndex {
     }
 }
 
-/// One `[[guest]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guest {
     pub what: What,
@@ -51,11 +49,12 @@ pub struct Guest {
     /// What to do if its VFs are not right.
     pub on_failure: OnFailure,
     pub ready: Ready,
+    /// It has an error: it is not started.
+    pub is_withheld: bool,
     /// File and line, for messages.
     pub origin: String,
 }
 
-/// What is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     Domain(DomainName),
@@ -88,6 +87,16 @@ pub enum Needs {
     These(Vec<VfName>),
 }
 
+impl Needs {
+    /// It needs VFs, or may.
+    pub fn are_any(&self) -> bool {
+        match self {
+            Self::Auto => true,
+            Self::These(vfs) => !vfs.is_empty(),
+        }
+    }
+}
+
 impl Default for Guests {
     fn default() -> Self {
         Self {
@@ -107,7 +116,10 @@ pub(super) fn guests(merged: &Merged, pfs: &[Placed<'_>], problems: &mut Problem
     let mut named: Vec<(What, &Row)> = Vec::new();
     // A guest that could not be read may be the one that is meant.
     let mut complete = !merged.is_broken(&GUEST);
-    for row in merged.tables(GUEST) {
+    for row in merged.all(GUEST) {
+        // What is wrong with one that is left out is said.
+        let mut said = Problems::default();
+        let problems = if row.is_left_out { &mut said } else { &mut *problems };
         let guests = what(row, problems);
         complete &= !guests.is_empty();
         vfs_exist(row, pfs, problems);
@@ -129,24 +141,31 @@ pub(super) fn guests(merged: &Merged, pfs: &[Placed<'_>], problems: &mut Problem
         // What is wrong with a row of several guests is said once.
         let mut said = Problems::default();
         let again = judged.replace(row).is_some_and(|last| std::ptr::eq(last, *row));
-        let problems = if again { &mut said } else { &mut *problems };
+        let problems = if again || row.is_left_out { &mut said } else { &mut *problems };
         list.push(Guest {
             what: what.clone(),
             vfs: needs(what, row, problems),
-            after: after(row, &names, complete, problems),
+            after: match row.is_left_out {
+                true => Vec::new(),
+                false => after(row, &names, complete, problems),
+            },
             timeout: row.value(key::TIMEOUT).unwrap_or(TIMEOUT),
             on_failure: row.value(key::ON_FAILURE).unwrap_or(OnFailure::Retry),
             ready: ready(what, row, problems),
+            is_withheld: row.is_left_out,
             origin: row.place.to_string(),
         });
     }
     circles(&list, &named, problems);
     Guests {
         connection: merged.value(GUESTS_CONNECTION).unwrap_or(defaults.connection),
-        max_parallel: merged
-            .value(GUESTS_PARALLEL)
-            .and_then(|n| usize::try_from(n).ok())
-            .unwrap_or(defaults.max_parallel),
+        max_parallel: match merged.is_lost(&GUESTS_PARALLEL) {
+            true => 1,
+            false => merged
+                .value(GUESTS_PARALLEL)
+                .and_then(|n| usize::try_from(n).ok())
+                .unwrap_or(defaults.max_parallel),
+        },
         timeout: merged.value(GUESTS_TIMEOUT).unwrap_or(defaults.timeout),
         list,
     }

@@ -23,6 +23,8 @@ pub struct InterfaceRule {
     pub receive_queue: Option<u32>,
     /// The least that `send_queue_size` of ib_ipoib should be.
     pub send_queue: Option<u32>,
+    /// It has an error: no rule is for the interfaces that it selects.
+    pub is_withheld: bool,
     /// File and line, for messages.
     pub origin: String,
 }
@@ -67,6 +69,21 @@ impl InterfaceSelector {
 pub(super) fn rules(merged: &Merged, problems: &mut Problems) -> Vec<InterfaceRule> {
     let mut rules: Vec<InterfaceRule> = Vec::new();
     let mut named: Vec<(IfName, Who, Place)> = Vec::new();
+    for row in merged.all(INTERFACE).iter().filter(|row| row.is_left_out) {
+        let whichs = selectors(row, &mut Problems::default()).into_iter();
+        rules.extend(whichs.map(|(which, _)| InterfaceRule {
+            which,
+            mode: None,
+            mtu: None,
+            umcast: None,
+            partitions: Vec::new(),
+            name: None,
+            receive_queue: None,
+            send_queue: None,
+            is_withheld: true,
+            origin: row.place.to_string(),
+        }));
+    }
     for row in merged.tables(INTERFACE) {
         let whichs = selectors(row, problems);
         let partitions = partitions(row, problems);
@@ -138,6 +155,7 @@ fn rule(row: &Row, which: InterfaceSelector, partitions: Vec<PartitionRule>) -> 
         name: row.value(key::NAME),
         receive_queue: number(key::RECEIVE_QUEUE),
         send_queue: number(key::SEND_QUEUE),
+        is_withheld: false,
         origin: row.place.to_string(),
     }
 }

@@ -31,10 +31,11 @@ mod words;
 use std::time::Duration;
 
 use crate::names::{Connection, ModuleName, NameRule, NetnsMode, PortChoice, PortSelector, Rung};
+use crate::report::common::Code;
 pub(crate) use kinds::{
     Key, Kind, Name, OWN_OPTIONS, Settings, Tables, Value, Word, any_case, setting, type_name,
 };
-pub(crate) use lookup::{Found, Renamed, find, inside, meant, renamed};
+pub(crate) use lookup::{Found, find, inside, meant};
 
 keys! { KEYS:
     BOOT_TIMEOUT: Duration = "boot.timeout", Kind::Span, "\"4min\"",
@@ -85,6 +86,10 @@ keys! { KEYS:
         "A port of this host on which an opensm runs, once ibprov-opensm.target is enabled.";
     METRICS_FILE: String = "metrics.file", Kind::Word(&words::METRICS), "",
         "A file to which `ibprov boot` writes metrics at its end, for the textfile collector of node_exporter; default: none is written.";
+    HEALTH_TOLERATE: Code = "health.tolerate", Kind::Words(&words::CODE), "[]",
+        "Codes of findings by which `ibprov health` fails no node.";
+    HEALTH_FAIL_ON: Code = "health.fail-on", Kind::Words(&words::CODE), "[]",
+        "Codes of further findings by which `ibprov health` fails a node.";
     GUESTS_CONNECTION: Connection = "guests.connection", Kind::Word(&words::CONNECTION), "\"qemu:///system\"",
         "The connection URI of libvirt.";
     GUESTS_PARALLEL: i64 = "guests.max-parallel", Kind::Number { min: 1, max: 64 }, "4",
@@ -351,18 +356,6 @@ mod tests {
     use super::kinds::Spelling;
     use super::*;
     use regex::Regex;
-
-    #[test]
-    fn every_new_name_is_a_key() {
-        let paths: Vec<String> = tables()
-            .into_iter()
-            .flat_map(|(above, keys)| keys.iter().map(move |key| format!("{above}{}", key.path)))
-            .collect();
-        for renamed in lookup::RENAMED {
-            assert!(paths.iter().any(|path| path == renamed.new), "{}", renamed.new);
-            assert!(!paths.iter().any(|path| path == renamed.old), "{}", renamed.old);
-        }
-    }
 
     /// Every table of keys, with what stands above them.
     fn tables() -> Vec<(String, &'static [Key])> {

@@ -14,7 +14,10 @@ use crate::names::harmless;
 /// The configuration of a tree, and how it came to be.
 #[derive(Debug, Clone)]
 pub struct Loaded {
+    /// Without what is left out because of `problems`.
     pub config: Config,
+    /// Everything that is wrong, over all files.
+    pub problems: Problems,
     /// The files that were read, in the order in which they were applied.
     pub files: Vec<String>,
     /// What lies beside them and was not read, with why.
@@ -27,13 +30,25 @@ impl Loaded {
     pub fn effective(&self) -> Vec<Setting> {
         effective::settings(&self.merged, &self.config)
     }
+
+    /// The same, if nothing is wrong.
+    ///
+    /// # Errors
+    /// Everything that is wrong, over all files.
+    pub fn whole(self) -> Result<Self, Problems> {
+        match self.problems.is_empty() {
+            true => Ok(self),
+            false => {
+                let Self { mut problems, files, not_read, .. } = self;
+                (problems.files, problems.not_read) = (files, not_read);
+                Err(problems)
+            }
+        }
+    }
 }
 
 /// Reads the configuration below `root`, or only the file `only`.
-///
-/// # Errors
-/// Everything that is wrong, over all files.
-pub fn load(root: &Root, only: Option<&Path>) -> Result<Loaded, Problems> {
+pub fn load(root: &Root, only: Option<&Path>) -> Loaded {
     let found = config_files::read(root, only);
     let remedy = match (only, root.is_live()) {
         (None, _) => Some(REMEDY),
@@ -49,16 +64,16 @@ const REMEDY: &str = "correct, rename or remove it; to mask a file of that name 
 /// The configuration that the tree would have with these drop-ins, path and text, too.
 ///
 /// # Errors
-/// As [`load`].
+/// Everything that is wrong, over all files.
 pub fn load_with(root: &Root, planned: &[(String, String)]) -> Result<Loaded, Problems> {
     let mut found = config_files::read(root, None);
     for (path, text) in planned {
         found.add_drop_in(path, text);
     }
-    loaded(found, Some(REMEDY))
+    loaded(found, Some(REMEDY)).whole()
 }
 
-fn loaded(found: ConfigFiles, remedy: Option<&str>) -> Result<Loaded, Problems> {
+fn loaded(found: ConfigFiles, remedy: Option<&str>) -> Loaded {
     let mut problems = Problems::default();
     for error in &found.errors {
         let problem = Problem::new(format!("cannot read the configuration: {error}"));
@@ -77,13 +92,7 @@ fn loaded(found: ConfigFiles, remedy: Option<&str>) -> Result<Loaded, Problems> 
     let not_read = found.not_read.into_iter();
     let not_read: Vec<(String, String)> =
         not_read.map(|file| (harmless(&file.path), harmless(&file.why.to_string()))).collect();
-    match resolve(sources, problems) {
-        Ok(loaded) => Ok(Loaded { not_read, ..loaded }),
-        Err(mut problems) => {
-            problems.not_read = not_read;
-            Err(problems)
-        }
-    }
+    Loaded { not_read, ..resolve_right(sources, problems) }
 }
 
 /// The configuration that these files make, the weakest first. Pure; for who
@@ -91,19 +100,53 @@ fn loaded(found: ConfigFiles, remedy: Option<&str>) -> Result<Loaded, Problems> 
 ///
 /// # Errors
 /// `problems` and everything else that is wrong.
-pub fn resolve(sources: Vec<Source>, mut problems: Problems) -> Result<Loaded, Problems> {
-    let mut merged = Merged::defaults();
+pub fn resolve(sources: Vec<Source>, problems: Problems) -> Result<Loaded, Problems> {
+    resolve_right(sources, problems).whole()
+}
+
+/// The same, without what has an error. `problems` are those of files that could not be read.
+pub fn resolve_right(sources: Vec<Source>, mut problems: Problems) -> Loaded {
+    let mut lacks_file = !problems.is_empty();
     let mut files = Vec::new();
+    let mut merged = Merged::defaults();
+    // Without what was recovered of files that are not TOML.
+    let mut right = Merged::defaults();
     for source in sources {
         let source = Arc::new(source);
-        merged.add(draft::read(&source, &mut problems));
+        let (draft, is_toml) = draft::read(&source, &mut problems);
+        if is_toml {
+            right.add(draft.clone());
+        }
+        lacks_file |= !is_toml;
+        merged.add(draft);
         files.push(harmless(&source.path));
     }
-    let config = validate::build(&merged, &mut problems);
+    let mut config = validate::build(&merged, &mut problems);
     if !problems.is_empty() {
         problems.sort(&files);
-        problems.files = files;
-        return Err(problems);
+        merged = right;
+        config = right_of(&mut merged, lacks_file);
     }
-    Ok(Loaded { config, files, not_read: Vec::new(), merged })
+    Loaded { config, problems, files, not_read: Vec::new(), merged }
+}
+
+/// What is right of `merged`, of which what is wrong is left out.
+fn right_of(merged: &mut Merged, mut lacks_file: bool) -> Config {
+    merged.leave_out_broken();
+    loop {
+        if lacks_file {
+            merged.lack_file();
+        }
+        let mut problems = Problems::default();
+        let config = validate::build(merged, &mut problems);
+        // Each turn leaves out one thing more, or all that can contradict.
+        if problems.is_empty() {
+            return config;
+        }
+        let is_more = merged.leave_out(&problems);
+        if !is_more && lacks_file {
+            return config;
+        }
+        lacks_file |= !is_more;
+    }
 }

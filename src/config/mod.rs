@@ -25,6 +25,7 @@ mod schema;
 mod subnet_manager;
 pub mod timespan;
 mod validate;
+mod withheld;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,16 +35,18 @@ use crate::names::{
     HostNumber, IfName, LinkLayer, LinkMinimum, ModuleName, NameRule, NetnsMode, PKey, PciAddress,
     PortChoice, PortNumber, PortSelector, PortType, PortWait, RdmaName, Rung,
 };
+use crate::report::common::Code;
 
 pub use effective::{Setting, SettingOrigin, changed, to_toml};
 pub use firmware::{FirmwareCard, FirmwareSetting};
 pub use interface::{InterfaceRule, InterfaceSelector, PartitionRule};
-pub use load::{Loaded, load, load_with, resolve};
+pub use load::{Loaded, load, load_with, resolve, resolve_right};
 pub use pf::{GuidSource, Pf, PfSelector, VfException};
 pub use problem::{Place, PlaceTold, Problem, ProblemTold, Problems, Source};
 pub use rxe::{MODULE as RXE_MODULE, RxeRow};
 pub use schema::schema;
 pub use subnet_manager::SubnetManager;
+pub use withheld::{Part, Withheld};
 
 /// The validated configuration. No file at all gives [`Config::default`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,9 +77,21 @@ pub struct Config {
     pub netns_mode: Option<NetnsMode>,
     /// The file to which `ibprov boot` writes its metrics; `None`: it writes none.
     pub metrics_file: Option<PathBuf>,
+    /// By which findings `ibprov health` fails a node.
+    pub health: Health,
+    /// What has errors, and is not in the rest.
+    pub withheld: Withheld,
 }
 
-/// Bringing interfaces up.
+/// What of `ibprov health` is configured.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Health {
+    /// By these findings no node fails.
+    pub tolerate: Vec<Code>,
+    /// By these it does, beside those by which each does.
+    pub fail_on: Vec<Code>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
     /// How long `ibprov iface` waits for the network stack; default 90 s, more
@@ -116,7 +131,6 @@ pub struct Ignored {
     pub origin: String,
 }
 
-/// Which modules are loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Modules {
     /// In the order in which they are given to modprobe: `ib_umad`,
@@ -125,6 +139,15 @@ pub struct Modules {
     pub load: Vec<ModuleName>,
     /// What `modules.exclude` names: never loaded by ibprov, by no way.
     pub exclude: Vec<ModuleName>,
+    /// It may name others too, since it has an error: only what `load` has is loaded.
+    pub excludes_unknown: bool,
+}
+
+impl Modules {
+    /// ibprov does not load it, by no way.
+    pub fn excludes(&self, module: &ModuleName) -> bool {
+        self.exclude.contains(module) || self.excludes_unknown && !self.load.contains(module)
+    }
 }
 
 /// What one `[[port]]` of the configuration says of one adapter or port; a row that names
@@ -150,11 +173,19 @@ pub struct PortRow {
     pub minimum: LinkMinimum,
     /// The partitions of which it has to be a full member.
     pub pkeys: Vec<PKey>,
+    /// It has an error: the port is expected and waited for, and nothing is done to it.
+    pub is_withheld: bool,
     /// File and line, for messages: `/etc/ibprov/ibprov.toml:12`.
     pub origin: String,
 }
 
 impl PortRow {
+    /// Takes away all that is done to the port.
+    fn withhold(&mut self) {
+        self.is_withheld = true;
+        (self.rdma_name, self.port_type) = (None, None);
+    }
+
     /// The adapter whose RDMA device gets a name, and the name.
     pub const fn rdma_name(&self) -> Option<(PciAddress, &RdmaName)> {
         match (&self.which, &self.rdma_name) {
@@ -217,6 +248,7 @@ impl Default for Config {
             modules: Modules {
                 load: load.into_iter().filter_map(|m| m.parse().ok()).collect(),
                 exclude: Vec::new(),
+                excludes_unknown: false,
             },
             ports: Vec::new(),
             network: Network { timeout: Duration::from_secs(90) },
@@ -234,7 +266,9 @@ impl Default for Config {
             subnet_managers: Vec::new(),
             netns_mode: None,
             metrics_file: None,
+            health: Health::default(),
             guests: Guests::default(),
+            withheld: Withheld::default(),
         }
     }
 }

@@ -40,6 +40,8 @@ pub struct Pf {
     pub port: Option<GuidSource>,
     /// What differs for single VFs. No VF is in two of them.
     pub exceptions: Vec<VfException>,
+    /// It has an error, or that is not known: the PF and its VFs are left as they are.
+    pub is_withheld: bool,
     /// File and line, for messages: `/etc/ibprov/ibprov.toml:12`.
     pub origin: String,
 }
@@ -57,7 +59,6 @@ pub(super) const NOT_OF_GUIDS: [&str; 5] = [
 pub(super) struct Placed<'a> {
     pub(super) pf: Pf,
     pub(super) row: &'a Row,
-    /// Where it is named.
     pub(super) at: &'a Place,
     pub(super) count: VfCount<'a>,
 }
@@ -165,12 +166,19 @@ pub(super) fn pfs<'a>(merged: &'a Merged, problems: &mut Problems) -> Vec<Placed
     let mut names = LiteralNames::default();
     let site = merged.one(HOST_SITE).map(|(site, at)| (site.unsigned_abs(), at));
     let mut position = 0;
-    for row in merged.tables(PF) {
+    for row in merged.all(PF) {
+        // What is wrong with one that is left out is said. It keeps its number.
+        let mut said = Problems::default();
+        let problems = if row.is_left_out { &mut said } else { &mut *problems };
         site_fits(row, site.as_ref(), problems);
         let whichs = selectors(row, problems);
         let number = position;
         position += u64::try_from(whichs.len()).unwrap_or(u64::MAX).max(1);
-        let Some((first, count)) = one(row, &whichs, number, problems) else { continue };
+        let made = match row.is_left_out {
+            true => whichs.first().map(|(which, _)| withheld(row, which)),
+            false => one(row, &whichs, number, problems),
+        };
+        let Some((first, count)) = made else { continue };
         for (further, (which, at)) in (0..).zip(&whichs) {
             let (which, number) = (which.clone(), first.number.saturating_add(further));
             let site = site.as_ref().map(|(site, _)| *site);
@@ -187,6 +195,27 @@ pub(super) fn pfs<'a>(merged: &'a Merged, problems: &mut Problems) -> Vec<Placed
         }
     }
     pfs
+}
+
+/// A PF of a row that is left out.
+fn withheld<'a>(row: &'a Row, which: &PfSelector) -> (Pf, VfCount<'a>) {
+    let pf = Pf {
+        which: which.clone(),
+        vfs: 0,
+        link_state: Policy::Follow,
+        driver: VfDriver::Host,
+        number: 0,
+        site: None,
+        vf_name: None,
+        vf_rdma_name: None,
+        bind: None,
+        node: None,
+        port: None,
+        exceptions: Vec::new(),
+        is_withheld: true,
+        origin: row.place.to_string(),
+    };
+    (pf, VfCount { vfs: 0, at: &row.place, is_listed: false })
 }
 
 /// What the row says of the first of its PFs, all of which it says of each, but for the number.
@@ -267,6 +296,7 @@ fn one<'a>(
         node,
         port,
         exceptions,
+        is_withheld: false,
         origin: row.place.to_string(),
     };
     Some((pf, count))

@@ -45,8 +45,10 @@ pub(super) fn judge(pfs: &[Placed<'_>], merged: &Merged, problems: &mut Problems
     let mut given: Vec<Given<'_>> = Vec::new();
     // What is wrong with a row is said once, not for each kind and each of its PFs.
     let mut said = BTreeSet::new();
-    for (at, placed) in
-        pfs.iter().enumerate().filter(|(_, placed)| !placed.row.is_broken_beside(&NOT_OF_GUIDS))
+    for (at, placed) in pfs
+        .iter()
+        .enumerate()
+        .filter(|(_, placed)| !placed.pf.is_withheld && !placed.row.is_broken_beside(&NOT_OF_GUIDS))
     {
         for kind in [GuidKind::Node, GuidKind::Port] {
             let source = Source::of(placed.row, kind);

@@ -1,7 +1,7 @@
 //! `[[port]]`: what is special about a port. Which ports are expected is `boot.ports`.
 
 use super::draft::{Row, one_way};
-use super::keys::{PORT, port as key};
+use super::keys::{BOOT_IGNORE, PORT, port as key};
 use super::merge::Merged;
 use super::pf::{Pf, PfSelector, Placed};
 use super::problem::{Place, Problem, Problems};
@@ -20,6 +20,16 @@ pub(super) fn rows(
     problems: &mut Problems,
 ) -> Vec<(PortRow, Place)> {
     let mut ports: Vec<(PortRow, Place)> = Vec::new();
+    let ignored = merged.list(BOOT_IGNORE);
+    for row in merged.all(PORT).iter().filter(|row| row.is_left_out) {
+        for (mut port, place) in one(row, &mut Problems::default()) {
+            port.withhold();
+            let is_ignored = port.port.is_none() && ignored.iter().any(|(i, _)| *i == port.which);
+            if !is_ignored && !ports.iter().any(|(other, _)| same(other, &port)) {
+                ports.push((port, place));
+            }
+        }
+    }
     for row in merged.tables(PORT) {
         for (port, place) in one(row, problems) {
             let is_named = |rxe: &&RxeRow| port.which == PortSelector::Rdma(rxe.name.clone());
@@ -158,6 +168,7 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
                         port_type,
                         minimum,
                         pkeys: pkeys.clone(),
+                        is_withheld: false,
                         origin,
                     },
                     at.clone(),
@@ -199,7 +210,7 @@ fn rdma_names(
         problems.push(
             Problem::new(format!("{name} is a name that the kernel gives by itself"))
                 .at(at, "another adapter can have it first")
-                .help("use another one, such as rail0"),
+                .help("use another one, such as mlx5_rail0"),
         );
     }
     names.into_iter().map(|(name, _)| name).collect()

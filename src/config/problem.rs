@@ -98,6 +98,12 @@ impl Source {
     }
 }
 
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.file, &other.file) && self.span == other.span
+    }
+}
+
 impl Place {
     pub(crate) fn new(file: &Arc<Source>, span: Range<usize>) -> Self {
         let end = floor_boundary(&file.text, span.end);
@@ -259,6 +265,11 @@ impl Problems {
             });
             (file, place.map(|place| place.span.start))
         });
+    }
+
+    /// The places of each that is shown.
+    pub(crate) fn places(&self) -> impl Iterator<Item = impl Iterator<Item = &Place>> {
+        self.list.iter().map(|problem| problem.places.iter().map(|(place, _)| place))
     }
 
     /// True if nothing is wrong.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::keys::{SUBNET_MANAGER, subnet_manager as key};
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
-use crate::names::Guid;
+use crate::names::{Guid, HIDDEN, is_fabric_secret};
 
 /// An opensm on one port of this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +19,21 @@ pub struct SubnetManager {
     pub peers: Vec<Guid>,
     /// Further keys of opensm.conf.
     pub options: BTreeMap<String, String>,
+    /// It has an error: no opensm is started on the port.
+    pub is_withheld: bool,
     /// File and line, for messages.
     pub origin: String,
+}
+
+impl SubnetManager {
+    /// The entry as it may be shown: without the keys of the fabric.
+    pub fn without_secrets(&self) -> Self {
+        let mut shown = self.clone();
+        for (_, value) in shown.options.iter_mut().filter(|(key, _)| is_fabric_secret(key)) {
+            HIDDEN.clone_into(value);
+        }
+        shown
+    }
 }
 
 /// The entries, judged together.
@@ -50,6 +63,7 @@ pub(super) fn entries(merged: &Merged, problems: &mut Problems) -> Vec<SubnetMan
             partitions: row.value(key::PARTITIONS),
             peers: row.list(key::PEERS).map(|(peers, _)| peers).unwrap_or_default(),
             options: row.value(key::OPTIONS).unwrap_or_default(),
+            is_withheld: false,
             origin: row.place.to_string(),
         };
         match entries.iter().find(|(other, _)| other.port_guid == port_guid) {
@@ -61,5 +75,17 @@ pub(super) fn entries(merged: &Merged, problems: &mut Problems) -> Vec<SubnetMan
             None => entries.push((entry, at.clone())),
         }
     }
-    entries.into_iter().map(|(entry, _)| entry).collect()
+    let left_out = merged.all(SUBNET_MANAGER).iter().filter(|row| row.is_left_out);
+    let withheld = left_out.filter_map(|row| {
+        Some(SubnetManager {
+            port_guid: row.value(key::PORT_GUID)?,
+            priority: 0,
+            partitions: None,
+            peers: Vec::new(),
+            options: BTreeMap::new(),
+            is_withheld: true,
+            origin: row.place.to_string(),
+        })
+    });
+    withheld.chain(entries.into_iter().map(|(entry, _)| entry)).collect()
 }

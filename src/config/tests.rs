@@ -7,6 +7,7 @@ mod interface;
 mod pf;
 mod schema;
 mod table;
+mod withheld;
 
 use super::*;
 use crate::config::guest::{GuestIndex, Needs, What};
@@ -193,6 +194,10 @@ fn show_names_each_origin() {
 
         [host]
         number-rule = "only-digits"  # default
+
+        [health]
+        tolerate = []  # default
+        fail-on = []  # default
 
         [guests]
         connection = "qemu:///system"  # default

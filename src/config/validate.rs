@@ -2,48 +2,81 @@
 //! shown with both places, across files too.
 
 use super::keys::{
-    BOOT_ADAPTER_TIMEOUT, BOOT_AT_LEAST, BOOT_IGNORE, BOOT_PORTS, BOOT_TIMEOUT, METRICS_FILE,
-    MODULES_EXCLUDE, MODULES_LOAD, NETWORK_TIMEOUT, RDMA_NETNS, RXE, WAIT_ADDRESS, WAIT_STABLE,
-    WAIT_STATE, WAIT_TIMEOUT,
+    BOOT_ADAPTER_TIMEOUT, BOOT_AT_LEAST, BOOT_IGNORE, BOOT_PORTS, BOOT_TIMEOUT, FIRMWARE, GUEST,
+    GUESTS_CONNECTION, HEALTH_FAIL_ON, HEALTH_TOLERATE, METRICS_FILE, MODULES_EXCLUDE,
+    MODULES_LOAD, NETWORK_TIMEOUT, RDMA_NETNS, RXE, WAIT_ADDRESS, WAIT_STABLE, WAIT_STATE,
+    WAIT_TIMEOUT,
 };
 use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use super::timespan::TimeSpan;
-use super::{AtLeast, Boot, Config, Ignored, Modules, Network, PortRow, WaitOnline, pf, pf_guids};
-use crate::names::{ModuleName, PortSelector, is_kernel_ipoib_name};
+use super::{
+    AtLeast, Boot, Config, Health, Ignored, Modules, Network, PortRow, WaitOnline, pf, pf_guids,
+};
+use crate::names::{ModuleName, PortChoice, PortSelector, is_kernel_ipoib_name};
+use crate::report::common::Code;
 
 /// The configuration that `merged` stands for. What contradicts is noted in
-/// `problems`; then the result is of no use.
+/// `problems`; then the result is of no use, until that is left out.
 pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
     let defaults = Config::default();
+    let withheld = merged.withheld();
     let boot = boot(merged, &defaults.boot, problems);
     let mut modules = modules(merged, problems);
-    let interfaces = super::interface::rules(merged, problems);
-    let rxe = super::rxe::rows(merged, &interfaces, problems);
-    let first = merged.tables(RXE).first().map(|row| &row.place);
+    let mut interfaces = super::interface::rules(merged, problems);
+    let mut rxe = super::rxe::rows(merged, &interfaces, problems);
+    if withheld.has_all(RXE) {
+        rxe.clear();
+    }
+    let first = merged.tables(RXE).next().map(|row| &row.place);
     super::rxe::need_module(&rxe, &mut modules, first, problems);
-    let pfs = pf::pfs(merged, problems);
+    let mut pfs = pf::pfs(merged, problems);
     pf_guids::judge(&pfs, merged, problems);
-    let firmware = super::firmware::cards(merged, &pfs, problems);
-    let ports = super::ports::rows(merged, &rxe, &pfs, problems);
+    let mut firmware = super::firmware::cards(merged, &pfs, problems);
+    let mut ports = super::ports::rows(merged, &rxe, &pfs, problems);
+    let mut guests = super::guest::guests(merged, &pfs, problems);
+    let mut subnet_managers = super::subnet_manager::entries(merged, problems);
+    if withheld.has_all_interfaces() {
+        interfaces.clear();
+    }
+    if withheld.has_all(FIRMWARE) {
+        firmware.clear();
+    }
+    for (port, _) in ports.iter_mut().filter(|_| withheld.has_all_ports()) {
+        port.withhold();
+    }
+    for placed in pfs.iter_mut().filter(|_| withheld.has_all_pfs()) {
+        placed.pf.is_withheld = true;
+    }
+    for entry in subnet_managers.iter_mut().filter(|_| withheld.has_all_subnet_managers()) {
+        entry.is_withheld = true;
+    }
+    for guest in &mut guests.list {
+        // Without its plan nobody knows what is right of a VF.
+        guest.is_withheld |= withheld.has_all(GUEST)
+            || merged.is_lost(&GUESTS_CONNECTION)
+            || withheld.has_all_pfs() && guest.vfs.are_any();
+    }
     ignored_and_described(merged, &ports, problems);
     Config {
         boot,
         modules,
         ports: ports.into_iter().map(|(port, _)| port).collect(),
-        guests: super::guest::guests(merged, &pfs, problems),
+        guests,
         network: Network {
             timeout: merged.value(NETWORK_TIMEOUT).unwrap_or(defaults.network.timeout),
         },
         interfaces,
         rxe,
         firmware,
-        subnet_managers: super::subnet_manager::entries(merged, problems),
+        subnet_managers,
         wait_online: wait_online(merged, &defaults.wait_online, problems),
         host_number: pf::host_number(merged, problems),
-        netns_mode: merged.value(RDMA_NETNS),
+        netns_mode: merged.value(RDMA_NETNS).filter(|_| !merged.lacks_file()),
         metrics_file: merged.value(METRICS_FILE).map(Into::into),
+        health: health(merged, problems),
         pf: pfs.into_iter().map(|placed| placed.pf).collect(),
+        withheld,
     }
 }
 
@@ -78,7 +111,11 @@ fn boot(merged: &Merged, defaults: &Boot, problems: &mut Problems) -> Boot {
         let origin = at.map(Place::to_string).unwrap_or_default();
         Some(AtLeast { ports: usize::try_from(ports).ok()?, origin })
     });
-    let ports = merged.value(BOOT_PORTS).unwrap_or(defaults.ports);
+    // What is not known may have taken away any port that is only found.
+    let ports = match merged.is_lost(&BOOT_PORTS) || merged.is_lost(&BOOT_IGNORE) {
+        true => PortChoice::Listed,
+        false => merged.value(BOOT_PORTS).unwrap_or(defaults.ports),
+    };
     Boot { timeout, adapter_timeout, ports, ignore, at_least }
 }
 
@@ -129,12 +166,32 @@ fn wait_online(merged: &Merged, defaults: &WaitOnline, problems: &mut Problems) 
     }
 }
 
+fn health(merged: &Merged, problems: &mut Problems) -> Health {
+    let (tolerate, fail_on) = (merged.list(HEALTH_TOLERATE), merged.list(HEALTH_FAIL_ON));
+    for (code, at) in &tolerate {
+        let twice = fail_on.iter().find(|(other, _)| other == code);
+        if let (Some(at), Some((_, Some(other)))) = (at, twice) {
+            problems.push(
+                Problem::new(format!("{code} is in health.tolerate and in health.fail-on"))
+                    .at(at, "no node fails by it")
+                    .at(other, "a node fails by it")
+                    .help("remove one of the two"),
+            );
+        }
+    }
+    let codes = |list: Vec<(Code, _)>| list.into_iter().map(|(code, _)| code).collect();
+    Health { tolerate: codes(tolerate), fail_on: codes(fail_on) }
+}
+
 fn modules(merged: &Merged, problems: &mut Problems) -> Modules {
     let mut load: Vec<ModuleName> = Vec::new();
+    let excludes_unknown = merged.is_lost(&MODULES_EXCLUDE);
     let excluded = merged.list(MODULES_EXCLUDE);
     for (name, place) in merged.list(MODULES_LOAD) {
         let exclude = excluded.iter().find(|(other, _)| *other == name);
         match (exclude, place) {
+            // What is not known may be a module of the default list.
+            (None, None) if excludes_unknown => {}
             (None, _) if !load.contains(&name) => load.push(name),
             (Some((_, Some(exclude_at))), Some(place)) => problems.push(
                 Problem::new(format!("module {name} is in modules.load and in modules.exclude"))
@@ -152,5 +209,5 @@ fn modules(merged: &Merged, problems: &mut Problems) -> Modules {
             exclude.push(name);
         }
     }
-    Modules { load, exclude }
+    Modules { load, exclude, excludes_unknown }
 }

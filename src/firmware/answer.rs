@@ -22,6 +22,14 @@ impl Said {
         read(&format!("{}\n{}", self.stdout, self.stderr))
     }
 
+    /// The tool has not got at the settings at all: the other name of it, of another age, may.
+    pub fn is_unreachable(&self) -> bool {
+        const SIGNS: [&str; 3] =
+            ["NV access register", "NVQC access register", "crspace read failed"];
+        let has = |sign| self.stdout.contains(sign) || self.stderr.contains(sign);
+        self.failure.is_some() && SIGNS.into_iter().any(has)
+    }
+
     /// What it answered, if it succeeded.
     ///
     /// # Errors

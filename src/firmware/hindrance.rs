@@ -20,9 +20,10 @@ pub fn none(
     card: &mut CardSettings,
 ) -> Result<(), String> {
     let Some(function) = function else {
-        return Err(match is_there {
-            true => "the function is not an adapter of a network".to_owned(),
-            false => "no PCI function has this address, see `lspci -D -d 15b3:`".to_owned(),
+        return Err(if is_there {
+            "the function is not an adapter of a network".to_owned()
+        } else {
+            "no PCI function has this address, see `lspci -D -d 15b3:`".to_owned()
         });
     };
     match function.is_vf() {

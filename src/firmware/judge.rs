@@ -11,7 +11,6 @@ use crate::report::firmware::{Setting, State};
 pub struct Past<'a> {
     /// What was written to this adapter.
     pub written: &'a [Written],
-    /// The present boot.
     pub boot_id: &'a str,
 }
 
@@ -77,9 +76,10 @@ fn stands(wanted: &FirmwareSetting, shown: &Shown, past: Past<'_>) -> (State, Op
         },
         (Some(false), Some(true)) => {
             let said = written.and_then(|written| written.said.as_deref()).unwrap_or_default();
-            match before.is_some() || said.contains("power cycle") {
-                true => (State::PendingPowerCycle, None),
-                false => (State::PendingReboot, None),
+            if before.is_some() || said.contains("power cycle") {
+                (State::PendingPowerCycle, None)
+            } else {
+                (State::PendingReboot, None)
             }
         }
     }

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::{FirmwareName, FirmwareValue, PciAddress};
 
-/// Where it is.
 pub const PATH: &str = "/var/lib/ibprov/firmware.json";
 /// The version of the file's format.
 const FORMAT: u32 = 1;

@@ -20,6 +20,9 @@ pub trait Host {
     /// It cannot be run, or does not end; a sentence.
     fn tool(&mut self, args: &[String]) -> Result<Said, String>;
 
+    /// Goes over to the tool's other name for this adapter; false if there is none.
+    fn change_tool(&mut self) -> bool;
+
     /// Keeps in the record what was written to the adapter.
     ///
     /// # Errors
@@ -42,7 +45,6 @@ pub struct Task<'a> {
     pub wanted: &'a [FirmwareSetting],
     pub ports: u8,
     pub is_bluefield: bool,
-    /// The present boot.
     pub boot_id: &'a str,
     /// Seconds since 1970.
     pub now: u64,
@@ -139,7 +141,10 @@ impl Task<'_> {
                 return Ok(Answer { lacks, ..Answer::default() });
             }
             let args = self.call(&["-e", "q"], names.iter().map(ToString::to_string));
-            let said = host.tool(&args)?;
+            let mut said = host.tool(&args)?;
+            if said.is_unreachable() && host.change_tool() {
+                said = host.tool(&args)?;
+            }
             match said.answer().errors.iter().find_map(|error| lacking(error)) {
                 Some((name, state)) if names.contains(&name) => {
                     let why = (state == State::UnknownName).then(|| {
@@ -283,6 +288,11 @@ mod tests {
         /// Nothing answers from this call on.
         hangs_at: Option<usize>,
         keeps_no_record: bool,
+        /// What mstconfig prints of any query, and to standard error.
+        unreachable: Option<(&'static str, &'static str)>,
+        /// mlxconfig is installed too, and is used from now on.
+        others: bool,
+        other: bool,
         calls: Vec<String>,
         kept: Vec<Vec<Written>>,
         announced: String,
@@ -327,10 +337,15 @@ mod tests {
 
     impl Host for StandIn {
         fn tool(&mut self, args: &[String]) -> Result<Said, String> {
-            let command = format!("mstconfig {}", args.join(" "));
+            let name = if self.other { "mlxconfig" } else { "mstconfig" };
+            let command = format!("{name} {}", args.join(" "));
             self.calls.push(command.clone());
             if self.hangs_at.is_some_and(|at| self.calls.len() > at) {
                 return Err(format!("{command}: process 7 has not ended"));
+            }
+            if let Some((stdout, stderr)) = self.unreachable.filter(|_| !self.other) {
+                let (stdout, stderr) = (stdout.to_owned(), stderr.to_owned());
+                return Ok(Said { command, stdout, stderr, failure: Some("exit code 3".into()) });
             }
             let (stdout, failure) = match args {
                 [_, _, _, verb, names @ ..] if verb == "q" => self.query(names),
@@ -340,6 +355,10 @@ mod tests {
             };
             let failure = failure.map(str::to_owned);
             Ok(Said { command, stdout, stderr: String::new(), failure })
+        }
+
+        fn change_tool(&mut self) -> bool {
+            std::mem::replace(&mut self.other, self.others) != self.others
         }
 
         fn keep(&mut self, written: &[Written]) -> Result<(), String> {
@@ -398,6 +417,34 @@ mod tests {
             told.exit_code
         );
         expected.assert_eq(&text);
+    }
+
+    #[test]
+    fn where_mstconfig_does_not_get_at_the_settings_mlxconfig_is_asked() {
+        let wanted = [number("NUM_OF_VFS", 8)];
+        let host = |stdout, stderr, others| StandIn {
+            settings: vec![vec!["NUM_OF_VFS", "0", "0"]],
+            unreachable: Some((stdout, stderr)),
+            others,
+            ..StandIn::default()
+        };
+        for (stdout, stderr) in [
+            ("-E- Error when trying to check if NV access registers are supported\n", ""),
+            ("-E- Failed to open the device\n", "-E- crspace read failed\n"),
+        ] {
+            let mut both = host(stdout, stderr, true);
+            let card = run(task(&wanted), Vec::new(), &mut both);
+            assert_eq!(card.problem, None);
+            assert!(both.calls[0].starts_with("mstconfig -d") && both.calls.len() > 2);
+            assert!(both.calls[1..].iter().all(|call| call.starts_with("mlxconfig -d")));
+            let mut one = host(stdout, stderr, false);
+            assert!(run(task(&wanted), Vec::new(), &mut one).problem.is_some());
+            assert_eq!(one.calls.len(), 1);
+        }
+        // A tool that is refused for another reason is refused by either name.
+        let mut refused = host("-E- Failed to open the device\n", "", true);
+        assert!(run(task(&wanted), Vec::new(), &mut refused).problem.is_some());
+        assert_eq!(refused.calls.len(), 1);
     }
 
     #[test]

@@ -13,11 +13,8 @@ pub type RoleOf = fn(&str) -> Option<NetworkRole>;
 /// A unit that needs InfiniBand netdevs, and what the order says of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
-    /// Its name.
     pub unit: String,
-    /// What it is.
     pub need: Need,
-    /// What the order says.
     pub proof: Proof,
 }
 
@@ -34,7 +31,6 @@ pub enum Need {
     WaitOnline,
     /// Mounts a file system over the network.
     Mount,
-    /// Starts virtual machines.
     Guests,
     /// A storage or job service that uses the fabric.
     Service,
@@ -66,7 +62,6 @@ impl Need {
     }
 }
 
-/// What the order says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
     /// It comes after the provider, over these units, both ends included.
@@ -86,9 +81,7 @@ pub const PROVIDER: &str = "ibprov.service";
 pub struct DropIn {
     /// The directory that it goes into.
     pub dir: String,
-    /// Where it goes.
     pub path: String,
-    /// What is in it.
     pub text: String,
     /// What it orders the unit after.
     provider: String,
@@ -123,9 +116,10 @@ impl DropIn {
     /// How to write it where [`judge`] finds the unit: our own verb orders units after our unit
     /// alone.
     pub fn remedy(&self) -> String {
-        match self.provider == PROVIDER {
-            true => "ibprov consumers --install".to_owned(),
-            false => self.commands(),
+        if self.provider == PROVIDER {
+            "ibprov consumers --install".to_owned()
+        } else {
+            self.commands()
         }
     }
 }
@@ -266,9 +260,10 @@ pub fn by_name(stem: &str) -> Option<Need> {
 pub fn uses_fabric_by_name(unit: &str) -> bool {
     const LOCAL: [&str; 11] =
         ["-.mount", "boot", "efi", "dev-", "sys-", "proc", "run-", "tmp", "var", "usr", "snap-"];
-    match unit.ends_with(".mount") {
-        true => !LOCAL.iter().any(|local| unit.starts_with(local)),
-        false => by_name(unit).is_some() && !unit.starts_with("ibprov"),
+    if unit.ends_with(".mount") {
+        !LOCAL.iter().any(|local| unit.starts_with(local))
+    } else {
+        by_name(unit).is_some() && !unit.starts_with("ibprov")
     }
 }
 

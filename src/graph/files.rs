@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::planned::{Planned, Tree};
 use super::unit_file::{Assignments, expand};
 use super::{Command, Graph, Load, Unit, fstab, sysv};
-use crate::host::Root;
+use crate::host::{Root, unit_links};
 use crate::names::UNIT_DIRS;
 
 /// No unit file is larger.
@@ -30,9 +30,20 @@ pub fn graph(root: &Root) -> Graph {
 
 /// The same, with what is planned in place.
 pub fn graph_with(root: &Root, planned: &Planned) -> Graph {
-    let mut reader = Reader::new(Tree { root, planned });
+    read(Tree { root, planned }, None)
+}
+
+/// The same, with the units that are up and all that links enable: what pulls those in may be a
+/// device.
+pub fn enabled(root: &Root) -> Graph {
+    read(Tree { root, planned: &Planned::new() }, Some(unit_links::up_services(root)))
+}
+
+/// The graph of the goal, with all that links enable if there are `more` units to begin with.
+fn read(tree: Tree<'_>, more: Option<Vec<String>>) -> Graph {
+    let root = tree.root;
+    let mut reader = Reader::new(tree);
     reader.graph.goal = "default.target".to_owned();
-    let mut open = vec!["default.target".to_owned()];
     // What generators made of these on a live system may be of this boot only.
     let has_generated = root.exists("/run/systemd/generator");
     let fstab = root.text("/etc/fstab", LIMIT).unwrap_or_else(|e| {
@@ -56,6 +67,11 @@ pub fn graph_with(root: &Root, planned: &Planned) -> Graph {
             reader.wants.entry(target.to_owned()).or_default().insert(script.name.clone());
         }
         reader.given.insert(script.name.clone(), script);
+    }
+    let mut open = vec!["default.target".to_owned()];
+    if let Some(more) = more {
+        let links = reader.wants.values().chain(reader.requires.values()).flatten();
+        open.extend(more.into_iter().chain(links.cloned()));
     }
     while let Some(name) = open.pop() {
         if reader.graph.get(&name).is_some() || reader.graph.units.len() >= MOST_UNITS {

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use super::unit_file::escape_path;
 use super::{Unit, consumers};
 
-/// A mount of fstab.
 pub(super) struct Mount {
     pub(super) unit: Unit,
     /// What wants or requires it; none if it is `noauto`, or mounted when it

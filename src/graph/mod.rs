@@ -11,6 +11,7 @@ pub mod cycles;
 pub mod deadlock;
 pub mod files;
 mod fstab;
+pub mod opensm;
 pub mod planned;
 pub mod show;
 pub mod start_wait;
@@ -32,7 +33,6 @@ pub struct Graph {
     pub problems: Vec<String>,
 }
 
-/// A unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {
     pub name: String,
@@ -84,7 +84,6 @@ pub struct Now {
     pub job: bool,
     /// When it began to start, microseconds of CLOCK_MONOTONIC.
     pub began_usec: Option<u64>,
-    /// When it was up.
     pub up_usec: Option<u64>,
     /// When it was down again, after a failure too.
     pub down_usec: Option<u64>,

@@ -18,6 +18,7 @@ pub(super) fn guest(name: &str) -> Guest {
         (What::Domain(name.parse().expect("domain")), Needs::Auto)
     };
     Guest {
+        is_withheld: false,
         what,
         vfs,
         after: Vec::new(),

@@ -17,11 +17,7 @@ const AGAIN_USEC: u64 = 5_000_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// It did not list its domains.
-    NoAnswer {
-        /// Its connection URI.
-        connection: String,
-        why: Failure,
-    },
+    NoAnswer { connection: String, why: Failure },
     /// It went away while it was asked for a domain's XML.
     Lost(Failure),
     /// It went away while it started a domain.

@@ -78,6 +78,8 @@ pub(super) enum Next {
     LibvirtGone(Failure),
 }
 
+const WITHHELD: &str = "it is not started, because the configuration has an error that concerns it or may concern it: `ibprov config check`";
+
 impl Member {
     /// A guest of which nothing is known yet.
     pub(super) fn new(guest: Guest) -> Self {
@@ -88,8 +90,11 @@ impl Member {
         let vfs = needs.as_ref().filter(|n: &&BTreeSet<_>| n.is_empty()).map(|_| Vec::new());
         Self {
             time: Time::Left(clock::usec(guest.timeout)),
+            phase: match guest.is_withheld {
+                true => Phase::Failed { why: WITHHELD.to_owned() },
+                false => Phase::Idle,
+            },
             guest,
-            phase: Phase::Idle,
             domain: None,
             needs,
             vfs,

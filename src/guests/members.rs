@@ -54,7 +54,6 @@ impl Members {
         self.max_parallel
     }
 
-    /// Who is meant by `is_meant`.
     pub(super) fn which(&self, is_meant: impl Fn(&Member) -> bool) -> Vec<GuestIndex> {
         self.iter().filter(|(_, member)| is_meant(member)).map(|(index, _)| index).collect()
     }

@@ -137,10 +137,7 @@ impl<'a> Service<'a> {
                 "domain {} ran at shutdown, and libvirt-guests.service starts it again at boot, without regard to its VFs: write {START_NOBODY} to {}, or disable libvirt-guests.service",
                 domain.name, resumed.file
             );
-            match self.only_look {
-                true => self.telling.note(warning),
-                false => self.telling.warn(warning),
-            }
+            if self.only_look { self.telling.note(warning) } else { self.telling.warn(warning) }
         }
     }
 

@@ -49,7 +49,6 @@ pub(super) enum List {
 }
 
 impl List {
-    /// Every one of them.
     pub(super) const EACH: [Self; 3] = [Self::All, Self::Active, Self::Autostart];
 }
 
@@ -74,7 +73,6 @@ pub(super) enum Wait {
     No,
 }
 
-/// The children at work.
 #[derive(Debug)]
 pub(super) struct Tasks {
     virsh: Option<Virsh>,
@@ -83,7 +81,6 @@ pub(super) struct Tasks {
     queue: VecDeque<(Task, String)>,
 }
 
-/// Who does it.
 #[derive(Debug)]
 enum Work {
     Virsh(Running),

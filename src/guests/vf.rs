@@ -52,9 +52,10 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
         Some(guid) => Ok(guid),
     };
     // Where the kernel does not tell, it shows them itself, or nobody knows them.
-    let (node, port) = match guids_are_untold(seen) {
-        true => seen.own.as_ref().map_or((None, None), |own| (own.node_guid, own.port_guid)),
-        false => (seen.admin.node_guid, seen.admin.port_guid),
+    let (node, port) = if guids_are_untold(seen) {
+        seen.own.as_ref().map_or((None, None), |own| (own.node_guid, own.port_guid))
+    } else {
+        (seen.admin.node_guid, seen.admin.port_guid)
     };
     let node = if has_node_guids(&pf.backend) { set(node, VfGuid::Node) } else { Ok(Guid::new(0)) };
     let (node_guid, port_guid) = match (node, set(port, VfGuid::Port)) {

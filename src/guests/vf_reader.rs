@@ -204,7 +204,7 @@ impl<'a> VfReader<'a> {
                 Err(Failure::Refused(refusal)) => {
                     self.problems.insert(refusal.to_string());
                 }
-                Err(e @ (Failure::NoChild(_) | Failure::Silent)) => {
+                Err(e @ (Failure::NoChild(_) | Failure::Silent(_))) => {
                     self.problems.insert(format!("cannot query PF {address}: {e}"));
                 }
             }

@@ -7,15 +7,24 @@
 //! uninterruptibly outlasts an alarm as it would outlast systemd's signals, so that a main process
 //! leaves what may sleep so to a child.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use nix::unistd::alarm;
+
+use super::clock;
 
 /// Time from the first instruction until the deadline is known.
 const BEGIN: Duration = Duration::from_secs(30);
 
 /// Time beyond the deadline, in which the run leaves its report.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// Of that, the time that is left when the last question to systemd ends.
+const REPORT_USEC: u64 = 8_000_000;
+
+/// When the alarm ends this process, microseconds of CLOCK_MONOTONIC; 0 for never.
+static DUE: AtomicU64 = AtomicU64::new(0);
 
 /// Sets the alarm for a run that does not know its deadline yet.
 pub fn begin() {
@@ -30,17 +39,43 @@ pub fn at_deadline(limit: Duration) {
 /// Cancels the alarm, for a run that no start waits for.
 pub fn cancel() {
     alarm::cancel();
+    DUE.store(0, Ordering::Relaxed);
 }
 
 fn set(limit: Duration) {
     if is_of_unit() {
         alarm::set(limit.as_secs().try_into().unwrap_or(u32::MAX));
+        DUE.store(clock::monotonic_usec().saturating_add(clock::usec(limit)), Ordering::Relaxed);
     }
+}
+
+/// Until when, microseconds of CLOCK_MONOTONIC, a question may take that has until `until_usec`:
+/// there is time for a report before the alarm.
+pub(super) fn before(until_usec: u64) -> u64 {
+    before_alarm(DUE.load(Ordering::Relaxed), until_usec)
+}
+
+const fn before_alarm(due_usec: u64, until_usec: u64) -> u64 {
+    let last = due_usec.saturating_sub(REPORT_USEC);
+    if due_usec > 0 && last < until_usec { last } else { until_usec }
 }
 
 /// True if systemd has started this process itself, as a program of a unit: INVOCATION_ID
 /// (systemd.exec(5)) is inherited by what a program starts. A child of this process has no alarm
 /// (fork(2)), and its parent waits for it no longer than until its own deadline.
-fn is_of_unit() -> bool {
+pub fn is_of_unit() -> bool {
     std::os::unix::process::parent_id() == 1 && std::env::var_os("INVOCATION_ID").is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_ends_in_time_for_a_report_before_the_alarm() {
+        assert_eq!(before_alarm(0, 20_000_000), 20_000_000, "no alarm is set");
+        assert_eq!(before_alarm(60_000_000, 20_000_000), 20_000_000);
+        assert_eq!(before_alarm(20_000_000, 20_000_000), 12_000_000);
+        assert_eq!(before_alarm(7_000_000, 20_000_000), 0);
+    }
 }

@@ -32,7 +32,6 @@ impl std::fmt::Debug for Writer {
     }
 }
 
-/// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// How many files are in it.

@@ -20,6 +20,7 @@ use zbus::{
     Connection, DBusError, DynamicType, MatchRule, Message, MessageStream, OwnedVariant, Variant,
 };
 
+use super::alarm;
 use super::clock;
 use super::unit::{ActiveState, CALL_USEC, JobEnd, LoadState, UnitState};
 
@@ -140,10 +141,10 @@ impl Bus {
         let what = "connect";
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|e| broken(what, &e.to_string()))?;
-        let until = clock::monotonic_usec() + TURN_USEC;
-        let turn = runtime.block_on(within(until, TURNS.acquire()));
-        let turn = turn.ok_or(BusError::NoTurn { millis: TURN_USEC / 1000 })?.ok();
+        let asked = clock::monotonic_usec();
+        let turn = runtime.block_on(within(alarm::before(asked + TURN_USEC), TURNS.acquire()));
         let began = clock::monotonic_usec();
+        let turn = turn.ok_or(BusError::NoTurn { millis: (began - asked) / 1000 })?.ok();
         let connected = runtime
             .block_on(within(began + within_usec, zbus::connection::Builder::system().build()));
         let connection = answered(what, began, connected)?;
@@ -172,7 +173,7 @@ impl Bus {
         future: impl Future<Output = zbus::Result<T>>,
     ) -> Result<T, BusError> {
         let began = clock::monotonic_usec();
-        let answer = self.runtime.block_on(within(began + CALL_USEC, future));
+        let answer = self.runtime.block_on(within(alarm::before(began + CALL_USEC), future));
         answered(what, began, answer)
     }
 
@@ -252,7 +253,7 @@ impl Bus {
         };
         let what = format!("StartUnit of {}", SYSTEMD.path);
         let began = clock::monotonic_usec();
-        let job = self.runtime.block_on(within(began + CALL_USEC, async {
+        let job = self.runtime.block_on(within(alarm::before(began + CALL_USEC), async {
             let mut asked = pin!(async {
                 let answer = call(&connection, SYSTEMD, "StartUnit", &(unit, "replace")).await?;
                 answer.body().deserialize::<ObjectPath>()

@@ -16,8 +16,18 @@ pub fn usec(duration: std::time::Duration) -> u64 {
 /// Microseconds of CLOCK_MONOTONIC, the clock of the journal's
 /// `_SOURCE_MONOTONIC_TIMESTAMP` and of systemd's `*Monotonic` properties.
 pub fn monotonic_usec() -> u64 {
-    // CLOCK_MONOTONIC cannot fail on Linux (clock_gettime(2)).
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| {
+    usec_of(ClockId::CLOCK_MONOTONIC)
+}
+
+/// Microseconds since the start of the system, also those in which it slept: the clock of the
+/// times in `/proc/PID/stat`.
+pub(super) fn boottime_usec() -> u64 {
+    usec_of(ClockId::CLOCK_BOOTTIME)
+}
+
+fn usec_of(clock: ClockId) -> u64 {
+    // These clocks cannot fail on Linux (clock_gettime(2)).
+    clock_gettime(clock).map_or(0, |t| {
         let seconds = u64::try_from(t.tv_sec()).unwrap_or_default();
         let nanos = u64::try_from(t.tv_nsec()).unwrap_or_default();
         seconds * 1_000_000 + nanos / 1000

@@ -31,7 +31,6 @@ pub struct Events {
     pub problems: Vec<String>,
 }
 
-/// What has happened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Happened {
     pub stop: bool,

@@ -27,7 +27,6 @@ const LOCK_FILES: &str = "/tmp/mstflint_lockfiles";
 /// 30 s for a semaphore of the firmware. Then it is left alone.
 const LIMIT_USEC: u64 = 60_000_000;
 
-/// The tool.
 #[derive(Debug, Clone)]
 pub struct Tool {
     pub name: &'static str,
@@ -56,6 +55,12 @@ fn hindrance_by(lock_files: &str) -> Option<String> {
 }
 
 impl Tool {
+    /// The same of MFT, where this is mstconfig and that is installed too.
+    pub fn other(&self) -> Option<Self> {
+        let later = NAMES.into_iter().skip_while(|name| *name != self.name).skip(1);
+        later.into_iter().find_map(|name| Some(Self { name, path: process::find(name)? }))
+    }
+
     /// Run it with `args`. It holds `lock` too, for as long as it runs.
     ///
     /// # Errors

@@ -194,7 +194,6 @@ impl fmt::Display for Object {
     }
 }
 
-/// Who is told.
 #[derive(Debug)]
 enum Teller {
     Journal(Journal),

@@ -49,22 +49,26 @@ impl KernelLog {
     /// # Errors
     /// The device cannot be read.
     pub fn drain(&mut self) -> io::Result<Vec<KernelLine>> {
-        let mut lines = Vec::new();
-        // A record is at most 8 KiB (CONSOLE_EXT_LOG_MAX); one read gives one.
-        let mut record = [0_u8; 8192];
-        loop {
-            match self.file.read(&mut record) {
-                Ok(0) => return Ok(lines),
-                Ok(n) => {
-                    let bytes = record.get(..n).unwrap_or_default();
-                    lines.extend(parse(&String::from_utf8_lossy(bytes)));
-                }
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(lines),
-                // EPIPE: records were overwritten before we came; go on with the oldest left.
-                Err(e) if e.kind() == ErrorKind::BrokenPipe => {}
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
+        drain(&mut self.file)
+    }
+}
+
+fn drain(device: &mut impl Read) -> io::Result<Vec<KernelLine>> {
+    let mut lines = Vec::new();
+    // A record is at most 8 KiB (CONSOLE_EXT_LOG_MAX); one read gives one.
+    let mut record = [0_u8; 8192];
+    loop {
+        match device.read(&mut record) {
+            Ok(0) => return Ok(lines),
+            Ok(n) => {
+                let bytes = record.get(..n).unwrap_or_default();
+                lines.extend(parse(&String::from_utf8_lossy(bytes)));
             }
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(lines),
+            // EPIPE: records were overwritten before we came; go on with the oldest left.
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => {}
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
         }
     }
 }
@@ -94,6 +98,27 @@ mod tests {
         fn no_record_panics(record in "(?s).{0,200}") {
             parse(&record);
         }
+    }
+
+    #[test]
+    fn records_that_were_overwritten_end_nothing() {
+        /// Gives what /dev/kmsg gives to who reads too slowly.
+        struct Device(Vec<Result<&'static [u8], ErrorKind>>);
+        impl Read for Device {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                self.0.pop().unwrap_or(Err(ErrorKind::WouldBlock))?.read(buffer)
+            }
+        }
+        let mut device = Device(vec![
+            Ok(b"6,9,3,-;new\n"),
+            Err(ErrorKind::BrokenPipe),
+            Err(ErrorKind::Interrupted),
+            Ok(b"6,1,2,-;old\n"),
+        ]);
+        let lines = drain(&mut device).expect("lines");
+        assert_eq!(lines.iter().map(|line| &*line.text).collect::<Vec<_>>(), ["old", "new"]);
+        device.0.push(Err(ErrorKind::PermissionDenied));
+        assert!(drain(&mut device).is_err());
     }
 
     #[test]

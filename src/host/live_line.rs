@@ -18,7 +18,6 @@ use crate::names::harmless;
 /// How often the time in it goes on.
 const TICK: Duration = Duration::from_secs(1);
 
-/// What the line says.
 #[derive(Debug)]
 struct Line {
     /// Nothing yet, or nothing any more.

@@ -1,6 +1,7 @@
 #![allow(clippy::disallowed_methods, reason = "locks are files of our own")]
 
-//! One lock file per object, `/run/ibprov/lock/NAME`, holding its owner's pid. flock(2)
+//! One lock file per object, `/run/ibprov/lock/NAME`, holding its owner's pid, and per what is
+//! queried by who only looks, `/run/ibprov/queries/NAME`. flock(2)
 //! asks for no right to write: who can open such a file can hold its lock. So nobody but
 //! root gets into the directory, or may open a file in it.
 //!
@@ -27,7 +28,6 @@ use super::{clock, state};
 /// often besides, microseconds.
 pub const RETRY_USEC: u64 = 100_000;
 
-/// Where the locks are.
 #[derive(Debug, Clone)]
 pub struct Locks {
     dir: PathBuf,
@@ -40,7 +40,6 @@ pub struct Held(File);
 /// Why a lock could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Somebody else holds it.
     #[error("held by process {}", owner.map_or_else(|| "unknown".to_owned(), |p| p.to_string()))]
     Busy {
         /// The pid written in it.
@@ -57,9 +56,21 @@ impl Locks {
     /// # Errors
     /// The directory can be neither found nor made, or is not root's.
     pub fn in_run() -> Result<Self, LockError> {
+        Self::below_run("lock")
+    }
+
+    /// Those of what is queried by who only looks: what changes something has none of them.
+    ///
+    /// # Errors
+    /// As [`Self::in_run`].
+    pub fn of_queries() -> Result<Self, LockError> {
+        Self::below_run("queries")
+    }
+
+    fn below_run(name: &str) -> Result<Self, LockError> {
         let path = state::RUN_DIR.to_owned();
         state::directory().map_err(|source| LockError::Unusable { path, source })?;
-        Self::at(PathBuf::from(state::RUN_DIR).join("lock"))
+        Self::at(PathBuf::from(state::RUN_DIR).join(name))
     }
 
     fn at(dir: PathBuf) -> Result<Self, LockError> {
@@ -97,31 +108,40 @@ impl Locks {
     pub fn try_take(&self, name: &str) -> Result<Held, LockError> {
         let path = self.path(name);
         let unusable = |source| LockError::Unusable { path: path.display().to_string(), source };
-        // A look by a reader first: closing a file opened for writing is what
-        // tells of a release, and a refused attempt must not look like one.
-        match own_file(&path).map_err(unusable)? {
-            Some(file) if is_busy(&file).map_err(unusable)? => {
-                return Err(LockError::Busy { owner: owner(file) });
+        let until = clock::monotonic_usec() + LOOKED_AT_USEC;
+        loop {
+            // A look by a reader first: closing a file opened for writing is what
+            // tells of a release, and a refused attempt must not look like one.
+            match own_file(&path).map_err(unusable)? {
+                Some(file) if is_busy(&file).map_err(unusable)? => {
+                    return Err(LockError::Busy { owner: owner(file) });
+                }
+                _ => {}
             }
-            _ => {}
-        }
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(FILE_MODE)
-            .custom_flags(O_NOFOLLOW)
-            .open(&path)
-            .map_err(unusable)?;
-        match file.try_lock() {
-            Ok(()) => {
-                let mut held = Held(file);
-                held.set_owner(std::process::id()).map_err(unusable)?;
-                Ok(held)
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(FILE_MODE)
+                .custom_flags(O_NOFOLLOW)
+                .open(&path)
+                .map_err(unusable)?;
+            match file.try_lock() {
+                Ok(()) => {
+                    let mut held = Held(file);
+                    held.set_owner(std::process::id());
+                    return Ok(held);
+                }
+                // Taken since the look, or looked at by another: the next look tells which.
+                Err(TryLockError::WouldBlock) if clock::monotonic_usec() < until => {
+                    std::thread::yield_now();
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(LockError::Busy { owner: owner(file) });
+                }
+                Err(TryLockError::Error(e)) => return Err(unusable(e)),
             }
-            Err(TryLockError::WouldBlock) => Err(LockError::Busy { owner: owner(file) }),
-            Err(TryLockError::Error(e)) => Err(unusable(e)),
         }
     }
 
@@ -162,6 +182,10 @@ impl Locks {
 
 const FILE_MODE: u32 = 0o600;
 
+/// A look at a lock takes microseconds. A lock that is only looked at for so long, microseconds,
+/// is somebody else's.
+const LOOKED_AT_USEC: u64 = 2_000_000;
+
 /// The lock file at `path` to read, if there is one. What is there and is no file of ours
 /// is removed: a lock that somebody else may hold is none. An older ibprov's file loses
 /// what it lets others do; who has it open keeps that.
@@ -183,9 +207,9 @@ fn own_file(path: &Path) -> io::Result<Option<File>> {
     Ok(Some(file))
 }
 
-/// True if somebody holds the lock; it is not kept if not.
+/// True if somebody holds the lock. The look does not keep others from looking.
 fn is_busy(file: &File) -> io::Result<bool> {
-    match file.try_lock() {
+    match file.try_lock_shared() {
         Ok(()) => file.unlock().map(|()| false),
         Err(TryLockError::WouldBlock) => Ok(true),
         Err(TryLockError::Error(e)) => Err(e),
@@ -200,14 +224,21 @@ fn owner(mut file: File) -> Option<u32> {
 }
 
 impl Held {
-    /// Write down who holds it.
-    ///
-    /// # Errors
-    /// The lock file cannot be written.
-    pub fn set_owner(&mut self, pid: u32) -> io::Result<()> {
-        self.0.set_len(0)?;
-        self.0.rewind()?;
-        writeln!(self.0, "{pid}")
+    /// Write down who holds it, for messages: where that cannot be written, as where /run is
+    /// full, the lock is held all the same, and its owner is unknown.
+    pub fn set_owner(&mut self, pid: u32) {
+        let written = self.0.set_len(0).and_then(|()| self.0.rewind());
+        if let Err(e) = written.and_then(|()| writeln!(self.0, "{pid}")) {
+            let cause = super::answer(&e);
+            tracing::debug!(%cause, "the owner of a lock, process {pid}, cannot be written: {cause}");
+        }
+    }
+
+    /// One whose file cannot be written, as where /run is full.
+    #[cfg(test)]
+    pub(super) fn unwritable(path: &Path) -> Self {
+        fs::write(path, "").unwrap_or_else(|e| panic!("{e}"));
+        Self(File::open(path).unwrap_or_else(|e| panic!("{e}")))
     }
 
     /// A second handle of the same lock, for a child to hold.
@@ -259,12 +290,31 @@ mod tests {
             .stdin(Stdio::from(held.share().expect("handle")))
             .spawn()
             .expect("sleep");
-        held.set_owner(child.id()).expect("owner");
+        held.set_owner(child.id());
         drop(held);
         assert_eq!(owner_of(&locks), Some(child.id()));
         child.kill().expect("kill");
         child.wait().expect("wait");
         assert!(locks.try_take("x").is_ok());
+    }
+
+    #[test]
+    fn a_lock_that_another_looks_at_is_free() {
+        let (_dir, locks) = locks();
+        drop(locks.try_take("x").expect("free"));
+        let looks = own_file(&locks.path("x")).expect("a look").expect("a file");
+        looks.try_lock_shared().expect("looked at");
+        std::thread::scope(|scope| {
+            let taker = scope.spawn(|| locks.try_take("x").is_ok());
+            // By then it has found the lock looked at.
+            let (_none, never) = std::sync::mpsc::channel::<()>();
+            let _ = never.recv_timeout(std::time::Duration::from_millis(100));
+            looks.unlock().expect("unlock");
+            assert!(taker.join().expect("taker"));
+        });
+        let held = locks.try_take("x").expect("free");
+        assert!(is_busy(&looks).expect("a look") && is_busy(&looks).expect("a look"));
+        drop(held);
     }
 
     #[test]
@@ -329,7 +379,7 @@ mod tests {
         let public = dir.path().join("public");
         fs::write(&public, "").expect("file");
         assert!(nobody_can_take(&public), "or this test sees nothing");
-        // As an older ibprov left it.
+        // As another umask would leave it.
         let (locks_dir, file) = (dir.path().join("lock"), dir.path().join("lock/x"));
         fs::create_dir(&locks_dir).expect("directory");
         fs::set_permissions(&locks_dir, Permissions::from_mode(0o755)).expect("mode");

@@ -34,6 +34,7 @@ pub mod recovery;
 mod root;
 pub mod rxe_rules;
 pub mod site_files;
+pub mod start_up;
 pub mod state;
 pub mod systemctl;
 pub mod systemd;

@@ -7,6 +7,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::state;
+
 /// Replace the file at `path` by one with this content: whole or not at all,
 /// and on the disk when this returns. Where `path` is a link, its target is
 /// replaced, so a site may keep the file elsewhere.
@@ -20,7 +22,7 @@ pub fn replace(path: &str, content: &str) -> io::Result<()> {
         Err(e) => return Err(e),
     };
     let directory = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(directory)?;
+    state::directories(directory)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = directory.join(format!(".{name}.{}", std::process::id()));
     let attempt = || {

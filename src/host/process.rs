@@ -35,7 +35,6 @@ pub struct Running {
     pub command_line: String,
 }
 
-/// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     /// Why it did not succeed, if so.
@@ -161,12 +160,15 @@ fn spawn(
     environment: Environment,
     [stdin, stdout, stderr]: [Stdio; 3],
 ) -> io::Result<Child> {
+    command(program, args, environment).stdin(stdin).stdout(stdout).stderr(stderr).spawn()
+}
+
+fn command(program: &Path, args: &[impl AsRef<OsStr>], environment: Environment) -> Command {
     let mut command = Command::new(program);
     command.args(args).current_dir("/");
     if !matches!(environment, Environment::SafeHere) {
         command.process_group(0);
     }
-    command.stdin(stdin).stdout(stdout).stderr(stderr);
     if matches!(environment, Environment::Ours) {
         // NotifyAccess=main: systemd warns of what any other process tells it.
         command.env_remove("NOTIFY_SOCKET");
@@ -177,7 +179,7 @@ fn spawn(
         // Our other groups go with it.
         command.uid(NOBODY).gid(NOBODY);
     }
-    command.spawn()
+    command
 }
 
 /// Kill `child`, which nobody has waited for, with all that it started, as far as that
@@ -227,7 +229,7 @@ fn run(
     ];
     let child = spawn(program, args, Environment::Safe, streams)?;
     if let Some(mut held) = lock {
-        held.set_owner(child.id())?;
+        held.set_owner(child.id());
     }
     let command_line = std::iter::once(program.display().to_string())
         .chain(args.iter().cloned())
@@ -288,14 +290,78 @@ pub fn start_self(args: &[String]) -> io::Result<Running> {
 
 /// Start this program again with `args`, with `socket` as its standard input
 /// and `lock` as its standard output: it prints nothing, and so long as it lives the
-/// lock is held. The environment is empty.
+/// lock is held. The environment is empty. It logs where this process does, unless `is_mute`: who
+/// reads that stream to its end waits for each process that has it.
 ///
 /// # Errors
 /// It cannot be started.
-pub fn start_self_on(socket: UnixStream, lock: Option<File>, args: &[String]) -> io::Result<Child> {
+pub fn start_self_on(
+    socket: UnixStream,
+    lock: Option<File>,
+    is_mute: bool,
+    args: &[String],
+) -> io::Result<Child> {
     let lock = lock.map_or_else(Stdio::null, Stdio::from);
-    let streams = [Stdio::from(OwnedFd::from(socket)), lock, Stdio::inherit()];
+    let log = if is_mute { Stdio::null() } else { Stdio::inherit() };
+    let streams = [Stdio::from(OwnedFd::from(socket)), lock, log];
     spawn(Path::new(SELF), args, Environment::Safe, streams)
+}
+
+/// A process of this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnProcess {
+    pub pid: u32,
+    /// For how long it has been there, microseconds.
+    pub age_usec: u64,
+}
+
+/// The oldest process of this program that root or this user has started with `args`: the
+/// process `known`, or whichever. None also of one that `/proc` does not show.
+pub fn own_process(args: &[String], known: Option<u32>) -> Option<OwnProcess> {
+    let pids = match known {
+        Some(pid) => vec![pid],
+        None => {
+            let entries = std::fs::read_dir("/proc").ok()?.flatten();
+            entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+        }
+    };
+    let own = |pid| Some(OwnProcess { pid, age_usec: age_of_own(pid, args)? });
+    pids.into_iter().filter_map(own).max_by_key(|own| own.age_usec)
+}
+
+/// For how long the process `pid` has been there, microseconds, if it is [`own_process`].
+fn age_of_own(pid: u32, args: &[String]) -> Option<u64> {
+    /// `USER_HZ`, the unit of the times in `/proc`.
+    const TICK_USEC: u64 = 10_000;
+    let read = |file| std::fs::read(format!("/proc/{pid}/{file}")).ok();
+    // First of all, since the command line of a process that hangs in another way may hang too.
+    // By its path the kernel calls it so (`begin_new_exec()`, fs/exec.c).
+    if read("comm")?
+        != b"exe
+"
+    {
+        return None;
+    }
+    let words = std::iter::once(SELF).chain(args.iter().map(String::as_str));
+    let line: Vec<u8> = words.flat_map(|word| word.bytes().chain([0])).collect();
+    let status = String::from_utf8(read("status")?).ok()?;
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let user: u32 = users.split_whitespace().next()?.parse().ok()?;
+    let is_trusted = user == 0 || user == nix::unistd::getuid().as_raw();
+    // Once its parent is gone, the first thread has ended, and shows none any more: the thread
+    // that hangs does.
+    let mut threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let is_it = |thread: &std::fs::DirEntry| {
+        std::fs::read(thread.path().join("cmdline")).is_ok_and(|own| own == line)
+    };
+    if !is_trusted || !threads.any(|thread| is_it(&thread)) {
+        return None;
+    }
+    let stat = String::from_utf8_lossy(&read("stat")?).into_owned();
+    // What follows the name begins with the third field; the 22nd is the start.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let started: u64 = fields.split_whitespace().nth(19)?.parse().ok()?;
+    Some(clock::boottime_usec().saturating_sub(started.saturating_mul(TICK_USEC)))
 }
 
 /// A program whose output is read while it runs, as long as it is wanted, or until a
@@ -590,7 +656,7 @@ pub(super) fn output_unkilled(
     let streams =
         [Stdio::from(lock.share()?), Stdio::from(stdout.try_clone()?), stderr.try_clone()?.into()];
     let mut child = spawn(&installed("sh")?, &all, Environment::SafeHere, streams)?;
-    lock.set_owner(child.id())?;
+    lock.set_owner(child.id());
     let status = wait_until(&mut child, until_usec)?;
     Ok(Output {
         ended: status.is_some(),
@@ -746,6 +812,50 @@ mod tests {
         let group = run("sh", &["-c", "echo $$ $(ps -o pgid= -p $$)"]);
         let (pid, pgid) = group.trim().split_once(' ').expect("two numbers");
         assert_eq!(pid, pgid);
+    }
+
+    #[test]
+    fn a_child_of_our_kind_does_not_tell_systemd_of_itself() {
+        let own = command(Path::new(SELF), &["x"], Environment::Ours);
+        let unset = (OsStr::new("NOTIFY_SOCKET"), None);
+        assert!(own.get_envs().any(|variable| variable == unset), "{own:?}");
+    }
+
+    #[test]
+    fn a_lock_whose_owner_cannot_be_written_is_no_reason_not_to_see_a_child_to_its_end() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let sleep = find("sleep").expect("sleep");
+        let unwritable = || Held::unwritable(&dir.path().join("lock"));
+        let mut running = start(&sleep, &["60".to_owned()], Some(unwritable())).expect("it runs");
+        running.kill().expect("a signal");
+        let until = clock::monotonic_usec() + 20_000_000;
+        let said = output_unkilled(&sleep, &["0".to_owned()], &mut unwritable(), until);
+        assert!(said.expect("it runs").ended);
+    }
+
+    #[test]
+    fn a_process_of_this_program_is_found_by_what_it_was_started_with() {
+        // As this program is started, by its path; the name is the kernel's.
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let program = dir.path().join("exe");
+        std::os::unix::fs::symlink(find("sh").expect("sh"), &program).expect("a link");
+        let args = ["-c".to_owned(), "echo; read line; exit 37".to_owned()];
+        let mut shell = Command::new(program);
+        let shell = shell.arg0(SELF).args(&args).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = shell.spawn().expect("sh");
+        // By then the kernel shows its name and its words.
+        let mut begun = [0];
+        child.stdout.take().expect("a pipe").read_exact(&mut begun).expect("a word");
+        for known in [None, Some(child.id())] {
+            let found = own_process(&args, known).expect("found");
+            assert_eq!(found.pid, child.id());
+            assert!(found.age_usec < 600_000_000, "{found:?}");
+        }
+        assert_eq!(own_process(&args, Some(std::process::id())), None);
+        assert_eq!(own_process(&args[..1], None), None);
+        child.kill().expect("a signal");
+        child.wait().expect("an end");
+        assert_eq!(own_process(&args, None), None);
     }
 
     #[test]

@@ -52,7 +52,6 @@ const CONNECTED: std::ops::RangeInclusive<u8> = 2..=5;
 /// `RDMA_CM_LISTEN` (`enum rdma_cm_state`, `include/rdma/rdma_cm.h`).
 const LISTENING: u8 = 8;
 
-/// Who owns a resource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
     /// A process, by its id.
@@ -63,7 +62,6 @@ pub enum Owner {
     EndedThread,
 }
 
-/// What is owned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
     Qp {

@@ -15,7 +15,6 @@ use nix::sys::stat::{Mode, SFlag, fstat};
 /// Makes units of start scripts with rc links. systemd 260 does not have it any more.
 pub const SYSV_GENERATOR: &str = "systemd-sysv-generator";
 
-/// Where generators are.
 const GENERATORS: [&str; 4] = [
     "/etc/systemd/system-generators",
     "/usr/local/lib/systemd/system-generators",
@@ -94,7 +93,6 @@ impl ReadError {
     }
 }
 
-/// What an inode is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     File,
@@ -338,7 +336,6 @@ impl Root {
         dirs.peek().is_none() || dirs.any(|dir| self.exists(&format!("{dir}/{name}")))
     }
 
-    /// True if `path` exists.
     pub fn exists(&self, path: &str) -> bool {
         self.open(path, OFlag::O_PATH).is_ok()
     }

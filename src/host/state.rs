@@ -37,7 +37,7 @@ pub(super) fn directory() -> io::Result<()> {
 }
 
 /// Make the directory at `path`, if it is not there, with exactly this mode. One that is
-/// there with another mode (an older ibprov made it, under another umask) gets this one.
+/// there with another mode (made under another umask) gets this one.
 ///
 /// # Errors
 /// It can be neither found nor made, is no directory, or is somebody else's: what is in
@@ -67,6 +67,12 @@ pub(super) fn own_directory(path: &Path, mode: u32) -> io::Result<()> {
 fn own_directories(top: &Path, path: &Path) -> io::Result<()> {
     let below: Vec<&Path> = path.ancestors().take_while(|directory| *directory != top).collect();
     below.into_iter().rev().try_for_each(|directory| own_directory(directory, DIRECTORY_MODE))
+}
+
+/// Make the directory at `path`, and those above it, where they are not there: whatever the umask,
+/// only their owner can write to them.
+pub(super) fn directories(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)
 }
 
 /// The directory `name` of what outlives a boot, made with those above it.
@@ -120,13 +126,25 @@ pub fn replace(path: &Path, content: &str) -> io::Result<()> {
 /// # Errors
 /// The path that failed, with the system's answer (a read-only `/run`, say).
 pub fn write(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)> {
+    write_with(name, content, FILE_MODE)
+}
+
+/// The same for what only root may read.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_secret(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)> {
+    write_with(name, content, 0o600)
+}
+
+fn write_with(name: &str, content: &str, mode: u32) -> Result<PathBuf, (PathBuf, io::Error)> {
     let run = Path::new(RUN_DIR);
     let path = run.join(name);
     let temporary = run.join(format!(".{}.{}", name.replace('/', "_"), std::process::id()));
     let attempt = || {
         directory()?;
         own_directories(run, path.parent().unwrap_or(run))?;
-        let mut file = new_file(&temporary, FILE_MODE)?;
+        let mut file = new_file(&temporary, mode)?;
         file.write_all(content.as_bytes())?;
         fs::rename(&temporary, &path)
     };

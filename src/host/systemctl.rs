@@ -3,6 +3,7 @@
 //! (`bus_connect_transport_systemd()`, `src/shared/bus-util.c`) and hold no connection to
 //! the bus.
 
+use super::alarm;
 use super::clock;
 use super::process::{self, Output};
 use super::unit::{ActiveState, Apart, CALL_USEC, JobEnd, LoadState, UnitState};
@@ -51,7 +52,8 @@ fn ask(program: &str, args: &[&str]) -> std::io::Result<String> {
 }
 
 fn ask_within(usec: u64, program: &str, args: &[&str]) -> std::io::Result<String> {
-    process::output_until(program, args, clock::monotonic_usec() + usec)?.into_text(program, args)
+    let until = alarm::before(clock::monotonic_usec() + usec);
+    process::output_until(program, args, until)?.into_text(program, args)
 }
 
 /// How long a question for a report may take, microseconds; systemctl needs a fraction of a second.

@@ -54,6 +54,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_run_that_is_ready_has_no_alarm() {
+        nix::unistd::alarm::set(3600);
+        tell_ready("ready");
+        assert_eq!(nix::unistd::alarm::cancel(), None);
+    }
+
+    #[test]
     fn the_service_is_that_of_whichever_hierarchy_systemd_has() {
         let v1 = "3:cpu:/\n1:name=systemd:/system.slice/a.service\n0::/\n";
         let v2 = "1:name=systemd:/\n0::/system.slice/system-b.slice/b@c.service\n";

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
+use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::isatty;
 
 use super::{answer, clock};
@@ -76,11 +77,22 @@ pub fn can_ask() -> bool {
 /// # Errors
 /// A stream is gone.
 pub fn ask(question: &str, until_usec: u64) -> io::Result<bool> {
-    write!(stderr(), "{question} [y/N] ")?;
-    let is_yes = answered_yes(&io::stdin(), until_usec)?;
+    asked(question, &io::stdin(), &mut stderr(), until_usec)
+}
+
+fn asked(
+    question: &str,
+    input: &impl AsFd,
+    out: &mut impl Write,
+    until_usec: u64,
+) -> io::Result<bool> {
+    // What was typed or pasted before is no answer to a question that nobody has read.
+    tcflush(input, FlushArg::TCIFLUSH)?;
+    write!(out, "{question} [y/N] ")?;
+    let is_yes = answered_yes(input, until_usec)?;
     // Where somebody has pressed Enter the line is ended.
     if is_yes.is_none() {
-        writeln!(stderr())?;
+        writeln!(out)?;
     }
     Ok(is_yes == Some(true))
 }
@@ -113,24 +125,26 @@ pub fn is_by_hand() -> bool {
 }
 
 /// A stream that gets no hostile character ([`mark_in_lines`]) but colours, and these only if
-/// it has colour.
+/// it has colour. If its reader is gone (EPIPE), what is written is lost and no error, so that a
+/// verb does all that it has to do and ends with its own exit code.
 #[derive(Debug)]
 pub struct Door<S> {
     stream: S,
     name: &'static str,
     colour: bool,
+    is_closed: bool,
 }
 
 /// Standard output. What is printed goes through here.
 pub fn stdout() -> Door<io::Stdout> {
     let stream = io::stdout();
-    Door { colour: wants_colour(&stream), stream, name: "standard output" }
+    Door { colour: wants_colour(&stream), stream, name: "standard output", is_closed: false }
 }
 
 /// Standard error, as [`stdout`].
 pub fn stderr() -> Door<io::Stderr> {
     let stream = io::stderr();
-    Door { colour: wants_colour(&stream), stream, name: "standard error" }
+    Door { colour: wants_colour(&stream), stream, name: "standard error", is_closed: false }
 }
 
 impl<S: Write> Door<S> {
@@ -141,20 +155,34 @@ impl<S: Write> Door<S> {
     pub fn clear(&mut self) -> io::Result<()> {
         self.stream.write_all(b"\x1b[H\x1b[2J")
     }
+
+    /// True if the reader was gone when something was written.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    fn done(&mut self, done: io::Result<()>) -> io::Result<()> {
+        match done {
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+                self.is_closed = true;
+                Ok(())
+            }
+            Err(e) => Err(io::Error::new(e.kind(), format!("{}: {}", self.name, answer(&e)))),
+            Ok(()) => Ok(()),
+        }
+    }
 }
 
 impl<S: Write> Write for Door<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         let written = self.stream.write_all(shown(&text, self.colour).as_bytes());
-        // The kind stays: a closed pipe is no failure.
-        let named =
-            |e: io::Error| io::Error::new(e.kind(), format!("{}: {}", self.name, answer(&e)));
-        written.map(|()| bytes.len()).map_err(named)
+        self.done(written).map(|()| bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
+        let flushed = self.stream.flush();
+        self.done(flushed)
     }
 }
 
@@ -218,8 +246,47 @@ mod tests {
         }
     }
 
+    /// A terminal at which somebody types `answer` when a question is there.
+    struct Typist<'a>(&'a std::os::fd::OwnedFd, &'a str);
+
+    impl Write for Typist<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if bytes.ends_with(b"] ") {
+                nix::unistd::write(self.0, self.1.as_bytes())?;
+            }
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_was_typed_before_the_question_is_no_answer() {
+        let pty = nix::pty::openpty(None, None).expect("pty");
+        let ask = |typed_before: &str, answer, wait| {
+            nix::unistd::write(&pty.master, typed_before.as_bytes()).expect("written");
+            let until = clock::monotonic_usec() + wait;
+            asked("Go on?", &pty.slave, &mut Typist(&pty.master, answer), until).expect("asked")
+        };
+        assert!(!ask("y\n", "", 20_000));
+        assert!(!ask("yes\ny\n", "n\n", 60_000_000));
+        assert!(ask("n\n", "y\n", 60_000_000));
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_is_no_error() {
+        let (reader, writer) = nix::unistd::pipe().expect("pipe");
+        drop(reader);
+        let stream = std::fs::File::from(writer);
+        let mut door = Door { stream, name: "a pipe", colour: false, is_closed: false };
+        write!(door, "a").expect("written to nobody");
+        assert!(door.is_closed());
+    }
+
     fn through(text: &str, colour: bool) -> String {
-        let mut door = Door { stream: Vec::new(), name: "a buffer", colour };
+        let mut door = Door { stream: Vec::new(), name: "a buffer", colour, is_closed: false };
         write!(door, "{text}").expect("a buffer");
         String::from_utf8(door.stream).expect("text")
     }
@@ -238,7 +305,8 @@ mod tests {
             styles.map(|text| through(text, true)),
             ["\u{fffd}[", "m\x1b[31m\u{fffd}", "\u{fffd}[;m", "\x1b[031m"]
         );
-        let mut door = Door { stream: Vec::new(), name: "a buffer", colour: true };
+        let mut door =
+            Door { stream: Vec::new(), name: "a buffer", colour: true, is_closed: false };
         door.write_all(b"\xff\x1b").expect("a buffer");
         assert_eq!(door.stream, "\u{fffd}\u{fffd}".as_bytes());
     }

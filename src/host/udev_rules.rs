@@ -2,6 +2,7 @@
 
 //! The files of rules that ibprov writes for udev: each is whole, and udev has read it.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -41,14 +42,22 @@ fn change(
         match content {
             Some(content) => {
                 let dir = path.parent().unwrap_or(Path::new(DIRECTORY));
-                fs::create_dir_all(dir).map_err(|e| failed(dir, &e))?;
+                state::directories(dir).map_err(|e| failed(dir, &e))?;
                 state::replace(path, content).map_err(|e| failed(path, &e))?;
             }
-            None => fs::remove_file(path).map_err(|e| failed(path, &e))?,
+            None => remove(path)?,
         }
     }
     tell()?;
-    fs::remove_file(untold).map_err(|e| failed(untold, &e))
+    remove(untold)
+}
+
+/// Remove the file; another run may have done so since it was looked at.
+fn remove(path: &Path) -> Result<(), String> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed(path, &e)),
+        _ => Ok(()),
+    }
 }
 
 /// The names of the files in [`DIRECTORY`]; none where there is none.
@@ -69,9 +78,31 @@ pub(super) fn own_path() -> Result<String, String> {
     let program = installed(&program)?;
     let is_tame = |b: u8| b.is_ascii_alphanumeric() || b"/_.-".contains(&b);
     let program = program.to_str().filter(|text| text.bytes().all(is_tame));
-    program
-        .map(str::to_owned)
-        .ok_or("ibprov's own path has a character that a rule of udev cannot have".to_owned())
+    let program =
+        program.ok_or("ibprov's own path has a character that a rule of udev cannot have")?;
+    match may_be_replaced(Path::new(program)).map_err(|e| failed(Path::new(program), &e))? {
+        None => Ok(program.to_owned()),
+        Some(who) => Err(format!(
+            "udev runs as root what its rules name, and not only root can replace {program} ({who}): start ibprov from where its package has installed it, as /usr/sbin/ibprov"
+        )),
+    }
+}
+
+/// Why not only root can put another file in the place of `program`; a group that root has let
+/// write may. The path has no links.
+fn may_be_replaced(program: &Path) -> io::Result<Option<String>> {
+    for path in program.ancestors() {
+        let meta = fs::metadata(path)?;
+        // In a directory with the sticky bit nobody replaces root's files (inode(7)).
+        let is_guarded = meta.is_dir() && meta.mode() & 0o1000 != 0;
+        if meta.uid() != 0 {
+            return Ok(Some(format!("{} belongs to user {}", path.display(), meta.uid())));
+        }
+        if meta.mode() & 0o002 != 0 && !is_guarded {
+            return Ok(Some(format!("everybody can write to {}", path.display())));
+        }
+    }
+    Ok(None)
 }
 
 /// What is installed where the program was that `/proc/PID/exe` names. The kernel adds to the
@@ -102,6 +133,8 @@ fn tell_udev() -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -121,6 +154,39 @@ mod tests {
         let said = installed(&exe()).expect_err("no program");
         assert!(said.ends_with("ibprov is not installed there any more"), "{said}");
         running.kill().and_then(|()| running.wait()).expect("ended");
+    }
+
+    #[test]
+    fn a_program_is_named_only_if_nobody_but_root_can_replace_it() {
+        let sleep = fs::canonicalize("/bin/sleep").expect("a program");
+        assert_eq!(may_be_replaced(&sleep).expect("found"), None);
+        let dir = tempfile::tempdir().expect("directory");
+        let home = dir.path().join("home");
+        fs::create_dir(&home).expect("directory");
+        fs::set_permissions(&home, PermissionsExt::from_mode(0o777)).expect("mode");
+        fs::copy(&sleep, home.join("ibprov")).expect("a program");
+        let why = may_be_replaced(&home.join("ibprov")).expect("found");
+        assert!(why.is_some(), "whoever runs this test");
+        fs::remove_file(home.join("ibprov")).expect("removed");
+        assert!(may_be_replaced(&home.join("ibprov")).is_err());
+    }
+
+    #[test]
+    fn no_umask_lets_others_write_where_udev_reads_its_rules() {
+        let dir = tempfile::tempdir().expect("directory");
+        let (path, untold) = (dir.path().join("udev/rules.d/61.rules"), dir.path().join("untold"));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Of this thread alone.
+                nix::sched::unshare(nix::sched::CloneFlags::CLONE_FS).expect("unshare");
+                nix::sys::stat::umask(nix::sys::stat::Mode::empty());
+                change(&path, Some("a"), &untold, || Ok(())).expect("written");
+            });
+        });
+        for path in [path.parent(), path.parent().and_then(Path::parent)].into_iter().flatten() {
+            let mode = fs::metadata(path).expect("made").mode();
+            assert_eq!(mode & 0o7777, 0o755, "{}", path.display());
+        }
     }
 
     #[test]
@@ -145,5 +211,11 @@ mod tests {
         assert_eq!(run(None, Ok(())), (true, 1));
         assert!(!path.exists() && !untold.exists());
         assert_eq!(run(None, Ok(())), (true, 0));
+        // Two runs at once: the other has told udev meanwhile.
+        let other = || {
+            fs::remove_file(&untold).map_err(|e| e.to_string())?;
+            fs::remove_file(&path).map_err(|e| e.to_string())
+        };
+        assert_eq!(change(&path, Some("b"), &untold, other), Ok(()));
     }
 }

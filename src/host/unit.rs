@@ -51,7 +51,6 @@ impl UnitState {
 pub enum LoadState {
     /// There is such a unit.
     Loaded,
-    /// There is none.
     #[default]
     NotFound,
     Masked,
@@ -76,7 +75,6 @@ pub enum ActiveState {
     Active,
     /// It runs, and reads its configuration again.
     Reloading,
-    /// It does not run.
     #[default]
     Inactive,
     /// It does not run, for it failed.
@@ -96,7 +94,6 @@ impl ActiveState {
     }
 }
 
-/// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobEnd {
     /// It is done; also if a condition of the unit skipped it.

@@ -20,6 +20,13 @@ pub fn is_up(root: &Root, unit: &str) -> bool {
     root.is_link(&format!("{DIR}/invocation:{unit}"))
 }
 
+/// The services that are neither inactive nor failed.
+pub fn up_services(root: &Root) -> Vec<String> {
+    let links = root.list_or_empty(DIR).unwrap_or_default().into_iter();
+    let names = links.filter_map(|link| Some(link.strip_prefix("invocation:")?.to_owned()));
+    names.filter(|name| name.ends_with(".service")).collect()
+}
+
 /// Wait until the unit is inactive or has failed; false if it is not at `until_usec` of
 /// CLOCK_MONOTONIC.
 ///

@@ -45,8 +45,77 @@ pub fn lack(link: &Link, goal: Rung) -> Option<Lack> {
     }
 }
 
-/// What to say of an InfiniBand port of `pci`, `at`, that is not active, by its answer.
-pub fn words(pci: Option<PciAddress>, at: &MadPort, answer: &PortAnswer, vf: IsVf) -> Words {
+/// The InfiniBand port that is spoken of.
+#[derive(Debug, Clone, Default)]
+pub struct Subject {
+    pub pci: Option<PciAddress>,
+    pub at: MadPort,
+    pub vf: IsVf,
+    /// The driver of its function; empty if it is not known.
+    pub driver: String,
+    /// Another InfiniBand port of this host that is Active.
+    pub beside: Option<String>,
+}
+
+/// What is known of a subnet manager of the fabric of a port in Initializing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Manager {
+    /// The last one has this LID: the port has it, or it has answered through the port. A port
+    /// keeps the LID when the link is lost, so the subnet manager may have gone.
+    AtLid(u32),
+    /// This port of the host is Active, in the same fabric or in another one.
+    OfPort(String),
+    Unknown,
+}
+
+impl Manager {
+    /// What stands for a port that has `sm_lid`, `beside` another one that is Active.
+    pub fn of(sm_lid: Option<u32>, beside: Option<String>) -> Self {
+        match (sm_lid, beside) {
+            (Some(lid), _) if lid != 0 => Self::AtLid(lid),
+            (_, Some(port)) => Self::OfPort(port),
+            (_, None) => Self::Unknown,
+        }
+    }
+
+    /// What is known of the last one, to follow that none has configured the port.
+    pub fn last(&self) -> String {
+        match self {
+            Self::AtLid(lid) => format!("; the last one had LID {lid}"),
+            Self::OfPort(_) | Self::Unknown => String::new(),
+        }
+    }
+
+    /// What to do at the port. Two subnet managers in one fabric do harm: one more is advised
+    /// only where it is asked first whether there is one.
+    pub fn advice(&self, at: &MadPort) -> [Advice; 2] {
+        match self {
+            Self::AtLid(_) => [
+                Advice::look(format!("ask the subnet manager: sminfo {at}")),
+                Advice::look(
+                    "if it answers: check the switch port, and look for this port's GUID in its log; if not, restart it where it runs",
+                ),
+            ],
+            Self::OfPort(other) => [
+                Advice::look(format!(
+                    "if it is in the fabric of {other} (Active): check its switch port"
+                )),
+                Advice::now(format!(
+                    "if it is in a fabric of its own, and `sminfo {at}` finds no subnet manager: enable that of its switch, or run opensm on this port alone (man 8 ibprov-opensm)"
+                )),
+            ],
+            Self::Unknown => [
+                Advice::look(format!("check whether the fabric has a subnet manager: sminfo {at}")),
+                Advice::now(
+                    "if it has none: enable that of the switch, or `systemctl start opensm` (opafm for Omni-Path) on one node",
+                ),
+            ],
+        }
+    }
+}
+
+/// What to say of a port that is not active, by its answer.
+pub fn words(port: &Subject, answer: &PortAnswer) -> Words {
     if answer.policy == Some(Policy::Down) {
         return Words::new(
             "the link state of this VF is set to down",
@@ -54,17 +123,15 @@ pub fn words(pci: Option<PciAddress>, at: &MadPort, answer: &PortAnswer, vf: IsV
         );
     }
     match answer.link.physical {
-        Some(PhysicalState::LinkUp) => not_active(at, &answer.link, vf),
-        physical => no_link(pci, at, physical, vf),
+        Some(PhysicalState::LinkUp) => not_active(port, &answer.link),
+        physical => no_link(port, physical),
     }
 }
 
-fn no_link(
-    pci: Option<PciAddress>,
-    at: &MadPort,
-    physical: Option<PhysicalState>,
-    vf: IsVf,
-) -> Words {
+fn no_link(port: &Subject, physical: Option<PhysicalState>) -> Words {
+    let Subject { pci, at, vf, driver, .. } = port;
+    // mlxlink and the setting are those of ConnectX-4 and later.
+    let is_mlx5 = driver.is_empty() || driver == "mlx5_core";
     let adapter = pci.map_or_else(|| "ADDRESS".to_owned(), |pci| pci.to_string());
     let number = pci.map_or_else(|| "N".to_owned(), |pci| pci.port_of_adapter().to_string());
     let state = physical.map_or("unknown", PhysicalState::word);
@@ -85,18 +152,20 @@ fn no_link(
             "no cable, or the other end is down (Polling)",
             [
                 Advice::look("check the cable and the switch port"),
-                Advice::look(format!("mlxlink -d {adapter}, or mstlink with the same arguments")),
+                Advice::look(match is_mlx5 {
+                    true => format!("mlxlink -d {adapter}, or mstlink with the same arguments"),
+                    false => at.ibportstate("query"),
+                }),
             ],
         ),
         (Some(PhysicalState::Disabled), _) => Words::new(
             "the port is disabled (Disabled)",
-            [
-                Advice::now(format!("`{}`", at.ibportstate("enable"))),
-                Advice::permanent(format!(
-                    "if it is disabled after each boot: {}",
-                    how_to_set(&adapter, &format!("KEEP_IB_LINK_UP_P{number}=1"), false)
-                )),
-            ],
+            [Advice::now(format!("`{}`", at.ibportstate("enable")))].into_iter().chain(
+                is_mlx5.then(|| {
+                    let set = how_to_set(&adapter, &format!("KEEP_IB_LINK_UP_P{number}=1"), false);
+                    Advice::permanent(format!("if it is disabled after each boot: {set}"))
+                }),
+            ),
         ),
         (Some(PhysicalState::Sleep), _) => Words::new(
             "the port is in sleep state (Sleep)",
@@ -106,17 +175,14 @@ fn no_link(
     }
 }
 
-fn not_active(at: &MadPort, link: &Link, vf: IsVf) -> Words {
-    match (link.state, vf) {
-        (Some(LinkState::Init), IsVf::No) => Words::new(
-            "no subnet manager configured it (Initializing)",
-            [
-                Advice::look(format!("check whether the fabric has a subnet manager: sminfo {at}")),
-                Advice::now(
-                    "if it has none: enable that of the switch, or `systemctl start opensm` (opafm for Omni-Path) on one node",
-                ),
-            ],
-        ),
+fn not_active(port: &Subject, link: &Link) -> Words {
+    match (link.state, port.vf) {
+        (Some(LinkState::Init), IsVf::No) => {
+            let manager = Manager::of(link.sm_lid, port.beside.clone());
+            let last = manager.last();
+            let text = format!("no subnet manager configured it (Initializing){last}");
+            Words::new(text, manager.advice(&port.at))
+        }
         (Some(LinkState::Init), _) => Words::new(
             "no subnet manager has configured the port of this VF (Initializing)",
             [Advice::permanent(format!(
@@ -180,9 +246,16 @@ mod tests {
 
     /// What is said of `mlx5_2` port 2.
     fn said(link: Link, policy: Option<Policy>, vf: IsVf) -> String {
+        said_of(&Subject { vf, ..subject() }, link, policy)
+    }
+
+    fn subject() -> Subject {
         let at = MadPort { device: "mlx5_2".parse().ok(), port: PortNumber::new(2).ok() };
-        let pci = "0000:4b:00.0".parse().ok();
-        let Words { text, advice } = words(pci, &at, &PortAnswer { link, policy }, vf);
+        Subject { pci: "0000:4b:00.0".parse().ok(), at, ..Subject::default() }
+    }
+
+    fn said_of(port: &Subject, link: Link, policy: Option<Policy>) -> String {
+        let Words { text, advice } = words(port, &PortAnswer { link, policy });
         let advice: Vec<&str> = advice.iter().map(|step| step.text.as_str()).collect();
         format!("{text}: {}", advice.join("; "))
     }
@@ -203,6 +276,33 @@ mod tests {
         // The subnet manager is asked through the PF's port, and not through the VF's.
         let said = said(link("INIT", "LinkUp", None), None, IsVf::PassedThrough);
         assert!(said.contains("`sminfo -C DEVICE -P PORT`"), "{said}");
+    }
+
+    /// A second one in a fabric does harm.
+    #[test]
+    fn a_second_subnet_manager_is_not_advised_where_there_may_be_one() {
+        let init = link("INIT", "LinkUp", None);
+        let alone = said_of(&subject(), init.clone(), None);
+        assert!(alone.contains("`systemctl start opensm`"), "{alone}");
+        let beside = Subject { beside: Some("mlx5_0/1".to_owned()), ..subject() };
+        let said = said_of(&beside, init.clone(), None);
+        assert!(said.contains("fabric of mlx5_0/1 (Active)") && !said.contains("start"));
+        assert!(said.find("fabric of mlx5_0/1") < said.find("run opensm on this port alone"));
+        let told = Link { sm_lid: Some(4), ..init };
+        let said = said_of(&beside, told, None);
+        assert!(said.contains("the last one had LID 4") && !said.contains("opensm"), "{said}");
+    }
+
+    #[test]
+    fn what_only_newer_adapters_have_is_not_advised_for_older_ones() {
+        for state in ["Polling", "Disabled"] {
+            for driver in ["mlx4_core", "hfi1", "ib_qib"] {
+                let port = Subject { driver: driver.to_owned(), ..subject() };
+                let said = said_of(&port, link("DOWN", state, None), None);
+                let is_theirs = ["mlxlink", "mstconfig", "ibprov firmware"];
+                assert!(!is_theirs.iter().any(|tool| said.contains(tool)), "{driver}: {said}");
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::names::{IfName, LinkLayer, ModuleName, PciAddress, Rung};
+use crate::names::{IfName, LinkLayer, ModuleName, ModuleState, PciAddress, Rung};
 use crate::observe::{Observed, PciFunction, rdma_half};
 use crate::report::advice::Advice;
 use crate::report::common::Code;
@@ -33,6 +33,8 @@ pub struct Facts {
     pub types_in_use: BTreeMap<PciAddress, String>,
     /// Interfaces whose settings, or those of a P_Key child, are not as wanted, and why.
     pub unset: BTreeMap<IfName, Cause>,
+    /// Who wants a netdev of IPoIB; looked for only where ib_ipoib is denied.
+    pub wants_ipoib: Option<String>,
 }
 
 /// What the kernel log has said of a PCI function.
@@ -86,13 +88,18 @@ pub struct HalfFailure {
 
 /// Why `port` is missing its next rung; `None` if it is missing none.
 pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<Cause> {
+    let missing = port.missing()?;
     let function = port.pci.and_then(|a| observed.functions.iter().find(|f| f.address == a));
     let log = port.pci.and_then(|a| facts.functions.get(&a));
     let driver = function.and_then(|f| f.driver.as_deref());
     let at = port.pci.map_or_else(|| "ADDRESS".to_owned(), |pci| pci.to_string());
     let trouble = |name: &str| {
         let (module, trouble) = facts.modules.iter().find(|(m, _)| m.as_str() == name)?;
-        Some(Cause::module(module, trouble))
+        let of_driver = missing <= Rung::Rdma;
+        Some(match trouble {
+            ModuleTrouble::Denied { by } if of_driver => driver_denied(module, by, &at),
+            _ => Cause::module(module, trouble),
+        })
     };
     // Told of a function without a driver only: with one, what failed before is
     // being tried again.
@@ -122,12 +129,11 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             )
         })
     };
-    let missing = port.missing()?;
     if let Some(cause) = other_type(port, function, facts) {
         return Some(cause);
     }
     let cause = match missing {
-        Rung::Pci if port.expected.starts_with("port GUID") => Cause::waiting(
+        Rung::Pci if port.guid.is_some() => Cause::waiting(
             "no port on this host has this GUID so far",
             [Advice::look("compare the port GUID with `ibstat -p`; a replaced adapter has a new one")],
         ),
@@ -172,7 +178,11 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             format!("driver {} has not created a netdev for the port", driver.unwrap_or("?")),
             [Advice::look(format!("dmesg | grep {at}; devlink dev"))],
         ),
-        Rung::Netdev => trouble("ib_ipoib").unwrap_or_else(|| {
+        Rung::Netdev if is_ipoib_absent(observed) && trouble("ib_ipoib").is_none() => Cause::waiting(
+            "module ib_ipoib is not loaded",
+            [Advice::look("ibprov boot --dry-run"), Advice::now("modprobe ib_ipoib")],
+        ),
+        Rung::Netdev => trouble("ib_ipoib").map_or_else(|| {
             let last = log.and_then(FunctionLog::last_trouble);
             let said = last.map_or(String::new(), |l| format!("; the kernel last reported: {l}"));
             Cause::waiting(
@@ -182,8 +192,8 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
  Advice::now("if the modprobe that loaded it was killed: `modprobe -r ib_ipoib`, then `ibprov boot`"),
  ],
             )
-        }),
-        Rung::Named if !observed.udev.running => Cause::last(
+        }, |cause| wanted(cause, facts)),
+        Rung::Named if observed.udev.running == Some(false) => Cause::last(
             "the netdev exists, but systemd-udevd, which names it, is not running",
             [Advice::look("systemctl status systemd-udevd; /run/udev/control does not exist")],
         ),
@@ -198,6 +208,43 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
         Rung::Link | Rung::Active | Rung::Carrier | Rung::Gid => Cause::waiting("", []),
     };
     Some(cause)
+}
+
+fn is_ipoib_absent(observed: &Observed) -> bool {
+    let state = observed.modules.iter().find(|(module, _)| module.as_str() == "ib_ipoib");
+    state.is_some_and(|(_, state)| *state == ModuleState::Absent)
+}
+
+/// The file in which NVIDIA's driver container denies the kernel's own modules on the host, as
+/// long as it runs; where it ends badly, the file stays (doca-driver-build, entrypoint).
+pub const CONTAINERS_DENY_LIST: &str = "/blacklist-ofed-modules.conf";
+
+/// That `by` denies `module`, the driver of the function `at` or its RDMA half.
+fn driver_denied(module: &ModuleName, by: &str, at: &str) -> Cause {
+    let text = format!("module {module} is not loaded: deny-listed by {by}");
+    let to_use = format!("to use the adapter: remove the line in {by}, then `modprobe {module}`");
+    let to_ignore =
+        format!("if it is not to be used: boot.ignore = [\"{at}\"] (man 5 ibprov.toml)");
+    let is_of_container = by.contains(CONTAINERS_DENY_LIST);
+    let (text, first) = match is_of_container {
+        true => (
+            format!("{text}, which NVIDIA's driver container writes and removes again"),
+            format!(
+                "if the container loads the drivers: wait = \"online\" in the [[port]] with pci = \"{at}\""
+            ),
+        ),
+        false => (text, to_use),
+    };
+    Cause::last(text, [Advice::permanent(first), Advice::permanent(to_ignore)])
+        .diagnosed(Code::ModuleDenied)
+}
+
+/// With who wants what is missing.
+fn wanted(cause: Cause, facts: &Facts) -> Cause {
+    match &facts.wants_ipoib {
+        Some(wants) => Cause { text: format!("{}, and {wants}", cause.text), ..cause },
+        None => cause,
+    }
 }
 
 /// Its port has the other link layer than the one that is expected. The type is changed
@@ -240,7 +287,7 @@ fn other_type(port: &PortProgress, function: Option<&PciFunction>, facts: &Facts
             return Some(Cause::waiting(format!("{seen}: the type is being set"), []));
         }
         Some("mlx4_core") => format!(
-            "type = \"{word}\" in its [[port]], then `ibprov boot` (echo {word} >/sys/bus/pci/devices/{at}/mlx4_port{number})"
+            "`ibprov boot` with type = \"{word}\" in its [[port]] (echo {word} >/sys/bus/pci/devices/{at}/mlx4_port{number})"
         ),
         _ => {
             let set = port.pci.map(|pci| link_type(pci, wanted));
@@ -257,17 +304,17 @@ fn other_type(port: &PortProgress, function: Option<&PciFunction>, facts: &Facts
 }
 
 /// Take one line of the kernel log into account. `level` is the kernel's
-/// severity, 0 to 7.
-pub fn learn(facts: &mut Facts, level: u8, line: &str) {
+/// severity, 0 to 7. True if it can change a cause: drivers say more, and so do others.
+pub fn learn(facts: &mut Facts, level: u8, line: &str) -> bool {
     facts.lines += 1;
     let Some(address) = address_in(line) else {
-        if let Some(device) = failed_auxiliary(line) {
-            let failure = HalfFailure { line: line.to_owned(), number: facts.lines };
-            facts.halves.insert(device.to_owned(), failure);
-        }
-        return;
+        let Some(device) = failed_auxiliary(line) else { return false };
+        let failure = HalfFailure { line: line.to_owned(), number: facts.lines };
+        facts.halves.insert(device.to_owned(), failure);
+        return true;
     };
     let log = facts.functions.entry(address).or_default();
+    let before = log.clone();
     // call_driver_probe(), drivers/base/dd.c: "NAME: probe of ADDRESS failed
     // with error N", since 6.8 "probe with driver NAME failed with error N".
     // -517 is EPROBE_DEFER: the kernel tries again by itself.
@@ -287,6 +334,8 @@ pub fn learn(facts: &mut Facts, level: u8, line: &str) {
         let fatal_error = log.fatal_error.take();
         *log = FunctionLog { fatal_error, ..FunctionLog::default() };
         facts.probed.insert(address, facts.lines);
+        // It may be over with a half, too.
+        return *log != before || !facts.halves.is_empty();
     } else if level <= 3 || is_unanswered(line) {
         // What comes after a failed probe did not make it fail.
         if log.probe_failed.is_none() {
@@ -302,6 +351,7 @@ pub fn learn(facts: &mut Facts, level: u8, line: &str) {
             log.last_error = Some(line.to_owned());
         }
     }
+    *log != before
 }
 
 /// True of the warning that the firmware never answered a command, which is the reason of
@@ -343,6 +393,22 @@ mod tests {
             learn(&mut facts, *level, line);
         }
         facts.functions.remove(&HERE.parse().expect("address")).unwrap_or_default()
+    }
+
+    /// boot looks at the host again for no other.
+    #[test]
+    fn only_a_line_that_can_change_a_cause_matters() {
+        let mut facts = Facts::default();
+        let mut matters = |level, line: &str| learn(&mut facts, level, line);
+        let failed = "mlx5_core: probe of 0000:4b:00.0 failed with error -5";
+        assert!(!matters(5, "audit: type=1400 audit(1732772092.100:7): apparmor=\"STATUS\""));
+        assert!(!matters(6, "mlx5_core 0000:4b:00.0: firmware version: 20.35.1012"));
+        assert!(!matters(6, "mlx5_core 0000:4b:00.0: Port module event: module 0, Cable plugged"));
+        assert!(matters(4, failed));
+        assert!(!matters(4, failed), "it has been said");
+        assert!(matters(6, "mlx5_core 0000:4b:00.0: firmware version: 20.35.1012"));
+        assert!(matters(4, "mlx5_ib.rdma: probe of mlx5_core.rdma.0 failed with error -12"));
+        assert!(matters(6, "mlx5_core 0000:4b:00.0: firmware version: 20.35.1012"));
     }
 
     #[test]

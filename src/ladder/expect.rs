@@ -2,10 +2,10 @@
 
 use crate::config::{AtLeast, Config, Ignored, PortRow};
 use crate::names::{
-    IB_DRIVERS, LinkLayer, ModuleName, PciAddress, PortChoice, PortNumber, PortSelector, PortWait,
-    Rung, keeps_for_others,
+    IB_DRIVERS, LinkLayer, ModuleName, ModuleState, PciAddress, PortChoice, PortNumber,
+    PortSelector, PortWait, Rung, keeps_for_others,
 };
-use crate::observe::{ModprobeRules, Observed, PciFunction};
+use crate::observe::{ModprobeRules, Observed, PciFunction, rdma_half};
 use crate::report::NotExpected;
 
 /// Who has to climb, and how high.
@@ -30,7 +30,6 @@ pub struct Expectation {
 /// VFs of an adapter that another program creates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectedVfs {
-    /// The adapter.
     pub pf: PortSelector,
     /// How many there have to be, each bound to a driver.
     pub count: usize,
@@ -61,10 +60,19 @@ pub struct Expected {
     pub why: String,
 }
 
-/// The ports that are expected on this host: none of a driver that the site denies, by
-/// its `rules` for modprobe or by `modules.exclude`.
-pub fn expectation(config: &Config, observed: &Observed, rules: &ModprobeRules) -> Expectation {
-    let ipoib = config.modules.load.iter().any(|m| m.as_str() == "ib_ipoib");
+/// The ports that are expected on this host: none of a driver that `modules.exclude` names.
+/// What `rules` for modprobe deny is expected all the same, but for IPoIB where nobody has
+/// `wants_ipoib`: a port is in use without it.
+pub fn expectation(
+    config: &Config,
+    observed: &Observed,
+    rules: &ModprobeRules,
+    wants_ipoib: Option<&str>,
+) -> Expectation {
+    let ipoib = config.modules.load.iter().find(|m| m.as_str() == "ib_ipoib").is_some_and(|m| {
+        let is_absent = observed.modules.get(m) == Some(&ModuleState::Absent);
+        wants_ipoib.is_some() || !is_absent || rules.denied(m).is_none()
+    });
     // With nothing to set, a port that is named is configured.
     let goal = match (ipoib, config.interfaces.is_empty()) {
         (false, _) => Rung::Rdma,
@@ -82,7 +90,7 @@ pub fn expectation(config: &Config, observed: &Observed, rules: &ModprobeRules) 
             continue;
         }
         let has_row = described.iter().any(|row| is_meant(&row.which, function));
-        match found(function, config, rules) {
+        match found(function, config) {
             Ok(except) => expected.push(Expected {
                 which: PortSelector::Pci(function.address),
                 port: None,
@@ -137,16 +145,12 @@ impl Expected {
 ///
 /// # Errors
 /// Why none of them is.
-fn found(
-    function: &PciFunction,
-    config: &Config,
-    rules: &ModprobeRules,
-) -> Result<Vec<PortNumber>, NotExpected> {
+fn found(function: &PciFunction, config: &Config) -> Result<Vec<PortNumber>, NotExpected> {
     if config.boot.ports == PortChoice::Listed {
         let bridge = function.manages_nvswitch().then_some(NotExpected::NvSwitchManagement);
         return Err(bridge.unwrap_or(NotExpected::NotListed));
     }
-    if let Some(reason) = not_expected(function, config, rules) {
+    if let Some(reason) = not_expected(function, config) {
         return Err(reason);
     }
     let by = |ignored: &Ignored| NotExpected::Ignored { by: ignored.origin.clone() };
@@ -184,6 +188,13 @@ pub fn is_meant(which: &PortSelector, function: &PciFunction) -> bool {
     }
 }
 
+/// An error of the configuration is about a `[[port]]` that names a port of `function`, or may:
+/// the driver is not for ibprov to load.
+pub fn is_withheld(config: &Config, function: &PciFunction) -> bool {
+    let is_its = |row: &PortRow| row.is_withheld && is_meant(&row.which, function);
+    config.withheld.has_all_ports() || config.ports.iter().any(is_its)
+}
+
 /// True if a `[[port]]` names a port of `function`, which is expected although it is a VF.
 pub fn has_row(config: &Config, function: &PciFunction) -> bool {
     config.ports.iter().any(|row| is_meant(&row.which, function))
@@ -215,11 +226,7 @@ pub fn candidate(function: &PciFunction) -> Option<String> {
     }
 }
 
-fn not_expected(
-    function: &PciFunction,
-    config: &Config,
-    rules: &ModprobeRules,
-) -> Option<NotExpected> {
+fn not_expected(function: &PciFunction, config: &Config) -> Option<NotExpected> {
     if function.manages_nvswitch() {
         return Some(NotExpected::NvSwitchManagement);
     }
@@ -238,19 +245,23 @@ fn not_expected(
             return Some(NotExpected::DriverOverride { driver: driver.clone() });
         }
     }
-    let module: ModuleName = function.ib_driver?.parse().ok()?;
     // One that is bound all the same is there.
-    if function.driver.is_some() {
-        return None;
-    }
-    let by = denied(&module, config, rules)?;
+    let module = match function.driver.as_deref() {
+        None => function.ib_driver?.parse().ok()?,
+        Some(driver) if function.rdma.is_empty() => rdma_half(driver)?,
+        Some(_) => return None,
+    };
+    let by = config.modules.excludes(&module).then(|| EXCLUDED.to_owned())?;
     Some(NotExpected::DriverDenied { module, by })
 }
 
+/// How the configuration denies a module.
+const EXCLUDED: &str = "modules.exclude of the configuration";
+
 /// Where the site says that `module` is not to be loaded, if it does.
 pub fn denied(module: &ModuleName, config: &Config, rules: &ModprobeRules) -> Option<String> {
-    if config.modules.exclude.contains(module) {
-        return Some("modules.exclude of the configuration".to_owned());
+    if config.modules.excludes(module) {
+        return Some(EXCLUDED.to_owned());
     }
     rules.denied(module).map(str::to_owned)
 }
@@ -279,49 +290,72 @@ mod tests {
 
     #[test]
     fn what_somebody_else_decides_on_is_left_out() {
-        let reason = |change: fn(&mut PciFunction), denied: Option<&str>| {
+        let reason = |change: fn(&mut PciFunction)| {
             let mut f = function(0x02_0700, Some("mlx5_core"));
             change(&mut f);
-            let rules = denied.map(|file| ModprobeRules::of(file, "blacklist mlx5_core\n"));
-            not_expected(&f, &Config::default(), &rules.unwrap_or_default()).map(|r| r.to_string())
+            not_expected(&f, &Config::default()).map(|r| r.to_string())
         };
-        assert_eq!(reason(|_| (), None), None);
+        assert_eq!(reason(|_| ()), None);
         assert_eq!(
-            reason(|f| f.driver = Some("vfio-pci".into()), None).as_deref(),
+            reason(|f| f.driver = Some("vfio-pci".into())).as_deref(),
             Some("bound to vfio-pci")
         );
         assert_eq!(
-            reason(|f| f.driver_override = Some("vfio-pci".into()), None).as_deref(),
+            reason(|f| f.driver_override = Some("vfio-pci".into())).as_deref(),
             Some("driver_override is \"vfio-pci\"")
         );
-        assert_eq!(reason(|f| f.driver_override = Some("mlx5_core".into()), None), None);
+        assert_eq!(reason(|f| f.driver_override = Some("mlx5_core".into())), None);
         assert_eq!(
-            reason(|f| f.physfn = "0000:4b:00.1".parse().ok(), None).as_deref(),
+            reason(|f| f.physfn = "0000:4b:00.1".parse().ok()).as_deref(),
             Some("VF of 0000:4b:00.1 on this host")
         );
-        assert_eq!(
-            reason(|_| (), Some("/etc/modprobe.d/site.conf")).as_deref(),
-            Some("the driver mlx5_core is deny-listed by /etc/modprobe.d/site.conf:1")
-        );
-        let bound = |f: &mut PciFunction| f.driver = Some("mlx5_core".into());
-        assert_eq!(reason(bound, Some("x")), None, "bound all the same, so it counts");
+    }
+
+    #[test]
+    fn what_modprobe_denies_is_expected_but_for_ipoib_that_nobody_wants() {
+        let with = |denied: &str, state: ModuleState, wants: Option<&str>| {
+            let observed = Observed {
+                functions: vec![function(0x02_0700, Some("mlx5_core"))],
+                modules: [("ib_ipoib".parse().expect("name"), state)].into(),
+                ..Observed::default()
+            };
+            let rules = ModprobeRules::of("x.conf", &format!("blacklist {denied}\n"));
+            let found = expectation(&Config::default(), &observed, &rules, wants);
+            (found.expected.len(), found.goal)
+        };
+        let absent = ModuleState::Absent;
+        assert_eq!(with("mlx5_core", absent, None), (1, Rung::Named));
+        assert_eq!(with("mlx5_ib", absent, None), (1, Rung::Named));
+        assert_eq!(with("ib_ipoib", absent, None), (1, Rung::Rdma));
+        assert_eq!(with("ib_ipoib", absent, Some("ifup")), (1, Rung::Named));
+        assert_eq!(with("ib_ipoib", ModuleState::Loaded, None), (1, Rung::Named), "all the same");
     }
 
     #[test]
     fn a_driver_that_the_configuration_skips_is_denied() {
-        let mut config = Config::default();
-        config.modules.exclude = vec!["mlx5_core".parse().expect("name")];
         let unbound = function(0x02_0700, Some("mlx5_core"));
         let bound = PciFunction { driver: Some("mlx5_core".to_owned()), ..unbound.clone() };
-        let who = |function: PciFunction| {
-            let observed = Observed { functions: vec![function], ..Observed::default() };
-            let found = expectation(&config, &observed, &ModprobeRules::default());
+        let device = host().functions.into_iter().flat_map(|f| f.rdma).take(1);
+        let whole = PciFunction { rdma: device.collect(), ..bound.clone() };
+        let who = |excluded: &str, function: &PciFunction| {
+            let mut config = Config::default();
+            config.modules.exclude = vec![excluded.parse().expect("name")];
+            let observed = Observed { functions: vec![function.clone()], ..Observed::default() };
+            let found = expectation(&config, &observed, &ModprobeRules::default(), None);
             let reasons: Vec<_> = found.left_out.iter().map(|(_, r)| r.to_string()).collect();
-            (found.expected.len(), reasons)
+            (found.expected.len(), reasons.join("; "))
         };
-        let why = "the driver mlx5_core is deny-listed by modules.exclude of the configuration";
-        assert_eq!(who(unbound), (0, vec![why.to_owned()]));
-        assert_eq!(who(bound), (1, Vec::new()), "bound all the same, so it counts");
+        let why = |module: &str| {
+            format!("the driver {module} is deny-listed by modules.exclude of the configuration")
+        };
+        assert_eq!(who("mlx5_core", &unbound), (0, why("mlx5_core")));
+        assert_eq!(
+            who("mlx5_core", &bound),
+            (1, String::new()),
+            "bound all the same, so it counts"
+        );
+        assert_eq!(who("mlx5_ib", &bound), (0, why("mlx5_ib")));
+        assert_eq!(who("mlx5_ib", &whole), (1, String::new()));
     }
 
     fn config(text: &str) -> Config {
@@ -360,7 +394,7 @@ mod tests {
     /// Each port that is expected, and whether it is required.
     fn expected(text: &str) -> Vec<(String, bool)> {
         let (config, host) = (config(text), host());
-        let expectation = expectation(&config, &host, &ModprobeRules::default());
+        let expectation = expectation(&config, &host, &ModprobeRules::default(), None);
         let ports = crate::ladder::progress::progress(&expectation, &host);
         let name = |p: &crate::report::PortProgress| match (&p.rdma, p.port) {
             (Some(rdma), Some(port)) => format!("{rdma}/{port}"),
@@ -407,7 +441,7 @@ mod tests {
             let text = format!("boot.ignore = [{ignore}]\n");
             let ports: Vec<String> = expected(&text).into_iter().map(|(port, _)| port).collect();
             assert_eq!(ports, want, "{text}");
-            let expectation = expectation(&config(&text), &host(), &ModprobeRules::default());
+            let expectation = expectation(&config(&text), &host(), &ModprobeRules::default(), None);
             expectation
                 .left_out
                 .iter()
@@ -433,7 +467,7 @@ mod tests {
         // Nothing of these ports is further than their RDMA device.
         let with = |ready: usize, at_least: usize| {
             let config = config(&format!("boot.at-least = {at_least}\n"));
-            let expectation = expectation(&config, &host(), &ModprobeRules::default());
+            let expectation = expectation(&config, &host(), &ModprobeRules::default(), None);
             let mut ports = crate::ladder::progress::progress(&expectation, &host());
             ports.iter_mut().take(ready).for_each(|port| port.reached = Some(port.goal));
             crate::ladder::progress::excuse_beyond(config.boot.at_least.as_ref(), &mut ports);

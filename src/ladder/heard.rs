@@ -20,8 +20,8 @@ impl Heard {
         &self.devices
     }
 
-    /// Take in what has happened.
-    pub fn learn(&mut self, happened: &Happened, facts: &mut Facts) {
+    /// Take in what has happened. True if the kernel has said something that matters.
+    pub fn learn(&mut self, happened: &Happened, facts: &mut Facts) -> bool {
         for event in &happened.udev {
             if event.action == "remove" {
                 self.devices.remove(&event.sysname);
@@ -29,9 +29,8 @@ impl Heard {
                 self.devices.insert(event.sysname.clone());
             }
         }
-        for line in &happened.kernel {
-            cause::learn(facts, line.level, &line.text);
-        }
+        let matters = |line: &&KernelLine| cause::learn(facts, line.level, &line.text);
+        happened.kernel.iter().filter(matters).count() > 0
     }
 
     /// Take in what the kernel said before it was listened to. `log` is read

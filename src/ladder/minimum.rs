@@ -19,7 +19,8 @@ pub fn pkeys<'a>(config: &'a Config, port: &PortProgress) -> Vec<(PKey, &'a str)
     rows.flat_map(|row| row.pkeys.iter().map(|pkey| (*pkey, row.origin.as_str()))).collect()
 }
 
-fn means(row: &PortRow, port: &PortProgress) -> bool {
+/// True if `row` names `port`.
+pub fn means(row: &PortRow, port: &PortProgress) -> bool {
     let is_it = match &row.which {
         PortSelector::Pci(pci) => port.pci == Some(*pci),
         PortSelector::PortGuid(guid) => port.guid == Some(*guid),

@@ -2,6 +2,7 @@
 
 use crate::config::AtLeast;
 use crate::report::PortProgress;
+use crate::report::port::Awaited;
 
 use super::expect::{ExpectedVfs, is_meant};
 use super::{Expectation, Expected};
@@ -36,7 +37,8 @@ pub fn progress(expectation: &Expectation, observed: &Observed) -> Vec<PortProgr
     {
         let name = if more == 1 { "1 more port".to_owned() } else { format!("{more} more ports") };
         let why = format!("boot.at-least is {ports} ({origin})");
-        all.push(PortProgress::absent(name, expectation.goal, why));
+        let absent = PortProgress::absent(name, expectation.goal, why);
+        all.push(PortProgress { of_number: Some(Awaited::Unnamed), ..absent });
     }
     let vfs = expectation.vfs.iter().filter(|_| expectation.is_whole);
     all.extend(vfs.filter_map(|vfs| missing_vfs(vfs, expectation.goal, observed)));
@@ -60,25 +62,26 @@ fn missing_vfs(vfs: &ExpectedVfs, goal: Rung, observed: &Observed) -> Option<Por
     let name = format!("{missing} of {} VFs of {}", vfs.count, vfs.pf);
     let why = format!("vfs-expected in {}", vfs.origin);
     let absent = PortProgress::absent(name, goal, why);
-    Some(PortProgress { optional: vfs.optional, is_no_port: true, ..absent })
+    let of_number = Some(Awaited::Vfs(vfs.pf.to_string()));
+    Some(PortProgress { optional: vfs.optional, of_number, ..absent })
 }
 
 /// Where as many ports are ready as have to be, the others are no failure.
 pub fn excuse_beyond(at_least: Option<&AtLeast>, ports: &mut [PortProgress]) {
     let ready = ports.iter().filter(|port| port.is_ready() && !port.is_ethernet()).count();
     if at_least.is_some_and(|at_least| ready >= at_least.ports) {
-        let excused = ports.iter_mut().filter(|port| !port.is_ready() && !port.is_no_port);
+        let excused = ports.iter_mut().filter(|port| !port.is_ready() && !port.is_no_port());
         excused.for_each(|port| port.optional = true);
     }
 }
 
 fn one(expected: &Expected, goal: Rung, observed: &Observed) -> Vec<PortProgress> {
-    let name = match &expected.which {
-        PortSelector::Pci(address) => address.to_string(),
-        PortSelector::PortGuid(guid) => format!("port GUID {guid}"),
-        PortSelector::Rdma(name) => name.to_string(),
+    let (name, guid) = match &expected.which {
+        PortSelector::PortGuid(guid) => (format!("port GUID {guid}"), Some(*guid)),
+        other => (other.to_string(), None),
     };
     let nothing = PortProgress {
+        guid,
         port: expected.port,
         optional: expected.optional,
         ..PortProgress::absent(name, goal, expected.why.clone())

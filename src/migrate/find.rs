@@ -12,6 +12,7 @@ use crate::config::foreign::{
     self, Imported, ifcfg, ifcfg_suse, keyfile, mlx4_conf, openib_conf, rdma_conf, sriov_vfs,
 };
 use crate::graph::Graph;
+use crate::graph::opensm::units;
 use crate::host::{Root, SYSV_GENERATOR, answer, site_files};
 use crate::names::{BLUEFIELD, Guid, IfName, MELLANOX, OPENIBD_STAND_IN, PathState, is_ipoib_name};
 use crate::observe::ipoib::{Interface, Interfaces};
@@ -33,7 +34,6 @@ const DROP_INS: &str = "/etc/ibprov/ibprov.d";
 /// No configuration file is larger, bytes.
 const LIMIT: u64 = 4 << 20;
 
-/// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
     /// Each thing, and what becomes of it.
@@ -463,8 +463,8 @@ impl Finder<'_> {
 
     /// The units that start opensm, and the entries that would do the same.
     fn subnet_managers(&mut self) {
-        let mut look = Look::new(self.root);
-        let units = opensm::units(&mut look);
+        let look = Look::new(self.root);
+        let (units, _) = units(self.root, opensm::ports_of_defaults(&look).as_deref());
         let priority = opensm::DEFAULTS
             .iter()
             .flat_map(|path| opensm::settings(&look, path))

@@ -26,11 +26,12 @@ pub fn judge(root: &Root, before: &Graph, after: &Graph) -> Vec<Finding> {
         other => {
             let goal = &after.goal;
             let instead = other.map_or_else(String::new, |unit| format!(", but {}", unit.name));
-            let message = match after.has_goal() {
-                true => format!(
+            let message = if after.has_goal() {
+                format!(
                     "{goal} does not start the unit{instead}: the InfiniBand ports would not be brought up in time"
-                ),
-                false => format!("there is no {goal}: the next boot cannot be judged"),
+                )
+            } else {
+                format!("there is no {goal}: the next boot cannot be judged")
             };
             findings.push(error(message).about(OURS));
         }
@@ -100,14 +101,10 @@ pub fn judge_back(after: &Graph, changes: &[Change]) -> Vec<Finding> {
         change.after != PathState::Absent && change.path.ends_with("openibd")
             || change.path.ends_with(".wants/openibd.service")
     };
-    let (severity, why) = match changes.iter().any(has_openibd) {
-        true => (
-            Severity::Warning,
-            "openibd was enabled before the migration and is no longer installed",
-        ),
-        false => {
-            (Severity::Info, "as before the migration, another process has to bring the ports up")
-        }
+    let (severity, why) = if changes.iter().any(has_openibd) {
+        (Severity::Warning, "openibd was enabled before the migration and is no longer installed")
+    } else {
+        (Severity::Info, "as before the migration, another process has to bring the ports up")
     };
     let message = format!(
         "neither ibprov.service nor openibd.service brings the InfiniBand ports up at the next boot: {why}"

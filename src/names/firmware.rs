@@ -76,12 +76,13 @@ impl FirmwareValue {
     /// It holds what no such word does.
     pub fn word(text: &str) -> Result<Self, String> {
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'.';
-        match (1..=64).contains(&text.len()) && text.bytes().all(is_plain) {
-            true => Ok(Self::Word(text.to_owned())),
-            false => Err(format!(
+        if (1..=64).contains(&text.len()) && text.bytes().all(is_plain) {
+            Ok(Self::Word(text.to_owned()))
+        } else {
+            Err(format!(
                 "{} is not a word of a firmware setting: expected letters, digits, '_' and '.'",
                 shown(text)
-            )),
+            ))
         }
     }
 

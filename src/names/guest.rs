@@ -60,9 +60,7 @@ impl FromStr for Connection {
 /// An entry of `vfs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuestVf {
-    /// `auto`.
     Auto,
-    /// One VF.
     One(VfName),
 }
 
@@ -108,7 +106,6 @@ pub enum OnFailure {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Ready {
-    /// The domain is running.
     Running,
     /// And its guest agent answers.
     Agent,

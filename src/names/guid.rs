@@ -178,7 +178,6 @@ impl fmt::Display for GuidRange {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "lowercase")]
 pub enum GidKind {
-    /// InfiniBand.
     Ib,
     /// RoCE, in Ethernet frames.
     RoceV1,
@@ -194,7 +193,6 @@ impl Words for GidKind {
 }
 
 impl GidKind {
-    /// What it is called.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Ib => "IB",

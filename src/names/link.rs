@@ -35,9 +35,7 @@ impl Words for LinkLayer {
 #[strum(serialize_all = "kebab-case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum PortType {
-    /// InfiniBand.
     Ib,
-    /// Ethernet.
     Eth,
 }
 
@@ -66,7 +64,6 @@ impl PortType {
 #[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum LinkState {
-    /// No state change.
     Nop,
     /// The physical link is not up, or the port was told to be down.
     Down,
@@ -78,7 +75,6 @@ pub enum LinkState {
     Active,
     /// Active, with the link lost for a moment.
     ActiveDefer,
-    /// Something else.
     Unknown,
 }
 
@@ -95,16 +91,11 @@ pub enum PhysicalState {
     Polling,
     /// It is switched off.
     Disabled,
-    /// It is being trained.
     PortConfigurationTraining,
-    /// It is up.
     LinkUp,
-    /// It recovers from errors.
     LinkErrorRecovery,
-    /// It is being tested.
     #[strum(serialize = "Phy Test")]
     PhyTest,
-    /// Something else.
     #[strum(serialize = "<unknown>")]
     Unknown,
 }
@@ -115,7 +106,6 @@ impl LinkState {
         self.typed()
     }
 
-    /// The state of that word.
     pub fn from_word(word: &str) -> Self {
         Self::from_typed(word).unwrap_or(Self::Unknown)
     }
@@ -127,7 +117,6 @@ impl PhysicalState {
         self.typed()
     }
 
-    /// The state of that word.
     pub fn from_word(word: &str) -> Self {
         Self::from_typed(word).unwrap_or(Self::Unknown)
     }

@@ -10,17 +10,11 @@ use super::{BadText, Rate, Words};
 /// The least that the link of a port and the PCIe link of its adapter have to be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkMinimum {
-    /// Of the port.
     pub rate: Option<Gbps>,
-    /// Of the port.
     pub width: Option<LinkWidth>,
-    /// Of the port.
     pub speed: Option<LinkSpeed>,
-    /// Of the PCI function.
     pub pcie_width: Option<PcieWidth>,
-    /// Of the PCI function.
     pub pcie_speed: Option<PcieSpeed>,
-    /// Of the adapter.
     pub firmware: Option<FirmwareVersion>,
 }
 
@@ -156,7 +150,6 @@ impl fmt::Display for Gbps {
 pub struct LinkWidth(u8);
 
 impl LinkWidth {
-    /// How many lanes.
     pub const fn lanes(self) -> u8 {
         self.0
     }

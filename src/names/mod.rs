@@ -8,7 +8,6 @@
 macro_rules! as_it_is {
     ($name:ident) => {
         impl $name {
-            /// The text itself.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -37,6 +36,7 @@ mod pci;
 mod pkey;
 mod port;
 mod rdma;
+mod resource;
 mod rung;
 pub mod template;
 mod terminal;
@@ -67,6 +67,7 @@ pub use pci::{BLUEFIELD, IsVf, MELLANOX, PciAddress, is_vf_hca_type, is_vf_id, i
 pub use pkey::{GroupMtu, GroupRate, Membership, PKey, PKeyLack, TablePKey};
 pub use port::{MadPort, PortChoice, PortNumber, PortNumberError, PortSelector, PortWait, Target};
 pub use rdma::{NetnsMode, RdmaName};
+pub use resource::Resource;
 pub use rung::{Rung, VfRung};
 pub use template::{GuidKind, Template};
 pub use terminal::{Colour, escaped, harmless, is_hostile, mark, mark_in_lines};
@@ -82,3 +83,12 @@ pub use words::{BadText, Words, beginning, few, nearest, present, shown};
 /// Where the pins of a host are kept. Beside the configuration, since it is
 /// part of what the administrator decided; never touched by packages.
 pub const PINS_PATH: &str = "/etc/ibprov/guid-pins.toml";
+
+/// What stands for a value that is not shown.
+pub const HIDDEN: &str = "***";
+
+/// True of a key of opensm.conf whose value is a secret of the fabric (`m_key`, `sa_key`): who has
+/// it can do what the subnet manager does.
+pub fn is_fabric_secret(option: &str) -> bool {
+    option.ends_with("_key")
+}

@@ -7,18 +7,14 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "is")]
 pub enum PathState {
-    /// Nothing.
     Absent,
     /// A directory, whatever is in it.
     Directory,
-    /// A symbolic link.
     Link {
         /// Its target, as it is written.
         target: String,
     },
-    /// A regular file.
     File {
-        /// Its content.
         text: String,
         /// Its permissions, the lower 12 bits of st_mode.
         mode: u32,
@@ -29,13 +25,10 @@ pub enum PathState {
     },
 }
 
-/// Whose a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FileOwner {
-    /// The user's number.
     pub user: u32,
-    /// The group's number.
     pub group: u32,
 }
 
@@ -55,7 +48,6 @@ impl PathState {
         Self::File { text: text.into(), mode: 0o644, owner: None, modified: None }
     }
 
-    /// A link to `target`.
     pub fn link(target: impl Into<String>) -> Self {
         Self::Link { target: target.into() }
     }

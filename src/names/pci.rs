@@ -96,7 +96,6 @@ pub enum IsVf {
     OfUnknownPf,
 }
 
-/// PCI vendor Mellanox.
 pub const MELLANOX: u16 = 0x15b3;
 
 /// Device numbers of the PFs of BlueField and BlueField-2 to -4 (`mlx5_core_pci_table`,

@@ -114,15 +114,16 @@ pub struct PKeyLack {
 impl fmt::Display for PKeyLack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (full, limited) = (self.pkey, self.pkey.partition());
-        match self.is_limited {
-            true => write!(
+        if self.is_limited {
+            write!(
                 f,
                 "the port is only a limited member of partition 0x{limited:04x} (its P_Key table has 0x{limited:04x}, not {full})"
-            ),
-            false => write!(
+            )
+        } else {
+            write!(
                 f,
                 "the port is not a member of partition 0x{limited:04x} (its P_Key table has neither {full} nor 0x{limited:04x})"
-            ),
+            )
         }
     }
 }

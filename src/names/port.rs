@@ -66,9 +66,7 @@ impl fmt::Display for PortNumber {
 /// adapter's (rdma-core, ibportstate(8)). What is not known is a placeholder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MadPort {
-    /// The RDMA device.
     pub device: Option<RdmaName>,
-    /// The port.
     pub port: Option<PortNumber>,
 }
 

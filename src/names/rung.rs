@@ -116,7 +116,6 @@ pub enum VfRung {
 }
 
 impl VfRung {
-    /// The word for it.
     pub fn word(self) -> &'static str {
         self.into()
     }

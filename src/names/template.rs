@@ -30,7 +30,6 @@ enum Part {
 /// A field of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
-    /// Which number it holds.
     pub name: FieldName,
     /// Its width, bits.
     pub bits: u32,
@@ -45,13 +44,9 @@ pub struct Field {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum FieldName {
-    /// The host's number.
     Host,
-    /// The site's number.
     Site,
-    /// The PF's number.
     Pf,
-    /// The VF's index.
     Vf,
     /// Node or port GUID.
     Kind,
@@ -60,7 +55,6 @@ pub enum FieldName {
 /// How a number is written in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Base {
-    /// As it is.
     Binary,
     /// Each decimal digit in four bits.
     Decimal,
@@ -71,9 +65,7 @@ pub enum Base {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum GuidKind {
-    /// Its node GUID.
     Node,
-    /// Its port GUID.
     Port,
 }
 
@@ -93,9 +85,7 @@ pub struct Numbers {
     pub host: Option<u64>,
     /// The site's number, if it is known.
     pub site: Option<u64>,
-    /// The PF's number.
     pub pf: u64,
-    /// The VF's index.
     pub vf: u64,
 }
 
@@ -142,7 +132,6 @@ pub enum TemplateError {
     /// A colon stands inside a byte.
     #[error("a ':' follows {0} bits: it is allowed only between bytes")]
     Colon(u32),
-    /// Neither digit nor field.
     #[error("{0:?} is neither a hex digit nor a field such as {{vf:16}}")]
     Letter(char),
     /// A field that is not understood; it may hold anything, and is printed escaped.
@@ -157,7 +146,6 @@ pub enum TemplateError {
     /// A kind's number does not fit, or both are the same.
     #[error("{{{0}}} needs two different numbers that fit, one for node and one for port GUIDs")]
     Kinds(String),
-    /// A field stands twice.
     #[error("{{{0}}} occurs twice")]
     Twice(&'static str),
 }

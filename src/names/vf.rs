@@ -69,9 +69,7 @@ impl<'de> Deserialize<'de> for VfIndex {
 /// are made anew, and exists before the VF does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VfName {
-    /// Its PF.
     pub pf: PciAddress,
-    /// Which VF of it.
     pub index: VfIndex,
 }
 
@@ -107,10 +105,11 @@ pub fn vf_ranges(vfs: impl Iterator<Item = VfIndex>) -> String {
     }
     let words: Vec<String> = runs
         .iter()
-        .map(|(first, last)| match first == last {
-            true => first.to_string(),
-            false => format!("{first}-{last}"),
-        })
+        .map(
+            |(first, last)| {
+                if first == last { first.to_string() } else { format!("{first}-{last}") }
+            },
+        )
         .collect();
     let several = runs.len() > 1 || runs.iter().any(|(first, last)| first != last);
     format!("{} {}", if several { "VFs" } else { "VF" }, words.join(", "))
@@ -127,7 +126,6 @@ const NO_VFS: &str =
     "does not name VFs: expected a VF index such as 3, or the first and the last, \"8-15\"";
 
 impl VfRange {
-    /// Only this VF.
     pub const fn one(index: VfIndex) -> Self {
         Self { first: index, last: index }
     }

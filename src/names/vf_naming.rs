@@ -34,7 +34,6 @@ pub enum VfNamePatternError {
     /// A brace without its other half.
     #[error("unbalanced '{{' or '}}'")]
     Brace,
-    /// An unknown field.
     #[error("{{{0}}} is not a field: expected {{vf}}, {{netdev}} or {{rdma}}")]
     Field(String),
 }
@@ -42,9 +41,7 @@ pub enum VfNamePatternError {
 /// What a PF is called, as far as it is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PfNames<'a> {
-    /// Its netdev.
     pub netdev: Option<&'a IfName>,
-    /// Its RDMA device.
     pub rdma: Option<&'a RdmaName>,
 }
 
@@ -59,12 +56,10 @@ impl VfNamePattern {
         !self.needs_netdev() && !self.needs_rdma()
     }
 
-    /// It has `{netdev}`.
     pub fn needs_netdev(&self) -> bool {
         self.0.contains(&Part::Netdev)
     }
 
-    /// It has `{rdma}`.
     pub fn needs_rdma(&self) -> bool {
         self.0.contains(&Part::Rdma)
     }
@@ -195,7 +190,6 @@ pub enum BindOrder {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum BindReason {
-    /// The configuration says so.
     Configured,
     /// Every VF with a driver of this host gets its names from the configuration.
     Named,
@@ -208,9 +202,7 @@ pub enum BindReason {
 /// How a PF's VFs are bound, and why so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Binding {
-    /// In what order.
     pub order: BindOrder,
-    /// Why.
     pub why: BindReason,
 }
 
@@ -283,9 +275,7 @@ impl fmt::Display for Binding {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "Binding"))]
 struct BindingJson {
-    /// In which order.
     order: BindOrder,
-    /// Why in this order.
     because_of: BindReason,
     /// The same as a sentence.
     message: String,

@@ -32,7 +32,6 @@ impl Policy {
         }
     }
 
-    /// The policy of that word.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|policy| policy.word() == word)
     }
@@ -79,7 +78,6 @@ pub struct Administered {
     pub node_guid: Option<Guid>,
     /// Its port GUID; zero is none.
     pub port_guid: Option<Guid>,
-    /// Its link state.
     pub policy: Option<Policy>,
     /// For mlx4: the port GUID that the subnet manager has granted.
     pub granted: Option<Guid>,

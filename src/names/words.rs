@@ -83,10 +83,7 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
 /// counted.
 pub fn present(names: impl IntoIterator<Item = String>) -> String {
     let names: Vec<String> = names.into_iter().collect();
-    match names.is_empty() {
-        true => "none".to_owned(),
-        false => first(&names, 12),
-    }
+    if names.is_empty() { "none".to_owned() } else { first(&names, 12) }
 }
 
 /// The first few of these names, and how many there are more.

@@ -30,7 +30,6 @@ pub struct Seen {
 /// Why there is nothing to see of an interface.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotSeen {
-    /// It is not there.
     #[error("there is no interface {0}")]
     Absent(IfName),
     /// It is an interface of another kind.

@@ -18,7 +18,6 @@ use crate::report::iface::IfaceReport;
 use crate::report::stack::{StackName, StackSetting};
 use crate::report::{self, Use};
 
-/// An IPoIB interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Interface {
@@ -27,7 +26,6 @@ pub struct Interface {
     /// Of the names in the configuration those that are alternative ones of it, or of its parent.
     #[serde(skip)]
     pub altnames: Vec<IfName>,
-    /// Its index.
     pub ifindex: u32,
     /// Index of the interface it is a P_Key child of; of none: a port's own.
     pub parent: Option<u32>,
@@ -35,7 +33,6 @@ pub struct Interface {
     pub parent_name: Option<IfName>,
     /// The PCI function of its port.
     pub pci: Option<PciAddress>,
-    /// Which port of that.
     pub port: Option<PortNumber>,
     /// Port GUID, the last 8 bytes of its address.
     #[serde(rename = "port_guid")]
@@ -95,7 +92,6 @@ impl Interface {
 /// All that the settings of interfaces are judged by.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Interfaces {
-    /// All IPoIB interfaces.
     pub all: Vec<Interface>,
     /// All names that are taken.
     pub names: Vec<String>,
@@ -121,9 +117,7 @@ pub struct Interfaces {
 pub struct StackChild {
     /// The index of its parent.
     pub parent: u32,
-    /// Its P_Key.
     pub pkey: PKey,
-    /// The stack.
     pub stack: StackName,
     /// The file that has it do so.
     pub file: String,
@@ -175,7 +169,6 @@ pub fn outcome_file(ifindex: u32) -> String {
 /// What sort of interface a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sort {
-    /// IPoIB.
     Ipoib(Box<Interface>),
     /// Another kind: a bond of IPoIB interfaces has their hardware type too.
     Other(String),
@@ -211,15 +204,12 @@ pub fn interfaces(look: &mut Look<'_>) -> Vec<Interface> {
 /// Give a P_Key child the port of its parent, and its name.
 pub fn give_port(look: &mut Look<'_>, child: &mut Interface) {
     let Some(parent) = child.parent else { return };
-    let name = match look.root.is_live() {
-        true => links::name_of(parent),
-        false => {
-            let names = look.list(NET).into_iter().filter_map(|name| name.parse::<IfName>().ok());
-            let names: Vec<IfName> = names.collect();
-            names
-                .into_iter()
-                .find(|n| number(look, &format!("{NET}/{n}"), "ifindex") == Some(parent))
-        }
+    let name = if look.root.is_live() {
+        links::name_of(parent)
+    } else {
+        let names = look.list(NET).into_iter().filter_map(|name| name.parse::<IfName>().ok());
+        let names: Vec<IfName> = names.collect();
+        names.into_iter().find(|n| number(look, &format!("{NET}/{n}"), "ifindex") == Some(parent))
     };
     if let Some(Sort::Ipoib(parent)) = name.and_then(|name| sort(look, &name)) {
         (child.pci, child.port) = (parent.pci, parent.port);

@@ -24,7 +24,6 @@ struct Mlx4 {
     probe_vf: String,
 }
 
-/// Read them.
 pub fn limits(look: &mut Look<'_>, pf: &ObservedPf) -> Limits {
     let mut parameter =
         |name: &str| look.attribute(&format!("/sys/module/mlx4_core/parameters/{name}"));

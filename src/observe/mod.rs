@@ -66,11 +66,10 @@ pub struct Observed {
     pub problems: BTreeSet<String>,
 }
 
-/// How far udev is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct UdevState {
-    /// systemd-udevd can be reached (`/run/udev/control`).
-    pub running: bool,
+    /// systemd-udevd can be reached (`/run/udev/control`); `None` of a copy without /run/udev.
+    pub running: Option<bool>,
     /// No event is queued or being worked on (`/run/udev/queue`, the file
     /// that `udevadm settle` watches).
     pub settled: bool,
@@ -203,9 +202,10 @@ impl<'a> Observer<'a> {
         let kernel = kernel_release(&mut look);
         let udev = udev::state(root, heard);
         let functions = pci::functions(&mut look, &self.aliases, &kernel, pci::Vfs::Whole);
-        let modules = modules
-            .into_iter()
-            .map(|name| (name.clone(), modules::state(&mut look, &self.builtin, &kernel, name)));
+        let modules = modules.into_iter().filter_map(|name| {
+            let state = modules::state(&mut look, &self.builtin, &kernel, name)?;
+            Some((name.clone(), state))
+        });
         let modules = modules.collect();
         let netns_mode = namespaces::mode(&mut look);
         Observed { kernel, functions, modules, netns_mode, udev, problems: look.problems }

@@ -10,7 +10,6 @@ use super::Look;
 use crate::host::Root;
 use crate::names::ModuleName;
 
-/// The site's rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModprobeRules {
     denied: BTreeMap<ModuleName, String>,
@@ -48,7 +47,6 @@ fn files(look: &mut Look<'_>) -> Vec<String> {
 }
 
 impl ModprobeRules {
-    /// Read them under `root`.
     pub fn read(root: &Root) -> Self {
         let mut look = Look::new(root);
         let mut rules = Self::default();

@@ -10,26 +10,34 @@ use crate::host::Root;
 use crate::names::{IB_DRIVERS, ModuleName, ModuleState, rdma_half_of};
 
 /// `/sys/module/NAME` says it; a built-in module without parameters has no
-/// such directory, so `modules.builtin` is asked as well.
+/// such directory, so `modules.builtin` is asked as well. `None` of a copy without /sys/module.
 pub(super) fn state(
     look: &mut Look<'_>,
     builtin: &OnceCell<BTreeSet<String>>,
     kernel: &str,
     name: &ModuleName,
-) -> ModuleState {
+) -> Option<ModuleState> {
     let dir = format!("/sys/module/{name}");
     if look.root.exists(&dir) {
-        return match look.attribute(&format!("{dir}/initstate")).as_deref() {
+        return Some(match look.attribute(&format!("{dir}/initstate")).as_deref() {
             Some("coming") => ModuleState::Loading,
             Some("going") => ModuleState::Absent,
             _ => ModuleState::Loaded,
-        };
+        });
     }
     let builtin = builtin.get_or_init(|| {
         let reading = look.root.text(&format!("/lib/modules/{kernel}/modules.builtin"), 4 << 20);
         look.note(reading).map(|text| names(&text)).unwrap_or_default()
     });
-    if builtin.contains(name.as_str()) { ModuleState::Loaded } else { ModuleState::Absent }
+    if builtin.contains(name.as_str()) {
+        return Some(ModuleState::Loaded);
+    }
+    if look.root.is_live() || look.root.exists("/sys/module") {
+        return Some(ModuleState::Absent);
+    }
+    look.problems
+        .insert("which modules are loaded is not known: /sys/module is missing".to_owned());
+    None
 }
 
 /// Whether `modules.dep` of `kernel` has `name`; `None` if it cannot be read.

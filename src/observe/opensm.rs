@@ -1,14 +1,11 @@
-//! What of opensm a host has beside ours: devices for subnet managers, units of distributions.
-
-use std::collections::BTreeMap;
+//! What of opensm a host has beside its units: devices for subnet managers, the packages' files.
 
 use super::Look;
 use crate::config::foreign::shell;
-use crate::host::{Root, unit_links};
-use crate::names::{Guid, PortNumber, RdmaName, UNIT_DIRS};
+use crate::host::Root;
+use crate::names::{Guid, PortNumber, RdmaName};
 
 const DEVICES: &str = "/sys/class/infiniband_mad";
-const UNITS: &str = "/run/systemd/units";
 /// The program's configuration by its package: Debian's, and Red Hat's and SUSE's.
 pub const DEFAULTS: [&str; 2] = ["/etc/default/opensm", "/etc/sysconfig/opensm"];
 
@@ -39,58 +36,6 @@ pub fn ports(look: &mut Look<'_>) -> Vec<(RdmaName, PortNumber, String)> {
     names.iter().filter_map(of).collect()
 }
 
-/// A unit that is not ours and starts opensm.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpensmUnit {
-    pub name: String,
-    /// It runs; else it is enabled.
-    pub is_active: bool,
-    /// The ports on which it starts opensm; `None` if that is not known, or all.
-    pub ports: Option<Vec<Guid>>,
-}
-
-impl OpensmUnit {
-    /// It may have the port.
-    pub fn has(&self, port: Guid) -> bool {
-        self.ports.as_ref().is_none_or(|ports| ports.contains(&port))
-    }
-}
-
-/// The units of distributions that start opensm and are active or enabled.
-pub fn units(look: &mut Look<'_>) -> Vec<OpensmUnit> {
-    let mut found: BTreeMap<String, bool> = BTreeMap::new();
-    let is_opensm = |name: &str| {
-        let stem = name.strip_suffix(".service");
-        stem.is_some_and(|stem| matches!(stem, "opensm" | "opensmd") || stem.starts_with("opensm@"))
-    };
-    for dir in UNIT_DIRS {
-        for wants in look.list(dir) {
-            if !wants.ends_with(".wants") && !wants.ends_with(".requires") {
-                continue;
-            }
-            let names = look.list(&format!("{dir}/{wants}"));
-            found.extend(names.into_iter().filter(|n| is_opensm(n)).map(|name| (name, false)));
-        }
-    }
-    let root = look.root();
-    found.retain(|name, _| !is_masked(root, name));
-    for link in look.list(UNITS) {
-        if let Some(name) = link.strip_prefix("invocation:").filter(|name| is_opensm(name)) {
-            found.insert(name.to_owned(), unit_links::is_up(root, name));
-        }
-    }
-    let of_all = ports_of_defaults(look);
-    let unit = |(name, is_active): (String, bool)| OpensmUnit {
-        ports: match name.strip_prefix("opensm@").and_then(|rest| rest.strip_suffix(".service")) {
-            Some(instance) => instance.parse().ok().map(|guid| vec![guid]),
-            None => of_all.clone(),
-        },
-        name,
-        is_active,
-    };
-    found.into_iter().map(unit).collect()
-}
-
 fn is_masked(root: &Root, name: &str) -> bool {
     let dirs = ["/etc/systemd/system", "/run/systemd/system"];
     dirs.iter().any(|dir| root.link_name(&format!("{dir}/{name}")).is_ok_and(|to| to == "null"))
@@ -98,7 +43,7 @@ fn is_masked(root: &Root, name: &str) -> bool {
 
 /// The ports that the packages' files name: Debian's PORTS, Red Hat's GUIDS; `None` for all, or
 /// for the first.
-fn ports_of_defaults(look: &mut Look<'_>) -> Option<Vec<Guid>> {
+pub fn ports_of_defaults(look: &Look<'_>) -> Option<Vec<Guid>> {
     let value =
         DEFAULTS.iter().flat_map(|path| settings(look, path)).find_map(|(key, value)| {
             matches!(key.as_str(), "PORTS" | "GUIDS").then_some(value).filter(|v| !v.is_empty())

@@ -57,7 +57,6 @@ impl Serialize for PciClass {
 /// A PCI function that is, or could be, an InfiniBand HCA.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PciFunction {
-    /// Where it is.
     pub address: PciAddress,
     pub vendor: u16,
     pub device: u16,

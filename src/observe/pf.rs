@@ -24,7 +24,6 @@ use crate::names::{
 /// A PF at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObservedPf {
-    /// Where it is.
     pub pf: PciAddress,
     /// It is on the bus.
     pub present: bool,
@@ -408,12 +407,6 @@ fn netdev(look: &mut Look<'_>, pci: PciAddress) -> Option<IfName> {
     let names = look.list(&net);
     let is_child = |name: &String| look.root.exists(&format!("{net}/{name}/parent"));
     names.iter().find(|name| !is_child(name)).and_then(|name| name.parse().ok())
-}
-
-/// The netdevs of a function's ports that are here, P_Key children not among them.
-pub fn netdevs(look: &mut Look<'_>, pci: PciAddress) -> Vec<IfName> {
-    let names = look.list(&format!("{}/net", dir(pci)));
-    names.iter().filter_map(|name| name.parse().ok()).collect()
 }
 
 /// The auxiliary device of a function for RDMA has no driver, and the module that drives

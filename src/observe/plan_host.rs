@@ -43,7 +43,6 @@ impl PlanHost {
 /// A function that could be a PF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanFunction {
-    /// Where it is.
     pub pci: PciAddress,
     /// It can be an HCA: by its PCI class, its driver, or its RDMA device.
     pub hca: bool,

@@ -221,7 +221,7 @@ fn netdevs(look: &mut Look<'_>, pci_dir: &str, arphrd: u16) -> Vec<(i64, NetDev)
         let dev_port = look.number::<u32>(&path("dev_port")).map_or(0, i64::from);
         let guid = look.attribute(&path("address")).and_then(|a| port_guid_of(&a));
         let record = udev::record(look, &name, ifindex);
-        let named = record.as_ref().is_some_and(|r| !r.renaming);
+        let named = udev::is_named(look.root, record.as_ref());
         let named_usec = record.and_then(|r| r.initialized_usec);
         netdevs.push((dev_port, NetDev { name, ifindex, named, named_usec, guid }));
     }
@@ -246,7 +246,6 @@ pub struct RxeSeen {
     pub netdevs: Vec<RxeNetdev>,
 }
 
-/// An RDMA device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RxeDevice {
     pub name: RdmaName,
@@ -282,7 +281,7 @@ pub fn rxe(root: &Root, rows: &[RxeRow]) -> RxeSeen {
         netdevs.push(RxeNetdev {
             name: name.clone(),
             is_ipoib: read("type") == Some(ARPHRD_INFINIBAND.into()),
-            is_named: record.is_some_and(|record| !record.renaming),
+            is_named: udev::is_named(root, record.as_ref()),
         });
     }
     RxeSeen { devices, netdevs }

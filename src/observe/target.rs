@@ -50,9 +50,10 @@ pub fn meant<'a>(
             .then_some(Meant { function, ports })
     };
     let meant: Vec<Meant<'_>> = observed.functions.iter().filter_map(of).collect();
-    match meant.is_empty() {
-        true => Err(NoSuch { target: target.to_string(), names: names(observed) }),
-        false => Ok(meant),
+    if meant.is_empty() {
+        Err(NoSuch { target: target.to_string(), names: names(observed) })
+    } else {
+        Ok(meant)
     }
 }
 
@@ -88,9 +89,10 @@ pub fn names(observed: &Observed) -> String {
         let netdevs = netdevs.map(|netdev| netdev.name.to_string());
         let devices = function.rdma.iter().map(|device| device.name.to_string());
         let names: Vec<String> = netdevs.chain(devices).collect();
-        match names.is_empty() {
-            true => function.address.to_string(),
-            false => format!("{} ({})", names.join(" "), function.address),
+        if names.is_empty() {
+            function.address.to_string()
+        } else {
+            format!("{} ({})", names.join(" "), function.address)
         }
     }))
 }

@@ -56,7 +56,6 @@ pub(super) fn unmasked<const N: usize>(
     Some((path, text))
 }
 
-/// A device's record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Record {
     /// When udevd first finished with it, microseconds of CLOCK_MONOTONIC.
@@ -71,15 +70,31 @@ pub(super) fn record(look: &mut Look<'_>, name: &IfName, ifindex: u32) -> Option
     look.note(stored).flatten().map(|properties| meaning(&properties))
 }
 
+/// When udevd first finished with the netdev that has this name and index, microseconds of
+/// CLOCK_MONOTONIC.
+pub fn initialized_usec(root: &Root, name: &IfName, ifindex: u32) -> Option<u64> {
+    record(&mut Look::new(root), name, ifindex)?.initialized_usec
+}
+
 /// udevd has no event queued or in work.
 pub fn is_settled(root: &Root) -> bool {
     !root.exists("/run/udev/queue")
 }
 
+/// False of a copy that does not have what udev keeps.
+fn is_kept(root: &Root) -> bool {
+    root.is_live() || root.exists("/run/udev")
+}
+
+/// Nothing of a netdev with `record` is known to change its name still.
+pub(super) fn is_named(root: &Root, record: Option<&Record>) -> bool {
+    record.map_or_else(|| !is_kept(root), |record| !record.renaming)
+}
+
 pub(super) fn state(root: &Root, heard: &BTreeSet<String>) -> UdevState {
     UdevState {
         heard: heard.clone(),
-        running: root.exists("/run/udev/control"),
+        running: is_kept(root).then(|| root.exists("/run/udev/control")),
         settled: is_settled(root),
     }
 }

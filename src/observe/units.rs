@@ -28,13 +28,38 @@ pub fn units(root: &Root) -> Units {
     if is_run_by_openibd(root, &links) {
         let text = "this node is run by openibd".to_owned();
         findings.push(finding(Code::IbprovDisabled, text, "to hand it over: ibprov migrate"));
-    } else {
+    } else if other_agents_of(root, &links).is_none() {
         findings.extend(own_findings(&links));
         findings.extend(vendor_findings(root, &links));
-        findings.extend(agent_finding(root, &links));
     }
     findings.extend(boot_lines::not_run(root).into_iter().map(not_run));
     Units { openibd, enabled: links.wanted && links.own_mask.is_none(), findings }
+}
+
+/// That openibd or the agent of MLNX_OFED brings InfiniBand up at boot beside ibprov.
+pub fn other_agents(root: &Root) -> Option<Finding> {
+    other_agents_of(root, &Links::read(root))
+}
+
+fn other_agents_of(root: &Root, links: &Links) -> Option<Finding> {
+    // Where ibprov is not enabled, the ports are theirs alone.
+    if !links.wanted || links.own_mask.is_some() {
+        return None;
+    }
+    let is_started = links.vendor_wanted && links.owner() == Owner::Vendor;
+    let mut by = if links.script { script_callers(root, links) } else { Vec::default() };
+    by.extend(is_started.then(|| format!("{WANTS}/openibd.service")));
+    let openibd = (!by.is_empty()).then(|| format!("openibd (by {})", by.join(", ")));
+    // It does not depend on openibd.
+    let agent =
+        interface_manager::armed(root).map(|rule| format!("mlnx_interface_mgr (by {rule})"));
+    let agents: Vec<String> = openibd.into_iter().chain(agent).collect();
+    let text = format!(
+        "ibprov and {} bring InfiniBand up at boot: each loads modules, or sets modes and MTUs, that the other has set",
+        agents.join(" and ")
+    );
+    let advice = [Advice::look("ibprov migrate"), Advice::permanent("ibprov migrate --apply")];
+    (!agents.is_empty()).then(|| Finding::warning(Code::TwoAgents, text).advise(advice))
 }
 
 /// The links by which systemd starts `unit` at boot: of `systemctl enable`, `--runtime` too, of
@@ -104,8 +129,7 @@ impl Links {
 
     fn owner(&self) -> Owner {
         match self.alias.as_deref() {
-            // The second as earlier versions made it.
-            Some(STAND_IN | "ibprov.service") => Owner::Ibprov,
+            Some(STAND_IN) => Owner::Ibprov,
             Some("null") => Owner::Masked,
             _ if self.vendor_unit || self.script => Owner::Vendor,
             _ => Owner::Nobody,
@@ -170,10 +194,11 @@ fn own_findings(links: &Links) -> Vec<Finding> {
             "ibprov.service does not run at boot: the unit is not enabled, and udev starts none of ibprov's units"
                 .to_owned(),
             // In this order: both units are openibd.service to systemctl.
-            match links.vendor_wanted {
-                true => "systemctl disable openibd.service && systemctl enable ibprov.service",
-                false => "systemctl enable ibprov.service",
-            },
+            if links.vendor_wanted {
+"systemctl disable openibd.service && systemctl enable ibprov.service"
+} else {
+"systemctl enable ibprov.service"
+},
         )),
         (true, _) => {}
     }
@@ -212,31 +237,7 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<Finding> {
             ),
         ));
     }
-    let callers = if links.script { script_callers(root, links) } else { Vec::default() };
-    if !callers.is_empty() {
-        findings.push(finding(
-            Code::OpenibdScriptCalled,
-            format!("{INIT_SCRIPT} is still called by {}", callers.join(", ")),
-            "remove that call: the script loads and unloads modules while ibprov uses them",
-        ));
-    }
     findings
-}
-
-/// MLNX_OFED's agent for interfaces does not depend on openibd.
-fn agent_finding(root: &Root, links: &Links) -> Option<Finding> {
-    // Where ibprov is not enabled, interfaces are that agent's alone.
-    if !links.wanted {
-        return None;
-    }
-    let rule = interface_manager::armed(root)?;
-    Some(finding(
-        Code::MlnxInterfaceMgrArmed,
-        format!(
-            "MLNX_OFED's rule {rule} is active in addition to ibprov's, even if openibd is disabled: mlnx_interface_mgr sets mode and MTU of each new interface from openib.conf, and may run ifup"
-        ),
-        interface_manager::REMEDY,
-    ))
 }
 
 /// Why openibd.service is not ibprov's alias, and what to do.
@@ -249,10 +250,6 @@ fn alias_trouble(links: &Links) -> (String, String) {
             format!("systemctl unmask openibd.service && {REENABLE}"),
         ),
         Some(STAND_IN) => (format!("no unit starts {STAND_IN} at boot"), REENABLE.to_owned()),
-        Some("ibprov.service") => (
-            format!("{etc} is a link to ibprov.service itself, as created by an earlier version"),
-            REENABLE.to_owned(),
-        ),
         Some(other) => (format!("{etc} is a link to {other}"), format!("rm {etc} && {REENABLE}")),
         None if links.file_in_etc => (
             format!("{etc} is a regular file, so that the alias could not be created"),

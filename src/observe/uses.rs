@@ -65,6 +65,42 @@ pub fn uses(root: &Root, vfs: &[PciAddress]) -> Vec<Vec<Use>> {
     vfs.iter().map(|vf| host.uses(*vf).into_iter().collect()).collect()
 }
 
+/// The uses of the RDMA device of a function: by processes, by clients in the kernel, and by disks
+/// of SRP and iSER.
+pub fn rdma_uses(root: &Root, function: PciAddress) -> Vec<Use> {
+    let (mut look, dir, mut uses) = (Look::new(root), pf::dir(function), BTreeSet::new());
+    if let Some(driver) = look.link_name(&format!("{dir}/driver")) {
+        let devices = rdma::devices(&mut look, &dir);
+        by_rdma(&mut look, &dir, &driver, &devices, &mut uses);
+    }
+    uses.extend(look.problems.into_iter().map(|why| Use::Unknown { why }));
+    uses.into_iter().collect()
+}
+
+/// The uses of `devices`, those of the function at `dir`.
+fn by_rdma(
+    look: &mut Look<'_>,
+    dir: &str,
+    driver: &str,
+    devices: &[RdmaDevice],
+    uses: &mut BTreeSet<Use>,
+) {
+    for device in devices.iter().filter(|_| look.root.is_live()) {
+        match rdma_netlink::owners(device.name.as_str()) {
+            Ok(Some(owners)) => uses.extend(owners.into_iter().filter_map(|o| owned(o, driver))),
+            // It went away while it was looked at.
+            Ok(None) => {}
+            Err(e) => {
+                let why = format!("RDMA netlink: {}", answer(&e));
+                uses.insert(Use::Unknown { why });
+            }
+        }
+    }
+    // The connection of a target that is away shows as no use, and its disks wait for it.
+    let hosts = look.list(dir).into_iter().filter(|entry| is_scsi_host(entry));
+    uses.extend(hosts.map(|host| Use::ScsiHost { host }));
+}
+
 /// The uses of each of these netdevs by the network, in their order: addresses and routes, its
 /// own and those of the bond, bridge, P_Key child or other netdev above it. None of one that is
 /// down: whatever is changed of it, no traffic stops.
@@ -242,24 +278,7 @@ impl<'a> Host<'a> {
         if devices.is_empty() {
             uses.extend(self.hidden(look, dir, driver));
         }
-        for device in &devices {
-            if self.root.is_live() {
-                match rdma_netlink::owners(device.name.as_str()) {
-                    Ok(Some(owners)) => {
-                        uses.extend(owners.into_iter().filter_map(|o| owned(o, driver)));
-                    }
-                    // It went away while it was looked at.
-                    Ok(None) => {}
-                    Err(e) => {
-                        let why = format!("RDMA netlink: {}", answer(&e));
-                        uses.insert(Use::Unknown { why });
-                    }
-                }
-            }
-        }
-        // The connection of a target that is away shows as no use, and its disks wait for it.
-        let hosts = look.list(dir).into_iter().filter(|entry| is_scsi_host(entry));
-        uses.extend(hosts.map(|host| Use::ScsiHost { host }));
+        by_rdma(look, dir, driver, &devices, uses);
         for netdev in look.list(&format!("{dir}/net")) {
             self.netdev(look, &format!("{dir}/net/{netdev}"), &netdev, uses);
         }

@@ -37,18 +37,13 @@ pub enum VpdError {
     /// A resource or field reaches beyond the data.
     #[error("octet {at}: the field does not end within the {length} octets of product data")]
     CutOff {
-        /// Where it begins.
         at: usize,
         /// How many octets there are.
         length: usize,
     },
     /// There is no such tag.
     #[error("octet {at}: 0x{tag:02x} is not a tag of product data")]
-    NoTag {
-        /// Where it is.
-        at: usize,
-        tag: u8,
-    },
+    NoTag { at: usize, tag: u8 },
 }
 
 /// Identifier string, read-only and read-write fields: large resources with a length of
@@ -172,7 +167,6 @@ pub fn read_serial(root: &Root, pci: PciAddress) -> Result<Option<String>, ReadE
 pub enum NotRead {
     #[error(transparent)]
     System(#[from] ReadError),
-    /// They make no sense.
     #[error(transparent)]
     Bad(#[from] VpdError),
 }

@@ -101,6 +101,12 @@ impl Ports {
             silent_usec: waits.map_or(0, |since| now.saturating_sub(since)),
             cannot_ask: asked.and_then(|a| a.failure.clone()),
             vf: function.map(PciFunction::is_vf).unwrap_or_default(),
+            driver: function.and_then(|f| f.driver.clone()).unwrap_or_default(),
+            beside: self.asked.iter().find_map(|((pci, device, number), asked)| {
+                let link = &asked.last.as_ref()?.link;
+                let is_other = Some(*pci) != port.pci || Some(*number) != port.port;
+                (is_other && link.is_active()).then(|| format!("{device}/{number}"))
+            }),
             ..Seen::default()
         }
     }

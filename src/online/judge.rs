@@ -1,13 +1,16 @@
 //! What an expected port still lacks to be online, and what that means.
 
-use crate::ladder::active::{self, Words};
+use std::collections::BTreeMap;
+
+use crate::ladder::active::{self, Subject, Words};
 use crate::ladder::roce::{self, Roce};
-use crate::names::{IsVf, Rung};
+use crate::names::{IsVf, PortNumber, Rung};
 use crate::observe::link::PortAnswer;
 use crate::report::PortProgress;
 use crate::report::advice::Advice;
 use crate::report::hardware::NetDevState;
 use crate::report::online::{Goal, Lack};
+use crate::report::port::Awaited;
 
 /// What is known of a port beyond its ladder up to `named`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,6 +23,10 @@ pub struct Seen {
     pub cannot_ask: Option<String>,
     /// Whether it is a VF's.
     pub vf: IsVf,
+    /// The driver of its function; empty if it is not known.
+    pub driver: String,
+    /// Another port that is waited for and is Active.
+    pub beside: Option<String>,
     /// How its netdev is set; `None` if it has none.
     pub netdev: Option<NetDevState>,
     /// For how long its netdev's carrier or addresses have been owed, microseconds; 0 if
@@ -36,6 +43,30 @@ pub struct Seen {
 
 /// Who has not answered for so long is told of, microseconds.
 pub const SILENCE_USEC: u64 = 3_000_000;
+
+/// What a port lacks, and if it lacks nothing, how often its link has gone down.
+pub type LastSeen = (Option<Lack>, Option<u64>);
+
+/// What `port`, seen as (lack, count of link downs), lacks, and for how long that is seen, seconds.
+/// `since`: what was seen of each port before. One that lacks nothing lacks stability until it has
+/// lacked nothing for `stable_sec`, its link up all the time.
+pub fn lasting(
+    since: &mut BTreeMap<(Awaited, Option<PortNumber>), (LastSeen, u64)>,
+    port: &PortProgress,
+    stable_sec: u64,
+    (lack, downed): LastSeen,
+    now: u64,
+) -> (Option<Lack>, Option<u64>) {
+    let seen = (lack, downed.filter(|_| lack.is_none()));
+    let since = since.entry((port.awaited(), port.port)).or_insert((seen, now));
+    if since.0 != seen {
+        *since = (seen, now);
+    }
+    let for_sec = now.saturating_sub(since.1) / 1_000_000;
+    let is_short = !port.is_ethernet() && for_sec < stable_sec;
+    let lack = lack.or_else(|| is_short.then_some(Lack::Stable));
+    (lack, lack.map(|_| for_sec))
+}
 
 /// The first thing that `port` lacks; `None` if it is online.
 pub fn lack(port: &PortProgress, seen: &Seen, goal: Goal) -> Option<Lack> {
@@ -108,7 +139,14 @@ pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
         Lack::Answer => silence(seen, &netdev),
         Lack::Link | Lack::Active => {
             let answer = seen.answer.clone().unwrap_or_default();
-            active::words(port.pci, &port.mad_port(), &answer, seen.vf)
+            let subject = Subject {
+                pci: port.pci,
+                at: port.mad_port(),
+                vf: seen.vf,
+                driver: seen.driver.clone(),
+                beside: seen.beside.clone(),
+            };
+            active::words(&subject, &answer)
         }
         Lack::Up => say(
             format!("the port is Active, but {netdev} is down: no network stack has brought it up"),
@@ -224,6 +262,22 @@ mod tests {
     }
 
     const ACTIVE: Goal = Goal { rung: Rung::Active, address: false, stable_sec: 0 };
+
+    #[test]
+    fn a_link_that_went_down_between_two_looks_is_not_stable() {
+        let (port, mut since) = (port(Rung::Named), BTreeMap::new());
+        let mut look =
+            |sec: u64, lack, downed| lasting(&mut since, &port, 5, (lack, downed), sec * 1_000_000);
+        let unstable = |for_sec| (Some(Lack::Stable), Some(for_sec));
+        assert_eq!(look(10, Some(Lack::Link), Some(3)), (Some(Lack::Link), Some(0)));
+        // A count that changes while the link is down is no news.
+        assert_eq!(look(12, Some(Lack::Link), Some(4)), (Some(Lack::Link), Some(2)));
+        assert_eq!(look(13, None, Some(4)), unstable(0));
+        assert_eq!(look(17, None, Some(4)), unstable(4));
+        assert_eq!(look(19, None, Some(5)), unstable(0));
+        assert_eq!(look(23, None, Some(5)), unstable(4));
+        assert_eq!(look(24, None, Some(5)), (None, None));
+    }
 
     fn says(seen: &Seen) -> (&'static str, String) {
         let port = port(Rung::Named);

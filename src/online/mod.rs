@@ -22,18 +22,21 @@ use crate::host::{Root, answer, clock, journal, links, state, systemd, terminal}
 use crate::ladder::active::Words;
 use crate::ladder::minimum::{degraded_port, minimum};
 use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress, roce};
-use crate::names::{IfName, LinkLayer, Rung, Target};
-use crate::observe::{self, ModprobeRules, Observed, Observer};
+use crate::names::{IfName, LinkLayer, ModuleName, PortNumber, Rung, Target};
+use crate::observe::{self, ModprobeRules, Observed, Observer, driver_modules};
+use crate::plan::denied_modules;
 use crate::plan::settings::{Children, judge_settings};
 use crate::report::advice::Advice;
+use crate::report::common::{Code, Finding, Verdict};
 use crate::report::node::Standing;
-use crate::report::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
-use crate::report::port::port_span;
+use crate::report::online::{Goal, Lack, OnlinePort, OnlineReport};
+use crate::report::port::{Awaited, port_span};
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::{Cause, PortProgress, events as kinds};
 use crate::stacks::{self, KNOWN};
 use crate::workers::products::Products;
 
+use judge::{LastSeen, lasting};
 pub use judge::{SILENCE_USEC, Seen, lack, words};
 
 /// What to wait for, and how long.
@@ -45,6 +48,10 @@ pub struct Wanted {
     pub goal: Goal,
     /// For how long to wait.
     pub deadline: Duration,
+    /// Who wants a netdev of IPoIB, where ib_ipoib is denied.
+    pub wants_ipoib: Option<String>,
+    /// The errors of the configuration for which a port may not be waited for.
+    pub errors: Vec<Finding>,
 }
 
 /// How often a port that has no link or is not Active is asked again. No event
@@ -56,10 +63,6 @@ const ASK_EVERY_USEC: u64 = 1_000_000;
 /// How often everything is looked at although nothing was heard.
 const LOOK_EVERY_USEC: u64 = 5_000_000;
 
-/// What a port lacks, and if it lacks nothing, how often its link has gone down.
-type LastSeen = (Option<Lack>, Option<u64>);
-
-/// A wait in progress.
 struct Waiting<'a> {
     config: &'a Config,
     wanted: &'a Wanted,
@@ -72,7 +75,7 @@ struct Waiting<'a> {
     products: Products<'a>,
     observed: Observed,
     /// What each port lacks, how often its link had gone down, and since when that is seen.
-    since: BTreeMap<String, (LastSeen, u64)>,
+    since: BTreeMap<(Awaited, Option<PortNumber>), (LastSeen, u64)>,
     report: OnlineReport,
 }
 
@@ -83,6 +86,7 @@ struct Waiting<'a> {
 pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<OnlineReport> {
     let started = clock::monotonic_usec();
     let mut report = OnlineReport::new(started, wanted.deadline.as_secs(), wanted.goal);
+    report.configuration.clone_from(&wanted.errors);
     // Where settings are made, of which no other event tells. Only root has it.
     let outcomes = state::outcomes_dir(state::PORTS);
     if let Err((path, e)) = &outcomes {
@@ -106,6 +110,7 @@ pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<Onli
         since: BTreeMap::new(),
         report,
     };
+    waiting.facts.wants_ipoib.clone_from(&wanted.wants_ipoib);
     waiting.climb(&mut events, started + clock::usec(wanted.deadline))?;
     Ok(waiting.report)
 }
@@ -119,12 +124,15 @@ impl Waiting<'_> {
     fn climb(&mut self, events: &mut Events, deadline: u64) -> anyhow::Result<()> {
         let asks = self.wanted.goal.rung >= Rung::Link;
         // Who asks nothing must not be woken for it.
+        let load = self.config.modules.load.iter().cloned();
+        let modules: Vec<ModuleName> = load.chain(driver_modules()).collect();
         let (mut look_at, mut ask_at) = (0, if asks { 0 } else { u64::MAX });
         let mut netdevs_at = 0;
         loop {
             let now = clock::monotonic_usec();
             if now >= look_at {
-                self.observed = self.observer.look([], self.heard.devices());
+                self.observed = self.observer.look(&modules, self.heard.devices());
+                self.facts.modules = denied_modules(self.config, &self.rules, &self.observed);
                 self.products.learn(&mut self.observed, now);
                 look_at = now + LOOK_EVERY_USEC;
             }
@@ -143,7 +151,7 @@ impl Waiting<'_> {
             let complete = self.is_complete();
             let states = self.judge(&progress, complete, now);
             if complete && states.iter().any(|state| self.is_unknown(state)) {
-                self.finish(states, Some(OnlineVerdict::NoSuchPort));
+                self.finish(states, Some(Verdict::NotBegun));
                 return Ok(());
             }
             let lacks_link = |s: &OnlinePort| {
@@ -179,7 +187,7 @@ impl Waiting<'_> {
             until = self.products.due(true, now).map_or(until, |due| until.min(due));
             let happened = events.wait_also(until, answers)?;
             if happened.stop {
-                self.finish(states, Some(OnlineVerdict::Interrupted));
+                self.finish(states, Some(Verdict::Interrupted));
                 return Ok(());
             }
             self.ports.take_answers();
@@ -223,9 +231,14 @@ impl Waiting<'_> {
         ports
     }
 
+    fn expectation(&self) -> Expectation {
+        let wants_ipoib = self.facts.wants_ipoib.as_deref();
+        expect::expectation(self.config, &self.observed, &self.rules, wants_ipoib)
+    }
+
     /// The same, up to `named`.
     fn climbed(&self) -> Vec<PortProgress> {
-        let mut expectation = expect::expectation(self.config, &self.observed, &self.rules);
+        let mut expectation = self.expectation();
         let goal = expectation.goal.min(self.wanted.goal.rung);
         expectation.goal = goal;
         let roce_goal = expectation.roce_goal.min(self.wanted.goal.rung);
@@ -302,10 +315,7 @@ impl Waiting<'_> {
         let root = self.observer.root();
         !self.wanted.targets.is_empty()
             && root.exists(&format!("{}/boot.json", state::RUN_DIR))
-            && target::all_is_there(
-                expect::expectation(self.config, &self.observed, &self.rules),
-                &self.observed,
-            )
+            && target::all_is_there(self.expectation(), &self.observed)
     }
 
     fn judge(&mut self, progress: &[PortProgress], complete: bool, now: u64) -> Vec<OnlinePort> {
@@ -337,7 +347,8 @@ impl Waiting<'_> {
         };
         let (lack, cause) = soft_roce::lack(report, root, known, self.wanted.goal).unzip();
         let mut progress = soft_roce::progress(report, lack, self.wanted.goal);
-        let (lack, for_sec) = self.lasting(&progress, lack, None, now);
+        let stable_sec = self.wanted.goal.stable_sec;
+        let (lack, for_sec) = lasting(&mut self.since, &progress, stable_sec, (lack, None), now);
         let unstable = || Cause::waiting(judge::too_short(None).text, []);
         let cause = cause.or_else(|| (lack == Some(Lack::Stable)).then(unstable));
         // As status judges it; one that is named is counted on.
@@ -358,29 +369,6 @@ impl Waiting<'_> {
         }
     }
 
-    /// What `port` lacks, and for how long that is seen, seconds: one that lacks nothing lacks
-    /// stability until it has lacked nothing for as long as is asked for. Its link has gone down
-    /// `downed` times.
-    fn lasting(
-        &mut self,
-        port: &PortProgress,
-        lack: Option<Lack>,
-        downed: Option<u64>,
-        now: u64,
-    ) -> (Option<Lack>, Option<u64>) {
-        let seen = (lack, downed.filter(|_| lack.is_none()));
-        let since = self.since.entry(format!("{} {:?}", port.expected, port.port));
-        let since = since.and_modify(|since| {
-            if since.0 != seen {
-                *since = (seen, now);
-            }
-        });
-        let for_sec = now.saturating_sub(since.or_insert((seen, now)).1) / 1_000_000;
-        let is_short = !port.is_ethernet() && for_sec < self.wanted.goal.stable_sec;
-        let lack = lack.or_else(|| is_short.then_some(Lack::Stable));
-        (lack, lack.map(|_| for_sec))
-    }
-
     /// The addresses of global scope of a netdev and of what is above it, if they are known.
     fn addresses(&self, name: &IfName, index: u32) -> Option<Vec<String>> {
         let indexes = observe::link::above(self.observer.root(), name, index);
@@ -396,7 +384,7 @@ impl Waiting<'_> {
         let online = states.iter().filter(|s| s.online && !s.progress.is_ethernet()).count();
         let enough = self.config.boot.at_least.as_ref().is_some_and(|a| online >= a.ports);
         for state in states.iter_mut().filter(|state| !state.online) {
-            let is_excused = enough && !state.progress.is_no_port;
+            let is_excused = enough && !state.progress.is_no_port();
             state.progress.optional = !named && (state.progress.optional || is_excused);
         }
     }
@@ -418,7 +406,8 @@ impl Waiting<'_> {
         }
         let lack = lack(port, &seen, self.wanted.goal);
         let downed = seen.answer.as_ref().and_then(|answer| answer.link.link_downed);
-        let (lack, for_sec) = self.lasting(port, lack, downed, now);
+        let stable_sec = self.wanted.goal.stable_sec;
+        let (lack, for_sec) = lasting(&mut self.since, port, stable_sec, (lack, downed), now);
         let cause = match lack {
             Some(Lack::Rung(Rung::Pci)) if !self.wanted.targets.is_empty() => Some(Cause {
                 text: format!(
@@ -431,7 +420,14 @@ impl Waiting<'_> {
                 is_final: complete && !self.may_be_child(port),
                 ..Cause::waiting("", [])
             }),
-            Some(Lack::Rung(_)) => cause::cause(port, &self.observed, &self.facts),
+            // A program may still load drivers of its own, as a driver container does.
+            Some(Lack::Rung(_)) => {
+                let cause = cause::cause(port, &self.observed, &self.facts);
+                cause.map(|cause| Cause {
+                    is_final: cause.is_final && cause.code != Some(Code::ModuleDenied),
+                    ..cause
+                })
+            }
             Some(lack) => {
                 let Words { text, advice } = words(port, &seen, lack);
                 Some(Cause::waiting(text, advice))
@@ -491,7 +487,7 @@ impl Waiting<'_> {
         systemd::tell_status(&line);
     }
 
-    fn finish(&mut self, states: Vec<OnlinePort>, forced: Option<OnlineVerdict>) {
+    fn finish(&mut self, states: Vec<OnlinePort>, forced: Option<Verdict>) {
         self.report.problems.extend(self.observed.problems.iter().cloned());
         self.report.finish(states, forced, clock::monotonic_usec());
         // Who reads along has them in the report.

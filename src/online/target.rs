@@ -133,7 +133,7 @@ mod tests {
             [(true, true, true), (false, true, false), (true, false, false)]
         {
             let observed = observed(named, settled);
-            let all = expectation(&Config::default(), &observed, &ModprobeRules::default());
+            let all = expectation(&Config::default(), &observed, &ModprobeRules::default(), None);
             assert_eq!(all_is_there(all, &observed), want, "{named} {settled}: {observed:?}");
         }
         assert_eq!(names(&observed(true, true)), "ib0 mlx5_0 (0000:4b:00.0)");

@@ -27,9 +27,7 @@ pub struct Fault {
     pub label: String,
     /// Another place that belongs to it, and what stands there.
     pub also: Option<(Range<usize>, &'static str)>,
-    /// What opensm would do.
     pub consequence: String,
-    /// What to write instead.
     pub help: Option<String>,
 }
 

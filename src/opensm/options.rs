@@ -26,7 +26,6 @@ enum Form {
     Number(u32),
     /// TRUE, and anything else for FALSE.
     Boolean,
-    /// As it is written.
     Text,
     /// By rules of its own, which are not looked at.
     Other,
@@ -103,7 +102,6 @@ fn keys() -> impl Iterator<Item = (&'static str, Form)> {
     KEYS.iter().flat_map(|(form, keys)| keys.split_ascii_whitespace().map(|key| (key, *form)))
 }
 
-/// Reads the file `content`.
 pub fn read(content: &[u8]) -> Read {
     let mut read = Read::default();
     let mut base = 0;

@@ -32,7 +32,6 @@ pub struct Read {
     pub faults: Vec<Fault>,
 }
 
-/// One partition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Partition {
@@ -50,7 +49,6 @@ pub struct Partition {
     members: Vec<Member>,
 }
 
-/// One member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Member {
@@ -60,7 +58,6 @@ pub struct Member {
     membership: &'static str,
 }
 
-/// Who a member is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
     All,
@@ -96,7 +93,6 @@ const WORDS: [(&str, Who); 5] = [
 
 const DEFAULT: u16 = 0x7fff;
 
-/// Reads the file `content`.
 pub fn read(content: &[u8], known: &Known) -> Read {
     let mut reader = Reader {
         known,
@@ -615,7 +611,6 @@ impl Reader<'_> {
         Ok(step)
     }
 
-    /// The open definition ends.
     fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
         let Some(partition) = self.made.get_mut(open.at) else { return };

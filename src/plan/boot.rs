@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::{Config, RXE_MODULE};
 use crate::ladder::Expectation;
-use crate::ladder::expect::denied;
+use crate::ladder::expect::{denied, is_withheld};
 use crate::names::{ModuleName, ModuleState, PortNumber, PortSelector, RdmaName, Rung};
 use crate::observe::{ModprobeRules, Observed, PciFunction, RdmaDevice, rdma_half};
 use crate::report::boot::Step;
@@ -196,6 +196,9 @@ fn driver(
 ) -> Option<Step> {
     let pci = port.pci?;
     let function = observed.functions.iter().find(|f| f.address == pci)?;
+    if is_withheld(config, function) {
+        return None;
+    }
     match port.missing()? {
         // udev loads it by the same modalias: only what it left undone is ours.
         Rung::Driver if observed.udev.is_done_with(&pci.to_string()) => {
@@ -250,7 +253,7 @@ mod tests {
             }],
             modules: all.iter().map(|m| (name(m), state(m))).collect::<BTreeMap<_, _>>(),
             netns_mode: None,
-            udev: UdevState { running: true, settled: false, heard: BTreeSet::new() },
+            udev: UdevState { running: Some(true), settled: false, heard: BTreeSet::new() },
             problems: BTreeSet::new(),
         }
     }
@@ -258,7 +261,7 @@ mod tests {
     fn steps(observed: &Observed, done: &Done) -> Vec<String> {
         let config = Config::default();
         let rules = ModprobeRules::default();
-        let expectation = expectation(&config, observed, &rules);
+        let expectation = expectation(&config, observed, &rules, None);
         let ports = progress(&expectation, observed);
         boot_steps(&config, &rules, observed, &expectation, &ports, done)
             .iter()
@@ -396,7 +399,7 @@ mod tests {
             let rules = ModprobeRules::default();
             let mut done = Done::default();
             for end in ends {
-                let expectation = expectation(&config, &observed, &rules);
+                let expectation = expectation(&config, &observed, &rules, None);
                 let ports = progress(&expectation, &observed);
                 for step in boot_steps(&config, &rules, &observed, &expectation, &ports, &done) {
                     prop_assert!(done.begun.insert(step), "a step was planned twice");

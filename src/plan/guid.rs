@@ -90,6 +90,10 @@ impl<'a> Draft<'a> {
     fn new(config: &'a Pf, host: &'a PlanHost, firmware: &[FirmwareCard]) -> Self {
         let mut errors = Vec::new();
         let function = match find_pf(&config.which, host) {
+            found if config.is_withheld => {
+                errors.push(PlanProblem::Withheld);
+                found.ok()
+            }
             Ok(function) => {
                 errors.extend(judge::function(config, function, firmware));
                 Some(function)

@@ -1,12 +1,12 @@
 //! One interface: from the configuration's rules and what it is now to the
 //! settings that differ.
 
-use crate::config::{InterfaceRule, InterfaceSelector, PartitionRule};
+use crate::config::{Config, InterfaceRule, InterfaceSelector, PartitionRule};
 use crate::names::{IfName, Mode, PKey};
 use crate::observe::ipoib::{Interface, StackChild};
 use crate::report::advice::Advice;
 use crate::report::iface::{
-    ChildCreator, DeferredSettings, IfaceReport, IfaceStep, WantedChild, WantedInterface,
+    ChildCreator, DeferredSettings, IfaceStep, WantedChild, WantedInterface,
 };
 use crate::report::{Cause, Use};
 
@@ -39,12 +39,6 @@ impl IfacePlan {
     }
 }
 
-/// What interrupts the traffic of `interface` is left undone if it is in use, but not at its first
-/// setting in a boot.
-pub fn is_guarded(interface: &Interface, before: Option<&IfaceReport>) -> bool {
-    interface.up && before.is_some_and(|before| before.was_set)
-}
-
 /// What the rules want of `interface`. A rule for a port's interface holds for its P_Key
 /// children too, but for its name and those children; what it says of one P_Key comes
 /// before what it says of all. Of the P_Key children, `of_stacks` are created by others.
@@ -54,6 +48,9 @@ pub fn wanted(
     of_stacks: &[StackChild],
 ) -> WantedInterface {
     let mut wanted = WantedInterface::default();
+    if withholds(rules, interface) {
+        return wanted;
+    }
     for rule in rules.iter().filter(|rule| applies(&rule.which, interface)) {
         wanted.mode = rule.mode.or(wanted.mode);
         wanted.mtu = rule.mtu.or(wanted.mtu);
@@ -91,6 +88,15 @@ pub fn wanted(
     }
     wanted.partitions.sort_unstable_by_key(|child| child.pkey);
     wanted
+}
+
+/// A rule for `interface` has an error, or may be for it, so that none is carried out.
+pub fn is_withheld(config: &Config, interface: &Interface) -> bool {
+    config.withheld.has_all_interfaces() || withholds(&config.interfaces, interface)
+}
+
+fn withholds(rules: &[InterfaceRule], interface: &Interface) -> bool {
+    rules.iter().any(|rule| rule.is_withheld && applies(&rule.which, interface))
 }
 
 /// What the rules want of `interface` concerns other interfaces too: names that may be
@@ -502,17 +508,6 @@ mod tests {
             left.starts_with("ib0 may be in use: its use cannot be determined: RDMA"),
             "{left}"
         );
-    }
-
-    #[test]
-    fn the_first_setting_in_a_boot_is_made_whoever_uses_the_interface() {
-        let up = Interface { up: true, ..interface("ib0", 3) };
-        let after = |was_set| IfaceReport { was_set, ..IfaceReport::blank("ib0", 0) };
-        assert!(!is_guarded(&up, None));
-        assert!(!is_guarded(&up, Some(&after(false))));
-        assert!(is_guarded(&up, Some(&after(true))));
-        // Nobody sends anything over one that is down.
-        assert!(!is_guarded(&interface("ib0", 3), Some(&after(true))));
     }
 
     /// What the kernel makes of a step.

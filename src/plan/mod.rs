@@ -21,5 +21,5 @@ pub use boot::{
     Done, boot_steps, denied_modules, free_names_first, hold_misnamed, misnamed, needed_modules,
     port_types, waits_for_udev,
 };
-pub use iface::{IfacePlan, concerns_others, has_child, iface_plan, is_guarded, rename, wanted};
+pub use iface::{IfacePlan, concerns_others, has_child, iface_plan, is_withheld, rename, wanted};
 pub use vf::VfPlan;

@@ -18,7 +18,7 @@ use crate::report::netns::Netns;
 use crate::report::node::{Count, Judgement, PortCount};
 use crate::report::plan::{Action, PlannedPf};
 use crate::report::rxe::RxeReport;
-use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
+use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, Silence};
 
 /// An expected port, and what is known of it.
 #[derive(Debug, Clone)]
@@ -33,8 +33,8 @@ pub struct KnownPort<'a> {
 /// What is known of the node.
 #[derive(Debug, Clone, Default)]
 pub struct Known<'a> {
-    /// What is wrong with the configuration, in one phrase: the defaults hold instead.
-    pub configuration: Option<String>,
+    /// What is wrong with the configuration, and left out.
+    pub configuration: Vec<Finding>,
     /// Why it is not known which PCI devices there are.
     pub unreadable: Option<String>,
     pub ports: Vec<KnownPort<'a>>,
@@ -43,6 +43,10 @@ pub struct Known<'a> {
     /// Where all adapters are in Ethernet mode, and something of the host is configured for
     /// InfiniBand: the adapters, and what.
     pub ethernet: Option<(Vec<PciAddress>, String)>,
+    /// Where nothing is expected and nothing configured: the adapters with RoCE ports.
+    pub unwatched: Vec<PciAddress>,
+    /// Others that bring InfiniBand up at boot beside ibprov.
+    pub agents: Option<Finding>,
     /// So many of them have to be there and active; `None`: each, and one of them active.
     pub at_least: Option<usize>,
     /// The ports that the fabric uses, with their partitions and netdevs.
@@ -76,10 +80,10 @@ pub struct Known<'a> {
     pub pfs: &'a [PlannedPf],
     /// Why the last run at a PF did not change the number of its VFs, if it failed in that.
     pub last_runs: BTreeMap<PciAddress, String>,
-    /// The adapters that did not answer.
-    pub silent: BTreeSet<PciAddress>,
-    /// A process holds the RTNL lock.
-    pub is_rtnl_held: bool,
+    /// The adapters that did not answer, and for how long; without where they could not be asked.
+    pub silent: BTreeMap<PciAddress, Option<Silence>>,
+    /// A process holds the RTNL lock: for so long the kernel has not answered.
+    pub rtnl: Option<Silence>,
     /// The adapters of which settings were not read for that reason.
     pub unread: BTreeSet<PciAddress>,
     /// The ports with a GUID that no plan gives: what each is called, its node GUID where it is
@@ -110,20 +114,14 @@ pub struct Known<'a> {
 /// What `known` comes to.
 pub fn judge(known: &Known<'_>) -> Judgement {
     let mut findings = Vec::new();
-    if let Some(why) = &known.configuration {
-        let message = format!(
-            "{why}: the expected ports are not known, and the host is shown with the defaults"
-        );
-        let finding = Finding::error(Code::ConfigurationInvalid, message);
-        findings.push(finding.advise([Advice::look("ibprov config check")]));
-    }
+    findings.extend(known.configuration.iter().cloned());
     findings.extend(
         known.unreadable.iter().map(|why| Finding::error(Code::HostUnreadable, why.clone())),
     );
-    let lacks = known.ports.iter().flat_map(|port| port.progress.findings(port.cause.as_ref()));
-    findings.extend(lacks);
+    let is_enough = is_enough(known);
+    findings.extend(known.ports.iter().flat_map(|port| lacks(port, is_enough)));
     findings.extend(left_out(known));
-    let (ports, of_activity) = activity(known);
+    let (ports, of_activity) = activity(known, is_enough);
     findings.extend(of_activity);
     findings.extend(known.active.iter().flat_map(fabric::judge));
     findings.extend(known.soft_roce.iter().filter_map(RxeReport::finding));
@@ -131,22 +129,25 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     findings.extend(vf_ports.filter_map(VfPort::finding));
     findings.extend(known.subnet_managers.iter().chain(&known.contradictions).cloned());
     for (port, degraded) in &known.degraded {
-        let message = format!("degraded: {}", Degraded::phrase(degraded));
-        let finding = Finding::warning(Code::PortDegraded, message).about(port.label());
-        findings.push(finding.advise(how_to_mend(port, degraded)));
+        for code in [Code::PortDegraded, Code::PcieBelowMinimum, Code::FirmwareBelowMinimum] {
+            let own = degraded.iter().filter(|degraded| degraded.code() == code);
+            let own: Vec<Degraded> = own.cloned().collect();
+            let message = format!("degraded: {}", Degraded::phrase(&own));
+            let finding = Finding::warning(code, message).about(port.label());
+            let advice = how_to_mend(port, code);
+            findings.extend((!own.is_empty()).then(|| finding.advise(advice)));
+        }
     }
     for (pci, link) in &known.pcie {
         // What the configuration says of it counts more.
         let is_told = |(port, degraded): &(&PortProgress, Vec<Degraded>)| {
-            port.pci == Some(*pci) && degraded.iter().any(Degraded::is_pcie)
+            port.pci == Some(*pci) && degraded.iter().any(|d| d.code() == Code::PcieBelowMinimum)
         };
         if let Some(loss) = link.loss().filter(|_| !known.degraded.iter().any(is_told)) {
             let finding = Finding::new(Code::PcieLinkReduced, Severity::Info, loss).about(pci);
             findings.push(finding.advise([
                 Advice::look(format!("lspci -vv -s {pci} | grep -e LnkCap: -e LnkSta:")),
-                Advice::permanent(
-                    "reseat the adapter, or check speed and width of the slot in the firmware setup",
-                ),
+                Advice::permanent(RESEAT),
             ]));
         }
     }
@@ -177,20 +178,27 @@ pub fn judge(known: &Known<'_>) -> Judgement {
                 ]),
         });
     }
-    findings.extend(known.guests.iter().chain(&known.firmware).cloned());
+    let of_others = known.guests.iter().chain(&known.firmware).chain(&known.agents);
+    findings.extend(of_others.cloned());
     if known.is_switched_off {
         let message = "ibprov=0 is on the kernel command line: no unit of ibprov runs in this boot";
         findings.push(Finding::new(Code::IbprovSwitchedOff, Severity::Info, message));
     }
-    for pci in &known.silent {
-        let finding = Finding::error(Code::AdapterSilent, "no answer to a query of the state");
+    for (pci, silence) in &known.silent {
+        let message = match silence {
+            Some(silence) => silence.to_string(),
+            None => "its state could not be queried".to_owned(),
+        };
+        let finding = Finding::error(Code::AdapterSilent, message);
         findings.push(finding.about(pci).advise([
             Advice::look("dmesg"),
             Advice::look(format!("devlink health show pci/{pci} reporter fw")),
         ]));
     }
-    if known.is_rtnl_held {
-        let message = "network settings cannot be read: a process holds the RTNL lock";
+    if let Some(silence) = known.rtnl {
+        let message = format!(
+            "network settings cannot be read: a process holds the RTNL lock, and the kernel {silence}"
+        );
         findings.push(Finding::error(Code::RtnlHeld, message).advise([
             Advice::look("dmesg"),
             Advice::look(
@@ -203,7 +211,7 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         let good = pf.vfs.iter().filter(|vf| vf.action == Action::Keep).count();
         of_pfs.push((pf.object(), Count { good, of: pf.wanted }));
         // That it does not answer is said of the adapter.
-        let is_silent = |pci| known.silent.contains(&pci) || known.unread.contains(&pci);
+        let is_silent = |pci| known.silent.contains_key(&pci) || known.unread.contains(&pci);
         findings.extend(match pf.pci.is_some_and(is_silent) {
             true => pf.errors(),
             false => pf.findings(pf.pci.and_then(|pci| known.last_runs.get(&pci)).map(|s| &**s)),
@@ -252,7 +260,20 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     if count.of > 0 && count.good == count.of && is_whole {
         findings.extend(known.network.unmatched());
     }
-    Judgement::new(ports, of_pfs, known.has_adapter, findings)
+    findings.extend(unwatched(&known.unwatched));
+    Judgement::new(ports, of_pfs, known.has_adapter, !known.soft_roce.is_empty(), findings)
+}
+
+/// What is said of RoCE ports that nobody has asked to be judged, with the lines that do.
+fn unwatched(adapters: &[PciAddress]) -> Option<Finding> {
+    let list: Vec<String> = adapters.iter().map(|pci| format!("\"{pci}\"")).collect();
+    let advice = Advice::permanent(format!(
+        "printf '[[port]]\\npci = [{}]\\nlink-layer = \"ethernet\"\\n' >>/etc/ibprov/ibprov.toml",
+        list.join(", ")
+    ));
+    let message = "the RoCE ports of this host are not judged: no [[port]] expects one";
+    let finding = Finding::new(Code::Notice, Severity::Info, message);
+    (!adapters.is_empty()).then(|| finding.advise([advice]))
 }
 
 /// What is said of the VFs of a PF for which nothing is planned.
@@ -334,28 +355,15 @@ fn duplicates(guids: &[(String, Option<Guid>, Guid)]) -> Vec<Finding> {
     by_guid.into_iter().filter(|(_, all)| !is_one(all)).flat_map(of_guid).collect()
 }
 
-/// The file in which NVIDIA's driver container denies the kernel's own modules on the host, as
-/// long as it runs; where it ends badly, the file stays (doca-driver-build, entrypoint).
-const CONTAINERS_DENY_LIST: &str = "/blacklist-ofed-modules.conf";
-
-/// What is said of adapters without an expected port: the site may mean it, and the node has no
-/// InfiniBand then.
+/// What is said of adapters without an expected port.
 fn left_out(known: &Known<'_>) -> Vec<Finding> {
-    let is_alone = known.ports.iter().all(|port| port.progress.is_ethernet());
-    let severity = if is_alone { Severity::Warning } else { Severity::Info };
     let denied = known.left_out.iter().filter_map(|(pci, reason)| {
         let NotExpected::DriverDenied { module, by } = reason else { return None };
-        let message = match by.contains(CONTAINERS_DENY_LIST) {
-            true => format!("{reason}, which NVIDIA's driver container writes and removes again"),
-            false => reason.to_string(),
-        };
-        let advice = [
-            Advice::look(format!("lspci -nnk -s {pci}")),
-            Advice::permanent(format!(
-                "to use the adapter: remove the line in {by}, then `modprobe {module}`"
-            )),
-        ];
-        Some(Finding::new(Code::ModuleDenied, severity, message).about(pci).advise(advice))
+        let advice = Advice::permanent(format!(
+            "to use the adapter: remove {module} from {by}, then `systemctl restart ibprov`"
+        ));
+        let finding = Finding::new(Code::ModuleDenied, Severity::Info, reason.to_string());
+        Some(finding.about(pci).advise([advice]))
     });
     let ethernet = known.ethernet.iter().flat_map(|(adapters, wants)| {
         adapters.iter().map(move |pci| {
@@ -373,9 +381,37 @@ fn to_infiniband(pci: PciAddress) -> String {
     how_to_set(pci, &link_type(pci, LinkLayer::InfiniBand), false)
 }
 
+/// Whether so many ports are in use that another one is an exception: as many as `boot.at-least`
+/// says; else one of the required InfiniBand ports that can be judged, and without such one of
+/// all.
+fn is_enough(known: &Known<'_>) -> bool {
+    let expected = || known.ports.iter().filter(|port| !port.progress.is_ethernet());
+    let is_active = |port: &KnownPort<'_>| port.activity == Activity::Active;
+    let is_possible =
+        |port: &&KnownPort<'_>| is_active(port) || port.activity == Activity::NotShown;
+    let mut required = expected().filter(|KnownPort { progress: port, activity, .. }| {
+        !port.optional && !port.must_be_ethernet && *activity != Activity::NotShown
+    });
+    match (known.at_least, required.clone().next()) {
+        (None, Some(_)) => required.any(is_active),
+        (at_least, _) => expected().filter(is_possible).count() >= at_least.unwrap_or(1),
+    }
+}
+
+/// What is said of a port that has not reached its goal: where too few are in use, what is an
+/// exception beside others is why.
+fn lacks(known: &KnownPort<'_>, is_enough: bool) -> Vec<Finding> {
+    let KnownPort { progress: port, cause, .. } = known;
+    let mut findings = port.findings(cause.as_ref());
+    if !is_enough && !port.optional && !port.is_usable(cause.as_ref()) {
+        findings.iter_mut().for_each(|finding| finding.severity = Severity::Error);
+    }
+    findings
+}
+
 /// How many of the expected ports are active, and what is said of those that are not: too few
 /// of them is an error, one that is optional a note.
-fn activity(known: &Known<'_>) -> (Vec<(String, PortCount)>, Vec<Finding>) {
+fn activity(known: &Known<'_>, is_enough: bool) -> (Vec<(String, PortCount)>, Vec<Finding>) {
     let expected = known.ports.iter().filter(|port| !port.progress.is_ethernet());
     let is_usable = |port: &&KnownPort<'_>| port.progress.is_usable(port.cause.as_ref());
     let of_port = |port: &KnownPort<'_>| {
@@ -389,8 +425,6 @@ fn activity(known: &Known<'_>) -> (Vec<(String, PortCount)>, Vec<Finding>) {
         (port.progress.label(), count)
     };
     let of_ports: Vec<(String, PortCount)> = expected.clone().map(of_port).collect();
-    let ports = PortCount::sum(&of_ports);
-    let is_enough = ports.active + ports.not_judged >= known.at_least.unwrap_or(1);
     let finding = |KnownPort { progress: port, activity, .. }: &KnownPort<'_>| {
         let optional = if port.optional { " (optional)" } else { "" };
         let (code, severity, message, advice) = match activity {
@@ -416,26 +450,24 @@ fn activity(known: &Known<'_>) -> (Vec<(String, PortCount)>, Vec<Finding>) {
     (of_ports, expected.filter(is_usable).filter_map(finding).collect())
 }
 
-/// What to do where `port` has less of a link than it has to have.
-fn how_to_mend(port: &PortProgress, degraded: &[Degraded]) -> Vec<Advice> {
+/// What to do about a PCIe link that is less than it can be.
+const RESEAT: &str =
+    "reseat the adapter, or check speed and width of the slot in the firmware setup";
+
+/// What to do where `port` has less than it has to have, by the code of that.
+fn how_to_mend(port: &PortProgress, code: Code) -> [Advice; 2] {
     let pci = port.pci.map(|pci| pci.to_string()).unwrap_or_default();
-    let mut advice = Vec::new();
-    let is_firmware = |what: &Degraded| matches!(what, Degraded::Firmware { .. });
-    if degraded.iter().any(|what| !what.is_pcie() && !is_firmware(what)) {
-        advice.push(Advice::look(format!("mlxlink -d {pci}")));
-        advice.push(Advice::permanent(
+    let (look, permanent) = match code {
+        Code::PcieBelowMinimum => {
+            (format!("lspci -vv -s {pci} | grep -e LnkCap: -e LnkSta:"), RESEAT)
+        }
+        Code::FirmwareBelowMinimum => {
+            (format!("mstflint -d {pci} query"), "update the firmware of the adapter")
+        }
+        _ => (
+            format!("mlxlink -d {pci}"),
             "check the cable, and speed and width of the switch port it leads to",
-        ));
-    }
-    if degraded.iter().any(Degraded::is_pcie) {
-        advice.push(Advice::look(format!("lspci -vv -s {pci} | grep -e LnkCap: -e LnkSta:")));
-        advice.push(Advice::permanent(
-            "reseat the adapter, or check speed and width of the slot in the firmware setup",
-        ));
-    }
-    if degraded.iter().any(is_firmware) {
-        advice.push(Advice::look(format!("mstflint -d {pci} query")));
-        advice.push(Advice::permanent("update the firmware of the adapter"));
-    }
-    advice
+        ),
+    };
+    [Advice::look(look), Advice::permanent(permanent)]
 }

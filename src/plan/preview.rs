@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::VfPlan;
 use crate::names::PciAddress;
-use crate::report::common::{Finding, Kind, Report, as_text, not_read, verdicts};
+use crate::report::common::{Finding, Kind, Report, Verdict, as_text, not_read};
 use crate::report::pf::Unresolved;
 use crate::report::plan::{PlanProblem, PlannedPf};
 use crate::report::refusal::Refusal;
@@ -100,20 +100,6 @@ pub fn unresolved(
     Unresolved { which, origin, pci, errors, may_pass }
 }
 
-verdicts! {
-    /// What a dry run comes to, in one word.
-    pub DryRunVerdict {
-        /// Nothing would be done.
-        NothingToDo = "nothing-to-do" => Good,
-        /// Something would be done, or waited for.
-        WouldChange = "would-change" => Exceptions,
-        /// Nothing would be done now: what is not as planned is in use, or is of no use to guests.
-        Deferred = "deferred" => Exceptions,
-        /// It would fail.
-        WouldFail = "would-fail" => NotReady,
-    }
-}
-
 /// What `ibprov apply --dry-run` says, and that of boot of VFs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -146,21 +132,21 @@ impl ApplyPreview {
     }
 
     /// What they come to: a PF that may come is less than an error.
-    pub fn verdict(&self) -> DryRunVerdict {
+    pub fn verdict(&self) -> Verdict {
         let is_refused = self.pfs.iter().flat_map(|pf| &pf.refused).any(Refusal::is_error);
         if is_refused || self.unresolved.iter().any(|pf| !pf.may_pass) {
-            DryRunVerdict::WouldFail
+            Verdict::WouldFail
         } else if !self.unresolved.is_empty() || self.pfs.iter().any(PfSteps::is_change) {
-            DryRunVerdict::WouldChange
+            Verdict::WouldChange
         } else if self.pfs.iter().any(PfSteps::is_pending) {
-            DryRunVerdict::Deferred
+            Verdict::Deferred
         } else {
-            DryRunVerdict::NothingToDo
+            Verdict::NothingToDo
         }
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<DryRunVerdict, &Self> {
+    pub fn told(&self) -> Report<&Self> {
         let mut findings = self.findings.clone();
         Finding::worst_first(&mut findings);
         findings.extend(not_read(&self.problems));

@@ -1,7 +1,7 @@
 //! How the settings of interfaces stand: what `boot` waits for as the rung
 //! `configured`.
 
-use super::iface::{IfacePlan, iface_plan, is_guarded, rename, wanted};
+use super::iface::{IfacePlan, iface_plan, rename, wanted};
 use crate::config::Config;
 use crate::ladder::{Facts, progress};
 use crate::names::{IfName, Mode, Rung};
@@ -130,9 +130,8 @@ pub fn to_be_asked(config: &Config, seen: &Interfaces) -> Vec<(u32, IfName)> {
         let (wanted, plan) = planned(config, seen, interface);
         // The mode of a child that was made by netlink is not seen here.
         let is_known = wanted.mode.is_none() || interface.mode.is_some();
-        is_known
-            && plan.interrupts()
-            && is_guarded(interface, seen.outcomes.get(&interface.ifindex))
+        // Nobody sends anything over one that is down.
+        is_known && plan.interrupts() && interface.up
     };
     let asked = seen.all.iter().filter(is_asked);
     asked.map(|interface| (interface.ifindex, interface.name.clone())).collect()
@@ -473,8 +472,8 @@ mod tests {
             resolve(vec![source], Problems::default()).expect("configuration").config
         };
         let name: IfName = "ib0".parse().expect("name");
-        // It was never set in this boot: that it is in use does not matter.
-        assert_eq!(to_be_asked(&config(1500), &seen), []);
+        // Its first setting in this boot interrupts its traffic as any other.
+        assert_eq!(to_be_asked(&config(1500), &seen), [(3, name.clone())]);
         assert_eq!(settings(&config(1500), &seen, &name), OPEN);
         let blank = IfaceReport::blank("ib0", 0);
         let before = IfaceReport { configured: true, was_set: true, ifindex: 3, ..blank };

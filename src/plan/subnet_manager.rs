@@ -134,6 +134,7 @@ mod tests {
 
     fn entry() -> SubnetManager {
         SubnetManager {
+            is_withheld: false,
             port_guid: Guid::new(0x9803_9b03_00a1_b0c1),
             priority: 14,
             partitions: None,

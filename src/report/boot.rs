@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::advice::Advice;
-use super::common::{Code, Exit, Finding, Kind, Report, not_read, verdicts};
+use super::common::{Code, Exit, Finding, Kind, Report, Verdict, not_read};
 use super::duration::seconds;
 use super::node::Standing;
 use super::pf::{Outcome, Unresolved};
@@ -15,25 +15,6 @@ use crate::names::{ModuleName, PciAddress, PortNumber, Rung};
 use crate::report::{Cause, ModuleTrouble, NotExpected, PortProgress};
 
 pub use super::boot_step::Step;
-
-verdicts! {
-    /// How a boot went, in one word.
-    #[derive(Default)]
-    pub Verdict {
-        /// Every port that is expected is ready.
-        Ready = "ready" => Good,
-        /// The host has no InfiniBand and none is configured.
-        NoInfiniband = "no-infiniband" => Good,
-        /// Something optional, or something that the site itself denies, is missing; or something is
-        /// left as it is because it is in use.
-        Deferred = "deferred" => Exceptions,
-        /// A port that is not optional is not ready.
-        NotReady = "not-ready" => NotReady,
-        /// A signal ended it before its time.
-        #[default]
-        Interrupted = "interrupted" => Exceptions,
-    }
-}
 
 /// All that `boot` saw and did. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -97,6 +78,9 @@ pub struct BootReport {
     /// Functions that look like HCAs and were not waited for.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
+    /// What is wrong with the configuration, and left out.
+    #[serde(skip)]
+    pub configuration: Vec<Finding>,
     /// Warnings and what could not be read.
     #[serde(skip)]
     pub problems: Vec<String>,
@@ -220,7 +204,7 @@ pub struct Climbed {
 
 impl BootReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<Verdict, &Self> {
+    pub fn told(&self) -> Report<&Self> {
         let mut findings: Vec<Finding> =
             self.ports.iter().flat_map(|p| p.progress.findings(p.cause.as_ref())).collect();
         findings.extend(self.pfs.iter().flat_map(Outcome::findings));
@@ -243,6 +227,7 @@ impl BootReport {
             findings.extend(failed.map(|message| Finding::warning(Code::StepFailed, message)));
         }
         Finding::worst_first(&mut findings);
+        findings.splice(0..0, self.configuration.iter().cloned());
         if self.verdict == Verdict::Interrupted {
             findings.push(Finding::warning(Code::Interrupted, "a signal ended the boot"));
         }
@@ -261,7 +246,7 @@ impl BootReport {
     /// The sentence that says it all.
     pub fn headline(&self) -> String {
         let took = seconds(self.finished_usec.saturating_sub(self.started_usec));
-        // Of an older version, or of one that was stopped, there may be no times.
+        // Of one that was stopped there may be no times.
         let after = match self.finished_usec {
             0 => String::new(),
             _ => format!(" after {took}"),
@@ -271,7 +256,7 @@ impl BootReport {
         let ready = waited.iter().filter(|p| p.ready).count();
         let count = format!("{ready} of {} expected ports ready", waited.len());
         match self.verdict {
-            Verdict::NoInfiniband => {
+            Verdict::NothingExpected => {
                 "this host has no InfiniBand: no PCI function needs it and none is configured; nothing done".to_owned()
             }
             Verdict::Ready if waited.is_empty() => {
@@ -279,7 +264,7 @@ impl BootReport {
             }
             Verdict::Ready => format!("{count}{after}"),
             Verdict::Interrupted => format!("stopped by a signal{after}: {count}"),
-            Verdict::Deferred | Verdict::NotReady => {
+            _ => {
                 let failed = self.failures();
                 let first = failed.first().map(|first| format!(": {first}")).unwrap_or_default();
                 let more = match failed.len() {
@@ -315,7 +300,10 @@ impl BootReport {
             }
             _ => (Standing::Ready, String::new()),
         };
-        let mut all: Vec<(Standing, String)> = self.ports.iter().map(port).collect();
+        let of_configuration = |f: &Finding| (Standing::Missing, f.sentence());
+        let mut all: Vec<(Standing, String)> =
+            self.configuration.iter().map(of_configuration).collect();
+        all.extend(self.ports.iter().map(port));
         all.extend(self.pfs.iter().map(pf));
         all.extend(self.unresolved_pfs.iter().map(unresolved));
         let rxe = |rxe: &RxeReport| (rxe.state.standing(), rxe.to_string());
@@ -331,6 +319,10 @@ impl BootReport {
     /// The text of it.
     pub fn to_text(&self) -> String {
         let mut lines = vec![self.headline()];
+        for error in &self.configuration {
+            lines.push(error.to_string());
+            lines.extend(Advice::lines("  do:  ", &error.advice));
+        }
         for port in &self.ports {
             lines.push(port.line());
             for cause in port.cause.iter().flat_map(Cause::all) {
@@ -454,7 +446,7 @@ mod tests {
             optional: false,
             must_be_infiniband: false,
             must_be_ethernet: false,
-            is_no_port: false,
+            of_number: None,
             why: "class 0x020700".to_owned(),
         };
         let cause = (reached < Rung::Named).then(|| Cause {
@@ -462,7 +454,6 @@ mod tests {
                 .to_owned(),
             advice: vec![Advice::permanent("remove the line")],
             is_final: true,
-            by_site: true,
             ..Cause::waiting("", [])
         });
         PortReport {
@@ -510,7 +501,7 @@ mod tests {
 
     #[test]
     fn a_deferred_boot_says_why_and_what_to_do() {
-        let mut report = report(Verdict::Deferred, vec![port(Rung::Rdma)]);
+        let mut report = report(Verdict::Exceptions, vec![port(Rung::Rdma)]);
         report.steps.push(StepReport {
             step: Step::LoadModule { module: "ib_umad".parse().expect("name") },
             started_usec: 5_100_000,
@@ -546,10 +537,10 @@ mod tests {
         let report = report(Verdict::NotReady, vec![port(Rung::Rdma)]);
         let json: serde_json::Value =
             serde_json::from_str(&report.told().to_json().expect("JSON")).expect("JSON");
-        assert_eq!((&json["schema"], &json["report"]), (&3.into(), &"boot".into()));
+        assert_eq!((&json["schema"], &json["report"]), (&1.into(), &"boot".into()));
         assert_eq!(json["verdict"], "not-ready");
         assert_eq!(json["ports"][0]["reached"], "rdma");
         assert_eq!(json["ports"][0]["missing"], "netdev");
-        assert_eq!(json["ports"][0]["cause"]["by_site"], true);
+        assert_eq!(json["ports"][0]["cause"]["final"], true);
     }
 }

@@ -2,8 +2,8 @@
 //! below it.
 
 use crate::report::advice::{Advice, Purpose};
-use crate::report::common::Verdict as _;
-use crate::report::finding::{Confidence, Diagnosis, Finding, Quote, Read, Severity, Verdict};
+use crate::report::common::Verdict;
+use crate::report::finding::{Confidence, Diagnosis, Finding, Quote, Read, Severity};
 use crate::report::screen::{self, Screen, Tone};
 
 /// Lines of evidence shown for each finding; JSON has all.
@@ -15,9 +15,9 @@ const SOURCES: usize = 4;
 /// The whole diagnosis as text.
 pub fn text(diagnosis: &Diagnosis, screen: Screen) -> String {
     let tone = match diagnosis.verdict {
-        Verdict::Healthy => Tone::Good,
-        Verdict::Degraded | Verdict::Unexplained => Tone::Warning,
-        Verdict::Failed | Verdict::Unknown => Tone::Bad,
+        Verdict::Ready => Tone::Good,
+        Verdict::Exceptions => Tone::Warning,
+        _ => Tone::Bad,
     };
     let mut lines = vec![screen.paint(tone, &headline(diagnosis))];
     lines.extend(screen.wrapped("read: ", &read(&diagnosis.body.read)));

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::advice::{Advice, Purpose};
-use super::common::{Code, Kind, Report, Severity, verdicts};
+use super::common::{Code, Kind, Report, Severity, Verdict};
 use super::screen::{self, Screen, Tone};
 
 /// The reports of many nodes.
@@ -67,35 +67,21 @@ pub struct Unread {
     pub why: String,
 }
 
-verdicts! {
-    /// What the nodes come to, in one word.
-    pub CheckFleetVerdict {
-        /// Every node is as it is meant to be.
-        Good = "good" => Good,
-        /// Some nodes have exceptions, or some files could not be read.
-        Exceptions = "exceptions" => Exceptions,
-        /// Some nodes are not ready.
-        NotReady = "not-ready" => NotReady,
-        /// No report could be read.
-        Unknown = "unknown" => NotBegun,
-    }
-}
-
 impl CheckFleetReport {
-    fn judge(&self) -> CheckFleetVerdict {
+    fn judge(&self) -> Verdict {
         let NodeCounts { all, good, not_ready, .. } = self.nodes;
         match () {
-            () if all == 0 => CheckFleetVerdict::Unknown,
-            () if not_ready > 0 => CheckFleetVerdict::NotReady,
-            () if good < all || self.unread > 0 => CheckFleetVerdict::Exceptions,
-            () => CheckFleetVerdict::Good,
+            () if all == 0 => Verdict::Unknown,
+            () if not_ready > 0 => Verdict::NotReady,
+            () if good < all || self.unread > 0 => Verdict::Exceptions,
+            () => Verdict::Ready,
         }
     }
 }
 
 impl CheckFleetReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<CheckFleetVerdict, &Self, FleetFinding> {
+    pub fn told(&self) -> Report<&Self, FleetFinding> {
         let unread = |Unread { file, why }: &Unread| FleetFinding {
             code: Code::NotRead.name().to_owned(),
             severity: Severity::Warning,
@@ -126,10 +112,10 @@ impl CheckFleetReport {
     pub fn to_text(&self, screen: Screen) -> String {
         let NodeCounts { all, good, exceptions, not_ready } = self.nodes;
         let (tone, word) = match self.judge() {
-            CheckFleetVerdict::Good => (Tone::Good, "as expected"),
-            CheckFleetVerdict::Exceptions => (Tone::Warning, "with exceptions"),
-            CheckFleetVerdict::NotReady => (Tone::Bad, "NOT READY"),
-            CheckFleetVerdict::Unknown => (Tone::Bad, "UNKNOWN"),
+            Verdict::Ready => (Tone::Good, "as expected"),
+            Verdict::Exceptions => (Tone::Warning, "with exceptions"),
+            Verdict::NotReady => (Tone::Bad, "NOT READY"),
+            _ => (Tone::Bad, "UNKNOWN"),
         };
         let mut head = format!(
             "{word}: {}: {not_ready} not ready, {exceptions} with exceptions, {good} as expected",

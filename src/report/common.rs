@@ -11,7 +11,7 @@ use super::advice::Advice;
 use crate::names::{PciAddress, escaped};
 
 /// Version of all JSON output. Fields and codes are added, never changed.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 1;
 
 /// What a run ended with: the one rule, for every verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,7 +119,7 @@ macro_rules! codes {
         }
 
         impl Code {
-            const ALL: &'static [Self] = &[$(Self::$code,)+ $(Self::$rule,)+];
+            pub const ALL: &'static [Self] = &[$(Self::$code,)+ $(Self::$rule,)+];
 
             /// Its name, as JSON has it.
             pub const fn name(self) -> &'static str {
@@ -147,7 +147,7 @@ macro_rules! codes {
 codes! {
     // A report of any verb may have these.
     every {
-        /// The configuration cannot be read, so that the expected ports are not known.
+        /// The configuration has an error, and what it concerns is left out.
         ConfigurationInvalid = "configuration-invalid",
         /// The command line is not understood, or asks for what cannot be done together.
         Usage = "usage",
@@ -175,6 +175,10 @@ codes! {
         IfcfgMismatch = "ifcfg-mismatch",
         /// The link of an expected port is less than the configuration says it has to be.
         PortDegraded = "port-degraded",
+        /// The PCIe link of an adapter is less than the configuration says it has to be.
+        PcieBelowMinimum = "pcie-below-minimum",
+        /// The firmware of an adapter is older than the configuration says it has to be.
+        FirmwareBelowMinimum = "firmware-below-minimum",
         /// The PCIe link of an adapter is less than adapter and slot can have.
         PcieLinkReduced = "pcie-link-reduced",
         /// The node description is another one than rdma-ndd sets.
@@ -301,8 +305,8 @@ codes! {
         OpenibdWantLeft = "openibd-want-left",
         /// Drop-ins that were made for openibd apply to ibprov's unit.
         OpenibdDropIn = "openibd-drop-in",
-        /// The vendor's script is still called by others.
-        OpenibdScriptCalled = "openibd-script-called",
+        /// openibd, or the agent of MLNX_OFED, brings InfiniBand up at boot beside ibprov.
+        TwoAgents = "two-agents",
         /// MLNX_OFED's agent sets interfaces too.
         MlnxInterfaceMgrArmed = "mlnx-interface-mgr-armed",
         /// Something that brings InfiniBand up stays until the administrator decides.
@@ -396,6 +400,7 @@ codes! {
         Healthy = "healthy",
         IfupSkippedOsBooting = "ifup-skipped-os-booting",
         InitrdWithoutFabric = "initrd-without-fabric",
+        InputLeftOut = "input-left-out",
         IpoibParentDown = "ipoib-parent-down",
         LinkDownCable = "link-down-cable",
         ModuleIsADummy = "module-is-a-dummy",
@@ -440,15 +445,6 @@ codes! {
     }
 }
 
-/// The names that schema 2 had for some.
-const OF_SCHEMA_2: [(&str, Code); 5] = [
-    ("vf-plan-error", Code::VfPlanBlocked),
-    ("no-sriov", Code::SriovNotEnabledFw),
-    ("sriov-off", Code::SriovNotEnabledFw),
-    ("no-iommu", Code::IommuOff),
-    ("guid-duplicate", Code::VfGuidDuplicate),
-];
-
 impl Serialize for Code {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_str(self.name())
@@ -459,9 +455,7 @@ impl Serialize for Code {
 impl<'de> Deserialize<'de> for Code {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let name = Cow::<str>::deserialize(d)?;
-        let now = Self::ALL.iter().find(|code| code.name() == name);
-        let before = || OF_SCHEMA_2.iter().find(|(old, _)| *old == name).map(|(_, code)| code);
-        let code = now.or_else(before).copied();
+        let code = Self::ALL.iter().find(|code| code.name() == name).copied();
         code.ok_or_else(|| D::Error::custom(format_args!("unknown code {name:?}")))
     }
 }
@@ -475,7 +469,7 @@ impl fmt::Display for Code {
 impl Code {
     /// Nothing can be said of the node while this is so.
     pub const fn leaves_unknown(self) -> bool {
-        matches!(self, Self::ConfigurationInvalid | Self::HostUnreadable)
+        matches!(self, Self::HostUnreadable)
     }
 
     /// True if it is about the VFs of a PF, and what is planned for them.
@@ -616,6 +610,11 @@ impl Finding {
         findings.sort_by_key(|finding| finding.severity);
     }
 
+    /// It is an error of the configuration.
+    pub fn is_of_configuration(&self) -> bool {
+        self.code == Code::ConfigurationInvalid
+    }
+
     /// In one sentence, where severity and code stand elsewhere.
     pub fn sentence(&self) -> String {
         format!("{}: {}", self.subject(), self.message)
@@ -647,58 +646,81 @@ pub fn not_read<'a>(problems: impl IntoIterator<Item = &'a String>) -> Vec<Findi
     problems.into_iter().map(Finding::not_read).collect()
 }
 
-/// The words in which a report can say how it went, each with the exit code.
-pub trait Verdict: Copy + Serialize + 'static {
-    /// All of them.
-    const ALL: &'static [Self];
+/// How it went, in one word: the same words for every verb.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Verdict {
+    /// What was judged is as it is meant to be.
+    Ready,
+    /// It is, or all was done that could be, with exceptions: the findings tell which.
+    Exceptions,
+    /// What was judged is not as it is meant to be.
+    NotReady,
+    /// What was seen does not tell.
+    Unknown,
+    /// Nothing is expected or configured.
+    NothingExpected,
+    /// All was done.
+    Done,
+    /// Something was left as it is, because it is in use.
+    Deferred,
+    /// It ended before its time: by a signal, or because its object disappeared.
+    #[default]
+    Interrupted,
+    /// Something could not be done.
+    Failed,
+    /// Nothing would be done.
+    NothingToDo,
+    /// Something would be changed, or waited for.
+    WouldChange,
+    /// It would fail.
+    WouldFail,
+    /// It could not begin.
+    NotBegun,
+}
 
+impl Verdict {
     /// The word, as JSON has it.
-    fn word(self) -> &'static str;
-    /// What the process ends with.
-    fn exit(self) -> Exit;
-}
+    pub fn word(self) -> &'static str {
+        self.into()
+    }
 
-/// Declares an enum of words, `Variant = "word" => Exit`, that is a [`Verdict`].
-macro_rules! verdicts {
-    ($(#[$meta:meta])* $vis:vis $name:ident {
-        $($(#[$doc:meta])* $word:ident = $text:literal => $exit:ident,)+
-    }) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-        #[cfg_attr(test, derive(schemars::JsonSchema))]
-        $vis enum $name {
-            $($(#[$doc])* #[serde(rename = $text)] $word,)+
-        }
-
-        impl $crate::report::common::Verdict for $name {
-            const ALL: &'static [Self] = &[$(Self::$word),+];
-
-            fn word(self) -> &'static str {
-                match self {
-                    $(Self::$word => $text,)+
-                }
+    /// What the process ends with, unless the verb has another rule.
+    pub const fn exit(self) -> Exit {
+        match self {
+            Self::Ready | Self::NothingExpected | Self::Done | Self::NothingToDo => Exit::Good,
+            Self::Exceptions | Self::Deferred | Self::Interrupted | Self::WouldChange => {
+                Exit::Exceptions
             }
-
-            fn exit(self) -> $crate::report::Exit {
-                match self {
-                    $(Self::$word => $crate::report::Exit::$exit,)+
-                }
-            }
+            Self::Unknown | Self::NotBegun => Exit::NotBegun,
+            Self::NotReady | Self::Failed | Self::WouldFail => Exit::NotReady,
         }
-    };
+    }
 }
-pub(crate) use verdicts;
 
 /// A report as JSON has it: the keys that all have, then its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Envelope"))]
-pub struct Report<V, B, F = Finding> {
+pub struct Report<B, F = Finding> {
     /// Version of this format.
     schema: u32,
     /// Which report it is.
     report: Kind,
     /// How it went, in one word.
-    pub verdict: V,
+    pub verdict: Verdict,
     /// What the process ends with, or ended with: 0 as it is meant to be, 1 with exceptions
     /// or would change, 2 could not begin, 3 not ready or would fail.
     pub exit_code: u8,
@@ -709,9 +731,9 @@ pub struct Report<V, B, F = Finding> {
     pub body: B,
 }
 
-impl<V: Verdict, B, F> Report<V, B, F> {
+impl<B, F> Report<B, F> {
     /// The report `kind`; its exit code is the one of its verdict.
-    pub fn new(kind: Kind, verdict: V, findings: Vec<F>, body: B) -> Self {
+    pub fn new(kind: Kind, verdict: Verdict, findings: Vec<F>, body: B) -> Self {
         let exit_code = verdict.exit().code();
         Self { schema: SCHEMA, report: kind, verdict, exit_code, findings, body }
     }
@@ -722,7 +744,7 @@ impl<V: Verdict, B, F> Report<V, B, F> {
     }
 }
 
-impl<V: Serialize, B: Serialize, F: Serialize> Report<V, B, F> {
+impl<B: Serialize, F: Serialize> Report<B, F> {
     /// As every program reads it.
     ///
     /// # Errors
@@ -772,20 +794,12 @@ impl From<Finding> for PlacedFinding {
 }
 
 /// What a verb says that could not begin: nothing but findings.
-pub type NotBegun = Report<NotBegunVerdict, NoBody, PlacedFinding>;
+pub type NotBegun = Report<NoBody, PlacedFinding>;
 
 /// Nothing beside the keys that every report has.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NoBody {}
-
-verdicts! {
-    /// The one verdict of [`NotBegun`].
-    pub NotBegunVerdict {
-        /// The verb could not begin.
-        CouldNotBegin = "could-not-begin" => NotBegun,
-    }
-}
 
 impl NotBegun {
     /// Because of this.
@@ -795,7 +809,7 @@ impl NotBegun {
 
     /// Because of these.
     pub fn of(findings: Vec<PlacedFinding>) -> Self {
-        Self::new(Kind::NotBegun, NotBegunVerdict::CouldNotBegin, findings, NoBody {})
+        Self::new(Kind::NotBegun, Verdict::NotBegun, findings, NoBody {})
     }
 }
 
@@ -849,15 +863,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_read_as_it_is_written_and_as_schema_2_had_it() {
+    fn a_code_is_read_as_it_is_written() {
         for code in Code::ALL {
             let json = serde_json::to_string(code).expect("JSON");
             assert_eq!(serde_json::from_str::<Code>(&json).expect("the code"), *code);
         }
-        assert_eq!(
-            serde_json::from_str::<Code>("\"sriov-off\"").ok(),
-            Some(Code::SriovNotEnabledFw)
-        );
         let said = serde_json::from_str::<Code>("\"x-y\"").expect_err("no code").to_string();
         assert!(said.starts_with("unknown code \"x-y\""), "{said}");
     }

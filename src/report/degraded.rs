@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::common::listed;
+use super::common::{Code, listed};
 
 use crate::names::{FirmwareVersion, Gbps, LinkSpeed, PcieSpeed, PcieWidth, Rate};
 
@@ -59,9 +59,13 @@ pub enum Degraded {
 }
 
 impl Degraded {
-    /// It is of the PCIe link.
-    pub const fn is_pcie(&self) -> bool {
-        matches!(self, Self::PcieWidth { .. } | Self::PcieSpeed { .. })
+    /// The code of what is said of it.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Rate { .. } | Self::Width { .. } | Self::Speed { .. } => Code::PortDegraded,
+            Self::PcieWidth { .. } | Self::PcieSpeed { .. } => Code::PcieBelowMinimum,
+            Self::Firmware { .. } => Code::FirmwareBelowMinimum,
+        }
     }
 
     /// All of it as one phrase.

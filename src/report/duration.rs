@@ -1,4 +1,4 @@
-//! Durations as people read them.
+//! Durations and times as people read them.
 
 const SECOND: u64 = 1_000_000;
 
@@ -26,6 +26,22 @@ pub fn duration(usec: u64) -> String {
         3600..=86_399 => two(whole / 3600, "h", whole / 60 % 60, "min"),
         _ => two(whole / 86_400, "d", whole / 3600 % 24, "h"),
     }
+}
+
+/// Seconds since 1970 as a time of the day in UTC: `2026-11-21 08:17:48`.
+pub fn utc(seconds: u64) -> String {
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    // Howard Hinnant's civil_from_days, for days after 1970.
+    let z = days + 719_468;
+    let (era, of_era) = (z / 146_097, z % 146_097);
+    let of_era_year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * of_era_year + of_era_year / 4 - of_era_year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = of_era_year + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
 }
 
 #[cfg(test)]

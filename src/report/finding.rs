@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use super::advice::Advice;
-use super::common::{Code, Report, verdicts};
+use super::common::{Code, Report};
 
 pub use super::common::Severity;
 
@@ -158,22 +158,6 @@ impl Finding {
     }
 }
 
-verdicts! {
-    /// The short answer.
-    pub Verdict {
-        /// InfiniBand came up, or there is none and nothing of it failed.
-        Healthy = "healthy" => Good,
-        /// Something failed, but not InfiniBand itself.
-        Degraded = "degraded" => Exceptions,
-        /// InfiniBand, or what needs it, does not work.
-        Failed = "failed" => Exceptions,
-        /// Nothing is known to be wrong, and errors were logged that nothing explains.
-        Unexplained = "unexplained" => Good,
-        /// The evidence does not tell.
-        Unknown = "unknown" => Good,
-    }
-}
-
 /// What was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -212,7 +196,7 @@ pub struct ReadSource {
 }
 
 /// All that was found: root causes first, each followed by its consequences.
-pub type Diagnosis = Report<Verdict, ReadEvidence, Finding>;
+pub type Diagnosis = Report<ReadEvidence, Finding>;
 
 /// What a diagnosis rests on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use serde::Serialize;
 
 use super::advice::Advice;
-use super::common::{Code, Finding, Kind, Report, verdicts};
+use super::common::{Code, Finding, Kind, Report, Verdict};
 use super::screen::{Screen, Tone};
 use crate::names::{FirmwareName, FirmwareValue, LinkLayer, PciAddress};
 
@@ -104,22 +104,10 @@ pub struct CardSettings {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FirmwareReport {
-    /// The program that was run: mstconfig or mlxconfig.
+    /// The programs that were run: mstconfig, mlxconfig.
     pub tool: String,
     /// The adapters.
     pub adapters: Vec<CardSettings>,
-}
-
-verdicts! {
-    /// How the settings stand, in one word.
-    pub FirmwareVerdict {
-        /// All have the configured value, or none is configured.
-        AsWanted = "as-wanted" => Good,
-        /// Some are to be set, wait for a reset of the adapter, or cannot be had.
-        NotAsWanted = "not-as-wanted" => Exceptions,
-        /// An adapter does not answer, or a write failed.
-        Failed = "failed" => NotReady,
-    }
 }
 
 /// The command of the vendor's tool for the adapter `pci`, by both of its names.
@@ -209,14 +197,14 @@ impl CardSettings {
         setting.state == State::ToBeSet && setting.reason.is_none() && self.problem.is_none()
     }
 
-    fn verdict(&self) -> FirmwareVerdict {
+    fn verdict(&self) -> Verdict {
         let has = |states: &[State]| self.settings.iter().any(|s| states.contains(&s.state));
         if self.problem.is_some() || has(&[State::NotSet, State::Unreadable]) {
-            FirmwareVerdict::Failed
+            Verdict::Failed
         } else if self.settings.iter().any(|s| !matches!(s.state, State::Shown | State::AsWanted)) {
-            FirmwareVerdict::NotAsWanted
+            Verdict::Exceptions
         } else {
-            FirmwareVerdict::AsWanted
+            Verdict::Ready
         }
     }
 
@@ -281,13 +269,13 @@ pub fn shown_value(value: &FirmwareValue) -> String {
 
 impl FirmwareReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<FirmwareVerdict, &Self> {
+    pub fn told(&self) -> Report<&Self> {
         let verdicts: Vec<_> = self.adapters.iter().map(CardSettings::verdict).collect();
-        let all = [FirmwareVerdict::Failed, FirmwareVerdict::NotAsWanted];
+        let all = [Verdict::Failed, Verdict::Exceptions];
         let worst = all.into_iter().find(|v| verdicts.contains(v));
         let mut findings: Vec<_> = self.adapters.iter().flat_map(CardSettings::findings).collect();
         Finding::worst_first(&mut findings);
-        Report::new(Kind::Firmware, worst.unwrap_or(FirmwareVerdict::AsWanted), findings, self)
+        Report::new(Kind::Firmware, worst.unwrap_or(Verdict::Ready), findings, self)
     }
 
     /// For people: a table for each adapter, and what is to be done.

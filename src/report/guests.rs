@@ -9,7 +9,7 @@ use crate::names::{PciAddress, VfName, VfRung};
 
 use super::VfLack;
 use super::advice::Advice;
-use super::common::{Code, Exit, Finding, Kind, Report, as_text, listed, not_read, verdicts};
+use super::common::{Code, Exit, Finding, Kind, Report, Verdict, as_text, listed, not_read};
 use super::duration::seconds;
 use super::screen;
 use super::vf_lack::VfGuid;
@@ -310,18 +310,6 @@ impl From<GuestJson> for GuestReport {
     }
 }
 
-verdicts! {
-    /// How all guests are, in one word.
-    pub GuestsVerdict {
-        /// All are up.
-        Up = "up" => Good,
-        /// Some wait, or are being started.
-        Waiting = "waiting" => Exceptions,
-        /// One has failed.
-        Failed = "failed" => NotReady,
-    }
-}
-
 impl GuestsReport {
     /// What the process ends with, or ended with.
     pub fn exit_code(&self) -> u8 {
@@ -329,7 +317,7 @@ impl GuestsReport {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<GuestsVerdict, &Self> {
+    pub fn told(&self) -> Report<&Self> {
         let of = |guest: &GuestReport| {
             let finding = match &guest.phase {
                 Phase::Failed { .. } => Finding::warning(Code::GuestFailed, self.state(guest)),
@@ -343,9 +331,9 @@ impl GuestsReport {
         Finding::worst_first(&mut findings);
         findings.extend(not_read(&self.problems));
         let verdict = match self.exit_code() {
-            0 => GuestsVerdict::Up,
-            1 => GuestsVerdict::Waiting,
-            _ => GuestsVerdict::Failed,
+            0 => Verdict::Ready,
+            1 => Verdict::Exceptions,
+            _ => Verdict::NotReady,
         };
         Report::new(Kind::Guests, verdict, findings, self).exiting(self.exit_code())
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::common::{Code, Finding, Kind, Report, Severity, verdicts};
+use super::common::{Code, Exit, Finding, Kind, Report, Severity, Verdict};
 use super::screen;
 use super::uses::Away;
 use crate::names::{PciAddress, RdmaName, few};
@@ -142,30 +142,18 @@ pub struct HoldersReport {
     pub problems: BTreeSet<String>,
 }
 
-verdicts! {
-    /// How it went, in one word.
-    pub HoldersVerdict {
-        /// Nothing keeps them busy.
-        Free = "free" => Good,
-        /// Something does.
-        Held = "held" => Exceptions,
-        /// Nothing was found, and not everything could be looked at.
-        NotJudged = "not-judged" => Exceptions,
-    }
-}
-
 impl HoldersReport {
-    fn verdict(&self) -> HoldersVerdict {
+    fn verdict(&self) -> Verdict {
         match (self.holders.is_empty(), self.problems.is_empty()) {
-            (true, true) => HoldersVerdict::Free,
+            (true, true) => Verdict::Ready,
             // What could not be read may be a holder.
-            (true, false) => HoldersVerdict::NotJudged,
-            (false, _) => HoldersVerdict::Held,
+            (true, false) => Verdict::Unknown,
+            (false, _) => Verdict::Exceptions,
         }
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<HoldersVerdict, &Self> {
+    pub fn told(&self) -> Report<&Self> {
         let unread = self.problems.iter().map(Finding::not_read);
         let held = self.holders.iter().map(|holder| {
             let finding = Finding::new(Code::HcaHeld, Severity::Info, holder.by.to_string());
@@ -174,7 +162,12 @@ impl HoldersReport {
                 None => finding,
             }
         });
-        Report::new(Kind::Holders, self.verdict(), held.chain(unread).collect(), self)
+        let findings = held.chain(unread).collect();
+        let report = Report::new(Kind::Holders, self.verdict(), findings, self);
+        match report.verdict {
+            Verdict::Unknown => report.exiting(Exit::Exceptions.code()),
+            _ => report,
+        }
     }
 
     /// What people know an HCA by.
@@ -206,13 +199,13 @@ impl HoldersReport {
             lines.push("this host has no HCA".to_owned());
         } else {
             lines.push(match self.verdict() {
-                HoldersVerdict::Free => {
+                Verdict::Ready => {
                     format!("{subject}: not busy, nor are the kernel modules")
                 }
-                HoldersVerdict::NotJudged => {
+                Verdict::Unknown => {
                     format!("{subject}: not judged: no user was found, but see below")
                 }
-                HoldersVerdict::Held => format!("{subject}: kept busy by:"),
+                _ => format!("{subject}: kept busy by:"),
             });
         }
         // What is said of many VFs is said once.

@@ -11,7 +11,7 @@ pub use super::iface_step::{
 };
 
 use super::advice::Advice;
-use super::common::{Code, Exit, Finding, Kind, Report, verdicts};
+use super::common::{Code, Exit, Finding, Kind, Report, Verdict};
 use super::duration::seconds;
 use super::finding::Severity;
 
@@ -79,8 +79,8 @@ pub struct IfaceReport {
     /// What was done.
     #[serde(default)]
     pub steps: Vec<IfaceStepReport>,
-    /// This run, or one before it in this boot, has got as far as the settings: what a later one
-    /// changes is no longer the first setting.
+    /// This run, or one before it in this boot, has found or made the interface as wanted: what a
+    /// later one changes is no longer the first setting.
     #[serde(default)]
     pub was_set: bool,
     /// What was left undone, because it is in use.
@@ -141,35 +141,19 @@ fn errors<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
     Ok(failures.map(|f| f.message).collect())
 }
 
-verdicts! {
-    /// How it went, in one word.
-    pub IfaceVerdict {
-        /// It is configured, and up or left to a network stack.
-        Configured = "configured" => Good,
-        /// It is configured, and up without carrier.
-        NoCarrier = "no-carrier" => Exceptions,
-        /// It is in use, and so a setting was left as it is.
-        Deferred = "deferred" => Exceptions,
-        /// It is not configured, or not up.
-        NotConfigured = "not-configured" => NotReady,
-        /// It disappeared meanwhile.
-        Disappeared = "disappeared" => Exceptions,
-    }
-}
-
 impl IfaceReport {
-    fn verdict(&self) -> IfaceVerdict {
+    fn verdict(&self) -> Verdict {
         match (self.bring_up, self.exit_code) {
-            (BringUp::Disappeared, _) => IfaceVerdict::Disappeared,
-            (_, 0) => IfaceVerdict::Configured,
-            (_, 1) if !self.configured => IfaceVerdict::Deferred,
-            (_, 1) => IfaceVerdict::NoCarrier,
-            _ => IfaceVerdict::NotConfigured,
+            (BringUp::Disappeared, _) => Verdict::Interrupted,
+            (_, 1) if !self.configured => Verdict::Deferred,
+            // Without carrier, it is the exit code 1.
+            (_, 0 | 1) => Verdict::Done,
+            _ => Verdict::Failed,
         }
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<IfaceVerdict, &Self> {
+    pub fn told(&self) -> Report<&Self> {
         let code = match self.configured {
             true => Code::InterfaceNotUp,
             false => Code::InterfaceNotConfigured,
@@ -329,7 +313,7 @@ mod tests {
         report.deferred = Some(DeferredSettings { steps, uses });
         report.bring_up = BringUp::Up;
         report.exit_code = report.judge();
-        assert_eq!((report.exit_code, report.verdict()), (1, IfaceVerdict::Deferred));
+        assert_eq!((report.exit_code, report.verdict()), (1, Verdict::Deferred));
         let text = report.to_text();
         let want =
             "ib0 is in use: ib0 has address 10.1.0.1/24; deferred to the next boot: set MTU 1500";
@@ -351,7 +335,7 @@ mod tests {
         report.disappeared();
         report.exit_code = report.judge();
         assert_eq!(report.exit_code, Exit::Exceptions.code());
-        assert_eq!(report.verdict(), IfaceVerdict::Disappeared);
+        assert_eq!(report.verdict(), Verdict::Interrupted);
         assert!(report.headline().starts_with("ib2: the interface disappeared"));
         let severities: Vec<Severity> = report.told().findings.iter().map(|f| f.severity).collect();
         assert_eq!(severities, [Severity::Warning, Severity::Warning]);

@@ -6,10 +6,9 @@ use std::fmt::{self, Write as _};
 
 use strum::VariantArray as _;
 
-use super::boot::{BootReport, PortReport, Verdict};
-use super::common::{Finding, SCHEMA, Verdict as _};
+use super::boot::{BootReport, PortReport};
+use super::common::{Finding, SCHEMA, Verdict};
 use super::guests::{GuestsReport, PhaseWord};
-use super::node::NodeVerdict;
 use super::plan::{Action, PlannedPf};
 use super::status::{Hca, Role, Status};
 use crate::names::{LinkLayer, PciAddress, Rung, mark};
@@ -51,6 +50,24 @@ pub fn of_node(
     }
     metrics.text
 }
+
+/// The verdicts that `status` has of a node.
+const OF_NODE: [Verdict; 5] = [
+    Verdict::Ready,
+    Verdict::NothingExpected,
+    Verdict::Exceptions,
+    Verdict::NotReady,
+    Verdict::Unknown,
+];
+
+/// The verdicts that a boot has.
+const OF_BOOT: [Verdict; 5] = [
+    Verdict::Ready,
+    Verdict::NothingExpected,
+    Verdict::Exceptions,
+    Verdict::NotReady,
+    Verdict::Interrupted,
+];
 
 /// The number of a state that a port has reached: 1 is the first, 0 is none.
 fn number(reached: Option<Rung>) -> usize {
@@ -140,14 +157,14 @@ impl Metrics {
             "The exit code of ibprov status: 0 ready, 1 with exceptions, 2 not known, 3 not ready.";
         self.family("node_exit_code", help, &Family::of(judgement.exit_code));
         let mut verdicts = Family::default();
-        for verdict in NodeVerdict::ALL {
-            let value = u8::from(*verdict == judgement.verdict);
+        for verdict in OF_NODE {
+            let value = u8::from(verdict == judgement.verdict);
             verdicts.add(&[("verdict", verdict.word())], value);
         }
         self.family("node_verdict", "1 for the verdict on the node, 0 for the others.", &verdicts);
         let help = "The findings of ibprov status, by code and severity.";
         self.family("findings", help, &findings(&status.told().findings));
-        let help = "Errors in the configuration; with at least one, the defaults apply.";
+        let help = "Errors in the configuration; what they concern is left out.";
         self.family("configuration_errors", help, &Family::of(mistakes.errors));
         let help = "Settings that will not last, and configuration files that were not read.";
         self.family("configuration_warnings", help, &Family::of(mistakes.warnings));
@@ -241,8 +258,8 @@ impl Metrics {
         let help = "The exit code of ibprov boot: 0 ready, 1 with exceptions, 3 not ready.";
         self.family("boot_exit_code", help, &Family::of(boot.exit_code));
         let mut verdicts = Family::default();
-        for verdict in Verdict::ALL {
-            verdicts.add(&[("verdict", verdict.word())], u8::from(*verdict == boot.verdict));
+        for verdict in OF_BOOT {
+            verdicts.add(&[("verdict", verdict.word())], u8::from(verdict == boot.verdict));
         }
         self.family("boot_verdict", "1 for the verdict on the boot, 0 for the others.", &verdicts);
         let help = "How long ibprov boot took.";

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::advice::Advice;
-use super::common::{Code, Finding, Kind, Report, Severity, verdicts};
+use super::common::{Code, Finding, Kind, Report, Severity, Verdict};
 use super::screen;
 use crate::names::{PathState, mark};
 
@@ -237,24 +237,6 @@ pub struct Migration {
     pub problems: Vec<Finding>,
 }
 
-verdicts! {
-    /// How a migration stands.
-    pub MigrationVerdict {
-        /// There is nothing to change.
-        NothingToDo = "nothing-to-do" => Good,
-        /// Something would be changed.
-        WouldChange = "would-change" => Exceptions,
-        /// It would fail, and nothing is changed.
-        WouldFail = "would-fail" => NotReady,
-        /// All was changed.
-        Done = "done" => Good,
-        /// All was changed that could be; something is left to the administrator.
-        DoneWithExceptions = "done-with-exceptions" => Exceptions,
-        /// Something could not be changed, or the next boot is not proved to be whole.
-        Failed = "failed" => NotReady,
-    }
-}
-
 impl Migration {
     fn has_errors(&self) -> bool {
         self.problems.iter().any(|problem| problem.severity == Severity::Error)
@@ -268,18 +250,16 @@ impl Migration {
     /// For people.
     pub fn to_text(&self) -> String {
         let verdict = match self.verdict() {
-            MigrationVerdict::NothingToDo if self.back => "nothing to undo",
-            MigrationVerdict::NothingToDo => "nothing to do",
-            MigrationVerdict::WouldChange if self.back => "the migration would be undone",
-            MigrationVerdict::WouldChange => "would be migrated",
-            MigrationVerdict::WouldFail => "would fail: nothing is changed",
-            MigrationVerdict::Done | MigrationVerdict::DoneWithExceptions if self.back => {
+            Verdict::NothingToDo if self.back => "nothing to undo",
+            Verdict::NothingToDo => "nothing to do",
+            Verdict::WouldChange if self.back => "the migration would be undone",
+            Verdict::WouldChange => "would be migrated",
+            Verdict::WouldFail => "would fail: nothing is changed",
+            Verdict::Done | Verdict::Exceptions if self.back => {
                 "the migration was undone; the next boot is as before"
             }
-            MigrationVerdict::Done | MigrationVerdict::DoneWithExceptions => {
-                "migrated; it takes effect at the next boot"
-            }
-            MigrationVerdict::Failed => "FAILED",
+            Verdict::Done | Verdict::Exceptions => "migrated; it takes effect at the next boot",
+            _ => "FAILED",
         };
         let mut lines = vec![verdict.to_owned()];
         let mut items: Vec<&Item> = self.items.iter().collect();
@@ -304,10 +284,10 @@ impl Migration {
         }
         let back = if self.back { " --back" } else { "" };
         match self.verdict() {
-            MigrationVerdict::WouldChange => {
+            Verdict::WouldChange => {
                 lines.push(format!("Nothing was changed. To do it: ibprov migrate{back} --apply"));
             }
-            MigrationVerdict::Done | MigrationVerdict::DoneWithExceptions if !self.back => {
+            Verdict::Done | Verdict::Exceptions if !self.back => {
                 lines.push("To undo it: ibprov migrate --back --apply".to_owned());
             }
             _ => {}
@@ -315,20 +295,20 @@ impl Migration {
         screen::text(lines)
     }
 
-    fn verdict(&self) -> MigrationVerdict {
+    fn verdict(&self) -> Verdict {
         match (self.applied, self.has_errors()) {
-            (true, true) => MigrationVerdict::Failed,
-            (false, true) => MigrationVerdict::WouldFail,
-            (false, false) if self.changes.is_empty() => MigrationVerdict::NothingToDo,
-            (false, false) => MigrationVerdict::WouldChange,
-            (true, false) if self.has_exceptions() => MigrationVerdict::DoneWithExceptions,
-            (true, false) if self.changes.is_empty() => MigrationVerdict::NothingToDo,
-            (true, false) => MigrationVerdict::Done,
+            (true, true) => Verdict::Failed,
+            (false, true) => Verdict::WouldFail,
+            (false, false) if self.changes.is_empty() => Verdict::NothingToDo,
+            (false, false) => Verdict::WouldChange,
+            (true, false) if self.has_exceptions() => Verdict::Exceptions,
+            (true, false) if self.changes.is_empty() => Verdict::NothingToDo,
+            (true, false) => Verdict::Done,
         }
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<MigrationVerdict, &Self> {
+    pub fn told(&self) -> Report<&Self> {
         let decisions = self.items.iter().filter(|item| item.becomes == Becomes::NeedsDecision);
         let mut findings: Vec<Finding> = self.problems.clone();
         findings.extend(decisions.map(Item::finding));

@@ -111,8 +111,8 @@ impl fmt::Display for Said {
 }
 
 impl ModuleTrouble {
-    /// True if the site itself asked for it: nothing is broken.
-    pub const fn is_by_the_site(&self) -> bool {
+    /// True if the administrator denies it.
+    pub const fn is_denied(&self) -> bool {
         matches!(self, Self::Denied { .. })
     }
 

@@ -6,34 +6,18 @@
 use serde::{Deserialize, Serialize};
 
 use super::advice::Advice;
-use super::common::{Code, Finding, Verdict as _, verdicts};
+use super::common::{Code, Finding, Verdict};
 use super::finding::Severity;
 
-verdicts! {
-    /// The short answer.
-    pub NodeVerdict {
-        /// All that is expected and planned is there.
-        Ready = "ready" => Good,
-        /// The host has no InfiniBand adapter, and none is expected.
-        NoInfiniband = "no-infiniband" => Good,
-        /// The node works, and something of it is not as it is meant to be.
-        Exceptions = "exceptions" => Exceptions,
-        /// Something that is expected or planned is not there.
-        NotReady = "not-ready" => NotReady,
-        /// What is expected is not known, or the host could not be read.
-        Unknown = "unknown" => NotBegun,
-    }
-}
-
-impl NodeVerdict {
+impl Verdict {
     /// The words for it on the screen.
-    pub const fn words(self) -> &'static str {
+    pub fn words(self) -> &'static str {
         match self {
-            Self::Ready => "ready",
-            Self::NoInfiniband => "no InfiniBand",
+            Self::NothingExpected => "nothing expected",
             Self::Exceptions => "ready with exceptions",
             Self::NotReady => "NOT READY",
             Self::Unknown => "UNKNOWN",
+            _ => self.word(),
         }
     }
 }
@@ -43,7 +27,7 @@ impl NodeVerdict {
 pub enum Standing {
     /// As it is meant to be.
     Ready,
-    /// It is not, and that is no failure: it is optional, in use, or denied by the site.
+    /// It is not, and that is no failure: it is optional or in use.
     Excused,
     /// It is not.
     Missing,
@@ -117,7 +101,7 @@ impl PortCount {
 pub struct Judgement {
     /// The short answer.
     #[serde(skip)]
-    pub verdict: NodeVerdict,
+    pub verdict: Verdict,
     /// What `ibprov status` exits with.
     #[serde(skip)]
     pub exit_code: u8,
@@ -136,14 +120,22 @@ pub struct Judgement {
     /// The VFs of each PF, in the same way.
     #[serde(skip)]
     pub of_pfs: Vec<(String, Count)>,
+    /// The host shows an InfiniBand adapter.
+    #[serde(skip)]
+    pub has_adapter: bool,
+    /// A soft RoCE device is configured or there.
+    #[serde(skip)]
+    pub has_soft_roce: bool,
 }
 
 impl Judgement {
-    /// The judgement that `findings` come to; `has_adapter`: the host shows one.
+    /// The judgement that `findings` come to; what the host has besides is in the fields of
+    /// these names.
     pub fn new(
         of_ports: Vec<(String, PortCount)>,
         of_pfs: Vec<(String, Count)>,
         has_adapter: bool,
+        has_soft_roce: bool,
         mut findings: Vec<Finding>,
     ) -> Self {
         let ports = PortCount::sum(&of_ports);
@@ -151,22 +143,34 @@ impl Judgement {
             good: of_pfs.iter().map(|(_, count)| count.good).sum(),
             of: of_pfs.iter().map(|(_, count)| count.of).sum(),
         };
-        findings.sort_by_key(|finding| (!finding.code.leaves_unknown(), finding.severity));
-        let verdict = match findings.first() {
-            Some(finding) if finding.code.leaves_unknown() => NodeVerdict::Unknown,
-            Some(Finding { severity: Severity::Error, .. }) => NodeVerdict::NotReady,
+        // An error of the configuration may be why the rest is so.
+        findings.sort_by_key(|finding| {
+            (!finding.code.leaves_unknown(), !finding.is_of_configuration(), finding.severity)
+        });
+        let verdict = match findings.iter().map(|finding| finding.severity).min() {
+            _ if findings.iter().any(|f| f.code.leaves_unknown()) => Verdict::Unknown,
+            Some(Severity::Error) => Verdict::NotReady,
             // Nothing good is believed of a port that was not read.
-            _ if ports.of > 0 && ports.not_judged == ports.of => NodeVerdict::Unknown,
-            Some(Finding { severity: Severity::Warning, .. }) => NodeVerdict::Exceptions,
+            _ if ports.of > 0 && ports.not_judged == ports.of => Verdict::Unknown,
+            Some(Severity::Warning) => Verdict::Exceptions,
             // A note stands last, and changes nothing.
-            Some(Finding { severity: Severity::Info, .. }) | None
-                if ports.of == 0 && !has_adapter =>
-            {
-                NodeVerdict::NoInfiniband
+            Some(Severity::Info) | None if ports.of == 0 && of_pfs.is_empty() && !has_soft_roce => {
+                Verdict::NothingExpected
             }
-            Some(Finding { severity: Severity::Info, .. }) | None => NodeVerdict::Ready,
+            Some(Severity::Info) | None => Verdict::Ready,
         };
-        Self { verdict, exit_code: verdict.exit().code(), ports, vfs, findings, of_ports, of_pfs }
+        let exit_code = verdict.exit().code();
+        Self {
+            verdict,
+            exit_code,
+            ports,
+            vfs,
+            findings,
+            of_ports,
+            of_pfs,
+            has_adapter,
+            has_soft_roce,
+        }
     }
 
     /// What it is of the objects alone of which `is_of` is true; where the node could not be
@@ -175,12 +179,16 @@ impl Judgement {
         let (mut ports, mut pfs, mut findings) = (self.of_ports, self.of_pfs, self.findings);
         ports.retain(|(object, _)| is_of(object));
         pfs.retain(|(object, _)| is_of(object));
-        findings.retain(|f| f.code.leaves_unknown() || f.object.as_deref().is_some_and(&is_of));
-        let mut judged = Self::new(ports, pfs, true, findings);
+        findings.retain(|f| {
+            f.code.leaves_unknown()
+                || f.is_of_configuration()
+                || f.object.as_deref().is_some_and(&is_of)
+        });
+        let mut judged = Self::new(ports, pfs, self.has_adapter, self.has_soft_roce, findings);
         let PortCount { of, active, not_judged, .. } = judged.ports;
         // None of these works; that others do is no matter here.
-        if judged.verdict == NodeVerdict::Exceptions && of > 0 && active + not_judged == 0 {
-            judged.verdict = NodeVerdict::NotReady;
+        if judged.verdict == Verdict::Exceptions && of > 0 && active + not_judged == 0 {
+            judged.verdict = Verdict::NotReady;
             judged.exit_code = judged.verdict.exit().code();
         }
         judged
@@ -215,7 +223,34 @@ impl Judgement {
 
     /// True if nothing is wrong, and at least one port is used by the fabric.
     pub const fn is_in_use(&self) -> bool {
-        matches!(self.verdict, NodeVerdict::Ready) && self.ports.active > 0
+        matches!(self.verdict, Verdict::Ready) && self.ports.active > 0
+    }
+
+    /// True if nothing is expected of the host because it shows no adapter.
+    pub fn is_without_adapter(&self) -> bool {
+        self.verdict == Verdict::NothingExpected && !self.has_adapter
+    }
+
+    /// What is said of a host without an expected port and a planned VF.
+    fn nothing(&self) -> &'static str {
+        match self.is_without_adapter() {
+            true => "this host shows no InfiniBand adapter",
+            false => "no port is expected and no VF is planned",
+        }
+    }
+
+    /// How many ports and VFs are as they are meant to be, or why there are none, in short.
+    pub fn counts(&self) -> String {
+        let counts = [
+            (self.ports.of > 0).then(|| format!("{}/{} ports", self.ports.active, self.ports.of)),
+            (self.ports.not_judged > 0).then(|| format!("{} not judged", self.ports.not_judged)),
+            (self.vfs.of > 0).then(|| format!("{}/{} VFs", self.vfs.good, self.vfs.of)),
+        ];
+        let counts: Vec<String> = counts.into_iter().flatten().collect();
+        match counts.as_slice() {
+            [] => self.nothing().to_owned(),
+            counts => counts.join(", "),
+        }
     }
 
     /// The first line of what people read.
@@ -234,10 +269,7 @@ impl Judgement {
             words.push("a process holds the RTNL lock".to_owned());
         }
         if words.is_empty() {
-            words.push(match self.verdict {
-                NodeVerdict::NoInfiniband => "this host shows no InfiniBand adapter".to_owned(),
-                _ => "no port is expected and no VF is planned".to_owned(),
-            });
+            words.push(self.nothing().to_owned());
         }
         format!("{}: {}", self.verdict.words(), words.join(", "))
     }

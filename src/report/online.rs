@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::names::{LinkState, PhysicalState, Rate, Rung};
 
 use super::advice::Advice;
-use super::common::{Code, Finding, Kind, Report, Verdict as _, not_read, verdicts};
+use super::common::{Code, Finding, Kind, Report, Verdict, not_read};
 use super::degraded::Degraded;
 use super::duration::seconds;
 use super::finding::Severity;
@@ -112,26 +112,6 @@ impl Lack {
     }
 }
 
-verdicts! {
-    /// How a wait went, in one word.
-    pub OnlineVerdict {
-        /// Every port is online.
-        Online = "online" => Good,
-        /// There is no port to wait for.
-        NothingExpected = "nothing-expected" => Good,
-        /// Every port is online, and the link of one is below the configured minimum.
-        Degraded = "degraded" => Exceptions,
-        /// Only optional ports, or what the site itself denies, are not online.
-        Deferred = "deferred" => Exceptions,
-        /// A port that is not optional is not online.
-        NotOnline = "not-online" => NotReady,
-        /// Nothing on the host has a name that was given, and nothing is still to come.
-        NoSuchPort = "no-such-port" => NotBegun,
-        /// A signal ended it before its time.
-        Interrupted = "interrupted" => Exceptions,
-    }
-}
-
 /// What was waited for, and what came. Times are microseconds of
 /// CLOCK_MONOTONIC.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -153,13 +133,16 @@ pub struct OnlineReport {
     pub goal: Goal,
     /// How it went.
     #[serde(skip_serializing)]
-    pub verdict: OnlineVerdict,
+    pub verdict: Verdict,
     /// Its exit code.
     #[serde(skip_serializing)]
     pub exit_code: u8,
     /// Each port that was waited for.
     #[serde(default)]
     pub ports: Vec<OnlinePort>,
+    /// What is wrong with the configuration, and left out: a port may not be waited for.
+    #[serde(skip)]
+    pub configuration: Vec<Finding>,
     /// What could not be read or listened to.
     #[serde(skip)]
     pub problems: Vec<String>,
@@ -201,8 +184,8 @@ pub struct OnlinePort {
 
 impl OnlinePort {
     fn standing(&self) -> Standing {
-        let is_excused = self.cause.as_ref().is_some_and(Cause::is_excuse);
-        Standing::of_port(self.online, self.progress.optional, is_excused)
+        let is_in_use = self.cause.as_ref().is_some_and(|cause| cause.in_use);
+        Standing::of_port(self.online, self.progress.optional, is_in_use)
     }
 
     /// `ib0 (mlx5_0 port 1 (0000:4b:00.0)): no subnet manager ... for 42 s`.
@@ -235,15 +218,15 @@ impl OnlinePort {
 
 impl OnlineReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<OnlineVerdict, &Self> {
+    pub fn told(&self) -> Report<&Self> {
         let of = |port: &OnlinePort| {
             let severity = match port.standing() {
                 Standing::Ready => return Vec::new(),
                 Standing::Excused => Severity::Warning,
                 Standing::Missing => Severity::Error,
             };
-            let unknown = (self.verdict, port.lack)
-                == (OnlineVerdict::NoSuchPort, Some(Lack::Rung(Rung::Pci)));
+            let unknown =
+                (self.verdict, port.lack) == (Verdict::NotBegun, Some(Lack::Rung(Rung::Pci)));
             // As status says it, but for what only this verb asks for.
             let is_below = matches!(port.lack, Some(Lack::Rung(_))) && !unknown;
             if is_below && !port.progress.is_ready() {
@@ -275,7 +258,8 @@ impl OnlineReport {
             Finding::warning(Code::PortDegraded, message).about(port.progress.label())
         }));
         Finding::worst_first(&mut findings);
-        if self.verdict == OnlineVerdict::Interrupted {
+        findings.splice(0..0, self.configuration.iter().cloned());
+        if self.verdict == Verdict::Interrupted {
             findings.push(Finding::warning(Code::Interrupted, "a signal ended the wait"));
         }
         findings.extend(not_read(&self.problems));
@@ -290,22 +274,24 @@ impl OnlineReport {
             finished_usec: started_usec,
             timeout_sec,
             goal,
-            verdict: OnlineVerdict::NothingExpected,
+            verdict: Verdict::NothingExpected,
             exit_code: 0,
             ports: Vec::new(),
+            configuration: Vec::new(),
             problems: Vec::new(),
         }
     }
 
     /// It ended with `ports`.
-    pub fn finish(&mut self, ports: Vec<OnlinePort>, forced: Option<OnlineVerdict>, usec: u64) {
+    pub fn finish(&mut self, ports: Vec<OnlinePort>, forced: Option<Verdict>, usec: u64) {
         self.finished_usec = usec;
         let verdict = || match Standing::worst(ports.iter().map(OnlinePort::standing)) {
-            Some(Standing::Missing) => OnlineVerdict::NotOnline,
-            Some(Standing::Excused) => OnlineVerdict::Deferred,
-            _ if ports.iter().all(|p| p.progress.is_ethernet()) => OnlineVerdict::NothingExpected,
-            _ if ports.iter().any(|p| !p.degraded.is_empty()) => OnlineVerdict::Degraded,
-            _ => OnlineVerdict::Online,
+            _ if !self.configuration.is_empty() => Verdict::NotReady,
+            Some(Standing::Missing) => Verdict::NotReady,
+            Some(Standing::Excused) => Verdict::Exceptions,
+            _ if ports.iter().all(|p| p.progress.is_ethernet()) => Verdict::NothingExpected,
+            _ if ports.iter().any(|p| !p.degraded.is_empty()) => Verdict::Exceptions,
+            _ => Verdict::Ready,
         };
         self.verdict = forced.unwrap_or_else(verdict);
         self.exit_code = self.verdict.exit().code();
@@ -320,16 +306,21 @@ impl OnlineReport {
         let online = waited.iter().filter(|p| p.online).count();
         let count = format!("{online} of {} ports online", waited.len());
         match self.verdict {
-            OnlineVerdict::NothingExpected => {
+            Verdict::NothingExpected => {
                 "no InfiniBand port is expected: nothing to wait for".to_owned()
             }
-            OnlineVerdict::Interrupted => format!("stopped by a signal after {took}: {count}"),
-            OnlineVerdict::NoSuchPort => {
+            Verdict::Interrupted => format!("stopped by a signal after {took}: {count}"),
+            Verdict::NotBegun => {
                 let unknown = waited.iter().filter(|p| p.lack == Some(Lack::Rung(Rung::Pci)));
                 let names: Vec<&str> = unknown.map(|p| p.progress.expected.as_str()).collect();
                 format!("no such port: {}", names.join(", "))
             }
-            OnlineVerdict::NotOnline if self.gave_up() => {
+            Verdict::NotReady if !self.configuration.is_empty() => {
+                format!(
+                    "{count} after {took}: the configuration has an error, so that others may be missing"
+                )
+            }
+            Verdict::NotReady if self.gave_up() => {
                 format!("{count} after {took}: the missing ports can no longer appear")
             }
             _ => format!("{count} after {took}"),
@@ -344,6 +335,10 @@ impl OnlineReport {
     /// What `ibprov wait-online` prints for people.
     pub fn to_text(&self) -> String {
         let mut lines = vec![self.headline()];
+        for error in &self.configuration {
+            lines.push(format!("  {error}"));
+            lines.extend(Advice::lines("      do: ", &error.advice));
+        }
         for port in &self.ports {
             lines.push(format!("  {}", port.line()));
             let causes = port.cause.iter().flat_map(Cause::all);

@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::advice::Advice;
-use super::common::{Code, Exit, Finding, Kind, Report, as_text, not_read, verdicts};
+use super::common::{Code, Exit, Finding, Kind, Report, Verdict, as_text, not_read};
 use super::duration::seconds;
 use super::screen;
 use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung, vf_ranges};
@@ -16,21 +16,6 @@ pub use super::pf_problem::PfProblem;
 pub use super::vf_cause::{DROPPED, NumberFailed, REFUSED, StepFailure, VfCause, WhyLacking};
 pub use super::vf_lack::{GuidAtPf, OtherDriver, OtherGuid, VfGuid, VfLack};
 pub use super::vf_step::{Deferred, Stage, Undone, VfStep};
-
-verdicts! {
-    /// How it went, in one word.
-    #[derive(PartialOrd, Ord)]
-    pub PfVerdict {
-        /// Every VF is as wanted.
-        Right = "right" => Good,
-        /// Something wanted was left undone, because a VF is in use.
-        Deferred = "deferred" => Exceptions,
-        /// A signal ended it before its time.
-        Interrupted = "interrupted" => Exceptions,
-        /// The PF or a VF is not as wanted.
-        NotRight = "not-right" => NotReady,
-    }
-}
 
 /// What a run at a PF is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +42,7 @@ pub struct PfReport {
     pub finished_usec: u64,
     /// How it went.
     #[serde(skip)]
-    pub verdict: PfVerdict,
+    pub verdict: Verdict,
     /// Its exit code.
     #[serde(skip)]
     pub exit_code: u8,
@@ -184,7 +169,7 @@ pub struct ToldPf<'a> {
 
 impl PfReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<PfVerdict, ToldPf<'_>> {
+    pub fn told(&self) -> Report<ToldPf<'_>> {
         let body = ToldPf { headline: self.headline(), report: self };
         Report::new(Kind::ApplyPf, self.verdict, self.findings(), body).exiting(self.exit_code)
     }
@@ -239,11 +224,11 @@ impl PfReport {
                 findings.push(Finding::warning(Code::VfDeferred, message).about(self.pf));
             }
         }
-        if self.verdict == PfVerdict::Interrupted {
+        if self.verdict == Verdict::Interrupted {
             let message = "a signal interrupted the run";
             findings.push(Finding::warning(Code::Interrupted, message).about(self.pf));
         }
-        let is_left = findings.is_empty() && self.verdict == PfVerdict::NotRight;
+        let is_left = findings.is_empty() && self.verdict == Verdict::Failed;
         if is_left {
             let message = "not as planned".to_owned();
             findings.push(Finding::error(Code::VfNotAsPlanned, message).about(self.pf));
@@ -258,7 +243,7 @@ impl PfReport {
             purpose: Purpose::Apply,
             started_usec,
             finished_usec: started_usec,
-            verdict: PfVerdict::Interrupted,
+            verdict: Verdict::Interrupted,
             exit_code: Exit::Exceptions.code(),
             hindrance: Hindrance { problem: None, number: None },
             steps: Vec::new(),
@@ -281,13 +266,12 @@ impl PfReport {
             n => format!("{n} steps"),
         };
         let tail = match self.verdict {
-            PfVerdict::Right => String::new(),
-            PfVerdict::Deferred => ", the others are in use".to_owned(),
-            PfVerdict::Interrupted => ", then a signal stopped it".to_owned(),
-            PfVerdict::NotRight => String::new(),
+            Verdict::Deferred => ", the others are in use".to_owned(),
+            Verdict::Interrupted => ", then a signal stopped it".to_owned(),
+            _ => String::new(),
         };
         let why = match self.verdict {
-            PfVerdict::NotRight => self.failure().map(|why| format!(" ({why})")),
+            Verdict::Failed => self.failure().map(|why| format!(" ({why})")),
             _ => None,
         };
         if let (true, Some(why)) = (self.vfs.is_empty(), &why) {
@@ -529,7 +513,7 @@ mod tests {
     #[test]
     fn a_run_whose_turn_never_came_names_who_was_at_work() {
         let mut report = PfReport::blank(pf(), 0);
-        report.verdict = PfVerdict::NotRight;
+        report.verdict = Verdict::Failed;
         report.finished_usec = 16_668_000;
         let lock = "/run/ibprov/lock/pf-0000:4b:00.0".to_owned();
         report.hindrance.problem = Some(PfProblem::Busy { lock, owner: Some(2420) });
@@ -554,7 +538,7 @@ mod tests {
         let head = "PF 0000:4b:00.0: 2 of 2 changes of an interrupted run restored after 0.000 s";
         assert_eq!((report.to_text(), report.findings().len()), (format!("{head}\n"), 0));
         report.steps[1].failure = Some(StepFailure::Unfinished);
-        report.verdict = PfVerdict::NotRight;
+        report.verdict = Verdict::Failed;
         let value = json_of(&report);
         assert_eq!(
             value["headline"],
@@ -562,7 +546,7 @@ mod tests {
         );
         assert_eq!(value["findings"][0]["code"], "step-failed");
         assert_eq!(value["findings"].as_array().map(Vec::len), Some(1));
-        let mut busy = PfReport { verdict: PfVerdict::Deferred, ..blank };
+        let mut busy = PfReport { verdict: Verdict::Deferred, ..blank };
         let lock = "/run/ibprov/lock/pf-0000:4b:00.0".to_owned();
         busy.hindrance.problem = Some(PfProblem::Busy { lock, owner: Some(2420) });
         assert_eq!(
@@ -641,7 +625,7 @@ mod tests {
         assert_eq!(verified.line(), "VF 3: not as planned");
         // Those that lack the same are one line, and the headline names them.
         let mut report = PfReport::blank(pf(), 0);
-        report.verdict = PfVerdict::NotRight;
+        report.verdict = Verdict::Failed;
         let index = |vf| VfIndex::new(vf).expect("index");
         report.vfs = (1..4).map(|at| VfOutcome { vf: index(at), ..vf.clone() }).collect();
         report.vfs.push(VfOutcome { vf: index(0), right: true, ..vf.clone() });

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::advice::Advice;
-use super::common::{Code, Finding, Kind, Report, Severity, as_text, not_read, verdicts};
+use super::common::{Code, Finding, Kind, Report, Severity, Verdict, as_text, not_read};
 use super::netns::Netns;
 use super::pf::{Deferred, PfProblem};
 use super::refusal::Refusal;
@@ -94,42 +94,26 @@ pub struct PlannedPf {
     pub warnings: Vec<PlanProblem>,
 }
 
-verdicts! {
-    /// What the plans come to, in one word.
-    pub PlanVerdict {
-        /// Nothing would change.
-        AsPlanned = "as-planned" => Good,
-        /// Something would change.
-        WouldChange = "would-change" => Exceptions,
-        /// Configuration, pins and host do not agree: somebody has to decide.
-        Drift = "drift" => Exceptions,
-        /// A PF cannot be planned.
-        WouldFail = "would-fail" => NotReady,
-    }
-}
-
 impl PlanReport {
     /// An error of the plan is more than a change, and a PF that may come later is less
     /// than an error.
-    fn verdict(&self) -> PlanVerdict {
+    fn verdict(&self) -> Verdict {
         let mut errors = self.pfs.iter().flat_map(|pf| &pf.errors);
         let mut refused = self.pfs.iter().flat_map(|pf| &pf.refused);
         if errors.any(|error| !error.may_pass())
             || refused.any(Refusal::is_error)
             || self.rxe.iter().any(RxeReport::is_refused)
         {
-            PlanVerdict::WouldFail
-        } else if self.drift {
-            PlanVerdict::Drift
-        } else if self.would_change || self.errors {
-            PlanVerdict::WouldChange
+            Verdict::WouldFail
+        } else if self.drift || self.would_change || self.errors {
+            Verdict::WouldChange
         } else {
-            PlanVerdict::AsPlanned
+            Verdict::NothingToDo
         }
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<PlanVerdict, &Self> {
+    pub fn told(&self) -> Report<&Self> {
         let of = |pf: &PlannedPf| pf.findings(None);
         let mut findings: Vec<Finding> = self.pfs.iter().flat_map(of).collect();
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);

@@ -17,6 +17,11 @@ pub enum PlanProblem {
         /// The PFs that are there.
         there: Vec<PciAddress>,
     },
+    /// The configuration has an error that is about it, or may be.
+    #[error(
+        "the PF and its VFs are left as they are, because the configuration has an error that concerns this [[pf]] or may concern it"
+    )]
+    Withheld,
     #[error("the name fits several PFs: {}", list(.0))]
     Ambiguous(Vec<PciAddress>),
     /// Two `[[pf]]` mean one PF.
@@ -322,6 +327,9 @@ impl PlanProblem {
             Self::Absent { .. } => (Code::PfAbsent, vec![Advice::look("lspci -Dnn -d 15b3:")]),
             Self::NoBase(_) => (Code::NoPfGuid, no_device()),
             Self::NoPfName { .. } => (Code::PfNameUnknown, no_device()),
+            Self::Withheld => {
+                (Code::ConfigurationInvalid, vec![Advice::look("ibprov config check")])
+            }
             Self::Ambiguous(_) => (Code::PfAmbiguous, change("name the PF by its PCI address")),
             Self::SamePf { .. } => (Code::PfTwice, change("keep one of the two [[pf]]")),
             Self::IsVf { physfn, .. } => {

@@ -14,6 +14,17 @@ use crate::names::{
     Guid, IfName, LinkLayer, MadPort, ModuleName, PciAddress, PortNumber, RdmaName, Rung,
 };
 
+/// What is waited for since some moment, however many of it are still missing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Awaited {
+    /// A port, or an HCA, in the words it was named by.
+    Port(String),
+    /// The ports of `boot.at-least` that nothing names.
+    Unnamed,
+    /// The VFs of this PF, which another program creates.
+    Vfs(String),
+}
+
 /// One expected port, or an expected HCA whose ports are not known yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -51,9 +62,9 @@ pub struct PortProgress {
     /// The configuration expects a port in Ethernet mode: in InfiniBand mode it is missing.
     #[serde(default)]
     pub must_be_ethernet: bool,
-    /// It stands for what is no port, so that `boot.at-least` neither counts nor excuses it.
+    /// It stands for several of a number, so that `expected` changes while it is waited for them.
     #[serde(skip)]
-    pub is_no_port: bool,
+    pub of_number: Option<Awaited>,
     /// Why it is expected; in JSON `expected_by`.
     #[serde(default, rename = "expected_by")]
     pub why: String,
@@ -76,9 +87,19 @@ impl PortProgress {
             optional: false,
             must_be_infiniband: false,
             must_be_ethernet: false,
-            is_no_port: false,
+            of_number: None,
             why,
         }
+    }
+
+    /// As what it is waited for.
+    pub fn awaited(&self) -> Awaited {
+        self.of_number.clone().unwrap_or_else(|| Awaited::Port(self.expected.clone()))
+    }
+
+    /// It stands for what is no port, so that `boot.at-least` neither counts nor excuses it.
+    pub const fn is_no_port(&self) -> bool {
+        matches!(self.of_number, Some(Awaited::Vfs(_)))
     }
 
     /// True if there is nothing (more) to wait for: the goal is reached, or
@@ -96,7 +117,7 @@ impl PortProgress {
 
     /// How it stands; `cause` is why it lacks what it lacks.
     pub fn standing(&self, cause: Option<&Cause>) -> Standing {
-        Standing::of_port(self.is_ready(), self.optional, cause.is_some_and(Cause::is_excuse))
+        Standing::of_port(self.is_ready(), self.optional, cause.is_some_and(|cause| cause.in_use))
     }
 
     /// What is said of it where it has not reached its goal; `cause` is why, each part of it by
@@ -195,10 +216,7 @@ pub struct Cause {
     /// It cannot come any more by waiting.
     #[serde(default, rename = "final")]
     pub is_final: bool,
-    /// The site itself asked for it: not a failure.
-    #[serde(default)]
-    pub by_site: bool,
-    /// It is left so because it is in use: not a failure either.
+    /// It is left so because it is in use: not a failure.
     #[serde(default)]
     pub in_use: bool,
     /// The diagnosis that it is, where there is one that says more than that the port lacks
@@ -340,7 +358,7 @@ impl Cause {
     }
 
     fn of_setting(&self) -> Option<Finding> {
-        let severity = if self.is_excuse() { Severity::Warning } else { Severity::Error };
+        let severity = if self.in_use { Severity::Warning } else { Severity::Error };
         let finding = Finding::new(self.code?, severity, self.phrase());
         Some(finding.about(self.interface.as_ref()?).advise(self.advice.clone()))
     }
@@ -352,17 +370,11 @@ impl Cause {
         rest.unwrap_or(&self.text)
     }
 
-    /// It is no failure that the rung is missing.
-    pub const fn is_excuse(&self) -> bool {
-        self.by_site || self.in_use
-    }
-
     pub(crate) fn module(module: &ModuleName, trouble: &ModuleTrouble) -> Self {
         Self {
             text: format!("module {module} is not loaded: {trouble}"),
             advice: trouble.advice(module),
             is_final: !matches!(trouble, ModuleTrouble::Stuck { .. }),
-            by_site: trouble.is_by_the_site(),
             ..Self::waiting("", []).diagnosed(trouble.code())
         }
     }
@@ -404,7 +416,7 @@ pub enum NotExpected {
         /// The PF.
         physfn: PciAddress,
     },
-    /// The site denies its driver.
+    /// The configuration denies its driver, or the RDMA half of that.
     #[error("the driver {module} is deny-listed by {by}")]
     DriverDenied {
         /// The driver's module.

@@ -13,7 +13,7 @@ use super::advice::{Advice, Purpose};
 use super::boot::{
     Climbed, LeftOut, ModuleOutcome, ModuleReport, Moment, PortReport, Step, StepReport,
 };
-use super::common::{Code, Finding, Report, Verdict as _};
+use super::common::{Code, Finding, Report, Verdict};
 use super::degraded::Degraded;
 use super::finding::Severity;
 use super::guests::{GuestKind, GuestReport, GuestsReport, Phase as GuestPhase};
@@ -21,14 +21,14 @@ use super::iface::{
     BringUp, ChildCreator, DeferredSettings, IfaceReport, IfaceStep, IfaceStepReport, WantedChild,
     WantedInterface,
 };
-use super::online::{Goal, Lack, OnlinePort, OnlineReport, OnlineVerdict};
+use super::online::{Goal, Lack, OnlinePort, OnlineReport};
 use super::pf::{Outcome, Unresolved};
 use super::rxe::{RxeReport, RxeState};
 use super::uses::Use;
-use super::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, Verdict, read};
+use super::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, read};
 use crate::names::{
     Guid, IfName, LinkLayer, LinkSpeed, LinkState, Mode, ModuleName, NetnsMode, PKey, PciAddress,
-    PcieSpeed, PhysicalState, PortNumber, PortType, Rate, RdmaName, Rung,
+    PcieSpeed, PhysicalState, PortNumber, PortType, Rate, RdmaName, Rung, Words as _,
 };
 
 type Any<T> = BoxedStrategy<T>;
@@ -111,7 +111,7 @@ fn progress() -> Any<PortProgress> {
                 optional,
                 must_be_infiniband: must_be[0],
                 must_be_ethernet: must_be[1],
-                is_no_port: false,
+                of_number: None,
                 why,
             }
         })
@@ -139,12 +139,11 @@ fn finding() -> Any<Finding> {
 }
 
 fn cause() -> Any<Cause> {
-    (text(), list(advice()), any::<[bool; 3]>())
-        .prop_map(|(text, advice, [is_final, by_site, in_use])| Cause {
+    (text(), list(advice()), any::<[bool; 2]>())
+        .prop_map(|(text, advice, [is_final, in_use])| Cause {
             text,
             advice,
             is_final,
-            by_site,
             in_use,
             // The others are not read back.
             ..Cause::default()
@@ -280,6 +279,7 @@ fn boot_report() -> Any<BootReport> {
             let (modules, steps, ports) = done;
             let (pfs, unresolved_pfs, left_out, rxe) = pfs;
             BootReport {
+                configuration: Vec::new(),
                 version,
                 kernel,
                 started_usec: times[0],
@@ -410,7 +410,7 @@ fn guests_report() -> Any<GuestsReport> {
 }
 
 fn online_report() -> Any<OnlineReport> {
-    let verdict = select(OnlineVerdict::ALL);
+    let verdict = select(Verdict::ALL);
     // Of `link` and `active` a port lacks the state, not the rung.
     let below = rung().prop_filter("below link", |r| *r < Rung::Link).prop_map(Lack::Rung);
     let own =
@@ -462,6 +462,7 @@ fn online_report() -> Any<OnlineReport> {
     });
     (version(), any::<[u64; 3]>(), goal, verdict, any::<u8>(), list(port))
         .prop_map(|(version, times, goal, verdict, exit_code, ports)| OnlineReport {
+            configuration: Vec::new(),
             version,
             started_usec: times[0],
             finished_usec: times[1],
@@ -477,7 +478,7 @@ fn online_report() -> Any<OnlineReport> {
 }
 
 /// A report as it comes back from the file that it was written to.
-fn back<V: Serialize, T: Serialize + DeserializeOwned>(told: &Report<V, &T>) -> T {
+fn back<T: Serialize + DeserializeOwned>(told: &Report<&T>) -> T {
     let json = told.to_json().expect("JSON");
     read(&json).unwrap_or_else(|e| panic!("{e}: {json}"))
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use self::table::table;
-use super::common::{Finding, Kind, Report, Verdict as _, listed, not_read};
+use super::common::{Finding, Kind, Report, Verdict, listed, not_read};
 use super::finding::Severity;
 use super::screen::{self, Screen, Tone};
 use crate::names::{
@@ -17,11 +17,11 @@ use crate::names::{
 };
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::hardware::{Card, Gid, Link, NetDevState, NodeDescription, PKeyEntry, Vf};
-use crate::report::node::{Judgement, NodeVerdict};
+use crate::report::node::Judgement;
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::subnet_manager::SubnetManagerReport;
-use crate::report::{Away, NotExpected, Verdict, port_label};
+use crate::report::{Away, NotExpected, port_label};
 
 /// How much of it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,8 +131,8 @@ pub struct ModuleNow {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Udev {
-    /// systemd-udevd can be reached (`/run/udev/control`).
-    pub running: bool,
+    /// systemd-udevd can be reached (`/run/udev/control`); `null` of a copy without /run/udev.
+    pub running: Option<bool>,
     /// No event is queued or being worked on (`/run/udev/queue`, the file
     /// that `udevadm settle` watches).
     pub settled: bool,
@@ -337,7 +337,7 @@ impl Ladder {
 
 impl Status {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<NodeVerdict, &Self> {
+    pub fn told(&self) -> Report<&Self> {
         let mut findings = self.judgement.findings.clone();
         findings.extend(self.units.findings.iter().cloned());
         findings.extend(not_read(&self.problems));
@@ -404,9 +404,9 @@ impl Status {
 
     fn headline(&self, screen: Screen) -> Vec<String> {
         let tone = match self.judgement.verdict {
-            NodeVerdict::Ready | NodeVerdict::NoInfiniband => Tone::Good,
-            NodeVerdict::Exceptions => Tone::Warning,
-            NodeVerdict::NotReady | NodeVerdict::Unknown => Tone::Bad,
+            Verdict::Ready | Verdict::NothingExpected => Tone::Good,
+            Verdict::Exceptions => Tone::Warning,
+            _ => Tone::Bad,
         };
         screen.painted(tone, "", &self.judgement.headline())
     }
@@ -441,7 +441,7 @@ impl Status {
     }
 
     /// The judgement, with ports called as in the table.
-    fn with_short_names(&self) -> Judgement {
+    pub fn with_short_names(&self) -> Judgement {
         let mut judgement = self.judgement.clone();
         for hca in &self.hcas {
             for port in &hca.ports {
@@ -464,8 +464,10 @@ impl Status {
             lines.extend(screen.wrapped("  ", &text));
             lines.extend(to_do(screen, "  ", finding, steps));
         }
-        if !self.udev.running {
-            lines.push("udev: systemd-udevd is not running".to_owned());
+        match self.udev.running {
+            Some(true) => {}
+            Some(false) => lines.push("udev: systemd-udevd is not running".to_owned()),
+            None => lines.push("udev: not known: this copy has no /run/udev".to_owned()),
         }
         let table = table(self, screen, detail);
         if !table.is_empty() {

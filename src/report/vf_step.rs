@@ -50,7 +50,7 @@ pub enum VfStep {
         to: Guid,
     },
     /// Set its link state at the PF.
-    #[serde(rename = "link-state", alias = "policy")]
+    #[serde(rename = "link-state")]
     Policy {
         /// The VF that it is done to.
         vf: VfIndex,

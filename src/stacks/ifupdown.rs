@@ -11,7 +11,6 @@ use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{Action, Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 
-/// ifupdown.
 #[derive(Debug)]
 pub struct Ifupdown;
 
@@ -62,14 +61,15 @@ impl Stack for Ifupdown {
         let matches = |list: &[String]| list.iter().any(|p| fits(p, name));
         if !matches(&interfaces.stanzas) {
             let told = matches(&interfaces.auto) || matches(&interfaces.hotplug);
-            return match told {
-                true => Claim::new(
+            return if told {
+                Claim::new(
                     Answer::Missed,
                     format!(
                         "{FILE} marks the interface auto or allow-hotplug, but has no iface stanza for it"
                     ),
-                ),
-                false => Claim::new(Answer::No, format!("{FILE} does not name the interface")),
+                )
+            } else {
+                Claim::new(Answer::No, format!("{FILE} does not name the interface"))
             };
         }
         if matches(&interfaces.auto) {

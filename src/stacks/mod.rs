@@ -47,7 +47,6 @@ pub const KNOWN: Stacks = Stacks(&[
 /// Units of stacks of which no more than that is known.
 const OTHER_UNITS: [(&str, NetworkRole); 1] = [("connman.service", NetworkRole::SetsUpWhatComes)];
 
-/// A table of stacks.
 #[derive(Debug, Clone, Copy)]
 pub struct Stacks(&'static [&'static dyn Stack]);
 
@@ -90,7 +89,6 @@ impl Stacks {
         self.0.iter().map(|stack| stack.facts())
     }
 
-    /// The stack of this name.
     pub fn named(self, name: StackName) -> Option<&'static dyn Stack> {
         self.0.iter().copied().find(|stack| stack.facts().name == name)
     }
@@ -223,9 +221,8 @@ impl Stacks {
         files: &Files<'_>,
         interface: &Interface,
     ) -> Vec<(StackName, StackSetting)> {
-        self.writes_by(files, interface, &|service| match is_in_boot(files, service) {
-            true => Phase::Queued,
-            false => Phase::Absent,
+        self.writes_by(files, interface, &|service| {
+            if is_in_boot(files, service) { Phase::Queued } else { Phase::Absent }
         })
     }
 
@@ -244,9 +241,8 @@ impl Stacks {
         if !before.is_some_and(|before| before.is_settled() && differs(&before.wanted)) {
             return Vec::new();
         }
-        self.writes_by(files, interface, &|service| match unit_links::is_up(files, service) {
-            true => Phase::Active,
-            false => Phase::Absent,
+        self.writes_by(files, interface, &|service| {
+            if unit_links::is_up(files, service) { Phase::Active } else { Phase::Absent }
         })
     }
 

@@ -14,11 +14,9 @@ use crate::names::{IfName, Mode, NetworkRole, PKey, harmless};
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 
-/// NetworkManager.
 #[derive(Debug)]
 pub struct NetworkManager;
 
-/// Its service.
 pub(super) const SERVICE: &str = "NetworkManager.service";
 
 static FACTS: Facts = Facts {

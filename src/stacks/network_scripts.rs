@@ -11,7 +11,6 @@ use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{Action, Answer, Claim, Phase, StackName, StackSetting};
 
-/// network-scripts.
 #[derive(Debug)]
 pub struct NetworkScripts;
 
@@ -102,10 +101,7 @@ impl Stack for NetworkScripts {
         let path = format!("{NETWORK_SCRIPTS}/ifcfg-{}", interface.name);
         let pairs = ifcfg(&root.text(&path, LIMIT).unwrap_or_default());
         let is_its = !has_network_manager(others) || says_no(&pairs, "NM_CONTROLLED");
-        match pairs.is_empty() || !is_its {
-            true => Vec::new(),
-            false => ifcfg_settings(&pairs, &path),
-        }
+        if pairs.is_empty() || !is_its { Vec::new() } else { ifcfg_settings(&pairs, &path) }
     }
 
     fn asked(&self, root: &Root) -> Vec<(String, String)> {

@@ -13,7 +13,6 @@ use crate::names::{IfName, NetworkRole, harmless};
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 
-/// systemd-networkd.
 #[derive(Debug)]
 pub struct Networkd;
 
@@ -63,7 +62,6 @@ pub enum AdministrativeState {
     Configured,
     /// No .network file fits it.
     Unmanaged,
-    /// It could not.
     Failed,
     Linger,
     /// A state of a newer version.

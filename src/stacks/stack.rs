@@ -57,7 +57,6 @@ impl Facts {
     }
 }
 
-/// A unit of a stack.
 #[derive(Debug)]
 pub struct StackUnit {
     /// Its name, `networking.service`.

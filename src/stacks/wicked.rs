@@ -8,7 +8,6 @@ use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
 use crate::report::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 
-/// wicked.
 #[derive(Debug)]
 pub struct Wicked;
 

@@ -18,13 +18,11 @@ pub struct Gap {
     pub kind: GapKind,
     /// Who asked first; empty if nobody is known to have asked.
     pub who: String,
-    /// When it began.
     pub from_usec: u64,
     /// When it ended; none if it never did.
     pub until_usec: Option<u64>,
 }
 
-/// What was wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GapKind {
     /// The netdev was not there yet.
@@ -42,7 +40,6 @@ impl Gap {
             && self.until_usec.is_none_or(|until| ask.usec <= until)
     }
 
-    /// The gap in a sentence.
     pub fn sentence(&self) -> String {
         let span = self.until_usec.map(|until| duration(until.saturating_sub(self.from_usec)));
         let Self { netdev, who, .. } = self;

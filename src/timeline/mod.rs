@@ -2,16 +2,15 @@
 //! interface that was not there yet.
 //!
 //! Plain values ([`Timeline`]), filled from a boot report ([`report`]) or from
-//! evidence, and drawn as SVG ([`svg`]) or for a terminal ([`text`]). Pure:
+//! evidence, and drawn as SVG ([`svg`]). Pure:
 //! nothing here reads a file or a clock. Names in it are hostile until they
-//! went through [`clean`], which the two drawings do for every text.
+//! went through [`clean`], which the drawing does for every text.
 
 pub mod evidence;
 pub mod gaps;
 pub mod report;
 pub mod scale;
 pub mod svg;
-pub mod text;
 pub use gaps::{Gap, GapKind};
 pub use scale::Clock;
 
@@ -87,13 +86,11 @@ pub struct Ask {
     /// Who: `network.service`.
     pub who: String,
     pub netdev: String,
-    /// When.
     pub usec: u64,
     /// Whether it was found, if the asker said so.
     pub found: Option<bool>,
 }
 
-/// A module was loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleLoad {
     pub name: String,
@@ -154,7 +151,6 @@ impl PortTrack {
 /// Something that was said at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// When.
     pub usec: u64,
     /// By whom, and what.
     pub text: String,

@@ -4,7 +4,6 @@ use super::{Clock, ModuleLoad, Outcome, PortTrack, Role, Timeline, UnitBar};
 use crate::report::BootReport;
 use crate::report::boot::{Climbed, Moment, PortReport, StepReport};
 
-/// The picture of `report`.
 pub fn timeline(report: &BootReport) -> Timeline {
     let outcome = if report.exit_code >= 2 { Outcome::Failed } else { Outcome::Good };
     Timeline {

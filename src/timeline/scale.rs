@@ -58,7 +58,6 @@ impl Scale {
         Self { width, pieces, unit, cut }
     }
 
-    /// Where a moment is.
     pub fn place(&self, usec: u64) -> f64 {
         let mut place = 0.0;
         for (from, to, at) in &self.pieces {

@@ -13,6 +13,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::de::IgnoredAny;
 
@@ -33,14 +34,20 @@ pub(super) const UNREADABLE: &str = "parse the request";
 /// The child's verb, not shown to users.
 pub const VERB: &str = "worker";
 
-/// What the verb does; `pf` is the PF whose run has started it. It returns when the parent is
-/// gone, what was begun to change something is through, and what the run has left is put back,
-/// while threads may still be reading: the caller must end the process.
+/// Who only looks asks all its questions at once. When its child has had nothing to do for so
+/// long, it ends, and with it its lock: the parent may have been stopped (SIGSTOP).
+const IDLE: Duration = Duration::from_secs(1);
+
+/// What the verb does; `pf` is the PF whose run has started it, and `is_query` is true where who
+/// only looks has. It returns when the parent is gone, what was begun to change something is
+/// through, and what the run has left is put back, while threads may still be reading: the caller
+/// must end the process.
 ///
 /// # Errors
 /// Standard input is not the socket that a [`super::Client`] gives its child.
-pub fn run(pf: Option<PciAddress>) -> io::Result<()> {
+pub fn run(pf: Option<PciAddress>, is_query: bool) -> io::Result<()> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    socket.set_read_timeout(is_query.then_some(IDLE))?;
     let served = serve(socket, |request| perform(&Root::live(), request));
     if let Some(pf) = pf {
         undo::put_back(&Root::live(), pf);
@@ -55,6 +62,13 @@ struct Queue {
     threads: usize,
     /// Of the threads, those that change something.
     changing: usize,
+}
+
+impl Queue {
+    /// No request waits, and none is worked on.
+    fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.idle == self.threads && self.changing == 0
+    }
 }
 
 type Perform = fn(&Request) -> Result<Answer, Refusal>;
@@ -75,6 +89,10 @@ pub(super) fn serve(socket: UnixStream, perform: Perform) -> io::Result<()> {
             Some(Ok(line)) => line,
             // What a parent leaves behind with answers that it has not read.
             Some(Err(e)) if e.kind() == io::ErrorKind::ConnectionReset => break Ok(()),
+            Some(Err(e)) if e.kind() == io::ErrorKind::WouldBlock => {
+                let state = queue.0.lock().unwrap_or_else(PoisonError::into_inner);
+                if state.is_idle() { break Ok(()) } else { continue }
+            }
             Some(Err(e)) => break Err(e),
             None => break Ok(()),
         };
@@ -177,7 +195,6 @@ fn parse(line: &str) -> Job {
 mod tests {
     use std::io::Read;
     use std::sync::mpsc::{self, RecvTimeoutError};
-    use std::time::Duration;
 
     use super::*;
 
@@ -228,6 +245,32 @@ mod tests {
         AT_WORK.0.lock().expect("lock").1 = true;
         AT_WORK.1.notify_all();
         assert_eq!(changes.recv_timeout(soon), Ok(()));
+    }
+
+    #[test]
+    fn a_child_of_a_look_ends_when_it_has_nothing_to_do_although_its_parent_is_there() {
+        static GATE: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+        fn hang(_: &Request) -> Result<Answer, Refusal> {
+            let open = GATE.0.lock().expect("lock");
+            drop(GATE.1.wait_while(open, |open| !*open).expect("lock"));
+            Ok(Answer::Done)
+        }
+        let (mut ours, theirs) = UnixStream::pair().expect("sockets");
+        theirs.set_read_timeout(Some(Duration::from_millis(10))).expect("timeout");
+        let line = serde_json::to_string(&Numbered { number: 1, what: Request::Addresses });
+        writeln!(ours, "{}", line.expect("JSON")).expect("asked");
+        let (ended, end) = mpsc::channel();
+        std::thread::spawn(move || {
+            serve(theirs, hang).expect("served");
+            ended.send(()).expect("heard");
+        });
+        let early = end.recv_timeout(Duration::from_millis(300));
+        assert_eq!(early, Err(RecvTimeoutError::Timeout), "a question is open");
+        *GATE.0.lock().expect("lock") = true;
+        GATE.1.notify_all();
+        let mut answer = String::new();
+        BufReader::new(&ours).read_line(&mut answer).expect("an answer");
+        assert_eq!(end.recv_timeout(Duration::from_secs(20)), Ok(()));
     }
 
     #[test]

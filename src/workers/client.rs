@@ -14,9 +14,11 @@ use nix::poll::{PollFd, PollFlags, poll};
 use super::child::VERB;
 use super::perform::perform;
 use super::request::{Answer, Numbered, Refusal, Request};
-use crate::host::lock::Held;
-use crate::host::{Root, answer, clock, process};
-use crate::names::PciAddress;
+use crate::host::lock::{Held, LockError, Locks, RETRY_USEC};
+use crate::host::process::{self, OwnProcess};
+use crate::host::{Root, answer, clock};
+use crate::names::{PciAddress, Resource};
+use crate::report::Silence;
 
 /// Who has not answered for so long, microseconds, is not waited for by those who
 /// only look.
@@ -34,9 +36,14 @@ pub enum Failure {
     /// understands.
     #[error("cannot start a child process: {0}")]
     NoChild(String),
+    /// There was no answer in [`SILENCE_USEC`], or there has been none to an earlier query.
+    #[error("{0}")]
+    Silent(Silence),
+}
+
+impl Failure {
     /// There was no answer in [`SILENCE_USEC`].
-    #[error("did not answer within {} s", SILENCE_USEC / 1_000_000)]
-    Silent,
+    pub const SILENT: Self = Self::Silent(Silence::Within(SILENCE_USEC / 1_000_000));
 }
 
 /// Asks a child, which is started with the first question, and anew with the next
@@ -54,8 +61,12 @@ pub struct Client<'a> {
     lock: Option<File>,
     /// The PF at which the child puts back what this process leaves.
     pf: Option<PciAddress>,
+    /// What is queried, by one who only looks.
+    resource: Option<Resource>,
     link: Option<Link>,
     last: u64,
+    /// The questions that wait until no other process queries the resource.
+    queued: Vec<String>,
     /// Since when each question waits, microseconds of CLOCK_MONOTONIC.
     open: BTreeMap<u64, u64>,
     ready: Vec<(u64, Reply)>,
@@ -73,8 +84,10 @@ impl<'a> Client<'a> {
             is_patient: false,
             lock: None,
             pf: None,
+            resource: None,
             link: None,
             last: 0,
+            queued: Vec::new(),
             open: BTreeMap::new(),
             ready: Vec::new(),
         }
@@ -84,6 +97,12 @@ impl<'a> Client<'a> {
     #[cfg(test)]
     pub(crate) fn over(stream: UnixStream) -> Self {
         Self { link: Some(Link { child: None, stream, unread: Vec::new() }), ..Self::live() }
+    }
+
+    /// The same, and its process is `child`.
+    #[cfg(test)]
+    pub(crate) fn over_child(stream: UnixStream, child: Child) -> Self {
+        Self { link: Some(Link { child: Some(child), stream, unread: Vec::new() }), ..Self::live() }
     }
 
     /// One that waits as long as it takes: a child that is silent is kept, for it
@@ -98,6 +117,14 @@ impl<'a> Client<'a> {
     #[must_use]
     pub fn at(self, pf: PciAddress) -> Self {
         Self { pf: Some(pf), ..self }
+    }
+
+    /// One who only looks, whose child queries `resource` while no other process does, and logs
+    /// nothing. Where the process of an earlier query is still waiting for its answer, none is
+    /// started: one that hangs in the kernel cannot be ended, and each look would leave another.
+    #[must_use]
+    pub fn querying(self, resource: Resource) -> Self {
+        Self { resource: Some(resource), ..self }
     }
 
     /// Start the child now, while its parent looks around. It holds `lock`, and so
@@ -131,8 +158,37 @@ impl<'a> Client<'a> {
     fn link(&mut self) -> io::Result<&mut Link> {
         Ok(match &mut self.link {
             Some(link) => link,
-            none => none.insert(Link::start(self.lock.as_ref(), self.pf)?),
+            none => {
+                let args: Vec<String> = self.pf.iter().map(ToString::to_string).collect();
+                none.insert(Link::start(self.lock.as_ref(), false, &args)?)
+            }
         })
+    }
+
+    /// Hand the questions over, unless another process queries the resource: then that is tried
+    /// again with the next call, or they are silent like the others if its own has been so for
+    /// [`SILENCE_USEC`].
+    fn send(&mut self) {
+        if self.queued.is_empty() {
+            return;
+        }
+        if let (Some(resource), None) = (self.resource, &self.link) {
+            match query(resource) {
+                Ok(link) => self.link = Some(link),
+                Err(NotBegun::Failed(e)) => return self.lose(&answer(&e)),
+                Err(NotBegun::ByAnother(Some(other))) if other.age_usec > SILENCE_USEC => {
+                    let started = clock::unix_seconds().saturating_sub(other.age_usec / 1_000_000);
+                    let since = Silence::Since { started, pid: other.pid };
+                    return self.end(&Failure::Silent(since));
+                }
+                Err(NotBegun::ByAnother(_)) => return,
+            }
+        }
+        for line in std::mem::take(&mut self.queued) {
+            if let Err(e) = self.link().and_then(|link| link.write(&line)) {
+                return self.lose(&answer(&e));
+            }
+        }
     }
 
     /// The child's process id, while there is one.
@@ -150,15 +206,15 @@ impl<'a> Client<'a> {
             return number;
         }
         self.open.insert(number, clock::monotonic_usec());
-        let line = serde_json::to_string(&Numbered { number, what }).map_err(io::Error::from);
-        if let Err(e) = line.and_then(|line| self.link()?.write(&line)) {
-            self.lose(&answer(&e));
-        }
+        // Plain values: there is no JSON that they do not make.
+        self.queued.push(serde_json::to_string(&Numbered { number, what }).unwrap_or_default());
+        self.send();
         number
     }
 
     /// What has become of questions since the last call. Does not wait.
     pub fn replies(&mut self) -> Vec<(u64, Reply)> {
+        self.send();
         match self.link.as_mut().map(Link::read) {
             Some(Ok((lines, is_gone))) => {
                 self.take(&lines);
@@ -172,6 +228,10 @@ impl<'a> Client<'a> {
         let now = clock::monotonic_usec();
         if !self.is_patient && self.open.values().any(|since| since + SILENCE_USEC <= now) {
             self.give_up();
+        }
+        if self.resource.is_some() {
+            // Others may query it, while this process waits for something else.
+            self.rest();
         }
         std::mem::take(&mut self.ready)
     }
@@ -200,11 +260,12 @@ impl<'a> Client<'a> {
 
     /// What is not answered will not be: who hangs is left to the kernel.
     fn give_up(&mut self) {
-        self.end(&Failure::Silent);
+        self.end(&Failure::SILENT);
     }
 
     fn end(&mut self, failure: &Failure) {
         self.link = None;
+        self.queued.clear();
         let open = std::mem::take(&mut self.open);
         self.ready.extend(open.into_keys().map(|number| (number, Err(failure.clone()))));
     }
@@ -225,8 +286,10 @@ impl<'a> Client<'a> {
         if !self.ready.is_empty() {
             return Some(0);
         }
-        let first = self.open.values().min().filter(|_| !self.is_patient)?;
-        Some(first + SILENCE_USEC)
+        let first = self.open.values().min().filter(|_| !self.is_patient);
+        let silent = first.map(|first| first + SILENCE_USEC);
+        let retry = (!self.queued.is_empty()).then(|| clock::monotonic_usec() + RETRY_USEC);
+        silent.into_iter().chain(retry).min()
     }
 
     /// Since when a question waits for its reply, microseconds of CLOCK_MONOTONIC.
@@ -238,6 +301,11 @@ impl<'a> Client<'a> {
     /// child is left to the kernel.
     pub fn ask_until(&mut self, what: &Request, until_usec: u64) -> Reply {
         let number = self.ask(what);
+        self.wait_until(number, until_usec)
+    }
+
+    /// Wait for the reply to this question, as [`Client::ask_until`].
+    pub fn wait_until(&mut self, number: u64, until_usec: u64) -> Reply {
         loop {
             let is_late = clock::monotonic_usec() >= until_usec;
             let own = self.replies().into_iter().find(|(of, _)| *of == number);
@@ -245,7 +313,8 @@ impl<'a> Client<'a> {
                 return reply;
             }
             let fds: Vec<_> = self.fd().into_iter().collect();
-            if is_late || wait(&fds, until_usec).is_err() {
+            let until = self.until_usec().map_or(until_usec, |until| until.min(until_usec));
+            if is_late || wait(&fds, until).is_err() {
                 self.give_up();
             }
         }
@@ -285,13 +354,15 @@ pub fn ask_each(asked: Vec<(&mut Client<'_>, &[Request])>) -> Vec<Vec<Reply>> {
         let open = all
             .iter()
             .filter(|(_, numbers, replies)| numbers.iter().any(|n| !replies.contains_key(n)));
-        let fds: Vec<_> = open.filter_map(|(client, ..)| client.fd()).collect();
-        if wait(&fds, until).is_err() {
+        let clients: Vec<&Client<'_>> = open.map(|(client, ..)| &**client).collect();
+        let fds: Vec<_> = clients.iter().filter_map(|client| client.fd()).collect();
+        let first = clients.iter().filter_map(|client| client.until_usec()).min();
+        if wait(&fds, first.map_or(until, |first| first.min(until))).is_err() {
             break;
         }
     }
     let in_order = |(_, numbers, mut replies): (_, Vec<u64>, BTreeMap<u64, Reply>)| {
-        let reply = |n| replies.remove(&n).unwrap_or(Err(Failure::Silent));
+        let reply = |n| replies.remove(&n).unwrap_or(Err(Failure::SILENT));
         numbers.into_iter().map(reply).collect()
     };
     all.into_iter().map(in_order).collect()
@@ -306,6 +377,43 @@ pub(super) fn wait(fds: &[BorrowedFd<'_>], until_usec: u64) -> io::Result<()> {
     }
 }
 
+/// Why a query was not begun.
+enum NotBegun {
+    /// Another process is at it: which one, if it can be found.
+    ByAnother(Option<OwnProcess>),
+    /// There is no child that could do it.
+    Failed(io::Error),
+}
+
+/// Starts a child that queries `resource`, and holds the lock of that as long as it does. Who
+/// cannot have the lock, as who is not root, looks for the child of another query.
+fn query(resource: Resource) -> Result<Link, NotBegun> {
+    let args = ["--queries".to_owned(), resource.to_string()];
+    let other = |known| process::own_process(&worker(&args), known);
+    let lock = match Locks::of_queries().and_then(|locks| locks.try_take(&resource.to_string())) {
+        Ok(lock) => Some(lock),
+        Err(LockError::Busy { owner }) => return Err(NotBegun::ByAnother(other(owner))),
+        Err(LockError::Unusable { .. }) => match other(None) {
+            None => None,
+            other => return Err(NotBegun::ByAnother(other)),
+        },
+    };
+    let start = || {
+        let file = lock.as_ref().map(Held::share).transpose()?;
+        Link::start(file.as_ref(), true, &args)
+    };
+    let link = start().map_err(NotBegun::Failed)?;
+    if let Some((mut lock, child)) = lock.zip(link.child.as_ref()) {
+        lock.set_owner(child.id());
+    }
+    Ok(link)
+}
+
+/// The arguments by which this program is a child.
+fn worker(args: &[String]) -> Vec<String> {
+    std::iter::once(VERB.to_owned()).chain(args.iter().cloned()).collect()
+}
+
 /// A child and the socket to it.
 #[derive(Debug)]
 struct Link {
@@ -315,12 +423,10 @@ struct Link {
 }
 
 impl Link {
-    fn start(lock: Option<&File>, pf: Option<PciAddress>) -> io::Result<Self> {
+    fn start(lock: Option<&File>, is_mute: bool, args: &[String]) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let lock = lock.map(File::try_clone).transpose()?;
-        let mut args = vec![VERB.to_owned()];
-        args.extend(pf.map(|pf| pf.to_string()));
-        let child = process::start_self_on(theirs, lock, &args)?;
+        let child = process::start_self_on(theirs, lock, is_mute, &worker(args))?;
         Ok(Self { child: Some(child), stream: ours, unread: Vec::new() })
     }
 
@@ -368,6 +474,13 @@ impl Link {
 
 /// Children that have not ended yet when nobody needed them any more.
 static LEFT: Mutex<Vec<Child>> = Mutex::new(Vec::new());
+
+/// A child of this process that nobody needed any more has not ended yet.
+pub fn is_left(pid: u32) -> bool {
+    let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+    left.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    left.iter().any(|child| child.id() == pid)
+}
 
 impl Drop for Link {
     /// The child ends by itself once its parent's end is closed; one that hangs is

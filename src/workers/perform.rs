@@ -7,7 +7,7 @@ use super::request::{Answer, Refusal, Request};
 use crate::host::clock::monotonic_usec;
 use crate::host::manager::Manager;
 use crate::host::netlink::VfSetting;
-use crate::host::unit::JobEnd;
+use crate::host::unit::{JobEnd, UnitState};
 use crate::host::{ReadError, Root, answer, attribute, links, netlink, process};
 use crate::names::{PciAddress, RdmaName, UnitName, VFIO};
 use crate::observe::administered::administered;
@@ -139,9 +139,22 @@ fn set_interface(ifindex: u32, step: &IfaceStep) -> io::Result<()> {
     }
 }
 
-/// `driver_override` lets a driver bind while automatic probing is off
+/// Has `work` done while `driver_override`, written by `write`, is `driver`, and puts it back,
+/// whatever became of the work. It lets a driver bind while automatic probing is off
 /// (`pci_device_can_probe()`, drivers/pci/pci-driver.c) and names the one that
 /// vfio-pci otherwise would not match. Left behind it would break libvirt.
+fn overridden<T>(
+    write: impl Fn(&str) -> Outcome,
+    driver: &str,
+    before: &str,
+    work: impl FnOnce() -> T,
+) -> Result<(T, Outcome), Refusal> {
+    write(driver)?;
+    let done = work();
+    // A line break is the way to write nothing.
+    Ok((done, write(if before.is_empty() { "\n" } else { before })))
+}
+
 fn bind(
     root: &Root,
     pci: PciAddress,
@@ -158,17 +171,21 @@ fn bind(
             .map_err(|e| refused("load vfio-pci", &e))?;
     }
     let own = format!("{}/driver_override", dir(pci));
-    write(&own, driver)?;
-    let bound = write(&format!("{to_drivers}/bind"), &pci.to_string());
-    // First of all: udev starts a program for an RDMA device that has not its name yet.
-    let named = match rdma {
-        Some(name) if bound.is_ok() => name_rdma(root, pci, name).map_err(|e| {
-            refused(format!("set the name of the RDMA device of {pci} to {name} by netlink"), &e)
-        }),
-        _ => Ok(()),
+    let work = || {
+        let bound = write(&format!("{to_drivers}/bind"), &pci.to_string());
+        // First of all: udev starts a program for an RDMA device that has not its name yet.
+        let named = match rdma {
+            Some(name) if bound.is_ok() => name_rdma(root, pci, name).map_err(|e| {
+                refused(
+                    format!("set the name of the RDMA device of {pci} to {name} by netlink"),
+                    &e,
+                )
+            }),
+            _ => Ok(()),
+        };
+        (bound, named)
     };
-    // A line break is the way to write nothing.
-    let back = write(&own, if before.is_empty() { "\n" } else { before });
+    let ((bound, named), back) = overridden(|value| write(&own, value), driver, before, work)?;
     bound?;
     back?;
     named?;
@@ -203,7 +220,15 @@ fn start(unit: &UnitName, wait: bool, until_usec: u64) -> anyhow::Result<()> {
     let end = manager.start(name, until_usec)?;
     let states = manager.units(&[name])?;
     let Some(state) = states.first() else { anyhow::bail!("systemd reports no reason") };
+    started(end, state)
+}
+
+/// Whether a unit was started whose job has ended so.
+fn started(end: JobEnd, state: &UnitState) -> anyhow::Result<()> {
     match end {
+        // systemd forgets at a daemon-reexec who listens to the ends of jobs
+        // (https://github.com/systemd/systemd/issues/7236).
+        JobEnd::Pending if state.is_active() => Ok(()),
         JobEnd::Pending => {
             anyhow::bail!("the start has not finished before its timeout ({})", state.active)
         }
@@ -212,7 +237,7 @@ fn start(unit: &UnitName, wait: bool, until_usec: u64) -> anyhow::Result<()> {
         JobEnd::Done => anyhow::bail!("a condition of the unit failed"),
         JobEnd::Failed => {
             let result = state.result.as_deref().unwrap_or("see its log");
-            anyhow::bail!("the start failed ({result}): journalctl -u {name}")
+            anyhow::bail!("the start failed ({result}): journalctl -u {}", state.name)
         }
     }
 }
@@ -237,6 +262,31 @@ fn unread(tried: impl Into<String>, e: &ReadError) -> Refusal {
 mod tests {
     use super::*;
     use crate::host::testing::tree;
+    use crate::host::unit::ActiveState;
+
+    #[test]
+    fn a_unit_that_is_up_was_started_though_systemd_has_told_no_end_of_its_job() {
+        let unit = |active| UnitState { active, ..UnitState::default() };
+        assert!(started(JobEnd::Pending, &unit(ActiveState::Active)).is_ok());
+        let why = started(JobEnd::Pending, &unit(ActiveState::Activating)).expect_err("not up");
+        assert_eq!(why.to_string(), "the start has not finished before its timeout (activating)");
+        assert!(started(JobEnd::Failed, &unit(ActiveState::Active)).is_err());
+    }
+
+    #[test]
+    fn driver_override_is_put_back_though_the_driver_did_not_bind() {
+        for (before, back) in [("vfio-pci", "vfio-pci"), ("", "\n")] {
+            let written = std::cell::RefCell::new(Vec::new());
+            let write = |value: &str| {
+                written.borrow_mut().push(value.to_owned());
+                Ok(Answer::Done)
+            };
+            let fails = || Err::<(), _>("ENODEV");
+            let done = overridden(write, "mlx5_core", before, fails).map(|(done, _)| done);
+            assert_eq!(done, Ok(Err("ENODEV")));
+            assert_eq!(*written.borrow(), ["mlx5_core", back]);
+        }
+    }
 
     #[test]
     fn of_several_vfs_the_one_in_use_is_named() {

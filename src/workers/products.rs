@@ -12,7 +12,7 @@ use std::os::fd::BorrowedFd;
 use super::client::{Client, Failure, Reply, wait};
 use super::request::{Answer, Request};
 use crate::host::{Root, answer, clock, process};
-use crate::names::PciAddress;
+use crate::names::{PciAddress, Resource};
 use crate::observe::vpd;
 use crate::observe::{Observed, Observer, PciFunction, Product};
 
@@ -36,6 +36,8 @@ pub struct Products<'a> {
     /// Functions are asked again whose product data another run could not read.
     is_again: bool,
     with_overrides: bool,
+    /// For who only looks: each function has a child of its own, and there is one at a time.
+    is_look: bool,
     asked: BTreeMap<PciAddress, Asked>,
     overrides: BTreeMap<PciAddress, Override>,
     /// What could not be read or kept, one line each.
@@ -76,6 +78,7 @@ impl<'a> Products<'a> {
             clients: Vec::new(),
             is_again: false,
             with_overrides: false,
+            is_look: false,
             asked: BTreeMap::new(),
             overrides: BTreeMap::new(),
             problems: BTreeSet::new(),
@@ -136,7 +139,7 @@ impl<'a> Products<'a> {
             };
             let (pci, modalias) = (function.address, &function.modalias);
             if is_open && self.asked.get(&pci).is_none_or(|asked| asked.modalias != *modalias) {
-                let question = self.ask(&Request::Product(pci));
+                let question = self.ask(pci, Request::Product);
                 let state = question.map_or(State::Known(Product::Unread), |(child, number)| {
                     State::Open(child, number)
                 });
@@ -155,7 +158,7 @@ impl<'a> Products<'a> {
         // udev may be about to load the driver of another, whose probe would keep the reader.
         for pci in told.into_iter().filter(|pci| observed.udev.is_done_with(&pci.to_string())) {
             if self.overrides.get(&pci).is_none_or(|asked| asked.open.is_none()) {
-                let open = self.ask(&Request::Override(pci));
+                let open = self.ask(pci, Request::Override);
                 self.overrides.entry(pci).or_default().open = open;
             }
             self.overrides.entry(pci).or_default().since.get_or_insert(now);
@@ -163,7 +166,18 @@ impl<'a> Products<'a> {
     }
 
     /// The child that has the question, and its number.
-    fn ask(&mut self, request: &Request) -> Option<(usize, u64)> {
+    fn ask(
+        &mut self,
+        pci: PciAddress,
+        question: fn(PciAddress) -> Request,
+    ) -> Option<(usize, u64)> {
+        let request = question(pci);
+        if self.is_look {
+            let mut client = Client::new(self.root).patient().querying(Resource::Adapter(pci));
+            let number = client.ask(&request);
+            self.clients.push((client, OF_A_CHILD));
+            return Some((self.clients.len() - 1, number));
+        }
         if self.clients.iter().all(|(_, open)| *open >= OF_A_CHILD) {
             // It is silent when it is too late: that is judged here.
             self.clients.push((Client::new(self.root).patient(), 0));
@@ -171,7 +185,7 @@ impl<'a> Products<'a> {
         let mut clients = self.clients.iter_mut().enumerate();
         let (child, (client, open)) = clients.find(|(_, (_, open))| *open < OF_A_CHILD)?;
         *open += 1;
-        Some((child, client.ask(request)))
+        Some((child, client.ask(&request)))
     }
 
     /// Take the answers that have come, and give up on those that are too late. True if
@@ -272,7 +286,9 @@ impl<'a> Products<'a> {
         // What was answered before is asked again for news only.
         let first = self.overrides.values().filter(|asked| asked.known.is_none());
         let since = open.map(|asked| asked.since).chain(first.filter_map(|asked| asked.since));
-        since.map(|since| since + limit).filter(|until| *until > now).min()
+        let until = since.map(|since| since + limit).filter(|until| *until > now).min()?;
+        let clients = self.clients.iter().filter_map(|(client, _)| client.until_usec());
+        clients.chain([until]).min()
     }
 
     /// What can be read when an answer has come.
@@ -312,16 +328,16 @@ pub fn manages_nvswitch(root: &Root, pci: PciAddress) -> bool {
     }
     let mut observed = Observer::new(root).look_at_pfs();
     observed.functions.retain(|function| function.address == pci);
-    for problem in learn_all(root, &mut observed) {
+    for problem in learn_all(root, &mut observed, false) {
         tracing::debug!(cause = problem, "{problem}");
     }
     observed.functions.iter().any(PciFunction::manages_nvswitch)
 }
 
 /// Put into `observed` what product data say, those of functions too that nobody has asked
-/// before. Gives what could not be read or kept.
-pub fn learn_all(root: &Root, observed: &mut Observed) -> BTreeSet<String> {
-    let mut products = Products::new(root);
+/// before; `is_look` is true for who only looks. Gives what could not be read or kept.
+pub fn learn_all(root: &Root, observed: &mut Observed, is_look: bool) -> BTreeSet<String> {
+    let mut products = Products { is_look, ..Products::new(root) };
     products.learn_all(observed);
     products.problems
 }
@@ -426,7 +442,7 @@ mod tests {
         let mut observed = Observer::new(&root).look([], &BTreeSet::new());
         let driver = |observed: &Observed| observed.functions[0].driver_override.clone();
         assert_eq!(driver(&observed), None, "its reader may never come back");
-        learn_all(&root, &mut observed);
+        learn_all(&root, &mut observed, false);
         assert_eq!(driver(&observed), None, "nothing depends on it");
         Products::new(&root).with_overrides().learn_all(&mut observed);
         assert_eq!(driver(&observed).as_deref(), Some("none"));
@@ -496,12 +512,12 @@ mod tests {
         let dir = tempfile::tempdir().expect("directory");
         let root = Root::copy_at(dir.path()).expect("root");
         let mut products = Products::new(&root);
-        let mut child = || products.ask(&Request::Override(pci("0000:4b:00.0"))).map(|(of, _)| of);
+        let mut child = || products.ask(pci("0000:4b:00.0"), Request::Override).map(|(of, _)| of);
         let of: Vec<_> = (0..=OF_A_CHILD).filter_map(|_| child()).collect();
         assert_eq!(of.iter().filter(|of| **of == 0).count(), OF_A_CHILD);
         assert_eq!(of.last(), Some(&1));
         products.take(0);
-        let free = products.ask(&Request::Override(pci("0000:4b:00.0")));
+        let free = products.ask(pci("0000:4b:00.0"), Request::Override);
         assert_eq!(free.map(|(of, _)| of), Some(0), "what has been answered keeps none");
     }
 }

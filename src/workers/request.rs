@@ -88,7 +88,6 @@ pub enum Request {
     IpoibSettings(u32),
     /// Take a step at an interface.
     SetInterface {
-        /// Its index.
         ifindex: u32,
         step: IfaceStep,
     },

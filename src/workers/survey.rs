@@ -4,17 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::client::{Client, Failure, Reply, SILENCE_USEC, ask_each};
+use super::client::{Client, Failure, Reply, ask_each};
 use super::products::learn_all;
 use super::request::{Answer, Request};
 use crate::host::Root;
 use crate::names::{
-    Administered, IfName, LinkLayer, ModuleName, PciAddress, PortNumber, RdmaName, VfName,
+    Administered, IfName, LinkLayer, ModuleName, PciAddress, PortNumber, RdmaName, Resource, VfName,
 };
 use crate::observe::administered::{Administers, Told};
 use crate::observe::link::PortAnswer;
 use crate::observe::uses::lacks_netdev;
 use crate::observe::{Backend, Look, Observed, Observer, PciFunction, pf};
+use crate::report::Silence;
 use crate::report::degraded::PcieLink;
 use crate::report::hardware::{PKeyEntry, Vf};
 
@@ -36,10 +37,10 @@ pub struct Survey {
     pub addresses: Vec<(String, String)>,
     /// What could not be read and who did not answer, one line each.
     pub problems: BTreeSet<String>,
-    /// The HCAs, by the address of the PF, that did not answer everything.
-    pub silent: BTreeSet<PciAddress>,
+    /// The HCAs, by the address of the PF, that did not answer everything, and for how long.
+    pub silent: BTreeMap<PciAddress, Option<Silence>>,
     /// A process holds the RTNL lock, so that the kernel did not report settings of netdevs.
-    pub is_rtnl_held: bool,
+    pub rtnl: Option<Silence>,
     /// The HCAs, by the address of the PF, of which something was not read for that reason.
     pub unread: BTreeSet<PciAddress>,
     /// The RDMA devices of VFs without a netdev here, with how many netdevs ib_ipoib has of
@@ -103,13 +104,20 @@ impl Question {
     }
 }
 
-/// What is said where RDMA netlink does not answer, of what was asked of it.
-pub const RDMA_HELD: &str = "RDMA netlink did not answer within 5 s, as while the registration of an RDMA device hangs, see dmesg";
+/// What is said of a `failure` of RDMA netlink, of what was asked of it.
+pub fn rdma_held(failure: &Failure) -> String {
+    match failure {
+        Failure::Silent(silence) => format!(
+            "RDMA netlink {silence}, as while the registration of an RDMA device hangs, see dmesg"
+        ),
+        failure => failure.to_string(),
+    }
+}
 
 /// Look at the host below `root`, with the state of `modules`, and ask what is asked
 /// for: of ports and their netdevs those of functions that `has_asked_ports`, the netdevs of
 /// Ethernet ports where `is_roce` says so, and `others`. All of it ends within
-/// [`SILENCE_USEC`].
+/// [`super::SILENCE_USEC`].
 ///
 /// Each HCA has a child of its own, so that one that hangs delays no other. What waits
 /// for the RTNL lock has one for all: whoever holds the lock holds it against all. So has what
@@ -127,7 +135,7 @@ pub fn survey(
         root.is_live() || root.exists(&format!("/sys/class/net/{netdev}/carrier"))
     };
     let mut observed = Observer::new(root).look(modules, &BTreeSet::new());
-    let mut survey = Survey { problems: learn_all(root, &mut observed), ..Survey::default() };
+    let mut survey = Survey { problems: learn_all(root, &mut observed, true), ..Survey::default() };
     let mut by_hca: BTreeMap<PciAddress, Vec<Question>> = BTreeMap::new();
     let mut by_rtnl = Vec::new();
     let mut without_netdev = Vec::new();
@@ -168,17 +176,20 @@ pub fn survey(
         let (request, wish) = (Request::IpoibNetdevs(without_netdev), Wish::IpoibNetdevs);
         by_rdma.push(Question { request, hcas: Vec::new(), wish });
     }
-    let groups = by_hca.into_values().chain([by_rtnl, by_rdma]);
-    let mut groups: Vec<Vec<Question>> = groups.filter(|group| !group.is_empty()).collect();
-    for group in &mut groups {
+    let by_hca = by_hca.into_iter().map(|(hca, group)| (Resource::Adapter(hca), group));
+    let groups = by_hca.chain([(Resource::Rtnl, by_rtnl), (Resource::RdmaNetlink, by_rdma)]);
+    let mut groups: Vec<(Resource, Vec<Question>)> =
+        groups.filter(|(_, group)| !group.is_empty()).collect();
+    for (_, group) in &mut groups {
         group.sort_by(|a, b| a.wish.cmp(&b.wish));
     }
     let replies = ask(root, &groups);
     let mut missing = Missing::default();
-    for (question, reply) in groups.into_iter().flatten().zip(replies.into_iter().flatten()) {
+    let questions = groups.into_iter().flat_map(|(_, group)| group);
+    for (question, reply) in questions.zip(replies.into_iter().flatten()) {
         survey.learn(question, reply, &mut observed, &mut missing);
     }
-    survey.silent = missing.0.iter().map(|(hca, ..)| *hca).collect();
+    survey.silent = missing.silent();
     survey.problems.extend(missing.lines());
     (observed, survey)
 }
@@ -227,10 +238,12 @@ fn own_questions(
     questions
 }
 
-fn ask(root: &Root, groups: &[Vec<Question>]) -> Vec<Vec<Reply>> {
-    let requests = |group: &Vec<Question>| group.iter().map(|q| q.request.clone()).collect();
+fn ask(root: &Root, groups: &[(Resource, Vec<Question>)]) -> Vec<Vec<Reply>> {
+    let requests =
+        |(_, group): &(_, Vec<Question>)| group.iter().map(|q| q.request.clone()).collect();
     let requests: Vec<Vec<Request>> = groups.iter().map(requests).collect();
-    let mut clients: Vec<Client<'_>> = groups.iter().map(|_| Client::new(root)).collect();
+    let client = |(resource, _): &(Resource, _)| Client::new(root).querying(*resource);
+    let mut clients: Vec<Client<'_>> = groups.iter().map(client).collect();
     ask_each(clients.iter_mut().zip(requests.iter().map(Vec::as_slice)).collect())
 }
 
@@ -328,12 +341,8 @@ impl Survey {
             // A registration that hangs holds that lock against all: no adapter is to blame.
             (Wish::IpoibNetdevs, Err(failure)) => {
                 self.is_rdma_held = true;
-                let why = match failure {
-                    Failure::Silent => RDMA_HELD.to_owned(),
-                    failure => failure.to_string(),
-                };
                 let what = "whether VFs without a netdev have one in another network namespace";
-                self.problems.insert(format!("{what} is not known: {why}"));
+                self.problems.insert(format!("{what} is not known: {}", rdma_held(&failure)));
             }
             (_, Err(Failure::Refused(refusal))) => {
                 if !refusal.is_absent() {
@@ -341,8 +350,8 @@ impl Survey {
                 }
             }
             // One holder of the lock keeps the answers for all HCAs: none of them is to blame.
-            (_, Err(Failure::Silent)) if waits_for_rtnl => {
-                self.is_rtnl_held = true;
+            (_, Err(Failure::Silent(silence))) if waits_for_rtnl => {
+                self.rtnl = Some(silence);
                 self.unread.extend(question.hcas);
             }
             (wish, Err(failure)) => missing.add(&question.hcas, &wish, &failure),
@@ -407,6 +416,19 @@ impl Missing {
         }
     }
 
+    /// The HCAs, each with for how long it has not answered; without for one that could not be
+    /// asked.
+    fn silent(&self) -> BTreeMap<PciAddress, Option<Silence>> {
+        let mut silent = BTreeMap::new();
+        for (hca, failure, _) in &self.0 {
+            let silence: &mut Option<Silence> = silent.entry(*hca).or_default();
+            if let Failure::Silent(own) = failure {
+                *silence = Some(*own);
+            }
+        }
+        silent
+    }
+
     fn lines(self) -> impl Iterator<Item = String> {
         /// Of a PF with many VFs.
         const MOST: usize = 4;
@@ -418,10 +440,9 @@ impl Missing {
             }
             let named = named.join(", ");
             match failure {
-                Failure::Silent => format!(
-                    "adapter {hca} did not answer within {} s when asked for {named}",
-                    SILENCE_USEC / 1_000_000
-                ),
+                Failure::Silent(silence) => {
+                    format!("adapter {hca} {silence} when asked for {named}")
+                }
                 failure => format!("cannot query adapter {hca} for {named}: {failure}"),
             }
         })

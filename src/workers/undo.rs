@@ -208,6 +208,14 @@ mod tests {
     }
 
     #[test]
+    fn that_probing_goes_off_is_put_back() {
+        let (mut record, _) = read("{}");
+        record.probing_goes_off();
+        let steps = record.steps();
+        assert!(matches!(steps.as_slice(), [VfStep::RestoreAutoprobe { on: true }]), "{steps:?}");
+    }
+
+    #[test]
     fn what_is_as_it_was_is_not_put_back() {
         let pf = "0000:4b:00.0".parse().expect("address");
         let vf: PciAddress = "0000:4b:00.1".parse().expect("address");

@@ -227,7 +227,9 @@ fn plan_is_not_held_by_a_pf_that_hangs() {
     let outcome = boot("guests");
     let said = outcome.file("hung");
     assert!(
-        said.contains("the settings of the VFs at the PF cannot be read: no answer in 5 s"),
+        said.contains(
+            "the settings of the VFs at the PF cannot be read: the PF did not answer within 5 s"
+        ),
         "{said}"
     );
     let times = outcome.file("hung.times");

@@ -137,10 +137,11 @@ fn who_is_not_root_is_told_so() {
 }
 
 #[test]
-fn a_bad_configuration_fails_the_unit_and_not_the_network() {
+fn a_bad_configuration_fails_the_unit_and_costs_neither_modules_nor_the_network() {
     let guest = boot("bad_configuration");
     guest.assert_success();
-    assert_eq!(unit(&guest, "boot"), "ActiveState=failed\nExecMainStatus=2\nResult=exit-code\n");
+    assert_eq!(unit(&guest, "boot"), "ActiveState=failed\nExecMainStatus=3\nResult=exit-code\n");
+    assert!(guest.file("boot.json").contains("\"configuration-invalid\""));
     assert_eq!(guest.file("networking"), "ActiveState=active\n");
     guest.journal.started("network.target");
     for place in ["/etc/ibprov/ibprov.toml:2:11", "/etc/ibprov/ibprov.toml:5:7"] {

@@ -84,7 +84,7 @@ has_all() { # LIST
 		lib/systemd/system-preset/90-ibprov.preset lib/systemd/catalog/ibprov.catalog lib/udev/rules.d/90-ibprov.rules \
 		share/man/man8/ibprov.8 share/man/man8/ibprov-plan.8 share/man/man5/ibprov.toml.5 share/man/man5/ibprov.d.5 \
 		share/bash-completion/completions/ibprov share/zsh/site-functions/_ibprov share/fish/vendor_completions.d/ibprov.fish \
-		share/ibprov/schema/ibprov.toml.json share/ibprov/schema/boot.json share/ibprov/schema/status.json share/ibprov/schema/check.json \
+		share/ibprov/schema/ibprov.toml.json share/ibprov/schema/reports.json \
 		share/doc/ibprov/examples/libvirt-qemu-hook share/doc/ibprov/examples/after-ports.conf \
 		share/doc/ibprov/ibprov.cdx.json share/doc/ibprov/ansible/site.yml lib/dracut/modules.d/50ibprov/module-setup.sh \
 		share/initramfs-tools/hooks/ibprov; do

@@ -5,18 +5,17 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::active::vfs;
+use crate::active::{DARK, LIT, vfs};
 use crate::host::{Host, PF, PortSpec};
 
 /// Codes of what is said of units and files, which each verb says in its own way.
-const OF_UNITS: [&str; 10] = [
+const OF_UNITS: [&str; 9] = [
     "ibprov-masked",
     "ibprov-not-wanted",
     "ibprov-disabled",
     "openibd-alias-broken",
     "openibd-want-left",
     "openibd-drop-in",
-    "openibd-script-called",
     "mlnx-interface-mgr-armed",
     "not-read",
     "notice",
@@ -66,39 +65,55 @@ fn message(report: &Value, code: &str) -> String {
 fn unbound() -> Host {
     let host = Host::new();
     host.function(PF, "15b3:101b", "020700", None);
-    host.remove("sys/module/ib_umad");
     host
 }
 
+/// The exit codes of status and of the dry run of boot.
+fn codes(host: &Host) -> (i32, i32) {
+    (json(host, &["status"]).0, json(host, &["boot", "--dry-run"]).0)
+}
+
 #[test]
-fn an_adapter_whose_driver_is_denied_is_an_exception_and_its_line_is_named() {
+fn an_adapter_whose_driver_is_denied_is_missing_and_its_line_is_named() {
     let host = unbound();
     host.file("etc/modprobe.d/blacklist-ofed-modules.conf", "blacklist mlx5_core\n");
-    let (status, check) = is(&host, 1, &[&format!("warning module-denied {PF}")]);
+    let (status, check) = is(&host, 3, &[&format!("error module-denied {PF}")]);
     for report in [status, check] {
         let said = message(&report, "module-denied");
         assert!(said.contains("/etc/modprobe.d/blacklist-ofed-modules.conf:1"), "{said}");
         assert!(said.contains("driver container"), "{said}");
     }
+    let shown = host.show(&["status"]);
+    assert!(shown.contains("wait = \"online\""), "{shown}");
     // The usual way of hardening guides, and the console.
     host.file("etc/modprobe.d/blacklist-ofed-modules.conf", "install mlx5_core /bin/false\n");
-    is(&host, 1, &[&format!("warning module-denied {PF}")]);
+    is(&host, 3, &[&format!("error module-denied {PF}")]);
     host.remove("etc/modprobe.d/blacklist-ofed-modules.conf");
     host.file("proc/cmdline", "quiet modprobe.blacklist=mlx5_core\n");
-    is(&host, 1, &[&format!("warning module-denied {PF}")]);
-    // Beside a port that works it is a note.
+    is(&host, 3, &[&format!("error module-denied {PF}")]);
+    // Beside a port that works it is missing too, unless the configuration says that it may be.
     let host = Host::healthy();
     host.function("0000:5e:00.0", "15b3:1003", "028000", None);
     host.file("etc/modprobe.d/site.conf", "blacklist mlx4_core\n");
-    is(&host, 0, &["info module-denied 0000:5e:00.0"]);
+    is(&host, 3, &["error module-denied 0000:5e:00.0"]);
+    for (configuration, exits) in [
+        ("boot.ignore = [\"0000:5e:00.0\"]\n", (0, 0)),
+        ("modules.exclude = [\"mlx4_core\"]\n", (0, 0)),
+        ("[[port]]\npci = \"0000:5e:00.0\"\nrequired = false\n", (1, 1)),
+        ("boot.at-least = 1\n", (1, 1)),
+        ("[[port]]\npci = \"0000:5e:00.0\"\nwait = \"online\"\n", (3, 0)),
+    ] {
+        host.file("etc/ibprov/ibprov.toml", configuration);
+        assert_eq!(codes(&host), exits, "{configuration}");
+    }
 }
 
 #[test]
-fn a_denied_rdma_half_is_named_and_boot_would_not_wait_for_it() {
+fn a_denied_rdma_half_is_missing_and_boot_would_not_wait_for_it() {
     let host = Host::new();
     host.function(PF, "15b3:101b", "020700", Some("mlx5_core"));
     host.file("etc/modprobe.d/site.conf", "blacklist mlx5_ib\n");
-    let (status, _) = is(&host, 1, &[&format!("warning module-denied {PF}")]);
+    let (status, _) = is(&host, 3, &[&format!("error module-denied {PF}")]);
     let said = message(&status, "module-denied");
     assert_eq!(
         said,
@@ -108,6 +123,53 @@ fn a_denied_rdma_half_is_named_and_boot_would_not_wait_for_it() {
     assert_eq!(boot["steps"], serde_json::json!([]), "{boot:#}");
     assert_eq!(message(&boot, "module-denied"), said);
     assert!(!host.show(&["boot", "--dry-run"]).contains("wait up to"));
+    // The configuration of ibprov says it of the half as of the driver.
+    host.file("etc/ibprov/ibprov.toml", "modules.exclude = [\"mlx5_ib\"]\n");
+    assert_eq!(codes(&host), (0, 0));
+}
+
+/// Fleets that use verbs alone deny ib_ipoib, and their ports are in use without netdevs.
+#[test]
+fn without_ipoib_a_port_is_whole_unless_something_wants_its_netdev() {
+    let bare = |link: (&str, &str, &str)| {
+        let mut host = Host::new();
+        host.function(PF, "15b3:101b", "020700", Some("mlx5_core"));
+        let (state, physical, lid) = link;
+        let port = PortSpec { state, physical, lid, netdev: None, ..PortSpec::default() };
+        host.rdma(PF, "mlx5_0", "b859:9f03:0012:a480", &[port]);
+        host.remove("sys/module/ib_ipoib");
+        host.file("etc/modprobe.d/site.conf", "blacklist ib_ipoib\n");
+        host
+    };
+    let host = bare(LIT);
+    let (status, _) = is(&host, 1, &["warning module-denied ib_ipoib"]);
+    assert_eq!(status["expected_ports"]["active"], 1, "{status:#}");
+    // Not active it is as dark as any other.
+    let dark = bare(DARK);
+    assert_eq!(json(&dark, &["status"]).0, 3);
+
+    let port = format!("mlx5_0 port 1 ({PF})");
+    let unit = "etc/systemd/system/bench.service";
+    let wanted: [(&str, &str); 4] = [
+        ("etc/ibprov/ibprov.toml", "[[interface]]\nmatch.name = \"ib*\"\nmtu = 2044\n"),
+        ("etc/network/interfaces", "auto ib0\niface ib0 inet static\naddress 10.0.0.1/24\n"),
+        ("etc/modprobe.d/lnet.conf", "options lnet networks=\"o2ib0(ib0)\"\n"),
+        (unit, "[Service]\nExecStart=/usr/bin/bench --interface ib0\n[Install]\n"),
+    ];
+    for (file, text) in wanted {
+        let host = bare(LIT);
+        host.file(file, text);
+        if file == unit {
+            let wants = "etc/systemd/system/multi-user.target.wants/bench.service";
+            host.file("lib/systemd/system/multi-user.target", "[Unit]\n");
+            host.link("etc/systemd/system/default.target", "/lib/systemd/system/multi-user.target");
+            host.link(wants, "/etc/systemd/system/bench.service");
+        }
+        let (status, _) = is(&host, 3, &[&format!("error module-denied {port}")]);
+        let said = message(&status, "module-denied");
+        let name = if file.ends_with("toml") { "[[interface]]" } else { "ib0" };
+        assert!(said.contains("site.conf:1") && said.contains(name), "{file}: {said}");
+    }
 }
 
 #[test]
@@ -312,10 +374,34 @@ fn config_check_says_what_to_write_where_a_dark_port_is_meant() {
     assert!(shown.contains(row) && shown.ends_with("exit 0\n"), "{shown}");
     let (_, report) = json(&host, &["config", "check"]);
     assert_eq!(report["dark_ports"], serde_json::json!(["mlx5_1 port 1 (0000:5e:00.0)"]));
+    // Where it has a [[port]] already, a second one would be an error.
+    host.file("etc/ibprov/ibprov.toml", "\n[[port]]\npci = \"5e:00.0\"\nrate = \"200 Gb/s\"\n");
+    let shown = host.show(&["config", "check"]);
+    let add =
+        "  add required = false at /etc/ibprov/ibprov.toml:2  # mlx5_1 port 1 (0000:5e:00.0)\n";
+    assert!(shown.contains(add) && !shown.contains("[[port]]"), "{shown}");
+    host.file("etc/ibprov/ibprov.toml", "[[port]]\npci = [\"4b:00.0\", \"5e:00.0\"]\n");
+    let shown = host.show(&["config", "check"]);
+    let take = "  take 0000:5e:00.0 out of the list at /etc/ibprov/ibprov.toml:1, and add:\n";
+    assert!(shown.contains(take) && shown.contains(row), "{shown}");
     // With these lines it is silent, and the port is a note.
     host.file("etc/ibprov/ibprov.toml", row);
     assert!(!host.show(&["config", "check"]).contains("[[port]]"));
     is(&host, 0, &["info port-not-active mlx5_1 port 1 (0000:5e:00.0)"]);
+}
+
+#[test]
+fn config_check_notes_names_by_which_nvshmem_knows_no_adapter() {
+    let host = Host::healthy();
+    let check = |name: &str| {
+        let row = format!("[[port]]\npci = \"{PF}\"\nrdma-name = \"{name}\"\n");
+        host.file("etc/ibprov/ibprov.toml", &row);
+        host.show(&["config", "check"])
+    };
+    let said = check("rail0");
+    assert!(said.contains("note: /etc/ibprov/ibprov.toml:1: NVSHMEM up to 3.3.9"), "{said}");
+    assert!(said.ends_with("exit 0\n"), "{said}");
+    assert!(!check("mlx5_rail0").contains("NVSHMEM"));
 }
 
 #[test]

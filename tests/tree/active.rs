@@ -112,7 +112,7 @@ fn one_dark_rail_of_four_is_an_exception_in_every_verb() {
         exit 1
     "#]].assert_eq(&host.show(&["status"]));
     expect![[r#"
-        verdict: degraded (errors: 0, warnings: 2)
+        verdict: exceptions (errors: 0, warnings: 2)
         read: no log
 
         warning: link-down-cable (confidence high)
@@ -155,7 +155,7 @@ fn with_all_cables_out_the_node_is_not_ready() {
         exit 3
     "#]].assert_eq(&host.show(&["status"]));
     expect![[r#"
-        verdict: failed (errors: 2, warnings: 0)
+        verdict: not-ready (errors: 2, warnings: 0)
         read: no log
 
         error: link-down-cable (confidence high)
@@ -188,6 +188,24 @@ fn with_all_cables_out_the_node_is_not_ready() {
     assert!(host.show(&["boot", "--dry-run"]).ends_with("exit 0\n"));
 }
 
+/// The node has no InfiniBand, whatever else it has.
+#[test]
+fn an_active_roce_port_does_not_stand_for_the_required_infiniband_ports() {
+    let mut host = crate::roce::ready();
+    let link = [("state", DARK.0), ("phys_state", DARK.1), ("lid", DARK.2)];
+    for (file, value) in link {
+        let path = format!("sys/bus/pci/devices/{PF}/infiniband/mlx5_0/ports/1/{file}");
+        host.file(&path, &format!("{value}\n"));
+    }
+    host.file(&format!("sys/bus/pci/devices/{PF}/net/ib0/carrier"), "0\n");
+    assert_told(&host, 3, &["error mlx5_0"]);
+    // With one that is required and active the other is an exception.
+    host.function("0000:5e:00.0", "15b3:101b", "020700", Some("mlx5_core"));
+    let port = PortSpec { guid: "b859:9f03:0013:0009", netdev: Some("ib9"), ..PortSpec::default() };
+    host.rdma("0000:5e:00.0", "mlx5_9", "b859:9f03:0013:0009", &[port]);
+    assert_told(&host, 1, &["warning mlx5_0"]);
+}
+
 #[test]
 fn each_state_that_is_not_active_is_named() {
     for (state, words) in [
@@ -211,6 +229,23 @@ fn each_state_that_is_not_active_is_named() {
     }
     // Active, with the link lost for a moment.
     assert_told(&rails(&[("5: ACTIVE_DEFER", "5: LinkUp", "0x7")]), 0, &[]);
+}
+
+/// Two ports of a host can be in two fabrics, and a second subnet manager in one does harm.
+#[test]
+fn a_second_subnet_manager_is_not_advised() {
+    let beside = rails(&[INIT, LIT]);
+    let known = rails(&[INIT]);
+    let port = format!("sys/bus/pci/devices/{}/infiniband/mlx5_0/ports/1", pci(0));
+    known.file(&format!("{port}/sm_lid"), "0x4\n");
+    for verb in [["status"], ["check"]] {
+        let said = beside.show(&verb);
+        assert!(said.contains("in the fabric of mlx5_1"), "{said}");
+        assert!(!said.contains("systemctl start opensm"), "{said}");
+        let said = known.show(&verb);
+        assert!(said.contains("the last one had LID 4"), "{said}");
+        assert!(!said.contains("opensm"), "{said}");
+    }
 }
 
 /// LIDs of Omni-Path have 32 bits; those of InfiniBand have 16.
@@ -281,7 +316,7 @@ fn a_port_that_is_meant_to_be_dark_is_a_note() {
     // It is not counted on, though it is the only one that is active.
     let host = rails(&[DARK, LIT]);
     host.file("etc/ibprov/ibprov.toml", &optional);
-    assert_told(&host, 1, &["warning mlx5_0"]);
+    assert_told(&host, 3, &["error mlx5_0"]);
     let host = rails(&[LIT, DARK]);
     host.file("etc/ibprov/ibprov.toml", &format!("boot.ignore = [\"{}\"]\n", pci(1)));
     assert_told(&host, 0, &[]);
@@ -410,7 +445,7 @@ fn ports_of_vfs_beside_an_active_one_are_exceptions_in_every_verb() {
         exit 1
     "#]].assert_eq(&host.show(&["status"]));
     expect![[r#"
-        verdict: degraded (errors: 0, warnings: 2)
+        verdict: exceptions (errors: 0, warnings: 2)
         read: no log
 
         warning: opensm-virt-disabled (confidence medium)
@@ -575,4 +610,37 @@ fn vfs_of_another_program_are_missing_until_each_has_a_driver() {
     let (code, findings) = told(&host);
     assert_eq!(code, Some(1), "{findings:#?}");
     assert!(!findings.iter().any(|finding| finding.contains("VFs of")), "{findings:#?}");
+}
+
+/// A copy without what udev and the kernel's modules keep shows nothing of them: a sosreport, or
+/// a public dump of /sys.
+#[test]
+fn what_a_copy_lacks_is_said_once_and_nothing_rests_on_it() {
+    let host = Host::healthy();
+    host.remove("run/udev");
+    host.remove("sys/module");
+    host.remove("lib/modules");
+    let out = host.ibprov(&["status"]);
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert!(said.starts_with("ready: 1 of 1 expected ports active"), "{said}");
+    for lacking in ["this copy has no /run/udev", "/sys/module is missing"] {
+        assert_eq!(said.matches(lacking).count(), 1, "{said}");
+    }
+    for false_of_it in ["not loaded", "not running", "may still change"] {
+        assert!(!said.contains(false_of_it), "{said}");
+    }
+}
+
+#[test]
+fn a_module_that_is_not_loaded_is_not_said_to_have_failed() {
+    let mut host = Host::enabled();
+    host.function(PF, "15b3:101b", "020700", Some("mlx5_core"));
+    let port = PortSpec { netdev: None, ..PortSpec::default() };
+    host.rdma(PF, "mlx5_0", "b859:9f03:0012:a480", &[port]);
+    host.remove("sys/module/ib_ipoib");
+    host.remove("lib/modules");
+    let out = host.ibprov(&["status"]);
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert!(said.contains("no netdev: module ib_ipoib is not loaded"), "{said}");
+    assert!(!said.contains("modprobe -r"), "{said}");
 }

@@ -32,6 +32,8 @@ struct Adapter {
     present_vfs: Vec<Vf>,
     /// How the link of its second port is, if it has one.
     second: Option<Link>,
+    /// What the configuration asks of its ports.
+    demand: Option<&'static str>,
 }
 
 /// A VF that is present.
@@ -100,7 +102,8 @@ struct Node {
     adapters: Vec<Adapter>,
     /// Which modules are not loaded.
     missing: Vec<&'static str>,
-    deny_driver: bool,
+    /// What modprobe.d denies.
+    denied: Option<&'static str>,
     /// What the `[[interface]]` of all of them has.
     settings: &'static str,
     bad_configuration: bool,
@@ -156,6 +159,14 @@ fn adapter() -> impl Strategy<Value = Adapter> {
     };
     let second = prop_oneof![3 => Just(None), 1 => link().prop_map(Some)];
     let vfs = prop_oneof![2 => Just(Vec::new()), 2 => prop::collection::vec(vf(), 1..4)];
+    let demand = prop_oneof![
+        4 => Just(None),
+        1 => prop::sample::select(&[
+            "rate = \"400 Gb/s\"",
+            "pkeys = [\"0x8012\"]",
+            "firmware = \">= 99.1\"",
+        ][..]).prop_map(Some),
+    ];
     const FULL: &[&str] = &["0xffff", "0x8012"];
     const LIMITED: &[&str] = &["0x7fff"];
     let pkeys = prop_oneof![3 => Just(None), 1 => Just(Some(FULL)), 1 => Just(Some(LIMITED))];
@@ -169,11 +180,11 @@ fn adapter() -> impl Strategy<Value = Adapter> {
         (link(), second, vfs),
         prop_oneof![3 => Just(None), 1 => any::<bool>().prop_map(Some)],
         prop_oneof![3 => Just(None), 1 => (0u8..4).prop_map(Some)],
-        (pkeys, prop::bool::weighted(0.1)),
+        (pkeys, prop::bool::weighted(0.1), demand),
     )
         .prop_map(
             |(present, driver, rdma, ethernet, netdev, named, link, listed, vfs, fabric)| {
-                let (pkeys, without_carrier) = fabric;
+                let (pkeys, without_carrier, demand) = fabric;
                 let (link, second, present_vfs) = link;
                 Adapter {
                     present,
@@ -189,6 +200,7 @@ fn adapter() -> impl Strategy<Value = Adapter> {
                     vfs,
                     present_vfs,
                     second,
+                    demand,
                 }
             },
         )
@@ -211,26 +223,28 @@ fn node() -> impl Strategy<Value = Node> {
     let at_least = prop_oneof![4 => Just(None), 1 => (1usize..4).prop_map(Some)];
     let boot = prop_oneof![Just(None), Just(Some("ready")), Just(Some("not-ready"))];
     let adapters = prop::collection::vec(adapter(), 0..4);
-    (adapters, missing, rare(), settings, rare(), at_least, boot, (rare(), rare())).prop_map(
-        |(adapters, missing, deny_driver, settings, bad_configuration, at_least, boot, more)| {
-            Node {
-                adapters,
-                missing,
-                deny_driver,
-                settings,
-                bad_configuration,
-                at_least,
-                boot,
-                guest: more.0,
-                switched_off: more.1,
-            }
+    let denied = prop_oneof![
+        4 => Just(None),
+        1 => prop::sample::select(&["mlx5_core", "mlx5_ib", "ib_ipoib"][..]).prop_map(Some),
+    ];
+    (adapters, missing, denied, settings, rare(), at_least, boot, (rare(), rare())).prop_map(
+        |(adapters, missing, denied, settings, bad_configuration, at_least, boot, more)| Node {
+            adapters,
+            missing,
+            denied,
+            settings,
+            bad_configuration,
+            at_least,
+            boot,
+            guest: more.0,
+            switched_off: more.1,
         },
     )
 }
 
 /// The report of a run of `ibprov guests`.
 const GUEST: &str = r#"{
-  "schema": 3, "report": "guests", "verdict": "failed", "exit_code": 3,
+  "schema": 1, "report": "guests", "verdict": "not-ready", "exit_code": 3,
   "guests": [{"name": "vm1", "kind": "domain", "phase": "failed", "reason": "no"}]
 }"#;
 
@@ -348,6 +362,7 @@ fn lay_out(node: &Node) -> Host {
         }
         if let Some(optional) = adapter.listed {
             text.push_str(&format!("[[port]]\npci = \"{pci}\"\nrequired = {}\n", !optional));
+            text.extend(adapter.demand.map(|demand| format!("{demand}\n")));
         }
         if let Some(vfs) = adapter.vfs {
             text.push_str(&format!(
@@ -364,8 +379,8 @@ fn lay_out(node: &Node) -> Host {
         let link = "etc/systemd/system/multi-user.target.wants/NetworkManager.service";
         host.link(link, &format!("/{unit}"));
     }
-    if node.deny_driver {
-        host.file("etc/modprobe.d/site.conf", "blacklist mlx5_core\n");
+    if let Some(module) = node.denied {
+        host.file("etc/modprobe.d/site.conf", &format!("blacklist {module}\n"));
     }
     if node.bad_configuration {
         text.push_str("[boot]\ndeadlin = \"5min\"\n");
@@ -379,7 +394,8 @@ fn lay_out(node: &Node) -> Host {
     }
     if let Some(verdict) = node.boot {
         let code = if verdict == "ready" { 0 } else { 3 };
-        let report = format!(r#"{{"schema":2,"verdict":"{verdict}","exit_code":{code}}}"#);
+        let report =
+            format!(r#"{{"schema":1,"report":"boot","verdict":"{verdict}","exit_code":{code}}}"#);
         host.file("run/ibprov/boot.json", &report);
     }
     host
@@ -472,10 +488,7 @@ fn agree_on_ports(
     let has = |metric: &str| metrics.lines().any(|line| line == metric);
     prop_assert!(has(&format!("ibprov_node_exit_code {status_code}")), "{}", metrics);
     counts_all(&metrics, status)?;
-    // The codes of Nagios' plugins tell the same verdicts apart.
-    let health = host.ibprov(&["health", "--for", "nagios"]).status.code();
-    let codes = [0, 1, 3, 2];
-    prop_assert_eq!(health, usize::try_from(status_code).ok().and_then(|c| codes.get(c).copied()));
+    agree_on_health(host, status_code, status)?;
     prints_all(host, &["status"], status)?;
     prints_all(host, &["check"], check)?;
     let count = |key: &str| status["expected_ports"][key].as_u64().expect("a count");
@@ -493,6 +506,13 @@ fn agree_on_ports(
     ];
     let lacks: Vec<_> = LACKS.iter().flat_map(|code| objects(status, code)).collect();
     let (mut active, mut not_shown, mut dark) = (0, 0, BTreeSet::new());
+    // Of the required ports: whether any can be judged, and whether one of these is active.
+    let absent = status["absent"].as_array().expect("what is absent").iter();
+    let (mut is_judged, mut is_active) = (absent.clone().any(|a| a["required"] == true), false);
+    for hca in status["hcas"].as_array().expect("adapters") {
+        let is_bare = hca["ports"].as_array().expect("ports").is_empty();
+        is_judged |= is_bare && hca["role"] == "expected";
+    }
     for hca in status["hcas"].as_array().expect("adapters") {
         for port in hca["ports"].as_array().expect("ports") {
             let number = port["port"].as_u64().expect("a number");
@@ -508,6 +528,8 @@ fn agree_on_ports(
             let at: usize =
                 name[5..].split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
             let adapter = &node.adapters[at];
+            let is_counted = !adapter.ethernet || adapter.listed.is_some();
+            is_judged |= role == "expected" && is_counted && (is_missing || adapter.ethernet);
             if !["expected", "optional"].contains(&role) || is_missing || adapter.ethernet {
                 continue;
             }
@@ -517,6 +539,8 @@ fn agree_on_ports(
                 Link::NotShown => not_shown += 1,
                 _ => drop(dark.insert((role == "optional", name))),
             }
+            is_judged |= role == "expected" && link != Link::NotShown;
+            is_active |= role == "expected" && link == Link::Active;
         }
     }
     prop_assert_eq!(count("active"), active, "{:#}", status);
@@ -525,7 +549,12 @@ fn agree_on_ports(
         prop_assert!([2, 3].contains(&status_code), "{:#}", status);
     }
     let enough = u64::try_from(node.at_least.unwrap_or(1)).expect("a number");
-    let is_enough = active + not_shown >= enough;
+    let is_enough = match (node.at_least, is_judged) {
+        (None, true) => is_active,
+        _ => active + not_shown >= enough,
+    };
+    let is_dead = node.at_least.is_none() && is_judged && !is_active;
+    prop_assert!(!is_dead || status_code == 3, "0 of the required ports are active: {:#}", status);
     let want = dark.into_iter().map(|(optional, name)| {
         let severity = match (optional, is_enough) {
             (true, _) => "info",
@@ -535,6 +564,37 @@ fn agree_on_ports(
         (severity.to_owned(), name)
     });
     prop_assert_eq!(inactive, want.collect::<BTreeSet<_>>(), "{:#}", status);
+    Ok(())
+}
+
+/// health ends as each program that asks has it: by what the node lacks, and by no other
+/// exception.
+fn agree_on_health(host: &Host, status_code: i32, status: &Value) -> Result<(), TestCaseError> {
+    const BELOW_DEMAND: [&str; 4] =
+        ["port-not-active", "port-degraded", "pcie-below-minimum", "pkey-missing"];
+    let plans = status["planned_vfs"]["of"] != 0;
+    let fails = |finding: &Value| match finding["severity"].as_str().expect("a severity") {
+        "error" => true,
+        "warning" => {
+            let code = finding["code"].as_str().expect("a code");
+            BELOW_DEMAND.contains(&code) || plans && code == "vf-port-not-active"
+        }
+        _ => false,
+    };
+    let mut findings = status["findings"].as_array().expect("findings").iter();
+    let failed = i32::from(findings.any(fails));
+    let codes = match status_code {
+        2 => [2, 3, 1, 1, 2],
+        0 => [0; 5],
+        1 => [failed, 1, failed, failed, 1],
+        _ => [1, 2, 1, 1, 3],
+    };
+    let askers =
+        [&["--for", "npd"][..], &["--for", "nagios"], &["--for", "nhc"], &["--for", "slurm"], &[]];
+    for (asker, code) in askers.into_iter().zip(codes) {
+        let out = host.ibprov(&[&["health"], asker].concat());
+        prop_assert_eq!(out.status.code(), Some(code), "{:?}: {:#}", asker, status);
+    }
     Ok(())
 }
 
@@ -565,11 +625,12 @@ fn agree(node: &Node) -> Result<(), TestCaseError> {
     // The exit code is the verdict's, and the headline's.
     prop_assert_eq!(status["exit_code"].as_i64(), Some(i64::from(status_code)));
     let text = host.show(&["status"]);
-    let good = text.starts_with("ready: ") || text.starts_with("no InfiniBand: ");
+    let good = text.starts_with("ready: ") || text.starts_with("nothing expected: ");
     prop_assert_eq!(good, status_code == 0, "{}", text);
 
     if node.bad_configuration {
-        prop_assert_eq!((status_code, boot_code, apply_code, plan_code), (2, 2, 2, 2), "{}", text);
+        // Units go on with what is right.
+        prop_assert_eq!((status_code, boot_code, apply_code, plan_code), (3, 3, 2, 2), "{}", text);
         prop_assert_ne!(check_code, 0);
         return Ok(());
     }
@@ -625,7 +686,7 @@ fn agree(node: &Node) -> Result<(), TestCaseError> {
     prop_assert_eq!(plan_code != 0, about_vfs, "{:?}: {:#}", codes, plan);
     prop_assert_eq!(plan_code, apply_code);
     // What status calls not ready, check does not call healthy, and names no fewer ports.
-    let failed = check["verdict"] == "healthy";
+    let failed = check["verdict"] == "ready";
     if status_code == 3 {
         prop_assert!(!failed, "{:#}", check);
         prop_assert_ne!(check_code, 0);

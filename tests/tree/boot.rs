@@ -84,9 +84,9 @@ fn the_sites_deny_list_is_obeyed_in_the_plan() {
         boot would do this, in this order:
         1. load mlx5_ib for 0000:01:00.0
         2. wait up to 150 s for each adapter:
-             0000:01:00.0: no RDMA device; expected state: named
+             0000:01:00.0: no RDMA device; expected state: rdma
         not loaded: ib_ipoib: deny-listed by /etc/modprobe.d/site.conf:1
-        not waited for: 0000:02:00.0: the driver mlx4_core is deny-listed by /etc/modprobe.d/site.conf:2
+        not waited for: 0000:02:00.0: module mlx4_core is not loaded: deny-listed by /etc/modprobe.d/site.conf:2
         exit 1
     "#]].assert_eq(&host.show(&["boot", "--dry-run"]));
 }
@@ -139,14 +139,43 @@ fn what_the_configuration_skips_is_not_waited_for() {
 }
 
 #[test]
-fn nothing_waits_with_a_bad_configuration() {
+fn verbs_typed_by_hand_refuse_a_bad_configuration_and_units_go_on() {
     let host = Host::healthy();
+    host.remove("sys/module/ib_ipoib");
     host.file("etc/ibprov/ibprov.toml", "[boot]\ndeadlin = \"5min\"\n");
-    for verb in [&["boot"][..], &["boot", "--dry-run"], &["wait-online"], &["apply"], &["plan"]] {
+    let by_hand: [&[&str]; 5] =
+        [&["apply"], &["plan"], &["config", "check"], &["firmware"], &["iface", "ib0"]];
+    for verb in by_hand {
         let shown = host.show(verb);
         assert!(shown.contains("/etc/ibprov/ibprov.toml:2:1"), "{verb:?}: {shown}");
         assert!(shown.ends_with("exit 2\n"), "{verb:?}: {shown}");
     }
+    let shown = host.show(&["boot", "--dry-run"]);
+    assert!(shown.contains("/etc/ibprov/ibprov.toml:2:1"), "{shown}");
+    assert!(shown.contains("1. load ib_ipoib\n") && shown.ends_with("exit 3\n"), "{shown}");
+    // No port is missing for it.
+    host.file("etc/ibprov/ibprov.toml", "[[guest]]\nunti = \"a.service\"\n");
+    let shown = host.show(&["boot", "--dry-run"]);
+    assert!(shown.contains("1. load ib_ipoib\n") && shown.ends_with("exit 1\n"), "{shown}");
+    // An excluded module stays excluded.
+    host.file("etc/ibprov/ibprov.toml", "[modules]\nexlude = [\"ib_ipoib\"]\n");
+    let shown = host.show(&["boot", "--dry-run"]);
+    assert!(!shown.contains("load ib_ipoib"), "{shown}");
+}
+
+/// A typo in one [[interface]] leaves its interface as it is, and names it not.
+#[test]
+fn an_image_has_the_names_that_are_right() {
+    let host = Host::healthy();
+    let rule = |guid: &str, name: &str| {
+        format!("[[interface]]\nmatch.port-guid = \"{guid}\"\nname = \"{name}\"\n")
+    };
+    let text = rule("98039b0300a1b0c1", "ib_a") + &rule("98039b0300a1b0c2", "ib_b") + "mtuu = 1\n";
+    host.file("etc/ibprov/ibprov.toml", &text);
+    let shown = host.show(&["config", "udev-rules"]);
+    assert!(shown.contains("\"ib_a\"") && !shown.contains("\"ib_b\""), "{shown}");
+    assert!(shown.contains("/etc/ibprov/ibprov.toml:7:1"), "{shown}");
+    assert!(shown.ends_with("exit 1\n"), "{shown}");
 }
 
 #[test]

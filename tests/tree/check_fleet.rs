@@ -33,7 +33,7 @@ fn report(kernel: &str, exit: u8, findings: &[(&str, &str, &str)]) -> String {
         })
         .collect();
     format!(
-        r#"{{"schema": 2, "report": "boot", "verdict": "x", "exit_code": {exit},
+        r#"{{"schema": 1, "report": "boot", "verdict": "x", "exit_code": {exit},
             "kernel": "{kernel}", "findings": [{}]}}"#,
         findings.join(",")
     )
@@ -127,7 +127,7 @@ fn what_cannot_be_read_is_named_and_stops_nothing() {
     .assert_eq(&fleet(dir.path(), &[]));
     write("c1.json", report("6.1", 0, &[]).as_bytes());
     write("c1.tar.gz", b"");
-    write("c2.json", b"{\"schema\": 1, \"exit_code\": 0}");
+    write("c2.json", b"{\"schema\": 2, \"exit_code\": 0}");
     write("c3.json", report("6.1", 7, &[]).as_bytes());
     write(
         "c4.json",
@@ -150,7 +150,7 @@ fn what_cannot_be_read_is_named_and_stops_nothing() {
         with exceptions: 1 node: 0 not ready, 0 with exceptions, 1 as expected
 
         cannot read c1.tar.gz: the input is empty
-        cannot read c2.json: the report has schema 1, but this ibprov reads the schemas 2 to 3
+        cannot read c2.json: the report has schema 2, but this ibprov reads schema 1
         cannot read c3.json: the report has exit code 7: expected 0 to 3
         cannot read c4.json: "Late�" is not the code of a finding
         cannot read c5.json: invalid type: sequence, expected u64 at line 1 column 1

@@ -32,11 +32,14 @@ fn hosts() -> Vec<(String, Host)> {
     with("last boot failed", &|host| {
         host.file(
             "run/ibprov/boot.json",
-            r#"{"schema":2,"report":"boot","verdict":"not-ready","exit_code":3}"#,
+            r#"{"schema":1,"report":"boot","verdict":"not-ready","exit_code":3}"#,
         );
     });
     with("boot.json of another version", &|host| {
-        host.file("run/ibprov/boot.json", r#"{"schema":1,"verdict":"ready","exit_code":0}"#);
+        host.file(
+            "run/ibprov/boot.json",
+            r#"{"schema":2,"report":"boot","verdict":"ready","exit_code":0}"#,
+        );
     });
     with("a guest failed", &|host| host.file("run/ibprov/guests.json", GUESTS));
     with("an interface failed", &|host| host.file("run/ibprov/ports/2.json", IFACE));
@@ -84,9 +87,9 @@ fn hosts() -> Vec<(String, Host)> {
     hosts
 }
 
-const GUESTS: &str = r#"{"schema":2,"report":"guests","verdict":"failed","exit_code":3,"findings":[{"code":"guest-failed","severity":"error","object":"vm1","message":"FAILED: its VF is missing","advice":[]}]}"#;
-const IFACE: &str = r#"{"schema":2,"report":"iface","verdict":"not-configured","exit_code":3,"netdev":"ib0","findings":[{"code":"interface-not-up","severity":"error","object":"ib0","message":"no network stack has brought it up","advice":[]}]}"#;
-const ONLINE: &str = r#"{"schema":2,"report":"wait-online","verdict":"not-online","exit_code":3,"findings":[{"code":"port-not-online","severity":"error","object":"ib0","message":"no carrier","advice":[]}]}"#;
+const GUESTS: &str = r#"{"schema":1,"report":"guests","verdict":"not-ready","exit_code":3,"findings":[{"code":"guest-failed","severity":"error","object":"vm1","message":"FAILED: its VF is missing","advice":[]}]}"#;
+const IFACE: &str = r#"{"schema":1,"report":"iface","verdict":"failed","exit_code":3,"netdev":"ib0","findings":[{"code":"interface-not-up","severity":"error","object":"ib0","message":"no network stack has brought it up","advice":[]}]}"#;
+const ONLINE: &str = r#"{"schema":1,"report":"wait-online","verdict":"not-ready","exit_code":3,"findings":[{"code":"port-not-online","severity":"error","object":"ib0","message":"no carrier","advice":[]}]}"#;
 
 fn run(arguments: &[&str]) -> (Option<i32>, Value, String) {
     let out = Command::new(env!("CARGO_BIN_EXE_ibprov"))
@@ -207,6 +210,69 @@ fn no_name_and_no_address_of_the_host_is_in_an_anonymized_archive() {
 }
 
 #[test]
+fn no_secret_of_the_host_is_in_an_archive() {
+    let host = sites::healthy();
+    let hidden = |n: u8| format!("geheim{n}");
+    let all: Vec<String> = (0..12).map(hidden).collect();
+    let [a, b, c, d, e, f, g, h, i, j, k, l] = &all[..] else { panic!("twelve") };
+    host.file(
+        "proc/cmdline",
+        &format!("netroot=iscsi:u:{a}@10.9.8.7::3260::iqn rd.luks.key={b}\n"),
+    );
+    host.file("etc/modprobe.d/x.conf", &format!("options foo chap_secret={c} api_key = {d}\n"));
+    host.file(
+        "etc/udev/rules.d/9.rules",
+        &format!("RUN+=\"/usr/bin/curl -H 'Authorization: Bearer {e}' https://u:{f}@h/\"\n"),
+    );
+    host.file(
+        "var/log/messages",
+        &format!(
+            "Nov 23 10:00:09 node17 sudo: a : PWD=/a ; COMMAND=/usr/bin/ipmitool -P {g}\n\
+             Nov 23 10:00:10 node17 x[1]: {{\"password\":\"{h}\"}} Passphrase: {i}\n\
+             Nov 23 10:00:11 node17 x[1]: ipmitool -U a -P {j} lan\n\
+             Nov 23 10:00:12 node17 OpenSM[1]: m_key 0x0{k} sm_key=0x0{l}\n\
+             Nov 23 10:00:13 node17 kernel: mlx5_0: P_Key 0x8001 is not in the table\n"
+        ),
+    );
+    for more in [&[][..], &["--anonymize"]] {
+        let text = unpacked(&collected(&host, "secrets.tar.gz", more));
+        let left: Vec<&str> = text.lines().filter(|line| line.contains("geheim")).collect();
+        assert_eq!(left, [""; 0], "{more:?}");
+        assert!(text.contains("P_Key 0x8001") && text.contains("COMMAND=/usr/bin/ipmitool ***"));
+    }
+}
+
+#[test]
+fn a_hostile_line_is_masked_in_time_that_grows_with_its_length() {
+    let host = sites::healthy();
+    let parts = [
+        "password ",
+        "password=\"",
+        "key",
+        "key\\",
+        "iscsi:",
+        "://",
+        "command=",
+        "curl -u",
+        "a-",
+        "a:",
+        "1.",
+    ];
+    let lines: String =
+        parts.iter().map(|part| part.repeat((1 << 16) / part.len()) + "\n").collect();
+    host.file("var/log/messages", &lines);
+    let archive = host.path("hostile.tar.gz");
+    // In the square of its length one of them takes minutes.
+    let code = Command::new("timeout")
+        .args(["60", env!("CARGO_BIN_EXE_ibprov"), "collect", "--anonymize", "--root"])
+        .args([host.path(""), archive.clone()])
+        .status()
+        .expect("ibprov runs");
+    assert_eq!(code.code(), Some(0));
+    assert!(unpacked(&archive).contains("password=\"***\""));
+}
+
+#[test]
 fn an_archive_is_its_owners_and_says_what_it_holds() {
     let host = sites::failed();
     let archive = host.path("x.tar.gz");
@@ -234,12 +300,12 @@ fn report_files_of_an_archive_are_evidence() {
     let dir = tempfile::tempdir().expect("directory");
     let run_dir = dir.path().join("sos-n1/run/ibprov/ports");
     std::fs::create_dir_all(&run_dir).expect("directory");
-    let boot = r#"{"schema":2,"report":"boot","verdict":"not-ready","exit_code":3,"findings":[]}"#;
+    let boot = r#"{"schema":1,"report":"boot","verdict":"not-ready","exit_code":3,"findings":[]}"#;
     std::fs::write(dir.path().join("sos-n1/run/ibprov/boot.json"), boot).expect("file");
     std::fs::write(run_dir.join("7.json"), IFACE).expect("file");
     let sos = dir.path().join("sos-n1").display().to_string();
     let (code, report, _) = run(&["check", "--log", &sos]);
-    assert_eq!((code, report["verdict"].as_str()), (Some(1), Some("failed")));
+    assert_eq!((code, report["verdict"].as_str()), (Some(1), Some("not-ready")));
     let finding = &report["findings"][0];
     assert_eq!(finding["code"], "not-as-expected");
     assert_eq!(finding["message"], "boot incomplete.");

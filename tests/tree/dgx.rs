@@ -56,7 +56,7 @@ pub fn degraded() -> Host {
             host.file(&format!("{}/{file}", port_dir(rail)), &format!("{text}\n"));
         }
     };
-    set(1, &[("state", "2: INIT"), ("lid", "0x0")]);
+    set(1, &[("state", "2: INIT"), ("lid", "0x0"), ("sm_lid", "0x0")]);
     set(3, &[("state", "1: DOWN"), ("phys_state", "2: Polling"), ("lid", "0xffff")]);
     set(5, &[("rate", "200 Gb/sec (2X NDR)")]);
     host.remove(&format!("sys/bus/pci/devices/{}/infiniband", address(7)));
@@ -79,7 +79,7 @@ fn four_faults_fit_a_serial_console() {
     expect![[r#"
         NOT READY: 5 of 8 expected ports active
           error: mlx5_1/1: not active: no subnet manager configured it (Initializing)
-            do: check whether the fabric has a subnet manager: sminfo -C mlx5_1 -P 1
+            do: if it is in the fabric of mlx5_0/1 (Active): check its switch port
           error: mlx5_3/1: no link: no cable, or the other end is down (Polling)
             do: check the cable and the switch port
           warning: 0000:dc:00.0: no RDMA device (optional): driver mlx5_core is bound
@@ -179,9 +179,10 @@ fn what_is_wrong_alone() {
     expect![[r#"
         NOT READY: 5 of 8 expected ports active
           error: mlx5_1/1: not active: no subnet manager configured it (Initializing)
-            do: check whether the fabric has a subnet manager: sminfo -C mlx5_1 -P 1
-            do: if it has none: enable that of the switch, or `systemctl start opensm`
-                (opafm for Omni-Path) on one node
+            do: if it is in the fabric of mlx5_0/1 (Active): check its switch port
+            do: if it is in a fabric of its own, and `sminfo -C mlx5_1 -P 1` finds no
+                subnet manager: enable that of its switch, or run opensm on this port
+                alone (man 8 ibprov-opensm)
           error: mlx5_3/1: no link: no cable, or the other end is down (Polling)
             do: check the cable and the switch port
             do: mlxlink -d 0000:5e:00.0, or mstlink with the same arguments

@@ -11,6 +11,7 @@ const NO_MESSAGE: &[&str] = &[
     "configuration-invalid",
     "driver-unload-under-remote-root",
     "healthy",
+    "input-left-out",
     "mlnx-interface-mgr-armed",
     "module-loaded-late",
     "module-wrong-driver",

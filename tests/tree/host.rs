@@ -87,7 +87,10 @@ impl Host {
             let at = format!("etc/systemd/system/sysinit.target.wants/{wanted}");
             host.link(&at, &unit(wanted));
         }
-        host.file("run/ibprov/boot.json", r#"{"schema":2,"verdict":"ready","exit_code":0}"#);
+        host.file(
+            "run/ibprov/boot.json",
+            r#"{"schema":1,"report":"boot","verdict":"ready","exit_code":0}"#,
+        );
         host
     }
 
@@ -177,7 +180,9 @@ impl Host {
             self.file(&format!("{at}/phys_state"), &format!("{}\n", port.physical));
             self.file(&format!("{at}/rate"), "200 Gb/sec (4X HDR)\n");
             self.file(&format!("{at}/lid"), &format!("{}\n", port.lid));
-            self.file(&format!("{at}/sm_lid"), "0x1\n");
+            // Who has not been configured knows no subnet manager.
+            let sm_lid = if port.state.ends_with("INIT") { "0x0\n" } else { "0x1\n" };
+            self.file(&format!("{at}/sm_lid"), sm_lid);
             let gid = format!("fe80:0000:0000:0000:{}", port.guid);
             self.file(&format!("{at}/gids/0"), &format!("{gid}\n"));
             self.file(&format!("{at}/gid_attrs/types/0"), "IB/RoCE v1\n");

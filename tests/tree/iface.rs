@@ -72,7 +72,7 @@ fn set_and_then_activated(wanted: &str, profile: &str, outcome: &str) -> Host {
     let head = "[connection]\nid=fabric\ntype=infiniband\ninterface-name=ib0\n[infiniband]\n";
     host.file(PROFILE, &format!("{head}{profile}"));
     let outcome = format!(
-        r#"{{"schema":2,"kind":"iface","netdev":"ib0","ifindex":2,"bring_up":"waiting","exit_code":1,{outcome}}}"#
+        r#"{{"schema":1,"kind":"iface","netdev":"ib0","ifindex":2,"bring_up":"waiting","exit_code":1,{outcome}}}"#
     );
     host.file("run/ibprov/ports/2.json", &outcome);
     host
@@ -170,7 +170,7 @@ fn a_child_whose_settings_have_changed_since_they_were_made_counts_in_status() {
     }
     host.file(
         "run/ibprov/ports/9.json",
-        r#"{"schema":2,"kind":"iface","netdev":"ib0.8001","ifindex":9,"bring_up":"waiting","exit_code":1,"configured":true,"mtu_asked":null}"#,
+        r#"{"schema":1,"kind":"iface","netdev":"ib0.8001","ifindex":9,"bring_up":"waiting","exit_code":1,"configured":true,"mtu_asked":null}"#,
     );
     // Of one that was created by netlink sysfs shows no mode.
     let status = host.show(&["status"]);

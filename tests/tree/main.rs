@@ -22,6 +22,7 @@ mod host;
 mod hostile;
 mod iface;
 mod import;
+mod ledger;
 mod metrics;
 mod migrate;
 mod minimum;
@@ -33,6 +34,7 @@ mod readme;
 #[path = "../bed/reports.rs"]
 mod reports;
 mod roce;
+mod sick;
 mod sites;
 mod sites_verbs;
 mod smi;

@@ -1,11 +1,13 @@
+use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::path::Path;
 
 use expect_test::expect;
 
 use crate::host::Host;
 
 const BOOT: &str = r#"{
-  "schema": 2, "report": "boot", "verdict": "deferred", "exit_code": 1,
+  "schema": 1, "report": "boot", "verdict": "exceptions", "exit_code": 1,
   "started_usec": 5000000, "finished_usec": 7312000,
   "ports": [
     {"expected": "0000:4b:00.0", "pci": "0000:4b:00.0", "rdma": "mlx5_0", "port": 1,
@@ -24,7 +26,7 @@ const BOOT: &str = r#"{
 }"#;
 
 const GUESTS: &str = r#"{
-  "schema": 2, "report": "guests", "verdict": "waits", "exit_code": 1,
+  "schema": 1, "report": "guests", "verdict": "exceptions", "exit_code": 1,
   "guests": [
     {"name": "vm1", "kind": "domain", "phase": "up", "already": false},
     {"name": "vm2", "kind": "domain", "phase": "failed", "reason": "no"},
@@ -47,15 +49,15 @@ fn the_metrics_of_a_node_say_what_status_says() {
         ibprov_info{version="0.2.0",kernel="6.1.0-9-amd64"} 1
         # HELP ibprov_schema_version The version of the format of ibprov's reports.
         # TYPE ibprov_schema_version gauge
-        ibprov_schema_version 3
+        ibprov_schema_version 1
         # HELP ibprov_node_exit_code The exit code of ibprov status: 0 ready, 1 with exceptions, 2 not known, 3 not ready.
         # TYPE ibprov_node_exit_code gauge
         ibprov_node_exit_code 3
         # HELP ibprov_node_verdict 1 for the verdict on the node, 0 for the others.
         # TYPE ibprov_node_verdict gauge
         ibprov_node_verdict{verdict="exceptions"} 0
-        ibprov_node_verdict{verdict="no-infiniband"} 0
         ibprov_node_verdict{verdict="not-ready"} 1
+        ibprov_node_verdict{verdict="nothing-expected"} 0
         ibprov_node_verdict{verdict="ready"} 0
         ibprov_node_verdict{verdict="unknown"} 0
         # HELP ibprov_findings The findings of ibprov status, by code and severity.
@@ -64,7 +66,7 @@ fn the_metrics_of_a_node_say_what_status_says() {
         ibprov_findings{code="guest-failed",severity="warning"} 1
         ibprov_findings{code="port-absent",severity="warning"} 1
         ibprov_findings{code="vf-not-as-planned",severity="error"} 1
-        # HELP ibprov_configuration_errors Errors in the configuration; with at least one, the defaults apply.
+        # HELP ibprov_configuration_errors Errors in the configuration; what they concern is left out.
         # TYPE ibprov_configuration_errors gauge
         ibprov_configuration_errors 0
         # HELP ibprov_configuration_warnings Settings that will not last, and configuration files that were not read.
@@ -110,10 +112,10 @@ fn the_metrics_of_a_node_say_what_status_says() {
         ibprov_boot_exit_code 1
         # HELP ibprov_boot_verdict 1 for the verdict on the boot, 0 for the others.
         # TYPE ibprov_boot_verdict gauge
-        ibprov_boot_verdict{verdict="deferred"} 1
+        ibprov_boot_verdict{verdict="exceptions"} 1
         ibprov_boot_verdict{verdict="interrupted"} 0
-        ibprov_boot_verdict{verdict="no-infiniband"} 0
         ibprov_boot_verdict{verdict="not-ready"} 0
+        ibprov_boot_verdict{verdict="nothing-expected"} 0
         ibprov_boot_verdict{verdict="ready"} 0
         # HELP ibprov_boot_duration_seconds How long ibprov boot took.
         # TYPE ibprov_boot_duration_seconds gauge
@@ -145,22 +147,22 @@ fn a_bad_configuration_and_no_host_are_numbers_too() {
         ibprov_info{version="0.2.0",kernel="6.1.0-9-amd64"} 1
         # HELP ibprov_schema_version The version of the format of ibprov's reports.
         # TYPE ibprov_schema_version gauge
-        ibprov_schema_version 3
+        ibprov_schema_version 1
         # HELP ibprov_node_exit_code The exit code of ibprov status: 0 ready, 1 with exceptions, 2 not known, 3 not ready.
         # TYPE ibprov_node_exit_code gauge
-        ibprov_node_exit_code 2
+        ibprov_node_exit_code 3
         # HELP ibprov_node_verdict 1 for the verdict on the node, 0 for the others.
         # TYPE ibprov_node_verdict gauge
         ibprov_node_verdict{verdict="exceptions"} 0
-        ibprov_node_verdict{verdict="no-infiniband"} 0
-        ibprov_node_verdict{verdict="not-ready"} 0
+        ibprov_node_verdict{verdict="not-ready"} 1
+        ibprov_node_verdict{verdict="nothing-expected"} 0
         ibprov_node_verdict{verdict="ready"} 0
-        ibprov_node_verdict{verdict="unknown"} 1
+        ibprov_node_verdict{verdict="unknown"} 0
         # HELP ibprov_findings The findings of ibprov status, by code and severity.
         # TYPE ibprov_findings gauge
         ibprov_findings{code="configuration-invalid",severity="error"} 1
         ibprov_findings{code="ibprov-disabled",severity="warning"} 1
-        # HELP ibprov_configuration_errors Errors in the configuration; with at least one, the defaults apply.
+        # HELP ibprov_configuration_errors Errors in the configuration; what they concern is left out.
         # TYPE ibprov_configuration_errors gauge
         ibprov_configuration_errors 1
         # HELP ibprov_configuration_warnings Settings that will not last, and configuration files that were not read.
@@ -229,4 +231,23 @@ fn what_cannot_be_had_is_refused_with_its_reason() {
     let out = host.ibprov(&["metrics", "--format", "json"]);
     let text = String::from_utf8_lossy(&out.stdout);
     assert!(text.contains("For JSON: `ibprov status --format json`"), "{text}");
+}
+
+/// A child that sleeps uninterruptibly outlasts every signal. opensm has the unit that it runs in.
+#[test]
+fn no_unit_waits_for_a_child_that_hangs() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = ["units", "packaging/prometheus"].map(|dir| fs::read_dir(project.join(dir)));
+    let files = files.into_iter().flat_map(|dir| dir.expect("directory").flatten());
+    let mut units = 0;
+    for file in files.map(|file| file.path()) {
+        let name = file.file_name().and_then(|name| name.to_str()).expect("name");
+        let text = fs::read_to_string(&file).expect("text");
+        if name.starts_with("ibprov-opensm@") || !text.contains("\nExecStart=/usr/sbin/ibprov ") {
+            continue;
+        }
+        units += 1;
+        assert!(text.contains("\nKillMode=process\n"), "{name}");
+    }
+    assert!(units > 7, "{units}");
 }

@@ -46,7 +46,7 @@ fn a_port_below_its_rate_is_degraded() {
     "#]]
     .assert_eq(&host.show(&["status"]));
     expect![[r#"
-        verdict: degraded (errors: 0, warnings: 1)
+        verdict: exceptions (errors: 0, warnings: 1)
         read: no log
 
         warning: port-degraded (confidence high)

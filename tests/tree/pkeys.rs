@@ -117,7 +117,7 @@ fn a_limited_member_of_the_default_partition_has_no_carrier() {
         exit 1
     "#]].assert_eq(&host.show(&["status"]));
     expect![[r#"
-        verdict: degraded (errors: 0, warnings: 2)
+        verdict: exceptions (errors: 0, warnings: 2)
         read: no log
 
         warning: pkey-missing (confidence high)
@@ -360,7 +360,7 @@ fn a_log_of_joins_that_are_refused_is_told_and_the_table_explains_it() {
         host.show(&arguments)
     };
     expect![[r#"
-        verdict: degraded (errors: 0, warnings: 1)
+        verdict: exceptions (errors: 0, warnings: 1)
         read: ROOT/journal.log: 5 lines, 1 boot, Oct 04 08:11:20 to Oct 04 08:12:40
 
         warning: interface-not-online (confidence medium)
@@ -375,7 +375,7 @@ fn a_log_of_joins_that_are_refused_is_told_and_the_table_explains_it() {
         exit 1
     "#]].assert_eq(&check(&["journal.log"]));
     expect![[r#"
-        verdict: degraded (errors: 0, warnings: 2)
+        verdict: exceptions (errors: 0, warnings: 2)
         read: ROOT/journal.log, ROOT/state.txt: 26 lines, 1 boot, Oct 04 08:11:20 to Oct 04 08:12:40
 
         warning: pkey-missing (confidence medium)

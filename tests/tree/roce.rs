@@ -50,6 +50,13 @@ fn netdev(host: &Host, name: &str, index: u32, more: &[(&str, &str)]) {
     host.link(&format!("sys/class/net/{name}"), &format!("../../bus/pci/devices/{PCI}/net/{name}"));
 }
 
+/// The same, whose port is in use.
+pub fn ready() -> Host {
+    let host = host();
+    with_address(&host);
+    host
+}
+
 fn with_address(host: &Host) {
     gid(host, 2, "IB/RoCE v1", "0000:0000:0000:0000:0000:ffff:0a00:0007");
     gid(host, 3, "RoCE v2", "0000:0000:0000:0000:0000:ffff:0a00:0007");
@@ -82,7 +89,7 @@ fn a_port_with_a_gid_for_its_address_is_ready() {
         exit 0
     "#]].assert_eq(&host.show(&["status", "-v"]));
     let check = host.show(&["check"]);
-    assert!(check.starts_with("verdict: healthy"), "{check}");
+    assert!(check.starts_with("verdict: ready"), "{check}");
 }
 
 #[test]
@@ -228,7 +235,7 @@ fn the_index_of_a_gid_is_printed_alone() {
     .assert_eq(&gid(&["eth2", "--type", "roce"]));
     let json = host.ibprov(&["gid", "--port", "eth2", "--address", "10.0.0.7", "--format", "json"]);
     let report: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
-    assert_eq!(report["verdict"], "ambiguous");
+    assert_eq!(report["verdict"], "not-ready");
 }
 
 /// An rxe device has no PCI function.

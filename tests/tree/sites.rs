@@ -60,7 +60,7 @@ pub fn degraded() -> Host {
     let port = |adapter: u32| {
         format!("sys/bus/pci/devices/{}/infiniband/mlx5_{adapter}/ports/1", pci(adapter))
     };
-    for (file, text) in [("state", "2: INIT\n"), ("lid", "0x0\n")] {
+    for (file, text) in [("state", "2: INIT\n"), ("lid", "0x0\n"), ("sm_lid", "0x0\n")] {
         host.file(&format!("{}/{file}", port(2)), text);
     }
     for (file, text) in
@@ -100,7 +100,10 @@ pub fn failed() -> Host {
         "etc/ibprov/ibprov.toml",
         "[boot]\nports = \"listed\"\n[[port]]\npci = [\"4b:00.0\", \"5e:00.0\", \"99:00.0\"]\n[[port]]\npci = \"9a:00.0\"\nrequired = false\n",
     );
-    host.file("run/ibprov/boot.json", r#"{"schema":2,"verdict":"not-ready","exit_code":3}"#);
+    host.file(
+        "run/ibprov/boot.json",
+        r#"{"schema":1,"report":"boot","verdict":"not-ready","exit_code":3}"#,
+    );
     host
 }
 
@@ -163,9 +166,10 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
         &expect![[r#"
             ready with exceptions: 10 of 12 expected ports active, 191 of 192 VFs as planned
               warning: mlx5_2/1: not active: no subnet manager configured it (Initializing)
-                do: check whether the fabric has a subnet manager: sminfo -C mlx5_2 -P 1
-                do: if it has none: enable that of the switch, or `systemctl start opensm`
-                    (opafm for Omni-Path) on one node
+                do: if it is in the fabric of mlx5_0/1 (Active): check its switch port
+                do: if it is in a fabric of its own, and `sminfo -C mlx5_2 -P 1` finds no
+                    subnet manager: enable that of its switch, or run opensm on this port
+                    alone (man 8 ibprov-opensm)
               warning: mlx5_3/1: no link: no cable, or the other end is down (Polling)
                 do: check the cable and the switch port
                 do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments
@@ -214,9 +218,9 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
         &expect![[r#"
             ready with exceptions: 10 of 12 expected ports active, 191 of 192 VFs as planned
               warning: mlx5_2/1: not active: no subnet manager configured it (Initializing)
-                do: check whether the fabric has a subnet manager: sminfo -C mlx5_2 -P 1
-                do: if it has none: enable that of the switch, or `systemctl start opensm` (opafm for Omni-Path)
-                    on one node
+                do: if it is in the fabric of mlx5_0/1 (Active): check its switch port
+                do: if it is in a fabric of its own, and `sminfo -C mlx5_2 -P 1` finds no subnet manager: enable
+                    that of its switch, or run opensm on this port alone (man 8 ibprov-opensm)
               warning: mlx5_3/1: no link: no cable, or the other end is down (Polling)
                 do: check the cable and the switch port
                 do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments

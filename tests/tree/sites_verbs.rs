@@ -23,7 +23,7 @@ fn check() {
         &healthy(),
         &["check"],
         &expect![[r#"
-            verdict: healthy (errors: 0, warnings: 0)
+            verdict: ready (errors: 0, warnings: 0)
             read: no log
 
             info: healthy (confidence high)
@@ -39,18 +39,20 @@ fn check() {
         &degraded(),
         &["check"],
         &expect![[r#"
-            verdict: degraded (errors: 0, warnings: 5)
+            verdict: exceptions (errors: 0, warnings: 5)
             read: no log
 
             warning: no-subnet-manager (confidence high)
-              mlx5_2 port 1 has a link and stays in Initializing: not configured by the
-              subnet manager, while the others of this node are.
+              mlx5_2 port 1 has a link and stays in Initializing: no subnet manager has
+              configured the port, and mlx5_0/1 is Active.
               Evidence:
-                tree: mlx5_2 port 1: state INIT, physical state LinkUp, sm_lid 1
+                tree: mlx5_2 port 1: state INIT, physical state LinkUp, sm_lid ?
               Look:
-                - check whether the fabric has a subnet manager: sminfo -C mlx5_2 -P 1
-                - in the log of the subnet manager that serves the other ports, look for the
-                  GUID of this one: it may be excluded, or in another fabric
+                - if it is in the fabric of mlx5_0/1 (Active): check its switch port
+              Fix now:
+                - if it is in a fabric of its own, and `sminfo -C mlx5_2 -P 1` finds no
+                  subnet manager: enable that of its switch, or run opensm on this port
+                  alone (man 8 ibprov-opensm)
 
                 warning: port-not-active (confidence high, caused by no-subnet-manager)
                   mlx5_2 port 1 (0000:12:00.0): not active: no subnet manager configured it
@@ -91,7 +93,7 @@ fn check() {
         &failed(),
         &["check"],
         &expect![[r#"
-            verdict: failed (errors: 2, warnings: 2)
+            verdict: not-ready (errors: 2, warnings: 2)
             read: no log
 
             error: port-not-ready (confidence high)
@@ -573,7 +575,7 @@ fn check_in_colour() {
         &failed(),
         "check",
         &expect![[r#"
-            ^[[1m^[[31mverdict: failed (errors: 2, warnings: 2)^[[0m
+            ^[[1m^[[31mverdict: not-ready (errors: 2, warnings: 2)^[[0m
             read: no log
 
             ^[[1m^[[31merror: port-not-ready (confidence high)^[[0m
@@ -653,9 +655,10 @@ fn a_degraded_site_in_colour() {
         &expect![[r#"
             ^[[33mready with exceptions: 10 of 12 expected ports active, 191 of 192 VFs as planned^[[0m
             ^[[33m  warning: mlx5_2/1: not active: no subnet manager configured it (Initializing)^[[0m
-                do: check whether the fabric has a subnet manager: sminfo -C mlx5_2 -P 1
-                do: if it has none: enable that of the switch, or `systemctl start opensm`
-                    (opafm for Omni-Path) on one node
+                do: if it is in the fabric of mlx5_0/1 (Active): check its switch port
+                do: if it is in a fabric of its own, and `sminfo -C mlx5_2 -P 1` finds no
+                    subnet manager: enable that of its switch, or run opensm on this port
+                    alone (man 8 ibprov-opensm)
             ^[[33m  warning: mlx5_3/1: no link: no cable, or the other end is down (Polling)^[[0m
                 do: check the cable and the switch port
                 do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments

@@ -140,7 +140,7 @@ fn one_that_is_not_configured_is_left_alone_and_told() {
     );
     assert_eq!(code(&host, &["status"]), Some(0));
     let check = host.show(&["check"]);
-    assert!(check.starts_with("verdict: healthy"), "{check}");
+    assert!(check.starts_with("verdict: ready"), "{check}");
     assert!(host.show(&["boot", "--dry-run"]).starts_with("boot would do nothing"));
 }
 

@@ -25,7 +25,7 @@ fn a_healthy_node_is_one_screen() {
 #[test]
 fn without_a_card_there_is_nothing_to_fear() {
     expect![[r#"
-        no InfiniBand: this host shows no InfiniBand adapter
+        nothing expected: this host shows no InfiniBand adapter
         ibprov: NOT enabled; boot has not run; openibd.service: not installed
           ibprov-disabled: ibprov.service does not run at boot: the unit is not enabled, and udev starts none of ibprov's units
             do: systemctl enable ibprov.service
@@ -95,8 +95,7 @@ fn what_the_configuration_skips_is_not_waited_for() {
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
         1 port that is not expected: see `ibprov status -v`
         note: 0000:02:00.0: the driver mlx4_core is deny-listed by modules.exclude of the configuration
-          do: lspci -nnk -s 0000:02:00.0
-          do: to use the adapter: remove the line in modules.exclude of the configuration, then `modprobe mlx4_core`
+          do: to use the adapter: remove mlx4_core from modules.exclude of the configuration, then `systemctl restart ibprov`
         exit 0
     "#]]
     .assert_eq(&host.show(&["status"]));
@@ -105,14 +104,18 @@ fn what_the_configuration_skips_is_not_waited_for() {
 #[test]
 fn a_report_of_another_version_is_read_or_said_to_be_one() {
     let host = Host::healthy();
-    let newer = r#"{"schema":2,"verdict":"deferred","exit_code":1,"started_usec":5,"mood":"good"}"#;
+    let newer = r#"{"schema":1,"report":"boot","verdict":"exceptions","exit_code":1,"started_usec":5,"mood":"good"}"#;
     host.file("run/ibprov/boot.json", newer);
     let shown = host.show(&["status"]);
-    assert!(shown.contains("; last boot: deferred, exit 1; "), "{shown}");
-    host.file("run/ibprov/boot.json", r#"{"schema":1,"verdict":"ready","exit_code":0}"#);
+    assert!(shown.contains("; last boot: exceptions, exit 1; "), "{shown}");
+    host.file(
+        "run/ibprov/boot.json",
+        r#"{"schema":2,"report":"boot","verdict":"ready","exit_code":0}"#,
+    );
     let shown = host.show(&["status"]);
     assert!(shown.contains("; boot has not run; "), "{shown}");
-    let note = "note: /run/ibprov/boot.json: the report has schema 1, but this ibprov reads the schemas 2 to 3\n";
+    let note =
+        "note: /run/ibprov/boot.json: the report has schema 2, but this ibprov reads schema 1\n";
     assert!(shown.contains(note), "{shown}");
 }
 
@@ -283,7 +286,7 @@ fn garbage_in_sysfs_is_told_and_harms_nothing() {
 fn json_says_the_same() {
     let out = Host::healthy().ibprov(&["status", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
-    assert_eq!((&json["schema"], &json["report"]), (&3.into(), &"status".into()));
+    assert_eq!((&json["schema"], &json["report"]), (&1.into(), &"status".into()));
     let port = &json["hcas"][0]["ports"][0];
     assert_eq!(port["port_guid"], "b859:9f03:0012:a480");
     assert_eq!(port["netdev"], "ib0");
@@ -308,9 +311,32 @@ fn of_units(status: &serde_json::Value) -> Vec<serde_json::Value> {
     let findings = status["findings"].as_array().expect("findings").iter();
     let is_of_units = |finding: &&serde_json::Value| {
         let code = finding["code"].as_str().expect("code");
-        ["ibprov-", "openibd-", "mlnx-"].iter().any(|begin| code.starts_with(begin))
+        ["ibprov-", "openibd-", "mlnx-", "two-"].iter().any(|begin| code.starts_with(begin))
     };
     findings.filter(is_of_units).cloned().collect()
+}
+
+/// "Ready" is of something: two RoCE ports that nobody has asked for are not.
+#[test]
+fn where_nothing_is_expected_status_says_so_and_what_to_write() {
+    let host = crate::roce::ready();
+    host.remove("sys/bus/pci/devices/0000:4b:00.0");
+    host.remove("etc/ibprov/ibprov.toml");
+    let (code, status) = crate::account::json(&host, &["status"]);
+    assert_eq!((code, &status["verdict"]), (0, &"nothing-expected".into()), "{status:#}");
+    let text = host.show(&["status"]);
+    assert!(
+        text.starts_with("nothing expected: no port is expected and no VF is planned\n"),
+        "{text}"
+    );
+    let findings = status["findings"].as_array().expect("findings");
+    let command = findings.iter().find_map(|f| f["advice"][0]["text"].as_str()).expect("advice");
+    let (printf, file) = command.split_once(" >>/").expect("a command");
+    let lines = std::process::Command::new("sh").args(["-c", printf]).output().expect("sh").stdout;
+    host.file(file, &String::from_utf8(lines).expect("text"));
+    let status = crate::account::json(&host, &["status"]).1;
+    assert_eq!(status["expected_ports"]["active"], 1, "{status:#}");
+    assert!(host.show(&["status"]).starts_with("ready: 1 of 1 expected ports active\n"));
 }
 
 #[test]
@@ -341,11 +367,6 @@ fn links_that_are_wrong_are_named() {
 
     let host = Host::healthy();
     host.remove("etc/systemd/system/openibd.service");
-    host.link("etc/systemd/system/openibd.service", "/usr/lib/systemd/system/ibprov.service");
-    assert_eq!(codes(&host), found, "the alias of an earlier version");
-
-    let host = Host::healthy();
-    host.remove("etc/systemd/system/openibd.service");
     host.file(
         "etc/systemd/system/openibd.service",
         "[Service]\nExecStart=/etc/init.d/openibd start\n",
@@ -371,8 +392,7 @@ fn links_that_are_wrong_are_named() {
     );
     host.remove("etc/systemd/system/openibd.service");
     host.remove("etc/systemd/system/sysinit.target.wants/openibd.service");
-    let found = owner("vendor", &["openibd-alias-broken", "openibd-script-called"]);
-    assert_eq!(codes(&host), found, "the rc link counts");
+    assert_eq!(codes(&host), owner("vendor", &["two-agents"]), "the rc link counts");
 }
 
 #[test]
@@ -388,6 +408,39 @@ fn a_link_of_an_openibd_that_is_gone_starts_nothing() {
     assert!(text.contains("openibd is not installed any more: the link starts nothing"), "{text}");
 }
 
+/// openibd.service, its script and the agent of its kernel package: one exception, one remedy.
+#[test]
+fn openibd_and_ibprov_both_enabled_are_one_exception() {
+    let host = Host::healthy();
+    host.mlnx_interface_manager();
+    host.remove("etc/systemd/system/openibd.service");
+    host.remove("etc/systemd/system/sysinit.target.wants/ibprov-openibd.service");
+    let unit = "/usr/lib/systemd/system/openibd.service";
+    host.file(&unit[1..], "[Service]\nExecStart=/etc/init.d/openibd start\n");
+    host.link("etc/systemd/system/sysinit.target.wants/openibd.service", unit);
+    host.file("etc/init.d/openibd", "#!/bin/sh\n");
+    let (code, status) = crate::account::json(&host, &["status"]);
+    let [finding] = &of_units(&status)[..] else { panic!("{status:#}") };
+    assert_eq!((code, &finding["code"]), (1, &"two-agents".into()), "{status:#}");
+    let message = finding["message"].as_str().expect("a message");
+    assert!(
+        message.starts_with("ibprov and openibd (by ") && message.contains("mlnx_interface_mgr"),
+        "{message}"
+    );
+    let remedy = serde_json::json!([
+        {"purpose": "look", "text": "ibprov migrate"},
+        {"purpose": "permanent", "text": "ibprov migrate --apply"},
+    ]);
+    assert_eq!(finding["advice"], remedy);
+    let check = crate::account::json(&host, &["check"]).1;
+    assert!(of_units(&check).iter().any(|found| found["code"] == "two-agents"), "{check:#}");
+    // No port lacks anything by it.
+    let health = |asker| host.ibprov(&["health", "--for", asker]).status.code();
+    assert_eq!((health("slurm"), health("nagios")), (Some(0), Some(1)));
+    let said = host.show(&["health"]);
+    assert_eq!(said, "ready with exceptions: two-agents; 1/1 ports\nexit 1\n");
+}
+
 #[test]
 fn the_agent_of_mlnx_ofed_is_found_with_what_to_do() {
     let findings = |host: &Host| {
@@ -399,9 +452,9 @@ fn the_agent_of_mlnx_ofed_is_found_with_what_to_do() {
     host.mlnx_interface_manager();
     let found = findings(&host);
     let [finding] = &found[..] else { panic!("{found:?}") };
-    assert_eq!(finding["code"], "mlnx-interface-mgr-armed");
-    let remedy = "ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control --reload";
-    assert_eq!(finding["advice"], serde_json::json!([{"purpose": "permanent", "text": remedy}]));
+    assert_eq!(finding["code"], "two-agents");
+    let message = finding["message"].as_str().expect("a message");
+    assert!(message.contains("mlnx_interface_mgr (by /lib/udev/rules.d/90-ib.rules)"), "{message}");
     // What the remedy makes.
     host.link("etc/udev/rules.d/90-ib.rules", "/dev/null");
     assert_eq!(findings(&host), Vec::<serde_json::Value>::new());
@@ -483,7 +536,10 @@ fn a_port_that_is_not_expected_is_marked_and_fails_nothing() {
 #[test]
 fn a_boot_that_failed_is_told_although_all_is_there_now() {
     let host = Host::healthy();
-    host.file("run/ibprov/boot.json", r#"{"schema":2,"verdict":"not-ready","exit_code":3}"#);
+    host.file(
+        "run/ibprov/boot.json",
+        r#"{"schema":1,"report":"boot","verdict":"not-ready","exit_code":3}"#,
+    );
     let failed = "warning boot-failed -".to_owned();
     assert_eq!(judged(&host), (Some(1), "exceptions".to_owned(), vec![failed]));
 }
@@ -578,11 +634,18 @@ fn why_a_vf_is_not_as_planned_is_told_beside_it() {
 fn a_bad_configuration_neither_blinds_nor_soothes() {
     let host = Host::healthy();
     host.file("etc/ibprov/ibprov.toml", "[boot]\ndeadlin = \"5min\"\n");
-    let bad = "error configuration-invalid -".to_owned();
-    assert_eq!(judged(&host), (Some(2), "unknown".to_owned(), vec![bad]));
+    let bad = "error configuration-invalid /etc/ibprov/ibprov.toml:2:1".to_owned();
+    assert_eq!(judged(&host), (Some(3), "not-ready".to_owned(), vec![bad]));
     let shown = host.show(&["status"]);
     assert!(shown.contains("  mlx5_0/1  0000:4b:00.0"), "the host is shown: {shown}");
     assert!(shown.contains("/etc/ibprov/ibprov.toml:2:1"), "the error is shown: {shown}");
+    // No port is missing for that of a guest, and the rest of the configuration holds.
+    host.file(
+        "etc/ibprov/ibprov.toml",
+        "boot.ignore = [\"4b:00.0\"]\n[[guest]]\ndomian = \"vm1\"\n",
+    );
+    let bad = "warning configuration-invalid /etc/ibprov/ibprov.toml:3:1".to_owned();
+    assert_eq!(judged(&host), (Some(1), "exceptions".to_owned(), vec![bad]));
 }
 
 #[test]

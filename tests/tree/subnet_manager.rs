@@ -90,13 +90,35 @@ fn opensm_reads_what_it_is_given() {
 fn a_port_that_no_entry_names_is_left_alone() {
     let host = host("");
     host.file("etc/ibprov/ibprov.toml", &ENTRY.replace(GUID, "b8599f030012a481"));
-    assert_eq!(run(&host), "exit 4\n");
+    assert_eq!(run(&host), "exit 64\n");
     host.remove("etc/ibprov/ibprov.toml");
-    assert_eq!(run(&host), "exit 4\n");
+    assert_eq!(run(&host), "exit 64\n");
     let unknown = host.show(&["opensm", "run", "issm7"]);
-    assert!(unknown.ends_with("issm7: no such device\nexit 2\n"), "{unknown}");
+    assert!(unknown.ends_with("issm7: no such device\nexit 78\n"), "{unknown}");
     let hostile = host.show(&["opensm", "run", "../x"]);
-    assert!(hostile.ends_with("../x: no such device\nexit 2\n"), "{hostile}");
+    assert!(hostile.ends_with("../x: no such device\nexit 78\n"), "{hostile}");
+}
+
+#[test]
+fn opensm_is_refused_for_an_error_of_its_own_table_alone() {
+    let host = host("");
+    let set = |text: &str| host.file("etc/ibprov/ibprov.toml", text);
+    set(&format!("{ENTRY}[[guest]]\nunti = \"a.service\"\n"));
+    let shown = run(&host);
+    assert!(shown.contains("sm_priority 14\n") && shown.ends_with("exit 0\n"), "{shown}");
+    let other = ENTRY.replace(GUID, "b8599f030012a481").replace("14", "16");
+    set(&format!("{ENTRY}{other}"));
+    assert!(run(&host).ends_with("exit 0\n"));
+    for text in [
+        ENTRY.replace("14", "16"),
+        // It may have been meant for this port, or may have replaced the table.
+        format!("{ENTRY}{}", other.replace("b8599f", "x")),
+        format!("{ENTRY}["),
+    ] {
+        set(&text);
+        let shown = run(&host);
+        assert!(shown.contains("opensm is not started") && shown.ends_with("exit 69\n"), "{shown}");
+    }
 }
 
 #[test]
@@ -104,7 +126,7 @@ fn opensm_is_not_started_where_it_would_do_harm_or_nothing() {
     let refused = |host: &Host, why: &str| {
         let said = run(host);
         let whole = format!("mlx5_0/1 (b859:9f03:0012:a480): opensm is not started: {why}");
-        assert!(said.contains(&whole) && said.ends_with("exit 3\n"), "{said}");
+        assert!(said.contains(&whole) && said.ends_with("exit 69\n"), "{said}");
     };
     let vf = host("");
     vf.link(&format!("sys/bus/pci/devices/{PF}/physfn"), "../0000:4b:00.7");
@@ -148,6 +170,84 @@ fn opensm_is_not_started_where_it_would_do_harm_or_nothing() {
     assert!(said.contains("warning: ") && said.ends_with("exit 0\n"), "{said}");
 }
 
+/// Whatever its name, and whoever pulls it in.
+#[test]
+fn another_unit_that_runs_opensm_keeps_ours_from_the_port() {
+    let refused = |host: &Host, why: &str| {
+        let said = run(host);
+        let whole = format!("opensm is not started: {why}");
+        assert!(said.contains(&whole) && said.ends_with("exit 69\n"), "{said}");
+        let (_, findings, exit) = told(host);
+        assert!(findings.contains(&"error opensm-other-unit".to_owned()), "{findings:?}");
+        assert_eq!(exit, 3);
+    };
+    let dir = "etc/systemd/system";
+    let rc = host("");
+    rc.file(
+        "etc/init.d/opensmd",
+        "#!/bin/sh\n### BEGIN INIT INFO\n# Provides: opensmd\n# Default-Start: 3 5\n### END INIT INFO\nexec /usr/sbin/opensm --daemon\n",
+    );
+    rc.link("etc/rc3.d/S60opensmd", "../init.d/opensmd");
+    refused(&rc, "opensmd.service has this port, and is enabled");
+
+    let site = |exec: &str| {
+        let host = host("");
+        let unit = format!("[Service]\nExecStart={exec}\n[Install]\nWantedBy=rdma-hw.target\n");
+        host.file(&format!("{dir}/fabric-a.service"), &unit);
+        host.link(&format!("{dir}/rdma-hw.target.wants/fabric-a.service"), "../fabric-a.service");
+        host
+    };
+    let why = "fabric-a.service has this port, and is enabled: `systemctl disable --now fabric-a.service`";
+    for exec in [
+        "/usr/sbin/opensm -g 0xb8599f030012a480 -F /etc/opensm/a.conf",
+        "-/usr/sbin/opensm --guid=0xb8599f030012a480",
+        "/bin/sh -c 'opensm -p 9'",
+        "/usr/sbin/opensm -F /etc/opensm/a.conf",
+        "/usr/local/sbin/fabric",
+    ] {
+        let host = site(exec);
+        host.file("etc/opensm/a.conf", "# a\nguid 0xb8599f030012a480\n");
+        host.file("usr/local/sbin/fabric", "#!/bin/sh\nOPENSM=/usr/sbin/opensm\n$OPENSM -B\n");
+        refused(&host, why);
+    }
+    for exec in [
+        "/usr/sbin/opensm -g 0xb8599f030012a4ff",
+        "/usr/sbin/opensm -F /etc/opensm/b.conf",
+        "/usr/sbin/opensm-exporter --listen :9",
+        "/usr/local/sbin/watch",
+    ] {
+        let host = site(exec);
+        host.file("etc/opensm/b.conf", "guid 0xb8599f030012a4ff\n");
+        host.file("usr/local/sbin/watch", "#!/bin/sh\n# opensm\npgrep -x opensm || exit 1\n");
+        assert!(run(&host).ends_with("exit 0\n"), "{exec}: {}", run(&host));
+    }
+    // By hand, and not enabled.
+    let active = site("/usr/sbin/opensm");
+    active.remove(&format!("{dir}/rdma-hw.target.wants/fabric-a.service"));
+    assert!(run(&active).ends_with("exit 0\n"));
+    active.link("run/systemd/units/invocation:fabric-a.service", "1f2e");
+    refused(&active, "fabric-a.service has this port, and is active");
+    let masked = site("/usr/sbin/opensm");
+    masked.remove(&format!("{dir}/fabric-a.service"));
+    masked.link(&format!("{dir}/fabric-a.service"), "/dev/null");
+    assert!(run(&masked).ends_with("exit 0\n"));
+}
+
+/// Who has them can do what the subnet manager does.
+#[test]
+fn keys_of_the_fabric_are_not_shown() {
+    let host = host("options = { sm_key = \"0x0a1b2c3d4e5f6071\", routing_engine = \"updn\" }\n");
+    for verb in [
+        &["opensm", "run", "issm0"][..],
+        &["config", "show"],
+        &["config", "show", "--format", "json"],
+    ] {
+        let said = host.show(verb);
+        assert!(!said.contains("0a1b2c3d") && said.contains("sm_key"), "{said}");
+        assert!(said.contains("***") && said.contains("updn"), "{said}");
+    }
+}
+
 /// A reload reads the file that the running opensm has.
 #[test]
 fn a_reload_with_an_error_is_refused() {
@@ -165,7 +265,7 @@ fn a_reload_with_an_error_is_refused() {
         said.contains("opensm goes on with the partitions that it has: /srv/p.conf has"),
         "{said}"
     );
-    assert!(said.ends_with("exit 3\n"), "{said}");
+    assert!(said.ends_with("exit 69\n"), "{said}");
 }
 
 /// The state of the one subnet manager, the findings of it, and the exit code.

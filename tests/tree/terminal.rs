@@ -18,12 +18,38 @@ fn terminal(rows: u16, columns: u16) -> (std::fs::File, OwnedFd) {
     (pty.master.into(), pty.slave)
 }
 
+#[test]
+fn a_reader_that_goes_changes_no_exit_code() {
+    let host = sites::failed();
+    for arguments in [&["status", "-v"][..], &["check"], &["check", "--format", "json"]] {
+        let code = |out: Stdio| {
+            let mut command = ibprov();
+            command.arg("--root").arg(host.path("")).args(arguments).stdout(out);
+            command.status().expect("ibprov").code()
+        };
+        let (reader, writer) = std::io::pipe().expect("pipe");
+        drop(reader);
+        assert_eq!(code(writer.into()), code(Stdio::null()), "{arguments:?}");
+        assert_ne!(code(Stdio::null()), Some(0), "{arguments:?}");
+    }
+}
+
 /// All that was written to it until the program has ended: the last end that is closed is
 /// EIO for ours.
-fn written(mut ours: std::fs::File) -> String {
+fn written(ours: std::fs::File) -> String {
+    answered(ours, "")
+}
+
+/// The same; `typed` is typed when a question is there.
+fn answered(mut ours: std::fs::File, typed: &str) -> String {
     let (mut all, mut some) = (Vec::new(), [0; 4096]);
+    let mut is_typed = false;
     while let Ok(n @ 1..) = ours.read(&mut some) {
         all.extend_from_slice(&some[..n]);
+        if !is_typed && all.ends_with(b"[y/N] ") {
+            ours.write_all(typed.as_bytes()).expect("typed");
+            is_typed = true;
+        }
     }
     String::from_utf8(all).expect("text").replace("\r\n", "\n")
 }
@@ -142,7 +168,7 @@ fn a_wait_is_one_line_that_goes_on_and_is_gone_at_its_end() {
 }
 
 /// Runs `apply` with these arguments as root of a name space in which `host` is the system, on a
-/// terminal, where `typed` is the answer to its question. `None` where no such name space can be
+/// terminal, where `typed` is the answer to its question, and another was typed before. `None` where no such name space can be
 /// made.
 fn applied(host: &Host, arguments: &str, typed: &str) -> Option<(String, Option<i32>)> {
     let unshared = || {
@@ -171,10 +197,10 @@ fn applied(host: &Host, arguments: &str, typed: &str) -> Option<(String, Option<
         .stdin(theirs.try_clone().expect("terminal"))
         .stdout(theirs.try_clone().expect("terminal"))
         .stderr(theirs);
-    ours.write_all(typed.as_bytes()).expect("typed");
+    ours.write_all(b"y\n").expect("typed");
     let mut child = command.spawn().expect("unshare");
     drop(command);
-    let said = written(ours);
+    let said = answered(ours, typed);
     Some((said, child.wait().expect("end").code()))
 }
 

@@ -190,7 +190,10 @@ fn what_the_plan_knows_has_its_code_in_every_verb() {
     let guid = "b859:9f03:0013:0000";
     let port = PortSpec { guid, netdev: Some("ib9"), ..PortSpec::default() };
     host.rdma("0000:5e:00.0", "mlx5_9", guid, &[port]);
-    host.file("run/ibprov/boot.json", r#"{"schema":2,"verdict":"not-ready","exit_code":3}"#);
+    host.file(
+        "run/ibprov/boot.json",
+        r#"{"schema":1,"report":"boot","verdict":"not-ready","exit_code":3}"#,
+    );
     plan(
         &host,
         "[[pf]]\npci = \"0000:5e:00.0\"\nvfs = 16\nguid.template = \"02:00:00:00:00:13:{kind:8}:{vf:8}\"",
@@ -230,7 +233,7 @@ fn the_number_that_was_refused_is_told_with_the_answer() {
         &format!("[[pf]]\npci = \"{PF}\"\nvfs = 4\nguid.template = \"02:00:00:00:00:12:{{kind:8}}:{{vf:8}}\"\n"),
     );
     let report = format!(
-        r#"{{"schema":2,"report":"apply-pf","pf":"{PF}","verdict":"not-right","exit_code":3,"findings":[],"reason":"cannot change the number of VFs from 0 to 4: ENOSPC: No space left on device"}}"#
+        r#"{{"schema":1,"report":"apply-pf","pf":"{PF}","verdict":"failed","exit_code":3,"findings":[],"reason":"cannot change the number of VFs from 0 to 4: ENOSPC: No space left on device"}}"#
     );
     host.file(&format!("run/ibprov/pf/{PF}.json"), &report);
     for verb in ["status", "check"] {
@@ -244,7 +247,7 @@ fn the_number_that_was_refused_is_told_with_the_answer() {
 fn vfs_that_lost_their_plan_are_orphaned() {
     let host = vfs(LIT, "Follow");
     let run = format!(
-        r#"{{"schema":3,"report":"apply-pf","pf":"{PF}","verdict":"right","exit_code":0,"findings":[],"vfs":[{{}},{{}}]}}"#
+        r#"{{"schema":1,"report":"apply-pf","pf":"{PF}","verdict":"done","exit_code":0,"findings":[],"vfs":[{{}},{{}}]}}"#
     );
     host.file(&format!("run/ibprov/pf/{PF}.json"), &run);
     let orphaned = |verb: &str| {

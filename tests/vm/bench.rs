@@ -407,7 +407,7 @@ fn own_use(guest: &Outcome) -> Vec<Line> {
         };
         (1..=ROUNDS).map(report).collect()
     };
-    let (with, without) = (reports("ibprov", "ready"), reports("none", "no-infiniband"));
+    let (with, without) = (reports("ibprov", "ready"), reports("none", "nothing-expected"));
     let of = |reports: &[serde_json::Value], field: &str, scale: f64| {
         spread(reports.iter().map(|r| r[field].as_f64().expect("a number") / scale).collect())
     };

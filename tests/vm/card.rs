@@ -29,7 +29,7 @@ fn on_the_real_driver_a_plan_by_netlink_is_verified() {
     assert_eq!(report["verdict"], "ready", "{report:#}");
     for pf in 0..2 {
         let pf = &report["pfs"][pf]["report"];
-        assert_eq!(pf["verdict"], "right", "{report:#}");
+        assert_eq!(pf["verdict"], "done", "{report:#}");
         let vfs = pf["vfs"].as_array().expect("VFs");
         assert!(vfs.iter().all(|v| v["reached"] == "verified"), "{vfs:?}");
     }
@@ -137,7 +137,7 @@ fn vfs_of_which_the_real_driver_reports_nothing_keep_their_drivers() {
     assert_eq!(grown, want.map(|(n, v)| (n.to_owned(), v)).into());
     let report = guest.json("unread.json");
     let report = &report["pfs"][0];
-    assert_eq!(report["verdict"], "right", "{report:#}");
+    assert_eq!(report["verdict"], "done", "{report:#}");
     let said = "did not report all settings of some VFs, as when a firmware command fails, see \
                 dmesg; their link states are not verified: VFs 0-2 were verified only at their own \
                 devices";

@@ -146,7 +146,7 @@ fn nothing_is_started_by_the_package_an_entry_or_the_target_alone() {
     assert!(units(&ended).iter().all(|unit| unit.contains(" inactive dead ")), "{ended}");
     let result = guest.file("result.target");
     assert!(
-        result.contains("2 ExecMainStatus=4") && result.contains("2 Result=success"),
+        result.contains("2 ExecMainStatus=64") && result.contains("2 Result=success"),
         "{result}"
     );
 }
@@ -171,6 +171,8 @@ fn one_subnet_manager_is_started_and_one_refused_with_the_reason() {
         log.contains("Entering MASTER state") && log.contains("opensm is not started: "),
         "{log}"
     );
+    // It can have keys of the fabric.
+    assert_eq!(guest.file("opensm.conf.mode"), "600\n");
     assert!(guest.file("kept").contains("guid2lid"), "{}", guest.file("kept"));
     let metrics = guest.file("ours.metrics");
     assert!(metrics.contains(",state=\"master\"} 1\n"), "{metrics}");
@@ -186,7 +188,7 @@ fn reason(report: &Value, nth: usize) -> &str {
 #[test]
 fn none_is_started_on_a_vf_by_hand_either() {
     let guest = boot("card_opensm");
-    assert_eq!(machine::scene("card_opensm", "on a VF"), "3");
+    assert_eq!(machine::scene("card_opensm", "on a VF"), "69");
     let said = guest.file("on-a-vf");
     assert!(said.contains("the port is that of a VF"), "{said}");
 }

@@ -87,7 +87,7 @@ fn less_than_was_bought_is_degraded_and_boot_does_not_judge_it() {
         let said = said.unwrap_or_else(|| panic!("{name}: {report:#}"));
         assert!(said.contains("100 Gb/s") && said.contains("200 Gb/s"), "{name}: {said}");
     }
-    let said = finding(&guest.json("status"), "port-degraded").expect("the PCIe link");
+    let said = finding(&guest.json("status"), "pcie-below-minimum").expect("the PCIe link");
     assert!(said.contains("x8") && said.contains("x16"), "{said}");
     let metrics = guest.file("metrics");
     assert!(
@@ -101,6 +101,6 @@ fn less_than_was_bought_is_degraded_and_boot_does_not_judge_it() {
 fn a_port_that_polls_has_no_rate_to_judge() {
     let guest = boot("consumers");
     assert_eq!(guest.file("rate"), "10 Gb/sec (4X SDR)\n");
-    let said = finding(&guest.json("down"), "port-degraded").expect("the PCIe link");
+    let said = finding(&guest.json("down"), "pcie-below-minimum").expect("the PCIe link");
     assert!(said.contains("PCIe") && !said.contains("rate"), "{said}");
 }

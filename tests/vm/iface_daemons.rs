@@ -267,7 +267,7 @@ fn what_is_edited_while_the_interface_is_in_use_is_deferred() {
     let command = "ibprov iface ib2 --force";
     let report = guest.json("used.json");
     let cause = &report["ports"][0]["cause"];
-    assert_eq!((&report["verdict"], &cause["in_use"]), (&"deferred".into(), &true.into()));
+    assert_eq!((&report["verdict"], &cause["in_use"]), (&"exceptions".into(), &true.into()));
     assert_eq!(cause["message"], address, "{report:#}");
     assert_eq!(report["findings"][0]["severity"], "warning", "{report:#}");
     guest.journal.expect("ibprov.service", &address);

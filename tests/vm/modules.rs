@@ -25,7 +25,7 @@ fn ipoib(name: &str) -> (Value, i64) {
 fn a_deny_listed_module_is_named_with_file_and_line() {
     let (module, exit) = ipoib("denied");
     assert_eq!(module["message"], "deny-listed by /etc/modprobe.d/site.conf:2");
-    assert_eq!(exit, 1, "the site asked for it");
+    assert_eq!(exit, 3, "ifupdown sets ib0 up");
 }
 
 #[test]
@@ -54,6 +54,35 @@ fn the_ports_own_cause_is_the_module() {
         let report = report(name);
         let cause = report["ports"][0]["cause"]["message"].as_str().expect("cause").to_owned();
         assert!(cause.starts_with("module ib_ipoib is not loaded: "), "{name}: {cause}");
+    }
+}
+
+/// Neither for IPoIB where ib0 is asked for, nor for the RDMA half of the driver.
+#[test]
+fn no_target_is_reached_while_a_denied_module_keeps_the_port_away() {
+    let guest = boot("modules");
+    let said = guest.stdout();
+    for line in ["denied: ready inactive", "denied: online inactive", "half: ready inactive"] {
+        assert!(said.lines().any(|l| l == line), "no {line:?} in:\n{said}");
+    }
+    let cause = report("half")["ports"][0]["cause"]["message"].clone();
+    let want = "module mlx5_ib is not loaded: deny-listed by /etc/modprobe.d/site.conf:1";
+    assert_eq!(cause, want);
+}
+
+/// NVIDIA's driver container denies the kernel's drivers on the host and loads its own once
+/// kubelet has started it.
+#[test]
+fn where_a_container_loads_the_drivers_kubelet_starts_and_the_node_becomes_healthy() {
+    let guest = boot("modules");
+    let said = guest.stdout();
+    for line in [
+        "container: ready active",
+        "container: kubelet active",
+        "loaded: online active",
+        "loaded: health 0",
+    ] {
+        assert!(said.lines().any(|l| l == line), "no {line:?} in:\n{said}");
     }
 }
 

@@ -31,6 +31,32 @@ fn it_says_so_in_one_line_a_boot() {
     assert!(advice.ends_with("ibprov migrate"), "{advice}");
 }
 
+/// ibprov.service was enabled on the running system, and the configuration is for the next boot.
+#[test]
+fn what_udev_starts_before_ibprov_has_begun_does_nothing_and_says_so() {
+    assert_eq!(scene("triggered"), "inactive umcast=0 vfs=0");
+    assert_eq!(scene("for-next-boot"), "inactive umcast=0 vfs=0");
+    let guest = boot("not_enabled");
+    assert_eq!(guest.file("acted"), "");
+    let skipped = guest.file("skipped");
+    assert!(skipped.contains("ibprov-iface@") && skipped.contains("ibprov-pf@"), "{skipped}");
+    assert!(skipped.contains("systemctl start ibprov.service"), "{skipped}");
+}
+
+#[test]
+fn a_configuration_for_the_next_boot_changes_nothing_that_is_in_use() {
+    assert_eq!(scene("by-hand-in-use"), "inactive umcast=1 vfs=1");
+    assert_ne!(scene("mtu start"), "2000");
+    assert_eq!(scene("mtu by-hand"), scene("mtu start"));
+    let guest = boot("not_enabled");
+    let deferred = guest.file("deferred");
+    assert!(deferred.contains("address 10.9.0.1/24") && deferred.contains("--force"), "{deferred}");
+    let report = guest.json("in-use.json");
+    let findings = report["findings"].as_array().expect("findings");
+    let codes: Vec<_> = findings.iter().map(|f| f["code"].as_str().expect("code")).collect();
+    assert!(codes.contains(&"setting-deferred"), "{codes:?}");
+}
+
 #[test]
 fn what_comes_while_boot_is_running_is_set_though_it_is_not_enabled() {
     assert_eq!(scene("by-hand"), "active umcast=1 vfs=1");

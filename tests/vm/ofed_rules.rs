@@ -65,10 +65,12 @@ fn nothing_is_configured_while_its_job_is_still_to_run() {
 }
 
 #[test]
-fn status_check_and_import_name_the_rule_and_the_remedy() {
+fn status_check_and_import_name_the_remedy() {
     let guest = boot("ofed_rules");
     let remedy = "ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control --reload";
-    for verb in ["status", "check", "import"] {
+    for (verb, remedy) in
+        [("status", "ibprov migrate --apply"), ("check", remedy), ("import", remedy)]
+    {
         let said = guest.file(verb);
         assert!(said.contains(remedy), "{verb}: {said}");
     }

@@ -48,7 +48,7 @@ fn the_network_comes_after_the_port() {
 fn the_report_tells_of_the_port_and_of_what_was_loaded() {
     let guest = boot("seed_with");
     let report = guest.boot_json();
-    assert_eq!(report["schema"], 3);
+    assert_eq!(report["schema"], 1);
     assert_eq!(report["verdict"], "ready");
     let port = &report["ports"][0];
     assert_eq!(port["netdev"], "ib0");

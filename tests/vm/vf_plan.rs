@@ -46,7 +46,7 @@ fn after_the_boot_all_16_vfs_are_verified() {
     let report = guest.boot_json();
     assert_eq!(report["verdict"], "ready", "{report:#}");
     let pf = &report["pfs"][0]["report"];
-    assert_eq!(pf["verdict"], "right", "{pf:#}");
+    assert_eq!(pf["verdict"], "done", "{pf:#}");
     let vfs = pf["vfs"].as_array().expect("VFs");
     assert!(vfs.iter().all(|v| v["reached"] == "verified"), "{vfs:?}");
     guest.journal.expect("ibprov.service", "PF 0000:01:00.0: 16 of 16 VFs as planned");

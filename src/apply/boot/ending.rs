@@ -3,8 +3,9 @@
 use crate::ladder::Expectation;
 use crate::names::ModuleName;
 use crate::report::boot::{LeftOut, ModuleOutcome, ModuleReport, PortReport};
+use crate::report::common::{Severity, Verdict};
 use crate::report::node::Standing;
-use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, Verdict};
+use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
 
 /// Who was not waited for; `has_plan` is true for a VF that a plan takes care of.
 pub(super) fn left_out(
@@ -53,14 +54,18 @@ pub(super) fn verdict(report: &BootReport) -> Verdict {
     // A PF with a bad plan, or one that is not there: both are not as wanted.
     let unresolved = report.unresolved_pfs.iter().map(|_| Standing::Missing);
     let rxe = report.rxe.iter().map(|rxe| rxe.state.standing());
+    let configuration = report.configuration.iter().map(|error| match error.severity {
+        Severity::Error => Standing::Missing,
+        Severity::Warning | Severity::Info => Standing::Excused,
+    });
     let modules = report.modules.iter().filter(|m| missing_module(m)).map(|_| Standing::Excused);
     let unset = report.steps.iter().filter(|step| step.is_unset()).map(|_| Standing::Excused);
-    match Standing::worst(ports.chain(pfs).chain(unresolved).chain(rxe).chain(modules).chain(unset))
-    {
+    let all = ports.chain(pfs).chain(unresolved).chain(rxe).chain(configuration);
+    match Standing::worst(all.chain(modules).chain(unset)) {
         Some(Standing::Missing) => Verdict::NotReady,
-        Some(Standing::Excused) => Verdict::Deferred,
+        Some(Standing::Excused) => Verdict::Exceptions,
         _ if report.ports.is_empty() && report.left_out.is_empty() && report.rxe.is_empty() => {
-            Verdict::NoInfiniband
+            Verdict::NothingExpected
         }
         _ => Verdict::Ready,
     }
@@ -84,8 +89,8 @@ mod tests {
         let mut report = blank(0);
         report.ports = ports
             .iter()
-            .map(|(reached, optional, by_site)| {
-                let cause = Cause { by_site: *by_site, ..Cause::waiting("", []) };
+            .map(|(reached, optional, in_use)| {
+                let cause = Cause { in_use: *in_use, ..Cause::waiting("", []) };
                 port(&progress(*reached, *optional), Some(cause), 0, None, 0)
             })
             .collect();
@@ -94,13 +99,13 @@ mod tests {
     }
 
     #[test]
-    fn one_missing_port_decides_unless_it_is_optional_or_denied() {
+    fn one_missing_port_decides_unless_it_is_optional_or_in_use() {
         let (here, away) = ((Rung::Named, false, false), (Rung::Pci, false, false));
-        assert_eq!(judged(&[], |_| ()), Verdict::NoInfiniband);
+        assert_eq!(judged(&[], |_| ()), Verdict::NothingExpected);
         assert_eq!(judged(&[here], |_| ()), Verdict::Ready);
         assert_eq!(judged(&[here, away], |_| ()), Verdict::NotReady);
-        assert_eq!(judged(&[here, (Rung::Pci, true, false)], |_| ()), Verdict::Deferred);
-        assert_eq!(judged(&[here, (Rung::Pci, false, true)], |_| ()), Verdict::Deferred);
+        assert_eq!(judged(&[here, (Rung::Pci, true, false)], |_| ()), Verdict::Exceptions);
+        assert_eq!(judged(&[here, (Rung::Pci, false, true)], |_| ()), Verdict::Exceptions);
     }
 
     #[test]
@@ -113,13 +118,13 @@ mod tests {
             }
         };
         assert_eq!(judged(&here, pf(0)), Verdict::Ready);
-        assert_eq!(judged(&here, pf(1)), Verdict::Deferred);
+        assert_eq!(judged(&here, pf(1)), Verdict::Exceptions);
         assert_eq!(judged(&here, pf(3)), Verdict::NotReady);
         let module = |report: &mut BootReport| {
             let trouble = ModuleTrouble::Stuck { pid: 7 };
             report.modules.push(missing_module(&"ib_umad".parse().expect("name"), trouble));
         };
-        assert_eq!(judged(&here, module), Verdict::Deferred);
+        assert_eq!(judged(&here, module), Verdict::Exceptions);
         let mode = |took_usec, failure: Option<&str>| {
             let failure = failure.map(str::to_owned);
             move |report: &mut BootReport| {
@@ -129,8 +134,8 @@ mod tests {
             }
         };
         assert_eq!(judged(&here, mode(Some(5), None)), Verdict::Ready);
-        assert_eq!(judged(&here, mode(Some(5), Some("EBUSY"))), Verdict::Deferred);
-        assert_eq!(judged(&here, mode(None, None)), Verdict::Deferred, "it hangs");
+        assert_eq!(judged(&here, mode(Some(5), Some("EBUSY"))), Verdict::Exceptions);
+        assert_eq!(judged(&here, mode(None, None)), Verdict::Exceptions, "it hangs");
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl RdmaNames {
         observed: &Observed,
         now: u64,
     ) -> Option<u64> {
-        if !observed.udev.running {
+        if observed.udev.running == Some(false) {
             return None;
         }
         let mut next = None;
@@ -80,7 +80,7 @@ mod tests {
             RdmaDevice { name: rdma.parse().expect("name"), node_guid: None, ports: Vec::new() };
         let function = PciFunction { rdma: vec![device], ..PciFunction::connectx6() };
         let heard = heard.iter().map(ToString::to_string).collect();
-        let udev = UdevState { running: true, settled, heard };
+        let udev = UdevState { running: Some(true), settled, heard };
         Observed { functions: vec![function], udev, ..Observed::default() }
     }
 
@@ -134,7 +134,7 @@ mod tests {
         let new = observed("mlx5_0", false, &[]);
         assert_eq!(held(None, &new, NAMED + LIMIT_USEC), (Some(Rung::Named), None));
         let mut without_udev = new;
-        without_udev.udev.running = false;
+        without_udev.udev.running = Some(false);
         assert_eq!(held(None, &without_udev, NAMED + 1), (Some(Rung::Named), None));
     }
 }

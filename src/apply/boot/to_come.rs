@@ -65,7 +65,7 @@ pub fn wait(own: &WantedPf, config: &Config, root: &Root, limit_usec: u64) -> an
         let mut observed = observer.look(&modules, heard.devices());
         products.learn_all(&mut observed);
         rdma_names.learn(&observed, waits_for.is_empty());
-        let mut expectation = expect::expectation(config, &observed, &rules).of_boot();
+        let mut expectation = expect::expectation(config, &observed, &rules, None).of_boot();
         // Nothing more of a port has a number, and without ib_ipoib no netdev comes.
         let state = ipoib.as_ref().and_then(|module| observed.modules.get(module));
         let has_ipoib = state.is_some_and(|state| *state != ModuleState::Absent);
@@ -180,9 +180,9 @@ mod tests {
         assert!(!is_through(pf, 0, &root), "nothing was applied");
         std::fs::create_dir_all(dir.path().join("run/ibprov/pf")).expect("a folder");
         let report = dir.path().join("run/ibprov/pf/0001:01:00.0.json");
-        std::fs::write(&report, "{\"schema\":2,\"finished_usec\":7}").expect("written");
+        std::fs::write(&report, "{\"schema\":1,\"finished_usec\":7}").expect("written");
         assert!(is_through(pf, 6, &root) && !is_through(pf, 7, &root));
-        std::fs::write(&report, "{\"schema\":2,").expect("written");
+        std::fs::write(&report, "{\"schema\":1,").expect("written");
         assert!(!is_through(pf, 0, &root), "cut off");
     }
 

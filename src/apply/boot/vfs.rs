@@ -9,7 +9,7 @@ use crate::apply::pfs::{self, Plans, Worker};
 use crate::config::Config;
 use crate::host::{Root, answer, clock};
 use crate::ladder::WantedPf;
-use crate::names::PciAddress;
+use crate::names::{PciAddress, Rung};
 use crate::observe::Observed;
 use crate::report::pf::{Outcome, Unresolved};
 use crate::report::{NotExpected, PortProgress};
@@ -91,7 +91,7 @@ impl<'a> Vfs<'a> {
             let own = || ports.iter().filter(|p| p.pci == Some(pf));
             !unclear.contains(&pf)
                 && function.is_some_and(|f| f.driver.is_some())
-                && own().all(PortProgress::is_ready)
+                && own().all(|port| is_through(port, awaited(pf)))
         };
         let comes = |port: &PortProgress| !port.is_ready() && port.pci.is_some_and(&awaited);
         let comes_any =
@@ -190,5 +190,29 @@ impl<'a> Vfs<'a> {
         }
         self.outcomes.sort_unstable_by_key(|o| o.pf);
         (std::mem::take(&mut self.outcomes), std::mem::take(&mut self.unresolved))
+    }
+}
+
+/// Nothing is to come of `port` that the VFs of its PF need: of its settings they need none, as
+/// where those are deferred because the interface is in use.
+fn is_through(port: &PortProgress, is_awaited: bool) -> bool {
+    port.is_ready() || port.missing() == Some(Rung::Configured) && !is_awaited
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_are_left_hold_up_no_vf() {
+        let mut port = PortProgress::absent("x".to_owned(), Rung::Configured, String::new());
+        let mut through = |reached, is_awaited| {
+            port.reached = Some(reached);
+            is_through(&port, is_awaited)
+        };
+        assert!(through(Rung::Configured, false));
+        assert!(through(Rung::Named, false), "they are deferred");
+        assert!(!through(Rung::Named, true), "they are being made");
+        assert!(!through(Rung::Netdev, false));
     }
 }

@@ -5,18 +5,19 @@ use std::collections::BTreeMap;
 
 use super::interfaces::Interfaces;
 use crate::ladder::{Facts, cause};
-use crate::names::Rung;
+use crate::names::{PortNumber, Rung};
 use crate::observe::Observed;
 use crate::report::PortProgress;
 use crate::report::boot::{Climbed, Moment};
+use crate::report::port::Awaited;
 
 /// The ports of one boot.
 #[derive(Debug, Default)]
 pub(super) struct Waited {
-    /// When each was first waited for, by label of expectation.
-    since: BTreeMap<String, u64>,
+    /// When each was first waited for.
+    since: BTreeMap<Awaited, u64>,
     /// The rung each port was last seen at.
-    seen: BTreeMap<String, Option<Rung>>,
+    seen: BTreeMap<(Awaited, Option<PortNumber>), Option<Rung>>,
     timeline: Vec<Moment>,
 }
 
@@ -31,9 +32,8 @@ impl Waited {
     ) -> Vec<&'p PortProgress> {
         let mut ready = Vec::new();
         for port in ports {
-            self.since.entry(port.expected.clone()).or_insert(now);
-            let key = format!("{} {:?}", port.expected, port.port);
-            let before = self.seen.insert(key, port.reached);
+            self.since.entry(port.awaited()).or_insert(now);
+            let before = self.seen.insert((port.awaited(), port.port), port.reached);
             if before == Some(port.reached) {
                 continue;
             }
@@ -58,7 +58,7 @@ impl Waited {
 
     /// Since when `port` is waited for.
     pub(super) fn since(&self, port: &PortProgress, now: u64) -> u64 {
-        self.since.get(&port.expected).copied().unwrap_or(now)
+        self.since.get(&port.awaited()).copied().unwrap_or(now)
     }
 
     /// When the first of the ports that can still come has had its time; `None` if
@@ -121,6 +121,9 @@ pub(super) fn standing(port: &PortProgress, rung: Rung) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{self, AtLeast, Config};
+    use crate::ladder::{expect, progress};
+    use crate::observe::ModprobeRules;
 
     const HERE: &str = "0000:4b:00.0";
 
@@ -174,7 +177,7 @@ mod tests {
 
     fn shown(ports: &[PortProgress], work: Option<&str>, facts: &Facts) -> String {
         let since = [(HERE, 1_000_000), (SECOND, 2_000_000)];
-        let since = since.map(|(port, since)| (port.to_owned(), since)).into();
+        let since = since.map(|(port, since)| (Awaited::Port(port.to_owned()), since)).into();
         let waited = Waited { since, ..Waited::default() };
         waited.status(ports, work, (&Observed::default(), facts), 9_500_000)
     }
@@ -188,6 +191,28 @@ mod tests {
         assert_eq!(shown(&ports, None, &facts), of(HERE, 8));
         cause::learn(&mut facts, 4, &format!("mlx5_core {SECOND}: Waiting for FW initialization"));
         assert_eq!(shown(&ports, None, &facts), of(SECOND, 7));
+    }
+
+    /// A port that appears is no reason to wait for the others as long again.
+    #[test]
+    fn those_of_at_least_are_waited_for_since_the_first_look_however_many_are_missing() {
+        let mut waited = Waited::default();
+        let mut missing = |ports: usize, now: u64| {
+            let config = Config {
+                boot: config::Boot {
+                    at_least: Some(AtLeast { ports, origin: "/etc/x.toml:1:1".to_owned() }),
+                    ..Config::default().boot
+                },
+                ..Config::default()
+            };
+            let observed = Observed::default();
+            let wanted = expect::expectation(&config, &observed, &ModprobeRules::default(), None);
+            let ports = progress::progress(&wanted.of_boot(), &observed);
+            waited.note(&ports, &Interfaces::default(), now);
+            (ports[0].expected.clone(), waited.next_deadline(&ports, |_| false, 100, now))
+        };
+        assert_eq!(missing(2, 10), ("2 more ports".to_owned(), Some(110)));
+        assert_eq!(missing(1, 100), ("1 more port".to_owned(), Some(110)));
     }
 
     #[test]

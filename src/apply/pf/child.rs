@@ -14,7 +14,7 @@ use crate::observe::pf::dir;
 use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Undo};
 use crate::report::Use;
 use crate::report::pf::{StepFailure, VfStep};
-use crate::workers::survey::RDMA_HELD;
+use crate::workers::survey::rdma_held;
 use crate::workers::{Answer, Client, Failure, Refusal, Reply, Request, SILENCE_USEC, undo};
 
 /// The child of a run.
@@ -38,8 +38,7 @@ impl<'a> Child<'a> {
         let mut client = Client::new(root).patient().at(pf);
         client.start(lock.as_ref())?;
         if let Some((lock, child)) = lock.as_mut().zip(client.pid()) {
-            // For messages alone, and a full /run is no reason not to go on.
-            drop(lock.set_owner(child));
+            lock.set_owner(child);
         }
         Ok(Self { client, rdma_netlink: Some(Client::new(root).patient()), _lock: lock })
     }
@@ -70,7 +69,7 @@ impl<'a> Child<'a> {
         let reply = ask(client, &[Request::IpoibNetdevs(devices)], watch, until)?.pop().flatten();
         let why = match reply {
             Some(Ok(Answer::IpoibNetdevs(counts))) => return Ok(counts),
-            None => RDMA_HELD.to_owned(),
+            None => rdma_held(&Failure::SILENT),
             other => failure(other).to_string(),
         };
         self.rdma_netlink = None;
@@ -182,7 +181,7 @@ pub(super) fn failure(reply: Option<Reply>) -> StepFailure {
         }
         Some(Err(Failure::NoChild(why))) => StepFailure::NoChild { why },
         // This child is waited for until the deadline, not for so long.
-        Some(Err(Failure::Silent)) | None => StepFailure::Unfinished,
+        Some(Err(Failure::Silent(_))) | None => StepFailure::Unfinished,
         Some(Ok(Answer::InUse(vfs))) => {
             StepFailure::InUse(vfs.into_iter().flat_map(|(_, uses)| uses).collect())
         }

@@ -40,7 +40,7 @@ const MOST: usize = 4096;
 #[derive(Deserialize)]
 struct Head {
     schema: u64,
-    report: Option<Kind>,
+    report: Kind,
     exit_code: u8,
     #[serde(default)]
     findings: Vec<Finding>,
@@ -64,8 +64,7 @@ impl Accounts {
     pub fn take(&mut self, source: &str, json: &str) -> Result<bool, String> {
         let head: Head = serde_json::from_str(json).map_err(|e| e.to_string())?;
         check_schema(head.schema).map_err(|e| e.to_string())?;
-        // An older version did not write which report it is; only boot.json has such a verdict.
-        let kind = head.report.unwrap_or(Kind::Boot);
+        let kind = head.report;
         let object = match kind {
             Kind::Boot | Kind::Guests | Kind::WaitOnline => String::new(),
             Kind::Iface => head.netdev.unwrap_or_default(),
@@ -101,15 +100,15 @@ mod tests {
     fn each_report_that_a_boot_leaves_is_taken_and_no_other() {
         let mut accounts = Accounts::default();
         let mut take = |json: &str| accounts.take("x.json", json);
-        let boot = r#"{"schema":2,"report":"boot","verdict":"not-ready","exit_code":3}"#;
+        let boot = r#"{"schema":1,"report":"boot","verdict":"not-ready","exit_code":3}"#;
         assert_eq!(take(boot), Ok(true));
-        let iface = r#"{"schema":2,"report":"iface","verdict":"not-configured","exit_code":3,"netdev":"ib0","findings":[{"code":"interface-not-up","severity":"error","object":"ib0","message":"x","advice":[]}]}"#;
+        let iface = r#"{"schema":1,"report":"iface","verdict":"not-configured","exit_code":3,"netdev":"ib0","findings":[{"code":"interface-not-up","severity":"error","object":"ib0","message":"x","advice":[]}]}"#;
         assert_eq!(take(iface), Ok(true));
         assert_eq!(take(&iface.replace("\"exit_code\":3", "\"exit_code\":0")), Ok(true));
-        let status = r#"{"schema":2,"report":"status","verdict":"ready","exit_code":0}"#;
+        let status = r#"{"schema":1,"report":"status","verdict":"ready","exit_code":0}"#;
         assert_eq!(take(status), Ok(false));
-        assert!(take(&boot.replace(":2", ":1")).is_err_and(|e| e.contains("schema 1,")));
-        assert!(take("{\"schema\":2").is_err());
+        assert!(take(&boot.replace(":1", ":2")).is_err_and(|e| e.contains("schema 2,")));
+        assert!(take("{\"schema\":1").is_err());
         let kinds: Vec<_> = accounts.all.iter().map(|a| (a.kind, a.standing)).collect();
         assert_eq!(kinds, [(Kind::Boot, Standing::Missing), (Kind::Iface, Standing::Ready)]);
         assert!(accounts.boot.is_some());
@@ -117,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_report_is_known_by_its_beginning() {
-        assert!(is_report(b"{\n  \"schema\": 2,\n"));
+        assert!(is_report(b"{\n  \"schema\": 1,\n"));
         assert!(!is_report(b"{\"_BOOT_ID\":\"b0\",\"MESSAGE\":\"x\"}"));
         assert!(!is_report(b"\"schema\""));
     }

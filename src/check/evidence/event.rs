@@ -168,6 +168,8 @@ pub const NEEDLES: &[&str] = &[
     "irtualization daemon",
     "\"JOB_TYPE\"",
     "Linux version ",
+    "-- Reboot --",
+    "-- Boot ",
     // Levels, as `dmesg -x` and the journal's JSON write them.
     "kern  :err ",
     "kern  :crit ",
@@ -309,6 +311,16 @@ mod tests {
         assert_eq!(kind("systemd", started), Kind::UnitStarted("mlnx_interface_mgr@ib0".into()));
         let other = "Started Foo -- Bar.";
         assert_eq!(kind("systemd", other), Kind::UnitStarted("Foo -- Bar".into()));
+    }
+
+    #[test]
+    fn the_kernels_clock_counts_where_both_are_written() {
+        // The other one is set while the system starts.
+        let at = |monotonic, wall| When { monotonic, wall, stamp: "".into() };
+        let (first, second) = (at(Some(10), Some(9_000)), at(Some(30), Some(1_000)));
+        assert_eq!(second.since(&first), Some(20));
+        assert_eq!(at(None, Some(9_500)).since(&first), Some(500));
+        assert_eq!(at(None, Some(1)).since(&at(Some(1), None)), None);
     }
 
     #[test]

@@ -99,12 +99,15 @@ fn bracketed(line: &str) -> Option<Header<'_>> {
     let (stamp, rest) = line.get(1..)?.split_once(']')?;
     let inner = stamp.trim();
     let when = if let Some(usec) = seconds(inner.strip_prefix('+').unwrap_or(inner)) {
-        // `dmesg -H` counts from the line before: no time at all for us.
-        When {
-            monotonic: (!inner.starts_with('+')).then_some(usec),
-            wall: None,
-            stamp: inner.into(),
-        }
+        /// No kernel runs for thirty years: UCX and NCCL write the seconds since 1970.
+        const LONGEST: u64 = 30 * 365 * DAY;
+        let (monotonic, wall) = match usec {
+            // `dmesg -H` counts from the line before: no time at all for us.
+            _ if inner.starts_with('+') => (None, None),
+            ..LONGEST => (Some(usec), None),
+            _ => (None, Some(usec)),
+        };
+        When { monotonic, wall, stamp: inner.into() }
     } else {
         When { monotonic: None, wall: Some(c_time(inner)?), stamp: inner.into() }
     };

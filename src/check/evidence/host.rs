@@ -26,7 +26,7 @@ pub struct Host {
     #[serde(with = "units")]
     pub units: Option<Units>,
     pub ports: Vec<HostPort>,
-    /// Functions that are not expected because the site denies their driver.
+    /// Modules that expected ports lack because the administrator denies them.
     pub denied: Vec<Denied>,
     /// Which unit is configured to set up which netdev, and where it says so.
     pub asked: Vec<Asked>,
@@ -68,23 +68,24 @@ mod units {
 mod judgement {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use crate::report::common::{Finding, Verdict as _};
-    use crate::report::node::{Count, Judgement, NodeVerdict, PortCount};
+    use crate::report::common::{Finding, Verdict};
+    use crate::report::node::{Count, Judgement, PortCount};
 
     #[expect(clippy::ref_option, reason = "serde hands a reference")]
     pub(super) fn serialize<S: Serializer>(
         judgement: &Option<Judgement>,
         s: S,
     ) -> Result<S::Ok, S::Error> {
-        judgement.as_ref().map(|j| (j.verdict, j.ports, j.vfs, &j.findings)).serialize(s)
+        let parts = |j: &Judgement| (j.verdict, j.ports, j.vfs, j.findings.clone(), j.has_adapter);
+        judgement.as_ref().map(parts).serialize(s)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         d: D,
     ) -> Result<Option<Judgement>, D::Error> {
-        type Parts = (NodeVerdict, PortCount, Count, Vec<Finding>);
+        type Parts = (Verdict, PortCount, Count, Vec<Finding>, bool);
         let parts = Option::<Parts>::deserialize(d)?;
-        Ok(parts.map(|(verdict, ports, vfs, findings)| Judgement {
+        Ok(parts.map(|(verdict, ports, vfs, findings, has_adapter)| Judgement {
             verdict,
             exit_code: verdict.exit().code(),
             ports,
@@ -92,6 +93,8 @@ mod judgement {
             findings,
             of_ports: Vec::new(),
             of_pfs: Vec::new(),
+            has_adapter,
+            has_soft_roce: false,
         }))
     }
 }
@@ -174,12 +177,14 @@ pub struct HostPort {
     pub up: Option<bool>,
 }
 
-/// A module that the site denies and that would be needed.
+/// A module that is denied and that a port needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denied {
     pub module: ModuleName,
     /// File and line, or the kernel command line.
     pub by: String,
+    /// boot waits for the port.
+    pub at_boot: bool,
 }
 
 #[cfg(test)]

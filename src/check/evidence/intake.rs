@@ -5,9 +5,13 @@
 //! only the lines around a hit are looked at.
 
 mod boots;
+mod kept;
 mod lines;
+mod order;
+mod part;
 
 use crate::names::harmless;
+use std::collections::BTreeSet;
 use std::io::{self, Cursor, Read};
 
 use aho_corasick::{AhoCorasick, Input};
@@ -18,40 +22,41 @@ use super::event::{self, Event, Kind, Level, Origin, When};
 use super::header::{Header, header, unquoted};
 use super::journal::{Entry, Export};
 use super::needles::Needles;
-use super::own;
 use super::record::{self, Record, is_record};
-use super::relevance::concerns_rdma;
+use super::relevance::{concerns_rdma, objects_in};
 use super::state::DumpReader;
-use super::{Boot, Evidence, Source};
+use super::{Boot, Evidence, LeftOut, Source, fold, own};
+use crate::check::ledger::words::{says_failure, says_recovery};
+use crate::graph::consumers::uses_fabric_by_name;
 
-use lines::{JOINED, clean, joint, line_around, lines, window};
+use kept::Word;
+use lines::{JOINED, LINE_LIMIT, clean, joint, line_around, lines, window};
+use part::Part;
 
 /// How much of a source is taken apart line by line.
 const CLOSELY: u64 = 2 * 1024 * 1024;
 /// Bytes read at once.
 const BLOCK: usize = 256 * 1024;
-/// Events kept of one needle in one boot.
-const EACH: u32 = 1000;
-/// Events kept of those that no rule has a word for, in one boot: units and
-/// modules, for the picture.
-const NAMELESS: u32 = 4000;
-/// Events kept in all.
-const ALL: usize = 40_000;
-/// Boots told apart; more are put together with the last.
+/// Boots that are judged, the newest.
 const BOOTS: usize = 64;
 
 /// Reads sources into [`Evidence`].
 #[derive(Debug)]
 pub struct Intake {
     needles: &'static Needles,
-    evidence: Evidence,
+    sources: Vec<Source>,
     state: DumpReader,
-    /// The boot that lines belong to, by index.
-    boot: usize,
-    /// Events kept of each needle in this boot.
-    kept: Vec<u32>,
-    kept_nameless: u32,
-    kept_in_all: usize,
+    parts: Vec<Part>,
+    /// The part that lines belong to, if the source has one yet.
+    part: Option<usize>,
+    /// Lines kept in all.
+    kept: usize,
+    /// What is not kept: whole boots, and sources of the newest one.
+    left_out: LeftOut,
+    /// The needles of the line that is looked at.
+    words: Vec<Word>,
+    /// Netdevs of adapters, by the names that they were given.
+    netdevs: BTreeSet<Box<str>>,
     source: u16,
     /// The record that may go on on the next line.
     open: Option<Open>,
@@ -92,12 +97,14 @@ impl Intake {
     pub fn new(needles: &'static Needles) -> Self {
         Self {
             needles,
-            evidence: Evidence { sources: Vec::new(), boots: vec![Boot::default()] },
+            sources: Vec::new(),
             state: DumpReader::default(),
-            boot: 0,
-            kept: Vec::new(),
-            kept_nameless: 0,
-            kept_in_all: 0,
+            parts: Vec::new(),
+            part: None,
+            kept: 0,
+            left_out: LeftOut::default(),
+            words: Vec::new(),
+            netdevs: BTreeSet::new(),
             source: 0,
             open: None,
             export: None,
@@ -111,9 +118,16 @@ impl Intake {
     /// Read all of `stream`, which is called `name` in quotes. A stream that
     /// breaks off is a problem of its source, not a failure.
     pub fn read(&mut self, name: &str, stream: &mut dyn Read) {
-        self.source = u16::try_from(self.evidence.sources.len()).unwrap_or(u16::MAX);
-        self.evidence.sources.push(Source { name: name.to_owned(), ..Source::default() });
+        self.source = u16::try_from(self.sources.len()).unwrap_or(u16::MAX);
+        self.sources.push(Source { name: name.to_owned(), ..Source::default() });
+        // Most files of an archive have nothing to tell.
+        if let Some(at) = self.part.take()
+            && self.parts.get(at).is_some_and(|part| part.kept.len() == 0 && part.id.is_none())
+        {
+            self.parts.remove(at);
+        }
         self.last_monotonic = None;
+        self.enumerated.clear();
         if !name.ends_with(".json") {
             self.log(stream);
             return;
@@ -130,7 +144,7 @@ impl Intake {
                 broken.map_or(Ok(()), |e| Err(e.to_string()))
             }
         };
-        if let (Err(problem), Some(source)) = (told, self.evidence.sources.last_mut()) {
+        if let (Err(problem), Some(source)) = (told, self.sources.last_mut()) {
             source.problem = Some(problem);
         }
     }
@@ -160,7 +174,7 @@ impl Intake {
         if bytes.len() as u64 > longest {
             return Err(format!("the file is longer than {} MiB, and was not read", longest >> 20));
         }
-        if let Some(source) = self.evidence.sources.last_mut() {
+        if let Some(source) = self.sources.last_mut() {
             source.lines = memchr_iter(b'\n', &bytes).count() as u64 + 1;
         }
         let text = String::from_utf8_lossy(&bytes);
@@ -181,7 +195,7 @@ impl Intake {
                 Ok(n) => n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => {
-                    if let Some(source) = self.evidence.sources.last_mut() {
+                    if let Some(source) = self.sources.last_mut() {
                         source.problem = Some(e.to_string());
                     }
                     break;
@@ -222,37 +236,57 @@ impl Intake {
             self.entry(entry, line);
         }
         self.state.gap();
-        if let Some(source) = self.evidence.sources.last_mut() {
+        if let Some(source) = self.sources.last_mut() {
             source.lines = line;
         }
     }
 
     pub fn finish(mut self) -> Evidence {
-        let names: Vec<String> = self.evidence.sources.iter().map(|s| s.name.clone()).collect();
-        let state = self.state.finish();
-        // Journals come in the order of their names.
-        if self.evidence.boots.iter().all(|b| b.id.is_some()) {
-            self.evidence.boots.sort_by_key(|b| b.events.first().and_then(|e| e.when.wall));
+        let names: Vec<String> = self.sources.iter().map(|s| s.name.clone()).collect();
+        for part in &mut self.parts {
+            part.left_out = part.kept.left_out;
+            part.events = part.kept.take().filter_map(Held::event).collect();
+            let walls = |e: &Event| e.when.wall;
+            let last = part.events.iter().rev().find_map(walls);
+            part.wall = part.wall.map(|(first, seen)| (first, last.map_or(seen, |l| l.max(seen))));
         }
-        if let Some(last) = self.evidence.boots.last_mut() {
-            last.state = state;
+        order::add_years(&mut self.parts);
+        order::add_zone(&mut self.parts);
+        order::cut(&mut self.parts);
+        let order =
+            order::order(&self.parts, &names.iter().map(String::as_str).collect::<Vec<_>>());
+        let too_many = order.len().saturating_sub(BOOTS);
+        let mut boots: Vec<Boot> = Vec::new();
+        for of_boot in order.into_iter().skip(too_many) {
+            let take = |at: usize| self.parts.get_mut(at).map(std::mem::take);
+            boots.push(Boot::of(of_boot.into_iter().filter_map(take).collect()));
+        }
+        if boots.is_empty() {
+            boots.push(Boot::default());
+        }
+        if let Some(oldest) = boots.first_mut() {
+            oldest.left_out.boots = self.left_out.boots + too_many;
+        }
+        if let Some(last) = boots.last_mut() {
+            last.left_out.words |= self.left_out.words;
+            last.state = self.state.finish();
         }
         if let Some((source, record)) = self.record.take() {
-            record.attach(&mut self.evidence.boots, source);
+            record.attach(&mut boots, source);
         }
-        if let Some(last) = self.evidence.boots.last_mut() {
+        if let Some(last) = boots.last_mut() {
             last.accounts = self.accounts;
         }
-        for boot in &mut self.evidence.boots {
+        for boot in &mut boots {
             boot.names.clone_from(&names);
             boot.looked_for = Some(self.needles);
         }
-        self.evidence
+        Evidence { sources: self.sources, boots }
     }
 
     /// Count `read` bytes; how many there were before.
     fn consume(&mut self, read: usize) -> u64 {
-        let Some(source) = self.evidence.sources.last_mut() else { return 0 };
+        let Some(source) = self.sources.last_mut() else { return 0 };
         let before = source.bytes;
         source.bytes += read as u64;
         before
@@ -276,12 +310,17 @@ impl Intake {
         let (mut counted, mut taken) = (0, 0);
         let mut from = 0;
         while let Some(hit) = finder.find(Input::new(block).range(from..)) {
-            if self.enough_of(hit.pattern().as_usize()) {
-                // Most hits in a long log are of kinds of which enough is kept.
-                let line = line_around(block, hit.start());
-                let end = line.end;
-                if self.nothing_new(finder, block.get(line).unwrap_or_default()) {
-                    from = end.max(hit.end());
+            if self.has_enough_of(hit.pattern().as_usize()) {
+                // Most hits in a long log are of kinds of which enough is kept: such a line is
+                // taken apart only if it is one of the last.
+                let range = line_around(block, hit.start());
+                let number = *line + newlines(block.get(counted..range.start)) + 1;
+                if self.hold(finder, block.get(range.clone()).unwrap_or_default(), number) {
+                    self.close();
+                    *line = number - 1;
+                    counted = range.start;
+                    taken = (range.end + 1).min(block.len());
+                    from = taken.max(hit.end());
                     if from >= block.len() {
                         break;
                     }
@@ -293,8 +332,7 @@ impl Intake {
             if start > taken {
                 self.gap();
             }
-            let skipped = block.get(counted..start).unwrap_or_default();
-            *line += memchr_iter(b'\n', skipped).count() as u64;
+            *line += newlines(block.get(counted..start));
             for text in lines(block.get(start..window.end).unwrap_or_default()) {
                 *line += 1;
                 self.line(text, *line);
@@ -308,23 +346,42 @@ impl Intake {
         }
         if counted < block.len() {
             self.gap();
-            *line += memchr_iter(b'\n', block.get(counted..).unwrap_or_default()).count() as u64;
+            *line += newlines(block.get(counted..));
         }
     }
 
-    /// True if more of needle `pattern` would not be kept.
-    fn enough_of(&self, pattern: usize) -> bool {
-        self.kept.get(pattern).is_some_and(|kept| *kept >= EACH)
+    /// True if as many lines of needle `pattern` are kept of this boot as may be.
+    fn has_enough_of(&self, pattern: usize) -> bool {
+        self.current().is_some_and(|part| part.kept.has_enough_of(pattern))
     }
 
-    /// True if enough is kept of all that stands in `line`.
-    fn nothing_new(&mut self, finder: &AhoCorasick, line: &[u8]) -> bool {
-        let nothing =
-            finder.find_overlapping_iter(line).all(|h| self.enough_of(h.pattern().as_usize()));
-        if nothing && let Some(source) = self.evidence.sources.last_mut() {
-            source.left_out += 1;
+    /// Keep `line` as it is in place of older ones, if enough is kept of all that stands in it.
+    fn hold(&mut self, finder: &AhoCorasick, line: &[u8], number: u64) -> bool {
+        self.words.clear();
+        for pattern in finder.find_overlapping_iter(line).map(|hit| hit.pattern().as_usize()) {
+            // Whether the line says a failure is told where it is taken apart.
+            if self.needles.general(pattern).is_some() || !self.has_enough_of(pattern) {
+                return false;
+            }
+            self.words.push(pattern);
         }
-        nothing
+        let line = line.get(..LINE_LIMIT).unwrap_or(line);
+        let held = Held::Line(Origin { source: self.source, line: number }, line.into());
+        self.keep(&String::from_utf8_lossy(line), None, held);
+        true
+    }
+
+    /// Keep a line with this `text` for its `words`, and for the objects that it names, `unit`
+    /// among them.
+    fn keep(&mut self, text: &str, unit: Option<&str>, held: Held) {
+        self.words.sort_unstable();
+        self.words.dedup();
+        let objects = objects_in(text, &self.netdevs).chain(unit);
+        let Some(part) = self.part.and_then(|at| self.parts.get_mut(at)) else { return };
+        let before = part.kept.len();
+        part.kept.put(&self.words, objects, held);
+        self.kept = self.kept + part.kept.len() - before;
+        self.make_room();
     }
 
     /// Lines were left out: nothing goes on.
@@ -418,24 +475,42 @@ impl Intake {
         let Line { when, program, unit, level, text, kind } = line;
         // Boots begin with lines that may say nothing else.
         self.tell_boots_apart(&when, text, &kind);
-        let shared = kind != Kind::Other || level == Some(Level::Error) && concerns_rdma(text);
-        if !self.wanted(text, shared) {
-            return;
+        let finder = self.needles.finder.as_ref();
+        let hits = finder.iter().flat_map(|finder| finder.find_overlapping_iter(text));
+        self.words.clear();
+        let mut general = None;
+        for pattern in hits.map(|hit| hit.pattern().as_usize()) {
+            match self.needles.general(pattern) {
+                Some(word) => general = Some(word),
+                None => self.words.push(pattern),
+            }
+        }
+        let tells = |text| says_failure(text) || says_recovery(text);
+        self.words.extend(general.filter(|_| tells(text)));
+        if self.words.is_empty() {
+            let shared = kind != Kind::Other || level == Some(Level::Error) && concerns_rdma(text);
+            if !shared && finder.is_some() {
+                return;
+            }
+            self.words.push(Word::MAX);
+        }
+        if let Kind::NetdevRenamed { to, .. } = &kind
+            && event::function(text).is_some()
+            && self.netdevs.len() < 4096
+        {
+            self.netdevs.insert(to.clone());
         }
         let origin = Origin { source: self.source, line: number };
-        let Some(boot) = self.evidence.boots.get_mut(self.boot) else { return };
-        if boot.begins.is_empty() {
-            boot.begins = when.stamp.to_string();
-        }
-        boot.events.push(Event {
-            origin,
-            when,
-            program: program.into(),
-            unit: unit.into(),
-            text: text.into(),
-            level,
-            kind,
-        });
+        let [program, unit, text] = [program, unit, text].map(Box::from);
+        let event = Event { origin, when, program, unit, text, level, kind };
+        let unit = fold::unit_name(&event);
+        // Units of which there is one for each connection are many.
+        let is_one = uses_fabric_by_name(&unit) || !unit.contains(['@', ' ']);
+        let is_known = || self.current().is_some_and(|part| part.kept.knows(&unit));
+        let counts = matches!(event.kind, Kind::UnitFailed(_)) && is_one
+            || !unit.is_empty() && (uses_fabric_by_name(&unit) || is_known());
+        let text = event.text.clone();
+        self.keep(&text, counts.then_some(&unit), Held::Event(Box::new(event)));
     }
 
     /// True if something is kept of `entry`, unless there is too much of its kind.
@@ -446,37 +521,38 @@ impl Intake {
             || entry.level == Some(Level::Error) && concerns_rdma(&entry.message)
             || entry.message.lines().any(|text| event::kind(&entry.program, text) != Kind::Other)
     }
+}
 
-    /// True if a needle stands in `text` of which not too many are kept, or if it is of
-    /// a kind that several rules ask for.
-    fn wanted(&mut self, text: &str, shared: bool) -> bool {
-        let Some(finder) = &self.needles.finder else { return self.kept_in_all < ALL };
-        if self.kept.is_empty() {
-            self.kept = vec![0; finder.patterns_len()];
-        }
-        let mut hits = 0;
-        let mut room = false;
-        for hit in finder.find_overlapping_iter(text) {
-            hits += 1;
-            if let Some(kept) = self.kept.get_mut(hit.pattern().as_usize()) {
-                *kept += 1;
-                room |= *kept <= EACH;
-            }
-        }
-        if hits == 0 && shared {
-            self.kept_nameless += 1;
-            room = self.kept_nameless <= NAMELESS;
-        }
-        let any = hits > 0 || shared;
-        let wanted = any && room && self.kept_in_all < ALL;
-        if wanted {
-            self.kept_in_all += 1;
-        } else if any && let Some(source) = self.evidence.sources.last_mut() {
-            source.left_out += 1;
-        }
-        wanted
+/// A line that is kept.
+#[derive(Debug)]
+enum Held {
+    /// As it stands in a log.
+    Line(Origin, Box<[u8]>),
+    /// Taken apart.
+    Event(Box<Event>),
+}
+
+impl Held {
+    fn event(self) -> Option<Event> {
+        let (origin, line) = match self {
+            Self::Event(event) => return Some(*event),
+            Self::Line(origin, line) => (origin, clean(&line)),
+        };
+        let Header { when, program, text, level, .. } = header(&line);
+        let kind = event::kind(program, text);
+        let [program, unit, text] = [program, "", text].map(Box::from);
+        let event = Event { origin, when, program, unit, text, level, kind };
+        (!event.text.is_empty()).then_some(event)
     }
+}
+
+/// How many lines end in `block`.
+fn newlines(block: Option<&[u8]>) -> u64 {
+    memchr_iter(b'\n', block.unwrap_or_default()).count() as u64
 }
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod guards;

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::event::{Level, When};
+use crate::report::duration::utc;
 
 /// The fields of one entry that matter here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -120,21 +121,9 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// `2026-11-21 08:17:48` in UTC.
+/// The wall clock's time, microseconds since 1970, in UTC.
 fn stamp(wall: Option<u64>) -> String {
-    let Some(seconds) = wall.map(|w| w / 1_000_000) else { return String::new() };
-    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // Howard Hinnant's civil_from_days, for days after 1970.
-    let z = days + 719_468;
-    let (era, of_era) = (z / 146_097, z % 146_097);
-    let of_era_year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * of_era_year + of_era_year / 4 - of_era_year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = of_era_year + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+    wall.map(|usec| utc(usec / 1_000_000)).unwrap_or_default()
 }
 
 /// Puts the lines of `journalctl -o export` together to entries. A binary field

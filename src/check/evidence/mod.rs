@@ -52,8 +52,6 @@ pub struct Source {
     pub bytes: u64,
     /// What could not be read of it, if anything.
     pub problem: Option<String>,
-    /// How many lines were left out because there were too many of their kind.
-    pub left_out: u64,
 }
 
 /// What belongs to one boot.
@@ -63,8 +61,10 @@ pub struct Boot {
     pub id: Option<String>,
     /// When its first line was written, as it was written.
     pub begins: String,
-    /// Log lines that a rule has a word for, in the order they were read.
+    /// Log lines that a rule has a word for, in the order of time.
     pub events: Vec<Event>,
+    /// What of the log was left out and may matter.
+    pub left_out: LeftOut,
     /// What the dumps of tools show. They are taken for the last boot.
     pub state: State,
     /// The host itself, if it was looked at; for the last boot only.
@@ -77,6 +77,15 @@ pub struct Boot {
     pub looked_for: Option<&'static Needles>,
     /// What [`Boot::fold`] has made of all that.
     pub folded: OnceLock<Fold>,
+}
+
+/// What is not known of a log because it is too long.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Older boots.
+    pub boots: usize,
+    /// The last word on an object, perhaps.
+    pub words: bool,
 }
 
 impl Boot {

@@ -1,8 +1,10 @@
 //! What a line is about: the RDMA stack, or a netdev that was asked for before it was there.
 
+use std::collections::BTreeSet;
+
 use super::{Event, Kind};
 use crate::check::pattern::{caught_one, has_any};
-use crate::names::{RDMA_MODULES, is_ipoib_name};
+use crate::names::{PciAddress, RDMA_MODULES, is_ipoib_name};
 
 /// True if a word of `text` is a module of the RDMA stack, an RDMA device of such a
 /// driver, an IPoIB netdev or a call of librdmacm or libibverbs, or if it speaks of
@@ -22,6 +24,35 @@ pub fn concerns_rdma(text: &str) -> bool {
 /// The first RDMA device that `text` names.
 pub fn rdma_device_in(text: &str) -> Option<&str> {
     words(text).find(|word| is_rdma_device(word))
+}
+
+/// The PCI functions, RDMA devices and netdevs of the fabric that `text` names, and those that
+/// are `known`.
+pub fn objects_in<'a>(
+    text: &'a str,
+    known: &'a BTreeSet<Box<str>>,
+) -> impl Iterator<Item = &'a str> {
+    // Of the millions of words of a long log nearly all are none: bytes tell most of that.
+    let ends = |b: &u8| !(b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':'));
+    text.as_bytes().split(ends).filter_map(|word| {
+        let may_be = match word {
+            [] | [_] | [_, _] => false,
+            [b'b' | b'h' | b'i' | b'm' | b'q', ..] => true,
+            [b'0'..=b'9' | b'a'..=b'f', _, _, _, b':' | b'0'..=b'9' | b'a'..=b'f', ..]
+                if word.len() > 11 =>
+            {
+                true
+            }
+            _ => !known.is_empty() && word.len() < 17,
+        };
+        let word = std::str::from_utf8(word).ok().filter(|_| may_be)?;
+        let word = word.trim_end_matches(['.', ':']);
+        let is_object = known.contains(word)
+            || is_ipoib_name(word)
+            || is_rdma_device(word)
+            || word.len() > 11 && word.parse::<PciAddress>().is_ok();
+        is_object.then_some(word)
+    })
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -99,12 +130,22 @@ pub const fn came_too_late(found: Option<bool>, gap: i64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{came_too_late, concerns_rdma, rdma_device_in};
+    use std::collections::BTreeSet;
+
+    use super::{came_too_late, concerns_rdma, objects_in, rdma_device_in};
 
     #[test]
     fn the_device_that_is_named() {
         assert_eq!(rdma_device_in("cannot open mlx5_12: No such device"), Some("mlx5_12"));
         assert_eq!(rdma_device_in("mlx5_core 0000:01:00.0: mlx5_ib"), None);
+    }
+
+    #[test]
+    fn the_objects_that_are_named() {
+        let known = BTreeSet::from(["storage0".into()]);
+        let text = "mlx5_core 0000:4b:00.0 storage0: renamed from ib0 (mlx5_3/1), 10000:e1:00.1: veth1: x.";
+        let named: Vec<&str> = objects_in(text, &known).collect();
+        assert_eq!(named, ["0000:4b:00.0", "storage0", "ib0", "mlx5_3", "10000:e1:00.1"]);
     }
 
     #[test]

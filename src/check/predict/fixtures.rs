@@ -26,7 +26,7 @@ impl Port {
             optional: false,
             must_be_infiniband: false,
             must_be_ethernet: false,
-            is_no_port: false,
+            of_number: None,
             why: String::new(),
         };
         HostPort { progress, cause: None, up: netdev.map(|_| true) }

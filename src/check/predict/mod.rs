@@ -83,7 +83,7 @@ fn shown(host: &Host, text: impl Into<String>) -> Quote {
 
 /// True if the host has, or is set up for, InfiniBand.
 fn has_infiniband(host: &Host) -> bool {
-    let is_shown = host.ports.iter().any(|p| !p.progress.is_ethernet()) || !host.denied.is_empty();
+    let is_shown = host.ports.iter().any(|p| !p.progress.is_ethernet());
     // A tree may lack its devices; who enabled this expects them.
     let is_set_up = || graph::consumers::provider(&host.graph).is_some() || !host.asked.is_empty();
     is_shown || !host.live && is_set_up()
@@ -129,7 +129,7 @@ mod tests {
     fn what_the_host_shows_counts_and_the_lines_of_logs_are_its_evidence() {
         let denied = common::Finding::warning(Code::ModuleDenied, "deny-listed by x:1");
         let told = ["0000:4b:00.0", "0000:5e:00.0"].map(|pci| denied.clone().about(pci));
-        let judgement = Judgement::new(Vec::new(), Vec::new(), true, told.to_vec());
+        let judgement = Judgement::new(Vec::new(), Vec::new(), true, true, told.to_vec());
         let host = Host { judgement: Some(judgement), ..Host::default() };
         let line = Quote {
             source: String::new(),

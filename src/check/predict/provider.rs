@@ -4,7 +4,6 @@ use super::{has_infiniband, shown};
 use crate::check::evidence::Host;
 use crate::graph::{Load, consumers};
 use crate::names::{OPENIBD_STAND_IN, Rung};
-use crate::report::common;
 use crate::report::common::Code;
 use crate::report::finding::{Confidence, Finding, Severity};
 
@@ -87,10 +86,9 @@ fn harm(host: &Host) -> Option<String> {
 /// What `ibprov status` says of the alias and of masks, where the taxonomy has
 /// a name for it.
 fn alias(host: &Host) -> Vec<Finding> {
-    let codes = [common::Code::OpenibdAliasBroken, common::Code::MlnxInterfaceMgrArmed];
     let found = host.units.iter().flat_map(|u| &u.findings);
     found
-        .filter(|f| codes.contains(&f.code))
+        .filter(|f| f.code == Code::OpenibdAliasBroken)
         .map(|f| {
             let summary = format!("{}.", f.message);
             Finding::new(f.code, Severity::Warning, Confidence::High, summary)
@@ -105,6 +103,7 @@ fn alias(host: &Host) -> Vec<Finding> {
 mod tests {
     use super::super::fixtures::{Port, host};
     use super::*;
+    use crate::report::common;
 
     #[test]
     fn a_disabled_openibd_is_an_error_only_where_something_is_missing() {
@@ -134,22 +133,22 @@ mod tests {
     }
 
     #[test]
-    fn what_status_finds_of_the_agent_of_mlnx_ofed_is_told() {
+    fn what_status_finds_of_the_alias_is_told() {
         use crate::report::advice::Advice;
         use crate::report::status::{Owner, Units};
         let mut both = host("goal.target wants ibprov.service\n", &[Port::named("ib0", 5)], &[]);
         both.units = Some(Units {
-            openibd: Owner::Ibprov,
+            openibd: Owner::Vendor,
             enabled: true,
             findings: vec![
-                common::Finding::warning(common::Code::MlnxInterfaceMgrArmed, "it is")
-                    .advise([Advice::permanent("mask it")]),
+                common::Finding::warning(Code::OpenibdAliasBroken, "it is")
+                    .advise([Advice::permanent("reenable it")]),
             ],
         });
         let [finding] = &judge(&both)[..] else { panic!("{:?}", judge(&both)) };
         assert_eq!(
             (finding.code, finding.advice[0].text.as_str()),
-            (Code::MlnxInterfaceMgrArmed, "mask it")
+            (Code::OpenibdAliasBroken, "reenable it")
         );
     }
 

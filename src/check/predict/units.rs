@@ -3,9 +3,11 @@
 
 use super::{in_order, merge, shown};
 use crate::check::evidence::Host;
+use crate::check::evidence::host::Denied;
 use crate::graph::cycles::Cycle;
 use crate::graph::deadlock::{self, Deadlock};
 use crate::graph::{self, Graph, Load, Unit, consumers};
+use crate::ladder::cause::CONTAINERS_DENY_LIST;
 use crate::report::common::Code;
 use crate::report::finding::{Confidence, Finding, Severity};
 use crate::stacks;
@@ -117,7 +119,40 @@ pub(super) fn deadlocks(host: &Host) -> Vec<Finding> {
     for deadlock in deadlock::deadlocks(&host.graph, stacks::waited_for) {
         merge(&mut findings, vec![of_deadlock(host, &deadlock)]);
     }
+    merge(&mut findings, of_driver_container(host).into_iter().collect());
     findings
+}
+
+/// What runs containers and requires a target of ibprov's is not started before the ports are
+/// there, and NVIDIA's driver container, which loads their drivers, not before that.
+fn of_driver_container(host: &Host) -> Option<Finding> {
+    let is_containers = |denied: &&Denied| denied.by.contains(CONTAINERS_DENY_LIST);
+    let denied = host.denied.iter().filter(is_containers).max_by_key(|denied| denied.at_boot)?;
+    let is_waiting = |name: &&&str| denied.at_boot || name.contains("online");
+    let targets = ["ibprov-online.target", "ibprov-ready.target", "ibprov.service"];
+    let transaction = host.graph.transaction();
+    let requires = |unit: &Unit| {
+        let is_it =
+            consumers::need(unit, stacks::network_role) == Some(consumers::Need::Containers);
+        let is_it = is_it && transaction.contains(unit.name.as_str());
+        targets.iter().filter(is_waiting).find(|name| is_it && unit.requires.contains(**name))
+    };
+    let (unit, target) =
+        host.graph.units().find_map(|unit| Some((unit.name.as_str(), *requires(unit)?)))?;
+    let told = format!(
+        "{unit} requires {target}, which is not reached before the drivers of the adapters are loaded, and NVIDIA's driver container, which loads them, is started by {unit}."
+    );
+    let finding = Finding::new(Code::StartWaitDeadlock, Severity::Error, Confidence::High, told);
+    Some(
+        finding
+            .about(unit)
+            .chain([format!("{} denies {}, and the container writes that file.", denied.by, denied.module)])
+            .quoting([shown(host, format!("{unit} requires {target}"))])
+            .permanent([
+                format!("remove Requires={target} from {unit} and its drop-ins, then: systemctl daemon-reload"),
+                "wait = \"online\" in the [[port]] of these adapters, so that boot does not wait for them".to_owned(),
+            ]),
+    )
 }
 
 fn of_deadlock(host: &Host, found: &Deadlock) -> Finding {
@@ -147,6 +182,32 @@ fn of_deadlock(host: &Host, found: &Deadlock) -> Finding {
 mod tests {
     use super::super::fixtures::host;
     use super::*;
+
+    /// NVIDIA's container, started by kubelet, writes the deny-list and loads the drivers.
+    #[test]
+    fn a_kubelet_that_requires_our_targets_never_starts_the_container_with_the_drivers() {
+        let told = |lines: &str, by: &str, at_boot: bool| {
+            let mut host = host(lines, &[], &[]);
+            let module = "mlx5_core".parse().expect("name");
+            host.denied = vec![Denied { module, by: by.to_owned(), at_boot }];
+            let found = deadlocks(&host);
+            found.into_iter().map(|f| f.object.unwrap_or_default()).collect::<Vec<_>>()
+        };
+        let container = "/etc/modprobe.d/blacklist-ofed-modules.conf:1";
+        let requires = |target: &str| {
+            format!("goal.target wants kubelet.service\nkubelet.service requires {target}\n")
+        };
+        for target in ["ibprov-online.target", "ibprov-ready.target", "ibprov.service"] {
+            let lines = requires(target);
+            assert_eq!(told(&lines, container, true), ["kubelet.service"], "{target}");
+            assert_eq!(told(&lines, "/etc/modprobe.d/site.conf:1", true), [""; 0], "{target}");
+            let only_online = told(&lines, container, false);
+            assert_eq!(!only_online.is_empty(), target.contains("online"), "{target}");
+        }
+        let wants =
+            "goal.target wants kubelet.service\nkubelet.service wants ibprov-online.target\n";
+        assert_eq!(told(wants, container, true), [""; 0]);
+    }
 
     #[test]
     fn a_cycle_with_the_network_is_an_error_and_names_the_victims() {

@@ -200,9 +200,18 @@ fn udev_timeout(boot: &Boot) -> Option<Finding> {
             || seen::ib_netdev_in(&e.text).is_some()
     };
     let concerns = killed.iter().chain(&settle).chain(&slow).any(|e| ours(&e));
+    // One that a line names, and nothing shows to be of the fabric.
+    let of_another = |e: &&Event| {
+        let name = e.text.split_once(": ").map(|(name, _)| name);
+        let is_name = |name: &str| !name.contains(' ') && e.text.contains(": Worker [");
+        !ours(&e) && (function(&e.text).is_some() || name.is_some_and(is_name))
+    };
     let rdma_here = boot.events.iter().any(|e| seen::rdma_module(&e.text).is_some());
     let (severity, confidence) = match (killed.is_empty() && settle.is_empty(), concerns, rdma_here)
     {
+        _ if killed.iter().chain(&settle).chain(&slow).all(of_another) => {
+            (Severity::Info, Confidence::Medium)
+        }
         (false, true, _) => (Severity::Error, Confidence::High),
         (false, false, true) if seen::sign_of_life(boot).is_none() => {
             (Severity::Error, Confidence::Medium)
@@ -213,11 +222,15 @@ fn udev_timeout(boot: &Boot) -> Option<Finding> {
     };
     let all = || killed.iter().chain(&settle).chain(&slow);
     let addresses = seen::each(all().filter_map(|e| function(&e.text)));
-    let probe = seen::for_each(
-        "probe the adapter again: echo {} > /sys/bus/pci/drivers_probe, or modprobe DRIVER",
-        &addresses,
-        "ADDRESS",
-    );
+    // Nothing is done to a device that nothing shows to be of the fabric.
+    let probe = concerns.then(|| {
+        let ours = all().filter(ours).filter_map(|e| function(&e.text));
+        seen::for_each(
+            "probe the adapter again: echo {} > /sys/bus/pci/drivers_probe, or modprobe DRIVER",
+            &seen::each(ours),
+            "ADDRESS",
+        )
+    });
     let told = format!("systemd-udevd reached its time limit for a device: {}", first.text.trim());
     Some(
         Finding::new(Code::UdevTimeout, severity, confidence, told)
@@ -226,7 +239,7 @@ fn udev_timeout(boot: &Boot) -> Option<Finding> {
             .look([
                 "find in dmesg which driver was being probed at that time, and what it waited for",
             ])
-            .now(probe)
+            .now(probe.into_iter().flatten())
             .permanent([
                 "add udev.event_timeout=600 rd.udev.event_timeout=600 to the kernel command line",
             ]),

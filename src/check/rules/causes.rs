@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use super::messages::data;
+use crate::check::data::data;
 use crate::report::common::Code;
 
 /// `causes.toml`: each cause with what follows from it.

@@ -10,15 +10,14 @@ use crate::report::node::{Judgement, Standing};
 
 pub(super) const CONFIGURATION_INVALID: Rule = Rule {
     code: Code::ConfigurationInvalid,
-    meaning: "ibprov's configuration has an error, so ibprov did nothing in this boot",
+    meaning: "ibprov's configuration has an error, and what it concerns is left out",
     page: "\
-ibprov reads its configuration first, and ends at once with exit code 2 if the
-configuration has an error: no module is loaded, no VF is created, no interface is set
-up. Other faults of such a host are mostly the consequence. The expected ports are not
-known, so that the verdict is `unknown`; the host is shown with the default
-configuration.
+ibprov's units leave out what an error of the configuration concerns, and carry out the
+rest (ibprov.toml(5), ERRORS). Other faults of such a host may be the consequence: a name,
+a setting or a VF that is missing.
 
-Symptoms: ibprov.service failed with exit code 2, within milliseconds.
+Symptoms: ibprov.service failed with exit code 3, or ended with 1; its first line names
+the place.
 
 Remedy: correct the file. To see every error with its line and column:
 
@@ -191,9 +190,10 @@ fn filed(boot: &Boot, account: &Account, last: &mut BTreeMap<(About, String), Wr
         }
         common::Kind::WaitOnline => {
             let is_degraded = |f: &common::Finding| f.code == common::Code::PortDegraded;
-            let what = match found.clone().all(is_degraded) && !texts.is_empty() {
-                true => "wait-online: the link of a port is below its minimum",
-                false => "wait-online: not every port is online",
+            let what = if found.clone().all(is_degraded) && !texts.is_empty() {
+                "wait-online: the link of a port is below its minimum"
+            } else {
+                "wait-online: not every port is online"
             };
             put(About::WaitOnline, String::new(), None, standing, summary(what));
             last.retain(|(about, _), _| *about != About::Online);
@@ -361,7 +361,7 @@ mod tests {
             Severity::Error,
             "the configuration has an error",
         );
-        let judgement = Judgement::new(Vec::new(), Vec::new(), true, vec![told]);
+        let judgement = Judgement::new(Vec::new(), Vec::new(), true, true, vec![told]);
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
         let all = crate::check::rank::judge(&boot);

@@ -4,6 +4,7 @@ use super::sriov::is_missed;
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 use crate::check::evidence::event::function;
 use crate::check::evidence::state::Setting;
+use crate::check::ledger::path::{above, card};
 use crate::check::pattern::has_any;
 use crate::report::firmware::tool;
 
@@ -166,8 +167,14 @@ error state. Unloading\". A recovery that succeeded is a warning: the settings o
 are lost.
 
 Remedy: read the firmware's own report, power the host off and on, and send that report
-to the vendor.",
-    needles: &[SIGNS, &["Fatal error ", "health recovery", "handling bad device here"]],
+to the vendor. Other firmware does not help an adapter that was too hot, which needs
+cooling, or that does not answer on PCIe any more, whose slot has to be checked.",
+    needles: &[
+        SIGNS,
+        TOO_HOT,
+        LOST,
+        &["Fatal error ", "health recovery", "handling bad device here"],
+    ],
     judge: Judge::Many(firmware_fatal),
 };
 
@@ -178,6 +185,16 @@ const SIGNS: &[&str] = &[
     "health recovery flow aborted",
     "Driver is in error state",
 ];
+
+/// Why it has failed, where that is no fault of the firmware's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outside {
+    TooHot,
+    Lost,
+}
+
+const TOO_HOT: &[&str] = &["High temperature", "temp_warn"];
+const LOST: &[&str] = &["PCI slot is unavailable", "PCI reads still not working"];
 
 fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
     let fatal = |text: &str| text.contains("Fatal error ") && text.contains(" detected");
@@ -195,23 +212,59 @@ fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
                 && e.text.contains("health recovery succeeded")
                 && address.is_none_or(|address| e.text.contains(address))
         });
-        (if recovered { Severity::Warning } else { Severity::Error }, address, lines)
+        let severity = if recovered { Severity::Warning } else { Severity::Error };
+        let says = |signs: &'static [&'static str]| {
+            boot.with_any(signs).any(|e| address.is_none_or(|address| e.text.contains(address)))
+        };
+        let end = says(TOO_HOT).then_some(Outside::TooHot);
+        let above = || lines.iter().flat_map(|e| above(boot, address.unwrap_or_default(), e));
+        let is_lost = || says(LOST) || above().next().is_some();
+        ((severity, end.or_else(|| is_lost().then_some(Outside::Lost))), address, lines)
     });
-    let finding = |(severity, addresses, lines): (_, Vec<&str>, Vec<&Event>)| {
+    let finding = |((severity, end), mut addresses, lines): (_, Vec<&str>, Vec<&Event>)| {
+        // What was too hot is the card, and not a function of it.
+        let cards: Vec<_> = addresses.iter().filter_map(|at| card(at)).collect();
+        let is_hot = |e: &&Event| card(&e.text).is_some_and(|card| cards.contains(&card));
+        let hot: Vec<&Event> = boot.with_any(TOO_HOT).filter(is_hot).collect();
+        let hot = if end == Some(Outside::TooHot) { hot } else { Vec::new() };
+        addresses.extend(hot.iter().filter_map(|e| function(&e.text)));
+        let addresses = seen::each(addresses);
         let of = seen::all_of("adapter", &addresses);
-        let said = lines.first().map(|e| e.text.trim()).unwrap_or_default();
-        let told = format!("The firmware of {of} has failed: {said}");
-        Finding::new(Code::FirmwareFatal, severity, Confidence::High, told)
+        let said = hot.iter().chain(&lines).map(|e| e.text.trim()).next().unwrap_or_default();
+        let told = match end {
+            None => format!("The firmware of {of} has failed: {said}"),
+            Some(Outside::TooHot) => format!("The firmware of {of} has stopped, too hot: {said}"),
+            Some(Outside::Lost) => format!("{of} does not answer on PCIe any more: {said}"),
+        };
+        let (now, permanent) = match end {
+            None => (
+                "power the host off and on; ibprov apply sets VFs again after a recovery",
+                "burn the newest firmware; report the health buffer to the vendor",
+            ),
+            Some(Outside::TooHot) => (
+                "power the host off, let the adapter cool down, and power it on: a reset does not wake it",
+                "check fans, air flow, and the temperature of adapter and cable modules",
+            ),
+            Some(Outside::Lost) => (
+                "power the host off and on",
+                "check slot, riser and power of the adapter: dmesg | grep -e pciehp -e AER -e DPC",
+            ),
+        };
+        let finding = Finding::new(Code::FirmwareFatal, severity, Confidence::High, told)
             .about_if(seen::joined(&addresses))
-            .quoting(seen::quotes(boot, lines))
-            .look(seen::for_each(
-                "devlink health show pci/{} reporter fw_fatal; devlink health diagnose pci/{} reporter fw",
-                &addresses,
-                "ADDRESS",
-            ))
-            .look(seen::for_each("mstflint -d {} query", &addresses, "ADDRESS"))
-            .now(["power the host off and on; ibprov apply sets VFs again after a recovery"])
-            .permanent(["burn the newest firmware; report the health buffer to the vendor"])
+            .quoting(seen::quotes(boot, hot.into_iter().chain(lines)))
+            .now([now])
+            .permanent([permanent]);
+        match end {
+            Some(_) => finding,
+            None => finding
+                .look(seen::for_each(
+                    "devlink health show pci/{} reporter fw_fatal; devlink health diagnose pci/{} reporter fw",
+                    &addresses,
+                    "ADDRESS",
+                ))
+                .look(seen::for_each("mstflint -d {} query", &addresses, "ADDRESS")),
+        }
     };
     seen::by_key(ends).into_iter().map(finding).collect()
 }

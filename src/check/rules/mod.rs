@@ -12,7 +12,7 @@ mod consumers;
 mod driver_regression;
 mod firmware;
 mod guests;
-mod messages;
+pub(super) mod messages;
 mod modules_loaded;
 mod modules_missing;
 mod modules_refused;
@@ -29,6 +29,7 @@ mod sriov;
 mod subnet;
 #[cfg(test)]
 mod testing;
+mod unexplained;
 mod vf_ports;
 mod vfs;
 
@@ -41,7 +42,7 @@ use crate::report::common::Code;
 use crate::report::finding::{Confidence, Finding, Quote, Severity};
 
 use super::evidence::Needles;
-pub use messages::{alarming, unexplained_lines};
+use super::ledger::words::words;
 pub use seen::ib_netdev_in;
 pub(super) use seen::rdma_module;
 
@@ -152,8 +153,9 @@ pub const ALL: &[&Rule] = &[
     &services::WAIT_ONLINE_TIMEOUT,
     &services::RDMA_SERVICE_FAILED,
     &adapter::PCIE_LINK_REDUCED,
+    &unexplained::UNEXPLAINED,
     &messages::HARMLESS_WARNING,
-    &messages::UNEXPLAINED,
+    &no_fault::INPUT_LEFT_OUT,
     &no_fault::HEALTHY,
     &no_fault::NOT_INFINIBAND,
     &no_fault::UNKNOWN,
@@ -172,6 +174,7 @@ pub fn needles() -> &'static Needles {
             ALL.iter()
                 .flat_map(|rule| rule.needles.iter().copied().flatten().copied())
                 .chain(messages::needles()),
+            words().needles.iter().map(String::as_str),
         )
     })
 }

@@ -225,10 +225,13 @@ fn module_symbol_mismatch(boot: &Boot) -> Option<Finding> {
     let lines: Vec<_> = boot
         .with_any_of(MODULE_SYMBOL_MISMATCH.needles)
         .filter(|e| !is_busy_symbol(&e.text))
-        .filter(|e| match e.text.contains(INSERT) {
-            true => seen::refused_module(&e.text)
-                .is_some_and(|module| is_mismatch(&e.text) || is_built_here(&e.text, module)),
-            false => seen::refused_module(&e.text).is_some() || of_symbol(&e.text),
+        .filter(|e| {
+            if e.text.contains(INSERT) {
+                seen::refused_module(&e.text)
+                    .is_some_and(|module| is_mismatch(&e.text) || is_built_here(&e.text, module))
+            } else {
+                seen::refused_module(&e.text).is_some() || of_symbol(&e.text)
+            }
         })
         .collect();
     let modules = seen::each(lines.iter().map(|line| {
@@ -241,11 +244,10 @@ fn module_symbol_mismatch(boot: &Boot) -> Option<Finding> {
     let is_sure = lines.iter().any(|e| is_mismatch(&e.text));
     let verb = if modules.len() == 1 { "does" } else { "do" };
     let what = seen::all_of("module", &modules);
-    let told = match is_sure {
-        true => format!("{what} {verb} not match the RDMA modules or the kernel that are loaded."),
-        false => {
-            format!("{what} {verb} not load, probably because of another kernel or RDMA stack.")
-        }
+    let told = if is_sure {
+        format!("{what} {verb} not match the RDMA modules or the kernel that are loaded.")
+    } else {
+        format!("{what} {verb} not load, probably because of another kernel or RDMA stack.")
     };
     let severity = seen::error_unless_alive(boot);
     let confidence = if is_sure { Confidence::High } else { Confidence::Low };

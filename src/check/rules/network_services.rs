@@ -235,9 +235,10 @@ fn finding(boot: &Boot, why: Why<'_>, names: &[&str], lines: &[&Event]) -> Findi
                 )
         })
     };
-    let severity = match !names.is_empty() && names.iter().all(works) {
-        true => Severity::Warning,
-        false => Severity::Error,
+    let severity = if !names.is_empty() && names.iter().all(works) {
+        Severity::Warning
+    } else {
+        Severity::Error
     };
     let of = seen::all_of("interface", names);
     let first = lines.first().map(|e| e.text.trim()).unwrap_or_default();

@@ -1,11 +1,50 @@
 //! No fault, or none that is known.
 
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Severity, seen};
+use crate::check::evidence::LeftOut;
 use crate::check::evidence::fold::Object;
 use crate::check::evidence::own::About;
 use crate::check::evidence::relevance::concerns_rdma;
+use crate::check::ledger::{has_word_of_fabric, words::own_words};
 use crate::check::pattern::has_any;
-use crate::report::node::NodeVerdict;
+use crate::report::common::Verdict;
+
+pub(super) const INPUT_LEFT_OUT: Rule = Rule {
+    code: Code::InputLeftOut,
+    meaning: "the log is too long: lines that may matter were left out",
+    page: "\
+Of each message and boot, the first 100 and the last 900 lines are kept, and the last
+line on each adapter, port and netdev; at most 10,000 lines of a boot, 40,000 lines in
+all, and 64 boots. The oldest boots are left out first, and never the newest.
+Where a boot was left out, or one boot has more objects or files than can be kept, a fault
+may be in what was left out: the verdict is `unknown`, unless what was kept shows a fault.
+
+Judge the newest boot alone, or cut the log:
+
+    ibprov check --boot 0 --log FILE
+    journalctl --since TIME -o export | ibprov check --log -",
+    needles: &[],
+    judge: Judge::One(input_left_out),
+};
+
+fn input_left_out(boot: &Boot) -> Option<Finding> {
+    let LeftOut { boots, words } = boot.left_out;
+    // What a host shows does not depend on its log.
+    if (boots == 0 && !words) || boot.judgement().is_some() {
+        return None;
+    }
+    let text = match boots {
+        0 => "The log is too long: the last line on an adapter, port or netdev may have been left out, and a fault with it.".to_owned(),
+        1 => "The oldest boot of the log was not judged, because the log is too long.".to_owned(),
+        n => format!("The {n} oldest boots of the log were not judged, because the log is too long."),
+    };
+    let look = match boots {
+        0 => "journalctl --since TIME -o export | ibprov check --log -",
+        _ => "ibprov check --boot 0 --log FILE",
+    };
+    let finding = Finding::new(Code::InputLeftOut, Severity::Info, Confidence::High, text);
+    Some(finding.look([look]))
+}
 
 pub(super) const HEALTHY: Rule = Rule {
     code: Code::Healthy,
@@ -16,8 +55,8 @@ active, and no finding is an error or a warning.
 
 In a log the last word on each port, netdev, adapter and unit that uses the fabric counts.
 The log is healthy if at least one port is Active, or one IPoIB netdev has carrier or an
-address, or an adapter with a cable has its IPoIB netdev under its final name, and none
-was lost again: no cable unplugged, no carrier lost, no adapter gone, no such unit failed.
+address, none was lost again (no cable unplugged, no carrier lost, no adapter gone, no
+such unit failed), and no line about the fabric reports a failure that nothing explains.
 What a system writes as it shuts down does not count. Carrier of an Ethernet netdev
 counts if its adapter has an RDMA device (RoCE) and nothing in the log is InfiniBand's.
 Warnings of drivers, renamed netdevs and a second port that never had a cable do not
@@ -27,7 +66,10 @@ change this verdict.",
 };
 
 fn healthy(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
-    if findings.iter().any(|f| f.severity == Severity::Error) {
+    let denies = |f: &Finding| {
+        f.severity == Severity::Error || matches!(f.code, Code::InputLeftOut | Code::Unexplained)
+    };
+    if findings.iter().any(denies) {
         return Vec::new();
     }
     let good: Vec<&Object> = boot.fold().good().collect();
@@ -51,13 +93,9 @@ fn healthy(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     {
         return Vec::new();
     }
-    if !good.is_empty() {
-        return vec![came_up(Confidence::High, &good)];
-    }
-    let named: Vec<&Object> = boot.fold().named_with_a_cable().collect();
-    match named.is_empty() {
+    match good.is_empty() {
         true => Vec::new(),
-        false => vec![came_up(Confidence::Medium, &named)],
+        false => vec![came_up(Confidence::High, &good)],
     }
 }
 
@@ -105,29 +143,18 @@ fn not_infiniband(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     }
     // How a host is, it shows itself.
     if let Some(judgement) = boot.judgement() {
-        let none = judgement.verdict == NodeVerdict::NoInfiniband;
+        let none = judgement.is_without_adapter();
         let text = "This host has no InfiniBand adapter, and none is expected.";
         let finding = || Finding::new(Code::NotInfiniband, Severity::Info, Confidence::High, text);
         return none.then(finding).into_iter().collect();
     }
     // Words of ours would make it a case of too little evidence.
-    // What is loaded says nothing of what failed.
-    let told = |e: &&Event| !e.text.contains("Modules linked in");
-    let ours = boot.events.iter().filter(told).any(|e| {
-        seen::rdma_module(&e.text).is_some()
-            || seen::ib_netdev_in(&e.text).is_some()
-            || about(&e.text)
-            || concerns_rdma(&e.text)
-            || matches!(e.kind, Kind::Own(_))
-    }) || boot.state.ports.iter().any(|p| p.infiniband != Some(false))
+    let ours = boot.events.iter().any(is_ours)
+        || boot.state.ports.iter().any(|p| p.infiniband != Some(false))
         || boot.state.netdevs.iter().any(|n| n.infiniband)
         || !boot.state.settings.is_empty()
         || boot.state.pci.iter().any(|f| f.is_infiniband())
-        || boot
-            .state
-            .commands
-            .iter()
-            .any(|c| seen::rdma_module(&c.text).is_some() || about(&c.text));
+        || boot.state.commands.iter().any(|c| about(&c.text));
     let own = boot.events.iter().any(|e| {
         matches!(&e.kind, Kind::Own(own) if own.about == About::Boot)
             && e.text.contains("this host has no InfiniBand")
@@ -135,33 +162,29 @@ fn not_infiniband(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     if ours && !own {
         return Vec::new();
     }
-    let (confidence, summary) = match own {
-        true => (Confidence::High, "ibprov found no InfiniBand adapter on this host."),
-        false => (Confidence::Medium, "No line of the log is about InfiniBand."),
+    let (confidence, summary) = if own {
+        (Confidence::High, "ibprov found no InfiniBand adapter on this host.")
+    } else {
+        (Confidence::Medium, "No line of the log is about InfiniBand.")
     };
     let collect = (!own).then_some(COLLECT).into_iter().flatten();
     vec![Finding::new(Code::NotInfiniband, Severity::Info, confidence, summary).look(collect)]
 }
 
+/// True if `event` is about the fabric. What is loaded says nothing of what failed.
+fn is_ours(event: &Event) -> bool {
+    matches!(event.kind, Kind::Own(_))
+        || about(&event.text) && !event.text.contains("Modules linked in")
+}
+
 fn about(text: &str) -> bool {
-    if has_any(text, TOOLS) {
-        return true;
-    }
-    let text = text.to_ascii_lowercase();
-    [
-        "infiniband",
-        "rdma",
-        "openib",
-        "ipoib",
-        "ibstat",
-        "opensm",
-        "mlx4",
-        "mlx5",
-        "[020700]",
-        "class 0x0207",
-    ]
-    .iter()
-    .any(|w| text.contains(w))
+    let text = own_words(text);
+    let words = ["openib", "ipoib", "ibstat", "mlx4", "mlx5", "[020700]", "class 0x0207"];
+    has_any(&text, TOOLS)
+        || has_any(&text, &words)
+        || has_word_of_fabric(&text)
+        || seen::ib_netdev_in(&text).is_some()
+        || concerns_rdma(&text)
 }
 
 pub(super) const UNKNOWN: Rule = Rule {
@@ -206,12 +229,11 @@ fn unknown(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         ];
     }
     // These say nothing of whether it works.
-    const ASIDE: [Code; 4] =
-        [Code::Unexplained, Code::HarmlessWarning, Code::PcieLinkReduced, Code::FirmwareTooOld];
+    const ASIDE: [Code; 3] = [Code::HarmlessWarning, Code::PcieLinkReduced, Code::FirmwareTooOld];
     let proved = findings.iter().any(|f| f.severity != Severity::Info || !ASIDE.contains(&f.code));
     // What the host itself shows is judged without logs.
     if let Some(judgement) = boot.judgement() {
-        let is_ready = judgement.verdict == NodeVerdict::Ready && !judgement.is_in_use();
+        let is_ready = judgement.verdict == Verdict::Ready && !judgement.is_in_use();
         let text = "No port of this host is in use by the fabric, and none is missed: nothing shows whether InfiniBand works.";
         let idle = || {
             Finding::new(Code::Unknown, Severity::Info, Confidence::High, text)

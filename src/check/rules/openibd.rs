@@ -272,7 +272,7 @@ ifup, at the same time as ibprov-iface@.service does. ibprov waits until the scr
 finished before it configures the interface, and reads its settings back; only one of
 the two should configure interfaces.
 
-Symptoms: lines of mlnx_interface_mgr and of ibprov in one boot; a warning of ibprov
+Symptoms: lines of mlnx_interface_mgr and of ibprov in one boot; two-agents in ibprov
 status.
 
 Remedy: mask the rule. The mask remains when the package is updated.

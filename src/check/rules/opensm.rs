@@ -93,9 +93,10 @@ fn opensm_misconfigured(boot: &Boot) -> Option<Finding> {
         .any(|e| last.is_none_or(|l| e.origin > l));
     let (severity, end) =
         if up { (Severity::Warning, ", and runs now") } else { (Severity::Error, "") };
-    let fault = match lines.iter().any(|e| e.text.contains("find SM port by guid")) {
-        true => "does not find its own port in the fabric",
-        false => "could not start",
+    let fault = if lines.iter().any(|e| e.text.contains("find SM port by guid")) {
+        "does not find its own port in the fabric"
+    } else {
+        "could not start"
     };
     // What failed in the library below it may have any reason.
     let is_sure = lines.iter().any(|e| has_any(&e.text, SURE));

@@ -132,9 +132,10 @@ fn link_down_cable(boot: &Boot) -> Option<Finding> {
             .quoting(seen::quotes(boot, bad.into_iter().chain(unplugged)))
             .look(look(&down))
             .now(disabled.iter().map(|port| port.mad_port().ibportstate("enable")));
-    Some(match dark.is_empty() && !disabled.is_empty() {
-        true => finding,
-        false => finding.now(["reseat the cable, or replace it"]),
+    Some(if dark.is_empty() && !disabled.is_empty() {
+        finding
+    } else {
+        finding.now(["reseat the cable, or replace it"])
     })
 }
 
@@ -155,9 +156,10 @@ fn look(ports: &[&PortSeen]) -> Vec<String> {
     };
     let of = |port: &&PortSeen| {
         let at = port.function.map_or_else(|| "ADDRESS".to_owned(), |at| at.to_string());
-        match port.device.starts_with("hfi1") {
-            true => "opainfo".to_owned(),
-            false => ask(at, &port.mad_port()),
+        if port.device.starts_with("hfi1") {
+            "opainfo".to_owned()
+        } else {
+            ask(at, &port.mad_port())
         }
     };
     let mut all: Vec<String> = ports.iter().take(ENOUGH).map(of).collect();
@@ -188,9 +190,10 @@ fn lost_again(boot: &Boot, lost: &[(&Object, Lack)]) -> Option<Finding> {
     let first = links.first()?;
     let unplugged = lost.iter().any(|(_, lack)| *lack == Lack::Cable);
     let confidence = if unplugged { Confidence::High } else { Confidence::Medium };
-    let cause = match unplugged {
-        true => "the cable, the module or the peer",
-        false => "the cable, the peer or the subnet manager",
+    let cause = if unplugged {
+        "the cable, the module or the peer"
+    } else {
+        "the cable, the peer or the subnet manager"
     };
     let when = |object: &Object| {
         let time = object.last.quote.time.as_str();
@@ -290,9 +293,11 @@ pub(super) const PORT_DEGRADED: Rule = Rule {
     code: Code::PortDegraded,
     meaning: "the link of a port is slower or narrower than the configuration requires",
     page: "\
-The configuration sets minimums for the link of a port (rate, width, speed, pcie-width
-and pcie-speed of [[port]]), and the link of this port is below one of them. The port is
-Active and works, but transfers are slow, and the other nodes of a job wait for this one.
+The configuration sets minimums for the link of a port (rate, width and speed of
+[[port]]), and the link of this port is below one of them. The port is Active and works,
+but transfers are slow, and the other nodes of a job wait for this one. The PCIe link and
+the firmware of the adapter have codes of their own, pcie-below-minimum and
+firmware-below-minimum.
 A port that is not Active is not judged: until then the rate that the kernel shows has no
 meaning (10 Gb/s in Polling).
 
@@ -300,8 +305,7 @@ Symptoms: ibstat shows another Rate than on other nodes; `ibprov status` exits w
 and notes \"degraded\".
 
 Causes: a cable or transceiver of a lower speed, or a damaged one whose link comes up
-with fewer lanes; a switch port that is split or limited; for PCIe an adapter that
-is not seated properly, a slot with fewer lanes, or a limit in the firmware setup.
+with fewer lanes; a switch port that is split or limited.
 
 Remedy: compare both ends of the link, exchange the cable, and look at the port counters:
 
@@ -404,7 +408,7 @@ mod tests {
             Told::warning(Code::BootFailed, "deferred (exit code 1)"),
             Told::new(Code::PcieLinkReduced, Severity::Info, "the PCIe width is x8"),
         ];
-        let judgement = Judgement::new(Vec::new(), Vec::new(), true, told);
+        let judgement = Judgement::new(Vec::new(), Vec::new(), true, true, told);
         assert_eq!(judgement.exit_code, 1);
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };

@@ -30,6 +30,39 @@ pub(in crate::check) fn rdma_module(text: &str) -> Option<&'static str> {
     rdma_modules(text).next()
 }
 
+/// False if lines show that the function at `address` has a driver that is none of the RDMA
+/// stack's, `ixgbe 0000:04:00.0: ...`, or is no adapter of a network: what is advised for
+/// adapters of the fabric is not for it.
+pub(super) fn may_be_of_fabric(boot: &Boot, address: &str) -> bool {
+    /// What of the kernel names a function too, whoever drives it.
+    const BUS: [&str; 5] = ["pci", "pcieport", "vfio-pci", "DMAR", "kernel"];
+    let drivers = || {
+        boot.events.iter().filter_map(|event| {
+            let (head, rest) = event.text.split_once(address)?;
+            let driver = head.split_whitespace().next_back()?;
+            let is_driver = driver.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+            (is_driver && rest.starts_with([':', ' ']) && !BUS.contains(&driver)).then_some(driver)
+        })
+    };
+    let is_other = |event: &Event| {
+        matches!(&event.kind, Kind::PciFunction { address: at, class, .. }
+            if &**at == address && !class.is_empty() && !class.starts_with("02") && &**class != "0c0600")
+    };
+    let may_be = drivers().next().is_none() && !boot.events.iter().any(is_other);
+    may_be || drivers().any(|driver| rdma_module(driver).is_some())
+}
+
+/// True if lines show that the function at `address` is an adapter of the fabric: by its driver,
+/// by its class or by its vendor.
+pub(super) fn is_of_fabric(boot: &Boot, address: &str) -> bool {
+    boot.events.iter().any(|event| match &event.kind {
+        Kind::PciFunction { address: at, id, class } => {
+            &**at == address && (class.starts_with("0207") || id.starts_with("15b3:"))
+        }
+        _ => fold::lines::driven(&event.text) == Some(address),
+    })
+}
+
 /// `all`, if there are any.
 pub(super) fn found<T>(all: impl IntoIterator<Item = T>) -> Option<Vec<T>> {
     let all: Vec<T> = all.into_iter().collect();
@@ -283,7 +316,8 @@ pub(super) fn names<'a>(ports: impl IntoIterator<Item = &'a PortSeen>) -> Option
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// True if the PCI function at `address` is surely or very likely a VF.
+/// True if lines prove that the PCI function at `address` is a VF. Its number proves nothing:
+/// there are adapters with four PFs, and in guests PFs have any number.
 pub(super) fn is_vf(boot: &Boot, address: &str) -> bool {
     let by_id = boot.events.iter().any(|e| {
         matches!(&e.kind, Kind::PciFunction { address: a, id, .. }
@@ -304,25 +338,16 @@ pub(super) fn is_vf(boot: &Boot, address: &str) -> bool {
             .iter()
             .any(|f| address.ends_with(f.address.as_str()) && f.text.contains("Virtual Function"))
     };
-    // Cards have at most two PFs, functions 0 and 1 of device 0.
-    let by_number = || {
-        // `mlx5_core.rdma.0` and its like are devices on the auxiliary bus.
-        if address.parse::<PciAddress>().is_err() {
-            return false;
-        }
+    // Where SR-IOV is enabled on a card of that bus, its functions beyond the first two are VFs.
+    let by_sriov = || {
         let place = address.rsplit(':').next().unwrap_or_default();
-        let after_sriov = boot
-            .events
-            .iter()
-            .any(|e| has_any(&e.text, &["E-Switch: Enable", "Enabling SR-IOV with"]));
-        let numbered = !matches!(place, "00.0" | "00.1");
-        // Behind a PCI Express port there is one device, 0. Numbers go on beyond its
-        // functions where VFs are many. A guest's cards lie beside each other, on its
-        // first bus.
-        let beyond = !address.ends_with(&format!(":00:{place}")) && !place.starts_with("00.");
-        numbered && (after_sriov || place.starts_with("00.") || beyond)
+        let bus = address.get(..address.len() - place.len()).unwrap_or_default();
+        let enables = |e: &Event| has_any(&e.text, &["E-Switch: Enable", "Enabling SR-IOV with"]);
+        let is_parent = |at: &str| at != address && at.starts_with(bus);
+        address.parse::<PciAddress>().is_ok()
+            && boot.events.iter().any(|e| enables(e) && function(&e.text).is_some_and(is_parent))
     };
-    by_id || by_words() || by_lspci() || by_number()
+    by_id || by_words() || by_lspci() || by_sriov()
 }
 
 #[cfg(test)]

@@ -88,9 +88,12 @@ fn rdma_service_failed(boot: &Boot) -> Vec<Finding> {
         let names: Vec<&str> = of.iter().map(|(name, _)| *name).collect();
         let units: Vec<String> = names
             .iter()
-            .map(|name| match name.contains([' ', '.']) {
-                true => (*name).to_owned(),
-                false => format!("{name}.service"),
+            .map(|name| {
+                if name.contains([' ', '.']) {
+                    (*name).to_owned()
+                } else {
+                    format!("{name}.service")
+                }
             })
             .collect();
         let shown = shown.filter(|unit| names.iter().any(|name| unit.name.contains(name)));

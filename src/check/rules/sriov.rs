@@ -67,6 +67,11 @@ fn sriov_not_enabled_fw(boot: &Boot) -> Option<Finding> {
         .events
         .iter()
         .filter(|e| e.text.contains("Numerical result out of range") && wants_vfs(boot, &e.text))
+        .filter(|e| {
+            let is_of_mellanox =
+                |at| of_mellanox(boot, &e.text) && seen::may_be_of_fabric(boot, at);
+            function(&e.text).is_none_or(is_of_mellanox)
+        })
         .chain(boot.with("available vfs (").filter(|e| seen::rdma_module(&e.text).is_some()))
         // The card hides the capability, and the kernel has no file for it.
         .chain(boot.with_any(&["sriov_numvfs", "sriov_totalvfs"]).filter(|e| {
@@ -165,14 +170,6 @@ add pci=realloc to the kernel command line (pci=assign-busses for bus numbers)."
     judge: Judge::One(sriov_mmio),
 };
 
-/// Drivers of graphics adapters, which have VFs too.
-const GRAPHICS: [&str; 7] = ["i915", "xe", "amdgpu", "gim", "nouveau", "nvidia", "radeon"];
-
-/// True if the driver of a graphics adapter has written `event`.
-fn is_of_graphics(event: &Event) -> bool {
-    event.text.split_whitespace().any(|word| GRAPHICS.contains(&word))
-}
-
 fn sriov_mmio(boot: &Boot) -> Option<Finding> {
     let refused: Vec<_> = boot
         .events
@@ -198,37 +195,34 @@ fn sriov_mmio(boot: &Boot) -> Option<Finding> {
             })
         })
         .collect();
-    // The VFs of a graphics adapter do not concern InfiniBand: they are information only.
-    let graphics: Vec<_> =
-        refused.iter().filter(|e| is_of_graphics(e)).filter_map(|e| function(&e.text)).collect();
-    let concerns_us = |e: &&&Event| {
-        !is_of_graphics(e) && !function(&e.text).is_some_and(|at| graphics.contains(&at))
-    };
+    // The VFs of a graphics or storage adapter do not concern InfiniBand.
+    let concerns_us =
+        |e: &&&Event| function(&e.text).is_none_or(|at| seen::may_be_of_fabric(boot, at));
     let ours = refused.iter().find(&concerns_us);
-    let bar = bars.iter().find(&concerns_us);
-    if refused.is_empty() && bars.is_empty() {
-        return None;
-    }
-    let is_ours = ours.or(bar).is_some();
-    let lines = refused.iter().chain(&bars).filter(|e| !is_ours || concerns_us(e)).copied();
+    // Firmware asks for room for the VFs of whatever there is.
+    let bar =
+        bars.iter().find(|e| function(&e.text).is_some_and(|at| seen::is_of_fabric(boot, at)));
+    ours.or(bar)?;
+    let lines = refused.iter().chain(&bars).filter(concerns_us);
+    let lines: Vec<&Event> = lines.copied().collect();
     let addresses: Vec<&str> =
-        seen::by_function(lines).into_iter().filter_map(|(of, _)| of).collect();
-    let (severity, confidence) = match (ours, bar) {
-        (Some(_), _) => (Severity::Error, Confidence::High),
-        (None, Some(_)) => (Severity::Warning, Confidence::Medium),
-        (None, None) => (Severity::Info, Confidence::Low),
+        seen::by_function(lines.iter().copied()).into_iter().filter_map(|(of, _)| of).collect();
+    let (severity, confidence) = match ours {
+        Some(_) => (Severity::Error, Confidence::High),
+        // Firmware asks for room for VFs that nobody wants.
+        None if seen::sign_of_life(boot).is_some() && !boot.says("sriov_numvfs") => {
+            (Severity::Info, Confidence::Medium)
+        }
+        None => (Severity::Warning, Confidence::Medium),
     };
     let of = seen::all_of("adapter", &addresses);
-    let fewer = seen::for_each(
-        &format!("or lower the number of VFs: {}", how_to_set("{}", "NUM_OF_VFS=N", false)),
-        &addresses,
-        "ADDRESS",
-    );
+    let set = format!("or lower the number of VFs: {}", how_to_set("{}", "NUM_OF_VFS=N", false));
+    let fewer = seen::for_each(&set, &addresses, "ADDRESS");
     let told = format!("The address space has no room for the VFs of {of}.");
     Some(
         Finding::new(Code::SriovMmio, severity, confidence, told)
             .about_if(seen::joined(&addresses))
-            .quoting(seen::quotes(boot, refused.into_iter().chain(bars)))
+            .quoting(seen::quotes(boot, lines))
             .permanent(["in the firmware setup, enable SR-IOV and Above 4G decoding, and enlarge the MMIO (64 bit) window"])
             .permanent(fewer)
             .permanent([

@@ -2,6 +2,7 @@
 
 use super::{Advice, Boot, Code, Confidence, Event, Finding, Judge, Quote, Rule, Severity, seen};
 use crate::check::evidence::state::{NetdevSeen, PortSeen};
+use crate::ladder::active::Manager;
 use crate::names::{IfName, MadPort, PKey};
 use crate::report::status::Role;
 
@@ -14,13 +15,14 @@ the port and set it active. Every InfiniBand fabric needs one: in a managed swit
 opensm on a host. Until then ibstat shows State: Initializing, SM lid 0, and IPoIB
 has no carrier. IPoIB repeats \"multicast join failed for ff12:401b...\" with status -110.
 
-Remedy: start opensm (opafm for Omni-Path) on one host of the fabric, or enable the subnet
-manager of the switch. If two fabrics are connected, start one opensm for each port
-(opensm -g GUID). Where other ports of the node are Active there is a subnet manager, and
-a second one does harm: find out there why it does not configure this port.
-To query the subnet manager:
+Two subnet managers in a fabric do harm. First ask whether there is one:
 
     sminfo -C DEVICE -P PORT
+
+Remedy: if one answers, or the port has its LID (sm_lid), find out there why it does
+not configure this port. If another port of the node is Active, first find out whether
+both are in one fabric. A fabric without one needs that of its switch, or opensm (opafm
+for Omni-Path) on one host, there on the port of that fabric alone (opensm -g GUID).
 
 A VF that stays in Initializing while its PF is Active has another cause
 (opensm-virt-disabled).",
@@ -38,26 +40,26 @@ A VF that stays in Initializing while its PF is Active has another cause
     judge: Judge::One(no_subnet_manager),
 };
 
-/// `others`: further ports of this node are active, so that the fabric has a subnet manager,
-/// and a second one would do harm.
-fn advice(ports: &[MadPort], others: bool) -> Vec<Advice> {
-    let look = |port: &MadPort| {
-        Advice::look(format!("check whether the fabric has a subnet manager: sminfo {port}"))
+/// What is known of the subnet manager of a port with this LID of one. A port that is Active
+/// stands for that of another fabric, or of the same.
+fn manager(boot: &Boot, sm_lid: &str) -> Manager {
+    let of_port = sm_lid.parse().ok().filter(|lid| *lid != 0);
+    // `sminfo: sm lid 4 sm guid 0x100001, activity count 89 priority 5 state 3 SMINFO_MASTER`
+    let answered = boot.with("SMINFO_MASTER").find_map(|event| {
+        let (_, rest) = event.text.split_once("sm lid ")?;
+        rest.split_whitespace().next()?.parse().ok()
+    });
+    let is_beside = |p: &&PortSeen| p.is_active() && p.may_be_infiniband() && !p.is_vf();
+    let beside = boot.state.ports.iter().find(is_beside);
+    let label = |port: &PortSeen| match port.device.is_empty() || port.port.is_empty() {
+        true => port.name(),
+        false => format!("{}/{}", port.device, port.port),
     };
-    let mut all: Vec<Advice> = ports.iter().map(look).collect();
-    if others {
-        all.push(Advice::look(
-            "in the log of the subnet manager that serves the other ports, look for the GUID of this one: it may be excluded, or in another fabric",
-        ));
-        return all;
+    match Manager::of(of_port, beside.map(label)) {
+        // Of itself sminfo asks through a port that is Active, where there is one.
+        Manager::Unknown => answered.map_or(Manager::Unknown, Manager::AtLid),
+        known => known,
     }
-    all.push(Advice::now(
-        "systemctl enable --now opensm (opafm for Omni-Path) on one host, or enable the subnet manager of the managed switch",
-    ));
-    all.push(Advice::permanent(
-        "two separate fabrics need a subnet manager each: opensm -g PORT_GUID",
-    ));
-    all
 }
 
 /// Joins of the broadcast group that nobody answered (-ETIMEDOUT), so many and so
@@ -122,7 +124,7 @@ fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
         return Some(
             Finding::new(Code::NoSubnetManager, Severity::Warning, Confidence::Medium, told)
                 .quoting(seen::quotes(boot, unheard))
-                .steps(advice(&[MadPort::default()], false)),
+                .steps(manager(boot, "").advice(&MadPort::default())),
         );
     }
     if waiting.is_empty() && stuck.is_none() && (unanswered.is_empty() || came) {
@@ -130,16 +132,25 @@ fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
     }
     let all: Vec<String> = waiting.iter().map(|p| p.name()).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
-    let mut mad_ports: Vec<MadPort> = waiting.iter().map(|port| port.mad_port()).collect();
-    if mad_ports.is_empty() {
-        mad_ports.push(MadPort::default());
+    let mut managers: Vec<(MadPort, Manager)> =
+        waiting.iter().map(|port| (port.mad_port(), manager(boot, &port.sm_lid))).collect();
+    if managers.is_empty() {
+        managers.push((MadPort::default(), manager(boot, "")));
     }
-    let others = active && !waiting.is_empty();
     let has = if all.len() > 1 { "have a link and stay" } else { "has a link and stays" };
-    let why = match others {
-        true => "not configured by the subnet manager, while the others of this node are",
-        false => "no subnet manager has configured the port",
+    let why = match managers.first() {
+        Some((_, Manager::OfPort(other))) => {
+            format!("no subnet manager has configured the port, and {other} is Active")
+        }
+        of => {
+            let last = of.map(|(_, manager)| manager.last()).unwrap_or_default();
+            format!("no subnet manager has configured the port{last}")
+        }
     };
+    let mut advice: Vec<Advice> = Vec::new();
+    for step in managers.iter().flat_map(|(port, manager)| manager.advice(port)) {
+        advice.extend((!advice.contains(&step)).then_some(step));
+    }
     let (severity, confidence) = match (active, waiting.is_empty()) {
         (false, false) => (Severity::Error, Confidence::High),
         (true, false) => (Severity::Warning, Confidence::Medium),
@@ -160,7 +171,7 @@ fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
             "SELinux has denied manage_subnet, so that the kernel does not answer the subnet manager on that port".to_owned()
         }))
             .permanent(forbidden.first().map(|_| "allow manage_subnet to the domain that loads the modules (ausearch -m avc | audit2allow), then load mlx5_ib again"))
-            .steps(advice(&mad_ports, others)),
+            .steps(advice),
     )
 }
 
@@ -283,9 +294,10 @@ fn pkey_missing(boot: &Boot) -> Vec<Finding> {
         let is_its = |port: &&PortSeen| out.shown.is_none_or(|(_, own)| own.name() == port.name());
         for port in ports.into_iter().filter(|port| port.is_active()).filter(is_its) {
             let Some(lack) = pkey.lack_in(&port.pkeys) else { continue };
-            let text = match out.refusals.is_empty() {
-                true => format!("{}: {lack}; needed by {}.", port.name(), out.netdev),
-                false => format!("{}: {lack}, and {} is refused.", port.name(), out.netdev),
+            let text = if out.refusals.is_empty() {
+                format!("{}: {lack}; needed by {}.", port.name(), out.netdev)
+            } else {
+                format!("{}: {lack}, and {} is refused.", port.name(), out.netdev)
             };
             findings.push(
                 Finding::new(Code::PkeyMissing, Severity::Warning, Confidence::Medium, text)

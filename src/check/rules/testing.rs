@@ -55,7 +55,7 @@ pub(super) fn host(ports: Vec<PortSeen>, named: &[(&str, Severity)]) -> Boot {
             .about(format!("{device} port 1 (0000:4b:00.0)"))
     };
     let findings = named.iter().map(of).collect();
-    let judgement = Judgement::new(Vec::new(), Vec::new(), true, findings);
+    let judgement = Judgement::new(Vec::new(), Vec::new(), true, true, findings);
     let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
     let mut boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
     boot.state.ports = ports;

@@ -133,7 +133,7 @@ fn vf_probe_failed(boot: &Boot) -> Option<Finding> {
                 v.text.contains(&format!(":{short}:")) && seen::rdma_module(&v.text).is_some()
             })?;
             let address = function(&victim.text)?;
-            seen::is_vf(boot, address).then_some((e, victim, address.to_owned()))
+            Some((e, victim, address.to_owned()))
         })
         .collect();
     let of_probes = probes.iter().map(|(_, address)| address.as_str());
@@ -145,7 +145,7 @@ fn vf_probe_failed(boot: &Boot) -> Option<Finding> {
         _ if is_full => "no interrupt vectors are left for it (ENOSPC)",
         (Some((e, _)), _, _) | (None, None, Some(e)) => e.text.trim(),
         (None, Some(_), _) => {
-            "the IOMMU blocks the VF's interrupts, so that no command of the driver completes"
+            "the IOMMU blocks its interrupts, so that no command of the driver completes"
         }
         (None, None, None) => return None,
     };
@@ -161,7 +161,8 @@ fn vf_probe_failed(boot: &Boot) -> Option<Finding> {
         .chain(slave.iter().copied());
     let of = match &addresses[..] {
         [] => "a VF".to_owned(),
-        [one] => format!("VF {one}"),
+        [one] if seen::is_vf(boot, one) => format!("VF {one}"),
+        [one] => (*one).to_owned(),
         several => seen::all_of("VF", several),
     };
     let grep: Vec<String> = addresses.iter().map(|address| format!("-e {address}")).collect();
@@ -178,9 +179,10 @@ fn vf_probe_failed(boot: &Boot) -> Option<Finding> {
             &addresses,
             "ADDRESS",
         ));
-    Some(match is_full {
-        true => finding.permanent(["plan fewer VFs, or give each fewer vectors before it is bound: echo N > /sys/bus/pci/devices/VF/sriov_vf_msix_count"]),
-        false => finding.permanent(["if a command was refused: install another kernel or firmware"]),
+    Some(if is_full {
+        finding.permanent(["plan fewer VFs, or give each fewer vectors before it is bound: echo N > /sys/bus/pci/devices/VF/sriov_vf_msix_count"])
+    } else {
+        finding.permanent(["if a command was refused: install another kernel or firmware"])
     })
 }
 
@@ -362,12 +364,12 @@ mod tests {
 
     fn report(code: Code) -> String {
         format!(
-            r#"{{"schema":2,"report":"apply-pf","verdict":"not-right","exit_code":3,"pf":"{PF}","findings":[{{"code":"{code}","severity":"error","object":"{PF}","message":"VF 0: x","advice":[]}}]}}"#
+            r#"{{"schema":1,"report":"apply-pf","verdict":"not-right","exit_code":3,"pf":"{PF}","findings":[{{"code":"{code}","severity":"error","object":"{PF}","message":"VF 0: x","advice":[]}}]}}"#
         )
     }
 
     fn node(code: Code, now: Vec<common::Finding>) -> Boot {
-        let judgement = Judgement::new(Vec::new(), Vec::new(), true, now);
+        let judgement = Judgement::new(Vec::new(), Vec::new(), true, true, now);
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let mut boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
         assert_eq!(boot.accounts.take("x.json", &report(code)), Ok(true));

@@ -4,7 +4,6 @@ use super::interfaces::{self, Child, Interface, Said, Which};
 use super::{port_guid, shown};
 use crate::names::{Mode, is_ipoib_name};
 
-/// Where they are.
 pub const DIR: &str = "/etc/sysconfig/network-scripts";
 
 /// The keys that concern ibprov; all others stay with the stack.

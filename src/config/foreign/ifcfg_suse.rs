@@ -5,7 +5,6 @@ use super::interfaces::{self, Child, Interface, Said, Which};
 use super::shown;
 use crate::names::{IfName, Mode, PKey};
 
-/// Where they are.
 pub const DIR: &str = "/etc/sysconfig/network";
 
 const OURS: [&str; 7] =

@@ -8,7 +8,6 @@ use super::Imported;
 use super::shell::assignment;
 use crate::names::{Guid, IfName, Mode, PKey, beginning, harmless};
 
-/// What one file says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
     /// What `[[interface]]` can say; `None` if that is nothing.
@@ -46,9 +45,10 @@ impl Said {
                 Ok(None) => {}
                 Err(why) => {
                     let key = line.split('=').next().unwrap_or_default().trim();
-                    match ours.contains(&key) && key != switch {
-                        true => self.todo(number, &why),
-                        false => self.stays(number, key),
+                    if ours.contains(&key) && key != switch {
+                        self.todo(number, &why);
+                    } else {
+                        self.stays(number, key);
                     }
                 }
             }
@@ -61,7 +61,6 @@ impl Said {
     }
 }
 
-/// Settings of one interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
     /// The interface of a port.
@@ -83,7 +82,6 @@ pub enum Which {
     PortGuid(Guid),
 }
 
-/// A P_Key child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Child {
     pub pkey: PKey,

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use super::{Imported, shown};
 use crate::names::{PciAddress, PortType, Words as _};
 
-/// Where it is.
 pub const PATH: &str = "/etc/rdma/mlx4.conf";
 
 /// Reads the file. `may_be_here` is false for an adapter that the host certainly lacks.

@@ -10,7 +10,6 @@ use super::shell::assignment;
 use super::{Imported, shown};
 use crate::names::IfName;
 
-/// Where it is.
 pub const PATH: &str = "/etc/infiniband/openib.conf";
 
 /// What a key means to ibprov.

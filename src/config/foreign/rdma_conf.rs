@@ -5,7 +5,6 @@ use super::Imported;
 use super::openib_conf::{self, Meaning};
 use super::shell::assignment;
 
-/// Where it is.
 pub const PATH: &str = "/etc/rdma/rdma.conf";
 
 /// Beside what ibprov loads by itself, `rdma-init-kernel` loads this in any case

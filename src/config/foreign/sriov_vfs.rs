@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use super::{Imported, shown};
 use crate::names::{Guid, PciAddress, VfIndex};
 
-/// Where the file was.
 pub const PATH: &str = "/etc/rdma/sriov-vfs";
 
 /// Reads the file. `vf_of` tells of a VF's address whose it is, and which.

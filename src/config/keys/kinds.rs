@@ -98,7 +98,6 @@ impl<T> Deref for Name<T> {
 pub(crate) enum Kind {
     /// A time span, from 1 s to [`timespan::LONGEST_SEC`].
     Span,
-    /// `true` or `false`.
     Flag,
     Number {
         min: i64,

@@ -6,14 +6,31 @@ use crate::names::{
     IfPattern, LinkLayer, LinkSpeed, LinkWidth, Mode, ModuleName, NameRule, NetnsMode, OnFailure,
     PKey, PciAddress, PcieSpeed, PcieWidth, Policy, PortChoice, PortSelector, PortType, PortWait,
     RdmaName, Ready, Rung, Template, UnitName, VfDriver, VfNamePattern, VfOwner, Words, is_hostile,
-    shown,
+    nearest, shown,
 };
+use crate::report::common::Code;
 
 pub(super) const MODULE: Word = Word {
     what: "a kernel module name",
     example: "ib_srp",
     spelling: Spelling::Pattern("^[A-Za-z0-9_][A-Za-z0-9_-]{0,54}$"),
     parse: text::<ModuleName>,
+};
+
+pub(super) const CODE: Word = Word {
+    what: "the code of a finding",
+    example: "port-degraded",
+    spelling: Spelling::OneOf(|| Code::ALL.iter().map(|code| code.name()).collect()),
+    parse: |of, text| {
+        let name = text.to_ascii_lowercase();
+        let code = Code::ALL.iter().find(|code| code.name() == name);
+        let why = || {
+            let names = Code::ALL.iter().map(|code| code.name());
+            let meant = nearest(&name, names).map(|meant| format!(": did you mean {meant}?"));
+            format!("{} is not {}{}", shown(text), of.what, meant.unwrap_or_default())
+        };
+        code.map(|code| Value::text(*code)).ok_or_else(why)
+    },
 };
 
 pub(super) const PCI: Word = Word {
@@ -199,14 +216,7 @@ pub(super) const LINK_STATE: Word = Word {
 };
 const FOLLOW: Word = one_of::<Policy>("a link state", "follow");
 
-pub(super) const DRIVER: Word = Word {
-    parse: |word, text| match text {
-        "default" => Err("\"default\" was renamed to \"host\"".to_owned()),
-        _ => (ANY_DRIVER.parse)(word, text),
-    },
-    ..ANY_DRIVER
-};
-const ANY_DRIVER: Word = one_of::<VfDriver>("a driver of VFs", "vfio-pci");
+pub(super) const DRIVER: Word = one_of::<VfDriver>("a driver of VFs", "vfio-pci");
 
 pub(super) const OWNER: Word = one_of::<VfOwner>("the owner of a VF", "cni");
 

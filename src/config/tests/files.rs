@@ -52,37 +52,6 @@ fn every_guest_s_configuration_is_good() {
     }
 }
 
-/// What scripts write is not parsed here: it must have no old name.
-#[test]
-fn no_script_writes_an_old_name() {
-    let scripts = tree("tests").into_iter().filter(|p| p.extension().is_some_and(|e| e == "sh"));
-    let old = [
-        "deadline = ",
-        "expect.port",
-        "rung = ",
-        "skip = ",
-        "persistent-name = ",
-        "pkeys = ",
-        "policy = ",
-        "vf-guid",
-        "vf-node-guid",
-        "vf-port-guid",
-        "optional = ",
-        "ibprov.deadline",
-    ];
-    let mut seen = 0;
-    for path in scripts {
-        let text = read(&path);
-        seen += usize::from(text.contains("[[pf]]") || text.contains("[[interface]]"));
-        for name in old {
-            let found =
-                text.lines().find(|line| line.contains(name) && !line.contains("/run/cmdline"));
-            assert_eq!(found, None, "{}", path.display());
-        }
-    }
-    assert!(seen > 4, "{seen}");
-}
-
 #[test]
 fn every_example_of_the_documentation_is_good() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

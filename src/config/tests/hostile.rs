@@ -51,7 +51,7 @@ fn a_line_too_long_for_a_frame_is_named_only() {
     expect_test::expect![[r#"
         error: unknown key "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
         --> /etc/0.toml:2:1
-         = help: possible are boot, modules, rdma, port, network, interface, wait-online, host, pf, firmware, rxe, subnet-manager, metrics, guests, guest
+         = help: possible are boot, modules, rdma, port, network, interface, wait-online, host, pf, firmware, rxe, subnet-manager, metrics, health, guests, guest
 
         error: bad value for boot.timeout
         --> /etc/0.toml:3:5016

@@ -327,7 +327,7 @@ const UNSAID: &str = concat!(
     r"|two \[\[(rxe|subnet-manager)\]\] have|boot.ignore names|is in boot.ignore and in a|is an IPoIB interface|is a soft RoCE device|modules.exclude names",
     // The order of two ends, what widths make together, what a pattern's brackets mean.
     "|pf[.](guid|vf-name|vf-rdma-name)|pf.vf.index|is not a name pattern",
-    "|does not fit in [{]|all-zero GUID|is not a libvirt connection|cannot be given to a network device",
+    "|does not fit in [{]|all-zero GUID|is not a libvirt connection|is in health.tolerate and|cannot be given to a network device",
 );
 
 /// What the program says of this document that a schema could have said; `None`: it is

@@ -12,22 +12,21 @@
 
 pub(super) mod format;
 pub(super) mod program;
-mod tarball;
 
 use crate::names::harmless;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use self::format::{Magic, is_binary, is_log};
 use self::program::{Piped, expander, journal_of, piped};
-use self::tarball::Members;
 use super::process::NOBODY;
 use super::root::Kind;
 use super::{Root, answer, process};
@@ -52,6 +51,8 @@ const SPOOLED: u64 = 512 << 20;
 const SPOOL: &str = "/var/tmp";
 /// Sentences of what could not be read.
 const PROBLEMS: usize = 500;
+/// Bytes taken of the headers of one member of an archive.
+const HEADERS: u64 = 1 << 20;
 /// Characters of a member's name.
 const LONGEST_NAME: usize = 300;
 /// As much as is needed to know a format by its magic.
@@ -79,10 +80,18 @@ pub fn read(path: &Path, sink: Sink<'_>) -> Vec<String> {
             Ok(root) => feed.tree(&root, "", 0),
             Err(e) => feed.problem(e.to_string()),
         },
-        Ok(_) => match File::options().read(true).custom_flags(nix::libc::O_NOCTTY).open(path) {
-            Ok(file) => feed.file(&name, file, DEPTH),
-            Err(e) => feed.problem(format!("{name}: {}", answer(&e))),
-        },
+        Ok(meta) if meta.file_type().is_block_device() => {
+            feed.problem(format!("{name} is a block device, not a log"));
+        }
+        Ok(meta) => {
+            let is_pipe = meta.file_type().is_fifo();
+            let flags = OFlag::O_NOCTTY | if is_pipe { OFlag::O_NONBLOCK } else { OFlag::empty() };
+            match File::options().read(true).custom_flags(flags.bits()).open(path) {
+                Ok(file) if is_pipe => feed.pipe(&name, file),
+                Ok(file) => feed.file(&name, file, DEPTH),
+                Err(e) => feed.problem(format!("{name}: {}", answer(&e))),
+            }
+        }
         Err(e) => feed.problem(format!("{name}: {}", answer(&e))),
     }
     if !feed.given && feed.problems.is_empty() {
@@ -208,6 +217,29 @@ impl<'a> Feed<'a> {
         }
     }
 
+    /// A pipe, opened with O_NONBLOCK: to open one that nobody writes to would wait for ever.
+    fn pipe(&mut self, name: &str, mut pipe: File) {
+        let mut head = [0; HEAD];
+        let read = match pipe.read(&mut head) {
+            Ok(0) => {
+                return self.problem(format!(
+                    "{name} is a pipe that no process writes to: start its writer first"
+                ));
+            }
+            Ok(read) => Ok(read),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Err(e) => Err(e),
+        };
+        let waits = |read| fcntl(&pipe, FcntlArg::F_SETFL(OFlag::empty())).map(|_| read);
+        match read.and_then(|read| Ok(waits(read)?)) {
+            Ok(read) => {
+                let head = head.get(..read).unwrap_or_default();
+                self.stream(name, &mut head.chain(pipe), DEPTH);
+            }
+            Err(e) => self.problem(format!("{name}: {}", answer(&e))),
+        }
+    }
+
     fn journal(&mut self, name: &str, file: File) {
         let args = ["-o", "export", "--no-pager", "--quiet", "--all", FIELDS];
         match journal_of(file, &args) {
@@ -321,30 +353,36 @@ impl<'a> Feed<'a> {
     }
 
     fn archive(&mut self, name: &str, stream: impl Read, depth: u32) {
-        let mut members = Members::new(stream);
-        loop {
-            let member = match members.next_member() {
-                Ok(Some(member)) => member,
-                Ok(None) => return,
-                Err(e) => {
-                    self.problem(format!("{name}: {}", answer(&e)));
-                    return;
-                }
+        // The crate holds all of an extension header, whatever length that claims.
+        let left = Rc::new(Cell::new(HEADERS));
+        let mut archive = tar::Archive::new(Metered { stream, left: Rc::clone(&left) });
+        let rest = |e| format!("{name}: the rest of the archive was not read: {}", answer(&e));
+        let members = match archive.entries() {
+            Ok(members) => members,
+            Err(e) => return self.problem(rest(e)),
+        };
+        for member in members {
+            let mut member = match member {
+                Ok(member) => member,
+                Err(e) => return self.problem(rest(e)),
             };
-            let path = member.path;
-            let name_there = printable(&format!("{name}:{path}"));
-            if let Some(bytes) = member.passed_over {
-                self.problem(format!("{name_there}: a header of {bytes} bytes was skipped"));
-            }
-            if !member.is_file || !is_log(&path) || !self.count(name) {
+            let (kind, path) = (member.header().entry_type(), member.path_bytes());
+            let path = String::from_utf8_lossy(&path).into_owned();
+            let content = match kind.is_gnu_sparse() {
+                // Its holes are not in the archive.
+                true => member.header().entry_size().unwrap_or(0),
+                false => member.size(),
+            };
+            left.set(content.saturating_add(HEADERS));
+            let is_file = (kind.is_file() || kind.is_contiguous()) && !path.ends_with('/');
+            if !is_file || !is_log(&path) || !self.count(name) {
                 continue;
             }
+            let name_there = printable(&format!("{name}:{path}"));
             let mut head = Vec::with_capacity(HEAD);
-            match (&mut members).take(HEAD as u64).read_to_end(&mut head) {
+            match (&mut member).take(HEAD as u64).read_to_end(&mut head) {
                 Ok(_) if is_binary(&head) => {}
-                Ok(_) => {
-                    self.stream(&name_there, &mut Cursor::new(head).chain(&mut members), depth);
-                }
+                Ok(_) => self.stream(&name_there, &mut Cursor::new(head).chain(member), depth),
                 Err(e) => self.problem(format!("{name_there}: {}", answer(&e))),
             }
         }

@@ -10,7 +10,6 @@ use std::process::Stdio;
 use super::super::process::{Cage, NOBODY};
 use super::super::{answer, process};
 
-/// A running program's output.
 #[derive(Debug)]
 pub(in crate::host) struct Piped {
     stream: process::Streaming,

@@ -105,15 +105,6 @@ fn why_there_is_no_log_is_said() {
         let (_, why) = problem.split_once("x.tar").expect("its name");
         why.to_owned()
     };
-    let mut header = tar::Header::new_gnu();
-    header.set_entry_type(tar::EntryType::new(b'L'));
-    header.set_size(200_000);
-    header.set_cksum();
-    let long = [header.as_bytes().as_slice(), &[b'a'; 200_192], &[0; 1024]].concat();
-    assert_eq!(
-        why(&long),
-        ": the archive ends after an extended header of 200000 bytes, and has no file for it"
-    );
     let none = " has no log in it, nor another file that check reads";
     assert_eq!(why(&archive(&[("etc/motd", b"no log\n")])), none);
     assert_eq!(why(&gzip(&archive(&[("etc/motd", b"no log\n")]))), none);
@@ -130,8 +121,88 @@ fn what_cannot_be_read_is_said() {
     let tar = archive(&[("a.log", &[b'x'; 2048])]);
     let path = dir.path().join("cut.tar");
     std::fs::write(&path, &tar[..700]).expect("file");
-    let (_, problems) = collect(&path);
-    assert_eq!(problems.len(), 1, "{problems:?}");
+    let (seen, problems) = collect(&path);
+    assert_eq!(seen, [("cut.tar:a.log".to_owned(), "x".repeat(700 - 512))]);
+    assert!(
+        problems[0].contains("cut.tar: the rest of the archive was not read: "),
+        "{problems:?}"
+    );
+}
+
+fn member(kind: u8, name: &str, content: &[u8], size: u64) -> Vec<u8> {
+    let mut header = tar::Header::new_ustar();
+    header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+    header.set_entry_type(tar::EntryType::new(kind));
+    header.set_size(size);
+    header.set_cksum();
+    let mut bytes = header.as_bytes().to_vec();
+    bytes.extend(content);
+    bytes.resize(bytes.len().next_multiple_of(512), 0);
+    bytes
+}
+
+fn pax_record(key: &str, value: &str) -> String {
+    let rest = format!(" {key}={value}\n");
+    let mut length = rest.len() + 1;
+    while length != rest.len() + length.to_string().len() {
+        length = rest.len() + length.to_string().len();
+    }
+    format!("{length}{rest}")
+}
+
+#[test]
+fn headers_are_bounded_and_a_lie_ends_the_archive() {
+    let dir = tempfile::tempdir().expect("directory");
+    let path = dir.path().join("x.tar");
+    let read = |members: &[Vec<u8>]| {
+        std::fs::write(&path, members.concat()).expect("file");
+        let (seen, problems) = collect(&path);
+        (seen.into_iter().map(|(_, text)| text).collect::<Vec<_>>(), problems.len())
+    };
+    let pax = |records: &str| member(b'x', "pax", records.as_bytes(), records.len() as u64);
+    let next = member(b'0', "dmesg", b"next\n", 5);
+    // Its own header says 0, as for files of more than 8 GiB.
+    let file = member(b'0', "short", b"hello", 0);
+    let records = pax_record("path", &("a/".repeat(200) + "messages")) + &pax_record("size", "5");
+    let both = vec!["hello".to_owned(), "next\n".to_owned()];
+    assert_eq!(read(&[pax(&records), file.clone(), next.clone()]), (both, 0));
+    for size in ["18446744073709551615", "99999999999"] {
+        let lie = pax(&(pax_record("path", "messages") + &pax_record("size", size)));
+        assert_eq!(read(&[lie, file.clone(), next.clone()]).1, 1, "{size}");
+    }
+    for length in [HEADERS / 2, 2 * HEADERS] {
+        let name = vec![b'a'; usize::try_from(length).expect("small")];
+        let long = member(b'L', "././@LongLink", &name, length);
+        let (seen, problems) = read(&[long, member(b'0', "x", b"", 0), next.clone()]);
+        assert_eq!((seen.len(), problems), if length < HEADERS { (2, 0) } else { (0, 1) });
+    }
+    // A large member takes nothing from the headers of the next.
+    let large = vec![0; usize::try_from(2 * HEADERS).expect("small")];
+    let large = member(b'0', "large.bin", &large, 2 * HEADERS);
+    assert_eq!(read(&[large, next.clone()]), (vec!["next\n".to_owned()], 0));
+    // A sparse file, with holes without end.
+    let mut sparse = tar::Header::new_gnu();
+    sparse.set_entry_type(tar::EntryType::GNUSparse);
+    sparse.set_size(0);
+    sparse.as_gnu_mut().expect("GNU").set_real_size(0);
+    sparse.set_cksum();
+    let read = read(&[sparse.as_bytes().to_vec(), next]);
+    assert_eq!(read, (vec!["next\n".to_owned()], 0));
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_archive_panics(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..2048), at in 0_usize..512) {
+        let none: &mut dyn FnMut(&str, &mut dyn Read) = &mut |_, stream| {
+            std::io::copy(stream, &mut std::io::sink()).expect("read");
+        };
+        let mut feed = Feed::new(none);
+        let mut archive = member(b'x', "pax", &bytes, bytes.len() as u64);
+        archive.extend(member(b'0', "messages", b"x", 1));
+        archive[at] ^= 1;
+        feed.archive("x", archive.as_slice(), DEPTH);
+        feed.archive("x", bytes.as_slice(), DEPTH);
+    }
 }
 
 #[test]

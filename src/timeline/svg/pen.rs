@@ -12,7 +12,6 @@ pub(super) enum Anchor {
     End,
 }
 
-/// A drawing under way.
 #[derive(Debug, Default)]
 pub(super) struct Pen(String);
 

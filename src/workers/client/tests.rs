@@ -70,7 +70,7 @@ fn one_that_is_silent_is_dropped_and_no_late_answer_is_taken_for_anothers() {
     let first = client.ask(&write("first"));
     assert!(client.replies().is_empty() && client.waits_since(first).is_some());
     client.open.insert(first, clock::monotonic_usec() - SILENCE_USEC);
-    assert_eq!(client.replies(), [(first, Err(Failure::Silent))]);
+    assert_eq!(client.replies(), [(first, Err(Failure::SILENT))]);
     assert!(client.fd().is_none() && client.waits_since(first).is_none());
     let mut line = String::new();
     let mut child = BufReader::new(theirs);
@@ -102,7 +102,7 @@ fn one_question_is_waited_for_until_its_deadline() {
     let (ours, theirs) = UnixStream::pair().expect("sockets");
     let mut client = Client::over(ours).patient();
     let began = clock::monotonic_usec();
-    assert_eq!(client.ask_until(&write("b"), began + 50_000), Err(Failure::Silent));
+    assert_eq!(client.ask_until(&write("b"), began + 50_000), Err(Failure::SILENT));
     assert!(clock::monotonic_usec() >= began + 50_000 && client.fd().is_none());
     drop(theirs);
 }

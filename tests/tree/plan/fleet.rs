@@ -114,7 +114,7 @@ fn a_fleet_that_is_not_seen_whole_is_not_judged() {
         ("d\u{1b}[2J.toml", "x"),
         ("e.toml/x", ""),
         ("g/etc/ibprov/ibprov.toml", ""),
-        ("f.json", "{\"schema\": 1, \"pfs\": []}"),
+        ("f.json", "{\"schema\": 2, \"pfs\": []}"),
     ]);
     expect![[r#"
         cannot read ROOT/fleet/a.toml: line 2: missing field `config`
@@ -122,7 +122,7 @@ fn a_fleet_that_is_not_seen_whole_is_not_judged() {
         cannot read ROOT/fleet/c.json: PF 0000:4b:00.0 has no plan, because of errors
         cannot read ROOT/fleet/d�[2J.toml: line 1: key with no value, expected `=`
         cannot read ROOT/fleet/e.toml: EISDIR: Is a directory
-        cannot read ROOT/fleet/f.json: the report has schema 1, but this ibprov reads the schemas 2 to 3
+        cannot read ROOT/fleet/f.json: the report has schema 2, but this ibprov reads schema 1
         cannot read ROOT/fleet/g: neither guid-pins.toml nor etc/ibprov/guid-pins.toml is in it
         0 hosts, 0 VFs: no plan found: expected NAME.toml (pin file) or NAME.json (plan --format json) for each host
         exit 2

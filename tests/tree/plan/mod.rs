@@ -204,7 +204,7 @@ fn json_has_everything() {
     );
     expect![[r#"
         {
-          "schema": 3,
+          "schema": 1,
           "report": "plan",
           "verdict": "would-change",
           "exit_code": 1,

@@ -2,7 +2,7 @@
 
 use super::{Lack, State};
 use crate::check::evidence::event::function;
-use crate::check::pattern::{caught, caught_one, word};
+use crate::check::pattern::{caught, caught_one, has_any, word};
 use crate::names::RDMA_MODULES;
 
 /// Words of the lines that the fold reads and no rule asks for.
@@ -31,6 +31,15 @@ pub const NEEDLES: &[&str] = &[
     "Card not present",
     "PCI bridge to [bus",
     "AER: can't recover",
+    "AER: Uncorrect",
+    "AER: device recovery",
+    "mlx5_pci_err_detected",
+    "DPC: containment event",
+    "): Link Down",
+    " Link DOWN",
+    " Link INIT",
+    " Link ARMED",
+    " Link ACTIVE",
     "DMAR: [",
     "IO_PAGE_FAULT",
     "logical state changed to PORT_",
@@ -70,9 +79,23 @@ pub fn given_up(text: &str) -> Option<String> {
     Some(format!("{} port {}", last_word(device), word(port).trim_end_matches(';')))
 }
 
-/// True if the target is the one that a boot goes for.
-pub fn has_goal(text: &str) -> bool {
-    text.contains("Multi-User") || text.contains("multi-user")
+/// What `ib_cache_update()` says of a port since Linux 6.14: `mlx5_core 0000:4b:00.0 mlx5_0: Port:
+/// 1 Link ACTIVE`.
+pub fn port_state(text: &str) -> Option<(String, &str)> {
+    let [device, port, state] = caught::<3>(text, "{}: Port: {} Link {}")?;
+    Some((format!("{} port {port}", last_word(device)), word(state)))
+}
+
+/// Whether the system begins to shut down, or has started, by `text`; `None` if it says neither.
+/// What ends in a shutdown ends by right.
+pub fn ends(text: &str) -> Option<bool> {
+    let has_goal = text.contains("Multi-User") || text.contains("multi-user");
+    if has_goal && text.starts_with("Reached target ") {
+        return Some(false);
+    }
+    let words = ["System is rebooting", "System is powering down", "shutting down for system"];
+    let stops = has_goal && text.starts_with("Stopped target ") || has_any(text, &words);
+    stops.then_some(true)
 }
 
 pub fn last_word(text: &str) -> &str {

@@ -41,6 +41,8 @@ pub enum Lack {
     Address,
     /// The adapter is gone.
     Gone,
+    /// The PCIe link to it had an uncorrectable error, and was not recovered.
+    Bus,
     /// The driver gave up on it.
     Driver,
     /// The IOMMU has refused an access of the adapter.
@@ -158,19 +160,6 @@ impl Fold {
     pub fn bad(&self) -> impl Iterator<Item = (&Object, Lack)> {
         let counts = |o: &&Object| o.what != What::Unit || uses_fabric_by_name(&o.name);
         self.objects.values().filter(counts).filter_map(|object| Some((object, object.lack()?)))
-    }
-
-    /// Adapters of which the boot shows a cable and the final name of the IPoIB netdev, and
-    /// nothing after that: it may end before the subnet manager has come.
-    pub fn named_with_a_cable(&self) -> impl Iterator<Item = &Object> {
-        let named = |o: &&Object| o.what == What::Netdev && !o.is_ethernet;
-        self.objects.values().filter(named).filter(|netdev| {
-            let adapter = netdev.adapter.as_ref();
-            let adapter = adapter.and_then(|a| self.objects.get(&(What::Adapter, a.clone())));
-            netdev.has_reached(Rung::Named)
-                && netdev.last.state == State::Unknown
-                && adapter.is_some_and(|a| a.has_reached(Rung::Link) && a.lack().is_none())
-        })
     }
 
     /// True if `name` is that of an IPoIB netdev of this boot.

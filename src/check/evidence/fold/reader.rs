@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::lines::{
-    driven, given_up, has_goal, last_word, link_of_driver, of_manager, of_networkd,
+    driven, ends, given_up, last_word, link_of_driver, of_manager, of_networkd, port_state,
 };
 use super::{Fold, Lack, Object, Said, State, What, unit_name};
 use crate::check::evidence::event::{Event, Kind, Origin, When, function};
@@ -11,7 +11,7 @@ use crate::check::evidence::own::{About, Own};
 use crate::check::evidence::relevance::rdma_device_in;
 use crate::check::evidence::state::{NetdevSeen, PortSeen, UnitSeen};
 use crate::check::evidence::{Boot, Host};
-use crate::check::pattern::{caught, caught_one, has_any, word};
+use crate::check::pattern::{caught, caught_one, word};
 use crate::graph::consumers::uses_fabric_by_name;
 use crate::names::{PciAddress, RDMA_MODULES, Rung, is_ipoib_name, roce_half_of};
 use crate::report::node::Standing;
@@ -31,14 +31,26 @@ fn items(boot: &Boot) -> Vec<Item<'_>> {
     let logged = |e: &&Event| !e.when.stamp.is_empty() || !e.program.is_empty();
     let logs: BTreeSet<u16> =
         boot.events.iter().filter(logged).map(|event| event.origin.source).collect();
+    // A dump in a log stands behind the line above it.
+    let place = |origin: Origin| {
+        let above = |e: &Event| e.origin.source == origin.source && e.origin.line <= origin.line;
+        let at = logs.contains(&origin.source).then(|| boot.events.iter().rposition(above));
+        at.flatten().map_or(0, |at| at + 1)
+    };
     let state = &boot.state;
-    let events = boot.events.iter().enumerate().map(|(at, e)| (e.origin, Item::Event(at, e)));
+    let events = boot.events.iter().enumerate();
+    let events = events.map(|(at, e)| (at + 1, e.origin, Item::Event(at, e)));
     let dumps = state.ports.iter().map(|port| (port.origin, Item::Port(port)));
     let dumps = dumps.chain(state.netdevs.iter().map(|n| (n.origin, Item::Netdev(n))));
     let dumps = dumps.chain(state.units.iter().map(|unit| (unit.origin, Item::Unit(unit))));
-    let mut items: Vec<(Origin, Item<'_>)> = events.chain(dumps).collect();
-    items.sort_by_key(|(origin, _)| (!logs.contains(&origin.source), *origin));
-    items.into_iter().map(|(_, item)| item).collect()
+    let dumps = dumps.map(|(origin, item)| (place(origin), origin, item));
+    let mut items: Vec<(usize, Origin, Item<'_>)> = events.chain(dumps).collect();
+    // In a log of its own each event has a place; of what is no log the lines count.
+    items.sort_by_key(|(place, origin, _)| match logs.contains(&origin.source) {
+        true => (false, *place, *origin),
+        false => (true, 0, *origin),
+    });
+    items.into_iter().map(|(_, _, item)| item).collect()
 }
 
 /// Goes through a boot.
@@ -55,8 +67,6 @@ pub struct Reader<'a> {
     has_others: bool,
     /// The netdev for which dhclient asks.
     asked: Option<String>,
-    /// The source that has told a line of the kernel first.
-    told: BTreeMap<&'a str, u16>,
     /// The system shuts down: what ends, ends by right.
     is_ending: bool,
     now: usize,
@@ -77,7 +87,6 @@ impl<'a> Reader<'a> {
             bridges: BTreeMap::new(),
             has_others: false,
             asked: None,
-            told: BTreeMap::new(),
             is_ending: false,
             now: 0,
             ports_at: None,
@@ -204,23 +213,7 @@ impl<'a> Reader<'a> {
 
     fn event(&mut self, at: usize, event: &'a Event) {
         let text = &*event.text;
-        if event.from_kernel() {
-            // The kernel's lines stand in the journal, in messages and in what dmesg shows.
-            let source = event.origin.source;
-            if *self.told.entry(text).or_insert(source) != source {
-                return;
-            }
-        }
-        if text.starts_with("Stopped target ") && has_goal(text)
-            || has_any(
-                text,
-                &["System is rebooting", "System is powering down", "shutting down for system"],
-            )
-        {
-            self.is_ending = true;
-        } else if text.starts_with("Reached target ") && has_goal(text) {
-            self.is_ending = false;
-        }
+        self.is_ending = ends(text).unwrap_or(self.is_ending);
         if self.is_ending {
             return;
         }
@@ -275,8 +268,8 @@ impl<'a> Reader<'a> {
                 self.put(What::Port, "the ports of ibprov wait-online", said, Some(Rung::Active));
             }
             Kind::Own(_) | Kind::UnitStarting(_) => {}
-            _ if &*event.program != "ibprov" => self.text(at, event),
-            _ => {}
+            _ if &*event.program == "ibprov" || self.pcie(at, event) => {}
+            _ => self.text(at, event),
         }
     }
 
@@ -304,6 +297,21 @@ impl<'a> Reader<'a> {
                 State::Bad(_) => self.lost(name, said),
                 State::Unknown => self.netdev_said(name, said, None),
             }
+        } else if let Some((port, state)) = port_state(text).filter(|_| event.from_kernel()) {
+            let adapter = function(text).map(str::to_owned);
+            // Its netdev may have told that it was Active, or the only one that there is.
+            let others = || self.fold.objects().filter(|o| o.is_port() && o.name != port);
+            let is_only = others().count() == 1;
+            let is_its = |o: &Object| match &o.adapter {
+                Some(its) => adapter.as_ref() == Some(its),
+                None => is_only,
+            };
+            let was = |o: &Object| o.what == What::Netdev && o.has_reached(Rung::Active);
+            let had = self.has_reached(What::Port, &port, Rung::Active)
+                || others().any(|o| was(o) && is_its(o));
+            let (state, rung) = of_port(state, had);
+            let said = said(state);
+            self.put(What::Port, &port, said, rung).adapter = adapter;
         } else if let Some((head, down)) = text
             .split_once(": Link DOWN")
             .map(|(head, _)| (head, true))
@@ -335,11 +343,7 @@ impl<'a> Reader<'a> {
         {
             let (port, state) = (last_word(port), word(state));
             let had = self.has_reached(What::Port, port, Rung::Active);
-            let (state, rung) = match state {
-                "ACTIVE" => (State::Good, Some(Rung::Active)),
-                _ if had => (State::Bad(Lack::NotActive), None),
-                _ => (State::Unknown, None),
-            };
+            let (state, rung) = of_port(state, had);
             let said = said(state);
             let adapter = function(text).map(str::to_owned);
             self.put(What::Port, port, said, rung).adapter = adapter;
@@ -368,6 +372,46 @@ impl<'a> Reader<'a> {
         } else {
             self.bus(at, event);
         }
+    }
+
+    /// A line about errors of a PCIe link, and whether the function was recovered; false of
+    /// another line.
+    fn pcie(&mut self, at: usize, event: &Event) -> bool {
+        let text = &*event.text;
+        let adapters = |is_it: &dyn Fn(&Object) -> bool| -> Vec<String> {
+            let all = self.fold.objects().filter(|o| o.what == What::Adapter && is_it(o));
+            all.map(|adapter| adapter.name.clone()).collect()
+        };
+        let behind = function(text).and_then(|bridge| self.bridges.get(bridge));
+        let is_behind = |o: &Object| {
+            let bus = o.name.get(5..7).and_then(|bus| u8::from_str_radix(bus, 16).ok());
+            behind.zip(bus).is_some_and(|((first, last), bus)| (*first..=*last).contains(&bus))
+        };
+        let (adapters, state) = if text.contains("AER: device recovery successful") {
+            let is_lost = |o: &Object| o.lack() == Some(Lack::Bus);
+            (adapters(&is_lost), State::Unknown)
+        } else if let Some((_, of)) = text
+            .split_once("AER: Uncorrect")
+            .or_else(|| text.split_once(" ").filter(|_| text.contains("mlx5_pci_err_detected")))
+        {
+            let named = |o: &Object| function(of) == Some(&*o.name);
+            (adapters(&named), State::Bad(Lack::Bus))
+        } else if let Some([_, source]) = caught::<2>(text, "DPC: containment event{}source:0x{}") {
+            let source = u16::from_str_radix(word(source), 16).unwrap_or_default();
+            let (bus, device, function) = (source >> 8, source >> 3 & 0x1f, source & 7);
+            let place = format!("{bus:02x}:{device:02x}.{function}");
+            let is_it = |o: &Object| is_behind(o) || o.name.ends_with(&place);
+            (adapters(&is_it), State::Bad(Lack::Bus))
+        } else if text.contains("AER: device recovery failed") || text.contains("): Link Down") {
+            (adapters(&is_behind), State::Bad(Lack::Bus))
+        } else {
+            return false;
+        };
+        for adapter in adapters {
+            let said = self.said(state, at, event);
+            self.adapter_lost(&adapter, said);
+        }
+        true
     }
 
     /// A line about the PCI bus.
@@ -549,6 +593,15 @@ impl<'a> Reader<'a> {
         }
         let said = self.shown(state, unit.origin, &unit.text);
         self.put(What::Unit, &name, said, None);
+    }
+}
+
+/// How a port is of which the driver says that it is in `state`; it `had` been Active.
+fn of_port(state: &str, had: bool) -> (State, Option<Rung>) {
+    match state {
+        "ACTIVE" => (State::Good, Some(Rung::Active)),
+        _ if had => (State::Bad(Lack::NotActive), None),
+        _ => (State::Unknown, None),
     }
 }
 

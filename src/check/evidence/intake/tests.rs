@@ -42,7 +42,6 @@ fn what_is_kept_is_bounded() {
     let kept = texts(&evidence);
     assert!(kept.len() < 10_000, "{}", kept.len());
     assert!(kept.iter().any(|(_, t)| t.contains("ipoib_intf_alloc")), "what comes late is lost");
-    assert!(evidence.sources[0].left_out > 0);
     assert!(kept.iter().all(|(_, t)| t.len() <= LINE_LIMIT));
 }
 

@@ -23,7 +23,7 @@ rests() {
 	[ $(($(cpu) - rests)) -lt 60000 ]
 }
 # What an instance is, for interfaces without a device unit.
-sed 's/--device=%f/%I/; s/%i\.device//; /^ConditionVirtualization/d; /^ExecStopPost/d' \
+sed 's/--device=%f/%I/; s/%i\.device//; /^ConditionVirtualization/d; /^ExecStopPost/d; /^ExecCondition/d' \
 	/usr/lib/systemd/system/ibprov-iface@.service >/run/systemd/system/wait@.service
 last=$(sed 's/.* //' /usr/lib/bed/interfaces)
 mkdir -p /run/systemd/network /etc/ibprov

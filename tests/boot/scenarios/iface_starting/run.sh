@@ -5,7 +5,7 @@ bus=/run/dbus/system_bus_socket
 # Sockets on the bus's side, without the one that listens.
 connections() { awk -v bus=$bus '$8 == bus && $4 != "00010000" { n++ } END { print n + 0 }' /proc/net/unix; }
 # What an instance is, for interfaces without a device unit.
-sed 's/--device=%f/%I/; s/%i\.device//; /^ConditionVirtualization/d; /^ExecStopPost/d' \
+sed 's/--device=%f/%I/; s/%i\.device//; /^ConditionVirtualization/d; /^ExecStopPost/d; /^ExecCondition/d' \
 	/usr/lib/systemd/system/ibprov-iface@.service >/run/systemd/system/wait@.service
 mkdir -p /etc/ibprov
 printf '[network]\ntimeout = "30min"\n' >/etc/ibprov/ibprov.toml

@@ -5,7 +5,7 @@ here=/run/systemd/system
 shipped=/usr/lib/systemd/system
 # What they are, in a container and for devices that have no unit.
 for unit in ibprov.service ibprov-wait-online.service ibprov-guests.service ibprov-children.service ibprov-iface@.service ibprov-pf@.service; do
-	sed 's/%i\.device//; /^ConditionVirtualization/d' $shipped/$unit >$here/$unit
+	sed 's/%i\.device//; /^ConditionVirtualization/d; /^ExecCondition/d' $shipped/$unit >$here/$unit
 done
 drop_in() { # UNIT LINE...: of its [Service] section
 	mkdir -p $here/"$1".d

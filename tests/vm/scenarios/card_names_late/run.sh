@@ -7,7 +7,7 @@ all() { # a line for each PF and VF there is
 		echo "$function" $(ls "$dir/infiniband") $(ls "$dir/net")
 	done
 }
-planned() { grep -qs '"verdict": "right"' "/run/ibprov/pf/$pf.json"; }
+planned() { grep -qs '"verdict": "done"' "/run/ibprov/pf/$pf.json"; }
 # As a reset of the firmware does it: the modules stay loaded. While modules are loaded, udev tells
 # of no PF before the last one is there.
 unbound() {

@@ -115,7 +115,7 @@ rm /etc/ibprov/ibprov.toml
 systemctl enable -q ibprov-opensm.target
 trigger
 codes() { systemctl show -p ExecMainStatus -p Result "$(unit_of "$one")" "$(unit_of "$two")"; }
-ended() { [ "$(codes | grep -c ExecMainStatus=4)" = 2 ]; }
+ended() { [ "$(codes | grep -c ExecMainStatus=64)" = 2 ]; }
 within 60 ended || echo "instances have not ended"
 instances >"$OUT/units.target"
 codes | sort | uniq -c >"$OUT/result.target"
@@ -130,6 +130,7 @@ ibprov status --format json >"$OUT/ours.json"
 ibprov status >"$OUT/ours"
 ibprov metrics >"$OUT/ours.metrics"
 cat "/run/ibprov/opensm/${guid#0x}/opensm.conf" >"$OUT/opensm.conf"
+stat -c %a "/run/ibprov/opensm/${guid#0x}/opensm.conf" >"$OUT/opensm.conf.mode"
 ls "/var/lib/ibprov/opensm/${guid#0x}" >"$OUT/kept"
 journalctl -b -o cat -u 'ibprov-opensm@*' >"$OUT/sm.log"
 systemctl --failed --plain --no-legend >"$OUT/failed"

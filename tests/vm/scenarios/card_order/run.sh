@@ -18,7 +18,7 @@ phase "reload"
 # Nobody but udev starts what applies the plans, each as its PF comes.
 down
 modprobe -a mlx5_ib ib_ipoib
-planned() { for card in 1 2 3; do grep -q '"verdict": "right"' "/run/ibprov/pf/0001:0$card:00.0.json" || return 1; done; }
+planned() { for card in 1 2 3; do grep -q '"verdict": "done"' "/run/ibprov/pf/0001:0$card:00.0.json" || return 1; done; }
 within 90 planned 2>/dev/null || echo "reload: not as planned"
 udevadm settle
 all >"$OUT/reload"

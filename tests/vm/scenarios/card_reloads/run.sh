@@ -2,7 +2,7 @@ set -u
 . /usr/lib/bed/vf.sh
 pf=0001:01:00.0
 report=/run/ibprov/pf/$pf.json
-is_right() { grep -q '"verdict": "right"' "$report" 2>/dev/null; }
+is_right() { grep -q '"verdict": "done"' "$report" 2>/dev/null; }
 as_planned() { facts "$pf" >/run/facts && cmp -s /run/facts "$OUT/planned"; }
 wrong() {
 	echo "wrong after $n ($1): $2"

@@ -69,21 +69,6 @@ port ACTIVE
 carrier 1
 moment sm-back
 
-# The report of this boot is one of the version before, as after an upgrade: schema 2, and a code
-# that has another name since.
-cp /run/ibprov/boot.json /tmp/boot.json
-old='{"severity":"info","code":"guid-duplicate","object":null,"message":"x","advice":[]}'
-sed -e 's/^  "schema": 3,/  "schema": 2,/' -e "s/^  \"findings\": \[\],/  \"findings\": [$old],/" \
-	/tmp/boot.json >/run/ibprov/boot.json
-grep -q guid-duplicate /run/ibprov/boot.json && grep -q '"schema": 2,' /run/ibprov/boot.json
-echo "older: $?"
-moment older
-ibprov iface ib0 --dry-run >"$OUT/older.iface"
-echo "older iface: $?"
-ibprov guests --status >"$OUT/older.guests"
-echo "older guests: $?"
-cp /tmp/boot.json /run/ibprov/boot.json
-
 # VFs: nobody gave them GUIDs; then GUIDs and a policy that keeps them down.
 echo 2 >$pf/sriov_numvfs
 udevadm settle

@@ -4,7 +4,16 @@ cp /run/from-override "$OUT/from-override"
 cp /run/ibprov/boot.json "$OUT/install_works.json"
 
 ifdown ib0
+# Whether the targets are reached, as TARGET STATE.
+target() { # NAME TARGET
+	systemctl start "ibprov-$2.target" 2>/dev/null
+	echo "$1: $2 $(systemctl is-active "ibprov-$2.target")"
+}
+stop() { systemctl stop ibprov-online.target ibprov-wait-online.service ibprov-ready.target ibprov.service; }
+mkdir -p /etc/ibprov
+echo 'wait-online.timeout = "2s"' >/etc/ibprov/ibprov.toml
 without_ipoib() { # NAME
+	stop
 	modprobe -r ib_ipoib
 	systemctl restart ibprov.service
 	cp /run/ibprov/boot.json "$OUT/$1.json"
@@ -12,8 +21,47 @@ without_ipoib() { # NAME
 for name in denied install_override; do
 	cp "/usr/lib/bed/$name.conf" /etc/modprobe.d/site.conf
 	without_ipoib "$name"
+	[ "$name" != denied ] || { target denied ready; target denied online; }
 done
+
+# The RDMA half of the driver. udev has a copy of these files, and would load it.
+echo "install mlx5_ib /bin/false" >/etc/modprobe.d/site.conf
+udevadm control --reload
+stop
+modprobe -r ib_ipoib mlx5_ib
+target half ready
+cp /run/ibprov/boot.json "$OUT/half.json"
+udevadm settle
 rm /etc/modprobe.d/site.conf
+
+# A node whose drivers a container loads, which kubelet starts.
+printf 'blacklist %s\n' mlx5_core mlx5_ib ib_ipoib >/etc/modprobe.d/blacklist-ofed-modules.conf
+udevadm control --reload
+printf '[[port]]\npci = "0001:01:00.0"\nwait = "online"\n' >/etc/ibprov/ibprov.toml
+cat >/etc/systemd/system/kubelet.service <<'END'
+[Unit]
+Requires=ibprov-ready.target
+After=ibprov-ready.target
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/sbin/modprobe -a mlx5_core mlx5_ib ib_ipoib
+ExecStart=/usr/bin/udevadm settle
+END
+health() { ibprov health --for npd >/dev/null && code=0 || code=$?; echo "$1: health $code"; }
+systemctl daemon-reload
+stop
+modprobe -r mlx5_core
+target container ready
+systemctl start kubelet.service
+echo "container: kubelet $(systemctl is-active kubelet.service)"
+target loaded online
+health loaded
+systemctl stop kubelet.service
+rm /etc/modprobe.d/blacklist-ofed-modules.conf /etc/ibprov/ibprov.toml
+udevadm control --reload
+modprobe -r ib_ipoib
+
 # As after a kernel update without its modules.
 find /lib/modules -name 'ib_ipoib.ko*' -delete
 depmod -a

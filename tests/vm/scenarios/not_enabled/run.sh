@@ -22,6 +22,27 @@ ibprov status --format json >"$OUT/status.json"
 anew
 look anew
 journalctl -b -o cat | grep -c 'ibprov.service is not enabled' >"$OUT/count"
+# Enabled on a running system, with a configuration for the next boot.
+systemctl enable --runtime --quiet ibprov.service
+ip addr add 10.9.0.1/24 dev ib0
+ip link set ib0 up
+udevadm trigger --subsystem-match=net --subsystem-match=pci --action=change
+look triggered
+anew
+look for-next-boot
+systemctl list-units --plain --no-legend --state=active,failed 'ibprov-iface@*' 'ibprov-pf@*' >"$OUT/acted"
+journalctl -b -o cat | grep 'ibprov.service has not begun' >"$OUT/skipped"
+ip addr add 10.9.0.1/24 dev ib0
+ip link set ib0 up
+systemctl start ibprov.service
+look by-hand-in-use
+mtu() { echo "mtu $1: $(cat /sys/class/net/ib0/mtu)"; }
+mtu start
+ibprov iface ib0 --settings-only >"$OUT/deferred" 2>&1
+mtu by-hand
+cp /run/ibprov/boot.json "$OUT/in-use.json"
+systemctl stop ibprov.service
+systemctl disable --runtime --quiet ibprov.service
 # What comes while `ibprov boot` is running is set.
 modprobe -r ib_ipoib
 systemctl start ibprov.service

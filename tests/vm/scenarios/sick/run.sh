@@ -60,9 +60,9 @@ wait
 
 phase port
 knobs "$sick/port_query_ms=ever"
+run port.health ibprov health --for npd
 ask port
 asked
-run port.health ibprov health --for npd
 knobs "$sick/port_query_ms=0"
 wait
 

@@ -9,7 +9,7 @@ template() { # FIRST-BYTES [KEY = VALUE]: another configuration, of the first tw
 	[ $# = 1 ] || sed -i "s/^vfs = 4/&\n$2/" /run/plan.toml
 }
 report() { [ -e "/run/ibprov/pf/$1.json" ]; }
-is_right() { grep -q '"verdict": "right"' "/run/ibprov/pf/$1.json" 2>/dev/null; }
+is_right() { grep -q '"verdict": "done"' "/run/ibprov/pf/$1.json" 2>/dev/null; }
 forget() { for forgotten; do rm -f "/run/ibprov/pf/$forgotten.json"; done; }
 cared() { # WHEN PF...: each has its plan, without a hand
 	when=$1

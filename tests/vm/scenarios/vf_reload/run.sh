@@ -2,7 +2,7 @@ set -u
 . /usr/lib/bed/vf.sh
 pf=0001:01:00.0
 report=/run/ibprov/pf/$pf.json
-is_right() { grep -q '"verdict": "right"' "$report" 2>/dev/null; }
+is_right() { grep -q '"verdict": "done"' "$report" 2>/dev/null; }
 udevadm settle
 facts "$pf" >"$OUT/fresh"
 

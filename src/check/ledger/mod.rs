@@ -1,0 +1,265 @@
+//! What each line of the fabric is to a reader who asks whether it works: explained by a finding,
+//! harmless, over, or a failure that nothing explains.
+//!
+//! A line is a failure if it is of the fabric, by who writes it or by an object that it names, and
+//! says that something has failed. The words for both are data, `words.toml`.
+
+mod entities;
+mod flaps;
+pub mod path;
+pub mod words;
+
+use super::evidence::event::function;
+use super::evidence::fold::{Object, lines::ends};
+use super::evidence::{Boot, Event, Kind, Level};
+use super::rules::messages::{is_harmless, is_quoted};
+use crate::names::{RDMA_MODULES, is_ipoib_name};
+use crate::report::finding::{Confidence, Finding, Quote, Severity};
+use entities::Entities;
+pub use flaps::Flap;
+use words::{own_words, says_failure, says_recovery, words};
+
+/// Microseconds after a failure in which its consequences come.
+const AFTER: i64 = 30_000_000;
+/// Microseconds before it in which its cause was told.
+const BEFORE: i64 = 5_000_000;
+
+/// A failure that nothing explains.
+#[derive(Debug, Clone)]
+pub struct Failure<'a> {
+    pub event: &'a Event,
+    /// The object of the fabric that fails, if the line names one.
+    pub object: Option<String>,
+    /// The PCI function that it is or is of, or the object itself.
+    path: String,
+}
+
+/// Lines of the fabric, by what each is.
+#[derive(Debug, Default)]
+pub struct Ledger<'a> {
+    /// Failures that nothing explains, in the order of the log.
+    pub failures: Vec<Failure<'a>>,
+    pub explained: usize,
+    pub harmless: usize,
+    pub over: usize,
+    pub flaps: Vec<Flap<'a>>,
+}
+
+/// Those of an object and a kind are one.
+fn kind(text: &str) -> String {
+    text.chars().filter(char::is_ascii_alphabetic).take(80).collect()
+}
+
+impl<'a> Ledger<'a> {
+    /// Of the lines of `boot`, of which `findings` are made.
+    pub fn of(boot: &'a Boot, findings: &[Finding]) -> Self {
+        let book = Book::of(boot);
+        let all = book.failures();
+        let flaps = flaps::flaps(boot, &book.entities);
+        let mut ledger = Self { flaps, ..Self::default() };
+        for (at, failure) in &all {
+            if is_quoted(boot, failure.event, findings) {
+                ledger.explained += 1;
+            } else if is_harmless(failure.event) && !book.fails_beside(failure, &all) {
+                ledger.harmless += 1;
+            } else if book.is_over(*at, failure) {
+                ledger.over += 1;
+            } else if !ledger.has(failure) {
+                ledger.failures.push(failure.clone());
+            }
+        }
+        ledger
+    }
+
+    fn has(&self, new: &Failure<'a>) -> bool {
+        let is_it = |old: &Failure<'a>| {
+            old.object == new.object && kind(&old.event.text) == kind(&new.event.text)
+        };
+        self.failures.iter().any(is_it)
+    }
+}
+
+/// True if `other` was written so shortly before or after `event` that one may be the cause of
+/// the other.
+fn is_near(event: &Event, other: &Event) -> bool {
+    match other.when.since(&event.when) {
+        Some(gap) => (-BEFORE..=AFTER).contains(&gap),
+        None => {
+            other.origin.source == event.origin.source
+                && other.origin.line.abs_diff(event.origin.line) <= 5
+        }
+    }
+}
+
+/// Adds to each of `findings` that is grave what else of the same card, and of the PCIe path
+/// above it, failed shortly before and after: the cause is among that.
+pub fn quote_causes(boot: &Boot, findings: &mut [Finding]) {
+    /// Of each, more prove nothing more.
+    const MOST: usize = 4;
+    let is_grave = |f: &&mut Finding| f.severity != Severity::Info;
+    if !findings.iter_mut().any(|f| is_grave(&f)) {
+        return;
+    }
+    let book = Book::of(boot);
+    let all = book.failures();
+    for finding in findings.iter_mut().filter(is_grave) {
+        let first = boot.events.iter().find(|e| finding.evidence.contains(&boot.quote(e)));
+        let address = first.and_then(|first| function(&first.text).map(|at| (first, at)));
+        let Some((first, address)) = address else { continue };
+        let card = path::card(address);
+        let is_of = |f: &Failure<'_>| path::card(&f.path) == card && is_near(first, f.event);
+        let beside = all.iter().map(|(_, failure)| failure).filter(|failure| is_of(failure));
+        let beside = beside.map(|failure| failure.event).take(MOST);
+        let above = path::above(boot, address, first);
+        // What failed above it first, is the cause, and not what a rule takes for it.
+        if above.first().is_some_and(|above| above.origin < first.origin) {
+            finding.confidence = finding.confidence.max(Confidence::Medium);
+        }
+        let above = above.into_iter().take(MOST);
+        let mut lines: Vec<&Event> = above.chain(beside).collect();
+        lines.sort_by_key(|event| event.origin);
+        let quotes: Vec<Quote> = lines.into_iter().map(|event| boot.quote(event)).collect();
+        let known = std::mem::take(&mut finding.evidence);
+        let mut evidence = quotes;
+        evidence.extend(known);
+        *finding = finding.clone().quoting(evidence);
+    }
+}
+
+/// A boot that is gone through.
+struct Book<'a> {
+    boot: &'a Boot,
+    entities: Entities,
+}
+
+impl<'a> Book<'a> {
+    fn of(boot: &'a Boot) -> Self {
+        Self { boot, entities: Entities::of(boot) }
+    }
+
+    /// Everything of the fabric that fails, with its place in the boot.
+    fn failures(&self) -> Vec<(usize, Failure<'a>)> {
+        let mut is_ending = false;
+        let mut all: Vec<(usize, Failure<'a>)> = Vec::new();
+        for (at, event) in self.boot.events.iter().enumerate() {
+            is_ending = ends(&event.text).unwrap_or(is_ending);
+            all.extend(self.failure(event).filter(|_| !is_ending).map(|failure| (at, failure)));
+        }
+        all
+    }
+
+    /// What fails by `event`, if anything of the fabric does.
+    fn failure(&self, event: &'a Event) -> Option<Failure<'a>> {
+        if matches!(event.kind, Kind::Own(_)) || &*event.program == "ibprov" || is_strange(event) {
+            return None;
+        }
+        let is_grave = event.level == Some(Level::Error) && event.from_kernel();
+        if !is_grave && !says_failure(&event.text) {
+            return None;
+        }
+        let own = own_words(&event.text);
+        let named = self.entities.in_text(&own).next();
+        let is_of_fabric =
+            || is_sender(event) || has_word_of_fabric(&own) && !self.entities.has_other(&own);
+        if named.is_none() && !is_of_fabric() {
+            return None;
+        }
+        let object = named.or_else(|| function(&own).filter(|_| !self.entities.has_other(&own)));
+        let path = object.map_or_else(|| &*event.program, |object| self.entities.path(object));
+        Some(Failure { event, path: path.to_owned(), object: object.map(str::to_owned) })
+    }
+
+    /// True if what fails was well again later, and has not failed so again.
+    fn is_over(&self, at: usize, failure: &Failure<'a>) -> bool {
+        let path = failure.path.as_str();
+        let is_its = |name: &str| self.entities.path(name) == path;
+        let recovers = |event: &&Event| {
+            says_recovery(&event.text) && self.entities.in_text(&event.text).any(is_its)
+        };
+        let later = self.boot.events.get(at + 1..).unwrap_or_default();
+        if failure.object.is_some() && later.iter().any(|event| recovers(&event)) {
+            return true;
+        }
+        let is_of = |object: &Object| {
+            object.adapter.as_deref() == Some(path)
+                || is_its(object.name.split(' ').next().unwrap_or_default())
+        };
+        // That a port is up proves nothing of what a program wanted of it.
+        let is_of_system = failure.event.from_kernel() && !failure.event.program.is_empty()
+            || is_of_driver(&failure.event.text)
+            || words().is_manager(&failure.event.program);
+        is_of_system
+            && self
+                .boot
+                .fold()
+                .good()
+                .any(|object| is_of(object) && object.last.event.is_none_or(|good| good > at))
+    }
+
+    /// True if something else of the same object fails beside what is harmless alone, or the
+    /// kernel stumbles there.
+    fn fails_beside(&self, one: &Failure<'a>, all: &[(usize, Failure<'a>)]) -> bool {
+        let is_near = |event: &Event| is_near(one.event, event);
+        let is_beside = |other: &Failure<'a>| {
+            one.object.is_some()
+                && other.path == one.path
+                && !is_harmless(other.event)
+                && is_near(other.event)
+        };
+        let stumbles = |event: &Event| {
+            event.text.contains("kernel BUG at")
+                && is_near(event)
+                && event.origin >= one.event.origin
+        };
+        all.iter().any(|(_, other)| is_beside(other)) || self.boot.events.iter().any(stumbles)
+    }
+}
+
+impl words::Words {
+    /// True of a program that sets up the network or units.
+    fn is_manager(&self, program: &str) -> bool {
+        ["systemd", "NetworkManager", "dhclient", "network", "ifup", "opensm", "OpenSM", "wicked"]
+            .iter()
+            .any(|name| program.starts_with(name))
+    }
+}
+
+/// True of programs whose lines name the objects of others.
+fn is_strange(event: &Event) -> bool {
+    let program = &*event.program;
+    words().strangers.iter().any(|name| name == program) || event.text.starts_with("audit: ")
+}
+
+/// True if only what is of the fabric is written by who writes `event`.
+fn is_sender(event: &Event) -> bool {
+    let program = &*event.program;
+    let is_one = |name: &String| {
+        let rest = program.strip_prefix(name.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '_', '@']))
+    };
+    words().programs.iter().any(is_one)
+        || program == "OpenSM"
+        || event.from_kernel() && is_of_driver(&event.text)
+}
+
+/// True if `text` begins as the lines of a driver of the fabric do.
+fn is_of_driver(text: &str) -> bool {
+    let head = text.trim_start_matches('<').split([' ', ':', '>', '(']).next().unwrap_or_default();
+    let name = head.replace('-', "_");
+    RDMA_MODULES.contains(&name.as_str())
+        || is_ipoib_name(head)
+        || words().heads.iter().any(|known| *known == name || known == head)
+}
+
+pub fn has_word_of_fabric(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    text.split(|c| !is_part(c)).any(|word| {
+        let word = word.trim_matches(['.', '-', '/']);
+        words().fabric.iter().any(|known| known == word)
+            || word.starts_with("ibv_")
+            || word.starts_with("rdma_")
+            || word.contains("/infiniband")
+            || word.ends_with("/sriov_numvfs")
+            || RDMA_MODULES.contains(&word)
+    })
+}

@@ -1,0 +1,60 @@
+//! The PCIe path of an adapter: its function, and the ports and slots above it.
+
+use super::{is_near, words::words};
+use crate::check::evidence::event::function;
+use crate::check::evidence::{Boot, Event};
+use crate::check::pattern::caught;
+
+/// Buses that a root port has behind it, where nothing tells which.
+const BUSES: u8 = 0x10;
+
+/// What a PCI address names of the path: domain and bus.
+fn bus(address: &str) -> Option<(&str, u8)> {
+    let (domain, rest) = address.split_at_checked(4)?;
+    Some((domain, u8::from_str_radix(rest.get(1..3)?, 16).ok()?))
+}
+
+/// The card of a PCI function: its address without the function.
+pub fn card(address: &str) -> Option<&str> {
+    function(address)?.rsplit_once('.').map(|(card, _)| card)
+}
+
+/// The failures of the ports above the adapter at `address` that were logged shortly before or
+/// after `event`.
+pub fn above<'a>(boot: &'a Boot, address: &str, event: &Event) -> Vec<&'a Event> {
+    let fails = |e: &&Event| {
+        e.from_kernel()
+            && words().path.iter().any(|word| e.text.contains(word))
+            && is_near(event, e)
+    };
+    boot.events.iter().filter(fails).filter(|e| leads_to(boot, &e.text, address)).collect()
+}
+
+/// True if `text` names the card of `address`, or a port that may be above it.
+fn leads_to(boot: &Boot, text: &str, address: &str) -> bool {
+    let Some(card) = card(address) else { return false };
+    if text.contains(card) {
+        return true;
+    }
+    let Some(port) = function(text).filter(|_| text.starts_with("pcieport")) else { return false };
+    // Lines of this port that name a card tell what is behind it.
+    let names = |e: &Event| e.text.contains(port) && e.text.contains("received from");
+    let mut named = boot.events.iter().filter(|e| names(e)).peekable();
+    if named.peek().is_some() {
+        return named.any(|e| e.text.contains(card));
+    }
+    let (Some((domain, bus_of_port)), Some((of, bus))) = (bus(port), bus(address)) else {
+        return false;
+    };
+    let number = |text: &str| u8::from_str_radix(text, 16).ok();
+    let behind = boot.events.iter().find_map(|e| {
+        let [bridge, buses] = caught::<2>(&e.text, "pci {}: PCI bridge to [bus {}]")?;
+        let (first, last) = buses.split_once('-').unwrap_or((buses, buses));
+        (bridge == port).then_some((number(first)?, number(last)?))
+    });
+    domain == of
+        && match behind {
+            Some((first, last)) => (first..=last).contains(&bus),
+            None => bus > bus_of_port && bus - bus_of_port <= BUSES,
+        }
+}

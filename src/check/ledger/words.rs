@@ -1,0 +1,170 @@
+//! What a line says: whether something of it fails, and which of its words are its own.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use aho_corasick::AhoCorasick;
+use serde::Deserialize;
+
+use crate::check::data::data;
+
+/// All of `words.toml`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Words {
+    failing: Vec<String>,
+    negating: Vec<String>,
+    recovering: Vec<String>,
+    pub path: Vec<String>,
+    nothing: Vec<String>,
+    pub programs: Vec<String>,
+    pub heads: Vec<String>,
+    pub fabric: Vec<String>,
+    pub strangers: Vec<String>,
+    fields: Vec<String>,
+    pub needles: Vec<String>,
+}
+
+pub fn words() -> &'static Words {
+    static WORDS: OnceLock<Words> = OnceLock::new();
+    WORDS.get_or_init(|| data(include_bytes!(concat!(env!("OUT_DIR"), "/words.toml.gz"))))
+}
+
+/// Finds each of some phrases, whatever their case.
+struct Phrases(Option<AhoCorasick>);
+
+impl Phrases {
+    fn of(phrases: &[String]) -> Self {
+        Self(AhoCorasick::builder().ascii_case_insensitive(true).build(phrases).ok())
+    }
+
+    /// Where the phrases stand in `text`: begin and end.
+    fn all<'t>(&'t self, text: &'t str) -> impl Iterator<Item = (usize, usize)> {
+        let found = self.0.iter().flat_map(move |finder| finder.find_overlapping_iter(text));
+        found.map(|hit| (hit.start(), hit.end()))
+    }
+
+    fn has(&self, text: &str) -> bool {
+        self.all(text).next().is_some()
+    }
+}
+
+/// True if `text` says that something has failed.
+pub fn says_failure(text: &str) -> bool {
+    static FAILING: OnceLock<[Phrases; 2]> = OnceLock::new();
+    let made = || [&words().failing, &words().negating].map(|phrases| Phrases::of(phrases));
+    let [failing, negating] = FAILING.get_or_init(made);
+    failing.all(text).any(|(begin, end)| is_predicate(text, begin, end)) && !negating.has(text)
+}
+
+/// True if `text` says that what failed works again.
+pub fn says_recovery(text: &str) -> bool {
+    static RECOVERING: OnceLock<Phrases> = OnceLock::new();
+    RECOVERING.get_or_init(|| Phrases::of(&words().recovering)).has(text)
+}
+
+/// True if the words of `text` from `begin` to `end` are not part of a word, nor of a count of
+/// nothing: `errors: 0x0`, `no error`.
+fn is_predicate(text: &str, begin: usize, end: usize) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let (before, after) =
+        (text.get(..begin).unwrap_or_default(), text.get(end..).unwrap_or_default());
+    if before.ends_with(is_part) || after.starts_with(is_part) {
+        return false;
+    }
+    let is_nothing = |word: &str| words().nothing.iter().any(|n| n.eq_ignore_ascii_case(word));
+    let counted = before.split_whitespace().next_back().is_some_and(is_nothing);
+    let value = after.trim_start_matches([':', '=', ' ', '[', '(']);
+    let value = value.split(|c: char| c.is_whitespace() || ",;])".contains(c)).next();
+    let is_value = after.starts_with([':', '=', '[', '(', ' ']);
+    !(counted || is_value && value.is_some_and(is_nothing))
+}
+
+/// `text` without commands, paths and fields that hold a name: what these name is another's.
+pub fn own_words(text: &str) -> Cow<'_, str> {
+    let text = ["COMMAND=", "comm=", "cmd=", "cmdline="]
+        .iter()
+        .filter_map(|begin| text.find(begin))
+        .min()
+        .and_then(|at| text.get(..at))
+        .unwrap_or(text);
+    if !text.contains(['=', '/']) {
+        return Cow::Borrowed(text);
+    }
+    let mut own = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| !c.is_whitespace()) {
+        let (_, word) = rest.split_at(at);
+        let end = end_of_word(word);
+        let (word, tail) = word.split_at(end);
+        if is_own(word) {
+            own.push_str(word);
+            own.push(' ');
+        }
+        rest = tail;
+    }
+    Cow::Owned(own)
+}
+
+/// Where the first word of `text` ends; the quoted value of a field is part of it.
+fn end_of_word(text: &str) -> usize {
+    let space = text.find(char::is_whitespace).unwrap_or(text.len());
+    let Some(open) = text.find("=\"").filter(|open| *open < space) else { return space };
+    let value = text.get(open + 2..).unwrap_or_default();
+    value.find('"').map_or(text.len(), |close| open + 2 + close + 1)
+}
+
+fn is_own(word: &str) -> bool {
+    const OURS: [&str; 3] = ["/infiniband", "/sys/bus/pci/devices/", "/sys/class/net/"];
+    if let Some((field, value)) = word.split_once('=')
+        && field.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
+    {
+        let is_name = value.starts_with('"') || value.contains('/');
+        return !is_name || words().fields.iter().any(|own| own == field);
+    }
+    let bare = word.trim_start_matches(['"', '\'', '(', '[', '<']);
+    let is_path = bare.starts_with('/') || bare.matches('/').count() > 1;
+    !is_path || OURS.iter().any(|ours| bare.contains(ours))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{own_words, says_failure};
+
+    #[test]
+    fn what_fails_is_told_from_what_does_not() {
+        for text in [
+            "ibv_create_cq failed: Cannot allocate memory",
+            "osm_vendor_send: ERR 5430: x",
+            "error=\"no such file\"",
+        ] {
+            assert!(says_failure(text), "{text}");
+        }
+        for text in [
+            "per-lane errors: 0x0",
+            "RX errors 0, error: 0x0",
+            "no error",
+            "severity=Corrected, error",
+            "CREATE_EQ(0x301) timeout, recovered after timeout",
+            "probe failed with error -517",
+            "failover_mac is set, terror",
+        ] {
+            assert!(!says_failure(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_names_in_commands_and_fields_are_not_a_lines_own() {
+        for (text, own) in [
+            ("root : COMMAND=/usr/bin/grep mlx5", "root : "),
+            (
+                "\"Error syncing\" pod=\"net/rdma-x\" err=\"no uverbs0\"",
+                "\"Error syncing\" err=\"no uverbs0\" ",
+            ),
+            ("open /dev/infiniband/uverbs0 for /opt/mlx5_0/x", "open /dev/infiniband/uverbs0 for "),
+            ("mlx5_0/1: state DOWN", "mlx5_0/1: state DOWN "),
+        ] {
+            assert_eq!(own_words(text), own);
+        }
+    }
+}

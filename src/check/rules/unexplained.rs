@@ -1,0 +1,191 @@
+//! What nothing explains.
+
+use std::collections::BTreeSet;
+
+use super::messages::{is_quoted, source};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use crate::check::evidence::fold::{Lack, Object, What};
+use crate::check::evidence::relevance::concerns_rdma;
+use crate::check::ledger::{Flap, Ledger};
+use crate::check::pattern::has_word;
+
+pub(super) const UNEXPLAINED: Rule = Rule {
+    code: Code::Unexplained,
+    meaning: "the log has errors of the RDMA stack, or a failed unit, that no diagnosis explains",
+    page: "\
+No known fault was found, but lines about the fabric say that something failed, or a unit
+that uses InfiniBand has failed. No diagnosis and no list of harmless messages explains
+that. The node may work, but that is not proved.
+
+A line is about the fabric if a driver, a module or a program of the RDMA stack writes
+it, or if it names an adapter, an RDMA device, an IPoIB netdev or a word of RDMA outside
+of a command, a path or the name of something else. It fails if it says so: failed,
+cannot, timed out, refused, error. It does not if it counts no errors, or was corrected,
+deferred or tried again, and is over if the same object worked later.
+
+A unit uses InfiniBand if it is a storage, job, guest or container service that is known
+by its name (slurmd, lnet, gpfs, beegfs-client, kubelet ...), the mount of no local file
+system, or if it has written of an RDMA device. One that was started after it had failed
+does not count.
+
+An adapter that is gone from the bus at the end of the log is an error; one whose access
+the IOMMU has refused, a netdev that got no address, and a link that was lost three times
+within an hour are warnings.
+
+Symptoms: the verdict is `unknown`, and the lines are quoted, each object and kind
+once. Exits 1.
+
+Remedy: read the lines. If they appear at each good boot, they are harmless on this host:
+report them to the maintainers, with the log.",
+    // What a unit writes that uses the stack by its libraries or by an OFED's sources.
+    needles: &[&["OFED", "ofa_kernel", "rdma_create", "ibv_", "libibverbs", "librdmacm"]],
+    judge: Judge::Rest(unexplained),
+};
+
+fn unexplained(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+    let mut told = lost(boot, findings);
+    // Beside an error, what else is strange is not worth a second verdict.
+    if !told.is_empty() || findings.iter().any(|f| f.severity == Severity::Error) {
+        return told;
+    }
+    let ledger = Ledger::of(boot, findings);
+    told.extend(ledger.flaps.iter().map(|flap| comes_and_goes(boot, flap)));
+    let failures = &ledger.failures;
+    let lines: Vec<&Event> = failures.iter().map(|failure| failure.event).collect();
+    let is_told = |e: &Event| is_quoted(boot, e, findings) || lines.contains(&e);
+    let mut units = seen::failed_units(boot);
+    units.retain(|e| seen::concerns_fabric(boot, e) && !is_told(e));
+    let Some(first) = lines.first().or(units.first()) else { return told };
+    let mut all = lines.clone();
+    all.extend(&units);
+    // What makes it a unit of the fabric.
+    let words = units.iter().flat_map(|failed| seen::words_of_unit(boot, failed));
+    all.extend(words.filter(|event| concerns_rdma(&event.text)));
+    let text = first.text.trim();
+    let summary = match (failures.first().and_then(|f| f.object.as_ref()), lines.len()) {
+        (_, 0) => format!("A unit that uses InfiniBand failed: {text}"),
+        (Some(object), 1) => format!("A failure of {object} that no diagnosis explains: {text}"),
+        (None, 1) => format!("The RDMA stack reports an error: {text}"),
+        (_, n) => format!("The RDMA stack reports {n} errors; the first is: {text}"),
+    };
+    let objects = failures.iter().filter_map(|f| f.object.as_deref()).take(FIRST);
+    let objects = seen::each(objects);
+    let finding = Finding::new(Code::Unexplained, Severity::Info, Confidence::Low, summary)
+        .about_if(seen::joined(&objects))
+        .chain(lines.iter().filter_map(|e| source(e)).collect::<BTreeSet<String>>())
+        .quoting(all.iter().take(MOST).map(|e| boot.quote(e)))
+        .look(["read the messages around these lines: journalctl -b -p err -o short-precise"]);
+    told.push(finding);
+    told
+}
+
+fn comes_and_goes(boot: &Boot, flap: &Flap<'_>) -> Finding {
+    let stamp = |event: Option<&&Event>| event.map(|e| e.when.stamp.to_string());
+    let (first, last) = (stamp(flap.losses.first()), stamp(flap.losses.last()));
+    let told = format!(
+        "The link of {} {} {} times, from {} to {}.",
+        flap.object,
+        // Where no loss was logged, each time that it came up stands for one.
+        if flap.is_sure { "was lost" } else { "came up again" },
+        flap.losses.len(),
+        first.unwrap_or_default(),
+        last.unwrap_or_default(),
+    );
+    let confidence = if flap.is_sure { Confidence::Medium } else { Confidence::Low };
+    Finding::new(Code::Unexplained, Severity::Warning, confidence, told)
+        .about(&flap.object)
+        .quoting(seen::quotes(boot, flap.losses.iter().copied()))
+        .look(["check the cable, the module and the port of the switch"])
+}
+
+/// Failures whose objects are named.
+const FIRST: usize = 3;
+/// Lines that are quoted.
+const MOST: usize = 100;
+
+/// What was lost, and no other finding tells of.
+fn lost(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+    let is_judged = boot.judgement().is_some();
+    let is_told = |object: &Object| {
+        let names = |text: &str| has_word(text, &object.name);
+        findings.iter().filter(|f| f.severity != Severity::Info).any(|f| {
+            f.object.as_deref().is_some_and(names) || f.evidence.iter().any(|q| names(&q.text))
+        })
+    };
+    let told = |object: &Object, lack| {
+        let (severity, what, look) = match lack {
+            Lack::Gone => (Severity::Error, "is gone from the bus", "lspci -nnk"),
+            Lack::Bus => (
+                Severity::Error,
+                "has an error of its PCIe link, and no recovery is logged",
+                "journalctl -k | grep -e AER -e DPC -e pciehp",
+            ),
+            Lack::Fault => (
+                Severity::Warning,
+                "had an access refused by the IOMMU",
+                "dmesg -T | grep -i -e dmar -e amd-vi",
+            ),
+            Lack::Address => (Severity::Warning, "has a link, and got no address", "ip address"),
+            // Those have rules of their own.
+            Lack::Cable | Lack::Carrier | Lack::NotActive | Lack::Driver | Lack::Failed => {
+                return None;
+            }
+        };
+        // What is behind an adapter is gone with it.
+        let is_of_bus = matches!(lack, Lack::Gone | Lack::Bus);
+        (!is_of_bus || object.what == What::Adapter).then_some(())?;
+        // How ports and adapters of a host are, its judgement says.
+        (!is_told(object) && (!is_judged || lack == Lack::Fault)).then_some(())?;
+        let time = Some(object.last.quote.time.as_str()).filter(|time| !time.is_empty());
+        let time = time.map(|time| format!(" at {time}")).unwrap_or_default();
+        let text = object.last.quote.text.trim().trim_end_matches('.');
+        let summary = format!("{} {what}{time}: {text}.", object.title());
+        Some(
+            Finding::new(Code::Unexplained, severity, Confidence::Medium, summary)
+                .about(&object.name)
+                .quoting([object.last.quote.clone()])
+                .look([look]),
+        )
+    };
+    boot.fold().bad().filter_map(|(object, lack)| told(object, lack)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::severity;
+    use super::*;
+
+    const ACTIVE: &str = "kern  :info  : [    9.0] hfi1 0000:05:00.0: hfi1_0: logical state changed to PORT_ACTIVE (0x4)";
+
+    #[test]
+    fn an_error_that_nobody_knows_is_quoted() {
+        let strange = "kern  :err   : [    8.0] mlx5_core 0000:06:00.0: the flux is out of tune";
+        assert_eq!(severity(&UNEXPLAINED, &[strange, ACTIVE]), Some(Severity::Info));
+        assert_eq!(severity(&UNEXPLAINED, &[&strange.replace(":err ", ":info"), ACTIVE]), None);
+        let elsewhere = "kern  :err   : [    8.0] ata1: the flux is out of tune";
+        assert_eq!(severity(&UNEXPLAINED, &[elsewhere, ACTIVE]), None);
+        // Without a level nobody knows how grave it is.
+        let plain = "[    8.0] mlx5_core 0000:05:00.0: the flux is out of tune";
+        assert_eq!(severity(&UNEXPLAINED, &[plain, ACTIVE]), None);
+    }
+
+    #[test]
+    fn a_family_of_user_space_counts_only_where_it_is_about_the_stack() {
+        let up =
+            "Jan 02 10:00:10 n9 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready";
+        let device = "Jan 02 10:00:09 n9 systemd[1]: Timed out waiting for device ib1.";
+        assert_eq!(severity(&UNEXPLAINED, &[device, up]), Some(Severity::Info));
+        assert_eq!(severity(&UNEXPLAINED, &[&device.replace("ib1", "dev-sdb1"), up]), None);
+    }
+
+    #[test]
+    fn a_failed_unit_that_uses_the_fabric_is_quoted() {
+        let failed = "Jan 02 10:00:09 n9 systemd[1]: fabric-metrics.service: Failed with result 'exit-code'.";
+        let said = "Jan 02 10:00:09 n9 fabric-metrics[77]: cannot open mlx5_0: No such device";
+        let active =
+            "Jan 02 10:00:10 n9 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready";
+        assert_eq!(severity(&UNEXPLAINED, &[said, failed, active]), Some(Severity::Info));
+        let other = "Jan 02 10:00:09 n9 systemd[1]: cups.service: Failed with result 'exit-code'.";
+        assert_eq!(severity(&UNEXPLAINED, &[other, active]), None);
+    }
+}
