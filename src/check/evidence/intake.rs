@@ -14,7 +14,6 @@ use crate::names::harmless;
 use std::collections::BTreeSet;
 use std::io::{self, Cursor, Read};
 
-use aho_corasick::{AhoCorasick, Input};
 use memchr::{memchr, memchr_iter, memrchr};
 
 use super::account::{self, Accounts};
@@ -306,47 +305,46 @@ impl Intake {
                 return;
             }
         };
-        // Where lines are numbered up to, and taken up to.
-        let (mut counted, mut taken) = (0, 0);
-        let mut from = 0;
-        while let Some(hit) = finder.find(Input::new(block).range(from..)) {
-            if self.has_enough_of(hit.pattern().as_usize()) {
+        // Up to where lines are numbered and taken.
+        let mut taken = 0;
+        let mut hits = finder.find_overlapping_iter(block).peekable();
+        while let Some(hit) = hits.next() {
+            if hit.start() < taken {
+                continue;
+            }
+            let range = line_around(block, hit.start());
+            self.words.clear();
+            self.words.push(hit.pattern().as_usize());
+            while let Some(hit) = hits.next_if(|hit| hit.start() < range.end) {
+                self.words.push(hit.pattern().as_usize());
+            }
+            // Whether a line with a general word says a failure is told where it is taken apart.
+            let has_enough =
+                |&word: &Word| needles.general(word).is_none() && self.has_enough_of(word);
+            if self.words.iter().all(has_enough) {
                 // Most hits in a long log are of kinds of which enough is kept: such a line is
                 // taken apart only if it is one of the last.
-                let range = line_around(block, hit.start());
-                let number = *line + newlines(block.get(counted..range.start)) + 1;
-                if self.hold(finder, block.get(range.clone()).unwrap_or_default(), number) {
-                    self.close();
-                    *line = number - 1;
-                    counted = range.start;
-                    taken = (range.end + 1).min(block.len());
-                    from = taken.max(hit.end());
-                    if from >= block.len() {
-                        break;
-                    }
-                    continue;
-                }
+                self.close();
+                *line += newlines(block.get(taken..range.start)) + 1;
+                self.hold(block.get(range.clone()).unwrap_or_default(), *line);
+                taken = (range.end + 1).min(block.len());
+                continue;
             }
             let window = window(block, hit.start());
             let start = window.start.max(taken);
             if start > taken {
                 self.gap();
             }
-            *line += newlines(block.get(counted..start));
+            *line += newlines(block.get(taken..start));
             for text in lines(block.get(start..window.end).unwrap_or_default()) {
                 *line += 1;
                 self.line(text, *line);
             }
-            counted = window.end.max(counted);
-            taken = counted;
-            from = taken.max(hit.end());
-            if from >= block.len() {
-                break;
-            }
+            taken = window.end;
         }
-        if counted < block.len() {
+        if taken < block.len() {
             self.gap();
-            *line += newlines(block.get(counted..));
+            *line += newlines(block.get(taken..));
         }
     }
 
@@ -355,20 +353,11 @@ impl Intake {
         self.current().is_some_and(|part| part.kept.has_enough_of(pattern))
     }
 
-    /// Keep `line` as it is in place of older ones, if enough is kept of all that stands in it.
-    fn hold(&mut self, finder: &AhoCorasick, line: &[u8], number: u64) -> bool {
-        self.words.clear();
-        for pattern in finder.find_overlapping_iter(line).map(|hit| hit.pattern().as_usize()) {
-            // Whether the line says a failure is told where it is taken apart.
-            if self.needles.general(pattern).is_some() || !self.has_enough_of(pattern) {
-                return false;
-            }
-            self.words.push(pattern);
-        }
+    /// Keep `line` as it is, in place of older ones with its words.
+    fn hold(&mut self, line: &[u8], number: u64) {
         let line = line.get(..LINE_LIMIT).unwrap_or(line);
         let held = Held::Line(Origin { source: self.source, line: number }, line.into());
         self.keep(&String::from_utf8_lossy(line), None, held);
-        true
     }
 
     /// Keep a line with this `text` for its `words`, and for the objects that it names, `unit`

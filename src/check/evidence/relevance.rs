@@ -34,19 +34,15 @@ pub fn objects_in<'a>(
 ) -> impl Iterator<Item = &'a str> {
     // Of the millions of words of a long log nearly all are none: bytes tell most of that.
     let ends = |b: &u8| !(b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':'));
-    text.as_bytes().split(ends).filter_map(|word| {
+    text.as_bytes().split(ends).filter_map(|mut word| {
+        while let [rest @ .., b'.' | b':'] = word {
+            word = rest;
+        }
         let may_be = match word {
-            [] | [_] | [_, _] => false,
-            [b'b' | b'h' | b'i' | b'm' | b'q', ..] => true,
-            [b'0'..=b'9' | b'a'..=b'f', _, _, _, b':' | b'0'..=b'9' | b'a'..=b'f', ..]
-                if word.len() > 11 =>
-            {
-                true
-            }
+            [b'b' | b'h' | b'i' | b'm' | b'q', ..] | [.., b':', _, _, b'.', _] => true,
             _ => !known.is_empty() && word.len() < 17,
         };
         let word = std::str::from_utf8(word).ok().filter(|_| may_be)?;
-        let word = word.trim_end_matches(['.', ':']);
         let is_object = known.contains(word)
             || is_ipoib_name(word)
             || is_rdma_device(word)
