@@ -25,6 +25,7 @@ use super::record::{self, Record, is_record};
 use super::relevance::{concerns_rdma, objects_in};
 use super::state::DumpReader;
 use super::{Boot, Evidence, LeftOut, Source, fold, own};
+use crate::check::ledger::has_word_of_fabric;
 use crate::check::ledger::words::{says_failure, says_recovery};
 use crate::graph::consumers::uses_fabric_by_name;
 
@@ -478,7 +479,8 @@ impl Intake {
         self.words.extend(general.filter(|_| tells(text)));
         if self.words.is_empty() {
             let shared = kind != Kind::Other || level == Some(Level::Error) && concerns_rdma(text);
-            if !shared && finder.is_some() {
+            if !shared && finder.is_some() && !(general.is_some() && self.is_first_of_fabric(text))
+            {
                 return;
             }
             self.words.push(Word::MAX);
@@ -500,6 +502,16 @@ impl Intake {
             || !unit.is_empty() && (uses_fabric_by_name(&unit) || is_known());
         let text = event.text.clone();
         self.keep(&text, counts.then_some(&unit), Held::Event(Box::new(event)));
+    }
+
+    /// True if `text` is the first of this part that names the fabric.
+    fn is_first_of_fabric(&mut self, text: &str) -> bool {
+        let Some(part) = self.part.and_then(|at| self.parts.get_mut(at)) else { return false };
+        let names_it = !part.names_fabric
+            && (has_word_of_fabric(text) || concerns_rdma(text))
+            && !text.contains("Modules linked in");
+        part.names_fabric |= names_it;
+        names_it
     }
 
     /// True if something is kept of `entry`, unless there is too much of its kind.

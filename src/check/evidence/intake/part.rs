@@ -21,6 +21,8 @@ pub(super) struct Part {
     pub(super) events: Vec<Event>,
     /// The last word on an object may have been left out.
     pub(super) left_out: bool,
+    /// A line that names the fabric is kept, though it tells nothing else.
+    pub(super) names_fabric: bool,
 }
 
 impl Part {
