@@ -266,7 +266,9 @@ impl Preview {
         }
         for port in self.ports.iter().filter(|port| port.is_ready() && !port.is_ethernet()) {
             let netdev = port.netdev.as_ref().map(|netdev| format!(" as {netdev}"));
-            lines.push(format!("ready: {}{}", port.label(), netdev.unwrap_or_default()));
+            // Boot does not wait for its link: what it has reached is said.
+            let reached = port.reached.unwrap_or(port.goal);
+            lines.push(format!("{reached}: {}{}", port.label(), netdev.unwrap_or_default()));
         }
         for pf in pfs.iter().filter(|pf| !pf.is_pending()) {
             lines.extend(pf.lines());

@@ -231,18 +231,18 @@ fn boot() {
         &["boot", "--dry-run"],
         &expect![[r#"
             boot would do nothing, and would not wait
-            ready: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
-            ready: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
-            ready: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
-            ready: mlx5_3 port 1 (0000:13:00.0) as ibp19s0
-            ready: mlx5_4 port 1 (0000:14:00.0) as ibp20s0
-            ready: mlx5_5 port 1 (0000:15:00.0) as ibp21s0
-            ready: mlx5_6 port 1 (0000:16:00.0) as ibp22s0
-            ready: mlx5_7 port 1 (0000:17:00.0) as ibp23s0
-            ready: mlx5_8 port 1 (0000:18:00.0) as ibp24s0
-            ready: mlx5_9 port 1 (0000:19:00.0) as ibp25s0
-            ready: mlx5_10 port 1 (0000:1a:00.0) as ibp26s0
-            ready: mlx5_11 port 1 (0000:1b:00.0) as ibp27s0
+            named: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
+            named: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
+            named: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
+            named: mlx5_3 port 1 (0000:13:00.0) as ibp19s0
+            named: mlx5_4 port 1 (0000:14:00.0) as ibp20s0
+            named: mlx5_5 port 1 (0000:15:00.0) as ibp21s0
+            named: mlx5_6 port 1 (0000:16:00.0) as ibp22s0
+            named: mlx5_7 port 1 (0000:17:00.0) as ibp23s0
+            named: mlx5_8 port 1 (0000:18:00.0) as ibp24s0
+            named: mlx5_9 port 1 (0000:19:00.0) as ibp25s0
+            named: mlx5_10 port 1 (0000:1a:00.0) as ibp26s0
+            named: mlx5_11 port 1 (0000:1b:00.0) as ibp27s0
             PF 0000:10:00.0: 16 VFs as planned, nothing to do
             PF 0000:11:00.0: 16 VFs as planned, nothing to do
             PF 0000:12:00.0: 16 VFs as planned, nothing to do
@@ -267,18 +267,18 @@ fn boot() {
             1. PF 0000:14:00.0: no change is possible while VFs are in use
                  deferred: VF 5 is left alone: its GUIDs are not as planned; it may be in
                    use: its use cannot be determined: the function has no iommu_group
-            ready: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
-            ready: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
-            ready: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
-            ready: mlx5_3 port 1 (0000:13:00.0) as ibp19s0
-            ready: mlx5_4 port 1 (0000:14:00.0) as ibp20s0
-            ready: mlx5_5 port 1 (0000:15:00.0) as ibp21s0
-            ready: mlx5_6 port 1 (0000:16:00.0) as ibp22s0
-            ready: mlx5_7 port 1 (0000:17:00.0) as ibp23s0
-            ready: mlx5_8 port 1 (0000:18:00.0) as ibp24s0
-            ready: mlx5_9 port 1 (0000:19:00.0) as ibp25s0
-            ready: mlx5_10 port 1 (0000:1a:00.0) as ibp26s0
-            ready: mlx5_11 port 1 (0000:1b:00.0) as ibp27s0
+            named: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
+            named: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
+            named: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
+            named: mlx5_3 port 1 (0000:13:00.0) as ibp19s0
+            named: mlx5_4 port 1 (0000:14:00.0) as ibp20s0
+            named: mlx5_5 port 1 (0000:15:00.0) as ibp21s0
+            named: mlx5_6 port 1 (0000:16:00.0) as ibp22s0
+            named: mlx5_7 port 1 (0000:17:00.0) as ibp23s0
+            named: mlx5_8 port 1 (0000:18:00.0) as ibp24s0
+            named: mlx5_9 port 1 (0000:19:00.0) as ibp25s0
+            named: mlx5_10 port 1 (0000:1a:00.0) as ibp26s0
+            named: mlx5_11 port 1 (0000:1b:00.0) as ibp27s0
             PF 0000:10:00.0: 16 VFs as planned, nothing to do
             PF 0000:11:00.0: 16 VFs as planned, nothing to do
             PF 0000:12:00.0: 16 VFs as planned, nothing to do
@@ -304,7 +304,7 @@ fn boot() {
                  0000:5e:00.0: no driver; expected state: named
                  0000:99:00.0: absent; expected state: named
                  0000:9a:00.0 (optional): absent; expected state: named
-            ready: mlx5_0 port 1 (0000:4b:00.0) as ib0
+            named: mlx5_0 port 1 (0000:4b:00.0) as ib0
             not waited for: 0000:6e:00.0: not listed in any [[port]] (boot.ports is
               "listed")
             exit 1
