@@ -245,7 +245,7 @@ Examples:
   ibprov check --boot -1                  the boot before
   ibprov check --log messages dmesg.txt   files of another host
   ibprov check --fleet /srv/reports       what many nodes have, and what few
-  ibprov check --explain ordering-cycle   what a diagnosis means")]
+  ibprov check --explain ordering-cycle   what the code of a finding means")]
     Check(Lazy<CheckArgs>),
     /// Write an archive that check reads, to be mailed
     #[command(after_help = "\
@@ -735,7 +735,7 @@ pub struct CheckArgs {
     /// Compare an initramfs image with what this host needs
     #[arg(long, value_name = "IMAGE", conflicts_with_all = ["log", "boot", "svg", "strict", "explain"])]
     pub initrd: Option<PathBuf>,
-    /// Explain a diagnosis, or list them all
+    /// Print what the code of a finding means, or list all codes
     #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "", conflicts_with = "log")]
     pub explain: Option<String>,
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::print;
 use crate::check::diagnose;
 use crate::check::evidence::{Boot, Evidence, Intake, Source};
-use crate::check::rules::{self, Rule};
+use crate::check::rules;
 use crate::cli::{CheckArgs, Common, Format};
 use crate::host::{Root, logs, state};
 use crate::names::nearest;
@@ -213,50 +213,50 @@ fn last_boot(evidence: &Evidence, findings: &[Finding]) -> Timeline {
 /// The page of `code`, or the list of all.
 fn explain(code: &str, format: Format) -> anyhow::Result<u8> {
     if code.is_empty() {
-        return print(&explained(rules::ALL), format, |_| {
-            let width = rules::ALL.iter().map(|rule| rule.code.name().len()).max();
-            let width = width.unwrap_or_default();
-            let line = |rule: &&Rule| format!("{:width$} {}\n", rule.code, rule.meaning);
-            rules::ALL.iter().map(line).collect()
+        let mut all = Code::ALL.to_vec();
+        all.sort_unstable_by_key(|code| code.name());
+        return print(&explained(&all), format, |_| {
+            let width = all.iter().map(|code| code.name().len()).max().unwrap_or_default();
+            let line = |code: &Code| format!("{code:width$} {}\n", code.meaning());
+            all.iter().map(line).collect()
         });
     }
-    let Some(rule) = rules::ALL.iter().find(|rule| rule.code.name() == code) else {
-        let meant = nearest(code, rules::ALL.iter().map(|rule| rule.code.name()));
+    let Some(known) = Code::ALL.iter().find(|known| known.name() == code) else {
+        let meant = nearest(code, Code::ALL.iter().map(|known| known.name()));
         let meant = meant.map_or_else(|| ".".to_owned(), |code| format!("; did you mean {code}?"));
         anyhow::bail!(
-            "{code:?} is not a diagnosis{meant} To list all diagnoses: `ibprov check --explain`"
+            "{code:?} is not the code of a finding{meant} To list all codes: `ibprov check --explain`"
         );
     };
-    print(&explained(&[rule]), format, |_| {
-        format!("{}: {}\n\n{}\n", rule.code, rule.meaning, rule.page)
-    })
+    print(&explained(&[*known]), format, |_| known.page().to_owned())
 }
 
 /// What `ibprov check --explain` says.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Explained {
-    /// The one that was asked for, or all.
-    diagnoses: Vec<ExplainedRule>,
+    /// The code that was asked for, or all.
+    diagnoses: Vec<ExplainedCode>,
 }
 
-/// What a diagnosis means.
+/// What the code of a finding means.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct ExplainedRule {
+struct ExplainedCode {
     /// The name by which programs know it.
     code: &'static str,
     /// What it means, in one sentence.
     meaning: &'static str,
+    /// Its page, in Markdown.
     page: &'static str,
 }
 
-fn explained(rules: &[&Rule]) -> Report<Explained> {
-    let of = |rule: &&Rule| ExplainedRule {
-        code: rule.code.name(),
-        meaning: rule.meaning,
-        page: rule.page,
+fn explained(codes: &[Code]) -> Report<Explained> {
+    let of = |code: &Code| ExplainedCode {
+        code: code.name(),
+        meaning: code.meaning(),
+        page: code.page(),
     };
-    let body = Explained { diagnoses: rules.iter().map(of).collect() };
+    let body = Explained { diagnoses: codes.iter().map(of).collect() };
     Report::new(Kind::CheckExplain, Verdict::Ready, Vec::new(), body)
 }

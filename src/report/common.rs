@@ -105,16 +105,22 @@ pub enum Kind {
     NotBegun,
 }
 
+macro_rules! page {
+    ($name:literal) => {
+        include_str!(concat!("../../docs/diagnoses/", $name, ".md"))
+    };
+}
+
 macro_rules! codes {
     (
-        every { $($(#[$doc:meta])+ $code:ident = $name:literal,)+ }
+        every { $($code:ident = $name:literal,)+ }
         check { $($rule:ident = $rule_name:literal,)+ }
     ) => {
         /// What kind of thing is wrong: the name by which programs know it, which never
         /// changes.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code {
-            $($(#[$doc])+ $code,)+
+            $($code,)+
             $($rule,)+
         }
 
@@ -126,6 +132,15 @@ macro_rules! codes {
                 match self {
                     $(Self::$code => $name,)+
                     $(Self::$rule => $rule_name,)+
+                }
+            }
+
+            /// Its page, in Markdown: the name as heading, what it means in one sentence, how it is
+            /// seen, what to do.
+            pub const fn page(self) -> &'static str {
+                match self {
+                    $(Self::$code => page!($name),)+
+                    $(Self::$rule => page!($rule_name),)+
                 }
             }
         }
@@ -147,248 +162,128 @@ macro_rules! codes {
 codes! {
     // A report of any verb may have these.
     every {
-        /// The configuration has an error, and what it concerns is left out.
         ConfigurationInvalid = "configuration-invalid",
-        /// The command line is not understood, or asks for what cannot be done together.
         Usage = "usage",
-        /// The verb could not begin, and its message says why.
         NotBegun = "not-begun",
-        /// Something could not be read, written or listened to.
         NotRead = "not-read",
-        /// Something to know of, which stopped nothing.
         Notice = "notice",
-        /// The tree that was named shows no PCI devices at all.
         HostUnreadable = "host-unreadable",
-        /// An expected port or adapter is not there.
         PortAbsent = "port-absent",
-        /// An expected port has not climbed far enough.
         PortNotReady = "port-not-ready",
-        /// An expected port is where boot no longer waits for it, and the fabric does not use it.
         PortNotActive = "port-not-active",
-        /// What was looked at does not show whether the fabric uses an expected port.
         PortNotJudged = "port-not-judged",
-        /// An active port is no member, or no full one, of a partition that it has to be in.
         PkeyMissing = "pkey-missing",
-        /// The netdev of an active port has no carrier, or is down and meant to be up.
         InterfaceNotOnline = "interface-not-online",
-        /// The network configuration names an interface, or an address, that no device has.
         IfcfgMismatch = "ifcfg-mismatch",
-        /// The link of an expected port is less than the configuration says it has to be.
         PortDegraded = "port-degraded",
-        /// The PCIe link of an adapter is less than the configuration says it has to be.
         PcieBelowMinimum = "pcie-below-minimum",
-        /// The firmware of an adapter is older than the configuration says it has to be.
         FirmwareBelowMinimum = "firmware-below-minimum",
-        /// The PCIe link of an adapter is less than adapter and slot can have.
         PcieLinkReduced = "pcie-link-reduced",
-        /// The node description is another one than rdma-ndd sets.
         NodeDescription = "node-description",
-        /// A port that was waited for is not online.
         PortNotOnline = "port-not-online",
-        /// Nothing on the host has the name that was given.
         NoSuchPort = "no-such-port",
-        /// No entry of a GID table, or not one alone, is as it was asked for.
         NoSuchGid = "no-such-gid",
-        /// Something keeps an HCA or its kernel modules busy.
         HcaHeld = "hca-held",
-        /// A soft RoCE device is not as the configuration says, or is not in it.
         RxeNotReady = "rxe-not-ready",
-        /// An RDMA device has another name than configured.
         RdmaNameDiffers = "rdma-name-differs",
-        /// The RDMA network namespace mode is another one than configured, or will be.
         NetnsMode = "netns-mode",
-        /// A configured module is not loaded.
         ModuleNotLoaded = "module-not-loaded",
-        /// A module that is needed is on a deny list.
         ModuleDenied = "module-denied",
-        /// A module that is needed was not built for the running kernel.
         ModuleMissingForKernel = "module-missing-for-kernel",
-        /// The symbols of a module do not match those of the loaded ones.
         ModuleSymbolMismatch = "module-symbol-mismatch",
-        /// The kernel refused the signature of a module.
         ModuleSignatureRefused = "module-signature-refused",
-        /// A module that another one needs was not initialized in time.
         ModuleInitSlow = "module-init-slow",
-        /// The driver waits for the firmware of an adapter.
         FwInitTimeout = "fw-init-timeout",
-        /// A setting was written to the firmware of an adapter, which has not loaded it yet.
         FirmwareResetPending = "firmware-reset-pending",
-        /// A setting in the firmware of an adapter is not as configured, or cannot be.
         FirmwareNotAsConfigured = "firmware-not-as-configured",
-        /// A setting in the firmware of an adapter could not be set or read.
         FirmwareNotSet = "firmware-not-set",
-        /// The settings in the firmware of an adapter cannot be read, or may not be set.
         FirmwareUnreadable = "firmware-unreadable",
-        /// A unit that uses InfiniBand is not ordered after the unit that brings it up.
         OrderingMissing = "ordering-missing",
-        /// An initramfs image lacks a module that the ports need.
         InitrdWithoutModule = "initrd-without-module",
-        /// An initramfs image gives interfaces other names than the configuration.
         InitrdNamesDiffer = "initrd-names-differ",
-        /// A step failed.
         StepFailed = "step-failed",
-        /// A signal ended the run before its time.
         Interrupted = "interrupted",
-        /// An adapter did not answer when it was asked for its state.
         AdapterSilent = "adapter-silent",
-        /// A process holds the RTNL lock, so that the kernel does not report settings of netdevs.
         RtnlHeld = "rtnl-held",
-        /// Nothing can be done at a PF, although its plan is good.
         VfPlanBlocked = "vf-plan-blocked",
-        /// VFs are not as planned.
         VfNotAsPlanned = "vf-not-as-planned",
-        /// A GUID or link state was set for VFs with success, and the PF has it no more.
         VfSettingDropped = "vf-setting-dropped",
-        /// The driver or the firmware of a PF refused a GUID or link state of VFs.
         VfSettingRefused = "vf-setting-refused",
-        /// mlx4_core binds fewer VFs on this host than are planned for it.
         VfNotProbed = "vf-not-probed",
-        /// A VF for guests shares its IOMMU group with a function that the host uses.
         IommuGroupShared = "iommu-group-shared",
-        /// VFs are not as planned, and are left so because they are in use.
         VfDeferred = "vf-deferred",
-        /// The port of a VF is not active, although that of its PF is.
         VfPortNotActive = "vf-port-not-active",
-        /// No plan gives the VF a port GUID, and it has none.
         VfGuidZero = "vf-guid-zero",
-        /// No plan gives the VF a link state, and it is down.
         VfPolicyDown = "vf-policy-down",
-        /// ibprov configured the VF, and no plan has it any more.
         VfOrphaned = "vf-orphaned",
-        /// The report of a PF is lost.
         ReportLost = "report-lost",
-        /// The last boot did not come to a good end.
         BootFailed = "boot-failed",
-        /// Another program sets the number of VFs of a PF that is planned.
         VfOtherWriter = "vf-other-writer",
-        /// Another program renames RDMA devices, of which the configuration names one.
         RdmaOtherNamer = "rdma-other-namer",
-        /// A unit of ibprov's failed.
         UnitFailed = "unit-failed",
-        /// An interface has not the settings that are wanted.
         InterfaceNotConfigured = "interface-not-configured",
-        /// An interface is not up.
         InterfaceNotUp = "interface-not-up",
-        /// A setting is asked for that an interface cannot have.
         SettingRefused = "setting-refused",
-        /// A setting is not made, because the interface is in use.
         SettingDeferred = "setting-deferred",
-        /// A setting will not stay as it is wanted.
         SettingContradicted = "setting-contradicted",
-        /// A subnet manager of the configuration does not run.
         SubnetManagerNotRunning = "subnet-manager-not-running",
-        /// A subnet manager is configured, or ibprov-opensm.target enabled, and not the other.
         SubnetManagerNotEnabled = "subnet-manager-not-enabled",
-        /// A unit of a distribution's opensm has the port of a configured subnet manager.
         OpensmOtherUnit = "opensm-other-unit",
-        /// A guest did not come up, or is not started.
         GuestFailed = "guest-failed",
-        /// A guest waits for its VFs, or for another guest.
         GuestWaits = "guest-waits",
-        /// What another tool's configuration says has no counterpart.
         NotConverted = "not-converted",
-        /// The configuration fits one host only.
         OneHostOnly = "one-host-only",
-        /// ibprov.service is masked.
         IbprovMasked = "ibprov-masked",
-        /// rc.local has lines for InfiniBand, and nothing runs it.
         RcLocalNotRun = "rc-local-not-run",
-        /// ibprov.service is not wanted by sysinit.target, although its alias is there.
         IbprovNotWanted = "ibprov-not-wanted",
-        /// ibprov is switched off on the kernel command line.
         IbprovSwitchedOff = "ibprov-switched-off",
-        /// ibprov does not run at boot.
         IbprovDisabled = "ibprov-disabled",
-        /// openibd.service does not lead to ibprov.
         OpenibdAliasBroken = "openibd-alias-broken",
-        /// The vendor's link that starts openibd is left over.
         OpenibdWantLeft = "openibd-want-left",
-        /// Drop-ins that were made for openibd apply to ibprov's unit.
         OpenibdDropIn = "openibd-drop-in",
-        /// openibd, or the agent of MLNX_OFED, brings InfiniBand up at boot beside ibprov.
         TwoAgents = "two-agents",
-        /// MLNX_OFED's agent sets interfaces too.
         MlnxInterfaceMgrArmed = "mlnx-interface-mgr-armed",
-        /// Something that brings InfiniBand up stays until the administrator decides.
         NeedsDecision = "needs-decision",
-        /// ibprov's units are not installed.
         NotInstalled = "not-installed",
-        /// The system is that of a BlueField itself.
         BluefieldSystem = "bluefield-system",
-        /// The unit graph does not prove that the next boot brings the ports up.
         NextBootNotWhole = "next-boot-not-whole",
-        /// Something of the next boot may come too early, or nothing brings the ports up.
         NextBootAtRisk = "next-boot-at-risk",
-        /// What a migration has changed was changed again since.
         ChangedSince = "changed-since",
-        /// No such PF.
         PfAbsent = "pf-absent",
-        /// The name of a PF fits several.
         PfAmbiguous = "pf-ambiguous",
-        /// Two `[[pf]]` mean one PF.
         PfTwice = "pf-twice",
-        /// What is named as a PF is a VF.
         PfIsVf = "pf-is-vf",
-        /// The PF manages an NVSwitch.
         PfNvswitch = "pf-nvswitch",
-        /// It is another kind of card.
         PfNoHca = "pf-no-hca",
-        /// The PF is in Ethernet mode.
         PfEthernet = "pf-ethernet",
-        /// The names of VFs need a name of the PF that is not known.
         PfNameUnknown = "pf-name-unknown",
-        /// A pattern gives what is no name.
         NameUnfit = "name-unfit",
-        /// A pattern gives a name of the kernel's own.
         NameOfKernel = "name-of-kernel",
-        /// Two devices would have one name.
         NameTwice = "name-twice",
-        /// The firmware allows no VFs.
         SriovNotEnabledFw = "sriov-not-enabled-fw",
-        /// The firmware allows fewer VFs.
         TooManyVfs = "too-many-vfs",
-        /// The IOMMU is off, without which no VF can be given to a guest.
         IommuOff = "iommu-off",
-        /// The pins cannot be read.
         PinsUnreadable = "pins-unreadable",
-        /// The pins are another host's.
         PinsOfAnotherHost = "pins-of-another-host",
-        /// No number for `{host:BITS}`.
         NoHostNumber = "no-host-number",
-        /// A number does not fit its field of the template.
         DoesNotFit = "does-not-fit",
-        /// A VF has no GUID.
         GuidMissing = "guid-missing",
-        /// The GUIDs are offsets to one that is not known.
         NoPfGuid = "no-pf-guid",
-        /// An offset leads out of 64 bits.
         OffsetOverflow = "offset-overflow",
-        /// A GUID is zero.
         GuidZero = "guid-zero",
-        /// A GUID is all ones.
         GuidAllOnes = "guid-all-ones",
-        /// Two ports or VFs have one GUID.
         VfGuidDuplicate = "vf-guid-duplicate",
-        /// A card has the GUID already.
         GuidOfHardware = "guid-of-hardware",
-        /// Two port GUIDs give one IPv6 link-local address.
         GuidLinkLocalTwin = "guid-link-local-twin",
-        /// The group bit of a GUID is set.
         GuidGroupBit = "guid-group-bit",
-        /// A GUID is not locally administered.
         GuidNotLocal = "guid-not-local",
-        /// The host's only name is one that may change, so that it has no number.
         HostNameTransient = "host-name-transient",
-        /// The configuration gives another GUID than the pinned one.
         Drift = "drift",
-        /// It is another card than when it was pinned.
         DriftOtherCard = "drift-other-card",
-        /// opensm does not run, or takes a line of its files in another way than it is meant.
         OpensmMisconfigured = "opensm-misconfigured",
-        /// opensm throws its partitions away, and every port is in the default one alone.
         OpensmPartitionsRejected = "opensm-partitions-rejected",
     }
-    // Only `check` makes these: what each means stands in the rule of that name.
+    // Only `check` makes these.
     check {
         AutostartGuestOnVf = "autostart-guest-on-vf",
         ConsumerBeforeAddress = "consumer-before-address",
@@ -467,6 +362,11 @@ impl fmt::Display for Code {
 }
 
 impl Code {
+    /// What it means, in one sentence.
+    pub fn meaning(self) -> &'static str {
+        self.page().lines().nth(2).unwrap_or_default()
+    }
+
     /// Nothing can be said of the node while this is so.
     pub const fn leaves_unknown(self) -> bool {
         matches!(self, Self::HostUnreadable)

@@ -1,6 +1,8 @@
 //! `ibprov check` on logs: the two boots of one node, one of which lost its
 //! network to a disabled openibd; forms of input; exit codes.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -317,78 +319,121 @@ fn json_is_as_promised() {
     }
 }
 
-/// The codes of docs/diagnoses.md by topic.
+/// The codes of findings by topic.
 const TOPICS: &[(&str, &str)] = &[
     (
         "ibprov and its configuration",
-        "configuration-invalid ibprov-switched-off not-as-expected port-not-ready run-full",
+        "\
+         bluefield-system boot-failed configuration-invalid host-unreadable \
+         ibprov-disabled ibprov-masked ibprov-not-wanted ibprov-switched-off interrupted \
+         not-as-expected not-begun not-converted not-installed not-read notice \
+         one-host-only port-not-ready report-lost run-full step-failed unit-failed usage",
     ),
     (
         "The order of the boot",
-        "ordering-cycle ordering-missing rdma-service-failed required-unit-missing start-wait-deadlock wait-online-timeout",
+        "\
+         next-boot-at-risk next-boot-not-whole ordering-cycle ordering-missing \
+         rdma-service-failed required-unit-missing start-wait-deadlock \
+         wait-online-timeout",
     ),
     (
         "openibd and mlnx_interface_mgr",
-        "ifup-skipped-os-booting mlnx-interface-mgr-armed openibd-alias-broken openibd-disabled openibd-failed openibd-skips-inbox-modules",
+        "\
+         changed-since ifup-skipped-os-booting mlnx-interface-mgr-armed needs-decision \
+         openibd-alias-broken openibd-disabled openibd-drop-in openibd-failed \
+         openibd-skips-inbox-modules openibd-want-left rc-local-not-run two-agents",
     ),
     (
         "Kernel modules",
-        "initrd-without-fabric module-denied module-init-slow module-is-a-dummy module-load-interrupted module-load-order module-loaded-late module-missing-for-kernel module-missing-in-initrd module-not-loaded module-parameter module-signature-refused module-symbol-mismatch module-wrong-driver",
+        "\
+         initrd-names-differ initrd-without-fabric initrd-without-module module-denied \
+         module-init-slow module-is-a-dummy module-load-interrupted module-load-order \
+         module-loaded-late module-missing-for-kernel module-missing-in-initrd \
+         module-not-loaded module-parameter module-signature-refused \
+         module-symbol-mismatch module-wrong-driver",
     ),
     (
         "Adapter, firmware, driver",
-        "driver-regression driver-unload-under-remote-root firmware-fatal firmware-reset-pending firmware-too-old fw-init-timeout pci-bar-unassigned pcie-link-reduced udev-timeout",
+        "\
+         adapter-silent driver-regression driver-unload-under-remote-root \
+         firmware-below-minimum firmware-fatal firmware-not-as-configured \
+         firmware-not-set firmware-reset-pending firmware-too-old firmware-unreadable \
+         fw-init-timeout hca-held pci-bar-unassigned pcie-below-minimum \
+         pcie-link-reduced rdma-name-differs rdma-other-namer udev-timeout",
     ),
     (
         "Port, subnet manager, partitions",
-        "link-down-cable no-subnet-manager opensm-misconfigured opensm-other-port opensm-partitions-rejected opensm-skipped opensm-virt-disabled pkey-missing port-degraded port-not-active selinux-denies-subnet umad-zero-guid",
+        "\
+         link-down-cable no-subnet-manager no-such-gid no-such-port node-description \
+         opensm-misconfigured opensm-other-port opensm-other-unit \
+         opensm-partitions-rejected opensm-skipped opensm-virt-disabled pkey-missing \
+         port-absent port-degraded port-not-active port-not-judged port-not-online \
+         selinux-denies-subnet subnet-manager-not-enabled subnet-manager-not-running \
+         umad-zero-guid",
     ),
     (
         "VFs and virtual machines",
-        "autostart-guest-on-vf iommu-off sriov-mmio sriov-not-enabled-fw sriov-not-exposed-kernel sriov-vf-unreachable vf-guid-duplicate vf-guid-zero vf-not-probed vf-policy-down vf-port-not-active vf-probe-failed vf-setting-dropped vf-setting-refused vm-before-vf",
+        "\
+         autostart-guest-on-vf guest-failed guest-waits iommu-group-shared iommu-off \
+         sriov-mmio sriov-not-enabled-fw sriov-not-exposed-kernel sriov-vf-unreachable \
+         too-many-vfs vf-deferred vf-guid-duplicate vf-guid-zero vf-not-as-planned \
+         vf-not-probed vf-orphaned vf-other-writer vf-plan-blocked vf-policy-down \
+         vf-port-not-active vf-probe-failed vf-setting-dropped vf-setting-refused \
+         vm-before-vf",
+    ),
+    (
+        "GUIDs and names of VFs, and PFs of the plan",
+        "\
+         does-not-fit drift drift-other-card guid-all-ones guid-group-bit \
+         guid-link-local-twin guid-missing guid-not-local guid-of-hardware guid-zero \
+         host-name-transient name-of-kernel name-twice name-unfit no-host-number \
+         no-pf-guid offset-overflow pf-absent pf-ambiguous pf-ethernet pf-is-vf \
+         pf-name-unknown pf-no-hca pf-nvswitch pf-twice pins-of-another-host \
+         pins-unreadable",
     ),
     (
         "Interfaces and network services",
-        "ifcfg-mismatch interface-not-online ipoib-parent-down netdev-admin-down netdev-late netdev-renamed network-stack-bug",
+        "\
+         ifcfg-mismatch interface-not-configured interface-not-online interface-not-up \
+         ipoib-parent-down netdev-admin-down netdev-late netdev-renamed netns-mode \
+         network-stack-bug rtnl-held rxe-not-ready setting-contradicted setting-deferred \
+         setting-refused",
     ),
     (
         "Mounts and services on the fabric",
-        "consumer-before-address mount-before-ipoib mount-before-network",
+        "\
+         consumer-before-address mount-before-ipoib mount-before-network",
     ),
     (
         "No fault, or none that is known",
-        "harmless-warning healthy input-left-out not-infiniband unexplained unknown",
+        "\
+         harmless-warning healthy input-left-out not-infiniband unexplained unknown",
     ),
 ];
 
-/// The pages are the documentation: docs/diagnoses.md is made of them, by topic.
-/// `UPDATE_EXPECT=1` writes it again.
+/// docs/diagnoses.md lists the pages of docs/diagnoses by topic. `UPDATE_EXPECT=1` writes it
+/// again.
 #[test]
 fn the_documentation_lists_every_diagnosis() {
     let list = here(&["--explain"]);
-    let known = String::from_utf8_lossy(&list.stdout).into_owned();
-    let mut known: Vec<&str> = known.lines().filter_map(|l| l.split_whitespace().next()).collect();
-    let mut told: Vec<&str> = TOPICS.iter().flat_map(|(_, codes)| codes.split(' ')).collect();
-    known.sort_unstable();
-    told.sort_unstable();
-    assert_eq!(told, known, "TOPICS, and the codes that --explain lists");
-    let (mut contents, mut pages) = (String::new(), String::new());
+    let list = String::from_utf8_lossy(&list.stdout).into_owned();
+    let known = list.lines().filter_map(|line| line.split_once(' '));
+    let mut known: BTreeMap<&str, &str> = known.map(|(c, told)| (c, told.trim_start())).collect();
+    let mut page = "# Codes of findings\n\nEach finding has a code, and each code a page, which `ibprov check --explain CODE` prints\ntoo. From a message to its diagnosis: [faq.md](faq.md#from-a-message-to-its-diagnosis).\n".to_owned();
     for (topic, codes) in TOPICS {
-        contents.push_str(&format!("\n**{topic}**\n\n"));
-        pages.push_str(&format!("\n## {topic}\n"));
+        page.push_str(&format!("\n## {topic}\n\n"));
         for code in codes.split(' ') {
-            let text = here(&["--explain", code]);
-            let text = String::from_utf8_lossy(&text.stdout).into_owned();
-            let (head, body) = text.split_once("\n\n").expect("page");
-            let meaning = head.split_once(": ").expect("meaning").1;
-            contents.push_str(&format!("- [{code}](#{code}): {meaning}\n"));
-            pages.push_str(&format!("\n### {code}\n*{meaning}*\n\n{}\n", body.trim_end()));
+            let meaning = known.remove(code).unwrap_or_else(|| panic!("{code} is no code"));
+            page.push_str(&format!("- [{code}](diagnoses/{code}.md): {meaning}\n"));
         }
     }
-    let page = format!(
-        "% What ibprov check can find\n\nMade from the pages of `ibprov check --explain CODE`; do not edit by hand. From a message to its\ndiagnosis: [faq.md](faq.md#from-a-message-to-its-diagnosis).\n\n# Contents\n{contents}{pages}"
-    );
+    assert!(known.is_empty(), "codes without a topic: {known:?}");
     expect_test::expect_file!["../../docs/diagnoses.md"].assert_eq(&page);
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/diagnoses");
+    let pages = fs::read_dir(pages).expect("docs/diagnoses").count();
+    assert_eq!(pages, page.matches("\n- [").count(), "a page of no code");
+    let told = here(&["--explain", "port-absent"]);
+    assert_eq!(told.stdout, include_bytes!("../../docs/diagnoses/port-absent.md"));
 }
 
 /// Logs that people have published, each with what was wrong.

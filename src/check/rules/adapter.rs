@@ -6,18 +6,6 @@ use crate::check::pattern::has_any;
 
 pub(super) const PCI_BAR_UNASSIGNED: Rule = Rule {
     code: Code::PciBarUnassigned,
-    meaning: "the kernel found no place for a register window (BAR) of the adapter itself",
-    page: "\
-The firmware of the host assigned no address space to the adapter, or too little, and
-the kernel could not make room. The driver cannot map its registers and gives up. If only
-VFs have no address space, the diagnosis is sriov-mmio.
-
-Symptoms: mlx4_core \"Missing UAR, aborting\" or \"Missing DCS, aborting\", mlx5_core
-\"Missing registers BAR, aborting\", \"can't assign; no space\" or \"failed to assign\"
-of a BAR beside it.
-
-Remedy: enable Above 4G decoding in the firmware setup, or add pci=realloc to the kernel
-command line, so that the kernel assigns the addresses again.",
     needles: &[&["Missing UAR", "Missing DCS", "Missing registers BAR"]],
     judge: Judge::One(pci_bar_unassigned),
 };
@@ -55,23 +43,6 @@ fn pci_bar_unassigned(boot: &Boot) -> Option<Finding> {
 
 pub(super) const PCIE_LINK_REDUCED: Rule = Rule {
     code: Code::PcieLinkReduced,
-    meaning: "the adapter's PCIe link is narrower or slower than it can be",
-    page: "\
-The adapter has trained its PCIe link with fewer lanes or at a lower speed than it
-could. Fewer lanes are mostly caused by an adapter that is not seated properly, a
-dirty contact or a riser; a lower speed is often that of the slot. The adapter works, and
-cannot carry the full rate of its port.
-
-Symptoms: the driver reports \"PCIe width is lower than device's capability\"; lspci -vv
-shows \"Width x8 (downgraded)\"; the kernel's \"available PCIe bandwidth, limited by\"
-names the device that limits it. The last message alone is information, since many slots
-are built so. On a host, current_link_width and current_link_speed of the function are
-compared with the maximum of the function and that of the port above it, whichever is
-lower. To have the exit code depend on the link, set pcie-width and pcie-speed in
-[[port]].
-
-Remedy: reseat the adapter, try another slot, and check speed and bifurcation of the
-slot in the firmware setup.",
     needles: &[&[
         "PCIe width is lower",
         "PCIe speed is slower",
@@ -124,21 +95,6 @@ fn pcie_link_reduced(boot: &Boot) -> Option<Finding> {
 
 pub(super) const UDEV_TIMEOUT: Rule = Rule {
     code: Code::UdevTimeout,
-    meaning: "systemd-udevd's time limit kills the loading of a driver",
-    page: "\
-udev allows an event 180 s (less when the initramfs ends). A driver whose probe takes
-longer, because there are many adapters or their firmware is slow, is killed with the
-worker that loads it; the adapters that were not probed yet stay without a driver. The
-timeout of `udevadm settle` has the same meaning for the whole queue.
-
-Symptoms: \"Worker [1822] processing SEQNUM=23088 is taking a long time\", then
-\"killed\"; \"timeout: killing '/sbin/modprobe ...'\"; \"Timed out for waiting the udev
-queue being empty\".
-
-\"is taking a long time\" alone is only a warning.
-
-Remedy: add udev.event_timeout=600 (rd.udev.event_timeout=600) to the kernel command
-line, and correct the cause of the slow probe. ibprov loads drivers outside of udev.",
     needles: &[&[
         "is taking a long time",
         "timeout: killing",
@@ -248,17 +204,6 @@ fn udev_timeout(boot: &Boot) -> Option<Finding> {
 
 pub(super) const DRIVER_UNLOAD_UNDER_REMOTE_ROOT: Rule = Rule {
     code: Code::DriverUnloadUnderRemoteRoot,
-    meaning: "the driver that carries the root disk was unloaded",
-    page: "\
-The root file system comes over the network (iSCSI, iSER, NVMe over fabrics, SRP,
-NFS), and the driver of the adapter that carries it was unloaded, as openibd restart
-does. From then on every program that is not in memory hangs: the log has I/O errors of
-the disk and no message of a disk controller, then hung tasks of the journal and of the
-file system's own threads. If the log has no message of a session or an unload, any disk
-may be the cause, and the finding is only a warning.
-
-Remedy: reset the host. Never unload that driver: set ALLOW_STOP=no in openib.conf.
-ibprov does not unload modules.",
     needles: &[&[
         "I/O error, dev",
         "blocked for more than",

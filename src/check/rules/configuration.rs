@@ -8,52 +8,11 @@ use crate::check::evidence::own::About;
 use crate::report::common;
 use crate::report::node::{Judgement, Standing};
 
-pub(super) const CONFIGURATION_INVALID: Rule = Rule {
-    code: Code::ConfigurationInvalid,
-    meaning: "ibprov's configuration has an error, and what it concerns is left out",
-    page: "\
-ibprov's units leave out what an error of the configuration concerns, and carry out the
-rest (ibprov.toml(5), ERRORS). Other faults of such a host may be the consequence: a name,
-a setting or a VF that is missing.
+pub(super) const CONFIGURATION_INVALID: Rule =
+    Rule { code: Code::ConfigurationInvalid, needles: &[], judge: Judge::Host };
 
-Symptoms: ibprov.service failed with exit code 3, or ended with 1; its first line names
-the place.
-
-Remedy: correct the file. To see every error with its line and column:
-
-    ibprov config check
-
-Then bring the node up:
-
-    systemctl restart ibprov.service",
-    needles: &[],
-    judge: Judge::Host,
-};
-
-pub(super) const NOT_AS_EXPECTED: Rule = Rule {
-    code: Code::NotAsExpected,
-    meaning: "the node differs from its configuration and GUID plan",
-    page: "\
-The host as it is now is compared with the expected ports (from the configuration or the
-adapters that are present) and the planned VFs (their number, GUIDs, link state and
-drivers). `ibprov status` judges by the same comparison, so that the two never disagree.
-The finding appears if no other diagnosis names the same fault: a VF that was not
-created, a plan that has an error, an adapter that does not answer, a last boot that
-failed.
-
-In a log the finding is made from ibprov's own messages: a boot, a PF or a wait-online
-that failed, a guest or an interface that did not come up, a unit of ibprov that failed.
-Failures that were corrected later in the same boot are left out. The report files below
-/run/ibprov are read too, on the host and in an archive that contains them.
-
-Remedy: the finding names each object with its reason. For details:
-
-    ibprov status
-    ibprov plan
-    journalctl -b -u ibprov.service",
-    needles: &[],
-    judge: Judge::One(not_as_expected),
-};
+pub(super) const NOT_AS_EXPECTED: Rule =
+    Rule { code: Code::NotAsExpected, needles: &[], judge: Judge::One(not_as_expected) };
 
 /// Something that is not as it is meant to be, in one line.
 struct Told {
@@ -265,17 +224,6 @@ fn own_unit(name: &str) -> Option<&str> {
 
 pub(super) const IBPROV_SWITCHED_OFF: Rule = Rule {
     code: Code::IbprovSwitchedOff,
-    meaning: "ibprov=0 is on the kernel command line",
-    page: "\
-No unit of ibprov runs in such a boot: modules, names, VFs and interfaces are left to the
-other programs of the host. It is a note, not a fault: who set the parameter meant it.
-
-Symptoms: ibprov=0 in the line \"Kernel command line:\" of the kernel, and in /proc/cmdline.
-
-Remedy: to have ibprov run again at the next boot, remove ibprov=0 from the configuration
-of the boot loader:
-
-    grep -rl ibprov=0 /etc/default/grub /etc/default/grub.d /boot/loader/entries",
     needles: &[&["ommand line: "]],
     judge: Judge::One(ibprov_switched_off),
 };
@@ -294,22 +242,6 @@ fn ibprov_switched_off(boot: &Boot) -> Option<Finding> {
 
 pub(super) const RUN_FULL: Rule = Rule {
     code: Code::RunFull,
-    meaning: "/run has no room left, so that reports and locks of this boot are missing",
-    page: "\
-/run is a file system in memory, of limited size. If /run is full, programs that write
-there fail: ibprov cannot write its reports and locks, so that `status`, `check` and the
-next run do not know what it did; systemd and udev fail in ways that look like other
-faults.
-
-Symptoms: \"cannot write /run/ibprov/...: ENOSPC\" from ibprov; \"No space left on
-device\" from systemd, udev or journald for a path below /run.
-
-Remedy: find the files that fill /run, and remove them:
-
-    df -h /run; df -i /run
-    du -xhd2 /run | sort -h
-
-To enlarge /run until the next boot: mount -o remount,size=SIZE /run",
     needles: &[&["cannot write /run/", "cannot use the lock /run/", "No space left on device"]],
     judge: Judge::One(run_full),
 };
@@ -330,23 +262,8 @@ fn run_full(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const PORT_NOT_READY: Rule = Rule {
-    code: Code::PortNotReady,
-    meaning: "an expected port of this host is not ready, and no other diagnosis names the cause",
-    page: "\
-Every expected port passes through the states pci, driver, rdma, netdev and named. The
-finding names the first state that is missing on the live host, and its cause if it is
-known: a failed probe, a driver that has registered no RDMA device, a netdev that
-ib_ipoib did not create.
-
-Remedy: follow the advice of the finding. To see all ports and their states:
-
-    ibprov status
-
-The kernel's messages about the PCI address show what the driver was doing.",
-    needles: &[],
-    judge: Judge::Host,
-};
+pub(super) const PORT_NOT_READY: Rule =
+    Rule { code: Code::PortNotReady, needles: &[], judge: Judge::Host };
 
 #[cfg(test)]
 mod tests {

@@ -7,21 +7,6 @@ use crate::names::is_ipoib_name;
 
 pub(super) const CONSUMER_BEFORE_ADDRESS: Rule = Rule {
     code: Code::ConsumerBeforeAddress,
-    meaning: "a service bound or reached for an address of the fabric before the address existed",
-    page: "\
-A storage or job service began while the interface of the fabric had no address yet. The
-kernel refuses to bind an address that no interface has (EADDRNOTAVAIL, -99), and finds
-no way to a target (ENETUNREACH, -101). Many such services try once: the unit is green,
-and what it serves is dead until it is restarted.
-
-Symptoms: \"nvmet_rdma: binding CM ID to 10.61.4.3:4420 failed (-99)\", \"svcrdma:
-rdma_bind_addr error = -99\", \"nvme1: rdma_resolve_addr failed (-101)\", \"Cannot assign
-requested address\" from a service that uses the fabric, and the interface comes later.
-
-Remedy: restart the service, and order it after the ports and the network:
-
-    ibprov consumers --install
-    systemctl enable ibprov-wait-online.service",
     needles: &[&[
         "binding CM ID to",
         "rdma_bind_addr",
@@ -125,19 +110,6 @@ fn unit(module: &str) -> String {
 
 pub(super) const MOUNT_BEFORE_IPOIB: Rule = Rule {
     code: Code::MountBeforeIpoib,
-    meaning: "a mount or LNet started before IPoIB could be used",
-    page: "\
-A file system over InfiniBand was mounted, or LNet was configured, before its netdev had
-an address and carrier: NFS over RDMA or over IPoIB, Lustre (o2ib), BeeGFS, iSER.
-network-online.target does not help if another interface makes the network \"online\"
-first; systemd's remote mounts wait for that target only.
-
-Symptoms: LNet: \"couldn't query intf ib0\", \"Error -100 starting up LNI o2ib\";
-mount.nfs: \"Network is unreachable\" for a server that is reached over ib0.
-
-Remedy: order the mount after the port: ibprov-wait-online.service before
-remote-fs-pre.target, or x-systemd.after= in fstab; for LNet a drop-in
-After=ibprov-wait-online.service for lnet.service.",
     needles: &[&[
         "query IPoIB interface",
         "query intf",
@@ -278,16 +250,6 @@ pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {
 
 pub(super) const MOUNT_BEFORE_NETWORK: Rule = Rule {
     code: Code::MountBeforeNetwork,
-    meaning: "a mount started before the network was up; InfiniBand is not involved",
-    page: "\
-A network file system was mounted before there was a route to its server or a name
-server to find it, and no line of the log is about InfiniBand. The mount is not ordered
-after network-online.target (_netdev in fstab does that), or no service that
-network-online.target waits for is enabled.
-
-Remedy: add _netdev to the line in fstab and enable NetworkManager-wait-online or
-systemd-networkd-wait-online. With x-systemd.automount the file system is mounted at
-its first use.",
     needles: &[&[
         "Failed to resolve server",
         "Temporary failure in name resolution",

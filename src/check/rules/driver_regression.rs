@@ -9,22 +9,6 @@ use crate::names::{HCA_DRIVERS, RDMA_MODULES, RDMA_MODULES_IN_TRACES};
 
 pub(super) const DRIVER_REGRESSION: Rule = Rule {
     code: Code::DriverRegression,
-    meaning: "a fault of the kernel or the driver, which no configuration can correct",
-    page: "\
-The kernel crashed, warned or hung inside the RDMA stack, or a driver gave up on an
-adapter, a device or a netdev although no other cause is visible: an oops with
-[ib_core], [mlx5_core], [hfi1] ... in its trace, a firmware command that was refused
-during probe, \"Couldn't register device with driver model\", \"ipoib_intf_alloc
-failed\". Such faults appear with one kernel update and disappear with another; some
-occur in some boots only.
-
-Remedy: boot the kernel that worked. Search for the function at the top of the trace,
-or for the refused command with its syndrome, and report the fault to linux-rdma with
-the whole trace. If a new driver runs with old firmware, update the firmware.
-
-Other diagnoses are a probe that fails because the firmware does not answer
-(fw-init-timeout) or is too old (firmware-too-old), and the probe of a VF
-(vf-probe-failed).",
     needles: &[
         &[
             "+0x",

@@ -10,22 +10,6 @@ use crate::report::firmware::tool;
 
 pub(super) const FW_INIT_TIMEOUT: Rule = Rule {
     code: Code::FwInitTimeout,
-    meaning: "the adapter's firmware does not become ready",
-    page: "\
-The driver waits for the adapter's firmware and gives up, mlx5 after 120 s. The adapter
-is in a bad state (a failed update, a reset that did not end, no power), or it has
-disappeared: a register that reads 0xffffffff, firmware version 65535.65535.65535, means
-that no device answers at that address any more, for example because the hypervisor has
-removed the VF.
-
-Symptoms: \"Waiting for FW initialization, timeout abort in\", \"Firmware over
-120000 MS in pre-initializing state\", commands that time out, \"Failed to reset
-HCA\".
-
-Remedy: power the host off and on (a warm reset does not reset the adapter). If that
-does not help, burn the firmware again, or try another slot. To query the firmware:
-
-    mstflint -d ADDRESS q",
     needles: &[
         &[
             "Waiting for FW pre-initializing",
@@ -154,21 +138,6 @@ fn fw_init_timeout(boot: &Boot) -> Vec<Finding> {
 
 pub(super) const FIRMWARE_FATAL: Rule = Rule {
     code: Code::FirmwareFatal,
-    meaning: "the adapter's firmware has failed during operation",
-    page: "\
-The driver's health check found the firmware dead or in a fatal state: a fatal error
-that the firmware reports itself, or a counter that does not advance. The driver then
-tries to recover the device. Until it has succeeded, VFs, their GUIDs and every
-connection of that function are lost, and all commands fail.
-
-Symptoms: \"Fatal error 3 detected\", \"device's health compromised - reached miss
-count\", \"starting health recovery flow\", \"health recovery failed\", \"Driver is in
-error state. Unloading\". A recovery that succeeded is a warning: the settings of VFs
-are lost.
-
-Remedy: read the firmware's own report, power the host off and on, and send that report
-to the vendor. Other firmware does not help an adapter that was too hot, which needs
-cooling, or that does not answer on PCIe any more, whose slot has to be checked.",
     needles: &[
         SIGNS,
         TOO_HOT,
@@ -271,20 +240,6 @@ fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
 
 pub(super) const FIRMWARE_TOO_OLD: Rule = Rule {
     code: Code::FirmwareTooOld,
-    meaning: "the adapter's firmware is too old for the driver",
-    page: "\
-The driver uses another revision of the command interface than the adapter's firmware,
-or needs a feature that this firmware lacks. The driver reports that and does not
-configure the adapter. (\"HCA FW version 5.1.000 is old\" of ib_mthca is only advice: the
-adapter works.)
-
-Symptoms: \"Installed FW has unsupported command interface revision\",
-\"driver does not support command interface version\".
-
-Remedy: burn the newest firmware for the adapter's PSID, or use a driver of the same
-age as the firmware. To show firmware version and PSID:
-
-    mstflint -d ADDRESS q",
     needles: &[
         REFUSES,
         ADVISES,
@@ -354,19 +309,6 @@ fn firmware_too_old(boot: &Boot) -> Vec<Finding> {
 
 pub(super) const FIRMWARE_RESET_PENDING: Rule = Rule {
     code: Code::FirmwareResetPending,
-    meaning: "the adapter needs a reset or a power cycle before its settings take effect",
-    page: "\
-The firmware or its settings were changed, and the adapter uses them only after a reset
-or after the host was without power. A reboot is not always enough: many hosts keep the
-slot powered. Until then the adapter works with the previous settings, so that VFs may
-be absent.
-
-Symptoms: mlxconfig or mstconfig print other values under Next Boot than under Current,
-or \"Please reboot machine to load new configurations\"; the driver reports \"Cold reset
-is required\" or \"PCI Sync FW Update Reset\".
-
-Remedy: power the host off and on, then read the settings again. If Current still
-differs from Next Boot after that, do not write them again.",
     needles: &[&[
         "PCI Sync FW Update Reset",
         "to load new configurations",

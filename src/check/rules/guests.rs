@@ -6,21 +6,6 @@ use crate::check::pattern::{caught_one, has_any};
 
 pub(super) const VM_BEFORE_VF: Rule = Rule {
     code: Code::VmBeforeVf,
-    meaning: "a guest or another consumer used a VF before it was ready",
-    page: "\
-libvirt starts a guest whose VF does not exist yet, is not yet bound to vfio-pci, or is
-still being set up: the start fails, and nothing tries again. The VFs are created by a
-script or service that is not ordered before libvirt, or that takes longer than the
-guests wait.
-
-Symptoms: \"Device 0000:81:00.2 not found: could not access .../config: No such file or
-directory\", \"host device ... not found\", \"device not found\" for a VF's address that
-appears later in the log, or never. \"Unable to configure VF 2 of PF 'ens1f0' because
-the PF is not online\": libvirt sets MAC address and VLAN of a VF through its PF's
-netdev, which has to be up for that.
-
-Remedy: order libvirtd (virtqemud) after the service that creates the VFs, with a
-drop-in After=ibprov.service, or let ibprov-guests.service start the guests.",
     needles: &[
         NOT_FOUND,
         &[
@@ -113,18 +98,6 @@ fn vm_before_vf(boot: &Boot) -> Option<Finding> {
 
 pub(super) const AUTOSTART_GUEST_ON_VF: Rule = Rule {
     code: Code::AutostartGuestOnVf,
-    meaning: "libvirt starts a guest by autostart that needs a VF",
-    page: "\
-The guest has autostart and a VF. libvirtd starts the guest as soon as libvirtd itself
-runs, which is not ordered after the creation of the VFs: in some boots the VF is
-present, in others it is absent.
-
-Remedy: list the guest as [[guest]] in ibprov.toml, so that ibprov-guests.service
-starts it when its VF is ready, and disable libvirt's autostart:
-
-    virsh autostart --disable GUEST
-
-Or order libvirtd.service (virtqemud.service) after ibprov.service with a drop-in.",
     needles: &[&["autostart"]],
     judge: Judge::One(autostart_guest_on_vf),
 };
@@ -142,18 +115,6 @@ fn autostart_guest_on_vf(boot: &Boot) -> Option<Finding> {
 
 pub(super) const IOMMU_OFF: Rule = Rule {
     code: Code::IommuOff,
-    meaning: "there is no IOMMU, or the device is in no IOMMU group",
-    page: "\
-A VF can be assigned to a guest only if an IOMMU isolates it: vfio-pci refuses a
-device without IOMMU group (-22), and libvirt and qemu refuse the guest.
-
-Symptoms: \"vfio-pci: probe of ... failed with error -22\", \"iommu_group is not a
-symlink\", \"host doesn't support passthrough\", \"no iommu_group\", \"No interrupt
-remapping support\", Proxmox's \"cannot prepare PCI pass-through, IOMMU not present\".
-
-Remedy: enable VT-d or AMD-Vi in the firmware setup, and add to the kernel command line
-intel_iommu=on (not needed for AMD) and iommu=pt. Some boards have no IOMMU in front
-of their PCI controller.",
     needles: &[
         SAID,
         &[

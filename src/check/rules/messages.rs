@@ -71,12 +71,6 @@ fn messages() -> &'static Messages {
 
 pub(super) const HARMLESS_WARNING: Rule = Rule {
     code: Code::HarmlessWarning,
-    meaning: "harmless messages that look like errors",
-    page: "\
-Some lines read like a failure and report none: an upper layer that has nothing to do, a
-feature that the adapter lacks, a taint, a transient state while the port comes up. Each
-line is listed with the reason why it does not matter. Failures in the same log are
-findings of their own.",
     // Beside the words of messages.toml.
     needles: &[&[
         "ACCESS_REG",

@@ -1,5 +1,4 @@
-//! One file, one topic: for each of its diagnoses the words it looks for, its page of explanation
-//! and how it judges a boot. What they say of logs is tested by `cases.toml`.
+//! One file, one topic: for each of its diagnoses the words it looks for and how it judges a boot. What they say of logs is tested by `cases.toml`.
 //!
 //! A new rule is a constant in the file of its topic and its row in [`ALL`]; nothing else knows it.
 //! The order of the rows is the order of findings that are equally grave and equally sure: what
@@ -50,10 +49,6 @@ pub(super) use seen::rdma_module;
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     pub code: Code,
-    /// What it means, one phrase without a full stop.
-    pub meaning: &'static str,
-    /// Its page, plain text: how it shows, why it happens, what to do.
-    pub page: &'static str,
     /// Words of the lines it looks at, in groups where it tells them apart; case
     /// matters. Of each, so many lines of a boot are kept: beside a word that other lines have too,
     /// the longer one stands as well.
@@ -222,16 +217,6 @@ mod tests {
     }
 
     #[test]
-    fn pages_say_through_which_port_a_tool_asks() {
-        for rule in ALL {
-            let commands = rule.page.lines().filter(|line| line.starts_with("    "));
-            for command in commands.flat_map(mad_commands) {
-                assert!(command.contains(" -C DEVICE -P PORT"), "{}: {command}", rule.code);
-            }
-        }
-    }
-
-    #[test]
     fn advice_says_through_which_port_a_tool_asks() {
         let (down, init) = ((1, "Down", "Polling"), (2, "Initializing", "LinkUp"));
         let port = |(device, state, physical)| ca(device, "MT4123", 1, state, physical);
@@ -275,17 +260,23 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_has_a_page() {
-        for rule in ALL {
-            let name = rule.code.name();
+    fn each_code_has_a_page_and_one_rule_at_most() {
+        for code in Code::ALL {
+            let (name, page) = (code.name(), code.page());
             assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{name}");
-            assert!(rule.page.len() > 200, "{name} has no page to speak of");
-            assert!(!rule.meaning.ends_with('.'), "{name}");
-            for line in rule.page.lines() {
-                assert!(line.len() <= 90, "{name}: {line}");
+            assert!(page.starts_with(&format!("# {name}\n\n{}\n\n", code.meaning())), "{name}");
+            assert!(code.meaning().ends_with('.') && code.meaning().len() <= 90, "{name}");
+            assert!(page.len() > 250, "{name} has no page to speak of");
+            for line in page.lines().skip(3) {
+                let is_command = line.starts_with("    ");
+                assert!(line.len() <= 80 || is_command, "{name}: {line}");
+                for command in mad_commands(line).filter(|_| is_command) {
+                    assert!(command.contains(" -C DEVICE -P PORT"), "{name}: {command}");
+                }
             }
-            assert!(rule.needles.iter().copied().flatten().all(|n| n.len() >= 3), "{name}");
-            assert_eq!(ALL.iter().filter(|r| r.code == rule.code).count(), 1, "{name}");
+            let rules: Vec<_> = ALL.iter().filter(|rule| rule.code == *code).collect();
+            let needles = rules.iter().flat_map(|rule| rule.needles.iter().copied().flatten());
+            assert!(rules.len() <= 1 && needles.copied().all(|n| n.len() >= 3), "{name}");
         }
     }
 }

@@ -8,23 +8,6 @@ use crate::names::{IB_DRIVERS, is_ipoib_name, may_be_ipoib_name, rdma_half_of};
 
 pub(super) const MODULE_NOT_LOADED: Rule = Rule {
     code: Code::ModuleNotLoaded,
-    meaning: "a module that is needed is not loaded",
-    page: "\
-The adapter's driver is loaded, and a module above it is not: ib_umad (ibstat, opensm,
-ibacm), ib_uverbs and rdma_ucm (applications), ib_ipoib (netdevs), mlx5_ib or
-mlx4_ib (any RDMA device at all). udev and rdma-core load them when an RDMA
-device appears; without rdma-core, with a minimal module list or with openibd disabled,
-no service loads them.
-
-Symptoms: \"is ib_umad module loaded?\", \"couldn't read uverbs ABI version\", lsmod
-without the module, \"mount.nfs: Protocol not supported\" without rpcrdma. If a network
-service does not find ib0, and no line of the log shows that a netdev was created or
-ib_ipoib was loaded, the finding has low confidence.
-
-Remedy: load the module, and enable ibprov.service or name the module in
-/etc/modules-load.d:
-
-    modprobe MODULE",
     needles: &[&[
         "could not insert '",
         "umad_init: can't read ABI version",
@@ -266,23 +249,6 @@ fn shown_by_ls(boot: &Boot) -> bool {
 
 pub(super) const MODULE_LOAD_INTERRUPTED: Rule = Rule {
     code: Code::ModuleLoadInterrupted,
-    meaning: "the loading of a module was killed or interrupted",
-    page: "\
-The process that loads modules was killed while a module was being initialized: systemd
-stops the services of the initramfs before it switches to the root file system, udev
-kills a worker that takes too long. The creation of a kernel thread then fails with
--EINTR, and the port or netdev that was being set up is missing. No service tries again.
-
-Symptoms: \"Failed to create a rescuer kthread for wq ipoib_wq: -EINTR\", then
-\"couldn't register ipoib port\"; rdma-load-modules killed by TERM. Often only one
-of several HCAs, and not at each boot.
-
-Remedy: load the module again:
-
-    modprobe -r ib_ipoib
-    modprobe ib_ipoib
-
-Update rdma-core: newer versions order rdma-load-modules@ before initrd.target.",
     needles: &[&["-EINTR", "rdma-load-modules@", "Interrupted system call", "rescuer kthread"]],
     judge: Judge::One(module_load_interrupted),
 };
@@ -334,19 +300,6 @@ fn module_load_interrupted(boot: &Boot) -> Option<Finding> {
 
 pub(super) const MODULE_LOAD_ORDER: Rule = Rule {
     code: Code::ModuleLoadOrder,
-    meaning: "modules were loaded in an order, or at a time, that loses an event",
-    page: "\
-An IPoIB child was brought up before the subnet manager had written its P_Key into the
-port's table (the port was not yet active), and an older ib_ipoib does not notice when
-the P_Key appears. The child stays down: \"P_Key 0x8001 is not found\". The usual reason
-is that ib_ipoib and its children are set up as soon as the driver is loaded.
-
-Remedy: bring the child up again. To avoid it, wait for the port to be Active before
-children are brought up (ibprov wait-online; ib_umad before ib_ipoib in the module
-list only adds delay). If it never works, the subnet manager does not assign the P_Key
-to this port:
-
-    smpquery -C DEVICE -P PORT pkeys LID",
     needles: &[&["is not found", "P_Key 0x"]],
     judge: Judge::One(module_load_order),
 };
@@ -391,14 +344,6 @@ fn module_load_order(boot: &Boot) -> Option<Finding> {
 
 pub(super) const MODULE_LOADED_LATE: Rule = Rule {
     code: Code::ModuleLoadedLate,
-    meaning: "a netdev was created after the network service had looked for it",
-    page: "\
-The network service looked for an IPoIB netdev, did not find it, and continued. The
-netdev was created later: its driver was slow, or ib_ipoib was loaded late. Network
-services without hot plug (ifup scripts, ifupdown) do not try again.
-
-Remedy: load the modules before the network service starts, and wait for the netdev, as
-ibprov.service does.",
     needles: &[seen::NOT_FOUND],
     judge: Judge::One(module_loaded_late),
 };

@@ -6,19 +6,6 @@ use crate::names::HCA_DRIVERS;
 
 pub(super) const MODULE_MISSING_FOR_KERNEL: Rule = Rule {
     code: Code::ModuleMissingForKernel,
-    meaning: "a module that is needed is not built for the running kernel",
-    page: "\
-modprobe found no such module below /lib/modules of the running kernel. After a
-kernel update OFED's modules may not be built for it; cloud and minimal kernels do not
-contain the RDMA drivers (on Debian and Ubuntu linux-image-cloud,
-linux-image-virtual; on Fedora and RHEL they are in kernel-modules or
-kernel-modules-extra).
-
-Symptoms: \"Module ib_ipoib not found in directory /lib/modules/...\",
-\"Module mlx5_core does not exist, skipping\", a dkms build that fails.
-
-Remedy: install the package with the modules of the running kernel, or build OFED for
-it. Until then boot a kernel that has them.",
     needles: &[&[
         "not built for the running kernel",
         "not found in directory",
@@ -143,19 +130,6 @@ fn module_missing_for_kernel(boot: &Boot) -> Option<Finding> {
 
 pub(super) const MODULE_MISSING_IN_INITRD: Rule = Rule {
     code: Code::ModuleMissingInInitrd,
-    meaning: "a module is listed for the initramfs and is not in it",
-    page: "\
-The initramfs has rdma-core's lists of modules (/etc/rdma/modules/*.conf) and lacks some
-of the modules in them. systemd-modules-load reports \"Failed to find module\" for each;
-before systemd 244 one missing module fails the whole service. The lists are loaded again
-after the switch to the root file system, which has all the modules, so that this matters
-only for a root or a mount that needs RDMA in the initramfs: the finding is a note where
-InfiniBand came up.
-
-Remedy: add the modules to the initramfs, or remove the names from the lists. Newer
-rdma-core does this.
-
-    dracut -f --add-drivers 'rpcrdma ib_iser ...'",
     needles: &[&[
         "Failed to find module '",
         "Switching root",
@@ -197,20 +171,6 @@ fn module_missing_in_initrd(boot: &Boot) -> Option<Finding> {
 
 pub(super) const INITRD_WITHOUT_FABRIC: Rule = Rule {
     code: Code::InitrdWithoutFabric,
-    meaning: "the initramfs waits for an InfiniBand interface and lacks its modules",
-    page: "\
-The kernel command line (root=, ip=, netroot=) configures a root file system over
-InfiniBand, and the initramfs lacks modules for the interface: the driver of the adapter,
-or ib_ipoib. dracut waits for the interface until its timeout and starts a shell. Since
-2025 rdma-core's dracut module is not part of images that are built for any host.
-
-Symptoms: \"dracut-initqueue: timeout\" or \"Could not boot\" with ip=...:ib0 or
-rd.neednet on the command line, and no line of the driver or of ib_ipoib before it.
-
-Remedy: add the drivers to the initramfs, and check that they are in it:
-
-    dracut -f --add rdma --add-drivers \"mlx5_core mlx5_ib ib_ipoib\"
-    lsinitrd",
     needles: &[&["dracut-initqueue", "Command line:", "ommand line: ", "Could not boot"]],
     judge: Judge::One(initrd_without_fabric),
 };
@@ -249,18 +209,6 @@ fn initrd_without_fabric(boot: &Boot) -> Option<Finding> {
 
 pub(super) const MODULE_IS_A_DUMMY: Rule = Rule {
     code: Code::ModuleIsADummy,
-    meaning: "a module of MLNX_OFED or DOCA loads and does nothing",
-    page: "\
-MLNX_OFED and DOCA contain empty modules with the names of the kernel's own for
-protocols that the vendor does not support: rpcrdma, ib_srp, ib_iser, nvme-rdma,
-rdma_rxe and others. modprobe succeeds, lsmod shows them, and their users fail: an NFS
-mount over RDMA, an SRP or iSER disk, a soft RoCE device.
-
-Symptoms: modinfo describes the module as a \"dummy kernel module\"; a mount with
-proto=rdma reports \"Protocol not supported\" while rpcrdma is loaded.
-
-Remedy: install the vendor's package with the real module (mlnx-nfsrdma-dkms, or
---with-nfsrdma), use the kernel's own stack, or mount over TCP.",
     needles: &[&["dummy kernel module", "Protocol not supported", "rotocol not supported"]],
     judge: Judge::One(module_is_a_dummy),
 };
@@ -290,22 +238,8 @@ fn module_is_a_dummy(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const MODULE_WRONG_DRIVER: Rule = Rule {
-    code: Code::ModuleWrongDriver,
-    meaning: "a driver for other hardware is loaded",
-    page: "\
-The adapter has no driver, and the driver that is loaded is for another generation:
-mlx4 drives ConnectX-2 and -3, mlx5 Connect-IB and ConnectX-4 and later, ib_mthca
-the adapters before them, hfi1 Omni-Path, ib_qib TrueScale.
-
-Remedy: load the driver that belongs to the adapter, and name that driver in the
-lists. To see the adapter and its driver:
-
-    lspci -nnk
-    modprobe -R MODALIAS",
-    needles: &[],
-    judge: Judge::One(module_wrong_driver),
-};
+pub(super) const MODULE_WRONG_DRIVER: Rule =
+    Rule { code: Code::ModuleWrongDriver, needles: &[], judge: Judge::One(module_wrong_driver) };
 
 /// What lspci calls the cards of each driver.
 const FAMILIES: [(&str, &[&str]); 5] = [

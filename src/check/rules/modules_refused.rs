@@ -6,14 +6,6 @@ use crate::names::RDMA_USERS;
 
 pub(super) const MODULE_DENIED: Rule = Rule {
     code: Code::ModuleDenied,
-    meaning: "a module that is needed is on a deny list",
-    page: "\
-The administrator denies the module by a `blacklist` or `install MODULE /bin/false` line
-in modprobe.d, or modprobe.blacklist= or module_blacklist= on the kernel command line.
-udev then loads no driver, and modprobe -b prints no message.
-
-Remedy: remove the line if it is not intended, and rebuild the initramfs, which contains
-a copy of modprobe.d.",
     needles: &[
         SAID,
         &["modprobe.blacklist=", "module_blacklist=", "driver.blacklist=", "blacklist "],
@@ -65,20 +57,6 @@ fn denies(text: &str) -> bool {
 
 pub(super) const MODULE_PARAMETER: Rule = Rule {
     code: Code::ModuleParameter,
-    meaning: "a module parameter makes the driver fail",
-    page: "\
-An option in /etc/modprobe.d or on the kernel command line is refused or cannot be
-honoured: a queue size that a Connect-IB adapter cannot have, a port type that the adapter
-lacks, more VFs than the adapter has, a text instead of a number. The driver then fails
-to load, or works without the feature.
-
-A parameter that the module does not have (\"unknown parameter ignored\") is
-harmless.
-
-Remedy: correct the line, rebuild the initramfs, and load the module again. To find
-the line:
-
-    grep -r 'options mlx\\|options ib_' /etc/modprobe.d",
     needles: &[&[
         "invalid for parameter",
         "check send_queue_size module parameter",
@@ -116,25 +94,6 @@ fn module_parameter(boot: &Boot) -> Option<Finding> {
 
 pub(super) const MODULE_SIGNATURE_REFUSED: Rule = Rule {
     code: Code::ModuleSignatureRefused,
-    meaning: "the kernel refuses a module because of its signature",
-    page: "\
-The kernel loads only modules whose signature it can verify: with Secure Boot, in lockdown
-mode, or with module.sig_enforce. A module that was built on the host (by DKMS or for
-MLNX_OFED) is signed with a key that the firmware does not know, or not at all. A module
-whose file was changed after it was signed is refused on every host.
-
-Symptoms: \"Key was rejected by service\" or \"Required key not available\" from
-modprobe; \"Loading of unsigned module is rejected\", \"unsigned module loading is
-restricted\" in the kernel log. \"module verification failed: signature and/or required
-key missing - tainting kernel\" is another message: that module is loaded.
-
-Remedy: enroll the key with which the module is signed, and confirm it on the console at
-the next boot:
-
-    mokutil --sb-state
-    mokutil --import /var/lib/dkms/mok.pub
-
-Or install a module that the distribution has signed.",
     needles: &[&[
         "Key was rejected by service",
         "Required key not available",
@@ -168,21 +127,6 @@ fn module_signature_refused(boot: &Boot) -> Option<Finding> {
 
 pub(super) const MODULE_SYMBOL_MISMATCH: Rule = Rule {
     code: Code::ModuleSymbolMismatch,
-    meaning: "a module does not match the RDMA stack or the kernel that is loaded",
-    page: "\
-The kernel refuses a module whose symbols have another version than those of the modules
-that are loaded, or which was built for another kernel. With RDMA that mostly means that
-the kernel's own modules and OFED's are mixed: the initramfs contains the one, the root
-file system the other; or OFED was updated and a module that was built against it
-(Lustre, nvidia-peermem, BeeGFS) was not.
-
-Symptoms: \"disagrees about version of symbol\", \"Unknown symbol\", \"Invalid
-module format\", \"version magic\". \"Unknown symbol ... (err -16)\" is module-init-slow.
-
-Remedy: rebuild the initramfs (dracut -f, update-initramfs -u) and the module that was
-refused. To see to which stack it belongs:
-
-    modinfo -n MODULE",
     needles: &[&[
         "disagrees about version of symbol",
         "Unknown symbol",
@@ -266,21 +210,6 @@ fn module_symbol_mismatch(boot: &Boot) -> Option<Finding> {
 
 pub(super) const MODULE_INIT_SLOW: Rule = Rule {
     code: Code::ModuleInitSlow,
-    meaning: "a module was refused, because a module that it needs was still initializing",
-    page: "\
-A module that uses the symbols of another one can be loaded only when that one has
-finished its initialization. The kernel waits 30 s for it and then refuses the module
-with EBUSY. The initialization of a driver includes the probe of its adapters: it takes
-this long where the firmware answers slowly or not at all, or where a driver has many
-adapters and VFs. No program loads the refused module again.
-
-Symptoms: \"mlx5_ib: gave up waiting for init of module mlx5_core.\", then \"mlx5_ib:
-Unknown symbol mlx5_cmd_exec (err -16)\". Error -16 is EBUSY: the modules do match.
-
-Remedy: load the module again when the driver has finished, and find out why its probe
-takes so long (dmesg, firmware).
-
-    modprobe MODULE",
     needles: &[&["gave up waiting for init of module"]],
     judge: Judge::One(module_init_slow),
 };

@@ -8,20 +8,6 @@ use crate::names::{is_ipoib_name, is_kernel_ipoib_name, may_be_ipoib_name};
 
 pub(super) const NETDEV_RENAMED: Rule = Rule {
     code: Code::NetdevRenamed,
-    meaning: "the configuration names a netdev that udev has renamed, or could not rename",
-    page: "\
-The kernel calls IPoIB netdevs ib0, ib1; udev renames them by their place (ibp65s0,
-ibs4f0) unless net.ifnames=0 or a rule keeps the names. A configuration that still names
-ib0 finds no such netdev. A rename by itself is normal.
-
-Symptoms: \"ibp1s0: renamed from ib0\", and a network service that does not find
-ib0.
-
-A rename fails with \"File exists\" if two netdevs, mostly the ports of one function, are
-given one name, and with \"Device or resource busy\" if the netdev is up already.
-
-Remedy: use the new name in the configuration, or set the name in a .link file by the
-last 8 bytes of the address (the port GUID), which are constant.",
     needles: &[&[
         "renamed from",
         "ename network interface",
@@ -174,26 +160,8 @@ fn netdev_renamed(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const NETDEV_ADMIN_DOWN: Rule = Rule {
-    code: Code::NetdevAdminDown,
-    meaning: "the netdev exists, but no network service has brought it up",
-    page: "\
-The port is Active and its IPoIB netdev exists, but is administratively down: no network
-service has it in its configuration, or that service had finished before the netdev
-appeared. If no program, command or configuration names the netdev, the finding is
-information: a node that uses only verbs does not need the netdev.
-
-Symptoms: `ip link` shows ib0 without UP; ibdev2netdev: mlx5_0 port 1 ==> ib0
-(Down) while ibstat says that this port is Active. By itself (Down) of ibdev2netdev
-only says that the netdev has no carrier.
-
-Remedy: configure the interface in the network stack (an ifcfg file, a NetworkManager
-profile, a .network file). To bring it up now:
-
-    ip link set ib0 up",
-    needles: &[],
-    judge: Judge::One(netdev_admin_down),
-};
+pub(super) const NETDEV_ADMIN_DOWN: Rule =
+    Rule { code: Code::NetdevAdminDown, needles: &[], judge: Judge::One(netdev_admin_down) };
 
 fn netdev_admin_down(boot: &Boot) -> Option<Finding> {
     let state = &boot.state;
@@ -250,41 +218,11 @@ fn is_wanted(boot: &Boot, netdev: &str) -> bool {
         || boot.host.iter().flat_map(|host| &host.asked).any(|asked| asked.netdev == netdev)
 }
 
-pub(super) const NETDEV_LATE: Rule = Rule {
-    code: Code::NetdevLate,
-    meaning: "a netdev appeared after the network service had set interfaces up, and is down",
-    page: "\
-Services like networking (ifupdown) and network (network-scripts) set up
-once the interfaces that exist when they run. An adapter whose driver or firmware takes
-long has its netdev later than that, and no network service sets it up any more. On a
-live host the times are known: when the service began, and when udev had finished with
-the netdev.
+pub(super) const NETDEV_LATE: Rule =
+    Rule { code: Code::NetdevLate, needles: &[], judge: Judge::Host };
 
-Remedy: bring the interface up with ifup. For every boot, enable ibprov.service, which
-is ordered before the network and waits for the netdevs.",
-    needles: &[],
-    judge: Judge::Host,
-};
-
-pub(super) const IPOIB_PARENT_DOWN: Rule = Rule {
-    code: Code::IpoibParentDown,
-    meaning: "an IPoIB child is up and its parent is down",
-    page: "\
-A child netdev (ib0.8001) shares the hardware queue of its parent (ib0). With mlx5's
-enhanced IPoIB the child passes packets only while the parent is administratively
-up; the child nevertheless shows carrier and an address.
-
-Symptoms: `ip link`: ib0.8001@ib0 with UP and M-DOWN, ib0 without UP.
-
-Remedy: bring the parent up (it needs no address):
-
-    ip link set ib0 up
-
-For every boot, add a configuration for the parent that is ordered before that of the
-child (pre-up in /etc/network/interfaces).",
-    needles: &[],
-    judge: Judge::One(ipoib_parent_down),
-};
+pub(super) const IPOIB_PARENT_DOWN: Rule =
+    Rule { code: Code::IpoibParentDown, needles: &[], judge: Judge::One(ipoib_parent_down) };
 
 fn ipoib_parent_down(boot: &Boot) -> Option<Finding> {
     let netdevs = &boot.state.netdevs;

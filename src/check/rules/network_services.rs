@@ -6,22 +6,6 @@ use crate::names::{RDMA_MODULES, is_ipoib_name};
 
 pub(super) const IFCFG_MISMATCH: Rule = Rule {
     code: Code::IfcfgMismatch,
-    meaning: "the network configuration fits no device",
-    page: "\
-A profile or ifcfg file names an interface or an address (HWADDR) that no device has:
-the adapter was replaced, the name changed, or the file has all 20 bytes of an IPoIB
-address, of which the first 12 change. A name is judged on a host too, and in the copy of
-its tree, once all expected ports have their netdevs: a profile of NetworkManager, an
-ifcfg or .network file or a line of interfaces(5) for ib5, where only ib0 and ib1 exist.
-
-Symptoms: \"No suitable device found for this connection\", \"Device ib0 has
-different MAC address than expected, ignoring\", \"Device ib0 does not seem to be
-present\" for a device that never appears.
-
-Remedy: compare HWADDR and the name with the interface. Only the last 8 bytes of an
-IPoIB address are constant.
-
-    ip link show",
     needles: &[
         SAID,
         &[
@@ -71,18 +55,6 @@ fn ifcfg_mismatch(boot: &Boot) -> Option<Finding> {
 
 pub(super) const NETWORK_STACK_BUG: Rule = Rule {
     code: Code::NetworkStackBug,
-    meaning: "a fault or a missing feature of the network manager in use",
-    page: "\
-The netdev exists, and the program that configures the network does not support it:
-NetworkManager has to set connected mode on a kernel without it (\"the device could not
-be readied for configuration\"), a renderer writes no InfiniBand type, a DHCP client
-cannot use a 20-byte address, or a generator refuses the type of the interface. Or no
-DHCP server answers on it (\"ip-config-unavailable\", \"DHCPv4 client: Timed out\",
-\"No DHCPOFFERS received\").
-
-Remedy: use another version of the program, datagram mode, a static address, or another
-network service for this interface. A DHCP server must know the node by its client
-identifier (RFC 4390).",
     needles: &[&[
         "could not be readied for configuration",
         "nfiniband",

@@ -9,23 +9,8 @@ use crate::check::ledger::{has_word_of_fabric, words::own_words};
 use crate::check::pattern::has_any;
 use crate::report::common::Verdict;
 
-pub(super) const INPUT_LEFT_OUT: Rule = Rule {
-    code: Code::InputLeftOut,
-    meaning: "the log is too long: lines that may matter were left out",
-    page: "\
-Of each message and boot, the first 100 and the last 900 lines are kept, and the last
-line on each adapter, port and netdev; at most 10,000 lines of a boot, 40,000 lines in
-all, and 64 boots. The oldest boots are left out first, and never the newest.
-Where a boot was left out, or one boot has more objects or files than can be kept, a fault
-may be in what was left out: the verdict is `unknown`, unless what was kept shows a fault.
-
-Judge the newest boot alone, or cut the log:
-
-    ibprov check --boot 0 --log FILE
-    journalctl --since TIME -o export | ibprov check --log -",
-    needles: &[],
-    judge: Judge::One(input_left_out),
-};
+pub(super) const INPUT_LEFT_OUT: Rule =
+    Rule { code: Code::InputLeftOut, needles: &[], judge: Judge::One(input_left_out) };
 
 fn input_left_out(boot: &Boot) -> Option<Finding> {
     let LeftOut { boots, words } = boot.left_out;
@@ -46,24 +31,8 @@ fn input_left_out(boot: &Boot) -> Option<Finding> {
     Some(finding.look([look]))
 }
 
-pub(super) const HEALTHY: Rule = Rule {
-    code: Code::Healthy,
-    meaning: "InfiniBand came up, and nothing of it was lost again",
-    page: "\
-A host is healthy if it is ready, as `ibprov status` has it, at least one of its ports is
-active, and no finding is an error or a warning.
-
-In a log the last word on each port, netdev, adapter and unit that uses the fabric counts.
-The log is healthy if at least one port is Active, or one IPoIB netdev has carrier or an
-address, none was lost again (no cable unplugged, no carrier lost, no adapter gone, no
-such unit failed), and no line about the fabric reports a failure that nothing explains.
-What a system writes as it shuts down does not count. Carrier of an Ethernet netdev
-counts if its adapter has an RDMA device (RoCE) and nothing in the log is InfiniBand's.
-Warnings of drivers, renamed netdevs and a second port that never had a cable do not
-change this verdict.",
-    needles: &[],
-    judge: Judge::Rest(healthy),
-};
+pub(super) const HEALTHY: Rule =
+    Rule { code: Code::Healthy, needles: &[], judge: Judge::Rest(healthy) };
 
 fn healthy(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let denies = |f: &Finding| {
@@ -111,14 +80,6 @@ fn came_up(confidence: Confidence, objects: &[&Object]) -> Finding {
 
 pub(super) const NOT_INFINIBAND: Rule = Rule {
     code: Code::NotInfiniband,
-    meaning: "no line of the log is about InfiniBand",
-    page: "\
-The log has lines, and none of them reports a fault of an InfiniBand adapter, driver,
-netdev or service. A failure of this host has another reason: a disk, an Ethernet
-adapter, or a service that does not use InfiniBand.
-
-A log without such lines does not prove that the node is healthy: the verdict is
-`unknown`, unless ibprov itself has found no InfiniBand adapter at that boot.",
     // Without another rule's word, tools of the fabric.
     needles: &[TOOLS],
     judge: Judge::Rest(not_infiniband),
@@ -187,19 +148,8 @@ fn about(text: &str) -> bool {
         || concerns_rdma(&text)
 }
 
-pub(super) const UNKNOWN: Rule = Rule {
-    code: Code::Unknown,
-    meaning: "the evidence is not sufficient for a diagnosis",
-    page: "\
-The evidence shows neither that InfiniBand came up nor why it did not. Collect the whole
-log of one boot:
-
-    journalctl -b -o short-precise --no-hostname > journal.txt
-    (ibstat; ip -d link; lspci -nnk -d 15b3:; lsmod; systemctl --failed) > state.txt
-    ibprov check --log journal.txt state.txt",
-    needles: &[],
-    judge: Judge::Rest(unknown),
-};
+pub(super) const UNKNOWN: Rule =
+    Rule { code: Code::Unknown, needles: &[], judge: Judge::Rest(unknown) };
 
 const COLLECT: [&str; 3] = [
     "journalctl -b -o short-precise > journal.txt",

@@ -5,21 +5,6 @@ use crate::check::pattern::{caught_one, has_any, word};
 
 pub(super) const OPENIBD_DISABLED: Rule = Rule {
     code: Code::OpenibdDisabled,
-    meaning: "openibd is not enabled, so that the IPoIB modules are loaded too late or never",
-    page: "\
-openibd loads ib_ipoib and is ordered before the network service. If openibd is not
-enabled, another process loads ib_ipoib later, often more than a minute later, and the
-network service finds no ib0. mlnx_interface_mgr then notices the netdev, considers the
-system to be booting, and leaves the interface to the network service, which has already
-finished: the interface stays down until an administrator runs ifup.
-
-Symptoms: \"Device ib0 does not seem to be present\" from the network service,
-later the lines of the netdev, and no line of openibd in between; or
-`systemctl status openibd` reports disabled.
-
-Remedy: install and enable ibprov, or enable openibd:
-
-    systemctl enable openibd",
     needles: &[&["OS is booting, will not run ifup", "Setting up Mellanox network interface"]],
     judge: Judge::One(openibd_disabled),
 };
@@ -99,26 +84,6 @@ fn openibd_disabled(boot: &Boot) -> Option<Finding> {
 
 pub(super) const OPENIBD_FAILED: Rule = Rule {
     code: Code::OpenibdFailed,
-    meaning: "openibd ran and failed",
-    page: "\
-openibd.service ended with an error or was killed by its time limit (180 s). The modules
-that it had loaded until then stay loaded; the rest is missing. The network service
-starts nevertheless, because no unit requires openibd. openibd is not tried again.
-
-Symptoms: \"Failed to start openibd\", \"Loading HCA driver and Access Layer\"
-with FAILED. The reason is in the lines of openibd itself and of the kernel before
-it: a module that is missing for the kernel, symbols that do not match, firmware
-that does not answer. Other findings name the reason if the log does.
-
-A restart unloads the modules first. A module that is in use (rpcrdma, ko2iblnd, ib_isert
-with open sessions) cannot be unloaded, and the script gives up with a part of the old
-modules loaded.
-
-Remedy: find the step that fails. Before a restart, unmount NFS over RDMA and Lustre,
-and log out of iSER and SRP sessions.
-
-    journalctl -b -u openibd
-    /etc/init.d/openibd restart",
     needles: &[&["openibd", "Loading HCA driver and Access Layer"], UNLOAD],
     judge: Judge::One(openibd_failed),
 };
@@ -187,16 +152,6 @@ fn openibd_failed(boot: &Boot) -> Option<Finding> {
 
 pub(super) const OPENIBD_SKIPS_INBOX_MODULES: Rule = Rule {
     code: Code::OpenibdSkipsInboxModules,
-    meaning: "openibd does not load modules that belong to the distribution's kernel",
-    page: "\
-openibd loads only modules that OFED built. After a kernel update the OFED modules
-are often missing for the new kernel; modprobe would then load the kernel's own
-module, and openibd skips it. The stack is then loaded in part or not at all.
-
-Remedy: build the OFED modules for the running kernel (mlnxofedinstall
---add-kernel-support, or dkms); let openibd load the kernel's own modules
-(FORCE_MODE=yes in
-/etc/infiniband/openib.conf); or remove OFED.",
     needles: &[&[
         "which is not a part of MLNX",
         "is not a part of MLNX_OFED",
@@ -226,21 +181,6 @@ fn openibd_skips_inbox_modules(boot: &Boot) -> Option<Finding> {
 
 pub(super) const OPENIBD_ALIAS_BROKEN: Rule = Rule {
     code: Code::OpenibdAliasBroken,
-    meaning: "units that are ordered after openibd.service are not ordered after ibprov",
-    page: "\
-Other software orders itself After=openibd.service and requires it. The unit
-ibprov-openibd.service, enabled together with ibprov.service, takes that name as an
-alias. systemd refuses that while a unit file of openibd is still in /etc, or the name is
-masked: the old openibd runs, or no unit of that name does, and the units that are
-ordered after it start too early. `systemctl disable openibd` after ibprov was enabled
-removes the alias again.
-
-Symptoms: \"Failed to enable unit: File ... openibd.service already exists\"; a
-warning of ibprov status.
-
-Remedy: remove OFED's openibd.service from /etc/systemd/system, or unmask it, then run
-
-    systemctl reenable ibprov.service",
     needles: &[&[
         "openibd.service already exists",
         "openibd.service is a symlink",
@@ -262,23 +202,6 @@ fn openibd_alias_broken(boot: &Boot) -> Option<Finding> {
 
 pub(super) const MLNX_INTERFACE_MGR_ARMED: Rule = Rule {
     code: Code::MlnxInterfaceMgrArmed,
-    meaning: "mlnx_interface_mgr configures the same interfaces as ibprov",
-    page: "\
-MLNX_OFED's kernel package has a udev rule, 90-ib.rules, that starts
-mlnx_interface_mgr@IF.service for each new netdev of a Mellanox driver. The unit
-does not depend on openibd, and also runs if openibd is disabled. The script of the unit
-sets mode and MTU from /etc/infiniband/openib.conf, creates P_Key children and may run
-ifup, at the same time as ibprov-iface@.service does. ibprov waits until the script has
-finished before it configures the interface, and reads its settings back; only one of
-the two should configure interfaces.
-
-Symptoms: lines of mlnx_interface_mgr and of ibprov in one boot; two-agents in ibprov
-status.
-
-Remedy: mask the rule. The mask remains when the package is updated.
-
-    ln -sf /dev/null /etc/udev/rules.d/90-ib.rules
-    udevadm control --reload",
     needles: &[&["mlnx_interface_mgr"], &["ibprov["]],
     judge: Judge::One(mlnx_interface_mgr_armed),
 };
@@ -301,18 +224,6 @@ fn mlnx_interface_mgr_armed(boot: &Boot) -> Option<Finding> {
 
 pub(super) const IFUP_SKIPPED_OS_BOOTING: Rule = Rule {
     code: Code::IfupSkippedOsBooting,
-    meaning: "mlnx_interface_mgr left the interface to a network service that had already given up",
-    page: "\
-mlnx_interface_mgr runs when a netdev appears. While it considers the system to be
-booting it does not run ifup, and leaves that to the network service. The line \"OS is
-booting, will not run ifup\" is in every good boot in which the network service starts
-later. If the network service has already looked for the interface, neither of the two
-brings the interface up.
-
-Remedy: correct the cause of the late netdev (the finding above). To bring the
-interface up now:
-
-    ifup ib0",
     needles: &[&["OS is booting, will not run ifup"]],
     judge: Judge::One(ifup_skipped_os_booting),
 };

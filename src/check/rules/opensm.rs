@@ -8,26 +8,6 @@ use crate::names::Policy;
 
 pub(super) const OPENSM_MISCONFIGURED: Rule = Rule {
     code: Code::OpensmMisconfigured,
-    meaning: "opensm cannot bind to its port, exits, or takes its files in another way than meant",
-    page: "\
-The subnet manager of this host does not run: the port GUID in its configuration is
-not one of this host, the port has another link layer, another opensm has the port,
-ib_umad is missing, or the configuration does not parse. Ports of the fabric then
-stay in Initializing, unless another subnet manager serves them.
-
-Where opensm is installed, its partitions.conf and opensm.conf are also read as opensm
-reads them: it says nothing of a P_Key that it cuts, of a flag, a membership or a value
-that it does not understand, or of an exception that a later ALL overrides. `ibprov
-opensm check` shows each with file, line and column.
-
-Symptoms: \"Error from osm_opensm_bind\", \"Couldn't find SM port by guid\",
-\"Unable to open port\", \"Unable to register
-class 129\", \"No local ports detected\", \"Fail to parse config file\", \"FATAL\".
-
-Remedy: put a port GUID of this host into /etc/opensm/opensm.conf (guid) or
-/etc/default/opensm, and stop the second opensm. To list the port GUIDs:
-
-    ibstat -p",
     needles: &[
         SURE,
         ENDS,
@@ -118,17 +98,6 @@ fn opensm_misconfigured(boot: &Boot) -> Option<Finding> {
 
 pub(super) const OPENSM_OTHER_PORT: Rule = Rule {
     code: Code::OpensmOtherPort,
-    meaning: "opensm runs on another port than the configuration means",
-    page: "\
-opensm serves one port for each process. For a list of GUIDs, or a value that is not a
-number, opensm prints an error and runs on the first port that it finds. With a GUID that
-is absent opensm ends with exit code 0, so that the unit looks successful.
-
-Symptoms: \"Parsing error in field guid\", then \"SUBNET UP\"; or \"Unable to find
-requested CA guid\".
-
-Remedy: run one opensm for each port (opensm -g GUID, or the distribution's opensm@GUID
-units), each with its own cache directory.",
     needles: &[&["Parsing error in field guid"]],
     judge: Judge::One(opensm_other_port),
 };
@@ -153,23 +122,6 @@ fn opensm_other_port(boot: &Boot) -> Option<Finding> {
 
 pub(super) const OPENSM_PARTITIONS_REJECTED: Rule = Rule {
     code: Code::OpensmPartitionsRejected,
-    meaning: "opensm has rejected its partition configuration",
-    page: "\
-One line that opensm cannot read invalidates the whole partitions.conf: opensm reports
-that, uses the built-in default, and continues. Every port is then a full member of
-0x7fff alone: other partitions do not exist, P_Key children of IPoIB lose their carrier,
-and partitions are not isolated any more. opensm nevertheless exits with 0 and reports
-SUBNET UP.
-
-Symptoms: \"PARSE ERROR partition conf file line 3\", \"Partition configuration in
-error; retrying with default config\". A GUID with colons or without 0x, and a line
-without its semicolon, are usual mistakes.
-
-Remedy: correct the line, then send opensm SIGHUP. To see what opensm makes of each line
-before it reads the file, and to print lines that it accepts:
-
-    ibprov opensm check
-    ibprov plan --partitions",
     needles: &[&["PARSE ERROR partition conf", "Partition configuration in error"]],
     judge: Judge::One(opensm_partitions_rejected),
 };
@@ -195,17 +147,6 @@ fn opensm_partitions_rejected(boot: &Boot) -> Option<Finding> {
 
 pub(super) const OPENSM_SKIPPED: Rule = Rule {
     code: Code::OpensmSkipped,
-    meaning: "opensm was not started, because ib_umad was not loaded yet",
-    page: "\
-The distributions' opensm.service has a condition on
-/sys/class/infiniband_mad/abi_version and no order after the service that loads ib_umad.
-A unit whose condition does not hold is skipped without an error, and is not started
-later: the fabric has no subnet manager.
-
-Symptoms: \"opensm.service was skipped because of an unmet condition check
-(ConditionPathExists=/sys/class/infiniband_mad/abi_version)\", and no line of opensm.
-
-Remedy: order opensm after the service that loads ib_umad.",
     needles: &[&["infiniband_mad/abi_version", "InfiniBand subnet", "ubnet manager being skipped"]],
     judge: Judge::One(opensm_skipped),
 };
@@ -253,15 +194,6 @@ fn opensm_skipped(boot: &Boot) -> Option<Finding> {
 
 pub(super) const OPENSM_VIRT_DISABLED: Rule = Rule {
     code: Code::OpensmVirtDisabled,
-    meaning: "the subnet manager has no virtualization support: VF ports stay down",
-    page: "\
-The PF is Active, its VFs are not, although they have GUIDs and a policy of Follow
-or Up. From ConnectX-4 on each VF is a port of its own to the subnet manager, and
-must support virtualization: NVIDIA's opensm with virt_enabled 2, UFM, or a switch with
-virtualization enabled. The opensm of the distributions does not support it.
-
-Remedy: set virt_enabled 2 in NVIDIA's /etc/opensm/opensm.conf and restart opensm, or
-use a subnet manager that supports virtual ports.",
     needles: &[&[
         "virt_enabled",
         "support virtualization",

@@ -14,22 +14,6 @@ use crate::stacks;
 
 pub(super) const ORDERING_CYCLE: Rule = Rule {
     code: Code::OrderingCycle,
-    meaning: "units form an ordering cycle, and systemd drops a job to break it",
-    page: "\
-Unit A is ordered before B, B before C, and C before A. systemd cannot start all of them
-and deletes one job of the cycle; which one may differ from boot to boot. If the deleted
-job is the network's, the network is missing; if the deleted job affects neither the
-network nor RDMA, the finding is a warning.
-
-Symptoms: \"Found ordering cycle on X/start\", \"Job Y/start deleted to break
-ordering cycle\". A unit with default dependencies (After=sysinit.target) that is
-also Before=network-pre.target meets cloud-init's units, which are before
-sysinit.target: the usual cycle.
-
-Remedy: add DefaultDependencies=no to the unit that closes the cycle, or remove its
-After= or Before= with a drop-in. To show the cycle:
-
-    systemd-analyze verify UNIT",
     needles: &[&["ordering cycle", "Found dependency on"]],
     judge: Judge::One(ordering_cycle),
 };
@@ -110,23 +94,6 @@ fn ordering_cycle(boot: &Boot) -> Option<Finding> {
 
 pub(super) const ORDERING_MISSING: Rule = Rule {
     code: Code::OrderingMissing,
-    meaning: "a service that needs InfiniBand netdevs is not ordered after the unit that waits for them",
-    page: "\
-ibprov.service (or openibd.service) is up when the netdevs are present. A service that
-uses them is started after it only if a chain of After= and Before= over units of the
-boot orders it so. Without that chain the start is a race, which succeeds while the
-adapter is fast. A service counts as one that uses the netdevs if its command names a
-netdev, an RDMA device or an address of the netdev's subnet. The finding is made before
-the service fails, from systemd's own graph or from the unit files of a mounted system;
-it is an error if the service has failed in this boot.
-
-In a log the finding is made if a unit failed because an interface or an RDMA device
-appeared later.
-
-Remedy: write the missing order as a drop-in for each such unit. Of a unit
-that only a log names, the finding shows the command that writes it.
-
-    ibprov consumers --install",
     needles: &[MISSED, &[NAMED]],
     judge: Judge::Many(ordering_missing),
 };
@@ -319,19 +286,6 @@ fn came_by<'a>(
 
 pub(super) const START_WAIT_DEADLOCK: Rule = Rule {
     code: Code::StartWaitDeadlock,
-    meaning: "a unit starts another unit that is ordered after it, and waits for that unit",
-    page: "\
-A program in a unit runs `systemctl start B` and waits, and B is ordered after that
-unit: B cannot start before the first unit has finished, and the first unit waits for B.
-systemd does not detect that, because the second start is a transaction of its own. The
-boot waits until a time limit ends it.
-
-Symptoms: a start job that runs without end beside another that waits for it;
-after the time limit both fail.
-
-Remedy: do not wait for the unit, or pull it in with Wants= instead of starting it:
-
-    systemctl --no-block start B",
     needles: &[&[
         "systemctl start ",
         "start operation timed out",
@@ -372,25 +326,8 @@ fn start_wait_deadlock(boot: &Boot) -> Vec<Finding> {
     found
 }
 
-pub(super) const REQUIRED_UNIT_MISSING: Rule = Rule {
-    code: Code::RequiredUnitMissing,
-    meaning: "a unit that uses InfiniBand requires a unit that is not there",
-    page: "\
-The unit has Requires= or BindsTo= for a unit that does not exist any more, is masked, or
-has a file that systemd refuses. systemd then leaves it out of the boot, and logs nothing
-if the other unit does not exist. It is seen after an update to a release of the vendor's
-packages that has no openibd: opensmd and site units still require openibd.service.
-
-Symptoms: `systemctl status UNIT` shows \"inactive (dead)\" for an enabled unit;
-`systemctl start UNIT` says \"Unit openibd.service not found.\"
-
-Remedy: remove the requirement, or order the unit after the ports:
-
-    systemctl edit --full UNIT
-    systemctl daemon-reload",
-    needles: &[],
-    judge: Judge::Host,
-};
+pub(super) const REQUIRED_UNIT_MISSING: Rule =
+    Rule { code: Code::RequiredUnitMissing, needles: &[], judge: Judge::Host };
 
 #[cfg(test)]
 mod tests {

@@ -11,24 +11,6 @@ use crate::report::status::Role;
 
 pub(super) const LINK_DOWN_CABLE: Rule = Rule {
     code: Code::LinkDownCable,
-    meaning: "the port has no physical link: the cable, the module or the peer is the cause",
-    page: "\
-The port looks for a peer and finds none: physical state Polling. The cable is missing,
-broken or of a type that the port does not support, or the port at the other end is
-disabled. No software on this host can change that. Or the port itself is disabled:
-physical state Disabled.
-
-Symptoms: State: Down, Physical state: Polling in ibstat; \"Cable unplugged\",
-\"Cable error\" from mlx5_core.
-
-A second port without cable beside one that is Active is not an error. A port that had a
-link and has lost it by the end of the log is a warning; one that got it back is none.
-
-Remedy: check the cable, the module and the LEDs, and enable the port of the switch.
-If the state is Disabled, enable the port, or correct LINK_TYPE in its firmware.
-
-    ibportstate -C DEVICE -P PORT -D 0 PORT query
-    mlxlink -d ADDRESS --show_module",
     needles: &[&[
         "Cable unplugged",
         "Cable error",
@@ -218,40 +200,6 @@ fn lost_again(boot: &Boot, lost: &[(&Object, Lack)]) -> Option<Finding> {
 
 pub(super) const PORT_NOT_ACTIVE: Rule = Rule {
     code: Code::PortNotActive,
-    meaning: "an expected port of this host has its netdev, and the fabric does not use the port",
-    page: "\
-The driver works and the port has its name, and its link is not up, or no subnet manager
-has made it Active and given it a LID; a port in Ethernet mode has no carrier, or no GID
-of type RoCE v2. boot does not wait for that, so that its own verdict is another one.
-
-The node is ready with exceptions (exit 1). It is not ready (exit 3) if no expected port
-is active, or with boot.at-least if fewer than that are.
-
-A port that is meant to be dark, such as the second one of an adapter without a cable, is
-a note if the configuration says so (exit 0):
-
-    [[port]]
-    pci = \"0000:5e:00.0\"
-    port = 2
-    required = false
-
-or is not expected at all:
-
-    [boot]
-    ignore = [\"0000:5e:00.0\"]
-
-Of a log or a dump it is a warning where an IPoIB netdev is up without carrier, and
-nothing shows its port or another one that is in use: the port is not Active, or IPoIB
-has not joined the broadcast group of its subnet. ibstat tells which.
-
-Symptoms: State: Down, Initializing or Armed in ibstat; NO-CARRIER in ip link; (Down)
-in ibdev2netdev.
-
-Remedy: follow the advice of the finding. To see all ports and their states, and to wait
-until they are active:
-
-    ibprov status
-    ibprov wait-online",
     needles: &[],
     // Of a host its judgement tells them.
     judge: Judge::One(port_not_active),
@@ -289,31 +237,8 @@ fn idle(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const PORT_DEGRADED: Rule = Rule {
-    code: Code::PortDegraded,
-    meaning: "the link of a port is slower or narrower than the configuration requires",
-    page: "\
-The configuration sets minimums for the link of a port (rate, width and speed of
-[[port]]), and the link of this port is below one of them. The port is Active and works,
-but transfers are slow, and the other nodes of a job wait for this one. The PCIe link and
-the firmware of the adapter have codes of their own, pcie-below-minimum and
-firmware-below-minimum.
-A port that is not Active is not judged: until then the rate that the kernel shows has no
-meaning (10 Gb/s in Polling).
-
-Symptoms: ibstat shows another Rate than on other nodes; `ibprov status` exits with 1
-and notes \"degraded\".
-
-Causes: a cable or transceiver of a lower speed, or a damaged one whose link comes up
-with fewer lanes; a switch port that is split or limited.
-
-Remedy: compare both ends of the link, exchange the cable, and look at the port counters:
-
-    mlxlink -d PCI-ADDRESS -m
-    ibprov status -v",
-    needles: &[],
-    judge: Judge::Host,
-};
+pub(super) const PORT_DEGRADED: Rule =
+    Rule { code: Code::PortDegraded, needles: &[], judge: Judge::Host };
 
 #[cfg(test)]
 mod tests {

@@ -5,20 +5,6 @@ use crate::check::pattern::has_any;
 
 pub(super) const RDMA_SERVICE_FAILED: Rule = Rule {
     code: Code::RdmaServiceFailed,
-    meaning: "an RDMA service failed, which the network mostly does not need",
-    page: "\
-An auxiliary service failed: rdma-ndd (names the node for the fabric), iwpmd
-(iWARP), ibacm (path cache), srp_daemon (storage), rdma-load-modules (one list of
-modules), a fabric manager's helper. IPoIB and verbs work without it. opafm is no such
-service: it is the subnet manager of Omni-Path.
-
-\"rdma-hw.target is a disabled or a static unit, not starting it\" at installation is
-normal.
-
-Remedy: read the log of the unit. Mask the unit if this host does not need it (iwpmd
-without iWARP adapters, srp_daemon without SRP).
-
-    journalctl -b -u UNIT",
     needles: &[SERVICES, &["rdma-hw", "ibsrpdm"]],
     judge: Judge::Many(rdma_service_failed),
 };
@@ -124,21 +110,6 @@ fn rdma_service_failed(boot: &Boot) -> Vec<Finding> {
 
 pub(super) const WAIT_ONLINE_TIMEOUT: Rule = Rule {
     code: Code::WaitOnlineTimeout,
-    meaning: "the boot waits for a network that never gets online",
-    page: "\
-A wait-online service reached its time limit: an interface that it waits for never got
-carrier or an address. That may be an IPoIB netdev whose port is not active, a
-second port without cable, or any other interface that is configured and not
-connected. Every unit after network-online.target starts later by
-that time, or does not start.
-
-Symptoms: \"Timeout occurred while waiting for network connectivity\",
-NetworkManager-wait-online.service failed, \"A start job is running for Wait for
-Network to be Configured\".
-
-Remedy: find the interface with networkctl or nmcli device. Set RequiredForOnline=no (or
-ipv4.may-fail, connection.autoconnect no) for interfaces that are not required, or run
-systemd-networkd-wait-online --any.",
     needles: &[&[
         "wait-online",
         "Timeout occurred while waiting for network connectivity",

@@ -9,19 +9,6 @@ use crate::report::firmware::{how_to_set, tool};
 
 pub(super) const SRIOV_NOT_ENABLED_FW: Rule = Rule {
     code: Code::SriovNotEnabledFw,
-    meaning: "SR-IOV is disabled in the adapter's firmware",
-    page: "\
-The adapter's firmware setting SRIOV_EN is off, or NUM_OF_VFS is 0 or lower than the
-number of planned VFs. The adapter then shows no SR-IOV capability, or fewer VFs
-(sriov_totalvfs).
-
-Symptoms: mlxconfig reports SRIOV_EN False(0) or NUM_OF_VFS 0; sriov_totalvfs is 0;
-sriov_numvfs answers ERANGE (Numerical result out of range).
-
-Remedy: enable SR-IOV in the firmware, by a [[firmware]] and `ibprov firmware --apply`
-or by hand (mlxconfig takes the same arguments), then reboot or power cycle the host:
-
-    mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=N",
     needles: &[&[
         "available vfs (",
         "mlx5_num_vfs",
@@ -140,19 +127,6 @@ fn wants_vfs(boot: &Boot, text: &str) -> bool {
 
 pub(super) const SRIOV_MMIO: Rule = Rule {
     code: Code::SriovMmio,
-    meaning: "the address space has no room for the VFs",
-    page: "\
-The kernel could not assign addresses to the VFs' memory (BARs), or bus numbers: the
-firmware of the host left no room below the bridge. The VFs cannot be created.
-
-Symptoms: \"not enough MMIO resources for SR-IOV\", \"VF BAR 0 ... can't assign;
-no space\", \"SR-IOV: bus number out of range\".
-
-The same messages for a bridge, or for a BAR that is assigned a line later, are harmless.
-
-Remedy: enable SR-IOV and Above 4G decoding and enlarge the MMIO window in the
-firmware setup; or lower the number of VFs (NUM_OF_VFS in the adapter's firmware); or
-add pci=realloc to the kernel command line (pci=assign-busses for bus numbers).",
     needles: &[&[
         "BAR 7: ",
         "BAR 9: ",
@@ -233,22 +207,6 @@ fn sriov_mmio(boot: &Boot) -> Option<Finding> {
 
 pub(super) const SRIOV_NOT_EXPOSED_KERNEL: Rule = Rule {
     code: Code::SriovNotExposedKernel,
-    meaning: "the kernel does not see the adapter's SR-IOV capability",
-    page: "\
-SR-IOV is an extended capability of PCI Express, beyond the first 256 bytes of
-configuration space, which are accessible only by ECAM (MMCONFIG). If the kernel does not
-trust the firmware's ECAM region, it does not use ECAM, and no adapter has SR-IOV:
-sriov_numvfs and sriov_totalvfs do not exist. Kernels 5.19 to 6.1 did that on
-machines whose EFI marks the region as memory-mapped I/O only.
-
-Symptoms: no sriov_numvfs; no \"VF(n) BAR0 space\" line; \"efi: Remove mem...: MMIO
-range=... from e820 map\" of 256 MB where ECAM lies, without \"ECAM ... reserved\".
-On kernels that reserve ECAM otherwise that line is harmless.
-
-Remedy: use another kernel (fixed in 6.2). As root, lspci must show \"Single Root I/O
-Virtualization\":
-
-    lspci -vvv -s ADDRESS",
     needles: &[&[
         "MMIO range=[",
         "VF(n) BAR",
@@ -303,16 +261,6 @@ fn sriov_not_exposed_kernel(boot: &Boot) -> Option<Finding> {
 
 pub(super) const SRIOV_VF_UNREACHABLE: Rule = Rule {
     code: Code::SriovVfUnreachable,
-    meaning: "the VFs' configuration space does not answer",
-    page: "\
-The PF created VFs, and reading their configuration space gives all ones: header type
-7f, class 0xffffff. The requests do not reach the adapter: a bridge or root port
-without ARI, a bus number that is not routed, a platform whose PCI controller
-passes only one function.
-
-Remedy: try another slot (directly below a root port with ARI), update the host's
-firmware, or add pci=assign-busses to the kernel command line. Some platforms do not
-support it.",
     needles: &[&["unknown header type 7f", "Unknown header type 7f", "type 7f class 0xffffff"]],
     judge: Judge::One(sriov_vf_unreachable),
 };

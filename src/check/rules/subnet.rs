@@ -8,24 +8,6 @@ use crate::report::status::Role;
 
 pub(super) const NO_SUBNET_MANAGER: Rule = Rule {
     code: Code::NoSubnetManager,
-    meaning: "the port stays in Initializing: no subnet manager has configured it",
-    page: "\
-The cable is connected and the link is up, and no subnet manager has assigned a LID to
-the port and set it active. Every InfiniBand fabric needs one: in a managed switch, or
-opensm on a host. Until then ibstat shows State: Initializing, SM lid 0, and IPoIB
-has no carrier. IPoIB repeats \"multicast join failed for ff12:401b...\" with status -110.
-
-Two subnet managers in a fabric do harm. First ask whether there is one:
-
-    sminfo -C DEVICE -P PORT
-
-Remedy: if one answers, or the port has its LID (sm_lid), find out there why it does
-not configure this port. If another port of the node is Active, first find out whether
-both are in one fabric. A fabric without one needs that of its switch, or opensm (opafm
-for Omni-Path) on one host, there on the port of that fabric alone (opensm -g GUID).
-
-A VF that stays in Initializing while its PF is Active has another cause
-(opensm-virt-disabled).",
     needles: &[&[
         "logical state changed to PORT_A",
         "logical state changed to PORT_INIT",
@@ -177,19 +159,6 @@ fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
 
 pub(super) const SELINUX_DENIES_SUBNET: Rule = Rule {
     code: Code::SelinuxDeniesSubnet,
-    meaning: "SELinux denies management datagrams on an InfiniBand port",
-    page: "\
-SELinux has a class for InfiniBand ports. A process that opens a management agent on a
-port needs the permission manage_subnet there, and the kernel checks the permission of
-the process that loads the driver. If it is denied, the kernel's own agents are not
-registered: the node does not answer the subnet manager, the port stays in Initializing,
-and umad tools fail.
-
-Symptoms: an audit line \"avc: denied { manage_subnet }\" of the class
-infiniband_endport; \"Couldn't open port 1 for agents\".
-
-Remedy: allow manage_subnet to the domain that loads the modules. A line with
-permissive=1 has denied nothing.",
     needles: &[&["manage_subnet"]],
     judge: Judge::One(selinux_denies_subnet),
 };
@@ -212,18 +181,6 @@ fn selinux_denies_subnet(boot: &Boot) -> Option<Finding> {
 
 pub(super) const UMAD_ZERO_GUID: Rule = Rule {
     code: Code::UmadZeroGuid,
-    meaning: "tools for management datagrams fail because of a device whose GUID is 0",
-    page: "\
-The tools of infiniband-diags and opensm list all devices first and, before rdma-core
-60, gave up at one whose port GUID is 0. A VF without GUID that is bound to the host's own
-driver is such a device: ibstat, sminfo, perfquery and
-opensm then fail for all ports of the host.
-
-Symptoms: \"mad_rpc_open_port: can't open UMAD port\", \"ibpanic\", while a device with
-port GUID 0 is shown.
-
-Remedy: set a GUID for the VF, or unbind it from the host's driver. Newer rdma-core
-ignores such devices.",
     needles: &[&["can't open UMAD port", "ibpanic", "umad_get_ca"]],
     judge: Judge::One(umad_zero_guid),
 };
@@ -249,33 +206,8 @@ fn umad_zero_guid(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const PKEY_MISSING: Rule = Rule {
-    code: Code::PkeyMissing,
-    meaning: "an active port is not a full member of a partition that it needs",
-    page: "\
-The subnet manager writes the P_Key table of each port. A P_Key that is not in the table
-of this port, or is there only as a limited member (without the bit 0x8000), is needed:
-by pkeys of its [[port]], by a P_Key child that exists or is configured, or by a netdev
-that has no carrier. Ports that are not active are not judged.
-
-A limited member reaches full members only, and no other limited member. Not every subnet
-manager lets it join the broadcast group of IPoIB. Without the P_Key nothing is sent or
-received in the partition, and a P_Key child has no carrier.
-
-opensm makes every port but its own a limited member of the default partition (0x7fff)
-if partitions.conf exists and has no rule for it.
-
-Symptoms: ib0 without carrier at an Active port; \"multicast join failed\" with status
--22; `cat /sys/class/infiniband/*/ports/*/pkeys/*` does not have the P_Key.
-
-Remedy: have the administrator of the subnet manager add the port GUID to the partition
-as a full member, for opensm in partitions.conf, then send opensm SIGHUP. To see the
-P_Keys of the ports:
-
-    ibprov status -v",
-    needles: &[],
-    judge: Judge::Many(pkey_missing),
-};
+pub(super) const PKEY_MISSING: Rule =
+    Rule { code: Code::PkeyMissing, needles: &[], judge: Judge::Many(pkey_missing) };
 
 fn pkey_missing(boot: &Boot) -> Vec<Finding> {
     // A host is judged as it is now.
@@ -312,26 +244,6 @@ fn pkey_missing(boot: &Boot) -> Vec<Finding> {
 
 pub(super) const INTERFACE_NOT_ONLINE: Rule = Rule {
     code: Code::InterfaceNotOnline,
-    meaning: "the netdev of an active port has no carrier, or is down and meant to be up",
-    page: "\
-The port is active, and its netdev, or a P_Key child of that, is up without carrier: IPoIB
-has not joined the broadcast group of its partition. Or the netdev is down, although a
-network stack that is part of this boot is configured to set it up. A netdev that is down
-and that no network stack is configured for is no finding: a node that uses only verbs
-does not need it. In a log the finding is made of joins that were refused (status -22) to
-the last, and of ip link with ibstat, if these show no carrier at an Active port.
-
-Symptoms: NO-CARRIER in ip link; \"multicast join failed for\" in the kernel log, with
-status -110 if the subnet manager does not answer, and -22 if it refuses the port.
-
-Causes: the port is not a member of the partition (pkey-missing); its rate or MTU is less
-than that of the group; the subnet manager does not run any more; for a netdev that is
-down, the network stack has failed or has finished before the netdev appeared.
-
-Remedy: follow the advice of the finding.
-
-    ibprov status -v
-    sminfo -C DEVICE -P PORT",
     needles: &[&["multicast join failed for"]],
     judge: Judge::Many(interface_not_online),
 };

@@ -11,32 +11,6 @@ use crate::check::pattern::has_word;
 
 pub(super) const UNEXPLAINED: Rule = Rule {
     code: Code::Unexplained,
-    meaning: "the log has errors of the RDMA stack, or a failed unit, that no diagnosis explains",
-    page: "\
-No known fault was found, but lines about the fabric say that something failed, or a unit
-that uses InfiniBand has failed. No diagnosis and no list of harmless messages explains
-that. The node may work, but that is not proved.
-
-A line is about the fabric if a driver, a module or a program of the RDMA stack writes
-it, or if it names an adapter, an RDMA device, an IPoIB netdev or a word of RDMA outside
-of a command, a path or the name of something else. It fails if it says so: failed,
-cannot, timed out, refused, error. It does not if it counts no errors, or was corrected,
-deferred or tried again, and is over if the same object worked later.
-
-A unit uses InfiniBand if it is a storage, job, guest or container service that is known
-by its name (slurmd, lnet, gpfs, beegfs-client, kubelet ...), the mount of no local file
-system, or if it has written of an RDMA device. One that was started after it had failed
-does not count.
-
-An adapter that is gone from the bus at the end of the log is an error; one whose access
-the IOMMU has refused, a netdev that got no address, and a link that was lost three times
-within an hour are warnings.
-
-Symptoms: the verdict is `unknown`, and the lines are quoted, each object and kind
-once. Exits 1.
-
-Remedy: read the lines. If they appear at each good boot, they are harmless on this host:
-report them to the maintainers, with the log.",
     // What a unit writes that uses the stack by its libraries or by an OFED's sources.
     needles: &[&["OFED", "ofa_kernel", "rdma_create", "ibv_", "libibverbs", "librdmacm"]],
     judge: Judge::Rest(unexplained),

@@ -7,25 +7,6 @@ use crate::names::IsVf;
 
 pub(super) const VF_GUID_ZERO: Rule = Rule {
     code: Code::VfGuidZero,
-    meaning: "a VF has no GUID",
-    page: "\
-A new VF has node GUID and port GUID zero. With both zero its port never becomes Active,
-or becomes Active and connections by rdma_cm fail. The GUIDs are set at the PF and read
-by the VF when its driver is bound: a VF that was bound before has to be rebound.
-
-Symptoms: Node GUID 0x0000000000000000 in ibstat; NODE_GUID and PORT_GUID zeros
-in `ip link`; \"VF GUID is not valid\".
-
-Remedy: plan the GUIDs with a [[pf]] in ibprov.toml. By hand, set them at the PF and
-rebind the VF, which reads them when its driver is bound:
-
-    ip link set ib0 vf 0 node_guid GUID
-    ip link set ib0 vf 0 port_guid GUID
-    echo ADDRESS >/sys/bus/pci/drivers/mlx5_core/unbind
-    echo ADDRESS >/sys/bus/pci/drivers/mlx5_core/bind
-
-In a virtual machine the hypervisor sets them; the VF is rebound in the machine, or
-detached from it and attached again.",
     needles: &[&[
         "GUID is not valid",
         "GUID is zero",
@@ -127,19 +108,6 @@ fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
 
 pub(super) const VF_GUID_DUPLICATE: Rule = Rule {
     code: Code::VfGuidDuplicate,
-    meaning: "two ports have the same GUID",
-    page: "\
-GUIDs must be unique in a fabric: the subnet manager identifies ports by them. If two
-VFs have the same GUID, for example on two hosts that were set up by the same script,
-the subnet manager drops one of them, or both in turn.
-
-Symptoms: opensm: \"Duplicate Port GUID\", \"Found duplicated node GUID\", \"Found
-the same node GUID\"; the same GUID twice in ibstat or ip link.
-
-Remedy: use a plan that derives GUIDs from the host's number and the VF's index, and
-rebind the VFs. opensm sweeps again without a restart.
-
-    ibprov plan",
     needles: &[&[
         "Duplicate Port GUID",
         "uplicate port GUID",
@@ -214,24 +182,8 @@ fn vf_guid_duplicate(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const VF_POLICY_DOWN: Rule = Rule {
-    code: Code::VfPolicyDown,
-    meaning: "the VF's link state is Down",
-    page: "\
-The PF sets the link state of the VF's port: Down (the initial value of every VF), Up, or
-Follow, which is that of the physical port. With Down the VF's port stays Down.
-
-Symptoms: link-state disable in `ip link show`; Down in
-/sys/class/infiniband/mlx5_0/device/sriov/0/policy.
-
-Remedy: set link-state = \"follow\" in the plan. By hand, with immediate effect:
-
-    ip link set ib0 vf 0 state auto
-
-With MLNX_OFED, write Follow to sriov/0/policy of the PF.",
-    needles: &[],
-    judge: Judge::One(vf_policy_down),
-};
+pub(super) const VF_POLICY_DOWN: Rule =
+    Rule { code: Code::VfPolicyDown, needles: &[], judge: Judge::One(vf_policy_down) };
 
 fn vf_policy_down(boot: &Boot) -> Option<Finding> {
     let down: Vec<_> =
@@ -269,25 +221,8 @@ fn vf_policy_down(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const VF_PORT_NOT_ACTIVE: Rule = Rule {
-    code: Code::VfPortNotActive,
-    meaning: "the port of a VF is not active, although the port of its PF is",
-    page: "\
-A VF of this host has its GUIDs and its driver, its link state is follow or up, and the
-port of its PF is Active. Its own port is not: the fabric serves the one and not the
-other. From ConnectX-4 on, the cause is mostly a subnet manager that serves no virtual
-ports (opensm-virt-disabled). On a ConnectX-3 the subnet manager has not granted the
-alias GUID.
-
-The node is ready with exceptions (exit 1). Nothing is said of a VF whose link state is
-down as planned, of one on vfio-pci, or of one that is in another network namespace.
-
-To see the ports of VFs with their states:
-
-    ibprov status -v",
-    needles: &[],
-    judge: Judge::Host,
-};
+pub(super) const VF_PORT_NOT_ACTIVE: Rule =
+    Rule { code: Code::VfPortNotActive, needles: &[], judge: Judge::Host };
 
 // What the dumps show of VFs that are down while their PF works: three rules draw different
 // conclusions from it.

@@ -10,21 +10,6 @@ use crate::report::pf::{DROPPED, REFUSED};
 
 pub(super) const VF_NOT_PROBED: Rule = Rule {
     code: Code::VfNotProbed,
-    meaning: "mlx4_core leaves VFs of a ConnectX-3 without a driver on the host",
-    page: "\
-mlx4_core creates num_vfs VFs when it is loaded, and binds only the first probe_vf of them
-on the host. The others are for virtual machines: the probe ends with ENODEV, and so does
-each later bind. Without the parameter no VF is bound.
-
-It is a fault only where the plan has VFs for the host (driver = \"host\", the default).
-In a log it is a note.
-
-Symptoms: \"Skipping virtual function:1\" from mlx4_core.
-
-Remedy: load mlx4_core with probe_vf, in a file of /etc/modprobe.d, then rebuild the
-initramfs if it contains mlx4_core, and reboot:
-
-    options mlx4_core num_vfs=2 probe_vf=2",
     needles: &[&["Skipping virtual function"]],
     judge: Judge::One(vf_not_probed),
 };
@@ -50,21 +35,6 @@ fn vf_not_probed(boot: &Boot) -> Option<Finding> {
 
 pub(super) const VF_PROBE_FAILED: Rule = Rule {
     code: Code::VfProbeFailed,
-    meaning: "the VF exists, and its driver's probe fails",
-    page: "\
-The PF created the VF, and the VF's driver could not initialize it: a firmware command
-was refused (CREATE_TIS, CREATE_EQ ...), interrupts do not arrive (interrupt remapping
-faults of the IOMMU), the PF's driver does not answer the VF's (mlx4). Writing
-sriov_numvfs nevertheless succeeds, so that each VF has to be checked.
-
-Symptoms: \"probe of 0000:6f:08.2 failed with error -22\" for a VF's address. Error -28
-(ENOSPC) means that no interrupt vectors are left: plan fewer VFs, or give each of them
-fewer vectors (sriov_vf_msix_count).
-
-Remedy: read the kernel's messages about that address before this one. If the driver
-has a bug, use another kernel; if the firmware refuses, update it. Then probe again:
-
-    echo ADDRESS >/sys/bus/pci/drivers_probe",
     needles: &[
         &[
             "E-Switch: Enable",
@@ -197,21 +167,6 @@ pub(super) fn is_out_of_room(event: &Event) -> bool {
 
 pub(super) const VF_SETTING_DROPPED: Rule = Rule {
     code: Code::VfSettingDropped,
-    meaning: "the firmware has dropped a GUID or a link state that was set for a VF",
-    page: "\
-ibprov set a VF's GUID or link state at the PF, the kernel reported success, and the PF
-or the VF shows another value when it is read back. The plan and the host are right: the
-adapter's firmware has ignored the command. Some versions ignore it always, and some for
-VFs that are bound to a driver, or while the port is in another mode.
-
-Symptoms: \"the port GUID at the PF is 0000:0000:0000:0000 instead of ..., although
-the write succeeded: the firmware ignored it\" in the report of the PF.
-
-Remedy: try once by hand, which shows whether it depends on the order; then update
-the firmware, or reset the adapter (mlxfwreset of NVIDIA's MFT takes the same arguments):
-
-    ibprov apply
-    mstfwreset -d PCI-ADDRESS reset",
     needles: &[&[DROPPED]],
     judge: Judge::Many(vf_setting_dropped),
 };
@@ -304,23 +259,6 @@ fn is_made_good(boot: &Boot, event: &Event, pf: &str) -> bool {
 
 pub(super) const VF_SETTING_REFUSED: Rule = Rule {
     code: Code::VfSettingRefused,
-    meaning: "the driver or the firmware of a PF refuses a GUID or a link state of a VF",
-    page: "\
-ibprov set a VF's GUID or link state at the PF, and the kernel returned an error, which
-the report of the PF names. EPERM comes from mlx5_core: the firmware does not let this
-PF administer the ports of its VFs. EOPNOTSUPP comes from the kernel: the driver cannot
-set it, or the port is in Ethernet mode. Other errors are the firmware's answer: the
-line of mlx5_core in the kernel log gives its status and syndrome.
-
-Symptoms: \"..., and the change was refused: set node GUID of VF 0 to ...: EIO\" in the
-report of the PF; \"MODIFY_HCA_VPORT_CONTEXT ... failed\" in the kernel log.
-
-Remedy: read the kernel's line, then what the firmware is set to; update the firmware,
-or reset the adapter (mlxconfig and mlxfwreset of NVIDIA's MFT take the same arguments):
-
-    dmesg | grep mlx5_core
-    mstconfig -d PCI-ADDRESS query SRIOV_EN SRIOV_IB_ROUTING_MODE_P1
-    mstfwreset -d PCI-ADDRESS reset",
     needles: &[&[REFUSED]],
     judge: Judge::Many(vf_setting_refused),
 };
