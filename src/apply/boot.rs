@@ -568,6 +568,6 @@ impl Boot<'_> {
 
 /// A port has become ready.
 fn tell_ready(port: &PortProgress) {
-    let text = port.reached.map_or_else(|| port.label(), |rung| standing(port, rung));
+    let text = port.reached.map_or_else(|| port.label().to_string(), |rung| standing(port, rung));
     port_span(port).in_scope(|| info!(message_id = kinds::PORT_READY, "{text}"));
 }

@@ -1,5 +1,6 @@
 //! The order of findings: root causes first, consequences below them.
 
+use crate::names::Object;
 use std::collections::BTreeSet;
 
 use super::evidence::event::function;
@@ -112,9 +113,9 @@ fn is_about_one(finding: &Finding) -> bool {
 
 /// What a line that a finding rests on is about: a PCI function, an IPoIB netdev or a module
 /// of the RDMA stack.
-fn object(text: &str) -> Option<String> {
+fn object(text: &str) -> Option<Object> {
     let function = function(text).or_else(|| ib_netdev_in(text));
-    function.or_else(|| rdma_module(text)).map(str::to_owned)
+    function.or_else(|| rdma_module(text)).map(Object::from)
 }
 
 /// What the rules say of one boot.
@@ -139,8 +140,8 @@ pub fn judge(boot: &Boot) -> Vec<Finding> {
     }
     without_own_words(boot, &mut findings);
     ledger::quote_causes(boot, &mut findings);
-    for finding in findings.iter_mut().filter(|f| f.object.is_none() && is_about_one(f)) {
-        finding.object = finding.evidence.iter().find_map(|quote| object(&quote.text));
+    for finding in findings.iter_mut().filter(|f| f.objects.is_empty() && is_about_one(f)) {
+        finding.objects.extend(finding.evidence.iter().find_map(|quote| object(&quote.text)));
     }
     let account = boot.judgement();
     in_order(findings, boot.host.is_some(), account)
@@ -204,48 +205,24 @@ fn in_order(
     findings
 }
 
-/// What a finding can share with another: VFs, ports and adapters that it is about.
-#[derive(Default)]
-struct Objects<'a> {
-    vfs: Vec<&'a str>,
-    ports: Vec<&'a str>,
-    /// Their adapters, by domain, bus and, in a guest, where adapters lie on one bus, device.
-    adapters: Vec<&'a str>,
-}
-
-impl<'a> Objects<'a> {
-    fn of(finding: &'a Finding) -> Self {
-        let mut of = Self::default();
-        for object in finding.object.iter().flat_map(|objects| objects.split(", ")) {
-            let (name, within) = object.split_once(" (").unwrap_or((object, ""));
-            if name.contains("VF ") {
-                of.vfs.push(name);
-            }
-            if name.contains(" port ") {
-                of.ports.push(name);
-            }
-            let place = |at: &'a str| {
-                let (bus, rest) = at.rsplit_once(':')?;
-                let device = rest.split_once('.').map_or(0, |(device, _)| device.len() + 1);
-                let len = if bus.ends_with(":00") { bus.len() + device } else { bus.len() };
-                at.get(..len)
-            };
-            of.adapters.extend(function(name).or_else(|| function(within)).and_then(place));
-        }
-        of
-    }
-}
-
-/// True unless both are about objects of one kind and share none of them.
+/// True unless both are about objects of one kind and share none of them: VFs, ports, or else
+/// adapters.
 fn shares(one: &Finding, other: &Finding) -> bool {
-    let (a, b) = (Objects::of(one), Objects::of(other));
-    let (a, b) = match () {
-        () if !a.vfs.is_empty() && !b.vfs.is_empty() => (a.vfs, b.vfs),
-        () if !a.ports.is_empty() && !b.ports.is_empty() => (a.ports, b.ports),
-        () if !a.adapters.is_empty() && !b.adapters.is_empty() => (a.adapters, b.adapters),
-        () => return true,
-    };
-    a.iter().any(|object| b.contains(object))
+    fn share<'a, T: PartialEq>(
+        [one, other]: [&'a Finding; 2],
+        kind: impl Fn(&'a Object) -> Option<T>,
+    ) -> Option<bool> {
+        let of =
+            |finding: &'a Finding| -> Vec<T> { finding.objects.iter().filter_map(&kind).collect() };
+        let (one, other) = (of(one), of(other));
+        let is_judged = !one.is_empty() && !other.is_empty();
+        is_judged.then(|| one.iter().any(|object| other.contains(object)))
+    }
+    let both = [one, other];
+    share(both, Object::vf)
+        .or_else(|| share(both, Object::port))
+        .or_else(|| share(both, |object| Some(object.function()?.adapter())))
+        .unwrap_or(true)
 }
 
 /// Takes from `finding` the repairs for which its cause, where anything is to be done, has its

@@ -13,7 +13,7 @@ use crate::names::harmless;
 use crate::report::advice::Advice;
 use crate::report::check_fleet::{CheckFleetReport, Unread};
 use crate::report::check_schema;
-use crate::report::common::Severity;
+use crate::report::common::{Severity, listed};
 
 /// No report of a node is longer, bytes.
 const FILE_LIMIT: u64 = 16 << 20;
@@ -129,7 +129,7 @@ fn diagnosed(node: &str, path: &Path) -> Result<NodeReport, String> {
         bounded(PrintedFinding {
             code: finding.code.to_string(),
             severity: finding.severity,
-            object: finding.object,
+            object: (!finding.objects.is_empty()).then(|| listed(&finding.objects)),
             message: finding.summary,
             advice: finding.advice,
         })

@@ -56,7 +56,7 @@ pub fn run(verb: ConfigVerb, loaded: Loaded, root: &Root, format: Format) -> any
             let head = good_text(&loaded, of_host.iter().any(is_error));
             let findings = of_host.into_iter().map(PlacedFinding::from).collect();
             let mut report = checked(&loaded.files, &loaded.not_read, findings);
-            report.body.dark_ports = dark.iter().map(PortProgress::label).collect();
+            report.body.dark_ports = dark.iter().map(|port| port.label().to_string()).collect();
             let dark = dark_text(&dark, &loaded.config.ports);
             print(&report, format, |_| format!("{head}{dark}{told}"))
         }
@@ -114,12 +114,10 @@ pub fn errors(loaded: &Loaded) -> Vec<Finding> {
     let finding = |problem: &config::ProblemTold| {
         let place = problem.places.first();
         let message = format!("{}; what this concerns is left out", problem.message);
-        Finding {
-            object: place.map(|at| format!("{}:{}:{}", at.file, at.line, at.column)),
-            ..Finding::new(Code::ConfigurationInvalid, severity, message)
-        }
-        .advise(problem.help.clone().map(Advice::permanent))
-        .advise([look()])
+        Finding::new(Code::ConfigurationInvalid, severity, message)
+            .about_all(place.map(|at| format!("{}:{}:{}", at.file, at.line, at.column)))
+            .advise(problem.help.clone().map(Advice::permanent))
+            .advise([look()])
     };
     let mut findings: Vec<Finding> = all.iter().take(MOST_TOLD).map(finding).collect();
     if let Some(more @ 1..) = loaded.problems.len().checked_sub(MOST_TOLD) {
@@ -133,8 +131,8 @@ pub fn errors(loaded: &Loaded) -> Vec<Finding> {
 fn findings(problems: &Problems) -> Vec<PlacedFinding> {
     let finding = |problem: config::ProblemTold| {
         let config::ProblemTold { message, places, help } = problem;
-        let mut finding = Finding::error(Code::ConfigurationInvalid, message);
-        finding.object = places.first().map(|place| place.file.clone());
+        let finding = Finding::error(Code::ConfigurationInvalid, message);
+        let finding = finding.about_all(places.first().map(|place| &place.file));
         PlacedFinding {
             finding: finding.advise(help.map(Advice::permanent)),
             places: places.into_iter().map(Place::from).collect(),

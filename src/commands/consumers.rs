@@ -296,8 +296,7 @@ impl ConsumersReport {
             lines.push(format!("{mark} {:width$}  {said}", consumer.unit));
         }
         for problem in &self.problems {
-            let object = problem.object.as_ref().map_or_else(String::new, |o| format!("{o}: "));
-            lines.push(format!("{}: {object}{}", problem.severity, problem.message));
+            lines.push(problem.bare());
         }
         if !self.changes.is_empty() {
             lines.push(if self.applied { "Changed:" } else { "Changes:" }.to_owned());

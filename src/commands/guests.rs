@@ -2,12 +2,11 @@
 
 use super::node::Node;
 use super::{last_report, print};
-use crate::check::pattern::has_word;
 use crate::cli::{Format, GuestsArgs};
 use crate::config::{Config, Part};
 use crate::guests::service;
 use crate::host::{Root, alarm, live_line, process};
-use crate::names::harmless;
+use crate::names::{Object, harmless};
 use crate::report::common::{Exit, Finding};
 use crate::report::guests::{GuestsReport, Phase};
 
@@ -64,11 +63,11 @@ fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyh
 /// Those of `findings` that are about the VFs of guests, or about their PFs.
 fn of_vfs(mut findings: Vec<Finding>, report: &GuestsReport) -> Vec<Finding> {
     let vfs = || report.guests.iter().flat_map(|guest| guest.vfs.iter().flatten());
-    let is_of_one = |object: &String| {
-        let functions = vfs().flat_map(|vf| [vf.pci, vf.vf.map(|vf| vf.pf)]).flatten();
-        functions.into_iter().any(|pci| has_word(object, &pci.to_string()))
+    let is_of_one = |object: &Object| {
+        let mut functions = vfs().flat_map(|vf| [vf.pci, vf.vf.map(|vf| vf.pf)]).flatten();
+        object.function().is_some_and(|pci| functions.any(|function| function == pci))
     };
-    findings.retain(|finding| finding.object.as_ref().is_some_and(is_of_one));
+    findings.retain(|finding| finding.objects.iter().any(is_of_one));
     findings
 }
 

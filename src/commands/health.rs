@@ -85,7 +85,7 @@ fn line(judgement: &Judgement, fails: impl Fn(&Finding) -> bool) -> String {
         let is_same = |f: &&Finding| (f.code, f.severity) == (worst.code, worst.severity);
         let more = findings().filter(is_same).count() - 1;
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let object = worst.object.iter().map(|object| format!(" {object}")).collect::<String>();
+        let object = worst.objects.first().map(|object| format!(" {object}")).unwrap_or_default();
         format!("{}{object}{more}; ", worst.code)
     });
     let counts = judgement.counts();

@@ -17,7 +17,7 @@ use crate::apply::warnings::queue_advice;
 use crate::cli::{Format, IfaceArgs};
 use crate::config::{Config, RxeRow};
 use crate::host::{Root, alarm, clock, links, process, systemctl, systemd};
-use crate::names::{IfName, PciAddress, RdmaName, Rung, Target, present};
+use crate::names::{IfName, Object, PciAddress, RdmaName, Rung, Target, present};
 use crate::observe::iface::{NotSeen, look};
 use crate::observe::ipoib::Interface;
 use crate::observe::target::meant;
@@ -268,8 +268,7 @@ fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
 fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
     let problems = look(root, ask.name)?.problems;
     let mut node = Node::look_as_iface(root, config, ask.force);
-    let name = ask.name.to_string();
-    let is_it = |finding: &Finding| finding.object.as_ref() == Some(&name);
+    let is_it = |finding: &Finding| finding.objects == [Object::from(ask.name)];
     let of_port = node.ports.iter().filter(|port| port.missing() == Some(Rung::Configured));
     let of_port = of_port.filter(|port| port.netdev.as_ref() == Some(ask.name));
     let mut findings: Vec<Finding> =

@@ -83,7 +83,7 @@ fn undo(root: &Root, recorded: Option<Record>, apply: bool) -> Migration {
                 .about(path),
             ),
             Step::Changed(finding) => {
-                left.extend(finding.object.clone());
+                left.extend(finding.objects.iter().map(ToString::to_string));
                 report.problems.push(finding);
             }
         }

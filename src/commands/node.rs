@@ -528,7 +528,7 @@ impl<'a> Node<'a> {
                 "name adapters by pci or port-guid in the configuration, or remove the other program",
             );
             let finding = Finding::warning(Code::RdmaOtherNamer, message);
-            findings.push(finding.about(renamers.join(", ")).advise([advice]));
+            findings.push(finding.about_all(&renamers).advise([advice]));
         }
         findings
     }
@@ -644,7 +644,7 @@ pub(super) fn unreadable_pins(root: &Root) -> Option<Finding> {
     let why = plan_host::pins(root).err()?;
     let finding = PlanProblem::Pins { path: PINS_PATH.to_owned(), why }.finding(PINS_PATH);
     // The message has the path.
-    Some(Finding { object: None, ..finding })
+    Some(Finding { objects: Vec::new(), ..finding })
 }
 
 /// Why it is not known which PCI devices there are, if so.

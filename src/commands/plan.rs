@@ -12,7 +12,7 @@ use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::{Root, answer, pins_file, process, terminal};
-use crate::names::PINS_PATH;
+use crate::names::{Object, PINS_PATH};
 use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve_anew};
 use crate::plan::partitions::{self, BroadcastGroup, Partition};
 use crate::report::common::{Finding, Kind, Report, Verdict, not_read};
@@ -127,7 +127,7 @@ fn has_errors(plans: &[Resolved]) -> bool {
 /// What is wrong with the plans, and what to know all the same.
 fn findings(plans: &[Resolved]) -> Vec<Finding> {
     let of = |plan: &Resolved| {
-        let object = plan.pci.map_or_else(|| plan.which.to_string(), |pci| pci.to_string());
+        let object = plan.pci.map_or_else(|| plan.which.to_string().into(), Object::Function);
         let errors = plan.wanted.as_ref().err().into_iter().flatten();
         errors.chain(&plan.warnings).map(|problem| problem.finding(&object)).collect::<Vec<_>>()
     };

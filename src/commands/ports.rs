@@ -9,7 +9,7 @@ use super::node::Node;
 use crate::host::state;
 use crate::ladder::minimum;
 use crate::names::{
-    Guid, IB_DRIVERS, IsVf, LinkLayer, MadPort, PKey, PciAddress, Policy, RdmaName, VfName,
+    Guid, IB_DRIVERS, IsVf, LinkLayer, MadPort, Object, PKey, PciAddress, Policy, RdmaName, VfName,
 };
 use crate::observe::ipoib::Interface;
 use crate::observe::{self, Look, PciFunction, Port, RdmaDevice};
@@ -17,7 +17,7 @@ use crate::plan::fabric::{ActivePort, FabricNetdev, NeededBy, NetworkConfigurati
 use crate::plan::wanted;
 use crate::report::hardware::{Link, Vf};
 use crate::report::plan::PlannedPf;
-use crate::report::{self, Away, PortProgress, port_label};
+use crate::report::{self, Away, PortProgress};
 
 impl Node<'_> {
     /// The expected InfiniBand ports that the fabric uses, whatever their interfaces lack.
@@ -96,7 +96,7 @@ impl Node<'_> {
                 let (Some(state), false) = (state, policy == Some(Policy::Down)) else { continue };
                 let Some(of_pf) = self.active_port(pf, port) else { continue };
                 found.push(VfPort {
-                    object: port_label(&device.name, port.number, vf.pci),
+                    object: Object::port_of(device.name.clone(), port.number, vf.pci),
                     vf: VfName { pf, index: vf.index },
                     state,
                     pf: of_pf,
@@ -108,7 +108,7 @@ impl Node<'_> {
     }
 
     /// The expected ports that are VFs of the hypervisor's, which have no GUID.
-    pub(super) fn without_guid(&self) -> Vec<String> {
+    pub(super) fn without_guid(&self) -> Vec<Object> {
         let of = |port: &&PortProgress| {
             let Some(function) = port.pci.and_then(|pci| self.function(pci)) else { return false };
             let device =
@@ -136,20 +136,20 @@ impl Node<'_> {
         &self,
         vfs: &[(PciAddress, Vec<Vf>)],
         pfs: &[PlannedPf],
-    ) -> Vec<(String, Option<Guid>, Guid)> {
+    ) -> Vec<(Object, Option<Guid>, Guid)> {
         let adapters = self.observed.functions.iter();
         let adapters = adapters.filter(|f| f.physfn.is_none() && !f.manages_nvswitch());
         let own = adapters.flat_map(|f| ports(f).map(move |(device, port)| (f, device, port)));
         let own = own.filter(|(_, _, port)| port.link_layer == LinkLayer::InfiniBand);
         let own = own.filter_map(|(f, device, port)| {
-            let name = port_label(&device.name, port.number, f.address);
+            let name = Object::port_of(device.name.clone(), port.number, f.address);
             Some((name, device.node_guid, port.guid?))
         });
         let is_planned = |pf| pfs.iter().any(|planned| planned.pci == Some(pf));
         let of_vf = |(pf, vf): (PciAddress, &Vf)| {
             let shown = || self.function(vf.pci).and_then(|f| ports(f).next()?.1.guid);
             let guid = vf.port_guid.or_else(shown)?;
-            Some((format!("VF {} of {pf}", vf.index), None, guid))
+            Some((Object::Vf(VfName { pf, index: vf.index }), None, guid))
         };
         let unplanned = vfs.iter().filter(|(pf, _)| !is_planned(*pf));
         let of_vfs = unplanned.flat_map(|(pf, vfs)| vfs.iter().map(move |vf| (*pf, vf)));
@@ -159,15 +159,15 @@ impl Node<'_> {
     }
 
     /// The ports of VFs that a driver of this host has, beyond the first of each, without a GUID.
-    pub(super) fn second_ports(&self, vfs: &[(PciAddress, Vec<Vf>)]) -> Vec<String> {
+    pub(super) fn second_ports(&self, vfs: &[(PciAddress, Vec<Vf>)]) -> Vec<Object> {
         let all = vfs.iter().flat_map(|(_, vfs)| vfs);
         let functions = all.filter_map(|vf| self.function(vf.pci));
-        let of = |function: &PciFunction| -> Vec<String> {
+        let of = |function: &PciFunction| -> Vec<Object> {
             let lacking = ports(function)
                 .skip(1)
                 .filter(|(_, port)| port.link_layer == LinkLayer::InfiniBand && is_zero(port.guid));
             let label = |(device, port): (&RdmaDevice, &Port)| {
-                port_label(&device.name, port.number, function.address)
+                Object::port_of(device.name.clone(), port.number, function.address)
             };
             lacking.map(label).collect()
         };

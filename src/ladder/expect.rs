@@ -472,7 +472,7 @@ mod tests {
             ports.iter_mut().take(ready).for_each(|port| port.reached = Some(port.goal));
             crate::ladder::progress::excuse_beyond(config.boot.at_least.as_ref(), &mut ports);
             let missing = ports.iter().filter(|port| !port.is_ready() && !port.optional).count();
-            (ports.len(), missing, ports.last().map(|port| port.label()))
+            (ports.len(), missing, ports.last().map(|port| port.label().to_string()))
         };
         assert_eq!((with(3, 3).1, with(2, 2).1, with(2, 3).1, with(0, 1).1), (0, 0, 1, 3));
         // What is not seen is missing too.

@@ -31,6 +31,7 @@ mod link;
 mod link_minimum;
 mod machine;
 mod module;
+mod object;
 mod path_state;
 mod pci;
 mod pkey;
@@ -62,6 +63,7 @@ pub use module::{
     HCA_DRIVERS, IB_DRIVERS, ModuleName, ModuleState, RDMA_CORE, RDMA_MODULES,
     RDMA_MODULES_IN_TRACES, RDMA_USERS, is_rdma_module, rdma_half_of, roce_half_of,
 };
+pub use object::Object;
 pub use path_state::{FileOwner, FileTime, PathState};
 pub use pci::{BLUEFIELD, IsVf, MELLANOX, PciAddress, is_vf_hca_type, is_vf_id, is_vf_id_text};
 pub use pkey::{GroupMtu, GroupRate, Membership, PKey, PKeyLack, TablePKey};

@@ -37,6 +37,13 @@ impl PciAddress {
         self.domain == other.domain && self.bus == other.bus && self.device == other.device
     }
 
+    /// The adapter, by the address of its first function: its bus, which is all its own but in a
+    /// guest, where adapters are devices of bus 0.
+    pub const fn adapter(self) -> Self {
+        let device = if self.bus == 0 { self.device } else { 0 };
+        Self { device, function: 0, ..self }
+    }
+
     /// The number of the adapter's port that an mlx5 function has: each has one.
     pub const fn port_of_adapter(self) -> u8 {
         self.function + 1

@@ -90,7 +90,7 @@ impl fmt::Display for MadPort {
 
 /// How an adapter or a port of it is named in the configuration, the PCI address with or
 /// without its domain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PortSelector {
     /// By the PCI address of its function.
     Pci(PciAddress),

@@ -4,7 +4,9 @@
 
 use std::fmt;
 
-use crate::names::{IfName, LinkState, MadPort, PKey, PKeyLack, TablePKey, VfName, is_ipoib_name};
+use crate::names::{
+    IfName, LinkState, MadPort, Object, PKey, PKeyLack, TablePKey, VfName, is_ipoib_name,
+};
 use crate::report::PortProgress;
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
@@ -162,7 +164,7 @@ impl NetworkConfiguration<'_> {
         let mut findings: Vec<Finding> = Vec::new();
         for Asked { unit, netdev, file } in self.asked {
             let parent = netdev.split(['.', ':']).next().unwrap_or_default();
-            let is_told = findings.iter().any(|f| f.object.as_ref() == Some(netdev));
+            let is_told = findings.iter().any(|f| f.objects == [netdev.into()]);
             let is_name = is_ipoib_name(netdev) && !netdev.contains(['*', '?', '[']);
             if !is_name || is_told || is_taken(netdev) || is_taken(parent) {
                 continue;
@@ -185,8 +187,7 @@ impl NetworkConfiguration<'_> {
 /// keep down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VfPort {
-    /// `mlx5_1 port 1 (0000:4b:00.1)`.
-    pub object: String,
+    pub object: Object,
     pub vf: VfName,
     pub state: LinkState,
     /// The port of its PF.

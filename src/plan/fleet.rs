@@ -80,7 +80,7 @@ impl FleetFinding {
         };
         let text = self.to_string();
         let message = text.lines().next().unwrap_or_default();
-        let finding = Finding::error(code, message).about(guid);
+        let finding = Finding::error(code, message).about(*guid);
         ToldFleetFinding { finding, holders: holders.clone() }
     }
 }

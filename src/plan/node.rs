@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::fabric::{self, ActivePort, NetworkConfiguration, VfPort};
 use crate::ladder::active::{Activity, Words};
 use crate::names::{
-    Guid, IB_DRIVERS, LinkLayer, ModuleName, PciAddress, Policy, RdmaName, VfIndex, vf_ranges,
+    Guid, IB_DRIVERS, LinkLayer, ModuleName, Object, PciAddress, Policy, RdmaName, VfIndex,
+    vf_ranges,
 };
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
@@ -88,7 +89,7 @@ pub struct Known<'a> {
     pub unread: BTreeSet<PciAddress>,
     /// The ports with a GUID that no plan gives: what each is called, its node GUID where it is
     /// an adapter's own, its port GUID.
-    pub guids: Vec<(String, Option<Guid>, Guid)>,
+    pub guids: Vec<(Object, Option<Guid>, Guid)>,
     /// Functions whose driver's last probe has failed.
     pub probe_failed: BTreeSet<PciAddress>,
     /// VFs with a GUID of 0, at the PF or as the driver of the VF has read it.
@@ -100,9 +101,9 @@ pub struct Known<'a> {
     /// The ports of VFs whose PFs' ports are active.
     pub vf_ports: Vec<VfPort>,
     /// The ports of VFs without a GUID, beyond the first of each.
-    pub second_ports: Vec<String>,
+    pub second_ports: Vec<Object>,
     /// The expected ports of VFs that were passed through and have no GUID.
-    pub without_guid: Vec<String>,
+    pub without_guid: Vec<Object>,
     /// How the last boot ended.
     pub last_boot: Option<&'a BootReport>,
     /// Units of ibprov's that have failed.
@@ -324,7 +325,7 @@ fn unplanned(known: &Known<'_>, pf: PciAddress, seen: &[Vf]) -> Vec<Finding> {
 /// Adds what is said of settings, but where that is told of an expected port.
 pub fn add_untold(findings: &mut Vec<Finding>, of_settings: &[Finding]) {
     let is_told = |setting: &Finding| {
-        findings.iter().any(|told| (told.code, &told.object) == (setting.code, &setting.object))
+        findings.iter().any(|told| (told.code, &told.objects) == (setting.code, &setting.objects))
     };
     let untold = of_settings.iter().filter(|setting| !is_told(setting));
     let untold: Vec<Finding> = untold.cloned().collect();
@@ -332,16 +333,16 @@ pub fn add_untold(findings: &mut Vec<Finding>, of_settings: &[Finding]) {
 }
 
 /// What is said of ports with the same GUID. Several functions of an adapter may show one port.
-fn duplicates(guids: &[(String, Option<Guid>, Guid)]) -> Vec<Finding> {
-    let mut by_guid: BTreeMap<Guid, Vec<(&str, Option<Guid>)>> = BTreeMap::new();
+fn duplicates(guids: &[(Object, Option<Guid>, Guid)]) -> Vec<Finding> {
+    let mut by_guid: BTreeMap<Guid, Vec<(&Object, Option<Guid>)>> = BTreeMap::new();
     for (object, node, guid) in guids {
         by_guid.entry(*guid).or_default().push((object, *node));
     }
-    let is_one = |all: &[(&str, Option<Guid>)]| match all {
+    let is_one = |all: &[(&Object, Option<Guid>)]| match all {
         [(_, Some(node)), rest @ ..] => rest.iter().all(|(_, other)| other.as_ref() == Some(node)),
         all => all.len() < 2,
     };
-    let of_guid = |(guid, all): (Guid, Vec<(&str, Option<Guid>)>)| {
+    let of_guid = |(guid, all): (Guid, Vec<(&Object, Option<Guid>)>)| {
         let message = format!("port GUID {guid}, which is that of another port of this host too");
         let advice = [Advice::permanent(
             "give each VF a GUID of its own with a [[pf]] (man 5 ibprov.toml), and rebind the VF",
@@ -411,7 +412,7 @@ fn lacks(known: &KnownPort<'_>, is_enough: bool) -> Vec<Finding> {
 
 /// How many of the expected ports are active, and what is said of those that are not: too few
 /// of them is an error, one that is optional a note.
-fn activity(known: &Known<'_>, is_enough: bool) -> (Vec<(String, PortCount)>, Vec<Finding>) {
+fn activity(known: &Known<'_>, is_enough: bool) -> (Vec<(Object, PortCount)>, Vec<Finding>) {
     let expected = known.ports.iter().filter(|port| !port.progress.is_ethernet());
     let is_usable = |port: &&KnownPort<'_>| port.progress.is_usable(port.cause.as_ref());
     let of_port = |port: &KnownPort<'_>| {
@@ -424,7 +425,7 @@ fn activity(known: &Known<'_>, is_enough: bool) -> (Vec<(String, PortCount)>, Ve
         };
         (port.progress.label(), count)
     };
-    let of_ports: Vec<(String, PortCount)> = expected.clone().map(of_port).collect();
+    let of_ports: Vec<_> = expected.clone().map(of_port).collect();
     let finding = |KnownPort { progress: port, activity, .. }: &KnownPort<'_>| {
         let optional = if port.optional { " (optional)" } else { "" };
         let (code, severity, message, advice) = match activity {

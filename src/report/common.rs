@@ -8,7 +8,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::advice::Advice;
-use crate::names::{PciAddress, escaped};
+use crate::names::{Object, escaped};
 
 /// Version of all JSON output. Fields and codes are added, never changed.
 pub const SCHEMA: u32 = 1;
@@ -464,7 +464,9 @@ pub struct Finding {
     pub severity: Severity,
     /// What it is about: a PCI address, a port, a VF, an interface, a unit, a file;
     /// `null` for the whole host.
-    pub object: Option<String>,
+    #[serde(rename = "object", with = "objects")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub objects: Vec<Object>,
     /// What is wrong with it, and why as far as the host tells.
     pub message: String,
     /// What to do.
@@ -474,7 +476,7 @@ pub struct Finding {
 impl Finding {
     /// Of the whole host, without advice.
     pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
-        Self { code, severity, object: None, message: message.into(), advice: Vec::new() }
+        Self { code, severity, objects: Vec::new(), message: message.into(), advice: Vec::new() }
     }
 
     /// An error of the whole host.
@@ -494,8 +496,14 @@ impl Finding {
 
     /// About `object`.
     #[must_use]
-    pub fn about(self, object: impl fmt::Display) -> Self {
-        Self { object: Some(object.to_string()), ..self }
+    pub fn about(self, object: impl Into<Object>) -> Self {
+        self.about_all([object])
+    }
+
+    /// About all of `objects`.
+    #[must_use]
+    pub fn about_all(self, objects: impl IntoIterator<Item = impl Into<Object>>) -> Self {
+        Self { objects: objects.into_iter().map(Into::into).collect(), ..self }
     }
 
     /// With what to do.
@@ -522,15 +530,22 @@ impl Finding {
 
     /// What it is about, in words.
     pub fn subject(&self) -> String {
-        match &self.object {
-            None => self.code.whole().to_owned(),
-            Some(object) => {
-                let first = object.split(',').next().unwrap_or_default();
-                let is_bare =
-                    self.code == Code::ModuleNotLoaded || first.parse::<PciAddress>().is_ok();
-                let noun = if is_bare { self.code.noun() } else { "" };
-                format!("{noun}{object}")
-            }
+        format!("{}{}", self.noun(), listed(&self.objects))
+    }
+
+    /// In one line, with nothing before the message where it names no object.
+    pub fn bare(&self) -> String {
+        let objects: String = self.objects.iter().map(|object| format!("{object}: ")).collect();
+        format!("{}: {objects}{}", self.severity, self.message)
+    }
+
+    /// What stands before its objects: what they are, where their names do not say it.
+    pub(super) fn noun(&self) -> &'static str {
+        match self.objects.first() {
+            None => self.code.whole(),
+            Some(Object::Function(_)) => self.code.noun(),
+            Some(_) if self.code == Code::ModuleNotLoaded => self.code.noun(),
+            Some(_) => "",
         }
     }
 }
@@ -716,6 +731,25 @@ impl NotBegun {
 /// All of them on one line.
 pub fn listed<T: fmt::Display>(all: &[T]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What a finding is about, as one text in JSON; `null` for the whole host.
+pub(super) mod objects {
+    use super::{Deserialize, Deserializer, Object, Serialize, Serializer, listed};
+
+    pub(in crate::report) fn serialize<S: Serializer>(
+        objects: &[Object],
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        (!objects.is_empty()).then(|| listed(objects)).serialize(s)
+    }
+
+    pub(in crate::report) fn deserialize<'de, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<Vec<Object>, D::Error> {
+        let text = Option::<String>::deserialize(d)?;
+        Ok(text.map(|text| Object::all(&text)).unwrap_or_default())
+    }
 }
 
 /// Values that are texts in JSON: for `#[serde(serialize_with = ...)]`.

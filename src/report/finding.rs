@@ -1,11 +1,10 @@
 //! What a rule says.
 
-use std::fmt;
-
 use serde::{Serialize, Serializer};
 
 use super::advice::Advice;
 use super::common::{Code, Report};
+use crate::names::Object;
 
 pub use super::common::Severity;
 
@@ -51,7 +50,9 @@ pub struct Finding {
     pub severity: Severity,
     /// What it is about: a PCI address, a port, an interface, a unit, a module; `null`
     /// for the whole host.
-    pub object: Option<String>,
+    #[serde(rename = "object", serialize_with = "super::common::objects::serialize")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub objects: Vec<Object>,
     /// What is wrong, in one sentence; in JSON `message`.
     #[serde(rename = "message")]
     pub summary: String,
@@ -81,7 +82,7 @@ impl Finding {
         Self {
             code,
             severity,
-            object: None,
+            objects: Vec::new(),
             confidence,
             summary: summary.into(),
             chain: Vec::new(),
@@ -99,15 +100,14 @@ impl Finding {
 
     /// About `object`.
     #[must_use]
-    pub fn about(self, object: impl fmt::Display) -> Self {
-        self.about_if(Some(object))
+    pub fn about(self, object: impl Into<Object>) -> Self {
+        self.about_all([object])
     }
 
-    /// About `object`, if it is known.
+    /// About all of `objects`, as far as they are known.
     #[must_use]
-    pub fn about_if(mut self, object: Option<impl fmt::Display>) -> Self {
-        self.object = object.map(|object| object.to_string());
-        self
+    pub fn about_all(self, objects: impl IntoIterator<Item = impl Into<Object>>) -> Self {
+        Self { objects: objects.into_iter().map(Into::into).collect(), ..self }
     }
 
     /// With the chain of cause.

@@ -229,7 +229,7 @@ impl Metrics {
         self.family("vfs_as_planned", help, &Family::of(count.good));
         let (mut planned, mut right) = (Family::default(), Family::default());
         for pf in status.hcas.iter().filter_map(|hca| hca.planned.as_ref()) {
-            let name = pf.object();
+            let name = pf.object().to_string();
             let name = [("pf", name.as_str())];
             planned.add(&name, pf.wanted);
             right.add(&name, as_planned(pf));

@@ -273,8 +273,7 @@ impl Migration {
             lines.extend((!advice.is_empty()).then(|| format!("    do: {advice}")));
         }
         for problem in &self.problems {
-            let subject = problem.object.as_ref().map_or_else(String::new, |o| format!("{o}: "));
-            lines.push(format!("{}: {subject}{}", problem.severity, problem.message));
+            lines.push(problem.bare());
             lines.extend(Advice::lines("    do: ", &problem.advice));
         }
         if !self.changes.is_empty() {

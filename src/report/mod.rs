@@ -49,7 +49,7 @@ pub use common::{Exit, SCHEMA, Verdict};
 pub use guests::{GuestLack, GuidLack};
 pub use module_trouble::{ModuleTrouble, Said};
 pub use pf::PfReport;
-pub use port::{Cause, NotExpected, PortProgress, port_label};
+pub use port::{Cause, NotExpected, PortProgress};
 pub use read::{ReadError, check_schema, read, unpacked};
 pub use silence::Silence;
 pub use uses::{Away, Use, used_by};

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::advice::Advice;
 use super::common::{Code, Finding, Verdict};
 use super::finding::Severity;
+use crate::names::Object;
 
 impl Verdict {
     /// The words for it on the screen.
@@ -84,7 +85,7 @@ pub struct PortCount {
 
 impl PortCount {
     /// Of all of these.
-    pub fn sum(all: &[(String, Self)]) -> Self {
+    pub fn sum(all: &[(Object, Self)]) -> Self {
         let sum = |of: fn(&Self) -> usize| all.iter().map(|(_, count)| of(count)).sum();
         Self {
             good: sum(|count| count.good),
@@ -116,10 +117,10 @@ pub struct Judgement {
     pub findings: Vec<Finding>,
     /// The ports by themselves, each as findings call it.
     #[serde(skip)]
-    pub of_ports: Vec<(String, PortCount)>,
+    pub of_ports: Vec<(Object, PortCount)>,
     /// The VFs of each PF, in the same way.
     #[serde(skip)]
-    pub of_pfs: Vec<(String, Count)>,
+    pub of_pfs: Vec<(Object, Count)>,
     /// The host shows an InfiniBand adapter.
     #[serde(skip)]
     pub has_adapter: bool,
@@ -132,8 +133,8 @@ impl Judgement {
     /// The judgement that `findings` come to; what the host has besides is in the fields of
     /// these names.
     pub fn new(
-        of_ports: Vec<(String, PortCount)>,
-        of_pfs: Vec<(String, Count)>,
+        of_ports: Vec<(Object, PortCount)>,
+        of_pfs: Vec<(Object, Count)>,
         has_adapter: bool,
         has_soft_roce: bool,
         mut findings: Vec<Finding>,
@@ -175,14 +176,12 @@ impl Judgement {
 
     /// What it is of the objects alone of which `is_of` is true; where the node could not be
     /// judged, they are not.
-    pub fn only(self, is_of: impl Fn(&str) -> bool) -> Self {
+    pub fn only(self, is_of: impl Fn(&Object) -> bool) -> Self {
         let (mut ports, mut pfs, mut findings) = (self.of_ports, self.of_pfs, self.findings);
         ports.retain(|(object, _)| is_of(object));
         pfs.retain(|(object, _)| is_of(object));
         findings.retain(|f| {
-            f.code.leaves_unknown()
-                || f.is_of_configuration()
-                || f.object.as_deref().is_some_and(&is_of)
+            f.code.leaves_unknown() || f.is_of_configuration() || f.objects.iter().any(&is_of)
         });
         let mut judged = Self::new(ports, pfs, self.has_adapter, self.has_soft_roce, findings);
         let PortCount { of, active, not_judged, .. } = judged.ports;
@@ -196,29 +195,24 @@ impl Judgement {
 
     /// The findings, those that say the same of several objects as one, with what to do at each.
     pub fn grouped(&self) -> Vec<Finding> {
-        let mut groups: Vec<(Finding, Vec<&str>)> = Vec::new();
+        let mut groups: Vec<Finding> = Vec::new();
         for finding in &self.findings {
-            let says_the_same = |(first, _): &&mut (Finding, Vec<&str>)| {
+            let says_the_same = |first: &&mut Finding| {
                 (first.code, first.severity, &first.message)
                     == (finding.code, finding.severity, &finding.message)
             };
-            let object = finding.object.as_deref();
             match groups.iter_mut().find(says_the_same) {
-                Some((first, objects)) => {
-                    objects.extend(object);
+                Some(first) => {
+                    first.objects.extend_from_slice(&finding.objects);
                     // A command is of one object.
                     let more = finding.advice.iter().filter(|step| !first.advice.contains(step));
                     let more: Vec<Advice> = more.cloned().collect();
                     first.advice.extend(more);
                 }
-                None => groups.push((finding.clone(), object.into_iter().collect())),
+                None => groups.push(finding.clone()),
             }
         }
-        let merged = |(finding, objects): (Finding, Vec<&str>)| Finding {
-            object: Some(objects.join(", ")).filter(|o| !o.is_empty()),
-            ..finding
-        };
-        groups.into_iter().map(merged).collect()
+        groups
     }
 
     /// True if nothing is wrong, and at least one port is used by the fabric.

@@ -193,7 +193,7 @@ impl OnlinePort {
         let label = self.progress.label();
         let name = match &self.progress.netdev {
             Some(netdev) => format!("{netdev}, {label}"),
-            None => label,
+            None => label.to_string(),
         };
         if self.progress.is_ethernet() {
             return format!("{name}: in Ethernet mode, not waited for");
@@ -236,7 +236,7 @@ impl OnlineReport {
                 (Some(Lack::Up | Lack::Carrier), Some(netdev))
                     if !port.progress.must_be_ethernet =>
                 {
-                    (Code::InterfaceNotOnline, netdev.to_string())
+                    (Code::InterfaceNotOnline, netdev.into())
                 }
                 (Some(Lack::Address | Lack::Stable) | None, _) => {
                     (Code::PortNotOnline, port.progress.label())

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::common::{Code, Finding};
 use super::firmware::{how_to_set, link_type};
-use crate::names::{LinkLayer, PciAddress};
+use crate::names::{LinkLayer, Object, PciAddress};
 
 /// Why nothing can be done at a PF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
@@ -118,7 +118,7 @@ impl PfProblem {
     }
 
     /// As every report has it, about the PF `object`.
-    pub fn finding(&self, object: &str) -> Finding {
+    pub fn finding(&self, object: impl Into<Object>) -> Finding {
         Finding::error(self.code(), self.to_string()).about(object)
     }
 

@@ -10,7 +10,7 @@ use super::refusal::Refusal;
 use super::rxe::{RxeReport, RxeState};
 use super::screen::{self, Screen, Tone};
 use super::vf_step::VfStep;
-use crate::names::{Binding, Guid, PINS_PATH, PciAddress, RdmaName, VfIndex, vf_ranges};
+use crate::names::{Binding, Guid, Object, PINS_PATH, PciAddress, RdmaName, VfIndex, vf_ranges};
 
 pub use super::plan_problem::PlanProblem;
 pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf, Rebind};
@@ -195,8 +195,8 @@ impl PlanReport {
 
 impl PlannedPf {
     /// What to call it where a finding is about it: its PCI address, once that is known.
-    pub fn object(&self) -> String {
-        self.pci.map_or_else(|| self.named.clone(), |pci| pci.to_string())
+    pub fn object(&self) -> Object {
+        self.pci.map_or_else(|| (&self.named).into(), Object::Function)
     }
 
     /// What is not as it is meant to be; `last_run` is why the last run did not change the

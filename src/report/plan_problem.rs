@@ -3,7 +3,7 @@ use super::common::{Code, Finding, Severity, listed};
 use super::firmware::{how_to_set, link_type};
 use crate::names::host_number::is_placeholder;
 use crate::names::template::Misfit;
-use crate::names::{Guid, GuidKind, LinkLayer, PciAddress, VfIndex};
+use crate::names::{Guid, GuidKind, LinkLayer, Object, PciAddress, VfIndex};
 
 /// Something about the plan of one PF: an error, which keeps ibprov from
 /// touching the PF, or a warning. Its text says what is wrong.
@@ -284,7 +284,7 @@ pub enum PlanProblem {
 
 impl PlanProblem {
     /// As every report has it, about the PF `object`.
-    pub fn finding(&self, object: &str) -> Finding {
+    pub fn finding(&self, object: impl Into<Object>) -> Finding {
         let severity = match self {
             _ if self.is_error() => Severity::Error,
             Self::OtherWriter(_) => Severity::Warning,

@@ -11,7 +11,7 @@ use super::finding::Severity;
 use super::iface::DeferredSettings;
 use super::node::Standing;
 use crate::names::{
-    Guid, IfName, LinkLayer, MadPort, ModuleName, PciAddress, PortNumber, RdmaName, Rung,
+    Guid, IfName, LinkLayer, MadPort, ModuleName, Object, PciAddress, PortNumber, RdmaName, Rung,
 };
 
 /// What is waited for since some moment, however many of it are still missing.
@@ -150,7 +150,7 @@ impl PortProgress {
         };
         let advice = cause.iter().flat_map(|cause| cause.advice.clone());
         let interface = cause.and_then(|cause| cause.interface.as_ref());
-        let object = interface.map_or_else(|| self.label(), ToString::to_string);
+        let object = interface.map_or_else(|| self.label(), Object::from);
         Some(Finding::new(code, severity, message).about(object).advise(advice))
     }
 
@@ -185,22 +185,17 @@ impl PortProgress {
     }
 
     /// What to call it: `mlx5_0 port 1 (0000:4b:00.0)` once that is known.
-    pub fn label(&self) -> String {
+    pub fn label(&self) -> Object {
         match (&self.rdma, self.port, self.pci) {
-            (Some(rdma), Some(port), Some(pci)) => port_label(rdma, port, pci),
-            (Some(rdma), None, Some(pci)) => format!("{rdma} ({pci})"),
-            (_, Some(port), None) => format!("{} port {port}", self.expected),
+            (Some(rdma), Some(port), Some(pci)) => Object::port_of(rdma.clone(), port, pci),
+            (Some(rdma), None, Some(pci)) => Object::Device { name: rdma.clone(), function: pci },
+            (_, Some(port), None) => format!("{} port {port}", self.expected).into(),
             (None, _, Some(pci)) if pci.to_string() != self.expected => {
-                format!("{} ({pci})", self.expected)
+                format!("{} ({pci})", self.expected).into()
             }
-            _ => self.expected.clone(),
+            _ => (&self.expected).into(),
         }
     }
-}
-
-/// What a port is called in findings.
-pub fn port_label(rdma: &RdmaName, port: PortNumber, pci: PciAddress) -> String {
-    format!("{rdma} port {port} ({pci})")
 }
 
 /// Why a rung is missing.

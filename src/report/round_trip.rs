@@ -27,8 +27,8 @@ use super::rxe::{RxeReport, RxeState};
 use super::uses::Use;
 use super::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, read};
 use crate::names::{
-    Guid, IfName, LinkLayer, LinkSpeed, LinkState, Mode, ModuleName, NetnsMode, PKey, PciAddress,
-    PcieSpeed, PhysicalState, PortNumber, PortType, Rate, RdmaName, Rung, Words as _,
+    Guid, IfName, LinkLayer, LinkSpeed, LinkState, Mode, ModuleName, NetnsMode, Object, PKey,
+    PciAddress, PcieSpeed, PhysicalState, PortNumber, PortType, Rate, RdmaName, Rung, Words as _,
 };
 
 type Any<T> = BoxedStrategy<T>;
@@ -128,12 +128,9 @@ fn finding() -> Any<Finding> {
     let severity = select(vec![Severity::Error, Severity::Warning, Severity::Info]);
     let code = select(vec![Code::PfAbsent, Code::Drift, Code::GuidZero]);
     (code, severity, of(text()), text(), list(advice()))
-        .prop_map(|(code, severity, object, message, advice)| Finding {
-            code,
-            severity,
-            object,
-            message,
-            advice,
+        .prop_map(|(code, severity, object, message, advice)| {
+            let objects = object.map(|text| Object::all(&text)).unwrap_or_default();
+            Finding { code, severity, objects, message, advice }
         })
         .boxed()
 }

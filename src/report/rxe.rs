@@ -8,7 +8,7 @@ use super::advice::Advice;
 use super::common::{Code, Finding};
 use super::finding::Severity;
 use super::node::Standing;
-use crate::names::{IfName, RdmaName};
+use crate::names::{IfName, Object, RdmaName};
 
 /// A soft RoCE device that is configured, or that is there and is not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,10 +70,10 @@ impl RxeState {
 
 impl RxeReport {
     /// What stands before a message about it: `rxe0 (eth1)`.
-    pub fn object(&self) -> String {
+    pub fn object(&self) -> Object {
         match &self.netdev {
-            Some(netdev) => format!("{} ({netdev})", self.name),
-            None => self.name.to_string(),
+            Some(netdev) => format!("{} ({netdev})", self.name).into(),
+            None => (&self.name).into(),
         }
     }
 
@@ -85,14 +85,8 @@ impl RxeReport {
             (_, RxeState::NotConfigured, _) => Severity::Info,
             _ => return None,
         };
-        let finding = Finding {
-            code: Code::RxeNotReady,
-            severity,
-            object: None,
-            message: self.message(),
-            advice: self.advice(),
-        };
-        Some(finding.about(self.object()))
+        let finding = Finding::new(Code::RxeNotReady, severity, self.message());
+        Some(finding.about(self.object()).advise(self.advice()))
     }
 
     fn netdev_word(&self) -> &str {

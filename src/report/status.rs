@@ -12,8 +12,8 @@ use super::common::{Finding, Kind, Report, Verdict, listed, not_read};
 use super::finding::Severity;
 use super::screen::{self, Screen, Tone};
 use crate::names::{
-    Guid, IfName, LinkLayer, LinkState, ModuleName, ModuleState, PKey, PciAddress, PhysicalState,
-    PortNumber, RdmaName, Rung, Words, few, harmless,
+    Guid, IfName, LinkLayer, LinkState, ModuleName, ModuleState, Object, PKey, PciAddress,
+    PhysicalState, PortNumber, RdmaName, Rung, Words, few, harmless,
 };
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::hardware::{Card, Gid, Link, NetDevState, NodeDescription, PKeyEntry, Vf};
@@ -21,7 +21,7 @@ use crate::report::node::Judgement;
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::subnet_manager::SubnetManagerReport;
-use crate::report::{Away, NotExpected, port_label};
+use crate::report::{Away, NotExpected};
 
 /// How much of it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -348,7 +348,7 @@ impl Status {
     /// Keeps what was named: these adapters and VFs, and what has no function, by these names.
     /// Of a VF its PF is kept too, without its other VFs.
     pub fn keep(&mut self, named: &[Named], others: &[String]) {
-        let mut objects: BTreeSet<String> = others.iter().cloned().collect();
+        let mut objects: BTreeSet<Object> = others.iter().map(Object::from).collect();
         self.hcas.retain_mut(|hca| {
             let own: Vec<&Named> = named.iter().filter(|named| named.pci == hca.pci).collect();
             if own.is_empty() {
@@ -429,9 +429,9 @@ impl Status {
                 Severity::Error => Tone::Bad,
                 Severity::Warning | Severity::Info => Tone::Warning,
             };
-            let objects = finding.object.as_deref().map(|o| o.split(", ").collect::<Vec<_>>());
-            let object = objects.map(|objects| few(&objects));
-            let text = Finding { object, ..finding.clone() }.to_string();
+            let names: Vec<String> = finding.objects.iter().map(ToString::to_string).collect();
+            let subject = format!("{}{}", finding.noun(), few(&names));
+            let text = format!("{}: {subject}: {}", finding.severity, finding.message);
             lines.extend(screen.painted(tone, indent, &text));
             if grouped.peek().is_none_or(|next| next.advice != finding.advice) {
                 lines.extend(to_do(screen, indent, finding, steps));
@@ -445,9 +445,9 @@ impl Status {
         let mut judgement = self.judgement.clone();
         for hca in &self.hcas {
             for port in &hca.ports {
-                let (label, name) = (hca.label(port), hca.name(port));
-                let of_port = judgement.findings.iter_mut().filter(|f| f.object == label);
-                of_port.for_each(|finding| finding.object.clone_from(&name));
+                let (Some(label), Some(name)) = (hca.label(port), hca.name(port)) else { continue };
+                let objects = judgement.findings.iter_mut().flat_map(|f| &mut f.objects);
+                objects.filter(|object| **object == label).for_each(|o| *o = name.as_str().into());
             }
         }
         judgement
@@ -591,27 +591,28 @@ fn to_do(screen: Screen, indent: &str, finding: &Finding, steps: usize) -> Vec<S
 
 impl Hca {
     /// What findings about it, its ports and its VFs call them.
-    fn objects(&self) -> Vec<String> {
-        let mut objects = vec![self.pci.to_string()];
-        if let Some(rdma) = &self.rdma {
-            objects.extend([rdma.to_string(), format!("{rdma} ({})", self.pci)]);
+    fn objects(&self) -> Vec<Object> {
+        let mut objects = vec![self.pci.into()];
+        if let Some(name) = &self.rdma {
+            let device = Object::Device { name: name.clone(), function: self.pci };
+            objects.extend([name.into(), device]);
         }
         for port in &self.ports {
             objects.extend(self.label(port));
             let children = port.children.iter().map(|child| &child.name);
-            objects.extend(port.netdev.iter().chain(children).map(ToString::to_string));
+            objects.extend(port.netdev.iter().chain(children).map(Object::from));
         }
         for vf in &self.vfs {
-            objects.push(vf.vf.pci.to_string());
-            objects.extend(vf.netdev.iter().map(ToString::to_string));
+            objects.push(vf.vf.pci.into());
+            objects.extend(vf.netdev.iter().map(Object::from));
             objects.extend(vf.ports.iter().filter_map(|port| vf.port_label(port)));
         }
         objects
     }
 
     /// How its port `port` is called in findings.
-    fn label(&self, port: &PortStatus) -> Option<String> {
-        Some(port_label(self.rdma.as_ref()?, port.port, self.pci))
+    fn label(&self, port: &PortStatus) -> Option<Object> {
+        Some(Object::port_of(self.rdma.clone()?, port.port, self.pci))
     }
 
     /// How it is called in the table.
@@ -763,8 +764,8 @@ impl VfStatus {
     }
 
     /// How its port `port` is called in findings.
-    fn port_label(&self, port: &VfPortStatus) -> Option<String> {
-        Some(port_label(self.rdma.as_ref()?, port.port, self.vf.pci))
+    fn port_label(&self, port: &VfPortStatus) -> Option<Object> {
+        Some(Object::port_of(self.rdma.clone()?, port.port, self.vf.pci))
     }
 }
 

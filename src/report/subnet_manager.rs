@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::advice::Advice;
 use super::common::{Code, Finding};
 use super::finding::Severity;
-use crate::names::{Guid, PortNumber, RdmaName};
+use crate::names::{Guid, Object, PortNumber, RdmaName};
 
 /// What makes udev start the subnet managers.
 pub const TARGET: &str = "ibprov-opensm.target";
@@ -86,10 +86,10 @@ pub enum SubnetManagerState {
 
 impl SubnetManagerReport {
     /// `mlx5_0/1 (9803:9b03:00a1:b0c1)`.
-    pub fn object(&self) -> String {
+    pub fn object(&self) -> Object {
         match (&self.rdma, self.port) {
-            (Some(rdma), Some(port)) => format!("{rdma}/{port} ({})", self.port_guid),
-            _ => self.port_guid.to_string(),
+            (Some(rdma), Some(port)) => format!("{rdma}/{port} ({})", self.port_guid).into(),
+            _ => self.port_guid.into(),
         }
     }
 

@@ -51,7 +51,7 @@ fn track(port: &PortReport, moments: &[Moment]) -> PortTrack {
     };
     let climbed = moments.iter().filter_map(|m| Some((m.climbed.as_ref()?, m.usec)));
     PortTrack {
-        label: progress.label(),
+        label: progress.label().to_string(),
         netdev: progress.netdev.as_ref().map(ToString::to_string),
         reached: climbed.filter(|(c, _)| is_mine(c)).map(|(c, usec)| (c.rung, usec)).collect(),
         missing: port.missing.filter(|_| !progress.is_ethernet()),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ibprov::check::evidence::Intake;
 use ibprov::check::{diagnose, rules};
-use ibprov::report::common::{Code, Verdict};
+use ibprov::report::common::{Code, Verdict, listed};
 use ibprov::report::finding::{Diagnosis, Severity};
 
 use crate::check::PUBLIC;
@@ -123,7 +123,7 @@ fn each_fault_is_quoted_and_its_object_named() {
         let quotes = || findings.iter().flat_map(|f| &f.evidence);
         let names = |text: &str| text.contains(object);
         let is_named = object == "-"
-            || findings.iter().any(|f| f.object.as_deref().is_some_and(names) || names(&f.summary))
+            || findings.iter().any(|f| names(&listed(&f.objects)) || names(&f.summary))
             || quotes().any(|quote| names(&quote.text));
         let is_quoted = quotes().any(|quote| quote.text.contains(line));
         if diagnosis.verdict == Verdict::Ready || !is_named || !is_quoted {
@@ -196,7 +196,7 @@ fn nothing_is_said_of_devices_that_are_not_of_the_fabric() {
             let diagnosis = judge(&[&log]);
             for finding in &diagnosis.findings {
                 let advice: String = finding.advice.iter().map(|a| a.text.as_str()).collect();
-                let object = finding.object.clone().unwrap_or_default();
+                let object = listed(&finding.objects);
                 let said = format!("{object} {} {advice}", finding.summary);
                 assert!(!said.contains("1b:00"), "{name}: {stranger}: {said}");
             }

@@ -3,6 +3,7 @@
 
 use serde::Deserialize;
 
+use crate::names::Object;
 use crate::report::BootReport;
 use crate::report::check_schema;
 use crate::report::common::{Finding, Kind};
@@ -24,7 +25,7 @@ pub struct Account {
     pub source: String,
     pub kind: Kind,
     /// The PF or the interface, where there are several reports of a kind.
-    pub object: String,
+    pub object: Option<Object>,
     pub standing: Standing,
     /// What was not as it is meant to be.
     pub findings: Vec<Finding>,
@@ -66,9 +67,9 @@ impl Accounts {
         check_schema(head.schema).map_err(|e| e.to_string())?;
         let kind = head.report;
         let object = match kind {
-            Kind::Boot | Kind::Guests | Kind::WaitOnline => String::new(),
-            Kind::Iface => head.netdev.unwrap_or_default(),
-            Kind::ApplyPf => head.pf.unwrap_or_default(),
+            Kind::Boot | Kind::Guests | Kind::WaitOnline => None,
+            Kind::Iface => head.netdev.map(Object::from),
+            Kind::ApplyPf => head.pf.map(Object::from),
             _ => return Ok(false),
         };
         if head.verdict.is_none() {

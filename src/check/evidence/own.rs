@@ -4,7 +4,7 @@
 //! in text by its words.
 
 use super::super::pattern::{caught, caught_one};
-use crate::names::WAIT_ONLINE_UNIT;
+use crate::names::{Object, WAIT_ONLINE_UNIT};
 use crate::report::events as kinds;
 use crate::report::node::Standing;
 
@@ -33,11 +33,21 @@ pub struct Own {
     /// What kind of thing it is about.
     pub about: About,
     /// Which of them, where there are several.
-    pub object: Box<str>,
+    pub objects: Vec<Object>,
     pub standing: Standing,
 }
 
 impl Own {
+    fn new(about: About, objects: &str, standing: Standing) -> Self {
+        let objects = match (about, objects) {
+            (_, "") => Vec::new(),
+            // The whole text stands for a step.
+            (About::Step, text) => vec![Object::Named(text.to_owned())],
+            (_, objects) => Object::all(objects),
+        };
+        Self { about, objects, standing }
+    }
+
     /// True if what a process of `unit` has written is of the node's boot. Of the last words of
     /// a process no unit may be known.
     pub fn is_evidence(&self, unit: &str) -> bool {
@@ -82,7 +92,7 @@ pub fn by_id(id: &str, exit: Option<u8>, text: &str) -> Option<Own> {
         kinds::IFACE_FAILED => (About::Interface, Missing, head),
         _ => return None,
     };
-    Some(Own { about, object: object.into(), standing })
+    Some(Own::new(about, object, standing))
 }
 
 /// The outcome that a line of ibprov's tells in a log that has no fields.
@@ -92,37 +102,35 @@ pub fn by_words(text: &str) -> Option<Own> {
         true => Ready,
         false => Missing,
     };
-    let own = |about, object: &str, standing| Own { about, object: object.into(), standing };
     if text.contains("boot incomplete after ") {
-        return Some(own(About::Boot, "", Missing));
+        return Some(Own::new(About::Boot, "", Missing));
     }
     if text.contains("this host has no InfiniBand") {
-        return Some(own(About::Boot, "", Ready));
+        return Some(Own::new(About::Boot, "", Ready));
     }
     if let Some([good, of]) = caught::<2>(text, "{} of {} expected ports ready after ") {
-        return Some(own(About::Boot, "", standing(last_word(good), of)));
+        return Some(Own::new(About::Boot, "", standing(last_word(good), of)));
     }
     if let Some([pf, rest]) = caught::<2>(text, "PF {}: {}") {
-        let object = format!("PF {pf}");
         if rest.starts_with("VF ") && rest.contains(": not as planned") {
-            return Some(own(About::Vf, of_vf(text), Missing));
+            return Some(Own::new(About::Vf, of_vf(text), Missing));
         }
         if let Some([good, of]) = caught::<2>(rest, "{} of {} VFs as planned") {
             let standing = match standing(good, of) {
                 Missing if rest.contains("the others are in use") => Excused,
                 standing => standing,
             };
-            return Some(own(About::Pf, &object, standing));
+            return Some(Own::new(About::Pf, pf, standing));
         }
     }
     if let Some(port) = caught_one(text, "{}: NOT READY") {
         let optional = text.contains("NOT READY (optional)");
-        return Some(own(About::Port, port, if optional { Excused } else { Missing }));
+        return Some(Own::new(About::Port, port, if optional { Excused } else { Missing }));
     }
     if let Some([good, of]) = caught::<2>(text, "{} of {} ports online after ") {
-        return Some(own(About::WaitOnline, "", standing(last_word(good), of)));
+        return Some(Own::new(About::WaitOnline, "", standing(last_word(good), of)));
     }
-    text.contains(" is not up: ").then(|| own(About::Guest, of_guest(text), Missing))
+    text.contains(" is not up: ").then(|| Own::new(About::Guest, of_guest(text), Missing))
 }
 
 fn last_word(text: &str) -> &str {
@@ -188,6 +196,6 @@ mod tests {
     fn a_vf_is_named_with_its_pf() {
         let own =
             by_words("PF 0000:01:00.0: VF 1 (0000:01:00.2): not as planned: the link state is x");
-        assert_eq!(own.map(|own| own.object), Some("PF 0000:01:00.0: VF 1".into()));
+        assert_eq!(own.map(|own| own.objects), Some(vec!["VF 1 of 0000:01:00.0".into()]));
     }
 }

@@ -3,9 +3,8 @@
 use super::shown;
 use crate::check::evidence::Host;
 use crate::graph::consumers;
-use crate::names::PciAddress;
 use crate::observe::autostart::{AutostartGuest, ResumedDomain, START_NOBODY};
-use crate::report::common::Code;
+use crate::report::common::{Code, listed};
 use crate::report::finding::{Confidence, Finding, Severity};
 
 /// What starts guests that are given a VF without a look at it.
@@ -14,10 +13,6 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
 }
 
 const LEAVE: &str = "leave the start to ibprov-guests.service, which waits for the VFs";
-
-fn listed(functions: &[PciAddress]) -> String {
-    functions.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-}
 
 /// libvirt-guests.service starts who ran at shutdown, whatever became of the VF. An
 /// order after the ports helps nothing: ibprov-guests.service is ready while guests
@@ -74,7 +69,7 @@ fn by_autostart(host: &Host) -> Option<Finding> {
         format!("{daemon} starts every guest that has autostart as soon as {daemon} itself runs.");
     Some(
         Finding::new(Code::AutostartGuestOnVf, Severity::Warning, Confidence::High, told)
-            .about_if(names.first())
+            .about_all(names.first())
             .chain([
                 early,
                 "No unit that creates the VFs and sets their GUIDs is ordered before it."

@@ -46,13 +46,13 @@ pub fn merge(found: &mut Vec<Finding>, more: Vec<Finding>) {
                     known.severity = finding.severity;
                     known.summary = finding.summary;
                     known.chain = finding.chain;
-                    known.object.clone_from(&finding.object);
+                    known.objects.clone_from(&finding.objects);
                 }
-                let more = finding.object.filter(|_| finding.severity == known.severity);
-                if let (Some(known), Some(more)) = (&mut known.object, more)
-                    && !known.split(", ").any(|object| object == more)
-                {
-                    *known = format!("{known}, {more}");
+                let is_told = finding.severity == known.severity && !known.objects.is_empty();
+                for object in finding.objects.into_iter().filter(|_| is_told) {
+                    if !known.objects.contains(&object) {
+                        known.objects.push(object);
+                    }
                 }
                 known.confidence = known.confidence.min(finding.confidence);
                 for quote in finding.evidence {
@@ -101,7 +101,7 @@ pub fn account(host: &Host, found: &mut Vec<Finding>) {
         let message = told.message.trim_end_matches('.');
         let text = format!("{}: {message}.", told.subject());
         Finding::new(told.code, told.severity, Confidence::High, text)
-            .about_if(told.object)
+            .about_all(told.objects)
             .steps(told.advice)
     };
     let grouped = host.judgement.iter().flat_map(Judgement::grouped);
@@ -122,6 +122,7 @@ mod fixtures;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::Object;
     use crate::report::common::Code;
     use crate::report::finding::{Quote, Severity};
 
@@ -146,7 +147,7 @@ mod tests {
         let want =
             [(Code::UdevTimeout, Severity::Warning), (Code::ModuleDenied, Severity::Warning)];
         assert_eq!(codes, want);
-        assert_eq!(found[1].object.as_deref(), Some("0000:4b:00.0, 0000:5e:00.0"));
+        assert_eq!(found[1].objects, Object::all("0000:4b:00.0, 0000:5e:00.0"));
         assert_eq!(found[1].evidence.len(), 1);
     }
 }

@@ -142,7 +142,7 @@ fn missing(
         need.harm()
     );
     Finding::new(code(need), severity, Confidence::High, told)
-        .about(units.join(", "))
+        .about_all(units)
         .permanent(drop_ins.iter().map(DropIn::remedy))
         .chain(units.iter().filter(|_| severity == Severity::Error).map(|unit| was_early(unit)))
         .quoting(units.iter().map(|unit| no_chain(host, provider, unit)))
@@ -214,6 +214,7 @@ fn at(usec: u64) -> String {
 mod tests {
     use super::super::fixtures::{Port, host};
     use super::*;
+    use crate::names::Object;
 
     const NODE: &str = "\
 goal.target wants ibprov.service networking.service scratch.mount home.mount
@@ -271,7 +272,7 @@ home.mount is nfs4
             host.graph.get_mut(mount).expect("mount").options = "rdma".to_owned();
         }
         let [finding] = &judge(&host)[..] else { panic!("{:?}", judge(&host)) };
-        assert_eq!(finding.object.as_deref(), Some("home.mount, scratch.mount"));
+        assert_eq!(finding.objects, Object::all("home.mount, scratch.mount"));
         let told = "home.mount, scratch.mount are not ordered after ibprov.service";
         assert!(finding.summary.starts_with(told), "{}", finding.summary);
         assert_eq!(finding.advice.len(), 1, "{finding:?}");

@@ -92,7 +92,7 @@ fn alias(host: &Host) -> Vec<Finding> {
         .map(|f| {
             let summary = format!("{}.", f.message);
             Finding::new(f.code, Severity::Warning, Confidence::High, summary)
-                .about_if(f.object.clone())
+                .about_all(f.objects.clone())
                 .quoting([shown(host, f.message.clone())])
                 .steps(f.advice.clone())
         })

@@ -42,7 +42,7 @@ fn of_cycle(host: &Host, cycle: &Cycle) -> Finding {
     };
     let told = format!("Units of the boot form an ordering cycle, so {dropped}.");
     Finding::new(Code::OrderingCycle, severity, Confidence::High, told)
-        .about_if(cycle.units.first())
+        .about_all(cycle.units.first())
         .chain([
             format!("Each unit is ordered before the next one: {way}."),
             "systemd breaks each cycle when it builds the boot's transaction: it drops the start job of one unit that the boot does not require.".to_owned(),
@@ -182,6 +182,7 @@ fn of_deadlock(host: &Host, found: &Deadlock) -> Finding {
 mod tests {
     use super::super::fixtures::host;
     use super::*;
+    use crate::report::common::listed;
 
     /// NVIDIA's container, started by kubelet, writes the deny-list and loads the drivers.
     #[test]
@@ -191,7 +192,7 @@ mod tests {
             let module = "mlx5_core".parse().expect("name");
             host.denied = vec![Denied { module, by: by.to_owned(), at_boot }];
             let found = deadlocks(&host);
-            found.into_iter().map(|f| f.object.unwrap_or_default()).collect::<Vec<_>>()
+            found.into_iter().map(|f| listed(&f.objects)).collect::<Vec<_>>()
         };
         let container = "/etc/modprobe.d/blacklist-ofed-modules.conf:1";
         let requires = |target: &str| {

@@ -27,7 +27,7 @@ fn pci_bar_unassigned(boot: &Boot) -> Option<Finding> {
     let told = format!("This host has no address space for {of}: {}", first.text.trim());
     Some(
         Finding::new(Code::PciBarUnassigned, Severity::Error, Confidence::High, told)
-            .about_if(seen::joined(&addresses))
+            .about_all(&addresses)
             .quoting(seen::quotes(boot, lines.iter().copied().chain(bars)))
             .look(seen::for_each(
                 "lspci -vv -s {} | grep Region; dmesg | grep -e {} -e BAR",
@@ -85,7 +85,7 @@ fn pcie_link_reduced(boot: &Boot) -> Option<Finding> {
     };
     Some(
         Finding::new(Code::PcieLinkReduced, severity, Confidence::High, format!("The PCIe link{of} is {what}."))
-            .about_if(seen::joined(&addresses))
+            .about_all(&addresses)
             .quoting(seen::quotes(boot, width.into_iter().chain(slow)))
             .quoting(shown.iter().map(|(f, text)| boot.quote_at(f.origin, "", &format!("{} {}", f.text, text.trim()))))
             .look(seen::for_each("lspci -vv -s {} | grep -e LnkCap: -e LnkSta:", &addresses, "ADDRESS"))
@@ -190,7 +190,7 @@ fn udev_timeout(boot: &Boot) -> Option<Finding> {
     let told = format!("systemd-udevd reached its time limit for a device: {}", first.text.trim());
     Some(
         Finding::new(Code::UdevTimeout, severity, confidence, told)
-            .about_if(seen::joined(&addresses))
+            .about_all(&addresses)
             .quoting(seen::quotes(boot, slow.iter().chain(&killed).chain(&settle).copied()))
             .look([
                 "find in dmesg which driver was being probed at that time, and what it waited for",

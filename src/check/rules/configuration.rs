@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::{Advice, Boot, Code, Confidence, Finding, Judge, Kind, Quote, Rule, Severity, seen};
 use crate::check::evidence::account::Account;
 use crate::check::evidence::own::About;
-use crate::report::common;
+use crate::names::Object;
+use crate::report::common::{self, listed};
 use crate::report::node::{Judgement, Standing};
 
 pub(super) const CONFIGURATION_INVALID: Rule =
@@ -18,7 +19,7 @@ pub(super) const NOT_AS_EXPECTED: Rule =
 struct Told {
     severity: Severity,
     /// What it is about; none for the whole host.
-    object: Option<String>,
+    objects: Vec<Object>,
     text: String,
     advice: Vec<Advice>,
     quote: Option<Quote>,
@@ -34,7 +35,7 @@ fn not_as_expected(boot: &Boot) -> Option<Finding> {
     let text = format!("{}.", first.text);
     Some(
         Finding::new(Code::NotAsExpected, first.severity, Confidence::High, text)
-            .about_if(first.object.clone())
+            .about_all(&first.objects)
             .chain(told.iter().skip(1).map(|told| told.text.clone()))
             .quoting(told.iter().filter_map(|told| told.quote.clone()))
             .steps(told.iter().flat_map(|told| told.advice.clone())),
@@ -44,7 +45,7 @@ fn not_as_expected(boot: &Boot) -> Option<Finding> {
 /// An outcome that ibprov has written to the log or to a file.
 struct Written {
     standing: Standing,
-    object: Option<String>,
+    objects: Vec<Object>,
     text: String,
     quote: Quote,
 }
@@ -53,7 +54,7 @@ struct Written {
 /// made good later. Where the host is judged as it is now, only what that judgement does not
 /// look at counts.
 fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
-    let mut last: BTreeMap<(About, String), Written> = BTreeMap::new();
+    let mut last: BTreeMap<(About, Vec<Object>), Written> = BTreeMap::new();
     for event in &boot.events {
         let Kind::Own(own) = &event.kind else { continue };
         // A boot looks at everything anew.
@@ -64,15 +65,14 @@ fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
                     || matches!(about, About::WaitOnline | About::Online | About::Guest)
             });
         }
-        let object = Some(&*own.object).filter(|object| !object.is_empty());
         let is_named = !matches!(own.about, About::Boot | About::Step | About::WaitOnline);
         let written = Written {
             standing: own.standing,
-            object: object.filter(|_| is_named).map(str::to_owned),
+            objects: own.objects.iter().filter(|_| is_named).cloned().collect(),
             text: event.text.trim_end_matches('.').to_owned(),
             quote: boot.quote(event),
         };
-        last.insert((own.about, own.object.to_string()), written);
+        last.insert((own.about, own.objects.clone()), written);
     }
     for account in &boot.accounts.all {
         filed(boot, account, &mut last);
@@ -98,7 +98,7 @@ fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
             Standing::Missing if !past => Severity::Error,
             _ => Severity::Warning,
         },
-        object: written.object,
+        objects: written.objects,
         text: written.text,
         advice: vec![Advice::look("ibprov status")],
         quote: Some(written.quote),
@@ -108,7 +108,7 @@ fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
 
 /// Put what a report file says in the place of what the log says of the same: a file is
 /// replaced at each run, and so tells of the last one.
-fn filed(boot: &Boot, account: &Account, last: &mut BTreeMap<(About, String), Written>) {
+fn filed(boot: &Boot, account: &Account, last: &mut BTreeMap<(About, Vec<Object>), Written>) {
     let quote = |text: &str| Quote {
         source: account.source.clone(),
         line: 0,
@@ -123,29 +123,30 @@ fn filed(boot: &Boot, account: &Account, last: &mut BTreeMap<(About, String), Wr
         [only] => format!("{what}: {only}"),
         [first, rest @ ..] => format!("{what}: {first} and {} more", rest.len()),
     };
-    let mut put = |about, key: String, object: Option<String>, standing, text: String| {
+    let mut put = |about, objects: Vec<Object>, standing, text: String| {
         let text = text.trim_end_matches('.').to_owned();
         let quote = quote(&text);
-        last.insert((about, key), Written { standing, object, text, quote });
+        last.insert((about, objects.clone()), Written { standing, objects, text, quote });
     };
     let standing = account.standing;
     match account.kind {
         common::Kind::Boot => {
             let headline = boot.accounts.boot.as_ref().map(|report| report.headline());
-            put(About::Boot, String::new(), None, standing, headline.unwrap_or_default());
+            put(About::Boot, Vec::new(), standing, headline.unwrap_or_default());
         }
         common::Kind::ApplyPf => {
-            let object = format!("PF {}", account.object);
-            let text = summary(&format!("{object}: the VFs are not as planned"));
-            put(About::Pf, object.clone(), Some(account.object.clone()), standing, text);
+            let pf = listed(account.object.as_slice());
+            let text = summary(&format!("PF {pf}: the VFs are not as planned"));
+            put(About::Pf, account.object.iter().cloned().collect(), standing, text);
         }
         common::Kind::Iface => {
             let text = match texts.first() {
                 Some(first) => first.clone(),
-                None => format!("{}: not configured, or not up", account.object),
+                None => {
+                    format!("{}: not configured, or not up", listed(account.object.as_slice()))
+                }
             };
-            let object = account.object.clone();
-            put(About::Interface, object.clone(), Some(object), standing, text);
+            put(About::Interface, account.object.iter().cloned().collect(), standing, text);
         }
         common::Kind::WaitOnline => {
             let is_degraded = |f: &common::Finding| f.code == common::Code::PortDegraded;
@@ -154,7 +155,7 @@ fn filed(boot: &Boot, account: &Account, last: &mut BTreeMap<(About, String), Wr
             } else {
                 "wait-online: not every port is online"
             };
-            put(About::WaitOnline, String::new(), None, standing, summary(what));
+            put(About::WaitOnline, Vec::new(), standing, summary(what));
             last.retain(|(about, _), _| *about != About::Online);
         }
         common::Kind::Guests => {
@@ -162,10 +163,10 @@ fn filed(boot: &Boot, account: &Account, last: &mut BTreeMap<(About, String), Wr
             // One that still waits has not failed.
             let failed = found.zip(texts).filter(|(f, _)| f.code == common::Code::GuestFailed);
             for (finding, text) in failed {
-                let (object, quote) = (finding.object.clone(), quote(&text));
-                let written =
-                    Written { standing: Standing::Missing, object, text: text.clone(), quote };
-                last.insert((About::Guest, text), written);
+                let (standing, quote) = (Standing::Missing, quote(&text));
+                let key = vec![Object::Named(text.clone())];
+                let objects = finding.objects.clone();
+                last.insert((About::Guest, key), Written { standing, objects, text, quote });
             }
         }
         _ => {}
@@ -180,7 +181,7 @@ fn failed_units(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
     }
     let told = |unit: &str, quote: Quote| Told {
         severity: Severity::Error,
-        object: Some(unit.to_owned()),
+        objects: vec![unit.into()],
         text: format!("{unit} has failed"),
         advice: vec![Advice::look(format!("journalctl -b -u '{}'", every(unit)))],
         quote: Some(quote),

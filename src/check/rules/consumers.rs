@@ -79,7 +79,7 @@ fn consumer_before_address(boot: &Boot) -> Vec<Finding> {
         let restart = names.iter().map(|name| format!("systemctl restart {}", unit(name)));
         Some(
             Finding::new(Code::ConsumerBeforeAddress, severity, Confidence::High, told)
-                .about_if(seen::joined(&names))
+                .about_all(&names)
                 .quoting(seen::quotes(boot, of.iter().map(|(event, _)| *event)))
                 .now(restart)
                 .permanent([
@@ -237,7 +237,7 @@ pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {
     );
     Some(
         Finding::new(Code::MountBeforeIpoib, severity, confidence, told)
-            .about_if(Some(&last.unit).filter(|unit| !unit.is_empty()))
+            .about_all(Some(&*last.unit).filter(|unit| !unit.is_empty()))
             .quoting(seen::quotes(boot, lines))
             .now(["mount -a, or systemctl restart lnet"])
             .permanent([

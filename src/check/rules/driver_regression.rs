@@ -5,7 +5,7 @@ use super::vfs::is_out_of_room;
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 use crate::check::evidence::event::function;
 use crate::check::pattern::has_any;
-use crate::names::{HCA_DRIVERS, RDMA_MODULES, RDMA_MODULES_IN_TRACES};
+use crate::names::{HCA_DRIVERS, Object, RDMA_MODULES, RDMA_MODULES_IN_TRACES};
 
 pub(super) const DRIVER_REGRESSION: Rule = Rule {
     code: Code::DriverRegression,
@@ -74,13 +74,12 @@ pub(super) const DRIVER_REGRESSION: Rule = Rule {
 
 /// True if `event`, by which a driver gives up, has its reason among `findings`.
 fn is_explained(boot: &Boot, event: &Event, findings: &[Finding]) -> bool {
-    let address = function(&event.text);
+    let function = function(&event.text).map(Object::from);
     let quote = boot.quote(event);
     findings.iter().filter(|f| f.severity != Severity::Info).any(|finding| {
-        let mut objects = finding.object.iter().flat_map(|objects| objects.split(", "));
+        let is_of = |function| finding.objects.contains(function);
         explains(finding.code, Code::DriverRegression)
-            && (address.is_some_and(|address| objects.any(|object| object == address))
-                || finding.evidence.contains(&quote))
+            && (function.as_ref().is_some_and(is_of) || finding.evidence.contains(&quote))
     })
 }
 
@@ -135,7 +134,7 @@ fn gave_up(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
     let told = format!("The driver gave up{of}: {said}");
     Some(
         Finding::new(Code::DriverRegression, severity, Confidence::Medium, told)
-            .about_if(seen::joined(&addresses))
+            .about_all(&addresses)
             .quoting(seen::quotes(boot, given_up.iter().copied()))
             .look(seen::firmware_query(given_up, &addresses))
             .now(["boot the kernel that worked before; if the fault does not occur in each boot, load the driver again (modprobe -r, modprobe)"])

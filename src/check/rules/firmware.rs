@@ -122,7 +122,7 @@ fn fw_init_timeout(boot: &Boot) -> Vec<Finding> {
     let finding = |((end, severity), addresses, lines): ((End, _), Vec<&str>, Vec<&Event>)| {
         let told = end.told(&seen::all_of("adapter", &addresses));
         let finding = Finding::new(Code::FwInitTimeout, severity, Confidence::High, told)
-            .about_if(seen::joined(&addresses))
+            .about_all(&addresses)
             .quoting(seen::quotes(boot, lines.iter().copied()));
         if end == End::Late {
             return finding;
@@ -220,7 +220,7 @@ fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
             ),
         };
         let finding = Finding::new(Code::FirmwareFatal, severity, Confidence::High, told)
-            .about_if(seen::joined(&addresses))
+            .about_all(&addresses)
             .quoting(seen::quotes(boot, hot.into_iter().chain(lines)))
             .now([now])
             .permanent([permanent]);
@@ -296,7 +296,7 @@ fn firmware_too_old(boot: &Boot) -> Vec<Finding> {
         let said = lines.first().map(|e| e.text.trim()).unwrap_or_default();
         let told = format!("The firmware of {of} is too old for the driver: {said}");
         Finding::new(Code::FirmwareTooOld, severity, confidence, told)
-            .about_if(seen::joined(&addresses))
+            .about_all(&addresses)
             .look(seen::firmware_query(&lines, &addresses))
             .quoting(seen::quotes(boot, lines))
             .quoting(seen::quotes(boot, no_device.iter().copied()))
@@ -348,7 +348,7 @@ fn firmware_reset_pending(boot: &Boot) -> Option<Finding> {
     let severity = if is_missed { Severity::Error } else { Severity::Warning };
     Some(
         Finding::new(Code::FirmwareResetPending, severity, Confidence::High, told)
-            .about_if(seen::joined(&devices))
+            .about_all(&devices)
             .quoting(pending.iter().map(|s| boot.quote_at(s.origin, "", &s.text)))
             .quoting(seen::quotes(boot, lines))
             .look(seen::for_each(

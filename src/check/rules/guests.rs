@@ -88,7 +88,7 @@ fn vm_before_vf(boot: &Boot) -> Option<Finding> {
     let confidence = if later.is_some() { Confidence::High } else { Confidence::Medium };
     Some(
         Finding::new(Code::VmBeforeVf, Severity::Error, confidence, told)
-            .about_if(seen::joined(&addresses))
+            .about_all(&addresses)
             .quoting(seen::quotes(boot, lines))
             .quoting(seen::quotes(boot, later))
             .now(["virsh start GUEST, now that the VF is present"])

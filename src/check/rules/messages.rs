@@ -1,6 +1,7 @@
 //! The messages of `messages.toml`: what the drivers of the RDMA stack and the programs on it
 //! write, by families; and the diagnoses that are made of the harmless and of the unexplained.
 
+use crate::names::{Object, PciAddress};
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Deserializer};
@@ -194,9 +195,10 @@ pub(in crate::check) fn is_quoted(boot: &Boot, event: &Event, findings: &[Findin
 
 /// True if `event` names an adapter, and `finding` is about others.
 fn is_of_another(event: &Event, finding: &Finding) -> bool {
-    let card = |text: &str| function(text).and_then(|f| Some(f.rsplit_once('.')?.0.to_owned()));
-    let about = finding.object.as_deref().filter(|object| card(object).is_some());
-    card(&event.text).zip(about).is_some_and(|(card, about)| !about.contains(&card))
+    let named = function(&event.text).and_then(|function| Object::from(function).function());
+    let of: Vec<PciAddress> = finding.objects.iter().filter_map(Object::function).collect();
+    let is_other = |named: PciAddress| of.iter().all(|function| !function.is_beside(named));
+    !of.is_empty() && named.is_some_and(is_other)
 }
 
 #[cfg(test)]

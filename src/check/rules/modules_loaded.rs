@@ -142,7 +142,7 @@ fn module_not_loaded(boot: &Boot) -> Option<Finding> {
     let told = format!("{} {is} not loaded.", seen::all_of("module", &modules));
     Some(
         Finding::new(Code::ModuleNotLoaded, severity, confidence, told)
-            .about_if(seen::joined(&modules))
+            .about_all(&modules)
             .quoting(seen::quotes(boot, said.iter().map(|(e, _)| *e)))
             .now([format!("{load} {}", modules.join(" "))])
             .permanent([
@@ -285,7 +285,7 @@ fn module_load_interrupted(boot: &Boot) -> Option<Finding> {
     };
     Some(
         Finding::new(Code::ModuleLoadInterrupted, severity, Confidence::High, told)
-            .about_if(seen::joined(&devices))
+            .about_all(&devices)
             .chain([
                 "the process that loads the modules was stopped, which systemd does before it switches to the root file system",
                 "the kernel could not create a thread (EINTR) and gave the port up",
@@ -330,7 +330,7 @@ fn module_load_order(boot: &Boot) -> Option<Finding> {
     );
     Some(
         Finding::new(Code::ModuleLoadOrder, Severity::Error, Confidence::Medium, told)
-            .about_if(seen::joined(&netdevs))
+            .about_all(&netdevs)
             .quoting(seen::quotes(boot, lost.iter().map(|(e, _)| *e)))
             .look(["check whether the port has the P_Key now: cat /sys/class/infiniband/*/ports/*/pkeys/* | sort -u"])
             .now(seen::for_each(

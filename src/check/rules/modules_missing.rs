@@ -117,7 +117,7 @@ fn module_missing_for_kernel(boot: &Boot) -> Option<Finding> {
     let told = format!("{of} {does} not exist for the running kernel.");
     Some(
         Finding::new(Code::ModuleMissingForKernel, severity, Confidence::High, told)
-            .about_if(seen::joined(&modules))
+            .about_all(&modules)
             .quoting(seen::quotes(boot, lines))
             .quoting(seen::quotes(boot, builds))
             .look(seen::for_each("find /lib/modules/$(uname -r) -name '{}.ko*'", &modules, "ib_core"))
@@ -159,7 +159,7 @@ fn module_missing_in_initrd(boot: &Boot) -> Option<Finding> {
     let told = format!("{of} {rest} not in it.");
     Some(
         Finding::new(Code::ModuleMissingInInitrd, severity, Confidence::Medium, told)
-            .about_if(seen::joined(&modules))
+            .about_all(&modules)
             .quoting(seen::quotes(boot, lines))
             .look(["lsinitrd | grep -e rpcrdma -e ib_ (or lsinitramfs)"])
             .permanent([format!(

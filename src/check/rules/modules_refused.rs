@@ -24,7 +24,7 @@ fn module_denied(boot: &Boot) -> Option<Finding> {
     let told = format!("{of} {is} on a deny list.");
     Some(
         Finding::new(Code::ModuleDenied, severity, Confidence::Medium, told)
-            .about_if(seen::joined(&modules))
+            .about_all(&modules)
             .quoting(seen::quotes(boot, lines))
             .look(seen::for_each(
                 "grep -rn {} /etc/modprobe.d /lib/modprobe.d /run/modprobe.d; cat /proc/cmdline",
@@ -115,7 +115,7 @@ fn module_signature_refused(boot: &Boot) -> Option<Finding> {
     let told = format!("The kernel refuses {of} because of the signature.");
     Some(
         Finding::new(Code::ModuleSignatureRefused, severity, Confidence::High, told)
-            .about_if(seen::joined(&modules))
+            .about_all(&modules)
             .quoting(seen::quotes(boot, lines))
             .look(["mokutil --sb-state; cat /sys/kernel/security/lockdown"])
             .permanent([
@@ -197,7 +197,7 @@ fn module_symbol_mismatch(boot: &Boot) -> Option<Finding> {
     let confidence = if is_sure { Confidence::High } else { Confidence::Low };
     Some(
         Finding::new(Code::ModuleSymbolMismatch, severity, confidence, told)
-            .about_if(seen::joined(&modules))
+            .about_all(&modules)
             .quoting(seen::quotes(boot, lines))
             .look(seen::for_each("dmesg | grep {}", &modules, "MODULE"))
             .look(["check that all modules are from the kernel, or all from OFED: modinfo -n ib_core mlx5_core ib_ipoib"])
@@ -241,7 +241,7 @@ fn module_init_slow(boot: &Boot) -> Option<Finding> {
     );
     Some(
         Finding::new(Code::ModuleInitSlow, severity, Confidence::High, told)
-            .about_if(seen::joined(&modules))
+            .about_all(&modules)
             .quoting(seen::quotes(boot, lines))
             .look(
                 others

@@ -98,7 +98,7 @@ fn not_renamed(boot: &Boot, refused: &[Refused<'_>]) -> Finding {
         format!("ip link set {0} down && udevadm trigger --action=add /sys/class/net/{0}", r.from)
     };
     let finding = Finding::new(Code::NetdevRenamed, severity, Confidence::High, told)
-        .about_if(seen::joined(&names))
+        .about_all(&names)
         .quoting(seen::quotes(boot, refused.iter().map(|r| r.event)))
         .now(refused.iter().filter(|r| r.is_up()).map(again));
     if !twice {
@@ -264,7 +264,7 @@ fn ipoib_parent_down(boot: &Boot) -> Option<Finding> {
     });
     Some(
         Finding::new(Code::IpoibParentDown, Severity::Error, Confidence::High, told)
-            .about_if(seen::joined(&children))
+            .about_all(&children)
             .quoting(quotes.collect::<Vec<_>>())
             .now(parents.iter().map(|parent| format!("ip link set {parent} up")))
             .permanent(parents.iter().map(|parent| {

@@ -224,7 +224,7 @@ fn finding(boot: &Boot, why: Why<'_>, names: &[&str], lines: &[&Event]) -> Findi
         Why::Reason(reason) => format!("NetworkManager gave {of} up, with the reason {reason}."),
     };
     let finding = Finding::new(Code::NetworkStackBug, severity, Confidence::Medium, told)
-        .about_if(seen::joined(names))
+        .about_all(names)
         .quoting(seen::quotes(boot, lines.iter().copied()));
     match why {
         Why::Unsupported => finding

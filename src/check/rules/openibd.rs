@@ -169,7 +169,7 @@ fn openibd_skips_inbox_modules(boot: &Boot) -> Option<Finding> {
     );
     Some(
         Finding::new(Code::OpenibdSkipsInboxModules, Severity::Error, Confidence::High, told)
-            .about_if(seen::joined(&modules))
+            .about_all(&modules)
             .quoting(seen::quotes(boot, lines))
             .look(["modinfo -n mlx5_core ib_core; uname -r"])
             .permanent([

@@ -4,7 +4,7 @@ use super::vf_ports::{dead_ports, is_zero, quote_ports, vfs};
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Severity, seen};
 use crate::check::pattern::has_any;
 use crate::graph::consumers::{DropIn, PROVIDER};
-use crate::names::Policy;
+use crate::names::{Object, Policy};
 
 pub(super) const OPENSM_MISCONFIGURED: Rule = Rule {
     code: Code::OpensmMisconfigured,
@@ -218,9 +218,7 @@ fn opensm_virt_disabled(boot: &Boot) -> Option<Finding> {
     // the judgement says which others are none of its fault. Alias GUIDs (mlx4) need no support.
     dead.retain(|port| port.policy != Some(Policy::Down) && !seen::has_alias(boot, port));
     if let Some(named) = seen::dark_vf_ports(boot) {
-        dead.retain(|port| {
-            named.iter().any(|object| object.starts_with(&format!("{} (", port.name())))
-        });
+        dead.retain(|port| named.iter().any(|object| object.is(&Object::from(*port))));
     }
     // The judgement of a host names those that have a GUID and a link state.
     let is_judged = seen::dark_vf_ports(boot).is_some();
@@ -254,7 +252,7 @@ fn opensm_virt_disabled(boot: &Boot) -> Option<Finding> {
         "The PF is Active and its VFs are not: the subnet manager does not serve virtual ports.";
     Some(
         Finding::new(Code::OpensmVirtDisabled, Severity::Warning, confidence, told)
-            .about_if(seen::names(dead.iter().copied()))
+            .about_all(dead.iter().copied())
             .quoting(seen::quotes(boot, setting))
             .quoting(quote_ports(boot, &dead))
             .look(["check that GUID and link state of the VF are set: ibprov status, or ip link show PF_NETDEV"])

@@ -85,7 +85,7 @@ fn ordering_cycle(boot: &Boot) -> Option<Finding> {
         });
     Some(
         Finding::new(Code::OrderingCycle, severity, Confidence::High, format!("Units form an ordering cycle; {what}."))
-            .about_if(deleted.first().map(|job| job.split('/').next().unwrap_or(job)))
+            .about_all(deleted.first().map(|job| job.split('/').next().unwrap_or(job)))
             .quoting(seen::quotes(boot, lines))
             .look(["show the cycle: systemd-analyze verify UNIT"])
             .permanent(["in the unit that closes the cycle, set DefaultDependencies=no, or remove the ordering with a drop-in"]),

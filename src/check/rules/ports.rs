@@ -88,7 +88,7 @@ fn link_down_cable(boot: &Boot) -> Option<Finding> {
             }
         };
         let note = Finding::new(Code::LinkDownCable, Severity::Info, Confidence::High, text);
-        return Some(note.about_if(seen::names(unused.iter().copied())).quoting(quotes(&unused)));
+        return Some(note.about_all(unused.iter().copied()).quoting(quotes(&unused)));
     } else {
         return None;
     };
@@ -109,7 +109,7 @@ fn link_down_cable(boot: &Boot) -> Option<Finding> {
     }
     let finding =
         Finding::new(Code::LinkDownCable, severity, confidence, format!("{}.", texts.join("; ")))
-            .about_if(seen::names(down.iter().copied()))
+            .about_all(down.iter().copied())
             .quoting(quotes(&down))
             .quoting(seen::quotes(boot, bad.into_iter().chain(unplugged)))
             .look(look(&down))
@@ -189,7 +189,7 @@ fn lost_again(boot: &Boot, lost: &[(&Object, Lack)]) -> Option<Finding> {
         .unzip();
     Some(
         Finding::new(Code::LinkDownCable, Severity::Warning, confidence, summary)
-            .about(names)
+            .about_all(&named)
             .chain(failed)
             .quoting(links.iter().map(|object| object.last.quote.clone()))
             .quoting(said)
@@ -231,7 +231,7 @@ fn idle(boot: &Boot) -> Option<Finding> {
     );
     Some(
         Finding::new(Code::PortNotActive, Severity::Warning, Confidence::Medium, summary)
-            .about(names.join(", "))
+            .about_all(&names)
             .quoting(netdevs.iter().take(8).map(|n| boot.quote_at(n.origin, "", &n.text)))
             .look(["ibstat", "ip -d link"]),
     )
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
     use crate::check::evidence::host::Host;
     use crate::check::rank;
-    use crate::report::common::Finding as Told;
+    use crate::report::common::{Finding as Told, listed};
     use crate::report::node::Judgement;
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
             ![Code::Healthy, Code::NotInfiniband, Code::Unknown].contains(&finding.code)
         })
         .map(|f| {
-            let object = f.object.unwrap_or_default();
+            let object = listed(&f.objects);
             format!("{} {} {object} <- {}", f.severity, f.code, f.caused_by.map_or("-", Code::name))
         })
         .collect()

@@ -8,7 +8,7 @@ use super::super::evidence::state::{PortSeen, UnitSeen};
 use super::super::evidence::{Boot, Event, Kind, fold};
 use super::super::pattern::{caught_one, has_any, word};
 use crate::graph::consumers::uses_fabric_by_name;
-use crate::names::{PciAddress, RDMA_MODULES, RDMA_USERS, is_ipoib_name, is_vf_id_text};
+use crate::names::{Object, PciAddress, RDMA_MODULES, RDMA_USERS, is_ipoib_name, is_vf_id_text};
 use crate::report::common::Code;
 use crate::report::finding::{Quote, Severity};
 
@@ -146,11 +146,6 @@ pub(super) fn all_of(kind: &str, objects: &[&str]) -> String {
         [one] => (*one).to_owned(),
         several => format!("{} {kind}s ({})", several.len(), several.join(", ")),
     }
-}
-
-/// `objects` as a finding has them.
-pub(super) fn joined(objects: &[&str]) -> Option<String> {
-    (!objects.is_empty()).then(|| objects.join(", "))
 }
 
 /// `command` for each of `objects`, which stands in it as `{}`.
@@ -296,10 +291,10 @@ pub(super) fn inactive(boot: &Boot) -> Option<Severity> {
 
 /// The ports of VFs that the judgement of the host names as not active; `None` where no host
 /// was judged.
-pub(super) fn dark_vf_ports(boot: &Boot) -> Option<Vec<&str>> {
+pub(super) fn dark_vf_ports(boot: &Boot) -> Option<Vec<&Object>> {
     let judgement = boot.judgement()?;
     let named = judgement.findings.iter().filter(|f| f.code == Code::VfPortNotActive);
-    Some(named.filter_map(|finding| finding.object.as_deref()).collect())
+    Some(named.flat_map(|finding| &finding.objects).collect())
 }
 
 /// True for a VF of a ConnectX-3, whose port GUID is an alias.
@@ -308,12 +303,6 @@ pub(super) fn has_alias(boot: &Boot, port: &PortSeen) -> bool {
     let mut known = boot.state.pci.iter().filter(|f| Some(&f.address) == function.as_ref());
     let is_mlx4 = |driver: Option<&str>| driver == Some("mlx4_core");
     port.device.starts_with("mlx4_") || known.any(|f| is_mlx4(f.driver.as_deref()))
-}
-
-/// The names of these ports.
-pub(super) fn names<'a>(ports: impl IntoIterator<Item = &'a PortSeen>) -> Option<String> {
-    let names: Vec<String> = ports.into_iter().map(PortSeen::name).collect();
-    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// True if lines prove that the PCI function at `address` is a VF. Its number proves nothing:

@@ -87,7 +87,7 @@ fn rdma_service_failed(boot: &Boot) -> Vec<Finding> {
         let told = format!("{} failed. {what}", seen::all_of("service", &names));
         (!names.is_empty()).then(|| {
             Finding::new(Code::RdmaServiceFailed, severity, Confidence::High, told)
-                .about(units.join(", "))
+                .about_all(&units)
                 .quoting(seen::quotes(boot, of.iter().flat_map(|(_, lines)| lines).copied()))
                 .quoting(shown)
                 .look(names.iter().map(|name| format!("journalctl -b | grep -i '{name}'")))

@@ -86,7 +86,7 @@ fn sriov_not_enabled_fw(boot: &Boot) -> Option<Finding> {
             .quoting(off)
             .quoting(zero)
             .quoting(seen::quotes(boot, range))
-            .about_if(seen::joined(&devices))
+            .about_all(&devices)
             .look(seen::for_each(&tool("{}", "query SRIOV_EN NUM_OF_VFS"), &devices, "ADDRESS"))
             .permanent(seen::for_each(
                 &how_to_set("{}", "SRIOV_EN=1 NUM_OF_VFS=N", false),
@@ -195,7 +195,7 @@ fn sriov_mmio(boot: &Boot) -> Option<Finding> {
     let told = format!("The address space has no room for the VFs of {of}.");
     Some(
         Finding::new(Code::SriovMmio, severity, confidence, told)
-            .about_if(seen::joined(&addresses))
+            .about_all(&addresses)
             .quoting(seen::quotes(boot, lines))
             .permanent(["in the firmware setup, enable SR-IOV and Above 4G decoding, and enlarge the MMIO (64 bit) window"])
             .permanent(fewer)
@@ -284,7 +284,7 @@ fn sriov_vf_unreachable(boot: &Boot) -> Option<Finding> {
     let told = format!("{of} {does} not answer in configuration space (header type 7f).");
     Some(
         Finding::new(Code::SriovVfUnreachable, Severity::Error, Confidence::High, told)
-            .about_if(seen::joined(&addresses))
+            .about_all(&addresses)
             .quoting(seen::quotes(boot, lines))
             .quoting(lspci)
             .look([

@@ -145,7 +145,7 @@ fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
     let told = format!("{} {has} in Initializing: {why}.", seen::all_of("port", &all));
     Some(
         Finding::new(Code::NoSubnetManager, severity, confidence, told)
-            .about_if(seen::names(waiting.iter().copied()))
+            .about_all(waiting.iter().copied())
             .quoting(waiting .iter() .map(|p| boot.quote_at(p.origin, "", &p.told())))
             .quoting(seen::quotes(boot, stuck.copied()))
             .quoting(seen::quotes(boot, unanswered))

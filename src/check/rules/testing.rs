@@ -7,7 +7,7 @@ use super::super::evidence::host::Host;
 use super::super::evidence::state::PortSeen;
 use super::super::evidence::{Boot, Intake};
 use super::{Rule, Severity};
-use crate::report::common::{Code, Finding};
+use crate::report::common::{Code, Finding, listed};
 use crate::report::finding::Finding as LogFinding;
 use crate::report::node::Judgement;
 use crate::report::status::Role;
@@ -131,7 +131,7 @@ impl Case {
     /// What is not as it has to be.
     fn faults(&self, findings: &[LogFinding]) -> Vec<String> {
         let line = |f: &LogFinding| {
-            let object = f.object.as_deref().unwrap_or("-");
+            let object = if f.objects.is_empty() { "-".to_owned() } else { listed(&f.objects) };
             format!("{} {} {object}", f.severity, f.code)
         };
         let is = |told: &String, wanted: &str| {

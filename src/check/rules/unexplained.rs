@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::messages::{is_quoted, source};
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Quote, Rule, Severity, seen};
 use crate::check::evidence::fold::{Lack, Object, What};
 use crate::check::evidence::relevance::concerns_rdma;
 use crate::check::ledger::{Flap, Ledger};
@@ -45,7 +45,7 @@ fn unexplained(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let objects = failures.iter().filter_map(|f| f.object.as_deref()).take(FIRST);
     let objects = seen::each(objects);
     let finding = Finding::new(Code::Unexplained, Severity::Info, Confidence::Low, summary)
-        .about_if(seen::joined(&objects))
+        .about_all(&objects)
         .chain(lines.iter().filter_map(|e| source(e)).collect::<BTreeSet<String>>())
         .quoting(all.iter().take(MOST).map(|e| boot.quote(e)))
         .look(["read the messages around these lines: journalctl -b -p err -o short-precise"]);
@@ -81,10 +81,12 @@ const MOST: usize = 100;
 fn lost(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let is_judged = boot.judgement().is_some();
     let is_told = |object: &Object| {
-        let names = |text: &str| has_word(text, &object.name);
-        findings.iter().filter(|f| f.severity != Severity::Info).any(|f| {
-            f.object.as_deref().is_some_and(names) || f.evidence.iter().any(|q| names(&q.text))
-        })
+        let is_of = |told: &crate::names::Object| told.is_of(&object.name.as_str().into());
+        let is_named = |quote: &Quote| has_word(&quote.text, &object.name);
+        findings
+            .iter()
+            .filter(|f| f.severity != Severity::Info)
+            .any(|f| f.objects.iter().any(is_of) || f.evidence.iter().any(is_named))
     };
     let told = |object: &Object, lack| {
         let (severity, what, look) = match lack {

@@ -96,7 +96,7 @@ fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
     ]);
     Some(
         Finding::new(Code::VfGuidZero, severity, confidence, format!("{which} GUID zero."))
-            .about_if(seen::joined(&names))
+            .about_all(&names)
             .quoting(quote_vfs(boot, &zero))
             .quoting(quote_ports(boot, &ports))
             .quoting(sysfs)
@@ -171,7 +171,7 @@ fn vf_guid_duplicate(boot: &Boot) -> Option<Finding> {
     let ask = format!("find the other port of the fabric: saquery {mad_port} -N | grep GUID");
     Some(
         Finding::new(Code::VfGuidDuplicate, Severity::Error, Confidence::High, told)
-            .about_if(seen::joined(&names))
+            .about_all(&names)
             .quoting(seen::quotes(boot, said))
             .quoting(quote_vfs(boot, &twice))
             .quoting(quote_ports(boot, &ports))
@@ -212,7 +212,7 @@ fn vf_policy_down(boot: &Boot) -> Option<Finding> {
     };
     Some(
         Finding::new(Code::VfPolicyDown, Severity::Error, confidence, told)
-            .about_if(seen::joined(&names))
+            .about_all(&names)
             .quoting(quote_vfs(boot, &down))
             .quoting(sysfs)
             .quoting(quote_ports(boot, &dead))

@@ -3,7 +3,7 @@
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Severity, seen};
 use crate::check::evidence::event::function;
 use crate::check::evidence::own::About;
-use crate::names::{HCA_DRIVERS, PciAddress};
+use crate::names::{HCA_DRIVERS, Object, PciAddress};
 use crate::report::common::Kind as Report;
 use crate::report::node::Standing;
 use crate::report::pf::{DROPPED, REFUSED};
@@ -138,7 +138,7 @@ fn vf_probe_failed(boot: &Boot) -> Option<Finding> {
     let grep: Vec<String> = addresses.iter().map(|address| format!("-e {address}")).collect();
     let told = format!("The driver could not initialize {of}: {why}");
     let finding = Finding::new(Code::VfProbeFailed, Severity::Error, Confidence::High, told)
-        .about_if(seen::joined(&addresses))
+        .about_all(&addresses)
         .quoting(seen::quotes(boot, lines))
         .look([format!(
             "find the first line that failed, which names the reason: dmesg | grep {}",
@@ -189,9 +189,9 @@ fn told_of_pfs(
     boot: &Boot,
     code: Code,
     said: &str,
-    finding: impl Fn(&str) -> Finding,
+    finding: impl Fn(&Object) -> Finding,
 ) -> Vec<Finding> {
-    let finding = |pf: &str, quotes: Vec<Quote>| {
+    let finding = |pf: &Object, quotes: Vec<Quote>| {
         (!quotes.is_empty()).then(|| {
             finding(pf)
                 .about(pf)
@@ -202,29 +202,30 @@ fn told_of_pfs(
     };
     let judgement = boot.judgement();
     // What is as planned now was made good.
-    let is_so_now = |pf: &str| {
+    let is_so_now = |pf: &Object| {
         judgement.is_none_or(|judgement| {
-            let of_pf = judgement.findings.iter().filter(|f| f.object.as_deref() == Some(pf));
-            of_pf.into_iter().any(|f| f.code == Code::VfNotAsPlanned)
+            let lacks = judgement.findings.iter().filter(|f| f.code == Code::VfNotAsPlanned);
+            lacks.into_iter().any(|f| f.objects.contains(pf))
         })
     };
     let reports = boot.accounts.all.iter().filter(|account| account.kind == Report::ApplyPf);
     let mut found: Vec<Finding> = Vec::new();
-    for account in reports.clone().filter(|account| is_so_now(&account.object)) {
+    let of_pfs = reports.clone().filter_map(|account| Some((account, account.object.as_ref()?)));
+    for (account, pf) in of_pfs.filter(|(_, pf)| is_so_now(pf)) {
         let quotes = account.findings.iter().filter(|f| f.code == code).map(|finding| Quote {
             source: account.source.clone(),
             line: 0,
             time: String::new(),
             text: format!("{}: {}", finding.subject(), finding.message),
         });
-        found.extend(finding(&account.object, quotes.collect()));
+        found.extend(finding(pf, quotes.collect()));
     }
     // A file is replaced at each run, and so tells more than the log of the same PF.
-    let mut logged: Vec<(&str, Vec<&Event>)> = Vec::new();
+    let mut logged: Vec<(Object, Vec<&Event>)> = Vec::new();
     for (event, pf) in boot.events.iter().filter_map(|event| Some((event, pf(event, said)?))) {
-        if reports.clone().any(|account| account.object == pf)
-            || !is_so_now(pf)
-            || is_made_good(boot, event, pf)
+        if reports.clone().any(|account| account.object.as_ref() == Some(&pf))
+            || !is_so_now(&pf)
+            || is_made_good(boot, event, &pf)
         {
             continue;
         }
@@ -233,25 +234,24 @@ fn told_of_pfs(
             None => logged.push((pf, vec![event])),
         }
     }
-    found.extend(logged.into_iter().filter_map(|(pf, of)| finding(pf, seen::quotes(boot, of))));
+    found.extend(logged.into_iter().filter_map(|(pf, of)| finding(&pf, seen::quotes(boot, of))));
     found
 }
 
 /// The PF of whose VF `event` says `said`.
-fn pf<'a>(event: &'a Event, said: &str) -> Option<&'a str> {
+fn pf(event: &Event, said: &str) -> Option<Object> {
     let Kind::Own(own) = &event.kind else { return None };
     let is_it = own.about == About::Vf && own.standing == Standing::Missing;
-    let object = own.object.strip_prefix("PF ")?;
-    let (pf, _) = object.split_once(": ")?;
-    (is_it && event.text.contains(said)).then_some(pf)
+    let vf = own.objects.first()?.vf()?;
+    (is_it && event.text.contains(said)).then(|| vf.pf.into())
 }
 
 /// True if a later run found the PF as planned.
-fn is_made_good(boot: &Boot, event: &Event, pf: &str) -> bool {
+fn is_made_good(boot: &Boot, event: &Event, pf: &Object) -> bool {
     boot.events.iter().filter(|later| later.origin > event.origin).any(|later| match &later.kind {
         Kind::Own(own) => {
             (own.about, own.standing) == (About::Pf, Standing::Ready)
-                && own.object.strip_prefix("PF ") == Some(pf)
+                && own.objects.first() == Some(pf)
         }
         _ => false,
     })

@@ -2,7 +2,7 @@
 
 use super::{Detail, Hca, PortStatus, Role, Status, VfPortStatus, VfStatus, elsewhere};
 use crate::names::{
-    LinkLayer, LinkState, PhysicalState, Rate, RdmaName, Rung, VfIndex, Words, vf_ranges,
+    LinkLayer, LinkState, Object, PhysicalState, Rate, RdmaName, Rung, VfIndex, Words, vf_ranges,
 };
 use crate::report::NotExpected;
 use crate::report::common::{Code, Finding};
@@ -154,7 +154,7 @@ fn rows(hca: &Hca, status: &Status) -> Vec<Row> {
         };
         let cells = [name, hca.pci.to_string(), dash(), state, dash(), dash()];
         let (mark, is_aside) = (judged(hca.role, false), is_aside(hca.role));
-        let note = reason(hca, hca.role, &status.judgement.findings, Some(&hca.pci.to_string()));
+        let note = reason(hca, hca.role, &status.judgement.findings, Some(&hca.pci.into()));
         rows.push(Row { mark, cells, note, below: Vec::new(), is_aside });
     }
     if let Some(last) = rows.last_mut() {
@@ -168,10 +168,10 @@ const fn is_aside(role: Role) -> bool {
 }
 
 /// Why it is aside, for one that is. What is found of `object` has said that it is optional.
-fn reason(hca: &Hca, role: Role, findings: &[Finding], object: Option<&str>) -> String {
+fn reason(hca: &Hca, role: Role, findings: &[Finding], object: Option<&Object>) -> String {
     match role {
         Role::Expected => String::new(),
-        Role::Optional if findings.iter().any(|found| found.object.as_deref() == object) => {
+        Role::Optional if findings.iter().any(|found| found.objects.first() == object) => {
             String::new()
         }
         Role::Optional => "optional".to_owned(),
@@ -226,12 +226,14 @@ fn port_row(hca: &Hca, port: &PortStatus, status: &Status) -> Row {
     ];
     let (is_aside, label) = (is_aside(port.role), hca.label(port));
     let findings = &status.judgement.findings;
-    let is_told = findings.iter().any(|f| f.code == Code::PortNotActive && f.object == label);
+    let is_told = findings
+        .iter()
+        .any(|f| f.code == Code::PortNotActive && f.objects.first() == label.as_ref());
     // Nobody counts on what is aside.
     let lack = Some(lack).filter(|_| !is_aside && !is_told);
     let is_degraded = !port.degraded.is_empty();
     let less = less_than_siblings(hca, port, status).filter(|_| !is_aside && !is_degraded);
-    let reason = reason(hca, port.role, findings, label.as_deref());
+    let reason = reason(hca, port.role, findings, label.as_ref());
     let mut notes = vec![reason];
     notes.extend(lack.into_iter().chain(less.clone()));
     notes.retain(|note| !note.is_empty());
@@ -378,7 +380,8 @@ fn vfs(hca: &Hca, findings: &[Finding]) -> Vec<(Mark, String)> {
 fn dark_ports(vf: &VfStatus, findings: &[Finding]) -> String {
     let is_dark = |port: &&VfPortStatus| {
         let label = vf.port_label(port);
-        findings.iter().any(|f| f.code == Code::VfPortNotActive && f.object == label)
+        let is_it = |f: &Finding| f.objects.first() == label.as_ref();
+        findings.iter().any(|f| f.code == Code::VfPortNotActive && is_it(f))
     };
     let state = |port: &VfPortStatus| {
         let state = port.link.state.map_or("?", LinkState::word).to_lowercase();

@@ -14,7 +14,7 @@ use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
 use crate::check::pattern::word;
 use crate::check::rules::ib_netdev_in;
 use crate::graph::{Unit, consumers};
-use crate::names::{Rung, is_kernel_ipoib_name, is_rdma_module, may_be_ipoib_name};
+use crate::names::{Object, Rung, is_kernel_ipoib_name, is_rdma_module, may_be_ipoib_name};
 use crate::report::common::Code;
 use crate::report::duration::duration;
 use crate::report::finding::{Finding, Quote, Severity};
@@ -296,7 +296,10 @@ impl Drawing {
         let failed = findings
             .iter()
             .filter(|f| matches!(f.code, Code::OrderingMissing | Code::MountBeforeIpoib))
-            .filter_map(|f| Some((f, f.object.as_deref().filter(|unit| unit.contains('.'))?)));
+            .filter_map(|f| match f.objects.as_slice() {
+                [Object::Unit(unit)] => Some((f, unit.as_str())),
+                _ => None,
+            });
         for (finding, unit) in failed {
             let events: Vec<(&Event, u64)> =
                 finding.evidence.iter().filter_map(|quote| quoted(boot, quote, zero)).collect();
@@ -390,7 +393,7 @@ impl Drawing {
             if progress.is_ethernet() {
                 continue;
             }
-            let label = progress.label();
+            let label = progress.label().to_string();
             let netdev = progress.netdev.as_ref().map(ToString::to_string);
             let pci = progress.pci.map(|p| p.to_string());
             let tracks = &mut self.timeline.ports;
@@ -554,7 +557,7 @@ fn with_address(event: &Event) -> Option<&str> {
         address.parse::<IpAddr>().is_ok()
     };
     if let Kind::Own(own) = &event.kind {
-        let (netdev, _) = own.object.split_once(", ")?;
+        let [Object::Named(netdev), _] = own.objects.as_slice() else { return None };
         let (_, said) = text.split_once(": online")?;
         let said = said.split(';').next().unwrap_or_default();
         let has_one = said.split(", ").any(is_address);

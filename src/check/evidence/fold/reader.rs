@@ -14,6 +14,7 @@ use crate::check::evidence::{Boot, Host};
 use crate::check::pattern::{caught, caught_one, word};
 use crate::graph::consumers::uses_fabric_by_name;
 use crate::names::{PciAddress, RDMA_MODULES, Rung, is_ipoib_name, roce_half_of};
+use crate::report::common::listed;
 use crate::report::node::Standing;
 
 /// A line or a dump of a boot.
@@ -259,9 +260,9 @@ impl<'a> Reader<'a> {
                 let said = unknown();
                 self.put(What::Adapter, address, said, Some(Rung::Netdev));
             }
-            Kind::Own(Own { about: About::Online, object, standing: Standing::Ready }) => {
+            Kind::Own(Own { about: About::Online, objects, standing: Standing::Ready }) => {
                 let said = good();
-                self.put(What::Port, object, said, Some(Rung::Active));
+                self.put(What::Port, &listed(objects), said, Some(Rung::Active));
             }
             Kind::Own(Own { about: About::WaitOnline, standing: Standing::Ready, .. }) => {
                 let said = good();

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::event::Origin;
 use crate::check::pattern::word;
-use crate::names::{IsVf, MadPort, PciAddress, Policy, PortNumber, TablePKey};
+use crate::names::{IsVf, MadPort, Object, PciAddress, Policy, PortNumber, TablePKey};
 use crate::report::status::Role;
 
 /// A port as a tool shows it.
@@ -40,6 +40,12 @@ pub struct PortSeen {
     /// The line with the state.
     pub origin: Origin,
     pub text: String,
+}
+
+impl From<&PortSeen> for Object {
+    fn from(port: &PortSeen) -> Self {
+        Self::from(port.name())
+    }
 }
 
 impl PortSeen {
