@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tracing::warn;
 
-use super::node::Node;
+use super::node::{Node, unreadable};
 use super::{level, print, print_or_tell};
 use crate::apply::preview::{DeniedModule, Preview, SettingsLook};
 use crate::apply::rtnl::Rtnl;
@@ -43,6 +43,9 @@ pub fn run(
         }
     }
     if args.dry_run || !root.is_live() {
+        if let Some(why) = unreadable(root) {
+            anyhow::bail!(why);
+        }
         let mut preview = preview(&config, root, args.force);
         preview.contradictions.splice(0..0, errors);
         return print(&preview.told(), format, |screen| screen.page(&preview.to_text()));

@@ -648,7 +648,7 @@ pub(super) fn unreadable_pins(root: &Root) -> Option<Finding> {
 }
 
 /// Why it is not known which PCI devices there are, if so.
-fn unreadable(root: &Root) -> Option<String> {
+pub(super) fn unreadable(root: &Root) -> Option<String> {
     const DEVICES: &str = "/sys/bus/pci/devices";
     (!root.exists(DEVICES))
         .then(|| format!("the PCI devices are not known: {DEVICES} does not exist"))

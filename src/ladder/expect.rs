@@ -221,6 +221,8 @@ pub fn candidate(function: &PciFunction) -> Option<String> {
     match function.ib_driver {
         // The same driver serves Ethernet cards; the class tells them apart.
         Some("mlx5_core") if function.class.is_ethernet() => None,
+        // Of mlx4, one of that class may have InfiniBand ports: its types say so.
+        Some("mlx4_core") if function.class.is_ethernet() && function.is_all_ethernet() => None,
         Some(driver) => Some(format!("its driver is {driver}")),
         None => None,
     }
@@ -269,6 +271,7 @@ pub fn denied(module: &ModuleName, config: &Config, rules: &ModprobeRules) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::PortType;
     use crate::observe::PciClass;
 
     fn function(class: u32, ib_driver: Option<&'static str>) -> PciFunction {
@@ -286,6 +289,13 @@ mod tests {
         assert!(!is(0x02_0000, Some("mlx5_core")), "ConnectX in Ethernet mode");
         assert!(!is(0x02_0000, None), "any Ethernet card");
         assert!(!is(0x02_8000, None), "any other network card");
+        let of_types = |types: &[PortType]| {
+            let mlx4_types = types.iter().copied().map(Some).collect();
+            let ethernet = function(0x02_0000, Some("mlx4_core"));
+            candidate(&PciFunction { mlx4_types, ..ethernet }).is_some()
+        };
+        assert!(!of_types(&[PortType::Eth, PortType::Eth]), "ConnectX-3 EN");
+        assert!(of_types(&[PortType::Eth, PortType::Ib]) && of_types(&[]));
     }
 
     #[test]

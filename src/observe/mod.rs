@@ -68,7 +68,7 @@ pub struct Observed {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct UdevState {
-    /// systemd-udevd can be reached (`/run/udev/control`); `None` of a copy without /run/udev.
+    /// systemd-udevd can be reached (`/run/udev/control`); `None` of a copy without it.
     pub running: Option<bool>,
     /// No event is queued or being worked on (`/run/udev/queue`, the file
     /// that `udevadm settle` watches).

@@ -35,8 +35,9 @@ pub(super) fn state(
     if look.root.is_live() || look.root.exists("/sys/module") {
         return Some(ModuleState::Absent);
     }
-    look.problems
-        .insert("which modules are loaded is not known: /sys/module is missing".to_owned());
+    look.problems.insert(
+        "/sys/module: missing in this copy, which modules are loaded is not known".to_owned(),
+    );
     None
 }
 

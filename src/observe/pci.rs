@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use nix::libc::ARPHRD_ETHER;
+
 use super::Look;
 use super::modules::Aliases;
 use super::rdma::{self, RdmaDevice};
@@ -115,6 +117,11 @@ impl PciFunction {
             None if is_vf_id(self.vendor, self.device) => IsVf::PassedThrough,
             None => IsVf::No,
         }
+    }
+
+    /// A ConnectX-3 whose ports are all Ethernet ports.
+    pub fn is_all_ethernet(&self) -> bool {
+        !self.mlx4_types.is_empty() && self.mlx4_types.iter().all(|of| *of == Some(PortType::Eth))
     }
 
     /// True for a function that manages an NVSwitch and is no HCA of a fabric.
@@ -262,11 +269,17 @@ fn function(look: &mut Look<'_>, dir: &str, address: PciAddress, class: PciClass
     function
 }
 
-/// The types of the ports of a ConnectX-3: the driver knows them without asking.
+/// The types of the ports of a ConnectX-3: the driver knows them without asking. A copy may have
+/// the netdevs alone, of which mlx4_en has one for each Ethernet port.
 fn mlx4_types(look: &mut Look<'_>, dir: &str) -> Vec<Option<PortType>> {
     let of = |number| look.attribute(&format!("{dir}/mlx4_port{number}"));
     let texts = [1, 2].map(of).into_iter().map_while(|text| text);
-    texts.map(|text| PortType::from_sysfs(&text)).collect()
+    let types: Vec<_> = texts.map(|text| PortType::from_sysfs(&text)).collect();
+    if !types.is_empty() || look.root.is_live() {
+        return types;
+    }
+    let netdevs = rdma::netdevs(look, dir, ARPHRD_ETHER);
+    netdevs.iter().map(|_| Some(PortType::Eth)).collect()
 }
 
 /// A function's entry in sysfs is the auxiliary device that its `driver` made for RDMA.

@@ -202,7 +202,7 @@ fn is_uplink(look: &Look<'_>, name: &IfName) -> bool {
 }
 
 /// The netdevs of one PCI function that have this ARPHRD type, each with its `dev_port`.
-fn netdevs(look: &mut Look<'_>, pci_dir: &str, arphrd: u16) -> Vec<(i64, NetDev)> {
+pub(super) fn netdevs(look: &mut Look<'_>, pci_dir: &str, arphrd: u16) -> Vec<(i64, NetDev)> {
     let dir = format!("{pci_dir}/net");
     let mut netdevs = Vec::new();
     for entry in look.list(&dir) {

@@ -91,12 +91,14 @@ pub(super) fn is_named(root: &Root, record: Option<&Record>) -> bool {
     record.map_or_else(|| !is_kept(root), |record| !record.renaming)
 }
 
+/// A socket is in no archive: a copy without one does not tell.
+fn is_running(root: &Root) -> Option<bool> {
+    let is = root.exists("/run/udev/control");
+    (is || root.is_live()).then_some(is)
+}
+
 pub(super) fn state(root: &Root, heard: &BTreeSet<String>) -> UdevState {
-    UdevState {
-        heard: heard.clone(),
-        running: is_kept(root).then(|| root.exists("/run/udev/control")),
-        settled: is_settled(root),
-    }
+    UdevState { heard: heard.clone(), running: is_running(root), settled: is_settled(root) }
 }
 
 fn meaning(properties: &Properties) -> Record {

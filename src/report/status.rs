@@ -131,7 +131,7 @@ pub struct ModuleNow {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Udev {
-    /// systemd-udevd can be reached (`/run/udev/control`); `null` of a copy without /run/udev.
+    /// systemd-udevd can be reached (`/run/udev/control`); `null` of a copy without it.
     pub running: Option<bool>,
     /// No event is queued or being worked on (`/run/udev/queue`, the file
     /// that `udevadm settle` watches).
@@ -467,7 +467,7 @@ impl Status {
         match self.udev.running {
             Some(true) => {}
             Some(false) => lines.push("udev: systemd-udevd is not running".to_owned()),
-            None => lines.push("udev: not known: this copy has no /run/udev".to_owned()),
+            None => lines.push("udev: not known: this copy has no /run/udev/control".to_owned()),
         }
         let table = table(self, screen, detail);
         if !table.is_empty() {

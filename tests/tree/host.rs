@@ -45,9 +45,14 @@ impl Default for PortSpec<'_> {
 }
 
 impl Host {
+    /// An empty tree.
+    pub fn bare() -> Self {
+        Self { dir: tempfile::tempdir().expect("temporary directory"), next_ifindex: 2 }
+    }
+
     /// A host with kernel, udev and the three modules, without any card.
     pub fn new() -> Self {
-        let host = Self { dir: tempfile::tempdir().expect("temporary directory"), next_ifindex: 2 };
+        let host = Self::bare();
         host.file("proc/sys/kernel/osrelease", "6.1.0-9-amd64\n");
         host.file("proc/cmdline", "quiet\n");
         host.file("run/udev/control", "");

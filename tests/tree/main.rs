@@ -31,6 +31,7 @@ mod opensm;
 mod pkeys;
 mod plan;
 mod readme;
+mod real;
 #[path = "../bed/reports.rs"]
 mod reports;
 mod roce;
