@@ -36,7 +36,7 @@ man_pages := $(wildcard docs/*.5.md docs/*.7.md docs/*.8.md)
 named_tests := vm boot demo bench picture prometheus release
 tree_tests := $(filter-out house $(named_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
-.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-health test-ansible test-opensm test-walk test-initramfs test-older test-newer test-newest test-all test-mutants fuzz bench demo house
+.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-health test-sos test-ansible test-opensm test-walk test-initramfs test-older test-newer test-newest test-all test-mutants fuzz bench demo house
 
 all: release
 
@@ -72,8 +72,9 @@ install:
 	install -d $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/health
 	install -m 644 $(addprefix docs/examples/health/,npd.json node-readiness-rule.yaml ibprov.nhc) $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/health/
 	install -m 755 docs/examples/health/slurm-health-check $(DESTDIR)$(PREFIX)/share/doc/ibprov/examples/health/
-	install -d $(DESTDIR)$(PREFIX)/share/doc/ibprov/prometheus $(DESTDIR)$(PREFIX)/share/doc/ibprov/ansible
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/doc/ibprov/,prometheus ansible sos)
 	install -m 644 packaging/prometheus/ibprov* $(DESTDIR)$(PREFIX)/share/doc/ibprov/prometheus/
+	install -m 644 packaging/sos/ibprov.py $(DESTDIR)$(PREFIX)/share/doc/ibprov/sos/
 	cp -R packaging/ansible/README.md packaging/ansible/site.yml packaging/ansible/roles $(DESTDIR)$(PREFIX)/share/doc/ibprov/ansible/
 	install -m 644 packaging/ibprov.toml $(DESTDIR)$(PREFIX)/lib/ibprov/
 	install -m 755 packaging/host $(DESTDIR)$(PREFIX)/lib/ibprov/
@@ -159,6 +160,11 @@ test-health:
 	@$(CARGO) build --quiet --locked
 	@sh tests/lane.sh health sh tests/health.sh $(abspath $(target))/debug/ibprov
 
+# sos with the plugin of packaging/sos, and check on its archive: in test-all only.
+test-sos:
+	@$(CARGO) build --quiet --locked
+	@sh tests/lane.sh sos sh tests/sos.sh $(abspath $(target))/debug/ibprov
+
 # What opensm makes of the files that `ibprov opensm check` judges, in a simulated fabric.
 # Its package is unpacked, not installed: an installed one would serve the machine's ports.
 test-opensm: deps
@@ -184,7 +190,7 @@ test-initramfs: deps release
 test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
 	@PROPTEST_CASES=2000 sh tests/lane.sh agreement $(CARGO) test --locked --test tree agreement
-	@$(MAKE) --no-print-directory test-picture test-prometheus test-health test-ansible test-opensm test-walk
+	@$(MAKE) --no-print-directory test-picture test-prometheus test-health test-sos test-ansible test-opensm test-walk
 	@$(MAKE) --no-print-directory test-packages test-packages-clean
 	@IBPROV_CAMPAIGN_VFS=31,63,127 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
 	@$(MAKE) --no-print-directory test-initramfs
