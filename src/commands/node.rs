@@ -224,7 +224,13 @@ impl<'a> Node<'a> {
             };
             KnownPort { progress, cause, activity }
         };
-        let degraded = self.ports.iter().map(|port| (port, self.degraded(port)));
+        let driver = |port: &PortProgress| {
+            port.pci.and_then(|pci| self.function(pci)).and_then(|f| f.driver.as_deref())
+        };
+        let degraded = self
+            .ports
+            .iter()
+            .map(|port| (port, driver(port).unwrap_or_default(), self.degraded(port)));
         let known = Known {
             active: self.active_ports(),
             network: self.network(),
@@ -235,7 +241,7 @@ impl<'a> Node<'a> {
             ethernet: self.ethernet(),
             at_least: self.config.boot.at_least.as_ref().map(|at_least| at_least.ports),
             soft_roce: &self.soft_roce,
-            degraded: degraded.filter(|(_, all)| !all.is_empty()).collect(),
+            degraded: degraded.filter(|(.., all)| !all.is_empty()).collect(),
             pcie: self.pcie(),
             configuration,
             unreadable: unreadable(self.root),

@@ -60,9 +60,9 @@ pub struct Subject {
 /// What is known of a subnet manager of the fabric of a port in Initializing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Manager {
-    /// The last one has this LID: the port has it, or it has answered through the port. A port
-    /// keeps the LID when the link is lost, so the subnet manager may have gone.
-    AtLid(u32),
+    /// One was seen: the port has its LID, it has answered through the port, or a log shows it. A
+    /// port keeps the LID when the link is lost, so the subnet manager may have gone.
+    Seen(Option<u32>),
     /// This port of the host is Active, in the same fabric or in another one.
     OfPort(String),
     Unknown,
@@ -72,7 +72,7 @@ impl Manager {
     /// What stands for a port that has `sm_lid`, `beside` another one that is Active.
     pub fn of(sm_lid: Option<u32>, beside: Option<String>) -> Self {
         match (sm_lid, beside) {
-            (Some(lid), _) if lid != 0 => Self::AtLid(lid),
+            (Some(lid), _) if lid != 0 => Self::Seen(Some(lid)),
             (_, Some(port)) => Self::OfPort(port),
             (_, None) => Self::Unknown,
         }
@@ -81,8 +81,8 @@ impl Manager {
     /// What is known of the last one, to follow that none has configured the port.
     pub fn last(&self) -> String {
         match self {
-            Self::AtLid(lid) => format!("; the last one had LID {lid}"),
-            Self::OfPort(_) | Self::Unknown => String::new(),
+            Self::Seen(Some(lid)) => format!("; the last one had LID {lid}"),
+            Self::Seen(None) | Self::OfPort(_) | Self::Unknown => String::new(),
         }
     }
 
@@ -90,7 +90,7 @@ impl Manager {
     /// only where it is asked first whether there is one.
     pub fn advice(&self, at: &MadPort) -> [Advice; 2] {
         match self {
-            Self::AtLid(_) => [
+            Self::Seen(_) => [
                 Advice::look(format!("ask the subnet manager: sminfo {at}")),
                 Advice::look(
                     "if it answers: check the switch port, and look for this port's GUID in its log; if not, restart it where it runs",
@@ -131,7 +131,7 @@ pub fn words(port: &Subject, answer: &PortAnswer) -> Words {
 fn no_link(port: &Subject, physical: Option<PhysicalState>) -> Words {
     let Subject { pci, at, vf, driver, .. } = port;
     // mlxlink and the setting are those of ConnectX-4 and later.
-    let is_mlx5 = driver.is_empty() || driver == "mlx5_core";
+    let is_mlx5 = driver == "mlx5_core";
     let adapter = pci.map_or_else(|| "ADDRESS".to_owned(), |pci| pci.to_string());
     let number = pci.map_or_else(|| "N".to_owned(), |pci| pci.port_of_adapter().to_string());
     let state = physical.map_or("unknown", PhysicalState::word);
@@ -251,7 +251,8 @@ mod tests {
 
     fn subject() -> Subject {
         let at = MadPort { device: "mlx5_2".parse().ok(), port: PortNumber::new(2).ok() };
-        Subject { pci: "0000:4b:00.0".parse().ok(), at, ..Subject::default() }
+        let driver = "mlx5_core".to_owned();
+        Subject { pci: "0000:4b:00.0".parse().ok(), at, driver, ..Subject::default() }
     }
 
     fn said_of(port: &Subject, link: Link, policy: Option<Policy>) -> String {
@@ -296,7 +297,7 @@ mod tests {
     #[test]
     fn what_only_newer_adapters_have_is_not_advised_for_older_ones() {
         for state in ["Polling", "Disabled"] {
-            for driver in ["mlx4_core", "hfi1", "ib_qib"] {
+            for driver in ["", "mlx4_core", "hfi1", "ib_qib"] {
                 let port = Subject { driver: driver.to_owned(), ..subject() };
                 let said = said_of(&port, link("DOWN", state, None), None);
                 let is_theirs = ["mlxlink", "mstconfig", "ibprov firmware"];

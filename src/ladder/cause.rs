@@ -164,7 +164,11 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             } else if let Some(line) = log.and_then(|l| l.firmware_wait.as_ref()) {
                 Cause::waiting(
                     format!("driver {} is waiting for firmware: {line}", driver.unwrap_or("?")),
-                    [Advice::look(format!("mstflint -d {at} query")), Advice::now("if the wait does not end: power cycle the adapter")],
+                    driver
+                        .filter(|driver| driver.starts_with("mlx"))
+                        .map(|_| Advice::look(format!("mstflint -d {at} query")))
+                        .into_iter()
+                        .chain([Advice::now("if the wait does not end: power cycle the adapter")]),
                 )
                 .diagnosed(Code::FwInitTimeout)
             } else {

@@ -54,7 +54,8 @@ pub struct Known<'a> {
     pub active: Vec<ActivePort<'a>>,
     pub network: NetworkConfiguration<'a>,
     /// What the links of expected ports lack of what they have to be.
-    pub degraded: Vec<(&'a PortProgress, Vec<Degraded>)>,
+    /// With the driver of the adapter.
+    pub degraded: Vec<(&'a PortProgress, &'a str, Vec<Degraded>)>,
     pub soft_roce: &'a [RxeReport],
     /// The PCIe links of adapters with an expected port.
     pub pcie: Vec<(PciAddress, PcieLink)>,
@@ -129,19 +130,19 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     let vf_ports = known.vf_ports.iter().filter(|port| port.is_as_planned(known.pfs));
     findings.extend(vf_ports.filter_map(VfPort::finding));
     findings.extend(known.subnet_managers.iter().chain(&known.contradictions).cloned());
-    for (port, degraded) in &known.degraded {
+    for (port, driver, degraded) in &known.degraded {
         for code in [Code::PortDegraded, Code::PcieBelowMinimum, Code::FirmwareBelowMinimum] {
             let own = degraded.iter().filter(|degraded| degraded.code() == code);
             let own: Vec<Degraded> = own.cloned().collect();
             let message = format!("degraded: {}", Degraded::phrase(&own));
             let finding = Finding::warning(code, message).about(port.label());
-            let advice = how_to_mend(port, code);
+            let advice = how_to_mend(port, driver, code);
             findings.extend((!own.is_empty()).then(|| finding.advise(advice)));
         }
     }
     for (pci, link) in &known.pcie {
         // What the configuration says of it counts more.
-        let is_told = |(port, degraded): &(&PortProgress, Vec<Degraded>)| {
+        let is_told = |(port, _, degraded): &(&PortProgress, &str, Vec<Degraded>)| {
             port.pci == Some(*pci) && degraded.iter().any(|d| d.code() == Code::PcieBelowMinimum)
         };
         if let Some(loss) = link.loss().filter(|_| !known.degraded.iter().any(is_told)) {
@@ -455,20 +456,22 @@ fn activity(known: &Known<'_>, is_enough: bool) -> (Vec<(Object, PortCount)>, Ve
 const RESEAT: &str =
     "reseat the adapter, or check speed and width of the slot in the firmware setup";
 
-/// What to do where `port` has less than it has to have, by the code of that.
-fn how_to_mend(port: &PortProgress, code: Code) -> [Advice; 2] {
+/// What to do where `port` has less than it has to have, by the code of that. Only adapters with
+/// these drivers have the vendor's tools.
+fn how_to_mend(port: &PortProgress, driver: &str, code: Code) -> Vec<Advice> {
     let pci = port.pci.map(|pci| pci.to_string()).unwrap_or_default();
     let (look, permanent) = match code {
         Code::PcieBelowMinimum => {
-            (format!("lspci -vv -s {pci} | grep -e LnkCap: -e LnkSta:"), RESEAT)
+            (Some(format!("lspci -vv -s {pci} | grep -e LnkCap: -e LnkSta:")), RESEAT)
         }
-        Code::FirmwareBelowMinimum => {
-            (format!("mstflint -d {pci} query"), "update the firmware of the adapter")
-        }
+        Code::FirmwareBelowMinimum => (
+            driver.starts_with("mlx").then(|| format!("mstflint -d {pci} query")),
+            "update the firmware of the adapter",
+        ),
         _ => (
-            format!("mlxlink -d {pci}"),
+            (driver == "mlx5_core").then(|| format!("mlxlink -d {pci}")),
             "check the cable, and speed and width of the switch port it leads to",
         ),
     };
-    [Advice::look(look), Advice::permanent(permanent)]
+    look.map(Advice::look).into_iter().chain([Advice::permanent(permanent)]).collect()
 }

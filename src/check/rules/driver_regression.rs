@@ -138,7 +138,10 @@ fn gave_up(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
             .quoting(seen::quotes(boot, given_up.iter().copied()))
             .look(seen::firmware_query(given_up, &addresses))
             .now(["boot the kernel that worked before; if the fault does not occur in each boot, load the driver again (modprobe -r, modprobe)"])
-            .permanent(["look for a newer kernel, driver or firmware with a fix"]),
+            .permanent([match seen::names_firmware(given_up) {
+                true => "look for a newer kernel, driver or firmware with a fix",
+                false => "look for a newer kernel or driver with a fix",
+            }]),
     )
 }
 

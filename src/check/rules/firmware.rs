@@ -1,7 +1,7 @@
 //! The adapter's firmware.
 
 use super::sriov::is_missed;
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Needs, Rule, Severity, seen};
 use crate::check::evidence::event::function;
 use crate::check::evidence::state::Setting;
 use crate::check::ledger::path::{above, card};
@@ -129,9 +129,17 @@ fn fw_init_timeout(boot: &Boot) -> Vec<Finding> {
         }
         finding
             .look(seen::firmware_query(&lines, &addresses))
-            .look(["in a guest: read the log of the hypervisor, which may have removed the VF"])
+            .look(seen::for_each_proven(
+                boot,
+                Needs::Vf,
+                "in a guest: read the log of the hypervisor, which may have removed the VF",
+                &addresses,
+            ))
             .now(["power the host off and on; a warm reboot does not reset the adapter"])
-            .permanent(["if the fault occurs again: burn the firmware again, or try another slot"])
+            .permanent([match seen::names_firmware(&lines) {
+                true => "if the fault occurs again: burn the firmware again, or try another slot",
+                false => "if the fault occurs again: try another slot",
+            }])
     };
     seen::by_key(ends).into_iter().map(finding).collect()
 }
@@ -205,10 +213,15 @@ fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
             Some(Outside::TooHot) => format!("The firmware of {of} has stopped, too hot: {said}"),
             Some(Outside::Lost) => format!("{of} does not answer on PCIe any more: {said}"),
         };
+        let is_its = |e: &&Event| function(&e.text).is_none_or(|at| addresses.contains(&at));
+        let blamed: Vec<&Event> = boot.with("firmware internal error").filter(is_its).collect();
         let (now, permanent) = match end {
             None => (
                 "power the host off and on; ibprov apply sets VFs again after a recovery",
-                "burn the newest firmware; report the health buffer to the vendor",
+                match blamed.is_empty() && !seen::names_firmware(&lines) {
+                    true => "report the health buffer to the vendor",
+                    false => "burn the newest firmware; report the health buffer to the vendor",
+                },
             ),
             Some(Outside::TooHot) => (
                 "power the host off, let the adapter cool down, and power it on: a reset does not wake it",
@@ -221,7 +234,8 @@ fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
         };
         let finding = Finding::new(Code::FirmwareFatal, severity, Confidence::High, told)
             .about_all(&addresses)
-            .quoting(seen::quotes(boot, hot.into_iter().chain(lines)))
+            .quoting(seen::quotes(boot, hot.into_iter().chain(lines.iter().copied())))
+            .quoting(seen::quotes(boot, blamed))
             .now([now])
             .permanent([permanent]);
         match end {
@@ -232,7 +246,7 @@ fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
                     &addresses,
                     "ADDRESS",
                 ))
-                .look(seen::for_each("mstflint -d {} query", &addresses, "ADDRESS")),
+                .look(seen::firmware_query(&lines, &addresses)),
         }
     };
     seen::by_key(ends).into_iter().map(finding).collect()
@@ -351,15 +365,17 @@ fn firmware_reset_pending(boot: &Boot) -> Option<Finding> {
             .about_all(&devices)
             .quoting(pending.iter().map(|s| boot.quote_at(s.origin, "", &s.text)))
             .quoting(seen::quotes(boot, lines))
-            .look(seen::for_each(
+            .look(seen::for_each_proven(
+                boot,
+                Needs::Mellanox,
                 &format!("compare the values under Next Boot and Current: {}", tool("{}", "-e query")),
                 &devices,
-                "ADDRESS",
             ))
-            .now(seen::for_each(
+            .now(seen::for_each_proven(
+                boot,
+                Needs::Mlx5,
                 "where the adapter allows it: mstfwreset -d {} reset, or mlxfwreset with the same arguments",
                 &devices,
-                "ADDRESS",
             ))
             .permanent(["power the host off and on, so that the slot loses its power; a reboot may not be enough"]),
     )

@@ -42,6 +42,7 @@ use crate::report::finding::{Confidence, Finding, Quote, Severity};
 
 use super::evidence::Needles;
 use super::ledger::words::words;
+use seen::Needs;
 pub use seen::ib_netdev_in;
 pub(super) use seen::rdma_module;
 

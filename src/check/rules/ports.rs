@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Quote, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Needs, Quote, Rule, Severity, seen};
 use crate::check::evidence::fold::{Lack, Object};
 use crate::check::evidence::state::{NetdevSeen, PortSeen};
 use crate::check::pattern::has_any;
-use crate::names::MadPort;
 use crate::report::status::Role;
 
 pub(super) const LINK_DOWN_CABLE: Rule = Rule {
@@ -112,7 +111,7 @@ fn link_down_cable(boot: &Boot) -> Option<Finding> {
             .about_all(down.iter().copied())
             .quoting(quotes(&down))
             .quoting(seen::quotes(boot, bad.into_iter().chain(unplugged)))
-            .look(look(&down))
+            .look(look(boot, &down))
             .now(disabled.iter().map(|port| port.mad_port().ibportstate("enable")));
     Some(if dark.is_empty() && !disabled.is_empty() {
         finding
@@ -129,24 +128,27 @@ fn told(ports: &[&PortSeen]) -> (String, usize) {
 }
 
 /// What shows more of `ports`, of which none may be known.
-fn look(ports: &[&PortSeen]) -> Vec<String> {
+fn look(boot: &Boot, ports: &[&PortSeen]) -> Vec<String> {
     /// More are all alike.
     const ENOUGH: usize = 4;
-    let ask = |at: String, port: &MadPort| {
-        let query = port.ibportstate("query");
-        format!("mlxlink -d {at} --show_module (or mstlink with the same arguments), or {query}")
-    };
-    let of = |port: &&PortSeen| {
-        let at = port.function.map_or_else(|| "ADDRESS".to_owned(), |at| at.to_string());
+    let ask = |port: &PortSeen| {
+        let query = port.mad_port().ibportstate("query");
+        let at = port.function.map(|at| at.to_string()).unwrap_or_default();
+        let is_known = port.device.is_empty() || !at.is_empty();
         if port.device.starts_with("hfi1") {
             "opainfo".to_owned()
+        } else if port.device.starts_with("mlx5") || is_known && Needs::Mlx5.is_met(boot, &at) {
+            let at = seen::named(&at);
+            format!(
+                "mlxlink -d {at} --show_module (or mstlink with the same arguments), or {query}"
+            )
         } else {
-            ask(at, &port.mad_port())
+            query
         }
     };
-    let mut all: Vec<String> = ports.iter().take(ENOUGH).map(of).collect();
+    let mut all: Vec<String> = ports.iter().take(ENOUGH).map(|port| ask(port)).collect();
     if all.is_empty() {
-        all.push(ask("ADDRESS".to_owned(), &MadPort::default()));
+        all.push(ask(&PortSeen::default()));
     }
     all.push(
         "check the LEDs at both ends of the cable, and whether the switch's port is enabled"
@@ -193,7 +195,7 @@ fn lost_again(boot: &Boot, lost: &[(&Object, Lack)]) -> Option<Finding> {
             .chain(failed)
             .quoting(links.iter().map(|object| object.last.quote.clone()))
             .quoting(said)
-            .look(look(&[]))
+            .look(look(boot, &[]))
             .now(["reseat the cable, or replace it"]),
     )
 }

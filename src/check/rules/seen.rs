@@ -154,17 +154,75 @@ pub(super) fn for_each(command: &str, objects: &[&str], unknown: &str) -> Vec<St
     all.iter().map(|object| command.replace("{}", object)).collect()
 }
 
+/// What has to be proven of a PCI function before a step is advised that only such a one takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Needs {
+    /// mstflint, mstconfig and their namesakes of MFT know no other adapter.
+    Mellanox,
+    /// mlxlink and mstfwreset know ConnectX-4 and later.
+    Mlx5,
+    Vf,
+}
+
+impl Needs {
+    /// True if it is proven of the function at `address`; of any, where that is empty.
+    pub(super) fn is_met(self, boot: &Boot, address: &str) -> bool {
+        let words: &[&str] = match self {
+            Self::Mellanox => &["mlx", "mthca", "Mellanox", "[15b3:", "to load new configurations"],
+            Self::Mlx5 => &["mlx5"],
+            Self::Vf => return is_vf(boot, address),
+        };
+        let is_told = |text: &str| text.contains(address) && has_any(text, words);
+        let is_it = |at: &str| address.is_empty() || address.ends_with(at);
+        let state = &boot.state;
+        boot.events.iter().any(|e| is_told(&e.text))
+            || state.commands.iter().any(|c| is_told(&c.text))
+            || state.pci.iter().any(|f| is_it(&f.address) && has_any(&f.text, words))
+            || state.ports.iter().any(|p| {
+                let at = p.function.map(|at| at.to_string());
+                is_it(at.as_deref().unwrap_or("?")) && has_any(&p.device, words)
+            })
+            // mlxconfig has answered.
+            || matches!(self, Self::Mellanox) && state.settings.iter().any(|s| is_it(&s.device))
+    }
+}
+
+/// `command` for each of `addresses` of which `needs` is proven; where none is known, for one that
+/// is to be named.
+pub(super) fn for_each_proven(
+    boot: &Boot,
+    needs: Needs,
+    command: &str,
+    addresses: &[&str],
+) -> Vec<String> {
+    let all = if addresses.is_empty() { &[""][..] } else { addresses };
+    let proven: Vec<&str> = all.iter().copied().filter(|at| needs.is_met(boot, at)).collect();
+    proven.iter().map(|at| command.replace("{}", named(at))).collect()
+}
+
+pub(super) fn named(address: &str) -> &str {
+    if address.is_empty() { "ADDRESS" } else { address }
+}
+
+/// True if one of `lines` speaks of firmware: only then it is what has to be replaced.
+pub(super) fn names_firmware(lines: &[&Event]) -> bool {
+    lines.iter().any(|e| has_any(&e.text, &["irmware", "FW"]))
+}
+
 /// The commands that ask the firmware of the adapters at `addresses`, of which `lines` tell,
 /// for its version: the vendors have tools of their own.
 pub(super) fn firmware_query(lines: &[&Event], addresses: &[&str]) -> Vec<String> {
-    let is_of = |drivers: &[&str]| {
-        lines.iter().any(|e| drivers.iter().any(|driver| e.text.contains(driver)))
+    let of = |address: &&str| {
+        let is_of = |drivers: &[&str]| {
+            lines.iter().any(|e| e.text.contains(address) && has_any(&e.text, drivers))
+        };
+        match named(address) {
+            at if is_of(&["mlx", "mthca"]) => format!("mstflint -d {at} query"),
+            _ if is_of(&["hfi1"]) => "opahfirev".to_owned(),
+            at => format!("devlink dev info pci/{at}"),
+        }
     };
-    match () {
-        () if is_of(&["mlx", "mthca"]) => for_each("mstflint -d {} query", addresses, "ADDRESS"),
-        () if is_of(&["hfi1"]) => vec!["opahfirev".to_owned()],
-        () => for_each("devlink dev info pci/{}", addresses, "ADDRESS"),
-    }
+    if addresses.is_empty() { &[""] } else { addresses }.iter().map(of).collect()
 }
 
 /// A network service asked for an IPoIB netdev that came later.

@@ -1,7 +1,7 @@
 //! VFs that cannot be created.
 
 use super::vfs::is_out_of_room;
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Judge, Needs, Rule, Severity, seen};
 use crate::check::evidence::event::function;
 use crate::check::evidence::state::Setting;
 use crate::check::pattern::has_any;
@@ -87,11 +87,17 @@ fn sriov_not_enabled_fw(boot: &Boot) -> Option<Finding> {
             .quoting(zero)
             .quoting(seen::quotes(boot, range))
             .about_all(&devices)
-            .look(seen::for_each(&tool("{}", "query SRIOV_EN NUM_OF_VFS"), &devices, "ADDRESS"))
-            .permanent(seen::for_each(
+            .look(seen::for_each_proven(
+                boot,
+                Needs::Mellanox,
+                &tool("{}", "query SRIOV_EN NUM_OF_VFS"),
+                &devices,
+            ))
+            .permanent(seen::for_each_proven(
+                boot,
+                Needs::Mellanox,
                 &how_to_set("{}", "SRIOV_EN=1 NUM_OF_VFS=N", false),
                 &devices,
-                "ADDRESS",
             ))
             .permanent((!full.is_empty()).then_some(
                 "or plan fewer VFs: the adapter may have no interrupt vectors for so many (ENOSPC)",
@@ -191,7 +197,7 @@ fn sriov_mmio(boot: &Boot) -> Option<Finding> {
     };
     let of = seen::all_of("adapter", &addresses);
     let set = format!("or lower the number of VFs: {}", how_to_set("{}", "NUM_OF_VFS=N", false));
-    let fewer = seen::for_each(&set, &addresses, "ADDRESS");
+    let fewer = seen::for_each_proven(boot, Needs::Mellanox, &set, &addresses);
     let told = format!("The address space has no room for the VFs of {of}.");
     Some(
         Finding::new(Code::SriovMmio, severity, confidence, told)

@@ -22,6 +22,14 @@ pub(super) const NO_SUBNET_MANAGER: Rule = Rule {
     judge: Judge::One(no_subnet_manager),
 };
 
+/// Lines by which one was there: opensm's own, and of a port that it has configured.
+const SEEN: &[&str] = &[
+    "SUBNET UP",
+    "Entering MASTER state",
+    "Entering STANDBY state",
+    "logical state changed to PORT_A",
+];
+
 /// What is known of the subnet manager of a port with this LID of one. A port that is Active
 /// stands for that of another fabric, or of the same.
 fn manager(boot: &Boot, sm_lid: &str) -> Manager {
@@ -39,7 +47,10 @@ fn manager(boot: &Boot, sm_lid: &str) -> Manager {
     };
     match Manager::of(of_port, beside.map(label)) {
         // Of itself sminfo asks through a port that is Active, where there is one.
-        Manager::Unknown => answered.map_or(Manager::Unknown, Manager::AtLid),
+        Manager::Unknown if answered.is_none() && boot.with_any(SEEN).next().is_none() => {
+            Manager::Unknown
+        }
+        Manager::Unknown => Manager::Seen(answered),
         known => known,
     }
 }
@@ -191,6 +202,7 @@ fn umad_zero_guid(boot: &Boot) -> Option<Finding> {
         !guid.is_empty() && guid.trim_start_matches("0x").bytes().all(|b| b == b'0' || b == b':')
     };
     let ports = boot.state.ports.iter().filter(|p| zero(&p.guid) || zero(&p.node_guid));
+    let is_vf = ports.clone().any(PortSeen::is_vf);
     let shown: Vec<_> = ports.map(|p| boot.quote_at(p.origin, "", &p.text)).collect();
     if lines.is_empty() || shown.is_empty() {
         return None;
@@ -201,7 +213,7 @@ fn umad_zero_guid(boot: &Boot) -> Option<Finding> {
             .quoting(seen::quotes(boot, lines))
             .quoting(shown)
             .look(["grep -H . /sys/class/infiniband/*/node_guid"])
-            .now(["ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID; bind the VF again"])
+            .now(is_vf.then_some("ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID; bind the VF again"))
             .permanent(["plan GUIDs in /etc/ibprov/ibprov.toml, or install a newer rdma-core"]),
     )
 }

@@ -85,15 +85,21 @@ fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
         [one] => format!("{one} has"),
         several => format!("{} have", seen::all_of("port", several)),
     };
-    let mut advice = repaired(
-        boot,
-        &zero,
-        "ip link set {pf} vf {vf} node_guid GUID; ip link set {pf} vf {vf} port_guid GUID",
-    );
-    advice.extend([
-        Advice::now("then rebind the VF, which reads its GUID when its driver is bound"),
-        Advice::permanent("plan GUIDs in /etc/ibprov/ibprov.toml"),
-    ]);
+    let is_vf = !zero.is_empty()
+        || !said.is_empty()
+        || ports.iter().any(|port| port.is_vf())
+        || sysfs.iter().any(|quote| quote.text.contains("sriov/"));
+    let mut advice = Vec::new();
+    if is_vf {
+        advice = repaired(
+            boot,
+            &zero,
+            "ip link set {pf} vf {vf} node_guid GUID; ip link set {pf} vf {vf} port_guid GUID",
+        );
+        let rebind = "then rebind the VF, which reads its GUID when its driver is bound";
+        advice.push(Advice::now(rebind));
+    }
+    advice.push(Advice::permanent("plan GUIDs in /etc/ibprov/ibprov.toml"));
     Some(
         Finding::new(Code::VfGuidZero, severity, confidence, format!("{which} GUID zero."))
             .about_all(&names)

@@ -1,6 +1,8 @@
 //! VFs without a driver, and settings that their PF does not take.
 
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Severity, seen};
+use super::{
+    Boot, Code, Confidence, Event, Finding, Judge, Kind, Needs, Quote, Rule, Severity, seen,
+};
 use crate::check::evidence::event::function;
 use crate::check::evidence::own::About;
 use crate::names::{HCA_DRIVERS, Object, PciAddress};
@@ -165,6 +167,9 @@ pub(super) fn is_out_of_room(event: &Event) -> bool {
     }
 }
 
+const RESET: &str =
+    "reset the adapter: `mstfwreset -d {} reset` (or mlxfwreset with the same arguments)";
+
 pub(super) const VF_SETTING_DROPPED: Rule = Rule {
     code: Code::VfSettingDropped,
     needles: &[&[DROPPED]],
@@ -177,9 +182,8 @@ fn vf_setting_dropped(boot: &Boot) -> Vec<Finding> {
             "The firmware of PF {pf} has ignored a setting of a VF: the write succeeded, and another value is read back."
         );
         Finding::new(Code::VfSettingDropped, Severity::Error, Confidence::High, told)
-        .permanent([format!(
-            "update the adapter's firmware, or reset the adapter: `mstfwreset -d {pf} reset` (or mlxfwreset with the same arguments)"
-        )])
+            .permanent(["update the adapter's firmware"])
+            .permanent(seen::for_each_proven(boot, Needs::Mlx5, RESET, &[pf]))
     })
 }
 
@@ -269,9 +273,7 @@ fn vf_setting_refused(boot: &Boot) -> Vec<Finding> {
             format!("PF {pf} refuses a setting of a VF: the kernel returned an error for it.");
         Finding::new(Code::VfSettingRefused, Severity::Error, Confidence::High, summary)
             .look([format!("dmesg | grep {pf}")])
-            .permanent([format!(
-                "update the adapter's firmware, or reset the adapter: `mstfwreset -d {pf} reset` (or mlxfwreset with the same arguments)"
-            )])
+            .permanent(seen::for_each_proven(boot, Needs::Mlx5, RESET, &[pf]))
     })
 }
 
