@@ -183,7 +183,7 @@ fn vf_setting_dropped(boot: &Boot) -> Vec<Finding> {
         );
         Finding::new(Code::VfSettingDropped, Severity::Error, Confidence::High, told)
             .permanent(["update the adapter's firmware"])
-            .permanent(seen::for_each_proven(boot, Needs::Mlx5, RESET, &[pf]))
+            .permanent(seen::for_each_proven(boot, Needs::Mlx5, RESET, &[&pf.to_string()]))
     })
 }
 
@@ -273,7 +273,7 @@ fn vf_setting_refused(boot: &Boot) -> Vec<Finding> {
             format!("PF {pf} refuses a setting of a VF: the kernel returned an error for it.");
         Finding::new(Code::VfSettingRefused, Severity::Error, Confidence::High, summary)
             .look([format!("dmesg | grep {pf}")])
-            .permanent(seen::for_each_proven(boot, Needs::Mlx5, RESET, &[pf]))
+            .permanent(seen::for_each_proven(boot, Needs::Mlx5, RESET, &[&pf.to_string()]))
     })
 }
 
