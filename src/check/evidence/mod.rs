@@ -102,16 +102,21 @@ impl Boot {
     /// The events in which `needle` stands. It must be one of the words that
     /// are looked for ([`Needles`]), or the line may not have been kept.
     pub fn with<'a>(&'a self, needle: &'a str) -> impl Iterator<Item = &'a Event> {
-        debug_assert!(
-            self.looked_for.is_none_or(|needles| needles.knows(needle)),
-            "no rule declares the needle {needle:?}"
-        );
+        self.assert_looked_for(needle);
         self.events.iter().filter(move |e| e.text.contains(needle))
     }
 
-    /// The events in which one of `words` stands.
+    /// The events in which one of `words` stands, each of which must be looked for.
     pub fn with_any<'a>(&'a self, words: &'a [&'a str]) -> impl Iterator<Item = &'a Event> {
+        words.iter().for_each(|word| self.assert_looked_for(word));
         self.events.iter().filter(move |e| words.iter().any(|n| e.text.contains(n)))
+    }
+
+    fn assert_looked_for(&self, word: &str) {
+        debug_assert!(
+            self.looked_for.is_none_or(|needles| needles.knows(word)),
+            "no rule declares the needle {word:?}"
+        );
     }
 
     /// The events in which a word of one of `groups` stands.
@@ -119,6 +124,7 @@ impl Boot {
         &'a self,
         groups: &'a [&'a [&'a str]],
     ) -> impl Iterator<Item = &'a Event> {
+        groups.iter().copied().flatten().for_each(|word| self.assert_looked_for(word));
         let has = |e: &&Event| groups.iter().copied().flatten().any(|n| e.text.contains(n));
         self.events.iter().filter(has)
     }

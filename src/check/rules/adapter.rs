@@ -95,24 +95,30 @@ fn pcie_link_reduced(boot: &Boot) -> Option<Finding> {
 
 pub(super) const UDEV_TIMEOUT: Rule = Rule {
     code: Code::UdevTimeout,
-    needles: &[&[
-        "is taking a long time",
-        "timeout: killing",
-        "timeout; kill",
-        "timeout '/sbin/modprobe",
-        "timeout '/usr/sbin/modprobe",
-        "processing SEQNUM=",
-        "udev queue",
-        "Giving up waiting for worker",
-        "systemd-udev-settle",
-        "failed while handling",
-        "terminated by signal 9",
-        "udevadm settle - timeout",
-        "slow: '",
-        "udev Wait for Complete Device Initialization",
-    ]],
+    needles: &[
+        &[
+            "is taking a long time",
+            "processing SEQNUM=",
+            "udev queue",
+            "systemd-udev-settle",
+            "failed while handling",
+            "terminated by signal 9",
+            "udevadm settle - timeout",
+            "slow: '",
+            "udev Wait for Complete Device Initialization",
+        ],
+        KILLED,
+    ],
     judge: Judge::One(udev_timeout),
 };
+
+const KILLED: &[&str] = &[
+    "timeout: killing",
+    "timeout; kill",
+    "timeout '/sbin/modprobe",
+    "timeout '/usr/sbin/modprobe",
+    "Giving up waiting for worker",
+];
 
 fn udev_timeout(boot: &Boot) -> Option<Finding> {
     let udev =
@@ -124,10 +130,7 @@ fn udev_timeout(boot: &Boot) -> Option<Finding> {
         .filter(|e| {
             let t = &e.text;
             t.contains("processing SEQNUM=") && t.trim_end().ends_with("killed")
-                || t.contains("timeout: killing")
-                || t.contains("timeout; kill")
-                || t.contains("timeout '/")
-                || t.contains("Giving up waiting for worker")
+                || has_any(t, KILLED)
                 || t.contains("failed while handling") && t.contains("timeout")
         })
         .collect();
@@ -204,31 +207,31 @@ fn udev_timeout(boot: &Boot) -> Option<Finding> {
 
 pub(super) const DRIVER_UNLOAD_UNDER_REMOTE_ROOT: Rule = Rule {
     code: Code::DriverUnloadUnderRemoteRoot,
-    needles: &[&[
-        "I/O error, dev",
-        "blocked for more than",
-        "jbd2/",
-        "connection1:0",
-        "session recovery timed out",
-        "detected conn error",
-        "iSCSI",
-        "iscsi",
-        "rejecting I/O to offline device",
-        "Buffer I/O error",
-        "Sense Key",
-        "exception Emask",
-        "Medium Error",
-        "failed command:",
-        "nvme nvme",
-        "Unloading HCA driver",
-        "rmmod",
-        "modprobe -r",
-        "EXT4-fs error",
-        "EXT4-fs (",
-        "XFS (",
-    ]],
+    needles: &[
+        &[
+            "I/O error, dev",
+            "blocked for more than",
+            "jbd2/",
+            "iSCSI",
+            "iscsi",
+            "rejecting I/O to offline device",
+            "Buffer I/O error",
+            "nvme nvme",
+            "EXT4-fs error",
+            "EXT4-fs (",
+            "XFS (",
+        ],
+        LOCAL,
+        REMOTE,
+        UNLOADED,
+    ],
     judge: Judge::One(driver_unload_under_remote_root),
 };
+
+/// A disk of its own that fails says so through its controller.
+const LOCAL: &[&str] = &["Sense Key", "exception Emask", "Medium Error", "failed command:"];
+const REMOTE: &[&str] = &["session recovery timed out", "detected conn error", "connection1:0"];
+const UNLOADED: &[&str] = &["Unloading HCA driver", "rmmod", "modprobe -r"];
 
 fn driver_unload_under_remote_root(boot: &Boot) -> Option<Finding> {
     let errors: Vec<_> = boot
@@ -241,16 +244,10 @@ fn driver_unload_under_remote_root(boot: &Boot) -> Option<Finding> {
             has_any(&e.text, &["jbd2/", "systemd-journal", "xfsaild", "xfs-", "systemd:1 "])
         })
         .collect();
-    // A disk of its own that fails says so through its controller.
-    let local = boot
-        .with_any(&["Sense Key", "exception Emask", "Medium Error", "failed command:"])
-        .next()
-        .is_some();
-    let remote: Vec<_> = boot
-        .with_any(&["session recovery timed out", "detected conn error", "connection1:0"])
-        .collect();
+    let local = boot.with_any(LOCAL).next().is_some();
+    let remote: Vec<_> = boot.with_any(REMOTE).collect();
     let unloaded: Vec<_> = boot
-        .with_any(&["Unloading HCA driver", "rmmod", "modprobe -r"])
+        .with_any(UNLOADED)
         .filter(|e| e.text.contains("HCA") || seen::rdma_module(&e.text).is_some())
         .collect();
     // With the session gone the disk is taken offline and its file system read-only.

@@ -7,23 +7,26 @@ use crate::names::is_ipoib_name;
 
 pub(super) const CONSUMER_BEFORE_ADDRESS: Rule = Rule {
     code: Code::ConsumerBeforeAddress,
-    needles: &[&[
-        "binding CM ID to",
-        "rdma_bind_addr",
-        "rdma_resolve_addr",
-        "Cannot assign requested address",
-        "Successfully reconnected",
-        // Drivers of protocols over RDMA, whatever they say.
-        "nvmet_rdma",
-        "nvme_rdma",
-        "rpcrdma",
-        "svcrdma",
-        "ko2iblnd",
-        "isert: ",
-        "new ctrl: NQN",
-    ]],
+    needles: &[
+        BINDS,
+        RECONNECTS,
+        &[
+            "rdma_resolve_addr",
+            "Cannot assign requested address",
+            // Drivers of protocols over RDMA, whatever they say.
+            "nvmet_rdma",
+            "nvme_rdma",
+            "rpcrdma",
+            "svcrdma",
+            "ko2iblnd",
+            "isert: ",
+        ],
+    ],
     judge: Judge::Many(consumer_before_address),
 };
+
+const BINDS: &[&str] = &["binding CM ID to", "rdma_bind_addr"];
+const RECONNECTS: &[&str] = &["Successfully reconnected", "new ctrl: NQN"];
 
 /// What comes later than this after the failure is no longer the boot, microseconds.
 const SOON: i64 = 300_000_000;
@@ -31,7 +34,7 @@ const SOON: i64 = 300_000_000;
 /// The module that says in `event` that it cannot bind or reach an address.
 fn of_kernel(event: &Event) -> Option<&'static str> {
     let text = &event.text;
-    let binds = has_any(text, &["binding CM ID to", "rdma_bind_addr"]) && text.contains("-99");
+    let binds = has_any(text, BINDS) && text.contains("-99");
     let reaches = text.contains("rdma_resolve_addr") && has_any(text, &["-99", "-101"]);
     if !binds && !reaches {
         return None;
@@ -60,7 +63,7 @@ fn of_service<'a>(boot: &Boot, event: &'a Event) -> Option<&'a str> {
 fn is_made_good(boot: &Boot, event: &Event, who: &str) -> bool {
     boot.events.iter().filter(|e| e.origin > event.origin).any(|e| match &e.kind {
         Kind::UnitStarted(unit) => unit.strip_suffix(".service").unwrap_or(unit) == who,
-        _ => who == "nvme_rdma" && has_any(&e.text, &["Successfully reconnected", "new ctrl: NQN"]),
+        _ => who == "nvme_rdma" && has_any(&e.text, RECONNECTS),
     })
 }
 
@@ -110,41 +113,43 @@ fn unit(module: &str) -> String {
 
 pub(super) const MOUNT_BEFORE_IPOIB: Rule = Rule {
     code: Code::MountBeforeIpoib,
-    needles: &[&[
-        "query IPoIB interface",
-        "query intf",
-        "kiblnd",
-        "o2ib",
-        "LNet",
-        "starting up LNI o2ib",
-        "Can't load LND o2ib",
-        "LNetError",
-        "lnetctl",
-        "mount.nfs",
-        "mount.lustre",
-        "rpcrdma:",
-        "Network is unreachable",
-        "No route to host",
-        "proto=rdma",
-        "beegfs",
-        "Mount unit",
-        "Failed to mount",
-        "Mounting ",
-        "Mounted ",
-        "iser: ",
-        "NFSv4",
-        "mounting",
-        "xprtrdma",
-        "Dependency failed for ",
-        "mount[",
-    ]],
+    needles: &[
+        STARTS,
+        &[
+            "query intf",
+            "kiblnd",
+            "o2ib",
+            "LNet",
+            "Can't load LND o2ib",
+            "LNetError",
+            "lnetctl",
+            "mount.nfs",
+            "mount.lustre",
+            "rpcrdma:",
+            "proto=rdma",
+            "beegfs",
+            "Mount unit",
+            "Failed to mount",
+            "Mounting ",
+            "Mounted ",
+            "iser: ",
+            "NFSv4",
+            "mounting",
+            "xprtrdma",
+            "Dependency failed for ",
+            "mount[",
+        ],
+        UNREACHABLE,
+    ],
     judge: Judge::One(mount_before_ipoib),
 };
+
+const STARTS: &[&str] = &["starting up LNI o2ib", "query IPoIB interface"];
 
 /// LNet or the RDMA transport says so itself.
 fn over_ib(event: &Event) -> bool {
     let t = &event.text;
-    let lnet = (has_any(t, &["starting up LNI o2ib", "query IPoIB interface"])
+    let lnet = (has_any(t, STARTS)
         || has_any(t, &["kiblnd_startup", "kiblnd_dev_", "kiblnd_create_dev"]))
         && !t.contains("Unknown symbol")
         || t.contains("query intf") && seen::ib_netdev_in(t).is_some()
@@ -163,22 +168,18 @@ fn no_network(event: &Event) -> bool {
     let mount =
         has_any(t, &["mount.", "mount[", "mounting", "NFS", "nfs", "glusterfs", "ceph", "cifs"])
             || event.program.contains("mount");
-    mount
-        && has_any(
-            t,
-            &[
-                "Network is unreachable",
-                "No route to host",
-                "Failed to resolve server",
-                "Temporary failure in name resolution",
-                "Name or service not known",
-                "Connection timed out",
-                "could not resolve address",
-                "Network is down",
-                "Cannot assign requested address",
-            ],
-        )
+    let other = ["Connection timed out", "Network is down", "Cannot assign requested address"];
+    mount && (has_any(t, UNREACHABLE) || has_any(t, &other))
 }
+
+const UNREACHABLE: &[&str] = &[
+    "Network is unreachable",
+    "No route to host",
+    "Failed to resolve server",
+    "Temporary failure in name resolution",
+    "Name or service not known",
+    "could not resolve address",
+];
 
 /// True if the boot's lines speak of InfiniBand as the way to the server.
 pub(super) fn ib_here(boot: &Boot) -> bool {
@@ -250,16 +251,7 @@ pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {
 
 pub(super) const MOUNT_BEFORE_NETWORK: Rule = Rule {
     code: Code::MountBeforeNetwork,
-    needles: &[&[
-        "Failed to resolve server",
-        "Temporary failure in name resolution",
-        "Name or service not known",
-        "could not resolve address",
-        "Network is unreachable",
-        "mount.nfs",
-        "mount.cifs",
-        "glusterfs",
-    ]],
+    needles: &[UNREACHABLE, &["mount.nfs", "mount.cifs", "glusterfs"]],
     judge: Judge::One(mount_before_network),
 };
 

@@ -12,21 +12,21 @@ pub(super) const FW_INIT_TIMEOUT: Rule = Rule {
     code: Code::FwInitTimeout,
     needles: &[
         &[
-            "Waiting for FW pre-initializing",
             "in pre-initializing state",
             "wait_fw_init",
             "FW initialization",
-            "Waiting for FW initialization",
             "firmware internal error",
             "command timed out",
             "timed out waiting for firmware",
             "device is going to be reset",
         ],
+        WAITS,
         FINAL,
     ],
     judge: Judge::Many(fw_init_timeout),
 };
 
+const WAITS: &[&str] = &["Waiting for FW initialization", "Waiting for FW pre-initializing"];
 /// Lines that by themselves mean that the card was given up.
 const FINAL: &[&str] = &[
     "in pre-initializing state, aborting",
@@ -108,10 +108,7 @@ fn fw_init_timeout(boot: &Boot) -> Vec<Finding> {
             && function(text).is_some_and(|address| seen::is_vf(boot, address))
     };
     let is_final = |e: &Event| has_any(&e.text, FINAL) && of_hca(&e.text) && !of_vf(&e.text);
-    let is_wait = |e: &Event| {
-        has_any(&e.text, &["Waiting for FW initialization", "Waiting for FW pre-initializing"])
-    };
-    let lines = boot.events.iter().filter(|e| is_final(e) || is_wait(e));
+    let lines = boot.events.iter().filter(|e| is_final(e) || has_any(&e.text, WAITS));
     let ends = seen::by_function(lines).into_iter().map(|(address, lines)| {
         let (given_up, waits): (Vec<&Event>, Vec<&Event>) =
             lines.into_iter().partition(|e| is_final(e));

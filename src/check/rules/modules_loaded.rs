@@ -8,29 +8,26 @@ use crate::names::{IB_DRIVERS, is_ipoib_name, may_be_ipoib_name, rdma_half_of};
 
 pub(super) const MODULE_NOT_LOADED: Rule = Rule {
     code: Code::ModuleNotLoaded,
-    needles: &[&[
-        "could not insert '",
-        "umad_init: can't read ABI version",
-        "can't open /sys/class/infiniband_mad",
-        "is ib_umad module loaded",
-        "couldn't read uverbs ABI version",
-        "unable to open RDMA device",
-        "couldn't read ABI version",
-        "Error opening UMAD",
-        "unable to open /dev/infiniband",
-        "no handler found for transport rdma",
-        "module is not loaded",
-        "modules are not loaded",
-        "module not loaded",
-        "not loaded",
-        "not been loaded",
-        "/dev/infiniband/rdma_cm",
-        "/dev/infiniband/",
-        "device rdma_cm",
-        "character device",
-        NO_DEVICES,
-        NO_TRANSPORT,
-    ]],
+    needles: &[
+        UMAD,
+        UVERBS,
+        UCM,
+        NVME,
+        &[
+            "could not insert '",
+            "unable to open /dev/infiniband",
+            "module is not loaded",
+            "modules are not loaded",
+            "module not loaded",
+            "not loaded",
+            "not been loaded",
+            "/dev/infiniband/",
+            "device rdma_cm",
+            "character device",
+            NO_DEVICES,
+            NO_TRANSPORT,
+        ],
+    ],
     judge: Judge::One(module_not_loaded),
 };
 
@@ -39,20 +36,24 @@ const NO_DEVICES: &str = "no RDMA devices found";
 const NO_TRANSPORT: &str = "mount.nfs: Protocol not supported";
 
 /// Words by which a program says that a module is missing, and the module.
-const SAID: [(&str, &str); 11] = [
-    ("can't open /sys/class/infiniband_mad", "ib_umad"),
-    ("umad_init: can't read ABI version", "ib_umad"),
-    ("is ib_umad module loaded", "ib_umad"),
-    ("Error opening UMAD", "ib_umad"),
-    ("couldn't read uverbs ABI version", "ib_uverbs"),
-    ("unable to open RDMA device", "rdma_ucm"),
-    ("librdmacm: couldn't read ABI version", "rdma_ucm"),
-    ("librdmacm: Warning: couldn't read ABI version", "rdma_ucm"),
-    ("librdmacm: Fatal: couldn't read ABI version", "rdma_ucm"),
-    ("/dev/infiniband/rdma_cm", "rdma_ucm"),
-    // drivers/nvme/host/fabrics.c, nvmf_create_ctrl().
-    ("no handler found for transport rdma", "nvme_rdma"),
+const SAID: [(&[&str], &str); 4] =
+    [(UMAD, "ib_umad"), (UVERBS, "ib_uverbs"), (UCM, "rdma_ucm"), (NVME, "nvme_rdma")];
+const UMAD: &[&str] = &[
+    "can't open /sys/class/infiniband_mad",
+    "umad_init: can't read ABI version",
+    "is ib_umad module loaded",
+    "Error opening UMAD",
 ];
+const UVERBS: &[&str] = &["couldn't read uverbs ABI version"];
+const UCM: &[&str] = &[
+    "unable to open RDMA device",
+    "librdmacm: couldn't read ABI version",
+    "librdmacm: Warning: couldn't read ABI version",
+    "librdmacm: Fatal: couldn't read ABI version",
+    "/dev/infiniband/rdma_cm",
+];
+/// drivers/nvme/host/fabrics.c, nvmf_create_ctrl().
+const NVME: &[&str] = &["no handler found for transport rdma"];
 
 /// Words by which any program says that a module is not there.
 const NOT_LOADED: [&str; 5] =
@@ -100,7 +101,7 @@ fn module_not_loaded(boot: &Boot) -> Option<Finding> {
         .events
         .iter()
         .filter_map(|e| {
-            let said = SAID.iter().find(|(w, _)| e.text.contains(w)).map(|(_, m)| *m);
+            let said = SAID.iter().find(|(words, _)| has_any(&e.text, words)).map(|(_, m)| *m);
             // `modprobe: ERROR: could not insert 'ib_ipoib': Cannot allocate memory`; symbols
             // and signatures are other findings.
             let refused = || {

@@ -6,19 +6,22 @@ use crate::names::HCA_DRIVERS;
 
 pub(super) const MODULE_MISSING_FOR_KERNEL: Rule = Rule {
     code: Code::ModuleMissingForKernel,
-    needles: &[&[
-        "not built for the running kernel",
-        "not found in directory",
-        "FATAL: Module ",
-        "ERROR: Module ",
-        "Failed to find module '",
-        "does not exist, skipping",
-        "could not find module",
-        "Error! Bad return status for module build",
-        "kernel headers for kernel",
-    ]],
+    needles: &[
+        &[
+            "not built for the running kernel",
+            "not found in directory",
+            "FATAL: Module ",
+            "ERROR: Module ",
+            "Failed to find module '",
+            "does not exist, skipping",
+            "could not find module",
+        ],
+        BUILDS,
+    ],
     judge: Judge::One(module_missing_for_kernel),
 };
+
+const BUILDS: &[&str] = &["Error! Bad return status for module build", "kernel headers for kernel"];
 
 /// Modules that no kernel has any more; lists still name them.
 const GONE: [&str; 4] = ["ib_ucm", "ib_sdp", "iw_nes", "ib_addr"];
@@ -94,7 +97,7 @@ fn module_missing_for_kernel(boot: &Boot) -> Option<Finding> {
         .filter(|e| missing(e).is_some_and(|m| !GONE.contains(&m)) && !in_initramfs(boot, e))
         .collect();
     let builds: Vec<_> = boot
-        .with_any(&["Error! Bad return status for module build", "kernel headers for kernel"])
+        .with_any(BUILDS)
         .filter(|e| has_any(&e.text, &["mlnx", "Bad return status"]))
         .filter(|_| boot.events.iter().any(|e| has_any(&e.text, &["mlnx-ofed", "mlnx-ofa"])))
         .collect();

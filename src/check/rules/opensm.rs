@@ -11,6 +11,8 @@ pub(super) const OPENSM_MISCONFIGURED: Rule = Rule {
     needles: &[
         SURE,
         ENDS,
+        NUMBERS,
+        RUNS,
         &[
             "osm_opensm_bind",
             "osm_vendor_bind",
@@ -22,13 +24,14 @@ pub(super) const OPENSM_MISCONFIGURED: Rule = Rule {
             "opensm",
             "OpenSM",
             "PARSE ERROR",
-            "SUBNET UP",
-            "Entering MASTER state",
             "cannot find or setup routing engine",
         ],
     ],
     judge: Judge::One(opensm_misconfigured),
 };
+
+/// Words by which it says that it runs.
+pub(super) const RUNS: &[&str] = &["SUBNET UP", "Entering MASTER state", "Entering STANDBY state"];
 
 /// Words by which it says that it ends through a fault of its configuration.
 const SURE: &[&str] = &[
@@ -68,9 +71,7 @@ fn opensm_misconfigured(boot: &Boot) -> Option<Finding> {
         return None;
     }
     let last = lines.iter().chain(&units).map(|e| e.origin).max();
-    let up = boot
-        .with_any(&["SUBNET UP", "Entering MASTER state"])
-        .any(|e| last.is_none_or(|l| e.origin > l));
+    let up = boot.with_any(RUNS).any(|e| last.is_none_or(|l| e.origin > l));
     let (severity, end) =
         if up { (Severity::Warning, ", and runs now") } else { (Severity::Error, "") };
     let fault = if lines.iter().any(|e| e.text.contains("find SM port by guid")) {
@@ -171,9 +172,7 @@ fn opensm_skipped(boot: &Boot) -> Option<Finding> {
         return None;
     }
     let last = lines.last().map(|e| e.origin);
-    let runs = boot
-        .with_any(&["SUBNET UP", "Entering MASTER state", "Entering STANDBY state"])
-        .any(|e| last.is_none_or(|last| e.origin > last));
+    let runs = boot.with_any(RUNS).any(|e| last.is_none_or(|last| e.origin > last));
     if runs {
         return None;
     }

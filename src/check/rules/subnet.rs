@@ -1,5 +1,6 @@
 //! Ports and netdevs for which the subnet manager does not do what they need.
 
+use super::opensm::RUNS;
 use super::{Advice, Boot, Code, Confidence, Event, Finding, Judge, Quote, Rule, Severity, seen};
 use crate::check::evidence::state::{NetdevSeen, PortSeen};
 use crate::ladder::active::Manager;
@@ -8,27 +9,24 @@ use crate::report::status::Role;
 
 pub(super) const NO_SUBNET_MANAGER: Rule = Rule {
     code: Code::NoSubnetManager,
-    needles: &[&[
-        "logical state changed to PORT_A",
-        "logical state changed to PORT_INIT",
-        "PORT_INIT",
-        "sminfo",
-        "sminfo: iberror",
-        "maybe no SM is running",
-        "Couldn't open port",
-        "manage_subnet",
-        "multicast join failed for",
-    ]],
+    needles: &[
+        SILENT,
+        &[
+            CONFIGURED,
+            "logical state changed to PORT_INIT",
+            "PORT_INIT",
+            "sminfo",
+            "Couldn't open port",
+            "manage_subnet",
+            "multicast join failed for",
+        ],
+    ],
     judge: Judge::One(no_subnet_manager),
 };
 
-/// Lines by which one was there: opensm's own, and of a port that it has configured.
-const SEEN: &[&str] = &[
-    "SUBNET UP",
-    "Entering MASTER state",
-    "Entering STANDBY state",
-    "logical state changed to PORT_A",
-];
+/// hfi1 says so of a port that a subnet manager has configured: PORT_ARMED, PORT_ACTIVE.
+const CONFIGURED: &str = "logical state changed to PORT_A";
+const SILENT: &[&str] = &["sminfo: iberror", "maybe no SM is running"];
 
 /// What is known of the subnet manager of a port with this LID of one. A port that is Active
 /// stands for that of another fabric, or of the same.
@@ -45,12 +43,10 @@ fn manager(boot: &Boot, sm_lid: &str) -> Manager {
         true => port.name(),
         false => format!("{}/{}", port.device, port.port),
     };
+    let is_seen = || boot.says(CONFIGURED) || boot.with_any(RUNS).next().is_some();
     match Manager::of(of_port, beside.map(label)) {
         // Of itself sminfo asks through a port that is Active, where there is one.
-        Manager::Unknown if answered.is_none() && boot.with_any(SEEN).next().is_none() => {
-            Manager::Unknown
-        }
-        Manager::Unknown => Manager::Seen(answered),
+        Manager::Unknown if answered.is_some() || is_seen() => Manager::Seen(answered),
         known => known,
     }
 }
@@ -85,12 +81,7 @@ fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
     let inits: Vec<_> = boot.with("logical state changed to PORT_INIT").collect();
     let stuck = inits.last().filter(|init| {
         let later = |e: &&Event| e.origin > init.origin;
-        let moved = boot
-            .with_any(&[
-                "logical state changed to PORT_ARMED",
-                "logical state changed to PORT_ACTIVE",
-            ])
-            .any(|e| later(&e));
+        let moved = boot.with(CONFIGURED).any(|e| later(&e));
         // The log must go on long enough for a subnet manager to come by.
         let goes_on = boot
             .events
@@ -106,7 +97,7 @@ fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
         .filter(|e| e.text.contains("denied") && !e.text.contains("permissive=1"))
         .collect();
     let unanswered: Vec<_> = boot
-        .with_any(&["sminfo: iberror", "maybe no SM is running"])
+        .with_any(SILENT)
         .chain(boot.with("Couldn't open port").filter(|e| e.text.contains("for agents")))
         .chain(forbidden.iter().copied())
         .collect();
