@@ -608,6 +608,7 @@ fn what_cannot_begin_leaves_standard_output_empty() {
 #[test]
 fn no_verb_leaves_a_drop_in_out_for_its_name() {
     let root = tree(&[("etc/ibprov/ibprov.d/10-a.toml", b"[[port]]\npci = \"0000:4b:00.0\"\n")]);
+    fs::create_dir_all(root.path().join("sys/bus/pci/devices")).expect("directory");
     // Latin-1.
     let name = OsStr::from_bytes(b"50-k\xf6ln.toml");
     fs::write(root.path().join("etc/ibprov/ibprov.d").join(name), "").expect("file");

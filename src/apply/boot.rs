@@ -473,7 +473,8 @@ impl Boot<'_> {
         let loaded = observed.modules.iter().filter(|(_, s)| **s != ModuleState::Absent);
         self.there = loaded.map(|(name, _)| name.clone()).collect();
         self.facts.modules.extend(denied_modules(self.config, self.rules, observed));
-        self.facts.wants_ipoib = ipoib::wanted(self.observer.root(), self.config, self.rules);
+        self.facts.wants_ipoib =
+            ipoib::wanted_denied(self.observer.root(), self.config, self.rules);
     }
 
     /// True if what the kernel has said tells more of why a port is missing.

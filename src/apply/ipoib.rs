@@ -18,11 +18,17 @@ pub fn set_up(root: &Root, config: &Config) -> Option<String> {
     })
 }
 
-/// Who wants a netdev of IPoIB although the administrator denies its module: the same, LNet or a
-/// unit of the next boot that names one. `None` too where the module is not denied.
-pub fn wanted(root: &Root, config: &Config, rules: &ModprobeRules) -> Option<String> {
+/// Who wants a netdev of IPoIB although the administrator denies its module: see [`wanted`].
+/// `None` too where the module is not denied.
+pub fn wanted_denied(root: &Root, config: &Config, rules: &ModprobeRules) -> Option<String> {
     let module: ModuleName = "ib_ipoib".parse().ok()?;
     rules.denied(&module)?;
+    wanted(root, config, rules)
+}
+
+/// Who wants a netdev of IPoIB: the configuration, a network stack, LNet, or a unit of the next
+/// boot that names one or mounts over RDMA by an IP address.
+pub fn wanted(root: &Root, config: &Config, rules: &ModprobeRules) -> Option<String> {
     let lnet = || {
         let (networks, origin) = rules.option("lnet", "networks")?;
         Some(format!("LNet uses {} ({origin})", netdev_in(networks)?))
@@ -34,8 +40,8 @@ pub fn wanted(root: &Root, config: &Config, rules: &ModprobeRules) -> Option<Str
             let is_other = !unit.name.starts_with("ibprov")
                 && stacks::network_role(&unit.name).is_none()
                 && started.contains(unit.name.as_str());
-            let netdev = is_other.then(|| netdev_of(unit)).flatten()?;
-            Some(format!("{} uses {netdev}", unit.name))
+            let user = is_other.then(|| netdev_of(unit).or_else(|| mounts_over_rdma(unit)));
+            Some(format!("{} uses {}", unit.name, user.flatten()?))
         };
         graph.units().filter(|unit| unit.load == Load::Loaded).find_map(user)
     })
@@ -46,6 +52,14 @@ fn netdev_of(unit: &Unit) -> Option<&str> {
     let commands = unit.commands.iter().filter(|command| command.phase != "ExecStop");
     let lines = commands.map(|command| command.line.as_str());
     lines.chain([unit.what.as_str(), unit.options.as_str()]).find_map(netdev_in)
+}
+
+/// The transport of a mount of NFS or Lustre that finds its server by an address of IPoIB.
+fn mounts_over_rdma(unit: &Unit) -> Option<&str> {
+    let options = unit.options.split(',').map(str::trim);
+    let nfs = options.filter(|option| matches!(*option, "rdma" | "proto=rdma" | "proto=rdma6"));
+    let lustre = unit.what.split([':', '@']).filter(|network| network.starts_with("o2ib"));
+    nfs.chain(lustre).next()
 }
 
 fn netdev_in(text: &str) -> Option<&str> {

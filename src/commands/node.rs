@@ -118,10 +118,22 @@ impl<'a> Node<'a> {
         let mut problems: Vec<String> = observed.problems.iter().cloned().collect();
         let mut facts = Facts::default();
         learn(&mut facts, root, config, &rules, &observed, last_boot, &mut problems);
-        facts.wants_ipoib = ipoib::wanted(root, config, &rules);
+        // Boot loads it, and waits for what it makes.
+        let is_without = children == Children::Counted && observed.is_absent("ib_ipoib");
+        facts.wants_ipoib = match is_without {
+            true => ipoib::wanted(root, config, &rules),
+            false => ipoib::wanted_denied(root, config, &rules),
+        };
         let mut expectation = expectation(config, &observed, &rules, facts.wants_ipoib.as_deref());
         expectation.is_whole = children == Children::Counted;
+        if is_without && facts.wants_ipoib.is_none() {
+            expectation.goal = Rung::Rdma;
+        }
         let mut ports = progress(&expectation, &observed);
+        // Of an RDMA device without ports a copy does not tell more than that it is there.
+        for port in ports.iter_mut().filter(|port| port.port.is_none() && !root.is_live()) {
+            port.reached = port.rdma.as_ref().map(|_| Rung::Rdma).or(port.reached);
+        }
         let is_ipoib = |name: &str| {
             is_ipoib_name(name) || interfaces.all.iter().any(|i| i.name.as_str() == name)
         };
@@ -162,15 +174,20 @@ impl<'a> Node<'a> {
         &self,
         port: &PortProgress,
     ) -> Option<(ModuleName, ModuleTrouble)> {
-        let function = self.function(port.pci?);
-        let name: ModuleName = match port.missing()? {
-            Rung::Driver => function?.ib_driver?.parse().ok()?,
-            Rung::Rdma => observe::rdma_half(function?.driver.as_deref()?)?,
-            Rung::Netdev => "ib_ipoib".parse().ok()?,
-            _ => return None,
-        };
+        let name = self.next_module(port)?;
         let trouble = self.facts.modules.get(&name)?.clone();
         Some((name, trouble))
+    }
+
+    /// The module that the next rung of `port` needs.
+    fn next_module(&self, port: &PortProgress) -> Option<ModuleName> {
+        let function = self.function(port.pci?);
+        match port.missing()? {
+            Rung::Driver => function?.ib_driver?.parse().ok(),
+            Rung::Rdma => observe::rdma_half(function?.driver.as_deref()?),
+            Rung::Netdev if !port.must_be_ethernet => "ib_ipoib".parse().ok(),
+            _ => None,
+        }
     }
 
     pub(super) fn function(&self, pci: PciAddress) -> Option<&PciFunction> {
@@ -203,11 +220,8 @@ impl<'a> Node<'a> {
             with_vfs.map(|f| (f.address, self.survey.vfs(&mut look, f.address))).collect();
         let vf_ports = self.vf_ports(&vfs, &mut look);
         let needed = needed_modules(self.config, &self.observed, !self.ports.is_empty());
-        let of_ports: Vec<ModuleName> = self
-            .ports
-            .iter()
-            .filter_map(|port| self.missing_module(port).map(|(name, _)| name))
-            .collect();
+        let of_ports: Vec<ModuleName> =
+            self.ports.iter().filter_map(|port| self.next_module(port)).collect();
         let is_missing = |module: &&&ModuleName| {
             self.observed.modules.get(**module) == Some(&ModuleState::Absent)
                 && !of_ports.contains(module)
@@ -218,7 +232,9 @@ impl<'a> Node<'a> {
         };
         let known_port = |progress| {
             let cause = self.cause(progress);
-            let activity = match progress.is_usable(cause.as_ref()) {
+            // The fabric uses a port that has no netdev.
+            let may_be = !progress.must_be_ethernet && progress.reached >= Some(Rung::Rdma);
+            let activity = match may_be || progress.is_usable(cause.as_ref()) {
                 true => self.activity(progress),
                 false => Activity::NotTold,
             };
@@ -239,6 +255,7 @@ impl<'a> Node<'a> {
             descriptions: self.descriptions(),
             left_out: self.left_out.iter().map(|(pci, reason)| (*pci, reason.clone())).collect(),
             ethernet: self.ethernet(),
+            needs_no_ipoib: self.expectation.goal == Rung::Rdma,
             at_least: self.config.boot.at_least.as_ref().map(|at_least| at_least.ports),
             soft_roce: &self.soft_roce,
             degraded: degraded.filter(|(.., all)| !all.is_empty()).collect(),
@@ -380,10 +397,10 @@ impl<'a> Node<'a> {
     }
 
     fn infiniband_activity(&self, port: &PortProgress) -> Activity {
-        let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port) else {
-            return Activity::NotTold;
-        };
         let is_copy = !self.root.is_live();
+        let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port) else {
+            return if is_copy { Activity::NotShown } else { Activity::NotTold };
+        };
         let function = self.function(pci);
         let hca = function.and_then(|f| f.physfn).unwrap_or(pci);
         let is_shown = |answer: &&PortAnswer| {

@@ -43,7 +43,7 @@ pub fn run(
             stable_sec: args.stable.unwrap_or(config.wait_online.stable).as_secs(),
         },
         deadline,
-        wants_ipoib: ipoib::wanted(root, config, &ModprobeRules::read(root)),
+        wants_ipoib: ipoib::wanted_denied(root, config, &ModprobeRules::read(root)),
     };
     let mut report = online::run(config, &wanted, root)?;
     let json = report.told().to_json()?;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::names::{IfName, LinkLayer, ModuleName, ModuleState, PciAddress, Rung};
+use crate::names::{IfName, LinkLayer, ModuleName, PciAddress, Rung};
 use crate::observe::{Observed, PciFunction, rdma_half};
 use crate::report::advice::Advice;
 use crate::report::common::Code;
@@ -182,10 +182,14 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             format!("driver {} has not created a netdev for the port", driver.unwrap_or("?")),
             [Advice::look(format!("dmesg | grep {at}; devlink dev"))],
         ),
-        Rung::Netdev if is_ipoib_absent(observed) && trouble("ib_ipoib").is_none() => Cause::waiting(
-            "module ib_ipoib is not loaded",
-            [Advice::look("ibprov boot --dry-run"), Advice::now("modprobe ib_ipoib")],
-        ),
+        Rung::Netdev if observed.is_absent("ib_ipoib") && trouble("ib_ipoib").is_none() => {
+            let advice =
+                [Advice::look("ibprov boot --dry-run"), Advice::now("modprobe ib_ipoib")];
+            wanted(Cause::waiting("module ib_ipoib is not loaded", advice), facts)
+        }
+        Rung::Netdev if observed.modules.is_empty() => {
+            Cause::waiting("whether module ib_ipoib is loaded is not known", [])
+        }
         Rung::Netdev => trouble("ib_ipoib").map_or_else(|| {
             let last = log.and_then(FunctionLog::last_trouble);
             let said = last.map_or(String::new(), |l| format!("; the kernel last reported: {l}"));
@@ -212,11 +216,6 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
         Rung::Link | Rung::Active | Rung::Carrier | Rung::Gid => Cause::waiting("", []),
     };
     Some(cause)
-}
-
-fn is_ipoib_absent(observed: &Observed) -> bool {
-    let state = observed.modules.iter().find(|(module, _)| module.as_str() == "ib_ipoib");
-    state.is_some_and(|(_, state)| *state == ModuleState::Absent)
 }
 
 /// The file in which NVIDIA's driver container denies the kernel's own modules on the host, as

@@ -66,6 +66,14 @@ pub struct Observed {
     pub problems: BTreeSet<String>,
 }
 
+impl Observed {
+    /// This module, one that was asked for, is known not to be loaded.
+    pub fn is_absent(&self, module: &str) -> bool {
+        let mut modules = self.modules.iter();
+        modules.any(|(name, state)| name.as_str() == module && *state == ModuleState::Absent)
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct UdevState {
     /// systemd-udevd can be reached (`/run/udev/control`); `None` of a copy without it.

@@ -48,6 +48,9 @@ pub struct Known<'a> {
     pub unwatched: Vec<PciAddress>,
     /// Others that bring InfiniBand up at boot beside ibprov.
     pub agents: Option<Finding>,
+    /// Nothing on this host is configured for a netdev of IPoIB, and ib_ipoib is not loaded or not
+    /// to be.
+    pub needs_no_ipoib: bool,
     /// So many of them have to be there and active; `None`: each, and one of them active.
     pub at_least: Option<usize>,
     /// The ports that the fabric uses, with their partitions and netdevs.
@@ -172,6 +175,12 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     for (module, trouble) in &known.missing_modules {
         findings.push(match trouble {
             Some(trouble) => trouble.finding(module),
+            None if known.needs_no_ipoib && module.as_str() == "ib_ipoib" => {
+                let message = "not loaded: the ports have no netdev, and nothing on this host is configured for one";
+                Finding::new(Code::ModuleNotLoaded, Severity::Info, message)
+                    .about(module)
+                    .advise([Advice::now("modprobe ib_ipoib")])
+            }
             None => Finding::warning(Code::ModuleNotLoaded, "not loaded, although configured")
                 .about(module)
                 .advise([
@@ -388,7 +397,7 @@ fn to_infiniband(pci: PciAddress) -> String {
 /// all.
 fn is_enough(known: &Known<'_>) -> bool {
     let expected = || known.ports.iter().filter(|port| !port.progress.is_ethernet());
-    let is_active = |port: &KnownPort<'_>| port.activity == Activity::Active;
+    let is_active = |port: &KnownPort<'_>| is_usable(port) && port.activity == Activity::Active;
     let is_possible =
         |port: &&KnownPort<'_>| is_active(port) || port.activity == Activity::NotShown;
     let mut required = expected().filter(|KnownPort { progress: port, activity, .. }| {
@@ -415,13 +424,12 @@ fn lacks(known: &KnownPort<'_>, is_enough: bool) -> Vec<Finding> {
 /// of them is an error, one that is optional a note.
 fn activity(known: &Known<'_>, is_enough: bool) -> (Vec<(Object, PortCount)>, Vec<Finding>) {
     let expected = known.ports.iter().filter(|port| !port.progress.is_ethernet());
-    let is_usable = |port: &&KnownPort<'_>| port.progress.is_usable(port.cause.as_ref());
     let of_port = |port: &KnownPort<'_>| {
-        let is = |activity| usize::from(is_usable(&port) && port.activity == activity);
+        let is = |activity| usize::from(port.activity == activity);
         let count = PortCount {
             good: usize::from(port.progress.is_ready()),
             active: is(Activity::Active),
-            not_judged: is(Activity::NotShown),
+            not_judged: usize::from(is_usable(port)) * is(Activity::NotShown),
             of: 1,
         };
         (port.progress.label(), count)
@@ -449,7 +457,11 @@ fn activity(known: &Known<'_>, is_enough: bool) -> (Vec<(Object, PortCount)>, Ve
         };
         Some(Finding::new(code, severity, message).about(port.label()).advise(advice))
     };
-    (of_ports, expected.filter(is_usable).filter_map(finding).collect())
+    (of_ports, expected.filter(|port| is_usable(port)).filter_map(finding).collect())
+}
+
+fn is_usable(port: &KnownPort<'_>) -> bool {
+    port.progress.is_usable(port.cause.as_ref())
 }
 
 /// What to do about a PCIe link that is less than it can be.

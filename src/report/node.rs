@@ -75,9 +75,9 @@ pub struct Count {
 pub struct PortCount {
     /// That have reached the state that boot waits for.
     pub good: usize,
-    /// Of those, and of those whose settings are left as they are, the ones that the fabric uses.
+    /// That the fabric uses, whether or not they have the netdev or the settings that they need.
     pub active: usize,
-    /// Of the same, the ones of which what was looked at does not tell.
+    /// That could be, and of which what was looked at does not tell.
     pub not_judged: usize,
     /// That are expected.
     pub of: usize,
@@ -252,6 +252,9 @@ impl Judgement {
         let mut words = Vec::new();
         if self.ports.of > 0 {
             words.push(format!("{} of {} expected ports active", self.ports.active, self.ports.of));
+        }
+        if self.ports.active > self.ports.good && self.verdict == Verdict::NotReady {
+            words.push(format!("{} ready", self.ports.good));
         }
         if self.ports.not_judged > 0 {
             words.push(format!("{} not judged", self.ports.not_judged));

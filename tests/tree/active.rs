@@ -639,6 +639,8 @@ fn a_module_that_is_not_loaded_is_not_said_to_have_failed() {
     host.rdma(PF, "mlx5_0", "b859:9f03:0012:a480", &[port]);
     host.remove("sys/module/ib_ipoib");
     host.remove("lib/modules");
+    let interface = format!("[[interface]]\nmatch.pci = \"{PF}\"\nmode = \"datagram\"\n");
+    host.file("etc/ibprov/ibprov.toml", &interface);
     let out = host.ibprov(&["status"]);
     let said = String::from_utf8_lossy(&out.stdout);
     assert!(said.contains("no netdev: module ib_ipoib is not loaded"), "{said}");

@@ -111,6 +111,9 @@ struct Expected {
     exit: i32,
     /// The configuration file of this run.
     config: Option<String>,
+    /// Other files of it.
+    #[serde(default)]
+    file: BTreeMap<String, String>,
     /// Lines, or parts of them.
     #[serde(default)]
     says: Vec<String>,
@@ -288,17 +291,25 @@ fn what_an_operator_expects_of_each_is_said() {
     let mut wrong = String::new();
     for name in names() {
         let machine = read(&name);
-        for Expected { run, exit, config, says, never } in &machine.expect {
+        for Expected { run, exit, config, file, says, never } in &machine.expect {
             let host = Host::bare();
             lay(&host, &machine);
             if let Some(config) = config {
                 host.file("etc/ibprov/ibprov.toml", config);
             }
+            for (path, text) in file {
+                host.file(path, text);
+            }
             let words: Vec<&str> = run.split(' ').collect();
             let shown = host.show_on(&[("COLUMNS", "100")], &words);
-            let lacks = says.iter().filter(|said| !shown.contains(said.as_str()));
+            // Wherever the lines end.
+            let flat: Vec<&str> = shown.split_whitespace().collect();
+            let flat = flat.join(" ");
+            let is_said =
+                |said: &&String| shown.contains(said.as_str()) || flat.contains(said.as_str());
+            let lacks = says.iter().filter(|said| !is_said(said));
             let mut all: Vec<String> = lacks.map(|said| format!("does not say {said:?}")).collect();
-            let told = never.iter().filter(|said| shown.contains(said.as_str()));
+            let told = never.iter().filter(is_said);
             all.extend(told.map(|said| format!("says {said:?}")));
             if !shown.ends_with(&format!("exit {exit}\n")) {
                 all.push(format!("does not exit with {exit}"));

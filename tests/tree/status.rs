@@ -59,7 +59,7 @@ fn each_missing_rung_says_why() {
     );
     host.function("0000:04:00.0", "15b3:101b", "020700", Some("vfio-pci"));
     expect![[r#"
-        NOT READY: 1 of 5 expected ports active
+        NOT READY: 2 of 5 expected ports active, 1 ready
           error: 0000:01:00.0: no driver: no driver is bound to the function
             do: see `lspci -k` and dmesg
           error: 0000:02:00.0: no RDMA device: driver mlx4_core is bound

@@ -147,13 +147,20 @@ fn rows(hca: &Hca, status: &Status) -> Vec<Row> {
     let mut rows: Vec<Row> = hca.ports.iter().map(|port| port_row(hca, port, status)).collect();
     if rows.is_empty() {
         let name = hca.rdma.as_ref().map_or_else(dash, ToString::to_string);
+        // Its ports are not shown.
+        let has_device = hca.rdma.is_some();
         let state = match (&hca.left_out, hca.ladder.missing) {
             (Some(_), _) => hca.driver.clone().unwrap_or_else(|| "no driver".to_owned()),
+            (None, Some(_)) if has_device => "unknown".to_owned(),
             (None, Some(rung)) => rung.lacking().to_owned(),
             (None, None) => dash(),
         };
         let cells = [name, hca.pci.to_string(), dash(), state, dash(), dash()];
-        let (mark, is_aside) = (judged(hca.role, false), is_aside(hca.role));
+        let mark = match judged(hca.role, false) {
+            Mark::Wrong if has_device => Mark::Look,
+            mark => mark,
+        };
+        let is_aside = is_aside(hca.role);
         let note = reason(hca, hca.role, &status.judgement.findings, Some(&hca.pci.into()));
         rows.push(Row { mark, cells, note, below: Vec::new(), is_aside });
     }
