@@ -7,8 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::report::advice::Advice;
-use crate::report::check_fleet::{FleetFinding, NodeCounts};
+use crate::report::check_fleet::{FleetFinding, NodeCounts, NodeFinding};
 use crate::report::common::Severity;
 
 /// What one node's report says.
@@ -21,18 +20,6 @@ pub struct NodeReport {
     /// What the verb that wrote it ended with.
     pub exit_code: u8,
     pub findings: Vec<NodeFinding>,
-}
-
-/// What a node's report says of one thing that it found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeFinding {
-    /// The name by which programs know it.
-    pub code: String,
-    pub severity: Severity,
-    pub object: Option<String>,
-    /// What is wrong with it.
-    pub message: String,
-    pub advice: Vec<Advice>,
 }
 
 /// Kinds of findings that are kept; there are some 150. More are only in hostile files.
@@ -135,13 +122,8 @@ impl Fleet {
         let example = nodes.first().map(|node| node.name.clone()).unwrap_or_default();
         let mut names: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
         names.sort_by_cached_key(|name| natural(name));
-        let NodeFinding { code, severity, object, message, advice } = group.first.clone();
         FleetFinding {
-            code,
-            severity,
-            object,
-            message,
-            advice,
+            first: group.first.clone(),
             example,
             since_kernel: self.since_kernel(&nodes),
             nodes: names,
@@ -236,7 +218,7 @@ mod tests {
         for (node, kernel, codes) in nodes {
             fleet.add(report(node, kernel, codes)).expect("a node");
         }
-        fleet.findings().into_iter().map(|f| (f.code, f.nodes, f.since_kernel)).collect()
+        fleet.findings().into_iter().map(|f| (f.first.code, f.nodes, f.since_kernel)).collect()
     }
 
     #[test]

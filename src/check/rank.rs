@@ -289,7 +289,7 @@ fn label(boot: &Boot) -> String {
 
 /// ibprov has found none on the host. That a log does not mention InfiniBand proves nothing.
 fn is_without_infiniband(finding: &Finding) -> bool {
-    finding.code == Code::NotInfiniband && finding.confidence == Confidence::High
+    finding.code == Code::NotInfiniband && finding.confidence == Some(Confidence::High)
 }
 
 /// `judged_good`: the host itself was looked at, and is as it is meant to be.
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn what_a_vf_lacks_explains_no_port_of_an_adapter_once_those_are_told_apart() {
         let finding = |code, object: &str| {
-            Finding::new(code, Severity::Error, Confidence::High, "x").about(object)
+            Finding::of(code, Severity::Error, Confidence::High, "x").about(object)
         };
         for (lack, effect) in [
             (Code::VfGuidZero, Code::NoSubnetManager),

@@ -6,14 +6,14 @@ use serde::Deserialize;
 
 use super::check::{Taken, from_logs};
 use super::print;
-use crate::check::fleet::{Fleet, NodeFinding, NodeReport};
+use crate::check::fleet::{Fleet, NodeReport};
 use crate::cli::Format;
 use crate::host::Root;
 use crate::names::harmless;
 use crate::report::advice::Advice;
-use crate::report::check_fleet::{CheckFleetReport, Unread};
+use crate::report::check_fleet::{CheckFleetReport, NodeFinding, Unread};
 use crate::report::check_schema;
-use crate::report::common::{Severity, listed};
+use crate::report::common::listed;
 
 /// No report of a node is longer, bytes.
 const FILE_LIMIT: u64 = 16 << 20;
@@ -81,20 +81,9 @@ struct Printed {
     schema: u64,
     exit_code: u8,
     #[serde(default)]
-    findings: Vec<PrintedFinding>,
+    findings: Vec<NodeFinding>,
     #[serde(default)]
     kernel: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct PrintedFinding {
-    code: String,
-    severity: Severity,
-    #[serde(default)]
-    object: Option<String>,
-    message: String,
-    #[serde(default)]
-    advice: Vec<Advice>,
 }
 
 /// What boot.json says, or what a verb printed as JSON.
@@ -126,11 +115,11 @@ fn diagnosed(node: &str, path: &Path) -> Result<NodeReport, String> {
         tracing::debug!(cause = problem, "{}: {problem}", path.display());
     }
     let findings = diagnosis.findings.into_iter().map(|finding| {
-        bounded(PrintedFinding {
+        bounded(NodeFinding {
             code: finding.code.to_string(),
             severity: finding.severity,
             object: (!finding.objects.is_empty()).then(|| listed(&finding.objects)),
-            message: finding.summary,
+            message: finding.message,
             advice: finding.advice,
         })
     });
@@ -151,7 +140,7 @@ fn short(text: &str) -> String {
 }
 
 /// What is kept of a finding.
-fn bounded(finding: PrintedFinding) -> NodeFinding {
+fn bounded(finding: NodeFinding) -> NodeFinding {
     let step = |step: &Advice| Advice { purpose: step.purpose, text: short(&step.text) };
     NodeFinding {
         code: finding.code,

@@ -7,14 +7,12 @@ use serde::Serialize;
 use super::{node, print};
 use crate::apply::boot;
 use crate::cli::{ConfigVerb, Format};
-use crate::config::{self, Loaded, Part, PlaceTold, PortRow, Problems, Setting};
+use crate::config::{self, Loaded, Part, PortRow, Problems, Setting};
 use crate::host::{Root, persistent_names, terminal};
 use crate::ladder::minimum::means;
 use crate::report::PortProgress;
 use crate::report::advice::Advice;
-use crate::report::common::{
-    Code, Exit, Finding, Kind, NotBegun, Place, PlacedFinding, Report, Severity, Verdict,
-};
+use crate::report::common::{Code, Exit, Finding, Kind, NotBegun, Report, Severity, Verdict};
 use crate::report::screen;
 
 /// Answer for the configuration that [`config::load`] gave.
@@ -46,7 +44,7 @@ pub fn run(verb: ConfigVerb, loaded: Loaded, root: &Root, format: Format) -> any
             let settings = shown.iter().map(ShownSetting::of).collect();
             let body = Shown { files: loaded.files, settings };
             let verdict = Verdict::Ready;
-            let report = Report::<_, PlacedFinding>::new(Kind::ConfigShow, verdict, vec![], body);
+            let report: Report<_> = Report::new(Kind::ConfigShow, verdict, vec![], body);
             print(&report, format, |_| config::to_toml(&shown))
         }
         (Ok(loaded), _) => {
@@ -54,8 +52,7 @@ pub fn run(verb: ConfigVerb, loaded: Loaded, root: &Root, format: Format) -> any
             let told: String = of_host.iter().map(finding_text).collect();
             let is_error = |finding: &Finding| finding.severity == Severity::Error;
             let head = good_text(&loaded, of_host.iter().any(is_error));
-            let findings = of_host.into_iter().map(PlacedFinding::from).collect();
-            let mut report = checked(&loaded.files, &loaded.not_read, findings);
+            let mut report = checked(&loaded.files, &loaded.not_read, of_host);
             report.body.dark_ports = dark.iter().map(|port| port.label().to_string()).collect();
             let dark = dark_text(&dark, &loaded.config.ports);
             print(&report, format, |_| format!("{head}{dark}{told}"))
@@ -65,7 +62,7 @@ pub fn run(verb: ConfigVerb, loaded: Loaded, root: &Root, format: Format) -> any
         (Err(problems), _) => {
             let pins = node::unreadable_pins(root);
             let told: String = pins.iter().map(finding_text).collect();
-            let all = findings(&problems).into_iter().chain(pins.map(PlacedFinding::from));
+            let all = findings(&problems).into_iter().chain(pins);
             let report = checked(&problems.files, &problems.not_read, all.collect());
             print(&report, format, |screen| {
                 let files = files_text(&problems.files, &problems.not_read);
@@ -128,29 +125,20 @@ pub fn errors(loaded: &Loaded) -> Vec<Finding> {
 }
 
 /// What is wrong with the configuration, with the places.
-fn findings(problems: &Problems) -> Vec<PlacedFinding> {
+fn findings(problems: &Problems) -> Vec<Finding> {
     let finding = |problem: config::ProblemTold| {
         let config::ProblemTold { message, places, help } = problem;
         let finding = Finding::error(Code::ConfigurationInvalid, message);
         let finding = finding.about_all(places.first().map(|place| &place.file));
-        PlacedFinding {
-            finding: finding.advise(help.map(Advice::permanent)),
-            places: places.into_iter().map(Place::from).collect(),
-        }
+        Finding { places, ..finding }.advise(help.map(Advice::permanent))
     };
-    let mut findings: Vec<PlacedFinding> = problems.told().into_iter().map(finding).collect();
+    let mut findings: Vec<Finding> = problems.told().into_iter().map(finding).collect();
     if problems.more() > 0 {
         let message =
             format!("the configuration has {} more errors, which are not listed", problems.more());
-        findings.push(Finding::error(Code::ConfigurationInvalid, message).into());
+        findings.push(Finding::error(Code::ConfigurationInvalid, message));
     }
     findings
-}
-
-impl From<PlaceTold> for Place {
-    fn from(PlaceTold { file, line, column, label }: PlaceTold) -> Self {
-        Self { file, line, column, label }
-    }
 }
 
 /// What `ibprov config check` says.
@@ -215,9 +203,9 @@ impl NotRead {
 fn checked(
     files: &[String],
     not_read: &[(String, String)],
-    findings: Vec<PlacedFinding>,
-) -> Report<Checked, PlacedFinding> {
-    let is_error = |placed: &PlacedFinding| placed.finding.severity == Severity::Error;
+    findings: Vec<Finding>,
+) -> Report<Checked> {
+    let is_error = |finding: &Finding| finding.severity == Severity::Error;
     let is_bad = findings.iter().any(is_error);
     let (verdict, exit) = match is_bad {
         true => (Verdict::NotReady, Exit::NotBegun),

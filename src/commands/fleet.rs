@@ -10,7 +10,7 @@ use crate::config::PfSelector;
 use crate::config::pins::{PinnedPf, Pins};
 use crate::host::{ReadError, Root};
 use crate::names::{Guid, PciAddress, harmless};
-use crate::plan::fleet::{Fleet, FleetFinding, ToldFleetFinding};
+use crate::plan::fleet::{Fleet, FleetFinding};
 use crate::report::check_schema;
 use crate::report::common::{Kind, Report, Verdict, not_read};
 use crate::report::screen;
@@ -33,7 +33,7 @@ pub(super) struct FleetReport {
 
 impl FleetReport {
     /// With the keys that every report has.
-    pub(super) fn told(&self) -> Report<&Self, ToldFleetFinding> {
+    pub(super) fn told(&self) -> Report<&Self, FleetFinding> {
         let verdict = if !self.problems.is_empty() || self.hosts == 0 {
             Verdict::Unknown
         } else if self.count > 0 {
@@ -42,8 +42,8 @@ impl FleetReport {
             Verdict::Ready
         };
         let unread = not_read(&self.problems).into_iter();
-        let unread = unread.map(|finding| ToldFleetFinding { finding, holders: Vec::new() });
-        let findings = self.findings.iter().map(FleetFinding::told).chain(unread).collect();
+        let unread = unread.map(|finding| FleetFinding { finding, holders: Vec::new() });
+        let findings = self.findings.iter().cloned().chain(unread).collect();
         Report::new(Kind::PlanFleet, verdict, findings, self)
     }
 }

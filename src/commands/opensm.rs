@@ -16,9 +16,7 @@ use crate::observe::Observer;
 use crate::opensm::partitions::{Known, Partition};
 use crate::opensm::{Fault, FaultKind, options, partitions};
 use crate::report::advice::Advice;
-use crate::report::common::{
-    Finding, Kind, Place as ToldPlace, Report, Severity, Verdict, not_read,
-};
+use crate::report::common::{Finding, Kind, Report, Severity, Verdict, not_read};
 
 /// More than such a file has, bytes.
 const FILE_LIMIT: u64 = 64 << 20;
@@ -66,8 +64,9 @@ pub fn run(
             problems.push(problem);
         }
     }
-    findings.sort_by_key(|finding| finding.finding.severity);
-    findings.extend(not_read(&unread).into_iter().map(OpensmFinding::of));
+    findings.sort_by_key(|found| found.finding.severity);
+    let unread_files = not_read(&unread).into_iter();
+    findings.extend(unread_files.map(|finding| OpensmFinding { finding, fault: None }));
     let has = |severity| {
         seen.iter().flat_map(|file| &file.faults).any(|fault| fault.kind.severity() == severity)
     };
@@ -303,8 +302,8 @@ impl Seen {
         let finding = Finding::new(fault.code(), fault.kind.severity(), told.message)
             .about(harmless(self.path()))
             .advise(told.help.map(Advice::permanent));
-        let places = told.places.into_iter().map(ToldPlace::from).collect();
-        OpensmFinding { finding, places, fault: Some(fault.kind) }
+        let finding = Finding { places: told.places, ..finding };
+        OpensmFinding { finding, fault: Some(fault.kind) }
     }
 }
 
@@ -314,17 +313,8 @@ impl Seen {
 pub(super) struct OpensmFinding {
     #[serde(flatten)]
     finding: Finding,
-    /// The first is where it is wrong, the others belong to it; empty for a file that was
-    /// not read.
-    places: Vec<ToldPlace>,
     /// What kind of thing is wrong there; `null` for a file that was not read.
     fault: Option<FaultKind>,
-}
-
-impl OpensmFinding {
-    const fn of(finding: Finding) -> Self {
-        Self { finding, places: Vec::new(), fault: None }
-    }
 }
 
 /// What `ibprov opensm check` says.

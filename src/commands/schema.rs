@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::commands::{
     apply, check, collect, config, consumers, fleet, gid, iface, import, initrd, opensm, plan, seal,
 };
-use crate::report::common::{Kind, NotBegun, PlacedFinding, Report};
+use crate::report::common::{Kind, NotBegun, Report};
 use crate::report::{
     BootReport, check_fleet, finding, firmware, guests, holders, iface as iface_report, online, pf,
     plan as plan_report, status,
@@ -68,8 +68,8 @@ fn all() -> Value {
     all.told(Kind::BootDryRun, crate::apply::preview::Preview::told);
     all.told(Kind::Iface, iface_report::IfaceReport::told);
     all.told(Kind::IfaceDryRun, iface::IfacePreview::told);
-    all.add::<Report<config::Checked, PlacedFinding>>(Kind::ConfigCheck);
-    all.add::<Report<config::Shown, PlacedFinding>>(Kind::ConfigShow);
+    all.add::<Report<config::Checked>>(Kind::ConfigCheck);
+    all.add::<Report<config::Shown>>(Kind::ConfigShow);
     all.add::<Report<import::Import>>(Kind::Import);
     all.told(Kind::Migrate, crate::report::migrate::Migration::told);
     all.add::<Report<opensm::Checked, opensm::OpensmFinding>>(Kind::OpensmCheck);

@@ -42,7 +42,7 @@ pub use firmware::{FirmwareCard, FirmwareSetting};
 pub use interface::{InterfaceRule, InterfaceSelector, PartitionRule};
 pub use load::{Loaded, load, load_with, resolve, resolve_right};
 pub use pf::{GuidSource, Pf, PfSelector, VfException};
-pub use problem::{Place, PlaceTold, Problem, ProblemTold, Problems, Source};
+pub use problem::{Place, Problem, ProblemTold, Problems, Source};
 pub use rxe::{MODULE as RXE_MODULE, RxeRow};
 pub use schema::schema;
 pub use subnet_manager::SubnetManager;

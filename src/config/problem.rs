@@ -2,12 +2,14 @@
 //! and as JSON. Whatever came from a file or a file's name is made harmless
 //! for a terminal here.
 
-use crate::names::{harmless, mark_in_lines};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
+
+use crate::names::{harmless, mark_in_lines};
+use crate::report::common::Place as ToldPlace;
 
 /// The text of one configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,20 +53,8 @@ pub struct Problems {
 pub struct ProblemTold {
     pub message: String,
     /// The first is where it is wrong, the others belong to it.
-    pub places: Vec<PlaceTold>,
+    pub places: Vec<ToldPlace>,
     pub help: Option<String>,
-}
-
-/// Where it is, and what is said there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlaceTold {
-    pub file: String,
-    /// The line, from 1.
-    pub line: usize,
-    /// The column, from 1, in characters.
-    pub column: usize,
-    /// What is said of it; empty for nothing.
-    pub label: String,
 }
 
 /// More are counted, not shown: such a file is no configuration.
@@ -167,7 +157,7 @@ impl Problem {
     pub(crate) fn told(&self) -> ProblemTold {
         let place = |(place, label): &(Place, String)| {
             let (file, line, column) = place.position();
-            PlaceTold { file, line, column, label: harmless(label) }
+            ToldPlace { file, line, column, label: harmless(label) }
         };
         ProblemTold {
             message: harmless(&self.message),

@@ -131,7 +131,7 @@ fn what_programs_are_told_has_places_by_line_and_column() {
             ProblemTold {
                 message: "unknown key \"x\" in [boot]",
                 places: [
-                    PlaceTold {
+                    Place {
                         file: "/etc/0.toml",
                         line: 2,
                         column: 1,

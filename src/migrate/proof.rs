@@ -85,7 +85,7 @@ fn predicted(root: &Root, graph: &Graph) -> Vec<Finding> {
     };
     let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
     let told = predict::findings(&boot).into_iter().map(|finding| {
-        let message = format!("{}: {}", finding.code, finding.summary.trim_end_matches('.'));
+        let message = format!("{}: {}", finding.code, finding.message.trim_end_matches('.'));
         Finding::warning(Code::NextBootAtRisk, message).advise(finding.advice)
     });
     told.collect()

@@ -77,10 +77,6 @@ impl Object {
         self.is(other) || matches!(other, Self::Function(pci) if self.function() == Some(*pci))
     }
 
-    fn vf_of(index: &str, pf: &str) -> Option<Self> {
-        Some(Self::Vf(VfName { pf: pf.parse().ok()?, index: index.parse().ok()? }))
-    }
-
     fn parse(text: &str) -> Option<Self> {
         if let Some((name, function)) = text.strip_suffix(')').and_then(|t| t.split_once(" (")) {
             let function = function.parse().ok()?;
@@ -91,21 +87,17 @@ impl Object {
                 _ => Some(Self::Device { name: name.parse().ok()?, function }),
             };
         }
-        if let Some(pf) = text.strip_prefix("PF ") {
-            return match pf.split_once(": VF ") {
-                Some((pf, index)) => Self::vf_of(index, pf),
-                None => pf.parse().map(Self::Function).ok(),
-            };
-        }
-        if let Some((index, pf)) = text.strip_prefix("VF ").and_then(|t| t.split_once(" of ")) {
-            return Self::vf_of(index, pf);
+        let of_host = || text.strip_prefix("VF ")?.split_once(" of ");
+        let of_log = || text.strip_prefix("PF ")?.split_once(": VF ");
+        if let Some((index, pf)) = of_host().or_else(|| of_log().map(|(pf, index)| (index, pf))) {
+            return Some(Self::Vf(VfName { pf: pf.parse().ok()?, index: index.parse().ok()? }));
         }
         if let Some((of, port)) = text.split_once(" port ") {
             let port = PortNumber::new(port.parse().ok()?).ok()?;
             return Some(Self::Port { of: of.parse().ok()?, port, function: None });
         }
-        let function = text.parse().map(Self::Function).ok();
-        function.or_else(|| text.parse().map(Self::Unit).ok())
+        let function = text.strip_prefix("PF ").unwrap_or(text).parse();
+        function.map(Self::Function).ok().or_else(|| text.parse().map(Self::Unit).ok())
     }
 }
 
@@ -115,9 +107,9 @@ impl From<&str> for Object {
     }
 }
 
-impl From<PciAddress> for Object {
-    fn from(pci: PciAddress) -> Self {
-        Self::Function(pci)
+impl From<&Self> for Object {
+    fn from(object: &Self) -> Self {
+        object.clone()
     }
 }
 
@@ -131,13 +123,8 @@ macro_rules! named {
     )+};
 }
 
-named!(String, Guid, &String, &&str, &PciAddress, &IfName, &RdmaName, &ModuleName, &UnitName);
-
-impl From<&Self> for Object {
-    fn from(object: &Self) -> Self {
-        object.clone()
-    }
-}
+named!(String, &String, &&str, PciAddress, &PciAddress, Guid, &IfName, &RdmaName, &ModuleName);
+named!(&UnitName);
 
 impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -145,10 +132,10 @@ impl fmt::Display for Object {
             Self::Function(pci) => pci.fmt(f),
             Self::Vf(VfName { pf, index }) => write!(f, "VF {index} of {pf}"),
             Self::Device { name, function } => write!(f, "{name} ({function})"),
-            Self::Port { of, port, function: Some(function) } => {
-                write!(f, "{of} port {port} ({function})")
+            Self::Port { of, port, function } => {
+                write!(f, "{of} port {port}")?;
+                function.map_or(Ok(()), |function| write!(f, " ({function})"))
             }
-            Self::Port { of, port, function: None } => write!(f, "{of} port {port}"),
             Self::Unit(unit) => unit.fmt(f),
             Self::Named(name) => f.write_str(name),
         }

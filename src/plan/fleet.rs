@@ -34,35 +34,9 @@ struct Entry {
 }
 
 /// A GUID that is in two places, or one that is none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FleetFinding {
-    /// Two have one GUID.
-    GuidDuplicate {
-        /// The GUID.
-        guid: Guid,
-        /// Who has it, in the order of the hosts.
-        holders: Vec<Holder>,
-    },
-    /// Two port GUIDs differ only in bit 0x02 of the first byte.
-    GuidLinkLocalTwin {
-        /// The smaller one.
-        guid: Guid,
-        /// The first that has it, and the first that has its twin.
-        holders: Vec<Holder>,
-    },
-    /// All zero or all ones.
-    GuidZero {
-        /// It.
-        guid: Guid,
-        /// Who has it.
-        holders: Vec<Holder>,
-    },
-}
-
-/// A finding of a fleet as JSON has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ToldFleetFinding {
+pub struct FleetFinding {
     /// What every finding has; its object is the GUID, or the file that was not read.
     #[serde(flatten)]
     pub finding: Finding,
@@ -71,17 +45,18 @@ pub struct ToldFleetFinding {
 }
 
 impl FleetFinding {
-    /// As JSON has it.
-    pub fn told(&self) -> ToldFleetFinding {
-        let (code, guid, holders) = match self {
-            Self::GuidDuplicate { guid, holders } => (Code::VfGuidDuplicate, guid, holders),
-            Self::GuidLinkLocalTwin { guid, holders } => (Code::GuidLinkLocalTwin, guid, holders),
-            Self::GuidZero { guid, holders } => (Code::GuidZero, guid, holders),
+    fn of(code: Code, guid: Guid, holders: Vec<Holder>) -> Self {
+        let message = match code {
+            Code::VfGuidDuplicate => format!("{guid} is used more than once"),
+            Code::GuidLinkLocalTwin => {
+                let twin = guid.link_local_twin();
+                format!("{guid} and {twin} map to the same IPv6 link-local address")
+            }
+            _ => format!(
+                "the GUID {guid} is all zero, with which the port stays down or rdma_cm fails"
+            ),
         };
-        let text = self.to_string();
-        let message = text.lines().next().unwrap_or_default();
-        let finding = Finding::error(code, message).about(*guid);
-        ToldFleetFinding { finding, holders: holders.clone() }
+        Self { finding: Finding::error(code, message).about(guid), holders }
     }
 }
 
@@ -150,9 +125,9 @@ impl Fleet {
             let Some(first) = same.first() else { continue };
             let guid = first.guid;
             if guid.is_zero() || guid.value() == u64::MAX {
-                note(&|| FleetFinding::GuidZero { guid, holders: self.holders(same) });
+                note(&|| FleetFinding::of(Code::GuidZero, guid, self.holders(same)));
             } else if !is_one_device(same) {
-                note(&|| FleetFinding::GuidDuplicate { guid, holders: self.holders(same) });
+                note(&|| FleetFinding::of(Code::VfGuidDuplicate, guid, self.holders(same)));
             }
             // Each pair once, from its smaller one.
             let twin = guid.link_local_twin();
@@ -164,7 +139,7 @@ impl Fleet {
                 && (mine.vf.is_some() || other.vf.is_some())
             {
                 let holders = || self.holders(&[*mine, *other]);
-                note(&|| FleetFinding::GuidLinkLocalTwin { guid, holders: holders() });
+                note(&|| FleetFinding::of(Code::GuidLinkLocalTwin, guid, holders()));
             }
         }
         (findings, count)
@@ -220,26 +195,10 @@ impl fmt::Display for Holder {
 
 impl fmt::Display for FleetFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let holders = match self {
-            Self::GuidDuplicate { guid, holders } => {
-                write!(f, "{guid} is used more than once")?;
-                holders
-            }
-            Self::GuidLinkLocalTwin { guid, holders } => {
-                let twin = guid.link_local_twin();
-                write!(f, "{guid} and {twin} map to the same IPv6 link-local address")?;
-                holders
-            }
-            Self::GuidZero { guid, holders } => {
-                write!(
-                    f,
-                    "the GUID {guid} is all zero, with which the port stays down or rdma_cm fails"
-                )?;
-                holders
-            }
-        };
-        holders.iter().try_for_each(|holder| write!(f, "\n  {holder}"))?;
-        if holders.len() == MOST_HOLDERS { f.write_str("\n  and possibly more") } else { Ok(()) }
+        f.write_str(&self.finding.message)?;
+        self.holders.iter().try_for_each(|holder| write!(f, "\n  {holder}"))?;
+        let is_cut = self.holders.len() == MOST_HOLDERS;
+        if is_cut { f.write_str("\n  and possibly more") } else { Ok(()) }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::report::advice::{Advice, Purpose};
 use crate::report::common::Verdict;
-use crate::report::finding::{Confidence, Diagnosis, Finding, Quote, Read, Severity};
+use crate::report::finding::{Diagnosis, Finding, Quote, Read, Severity};
 use crate::report::screen::{self, Screen, Tone};
 
 /// Lines of evidence shown for each finding; JSON has all.
@@ -74,17 +74,13 @@ fn of(finding: &Finding, said: &[&Finding], screen: Screen) -> Vec<String> {
         Severity::Warning => "warning",
         Severity::Info => "info",
     };
-    let confidence = match finding.confidence {
-        Confidence::High => "high",
-        Confidence::Medium => "medium",
-        Confidence::Low => "low",
-    };
+    let confidence: &str = finding.confidence.map_or("unknown", Into::into);
     let indent = if finding.caused_by.is_some() { "    " } else { "" };
     let caused = finding.caused_by.map_or(String::new(), |c| format!(", caused by {c}"));
     let boot = finding.boot.as_ref().map_or(String::new(), |b| format!(", boot of {b}"));
     let head = format!("{severity}: {} (confidence {confidence}{caused}{boot})", finding.code);
     let mut lines = screen.painted(finding.severity.into(), indent, &head);
-    lines.extend(screen.wrapped(&format!("{indent}  "), &finding.summary));
+    lines.extend(screen.wrapped(&format!("{indent}  "), &finding.message));
     let mut part = |label: &str, items: Vec<(String, String)>| {
         if items.is_empty() {
             return;

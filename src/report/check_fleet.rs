@@ -1,6 +1,6 @@
 //! `ibprov check --fleet`: what many nodes' reports say together.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::advice::{Advice, Purpose};
 use super::common::{Code, Kind, Report, Severity, Verdict};
@@ -36,10 +36,10 @@ pub struct NodeCounts {
     pub not_ready: usize,
 }
 
-/// A kind of finding, and the nodes that have it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A finding as the report of a node has it: another version of ibprov may know more codes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FleetFinding {
+pub struct NodeFinding {
     /// The name by which programs know it.
     pub code: String,
     /// How much it matters.
@@ -49,7 +49,17 @@ pub struct FleetFinding {
     /// What is wrong with it on the node of the example.
     pub message: String,
     /// What to do there.
+    #[serde(default)]
     pub advice: Vec<Advice>,
+}
+
+/// A kind of finding, and the nodes that have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FleetFinding {
+    /// As the node of the example has it.
+    #[serde(flatten)]
+    pub first: NodeFinding,
     /// The node that `object`, `message` and `advice` are of; a file that was not read.
     pub example: String,
     /// The kernel with which it begins; `null` if the nodes do not show one.
@@ -83,11 +93,13 @@ impl CheckFleetReport {
     /// With the keys that every report has.
     pub fn told(&self) -> Report<&Self, FleetFinding> {
         let unread = |Unread { file, why }: &Unread| FleetFinding {
-            code: Code::NotRead.name().to_owned(),
-            severity: Severity::Warning,
-            object: Some(file.clone()),
-            message: why.clone(),
-            advice: Vec::new(),
+            first: NodeFinding {
+                code: Code::NotRead.name().to_owned(),
+                severity: Severity::Warning,
+                object: Some(file.clone()),
+                message: why.clone(),
+                advice: Vec::new(),
+            },
             example: file.clone(),
             since_kernel: None,
             nodes: Vec::new(),
@@ -127,13 +139,13 @@ impl CheckFleetReport {
         let mut lines = screen.painted(tone, "", &head);
         for finding in &self.findings {
             lines.push(String::new());
-            lines.extend(screen.painted(finding.severity.into(), "", &finding.head(all)));
+            lines.extend(screen.painted(finding.first.severity.into(), "", &finding.head(all)));
             lines.extend(screen.wrapped("  nodes: ", &finding.names()));
-            let object = finding.object.as_ref().map(|object| format!("{object}: "));
-            let example = format!("{}{}", object.unwrap_or_default(), finding.message);
+            let object = finding.first.object.as_ref().map(|object| format!("{object}: "));
+            let example = format!("{}{}", object.unwrap_or_default(), finding.first.message);
             lines.extend(screen.wrapped(&format!("  {}: ", finding.example), &example));
             let is_look = |step: &&Advice| step.purpose != Purpose::Look;
-            for step in finding.advice.iter().filter(is_look) {
+            for step in finding.first.advice.iter().filter(is_look) {
                 lines.extend(screen.wrapped("  do: ", &step.text));
             }
         }
@@ -154,7 +166,7 @@ impl FleetFinding {
     /// `37 of 500 nodes: error: module-loaded-late since kernel 6.1.0-56`.
     fn head(&self, all: usize) -> String {
         let since = self.since_kernel.as_ref().map(|kernel| format!(" since kernel {kernel}"));
-        let (count, severity, code) = (self.nodes.len(), self.severity, &self.code);
+        let (count, severity, code) = (self.nodes.len(), self.first.severity, &self.first.code);
         format!("{count} of {}: {severity}: {code}{}", nodes(all), since.unwrap_or_default())
     }
 

@@ -153,7 +153,7 @@ macro_rules! codes {
 
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
                 // An array of json! itself would recurse once for each of its elements.
-                schemars::json_schema!({"type": "string", "enum": vec![$($name),+]})
+                schemars::json_schema!({"type": "string", "enum": vec![$($name,)+ $($rule_name),+]})
             }
         }
     };
@@ -454,7 +454,65 @@ pub enum Severity {
     Info,
 }
 
-/// Something that is not as it is meant to be, or is to be known.
+/// How sure the rule is. The order is the order of the report.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::IntoStaticStr,
+)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Confidence {
+    /// The program that failed said so itself.
+    High,
+    /// It follows from what was said, and little else would explain it.
+    Medium,
+    /// It fits what was seen; something else may fit too.
+    Low,
+}
+
+/// A line that a finding rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Quote {
+    /// Where it stands: the file's name as it was given, or `live host`.
+    pub source: String,
+    /// Line number, from 1; 0, in JSON `null`, where a source has no lines.
+    #[serde(serialize_with = "numbered")]
+    #[cfg_attr(test, schemars(with = "Option<u64>"))]
+    pub line: u64,
+    /// The time as it is written there; in JSON `null` where there is none.
+    #[serde(serialize_with = "or_null")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub time: String,
+    /// The text, control characters replaced.
+    pub text: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn numbered<S: Serializer>(line: &u64, s: S) -> Result<S::Ok, S::Error> {
+    Some(*line).filter(|line| *line > 0).serialize(s)
+}
+
+pub(super) fn or_null<S: Serializer>(text: &str, s: S) -> Result<S::Ok, S::Error> {
+    Some(text).filter(|text| !text.is_empty()).serialize(s)
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Place {
+    /// Its path.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1, in characters.
+    pub column: usize,
+    /// What is said of it; empty for nothing.
+    pub label: String,
+}
+
+/// Something that is not as it is meant to be, or is to be known. What only some verbs have of
+/// it is left out of JSON where there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
@@ -469,14 +527,54 @@ pub struct Finding {
     pub objects: Vec<Object>,
     /// What is wrong with it, and why as far as the host tells.
     pub message: String,
-    /// What to do.
+    /// What to do, one step each.
     pub advice: Vec<Advice>,
+    /// How sure the rule of `check` is that made it.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
+    /// The chain of cause, first cause first, one sentence each.
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
+    pub chain: Vec<String>,
+    /// The lines that it rests on.
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Quote>,
+    /// The boot it is about, where the evidence holds several.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<String>,
+    /// The code of the finding above that caused this one.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub caused_by: Option<Code>,
+    /// Where in files it is: the first is where it is wrong, the others belong to it.
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<Place>,
 }
 
 impl Finding {
     /// Of the whole host, without advice.
     pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
-        Self { code, severity, objects: Vec::new(), message: message.into(), advice: Vec::new() }
+        Self {
+            code,
+            severity,
+            objects: Vec::new(),
+            message: message.into(),
+            advice: Vec::new(),
+            confidence: None,
+            chain: Vec::new(),
+            evidence: Vec::new(),
+            boot: None,
+            caused_by: None,
+            places: Vec::new(),
+        }
+    }
+
+    /// As a rule of `check` makes it.
+    pub fn of(
+        code: Code,
+        severity: Severity,
+        confidence: Confidence,
+        message: impl Into<String>,
+    ) -> Self {
+        Self { confidence: Some(confidence), ..Self::new(code, severity, message) }
     }
 
     /// An error of the whole host.
@@ -506,10 +604,50 @@ impl Finding {
         Self { objects: objects.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// With what to do.
+    /// With the chain of cause.
+    #[must_use]
+    pub fn chain<S: Into<String>>(mut self, links: impl IntoIterator<Item = S>) -> Self {
+        self.chain.extend(links.into_iter().map(Into::into));
+        self
+    }
+
+    /// With evidence. Equal lines are taken once.
+    #[must_use]
+    pub fn quoting(mut self, quotes: impl IntoIterator<Item = Quote>) -> Self {
+        for quote in quotes {
+            if !self.evidence.contains(&quote) {
+                self.evidence.push(quote);
+            }
+        }
+        self
+    }
+
+    /// With steps that only look.
+    #[must_use]
+    pub fn look<S: Into<String>>(self, steps: impl IntoIterator<Item = S>) -> Self {
+        self.advise(steps.into_iter().map(Advice::look))
+    }
+
+    /// With steps that repair this boot.
+    #[must_use]
+    pub fn now<S: Into<String>>(self, steps: impl IntoIterator<Item = S>) -> Self {
+        self.advise(steps.into_iter().map(Advice::now))
+    }
+
+    /// With steps that repair every later boot.
+    #[must_use]
+    pub fn permanent<S: Into<String>>(self, steps: impl IntoIterator<Item = S>) -> Self {
+        self.advise(steps.into_iter().map(Advice::permanent))
+    }
+
+    /// With what to do. Equal steps are taken once.
     #[must_use]
     pub fn advise(mut self, steps: impl IntoIterator<Item = Advice>) -> Self {
-        self.advice.extend(steps);
+        for step in steps {
+            if !self.advice.contains(&step) {
+                self.advice.push(step);
+            }
+        }
         self
     }
 
@@ -677,39 +815,8 @@ impl<B: Serialize, F: Serialize> Report<B, F> {
     }
 }
 
-/// A place in a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Place {
-    /// Its path.
-    pub file: String,
-    /// The line, from 1.
-    pub line: usize,
-    /// The column, from 1, in characters.
-    pub column: usize,
-    /// What is said of it; empty for nothing.
-    pub label: String,
-}
-
-/// A finding, and where in files it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PlacedFinding {
-    /// What every finding has.
-    #[serde(flatten)]
-    pub finding: Finding,
-    /// The first is where it is wrong, the others belong to it; empty where no file is.
-    pub places: Vec<Place>,
-}
-
-impl From<Finding> for PlacedFinding {
-    fn from(finding: Finding) -> Self {
-        Self { finding, places: Vec::new() }
-    }
-}
-
 /// What a verb says that could not begin: nothing but findings.
-pub type NotBegun = Report<NoBody, PlacedFinding>;
+pub type NotBegun = Report<NoBody>;
 
 /// Nothing beside the keys that every report has.
 #[derive(Debug, Clone, Serialize)]
@@ -719,11 +826,11 @@ pub struct NoBody {}
 impl NotBegun {
     /// Because of this.
     pub fn because(code: Code, message: impl Into<String>) -> Self {
-        Self::of(vec![Finding::error(code, message).into()])
+        Self::of(vec![Finding::error(code, message)])
     }
 
     /// Because of these.
-    pub fn of(findings: Vec<PlacedFinding>) -> Self {
+    pub fn of(findings: Vec<Finding>) -> Self {
         Self::new(Kind::NotBegun, Verdict::NotBegun, findings, NoBody {})
     }
 }

@@ -130,7 +130,7 @@ fn finding() -> Any<Finding> {
     (code, severity, of(text()), text(), list(advice()))
         .prop_map(|(code, severity, object, message, advice)| {
             let objects = object.map(|text| Object::all(&text)).unwrap_or_default();
-            Finding { code, severity, objects, message, advice }
+            Finding { objects, advice, ..Finding::new(code, severity, message) }
         })
         .boxed()
 }

@@ -123,7 +123,7 @@ fn each_fault_is_quoted_and_its_object_named() {
         let quotes = || findings.iter().flat_map(|f| &f.evidence);
         let names = |text: &str| text.contains(object);
         let is_named = object == "-"
-            || findings.iter().any(|f| names(&listed(&f.objects)) || names(&f.summary))
+            || findings.iter().any(|f| names(&listed(&f.objects)) || names(&f.message))
             || quotes().any(|quote| names(&quote.text));
         let is_quoted = quotes().any(|quote| quote.text.contains(line));
         if diagnosis.verdict == Verdict::Ready || !is_named || !is_quoted {
@@ -197,7 +197,7 @@ fn nothing_is_said_of_devices_that_are_not_of_the_fabric() {
             for finding in &diagnosis.findings {
                 let advice: String = finding.advice.iter().map(|a| a.text.as_str()).collect();
                 let object = listed(&finding.objects);
-                let said = format!("{object} {} {advice}", finding.summary);
+                let said = format!("{object} {} {advice}", finding.message);
                 assert!(!said.contains("1b:00"), "{name}: {stranger}: {said}");
             }
             let grave = diagnosis.findings.iter().find(|f| f.severity != Severity::Info);

@@ -113,7 +113,7 @@ pub fn quote_causes(boot: &Boot, findings: &mut [Finding]) {
         let above = path::above(boot, address, first);
         // What failed above it first, is the cause, and not what a rule takes for it.
         if above.first().is_some_and(|above| above.origin < first.origin) {
-            finding.confidence = finding.confidence.max(Confidence::Medium);
+            finding.confidence = finding.confidence.max(Some(Confidence::Medium));
         }
         let above = above.into_iter().take(MOST);
         let mut lines: Vec<&Event> = above.chain(beside).collect();

@@ -33,7 +33,7 @@ fn by_libvirt_guests(host: &Host) -> Option<Finding> {
         shown(host, format!("/var/lib/libvirt/libvirt-guests: {name} is given {functions}"))
     };
     Some(
-        Finding::new(Code::AutostartGuestOnVf, Severity::Warning, Confidence::High, told)
+        Finding::of(Code::AutostartGuestOnVf, Severity::Warning, Confidence::High, told)
             .about("libvirt-guests.service")
             .chain(["With ON_BOOT=start, the default, libvirt-guests.service starts every guest that it has shut down."])
             .quoting(given.iter().map(quote))
@@ -68,7 +68,7 @@ fn by_autostart(host: &Host) -> Option<Finding> {
     let early =
         format!("{daemon} starts every guest that has autostart as soon as {daemon} itself runs.");
     Some(
-        Finding::new(Code::AutostartGuestOnVf, Severity::Warning, Confidence::High, told)
+        Finding::of(Code::AutostartGuestOnVf, Severity::Warning, Confidence::High, told)
             .about_all(names.first())
             .chain([
                 early,

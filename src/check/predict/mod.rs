@@ -13,7 +13,6 @@ mod units;
 
 use super::evidence::{Boot, Host};
 use crate::graph;
-use crate::report::common;
 use crate::report::finding::{Confidence, Finding, Quote};
 use crate::report::node::Judgement;
 
@@ -44,7 +43,7 @@ pub fn merge(found: &mut Vec<Finding>, more: Vec<Finding>) {
             Some(known) => {
                 if finding.severity < known.severity {
                     known.severity = finding.severity;
-                    known.summary = finding.summary;
+                    known.message = finding.message;
                     known.chain = finding.chain;
                     known.objects.clone_from(&finding.objects);
                 }
@@ -97,12 +96,9 @@ fn in_order(units: &[String]) -> String {
 /// What the judgement of the node says, in the place of what the logs told under the same code:
 /// their lines stay as evidence.
 pub fn account(host: &Host, found: &mut Vec<Finding>) {
-    let finding = |told: common::Finding| {
-        let message = told.message.trim_end_matches('.');
-        let text = format!("{}: {message}.", told.subject());
-        Finding::new(told.code, told.severity, Confidence::High, text)
-            .about_all(told.objects)
-            .steps(told.advice)
+    let finding = |told: Finding| {
+        let message = format!("{}: {}.", told.subject(), told.message.trim_end_matches('.'));
+        Finding { message, confidence: Some(Confidence::High), ..told }
     };
     let grouped = host.judgement.iter().flat_map(Judgement::grouped);
     let mut told: Vec<Finding> = grouped.map(finding).collect();
@@ -128,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_the_host_shows_counts_and_the_lines_of_logs_are_its_evidence() {
-        let denied = common::Finding::warning(Code::ModuleDenied, "deny-listed by x:1");
+        let denied = Finding::warning(Code::ModuleDenied, "deny-listed by x:1");
         let told = ["0000:4b:00.0", "0000:5e:00.0"].map(|pci| denied.clone().about(pci));
         let judgement = Judgement::new(Vec::new(), Vec::new(), true, true, told.to_vec());
         let host = Host { judgement: Some(judgement), ..Host::default() };
@@ -139,8 +135,8 @@ mod tests {
             text: "blacklist mlx5_core".to_owned(),
         };
         let mut found = vec![
-            Finding::new(Code::ModuleDenied, Severity::Error, Confidence::Low, "x").quoting([line]),
-            Finding::new(Code::UdevTimeout, Severity::Warning, Confidence::Low, "y"),
+            Finding::of(Code::ModuleDenied, Severity::Error, Confidence::Low, "x").quoting([line]),
+            Finding::of(Code::UdevTimeout, Severity::Warning, Confidence::Low, "y"),
         ];
         account(&host, &mut found);
         let codes: Vec<_> = found.iter().map(|f| (f.code, f.severity)).collect();

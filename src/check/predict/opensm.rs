@@ -27,7 +27,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
             text: format!("{}: {}", fault.label, fault.consequence),
         };
         Some(
-            Finding::new(first.code, first.severity, Confidence::High, summary)
+            Finding::of(first.code, first.severity, Confidence::High, summary)
                 .about(&first.file)
                 .quoting(faults.iter().take(QUOTED).map(quote))
                 .look(["ibprov opensm check"]),

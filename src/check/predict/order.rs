@@ -112,7 +112,7 @@ fn before(provider: &str, unit: &str, need: Need, severity: Severity, chain: &[S
     let told = format!(
         "{unit} is ordered before {provider}, which waits for the InfiniBand ports: {harm}."
     );
-    let finding = Finding::new(code(need), severity, Confidence::High, told)
+    let finding = Finding::of(code(need), severity, Confidence::High, told)
         .about(unit)
         .chain([format!("The order is {}.", in_order(chain))])
         .look([format!("systemctl cat {} | grep -E '^(#|After|Before)'", chain.join(" "))])
@@ -141,7 +141,7 @@ fn missing(
         units.join(", "),
         need.harm()
     );
-    Finding::new(code(need), severity, Confidence::High, told)
+    Finding::of(code(need), severity, Confidence::High, told)
         .about_all(units)
         .permanent(drop_ins.iter().map(DropIn::remedy))
         .chain(units.iter().filter(|_| severity == Severity::Error).map(|unit| was_early(unit)))
@@ -177,7 +177,7 @@ fn too_early(host: &Host) -> Vec<Finding> {
         merge(
             &mut findings,
             vec![
-                Finding::new(
+                Finding::of(
                     Code::NetdevLate,
                     Severity::Error,
                     Confidence::High,
@@ -274,7 +274,7 @@ home.mount is nfs4
         let [finding] = &judge(&host)[..] else { panic!("{:?}", judge(&host)) };
         assert_eq!(finding.objects, Object::all("home.mount, scratch.mount"));
         let told = "home.mount, scratch.mount are not ordered after ibprov.service";
-        assert!(finding.summary.starts_with(told), "{}", finding.summary);
+        assert!(finding.message.starts_with(told), "{}", finding.message);
         assert_eq!(finding.advice.len(), 1, "{finding:?}");
     }
 

@@ -19,7 +19,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
     let Some((unit, state)) = idle(host) else { return findings };
     let harm = harm(host);
     let severity = if harm.is_some() { Severity::Error } else { Severity::Warning };
-    let mut finding = Finding::new(
+    let mut finding = Finding::of(
         Code::OpenibdDisabled,
         severity,
         if harm.is_some() { Confidence::High } else { Confidence::Medium },
@@ -90,11 +90,10 @@ fn alias(host: &Host) -> Vec<Finding> {
     found
         .filter(|f| f.code == Code::OpenibdAliasBroken)
         .map(|f| {
-            let summary = format!("{}.", f.message);
-            Finding::new(f.code, Severity::Warning, Confidence::High, summary)
-                .about_all(f.objects.clone())
+            let message = format!("{}.", f.message);
+            let confidence = Some(Confidence::High);
+            Finding { severity: Severity::Warning, confidence, message, ..f.clone() }
                 .quoting([shown(host, f.message.clone())])
-                .steps(f.advice.clone())
         })
         .collect()
 }
@@ -103,7 +102,6 @@ fn alias(host: &Host) -> Vec<Finding> {
 mod tests {
     use super::super::fixtures::{Port, host};
     use super::*;
-    use crate::report::common;
 
     #[test]
     fn a_disabled_openibd_is_an_error_only_where_something_is_missing() {
@@ -129,7 +127,7 @@ mod tests {
         );
         masked.graph.get_mut("ibprov.service").expect("unit").file_state = "masked".to_owned();
         let [finding] = &judge(&masked)[..] else { panic!("{:?}", judge(&masked)) };
-        assert!(finding.summary.starts_with("ibprov.service is masked"), "{finding:?}");
+        assert!(finding.message.starts_with("ibprov.service is masked"), "{finding:?}");
     }
 
     #[test]
@@ -141,7 +139,7 @@ mod tests {
             openibd: Owner::Vendor,
             enabled: true,
             findings: vec![
-                common::Finding::warning(Code::OpenibdAliasBroken, "it is")
+                Finding::warning(Code::OpenibdAliasBroken, "it is")
                     .advise([Advice::permanent("reenable it")]),
             ],
         });

@@ -41,7 +41,7 @@ fn of_cycle(host: &Host, cycle: &Cycle) -> Finding {
         }
     };
     let told = format!("Units of the boot form an ordering cycle, so {dropped}.");
-    Finding::new(Code::OrderingCycle, severity, Confidence::High, told)
+    Finding::of(Code::OrderingCycle, severity, Confidence::High, told)
         .about_all(cycle.units.first())
         .chain([
             format!("Each unit is ordered before the next one: {way}."),
@@ -97,7 +97,7 @@ fn of_requirement(host: &Host, unit: &Unit, needed: &str, why: &str) -> Finding 
     let told = format!(
         "{name} requires {needed}, which {why}: systemd leaves {name} out of the next boot without a message."
     );
-    Finding::new(Code::RequiredUnitMissing, Severity::Warning, Confidence::High, told)
+    Finding::of(Code::RequiredUnitMissing, Severity::Warning, Confidence::High, told)
         .about(name.as_str())
         .quoting([shown(host, format!("{name}: Requires={needed}"))])
         .look([format!("systemctl cat {name} | grep -E '^(#|Requires|BindsTo)'")])
@@ -142,7 +142,7 @@ fn of_driver_container(host: &Host) -> Option<Finding> {
     let told = format!(
         "{unit} requires {target}, which is not reached before the drivers of the adapters are loaded, and NVIDIA's driver container, which loads them, is started by {unit}."
     );
-    let finding = Finding::new(Code::StartWaitDeadlock, Severity::Error, Confidence::High, told);
+    let finding = Finding::of(Code::StartWaitDeadlock, Severity::Error, Confidence::High, told);
     Some(
         finding
             .about(unit)
@@ -167,7 +167,7 @@ fn of_deadlock(host: &Host, found: &Deadlock) -> Finding {
     let told = format!(
         "{unit} starts {waits_for} and waits for it, but {waits_for} is ordered after {unit}: both wait until a time limit ends them."
     );
-    Finding::new(Code::StartWaitDeadlock, severity, confidence, told)
+    Finding::of(Code::StartWaitDeadlock, severity, confidence, told)
         .about(unit.as_str())
         .chain([
             format!("{unit} is not up before its command has ended: {command}"),
@@ -222,7 +222,7 @@ mod tests {
         let [finding] = &cycles(&host)[..] else { panic!("{:?}", cycles(&host)) };
         assert_eq!(finding.severity, Severity::Error);
         assert!(
-            finding.summary.contains("one or more of ibprov.service, network.target"),
+            finding.message.contains("one or more of ibprov.service, network.target"),
             "{finding:?}"
         );
     }
@@ -235,7 +235,7 @@ mod tests {
 
     /// The objects and summaries of what these units of the next boot are told.
     fn told(lines: &str) -> Vec<String> {
-        requirements(&host(lines, &[], &[])).into_iter().map(|finding| finding.summary).collect()
+        requirements(&host(lines, &[], &[])).into_iter().map(|finding| finding.message).collect()
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn pci_bar_unassigned(boot: &Boot) -> Option<Finding> {
     let of = seen::all_of("adapter", &addresses);
     let told = format!("This host has no address space for {of}: {}", first.text.trim());
     Some(
-        Finding::new(Code::PciBarUnassigned, Severity::Error, Confidence::High, told)
+        Finding::of(Code::PciBarUnassigned, Severity::Error, Confidence::High, told)
             .about_all(&addresses)
             .quoting(seen::quotes(boot, lines.iter().copied().chain(bars)))
             .look(seen::for_each(
@@ -84,7 +84,7 @@ fn pcie_link_reduced(boot: &Boot) -> Option<Finding> {
         addresses => format!(" of {}", seen::all_of("adapter", addresses)),
     };
     Some(
-        Finding::new(Code::PcieLinkReduced, severity, Confidence::High, format!("The PCIe link{of} is {what}."))
+        Finding::of(Code::PcieLinkReduced, severity, Confidence::High, format!("The PCIe link{of} is {what}."))
             .about_all(&addresses)
             .quoting(seen::quotes(boot, width.into_iter().chain(slow)))
             .quoting(shown.iter().map(|(f, text)| boot.quote_at(f.origin, "", &format!("{} {}", f.text, text.trim()))))
@@ -192,7 +192,7 @@ fn udev_timeout(boot: &Boot) -> Option<Finding> {
     });
     let told = format!("systemd-udevd reached its time limit for a device: {}", first.text.trim());
     Some(
-        Finding::new(Code::UdevTimeout, severity, confidence, told)
+        Finding::of(Code::UdevTimeout, severity, confidence, told)
             .about_all(&addresses)
             .quoting(seen::quotes(boot, slow.iter().chain(&killed).chain(&settle).copied()))
             .look([
@@ -270,7 +270,7 @@ fn driver_unload_under_remote_root(boot: &Boot) -> Option<Finding> {
     };
     let told = "The root disk disappeared without an error of a disk controller, and the system hangs, which happens when the driver that carries a remote root is unloaded.";
     Some(
-        Finding::new(Code::DriverUnloadUnderRemoteRoot, severity, confidence, told)
+        Finding::of(Code::DriverUnloadUnderRemoteRoot, severity, confidence, told)
             .quoting(seen::quotes(boot, unloaded.into_iter().chain(remote).chain(errors)))
             .quoting(seen::quotes(boot, root_hangs))
             .look(["check whether the root file system is reached over the network: findmnt /; lsblk -S"])

@@ -60,7 +60,7 @@ mod tests {
     use crate::report::status::Role;
 
     fn finding(code: Code) -> Finding {
-        Finding::new(code, Severity::Error, Confidence::Medium, "x")
+        Finding::of(code, Severity::Error, Confidence::Medium, "x")
     }
 
     #[test]

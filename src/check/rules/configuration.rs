@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Advice, Boot, Code, Confidence, Finding, Judge, Kind, Quote, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Judge, Kind, Quote, Rule, Severity, seen};
 use crate::check::evidence::account::Account;
 use crate::check::evidence::own::About;
 use crate::names::Object;
@@ -15,37 +15,27 @@ pub(super) const CONFIGURATION_INVALID: Rule =
 pub(super) const NOT_AS_EXPECTED: Rule =
     Rule { code: Code::NotAsExpected, needles: &[], judge: Judge::One(not_as_expected) };
 
-/// Something that is not as it is meant to be, in one line.
-struct Told {
-    severity: Severity,
-    /// What it is about; none for the whole host.
-    objects: Vec<Object>,
-    text: String,
-    advice: Vec<Advice>,
-    quote: Option<Quote>,
-}
-
 fn not_as_expected(boot: &Boot) -> Option<Finding> {
     let judgement = boot.judgement();
     // What was written down is one account.
     let mut told = logged(boot, judgement);
     told.extend(failed_units(boot, judgement));
-    told.sort_by_key(|told| told.severity);
-    let first = told.first()?;
-    let text = format!("{}.", first.text);
-    Some(
-        Finding::new(Code::NotAsExpected, first.severity, Confidence::High, text)
-            .about_all(&first.objects)
-            .chain(told.iter().skip(1).map(|told| told.text.clone()))
-            .quoting(told.iter().filter_map(|told| told.quote.clone()))
-            .steps(told.iter().flat_map(|told| told.advice.clone())),
-    )
+    Finding::worst_first(&mut told);
+    let whole = told.into_iter().reduce(|first, other| {
+        first.chain([other.message]).quoting(other.evidence).advise(other.advice)
+    })?;
+    Some(Finding { message: format!("{}.", whole.message), ..whole })
+}
+
+/// That something is not as it is meant to be, in one line.
+fn told(severity: Severity, text: String, quote: Quote, look: String) -> Finding {
+    let finding = Finding::of(Code::NotAsExpected, severity, Confidence::High, text);
+    finding.quoting([quote]).look([look])
 }
 
 /// An outcome that ibprov has written to the log or to a file.
 struct Written {
     standing: Standing,
-    objects: Vec<Object>,
     text: String,
     quote: Quote,
 }
@@ -53,7 +43,7 @@ struct Written {
 /// What ibprov itself has written to the log and to its report files, as far as it was not
 /// made good later. Where the host is judged as it is now, only what that judgement does not
 /// look at counts.
-fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
+fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Finding> {
     let mut last: BTreeMap<(About, Vec<Object>), Written> = BTreeMap::new();
     for event in &boot.events {
         let Kind::Own(own) = &event.kind else { continue };
@@ -65,10 +55,8 @@ fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
                     || matches!(about, About::WaitOnline | About::Online | About::Guest)
             });
         }
-        let is_named = !matches!(own.about, About::Boot | About::Step | About::WaitOnline);
         let written = Written {
             standing: own.standing,
-            objects: own.objects.iter().filter(|_| is_named).cloned().collect(),
             text: event.text.trim_end_matches('.').to_owned(),
             quote: boot.quote(event),
         };
@@ -90,18 +78,17 @@ fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
     };
     // What a port lacks now the judgement of the host says.
     let past = judgement.is_some();
-    let told = last
+    let bad = last
         .into_iter()
         .filter(|((about, _), written)| counts(*about) && written.standing != Standing::Ready);
-    told.map(|(_, written)| Told {
-        severity: match written.standing {
+    bad.map(|((about, objects), written)| {
+        let severity = match written.standing {
             Standing::Missing if !past => Severity::Error,
             _ => Severity::Warning,
-        },
-        objects: written.objects,
-        text: written.text,
-        advice: vec![Advice::look("ibprov status")],
-        quote: Some(written.quote),
+        };
+        // What a step failed at stands in its text.
+        let objects = if about == About::Step { Vec::new() } else { objects };
+        told(severity, written.text, written.quote, "ibprov status".to_owned()).about_all(objects)
     })
     .collect()
 }
@@ -126,7 +113,7 @@ fn filed(boot: &Boot, account: &Account, last: &mut BTreeMap<(About, Vec<Object>
     let mut put = |about, objects: Vec<Object>, standing, text: String| {
         let text = text.trim_end_matches('.').to_owned();
         let quote = quote(&text);
-        last.insert((about, objects.clone()), Written { standing, objects, text, quote });
+        last.insert((about, objects), Written { standing, text, quote });
     };
     let standing = account.standing;
     match account.kind {
@@ -149,7 +136,7 @@ fn filed(boot: &Boot, account: &Account, last: &mut BTreeMap<(About, Vec<Object>
             put(About::Interface, account.object.iter().cloned().collect(), standing, text);
         }
         common::Kind::WaitOnline => {
-            let is_degraded = |f: &common::Finding| f.code == common::Code::PortDegraded;
+            let is_degraded = |f: &Finding| f.code == common::Code::PortDegraded;
             let what = if found.clone().all(is_degraded) && !texts.is_empty() {
                 "wait-online: the link of a port is below its minimum"
             } else {
@@ -163,10 +150,8 @@ fn filed(boot: &Boot, account: &Account, last: &mut BTreeMap<(About, Vec<Object>
             // One that still waits has not failed.
             let failed = found.zip(texts).filter(|(f, _)| f.code == common::Code::GuestFailed);
             for (finding, text) in failed {
-                let (standing, quote) = (Standing::Missing, quote(&text));
-                let key = vec![Object::Named(text.clone())];
-                let objects = finding.objects.clone();
-                last.insert((About::Guest, key), Written { standing, objects, text, quote });
+                let written = Written { standing: Standing::Missing, quote: quote(&text), text };
+                last.insert((About::Guest, finding.objects.clone()), written);
             }
         }
         _ => {}
@@ -175,24 +160,22 @@ fn filed(boot: &Boot, account: &Account, last: &mut BTreeMap<(About, Vec<Object>
 
 /// Units of ibprov's that failed, by the log or by a dump; a judgement of the host knows
 /// them itself.
-fn failed_units(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Told> {
+fn failed_units(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Finding> {
     if judgement.is_some() {
         return Vec::new();
     }
-    let told = |unit: &str, quote: Quote| Told {
-        severity: Severity::Error,
-        objects: vec![unit.into()],
-        text: format!("{unit} has failed"),
-        advice: vec![Advice::look(format!("journalctl -b -u '{}'", every(unit)))],
-        quote: Some(quote),
+    let failed = |unit: &str, quote: Quote| {
+        let (text, look) =
+            (format!("{unit} has failed"), format!("journalctl -b -u '{}'", every(unit)));
+        told(Severity::Error, text, quote, look).about(unit)
     };
     let by_log = seen::failed_units(boot).into_iter().filter_map(|event| match &event.kind {
-        Kind::UnitFailed(unit) => Some(told(own_unit(unit)?, boot.quote(event))),
+        Kind::UnitFailed(unit) => Some(failed(own_unit(unit)?, boot.quote(event))),
         _ => None,
     });
     let shown = boot.state.units.iter().filter(|unit| unit.active.starts_with("failed"));
     let shown = shown.filter_map(|unit| {
-        Some(told(own_unit(&unit.name)?, boot.quote_at(unit.origin, "", &unit.text)))
+        Some(failed(own_unit(&unit.name)?, boot.quote_at(unit.origin, "", &unit.text)))
     });
     by_log.chain(shown).collect()
 }
@@ -237,7 +220,7 @@ fn ibprov_switched_off(boot: &Boot) -> Option<Finding> {
     let is_off = |text: &str| text.split_whitespace().any(|word| word == "ibprov=0");
     let line = boot.with("ommand line: ").find(|e| e.from_kernel() && is_off(&e.text))?;
     let text = "ibprov=0 is on the kernel command line: no unit of ibprov ran in this boot.";
-    let finding = Finding::new(Code::IbprovSwitchedOff, Severity::Info, Confidence::High, text);
+    let finding = Finding::of(Code::IbprovSwitchedOff, Severity::Info, Confidence::High, text);
     Some(finding.quoting([boot.quote(line)]))
 }
 
@@ -255,7 +238,7 @@ fn run_full(boot: &Boot) -> Option<Finding> {
     let told =
         "/run has no room left, so that files of ibprov and other programs are missing there.";
     Some(
-        Finding::new(Code::RunFull, Severity::Warning, Confidence::High, told)
+        Finding::of(Code::RunFull, Severity::Warning, Confidence::High, told)
             .about("/run")
             .quoting(seen::quotes(boot, lines))
             .look(["df -h /run; df -i /run", "du -xhd2 /run | sort -h"])
@@ -274,7 +257,7 @@ mod tests {
 
     #[test]
     fn it_is_the_first_thing_that_is_told() {
-        let told = common::Finding::new(
+        let told = Finding::new(
             Code::ConfigurationInvalid,
             Severity::Error,
             "the configuration has an error",

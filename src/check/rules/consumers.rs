@@ -81,7 +81,7 @@ fn consumer_before_address(boot: &Boot) -> Vec<Finding> {
         let told = format!("{who} came before the address of the fabric: {said}");
         let restart = names.iter().map(|name| format!("systemctl restart {}", unit(name)));
         Some(
-            Finding::new(Code::ConsumerBeforeAddress, severity, Confidence::High, told)
+            Finding::of(Code::ConsumerBeforeAddress, severity, Confidence::High, told)
                 .about_all(&names)
                 .quoting(seen::quotes(boot, of.iter().map(|(event, _)| *event)))
                 .now(restart)
@@ -214,7 +214,7 @@ pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {
         let told =
             "If the server is reached over IPoIB, the mount was tried before the port was active.";
         return Some(
-            Finding::new(Code::MountBeforeIpoib, Severity::Info, Confidence::Low, told)
+            Finding::of(Code::MountBeforeIpoib, Severity::Info, Confidence::Low, told)
                 .quoting(seen::quotes(boot, generic))
                 .look(["check whether the route uses an IPoIB netdev: ip route get SERVER"]),
         );
@@ -237,7 +237,7 @@ pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {
         last.text.trim()
     );
     Some(
-        Finding::new(Code::MountBeforeIpoib, severity, confidence, told)
+        Finding::of(Code::MountBeforeIpoib, severity, confidence, told)
             .about_all(Some(&*last.unit).filter(|unit| !unit.is_empty()))
             .quoting(seen::quotes(boot, lines))
             .now(["mount -a, or systemctl restart lnet"])
@@ -267,7 +267,7 @@ fn mount_before_network(boot: &Boot) -> Option<Finding> {
     let told =
         "A mount was tried before the network was up; no line of the log is about InfiniBand.";
     Some(
-        Finding::new(Code::MountBeforeNetwork, severity, Confidence::Medium, told)
+        Finding::of(Code::MountBeforeNetwork, severity, Confidence::Medium, told)
             .quoting(seen::quotes(boot, lines))
             .look(["systemctl is-enabled NetworkManager-wait-online.service systemd-networkd-wait-online.service"])
             .now(["mount -a"])

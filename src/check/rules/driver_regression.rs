@@ -110,7 +110,7 @@ fn crashed(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
     let said = worst.head.text.trim();
     let told = format!("{what} in the RDMA stack ({}): {said}", worst.module);
     Some(
-        Finding::new(Code::DriverRegression, severity, confidence, told)
+        Finding::of(Code::DriverRegression, severity, confidence, told)
             .quoting(seen::quotes(boot, [worst.head, worst.culprit]))
             .quoting(seen::quotes(boot, given_up.iter().copied()))
             .now(["boot the kernel that worked before"])
@@ -133,7 +133,7 @@ fn gave_up(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
     };
     let told = format!("The driver gave up{of}: {said}");
     Some(
-        Finding::new(Code::DriverRegression, severity, Confidence::Medium, told)
+        Finding::of(Code::DriverRegression, severity, Confidence::Medium, told)
             .about_all(&addresses)
             .quoting(seen::quotes(boot, given_up.iter().copied()))
             .look(seen::firmware_query(given_up, &addresses))
@@ -151,7 +151,7 @@ fn strange(boot: &Boot) -> Option<Finding> {
     let told = format!("The driver reported an internal fault: {}", lines.first()?.text.trim());
     let advice = "look for a newer kernel with a fix; report it to linux-rdma@vger.kernel.org";
     Some(
-        Finding::new(Code::DriverRegression, Severity::Warning, Confidence::Low, told)
+        Finding::of(Code::DriverRegression, Severity::Warning, Confidence::Low, told)
             .quoting(seen::quotes(boot, lines))
             .now(["boot the kernel that worked before"])
             .permanent([advice]),

@@ -118,7 +118,7 @@ fn fw_init_timeout(boot: &Boot) -> Vec<Finding> {
     });
     let finding = |((end, severity), addresses, lines): ((End, _), Vec<&str>, Vec<&Event>)| {
         let told = end.told(&seen::all_of("adapter", &addresses));
-        let finding = Finding::new(Code::FwInitTimeout, severity, Confidence::High, told)
+        let finding = Finding::of(Code::FwInitTimeout, severity, Confidence::High, told)
             .about_all(&addresses)
             .quoting(seen::quotes(boot, lines.iter().copied()));
         if end == End::Late {
@@ -229,7 +229,7 @@ fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
                 "check slot, riser and power of the adapter: dmesg | grep -e pciehp -e AER -e DPC",
             ),
         };
-        let finding = Finding::new(Code::FirmwareFatal, severity, Confidence::High, told)
+        let finding = Finding::of(Code::FirmwareFatal, severity, Confidence::High, told)
             .about_all(&addresses)
             .quoting(seen::quotes(boot, hot.into_iter().chain(lines.iter().copied())))
             .quoting(seen::quotes(boot, blamed))
@@ -306,7 +306,7 @@ fn firmware_too_old(boot: &Boot) -> Vec<Finding> {
         let of = seen::all_of("adapter", &addresses);
         let said = lines.first().map(|e| e.text.trim()).unwrap_or_default();
         let told = format!("The firmware of {of} is too old for the driver: {said}");
-        Finding::new(Code::FirmwareTooOld, severity, confidence, told)
+        Finding::of(Code::FirmwareTooOld, severity, confidence, told)
             .about_all(&addresses)
             .look(seen::firmware_query(&lines, &addresses))
             .quoting(seen::quotes(boot, lines))
@@ -358,7 +358,7 @@ fn firmware_reset_pending(boot: &Boot) -> Option<Finding> {
     let is_missed = !pending.is_empty() && is_missed(boot);
     let severity = if is_missed { Severity::Error } else { Severity::Warning };
     Some(
-        Finding::new(Code::FirmwareResetPending, severity, Confidence::High, told)
+        Finding::of(Code::FirmwareResetPending, severity, Confidence::High, told)
             .about_all(&devices)
             .quoting(pending.iter().map(|s| boot.quote_at(s.origin, "", &s.text)))
             .quoting(seen::quotes(boot, lines))

@@ -62,7 +62,7 @@ fn offline(boot: &Boot) -> Option<Finding> {
     let pf = caught_one(&lines.first()?.text, "of PF '{}'").unwrap_or("its PF").to_owned();
     let told = format!("A guest was started before {pf}, the netdev of the PF of its VF, was up.");
     Some(
-        Finding::new(Code::VmBeforeVf, Severity::Error, Confidence::High, told)
+        Finding::of(Code::VmBeforeVf, Severity::Error, Confidence::High, told)
             .about(&pf)
             .quoting(seen::quotes(boot, lines))
             .now([format!("ip link set {pf} up; virsh start GUEST")])
@@ -87,7 +87,7 @@ fn vm_before_vf(boot: &Boot) -> Option<Finding> {
     };
     let confidence = if later.is_some() { Confidence::High } else { Confidence::Medium };
     Some(
-        Finding::new(Code::VmBeforeVf, Severity::Error, confidence, told)
+        Finding::of(Code::VmBeforeVf, Severity::Error, confidence, told)
             .about_all(&addresses)
             .quoting(seen::quotes(boot, lines))
             .quoting(seen::quotes(boot, later))
@@ -107,7 +107,7 @@ fn autostart_guest_on_vf(boot: &Boot) -> Option<Finding> {
         seen::found(boot.events.iter().filter(|e| e.text.contains("utostart") && refused(e)))?;
     let told = "libvirt started a guest by autostart before its VF was present.";
     Some(
-        Finding::new(Code::AutostartGuestOnVf, Severity::Warning, Confidence::High, told)
+        Finding::of(Code::AutostartGuestOnVf, Severity::Warning, Confidence::High, told)
             .quoting(seen::quotes(boot, lines))
             .permanent(["virsh autostart --disable GUEST, and list it in ibprov.toml"]),
     )
@@ -188,7 +188,7 @@ fn iommu_off(boot: &Boot) -> Option<Finding> {
     let address = lines.iter().find_map(|e| function(&e.text)).unwrap_or("the device");
     let told = format!("{address} is in no IOMMU group, so that it cannot be assigned to a guest.");
     Some(
-        Finding::new(Code::IommuOff, severity, confidence, told)
+        Finding::of(Code::IommuOff, severity, confidence, told)
             .quoting(seen::quotes(boot, lines))
             .look(["dmesg | grep -e DMAR -e IOMMU -e AMD-Vi; ls /sys/kernel/iommu_groups"])
             .permanent([

@@ -124,7 +124,7 @@ fn harmless_warning(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     };
     let told = format!("{said}: {}.", whys.first().copied().unwrap_or_default());
     vec![
-        Finding::new(Code::HarmlessWarning, Severity::Info, Confidence::High, told)
+        Finding::of(Code::HarmlessWarning, Severity::Info, Confidence::High, told)
             .chain(whys)
             .quoting(seen::quotes(boot, lines)),
     ]

@@ -142,7 +142,7 @@ fn module_not_loaded(boot: &Boot) -> Option<Finding> {
     };
     let told = format!("{} {is} not loaded.", seen::all_of("module", &modules));
     Some(
-        Finding::new(Code::ModuleNotLoaded, severity, confidence, told)
+        Finding::of(Code::ModuleNotLoaded, severity, confidence, told)
             .about_all(&modules)
             .quoting(seen::quotes(boot, said.iter().map(|(e, _)| *e)))
             .now([format!("{load} {}", modules.join(" "))])
@@ -165,7 +165,7 @@ fn no_transport(boot: &Boot) -> Option<Finding> {
     };
     let told = "An NFS mount failed. If it is over RDMA (proto=rdma), rpcrdma is not loaded.";
     Some(
-        Finding::new(Code::ModuleNotLoaded, severity, confidence, told)
+        Finding::of(Code::ModuleNotLoaded, severity, confidence, told)
             .about("rpcrdma")
             .quoting(seen::quotes(boot, lines))
             .look(["grep rdma /etc/fstab"])
@@ -182,7 +182,7 @@ fn no_device(boot: &Boot) -> Option<Finding> {
     }
     let told = "A program found no RDMA device. Mostly the RDMA half of the adapter's driver is not loaded.";
     Some(
-        Finding::new(Code::ModuleNotLoaded, Severity::Warning, Confidence::Low, told)
+        Finding::of(Code::ModuleNotLoaded, Severity::Warning, Confidence::Low, told)
             .quoting(seen::quotes(boot, lines))
             .look(["check whether there is an RDMA device: ls /sys/class/infiniband; lspci -nnk -d ::0207"])
             .now(["load the RDMA half of the adapter's driver: modprobe mlx5_ib (mlx4_ib, irdma, bnxt_re)"])
@@ -219,7 +219,7 @@ fn absent(boot: &Boot) -> Option<Finding> {
         "{name} did not exist when the network service looked for it, and this log does not show that ib_ipoib was loaded. A driver that failed and another name of the netdev have the same symptom."
     );
     Some(
-        Finding::new(Code::ModuleNotLoaded, Severity::Warning, Confidence::Low, told)
+        Finding::of(Code::ModuleNotLoaded, Severity::Warning, Confidence::Low, told)
             .about(name)
             .quoting(seen::quotes(boot, lines))
             .look([
@@ -285,7 +285,7 @@ fn module_load_interrupted(boot: &Boot) -> Option<Finding> {
         ),
     };
     Some(
-        Finding::new(Code::ModuleLoadInterrupted, severity, Confidence::High, told)
+        Finding::of(Code::ModuleLoadInterrupted, severity, Confidence::High, told)
             .about_all(&devices)
             .chain([
                 "the process that loads the modules was stopped, which systemd does before it switches to the root file system",
@@ -330,7 +330,7 @@ fn module_load_order(boot: &Boot) -> Option<Finding> {
         "{of} {was} brought up before the port had its P_Key, which has appeared unnoticed since."
     );
     Some(
-        Finding::new(Code::ModuleLoadOrder, Severity::Error, Confidence::Medium, told)
+        Finding::of(Code::ModuleLoadOrder, Severity::Error, Confidence::Medium, told)
             .about_all(&netdevs)
             .quoting(seen::quotes(boot, lost.iter().map(|(e, _)| *e)))
             .look(["check whether the port has the P_Key now: cat /sys/class/infiniband/*/ports/*/pkeys/* | sort -u"])
@@ -366,7 +366,7 @@ fn module_loaded_late(boot: &Boot) -> Option<Finding> {
         "{netdev} was created{gap} after the network service had looked for it, and {end}."
     );
     Some(
-        Finding::new(Code::ModuleLoadedLate, severity, Confidence::Medium, told)
+        Finding::of(Code::ModuleLoadedLate, severity, Confidence::Medium, told)
             .about(netdev)
             .quoting(seen::quotes(boot, [late.asked, late.made]))
             .now([format!("ip link set {netdev} up, or ifup {netdev}")])

@@ -119,7 +119,7 @@ fn module_missing_for_kernel(boot: &Boot) -> Option<Finding> {
     };
     let told = format!("{of} {does} not exist for the running kernel.");
     Some(
-        Finding::new(Code::ModuleMissingForKernel, severity, Confidence::High, told)
+        Finding::of(Code::ModuleMissingForKernel, severity, Confidence::High, told)
             .about_all(&modules)
             .quoting(seen::quotes(boot, lines))
             .quoting(seen::quotes(boot, builds))
@@ -161,7 +161,7 @@ fn module_missing_in_initrd(boot: &Boot) -> Option<Finding> {
     };
     let told = format!("{of} {rest} not in it.");
     Some(
-        Finding::new(Code::ModuleMissingInInitrd, severity, Confidence::Medium, told)
+        Finding::of(Code::ModuleMissingInInitrd, severity, Confidence::Medium, told)
             .about_all(&modules)
             .quoting(seen::quotes(boot, lines))
             .look(["lsinitrd | grep -e rpcrdma -e ib_ (or lsinitramfs)"])
@@ -202,7 +202,7 @@ fn initrd_without_fabric(boot: &Boot) -> Option<Finding> {
     }
     let told = "The initramfs waits for an InfiniBand interface, and has loaded no driver of the RDMA stack.";
     Some(
-        Finding::new(Code::InitrdWithoutFabric, Severity::Error, Confidence::Medium, told)
+        Finding::of(Code::InitrdWithoutFabric, Severity::Error, Confidence::Medium, told)
             .quoting([boot.quote(asked)])
             .quoting(seen::quotes(boot, gave_up))
             .look(["lsinitrd | grep -e mlx5 -e ib_ipoib (or lsinitramfs)"])
@@ -233,7 +233,7 @@ fn module_is_a_dummy(boot: &Boot) -> Option<Finding> {
     let told =
         "A module of the vendor's stack is an empty one, so that the service that needs it fails.";
     Some(
-        Finding::new(Code::ModuleIsADummy, Severity::Error, confidence, told)
+        Finding::of(Code::ModuleIsADummy, Severity::Error, confidence, told)
             .quoting(seen::quotes(boot, lines))
             .look(["find the modules that are dummies: modinfo -n -d rpcrdma ib_srp ib_iser nvme-rdma rdma_rxe"])
             .now(["mount with proto=tcp"])
@@ -275,7 +275,7 @@ fn module_wrong_driver(boot: &Boot) -> Option<Finding> {
         if function.driver.is_none() && modules.lacks(right) {
             let told = format!("{} needs {right}, and {wrong} is loaded.", function.address);
             return Some(
-                Finding::new(Code::ModuleWrongDriver, Severity::Error, Confidence::Medium, told)
+                Finding::of(Code::ModuleWrongDriver, Severity::Error, Confidence::Medium, told)
                     .about(function.address.as_str())
                     .quoting([boot.quote_at(function.origin, "", &function.text)])
                     .now([format!("modprobe {right}")])

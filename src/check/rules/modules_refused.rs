@@ -23,7 +23,7 @@ fn module_denied(boot: &Boot) -> Option<Finding> {
         if seen::sign_of_life(boot).is_some() { Severity::Info } else { Severity::Error };
     let told = format!("{of} {is} on a deny list.");
     Some(
-        Finding::new(Code::ModuleDenied, severity, Confidence::Medium, told)
+        Finding::of(Code::ModuleDenied, severity, Confidence::Medium, told)
             .about_all(&modules)
             .quoting(seen::quotes(boot, lines))
             .look(seen::for_each(
@@ -85,7 +85,7 @@ fn module_parameter(boot: &Boot) -> Option<Finding> {
     let first = lines.first()?;
     let told = format!("A module parameter is refused: {}", first.text.trim());
     Some(
-        Finding::new(Code::ModuleParameter, Severity::Error, Confidence::High, told)
+        Finding::of(Code::ModuleParameter, Severity::Error, Confidence::High, told)
             .quoting(seen::quotes(boot, lines))
             .look(["grep -rn -e 'options mlx' -e 'options ib_' /etc/modprobe.d; cat /proc/cmdline"])
             .permanent(["correct or remove it, rebuild the initramfs, reboot"]),
@@ -114,7 +114,7 @@ fn module_signature_refused(boot: &Boot) -> Option<Finding> {
     let of = seen::all_of("module", &modules);
     let told = format!("The kernel refuses {of} because of the signature.");
     Some(
-        Finding::new(Code::ModuleSignatureRefused, severity, Confidence::High, told)
+        Finding::of(Code::ModuleSignatureRefused, severity, Confidence::High, told)
             .about_all(&modules)
             .quoting(seen::quotes(boot, lines))
             .look(["mokutil --sb-state; cat /sys/kernel/security/lockdown"])
@@ -196,7 +196,7 @@ fn module_symbol_mismatch(boot: &Boot) -> Option<Finding> {
     let severity = seen::error_unless_alive(boot);
     let confidence = if is_sure { Confidence::High } else { Confidence::Low };
     Some(
-        Finding::new(Code::ModuleSymbolMismatch, severity, confidence, told)
+        Finding::of(Code::ModuleSymbolMismatch, severity, confidence, told)
             .about_all(&modules)
             .quoting(seen::quotes(boot, lines))
             .look(seen::for_each("dmesg | grep {}", &modules, "MODULE"))
@@ -240,7 +240,7 @@ fn module_init_slow(boot: &Boot) -> Option<Finding> {
         "{of} {was} not loaded, because {other} had not finished its initialization after 30 s."
     );
     Some(
-        Finding::new(Code::ModuleInitSlow, severity, Confidence::High, told)
+        Finding::of(Code::ModuleInitSlow, severity, Confidence::High, told)
             .about_all(&modules)
             .quoting(seen::quotes(boot, lines))
             .look(

@@ -97,7 +97,7 @@ fn not_renamed(boot: &Boot, refused: &[Refused<'_>]) -> Finding {
     let again = |r: &Refused<'_>| {
         format!("ip link set {0} down && udevadm trigger --action=add /sys/class/net/{0}", r.from)
     };
-    let finding = Finding::new(Code::NetdevRenamed, severity, Confidence::High, told)
+    let finding = Finding::of(Code::NetdevRenamed, severity, Confidence::High, told)
         .about_all(&names)
         .quoting(seen::quotes(boot, refused.iter().map(|r| r.event)))
         .now(refused.iter().filter(|r| r.is_up()).map(again));
@@ -149,7 +149,7 @@ fn netdev_renamed(boot: &Boot) -> Option<Finding> {
     };
     let told = format!("The configuration names {name}, which udev has renamed to {to}.");
     Some(
-        Finding::new(Code::NetdevRenamed, Severity::Error, confidence, told)
+        Finding::of(Code::NetdevRenamed, Severity::Error, confidence, told)
             .about(name)
             .quoting(quotes)
             .quoting(seen::quotes(boot, [asked]))
@@ -197,7 +197,7 @@ fn netdev_admin_down(boot: &Boot) -> Option<Finding> {
     };
     let told = format!("{name} exists, but no network service has brought it up.");
     Some(
-        Finding::new(Code::NetdevAdminDown, severity, confidence, told)
+        Finding::of(Code::NetdevAdminDown, severity, confidence, told)
             .about(name.as_str())
             .quoting(
                 down.iter()
@@ -263,7 +263,7 @@ fn ipoib_parent_down(boot: &Boot) -> Option<Finding> {
         [Some(*child), *parent].into_iter().flatten().map(|n| boot.quote_at(n.origin, "", &n.text))
     });
     Some(
-        Finding::new(Code::IpoibParentDown, Severity::Error, Confidence::High, told)
+        Finding::of(Code::IpoibParentDown, Severity::Error, Confidence::High, told)
             .about_all(&children)
             .quoting(quotes.collect::<Vec<_>>())
             .now(parents.iter().map(|parent| format!("ip link set {parent} up")))

@@ -42,7 +42,7 @@ fn ifcfg_mismatch(boot: &Boot) -> Option<Finding> {
     }
     let told = format!("The network configuration fits no device: {}", first.text.trim());
     Some(
-        Finding::new(Code::IfcfgMismatch, Severity::Error, Confidence::Medium, told)
+        Finding::of(Code::IfcfgMismatch, Severity::Error, Confidence::Medium, told)
             .quoting(seen::quotes(boot, lines))
             .look([
                 "check that there is an RDMA device (ls /sys/class/infiniband): without one the driver is missing, and the configuration may be right",
@@ -223,7 +223,7 @@ fn finding(boot: &Boot, why: Why<'_>, names: &[&str], lines: &[&Event]) -> Findi
         }
         Why::Reason(reason) => format!("NetworkManager gave {of} up, with the reason {reason}."),
     };
-    let finding = Finding::new(Code::NetworkStackBug, severity, Confidence::Medium, told)
+    let finding = Finding::of(Code::NetworkStackBug, severity, Confidence::Medium, told)
         .about_all(names)
         .quoting(seen::quotes(boot, lines.iter().copied()));
     match why {

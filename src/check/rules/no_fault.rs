@@ -27,7 +27,7 @@ fn input_left_out(boot: &Boot) -> Option<Finding> {
         0 => "journalctl --since TIME -o export | ibprov check --log -",
         _ => "ibprov check --boot 0 --log FILE",
     };
-    let finding = Finding::new(Code::InputLeftOut, Severity::Info, Confidence::High, text);
+    let finding = Finding::of(Code::InputLeftOut, Severity::Info, Confidence::High, text);
     Some(finding.look([look]))
 }
 
@@ -74,7 +74,7 @@ fn came_up(confidence: Confidence, objects: &[&Object]) -> Finding {
     let mut quotes: Vec<(Option<usize>, Quote)> =
         objects.iter().map(|o| (o.last.event, o.last.quote.clone())).collect();
     quotes.sort_by_key(|(event, _)| *event);
-    Finding::new(Code::Healthy, Severity::Info, confidence, "InfiniBand came up.")
+    Finding::of(Code::Healthy, Severity::Info, confidence, "InfiniBand came up.")
         .quoting(quotes.into_iter().map(|(_, quote)| quote).take(ENOUGH))
 }
 
@@ -106,7 +106,7 @@ fn not_infiniband(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     if let Some(judgement) = boot.judgement() {
         let none = judgement.is_without_adapter();
         let text = "This host has no InfiniBand adapter, and none is expected.";
-        let finding = || Finding::new(Code::NotInfiniband, Severity::Info, Confidence::High, text);
+        let finding = || Finding::of(Code::NotInfiniband, Severity::Info, Confidence::High, text);
         return none.then(finding).into_iter().collect();
     }
     // Words of ours would make it a case of too little evidence.
@@ -129,7 +129,7 @@ fn not_infiniband(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         (Confidence::Medium, "No line of the log is about InfiniBand.")
     };
     let collect = (!own).then_some(COLLECT).into_iter().flatten();
-    vec![Finding::new(Code::NotInfiniband, Severity::Info, confidence, summary).look(collect)]
+    vec![Finding::of(Code::NotInfiniband, Severity::Info, confidence, summary).look(collect)]
 }
 
 /// True if `event` is about the fabric. What is loaded says nothing of what failed.
@@ -173,7 +173,7 @@ fn unknown(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
             "{netdev} did not exist when the network service looked for it, and the log does not show why: the driver is missing or late, ib_ipoib is not loaded, or the netdev has another name."
         );
         return vec![
-            Finding::new(Code::Unknown, Severity::Warning, Confidence::Low, told)
+            Finding::of(Code::Unknown, Severity::Warning, Confidence::Low, told)
                 .quoting(seen::quotes(boot, absent))
                 .look(COLLECT),
         ];
@@ -186,7 +186,7 @@ fn unknown(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         let is_ready = judgement.verdict == Verdict::Ready && !judgement.is_in_use();
         let text = "No port of this host is in use by the fabric, and none is missed: nothing shows whether InfiniBand works.";
         let idle = || {
-            Finding::new(Code::Unknown, Severity::Info, Confidence::High, text)
+            Finding::of(Code::Unknown, Severity::Info, Confidence::High, text)
                 .look(["ibprov status -v"])
         };
         return (is_ready && !explained).then(idle).into_iter().collect();
@@ -195,5 +195,5 @@ fn unknown(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         return Vec::new();
     }
     let told = "The evidence shows neither that InfiniBand came up nor why it did not.";
-    vec![Finding::new(Code::Unknown, Severity::Info, Confidence::Low, told).look(COLLECT)]
+    vec![Finding::of(Code::Unknown, Severity::Info, Confidence::Low, told).look(COLLECT)]
 }

@@ -43,8 +43,8 @@ fn openibd_disabled(boot: &Boot) -> Option<Finding> {
         let without = boot.state.netdevs.iter().all(|n| !n.infiniband);
         let severity = if without { Severity::Error } else { Severity::Warning };
         let told = "openibd.service is not enabled, so that no unit loads the IPoIB modules before the network starts.";
-        let finding = Finding::new(Code::OpenibdDisabled, severity, Confidence::Medium, told);
-        return Some(finding.about("openibd.service").quoting(quotes).steps(advice_to_enable()));
+        let finding = Finding::of(Code::OpenibdDisabled, severity, Confidence::Medium, told);
+        return Some(finding.about("openibd.service").quoting(quotes).advise(advice_to_enable()));
     };
     if ran || !(ofed || shown) {
         return None;
@@ -68,7 +68,7 @@ fn openibd_disabled(boot: &Boot) -> Option<Finding> {
         "openibd did not run, so that {netdev} was created only at {made}{gap}, after the network service had looked for it at {asked}."
     );
     Some(
-        Finding::new(Code::OpenibdDisabled, Severity::Error, confidence, told)
+        Finding::of(Code::OpenibdDisabled, Severity::Error, confidence, told)
             .about("openibd.service")
             .chain([
                 "openibd did not run, probably because it is not enabled: this boot has no line of it".to_owned(),
@@ -78,7 +78,7 @@ fn openibd_disabled(boot: &Boot) -> Option<Finding> {
                 format!("no unit tried again: {netdev} stayed down{until}"),
             ])
             .quoting(quotes)
-            .steps(advice_to_enable()),
+            .advise(advice_to_enable()),
     )
 }
 
@@ -140,7 +140,7 @@ fn openibd_failed(boot: &Boot) -> Option<Finding> {
     let shown = unit.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.text, u.active)));
     let told = format!("openibd.service failed{end}.");
     Some(
-        Finding::new(Code::OpenibdFailed, severity, Confidence::High, told)
+        Finding::of(Code::OpenibdFailed, severity, Confidence::High, told)
             .about("openibd.service")
             .quoting(seen::quotes(boot, lines))
             .quoting(seen::quotes(boot, said))
@@ -168,7 +168,7 @@ fn openibd_skips_inbox_modules(boot: &Boot) -> Option<Finding> {
         "openibd does not load {which}, which is the kernel's own module, not one built by OFED."
     );
     Some(
-        Finding::new(Code::OpenibdSkipsInboxModules, Severity::Error, Confidence::High, told)
+        Finding::of(Code::OpenibdSkipsInboxModules, Severity::Error, Confidence::High, told)
             .about_all(&modules)
             .quoting(seen::quotes(boot, lines))
             .look(["modinfo -n mlx5_core ib_core; uname -r"])
@@ -193,7 +193,7 @@ fn openibd_alias_broken(boot: &Boot) -> Option<Finding> {
     let lines = seen::found(boot.with_any_of(OPENIBD_ALIAS_BROKEN.needles))?;
     let told = "The name openibd.service belongs to another unit, so that units ordered after it do not wait for ibprov.";
     Some(
-        Finding::new(Code::OpenibdAliasBroken, Severity::Warning, Confidence::High, told)
+        Finding::of(Code::OpenibdAliasBroken, Severity::Warning, Confidence::High, told)
             .about("openibd.service")
             .quoting(seen::quotes(boot, lines))
             .permanent(["run systemctl disable openibd.service, remove its unit file from /etc, then run systemctl reenable ibprov.service"]),
@@ -213,7 +213,7 @@ fn mlnx_interface_mgr_armed(boot: &Boot) -> Option<Finding> {
     };
     let told = "MLNX_OFED's mlnx_interface_mgr configures the same interfaces as ibprov.";
     Some(
-        Finding::new(Code::MlnxInterfaceMgrArmed, Severity::Warning, Confidence::High, told)
+        Finding::of(Code::MlnxInterfaceMgrArmed, Severity::Warning, Confidence::High, told)
             .about("mlnx_interface_mgr")
             .quoting(seen::quotes(boot, [other, ours]))
             .permanent([
@@ -242,7 +242,7 @@ fn ifup_skipped_os_booting(boot: &Boot) -> Option<Finding> {
         "mlnx_interface_mgr did not bring {netdev} up, and the network service had already given up on it."
     );
     Some(
-        Finding::new(Code::IfupSkippedOsBooting, Severity::Error, Confidence::High, told)
+        Finding::of(Code::IfupSkippedOsBooting, Severity::Error, Confidence::High, told)
             .about(netdev)
             .quoting(seen::quotes(boot, [asked, event]))
             .now([format!("ifup {netdev}")])

@@ -85,7 +85,7 @@ fn opensm_misconfigured(boot: &Boot) -> Option<Finding> {
     let why = lines.first().map_or("it exits", |e| e.text.trim());
     let told = format!("opensm {fault}{end}: {why}");
     Some(
-        Finding::new(Code::OpensmMisconfigured, severity, confidence, told)
+        Finding::of(Code::OpensmMisconfigured, severity, confidence, told)
             .about("opensm.service")
             .quoting(seen::quotes(boot, lines.into_iter().chain(units)))
             .quoting(shown.map(|unit| seen::quote_unit(boot, unit)))
@@ -111,7 +111,7 @@ fn opensm_other_port(boot: &Boot) -> Option<Finding> {
         first.text.trim()
     );
     Some(
-        Finding::new(Code::OpensmOtherPort, Severity::Error, Confidence::High, told)
+        Finding::of(Code::OpensmOtherPort, Severity::Error, Confidence::High, told)
             .about("opensm.service")
             .quoting(seen::quotes(boot, lines))
             .look(["ibstat -p; grep -n guid /etc/opensm/opensm.conf /etc/default/opensm"])
@@ -135,7 +135,7 @@ fn opensm_partitions_rejected(boot: &Boot) -> Option<Finding> {
         first.text.trim()
     );
     Some(
-        Finding::new(Code::OpensmPartitionsRejected, Severity::Error, Confidence::High, told)
+        Finding::of(Code::OpensmPartitionsRejected, Severity::Error, Confidence::High, told)
             .about("partitions.conf")
             .quoting(seen::quotes(boot, lines))
             .look([
@@ -181,7 +181,7 @@ fn opensm_skipped(boot: &Boot) -> Option<Finding> {
     let told =
         "opensm.service was skipped: ib_umad was not loaded when systemd checked the condition.";
     Some(
-        Finding::new(Code::OpensmSkipped, severity, Confidence::High, told)
+        Finding::of(Code::OpensmSkipped, severity, Confidence::High, told)
             .about("opensm.service")
             .quoting(seen::quotes(boot, lines))
             .quoting(shown)
@@ -250,7 +250,7 @@ fn opensm_virt_disabled(boot: &Boot) -> Option<Finding> {
     let told =
         "The PF is Active and its VFs are not: the subnet manager does not serve virtual ports.";
     Some(
-        Finding::new(Code::OpensmVirtDisabled, Severity::Warning, confidence, told)
+        Finding::of(Code::OpensmVirtDisabled, Severity::Warning, confidence, told)
             .about_all(dead.iter().copied())
             .quoting(seen::quotes(boot, setting))
             .quoting(quote_ports(boot, &dead))

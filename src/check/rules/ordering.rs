@@ -84,7 +84,7 @@ fn ordering_cycle(boot: &Boot) -> Option<Finding> {
             format!("systemd deleted the job of {job}")
         });
     Some(
-        Finding::new(Code::OrderingCycle, severity, Confidence::High, format!("Units form an ordering cycle; {what}."))
+        Finding::of(Code::OrderingCycle, severity, Confidence::High, format!("Units form an ordering cycle; {what}."))
             .about_all(deleted.first().map(|job| job.split('/').next().unwrap_or(job)))
             .quoting(seen::quotes(boot, lines))
             .look(["show the cycle: systemd-analyze verify UNIT"])
@@ -146,7 +146,7 @@ fn ordering_missing(boot: &Boot) -> Vec<Finding> {
         let told = format!(
             "{unit} looked for {object} before it existed, and failed; {object} appeared {late}."
         );
-        let finding = Finding::new(code, Severity::Error, Confidence::High, told)
+        let finding = Finding::of(code, Severity::Error, Confidence::High, told)
             .about(name.as_str())
             .chain([
                 format!("{unit} asked for {object}: {}", asked.text.trim()),
@@ -316,7 +316,7 @@ fn start_wait_deadlock(boot: &Boot) -> Vec<Finding> {
                 "{unit} started {other} and waited for it, which can start only after {unit} has finished."
             );
             found.push(
-                Finding::new(Code::StartWaitDeadlock, Severity::Error, Confidence::Medium, told)
+                Finding::of(Code::StartWaitDeadlock, Severity::Error, Confidence::Medium, told)
                     .about(unit)
                     .quoting(seen::quotes(boot, [asked, ended]))
                     .permanent([format!("start {other} without waiting: systemctl --no-block start {other}; or add Wants={other} to {unit}")]),

@@ -86,7 +86,7 @@ fn link_down_cable(boot: &Boot) -> Option<Finding> {
                 format!("{names} have no physical link, and nothing is expected of them.")
             }
         };
-        let note = Finding::new(Code::LinkDownCable, Severity::Info, Confidence::High, text);
+        let note = Finding::of(Code::LinkDownCable, Severity::Info, Confidence::High, text);
         return Some(note.about_all(unused.iter().copied()).quoting(quotes(&unused)));
     } else {
         return None;
@@ -107,7 +107,7 @@ fn link_down_cable(boot: &Boot) -> Option<Finding> {
         (names, _) => texts.push(format!("{names} have no physical link: {cause}")),
     }
     let finding =
-        Finding::new(Code::LinkDownCable, severity, confidence, format!("{}.", texts.join("; ")))
+        Finding::of(Code::LinkDownCable, severity, confidence, format!("{}.", texts.join("; ")))
             .about_all(down.iter().copied())
             .quoting(quotes(&down))
             .quoting(seen::quotes(boot, bad.into_iter().chain(unplugged)))
@@ -190,7 +190,7 @@ fn lost_again(boot: &Boot, lost: &[(&Object, Lack)]) -> Option<Finding> {
         .map(|(unit, _)| (format!("{} failed{}", unit.name, when(unit)), unit.last.quote.clone()))
         .unzip();
     Some(
-        Finding::new(Code::LinkDownCable, Severity::Warning, confidence, summary)
+        Finding::of(Code::LinkDownCable, Severity::Warning, confidence, summary)
             .about_all(&named)
             .chain(failed)
             .quoting(links.iter().map(|object| object.last.quote.clone()))
@@ -232,7 +232,7 @@ fn idle(boot: &Boot) -> Option<Finding> {
         names.join(", ")
     );
     Some(
-        Finding::new(Code::PortNotActive, Severity::Warning, Confidence::Medium, summary)
+        Finding::of(Code::PortNotActive, Severity::Warning, Confidence::Medium, summary)
             .about_all(&names)
             .quoting(netdevs.iter().take(8).map(|n| boot.quote_at(n.origin, "", &n.text)))
             .look(["ibstat", "ip -d link"]),

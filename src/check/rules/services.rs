@@ -86,7 +86,7 @@ fn rdma_service_failed(boot: &Boot) -> Vec<Finding> {
         let shown = shown.map(|unit| seen::quote_unit(boot, unit));
         let told = format!("{} failed. {what}", seen::all_of("service", &names));
         (!names.is_empty()).then(|| {
-            Finding::new(Code::RdmaServiceFailed, severity, Confidence::High, told)
+            Finding::of(Code::RdmaServiceFailed, severity, Confidence::High, told)
                 .about_all(&units)
                 .quoting(seen::quotes(boot, of.iter().flat_map(|(_, lines)| lines).copied()))
                 .quoting(shown)
@@ -162,7 +162,7 @@ fn wait_online_timeout(boot: &Boot) -> Option<Finding> {
     let which = if ib { "" } else { "; the log does not name the interface" };
     let told = format!("The boot waited in vain for the network to be online{which}.");
     Some(
-        Finding::new(Code::WaitOnlineTimeout, severity, Confidence::High, told)
+        Finding::of(Code::WaitOnlineTimeout, severity, Confidence::High, told)
             .quoting(seen::quotes(boot, lines))
             .quoting(shown.map(|unit| seen::quote_unit(boot, unit)))
             .look([

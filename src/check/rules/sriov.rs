@@ -82,7 +82,7 @@ fn sriov_not_enabled_fw(boot: &Boot) -> Option<Finding> {
     let confidence = if off.is_empty() { Confidence::Medium } else { Confidence::High };
     let told = "The adapter's firmware has SR-IOV disabled, or allows fewer VFs than are planned.";
     Some(
-        Finding::new(Code::SriovNotEnabledFw, severity, confidence, told)
+        Finding::of(Code::SriovNotEnabledFw, severity, confidence, told)
             .quoting(off)
             .quoting(zero)
             .quoting(seen::quotes(boot, range))
@@ -200,7 +200,7 @@ fn sriov_mmio(boot: &Boot) -> Option<Finding> {
     let fewer = seen::for_each_proven(boot, Needs::Mellanox, &set, &addresses);
     let told = format!("The address space has no room for the VFs of {of}.");
     Some(
-        Finding::new(Code::SriovMmio, severity, confidence, told)
+        Finding::of(Code::SriovMmio, severity, confidence, told)
             .about_all(&addresses)
             .quoting(seen::quotes(boot, lines))
             .permanent(["in the firmware setup, enable SR-IOV and Above 4G decoding, and enlarge the MMIO (64 bit) window"])
@@ -258,7 +258,7 @@ fn sriov_not_exposed_kernel(boot: &Boot) -> Option<Finding> {
     };
     let told = "The kernel has removed the region of extended PCI configuration space (ECAM), so that it sees no SR-IOV capability.";
     Some(
-        Finding::new(Code::SriovNotExposedKernel, severity, confidence, told)
+        Finding::of(Code::SriovNotExposedKernel, severity, confidence, told)
             .quoting(seen::quotes(boot, removed.into_iter().chain(refused).chain(missing)))
             .look(["check, as root, that lspci -vvv has a line \"Single Root I/O Virtualization\""])
             .permanent(["boot a kernel before 5.19 or from 6.2 on"]),
@@ -289,7 +289,7 @@ fn sriov_vf_unreachable(boot: &Boot) -> Option<Finding> {
     let of = seen::all_of("VF", &addresses);
     let told = format!("{of} {does} not answer in configuration space (header type 7f).");
     Some(
-        Finding::new(Code::SriovVfUnreachable, Severity::Error, Confidence::High, told)
+        Finding::of(Code::SriovVfUnreachable, Severity::Error, Confidence::High, told)
             .about_all(&addresses)
             .quoting(seen::quotes(boot, lines))
             .quoting(lspci)

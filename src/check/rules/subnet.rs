@@ -106,9 +106,9 @@ fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
     if waiting.is_empty() && stuck.is_none() && unanswered.is_empty() && !unheard.is_empty() {
         let told = "The subnet manager does not answer: IPoIB asks repeatedly to join its broadcast group, and is never ready.";
         return Some(
-            Finding::new(Code::NoSubnetManager, Severity::Warning, Confidence::Medium, told)
+            Finding::of(Code::NoSubnetManager, Severity::Warning, Confidence::Medium, told)
                 .quoting(seen::quotes(boot, unheard))
-                .steps(manager(boot, "").advice(&MadPort::default())),
+                .advise(manager(boot, "").advice(&MadPort::default())),
         );
     }
     if waiting.is_empty() && stuck.is_none() && (unanswered.is_empty() || came) {
@@ -146,7 +146,7 @@ fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
         of_host.map_or((severity, confidence), |severity| (severity, Confidence::High));
     let told = format!("{} {has} in Initializing: {why}.", seen::all_of("port", &all));
     Some(
-        Finding::new(Code::NoSubnetManager, severity, confidence, told)
+        Finding::of(Code::NoSubnetManager, severity, confidence, told)
             .about_all(waiting.iter().copied())
             .quoting(waiting .iter() .map(|p| boot.quote_at(p.origin, "", &p.told())))
             .quoting(seen::quotes(boot, stuck.copied()))
@@ -155,7 +155,7 @@ fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
             "SELinux has denied manage_subnet, so that the kernel does not answer the subnet manager on that port".to_owned()
         }))
             .permanent(forbidden.first().map(|_| "allow manage_subnet to the domain that loads the modules (ausearch -m avc | audit2allow), then load mlx5_ib again"))
-            .steps(advice),
+            .advise(advice),
     )
 }
 
@@ -171,7 +171,7 @@ fn selinux_denies_subnet(boot: &Boot) -> Option<Finding> {
     let severity = seen::error_unless_alive(boot);
     let told = "SELinux has denied manage_subnet on an InfiniBand port, so that the kernel does not answer the subnet manager there.";
     Some(
-        Finding::new(Code::SelinuxDeniesSubnet, severity, Confidence::High, told)
+        Finding::of(Code::SelinuxDeniesSubnet, severity, Confidence::High, told)
             .quoting(seen::quotes(boot, lines))
             .look(["ausearch -m avc -c modprobe; ausearch -m avc | audit2allow"])
             .now(["setenforce 0; modprobe -r mlx5_ib; modprobe mlx5_ib; setenforce 1"])
@@ -200,7 +200,7 @@ fn umad_zero_guid(boot: &Boot) -> Option<Finding> {
     }
     let told = "Tools for management datagrams fail: they give up at a device whose GUID is 0.";
     Some(
-        Finding::new(Code::UmadZeroGuid, Severity::Error, Confidence::Medium, told)
+        Finding::of(Code::UmadZeroGuid, Severity::Error, Confidence::Medium, told)
             .quoting(seen::quotes(boot, lines))
             .quoting(shown)
             .look(["grep -H . /sys/class/infiniband/*/node_guid"])
@@ -235,10 +235,10 @@ fn pkey_missing(boot: &Boot) -> Vec<Finding> {
                 format!("{}: {lack}, and {} is refused.", port.name(), out.netdev)
             };
             findings.push(
-                Finding::new(Code::PkeyMissing, Severity::Warning, Confidence::Medium, text)
+                Finding::of(Code::PkeyMissing, Severity::Warning, Confidence::Medium, text)
                     .about(port.name())
                     .quoting([boot.quote_at(port.origin, "", &port.told())])
-                    .steps([Advice::full_membership(pkey, port.guid.parse().ok())]),
+                    .advise([Advice::full_membership(pkey, port.guid.parse().ok())]),
             );
         }
     }
@@ -258,7 +258,7 @@ fn interface_not_online(boot: &Boot) -> Vec<Finding> {
     }
     let told = kept_out(boot).into_iter().map(|KeptOut { netdev, refusals, shown, .. }| {
         let finding = |text, quotes: Vec<Quote>| {
-            let finding = Finding::new(Code::InterfaceNotOnline, Severity::Warning, Confidence::Medium, text);
+            let finding = Finding::of(Code::InterfaceNotOnline, Severity::Warning, Confidence::Medium, text);
             finding.about(netdev).quoting(quotes)
         };
         match shown {

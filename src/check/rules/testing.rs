@@ -8,12 +8,11 @@ use super::super::evidence::state::PortSeen;
 use super::super::evidence::{Boot, Intake};
 use super::{Rule, Severity};
 use crate::report::common::{Code, Finding, listed};
-use crate::report::finding::Finding as LogFinding;
 use crate::report::node::Judgement;
 use crate::report::status::Role;
 
 /// What is found in `log`.
-fn findings(log: &str) -> Vec<LogFinding> {
+fn findings(log: &str) -> Vec<Finding> {
     let mut intake = Intake::new(super::needles());
     intake.read("log", &mut log.as_bytes());
     super::super::diagnose(&intake.finish()).findings
@@ -129,8 +128,8 @@ struct Judged {
 
 impl Case {
     /// What is not as it has to be.
-    fn faults(&self, findings: &[LogFinding]) -> Vec<String> {
-        let line = |f: &LogFinding| {
+    fn faults(&self, findings: &[Finding]) -> Vec<String> {
+        let line = |f: &Finding| {
             let object = if f.objects.is_empty() { "-".to_owned() } else { listed(&f.objects) };
             format!("{} {} {object}", f.severity, f.code)
         };
@@ -142,7 +141,7 @@ impl Case {
         let text: String = findings
             .iter()
             .flat_map(|f| {
-                [&f.summary].into_iter().chain(f.advice.iter().map(|advice| &advice.text))
+                [&f.message].into_iter().chain(f.advice.iter().map(|advice| &advice.text))
             })
             .map(|text| format!("{text}\n"))
             .collect();
@@ -155,7 +154,7 @@ impl Case {
             findings.iter().filter(|f| f.caused_by.is_none()).map(|f| f.code.to_string()).collect();
         let sure: Vec<String> = findings
             .iter()
-            .map(|f| format!("{} {}", format!("{:?}", f.confidence).to_lowercase(), f.code))
+            .map(|f| format!("{} {}", f.confidence.map_or("-", Into::into), f.code))
             .collect();
         let all_roots = self.root.iter().filter(|code| !roots.contains(code));
         let unsure = self.sure.iter().filter(|one| !sure.contains(one));

@@ -44,7 +44,7 @@ fn unexplained(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     };
     let objects = failures.iter().filter_map(|f| f.object.as_deref()).take(FIRST);
     let objects = seen::each(objects);
-    let finding = Finding::new(Code::Unexplained, Severity::Info, Confidence::Low, summary)
+    let finding = Finding::of(Code::Unexplained, Severity::Info, Confidence::Low, summary)
         .about_all(&objects)
         .chain(lines.iter().filter_map(|e| source(e)).collect::<BTreeSet<String>>())
         .quoting(all.iter().take(MOST).map(|e| boot.quote(e)))
@@ -66,7 +66,7 @@ fn comes_and_goes(boot: &Boot, flap: &Flap<'_>) -> Finding {
         last.unwrap_or_default(),
     );
     let confidence = if flap.is_sure { Confidence::Medium } else { Confidence::Low };
-    Finding::new(Code::Unexplained, Severity::Warning, confidence, told)
+    Finding::of(Code::Unexplained, Severity::Warning, confidence, told)
         .about(&flap.object)
         .quoting(seen::quotes(boot, flap.losses.iter().copied()))
         .look(["check the cable, the module and the port of the switch"])
@@ -117,7 +117,7 @@ fn lost(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         let text = object.last.quote.text.trim().trim_end_matches('.');
         let summary = format!("{} {what}{time}: {text}.", object.title());
         Some(
-            Finding::new(Code::Unexplained, severity, Confidence::Medium, summary)
+            Finding::of(Code::Unexplained, severity, Confidence::Medium, summary)
                 .about(&object.name)
                 .quoting([object.last.quote.clone()])
                 .look([look]),

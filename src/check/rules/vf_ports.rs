@@ -101,14 +101,14 @@ fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
     }
     advice.push(Advice::permanent("plan GUIDs in /etc/ibprov/ibprov.toml"));
     Some(
-        Finding::new(Code::VfGuidZero, severity, confidence, format!("{which} GUID zero."))
+        Finding::of(Code::VfGuidZero, severity, confidence, format!("{which} GUID zero."))
             .about_all(&names)
             .quoting(quote_vfs(boot, &zero))
             .quoting(quote_ports(boot, &ports))
             .quoting(sysfs)
             .quoting(devices.iter().map(|d| boot.quote_at(d.origin, "", &d.text)))
             .quoting(seen::quotes(boot, said))
-            .steps(advice),
+            .advise(advice),
     )
 }
 
@@ -176,7 +176,7 @@ fn vf_guid_duplicate(boot: &Boot) -> Option<Finding> {
     let mad_port = ports.first().map(|port| port.mad_port()).unwrap_or_default();
     let ask = format!("find the other port of the fabric: saquery {mad_port} -N | grep GUID");
     Some(
-        Finding::new(Code::VfGuidDuplicate, Severity::Error, Confidence::High, told)
+        Finding::of(Code::VfGuidDuplicate, Severity::Error, Confidence::High, told)
             .about_all(&names)
             .quoting(seen::quotes(boot, said))
             .quoting(quote_vfs(boot, &twice))
@@ -217,12 +217,12 @@ fn vf_policy_down(boot: &Boot) -> Option<Finding> {
         ),
     };
     Some(
-        Finding::new(Code::VfPolicyDown, Severity::Error, confidence, told)
+        Finding::of(Code::VfPolicyDown, Severity::Error, confidence, told)
             .about_all(&names)
             .quoting(quote_vfs(boot, &down))
             .quoting(sysfs)
             .quoting(quote_ports(boot, &dead))
-            .steps(repaired(boot, &down, "ip link set {pf} vf {vf} state auto"))
+            .advise(repaired(boot, &down, "ip link set {pf} vf {vf} state auto"))
             .permanent(["plan the VF, or set link-state = \"follow\" in its plan, in /etc/ibprov/ibprov.toml"]),
     )
 }

@@ -26,7 +26,7 @@ fn vf_not_probed(boot: &Boot) -> Option<Finding> {
         return None;
     }
     let text = "mlx4_core has left VFs without a driver: its parameter probe_vf says how many the host may bind.";
-    let finding = Finding::new(Code::VfNotProbed, Severity::Info, Confidence::High, text)
+    let finding = Finding::of(Code::VfNotProbed, Severity::Info, Confidence::High, text)
         .quoting(quotes)
         .look(["cat /sys/module/mlx4_core/parameters/num_vfs /sys/module/mlx4_core/parameters/probe_vf"])
         .permanent([
@@ -139,7 +139,7 @@ fn vf_probe_failed(boot: &Boot) -> Option<Finding> {
     };
     let grep: Vec<String> = addresses.iter().map(|address| format!("-e {address}")).collect();
     let told = format!("The driver could not initialize {of}: {why}");
-    let finding = Finding::new(Code::VfProbeFailed, Severity::Error, Confidence::High, told)
+    let finding = Finding::of(Code::VfProbeFailed, Severity::Error, Confidence::High, told)
         .about_all(&addresses)
         .quoting(seen::quotes(boot, lines))
         .look([format!(
@@ -181,7 +181,7 @@ fn vf_setting_dropped(boot: &Boot) -> Vec<Finding> {
         let told = format!(
             "The firmware of PF {pf} has ignored a setting of a VF: the write succeeded, and another value is read back."
         );
-        Finding::new(Code::VfSettingDropped, Severity::Error, Confidence::High, told)
+        Finding::of(Code::VfSettingDropped, Severity::Error, Confidence::High, told)
             .permanent(["update the adapter's firmware"])
             .permanent(seen::for_each_proven(boot, Needs::Mlx5, RESET, &[&pf.to_string()]))
     })
@@ -271,7 +271,7 @@ fn vf_setting_refused(boot: &Boot) -> Vec<Finding> {
     told_of_pfs(boot, Code::VfSettingRefused, REFUSED, |pf| {
         let summary =
             format!("PF {pf} refuses a setting of a VF: the kernel returned an error for it.");
-        Finding::new(Code::VfSettingRefused, Severity::Error, Confidence::High, summary)
+        Finding::of(Code::VfSettingRefused, Severity::Error, Confidence::High, summary)
             .look([format!("dmesg | grep {pf}")])
             .permanent(seen::for_each_proven(boot, Needs::Mlx5, RESET, &[&pf.to_string()]))
     })
@@ -285,7 +285,6 @@ mod tests {
     use crate::check::evidence::host::Host;
     use crate::check::evidence::{Evidence, Intake};
     use crate::check::rank::diagnosis;
-    use crate::report::common;
     use crate::report::node::Judgement;
 
     #[test]
@@ -308,7 +307,7 @@ mod tests {
         )
     }
 
-    fn node(code: Code, now: Vec<common::Finding>) -> Boot {
+    fn node(code: Code, now: Vec<Finding>) -> Boot {
         let judgement = Judgement::new(Vec::new(), Vec::new(), true, true, now);
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let mut boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
@@ -320,7 +319,7 @@ mod tests {
     fn what_the_firmware_dropped_is_told_before_the_zero_that_it_left() {
         let mut boot = node(
             Code::VfSettingDropped,
-            vec![common::Finding::error(Code::VfNotAsPlanned, "VF 0 to be changed").about(PF)],
+            vec![Finding::error(Code::VfNotAsPlanned, "VF 0 to be changed").about(PF)],
         );
         let mut intake = Intake::new(super::super::needles());
         let zeros = two_vfs("00:00:00:00:00:00:00:00", "00:00:00:00:00:00:00:00", "auto");
@@ -349,7 +348,7 @@ mod tests {
     #[test]
     fn what_was_made_good_and_what_was_not_dropped_are_not_told() {
         assert_eq!(vf_setting_dropped(&node(Code::VfSettingDropped, Vec::new())), []);
-        let wrong = common::Finding::error(Code::VfNotAsPlanned, "VF 0 to be changed").about(PF);
+        let wrong = Finding::error(Code::VfNotAsPlanned, "VF 0 to be changed").about(PF);
         assert_eq!(vf_setting_dropped(&node(Code::VfNotAsPlanned, vec![wrong])), []);
     }
 

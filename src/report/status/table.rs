@@ -233,9 +233,7 @@ fn port_row(hca: &Hca, port: &PortStatus, status: &Status) -> Row {
     ];
     let (is_aside, label) = (is_aside(port.role), hca.label(port));
     let findings = &status.judgement.findings;
-    let is_told = findings
-        .iter()
-        .any(|f| f.code == Code::PortNotActive && f.objects.first() == label.as_ref());
+    let is_told = is_told(findings, Code::PortNotActive, label.as_ref());
     // Nobody counts on what is aside.
     let lack = Some(lack).filter(|_| !is_aside && !is_told);
     let is_degraded = !port.degraded.is_empty();
@@ -383,12 +381,14 @@ fn vfs(hca: &Hca, findings: &[Finding]) -> Vec<(Mark, String)> {
     kinds.into_iter().map(line).collect()
 }
 
+fn is_told(findings: &[Finding], code: Code, object: Option<&Object>) -> bool {
+    findings.iter().any(|finding| finding.code == code && finding.objects.first() == object)
+}
+
 /// The ports of a VF of which it is found that they are not active.
 fn dark_ports(vf: &VfStatus, findings: &[Finding]) -> String {
     let is_dark = |port: &&VfPortStatus| {
-        let label = vf.port_label(port);
-        let is_it = |f: &Finding| f.objects.first() == label.as_ref();
-        findings.iter().any(|f| f.code == Code::VfPortNotActive && is_it(f))
+        is_told(findings, Code::VfPortNotActive, vf.port_label(port).as_ref())
     };
     let state = |port: &VfPortStatus| {
         let state = port.link.state.map_or("?", LinkState::word).to_lowercase();

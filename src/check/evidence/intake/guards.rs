@@ -31,7 +31,7 @@ fn verdict(sources: &[(&str, &str)]) -> Verdict {
 fn told(diagnosis: &Diagnosis) -> Vec<String> {
     let line = |f: &crate::report::finding::Finding| {
         let quotes: Vec<&str> = f.evidence.iter().map(|quote| quote.text.as_str()).collect();
-        format!("{} {} {:?} {quotes:?} {}", f.severity, f.code, f.objects, f.summary)
+        format!("{} {} {:?} {quotes:?} {}", f.severity, f.code, f.objects, f.message)
     };
     diagnosis.findings.iter().map(line).collect()
 }
