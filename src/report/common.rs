@@ -167,6 +167,8 @@ codes! {
         PortNotActive = "port-not-active",
         /// What was looked at does not show whether the fabric uses an expected port.
         PortNotJudged = "port-not-judged",
+        /// The module is loaded, and has made no device node for an RDMA device or a port of it.
+        DeviceNodeMissing = "device-node-missing",
         /// An active port is no member, or no full one, of a partition that it has to be in.
         PkeyMissing = "pkey-missing",
         /// The netdev of an active port has no carrier, or is down and meant to be up.
