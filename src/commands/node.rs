@@ -272,6 +272,7 @@ impl<'a> Node<'a> {
             guests,
             settings: self.settings().into_iter().chain(self.misnamed()).collect(),
             contradictions: self.contradictions(),
+            without_node: self.without_node(),
             firmware: firmware::findings(self.root, self.config, &self.observed),
             subnet_managers,
             is_switched_off: self
@@ -501,6 +502,48 @@ impl<'a> Node<'a> {
         };
         let pfs = plans.resolved.iter().map(with_writers).collect();
         (pfs, preview.problems)
+    }
+
+    /// The RDMA devices of which programs cannot use an expected port, because it has no device
+    /// node although the module that makes it is loaded. A port that is still on its way up is not
+    /// judged: it may be about to have one.
+    fn without_node(&self) -> Vec<Finding> {
+        let is_loaded = |module: &str| {
+            let mut modules = self.observed.modules.iter();
+            modules.any(|(name, state)| name.as_str() == module && *state == ModuleState::Loaded)
+        };
+        let verbs = ("ib_uverbs", "infiniband_verbs", "uverbs", Severity::Error);
+        let mad = ("ib_umad", "infiniband_mad", "umad", Severity::Warning);
+        let mut findings: Vec<Finding> = Vec::new();
+        for (module, class, node, severity) in [verbs, mad].into_iter().filter(|of| is_loaded(of.0))
+        {
+            for port in self.ports.iter().filter(|port| port.is_ready()) {
+                let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port)
+                else {
+                    continue;
+                };
+                let is_umad = node == "umad";
+                let of = is_umad.then_some(number);
+                let is_meant = !is_umad || port.link_layer == Some(LinkLayer::InfiniBand);
+                let is_there = observe::has_node(self.root, pci, class, device, of);
+                if !is_meant || is_there != Some(false) {
+                    continue;
+                }
+                let of = of.map_or_else(String::new, |number| format!(" for port {number}"));
+                let message = format!("no {node} device{of}, although {module} is loaded");
+                let severity = if port.optional { Severity::Warning } else { severity };
+                let finding = Finding::new(Code::DeviceNodeMissing, severity, message);
+                let advice = [
+                    Advice::look(format!("dmesg | grep -e {node} -e {pci}")),
+                    Advice::now("rebind the driver of the adapter, or restart the node"),
+                ];
+                let finding = finding.about(device).advise(advice);
+                if !findings.contains(&finding) {
+                    findings.push(finding);
+                }
+            }
+        }
+        findings
     }
 
     /// The RDMA network namespace mode, where one is configured.

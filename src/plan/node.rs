@@ -75,6 +75,8 @@ pub struct Known<'a> {
     pub settings: Vec<Finding>,
     /// Settings that network stacks are configured to make otherwise.
     pub contradictions: Vec<Finding>,
+    /// RDMA devices without a device node that they have to have.
+    pub without_node: Vec<Finding>,
     /// Configured settings in firmware that are not in effect.
     pub firmware: Vec<Finding>,
     /// What is wrong with the configured subnet managers.
@@ -189,6 +191,7 @@ pub fn judge(known: &Known<'_>) -> Judgement {
                 ]),
         });
     }
+    findings.extend(known.without_node.iter().cloned());
     let of_others = known.guests.iter().chain(&known.firmware).chain(&known.agents);
     findings.extend(of_others.cloned());
     if known.is_switched_off {

@@ -172,6 +172,7 @@ codes! {
         PortNotReady = "port-not-ready",
         PortNotActive = "port-not-active",
         PortNotJudged = "port-not-judged",
+        DeviceNodeMissing = "device-node-missing",
         PkeyMissing = "pkey-missing",
         InterfaceNotOnline = "interface-not-online",
         IfcfgMismatch = "ifcfg-mismatch",

@@ -209,6 +209,10 @@ impl Adapter {
         for node in &self.nodes {
             let class = if node.starts_with("uverbs") { "verbs" } else { "mad" };
             let name = format!("{dir}/infiniband_{class}/{node}");
+            host.link(
+                &format!("sys/class/infiniband_{class}/{node}"),
+                &format!("../../{device}/infiniband_{class}/{node}"),
+            );
             host.file(&format!("{name}/uevent"), &format!("DEVNAME=infiniband/{node}\n"));
             // The two lines that the kernel has for each.
             if let Some(rdma) = &self.rdma {
