@@ -519,7 +519,7 @@ impl<'a> Node<'a> {
                 let is_umad = node == "umad";
                 let of = is_umad.then_some(number);
                 let is_meant = !is_umad || port.link_layer == Some(LinkLayer::InfiniBand);
-                let is_there = observe::has_node(self.root, pci, class, device, of);
+                let is_there = observe::link::has_node(self.root, pci, class, device, of);
                 if !is_meant || is_there != Some(false) {
                     continue;
                 }
