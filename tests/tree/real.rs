@@ -128,7 +128,7 @@ fn dir() -> PathBuf {
 fn read(name: &str) -> Machine {
     let path = dir().join(format!("{name}.toml"));
     let text = fs::read_to_string(&path).expect("a file of a machine");
-    toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    toml::from_str(&text).expect(name)
 }
 
 fn names() -> Vec<String> {
