@@ -522,11 +522,10 @@ impl<'a> Node<'a> {
                 else {
                     continue;
                 };
-                let is_umad = node == "umad";
-                let of = is_umad.then_some(number);
-                let is_meant = !is_umad || port.link_layer == Some(LinkLayer::InfiniBand);
-                let is_there = observe::has_node(self.root, pci, class, device, of);
-                if !is_meant || is_there != Some(false) {
+                let of = (node == "umad").then_some(number);
+                if of.is_some() && port.link_layer != Some(LinkLayer::InfiniBand)
+                    || observe::link::has_node(self.root, pci, class, device, of) != Some(false)
+                {
                     continue;
                 }
                 let of = of.map_or_else(String::new, |number| format!(" for port {number}"));

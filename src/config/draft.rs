@@ -460,7 +460,12 @@ impl DraftReader<'_> {
                 self.bad_value(path, value.span(), why);
                 None
             }
-            (Kind::Words(_) | Kind::OneOrMore(_), DeValue::Array(items)) => {
+            (Kind::Numbers { .. }, DeValue::Array(items)) if items.is_empty() => {
+                let why = "an empty list: expected at least one whole number";
+                self.bad_value(path, value.span(), why.to_owned());
+                None
+            }
+            (Kind::Words(_) | Kind::OneOrMore(_) | Kind::Numbers { .. }, DeValue::Array(items)) => {
                 let items: Vec<_> =
                     items.iter().filter_map(|item| self.item(path, key, item)).collect();
                 Some(Given::List(items, Some(self.place(value.span()))))

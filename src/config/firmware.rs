@@ -153,8 +153,12 @@ fn against_ports(given: &Given<'_>, merged: &Merged, pfs: &[Placed<'_>], problem
     };
     for row in merged.tables(PORT) {
         let wanted = row.value(port::LINK_LAYER).unwrap_or(LinkLayer::InfiniBand);
-        let number = row.value(port::PORT);
-        for (_, at) in row.each(port::PCI).into_iter().filter(|(pci, _)| is_meant(*pci, number)) {
+        let numbers: Vec<i64> = row.each(port::PORT).into_iter().map(|(n, _)| n).collect();
+        let is_meant = |pci| match numbers.as_slice() {
+            [] => is_meant(pci, None),
+            numbers => numbers.iter().any(|number| is_meant(pci, Some(*number))),
+        };
+        for (_, at) in row.each(port::PCI).into_iter().filter(|(pci, _)| is_meant(*pci)) {
             if wanted != layer {
                 contradicts(at, &format!("this [[port]] expects {}", Into::<&str>::into(wanted)));
             }

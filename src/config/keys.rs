@@ -117,8 +117,8 @@ pub(crate) mod port {
             "The adapter by the name of its RDMA device, or a list of them.";
         RDMA_NAME: RdmaName = "rdma-name", Kind::OneOrMore(&words::RDMA), "",
             "The name that boot gives the RDMA device of the adapter; of a list of adapters, a list of as many names.";
-        PORT: i64 = "port", Kind::Number { min: 1, max: 254 }, "",
-            "Only this port of the adapter, counted from 1; default: all ports.";
+        PORT: i64 = "port", Kind::Numbers { min: 1, max: 254 }, "",
+            "Only this port of the adapter, counted from 1, or a list of them; default: all ports.";
         REQUIRED: bool = "required", Kind::Flag, "true",
             "The absence of the port is a failure.";
         WAIT: PortWait = "wait", Kind::Word(&words::WAIT), "\"boot\"",
@@ -396,7 +396,9 @@ mod tests {
                         word.read(word.example)
                     }
                     Kind::Span | Kind::Vfs => key.kind.read(&toml("1")),
-                    Kind::Number { max, .. } => key.kind.read(&toml(&max.to_string())),
+                    Kind::Number { max, .. } | Kind::Numbers { max, .. } => {
+                        key.kind.read(&toml(&max.to_string()))
+                    }
                     Kind::Flag => key.kind.read(&toml("true")),
                     Kind::Options => key.kind.read(&toml("{ routing_engine = \"updn\" }")),
                     Kind::Tables(_) | Kind::Settings => continue,

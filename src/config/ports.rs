@@ -95,7 +95,7 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
         row.way(key::RDMA, PortSelector::Rdma),
     ];
     let named = one_way("port names its port", ways, problems);
-    let number = row.field(key::PORT);
+    let numbers = row.each(key::PORT);
     let required = row.value(key::REQUIRED).unwrap_or(true);
     let wait = row.value(key::WAIT).unwrap_or(PortWait::Boot);
     let vfs_expected = row.value(key::VFS_EXPECTED).and_then(|vfs| usize::try_from(vfs).ok());
@@ -127,7 +127,7 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
     let names = rdma_names(row, &named, problems);
     let mut ports = Vec::new();
     for (number_of, (which, at)) in named.into_iter().enumerate() {
-        match (&which, &number) {
+        match (&which, numbers.first()) {
             (PortSelector::PortGuid(guid), _) if guid.is_zero() => problems.push(
                 Problem::new("bad value for port.port-guid")
                     .at(at, "an all-zero GUID means that a port has no GUID"),
@@ -154,25 +154,34 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
                     .push(layer.into_iter().fold(problem, |p, at| p.at(at, "is in Ethernet mode")));
             }
             _ => {
-                let port = number.as_ref().and_then(|(number, _)| PortNumber::new(*number).ok());
-                let origin = row.place.to_string();
-                ports.push((
-                    PortRow {
-                        which,
-                        rdma_name: names.get(number_of).cloned(),
-                        port,
-                        required,
-                        wait,
-                        vfs_expected,
-                        link_layer,
-                        port_type,
-                        minimum,
-                        pkeys: pkeys.clone(),
-                        is_withheld: false,
-                        origin,
-                    },
-                    at.clone(),
-                ));
+                let whole = PortRow {
+                    which,
+                    rdma_name: names.get(number_of).cloned(),
+                    port: None,
+                    required,
+                    wait,
+                    vfs_expected,
+                    link_layer,
+                    port_type,
+                    minimum,
+                    pkeys: pkeys.clone(),
+                    is_withheld: false,
+                    origin: row.place.to_string(),
+                };
+                let of = |(n, (number, at)): (usize, &(i64, &Place))| {
+                    let port = PortNumber::new(*number).ok();
+                    // Name and VFs are the adapter's: one row has them.
+                    let rdma_name = whole.rdma_name.clone().filter(|_| n == 0);
+                    let vfs_expected = whole.vfs_expected.filter(|_| n == 0);
+                    (PortRow { port, rdma_name, vfs_expected, ..whole.clone() }, (*at).clone())
+                };
+                match numbers.as_slice() {
+                    [] | [_] => {
+                        let port = numbers.first().and_then(|(n, _)| PortNumber::new(*n).ok());
+                        ports.push((PortRow { port, ..whole }, at.clone()));
+                    }
+                    several => ports.extend(several.iter().enumerate().map(of)),
+                }
             }
         }
     }

@@ -177,6 +177,10 @@ fn describe(above: &str, key: &Key) -> Json {
         ]}),
         Kind::Flag => json!({"type": "boolean"}),
         Kind::Number { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
+        Kind::Numbers { min, max } => {
+            let number = json!({"type": "integer", "minimum": min, "maximum": max});
+            json!({"anyOf": [number, {"type": "array", "minItems": 1, "items": number}]})
+        }
         Kind::Vfs => json!({"anyOf": [
             {"type": "integer", "minimum": 0, "maximum": 65534},
             {"type": "string", "pattern": "^ *[0-9]+ *(- *[0-9]+ *)?$"},

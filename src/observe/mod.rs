@@ -46,9 +46,7 @@ pub use modprobe::{Install, ModprobeRules};
 pub use modules::{driver_modules, is_built, rdma_half};
 pub use pci::{PciClass, PciFunction, pcie_link};
 pub use pf::{ObservedPf, ObservedVf, Own, Undo};
-pub use rdma::{
-    NetDev, Port, RdmaDevice, RxeDevice, RxeNetdev, RxeSeen, has_node, ipoib_netdevs, rxe,
-};
+pub use rdma::{NetDev, Port, RdmaDevice, RxeDevice, RxeNetdev, RxeSeen, ipoib_netdevs, rxe};
 pub use vpd::Product;
 
 /// The host at one moment.

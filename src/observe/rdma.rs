@@ -5,7 +5,7 @@ use nix::libc::{ARPHRD_ETHER, ARPHRD_INFINIBAND};
 use super::{Look, udev};
 use crate::config::RxeRow;
 use crate::host::{ReadError, Root, answer, rdma_netlink};
-use crate::names::{Guid, IfName, LinkLayer, PciAddress, PortNumber, RdmaName};
+use crate::names::{Guid, IfName, LinkLayer, PortNumber, RdmaName};
 
 /// An RDMA device that a driver registered (`/sys/class/infiniband/NAME`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,37 +119,6 @@ pub(super) fn devices(look: &mut Look<'_>, pci_dir: &str) -> Vec<RdmaDevice> {
         devices.retain(|device| own.contains(&device.name));
     }
     devices
-}
-
-/// Whether ib_uverbs (`infiniband_verbs`) or ib_umad (`infiniband_mad`) has made a device node for
-/// `device` of the function, or for that port of it; `None` if a copy does not show it. issm nodes
-/// are not meant: the kernel makes none where a port cannot be a subnet manager's.
-pub fn has_node(
-    root: &Root,
-    pci: PciAddress,
-    class: &str,
-    device: &RdmaName,
-    port: Option<PortNumber>,
-) -> Option<bool> {
-    if !root.exists(&format!("/sys/class/{class}")) {
-        return None;
-    }
-    let dir = format!("{}/{class}", super::pci::dir(pci));
-    let mut is_known = true;
-    for node in root.list_or_empty(&dir).ok()?.iter().filter(|node| !node.starts_with("issm")) {
-        let read = |name: &str| root.attribute(&format!("{dir}/{node}/{name}")).ok();
-        let of_device = read("ibdev").map(|name| name == device.as_str());
-        let of_port = match port {
-            Some(port) => read("port").map(|number| number == port.to_string()),
-            None => Some(true),
-        };
-        match (of_device, of_port) {
-            (Some(true), Some(true)) => return Some(true),
-            (Some(false), _) | (_, Some(false)) => {}
-            _ => is_known = false,
-        }
-    }
-    is_known.then_some(false)
 }
 
 /// Those of a function's `devices` that are no sub-device of another. One of type SMI

@@ -128,7 +128,7 @@ fn dir() -> PathBuf {
 fn read(name: &str) -> Machine {
     let path = dir().join(format!("{name}.toml"));
     let text = fs::read_to_string(&path).expect("a file of a machine");
-    toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    toml::from_str(&text).expect(name)
 }
 
 fn names() -> Vec<String> {
@@ -144,13 +144,13 @@ fn lay(host: &Host, machine: &Machine) {
     if let Some(on) = &machine.on {
         lay(host, &read(on));
     }
-    for facts in [&machine.said, &machine.filled] {
-        facts.lay(host);
-    }
+    let all = [&machine.said, &machine.filled];
+    all.into_iter().for_each(|facts| facts.lay_adapters(host));
+    all.into_iter().for_each(|facts| facts.lay_ports(host));
 }
 
 impl Facts {
-    fn lay(&self, host: &Host) {
+    fn lay_adapters(&self, host: &Host) {
         for path in &self.absent {
             host.remove(path);
         }
@@ -160,6 +160,9 @@ impl Facts {
         for adapter in &self.adapter {
             adapter.lay(host);
         }
+    }
+
+    fn lay_ports(&self, host: &Host) {
         for port in &self.port {
             port.lay(host);
         }

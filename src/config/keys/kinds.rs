@@ -103,6 +103,11 @@ pub(crate) enum Kind {
         min: i64,
         max: i64,
     },
+    /// Such a number, or a list of at least one.
+    Numbers {
+        min: i64,
+        max: i64,
+    },
     /// VFs: an index, or the first and the last as a string.
     Vfs,
     /// A string of one kind of name.
@@ -233,7 +238,7 @@ impl Kind {
                 in_range(span.map_err(|_| range_text(&seconds.to_string()))?)
             }
             (Self::Flag, DeValue::Boolean(flag)) => Ok(Value::new(*flag, *flag)),
-            (Self::Number { min, max }, DeValue::Integer(number)) => {
+            (Self::Number { min, max } | Self::Numbers { min, max }, DeValue::Integer(number)) => {
                 let number = integer(number)?;
                 if (min..=max).contains(&&number) {
                     Ok(Value::new(number, number))
@@ -276,6 +281,7 @@ impl Kind {
             Self::Span => "a time span such as \"4min\", or a whole number of seconds".to_owned(),
             Self::Flag => "true or false".to_owned(),
             Self::Number { .. } => "a whole number".to_owned(),
+            Self::Numbers { .. } => "a whole number, or a list of such numbers".to_owned(),
             Self::Word(word) | Self::Words(word) => string(word),
             Self::OneOrMore(word) => format!("{}, or a list of such strings", string(word)),
             Self::Vfs => "a VF index, or a string with the first and the last".to_owned(),

@@ -205,6 +205,11 @@ fn value(kind: &Kind, dice: &mut Dice<'_>) -> Json {
         Kind::Number { min, max } => {
             json!(dice.one(&[*min, *min + 1, *max, *max, min.saturating_sub(1), max + 1]))
         }
+        Kind::Numbers { min, max } => match dice.below(3) {
+            0 => json!([min, max]),
+            1 => json!([]),
+            _ => json!(dice.one(&[*min, *max, min.saturating_sub(1), max + 1])),
+        },
         Kind::Vfs => match dice.below(3) {
             0 => json!(dice.one(&["8-15", " 3 - 5 ", "5-3", "7", ""])),
             _ => json!(dice.one(&[0_i64, 1, 65_534, 65_535])),

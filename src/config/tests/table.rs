@@ -31,7 +31,7 @@ fn every_key_has_an_effect() {
             Kind::Span => "1".to_owned(),
             Kind::Flag => "true".to_owned(),
             Kind::Options => "{ routing_engine = \"updn\" }".to_owned(),
-            Kind::Number { max, .. } => max.to_string(),
+            Kind::Number { max, .. } | Kind::Numbers { max, .. } => max.to_string(),
             Kind::Vfs => "0".to_owned(),
             Kind::Settings => "{ NUM_OF_VFS = 8 }".to_owned(),
             Kind::Word(word) | Kind::OneOrMore(word) => format!("{:?}", word.example),
