@@ -119,7 +119,11 @@ impl<'a> Node<'a> {
         let mut facts = Facts::default();
         learn(&mut facts, root, config, &rules, &observed, last_boot, &mut problems);
         // Boot loads it, and waits for what it makes.
-        let is_without = children == Children::Counted && observed.is_absent("ib_ipoib");
+        let mut ports =
+            observed.functions.iter().flat_map(|f| &f.rdma).flat_map(|device| &device.ports);
+        let is_without = children == Children::Counted
+            && observed.is_absent("ib_ipoib")
+            && ports.all(|port| port.netdev.is_none());
         facts.wants_ipoib = match is_without {
             true => ipoib::wanted(root, config, &rules),
             false => ipoib::wanted_denied(root, config, &rules),
@@ -233,7 +237,9 @@ impl<'a> Node<'a> {
         let known_port = |progress| {
             let cause = self.cause(progress);
             // The fabric uses a port that has no netdev.
-            let may_be = !progress.must_be_ethernet && progress.reached >= Some(Rung::Rdma);
+            let may_be = progress.reached >= Some(Rung::Rdma)
+                && progress.link_layer == Some(LinkLayer::InfiniBand)
+                && !progress.must_be_ethernet;
             let activity = match may_be || progress.is_usable(cause.as_ref()) {
                 true => self.activity(progress),
                 false => Activity::NotTold,
