@@ -116,6 +116,8 @@ kinds! {
     CommentRead = "comment-read", Error;
     /// A multicast group is not made.
     GroupLeftOut = "group-left-out", Error;
+    /// After all lines no port of a host is a full member of the partition.
+    NoFullMember = "no-full-member", Error;
     /// Nothing is said of the default partition.
     DefaultMissing = "default-missing", Error;
     /// A P_Key child of this host has no broadcast group.

@@ -142,6 +142,32 @@ impl Made {
     fn number(&self) -> String {
         format!("0x{:04x}", self.pkey)
     }
+
+    /// What is wrong if all lines together make only limited members. A line that makes opensm's
+    /// own port a full one says that the others shall reach that port alone.
+    fn without_full_member(&self) -> Option<Fault> {
+        let is_full = |(who, (membership, _)): (&Who, &(Membership, _))| {
+            *membership != Membership::Limited && !matches!(who, Who::Switches | Who::Routers)
+        };
+        if self.last.iter().any(is_full) {
+            return None;
+        }
+        let (_, span) = self.last.values().min_by_key(|(_, span)| span.start)?;
+        let consequence = format!(
+            "opensm would make no port of a host a full member of {}: limited members do not reach each other",
+            self.number()
+        );
+        let help = match self.last.contains_key(&Who::All) {
+            true => {
+                "write ALL=full ; or, if all shall reach opensm's own port alone: ALL=limited, SELF=full ;"
+            }
+            false => {
+                "write =full behind a member that all others shall reach, or defmember=full before the colon"
+            }
+        };
+        let label = "limited, as all others are";
+        Some(Fault::new(FaultKind::NoFullMember, span.clone(), label, consequence).help(help))
+    }
 }
 
 /// A definition that has not ended.
@@ -638,10 +664,13 @@ impl Reader<'_> {
         let is_hex = digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit());
         let help = if is_hex {
             Some(format!("write 0x{digits}"))
-        } else if self.lines.line().contains(&b':') {
+        } else if self.has_colon_behind(at.start) {
             Some("end the definition before it with a semicolon".to_owned())
         } else {
-            None
+            let own = WORDS.map(|(word, _)| word).join(", ");
+            Some(format!(
+                "write the GUID of a port, as `ibstat -p` prints it on the host of the port, or one of {own}"
+            ))
         };
         if let Some(fault) = self.faults.last_mut()
             && fault.help.is_none()
@@ -649,6 +678,12 @@ impl Reader<'_> {
             fault.help = help;
         }
         stop
+    }
+
+    /// Another definition begins between `at` and the next semicolon of the line.
+    fn has_colon_behind(&self, at: usize) -> bool {
+        let rest = self.lines.line().get(at..).unwrap_or_default();
+        rest.iter().take_while(|b| !matches!(b, b';' | b'#')).any(|b| *b == b':')
     }
 
     fn rejected(&mut self, at: &Range<usize>, label: &str) -> Stop {
@@ -678,6 +713,15 @@ impl Reader<'_> {
     fn told(mut self, stands: bool) -> Read {
         if stands && self.defined {
             self.judge_default();
+            let without = self.made.iter().filter_map(Made::without_full_member);
+            // It may come of a word that opensm misreads, or of a later ALL: that is said already.
+            let is_cause = |fault: &Fault, of: &Fault| {
+                matches!(fault.kind, FaultKind::MembershipUnknown | FaultKind::FlagValue)
+                    || fault.span == of.span
+            };
+            let without = without.filter(|of| !self.faults.iter().any(|f| is_cause(f, of)));
+            let without: Vec<Fault> = without.collect();
+            self.faults.extend(without);
             let children = &self.known.children;
             for partition in &self.made {
                 let Some(head) = &partition.head else { continue };
