@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 use super::evidence::event::function;
 use super::evidence::{Boot, Evidence};
-use super::ledger;
+use super::ledger::{self, Ledger};
 use super::predict;
 use super::rules::causes::explains;
 use super::rules::{self, Judge, ib_netdev_in, rdma_module};
 use crate::report::advice::Purpose;
 use crate::report::common::{Code, Kind, Verdict};
 use crate::report::finding::{
-    Confidence, Diagnosis, Finding, Quote, Read, ReadEvidence, ReadSource, Severity,
+    Confidence, Diagnosis, Failures, Finding, Quote, Read, ReadEvidence, ReadSource, Severity,
 };
 use crate::report::node::Judgement;
 
@@ -27,11 +27,12 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
         })
         .collect();
     let several = told.len() > 1;
-    let mut findings = Vec::new();
+    let (mut findings, mut failures) = (Vec::new(), Failures::default());
     let nothing = Boot::default();
     let boots = if told.is_empty() { vec![&nothing] } else { told };
     for boot in boots {
         let mut of_boot = judge(boot);
+        count_failures(boot, &of_boot, &mut failures);
         if several {
             for finding in &mut of_boot {
                 finding.boot = Some(label(boot));
@@ -52,11 +53,23 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
         Verdict::NotReady if findings.iter().any(|f| f.code.leaves_unknown()) => Verdict::Unknown,
         verdict => verdict,
     };
-    Diagnosis::new(Kind::Check, verdict, findings, ReadEvidence { read: read(evidence) })
+    Diagnosis::new(Kind::Check, verdict, findings, ReadEvidence { read: read(evidence, failures) })
+}
+
+/// Adds what became of the failures of `boot`.
+fn count_failures(boot: &Boot, findings: &[Finding], all: &mut Failures) {
+    const NONE: [Code; 3] = [Code::Unexplained, Code::HarmlessWarning, Code::Healthy];
+    let explain = |finding: &&Finding| !NONE.contains(&finding.code);
+    let findings: Vec<Finding> = findings.iter().filter(explain).cloned().collect();
+    let ledger = Ledger::of(boot, &findings);
+    all.explained += ledger.explained;
+    all.harmless += ledger.harmless;
+    all.over += ledger.over;
+    all.unexplained += ledger.failures.len();
 }
 
 /// What was read, for the reader to know what the verdict rests on.
-fn read(evidence: &Evidence) -> Read {
+fn read(evidence: &Evidence, failures: Failures) -> Read {
     let sources = evidence.sources.iter().filter(|source| source.bytes > 0);
     let with_lines: Vec<&Boot> =
         evidence.boots.iter().filter(|b| !b.begins.is_empty() || !b.events.is_empty()).collect();
@@ -71,6 +84,7 @@ fn read(evidence: &Evidence) -> Read {
             .rfind(|stamp| !stamp.is_empty())
             .map(ToString::to_string)
             .unwrap_or_default(),
+        failures,
     }
 }
 

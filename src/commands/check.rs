@@ -88,7 +88,9 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
         evidence.boots = evidence.boots.into_iter().skip(at).take(1).collect();
     }
     let diagnosis = judged(&evidence, args.strict);
-    let code = print(&diagnosis, format, |screen| report::check::text(&diagnosis, screen))?;
+    let code = print(&diagnosis, format, |screen| {
+        report::check::text(&diagnosis, common.verbose, screen)
+    })?;
     draw(args, &evidence, &diagnosis)?;
     Ok(code)
 }

@@ -3,7 +3,7 @@
 
 use crate::report::advice::{Advice, Purpose};
 use crate::report::common::Verdict;
-use crate::report::finding::{Diagnosis, Finding, Quote, Read, Severity};
+use crate::report::finding::{Diagnosis, Failures, Finding, Quote, Read, Severity};
 use crate::report::screen::{self, Screen, Tone};
 
 /// Lines of evidence shown for each finding; JSON has all.
@@ -12,8 +12,8 @@ const QUOTES: usize = 8;
 /// Sources named in the first lines.
 const SOURCES: usize = 4;
 
-/// The whole diagnosis as text.
-pub fn text(diagnosis: &Diagnosis, screen: Screen) -> String {
+/// The whole diagnosis as text; `verbose` with what became of each failure that was read.
+pub fn text(diagnosis: &Diagnosis, verbose: bool, screen: Screen) -> String {
     let tone = match diagnosis.verdict {
         Verdict::Ready => Tone::Good,
         Verdict::Exceptions => Tone::Warning,
@@ -21,6 +21,13 @@ pub fn text(diagnosis: &Diagnosis, screen: Screen) -> String {
     };
     let mut lines = vec![screen.paint(tone, &headline(diagnosis))];
     lines.extend(screen.wrapped("read: ", &read(&diagnosis.body.read)));
+    if verbose {
+        let Failures { explained, harmless, over, unexplained } = diagnosis.body.read.failures;
+        let told = format!(
+            "{explained} explained, {harmless} harmless, {over} over, {unexplained} unexplained"
+        );
+        lines.extend(screen.wrapped("lines that report a failure: ", &told));
+    }
     // What is said of a root cause is not said again of its consequences.
     let mut said: Vec<&Finding> = Vec::new();
     for finding in &diagnosis.findings {

@@ -22,6 +22,22 @@ pub struct Read {
     #[serde(serialize_with = "or_null")]
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub ends: String,
+    /// The lines about the fabric that report a failure.
+    pub failures: Failures,
+}
+
+/// Lines about the fabric that report a failure, by what became of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Failures {
+    /// That a finding quotes or explains.
+    pub explained: usize,
+    /// That are known to be harmless.
+    pub harmless: usize,
+    /// Of objects that worked later.
+    pub over: usize,
+    /// Of each object and kind the first that nothing explains.
+    pub unexplained: usize,
 }
 
 /// A file or stream that was read.
