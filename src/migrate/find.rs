@@ -31,6 +31,9 @@ const OURS: &str = "ibprov.service";
 const OPENIBD: &str = "openibd.service";
 const WANTS: &str = "/etc/systemd/system/sysinit.target.wants";
 const DROP_INS: &str = "/etc/ibprov/ibprov.d";
+/// What openibd and its hooks read beside openib.conf.
+const OF_VENDOR: [(&str, Reason); 2] =
+    [("connectx.conf", Reason::PortTypesOfVendor), ("mlx5.conf", Reason::SettingsOfMlx5)];
 /// No configuration file is larger, bytes.
 const LIMIT: u64 = 4 << 20;
 
@@ -181,6 +184,12 @@ impl Finder<'_> {
         if let Some(text) = self.text(mlx4_conf::PATH) {
             let imported = mlx4_conf::import(&text, |pci| pf::may_be_here(self.root, pci));
             self.import(mlx4_conf::PATH, "50-mlx4.toml", &imported, Reason::PortTypes);
+        }
+        for (name, reason) in OF_VENDOR {
+            let path = format!("/etc/infiniband/{name}");
+            if self.root.exists(&path) {
+                self.item(Item::new(path, reason));
+            }
         }
         self.interfaces();
     }
