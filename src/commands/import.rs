@@ -7,10 +7,12 @@ use crate::cli::{Format, ImportVerb};
 use serde::Serialize;
 
 use crate::config::foreign::{
-    ifcfg, ifcfg_suse, interfaces, keyfile, mlx4_conf, openib_conf, operator_guids, rdma_conf,
+    Imported, ifcfg, interfaces, keyfile, mlx4_conf, openib_conf, operator_guids, rdma_conf,
     sriov_vfs,
 };
 use crate::host::Root;
+use crate::migrate::fit;
+use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, interface_manager};
 use crate::report::common::{Code, Finding, Kind, Report, Verdict};
 
@@ -60,21 +62,17 @@ pub fn run(verb: &ImportVerb, root: &Root, format: Format) -> anyhow::Result<u8>
             let name = ifcfg::name_of(base)
                 .ok_or_else(|| anyhow::anyhow!("{file} is not named ifcfg-NAME"))?;
             let text = read(file)?;
-            let said = match ifcfg_suse::is_one(&text) {
-                true => ifcfg_suse::read(name, &text),
-                false => ifcfg::read(name, &text),
-            };
-            let said = said.ok_or_else(|| {
+            let said = ifcfg::read_at(file, name, &text).ok_or_else(|| {
                 anyhow::anyhow!(
                     "{file} is not for an InfiniBand interface (TYPE=InfiniBand, or IPOIB=yes of wicked)"
                 )
             })?;
-            (file, interfaces::import(&[(file.clone(), said)]))
+            (file, of_stack(root, file, said))
         }
         ImportVerb::Keyfile { file } => {
             let said = keyfile::read(&read(file)?)
                 .ok_or_else(|| anyhow::anyhow!("{file} is not a profile of type infiniband"))?;
-            (file, interfaces::import(&[(file.clone(), said)]))
+            (file, of_stack(root, file, said))
         }
     };
     let todo = imported.todo.iter();
@@ -86,6 +84,12 @@ pub fn run(verb: &ImportVerb, root: &Root, format: Format) -> anyhow::Result<u8>
     let body = Import { file: file.clone(), toml: imported.toml.clone() };
     let report = Report::new(Kind::Import, verdict, todo.collect(), body);
     print(&report, format, |_| imported.to_text(file))
+}
+
+/// What the file of a network stack says, without what this host's adapters refuse.
+fn of_stack(root: &Root, file: &str, mut said: interfaces::Said) -> Imported {
+    fit(&mut said, &Interfaces::look(root).all);
+    interfaces::import(&[(file.to_owned(), said)])
 }
 
 #[derive(Debug, Serialize)]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::boot_lines;
 use super::record::Record;
 use crate::config;
-use crate::config::foreign::interfaces::{self, Said, Which};
+use crate::config::foreign::interfaces::{self, Said, Seen, Which};
 use crate::config::foreign::{
     self, Imported, ifcfg, ifcfg_suse, keyfile, mlx4_conf, openib_conf, rdma_conf, sriov_vfs,
 };
@@ -31,6 +31,9 @@ const OURS: &str = "ibprov.service";
 const OPENIBD: &str = "openibd.service";
 const WANTS: &str = "/etc/systemd/system/sysinit.target.wants";
 const DROP_INS: &str = "/etc/ibprov/ibprov.d";
+/// What openibd and its hooks read beside openib.conf.
+const OF_VENDOR: [(&str, Reason); 2] =
+    [("connectx.conf", Reason::PortTypesOfVendor), ("mlx5.conf", Reason::SettingsOfMlx5)];
 /// No configuration file is larger, bytes.
 const LIMIT: u64 = 4 << 20;
 
@@ -42,6 +45,22 @@ pub struct Found {
     pub changes: Vec<Change>,
     /// What is wrong: an error means that nothing may be changed.
     pub problems: Vec<Finding>,
+}
+
+/// Takes out of what a file says what would be refused on a host with the interfaces `all`.
+pub fn fit(said: &mut Said, all: &[Interface]) {
+    let Some(wanted) = &said.interface else { return };
+    let is_meant = |seen: &&Interface| match &wanted.which {
+        Which::Name(name) => seen.name == *name,
+        Which::PortGuid(guid) => seen.guid == Some(*guid),
+    };
+    let seen = all.iter().filter(|seen| seen.parent.is_none()).find(is_meant);
+    let seen = seen.map(|seen| Seen {
+        name: seen.name.clone(),
+        can_connect: seen.can_connect,
+        omni_path: seen.omni_path,
+    });
+    said.fit(seen.as_ref());
 }
 
 /// Look at the tree. `graph` has the units of its next boot, `record` what an earlier
@@ -166,6 +185,12 @@ impl Finder<'_> {
             let imported = mlx4_conf::import(&text, |pci| pf::may_be_here(self.root, pci));
             self.import(mlx4_conf::PATH, "50-mlx4.toml", &imported, Reason::PortTypes);
         }
+        for (name, reason) in OF_VENDOR {
+            let path = format!("/etc/infiniband/{name}");
+            if self.root.exists(&path) {
+                self.item(Item::new(path, reason));
+            }
+        }
         self.interfaces();
     }
 
@@ -174,15 +199,12 @@ impl Finder<'_> {
     /// since the stack sets them later than openibd.
     fn interfaces(&mut self) {
         let mut files: Vec<(String, Said)> = Vec::new();
-        type Read = fn(&str, &str) -> Option<Said>;
-        let readers: [(&str, Read); 2] =
-            [(ifcfg::DIR, ifcfg::read), (ifcfg_suse::DIR, ifcfg_suse::read)];
-        for (dir, read) in readers {
+        for dir in [ifcfg::DIR, ifcfg_suse::DIR] {
             for file in self.names(dir) {
                 let path = format!("{dir}/{file}");
                 let Some(name) = ifcfg::name_of(&file) else { continue };
                 let Some(text) = self.text(&path) else { continue };
-                files.extend(read(name, &text).map(|said| (path, said)));
+                files.extend(ifcfg::read_at(&path, name, &text).map(|said| (path, said)));
             }
         }
         for file in self.names(keyfile::DIR) {
@@ -193,16 +215,9 @@ impl Finder<'_> {
             let Some(text) = self.text(&path) else { continue };
             files.extend(keyfile::read(&text).map(|said| (path, said)));
         }
+        let seen = Interfaces::look(self.root).all;
         for (path, said) in &mut files {
-            let which = said.interface.as_ref().map(|wanted| wanted.which.clone());
-            let is_meant = |seen: &Interface| match &which {
-                Some(Which::Name(name)) => seen.name == *name,
-                Some(Which::PortGuid(guid)) => seen.guid == Some(*guid),
-                None => false,
-            };
-            if let Some(seen) = self.ports().filter(|seen| !seen.can_connect).find(is_meant) {
-                said.leave_out_connected(&seen.name, seen.omni_path);
-            }
+            fit(said, &seen);
             self.not_converted(path, &said.todo);
         }
         files.retain(|(_, said)| said.interface.is_some());

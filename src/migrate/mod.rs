@@ -15,5 +15,5 @@ pub mod record;
 
 pub use boot_lines::rdma_renamers;
 pub use carry_out::{Step, back_steps, carry_out};
-pub use find::{Found, find};
+pub use find::{Found, find, fit};
 pub use record::Record;

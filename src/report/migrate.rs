@@ -98,7 +98,11 @@ reasons! {
     /// A unit that starts opensm.
     SubnetManagerUnit: Left, "the unit continues to start opensm";
     /// A drop-in made for the vendor's openibd.
-    DropInOfVendor: NeedsDecision, "the drop-in was written for the vendor's openibd and would apply to ibprov-openibd.service", do "remove the drop-in if it is not needed";
+    DropInOfVendor: NeedsDecision, "the drop-in was written for the vendor's openibd and would apply to ibprov-openibd.service", do "let the configuration do what its lines do (modules: modules.load), then remove the drop-in";
+    /// The port types that openibd sets.
+    PortTypesOfVendor: NeedsDecision, "openibd sets the types of ports (ib, eth) from this file; without it they are those of the firmware", do "write a [[port]] with its type for each port of the file (ibprov.toml(5)), then remove the file";
+    /// Settings that mlx5 adapters get by mlnx_conf_mgr.sh.
+    SettingsOfMlx5: NeedsDecision, "mlnx_interface_mgr applies this file by mlnx_conf_mgr.sh, and ibprov does not know its settings", do "if they are needed, have a unit of your own set them; then remove the file";
     /// A line calls openibd.
     CallsOpenibd: NeedsDecision, "openibd, which loads and unloads modules while ibprov uses them, is started or stopped here", do "remove this line or unit";
     /// A line loads modules.

@@ -139,17 +139,15 @@ fn files_of_network_stacks_and_of_rdma_core() {
         exit 1
     "##]]
     .assert_eq(&host.show(&["import", "mlx4-conf"]));
-    expect![[r##"
+    expect![[r#"
         # From /etc/sysconfig/network-scripts/ifcfg-ib0, by `ibprov import`.
 
-        # /etc/sysconfig/network-scripts/ifcfg-ib0
-        [[interface]]
-        match.name = "ib0"
-        mode = "connected"
-
         # Left to the network stack: IPADDR (line 3), MACADDR (line 5)
-        exit 0
-    "##]]
+
+        # To do by hand:
+        # - connected mode left out, because the driver of ib0 does not support connected mode
+        exit 1
+    "#]]
     .assert_eq(&host.show(&["import", "ifcfg", ifcfg]));
     expect![[r##"
         # From /etc/NetworkManager/system-connections/ib0.nmconnection, by `ibprov import`.

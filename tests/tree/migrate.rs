@@ -390,9 +390,15 @@ fn settings_of_red_hats_files_become_ibprovs_and_the_stack_keeps_its_addresses()
 #[test]
 fn what_a_site_does_by_itself_needs_a_decision() {
     let host = by_hand();
+    host.file("etc/infiniband/connectx.conf", "0000:05:00.0 ib eth\n");
+    host.file("etc/infiniband/mlx5.conf", "set_relaxed_ordering=yes\n");
     expect![[r#"
         would be migrated
           enabled: ibprov.service: ibprov brings the ports up at boot, before the network starts
+          needs a decision: /etc/infiniband/connectx.conf: openibd sets the types of ports (ib, eth) from this file; without it they are those of the firmware
+            do: write a [[port]] with its type for each port of the file (ibprov.toml(5)), then remove the file
+          needs a decision: /etc/infiniband/mlx5.conf: mlnx_interface_mgr applies this file by mlnx_conf_mgr.sh, and ibprov does not know its settings
+            do: if they are needed, have a unit of your own set them; then remove the file
           needs a decision: /etc/rc.local:3 (modprobe ib_ipoib): modules that ibprov loads are loaded here
             do: remove this line or unit; list modules other than ib_umad, ib_uverbs and ib_ipoib in modules.load
           needs a decision: /etc/rc.local:4 (echo 4 >/sys/class/infiniband/mlx5_0/device/sriov_numvfs): VFs are created here, or their GUIDs are set
@@ -420,7 +426,7 @@ fn what_a_site_does_by_itself_needs_a_decision() {
     let before = left.map(|file| fs::read_to_string(host.path(file)).expect("file"));
     let report = json(&host, &["migrate", "--apply"]);
     assert_eq!(report["verdict"], "exceptions");
-    assert_eq!(codes(&report), ["needs-decision"; 7]);
+    assert_eq!(codes(&report), ["needs-decision"; 9]);
     let after = left.map(|file| fs::read_to_string(host.path(file)).expect("file"));
     assert_eq!(before, after);
 }

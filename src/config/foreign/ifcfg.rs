@@ -1,7 +1,7 @@
 //! Red Hat's `ifcfg-*`, which network-scripts and NetworkManager read: shell assignments.
 
 use super::interfaces::{self, Child, Interface, Said, Which};
-use super::{port_guid, shown};
+use super::{ifcfg_suse, port_guid, shown};
 use crate::names::{Mode, is_ipoib_name};
 
 pub const DIR: &str = "/etc/sysconfig/network-scripts";
@@ -26,6 +26,17 @@ pub fn mode(connected: Option<&str>) -> Mode {
     let is_connected = connected
         .is_some_and(|w| matches!(w.to_lowercase().as_str(), "yes" | "y" | "true" | "t" | "1"));
     if is_connected { Mode::Connected } else { Mode::Datagram }
+}
+
+/// Reads the text of the file `path`, whose name has `NAME`, as the reader of its folder does;
+/// elsewhere its keys tell whose it is.
+pub fn read_at(path: &str, name: &str, text: &str) -> Option<Said> {
+    let is_wickeds = match path.rsplit_once('/') {
+        Some((DIR, _)) => false,
+        Some((ifcfg_suse::DIR, _)) => true,
+        _ => ifcfg_suse::is_one(text),
+    };
+    if is_wickeds { ifcfg_suse::read(name, text) } else { read(name, text) }
 }
 
 /// Reads the text of `ifcfg-NAME`; `None` if it is not for an InfiniBand interface.

@@ -44,8 +44,10 @@ impl Said {
                 }
                 Ok(None) => {}
                 Err(why) => {
-                    let key = line.split('=').next().unwrap_or_default().trim();
-                    if ours.contains(&key) && key != switch {
+                    let (key, _) = line.split_once('=').unwrap_or_default();
+                    let key = key.trim_start().trim_start_matches("export ");
+                    let is_key = key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+                    if key.is_empty() || !is_key || ours.contains(&key) && key != switch {
                         self.todo(number, &why);
                     } else {
                         self.stays(number, key);
@@ -82,6 +84,14 @@ pub enum Which {
     PortGuid(Guid),
 }
 
+/// The interface of a port on this host.
+#[derive(Debug)]
+pub struct Seen {
+    pub name: IfName,
+    pub can_connect: bool,
+    pub omni_path: bool,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Child {
     pub pkey: PKey,
@@ -114,8 +124,8 @@ pub(super) fn mtu(text: &str, mode: Option<Mode>) -> Result<Option<u32>, String>
     match (text.parse::<u32>(), mode) {
         (Ok(0), _) => Ok(None),
         (Ok(mtu), Some(mode)) if (72..=65520).contains(&mtu) && mtu > mode.largest_mtu(true) => {
-            let largest = mode.largest_mtu(true);
-            Err(format!("too large for {} mode, which has at most {largest}", mode.word()))
+            Err("too large for datagram mode, which has at most 4092 (10236 on Omni-Path)"
+                .to_owned())
         }
         (Ok(mtu), _) if (72..=65520).contains(&mtu) => Ok(Some(mtu)),
         _ => Err("not an MTU of IPoIB".to_owned()),
@@ -146,22 +156,37 @@ pub fn import(files: &[(String, Said)]) -> Imported {
 }
 
 impl Said {
-    /// Takes out what the driver of `netdev`, which has datagram mode only, would refuse.
-    pub fn leave_out_connected(&mut self, netdev: &IfName, omni_path: bool) {
+    /// Takes out what would be refused on this host, where the port has the interface `seen`.
+    pub fn fit(&mut self, seen: Option<&Seen>) {
         let Some(interface) = &mut self.interface else { return };
-        let largest = Mode::Datagram.largest_mtu(omni_path);
-        let mode = interface.mode.take_if(|mode| *mode == Mode::Connected);
+        let refusing = seen.filter(|seen| !seen.can_connect);
+        let connected =
+            refusing.filter(|_| interface.mode.take_if(|m| *m == Mode::Connected).is_some());
+        // Without a mode the kernel has datagram.
+        let mode = interface.mode.unwrap_or(Mode::Datagram);
+        let largest = mode.largest_mtu(seen.is_some_and(|seen| seen.omni_path));
         let mtu = interface.mtu.take_if(|mtu| *mtu > largest);
-        let mode = mode.map(|_| "connected mode".to_owned());
-        let left: Vec<String> =
-            mode.into_iter().chain(mtu.map(|mtu| format!("MTU {mtu}"))).collect();
-        if left.is_empty() {
-            return;
-        }
-        self.todo.push(format!(
-            "{} left out, because the driver of {netdev} does not support connected mode",
-            left.join(" and ")
-        ));
+        let why = match (connected, mtu) {
+            (None, None) => return,
+            (Some(Seen { name, .. }), mtu) => {
+                let mtu = mtu.map_or_else(String::new, |mtu| format!(" and MTU {mtu}"));
+                format!(
+                    "connected mode{mtu} left out, because the driver of {name} does not support connected mode"
+                )
+            }
+            (None, Some(mtu)) => {
+                let unless = match seen {
+                    None if mtu <= Mode::Datagram.largest_mtu(true) => {
+                        " unless the port is one of Omni-Path, and this host has no such interface now"
+                    }
+                    _ => "",
+                };
+                format!(
+                    "MTU {mtu} left out: the file does not set connected mode, and datagram mode has at most {largest}{unless}"
+                )
+            }
+        };
+        self.todo.push(why);
         if interface.child.is_none()
             && interface.umcast.is_none()
             && interface.mtu.is_none()

@@ -104,7 +104,10 @@ fn interface<'a>(
         },
         (None, None) if key.is_some() || mode.is_some() || mtu.is_some() => {
             let line = key.or(get("connection.type")).map_or(1, |(line, _)| line);
-            said.todo(line, "the profile names neither an interface nor its address: give one of them in match of an [[interface]]");
+            said.todo(line, match key {
+                Some(_) => "the P_Key has no parent and no mac-address: NetworkManager refuses the profile; add parent=INTERFACE to [infiniband]",
+                None => "the profile names neither an interface nor its address: give one of them in match of an [[interface]]",
+            });
             return None;
         }
         (None, None) => return None,

@@ -21,7 +21,12 @@ pub fn import(text: &str, may_be_here: impl Fn(PciAddress) -> bool) -> Imported 
         let pci = match adapter.parse::<PciAddress>() {
             Ok(pci) => pci,
             Err(e) => {
-                imported.todo(number, &e.to_string());
+                // The script looks for a folder of this name.
+                let whole = format!("0000:{adapter}").parse::<PciAddress>().ok();
+                imported.todo(number, &whole.map_or_else(
+                    || e.to_string(),
+                    |pci| format!("mlx4-setup.sh skips an address without its domain, so that this line has no effect today: if it is meant, write {pci}"),
+                ));
                 continue;
             }
         };

@@ -47,6 +47,11 @@ const MOST_VFS: u64 = 127;
 /// # Errors
 /// It is no such JSON; why, for people.
 pub fn import(text: &str) -> Result<Imported, String> {
+    // A resource of Kubernetes has these two keys at its top level.
+    let is_at_top = |key: &str| text.lines().any(|line| line.starts_with(key));
+    if is_at_top("apiVersion:") && is_at_top("kind:") {
+        return Err("it is a resource of Kubernetes in YAML, such as a SriovNetworkNodePolicy, and not the file of GUIDs: its numVfs and pfNames are for num-vfs and match of a [[pf]]".to_owned());
+    }
     let pfs: Vec<Pf> = serde_json::from_str(text).map_err(|e| harmless(&e.to_string()))?;
     let mut imported = Imported::default();
     for (number, pf) in (1..).zip(&pfs) {

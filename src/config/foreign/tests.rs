@@ -54,6 +54,8 @@ fn what_is_no_file_of_the_operator() {
     assert!(
         operator_guids::import(r#"[{"pciAddres": "x"}]"#).expect_err("key").contains("pciAddres")
     );
+    let yaml = "apiVersion: sriovnetwork.openshift.io/v1\nkind: SriovNetworkNodePolicy\n";
+    assert!(operator_guids::import(yaml).expect_err("YAML").contains("SriovNetworkNodePolicy"));
     // serde_json repeats a key as it is.
     let said = operator_guids::import("[{\"pci\u{86}Address\": \"x\"}]").expect_err("key");
     assert!(said.contains("`pci\u{fffd}Address`"), "{said:?}");
@@ -90,6 +92,53 @@ fn ifcfg_of_red_hat() {
     assert_eq!(ifcfg::read("eth0", "DEVICE=eth0\nMTU=9000\n"), None);
     assert_eq!(ifcfg::read("bond0", "TYPE=Bond\nCONNECTED_MODE=yes\n"), None);
     assert_eq!(ifcfg::name_of("ifcfg-ib0.rpmsave"), None);
+}
+
+#[test]
+fn what_a_port_refuses_is_left_out_for_the_reason_that_holds() {
+    let seen = |can_connect, omni_path| {
+        Some(interfaces::Seen { name: "ib0".parse().expect("a name"), can_connect, omni_path })
+    };
+    let red_hat = format!("{}/ifcfg-ib0", ifcfg::DIR);
+    let wicked = format!("{}/ifcfg-ib0", ifcfg_suse::DIR);
+    let limit =
+        "MTU {} left out: the file does not set connected mode, and datagram mode has at most 4092";
+    let said = |mtu: &str, more: &str| format!("{}{more}", limit.replace("{}", mtu));
+    let unless = " unless the port is one of Omni-Path, and this host has no such interface now";
+    let driver = "left out, because the driver of ib0 does not support connected mode";
+    let connected = "TYPE=InfiniBand\nSTARTMODE=onboot\nCONNECTED_MODE=yes\nMTU=65520\n";
+    for (path, text, seen, todo, toml) in [
+        (&red_hat, connected, seen(true, false), None, "mode = \"connected\"\nmtu = 65520\n\n"),
+        (&red_hat, connected, None, None, "mode = \"connected\"\nmtu = 65520\n\n"),
+        (
+            &red_hat,
+            connected,
+            seen(false, false),
+            Some(format!("connected mode and MTU 65520 {driver}")),
+            "",
+        ),
+        (&red_hat, "TYPE=InfiniBand\nMTU=4094\n", seen(true, false), Some(said("4094", "")), ""),
+        (&red_hat, "TYPE=InfiniBand\nMTU=4094\n", seen(false, false), Some(said("4094", "")), ""),
+        (&red_hat, "TYPE=InfiniBand\nMTU=4094\n", None, Some(said("4094", unless)), ""),
+        (&red_hat, "TYPE=InfiniBand\nMTU=10236\n", seen(false, true), None, "mtu = 10236\n\n"),
+        (&wicked, "IPOIB=yes\nMTU=65520\n", seen(true, false), Some(said("65520", "")), ""),
+    ] {
+        let mut read = ifcfg::read_at(path, "ib0", text).expect("InfiniBand");
+        read.fit(seen.as_ref());
+        assert_eq!(read.todo, Vec::from_iter(todo), "{path}: {text}");
+        let imported = interfaces::import(&[(path.clone(), read)]);
+        assert!(imported.toml.ends_with(toml), "{path}: {text}: {}", imported.toml);
+        assert_eq!(imported.toml.is_empty(), toml.is_empty(), "{path}: {text}");
+    }
+}
+
+#[test]
+fn a_line_that_is_no_assignment_is_none_of_the_stack() {
+    let imported = of_ifcfg("ib1", "TYPE=InfiniBand\n„CONNECTED_MODE=no“\nMTU = 2044\nX=$(y)\n");
+    let todo = imported.todo.join("\n");
+    assert_eq!(imported.todo.len(), 2, "{todo}");
+    assert!(imported.todo.iter().all(|todo| todo.ends_with("is not an assignment")), "{todo}");
+    assert_eq!(imported.stays, ["X (line 4)"]);
 }
 
 fn of_wicked(name: &str, text: &str) -> Imported {
