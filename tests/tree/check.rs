@@ -367,7 +367,7 @@ const TOPICS: &[(&str, &str)] = &[
     (
         "Port, subnet manager, partitions",
         "\
-         link-down-cable no-subnet-manager no-such-gid no-such-port node-description \
+         device-node-missing link-down-cable no-subnet-manager no-such-gid no-such-port node-description \
          opensm-misconfigured opensm-other-port opensm-other-unit \
          opensm-partitions-rejected opensm-skipped opensm-virt-disabled pkey-missing \
          port-absent port-degraded port-not-active port-not-judged port-not-online \
