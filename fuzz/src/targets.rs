@@ -209,7 +209,7 @@ pub fn names(data: &[u8]) {
 fn judged(intake: Intake) {
     let evidence = intake.finish();
     let diagnosis = diagnose(&evidence);
-    harmless(&report::check::text(&diagnosis, Screen::default()));
+    harmless(&report::check::text(&diagnosis, true, Screen::default()));
     let _json = serde_json::to_string(&diagnosis).expect("JSON");
     for boot in &evidence.boots {
         drawn(&timeline::evidence::timeline(boot, &diagnosis.findings));
@@ -423,7 +423,7 @@ pub fn host(data: &[u8]) {
     check_host::gather(&mut boot, root, None);
     let evidence = ibprov::check::Evidence { boots: vec![boot], ..Default::default() };
     let diagnosis = diagnose(&evidence);
-    harmless(&report::check::text(&diagnosis, Screen::default()));
+    harmless(&report::check::text(&diagnosis, true, Screen::default()));
     for boot in &evidence.boots {
         drawn(&timeline::evidence::timeline(boot, &diagnosis.findings));
     }

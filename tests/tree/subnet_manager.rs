@@ -24,8 +24,11 @@ fn host(more: &str) -> Host {
 
 fn issm(host: &Host, number: u8, device: &str) {
     let dir = format!("devices/x/infiniband_mad/issm{number}");
-    host.file(&format!("sys/{dir}/ibdev"), &format!("{device}\n"));
-    host.file(&format!("sys/{dir}/port"), "1\n");
+    let umad = format!("bus/pci/devices/{PF}/infiniband_mad/umad{number}");
+    for dir in [&dir, &umad] {
+        host.file(&format!("sys/{dir}/ibdev"), &format!("{device}\n"));
+        host.file(&format!("sys/{dir}/port"), "1\n");
+    }
     host.link(&format!("sys/class/infiniband_mad/issm{number}"), &format!("../../{dir}"));
 }
 
