@@ -61,9 +61,18 @@ version=$(echo "$image" | sed -n 's/.*(= \(.*\))/\1/p')
 image=linux-image-$release=$version
 headers=linux-headers-$release=$version
 # Headers come in pieces, and with Ubuntu and newer Debians so does the image: those of that
-# version.
+# version. What is built without being signed may be newer for some hours, and then only that is
+# in the archive: headers want a linux-kbuild that is as new or newer.
+piece() { # PACKAGE
+	versions=$(apt-cache madison "$1" | cut -d'|' -f2 | tr -d ' ')
+	if ! echo "$versions" | grep -qxF "$version"; then
+		set -- "$1" "$(echo "$versions" | head -n 1)"
+	fi
+	echo "$1=${2-$version}"
+}
 pieces=$(for package in "$kernel_package" "$image" "$headers"; do apt-cache depends "$package"; done |
-	sed -n "s/^ *Depends: \(linux-\(base-[0-9]\|binary-\|headers-\|kbuild-\|modules-\).*\)/\1=$version/p" | sort -u)
+	sed -n "s/^ *Depends: \(linux-\(base-[0-9]\|binary-\|headers-\|kbuild-\|modules-\).*\)/\1/p" | sort -u |
+	while read -r package; do piece "$package"; done)
 kernel=$(once "kernel-$(echo "$image" | tr "=" "-")-$( (echo "$pieces"; describe kernel.sh) | digest)" "$here/kernel.sh" "$release" "$image" "$headers" $pieces)
 if [ "$what" = linux ]; then
 	once "linux-$( (echo "$kernel"; describe linux.sh initrd.sh linux-init) | digest)" "$here/linux.sh" "$kernel"
