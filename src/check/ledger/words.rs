@@ -74,10 +74,15 @@ fn is_predicate(text: &str, begin: usize, end: usize) -> bool {
     }
     let is_nothing = |word: &str| words().nothing.iter().any(|n| n.eq_ignore_ascii_case(word));
     let counted = before.split_whitespace().next_back().is_some_and(is_nothing);
-    let value = after.trim_start_matches([':', '=', ' ', '[', '(']);
-    let value = value.split(|c: char| c.is_whitespace() || ",;])".contains(c)).next();
-    let is_value = after.starts_with([':', '=', '[', '(', ' ']);
-    !(counted || is_value && value.is_some_and(is_nothing))
+    let rest = after.trim_start_matches([':', '=', ' ', '[', '(']);
+    let value = rest.split(|c: char| c.is_whitespace() || ",;])".contains(c)).next();
+    let value = value.filter(|_| after.starts_with([':', '=', '[', '(', ' ']));
+    // `error: no RDMA device` goes on after the word.
+    let ends = |value: &str| {
+        let is_word = value.starts_with(|c: char| c.is_alphabetic());
+        !is_word || !rest.get(value.len()..).unwrap_or_default().starts_with(' ')
+    };
+    !(counted || value.is_some_and(|value| is_nothing(value) && ends(value)))
 }
 
 /// `text` without commands, paths and fields that hold a name: what these name is another's.
@@ -137,6 +142,7 @@ mod tests {
             "ibv_create_cq failed: Cannot allocate memory",
             "osm_vendor_send: ERR 5430: x",
             "error=\"no such file\"",
+            "Error: no RDMA device was found",
         ] {
             assert!(says_failure(text), "{text}");
         }
@@ -144,6 +150,7 @@ mod tests {
             "per-lane errors: 0x0",
             "RX errors 0, error: 0x0",
             "no error",
+            "errors: none, drops: 0",
             "severity=Corrected, error",
             "CREATE_EQ(0x301) timeout, recovered after timeout",
             "probe failed with error -517",
