@@ -85,13 +85,15 @@ pub(crate) fn run(scenario: &Scenario, label: &str) -> Result<Outcome, String> {
     };
     let failed = |e: std::io::Error| format!("cannot run QEMU: {e}");
     let (mut ended, mut console) = boot().map_err(failed)?;
-    // A machine has been seen that wrote nothing to its console for as long as it was let.
-    // What hangs before the initrd is the emulator, or its kernel: nothing that is tested
-    // has come into the machine yet.
-    if ended.late && !console.contains(STARTED) {
+    // A machine has been seen that wrote nothing to its console for as long as it was let, and one
+    // in which a processor stood still as the first program started. What hangs before the initrd
+    // is the emulator, or its kernel: nothing that is tested has come into the machine yet. A
+    // lockup that what is tested makes is there in the second boot, too.
+    let stood_still = !console.contains(STARTED) || console.contains("BUG: soft lockup");
+    if ended.late && stood_still {
         let seen = answers(&ended.output);
         // Past the test harness, which shows nothing of a test that passes.
-        writeln!(std::io::stderr(), "{label}: booted again: its kernel did not start:\n{seen}")
+        writeln!(std::io::stderr(), "{label}: booted again: its kernel stood still:\n{seen}")
             .map_err(failed)?;
         (ended, console) = boot().map_err(failed)?;
     }
