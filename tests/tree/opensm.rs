@@ -368,7 +368,9 @@ fn opensm_makes_of_any_file_what_ibprov_reads() {
             }
             match kind {
                 "good" => {
-                    assert_eq!(faults, [""; 0], "{shown}");
+                    // The dice may have made all members limited.
+                    let is_limited = |fault: &String| fault.contains(" no-full-member ");
+                    assert!(faults.iter().all(is_limited), "{shown}");
                     assert_eq!(tables(&said), means, "{shown}");
                 }
                 "mistaken" if !has_errors(&faults) => {
