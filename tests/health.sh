@@ -47,7 +47,7 @@ set_port '2: INIT' 0xffff
 judge "Nagios: ready with exceptions is WARNING" nagios 2
 mkdir -p "$work/node/etc/ibprov"
 echo 'boot = 1' >"$work/node/etc/ibprov/ibprov.toml"
-judge "Nagios: a configuration with an error is UNKNOWN" nagios 1
+judge "Nagios: a configuration whose error leaves ports out is CRITICAL" nagios 0
 printf '[[port]]\nrdma = "mlx5_9"\n' >"$work/node/etc/ibprov/ibprov.toml"
 judge "Nagios: an absent port is CRITICAL" nagios 0
 rm "$work/node/etc/ibprov/ibprov.toml"
