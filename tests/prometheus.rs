@@ -110,7 +110,7 @@ fn node_exporter_serves_what_ibprov_writes_and_promtool_finds_no_fault() {
         "ibprov_node_verdict{verdict=\"exceptions\"} 1",
         "ibprov_boot_exit_code 3",
         "ibprov_boot_duration_seconds 2.312",
-        "ibprov_boot_port_state_seconds{expected=\"a \\\"name\\\" \\\\ ofsomebody\",state=\"driver\"} 4.9",
+        "ibprov_boot_port_state_seconds{expected=\"a \\\"name\\\" \\\\ of somebody\",state=\"driver\"} 4.9",
         "node_textfile_scrape_error 0",
     ] {
         assert!(served.lines().any(|served| served == line), "{line}: {served}");
