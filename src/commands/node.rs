@@ -540,7 +540,10 @@ impl<'a> Node<'a> {
                 let finding = Finding::new(Code::DeviceNodeMissing, severity, message);
                 let advice = [
                     Advice::look(format!("dmesg | grep -e {node} -e {pci}")),
-                    Advice::now("rebind the driver of the adapter, or restart the node"),
+                    Advice::look(format!("ibprov holders {pci}")),
+                    Advice::now(
+                        "once nothing holds the adapter, rebind its driver; or drain and restart the node",
+                    ),
                 ];
                 let finding = finding.about(device).advise(advice);
                 if !findings.contains(&finding) {
