@@ -230,7 +230,7 @@ fn boot() {
         &healthy(),
         &["boot", "--dry-run"],
         &expect![[r#"
-            boot would do nothing, and would not wait
+            boot would change nothing and not wait
             named: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
             named: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
             named: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
@@ -263,7 +263,7 @@ fn boot() {
         &degraded(),
         &["boot", "--dry-run"],
         &expect![[r#"
-            boot would do this, in this order:
+            boot would, in this order:
             1. PF 0000:14:00.0: no change is possible while VFs are in use
                  deferred: VF 5 is left alone: its GUIDs are not as planned; it may be in
                    use: its use cannot be determined: the function has no iommu_group
@@ -298,7 +298,7 @@ fn boot() {
         &failed(),
         &["boot", "--dry-run"],
         &expect![[r#"
-            boot would do this, in this order:
+            boot would, in this order:
             1. load the driver of 0000:5e:00.0
             2. wait up to 150 s for each adapter:
                  0000:5e:00.0: no driver; expected state: named
