@@ -6,7 +6,7 @@ use super::VfPlan;
 use crate::names::PciAddress;
 use crate::report::common::{Finding, Kind, Report, Verdict, as_text, not_read};
 use crate::report::pf::Unresolved;
-use crate::report::plan::{PlanProblem, PlannedPf};
+use crate::report::plan::PlannedPf;
 use crate::report::refusal::Refusal;
 use crate::report::vf_step::together;
 
@@ -34,7 +34,8 @@ impl PfSteps {
     /// Of a PF of the configuration; the other, where no plan can be made for it.
     pub fn of(pf: &PlannedPf) -> Result<Self, Unresolved> {
         let Some(pci) = pf.pci.filter(|_| pf.is_planned) else {
-            return Err(unresolved(pf.named.clone(), pf.origin.clone(), pf.pci, &pf.errors));
+            let (which, origin, errors) = (pf.named.clone(), pf.origin.clone(), pf.errors.clone());
+            return Err(Unresolved { which, origin, pci: pf.pci, errors });
         };
         let of_vfs = pf.vfs.iter().filter_map(|vf| vf.deferred.clone());
         Ok(Self {
@@ -46,7 +47,7 @@ impl PfSteps {
                 problem: pf.problem.clone(),
             },
             refused: pf.refused.clone(),
-            warnings: pf.warnings.iter().map(ToString::to_string).collect(),
+            warnings: pf.warnings.iter().map(|told| told.message.clone()).collect(),
         })
     }
 
@@ -87,19 +88,6 @@ impl PfSteps {
     }
 }
 
-/// A PF of the configuration, `which` at `origin`, for which no plan can be made.
-pub fn unresolved(
-    which: String,
-    origin: String,
-    pci: Option<PciAddress>,
-    errors: &[PlanProblem],
-) -> Unresolved {
-    let object = pci.map_or_else(|| which.clone(), |pci| pci.to_string());
-    let may_pass = errors.iter().all(PlanProblem::may_pass);
-    let errors = errors.iter().map(|error| error.finding(&object)).collect();
-    Unresolved { which, origin, pci, errors, may_pass }
-}
-
 /// What `ibprov apply --dry-run` says, and that of boot of VFs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -134,7 +122,7 @@ impl ApplyPreview {
     /// What they come to: a PF that may come is less than an error.
     pub fn verdict(&self) -> Verdict {
         let is_refused = self.pfs.iter().flat_map(|pf| &pf.refused).any(Refusal::is_error);
-        if is_refused || self.unresolved.iter().any(|pf| !pf.may_pass) {
+        if is_refused || self.unresolved.iter().any(|pf| !pf.may_pass()) {
             Verdict::WouldFail
         } else if !self.unresolved.is_empty() || self.pfs.iter().any(PfSteps::is_change) {
             Verdict::WouldChange

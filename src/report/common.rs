@@ -266,6 +266,7 @@ codes! {
         IommuOff = "iommu-off",
         PinsUnreadable = "pins-unreadable",
         PinsOfAnotherHost = "pins-of-another-host",
+        PinsUndecided = "pins-undecided",
         NoHostNumber = "no-host-number",
         DoesNotFit = "does-not-fit",
         GuidMissing = "guid-missing",
@@ -373,6 +374,16 @@ impl Code {
         matches!(self, Self::HostUnreadable)
     }
 
+    /// Of a plan: the PF, or what has to be known of it, may still come.
+    pub const fn may_pass(self) -> bool {
+        matches!(self, Self::PfAbsent | Self::NoPfGuid | Self::PfNameUnknown | Self::PinsUndecided)
+    }
+
+    /// Configuration, pin and host do not agree, and an administrator has to decide.
+    pub const fn is_drift(self) -> bool {
+        matches!(self, Self::Drift | Self::DriftOtherCard)
+    }
+
     /// True if it is about the VFs of a PF, and what is planned for them.
     pub const fn is_of_pf(self) -> bool {
         matches!(
@@ -404,6 +415,7 @@ impl Code {
                 | Self::TooManyVfs
                 | Self::PinsUnreadable
                 | Self::PinsOfAnotherHost
+                | Self::PinsUndecided
                 | Self::NoHostNumber
                 | Self::DoesNotFit
                 | Self::GuidMissing

@@ -26,7 +26,6 @@ pub mod online;
 pub mod pf;
 mod pf_problem;
 pub mod plan;
-mod plan_problem;
 mod planned_vf;
 pub mod port;
 mod read;

@@ -407,11 +407,14 @@ pub struct Unresolved {
     /// What is wrong; in JSON `findings`.
     #[serde(rename = "findings")]
     pub errors: Vec<Finding>,
-    /// It is right and only not there yet.
-    pub may_pass: bool,
 }
 
 impl Unresolved {
+    /// It is right and only not there yet.
+    pub fn may_pass(&self) -> bool {
+        self.errors.iter().all(|error| error.code.may_pass())
+    }
+
     /// The text of it.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("{} ({}): no change is possible:", self.which, self.origin)];

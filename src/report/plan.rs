@@ -10,9 +10,8 @@ use super::refusal::Refusal;
 use super::rxe::{RxeReport, RxeState};
 use super::screen::{self, Screen, Tone};
 use super::vf_step::VfStep;
-use crate::names::{Binding, Guid, Object, PINS_PATH, PciAddress, RdmaName, VfIndex, vf_ranges};
+use crate::names::{Binding, Guid, Object, PciAddress, RdmaName, VfIndex, vf_ranges};
 
-pub use super::plan_problem::PlanProblem;
 pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf, Rebind};
 
 /// The plans of one host.
@@ -74,7 +73,7 @@ pub struct PlannedPf {
     pub is_planned: bool,
     /// Errors, because of which it would be left alone.
     #[serde(skip)]
-    pub errors: Vec<PlanProblem>,
+    pub errors: Vec<Finding>,
     /// What does not come about, whatever would be done; in JSON texts.
     #[serde(serialize_with = "as_text::list")]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
@@ -91,7 +90,7 @@ pub struct PlannedPf {
     pub deferred: Vec<Deferred>,
     /// What to know all the same.
     #[serde(skip)]
-    pub warnings: Vec<PlanProblem>,
+    pub warnings: Vec<Finding>,
 }
 
 impl PlanReport {
@@ -100,7 +99,7 @@ impl PlanReport {
     fn verdict(&self) -> Verdict {
         let mut errors = self.pfs.iter().flat_map(|pf| &pf.errors);
         let mut refused = self.pfs.iter().flat_map(|pf| &pf.refused);
-        if errors.any(|error| !error.may_pass())
+        if errors.any(|error| !error.code.may_pass())
             || refused.any(Refusal::is_error)
             || self.rxe.iter().any(RxeReport::is_refused)
         {
@@ -136,7 +135,7 @@ impl PlanReport {
             || self.rxe.iter().any(|rxe| rxe.state == RxeState::Absent)
             || self.netns.as_ref().is_some_and(Netns::differs)
             || self.firmware.iter().any(|told| told.severity == Severity::Warning);
-        self.drift = self.pfs.iter().any(|pf| pf.warnings.iter().any(PlanProblem::is_drift));
+        self.drift = self.pfs.iter().flat_map(|pf| &pf.warnings).any(|told| told.code.is_drift());
         self.errors = self.pfs.iter().any(|pf| !pf.errors.is_empty());
         self
     }
@@ -162,12 +161,6 @@ impl PlanReport {
         for told in &self.firmware {
             lines.push(told.to_string());
             lines.extend(Advice::lines("  ", &told.advice));
-        }
-        if self.drift {
-            lines.push(format!(
-                "\n{}: the pinned GUIDs ({PINS_PATH}) stay in use until you choose:\n  keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them\n  keep them for another adapter: ibprov plan --pin\n  use new GUIDs: ibprov plan --pin --replace",
-                screen.paint(Tone::Warning, "drift")
-            ));
         }
         let cannot = screen.paint(Tone::Bad, "cannot read");
         lines.extend(self.problems.iter().map(|problem| format!("{cannot} {problem}")));
@@ -234,7 +227,7 @@ impl PlannedPf {
         findings.extend(why.map(|why| {
             Finding::warning(Code::VfDeferred, why).advise([Advice::look("ibprov plan")])
         }));
-        findings.extend(self.warnings.iter().map(|warning| warning.finding(&object)));
+        findings.extend(self.warnings.iter().cloned());
         findings.into_iter().map(|finding| finding.about(&object)).collect()
     }
 
@@ -250,10 +243,9 @@ impl PlannedPf {
 
     /// Why no plan can be made for it.
     pub fn errors(&self) -> Vec<Finding> {
-        let object = self.object();
-        let of = |error: &PlanProblem| {
-            let finding = error.finding(&object);
-            Finding { message: format!("{} ({})", finding.message, self.origin), ..finding }
+        let of = |error: &Finding| Finding {
+            message: format!("{} ({})", error.message, self.origin),
+            ..error.clone()
         };
         self.errors.iter().map(of).collect()
     }
@@ -279,15 +271,10 @@ impl PlannedPf {
         }
         let head = screen.paint(Tone::Warning, "deferred:");
         lines.extend(self.deferred.iter().map(|deferred| format!("  {head} {deferred}")));
-        lines.extend(told(&screen.paint(Tone::Bad, "error:"), &self.errors));
-        for finding in Refusal::findings(&self.refused) {
-            let tone = if finding.severity == Severity::Error { Tone::Bad } else { Tone::Warning };
-            let head = screen.paint(tone, &format!("{}:", finding.severity));
-            lines.push(format!("  {head} {}", finding.message));
-            lines.extend(Advice::lines("    do: ", &finding.advice));
-        }
         let warning = screen.paint(Tone::Warning, "warning:");
-        lines.extend(told(&warning, &self.warnings));
+        for findings in [&self.errors, &Refusal::findings(&self.refused), &self.warnings] {
+            lines.extend(told(findings, screen));
+        }
         if self.removed().next().is_some() {
             let vfs = vf_ranges(self.removed());
             lines.push(format!("  {warning} apply removes {vfs}{REMOVED_WITH}"));
@@ -325,17 +312,16 @@ impl PlannedPf {
 /// More lines of one kind are counted.
 const MOST_LINES: usize = 20;
 
-fn told(kind: &str, findings: &[PlanProblem]) -> Vec<String> {
+fn told(findings: &[Finding], screen: Screen) -> Vec<String> {
     let mut lines = Vec::new();
     for finding in findings.iter().take(MOST_LINES) {
-        let mut head = format!("{kind} ");
-        for line in finding.lines() {
-            lines.push(format!("  {head}{line}"));
-            head.clear();
-        }
+        let tone = if finding.severity == Severity::Error { Tone::Bad } else { Tone::Warning };
+        let head = screen.paint(tone, &format!("{}:", finding.severity));
+        lines.push(format!("  {head} {}", finding.message));
+        lines.extend(Advice::lines("    do: ", &finding.advice));
     }
     if let Some(more @ 1..) = findings.len().checked_sub(MOST_LINES) {
-        lines.push(format!("  {kind} and {more} more like these"));
+        lines.push(format!("  and {more} more like these"));
     }
     lines
 }

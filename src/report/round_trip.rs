@@ -249,14 +249,8 @@ fn moment() -> Any<Moment> {
 }
 
 fn unresolved() -> Any<Unresolved> {
-    (text(), text(), of(pci()), list(finding()), any::<bool>())
-        .prop_map(|(which, origin, pci, errors, may_pass)| Unresolved {
-            which,
-            origin,
-            pci,
-            errors,
-            may_pass,
-        })
+    (text(), text(), of(pci()), list(finding()))
+        .prop_map(|(which, origin, pci, errors)| Unresolved { which, origin, pci, errors })
         .boxed()
 }
 
