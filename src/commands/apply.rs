@@ -240,7 +240,7 @@ fn tell(report: &PfReport) {
             pf = %report.pf,
             vf = %vf.vf,
             guid = %vf.port_guid,
-            cause = vf.cause.as_ref().map(ToString::to_string).unwrap_or_default(),
+            cause = vf.cause.as_ref().map(Finding::with_remedy).unwrap_or_default(),
             pci = vf.pci.map(display),
             rung = vf.reached.map(|r| r.word()),
             "PF {}: {}",

@@ -6,6 +6,8 @@
 mod compute;
 mod judge;
 
+pub(super) use judge::{ethernet, is_vf, too_few_vfs};
+
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{Config, FirmwareCard, Pf, PfSelector};
 use crate::ladder::{WantedPf, WantedVf};

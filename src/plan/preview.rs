@@ -66,7 +66,7 @@ impl PfSteps {
     pub fn lines(&self) -> Vec<String> {
         let VfPlan { steps, deferred, problem } = &self.plan;
         let head = match problem {
-            Some(problem) => format!("no change is possible now: {problem}"),
+            Some(problem) => format!("no change is possible now: {}", problem.with_remedy()),
             None if !self.is_pending() => {
                 let vfs = if self.planned == 1 { "VF" } else { "VFs" };
                 format!("{} {vfs} as planned, nothing to do", self.planned)
@@ -79,7 +79,7 @@ impl PfSteps {
         let numbered = together(steps).into_iter().enumerate();
         lines.extend(numbered.map(|(at, step)| format!("  {}. {step}", at + 1)));
         lines.extend(deferred.iter().map(|deferred| format!("  deferred: {deferred}")));
-        for finding in Refusal::findings(&self.refused) {
+        for Refusal { finding, .. } in &self.refused {
             lines.push(format!("  {}: {}", finding.severity, finding.message));
             lines.extend(finding.advice.iter().map(|advice| format!("    do: {}", advice.text)));
         }

@@ -207,6 +207,7 @@ codes! {
         AdapterSilent = "adapter-silent",
         RtnlHeld = "rtnl-held",
         VfPlanBlocked = "vf-plan-blocked",
+        PfNotReady = "pf-not-ready",
         VfNotAsPlanned = "vf-not-as-planned",
         VfSettingDropped = "vf-setting-dropped",
         VfSettingRefused = "vf-setting-refused",
@@ -389,6 +390,7 @@ impl Code {
         matches!(
             self,
             Self::VfPlanBlocked
+                | Self::PfNotReady
                 | Self::VfNotAsPlanned
                 | Self::VfSettingDropped
                 | Self::VfSettingRefused
@@ -684,6 +686,11 @@ impl Finding {
         format!("{}{}", self.noun(), listed(&self.objects))
     }
 
+    /// Its message, with what to do first.
+    pub fn with_remedy(&self) -> String {
+        format!("{}{}", self.message, Advice::remedy(&self.advice))
+    }
+
     /// In one line, with nothing before the message where it names no object.
     pub fn bare(&self) -> String {
         let objects: String = self.objects.iter().map(|object| format!("{object}: ")).collect();
@@ -878,6 +885,11 @@ pub mod as_text {
 
     use serde::Serializer;
 
+    /// The text of it.
+    pub fn one<T: Display, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(value)
+    }
+
     /// The text of it; `null` for none.
     pub fn option<T: Display, S: Serializer>(value: &Option<T>, s: S) -> Result<S::Ok, S::Error> {
         match value {
@@ -890,6 +902,11 @@ pub mod as_text {
     pub fn list<T: Display, S: Serializer>(values: &[T], s: S) -> Result<S::Ok, S::Error> {
         s.collect_seq(values.iter().map(ToString::to_string))
     }
+}
+
+/// Writes the message of a finding, with what to do first.
+pub fn with_remedy<S: Serializer>(finding: &Option<Finding>, s: S) -> Result<S::Ok, S::Error> {
+    as_text::option(&finding.as_ref().map(Finding::with_remedy), s)
 }
 
 /// Writes a flag as its opposite, for a key that says the other side.

@@ -7,12 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::{PciAddress, VfName, VfRung};
 
-use super::VfLack;
 use super::advice::Advice;
-use super::common::{Code, Exit, Finding, Kind, Report, Verdict, as_text, listed, not_read};
+use super::common::{Code, Exit, Finding, Kind, Report, Verdict, not_read};
 use super::duration::seconds;
 use super::screen;
-use super::vf_lack::VfGuid;
 
 /// How far a guest is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,22 +67,22 @@ pub struct VfState {
     pub pci: Option<PciAddress>,
     /// The highest rung that it has reached.
     pub reached: Option<VfRung>,
-    /// What is not right; `None` if a guest may be started on it. In JSON the text of it,
-    /// `reason`.
-    #[serde(rename = "reason", serialize_with = "as_text::option")]
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
-    pub lacks: Option<GuestLack>,
+    /// What is not right: the first that counts; `None` if a guest may be started on it.
+    #[serde(rename = "reason")]
+    pub lacks: Option<String>,
 }
 
 impl VfState {
     /// A function that does not exist.
-    pub const fn no_function(pci: PciAddress) -> Self {
-        Self { vf: None, pci: Some(pci), reached: None, lacks: Some(GuestLack::NoFunction) }
+    pub fn no_function(pci: PciAddress) -> Self {
+        let why =
+            "no PCI function has this address; the guest is started when one appears".to_owned();
+        Self::unclear(pci, why)
     }
 
     /// A function of which it cannot be told whether it is a VF.
     pub const fn unclear(pci: PciAddress, why: String) -> Self {
-        Self { vf: None, pci: Some(pci), reached: None, lacks: Some(GuestLack::Unclear(why)) }
+        Self { vf: None, pci: Some(pci), reached: None, lacks: Some(why) }
     }
 
     /// A guest may be started on it.
@@ -101,48 +99,6 @@ impl VfState {
             (None, None) => "VF".to_owned(),
         }
     }
-}
-
-/// What is not right about a device that a guest needs: the first that counts.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum GuestLack {
-    /// There is no PCI function of that address; there may be one later.
-    #[error("no PCI function has this address; the guest is started when one appears")]
-    NoFunction,
-    /// It cannot be told whether the function is an InfiniBand VF, and why.
-    #[error("{0}")]
-    Unclear(String),
-    /// The VF's PF does not exist.
-    #[error("the PF {0} is absent")]
-    NoPf(PciAddress),
-    /// The VF's PF has no driver.
-    #[error("no driver is bound to the PF {0}")]
-    NoPfDriver(PciAddress),
-    /// The plan of the VF's PF cannot be made, and why.
-    #[error("{0}")]
-    Plan(String),
-    /// The VF's link state at its PF is Down, and no plan wants that.
-    #[error("the link state is set to down")]
-    PolicyDown,
-    /// Its PF administers no GUIDs for the VF; at least one.
-    #[error("{}", listed(.0))]
-    Guids(Vec<GuidLack>),
-    /// No driver is bound to the VF, and no plan wants that.
-    #[error("no driver is bound to the VF: the probe has failed, or the VF was not bound")]
-    NoDriver,
-    /// The VF is not as its plan, or where there is none its PF, has it.
-    #[error("{0}")]
-    Vf(VfLack),
-}
-
-/// A GUID that a VF has to have at its PF although no plan gives it one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum GuidLack {
-    /// It is zero.
-    #[error("the {0} is not set")]
-    Unset(VfGuid),
-    #[error("the {0} at the PF cannot be read")]
-    Unread(VfGuid),
 }
 
 /// All guests at one moment. Times are microseconds of CLOCK_MONOTONIC.
@@ -371,7 +327,7 @@ impl GuestsReport {
             lines.push(format!("  {} {}: {}", guest.kind, guest.name, self.state(guest)));
             lines.extend(guest.vfs.iter().flatten().map(|vf| {
                 let reached = vf.reached.map_or("absent", |rung| rung.word());
-                let how = vf.lacks.as_ref().map_or("right".to_owned(), ToString::to_string);
+                let how = vf.lacks.as_deref().unwrap_or("right");
                 format!("      {}: {reached}: {how}", vf.label())
             }));
         }

@@ -24,7 +24,6 @@ pub mod netns;
 pub mod node;
 pub mod online;
 pub mod pf;
-mod pf_problem;
 pub mod plan;
 mod planned_vf;
 pub mod port;
@@ -45,7 +44,6 @@ pub mod vf_step;
 
 pub use boot::BootReport;
 pub use common::{Exit, SCHEMA, Verdict};
-pub use guests::{GuestLack, GuidLack};
 pub use module_trouble::{ModuleTrouble, Said};
 pub use pf::PfReport;
 pub use port::{Cause, NotExpected, PortProgress};

@@ -3,16 +3,18 @@
 use serde::Serialize;
 
 use super::advice::Advice;
-use super::common::{Code, Finding, Kind, Report, Severity, Verdict, as_text, not_read};
+use super::common::{
+    Code, Finding, Kind, Report, Severity, Verdict, as_text, not_read, with_remedy,
+};
 use super::netns::Netns;
-use super::pf::{Deferred, PfProblem};
+use super::pf::Deferred;
 use super::refusal::Refusal;
 use super::rxe::{RxeReport, RxeState};
 use super::screen::{self, Screen, Tone};
 use super::vf_step::VfStep;
 use crate::names::{Binding, Guid, Object, PciAddress, RdmaName, VfIndex, vf_ranges};
 
-pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf, Rebind};
+pub use super::planned_vf::{Action, Attribute, Change, PlannedAs, PlannedVf};
 
 /// The plans of one host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -80,9 +82,9 @@ pub struct PlannedPf {
     pub refused: Vec<Refusal>,
     /// Why nothing can be done at it now, although the plan is good; in JSON a
     /// text, `reason`.
-    #[serde(rename = "reason", serialize_with = "as_text::option")]
+    #[serde(rename = "reason", serialize_with = "with_remedy")]
     #[cfg_attr(test, schemars(with = "Option<String>"))]
-    pub problem: Option<PfProblem>,
+    pub problem: Option<Finding>,
     /// Why the number of VFs stays as it is, in JSON texts; what is deferred at a
     /// VF stands there.
     #[serde(serialize_with = "as_text::list")]
@@ -197,8 +199,8 @@ impl PlannedPf {
     pub fn findings(&self, last_run: Option<&str>) -> Vec<Finding> {
         let object = self.object();
         let mut findings = self.errors();
-        findings.extend(self.problem.iter().map(|problem| problem.finding(&object)));
-        findings.extend(Refusal::findings(&self.refused));
+        findings.extend(self.problem.clone());
+        findings.extend(self.refused.iter().map(|refusal| refusal.finding.clone()));
         let of = |action| self.vfs.iter().filter(move |vf| vf.action == action).map(|vf| vf.index);
         let (anew, changed) = of(Action::Change).partition(|vf| self.is_made_anew(*vf));
         let parts: [(Vec<VfIndex>, _); 4] = [
@@ -267,14 +269,18 @@ impl PlannedPf {
         }
         if let Some(problem) = &self.problem {
             let head = screen.paint(Tone::Bad, "no change is possible:");
-            lines.push(format!("  {head} {problem}"));
+            lines.push(format!("  {head} {}", problem.with_remedy()));
         }
         let head = screen.paint(Tone::Warning, "deferred:");
         lines.extend(self.deferred.iter().map(|deferred| format!("  {head} {deferred}")));
         let warning = screen.paint(Tone::Warning, "warning:");
-        for findings in [&self.errors, &Refusal::findings(&self.refused), &self.warnings] {
-            lines.extend(told(findings, screen));
-        }
+        lines.extend(told(&self.errors, screen));
+        lines.extend(
+            self.refused
+                .iter()
+                .flat_map(|refusal| told(std::slice::from_ref(&refusal.finding), screen)),
+        );
+        lines.extend(told(&self.warnings, screen));
         if self.removed().next().is_some() {
             let vfs = vf_ranges(self.removed());
             lines.push(format!("  {warning} apply removes {vfs}{REMOVED_WITH}"));
@@ -282,7 +288,7 @@ impl PlannedPf {
         let of = |is: fn(&PlannedVf) -> bool| self.vfs.iter().filter(move |vf| is(vf));
         let anew = || of(PlannedVf::is_made_anew).map(|vf| vf.index);
         if anew().next().is_some() {
-            let (mark, why) = (screen.paint(Tone::Bad, "-/+"), Change::MadeAnew);
+            let (mark, why) = (screen.paint(Tone::Bad, "-/+"), Change::made_anew());
             lines.push(format!("  {mark} {}: {why}", vf_ranges(anew())));
         }
         lines.extend(self.vfs.iter().flat_map(|vf| vf.lines(all, screen)));

@@ -102,8 +102,10 @@ pub(in crate::plan) fn too_few_vfs(
         ),
         Some(_) => return None,
     };
-    let settings = format!("SRIOV_EN=1 NUM_OF_VFS={wanted}");
-    Some(Finding::error(code, message).permanent([how_to_set(&pci, &settings, is_configured)]))
+    let set = how_to_set(&pci, &format!("SRIOV_EN=1 NUM_OF_VFS={wanted}"), is_configured);
+    let too = "and enable SR-IOV in the firmware setup of the machine";
+    let is_off = code == Code::SriovNotEnabledFw;
+    Some(Finding::error(code, message).permanent([set]).permanent(is_off.then_some(too)))
 }
 
 /// Two `[[pf]]` that turn out to be one PF.
