@@ -8,7 +8,7 @@ use crate::apply::{in_use, ipoib};
 use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::{KernelLine, Root, answer, kernel_log, state, systemctl};
-use crate::ladder::active::{self, Activity, Subject, Words};
+use crate::ladder::active::{self, Activity, Subject};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
 use crate::ladder::module_trouble::{self, Signs};
@@ -427,8 +427,8 @@ impl<'a> Node<'a> {
             None if self.survey.silent.contains_key(&hca) => Activity::NotTold,
             None if is_copy => Activity::NotShown,
             None => {
-                let text = "the driver does not report the state of the port".to_owned();
-                Activity::Lacks(Lack::Answer, Words { text, advice: vec![Advice::look("dmesg")] })
+                let text = "the driver does not report the state of the port";
+                Activity::Lacks(Lack::Answer, Cause::waiting(text, [Advice::look("dmesg")]))
             }
         }
     }
