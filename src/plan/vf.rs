@@ -6,8 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
 use super::guid::{ethernet, is_vf, too_few_vfs};
 use crate::ladder::vf::{
     awaits_grant, guids_are_hidden, has_driver, has_node_guids, has_other_guids, is_left_to_cni,
@@ -19,20 +17,17 @@ use crate::names::{
 };
 use crate::observe::{Backend, ObservedPf, ObservedVf};
 use crate::report::Use;
-use crate::report::common::{Code, Finding, with_remedy};
+use crate::report::common::{Code, Finding};
 use crate::report::pf::{Deferred, VfLack, VfStep};
 
 /// The way from observed to wanted.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VfPlan {
     /// In this order, by stage.
     pub steps: Vec<VfStep>,
     /// What is not done, because somebody uses the VF.
     pub deferred: Vec<Deferred>,
-    /// Why nothing can be done; in JSON a text, `reason`.
-    #[serde(rename = "reason", serialize_with = "with_remedy")]
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    /// Why nothing can be done.
     pub problem: Option<Finding>,
 }
 

@@ -4,11 +4,11 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
-use super::advice::Advice;
 use super::common::{
     Code, Exit, Finding, Kind, Report, Severity, Verdict, as_text, not_read, with_remedy,
 };
 use super::duration::seconds;
+use super::plan::no_change;
 use super::screen;
 use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung, vf_ranges};
 
@@ -368,12 +368,7 @@ impl Unresolved {
 
     /// The text of it.
     pub fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!("{} ({}): no change is possible:", self.which, self.origin)];
-        for error in &self.errors {
-            lines.push(format!("  error: {}", error.message));
-            lines.extend(Advice::lines("    do: ", &error.advice));
-        }
-        lines
+        no_change(&self.which, &self.origin, &self.errors)
     }
 
     /// What is wrong, for the report that it is part of.

@@ -11,7 +11,7 @@ use super::pf::Deferred;
 use super::refusal::Refusal;
 use super::rxe::{RxeReport, RxeState};
 use super::screen::{self, Screen, Tone};
-use super::vf_step::VfStep;
+use super::vf_step::{VfStep, together};
 use crate::names::{Binding, Guid, Object, PciAddress, RdmaName, VfIndex, vf_ranges};
 
 pub use super::planned_vf::{Action, Attribute, Change, PlannedAs, PlannedVf};
@@ -69,7 +69,6 @@ pub struct PlannedPf {
     /// Its VFs as they shall be, and what would change; empty with errors.
     pub vfs: Vec<PlannedVf>,
     /// What would be done, in this order; by VF it is in `vfs`.
-    #[serde(skip)]
     pub steps: Vec<VfStep>,
     /// A plan can be made for it: it has no errors.
     pub is_planned: bool,
@@ -252,6 +251,48 @@ impl PlannedPf {
         self.errors.iter().map(of).collect()
     }
 
+    /// Something would be done, or the PF is not in a state in which it could be.
+    pub const fn is_change(&self) -> bool {
+        !self.steps.is_empty() || self.problem.is_some()
+    }
+
+    /// All that is deferred, of VFs too.
+    fn all_deferred(&self) -> impl Iterator<Item = &Deferred> {
+        self.deferred.iter().chain(self.vfs.iter().filter_map(|vf| vf.deferred.as_ref()))
+    }
+
+    /// Something would be done, or cannot be done.
+    pub fn is_pending(&self) -> bool {
+        let is_deferred = self.all_deferred().next().is_some();
+        !self.is_planned || self.is_change() || is_deferred || !self.refused.is_empty()
+    }
+
+    /// What a dry run says of it: what it comes to, and a line for each thing that is done.
+    pub fn preview(&self) -> Vec<String> {
+        let Some(pf) = self.pci.filter(|_| self.is_planned) else {
+            return no_change(&self.named, &self.origin, &self.errors);
+        };
+        let head = match &self.problem {
+            Some(problem) => format!("no change is possible now: {}", problem.with_remedy()),
+            None if !self.is_pending() => format!(
+                "{} {} as planned, nothing to do",
+                self.wanted,
+                if self.wanted == 1 { "VF" } else { "VFs" }
+            ),
+            None if !self.steps.is_empty() => "in this order:".to_owned(),
+            None if self.all_deferred().next().is_none() => "nothing to do".to_owned(),
+            None => "no change is possible while VFs are in use".to_owned(),
+        };
+        let mut lines = vec![format!("PF {pf}: {head}")];
+        let numbered = together(&self.steps).into_iter().enumerate();
+        lines.extend(numbered.map(|(at, step)| format!("  {}. {step}", at + 1)));
+        lines.extend(self.all_deferred().map(|deferred| format!("  deferred: {deferred}")));
+        lines.extend(told(self.refused.iter().map(|refusal| &refusal.finding), Screen::default()));
+        let warnings = self.warnings.iter();
+        lines.extend(warnings.map(|told| format!("  {}: {}", told.severity, told.message)));
+        lines
+    }
+
     fn lines(&self, all: bool, screen: Screen) -> Vec<String> {
         let place = match (self.pci, &self.rdma) {
             (Some(pci), Some(rdma)) => format!("PF {pci} {rdma}"),
@@ -275,11 +316,7 @@ impl PlannedPf {
         lines.extend(self.deferred.iter().map(|deferred| format!("  {head} {deferred}")));
         let warning = screen.paint(Tone::Warning, "warning:");
         lines.extend(told(&self.errors, screen));
-        lines.extend(
-            self.refused
-                .iter()
-                .flat_map(|refusal| told(std::slice::from_ref(&refusal.finding), screen)),
-        );
+        lines.extend(told(self.refused.iter().map(|refusal| &refusal.finding), screen));
         lines.extend(told(&self.warnings, screen));
         if self.removed().next().is_some() {
             let vfs = vf_ranges(self.removed());
@@ -318,18 +355,24 @@ impl PlannedPf {
 /// More lines of one kind are counted.
 const MOST_LINES: usize = 20;
 
-fn told(findings: &[Finding], screen: Screen) -> Vec<String> {
+fn told<'a>(findings: impl IntoIterator<Item = &'a Finding>, screen: Screen) -> Vec<String> {
+    let mut findings = findings.into_iter();
     let mut lines = Vec::new();
-    for finding in findings.iter().take(MOST_LINES) {
-        let tone = if finding.severity == Severity::Error { Tone::Bad } else { Tone::Warning };
+    for finding in findings.by_ref().take(MOST_LINES) {
+        let tone = finding.severity.into();
         let head = screen.paint(tone, &format!("{}:", finding.severity));
         lines.push(format!("  {head} {}", finding.message));
         lines.extend(Advice::lines("    do: ", &finding.advice));
     }
-    if let Some(more @ 1..) = findings.len().checked_sub(MOST_LINES) {
-        lines.push(format!("  and {more} more like these"));
-    }
+    let more = findings.count();
+    lines.extend((more > 0).then(|| format!("  and {more} more like these")));
     lines
+}
+
+/// That nothing is changed at the PF that the configuration calls `named`, because of `errors`.
+pub(super) fn no_change(named: &str, origin: &str, errors: &[Finding]) -> Vec<String> {
+    let head = format!("{named} ({origin}): no change is possible:");
+    [head].into_iter().chain(told(errors, Screen::default())).collect()
 }
 
 /// How many of `vfs` there are of each kind.
