@@ -243,14 +243,14 @@ impl Preview {
         stages.retain(|stage| !stage.is_empty());
         let is_complete = self.ports.iter().all(PortProgress::is_ready);
         let head = match (stages.is_empty(), self.ports.is_empty()) {
-            (false, _) => "boot would do this, in this order:",
-            (true, true) => "boot would do nothing: no InfiniBand port is expected",
-            (true, false) if is_complete => "boot would do nothing, and would not wait",
+            (false, _) => "boot would, in this order:",
+            (true, true) => "boot would change nothing: no InfiniBand port is expected",
+            (true, false) if is_complete => "boot would change nothing and not wait",
             (true, false) if self.is_deferred() => {
-                "boot would do nothing: what is not as configured is in use"
+                "boot would change nothing: what is not as configured is in use"
             }
             (true, false) => {
-                "boot would do nothing: the ports that are missing cannot appear by waiting"
+                "boot would change nothing and not wait: the missing ports cannot become ready (see the errors)"
             }
         };
         let mut lines = vec![head.to_owned()];

@@ -232,7 +232,7 @@ fn boot() {
         &healthy(),
         &["boot", "--dry-run"],
         &expect![[r#"
-            boot would do nothing, and would not wait
+            boot would change nothing and not wait
             named: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
             named: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
             named: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
@@ -265,7 +265,7 @@ fn boot() {
         &degraded(),
         &["boot", "--dry-run"],
         &expect![[r#"
-            boot would do this, in this order:
+            boot would, in this order:
             1. PF 0000:14:00.0: no change is possible while VFs are in use
                  deferred: VF 5 is left alone: the port GUID at the PF is
                    0000:0000:0000:0000 instead of 0200:0000:0412:0105; it may be in use: its
@@ -301,7 +301,7 @@ fn boot() {
         &failed(),
         &["boot", "--dry-run"],
         &expect![[r#"
-            boot would do this, in this order:
+            boot would, in this order:
             1. load the driver of 0000:5e:00.0
             2. wait up to 150 s for each adapter:
                  0000:5e:00.0: no driver; expected state: named
