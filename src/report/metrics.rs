@@ -244,7 +244,7 @@ impl Metrics {
         let mut guests = Family::default();
         for phase in PhaseWord::VARIANTS {
             let of_report = report.map_or(0, |report| {
-                report.guests.iter().filter(|guest| guest.phase.word() == *phase).count()
+                report.guests.iter().filter(|guest| PhaseWord::from(&guest.phase) == *phase).count()
             });
             // Those of which no run has told yet.
             let untold = match (phase, report) {

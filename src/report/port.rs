@@ -257,12 +257,7 @@ impl Cause {
 
     /// In one sentence, with what to do.
     pub fn sentence(&self) -> String {
-        format!("{}{}", self.text, self.remedy())
-    }
-
-    fn remedy(&self) -> String {
-        let remedy = self.advice.first().map(|step| format!(". To fix: {}", step.text));
-        remedy.unwrap_or_default()
+        format!("{}{}", self.text, Advice::remedy(&self.advice))
     }
 
     /// A sentence for each of `all` that says something else, with the interfaces of which it
@@ -282,7 +277,7 @@ impl Cause {
             [] | [_] => cause.sentence(),
             several => {
                 let names: Vec<&str> = several.iter().map(|name| name.as_str()).collect();
-                format!("{}: {}{}", names.join(", "), cause.phrase(), cause.remedy())
+                format!("{}: {}{}", names.join(", "), cause.phrase(), Advice::remedy(&cause.advice))
             }
         };
         kinds.iter().map(told).collect()

@@ -237,7 +237,7 @@ fn set_vf(pf: &ObservedPf, vf: &ObservedVf, setting: VfSetting, root: &Root) -> 
     };
     match &pf.backend {
         Backend::OfedSysfs => write(format!("{}/sriov/{}/{file}", dir(pf.pf), vf.index), &value),
-        // Without a netdev there is no step (PfProblem::NotReady).
+        // Without a netdev there is no step (Code::PfNotReady).
         Backend::Netlink { ifindex } => {
             Request::SetVf { ifindex: ifindex.unwrap_or_default(), vf: vf.index, setting }
         }
