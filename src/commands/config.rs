@@ -175,7 +175,7 @@ fn dark_text(dark: &[PortProgress], rows: &[PortRow]) -> String {
         text.push_str(&match row.map(|row| row.origin.as_str()) {
             None => format!("\n  [[port]]  # {label}\n  {own}\n"),
             Some(at) if rows.iter().filter(|row| row.origin == at).count() == 1 => {
-                format!("\n  required = false  # {label}, in the [[port]] at {at}\n")
+                format!("\n  required = false  # at {at}: {label}\n")
             }
             Some(at) => format!(
                 "\n  take {pci} out of the list at {at}, and add:\n\n  [[port]]  # {label}\n  {own}\n"

@@ -227,7 +227,7 @@ fn a_port_has_the_same_names_everywhere() {
         let gid = host.show(&["gid", "--port", name]);
         assert!(gid.ends_with("0\nexit 0\n"), "{name}: {gid}");
         let holders = host.show(&["holders", name]);
-        assert!(holders.starts_with("mlx5_1 (0000:40:00.0): not judged"), "{name}: {holders}");
+        assert!(holders.starts_with("mlx5_1 (0000:40:00.0): not known"), "{name}: {holders}");
         let apply = host.show(&["apply", "--dry-run", name]);
         assert!(apply.starts_with("PF 0000:40:00.0: nothing to do"), "{name}: {apply}");
         let iface = host.show(&["iface", "--dry-run", name]);

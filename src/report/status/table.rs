@@ -7,7 +7,7 @@ use crate::names::{
     LinkLayer, LinkState, Object, PhysicalState, Rate, RdmaName, Rung, VfIndex, Words, vf_ranges,
 };
 use crate::report::NotExpected;
-use crate::report::common::{Code, Finding};
+use crate::report::common::{Code, Finding, Severity};
 use crate::report::hardware::Link;
 use crate::report::plan::{Action, PlannedVf};
 use crate::report::screen::{Screen, Tone};
@@ -257,6 +257,14 @@ fn port_row(hca: &Hca, port: &PortStatus, status: &Status, counted: bool) -> Row
     let mut notes = vec![reason];
     notes.extend(lack.into_iter().chain(less.clone()));
     notes.retain(|note| !note.is_empty());
+    // A port that is active, and nothing above says what it lacks.
+    let netdev = port.netdev.as_ref().map(Object::from);
+    let is_its = |f: &&Finding| {
+        f.objects.iter().any(|o| Some(o) == label.as_ref() || Some(o) == netdev.as_ref())
+    };
+    let wrong = findings.iter().filter(|f| f.severity != Severity::Info).find(is_its);
+    let code = wrong.filter(|_| notes.is_empty() && port.ladder.missing.is_none() && !is_degraded);
+    notes.extend(code.map(|wrong| wrong.code.name().to_owned()));
     let note = notes.join(", ");
     let mark = judged(port.role, port.ladder.missing.is_none());
     let mark = match (mark, reached_its_goal) {
@@ -264,7 +272,7 @@ fn port_row(hca: &Hca, port: &PortStatus, status: &Status, counted: bool) -> Row
         (Mark::Wrong, true) if !port.is_of_other_type => Mark::Look,
         // Meant to be dark, perhaps.
         (Mark::Look, true) if port.role == Role::Optional => Mark::Aside,
-        (Mark::Fine, _) if is_degraded || less.is_some() => Mark::Look,
+        (Mark::Fine, _) if is_degraded || less.is_some() || wrong.is_some() => Mark::Look,
         (mark, _) => mark,
     };
     let told = port.children.iter().filter(|child| !counted || !is_up(child));
