@@ -8,7 +8,7 @@ use tracing::warn;
 
 use super::node::{Node, unreadable};
 use super::{level, print, print_or_tell};
-use crate::apply::preview::{DeniedModule, Preview, SettingsLook};
+use crate::apply::preview::{Preview, SettingsLook};
 use crate::apply::rtnl::Rtnl;
 use crate::cli::{BootArgs, Format};
 use crate::config::timespan::LONGEST_SEC;
@@ -135,8 +135,8 @@ fn preview(config: &Config, root: &Root, force: bool) -> Preview {
     steps.retain(|step| !is_left(step));
     let denied = needed_modules(config, observed, !ports.is_empty()).into_iter();
     let denied = denied.filter_map(|name| {
-        let trouble = facts.modules.get(name).filter(|trouble| trouble.is_denied())?.clone();
-        Some(DeniedModule { name: name.clone(), trouble })
+        let trouble = facts.modules.get(name).filter(|trouble| trouble.is_denied())?;
+        Some(trouble.finding(name))
     });
     let rtnl = Rtnl::to_look(node.survey.rtnl.is_some());
     let settings = SettingsLook { config, root, interfaces, force, rtnl }.settings();

@@ -179,7 +179,7 @@ fn an_install_line_that_does_nothing_is_a_denial() {
     host.file("etc/modprobe.d/cis.conf", "install ib_umad /usr/bin/false\n");
     host.remove("sys/module/ib_umad");
     let shown = host.show(&["boot", "--dry-run"]);
-    assert!(shown.contains("not loaded: ib_umad: deny-listed by /etc/modprobe.d/cis.conf:1"));
+    assert!(shown.contains("ib_umad: not loaded: deny-listed by /etc/modprobe.d/cis.conf:1"));
     assert!(!shown.contains("load ib_umad"), "{shown}");
 }
 
