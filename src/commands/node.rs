@@ -1,13 +1,16 @@
 //! The judgement of the node, for the verbs that show it: what is known is gathered here.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::{firmware, pf_preview, soft_roce};
 use crate::apply::warnings::foreseen_of_all;
 use crate::apply::{in_use, ipoib};
 use crate::config::Config;
 use crate::config::pins::Pins;
-use crate::host::{KernelLine, Root, answer, kernel_log, state, systemctl};
+use crate::config::timespan::TimeSpan;
+use crate::host::state::FirstRun;
+use crate::host::{KernelLine, Root, answer, clock, kernel_log, state, systemctl};
 use crate::ladder::active::{self, Activity, Subject, Words};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
@@ -301,6 +304,9 @@ impl<'a> Node<'a> {
                 logs.filter(|(_, log)| log.probe_failed.is_some()).map(|(pci, _)| *pci).collect()
             },
             vfs: vfs.iter().map(|(pf, vfs): &(_, Vec<Vf>)| (*pf, vfs.as_slice())).collect(),
+            boot_has: FirstRun::under_way(self.root, clock::monotonic_usec())
+                .filter(|_| self.root.is_live())
+                .map(|usec| TimeSpan(Duration::from_micros(usec))),
             last_boot,
             failed_units,
             has_adapter: self.observed.functions.iter().any(|f| self.is_shown(f)),

@@ -168,6 +168,7 @@ codes! {
         NotRead = "not-read",
         Notice = "notice",
         HostUnreadable = "host-unreadable",
+        BootInProgress = "boot-in-progress",
         PortAbsent = "port-absent",
         PortNotReady = "port-not-ready",
         PortNotActive = "port-not-active",
@@ -370,7 +371,7 @@ impl Code {
 
     /// Nothing can be said of the node while this is so.
     pub const fn leaves_unknown(self) -> bool {
-        matches!(self, Self::HostUnreadable)
+        matches!(self, Self::HostUnreadable | Self::BootInProgress)
     }
 
     /// True if it is about the VFs of a PF, and what is planned for them.
