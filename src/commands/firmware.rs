@@ -15,7 +15,7 @@ use crate::firmware::record::{self, Identity, Record, Written};
 use crate::firmware::task::{Host, Task};
 use crate::host::firmware_tool::{self, Tool};
 use crate::host::lock::{Held, Locks};
-use crate::host::state::boot_id;
+use crate::host::start_up::boot_id;
 use crate::host::{Root, clock, process, site_files};
 use crate::names::{BLUEFIELD, IsVf, LinkLayer, MELLANOX, PathState, PciAddress, Resource, Target};
 use crate::observe::link::card as card_of;

@@ -9,7 +9,7 @@ use crate::apply::{in_use, ipoib};
 use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::config::timespan::TimeSpan;
-use crate::host::state::FirstRun;
+use crate::host::start_up::FirstRun;
 use crate::host::{KernelLine, Root, answer, clock, kernel_log, state, systemctl};
 use crate::ladder::active::{self, Activity, Subject, Words};
 use crate::ladder::expect::{candidate, expectation};
