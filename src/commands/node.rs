@@ -582,10 +582,11 @@ impl<'a> Node<'a> {
 
     /// The RDMA devices that have another name than their `[[port]]` says.
     fn misnamed(&self) -> impl Iterator<Item = Finding> {
-        misnamed(self.config, &self.observed).map(|(device, step)| {
-            let message = format!("another name is configured: `ibprov boot` would {step}");
-            let advice = Advice::now("systemctl restart ibprov");
-            Finding::warning(Code::RdmaNameDiffers, message).about(&device.name).advise([advice])
+        misnamed(self.config, &self.observed).map(|(device, _)| {
+            let message = "another name is configured (rdma-name), which a restart of ibprov sets";
+            let steps =
+                [Advice::look("ibprov boot --dry-run"), Advice::now("systemctl restart ibprov")];
+            Finding::warning(Code::RdmaNameDiffers, message).about(&device.name).advise(steps)
         })
     }
 

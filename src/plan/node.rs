@@ -12,7 +12,7 @@ use crate::names::{
 };
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
-use crate::report::degraded::{Degraded, PcieLink};
+use crate::report::degraded::{Degraded, NarrowLink, PcieLink};
 use crate::report::finding::Severity;
 use crate::report::firmware::{how_to_set, link_type};
 use crate::report::hardware::{NodeDescription, Vf};
@@ -177,12 +177,18 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         };
         if let Some(loss) = link.loss().filter(|_| !known.degraded.iter().any(is_told)) {
             let finding = Finding::new(Code::PcieLinkReduced, Severity::Info, loss).about(pci);
-            findings.push(finding.advise([
-                Advice::look(format!("lspci -vv -s {pci} | grep -e LnkCap: -e LnkSta:")),
-                Advice::permanent(RESEAT),
-            ]));
+            findings.push(finding.advise([look_at_link(*pci), Advice::permanent(RESEAT)]));
         }
     }
+    let mut narrow: BTreeMap<NarrowLink, Vec<PciAddress>> = BTreeMap::new();
+    for (pci, link) in &known.pcie {
+        link.narrow_above.iter().for_each(|above| narrow.entry(*above).or_default().push(*pci));
+    }
+    findings.extend(narrow.into_iter().map(|(link, below)| {
+        let finding = Finding::new(Code::PcieLinkReduced, Severity::Info, link.to_string());
+        let advice = "check riser, switch board and cables between them, and bifurcation in the firmware setup";
+        finding.about_all(&below).advise([look_at_link(link.below), Advice::permanent(advice)])
+    }));
     for (device, description) in &known.descriptions {
         if let Some(expected) = description.deviates_from() {
             let message = format!(
@@ -534,6 +540,10 @@ fn is_usable(port: &KnownPort<'_>) -> bool {
 /// What to do about a PCIe link that is less than it can be.
 const RESEAT: &str =
     "reseat the adapter, or check speed and width of the slot in the firmware setup";
+
+fn look_at_link(pci: PciAddress) -> Advice {
+    Advice::look(format!("lspci -vv -s {pci} | grep -e LnkCap: -e LnkSta:"))
+}
 
 /// What to do where `port` has less than it has to have, by the code of that. Only adapters with
 /// these drivers have the vendor's tools.

@@ -182,12 +182,15 @@ impl Adapter {
         let top = self.below.first().unwrap_or(pci);
         let bus = top.split(':').nth(1).expect("a bus");
         let mut device = format!("devices/pci{domain}:{bus}");
+        // A function can have several RDMA devices, and facts of several kinds.
+        let link = |link: &str, target: &str| {
+            if !host.path(link).is_symlink() {
+                host.link(link, target);
+            }
+        };
         for part in self.below.iter().chain([pci]) {
             device = format!("{device}/{part}");
-            let link = format!("sys/bus/pci/devices/{part}");
-            if !host.path(&link).is_symlink() {
-                host.link(&link, &format!("../../../{device}"));
-            }
+            link(&format!("sys/bus/pci/devices/{part}"), &format!("../../../{device}"));
         }
         let dir = format!("sys/{device}");
         let file =
@@ -207,12 +210,12 @@ impl Adapter {
             host.file(&format!("run/udev/data/+pci:{pci}"), &format!("I:{usec}\n"));
         }
         if let Some(driver) = driver {
-            host.link(&format!("{dir}/driver"), &format!("/sys/bus/pci/drivers/{driver}"));
+            link(&format!("{dir}/driver"), &format!("/sys/bus/pci/drivers/{driver}"));
         }
         for node in &self.nodes {
             let class = if node.starts_with("uverbs") { "verbs" } else { "mad" };
             let name = format!("{dir}/infiniband_{class}/{node}");
-            host.link(
+            link(
                 &format!("sys/class/infiniband_{class}/{node}"),
                 &format!("../../{device}/infiniband_{class}/{node}"),
             );
@@ -227,7 +230,7 @@ impl Adapter {
         }
         if let Some(rdma) = &self.rdma {
             file(&format!("infiniband/{rdma}/uevent"), &format!("NAME={rdma}"));
-            host.link(
+            link(
                 &format!("sys/class/infiniband/{rdma}"),
                 &format!("../../{device}/infiniband/{rdma}"),
             );
