@@ -331,7 +331,7 @@ impl<'a> Node<'a> {
 
     /// The adapters in Ethernet mode with an RDMA device, where nothing is expected and no
     /// `[[port]]` says what would be.
-    fn unwatched(&self) -> Vec<PciAddress> {
+    pub(super) fn unwatched(&self) -> Vec<PciAddress> {
         let Config { ports, pf, rxe, .. } = self.config;
         let is_none = ports.is_empty() && pf.is_empty() && rxe.is_empty();
         let is_none = is_none && self.ports.iter().all(|port| port.is_ethernet());
@@ -393,7 +393,7 @@ impl<'a> Node<'a> {
         };
         let state = self.netdev(netdev);
         let gids = observe::link::gids(self.root, pci, device, (number, LinkLayer::Ethernet));
-        Roce { up: state.admin_up, carrier: state.carrier, has_gid: has_gid(&gids) }
+        Roce { up: state.admin_up != Some(false), carrier: state.carrier, has_gid: has_gid(&gids) }
     }
 
     /// Whether the netdev of that name is up and has carrier.
@@ -463,6 +463,7 @@ impl<'a> Node<'a> {
     fn roce_activity(&self, port: &PortProgress) -> Activity {
         let lack = match self.roce(port).lack(Rung::Active) {
             None => return Activity::Active,
+            Some(Lack::Answer | Lack::Gid) if !self.shows_roce(port) => return Activity::NotShown,
             Some(Lack::Answer) if self.survey.rtnl.is_some() => return Activity::NotTold,
             Some(lack) => lack,
         };
@@ -473,6 +474,15 @@ impl<'a> Node<'a> {
         let mut words = roce::words(port.netdev.as_ref(), lack, addresses);
         words.advice.extend((lack == Lack::Carrier).then(meant_dark));
         Activity::Lacks(lack, words)
+    }
+
+    /// False of a copy that lacks the carrier or the types of GIDs of the port.
+    fn shows_roce(&self, port: &PortProgress) -> bool {
+        let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port) else {
+            return true;
+        };
+        let types = format!("{}/gid_attrs/types", observe::link::port_dir(pci, device, number));
+        self.root.is_live() || self.roce(port).carrier.is_some() && self.root.exists(&types)
     }
 
     fn planned(&mut self) -> Vec<PlannedPf> {

@@ -348,13 +348,16 @@ fn vfs_may_come(known: &Known<'_>, pf: &PlannedPf) -> bool {
     good < pf.wanted && pf.errors().is_empty() && !has_failed
 }
 
+/// The table that expects the RoCE ports of `adapters`.
+pub fn roce_row(adapters: &[PciAddress]) -> String {
+    let list: Vec<String> = adapters.iter().map(|pci| format!("\"{pci}\"")).collect();
+    format!("[[port]]\npci = [{}]\nlink-layer = \"ethernet\"\n", list.join(", "))
+}
+
 /// What is said of RoCE ports that nobody has asked to be judged, with the lines that do.
 fn unwatched(adapters: &[PciAddress]) -> Option<Finding> {
-    let list: Vec<String> = adapters.iter().map(|pci| format!("\"{pci}\"")).collect();
-    let advice = Advice::permanent(format!(
-        "printf '[[port]]\\npci = [{}]\\nlink-layer = \"ethernet\"\\n' >>/etc/ibprov/ibprov.toml",
-        list.join(", ")
-    ));
+    let row = roce_row(adapters).replace('\n', "\\n");
+    let advice = Advice::permanent(format!("printf '{row}' >>/etc/ibprov/ibprov.toml"));
     let message = "the RoCE ports of this host are not judged: no [[port]] expects one";
     let finding = Finding::new(Code::Notice, Severity::Info, message);
     (!adapters.is_empty()).then(|| finding.advise([advice]))

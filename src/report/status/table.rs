@@ -289,7 +289,7 @@ fn not_active(link: &Link) -> (String, String) {
 /// What the netdev of an active port lacks.
 fn netdev_lack(port: &PortStatus) -> &'static str {
     match &port.netdev_state {
-        Some(netdev) if !netdev.admin_up => "netdev down",
+        Some(netdev) if netdev.admin_up == Some(false) => "netdev down",
         Some(netdev) if netdev.carrier == Some(false) => "no carrier",
         _ => "",
     }
@@ -309,15 +309,16 @@ fn children(port: &PortStatus) -> Option<(Mark, String)> {
     let of = port.children.iter().map(|child| {
         let pkey = child.pkey.map_or_else(|| "?".to_owned(), |pkey| pkey.to_string());
         let state = match (child.state.admin_up, child.state.carrier) {
-            (false, _) => "down",
-            (true, Some(false)) => "up, no carrier",
-            (true, _) => "up",
+            (Some(false), _) => "down",
+            (None, _) => "unknown",
+            (Some(true), Some(false)) => "up, no carrier",
+            (Some(true), _) => "up",
         };
         format!("{} ({pkey}) {state}", child.name)
     });
     let of: Vec<String> = of.collect();
     let is_wrong =
-        port.children.iter().any(|c| !c.state.admin_up || c.state.carrier == Some(false));
+        port.children.iter().any(|c| [c.state.admin_up, c.state.carrier].contains(&Some(false)));
     let mark = if is_wrong { Mark::Look } else { Mark::Fine };
     (!of.is_empty()).then(|| (mark, format!("P_Key children: {}", of.join("; "))))
 }
