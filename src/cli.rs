@@ -150,7 +150,7 @@ Boot (run by ibprov's units):
   iface        Configure one IPoIB interface and bring it up
 
 Configuration:
-  config       Check or show the configuration, or print its schema
+  config       Check, show or generate the configuration, or print its schema
   consumers    List units that use InfiniBand at boot, or order them after the ports
   opensm       Check opensm's files, or run the subnet manager of a port
   firmware     Show or set settings in the firmware of adapters
@@ -267,8 +267,10 @@ Examples:
   ibprov consumers --install --dry-run  the drop-ins that are missing
   ibprov consumers --install            write them")]
     Consumers(Lazy<ConsumersArgs>),
-    /// Check or show the configuration, or print its schema
-    #[command(after_help = "Exit codes: 0 the configuration is valid; 2 it has errors.")]
+    /// Check, show or generate the configuration, or print its schema
+    #[command(
+        after_help = "Exit codes: 0 the configuration is valid; 2 it has errors. Of generate: 1 a port\nis not active, and a comment."
+    )]
     Config {
         /// What to do with the configuration.
         #[command(subcommand)]
@@ -838,6 +840,8 @@ pub enum ConfigVerb {
     Schema,
     /// Print the udev rules for the names of interfaces, for an initramfs
     UdevRules,
+    /// Print tables for the ports that are active on this node, to review
+    Generate,
 }
 
 /// What to do with opensm's files.

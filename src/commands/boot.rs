@@ -128,7 +128,9 @@ fn tell(report: &BootReport) {
 
 /// Look, and say what would be done; nothing is changed.
 fn preview(config: &Config, root: &Root, force: bool) -> Preview {
-    let node = Node::look_as_boot(root, config, force);
+    let mut node = Node::look_as_boot(root, config, force);
+    // By address, whatever the order of tables.
+    node.ports.sort_by_key(|port| (port.pci.is_none(), port.pci));
     let Node { rules, observed, expectation, ports, facts, interfaces, .. } = &node;
     let mut steps = boot_steps(config, rules, observed, expectation, ports, &Done::default());
     let is_left = |step: &Step| matches!(step, Step::PortTypes { pci, .. } if facts.types_in_use.contains_key(pci));

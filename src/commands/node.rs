@@ -1,13 +1,16 @@
 //! The judgement of the node, for the verbs that show it: what is known is gathered here.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::{firmware, pf_preview, soft_roce};
 use crate::apply::warnings::foreseen_of_all;
 use crate::apply::{in_use, ipoib};
 use crate::config::Config;
 use crate::config::pins::Pins;
-use crate::host::{KernelLine, Root, answer, kernel_log, state, systemctl};
+use crate::config::timespan::TimeSpan;
+use crate::host::start_up::FirstRun;
+use crate::host::{KernelLine, Root, answer, clock, kernel_log, state, systemctl};
 use crate::ladder::active::{self, Activity, Subject};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
@@ -301,6 +304,9 @@ impl<'a> Node<'a> {
                 logs.filter(|(_, log)| log.probe_failed.is_some()).map(|(pci, _)| *pci).collect()
             },
             vfs: vfs.iter().map(|(pf, vfs): &(_, Vec<Vf>)| (*pf, vfs.as_slice())).collect(),
+            boot_has: FirstRun::under_way(self.root, clock::monotonic_usec())
+                .filter(|_| self.root.is_live())
+                .map(|usec| TimeSpan(Duration::from_micros(usec))),
             last_boot,
             failed_units,
             has_adapter: self.observed.functions.iter().any(|f| self.is_shown(f)),
@@ -325,7 +331,7 @@ impl<'a> Node<'a> {
 
     /// The adapters in Ethernet mode with an RDMA device, where nothing is expected and no
     /// `[[port]]` says what would be.
-    fn unwatched(&self) -> Vec<PciAddress> {
+    pub(super) fn unwatched(&self) -> Vec<PciAddress> {
         let Config { ports, pf, rxe, .. } = self.config;
         let is_none = ports.is_empty() && pf.is_empty() && rxe.is_empty();
         let is_none = is_none && self.ports.iter().all(|port| port.is_ethernet());
@@ -387,7 +393,7 @@ impl<'a> Node<'a> {
         };
         let state = self.netdev(netdev);
         let gids = observe::link::gids(self.root, pci, device, (number, LinkLayer::Ethernet));
-        Roce { up: state.admin_up, carrier: state.carrier, has_gid: has_gid(&gids) }
+        Roce { up: state.admin_up != Some(false), carrier: state.carrier, has_gid: has_gid(&gids) }
     }
 
     /// Whether the netdev of that name is up and has carrier.
@@ -457,6 +463,7 @@ impl<'a> Node<'a> {
     fn roce_activity(&self, port: &PortProgress) -> Activity {
         let lack = match self.roce(port).lack(Rung::Active) {
             None => return Activity::Active,
+            Some(Lack::Answer | Lack::Gid) if !self.shows_roce(port) => return Activity::NotShown,
             Some(Lack::Answer) if self.survey.rtnl.is_some() => return Activity::NotTold,
             Some(lack) => lack,
         };
@@ -467,6 +474,15 @@ impl<'a> Node<'a> {
         let mut words = roce::words(port.netdev.as_ref(), lack, addresses);
         words.advice.extend((lack == Lack::Carrier).then(meant_dark));
         Activity::Lacks(lack, words)
+    }
+
+    /// False of a copy that lacks the carrier or the types of GIDs of the port.
+    fn shows_roce(&self, port: &PortProgress) -> bool {
+        let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port) else {
+            return true;
+        };
+        let types = format!("{}/gid_attrs/types", observe::link::port_dir(pci, device, number));
+        self.root.is_live() || self.roce(port).carrier.is_some() && self.root.exists(&types)
     }
 
     fn planned(&mut self) -> Vec<PlannedPf> {
@@ -575,10 +591,11 @@ impl<'a> Node<'a> {
 
     /// The RDMA devices that have another name than their `[[port]]` says.
     fn misnamed(&self) -> impl Iterator<Item = Finding> {
-        misnamed(self.config, &self.observed).map(|(device, step)| {
-            let message = format!("another name is configured: `ibprov boot` would {step}");
-            let advice = Advice::now("systemctl restart ibprov");
-            Finding::warning(Code::RdmaNameDiffers, message).about(&device.name).advise([advice])
+        misnamed(self.config, &self.observed).map(|(device, _)| {
+            let message = "another name is configured (rdma-name), which a restart of ibprov sets";
+            let steps =
+                [Advice::look("ibprov boot --dry-run"), Advice::now("systemctl restart ibprov")];
+            Finding::warning(Code::RdmaNameDiffers, message).about(&device.name).advise(steps)
         })
     }
 

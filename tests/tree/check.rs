@@ -327,7 +327,7 @@ const TOPICS: &[(&str, &str)] = &[
     (
         "ibprov and its configuration",
         "\
-         bluefield-system boot-failed configuration-invalid host-unreadable \
+         bluefield-system boot-failed boot-in-progress configuration-invalid host-unreadable \
          ibprov-disabled ibprov-masked ibprov-not-wanted ibprov-switched-off interrupted \
          not-as-expected not-begun not-converted not-installed not-read notice \
          one-host-only port-not-ready report-lost run-full step-failed unit-failed usage",
