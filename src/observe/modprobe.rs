@@ -137,8 +137,13 @@ impl ModprobeRules {
     }
 }
 
+/// The files that count, in the order in which they are read.
+pub fn paths(root: &Root) -> Vec<String> {
+    files(&mut Look::new(root))
+}
+
 /// True of the command of an `install` line that stands for "not at all".
-fn does_nothing(command: &str) -> bool {
+pub fn does_nothing(command: &str) -> bool {
     let program = command.split(' ').next().unwrap_or_default();
     matches!(program.rsplit('/').next(), Some("true" | "false" | ":"))
 }

@@ -267,7 +267,7 @@ pub enum PlanProblem {
     DriftNothing(Box<Self>),
     /// The lines of files by which other programs set the number of its VFs (a warning).
     #[error(
-        "the number of VFs is set by {0} too: of two writers the later is refused, or replaces the VFs of the other"
+        "VFs are created, or given GUIDs, by {0} too: of two writers the later is refused, or replaces what the other has set"
     )]
     OtherWriter(String),
     /// Another adapter than when it was pinned (a warning: the pin holds).
@@ -401,9 +401,10 @@ impl PlanProblem {
             Self::SameName { .. } => {
                 (Code::NameTwice, change("choose another pattern for one of the two"))
             }
-            Self::OtherWriter(place) => {
-                (Code::VfOtherWriter, change(&format!("remove {place}, or the [[pf]] of this PF")))
-            }
+            Self::OtherWriter(place) => (
+                Code::VfOtherWriter,
+                change(&format!("remove what {place} does, or the [[pf]] of this PF")),
+            ),
             Self::Group { .. } => (Code::GuidGroupBit, local()),
             Self::NotLocal { .. } => (Code::GuidNotLocal, local()),
             Self::DriftNothing(why) => (Code::Drift, why.code_and_remedy().1),

@@ -1,0 +1,681 @@
+//! Where what touches InfiniBand at boot may stand, and what a line there runs.
+
+use std::collections::BTreeSet;
+
+use nix::errno::Errno;
+
+use super::line::{self, Command, Known, SHELLS};
+use super::udev_rule::{self, Token};
+use super::{Does, Entry, Inventory, When};
+use crate::graph::{Graph, Load, Unit};
+use crate::host::{ReadError, Root};
+use crate::names::{OPENIBD_STAND_IN, PciAddress, is_ipoib_name};
+use crate::observe::{modprobe, udev};
+
+/// The file that old systems run at the end of a boot, where they have it.
+const RC_LOCAL: [&str; 4] =
+    ["/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local", "/etc/rc.d/boot.local"];
+/// Folders of scripts that a boot runs, by whomever.
+const HOOKS: [&str; 22] = [
+    "/etc/NetworkManager/dispatcher.d",
+    "/etc/NetworkManager/dispatcher.d/no-wait.d",
+    "/etc/NetworkManager/dispatcher.d/pre-up.d",
+    "/usr/lib/NetworkManager/dispatcher.d",
+    "/usr/lib/NetworkManager/dispatcher.d/no-wait.d",
+    "/usr/lib/NetworkManager/dispatcher.d/pre-up.d",
+    "/etc/networkd-dispatcher/carrier.d",
+    "/etc/networkd-dispatcher/configured.d",
+    "/etc/networkd-dispatcher/configuring.d",
+    "/etc/networkd-dispatcher/degraded.d",
+    "/etc/networkd-dispatcher/routable.d",
+    "/usr/lib/networkd-dispatcher/carrier.d",
+    "/usr/lib/networkd-dispatcher/configured.d",
+    "/usr/lib/networkd-dispatcher/degraded.d",
+    "/usr/lib/networkd-dispatcher/routable.d",
+    "/etc/network/if-pre-up.d",
+    "/etc/network/if-up.d",
+    "/etc/sysconfig/network/if-up.d",
+    "/etc/sysconfig/network/scripts",
+    "/var/lib/cloud/scripts/per-boot",
+    "/etc/libvirt/hooks",
+    "/etc/libvirt/hooks/qemu.d",
+];
+/// What openibd runs, at the default paths.
+pub const OPENIBD_HOOKS: [&str; 4] = [
+    "/etc/infiniband/pre-start-hook.sh",
+    "/etc/infiniband/post-start-hook.sh",
+    "/etc/infiniband/pre-stop-hook.sh",
+    "/etc/infiniband/post-stop-hook.sh",
+];
+const CRONTABS: [&str; 3] = ["/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs"];
+/// Files of settings: a folder, how the names of its files end, and what a line has that sets a
+/// number of VFs: systemd.link(5), netplan(5), NetworkManager and the configuration daemon of
+/// sriov-network-operator.
+const SETTINGS: [(&str, &str, &str); 5] = [
+    ("/etc/systemd/network", ".link", "SR-IOVVirtualFunctions="),
+    ("/usr/lib/systemd/network", ".link", "SR-IOVVirtualFunctions="),
+    ("/etc/netplan", ".yaml", "virtual-function-count:"),
+    ("/etc/NetworkManager/system-connections", ".nmconnection", "total-vfs="),
+    ("/etc/sriov-operator", ".yaml", "numVfs:"),
+];
+/// Where sysfsutils and systemd-tmpfiles(8) read what they write to sysfs.
+const WRITTEN: [&str; 5] = [
+    "/etc/sysfs.d",
+    "/etc/tmpfiles.d",
+    "/run/tmpfiles.d",
+    "/usr/local/lib/tmpfiles.d",
+    "/usr/lib/tmpfiles.d",
+];
+/// Where programs are that are called by their names.
+const PATH: [&str; 4] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin"];
+/// Units that start what is looked at by itself.
+const STARTERS: [&str; 4] = ["rc-local", "rc.local", "cron", "systemd-udev"];
+/// No file of settings or script is larger, bytes.
+const LIMIT: u64 = 1 << 20;
+/// No program is looked into that is larger, bytes.
+const PROGRAM_LIMIT: u64 = 32 << 20;
+
+/// All of it, with the units of `graph`.
+pub(super) fn read(root: &Root, graph: &Graph) -> Inventory {
+    let mut reader = Reader { root, found: Inventory::default() };
+    reader.found.problems.clone_from(&graph.problems);
+    reader.rc_local();
+    reader.crontabs();
+    reader.units(graph);
+    reader.udev_rules();
+    for dir in HOOKS {
+        for name in reader.names(dir, "") {
+            reader.script_file(&format!("{dir}/{name}"), When::AtBoot);
+        }
+    }
+    for path in ["/sbin/ifup-local", "/sbin/ifup-pre-local"] {
+        reader.script_file(path, When::AtBoot);
+    }
+    let openibd = root.link_name("/etc/systemd/system/openibd.service");
+    let is_ours = openibd.is_ok_and(|target| target == OPENIBD_STAND_IN);
+    for path in OPENIBD_HOOKS {
+        reader.script_file(path, if is_ours { When::Never } else { When::AtBoot });
+    }
+    reader.interfaces();
+    reader.settings();
+    reader.modprobe();
+    reader.found.problems.sort_unstable();
+    reader.found.problems.dedup();
+    reader.found
+}
+
+/// What rc.local has alone.
+pub(super) fn rc_local(root: &Root) -> Inventory {
+    let mut reader = Reader { root, found: Inventory::default() };
+    reader.rc_local();
+    reader.found
+}
+
+/// A line where it stands, and when it takes effect.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    place: &'a str,
+    line: Option<usize>,
+    text: &'a str,
+    when: When,
+    /// The file of the place.
+    file: &'a str,
+    /// The whole that the line is of: it may name the adapter.
+    context: &'a str,
+}
+
+struct Reader<'a> {
+    root: &'a Root,
+    found: Inventory,
+}
+
+impl Reader<'_> {
+    fn names(&mut self, dir: &str, end: &str) -> Vec<String> {
+        let names = self.root.list_or_empty(dir).unwrap_or_else(|e| {
+            self.found.problems.push(e.to_string());
+            Vec::new()
+        });
+        names.into_iter().filter(|name| name.ends_with(end)).collect()
+    }
+
+    /// The text of a file; none, with a problem, of one that is there and cannot be read. A
+    /// folder among files is none.
+    fn text(&mut self, path: &str) -> Option<String> {
+        match self.root.text(path, LIMIT) {
+            Ok(text) => Some(text),
+            Err(e) => {
+                let is_dir = matches!(e, ReadError::System { errno: Errno::EISDIR, .. });
+                self.found.problems.extend((!e.is_absent() && !is_dir).then(|| e.to_string()));
+                None
+            }
+        }
+    }
+
+    fn rc_local(&mut self) {
+        let when = if self.root.runs_rc_local() { When::AtBoot } else { When::Never };
+        for file in RC_LOCAL {
+            // One that is a link to another counts there.
+            if self.root.is_link(file) {
+                continue;
+            }
+            // One that is no file may have had such lines.
+            let text = match self.root.text(file, LIMIT) {
+                Ok(text) => text,
+                Err(e) => {
+                    self.found.problems.extend((!e.is_absent()).then(|| e.to_string()));
+                    continue;
+                }
+            };
+            self.lines(file, &text, when, |line| Some(line));
+        }
+    }
+
+    fn crontabs(&mut self) {
+        fn command(line: &str) -> Option<&str> {
+            line.trim_start().strip_prefix("@reboot").map(str::trim_start)
+        }
+        let dirs = CRONTABS.map(|dir| (dir, self.names(dir, "")));
+        let files = dirs
+            .into_iter()
+            .flat_map(|(dir, names)| names.into_iter().map(move |name| format!("{dir}/{name}")));
+        for file in std::iter::once("/etc/crontab".to_owned()).chain(files) {
+            if let Some(text) = self.text(&file) {
+                self.lines(&file, &text, When::AtBoot, command);
+            }
+        }
+    }
+
+    /// The lines of interfaces(5) that run a program. To set an interface up is what they are for.
+    fn interfaces(&mut self) {
+        let dir = "/etc/network/interfaces.d";
+        let files = self.names(dir, "").into_iter().map(|name| format!("{dir}/{name}"));
+        for file in std::iter::once("/etc/network/interfaces".to_owned()).chain(files) {
+            let Some(text) = self.text(&file) else { continue };
+            let from = self.found.entries.len();
+            self.lines(&file, &text, When::AtBoot, |line| {
+                let (key, command) = line.trim_start().split_once(char::is_whitespace)?;
+                matches!(key, "pre-up" | "up" | "post-up").then_some(command)
+            });
+            let mut at = 0;
+            self.found.entries.retain(|entry| {
+                at += 1;
+                at <= from || entry.does != Does::SetsInterfaces
+            });
+        }
+    }
+
+    /// What the lines of a text do of which `command` gives a part.
+    fn lines(
+        &mut self,
+        file: &str,
+        text: &str,
+        when: When,
+        command: impl Fn(&str) -> Option<&str>,
+    ) {
+        let mut folder = None;
+        for (number, line) in joined(text) {
+            let Some(part) = command(&line) else { continue };
+            let at = At { place: file, line: Some(number), text: &line, when, file, context: text };
+            self.line(at, part, &mut folder);
+        }
+    }
+
+    /// What a line does, by itself or by a script; `folder` is the one that an earlier line has
+    /// changed to.
+    fn line(&mut self, at: At<'_>, line: &str, folder: &mut Option<String>) {
+        let commands = line::commands(line);
+        let mut all: Vec<(Does, bool)> = Vec::new();
+        for command in &commands {
+            if command.program() == "cd" {
+                *folder = command.words.get(1).map(|&dir| dir.to_owned());
+            }
+            all.extend(command.does(at.context));
+        }
+        self.add(at, &all, at.text, line, None);
+        if all.iter().any(|(does, _)| *does != Does::Asks) {
+            return;
+        }
+        for command in &commands {
+            self.programs(at, command, folder.as_deref());
+        }
+    }
+
+    /// What the scripts do that a command runs, and what its program is guessed to.
+    fn programs(&mut self, at: At<'_>, command: &Command<'_>, folder: Option<&str>) {
+        let mut words = command.words.iter().copied();
+        let Some(first) = words.next() else { return };
+        if Known::all().program(line::base(first), &[]).is_some() {
+            return;
+        }
+        let own = if first.starts_with('/') {
+            vec![first.to_owned()]
+        } else if let (true, Some(folder)) = (first.contains('/'), folder) {
+            vec![format!("{folder}/{}", first.trim_start_matches("./"))]
+        } else if first.contains('/') {
+            Vec::new()
+        } else {
+            PATH.iter().map(|dir| format!("{dir}/{first}")).collect()
+        };
+        let own = own.into_iter().find(|path| self.root.exists(path));
+        // An interpreter's script, one of an option, or of a variable.
+        let others = words.filter(|word| word.starts_with('/')).map(str::to_owned);
+        for (n, path) in own.into_iter().chain(others).enumerate() {
+            if path.contains("/lib/systemd/") || n > 4 {
+                continue;
+            }
+            if let Ok(bytes) = self.root.bytes(&path, PROGRAM_LIMIT) {
+                if bytes.starts_with(b"#!") || matches!(first, "." | "source") {
+                    self.script(at, &path, &String::from_utf8_lossy(&bytes));
+                } else if bytes.starts_with(b"\x7fELF") && is_outside_of_packages(&path) {
+                    let guess = line::of_program(&bytes).map(|does| (does, false));
+                    self.add(at, guess.as_slice(), at.text, at.text, None);
+                }
+            }
+        }
+    }
+
+    /// What the script `path` does, one entry for each kind, at the line that runs it.
+    fn script(&mut self, at: At<'_>, path: &str, text: &str) {
+        let first = text.lines().next().unwrap_or_default();
+        let is_shell = !first.starts_with("#!")
+            || first.split(|c: char| c == '/' || c == ' ').any(|word| SHELLS.contains(&word));
+        let mut all: Vec<(Does, bool, usize, String)> = Vec::new();
+        for (number, line) in joined(text) {
+            let of_line: Vec<(Does, bool)> = match is_shell {
+                true => line::commands(&line).iter().filter_map(|c| c.does(text)).collect(),
+                false => {
+                    line::of_other_language(&line).map(|does| (does, false)).into_iter().collect()
+                }
+            };
+            all.extend(of_line.into_iter().map(|(does, sure)| (does, sure, number, line.clone())));
+        }
+        let kinds: BTreeSet<Does> = all.iter().map(|(does, ..)| *does).collect();
+        for kind in kinds {
+            let mut its = all.iter().filter(|(does, ..)| *does == kind);
+            let Some((_, _, number, first)) =
+                its.clone().find(|(_, sure, ..)| *sure).or_else(|| its.next())
+            else {
+                continue;
+            };
+            let is_sure =
+                its.clone().any(|(_, sure, ..)| *sure) || all.iter().any(|a| a.0 == kind && a.1);
+            let shown = if at.file == path {
+                first.trim().to_owned()
+            } else {
+                format!("{}; {path}:{number}: {}", at.text.trim(), first.trim())
+            };
+            let lines: Vec<String> = all
+                .iter()
+                .filter(|(does, ..)| *does == kind)
+                .map(|(.., line)| line.clone())
+                .collect();
+            let at = if at.file == path { At { line: Some(*number), ..at } } else { at };
+            self.add(at, &[(kind, is_sure)], &shown, &lines.join("\n"), Some(text));
+        }
+    }
+
+    /// One entry for each kind of what stands at `at`.
+    fn add(
+        &mut self,
+        at: At<'_>,
+        all: &[(Does, bool)],
+        text: &str,
+        lines: &str,
+        script: Option<&str>,
+    ) {
+        let mut known: BTreeSet<Does> = BTreeSet::new();
+        for (does, is_sure) in all.iter().copied() {
+            if !known.insert(does) {
+                continue;
+            }
+            let mut objects = objects(lines);
+            for wider in script.into_iter().chain([at.context]) {
+                if objects.is_empty() {
+                    objects = self::objects(wider);
+                }
+            }
+            self.found.entries.push(Entry {
+                place: at.place.to_owned(),
+                line: at.line,
+                text: text.trim().to_owned(),
+                does,
+                is_sure,
+                when: at.when,
+                objects,
+                lines: lines.lines().map(str::to_owned).collect(),
+                is_shipped: Known::all().is_shipped(at.file, does)
+                    || !at.place.contains('/')
+                        && Known::all().is_shipped(at.place, does)
+                        && !at.file.starts_with("/etc/systemd/"),
+            });
+        }
+    }
+
+    fn script_file(&mut self, path: &str, when: When) {
+        let Some(text) = self.text(path) else { return };
+        let at = At { place: path, line: None, text: "", when, file: path, context: &text };
+        self.script(at, path, &text);
+    }
+
+    fn units(&mut self, graph: &Graph) {
+        let started = graph.started();
+        for unit in graph.units().filter(|unit| unit.load != Load::Masked) {
+            if STARTERS.iter().any(|known| unit.name.starts_with(known)) {
+                continue;
+            }
+            // What has to be disabled is what starts it.
+            let trigger = graph.units().find(|other| {
+                other.triggers.contains(&unit.name) && !other.name.ends_with(".automount")
+            });
+            let place = trigger.map_or(&unit.name, |trigger| &trigger.name);
+            let is_started = started.contains(unit.name.as_str());
+            let when = if is_started { When::AtBoot } else { When::NotByBoot };
+            self.unit(place, unit, when);
+        }
+    }
+
+    fn unit(&mut self, place: &str, unit: &Unit, when: When) {
+        let from = self.found.entries.len();
+        let environment = unit.environment.join("\n");
+        let mut folder = None;
+        for command in &unit.commands {
+            let context = format!("{}\n{environment}", command.line);
+            let text = &command.line;
+            let file = &unit.fragment;
+            let at = At { place, line: None, text, when, file, context: &context };
+            match &command.script {
+                // Of a start script with rc links, which is no file of the line.
+                Some(script) if !self.root.exists(first_path(text)) => {
+                    self.script(At { file: "", ..at }, file, script);
+                }
+                _ => self.line(at, text, &mut folder),
+            }
+        }
+        let at = At { place, line: None, text: "", when, file: &unit.fragment, context: "" };
+        if self.found.entries.len() == from {
+            let line = unit.commands.first().map_or("", |command| command.line.as_str());
+            let of_name = Known::all().acting(&unit.name);
+            let guess = of_name.or_else(|| line::of_settings(&format!("{line}\n{environment}")));
+            let guess = guess.map(|does| (does, false));
+            self.add(at, guess.as_slice(), line, line, Some(&environment));
+        }
+        // A unit is named once for each kind.
+        let mut known = BTreeSet::new();
+        let mut at = 0;
+        self.found.entries.retain(|entry| {
+            at += 1;
+            at <= from || known.insert((entry.place.clone(), entry.does))
+        });
+    }
+
+    fn udev_rules(&mut self) {
+        let (names, problems) = udev::rules(self.root);
+        self.found.problems.extend(problems.into_iter().map(|e| e.to_string()));
+        for (file, text) in names.iter().filter_map(|name| udev::rule(self.root, name)) {
+            for (number, rule) in joined(&text) {
+                if !rule.trim_start().starts_with('#') {
+                    self.udev_rule(&file, number, &rule);
+                }
+            }
+        }
+    }
+
+    fn udev_rule(&mut self, file: &str, number: usize, rule: &str) {
+        let tokens = udev_rule::tokens(rule);
+        if !udev_rule::may_be_infiniband(&tokens) {
+            return;
+        }
+        let is_ours = udev_rule::is_infiniband(&tokens);
+        let from = self.found.entries.len();
+        let context = &named(&tokens);
+        let at =
+            At { place: file, line: Some(number), text: rule, when: When::AtBoot, file, context };
+        let mut runs_any = false;
+        for token in &tokens {
+            let is_run = matches!(
+                (token.key, token.attribute),
+                ("RUN", "" | "program") | ("PROGRAM", _) | ("IMPORT", "program")
+            );
+            let is_set = matches!(token.key, "ATTR" | "SYSCTL") && !token.compares;
+            if is_set {
+                let of_interface = is_ours && matches!(token.attribute, "mtu" | "mode");
+                let does = line::of_written(
+                    token.attribute,
+                    &[token.value],
+                    if is_ours { "mlx5" } else { "" },
+                )
+                .or_else(|| of_interface.then_some(Does::SetsInterfaces));
+                self.add(
+                    at,
+                    &does.map(|does| (does, true)).into_iter().collect::<Vec<_>>(),
+                    rule,
+                    rule,
+                    None,
+                );
+            } else if is_run {
+                runs_any |= token.key != "IMPORT";
+                let program = token.value.split_whitespace().next().unwrap_or_default();
+                let in_udev = format!("/usr/lib/udev/{program}");
+                let value = if !program.contains('/') && self.root.exists(&in_udev) {
+                    format!("/usr/lib/udev/{}", token.value)
+                } else {
+                    token.value.to_owned()
+                };
+                self.line(at, &value, &mut None);
+            } else if token.key == "ENV"
+                && token.attribute.contains("SYSTEMD_WANTS")
+                && !token.compares
+            {
+                self.line(at, &format!("systemctl start {}", token.value), &mut None);
+            }
+        }
+        let is_understood = self.found.entries.len() > from;
+        if is_ours && runs_any && !is_understood && is_own_program(&tokens) {
+            self.add(at, &[(Does::NotUnderstood, true)], rule, rule, None);
+        }
+    }
+
+    fn settings(&mut self) {
+        for (dir, end, key) in SETTINGS {
+            for name in self.names(dir, end) {
+                let file = format!("{dir}/{name}");
+                let Ok(text) = self.root.text(&file, LIMIT).map_err(|e| self.problem(&e)) else {
+                    continue;
+                };
+                let is_set = |line: &str| !line.trim_start().starts_with(['#', ';']);
+                for (number, line) in
+                    (1..).zip(text.lines()).filter(|(_, l)| l.contains(key) && is_set(l))
+                {
+                    let when = When::AtBoot;
+                    let at = At {
+                        place: &file,
+                        line: Some(number),
+                        text: line,
+                        when,
+                        file: &file,
+                        context: &text,
+                    };
+                    self.add(at, &[(Does::SetsVfs, true)], line, "", None);
+                }
+            }
+        }
+        for dir in WRITTEN {
+            for name in self.names(dir, ".conf") {
+                let file = format!("{dir}/{name}");
+                let Ok(text) = self.root.text(&file, LIMIT).map_err(|e| self.problem(&e)) else {
+                    continue;
+                };
+                for (number, line) in (1..).zip(text.lines()) {
+                    let words: Vec<&str> = line
+                        .split(|c: char| c.is_whitespace() || c == '=')
+                        .filter(|w| !w.is_empty())
+                        .collect();
+                    let path = words.iter().find(|word| word.contains('/'));
+                    let is_comment = line.trim_start().starts_with(['#', ';']);
+                    let Some(path) = path.filter(|_| !is_comment) else { continue };
+                    let when = When::AtBoot;
+                    let at = At {
+                        place: &file,
+                        line: Some(number),
+                        text: line,
+                        when,
+                        file: &file,
+                        context: line,
+                    };
+                    let does = line::of_written(path, &words, path).map(|does| (does, true));
+                    self.add(at, does.as_slice(), line, line, None);
+                }
+            }
+        }
+    }
+
+    fn problem(&mut self, e: &ReadError) {
+        self.found.problems.extend((!e.is_absent()).then(|| e.to_string()));
+    }
+
+    /// `install` lines, and `softdep` and `options` ones of a site's files.
+    fn modprobe(&mut self) {
+        for file in modprobe::paths(self.root) {
+            let Some(text) = self.text(&file) else { continue };
+            for (number, line) in joined(&text) {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                let when = When::AtBoot;
+                let at = At {
+                    place: &file,
+                    line: Some(number),
+                    text: &line,
+                    when,
+                    file: &file,
+                    context: &line,
+                };
+                match words.split_first() {
+                    Some((&"install", rest)) => {
+                        let Some((module, command)) = rest.split_first() else { continue };
+                        let of_site = command
+                            .iter()
+                            .filter(|word| **word != "--ignore-install" && *word != module);
+                        let command = of_site.copied().collect::<Vec<_>>().join(" ");
+                        let from = self.found.entries.len();
+                        self.line(at, &command, &mut None);
+                        let does_nothing = modprobe::does_nothing(&command);
+                        if self.found.entries.len() == from
+                            && line::is_module(module)
+                            && !does_nothing
+                        {
+                            self.add(at, &[(Does::NotUnderstood, true)], &line, &line, None);
+                        }
+                    }
+                    Some((&"softdep", [_, after @ ..])) if file.starts_with("/etc/") => {
+                        let loads = after.iter().any(|word| line::is_module(word));
+                        let loads = loads.then_some((Does::LoadsModules, true));
+                        self.add(at, loads.as_slice(), &line, &line, None);
+                    }
+                    Some((&"options", ["mlx4_core", values @ ..])) => {
+                        let is = |key: &str| values.iter().any(|value| value.starts_with(key));
+                        let vfs = is("num_vfs=").then_some((Does::SetsVfs, true));
+                        let types = is("port_type_array=").then_some((Does::SetsPortTypes, true));
+                        self.add(
+                            at,
+                            &vfs.into_iter().chain(types).collect::<Vec<_>>(),
+                            &line,
+                            "",
+                            None,
+                        );
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// The program of a command line.
+fn first_path(line: &str) -> &str {
+    let program = line.split_whitespace().next().unwrap_or_default();
+    program.trim_start_matches(['@', '-', ':', '+', '!'])
+}
+
+/// The lines of a text with their numbers, those that end with a backslash joined with the next.
+fn joined(text: &str) -> Vec<(usize, String)> {
+    let mut lines: Vec<(usize, String)> = Vec::new();
+    let mut is_open = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let (part, goes_on) = match line.strip_suffix('\\') {
+            Some(part) if !line.trim_start().starts_with('#') => (part, true),
+            _ => (line, false),
+        };
+        match lines.last_mut().filter(|_| is_open) {
+            Some((_, whole)) => {
+                whole.push(' ');
+                whole.push_str(part.trim_start());
+            }
+            None => lines.push((number, part.to_owned())),
+        }
+        is_open = goes_on;
+    }
+    lines
+}
+
+fn is_outside_of_packages(path: &str) -> bool {
+    let packaged = ["/usr/bin/", "/usr/sbin/", "/usr/lib", "/bin/", "/sbin/", "/lib"];
+    !packaged.iter().any(|dir| path.starts_with(dir))
+}
+
+/// True of a rule that runs a program that no package of the distribution has.
+fn is_own_program(tokens: &[Token<'_>]) -> bool {
+    let runs = tokens.iter().filter(|token| matches!(token.key, "RUN" | "PROGRAM"));
+    let mut programs = runs.filter_map(|token| token.value.split_whitespace().next());
+    programs.any(|program| program.starts_with('/') && is_outside_of_packages(program))
+}
+
+/// What the tokens of a rule compare with that names a device; a pattern as its beginning.
+fn named(tokens: &[Token<'_>]) -> String {
+    let names =
+        |token: &&Token<'_>| token.compares && matches!(token.key, "KERNEL" | "KERNELS" | "ENV");
+    let all = tokens
+        .iter()
+        .filter(names)
+        .flat_map(|token| token.value.split('|').map(move |v| (token, v)));
+    let words = all.map(|(token, value)| {
+        let value = match value.split_once(['*', '?', '[']) {
+            Some((begin, _)) => format!("{begin}*"),
+            None => value.to_owned(),
+        };
+        if token.key == "ENV" { value } else { format!("class/net/{value}") }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The adapters that a text names: addresses, netdevs and RDMA devices.
+fn objects(text: &str) -> Vec<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_.:-*$".contains(c);
+    let mut found = BTreeSet::new();
+    let mut after = "";
+    let mut before_that = "";
+    for word in text.split(|c| !is_part(c)) {
+        let word = word.trim_matches(|c| c == ':' || c == '.');
+        if word.is_empty() {
+            continue;
+        }
+        let is_address = word.contains(':')
+            && (word.parse::<PciAddress>().is_ok()
+                || format!("0000:{word}").parse::<PciAddress>().is_ok());
+        let is_rdma = ["mlx4_", "mlx5_", "hfi1_", "qib"].iter().any(|begin| {
+            word.strip_prefix(begin)
+                .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        });
+        let is_ethernet = ["eth", "eno", "enp", "ens", "enP"].iter().any(|begin| {
+            word.strip_prefix(begin).is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
+        });
+        let of_class = before_that == "class" && matches!(after, "net" | "infiniband");
+        let is_literal = !word.starts_with(['$', '*']) && !word.contains('$');
+        if is_literal && (is_address || is_rdma || is_ethernet || is_ipoib_name(word) || of_class) {
+            found.insert(word.to_owned());
+        }
+        (before_that, after) = (after, word);
+    }
+    found.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests;
