@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::ModuleTrouble;
 use super::advice::Advice;
-use super::common::{Code, Finding, opposite};
+use super::common::{Code, Finding, listed, opposite};
 use super::finding::Severity;
-use super::iface::DeferredSettings;
+use super::iface::{DeferredSettings, IfaceStep};
 use super::node::Standing;
 use crate::names::{
     Guid, IfName, LinkLayer, MadPort, ModuleName, Object, PciAddress, PortNumber, RdmaName, Rung,
@@ -312,12 +312,14 @@ impl Cause {
         Self::last(text, [remedy]).diagnosed(Code::SettingRefused).of(netdev)
     }
 
-    /// No run has made the settings of the port's netdev yet.
-    pub(crate) fn not_made_yet() -> Self {
-        Self::waiting(
-            "the settings are not applied yet",
-            [Advice::look("see `systemctl status 'ibprov-iface@*' ibprov-children.service`")],
-        )
+    /// No run has made the settings of `netdev` yet: these steps are left, where that is known.
+    pub(crate) fn not_made_yet(netdev: &IfName, steps: &[IfaceStep]) -> Self {
+        let text = match steps {
+            [] => "the settings are not applied yet".to_owned(),
+            steps => format!("to be done on {netdev}: {}", listed(steps)),
+        };
+        let units = "see `systemctl status 'ibprov-iface@*' ibprov-children.service`";
+        Self::waiting(text, [Advice::look(units), Advice::now(format!("ibprov iface {netdev}"))])
     }
 
     /// Settings of `netdev` could not be made.
