@@ -12,9 +12,50 @@ use crate::report::data::data;
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Known {
+    pub(super) places: Places,
+    pub(super) words: Words,
     program: Vec<Program>,
     acting: Vec<Acting>,
     shipped: Vec<Shipped>,
+}
+
+/// Where it is looked; a path may be a folder or a file.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Places {
+    pub(super) rc_local: Vec<String>,
+    pub(super) crontabs: Vec<String>,
+    pub(super) interfaces: Vec<String>,
+    pub(super) hooks: Vec<String>,
+    /// A folder, how the names of its files end, and what a line has that sets a number of VFs.
+    pub(super) settings: Vec<(String, String, String)>,
+    pub(super) written: Vec<String>,
+    pub(super) programs: Vec<String>,
+    /// Units that start what is looked at by itself.
+    pub(super) starters: Vec<String>,
+}
+
+/// Programs and key words of shells.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Words {
+    /// They start another command.
+    starters: Vec<String>,
+    shells: Vec<String>,
+    /// They write their words out.
+    tellers: Vec<String>,
+    /// They look at files only.
+    readers: Vec<String>,
+}
+
+impl Words {
+    pub(super) fn is_shell(&self, word: &str) -> bool {
+        has(&self.shells, word)
+    }
+}
+
+fn has(list: &[String], word: &str) -> bool {
+    list.iter().any(|one| one == word)
 }
 
 #[derive(Deserialize)]
@@ -55,12 +96,14 @@ impl Known {
 
     /// True if a package brings this file, and what it does is known.
     pub(super) fn is_shipped(&self, path: &str, does: Does) -> bool {
-        const OF_SITE: [&str; 5] =
-            ["/etc/systemd/", "/usr/local/", "/etc/rc", "/etc/cron", "/var/"];
-        let is_of_site = OF_SITE.iter().any(|dir| path.starts_with(dir));
+        let is_in = |dirs: &[&str]| dirs.iter().any(|dir| path.starts_with(dir));
+        if is_in(&["/usr/local/", "/etc/rc", "/etc/cron", "/var/"]) {
+            return false;
+        }
+        let is_packaged = is_in(&["/usr/lib/", "/lib/", "/run/systemd/", "/etc/init.d/"]);
         let name = path.rsplit('/').next().unwrap_or_default();
         self.shipped.iter().any(|row| {
-            !(is_of_site && row.package == "distribution")
+            (is_packaged || row.package != "distribution")
                 && row.does.contains(&does)
                 && row.files.iter().any(|file| is_like(file, name))
         })
@@ -92,54 +135,6 @@ pub(super) struct Command<'a> {
     written: Vec<&'a str>,
 }
 
-/// What starts another command: nothing is known by it.
-const STARTERS: [&str; 34] = [
-    "if",
-    "then",
-    "else",
-    "elif",
-    "do",
-    "while",
-    "until",
-    "!",
-    "{",
-    "}",
-    "time",
-    "exec",
-    "sudo",
-    "nohup",
-    "nice",
-    "ionice",
-    "env",
-    "command",
-    "eval",
-    "setsid",
-    "timeout",
-    "root",
-    "xargs",
-    "export",
-    "local",
-    "declare",
-    "readonly",
-    "typeset",
-    "start-stop-daemon",
-    "daemon",
-    "chrt",
-    "taskset",
-    "numactl",
-    "stdbuf",
-];
-/// What writes its words out, and what looks at files only.
-const TELLERS: [&str; 9] =
-    ["echo", "printf", "logger", "print", "log", "log_msg", "die", "warn", "usage"];
-const READERS: [&str; 37] = [
-    "cat", "[", "[[", "test", "grep", "egrep", "awk", "sed", "ls", "head", "tail", "read", "find",
-    "readlink", "realpath", "basename", "dirname", "wc", "stat", "for", "case", "return", "exit",
-    "sleep", "which", "pgrep", "pkill", "killall", "pidof", "cut", "tr", "sort", "lspci", "lsmod",
-    "modinfo", "in", "udevadm",
-];
-pub(super) const SHELLS: [&str; 5] = ["sh", "bash", "dash", "ksh", "zsh"];
-
 /// The simple commands of a line of a shell script; none of a comment.
 pub(super) fn commands(line: &str) -> Vec<Command<'_>> {
     let line = line.trim_start();
@@ -152,6 +147,7 @@ pub(super) fn commands(line: &str) -> Vec<Command<'_>> {
 }
 
 fn command(part: &str) -> Command<'_> {
+    let known = &Known::all().words;
     let mut command = Command::default();
     let mut to_file = false;
     for word in part.split(|c: char| c.is_whitespace() || "\"'".contains(c)) {
@@ -170,7 +166,7 @@ fn command(part: &str) -> Command<'_> {
             let piece = if is_first && bare.starts_with('/') { bare } else { piece };
             let starter = base(piece);
             let is_option = piece.starts_with('-') || piece.bytes().all(|b| b.is_ascii_digit());
-            if is_first && (STARTERS.contains(&starter) || SHELLS.contains(&starter) || is_option) {
+            if is_first && (has(&known.starters, starter) || known.is_shell(starter) || is_option) {
                 continue;
             }
             match piece.split_once('=').filter(|_| is_first) {
@@ -202,6 +198,15 @@ impl Command<'_> {
         self.words.first().map_or("", |word| base(word))
     }
 
+    /// It runs nothing that its words name.
+    pub(super) fn only_tells(&self) -> bool {
+        let known = &Known::all().words;
+        let program = self.program();
+        has(&known.tellers, program)
+            || has(&known.readers, program)
+            || Known::all().program(program, &[]).is_some()
+    }
+
     fn has(&self, any: &[&str]) -> bool {
         self.words.iter().any(|word| any.contains(word))
     }
@@ -209,6 +214,7 @@ impl Command<'_> {
     /// What it does, and whether that is sure; `ours` is text that tells whose a file of any
     /// PCI driver is.
     pub(super) fn does(&self, ours: &str) -> Option<(Does, bool)> {
+        let known = &Known::all().words;
         let sure = |does| Some((does, true));
         let written = self.written.iter().find_map(|path| of_written(path, &self.words, ours));
         if written.is_some() {
@@ -219,7 +225,7 @@ impl Command<'_> {
             let all = words.iter().chain(&self.assigned).chain(self.words.first());
             all.filter_map(|word| of_path(word)).min()
         };
-        if TELLERS.contains(&program) {
+        if has(&known.tellers, program) {
             return None;
         }
         let mut kept =
@@ -227,7 +233,7 @@ impl Command<'_> {
         if let Some(does) = kept.find(|does| *does != Does::Asks) {
             return Some((does, false));
         }
-        if READERS.contains(&program) || program.is_empty() || program == "tee" {
+        if has(&known.readers, program) || program.is_empty() || program == "tee" {
             let does = touched()?;
             // A path that is kept for later may be written to there.
             let is_kept = self.words.is_empty() && does != Does::NotUnderstood;

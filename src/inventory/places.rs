@@ -4,42 +4,14 @@ use std::collections::BTreeSet;
 
 use nix::errno::Errno;
 
-use super::line::{self, Command, Known, SHELLS};
+use super::line::{self, Command, Known};
 use super::udev_rule::{self, Token};
 use super::{Does, Entry, Inventory, When};
 use crate::graph::{Graph, Load, Unit};
 use crate::host::{ReadError, Root};
-use crate::names::{OPENIBD_STAND_IN, PciAddress, is_ipoib_name};
+use crate::names::{OPENIBD_STAND_IN, PciAddress, is_ipoib_name, joined_lines};
 use crate::observe::{modprobe, udev};
 
-/// The file that old systems run at the end of a boot, where they have it.
-const RC_LOCAL: [&str; 4] =
-    ["/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local", "/etc/rc.d/boot.local"];
-/// Folders of scripts that a boot runs, by whomever.
-const HOOKS: [&str; 22] = [
-    "/etc/NetworkManager/dispatcher.d",
-    "/etc/NetworkManager/dispatcher.d/no-wait.d",
-    "/etc/NetworkManager/dispatcher.d/pre-up.d",
-    "/usr/lib/NetworkManager/dispatcher.d",
-    "/usr/lib/NetworkManager/dispatcher.d/no-wait.d",
-    "/usr/lib/NetworkManager/dispatcher.d/pre-up.d",
-    "/etc/networkd-dispatcher/carrier.d",
-    "/etc/networkd-dispatcher/configured.d",
-    "/etc/networkd-dispatcher/configuring.d",
-    "/etc/networkd-dispatcher/degraded.d",
-    "/etc/networkd-dispatcher/routable.d",
-    "/usr/lib/networkd-dispatcher/carrier.d",
-    "/usr/lib/networkd-dispatcher/configured.d",
-    "/usr/lib/networkd-dispatcher/degraded.d",
-    "/usr/lib/networkd-dispatcher/routable.d",
-    "/etc/network/if-pre-up.d",
-    "/etc/network/if-up.d",
-    "/etc/sysconfig/network/if-up.d",
-    "/etc/sysconfig/network/scripts",
-    "/var/lib/cloud/scripts/per-boot",
-    "/etc/libvirt/hooks",
-    "/etc/libvirt/hooks/qemu.d",
-];
 /// What openibd runs, at the default paths.
 pub const OPENIBD_HOOKS: [&str; 4] = [
     "/etc/infiniband/pre-start-hook.sh",
@@ -47,29 +19,6 @@ pub const OPENIBD_HOOKS: [&str; 4] = [
     "/etc/infiniband/pre-stop-hook.sh",
     "/etc/infiniband/post-stop-hook.sh",
 ];
-const CRONTABS: [&str; 3] = ["/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs"];
-/// Files of settings: a folder, how the names of its files end, and what a line has that sets a
-/// number of VFs: systemd.link(5), netplan(5), NetworkManager and the configuration daemon of
-/// sriov-network-operator.
-const SETTINGS: [(&str, &str, &str); 5] = [
-    ("/etc/systemd/network", ".link", "SR-IOVVirtualFunctions="),
-    ("/usr/lib/systemd/network", ".link", "SR-IOVVirtualFunctions="),
-    ("/etc/netplan", ".yaml", "virtual-function-count:"),
-    ("/etc/NetworkManager/system-connections", ".nmconnection", "total-vfs="),
-    ("/etc/sriov-operator", ".yaml", "numVfs:"),
-];
-/// Where sysfsutils and systemd-tmpfiles(8) read what they write to sysfs.
-const WRITTEN: [&str; 5] = [
-    "/etc/sysfs.d",
-    "/etc/tmpfiles.d",
-    "/run/tmpfiles.d",
-    "/usr/local/lib/tmpfiles.d",
-    "/usr/lib/tmpfiles.d",
-];
-/// Where programs are that are called by their names.
-const PATH: [&str; 4] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin"];
-/// Units that start what is looked at by itself.
-const STARTERS: [&str; 4] = ["rc-local", "rc.local", "cron", "systemd-udev"];
 /// No file of settings or script is larger, bytes.
 const LIMIT: u64 = 1 << 20;
 /// No program is looked into that is larger, bytes.
@@ -83,13 +32,8 @@ pub(super) fn read(root: &Root, graph: &Graph) -> Inventory {
     reader.crontabs();
     reader.units(graph);
     reader.udev_rules();
-    for dir in HOOKS {
-        for name in reader.names(dir, "") {
-            reader.script_file(&format!("{dir}/{name}"), When::AtBoot);
-        }
-    }
-    for path in ["/sbin/ifup-local", "/sbin/ifup-pre-local"] {
-        reader.script_file(path, When::AtBoot);
+    for file in reader.files(&Known::all().places.hooks, "") {
+        reader.script_file(&file, When::AtBoot);
     }
     let openibd = root.link_name("/etc/systemd/system/openibd.service");
     let is_ours = openibd.is_ok_and(|target| target == OPENIBD_STAND_IN);
@@ -124,18 +68,33 @@ struct At<'a> {
     context: &'a str,
 }
 
+impl<'a> At<'a> {
+    /// A line of a file that takes effect at boot.
+    const fn line(file: &'a str, number: usize, text: &'a str, context: &'a str) -> Self {
+        Self { place: file, line: Some(number), text, when: When::AtBoot, file, context }
+    }
+}
+
 struct Reader<'a> {
     root: &'a Root,
     found: Inventory,
 }
 
 impl Reader<'_> {
-    fn names(&mut self, dir: &str, end: &str) -> Vec<String> {
-        let names = self.root.list_or_empty(dir).unwrap_or_else(|e| {
-            self.found.problems.push(e.to_string());
-            Vec::new()
-        });
-        names.into_iter().filter(|name| name.ends_with(end)).collect()
+    /// The files in these folders whose names end so; a path that is no folder stands for itself.
+    fn files(&mut self, paths: &[String], end: &str) -> Vec<String> {
+        let mut files = Vec::new();
+        for path in paths {
+            match self.root.list_or_empty(path) {
+                Ok(names) => {
+                    let names = names.into_iter().filter(|name| name.ends_with(end));
+                    files.extend(names.map(|name| format!("{path}/{name}")));
+                }
+                Err(ReadError::System { errno: Errno::ENOTDIR, .. }) => files.push(path.clone()),
+                Err(e) => self.found.problems.push(e.to_string()),
+            }
+        }
+        files
     }
 
     /// The text of a file; none, with a problem, of one that is there and cannot be read. A
@@ -153,20 +112,16 @@ impl Reader<'_> {
 
     fn rc_local(&mut self) {
         let when = if self.root.runs_rc_local() { When::AtBoot } else { When::Never };
-        for file in RC_LOCAL {
-            // One that is a link to another counts there.
+        for file in &Known::all().places.rc_local {
+            // One that is a link to another counts there; one that is no file may have had such
+            // lines.
             if self.root.is_link(file) {
                 continue;
             }
-            // One that is no file may have had such lines.
-            let text = match self.root.text(file, LIMIT) {
-                Ok(text) => text,
-                Err(e) => {
-                    self.found.problems.extend((!e.is_absent()).then(|| e.to_string()));
-                    continue;
-                }
-            };
-            self.lines(file, &text, when, |line| Some(line));
+            match self.root.text(file, LIMIT) {
+                Ok(text) => self.lines(file, &text, when, |line| Some(line)),
+                Err(e) => self.found.problems.extend((!e.is_absent()).then(|| e.to_string())),
+            }
         }
     }
 
@@ -174,11 +129,7 @@ impl Reader<'_> {
         fn command(line: &str) -> Option<&str> {
             line.trim_start().strip_prefix("@reboot").map(str::trim_start)
         }
-        let dirs = CRONTABS.map(|dir| (dir, self.names(dir, "")));
-        let files = dirs
-            .into_iter()
-            .flat_map(|(dir, names)| names.into_iter().map(move |name| format!("{dir}/{name}")));
-        for file in std::iter::once("/etc/crontab".to_owned()).chain(files) {
+        for file in self.files(&Known::all().places.crontabs, "") {
             if let Some(text) = self.text(&file) {
                 self.lines(&file, &text, When::AtBoot, command);
             }
@@ -187,9 +138,7 @@ impl Reader<'_> {
 
     /// The lines of interfaces(5) that run a program. To set an interface up is what they are for.
     fn interfaces(&mut self) {
-        let dir = "/etc/network/interfaces.d";
-        let files = self.names(dir, "").into_iter().map(|name| format!("{dir}/{name}"));
-        for file in std::iter::once("/etc/network/interfaces".to_owned()).chain(files) {
+        for file in self.files(&Known::all().places.interfaces, "") {
             let Some(text) = self.text(&file) else { continue };
             let from = self.found.entries.len();
             self.lines(&file, &text, When::AtBoot, |line| {
@@ -213,9 +162,9 @@ impl Reader<'_> {
         command: impl Fn(&str) -> Option<&str>,
     ) {
         let mut folder = None;
-        for (number, line) in joined(text) {
+        for (number, line) in joined_lines(text) {
             let Some(part) = command(&line) else { continue };
-            let at = At { place: file, line: Some(number), text: &line, when, file, context: text };
+            let at = At { when, ..At::line(file, number, &line, text) };
             self.line(at, part, &mut folder);
         }
     }
@@ -223,20 +172,20 @@ impl Reader<'_> {
     /// What a line does, by itself or by a script; `folder` is the one that an earlier line has
     /// changed to.
     fn line(&mut self, at: At<'_>, line: &str, folder: &mut Option<String>) {
-        let commands = line::commands(line);
         let mut all: Vec<(Does, bool)> = Vec::new();
-        for command in &commands {
-            if command.program() == "cd" {
-                *folder = command.words.get(1).map(|&dir| dir.to_owned());
+        let mut others = Vec::new();
+        for command in line::commands(line) {
+            match command.does(at.context) {
+                Some(does) => all.push(does),
+                None if command.program() == "cd" => {
+                    *folder = command.words.get(1).map(|&dir| dir.to_owned());
+                }
+                None => others.push((command, folder.clone())),
             }
-            all.extend(command.does(at.context));
         }
         self.add(at, &all, at.text, line, None);
-        if all.iter().any(|(does, _)| *does != Does::Asks) {
-            return;
-        }
-        for command in &commands {
-            self.programs(at, command, folder.as_deref());
+        for (command, folder) in others {
+            self.programs(at, &command, folder.as_deref());
         }
     }
 
@@ -244,9 +193,11 @@ impl Reader<'_> {
     fn programs(&mut self, at: At<'_>, command: &Command<'_>, folder: Option<&str>) {
         let mut words = command.words.iter().copied();
         let Some(first) = words.next() else { return };
-        if Known::all().program(line::base(first), &[]).is_some() {
+        if command.only_tells() {
             return;
         }
+        let is_interpreter =
+            [".", "source"].contains(&first) || line::base(first).starts_with("python");
         let own = if first.starts_with('/') {
             vec![first.to_owned()]
         } else if let (true, Some(folder)) = (first.contains('/'), folder) {
@@ -254,7 +205,7 @@ impl Reader<'_> {
         } else if first.contains('/') {
             Vec::new()
         } else {
-            PATH.iter().map(|dir| format!("{dir}/{first}")).collect()
+            Known::all().places.programs.iter().map(|dir| format!("{dir}/{first}")).collect()
         };
         let own = own.into_iter().find(|path| self.root.exists(path));
         // An interpreter's script, one of an option, or of a variable.
@@ -264,7 +215,7 @@ impl Reader<'_> {
                 continue;
             }
             if let Ok(bytes) = self.root.bytes(&path, PROGRAM_LIMIT) {
-                if bytes.starts_with(b"#!") || matches!(first, "." | "source") {
+                if bytes.starts_with(b"#!") || is_interpreter {
                     self.script(at, &path, &String::from_utf8_lossy(&bytes));
                 } else if bytes.starts_with(b"\x7fELF") && is_outside_of_packages(&path) {
                     let guess = line::of_program(&bytes).map(|does| (does, false));
@@ -278,9 +229,11 @@ impl Reader<'_> {
     fn script(&mut self, at: At<'_>, path: &str, text: &str) {
         let first = text.lines().next().unwrap_or_default();
         let is_shell = !first.starts_with("#!")
-            || first.split(|c: char| c == '/' || c == ' ').any(|word| SHELLS.contains(&word));
+            || first
+                .split(|c: char| c == '/' || c == ' ')
+                .any(|word| Known::all().words.is_shell(word));
         let mut all: Vec<(Does, bool, usize, String)> = Vec::new();
-        for (number, line) in joined(text) {
+        for (number, line) in joined_lines(text) {
             let of_line: Vec<(Does, bool)> = match is_shell {
                 true => line::commands(&line).iter().filter_map(|c| c.does(text)).collect(),
                 false => {
@@ -297,8 +250,7 @@ impl Reader<'_> {
             else {
                 continue;
             };
-            let is_sure =
-                its.clone().any(|(_, sure, ..)| *sure) || all.iter().any(|a| a.0 == kind && a.1);
+            let is_sure = all.iter().any(|(does, sure, ..)| *does == kind && *sure);
             let shown = if at.file == path {
                 first.trim().to_owned()
             } else {
@@ -353,14 +305,14 @@ impl Reader<'_> {
 
     fn script_file(&mut self, path: &str, when: When) {
         let Some(text) = self.text(path) else { return };
-        let at = At { place: path, line: None, text: "", when, file: path, context: &text };
+        let at = At { when, line: None, ..At::line(path, 0, "", &text) };
         self.script(at, path, &text);
     }
 
     fn units(&mut self, graph: &Graph) {
         let started = graph.started();
         for unit in graph.units().filter(|unit| unit.load != Load::Masked) {
-            if STARTERS.iter().any(|known| unit.name.starts_with(known)) {
+            if Known::all().places.starters.iter().any(|known| line::is_like(known, &unit.name)) {
                 continue;
             }
             // What has to be disabled is what starts it.
@@ -412,7 +364,7 @@ impl Reader<'_> {
         let (names, problems) = udev::rules(self.root);
         self.found.problems.extend(problems.into_iter().map(|e| e.to_string()));
         for (file, text) in names.iter().filter_map(|name| udev::rule(self.root, name)) {
-            for (number, rule) in joined(&text) {
+            for (number, rule) in joined_lines(&text) {
                 if !rule.trim_start().starts_with('#') {
                     self.udev_rule(&file, number, &rule);
                 }
@@ -428,8 +380,7 @@ impl Reader<'_> {
         let is_ours = udev_rule::is_infiniband(&tokens);
         let from = self.found.entries.len();
         let context = &named(&tokens);
-        let at =
-            At { place: file, line: Some(number), text: rule, when: When::AtBoot, file, context };
+        let at = At::line(file, number, rule, context);
         let mut runs_any = false;
         for token in &tokens {
             let is_run = matches!(
@@ -439,19 +390,10 @@ impl Reader<'_> {
             let is_set = matches!(token.key, "ATTR" | "SYSCTL") && !token.compares;
             if is_set {
                 let of_interface = is_ours && matches!(token.attribute, "mtu" | "mode");
-                let does = line::of_written(
-                    token.attribute,
-                    &[token.value],
-                    if is_ours { "mlx5" } else { "" },
-                )
-                .or_else(|| of_interface.then_some(Does::SetsInterfaces));
-                self.add(
-                    at,
-                    &does.map(|does| (does, true)).into_iter().collect::<Vec<_>>(),
-                    rule,
-                    rule,
-                    None,
-                );
+                let ours = if is_ours { "mlx5" } else { "" };
+                let does = line::of_written(token.attribute, &[token.value], ours)
+                    .or_else(|| of_interface.then_some(Does::SetsInterfaces));
+                self.add(at, does.map(|does| (does, true)).as_slice(), rule, rule, None);
             } else if is_run {
                 runs_any |= token.key != "IMPORT";
                 let program = token.value.split_whitespace().next().unwrap_or_default();
@@ -476,78 +418,47 @@ impl Reader<'_> {
     }
 
     fn settings(&mut self) {
-        for (dir, end, key) in SETTINGS {
-            for name in self.names(dir, end) {
-                let file = format!("{dir}/{name}");
-                let Ok(text) = self.root.text(&file, LIMIT).map_err(|e| self.problem(&e)) else {
-                    continue;
-                };
-                let is_set = |line: &str| !line.trim_start().starts_with(['#', ';']);
-                for (number, line) in
-                    (1..).zip(text.lines()).filter(|(_, l)| l.contains(key) && is_set(l))
-                {
-                    let when = When::AtBoot;
-                    let at = At {
-                        place: &file,
-                        line: Some(number),
-                        text: line,
-                        when,
-                        file: &file,
-                        context: &text,
-                    };
+        let places = &Known::all().places;
+        for (dir, end, key) in &places.settings {
+            for file in self.files(std::slice::from_ref(dir), end) {
+                let Some(text) = self.text_of_file(&file) else { continue };
+                let is_set =
+                    |line: &str| !line.trim_start().starts_with(['#', ';']) && line.contains(key);
+                for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| is_set(line)) {
+                    let at = At::line(&file, number, line, &text);
                     self.add(at, &[(Does::SetsVfs, true)], line, "", None);
                 }
             }
         }
-        for dir in WRITTEN {
-            for name in self.names(dir, ".conf") {
-                let file = format!("{dir}/{name}");
-                let Ok(text) = self.root.text(&file, LIMIT).map_err(|e| self.problem(&e)) else {
-                    continue;
-                };
-                for (number, line) in (1..).zip(text.lines()) {
-                    let words: Vec<&str> = line
-                        .split(|c: char| c.is_whitespace() || c == '=')
-                        .filter(|w| !w.is_empty())
-                        .collect();
-                    let path = words.iter().find(|word| word.contains('/'));
-                    let is_comment = line.trim_start().starts_with(['#', ';']);
-                    let Some(path) = path.filter(|_| !is_comment) else { continue };
-                    let when = When::AtBoot;
-                    let at = At {
-                        place: &file,
-                        line: Some(number),
-                        text: line,
-                        when,
-                        file: &file,
-                        context: line,
-                    };
-                    let does = line::of_written(path, &words, path).map(|does| (does, true));
-                    self.add(at, does.as_slice(), line, line, None);
-                }
+        for file in self.files(&places.written, ".conf") {
+            let Some(text) = self.text_of_file(&file) else { continue };
+            for (number, line) in (1..).zip(text.lines()) {
+                let words = line.split(|c: char| c.is_whitespace() || c == '=');
+                let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+                let path = words.iter().find(|word| word.contains('/'));
+                let is_comment = line.trim_start().starts_with(['#', ';']);
+                let Some(path) = path.filter(|_| !is_comment) else { continue };
+                let does = line::of_written(path, &words, path).map(|does| (does, true));
+                self.add(At::line(&file, number, line, line), does.as_slice(), line, line, None);
             }
         }
     }
 
-    fn problem(&mut self, e: &ReadError) {
-        self.found.problems.extend((!e.is_absent()).then(|| e.to_string()));
+    /// The text of a file; a folder in its place is a problem.
+    fn text_of_file(&mut self, path: &str) -> Option<String> {
+        let text = self.root.text(path, LIMIT);
+        let problem = text.as_ref().err().filter(|e| !e.is_absent());
+        self.found.problems.extend(problem.map(ToString::to_string));
+        text.ok()
     }
 
     /// `install` lines, and `softdep` and `options` ones of a site's files.
     fn modprobe(&mut self) {
         for file in modprobe::paths(self.root) {
             let Some(text) = self.text(&file) else { continue };
-            for (number, line) in joined(&text) {
+            for (number, line) in joined_lines(&text) {
                 let words: Vec<&str> = line.split_whitespace().collect();
-                let when = When::AtBoot;
-                let at = At {
-                    place: &file,
-                    line: Some(number),
-                    text: &line,
-                    when,
-                    file: &file,
-                    context: &line,
-                };
+                let at = At::line(&file, number, &line, &line);
                 match words.split_first() {
                     Some((&"install", rest)) => {
                         let Some((module, command)) = rest.split_first() else { continue };
@@ -574,13 +485,8 @@ impl Reader<'_> {
                         let is = |key: &str| values.iter().any(|value| value.starts_with(key));
                         let vfs = is("num_vfs=").then_some((Does::SetsVfs, true));
                         let types = is("port_type_array=").then_some((Does::SetsPortTypes, true));
-                        self.add(
-                            at,
-                            &vfs.into_iter().chain(types).collect::<Vec<_>>(),
-                            &line,
-                            "",
-                            None,
-                        );
+                        let all: Vec<_> = vfs.into_iter().chain(types).collect();
+                        self.add(at, &all, &line, "", None);
                     }
                     _ => {}
                 }
@@ -593,27 +499,6 @@ impl Reader<'_> {
 fn first_path(line: &str) -> &str {
     let program = line.split_whitespace().next().unwrap_or_default();
     program.trim_start_matches(['@', '-', ':', '+', '!'])
-}
-
-/// The lines of a text with their numbers, those that end with a backslash joined with the next.
-fn joined(text: &str) -> Vec<(usize, String)> {
-    let mut lines: Vec<(usize, String)> = Vec::new();
-    let mut is_open = false;
-    for (number, line) in (1..).zip(text.lines()) {
-        let (part, goes_on) = match line.strip_suffix('\\') {
-            Some(part) if !line.trim_start().starts_with('#') => (part, true),
-            _ => (line, false),
-        };
-        match lines.last_mut().filter(|_| is_open) {
-            Some((_, whole)) => {
-                whole.push(' ');
-                whole.push_str(part.trim_start());
-            }
-            None => lines.push((number, part.to_owned())),
-        }
-        is_open = goes_on;
-    }
-    lines
 }
 
 fn is_outside_of_packages(path: &str) -> bool {

@@ -346,7 +346,8 @@ fn a_child_that_is_missing_is_named_and_its_port_stays_active() {
         7 P_Key children up (0x8001): see `ibprov status -v`
         2 ports that are not expected: see `ibprov status -v`
         exit 3
-    "#]].assert_eq(&shown);
+    "#]]
+    .assert_eq(&shown);
     let missing = "to be done on ibp206s0: create P_Key child ibp206s0.8001 (0x8001)";
     for name in ["ibp206s0.8001", "ibp206s0", "mlx5_6/1"] {
         let of_name = host.show(&["status", name]);

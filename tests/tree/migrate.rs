@@ -479,8 +479,6 @@ fn what_renames_rdma_devices_needs_a_decision() {
         do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
         needs a decision: /etc/udev/rules.d/10-nic-rdma-interface-naming.rules:3 (ACTION=="add", KERNELS=="0000:1a:00.0", SUBSYSTEM=="infiniband", RUN+="/usr/bin/rdma dev set %k name rdma_0_0_0"): RDMA devices are renamed here
         do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
-        needs a decision: /etc/udev/rules.d/10-nic-rdma-interface-naming.rules:4 (RUN+="/sbin/modprobe ib_umad"): modules that ibprov loads are loaded here
-        do: remove this line or unit; list modules other than ib_umad, ib_uverbs and ib_ipoib in modules.load
     "#]].assert_eq(&told.concat());
 }
 
