@@ -46,9 +46,15 @@ pub(super) struct Words {
     tellers: Vec<String>,
     /// They look at files only.
     readers: Vec<String>,
+    /// They run the file that stands behind them.
+    launchers: Vec<String>,
 }
 
 impl Words {
+    pub(super) fn launches(&self, word: &str) -> bool {
+        self.launchers.iter().any(|launcher| is_like(launcher, word))
+    }
+
     pub(super) fn is_shell(&self, word: &str) -> bool {
         has(&self.shells, word)
     }
@@ -483,6 +489,7 @@ mod tests {
             "systemctl stop opensmd",
             "ibportstate -D 0 1 query",
             "echo 0000:4b:00.1 > $x",
+            "/opt/x/infiniband-exporter --p=/usr/sbin/ibnetdiscover",
             "exit 0",
         ] {
             assert_eq!(acts(line), None, "{line}");

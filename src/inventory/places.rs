@@ -1,6 +1,7 @@
 //! Where what touches InfiniBand at boot may stand, and what a line there runs.
 
 use std::collections::BTreeSet;
+use std::io::Read as _;
 
 use nix::errno::Errno;
 
@@ -85,13 +86,13 @@ impl Reader<'_> {
     fn files(&mut self, paths: &[String], end: &str) -> Vec<String> {
         let mut files = Vec::new();
         for path in paths {
-            match self.root.list_or_empty(path) {
+            match self.root.list(path) {
                 Ok(names) => {
                     let names = names.into_iter().filter(|name| name.ends_with(end));
                     files.extend(names.map(|name| format!("{path}/{name}")));
                 }
                 Err(ReadError::System { errno: Errno::ENOTDIR, .. }) => files.push(path.clone()),
-                Err(e) => self.found.problems.push(e.to_string()),
+                Err(e) => self.problem(&e),
             }
         }
         files
@@ -102,9 +103,9 @@ impl Reader<'_> {
     fn text(&mut self, path: &str) -> Option<String> {
         match self.root.text(path, LIMIT) {
             Ok(text) => Some(text),
+            Err(ReadError::System { errno: Errno::EISDIR, .. }) => None,
             Err(e) => {
-                let is_dir = matches!(e, ReadError::System { errno: Errno::EISDIR, .. });
-                self.found.problems.extend((!e.is_absent() && !is_dir).then(|| e.to_string()));
+                self.problem(&e);
                 None
             }
         }
@@ -120,7 +121,7 @@ impl Reader<'_> {
             }
             match self.root.text(file, LIMIT) {
                 Ok(text) => self.lines(file, &text, when, |line| Some(line)),
-                Err(e) => self.found.problems.extend((!e.is_absent()).then(|| e.to_string())),
+                Err(e) => self.problem(&e),
             }
         }
     }
@@ -196,8 +197,7 @@ impl Reader<'_> {
         if command.only_tells() {
             return;
         }
-        let is_interpreter =
-            [".", "source"].contains(&first) || line::base(first).starts_with("python");
+        let launches = Known::all().words.launches(line::base(first));
         let own = if first.starts_with('/') {
             vec![first.to_owned()]
         } else if let (true, Some(folder)) = (first.contains('/'), folder) {
@@ -208,19 +208,23 @@ impl Reader<'_> {
             Known::all().places.programs.iter().map(|dir| format!("{dir}/{first}")).collect()
         };
         let own = own.into_iter().find(|path| self.root.exists(path));
-        // An interpreter's script, one of an option, or of a variable.
-        let others = words.filter(|word| word.starts_with('/')).map(str::to_owned);
-        for (n, path) in own.into_iter().chain(others).enumerate() {
-            if path.contains("/lib/systemd/") || n > 4 {
+        // What else stands there may be on a file system that does not answer.
+        let script = words.find(|word| launches && word.starts_with('/')).map(str::to_owned);
+        for path in own.into_iter().chain(script).filter(|path| !path.contains("/lib/systemd/")) {
+            let mut head = [0; 4];
+            let file = self.root.file(&path);
+            let is_read = file.is_ok_and(|mut file| file.read_exact(&mut head).is_ok());
+            let is_elf = head == *b"\x7fELF";
+            if !is_read || is_elf && !is_outside_of_packages(&path) {
                 continue;
             }
-            if let Ok(bytes) = self.root.bytes(&path, PROGRAM_LIMIT) {
-                if bytes.starts_with(b"#!") || is_interpreter {
-                    self.script(at, &path, &String::from_utf8_lossy(&bytes));
-                } else if bytes.starts_with(b"\x7fELF") && is_outside_of_packages(&path) {
-                    let guess = line::of_program(&bytes).map(|does| (does, false));
-                    self.add(at, guess.as_slice(), at.text, at.text, None);
-                }
+            let limit = if is_elf { PROGRAM_LIMIT } else { LIMIT };
+            let Ok(bytes) = self.root.bytes(&path, limit) else { continue };
+            if is_elf {
+                let guess = line::of_program(&bytes).map(|does| (does, false));
+                self.add(at, guess.as_slice(), at.text, at.text, None);
+            } else if launches || head.starts_with(b"#!") {
+                self.script(at, &path, &String::from_utf8_lossy(&bytes));
             }
         }
     }
@@ -444,12 +448,13 @@ impl Reader<'_> {
         }
     }
 
+    fn problem(&mut self, e: &ReadError) {
+        self.found.problems.extend((!e.is_absent()).then(|| e.to_string()));
+    }
+
     /// The text of a file; a folder in its place is a problem.
     fn text_of_file(&mut self, path: &str) -> Option<String> {
-        let text = self.root.text(path, LIMIT);
-        let problem = text.as_ref().err().filter(|e| !e.is_absent());
-        self.found.problems.extend(problem.map(ToString::to_string));
-        text.ok()
+        self.root.text(path, LIMIT).map_err(|e| self.problem(&e)).ok()
     }
 
     /// `install` lines, and `softdep` and `options` ones of a site's files.
@@ -533,7 +538,7 @@ fn named(tokens: &[Token<'_>]) -> String {
 
 /// The adapters that a text names: addresses, netdevs and RDMA devices.
 fn objects(text: &str) -> Vec<String> {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "_.:-*$".contains(c);
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_.:-*$%{}[]".contains(c);
     let mut found = BTreeSet::new();
     let mut after = "";
     let mut before_that = "";
@@ -553,7 +558,7 @@ fn objects(text: &str) -> Vec<String> {
             word.strip_prefix(begin).is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
         });
         let of_class = before_that == "class" && matches!(after, "net" | "infiniband");
-        let is_literal = !word.starts_with(['$', '*']) && !word.contains('$');
+        let is_literal = !word.starts_with('*') && !word.contains(['$', '%', '{', '[']);
         if is_literal && (is_address || is_rdma || is_ethernet || is_ipoib_name(word) || of_class) {
             found.insert(word.to_owned());
         }

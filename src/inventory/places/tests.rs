@@ -93,7 +93,10 @@ fn each_place_is_looked_at() {
             "iface ib0 inet static\n pre-up echo connected >/sys/class/net/ib0/mode\n post-up /opt/v\n",
         ),
         ("etc/infiniband/post-start-hook.sh", script),
-        ("etc/rc.local", "cd /opt; ./v 4\nbash /opt/v\nV=/opt/v\n$V\n. /opt/v\n"),
+        (
+            "etc/rc.local",
+            "cd /opt; ./v 4\nbash /opt/v\nV=/opt/v\n$V\n. /opt/v\nmodprobe ib_iser && /opt/v\ncat /opt/v\n",
+        ),
     ];
     let both = "SetsVfs mlx5_0";
     assert_eq!(
@@ -102,6 +105,8 @@ fn each_place_is_looked_at() {
             format!("/etc/rc.local:1 {both}"),
             format!("/etc/rc.local:2 {both}"),
             format!("/etc/rc.local:5 {both}"),
+            "/etc/rc.local:6 LoadsModules".to_owned(),
+            format!("/etc/rc.local:6 {both}"),
             format!("/etc/cron.d/v:1 {both}"),
             format!("/etc/NetworkManager/dispatcher.d/60-v:2 {both}"),
             format!("/etc/networkd-dispatcher/routable.d/v:2 {both}"),
@@ -169,6 +174,8 @@ fn a_rule_of_udev_counts_for_what_it_may_be_for() {
     assert_eq!(of("KERNEL==\"eth0\", ATTR{device/sriov_numvfs}=\"4\"\n"), is("SetsVfs eth0"));
     assert_eq!(of("SUBSYSTEM==\"infiniband\", RUN+=\"/opt/x\"\n"), is("SetsVfs ib0"));
     assert_eq!(of("SUBSYSTEM==\"infiniband\", RUN+=\"/opt/unknown %k\"\n"), is("NotUnderstood"));
+    let run = "SUBSYSTEM==\"infiniband\", KERNEL==\"mlx5_[0-9]*\", RUN+=\"/bin/sh -c 'echo 8 >/sys/class/infiniband/%k/device/sriov_numvfs'\"\n";
+    assert_eq!(of(run), is("SetsVfs mlx5_*"));
     assert_eq!(of("KERNEL==\"ib*\", ATTR{mode}=\"connected\"\n"), is("SetsInterfaces ib*"));
     for other in [
         "DRIVERS==\"i40e\", ATTR{device/sriov_numvfs}=\"4\"\n",
