@@ -233,9 +233,7 @@ impl Reader<'_> {
     fn script(&mut self, at: At<'_>, path: &str, text: &str) {
         let first = text.lines().next().unwrap_or_default();
         let is_shell = !first.starts_with("#!")
-            || first
-                .split(|c: char| c == '/' || c == ' ')
-                .any(|word| Known::all().words.is_shell(word));
+            || first.split(['/', ' ']).any(|word| Known::all().words.is_shell(word));
         let mut all: Vec<(Does, bool, usize, String)> = Vec::new();
         for (number, line) in joined_lines(text) {
             let of_line: Vec<(Does, bool)> = match is_shell {
