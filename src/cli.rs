@@ -883,10 +883,22 @@ pub struct OpensmArgs {
     /// What each FILE is, whatever its name
     #[arg(long = "as", value_name = "KIND", value_enum, requires = "files")]
     pub kind: Option<OpensmFile>,
+    /// Which opensm is to read them
+    #[arg(long, value_name = "WHICH", value_enum, default_value = "upstream")]
+    pub opensm: OpensmProgram,
     /// Also name port GUIDs that no host of the fleet has:
     /// DIR is as for plan --fleet
     #[arg(verbatim_doc_comment, long, value_name = "DIR")]
     pub fleet: Option<PathBuf>,
+}
+
+/// An opensm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OpensmProgram {
+    /// opensm 3.3, as distributions have it
+    Upstream,
+    /// NVIDIA's, whose further keys are not judged
+    Nvidia,
 }
 
 /// A file of opensm's.

@@ -6,8 +6,8 @@ use std::io::Write as _;
 use super::opensm::{DIRECTORIES, judge_partitions, known};
 use crate::cli::{Format, OpensmRunArgs};
 use crate::config::{Config, SubnetManager};
-use crate::graph::opensm::units;
 use crate::host::{Root, answer, clock, process, state, systemd, terminal};
+use crate::inventory::Inventory;
 use crate::names::{Guid, LinkLayer, PortNumber, RdmaName, Resource, harmless};
 use crate::observe::opensm::Issm;
 use crate::observe::{Look, Observer, PciFunction, Port, RdmaDevice, opensm};
@@ -188,13 +188,12 @@ fn refusal(
     if manages_nvswitch(root, at.function.address) {
         return Err("the port manages NVSwitches, whose fabric manager runs its subnet".to_owned());
     }
-    let (units, _) = units(root, opensm::ports_of_defaults(&Look::new(root)).as_deref());
-    if let Some(unit) = units.iter().find(|unit| unit.has(entry.port_guid)) {
-        let state = if unit.is_active { "is active" } else { "is enabled" };
-        return Err(format!(
-            "{} has this port, and {state}: `systemctl disable --now {}`",
-            unit.name, unit.name
-        ));
+    let of_defaults = opensm::ports_of_defaults(&Look::new(root));
+    let starters = Inventory::read(root).opensm_starters(root, of_defaults.as_deref());
+    if let Some(starter) = starters.iter().find(|starter| starter.has(entry.port_guid)) {
+        let remedy = starter.remedy();
+        let remedy = if starter.is_unit { format!("`{remedy}`") } else { remedy };
+        return Err(format!("{} has this port, and {}: {remedy}", starter.name, starter.state()));
     }
     // A copied tree has no program to ask.
     let template = match root.is_live() {

@@ -2,8 +2,8 @@
 
 use super::node::Node;
 use crate::config::{Config, SubnetManager};
-use crate::graph::opensm::units;
 use crate::host::{Root, state, unit_links};
+use crate::inventory::Inventory;
 use crate::names::{LinkLayer, PhysicalState, RdmaName};
 use crate::observe::opensm::Issm;
 use crate::observe::{Look, opensm};
@@ -20,7 +20,8 @@ impl Node<'_> {
     /// have `failed`.
     pub(super) fn judge_subnet_managers(&mut self, failed: &mut Vec<String>) -> Vec<Finding> {
         let mut problems = Vec::new();
-        let mut findings = contradictions(self.config, self.root, &mut problems);
+        let mut findings =
+            contradictions(self.config, self.root, || self.inventory(), &mut problems);
         self.subnet_managers = reports(self, failed, &mut problems);
         self.problems.append(&mut problems);
         findings.extend(self.subnet_managers.iter().filter_map(SubnetManagerReport::finding));
@@ -31,7 +32,12 @@ impl Node<'_> {
 
 /// What is wrong between the configuration, the target, the host's ports and its other units:
 /// known without an opensm that runs.
-fn contradictions(config: &Config, root: &Root, problems: &mut Vec<String>) -> Vec<Finding> {
+fn contradictions<'a>(
+    config: &Config,
+    root: &Root,
+    inventory: impl FnOnce() -> &'a Inventory,
+    problems: &mut Vec<String>,
+) -> Vec<Finding> {
     let entries = &config.subnet_managers;
     if entries.is_empty() && config.withheld.has_all_subnet_managers() {
         return Vec::new();
@@ -45,16 +51,19 @@ fn contradictions(config: &Config, root: &Root, problems: &mut Vec<String>) -> V
         });
         return left.into_iter().collect();
     }
-    let (units, unread) = units(root, opensm::ports_of_defaults(&Look::new(root)).as_deref());
-    problems.extend(unread);
+    let of_defaults = opensm::ports_of_defaults(&Look::new(root));
+    let inventory = inventory();
+    let starters = inventory.opensm_starters(root, of_defaults.as_deref());
+    problems.extend(inventory.problems.iter().cloned());
     let conflict = |entry: &SubnetManager| {
-        let unit = units.iter().find(|unit| unit.has(entry.port_guid))?;
-        let how = if unit.is_active { "active" } else { "enabled" };
-        let message =
-            format!("{} is {how} for this port, on which only one opensm can run", unit.name);
-        let stop = format!("systemctl disable --now {}", unit.name);
+        let starter = starters.iter().find(|starter| starter.has(entry.port_guid))?;
+        let message = format!(
+            "{} {} for this port, on which only one opensm can run",
+            starter.name,
+            starter.state()
+        );
         let finding = Finding::error(Code::OpensmOtherUnit, message);
-        Some(finding.about(entry.port_guid).advise([Advice::permanent(stop)]))
+        Some(finding.about(entry.port_guid).advise([Advice::permanent(starter.remedy())]))
     };
     entries.iter().filter_map(conflict).collect()
 }

@@ -447,7 +447,7 @@ fn another_writer_of_the_number_of_vfs_is_an_exception_beside_the_plan() {
     for verb in [["plan"].as_slice(), &["apply", "--dry-run"], &["boot", "--dry-run"]] {
         let (code, report) = json(&host, verb);
         assert_eq!((code, facts(&report)), (0, [other.clone()].into()), "{report:#}");
-        assert!(host.show(verb).contains("set by /etc/sysfs.d/vfs.conf:1 too"));
+        assert!(host.show(verb).contains("by /etc/sysfs.d/vfs.conf:1 too"));
     }
     assert!(message(&status, "vf-other-writer").contains("by /etc/sysfs.d/vfs.conf:1 too"));
 }

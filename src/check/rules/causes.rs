@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use crate::check::data::data;
 use crate::report::common::Code;
+use crate::report::data::data;
 
 /// `causes.toml`: each cause with what follows from it.
 fn causes() -> &'static BTreeMap<Code, Vec<Code>> {

@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Deserializer};
 
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
-use crate::check::data::data;
 use crate::check::evidence::event::function;
 use crate::check::pattern::has_any;
+use crate::report::data::data;
 
 /// All of `messages.toml`.
 #[derive(Debug, Default, Deserialize)]
