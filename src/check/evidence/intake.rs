@@ -22,7 +22,7 @@ use super::header::{Header, header, unquoted};
 use super::journal::{Entry, Export};
 use super::needles::Needles;
 use super::record::{self, Record, is_record};
-use super::relevance::{concerns_rdma, objects_in};
+use super::relevance::{concerns_rdma, objects_in, rdma_device_in};
 use super::state::DumpReader;
 use super::{Boot, Evidence, LeftOut, Source, fold, own};
 use crate::check::ledger::has_word_of_fabric;
@@ -30,13 +30,15 @@ use crate::check::ledger::words::{says_failure, says_recovery};
 use crate::graph::consumers::uses_fabric_by_name;
 
 use kept::Word;
-use lines::{JOINED, LINE_LIMIT, clean, joint, line_around, lines, window};
+use lines::{JOINED, LINE_LIMIT, LONGEST, clean, joint, line_around, lines, window};
 use part::Part;
 
 /// How much of a source is taken apart line by line.
 const CLOSELY: u64 = 2 * 1024 * 1024;
 /// Bytes read at once.
 const BLOCK: usize = 256 * 1024;
+/// Netdevs and PCI functions whose names are kept.
+const NAMED: usize = 4096;
 /// Boots that are judged, the newest.
 const BOOTS: usize = 64;
 
@@ -65,6 +67,8 @@ pub struct Intake {
     enumerated: Vec<(Box<str>, When)>,
     /// The last kernel time seen.
     last_monotonic: Option<u64>,
+    /// The source has a line that a mailer would have broken.
+    is_wide: bool,
     /// The reports that ibprov has left on the host.
     accounts: Accounts,
     /// What was seen of the host itself, and the source that tells it.
@@ -110,6 +114,7 @@ impl Intake {
             export: None,
             enumerated: Vec::new(),
             last_monotonic: None,
+            is_wide: false,
             accounts: Accounts::default(),
             record: None,
         }
@@ -127,6 +132,7 @@ impl Intake {
             self.parts.remove(at);
         }
         self.last_monotonic = None;
+        self.is_wide = false;
         self.enumerated.clear();
         if !name.ends_with(".json") {
             self.log(stream);
@@ -406,7 +412,7 @@ impl Intake {
         let head = header(&text);
         if let Some(open) = &mut self.open
             && open.lines < JOINED
-            && let Some(joint) = joint(open.begins_record, &open.last, &head)
+            && let Some(joint) = joint(open.begins_record && !self.is_wide, &open.last, &head)
         {
             open.text.truncate(open.text.trim_end().len());
             open.text.push_str(joint);
@@ -421,6 +427,7 @@ impl Intake {
             return;
         }
         let begins_record = head.begins_record();
+        self.is_wide |= begins_record && text.len() > LONGEST;
         if !begins_record {
             self.state.line(unquoted(&text), Origin { source: self.source, line: number });
         }
@@ -479,15 +486,14 @@ impl Intake {
         self.words.extend(general.filter(|_| tells(text)));
         if self.words.is_empty() {
             let shared = kind != Kind::Other || level == Some(Level::Error) && concerns_rdma(text);
-            if !shared && finder.is_some() && !(general.is_some() && self.is_first_of_fabric(text))
-            {
+            if !shared && finder.is_some() && !(general.is_some() && self.names_anew(text)) {
                 return;
             }
             self.words.push(Word::MAX);
         }
         if let Kind::NetdevRenamed { to, .. } = &kind
             && event::function(text).is_some()
-            && self.netdevs.len() < 4096
+            && self.netdevs.len() < NAMED
         {
             self.netdevs.insert(to.clone());
         }
@@ -504,14 +510,18 @@ impl Intake {
         self.keep(&text, counts.then_some(&unit), Held::Event(Box::new(event)));
     }
 
-    /// True if `text` is the first of this part that names the fabric.
-    fn is_first_of_fabric(&mut self, text: &str) -> bool {
+    /// True if `text` is the first of this part that names the fabric, or that tells of a PCI
+    /// function that it is of the fabric.
+    fn names_anew(&mut self, text: &str) -> bool {
         let Some(part) = self.part.and_then(|at| self.parts.get_mut(at)) else { return false };
-        let names_it = !part.names_fabric
-            && (has_word_of_fabric(text) || concerns_rdma(text))
-            && !text.contains("Modules linked in");
-        part.names_fabric |= names_it;
-        names_it
+        let function = fold::lines::driven(text)
+            .or_else(|| rdma_device_in(text).and_then(|_| event::function(text)));
+        let names_it = || has_word_of_fabric(text) || concerns_rdma(text);
+        let is_named = function.is_some()
+            || part.named.is_empty() && names_it() && !text.contains("Modules linked in");
+        is_named
+            && part.named.len() < NAMED
+            && part.named.insert(function.unwrap_or_default().into())
     }
 
     /// True if something is kept of `entry`, unless there is too much of its kind.

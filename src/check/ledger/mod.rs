@@ -158,7 +158,7 @@ impl<'a> Book<'a> {
             return None;
         }
         let own = own_words(&event.text);
-        let named = self.entities.in_text(&own).next();
+        let named = self.entities.named(&own);
         let is_of_fabric =
             || is_sender(event) || has_word_of_fabric(&own) && !self.entities.has_other(&own);
         if named.is_none() && !is_of_fabric() {
@@ -253,11 +253,10 @@ fn is_of_driver(text: &str) -> bool {
 
 pub fn has_word_of_fabric(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
-    text.split(|c| !is_part(c)).any(|word| {
-        let word = word.trim_matches(['.', '-', '/']);
-        words().fabric.iter().any(|known| known == word)
-            || word.starts_with("ibv_")
-            || word.starts_with("rdma_")
+    text.split(|c| !is_part(c)).any(|whole| {
+        let word = whole.trim_matches(['.', '-', '/']);
+        words().fabric.iter().any(|known| known == word || known == whole)
+            || ["ibv_", "IBV_", "rdma_", "mlx5dv_", "mlx4dv_"].iter().any(|c| word.starts_with(c))
             || word.contains("/infiniband")
             || word.ends_with("/sriov_numvfs")
             || RDMA_MODULES.contains(&word)

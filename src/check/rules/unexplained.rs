@@ -37,7 +37,7 @@ fn unexplained(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     all.extend(words.filter(|event| concerns_rdma(&event.text)));
     let text = first.text.trim();
     let summary = match (failures.first().and_then(|f| f.object.as_ref()), lines.len()) {
-        (_, 0) => format!("A unit that uses InfiniBand failed: {text}"),
+        (_, 0) => format!("A unit that may use InfiniBand failed: {text}"),
         (Some(object), 1) => format!("A failure of {object} that no diagnosis explains: {text}"),
         (None, 1) => format!("The RDMA stack reports an error: {text}"),
         (_, n) => format!("The RDMA stack reports {n} errors; the first is: {text}"),

@@ -80,7 +80,7 @@ pub(super) fn clean(raw: &[u8]) -> String {
 }
 
 /// Mailers break at 66 to 78 columns; a line as long as this was not broken.
-const LONGEST: usize = 100;
+pub(super) const LONGEST: usize = 100;
 /// Where mailers begin to break.
 const SHORTEST: usize = 66;
 /// Where old terminals break, in the middle of a word.
