@@ -30,7 +30,7 @@ use crate::check::ledger::words::{says_failure, says_recovery};
 use crate::graph::consumers::uses_fabric_by_name;
 
 use kept::Word;
-use lines::{JOINED, LINE_LIMIT, LONGEST, clean, joint, line_around, lines, window};
+use lines::{JOINED, LINE_LIMIT, clean, joint, line_around, lines, window};
 use part::Part;
 
 /// How much of a source is taken apart line by line.
@@ -67,8 +67,6 @@ pub struct Intake {
     enumerated: Vec<(Box<str>, When)>,
     /// The last kernel time seen.
     last_monotonic: Option<u64>,
-    /// The source has a line that a mailer would have broken.
-    is_wide: bool,
     /// The reports that ibprov has left on the host.
     accounts: Accounts,
     /// What was seen of the host itself, and the source that tells it.
@@ -114,7 +112,6 @@ impl Intake {
             export: None,
             enumerated: Vec::new(),
             last_monotonic: None,
-            is_wide: false,
             accounts: Accounts::default(),
             record: None,
         }
@@ -132,7 +129,6 @@ impl Intake {
             self.parts.remove(at);
         }
         self.last_monotonic = None;
-        self.is_wide = false;
         self.enumerated.clear();
         if !name.ends_with(".json") {
             self.log(stream);
@@ -412,7 +408,11 @@ impl Intake {
         let head = header(&text);
         if let Some(open) = &mut self.open
             && open.lines < JOINED
-            && let Some(joint) = joint(open.begins_record && !self.is_wide, &open.last, &head)
+            && let Some(joint) = joint(open.begins_record, &open.last, &head)
+            // What by itself reports a failure of the fabric goes on from nothing.
+            && !(says_failure(head.text)
+                && (has_word_of_fabric(head.text)
+                    || objects_in(head.text, &self.netdevs).next().is_some()))
         {
             open.text.truncate(open.text.trim_end().len());
             open.text.push_str(joint);
@@ -427,7 +427,6 @@ impl Intake {
             return;
         }
         let begins_record = head.begins_record();
-        self.is_wide |= begins_record && text.len() > LONGEST;
         if !begins_record {
             self.state.line(unquoted(&text), Origin { source: self.source, line: number });
         }

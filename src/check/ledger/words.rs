@@ -54,13 +54,16 @@ pub fn says_failure(text: &str) -> bool {
     static FAILING: OnceLock<[Phrases; 2]> = OnceLock::new();
     let made = || [&words().failing, &words().negating].map(|phrases| Phrases::of(phrases));
     let [failing, negating] = FAILING.get_or_init(made);
-    // `err=0` negates, and `err=0x5` does not.
-    let is_whole = |end| match text.split_at_checked(end) {
-        Some((head, rest)) => !(head.ends_with('0') && rest.starts_with(char::is_alphanumeric)),
-        None => true,
+    // `err=0` and `corrected` negate, and `err=0x5` and `uncorrected` do not.
+    let is_whole = |(begin, end)| {
+        let (before, after) =
+            (text.get(..begin).unwrap_or_default(), text.get(end..).unwrap_or_default());
+        let is_number = text.get(begin..end).is_some_and(|word| word.ends_with('0'));
+        !(before.ends_with(char::is_alphabetic)
+            || is_number && after.starts_with(char::is_alphanumeric))
     };
     failing.all(text).any(|(begin, end)| is_predicate(text, begin, end))
-        && !negating.all(text).any(|(_, end)| is_whole(end))
+        && !negating.all(text).any(is_whole)
 }
 
 /// True if `text` says that what failed works again.
@@ -155,6 +158,7 @@ mod tests {
             "osm_vendor_send: ERR 5430: x",
             "error=\"no such file\"",
             "Error: no RDMA device was found",
+            "PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer",
             "IBV_WC_RETRY_EXC_ERR (vendor_err=0xa)",
             "closed connection on port 1 fabnum 0 error 733 index 10",
         ] {
@@ -166,6 +170,7 @@ mod tests {
             "no error",
             "errors: none, drops: 0",
             "severity=Corrected, error",
+            "PCIe Bus Error: severity=Correctable, type=Physical Layer",
             "CREATE_EQ(0x301) timeout, recovered after timeout",
             "probe failed with error -517",
             "failover_mac is set, terror",
