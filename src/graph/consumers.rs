@@ -272,7 +272,9 @@ pub fn uses_fabric_by_name(unit: &str) -> bool {
     if unit.ends_with(".mount") {
         !LOCAL.iter().any(|local| unit.starts_with(local))
     } else {
-        by_name(unit).is_some() && !unit.starts_with("ibprov")
+        // That of GPUs fails with them, and few of its systems have a fabric behind it.
+        let is_other = unit.starts_with("ibprov") || unit == "nvidia-fabricmanager";
+        by_name(unit).is_some() && !is_other
     }
 }
 
