@@ -194,11 +194,12 @@ pub fn refusals(
     plan: &VfPlan,
     limits: &Limits,
 ) -> Vec<Refusal> {
+    /// What is so of VFs, and the driver from which they would have to be unbound.
+    type Kind = (Finding, Option<String>);
     let is_renewed = plan.steps.iter().any(|step| matches!(step, VfStep::Count { .. }));
     if plan.problem.is_some() || is_renewed {
         return Vec::new();
     }
-    // What is so of a VF, and the driver from which it would have to be unbound.
     let of_vf = |vf: &WantedVf| {
         let seen = observed.vf(vf.index)?;
         let is_bind =
@@ -211,7 +212,7 @@ pub fn refusals(
         }
         Some((limited(vf, seen, observed, limits)?, None))
     };
-    let mut kinds: Vec<((Finding, Option<String>), Vec<VfIndex>)> = Vec::new();
+    let mut kinds: Vec<(Kind, Vec<VfIndex>)> = Vec::new();
     for vf in &wanted.vfs {
         let Some(why) = of_vf(vf) else { continue };
         match kinds.iter_mut().find(|(kind, _)| *kind == why) {
@@ -220,7 +221,7 @@ pub fn refusals(
         }
     }
     let pf = wanted.pf;
-    let refusal = |((finding, driver), vfs): ((Finding, Option<String>), Vec<VfIndex>)| {
+    let refusal = |((finding, driver), vfs): (Kind, Vec<VfIndex>)| {
         let numbers: Vec<String> = vfs.iter().map(ToString::to_string).collect();
         let unbind = driver.map(|driver| format!(
             "if they are not in use: for n in {}; do basename $(readlink /sys/bus/pci/devices/{pf}/virtfn$n) >/sys/bus/pci/drivers/{driver}/unbind; done; ibprov apply {pf}",

@@ -14,7 +14,8 @@ use super::screen::{self, Screen, Tone};
 use super::vf_step::{VfStep, together};
 use crate::names::{Binding, Guid, Object, PciAddress, RdmaName, VfIndex, vf_ranges};
 
-pub use super::planned_vf::{Action, Attribute, Change, PlannedAs, PlannedVf};
+pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf};
+pub use super::vf_lack::Attribute;
 
 /// The plans of one host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

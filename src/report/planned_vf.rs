@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::hardware::Vf;
 use super::pf::Deferred;
 use super::screen::{Screen, Tone};
+use super::vf_lack::Attribute;
 use crate::names::{Guid, IfName, Policy, RdmaName, VfDriver, VfIndex, VfOwner};
 
 /// The plan of one VF.
@@ -84,43 +85,6 @@ pub struct Change {
     pub to: Option<String>,
     /// Why, where it is not clear from the two.
     pub reason: Option<String>,
-}
-
-/// What a VF has, by which it may differ from its plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Attribute {
-    /// The VF itself, which is made anew.
-    Vf,
-    /// Its node GUID at the PF.
-    NodeGuid,
-    /// Its port GUID at the PF.
-    PortGuid,
-    /// Its link state at the PF.
-    LinkState,
-    /// Its driver.
-    Driver,
-    /// The name of its netdev, which stays as it is.
-    Netdev,
-    /// The name of its RDMA device, which stays as it is.
-    RdmaDevice,
-    /// Nothing but that it is bound to its driver once more.
-    Binding,
-}
-
-impl Attribute {
-    pub(super) const fn text(self) -> &'static str {
-        match self {
-            Self::Vf => "VF",
-            Self::NodeGuid => "node GUID",
-            Self::PortGuid => "port GUID",
-            Self::LinkState => "link state",
-            Self::Driver | Self::Binding => "driver",
-            Self::Netdev => "netdev",
-            Self::RdmaDevice => "RDMA device",
-        }
-    }
 }
 
 impl Change {

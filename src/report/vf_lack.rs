@@ -3,8 +3,9 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use super::common::listed;
-use super::planned_vf::Attribute;
 use crate::names::{Guid, Policy, Words};
 
 /// What is not as planned at a VF: the first that counts on its way up the ladder.
@@ -60,6 +61,43 @@ pub enum VfLack {
     /// Its netdev or its RDMA device is called otherwise than the configuration says.
     #[error("the {} is named {is} instead of {planned}", .what.text())]
     Name { what: Attribute, is: String, planned: String },
+}
+
+/// What a VF has, by which it may differ from its plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Attribute {
+    /// The VF itself, which is made anew.
+    Vf,
+    /// Its node GUID at the PF.
+    NodeGuid,
+    /// Its port GUID at the PF.
+    PortGuid,
+    /// Its link state at the PF.
+    LinkState,
+    /// Its driver.
+    Driver,
+    /// The name of its netdev, which stays as it is.
+    Netdev,
+    /// The name of its RDMA device, which stays as it is.
+    RdmaDevice,
+    /// Nothing but that it is bound to its driver once more.
+    Binding,
+}
+
+impl Attribute {
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Vf => "VF",
+            Self::NodeGuid => "node GUID",
+            Self::PortGuid => "port GUID",
+            Self::LinkState => "link state",
+            Self::Driver | Self::Binding => "driver",
+            Self::Netdev => "netdev",
+            Self::RdmaDevice => "RDMA device",
+        }
+    }
 }
 
 /// One of the GUIDs by which a VF is verified.

@@ -85,7 +85,7 @@ fn the_sites_deny_list_is_obeyed_in_the_plan() {
         1. load mlx5_ib for 0000:01:00.0
         2. wait up to 150 s for each adapter:
              0000:01:00.0: no RDMA device; expected state: rdma
-        not loaded: ib_ipoib: deny-listed by /etc/modprobe.d/site.conf:1
+        ib_ipoib: not loaded: deny-listed by /etc/modprobe.d/site.conf:1
         not waited for: 0000:02:00.0: module mlx4_core is not loaded: deny-listed by /etc/modprobe.d/site.conf:2
         exit 1
     "#]].assert_eq(&host.show(&["boot", "--dry-run"]));

@@ -68,7 +68,7 @@ pub(in crate::plan) fn ethernet(pci: PciAddress, is_configured: bool) -> Finding
     let message = format!(
         "the ports of {pci} are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs"
     );
-    let set = how_to_set(&pci, &link_type(pci, LinkLayer::InfiniBand), is_configured);
+    let set = how_to_set(pci, &link_type(pci, LinkLayer::InfiniBand), is_configured);
     Finding::error(Code::PfEthernet, message).permanent([set, "or remove this [[pf]]".to_owned()])
 }
 
@@ -102,7 +102,7 @@ pub(in crate::plan) fn too_few_vfs(
         ),
         Some(_) => return None,
     };
-    let set = how_to_set(&pci, &format!("SRIOV_EN=1 NUM_OF_VFS={wanted}"), is_configured);
+    let set = how_to_set(pci, &format!("SRIOV_EN=1 NUM_OF_VFS={wanted}"), is_configured);
     let too = "and enable SR-IOV in the firmware setup of the machine";
     let is_off = code == Code::SriovNotEnabledFw;
     Some(Finding::error(code, message).permanent([set]).permanent(is_off.then_some(too)))
