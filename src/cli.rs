@@ -396,6 +396,7 @@ Exit codes, by the program that asks; without --for those of `ibprov status`:
   not ready                     1        2        1
   by a bad configuration alone  2        2        1
   unknown, also after 2 s       2        3        1
+  the boot is in progress       2        3        2
 
 Examples:
   ibprov health                the verdict in one line

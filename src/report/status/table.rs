@@ -220,7 +220,11 @@ fn port_row(hca: &Hca, port: &PortStatus, status: &Status, counted: bool) -> Row
     let has_link = link.physical == Some(PhysicalState::LinkUp);
     // What boot waits for is judged; that the fabric uses the port comes after it.
     let reached_its_goal = port.ladder.missing.is_none_or(|rung| rung >= Rung::Link);
+    let (findings, label) = (&status.judgement.findings, hca.label(port));
     let (state, lack) = match port.ladder.missing {
+        Some(_) if is_told(findings, Code::PortNotJudged, label.as_ref()) => {
+            ("unknown".to_owned(), String::new())
+        }
         _ if is_ethernet => ("Ethernet".to_owned(), String::new()),
         _ if port.is_of_other_type && port.is_roce => {
             ("InfiniBand".to_owned(), "Ethernet expected".to_owned())
@@ -246,8 +250,7 @@ fn port_row(hca: &Hca, port: &PortStatus, status: &Status, counted: bool) -> Row
         lid.map_or_else(dash, |lid| lid.to_string()),
         rate,
     ];
-    let (is_aside, label) = (is_aside(port.role), hca.label(port));
-    let findings = &status.judgement.findings;
+    let is_aside = is_aside(port.role);
     let is_told = is_told(findings, Code::PortNotActive, label.as_ref());
     // Nobody counts on what is aside.
     let lack = Some(lack).filter(|_| !is_aside && !is_told);
