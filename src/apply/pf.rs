@@ -27,11 +27,9 @@ use crate::observe::udev::is_settled;
 use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Own};
 use crate::plan::VfPlan;
 use crate::plan::vf::{Uses, disturbed, due, uses_by_index, vf_steps};
-use crate::report::common::Verdict;
+use crate::report::common::{Code, Verdict};
 use crate::report::events as kinds;
-use crate::report::pf::{
-    Hindrance, PfProblem, PfReport, Purpose, Stage, StepDone, StepFailure, VfStep,
-};
+use crate::report::pf::{PfReport, Purpose, Stage, StepDone, StepFailure, VfStep};
 use crate::report::vf_step::together;
 use crate::workers::undo::{self, UndoRecord};
 use crate::workers::{Answer, Failure, Reply, Request};
@@ -81,7 +79,7 @@ pub fn run(wanted: &WantedPf, root: &Root, deadline: u64) -> anyhow::Result<PfRe
             run.finish(observed, plan)
         }
         Turn::Busy(problem) => {
-            report.hindrance.problem = Some(problem);
+            report.problem = Some(problem);
             Ok(ended(report, watch, Verdict::Failed))
         }
     }
@@ -101,7 +99,7 @@ pub fn put_back(pf: PciAddress, root: &Root, deadline: u64) -> anyhow::Result<Pf
     let lock = match try_take_turn(pf, locks.as_ref(), &mut report.problems) {
         Turn::Ours(lock) => lock,
         Turn::Busy(problem) => {
-            report.hindrance.problem = Some(problem);
+            report.problem = Some(problem);
             return Ok(ended(report, watch, Verdict::Deferred));
         }
     };
@@ -179,7 +177,7 @@ impl Run<'_> {
             let steps = self.due_steps(&plan, &observed);
             let Some(stage) = steps.first().map(VfStep::stage) else {
                 self.give_udev_time();
-                let passes = plan.problem.as_ref().is_some_and(PfProblem::may_pass);
+                let passes = plan.problem.as_ref().is_some_and(|p| p.code == Code::PfNotReady);
                 let comes = self.is_any_awaited(&observed);
                 if !self.watch.is_late() && (passes || comes) {
                     self.wait_for_devices(&observed, passes)?;
@@ -377,11 +375,13 @@ impl Run<'_> {
         for step in steps {
             let vf = step.vf().and_then(|vf| observed.vf(vf));
             if stage == Stage::Bind && vf.is_some_and(|vf| self.record.is_hung(vf.pci)) {
-                self.note_step(step, Some(StepFailure::ProbeHangs));
+                let why = "cannot read driver_override: a probe by another driver hangs";
+                self.note_step(step, Some(StepFailure::Other(why.to_owned())));
                 continue;
             }
             let Some(request) = request(&step, observed, self.record.undo(), self.root) else {
-                self.note_step(step, Some(StepFailure::NoSuchVf));
+                let why = "the VF has disappeared".to_owned();
+                self.note_step(step, Some(StepFailure::Other(why)));
                 continue;
             };
             let is_of_vf = |(group, _): &&mut (Vec<VfStep>, Vec<Request>)| {
@@ -645,14 +645,13 @@ impl Run<'_> {
         }
         self.report.vfs = vfs;
         self.report.problems.extend(self.untold.notes(self.wanted, &observed, &self.attempts));
-        self.report.hindrance = Hindrance {
-            problem: plan.problem,
-            number: judge::number_failed(&self.attempts, self.watch.facts(), self.wanted.pf),
-        };
+        // It says more than the problem that this has left behind.
+        let number = judge::number_failed(&self.attempts, self.watch.facts(), self.wanted.pf);
+        self.report.problem = number.or(plan.problem);
         self.report.steps = self.attempts.into_steps();
         self.report.deferred = plan.deferred;
-        let all_right = self.report.vfs.iter().all(|v| v.right || v.deferred)
-            && self.report.hindrance.is_none();
+        let all_right =
+            self.report.vfs.iter().all(|v| v.right || v.deferred) && self.report.problem.is_none();
         let put_back = self.record.undo().is_empty();
         let verdict = match (all_right && put_back, self.report.deferred.is_empty()) {
             (true, true) => Verdict::Done,

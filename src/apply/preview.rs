@@ -4,19 +4,19 @@ use super::iface::{asked_before, defer};
 use super::rtnl::Rtnl;
 use crate::config::Config;
 use crate::host::Root;
-use crate::names::{IfName, ModuleName, PciAddress, Rung};
+use crate::names::{IfName, PciAddress, Rung};
 use crate::observe::iface::Seen;
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::plan::node::add_untold;
-use crate::plan::preview::{ApplyPreview, PfSteps};
+use crate::plan::preview::ApplyPreview;
 use crate::plan::{IfacePlan, concerns_others, iface_plan, rename, wanted};
 use crate::report::boot::{LeftOut, Step};
 use crate::report::common::{Finding, Kind, Report, Severity, Verdict, not_read};
 use crate::report::iface::{DeferredSettings, IfaceStep, WantedInterface};
 use crate::report::netns::Netns;
-use crate::report::pf::Unresolved;
+use crate::report::plan::PlannedPf;
 use crate::report::rxe::{RxeReport, RxeState};
-use crate::report::{Cause, ModuleTrouble, PortProgress, Use};
+use crate::report::{Cause, PortProgress, Use};
 
 /// What `boot` would do and wait for, seen from now.
 #[derive(Debug, serde::Serialize)]
@@ -27,7 +27,7 @@ pub struct Preview {
     /// The soft RoCE devices, if any is configured.
     pub rxe: Vec<RxeReport>,
     /// Configured modules that would not be loaded, and where the site denies them.
-    pub denied: Vec<DeniedModule>,
+    pub denied: Vec<Finding>,
     /// The ports that would be waited for.
     pub ports: Vec<PortProgress>,
     /// Of each of the ports why it is no further.
@@ -83,13 +83,11 @@ impl Preview {
 
     /// With the keys that every report has.
     pub fn told(&self) -> Report<&Self> {
-        let mut findings = self.pfs.findings.clone();
+        let mut findings = self.pfs.findings();
         findings.extend(self.with_causes().flat_map(|(port, cause)| port.findings(cause)));
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         findings.extend(rxe.filter_map(RxeReport::finding));
-        for DeniedModule { name, trouble } in &self.denied {
-            findings.push(trouble.finding(name));
-        }
+        findings.extend(self.denied.iter().cloned());
         self.settings.iter().for_each(|set| set.tell(&mut findings));
         findings.extend(self.contradictions.iter().cloned());
         Finding::worst_first(&mut findings);
@@ -97,15 +95,6 @@ impl Preview {
         findings.extend(self.netns.iter().flat_map(Netns::contradictions));
         Report::new(Kind::BootDryRun, self.verdict(), findings, self)
     }
-}
-
-/// A module that would not be loaded, as the site denies it.
-#[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DeniedModule {
-    pub name: ModuleName,
-    /// Where the site denies it.
-    pub trouble: ModuleTrouble,
 }
 
 /// What would be set at an interface.
@@ -238,20 +227,19 @@ impl Preview {
     /// The text of it: what would be done, in this order, and what would not.
     pub fn to_text(&self) -> String {
         let mut stages = vec![self.loads(), self.creates(), self.waits(), self.sets()];
-        let ApplyPreview { pfs, unresolved, .. } = &self.pfs;
-        let pending = pfs.iter().filter(|pf| pf.is_pending()).map(PfSteps::lines);
-        stages.extend(pending.chain(unresolved.iter().map(Unresolved::lines)));
+        let (pending, done): (Vec<_>, Vec<_>) = self.pfs.pfs.iter().partition(|pf| pf.is_pending());
+        stages.extend(pending.into_iter().map(PlannedPf::preview));
         stages.retain(|stage| !stage.is_empty());
         let is_complete = self.ports.iter().all(PortProgress::is_ready);
         let head = match (stages.is_empty(), self.ports.is_empty()) {
-            (false, _) => "boot would do this, in this order:",
-            (true, true) => "boot would do nothing: no InfiniBand port is expected",
-            (true, false) if is_complete => "boot would do nothing, and would not wait",
+            (false, _) => "boot would, in this order:",
+            (true, true) => "boot would change nothing: no InfiniBand port is expected",
+            (true, false) if is_complete => "boot would change nothing and not wait",
             (true, false) if self.is_deferred() => {
-                "boot would do nothing: what is not as configured is in use"
+                "boot would change nothing: what is not as configured is in use"
             }
             (true, false) => {
-                "boot would do nothing: the ports that are missing cannot appear by waiting"
+                "boot would change nothing and not wait: the missing ports cannot become ready (see the errors)"
             }
         };
         let mut lines = vec![head.to_owned()];
@@ -270,12 +258,10 @@ impl Preview {
             let reached = port.reached.unwrap_or(port.goal);
             lines.push(format!("{reached}: {}{}", port.label(), netdev.unwrap_or_default()));
         }
-        for pf in pfs.iter().filter(|pf| !pf.is_pending()) {
-            lines.extend(pf.lines());
+        for pf in done {
+            lines.extend(pf.preview());
         }
-        for DeniedModule { name: module, trouble } in &self.denied {
-            lines.push(format!("not loaded: {module}: {trouble}"));
-        }
+        lines.extend(self.denied.iter().map(Finding::sentence));
         let told = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         lines.extend(told.map(ToString::to_string));
         lines.extend(self.refused());

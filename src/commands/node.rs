@@ -1,14 +1,17 @@
 //! The judgement of the node, for the verbs that show it: what is known is gathered here.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::{firmware, pf_preview, soft_roce};
 use crate::apply::warnings::foreseen_of_all;
 use crate::apply::{in_use, ipoib};
 use crate::config::Config;
 use crate::config::pins::Pins;
-use crate::host::{KernelLine, Root, answer, kernel_log, state, systemctl};
-use crate::ladder::active::{self, Activity, Subject, Words};
+use crate::config::timespan::TimeSpan;
+use crate::host::start_up::FirstRun;
+use crate::host::{KernelLine, Root, answer, clock, kernel_log, state, systemctl};
+use crate::ladder::active::{self, Activity, Subject};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
 use crate::ladder::module_trouble::{self, Signs};
@@ -17,8 +20,8 @@ use crate::ladder::roce::{self, Roce, has_gid};
 use crate::ladder::{Expectation, Facts, cause};
 use crate::migrate::rdma_renamers;
 use crate::names::{
-    FirmwareVersion, IfName, IsVf, LinkLayer, MadPort, ModuleName, ModuleState, PINS_PATH,
-    PciAddress, RdmaName, Rung, is_ipoib_name,
+    FirmwareVersion, IfName, IsVf, LinkLayer, MadPort, ModuleName, ModuleState, PciAddress,
+    RdmaName, Rung, is_ipoib_name,
 };
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::observe::link::PortAnswer;
@@ -27,7 +30,7 @@ use crate::observe::vf_writers::vf_writers;
 use crate::observe::{
     self, Look, ModprobeRules, Observed, PciFunction, RdmaDevice, driver_modules, namespaces,
 };
-use crate::plan::guid::{Resolved, resolve};
+use crate::plan::guid::{Resolved, pins_unreadable, resolve};
 use crate::plan::node::{Known, KnownPort, judge};
 use crate::plan::settings::{Children, Settings, judge_settings, settings};
 use crate::plan::{denied_modules, misnamed, needed_modules};
@@ -39,7 +42,7 @@ use crate::report::hardware::{NetDevState, NodeDescription, Vf};
 use crate::report::netns::Netns;
 use crate::report::node::Judgement;
 use crate::report::online::Lack;
-use crate::report::plan::{PlanProblem, PlannedPf};
+use crate::report::plan::PlannedPf;
 use crate::report::rxe::RxeReport;
 use crate::report::stack::Asked;
 use crate::report::subnet_manager::SubnetManagerReport;
@@ -301,6 +304,9 @@ impl<'a> Node<'a> {
                 logs.filter(|(_, log)| log.probe_failed.is_some()).map(|(pci, _)| *pci).collect()
             },
             vfs: vfs.iter().map(|(pf, vfs): &(_, Vec<Vf>)| (*pf, vfs.as_slice())).collect(),
+            boot_has: FirstRun::under_way(self.root, clock::monotonic_usec())
+                .filter(|_| self.root.is_live())
+                .map(|usec| TimeSpan(Duration::from_micros(usec))),
             last_boot,
             failed_units,
             has_adapter: self.observed.functions.iter().any(|f| self.is_shown(f)),
@@ -325,7 +331,7 @@ impl<'a> Node<'a> {
 
     /// The adapters in Ethernet mode with an RDMA device, where nothing is expected and no
     /// `[[port]]` says what would be.
-    fn unwatched(&self) -> Vec<PciAddress> {
+    pub(super) fn unwatched(&self) -> Vec<PciAddress> {
         let Config { ports, pf, rxe, .. } = self.config;
         let is_none = ports.is_empty() && pf.is_empty() && rxe.is_empty();
         let is_none = is_none && self.ports.iter().all(|port| port.is_ethernet());
@@ -387,7 +393,7 @@ impl<'a> Node<'a> {
         };
         let state = self.netdev(netdev);
         let gids = observe::link::gids(self.root, pci, device, (number, LinkLayer::Ethernet));
-        Roce { up: state.admin_up, carrier: state.carrier, has_gid: has_gid(&gids) }
+        Roce { up: state.admin_up != Some(false), carrier: state.carrier, has_gid: has_gid(&gids) }
     }
 
     /// Whether the netdev of that name is up and has carrier.
@@ -427,8 +433,8 @@ impl<'a> Node<'a> {
             None if self.survey.silent.contains_key(&hca) => Activity::NotTold,
             None if is_copy => Activity::NotShown,
             None => {
-                let text = "the driver does not report the state of the port".to_owned();
-                Activity::Lacks(Lack::Answer, Words { text, advice: vec![Advice::look("dmesg")] })
+                let text = "the driver does not report the state of the port";
+                Activity::Lacks(Lack::Answer, Cause::waiting(text, [Advice::look("dmesg")]))
             }
         }
     }
@@ -457,6 +463,7 @@ impl<'a> Node<'a> {
     fn roce_activity(&self, port: &PortProgress) -> Activity {
         let lack = match self.roce(port).lack(Rung::Active) {
             None => return Activity::Active,
+            Some(Lack::Answer | Lack::Gid) if !self.shows_roce(port) => return Activity::NotShown,
             Some(Lack::Answer) if self.survey.rtnl.is_some() => return Activity::NotTold,
             Some(lack) => lack,
         };
@@ -467,6 +474,15 @@ impl<'a> Node<'a> {
         let mut words = roce::words(port.netdev.as_ref(), lack, addresses);
         words.advice.extend((lack == Lack::Carrier).then(meant_dark));
         Activity::Lacks(lack, words)
+    }
+
+    /// False of a copy that lacks the carrier or the types of GIDs of the port.
+    fn shows_roce(&self, port: &PortProgress) -> bool {
+        let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port) else {
+            return true;
+        };
+        let types = format!("{}/gid_attrs/types", observe::link::port_dir(pci, device, number));
+        self.root.is_live() || self.roce(port).carrier.is_some() && self.root.exists(&types)
     }
 
     fn planned(&mut self) -> Vec<PlannedPf> {
@@ -500,8 +516,7 @@ impl<'a> Node<'a> {
             if let Some(function) = pf.pci.and_then(|pci| self.function(pci)) {
                 let (writers, unread) = vf_writers(self.root, function);
                 let places: Vec<String> = writers.iter().map(ToString::to_string).collect();
-                let problem = PlanProblem::OtherWriter(places.join(", "));
-                pf.warnings.extend((!places.is_empty()).then_some(problem));
+                pf.warnings.extend((!places.is_empty()).then(|| other_writer(&places.join(", "))));
                 preview.problems.extend(unread);
             }
             pf
@@ -576,10 +591,11 @@ impl<'a> Node<'a> {
 
     /// The RDMA devices that have another name than their `[[port]]` says.
     fn misnamed(&self) -> impl Iterator<Item = Finding> {
-        misnamed(self.config, &self.observed).map(|(device, step)| {
-            let message = format!("another name is configured: `ibprov boot` would {step}");
-            let advice = Advice::now("systemctl restart ibprov");
-            Finding::warning(Code::RdmaNameDiffers, message).about(&device.name).advise([advice])
+        misnamed(self.config, &self.observed).map(|(device, _)| {
+            let message = "another name is configured (rdma-name), which a restart of ibprov sets";
+            let steps =
+                [Advice::look("ibprov boot --dry-run"), Advice::now("systemctl restart ibprov")];
+            Finding::warning(Code::RdmaNameDiffers, message).about(&device.name).advise(steps)
         })
     }
 
@@ -716,9 +732,17 @@ fn unknown_to_nvshmem(config: &Config, observed: &Observed) -> Option<Finding> {
 /// That the pins cannot be read, if so.
 pub(super) fn unreadable_pins(root: &Root) -> Option<Finding> {
     let why = plan_host::pins(root).err()?;
-    let finding = PlanProblem::Pins { path: PINS_PATH.to_owned(), why }.finding(PINS_PATH);
     // The message has the path.
-    Some(Finding { objects: Vec::new(), ..finding })
+    Some(pins_unreadable(&why))
+}
+
+/// The lines of files at `place` set the number of a PF's VFs too.
+fn other_writer(place: &str) -> Finding {
+    let message = format!(
+        "the number of VFs is set by {place} too: of two writers the later is refused, or replaces the VFs of the other"
+    );
+    Finding::warning(Code::VfOtherWriter, message)
+        .permanent([format!("remove {place}, or the [[pf]] of this PF")])
 }
 
 /// Why it is not known which PCI devices there are, if so.

@@ -9,6 +9,7 @@ use crate::config::{Config, SubnetManager};
 use crate::graph::opensm::units;
 use crate::host::{Root, answer, clock, process, state, systemd, terminal};
 use crate::names::{Guid, LinkLayer, PortNumber, RdmaName, Resource, harmless};
+use crate::observe::opensm::Issm;
 use crate::observe::{Look, Observer, PciFunction, Port, RdmaDevice, opensm};
 use crate::opensm::options;
 use crate::opensm::partitions::Known;
@@ -69,13 +70,21 @@ pub fn run(
         anyhow::bail!("opensm run must be run as root: use sudo, or add --dry-run");
     }
     let name = args.device.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let mut look = Look::new(root);
-    let Some((rdma, number)) = opensm::port_of(&mut look, &name) else {
-        let why = look.problems.first().map_or("no such device", String::as_str);
-        anyhow::bail!("{}: {why}", harmless(&args.device.display().to_string()));
-    };
     let observed = Observer::new(root).look_at_pfs();
     let vfs;
+    let mut look = Look::new(root);
+    if !root.is_link(&format!("{}/{name}", opensm::DEVICES)) {
+        anyhow::bail!("{}: no such device", harmless(&args.device.display().to_string()));
+    }
+    let devices = opensm::devices(&mut look, &observed.functions);
+    let its = devices.into_iter().find(|device| device.name == name);
+    let Some(Issm { rdma, port: number, .. }) = its else {
+        if let Some(why) = look.problems.first() {
+            anyhow::bail!("{name}: {why}");
+        }
+        tracing::debug!("{name}: its port has another one, or is a further plane");
+        return Ok(NOT_OURS);
+    };
     let found = match find(&observed.functions, &rdma, number) {
         Some(at) => Some(at),
         // udev's rule leaves VFs out, people may not.

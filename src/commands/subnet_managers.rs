@@ -4,7 +4,8 @@ use super::node::Node;
 use crate::config::{Config, SubnetManager};
 use crate::graph::opensm::units;
 use crate::host::{Root, state, unit_links};
-use crate::names::{LinkLayer, PhysicalState, PortNumber, RdmaName};
+use crate::names::{LinkLayer, PhysicalState, RdmaName};
+use crate::observe::opensm::Issm;
 use crate::observe::{Look, opensm};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
@@ -74,22 +75,22 @@ fn reports(
         its.map(|(_, answer)| answer.link.clone()).unwrap_or_default()
     };
     let mut look = Look::new(root);
-    let with_device = opensm::ports(&mut look);
+    let devices = opensm::devices(&mut look, &observed.functions);
     problems.extend(look.problems);
     let is_enabled = opensm::is_enabled(root);
     let report = |entry: &SubnetManager| {
-        let devices = observed.functions.iter().flat_map(|f| &f.rdma);
-        let ports = devices.flat_map(|d| d.ports.iter().map(move |port| (&d.name, port)));
+        let hcas = observed.functions.iter().flat_map(|f| &f.rdma);
+        let ports = hcas.flat_map(|d| d.ports.iter().map(move |port| (&d.name, port)));
         let its = |(_, port): &(&RdmaName, &crate::observe::Port)| {
             port.guid == Some(entry.port_guid) && port.link_layer != LinkLayer::Ethernet
         };
         let place = ports.into_iter().find(its).map(|(rdma, port)| (rdma.clone(), port.number));
         let run = last_run(root, entry);
-        let its = |(rdma, port, _): &&(RdmaName, PortNumber, String)| {
-            place.as_ref() == Some(&(rdma.clone(), *port))
+        let its = |issm: &&Issm| {
+            place.as_ref().is_some_and(|(rdma, port)| (rdma, *port) == (&issm.rdma, issm.port))
         };
-        let unit = with_device.iter().find(its).map(|(_, _, path)| {
-            format!("ibprov-opensm@{}.service", unit_escape(path.trim_start_matches('/')))
+        let unit = devices.iter().find(its).map(|issm| {
+            format!("ibprov-opensm@{}.service", unit_escape(issm.path.trim_start_matches('/')))
         });
         let is_up = unit.as_ref().is_some_and(|unit| unit_links::is_up(root, unit));
         let state = match (&place, &run) {

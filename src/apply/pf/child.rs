@@ -179,13 +179,17 @@ pub(super) fn failure(reply: Option<Reply>) -> StepFailure {
         Some(Err(Failure::Refused(Refusal { tried, said, errno }))) => {
             StepFailure::Refused { tried, said, errno: errno.map(Errno::from_raw) }
         }
-        Some(Err(Failure::NoChild(why))) => StepFailure::NoChild { why },
+        Some(Err(Failure::NoChild(why))) => {
+            StepFailure::Other(format!("cannot start a child process: {why}"))
+        }
         // This child is waited for until the deadline, not for so long.
         Some(Err(Failure::Silent(_))) | None => StepFailure::Unfinished,
         Some(Ok(Answer::InUse(vfs))) => {
             StepFailure::InUse(vfs.into_iter().flat_map(|(_, uses)| uses).collect())
         }
-        Some(Ok(other)) => StepFailure::Unexpected { answer: format!("{other:?}") },
+        Some(Ok(other)) => {
+            StepFailure::Other(format!("the child process gave an unexpected answer: {other:?}"))
+        }
     }
 }
 
@@ -237,7 +241,7 @@ fn set_vf(pf: &ObservedPf, vf: &ObservedVf, setting: VfSetting, root: &Root) -> 
     };
     match &pf.backend {
         Backend::OfedSysfs => write(format!("{}/sriov/{}/{file}", dir(pf.pf), vf.index), &value),
-        // Without a netdev there is no step (PfProblem::NotReady).
+        // Without a netdev there is no step (Code::PfNotReady).
         Backend::Netlink { ifindex } => {
             Request::SetVf { ifindex: ifindex.unwrap_or_default(), vf: vf.index, setting }
         }

@@ -9,7 +9,7 @@ use crate::host::events::{Events, Happened};
 use crate::host::lock::{Held, LockError, Locks, RETRY_USEC};
 use crate::ladder::{Facts, cause};
 use crate::names::PciAddress;
-use crate::report::pf::PfProblem;
+use crate::report::common::{Code, Finding};
 
 /// How long what was changed for the time of the work is tried to be put back
 /// when the deadline has come or a signal asks to end.
@@ -126,7 +126,7 @@ pub(super) enum Turn {
     /// We, with the lock where one could be taken.
     Ours(Option<Held>),
     /// Another process is at work there.
-    Busy(PfProblem),
+    Busy(Finding),
 }
 
 /// Take our turn at `pf` without waiting. Why it is taken without a lock is added to
@@ -141,7 +141,10 @@ pub(super) fn try_take_turn(
         Ok(held) => Turn::Ours(Some(held)),
         Err(LockError::Busy { owner }) => {
             let lock = locks.dir().join(format!("pf-{pf}")).display().to_string();
-            Turn::Busy(PfProblem::Busy { lock, owner })
+            let who =
+                owner.map_or_else(|| "an unknown process".to_owned(), |o| format!("process {o}"));
+            let busy = Finding::error(Code::VfPlanBlocked, format!("{who} holds {lock}"));
+            Turn::Busy(busy.about(pf).look(["journalctl -u 'ibprov-pf@*'"]))
         }
         Err(e) => {
             problems.push(format!("{e}: continuing without it"));
