@@ -151,7 +151,7 @@ Boot (run by ibprov's units):
 
 Configuration:
   config       Check, show or generate the configuration, or print its schema
-  consumers    List units that use InfiniBand at boot, or order them after the ports
+  consumers    List the units that use InfiniBand at boot, or order them
   opensm       Check opensm's files, or run the subnet manager of a port
   firmware     Show or set settings in the firmware of adapters
   migrate      Hand the node over from openibd and its scripts, or back
@@ -256,7 +256,7 @@ Examples:
   ibprov collect --anonymize              names and addresses are replaced
   ibprov check --log ibprov-collect.tar.gz   what check says on the host")]
     Collect(Lazy<CollectArgs>),
-    /// List units that use InfiniBand at boot, or order them after the ports
+    /// List the units that use InfiniBand at boot, or order them
     #[command(after_help = "\
 Exit codes: 0 each unit comes after the ports, or the drop-ins were removed; 1 a
 unit does not, or something would change; 2 could not begin; 3 a drop-in could
