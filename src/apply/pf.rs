@@ -650,11 +650,11 @@ impl<M: Machine> Run<'_, M> {
         }
     }
 
-    /// udev may still give what this run has bound its names.
+    /// udev may still give it its names: this run has bound it, or another one that was killed.
     fn awaits_names(&self, want: &WantedVf, seen: &ObservedVf) -> bool {
-        self.attempts.have_bound(want.index)
-            && self.watch.now() < self.names_until
+        self.watch.now() < self.names_until
             && lacks_name(want, seen).is_some()
+            && (self.attempts.have_bound(want.index) || !self.watch.machine.is_udev_settled())
     }
 
     /// Its devices may still come.
@@ -675,7 +675,8 @@ impl<M: Machine> Run<'_, M> {
     ) -> anyhow::Result<(PfReport, Watch<M>)> {
         self.tell_names(&observed);
         // What a VF showed when it was bound is true still, but for the names that udev has
-        // given its devices since.
+        // given its devices since, unless the VF has gone with the PF's driver.
+        observed.vfs.retain(|vf| self.watch.machine.has_vf(vf.index.get()));
         let mut problems = Vec::new();
         self.watch.machine.learn_names(&mut observed, &mut problems);
         self.note(problems);
@@ -698,8 +699,8 @@ impl<M: Machine> Run<'_, M> {
         self.report.vfs = vfs;
         self.report.problems.extend(self.untold.notes(self.wanted, &observed, &self.attempts));
         self.report.hindrance = Hindrance {
+            number: judge::number_failed(&plan, &self.attempts, self.watch.facts(), self.wanted.pf),
             problem: plan.problem,
-            number: judge::number_failed(&self.attempts, self.watch.facts(), self.wanted.pf),
         };
         self.report.steps = self.attempts.into_steps();
         self.report.deferred = plan.deferred;

@@ -331,4 +331,6 @@ fn overrides_back(observed: &ObservedPf) -> impl Iterator<Item = VfStep> {
 }
 
 #[cfg(test)]
+pub(crate) mod kernel;
+#[cfg(test)]
 mod tests;

@@ -32,6 +32,9 @@ pub enum StepFailure {
     /// It was not tried: a probe of another driver holds the VF.
     #[error("cannot read driver_override: a probe by another driver hangs")]
     ProbeHangs,
+    /// It was not tried: there was no time left.
+    #[error("the deadline or a signal ended the run before this step")]
+    NotBegun,
     /// It was not tried: the VF is not there any more.
     #[error("the VF has disappeared")]
     NoSuchVf,

@@ -199,13 +199,16 @@ fn why(want: &WantedVf, lack: &VfLack, attempts: &Attempts) -> Option<WhyLacking
     }
 }
 
-/// The number of VFs could not be changed, if that was tried in vain.
+/// The number of VFs was not changed: that was tried in vain, or `plan` still has it.
 pub(super) fn number_failed(
+    plan: &VfPlan,
     attempts: &Attempts,
     facts: &Facts,
     pf: PciAddress,
 ) -> Option<NumberFailed> {
-    let (step, failure) = attempts.failed_count()?;
+    let left = || plan.steps.iter().find(|s| s.stage() == Stage::Count && !attempts.has(s));
+    let not_begun = || left().map(|step| (step, &StepFailure::NotBegun));
+    let (step, failure) = attempts.failed_count().or_else(not_begun)?;
     let kernel = facts.functions.get(&pf).and_then(|log| log.last_error.clone());
     Some(NumberFailed { step: step.clone(), failure: failure.clone(), kernel })
 }
@@ -438,7 +441,9 @@ mod tests {
             let mut attempts = Attempts::default();
             let step = VfStep::Count { from: 0, to: 8 };
             attempts.add(StepDone { step, failure: Some(failure) });
-            number_failed(&attempts, &facts, pf).map(|n| n.to_string()).unwrap_or_default()
+            number_failed(&VfPlan::default(), &attempts, &facts, pf)
+                .map(|n| n.to_string())
+                .unwrap_or_default()
         };
         let no_room = told(refused(Errno::ENOSPC));
         assert!(
@@ -460,6 +465,6 @@ mod tests {
             let said = told(failure);
             assert!(said.contains(want), "{said}");
         }
-        assert_eq!(number_failed(&Attempts::default(), &facts, pf), None);
+        assert_eq!(number_failed(&VfPlan::default(), &Attempts::default(), &facts, pf), None);
     }
 }
