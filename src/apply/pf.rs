@@ -26,7 +26,7 @@ use crate::host::{Root, clock, live_line};
 use crate::ladder::vf::{awaits_grant, lacks_name, may_come};
 use crate::ladder::{WantedPf, WantedVf};
 use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio, vf_ranges};
-use crate::observe::{Backend, ObservedPf, ObservedVf, Own};
+use crate::observe::{Backend, ObservedPf, ObservedVf, Own, Undo};
 use crate::plan::VfPlan;
 use crate::plan::vf::{Uses, disturbed, due, uses_by_index, vf_steps};
 use crate::report::common::Verdict;
@@ -327,7 +327,17 @@ impl<M: Machine> Run<'_, M> {
         }
         let devices = lacking.iter().map(|(_, device)| device.clone()).collect();
         match self.watch.ask_ipoib_netdevs(devices)? {
-            Ok(counts) => observed.learn_netdevs(&lacking, &counts),
+            Ok(counts) => {
+                observed.learn_netdevs(&lacking, &counts);
+                // The answer waits for registrations, by whose end the netdev has come.
+                let mut now = self.watch.machine.look(Undo::default(), problems).vfs;
+                for vf in
+                    observed.vfs.iter_mut().filter(|vf| lacking.iter().any(|l| l.0 == vf.index))
+                {
+                    let seen = now.iter_mut().find(|seen| seen.index == vf.index);
+                    vf.own = seen.and_then(|seen| seen.own.take());
+                }
+            }
             Err(why) => {
                 self.is_rdma_held = true;
                 problems.push(format!("VFs may have netdevs in another network namespace: {why}"));
