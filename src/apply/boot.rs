@@ -8,6 +8,8 @@ mod soft_roce;
 pub mod to_come;
 mod vfs;
 mod waited;
+#[cfg(test)]
+mod world;
 
 use std::collections::BTreeSet;
 use std::path::Path;

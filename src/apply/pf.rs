@@ -20,6 +20,8 @@ use self::child::{failure, request, to_number};
 use self::judge::{Attempts, Netdevs};
 use self::machine::{Asked, Live, Machine};
 use self::untold::Untold;
+#[cfg(test)]
+pub(super) use self::watch::LONGEST_END_USEC;
 use self::watch::Watch;
 use super::locks;
 use crate::host::{Root, clock, live_line};

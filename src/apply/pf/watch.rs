@@ -19,6 +19,10 @@ const GRACE_USEC: u64 = 2_000_000;
 /// for what they keep the child from answering.
 const RESTORE_USEC: u64 = 500_000;
 
+/// So long after its deadline a run may end.
+#[cfg(test)]
+pub(in crate::apply) const LONGEST_END_USEC: u64 = GRACE_USEC + RESTORE_USEC;
+
 /// A machine, and the time that a run has there.
 pub(super) struct Watch<M> {
     pub(super) machine: M,

@@ -33,7 +33,7 @@ const LIMIT: u64 = 60_000 * MSEC;
 const AT_ONCE: usize = 8;
 
 /// How long after its deadline, or a signal, a run may still put things back and look.
-const GRACE: u64 = 3_000 * MSEC;
+const GRACE: u64 = 4_000 * MSEC;
 
 /// The child of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
