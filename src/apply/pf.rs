@@ -422,6 +422,10 @@ impl<M: Machine> Run<'_, M> {
             Stage::Bind => {
                 self.tell_names(observed);
                 self.remember_overrides(&steps, observed)?;
+                // A signal may have come meanwhile.
+                if self.watch.is_late() {
+                    return Ok(Vec::new());
+                }
             }
             Stage::Count => return self.change_number(steps, observed).map(|()| Vec::new()),
             _ => {}

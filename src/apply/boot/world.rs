@@ -20,6 +20,7 @@ use crate::host::lock::Held;
 use crate::host::testing::tree;
 use crate::names::{LinkLayer, PortNumber};
 use crate::observe::{NetDev, PciFunction, Port, RdmaDevice, UdevState};
+use crate::report::iface::{DeferredSettings, IfaceReport};
 
 const MSEC: u64 = 1_000;
 const BEGIN: u64 = 10_000 * MSEC;
@@ -332,7 +333,10 @@ fn config(story: &Story) -> Config {
 
 /// Boot it. What was wrong is told with what happened before.
 fn is_good(story: &Story) -> Result<(), String> {
-    let dir = tree(&[], &[]);
+    let total = |card| (format!("sys/bus/pci/devices/{}/sriov_totalvfs", address(card)), "8\n");
+    let files: Vec<_> = (0..story.cards.len()).map(total).collect();
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    let dir = tree(&files, &[]);
     let root = Root::copy_at(dir.path()).expect("root");
     let (config, rules, world) = (config(story), ModprobeRules::default(), World::new(story));
     let steps = Steps::new(&world, &root, &rules, None, None, false);
@@ -348,7 +352,7 @@ fn is_good(story: &Story) -> Result<(), String> {
         let (ports, next) = boot.turn(&observed, ended, is_stopped, now, deadline);
         match next {
             Next::Wait { until, .. } => {
-                if now >= deadline || until > deadline || until <= now {
+                if is_stopped || now >= deadline || until > deadline || until <= now {
                     return Err(format!("at {now} it waits until {until}:{}", told()));
                 }
                 let happened = world.pass(until);
@@ -360,6 +364,10 @@ fn is_good(story: &Story) -> Result<(), String> {
             }
             Next::End(forced) => {
                 let report = boot.finish(forced, &ports, &observed);
+                let unresolved = report.unresolved_pfs.iter().filter(|pf| !pf.may_pass);
+                if let Some(pf) = unresolved.flat_map(|pf| &pf.errors).next() {
+                    return Err(format!("this world has no plan: {pf}"));
+                }
                 world.0.borrow_mut().tell(&format!("it ends: {:?}", report.verdict));
                 let state = world.0.borrow();
                 return state
@@ -438,6 +446,58 @@ fn story() -> impl Strategy<Value = Story> {
             stop,
         },
     )
+}
+
+/// What was in use then may not be any more: the interface's own unit says so anew.
+#[test]
+fn what_an_earlier_run_found_in_use_is_waited_for() {
+    let nothing = DeferredSettings { steps: Vec::new(), uses: Vec::new() };
+    let waits = |began: u64| {
+        let outcome = IfaceReport {
+            ifindex: 10,
+            deferred: Some(nothing.clone()),
+            ..IfaceReport::blank("ib0", began)
+        };
+        let json = outcome.told().to_json().expect("JSON");
+        let net = "sys/class/net/ib0";
+        let files = [("ifindex", "10\n"), ("type", "32\n"), ("dev_port", "0\n"), ("uevent", "\n")];
+        let mut files = files.map(|(file, text)| (format!("{net}/{file}"), text)).to_vec();
+        files.push(("run/ibprov/ports/10.json".to_owned(), &json));
+        let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        let dir = tree(&files, &[(&format!("{net}/device"), "../../0000:40:00.0")]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let card = Card { udev: Some(0), probe: MSEC, fails: (false, false), takes: [MSEC; 3] };
+        let story = Story {
+            cards: vec![card],
+            pfs: 0,
+            children: vec![Some(MSEC)],
+            timeout_sec: 60,
+            stop: None,
+        };
+        let world = World::new(&story);
+        world.0.borrow_mut().load(BEGIN);
+        let source = Source {
+            path: "/c.toml".to_owned(),
+            text: "[[interface]]\nmatch.name = \"ib0\"\nmtu = 2044\n".to_owned(),
+        };
+        let loaded = crate::config::resolve(vec![source], Problems::default());
+        let config = loaded.map_err(|problems| problems.to_string()).expect("good").config;
+        let rules = ModprobeRules::default();
+        let steps = Steps::new(&world, &root, &rules, None, None, false);
+        let vfs = Vfs::new(&world, &config, None, BEGIN);
+        let mut boot = Boot::new(&world, &config, &root, &rules, steps, vfs, blank(BEGIN));
+        while world.0.borrow().known[0].named > world.now() {
+            let happened = world.pass(NEVER);
+            boot.learn(&happened);
+        }
+        let observed = world.0.borrow().observe(boot.heard.devices());
+        let now = world.now();
+        let (ports, next) = boot.turn(&observed, Vec::new(), false, now, now + 1_000_000);
+        assert_eq!(ports[0].reached, Some(crate::names::Rung::Named), "{ports:?}");
+        matches!(next, Next::Wait { .. })
+    };
+    assert!(waits(BEGIN - 1));
+    assert!(!waits(BEGIN), "it was found in this boot");
 }
 
 proptest! {

@@ -135,6 +135,8 @@ struct World {
     present: bool,
     ready: bool,
     netlink: bool,
+    /// `driver_override` of the VFs, as the site has it.
+    overrides: Vec<String>,
     devices: Vec<Devices>,
     rules: BTreeMap<PciAddress, VfNames>,
     udev_until: u64,
@@ -170,6 +172,7 @@ struct World {
     /// What no run may do, which was done.
     wrong: Vec<String>,
     story: Vec<String>,
+    deadline: u64,
 }
 
 impl World {
@@ -182,6 +185,7 @@ impl World {
             present: true,
             ready: true,
             netlink: story.netlink,
+            overrides: story.before.vfs.iter().map(|vf| vf.driver_override.clone()).collect(),
             rules: BTreeMap::new(),
             udev_until: 0,
             file: Undo::default(),
@@ -211,6 +215,7 @@ impl World {
             stopped: None,
             wrong: Vec::new(),
             story: Vec::new(),
+            deadline: 0,
         };
         for (at, fault) in &story.faults {
             world.at(BEGIN + at, Event::Fault(fault.clone()));
@@ -251,6 +256,11 @@ impl World {
             self.now = self.now.max(at);
             self.happen(event);
         }
+    }
+
+    fn door(&mut self) {
+        self.doors += 1;
+        assert!(self.doors < 5_000, "the run comes to no end:{}", self.told());
     }
 
     fn device_event(&mut self) {
@@ -324,6 +334,7 @@ impl World {
 
     fn lose_vfs(&mut self) {
         self.kernel.vfs.clear();
+        self.overrides.clear();
         self.changes.clear();
         self.last_fault = self.now;
         self.device_event();
@@ -373,9 +384,9 @@ impl World {
         {
             self.kernel.vfs[vf].driver_override = driver.to_owned();
         }
-        // The write of that attribute takes no lock.
-        let is_change = Self::changes(&job.request)
-            && !format!("{:?}", job.request).contains("sriov_drivers_autoprobe");
+        // The write of that attribute takes no lock, and no time.
+        let is_at_once = format!("{:?}", job.request).contains("sriov_drivers_autoprobe");
+        let is_change = Self::changes(&job.request) && !is_at_once;
         self.number_of_changes += usize::from(is_change);
         // A probe has the lock of its VF.
         let needs_device = matches!(job.request, Request::Override(_))
@@ -389,7 +400,7 @@ impl World {
             self.hanging.push(job);
             return;
         }
-        let mut at = self.now + self.latency();
+        let mut at = self.now + if is_at_once { 0 } else { self.latency() };
         if matches!(job.request, Request::IpoibNetdevs(_)) {
             // It waits for registrations of RDMA devices.
             let comes = self.devices.iter().map(|devices| devices.netdev);
@@ -473,7 +484,7 @@ impl World {
         }
         self.heard = Happened::default();
         (self.hears_devices, self.hears_locks) = (false, false);
-        (self.last_fault, self.doors) = (0, 0);
+        (self.last_fault, self.doors, self.stopped) = (0, 0, None);
         self.changes.clear();
     }
 
@@ -587,6 +598,7 @@ impl World {
                 let number: usize = value.parse().expect("a number");
                 let autoprobe = self.kernel.autoprobe;
                 self.kernel.make(number, autoprobe);
+                self.overrides = vec![String::new(); number];
                 (0..number).filter(|_| autoprobe).for_each(|vf| self.devices_come(vf));
                 self.device_event();
             }
@@ -735,10 +747,9 @@ impl World {
         if !self.file.is_empty() {
             left.push(format!("the record is left: {:?}", self.file));
         }
-        for (n, vf) in self.kernel.vfs.iter().enumerate() {
-            let before = story.before.vfs.get(n).map_or("", |vf| vf.driver_override.as_str());
-            if vf.driver_override != before && !vf.driver_override.is_empty() {
-                left.push(format!("driver_override of VF {n} is left: {}", vf.driver_override));
+        for ((n, vf), before) in self.kernel.vfs.iter().enumerate().zip(&self.overrides) {
+            if vf.driver_override != *before {
+                left.push(format!("driver_override of VF {n} is {:?}", vf.driver_override));
             }
         }
         left
@@ -777,8 +788,7 @@ impl Machine for &mut World {
     }
 
     fn wait(&mut self, until: u64, ear: Ear) -> io::Result<Happened> {
-        self.doors += 1;
-        assert!(self.doors < 20_000, "the run does not wait:{}", self.told());
+        self.door();
         self.is_killed |= self.kill.is_some_and(|kill| self.doors > kill.doors);
         if self.is_killed {
             return Err(io::Error::other("killed"));
@@ -808,6 +818,13 @@ impl Machine for &mut World {
     }
 
     fn ask(&mut self, who: Asked, request: &Request) -> u64 {
+        self.door();
+        let end = self.stopped.map_or(self.deadline, |at| self.deadline.min(at + 20 * MSEC));
+        // From one number of VFs to another the way is by none, in one step.
+        let is_second_half = short(request).contains("sriov_numvfs");
+        if World::changes(request) && !is_second_half && self.now > end {
+            self.wrong.push(format!("begun after the end: {}", short(request)));
+        }
         self.numbers += 1;
         let number = self.numbers;
         let job = Job { who, number, request: request.clone() };
@@ -835,6 +852,7 @@ impl Machine for &mut World {
     }
 
     fn look(&mut self, undo: Undo, _: &mut Vec<String>) -> ObservedPf {
+        self.door();
         let until = self.now + 5 * MSEC;
         self.pass(until, |_| false);
         self.last_seen = self.now;
@@ -894,7 +912,7 @@ impl Machine for &mut World {
 
 fn story() -> impl Strategy<Value = Story> {
     let rare = || prop::bool::weighted(0.15);
-    let at = || (0_u64..8_000).prop_map(|msec| msec * MSEC);
+    let at = || prop_oneof![0..8_000 * MSEC, 0..50 * MSEC];
     let back = || (1_u64..6_000).prop_map(|msec| msec * MSEC);
     let fault = prop_oneof![
         (0_usize..4).prop_map(Fault::Use),
@@ -910,7 +928,7 @@ fn story() -> impl Strategy<Value = Story> {
     let wanted = (kernel::wanted(), any::<bool>(), rare());
     let faults = prop::collection::vec((at(), fault), 0..3);
     let some = || prop::option::weighted(0.2, 1_usize..12);
-    let kill = prop::option::weighted(0.4, (0_u32..40, any::<bool>()));
+    let kill = prop::option::weighted(0.4, (0_u32..80, any::<bool>()));
     let rest = (some(), some(), prop::option::weighted(0.1, 0_usize..4), back(), rare(), kill);
     (machine, wanted, faults, rest).prop_map(
         |((before, netlink, latencies), (mut wanted, is_in_order, is_named), faults, rest)| {
@@ -970,9 +988,10 @@ impl World {
     fn run(&mut self, story: &Story, is_first: bool) -> anyhow::Result<Verdict> {
         self.tell("a run begins".to_owned());
         let deadline = self.now + LIMIT;
+        self.deadline = deadline;
         let (report, _) = run_at(&mut *self, &story.wanted, deadline)?;
         self.tell(format!("it ends: {:?}", report.verdict));
-        let end = self.stopped.filter(|_| is_first).unwrap_or(deadline).min(deadline);
+        let end = self.stopped.unwrap_or(deadline).min(deadline);
         anyhow::ensure!(self.wrong.is_empty(), "{}", self.wrong.join("; "));
         anyhow::ensure!(self.now <= end + GRACE, "it ended {} ms late", (self.now - end) / MSEC);
         let is_given_up = !self.hanging.is_empty() || self.lost.is_some();
@@ -982,7 +1001,18 @@ impl World {
             "it waited {} ms for nothing",
             waited / MSEC
         );
+        let passes = |(_, fault): &(u64, Fault)| {
+            matches!(fault, Fault::NotReady(_) | Fault::Udev(_) | Fault::KernelLine)
+        };
+        let is_well = story.refused.is_none() && !is_given_up && story.faults.iter().all(passes);
+        let is_used = self.kernel.vfs.iter().any(|vf| vf.in_use);
         let lacks = self.lacks(story);
+        anyhow::ensure!(
+            !is_first || !is_well || is_used || report.verdict == Verdict::Done,
+            "nothing is in its way, and it is {:?}: {}",
+            report.verdict,
+            lacks.join("; ")
+        );
         let is_seen = self.last_fault == 0 || self.last_fault + 200 * MSEC < self.last_seen;
         anyhow::ensure!(
             report.verdict != Verdict::Done || lacks.is_empty() || !is_seen,
@@ -995,7 +1025,7 @@ impl World {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 6 * ProptestConfig::default().cases,
+        cases: 16 * ProptestConfig::default().cases,
         ..ProptestConfig::default()
     })]
 
