@@ -134,7 +134,7 @@ State of the node:
   status       Show the verdict on the node, and a line for each port
   check        Diagnose a boot, on this host or from log files
   collect      Write an archive that check reads, to be mailed
-  wait-online  Wait until ports are in use by the fabric
+  wait-online  Wait until ports are online: link up, Active, netdev with carrier
   metrics      Print the state of the node for Prometheus
   health       Print the verdict in one line, for a health checker
   gid          Print the index of a GID of a port
@@ -151,7 +151,7 @@ Boot (run by ibprov's units):
 
 Configuration:
   config       Check or show the configuration, or print its schema
-  consumers    List what uses InfiniBand at boot, and order it after the ports
+  consumers    List units that use InfiniBand at boot, or order them after the ports
   opensm       Check opensm's files, or run the subnet manager of a port
   firmware     Show or set settings in the firmware of adapters
   migrate      Hand the node over from openibd and its scripts, or back
@@ -256,7 +256,7 @@ Examples:
   ibprov collect --anonymize              names and addresses are replaced
   ibprov check --log ibprov-collect.tar.gz   what check says on the host")]
     Collect(Lazy<CollectArgs>),
-    /// List what uses InfiniBand at boot, and order it after the ports
+    /// List units that use InfiniBand at boot, or order them after the ports
     #[command(after_help = "\
 Exit codes: 0 each unit comes after the ports, or the drop-ins were removed; 1 a
 unit does not, or something would change; 2 could not begin; 3 a drop-in could
@@ -277,7 +277,7 @@ Examples:
     /// Show or set settings in the firmware of adapters
     #[command(after_help = "\
 Exit codes: 0 all as configured, or none is configured; 1 something is to be
-set, is not effective yet, or cannot be had; 2 could not begin; 3 an adapter
+set, is not effective yet, or is not supported; 2 could not begin; 3 an adapter
 does not answer, or a setting was not set.
 
 A new setting takes effect when the adapter is reset: at a reboot, or a power
@@ -400,7 +400,7 @@ Examples:
   ibprov health --for npd      of node-problem-detector
   ibprov health --for nagios   of Nagios, Icinga and what runs their plugins")]
     Health(Lazy<HealthArgs>),
-    /// Wait until ports are in use by the fabric
+    /// Wait until ports are online: link up, Active, netdev with carrier
     #[command(after_help = "\
 Exit codes: 0 online; 1 the missing ports are optional; 2 could not begin, or
 there is no such port; 3 not online at the end.
@@ -760,8 +760,8 @@ pub struct CollectArgs {
     /// The archive (tar, gzip); an existing one is replaced
     #[arg(value_name = "FILE", default_value = "ibprov-collect.tar.gz")]
     pub file: PathBuf,
-    /// Replace host names, IP addresses, MAC addresses and GUIDs,
-    /// each always by the same
+    /// Replace host names, IP addresses, MAC addresses and GUIDs
+    /// consistently: equal values get equal substitutes
     #[arg(verbatim_doc_comment, long)]
     pub anonymize: bool,
     /// Of how many earlier boots the journal is taken
@@ -843,7 +843,7 @@ pub enum ConfigVerb {
 /// What to do with opensm's files.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum OpensmVerb {
-    /// Say what opensm 3.3 would make of each line that is not meant so
+    /// Show each line that opensm 3.3 reads differently from what was intended
     Check(OpensmArgs),
     /// Check the subnet manager of a port, and become its opensm
     #[command(after_help = "\

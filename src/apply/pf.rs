@@ -31,11 +31,9 @@ use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio, vf_ranges};
 use crate::observe::{Backend, ObservedPf, ObservedVf, Own, Undo};
 use crate::plan::VfPlan;
 use crate::plan::vf::{Uses, disturbed, due, uses_by_index, vf_steps};
-use crate::report::common::Verdict;
+use crate::report::common::{Code, Verdict};
 use crate::report::events as kinds;
-use crate::report::pf::{
-    Hindrance, PfProblem, PfReport, Purpose, Stage, StepDone, StepFailure, VfStep,
-};
+use crate::report::pf::{PfReport, Purpose, Stage, StepDone, StepFailure, VfStep};
 use crate::report::vf_step::together;
 use crate::workers::undo::{self, UndoRecord};
 use crate::workers::{Answer, Failure, Reply, Request};
@@ -77,7 +75,7 @@ fn run_at<M: Machine>(
     let mut report = PfReport::blank(wanted.pf, machine.now());
     let mut watch = Watch::new(machine, deadline);
     if let Err(problem) = watch.take_turn(&mut report.problems)? {
-        report.hindrance.problem = Some(problem);
+        report.problem = Some(problem);
         return Ok((ended(report, watch.now(), Verdict::Failed), watch));
     }
     watch.machine.start()?;
@@ -112,7 +110,7 @@ pub fn put_back(pf: PciAddress, root: &Root, deadline: u64) -> anyhow::Result<Pf
     let verdict = match watch.machine.lock(&mut report.problems) {
         Ok(()) => put_back_at(pf, &mut watch, &mut report)?,
         Err(problem) => {
-            report.hindrance.problem = Some(problem);
+            report.problem = Some(problem);
             Verdict::Deferred
         }
     };
@@ -231,7 +229,7 @@ impl<M: Machine> Run<'_, M> {
             return Turn::Do(stage, steps);
         }
         self.give_udev_time();
-        let passes = plan.problem.as_ref().is_some_and(PfProblem::may_pass);
+        let passes = plan.problem.as_ref().is_some_and(|p| p.code == Code::PfNotReady);
         let comes = self.is_any_awaited(observed);
         if !self.watch.is_late() && (passes || comes) {
             return Turn::Wait { passes };
@@ -714,14 +712,14 @@ impl<M: Machine> Run<'_, M> {
         }
         self.report.vfs = vfs;
         self.report.problems.extend(self.untold.notes(self.wanted, &observed, &self.attempts));
-        self.report.hindrance = Hindrance {
-            number: judge::number_failed(&plan, &self.attempts, self.watch.facts(), self.wanted.pf),
-            problem: plan.problem,
-        };
+        // It says more than the problem that this has left behind.
+        let facts = self.watch.facts();
+        let number = judge::number_failed(&plan, &self.attempts, facts, self.wanted.pf);
+        self.report.problem = number.or(plan.problem);
         self.report.steps = self.attempts.into_steps();
         self.report.deferred = plan.deferred;
-        let all_right = self.report.vfs.iter().all(|v| v.right || v.deferred)
-            && self.report.hindrance.is_none();
+        let all_right =
+            self.report.vfs.iter().all(|v| v.right || v.deferred) && self.report.problem.is_none();
         let put_back = self.record.undo().is_empty();
         let verdict = match (all_right && put_back, self.report.deferred.is_empty()) {
             (true, true) => Verdict::Done,

@@ -12,7 +12,6 @@ use crate::ladder::WantedPf;
 use crate::names::{BindOrder, ModuleName, PciAddress, VfNamePattern};
 use crate::observe::{Look, Observed, Observer, Port, plan_host};
 use crate::plan::guid::{self, Resolved};
-use crate::plan::preview::unresolved;
 use crate::report::pf::{Outcome, Unresolved};
 use crate::workers::products::Products;
 
@@ -46,11 +45,12 @@ pub fn resolve(config: &Config, root: &Root, observed: &Observed) -> Plans {
     {
         match wanted {
             Ok(wanted) => {
-                let warnings = warnings.iter().map(ToString::to_string).collect();
+                let warnings = warnings.into_iter().map(|told| told.message).collect();
                 plans.wanted.push((wanted, warnings));
             }
             Err(errors) => {
-                plans.unresolved.push(unresolved(which.to_string(), origin, pci, &errors));
+                let which = which.to_string();
+                plans.unresolved.push(Unresolved { which, origin, pci, errors });
             }
         }
     }
@@ -116,7 +116,7 @@ pub fn resolve_soon(
             let comes = f.rdma.is_empty() || nameless;
             asked && f.ib_driver.is_some() && f.driver.is_some() && comes
         });
-        let is_missing = plans.unresolved.iter().any(|u| u.may_pass);
+        let is_missing = plans.unresolved.iter().any(Unresolved::may_pass);
         // udev keeps no record of an RDMA device, and may be about to rename it.
         let is_renaming = needs.rdma && !observed.udev.settled && now < renamed_by;
         let is_open = comes && is_missing || is_renaming;

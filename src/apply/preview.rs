@@ -8,13 +8,13 @@ use crate::names::{IfName, ModuleName, PciAddress, Rung};
 use crate::observe::iface::Seen;
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::plan::node::add_untold;
-use crate::plan::preview::{ApplyPreview, PfSteps};
+use crate::plan::preview::ApplyPreview;
 use crate::plan::{IfacePlan, concerns_others, iface_plan, rename, wanted};
 use crate::report::boot::{LeftOut, Step};
 use crate::report::common::{Finding, Kind, Report, Severity, Verdict, not_read};
 use crate::report::iface::{DeferredSettings, IfaceStep, WantedInterface};
 use crate::report::netns::Netns;
-use crate::report::pf::Unresolved;
+use crate::report::plan::PlannedPf;
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::{Cause, ModuleTrouble, PortProgress, Use};
 
@@ -83,7 +83,7 @@ impl Preview {
 
     /// With the keys that every report has.
     pub fn told(&self) -> Report<&Self> {
-        let mut findings = self.pfs.findings.clone();
+        let mut findings = self.pfs.findings();
         findings.extend(self.with_causes().flat_map(|(port, cause)| port.findings(cause)));
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         findings.extend(rxe.filter_map(RxeReport::finding));
@@ -238,20 +238,19 @@ impl Preview {
     /// The text of it: what would be done, in this order, and what would not.
     pub fn to_text(&self) -> String {
         let mut stages = vec![self.loads(), self.creates(), self.waits(), self.sets()];
-        let ApplyPreview { pfs, unresolved, .. } = &self.pfs;
-        let pending = pfs.iter().filter(|pf| pf.is_pending()).map(PfSteps::lines);
-        stages.extend(pending.chain(unresolved.iter().map(Unresolved::lines)));
+        let (pending, done): (Vec<_>, Vec<_>) = self.pfs.pfs.iter().partition(|pf| pf.is_pending());
+        stages.extend(pending.into_iter().map(PlannedPf::preview));
         stages.retain(|stage| !stage.is_empty());
         let is_complete = self.ports.iter().all(PortProgress::is_ready);
         let head = match (stages.is_empty(), self.ports.is_empty()) {
-            (false, _) => "boot would do this, in this order:",
-            (true, true) => "boot would do nothing: no InfiniBand port is expected",
-            (true, false) if is_complete => "boot would do nothing, and would not wait",
+            (false, _) => "boot would, in this order:",
+            (true, true) => "boot would change nothing: no InfiniBand port is expected",
+            (true, false) if is_complete => "boot would change nothing and not wait",
             (true, false) if self.is_deferred() => {
-                "boot would do nothing: what is not as configured is in use"
+                "boot would change nothing: what is not as configured is in use"
             }
             (true, false) => {
-                "boot would do nothing: the ports that are missing cannot appear by waiting"
+                "boot would change nothing and not wait: the missing ports cannot become ready (see the errors)"
             }
         };
         let mut lines = vec![head.to_owned()];
@@ -270,8 +269,8 @@ impl Preview {
             let reached = port.reached.unwrap_or(port.goal);
             lines.push(format!("{reached}: {}{}", port.label(), netdev.unwrap_or_default()));
         }
-        for pf in pfs.iter().filter(|pf| !pf.is_pending()) {
-            lines.extend(pf.lines());
+        for pf in done {
+            lines.extend(pf.preview());
         }
         for DeniedModule { name: module, trouble } in &self.denied {
             lines.push(format!("not loaded: {module}: {trouble}"));

@@ -24,11 +24,12 @@ use crate::ladder::WantedPf;
 use crate::names::{BindOrder, Binding, PciAddress, Target, harmless, present, vf_ranges};
 use crate::observe::Observer;
 use crate::observe::target::meant;
-use crate::plan::preview::{ApplyPreview, PfSteps};
+use crate::plan::preview::ApplyPreview;
 use crate::report::boot::blank;
 use crate::report::common::{Exit, Finding, Kind, Report, Verdict};
 use crate::report::events as kinds;
 use crate::report::pf::{Outcome, PfReport, Unresolved};
+use crate::report::plan::PlannedPf;
 use crate::report::screen;
 
 /// How long putting back is waited for, microseconds: less than `TimeoutStopSec=` of the units
@@ -240,7 +241,7 @@ fn tell(report: &PfReport) {
             pf = %report.pf,
             vf = %vf.vf,
             guid = %vf.port_guid,
-            cause = vf.cause.as_ref().map(ToString::to_string).unwrap_or_default(),
+            cause = vf.cause.as_ref().map(Finding::with_remedy).unwrap_or_default(),
             pci = vf.pci.map(display),
             rung = vf.reached.map(|r| r.word()),
             "PF {}: {}",
@@ -349,19 +350,18 @@ fn dry_run(
         let text = not_planned(pf, config, root)?;
         return print_all(format, Vec::new(), &[], &text);
     }
-    let report = ApplyPreview::new(&planned, problems.into_iter().collect());
+    let report = ApplyPreview::new(planned, problems.into_iter().collect());
     print(&report.told(), format, |screen| {
         let mut lines = Vec::new();
-        if report.pfs.len() > 1 {
-            let is_in_order = |bind: Binding| bind.order == BindOrder::InOrder;
-            let how = match planned.iter().filter_map(|pf| pf.bind).any(is_in_order) {
+        let binds: Vec<Binding> = report.pfs.iter().filter_map(|pf| pf.bind).collect();
+        if binds.len() > 1 {
+            let how = match binds.iter().any(|bind| bind.order == BindOrder::InOrder) {
                 true => "one after the other where VFs are bound in order",
                 false => "at the same time",
             };
-            lines.push(format!("{} PFs, {how}:", report.pfs.len()));
+            lines.push(format!("{} PFs, {how}:", binds.len()));
         }
-        lines.extend(report.pfs.iter().flat_map(PfSteps::lines));
-        lines.extend(report.unresolved.iter().flat_map(Unresolved::lines));
+        lines.extend(report.pfs.iter().flat_map(PlannedPf::preview));
         lines.extend(report.problems.iter().map(|problem| format!("cannot read {problem}")));
         screen.page(&screen::text(lines))
     })

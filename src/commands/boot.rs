@@ -164,7 +164,7 @@ fn preview(config: &Config, root: &Root, force: bool) -> Preview {
         timeout_sec: config.boot.adapter_timeout.as_secs(),
         left_out: left_out.collect(),
         netns: node.netns(),
-        pfs: ApplyPreview::new(&planned, Vec::new()),
+        pfs: ApplyPreview::new(planned, Vec::new()),
         contradictions: {
             let mut all = node.contradictions();
             all.extend(commands(&node, &steps).into_iter().chain(netplan::not_judged(root)));

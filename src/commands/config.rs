@@ -164,8 +164,8 @@ fn finding_text(finding: &Finding) -> String {
 fn dark_text(dark: &[PortProgress], rows: &[PortRow]) -> String {
     let mut text = match dark.len() {
         0 => return String::new(),
-        1 => "an expected port has no link now. If that is meant:\n".to_owned(),
-        n => format!("{n} expected ports have no link now. Of each of which that is meant:\n"),
+        1 => "an expected port has no link. If it is meant to be dark, add:\n".to_owned(),
+        n => format!("{n} expected ports have no link. For each that is meant to be dark, add:\n"),
     };
     for port in dark {
         let (Some(pci), Some(number)) = (port.pci, port.port) else { continue };
@@ -175,7 +175,7 @@ fn dark_text(dark: &[PortProgress], rows: &[PortRow]) -> String {
         text.push_str(&match row.map(|row| row.origin.as_str()) {
             None => format!("\n  [[port]]  # {label}\n  {own}\n"),
             Some(at) if rows.iter().filter(|row| row.origin == at).count() == 1 => {
-                format!("\n  add required = false at {at}  # {label}\n")
+                format!("\n  required = false  # at {at}: {label}\n")
             }
             Some(at) => format!(
                 "\n  take {pci} out of the list at {at}, and add:\n\n  [[port]]  # {label}\n  {own}\n"

@@ -8,7 +8,7 @@ use crate::apply::{in_use, ipoib};
 use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::{KernelLine, Root, answer, kernel_log, state, systemctl};
-use crate::ladder::active::{self, Activity, Subject, Words};
+use crate::ladder::active::{self, Activity, Subject};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
 use crate::ladder::module_trouble::{self, Signs};
@@ -17,8 +17,8 @@ use crate::ladder::roce::{self, Roce, has_gid};
 use crate::ladder::{Expectation, Facts, cause};
 use crate::migrate::rdma_renamers;
 use crate::names::{
-    FirmwareVersion, IfName, IsVf, LinkLayer, MadPort, ModuleName, ModuleState, PINS_PATH,
-    PciAddress, RdmaName, Rung, is_ipoib_name,
+    FirmwareVersion, IfName, IsVf, LinkLayer, MadPort, ModuleName, ModuleState, PciAddress,
+    RdmaName, Rung, is_ipoib_name,
 };
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::observe::link::PortAnswer;
@@ -27,7 +27,7 @@ use crate::observe::vf_writers::vf_writers;
 use crate::observe::{
     self, Look, ModprobeRules, Observed, PciFunction, RdmaDevice, driver_modules, namespaces,
 };
-use crate::plan::guid::{Resolved, resolve};
+use crate::plan::guid::{Resolved, pins_unreadable, resolve};
 use crate::plan::node::{Known, KnownPort, judge};
 use crate::plan::settings::{Children, Settings, judge_settings, settings};
 use crate::plan::{denied_modules, misnamed, needed_modules};
@@ -39,7 +39,7 @@ use crate::report::hardware::{NetDevState, NodeDescription, Vf};
 use crate::report::netns::Netns;
 use crate::report::node::Judgement;
 use crate::report::online::Lack;
-use crate::report::plan::{PlanProblem, PlannedPf};
+use crate::report::plan::PlannedPf;
 use crate::report::rxe::RxeReport;
 use crate::report::stack::Asked;
 use crate::report::subnet_manager::SubnetManagerReport;
@@ -427,8 +427,8 @@ impl<'a> Node<'a> {
             None if self.survey.silent.contains_key(&hca) => Activity::NotTold,
             None if is_copy => Activity::NotShown,
             None => {
-                let text = "the driver does not report the state of the port".to_owned();
-                Activity::Lacks(Lack::Answer, Words { text, advice: vec![Advice::look("dmesg")] })
+                let text = "the driver does not report the state of the port";
+                Activity::Lacks(Lack::Answer, Cause::waiting(text, [Advice::look("dmesg")]))
             }
         }
     }
@@ -500,8 +500,7 @@ impl<'a> Node<'a> {
             if let Some(function) = pf.pci.and_then(|pci| self.function(pci)) {
                 let (writers, unread) = vf_writers(self.root, function);
                 let places: Vec<String> = writers.iter().map(ToString::to_string).collect();
-                let problem = PlanProblem::OtherWriter(places.join(", "));
-                pf.warnings.extend((!places.is_empty()).then_some(problem));
+                pf.warnings.extend((!places.is_empty()).then(|| other_writer(&places.join(", "))));
                 preview.problems.extend(unread);
             }
             pf
@@ -716,9 +715,17 @@ fn unknown_to_nvshmem(config: &Config, observed: &Observed) -> Option<Finding> {
 /// That the pins cannot be read, if so.
 pub(super) fn unreadable_pins(root: &Root) -> Option<Finding> {
     let why = plan_host::pins(root).err()?;
-    let finding = PlanProblem::Pins { path: PINS_PATH.to_owned(), why }.finding(PINS_PATH);
     // The message has the path.
-    Some(Finding { objects: Vec::new(), ..finding })
+    Some(pins_unreadable(&why))
+}
+
+/// The lines of files at `place` set the number of a PF's VFs too.
+fn other_writer(place: &str) -> Finding {
+    let message = format!(
+        "the number of VFs is set by {place} too: of two writers the later is refused, or replaces the VFs of the other"
+    );
+    Finding::warning(Code::VfOtherWriter, message)
+        .permanent([format!("remove {place}, or the [[pf]] of this PF")])
 }
 
 /// Why it is not known which PCI devices there are, if so.

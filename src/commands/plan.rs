@@ -12,11 +12,12 @@ use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::{Root, answer, pins_file, process, terminal};
-use crate::names::{Object, PINS_PATH};
+use crate::names::PINS_PATH;
 use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve_anew};
 use crate::plan::partitions::{self, BroadcastGroup, Partition};
-use crate::report::common::{Finding, Kind, Report, Verdict, not_read};
-use crate::report::plan::{PlanProblem, PlanReport};
+use crate::report::advice::Advice;
+use crate::report::common::{Code, Finding, Kind, Report, Verdict, not_read};
+use crate::report::plan::PlanReport;
 
 /// Show what the VFs shall be and what would change; or pin it, or print it for
 /// the subnet manager.
@@ -121,16 +122,12 @@ fn partitions_of_fleet(dir: &Path, partition: Partition, format: Format) -> anyh
 
 fn has_errors(plans: &[Resolved]) -> bool {
     let errors = plans.iter().filter_map(|plan| plan.wanted.as_ref().err());
-    errors.flatten().any(|finding| !finding.may_pass())
+    errors.flatten().any(|finding| !finding.code.may_pass())
 }
 
 /// What is wrong with the plans, and what to know all the same.
 fn findings(plans: &[Resolved]) -> Vec<Finding> {
-    let of = |plan: &Resolved| {
-        let object = plan.pci.map_or_else(|| plan.which.to_string().into(), Object::Function);
-        let errors = plan.wanted.as_ref().err().into_iter().flatten();
-        errors.chain(&plan.warnings).map(|problem| problem.finding(&object)).collect::<Vec<_>>()
-    };
+    let of = |plan: &Resolved| plan.findings().cloned().collect::<Vec<_>>();
     let mut findings: Vec<Finding> = plans.iter().flat_map(of).collect();
     Finding::worst_first(&mut findings);
     findings
@@ -158,13 +155,11 @@ fn unpinned(verdict: Verdict, findings: Vec<Finding>) -> Report<Pinned> {
 fn complain(plans: &[Resolved]) -> std::io::Result<()> {
     let mut err = terminal::stderr();
     for plan in plans {
-        let errors = plan.wanted.as_ref().err().into_iter().flatten();
-        for finding in errors.chain(&plan.warnings) {
-            let kind = if finding.is_error() { "error" } else { "warning" };
-            let mut head = format!("{} ({}): {kind}: ", plan.which, plan.origin);
-            for line in finding.lines() {
-                writeln!(err, "{head}{line}")?;
-                head.clear();
+        for finding in plan.findings() {
+            let (severity, message) = (finding.severity, &finding.message);
+            writeln!(err, "{} ({}): {severity}: {message}", plan.which, plan.origin)?;
+            for line in Advice::lines("  do: ", &finding.advice) {
+                writeln!(err, "{line}")?;
             }
         }
     }
@@ -249,7 +244,7 @@ impl Plans {
         // A GUID that is pinned is only replaced if that was asked for, and a PF
         // that is not there cannot be pinned.
         let open = |plan: &Resolved| {
-            plan.wanted.is_err() || plan.warnings.iter().any(PlanProblem::is_guid_drift)
+            plan.wanted.is_err() || plan.warnings.iter().any(|told| told.code == Code::Drift)
         };
         let verdict = match plans.iter().any(open) {
             true => Verdict::Exceptions,

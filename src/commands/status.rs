@@ -17,7 +17,7 @@ use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target};
 use crate::observe::link::PortAnswer;
 use crate::observe::target::meant;
 use crate::observe::{self, Look, Observer, PciFunction, Port, RdmaDevice};
-use crate::plan::settings::{Settings, settings};
+use crate::plan::settings::{Settings, parent_of_missing, settings};
 use crate::report::common::Finding;
 use crate::report::degraded::PcieLink;
 use crate::report::rxe::RxeReport;
@@ -26,6 +26,7 @@ use crate::report::status::{
     Status, Udev, VfPortStatus, VfStatus,
 };
 use crate::report::{self, BootReport, NotExpected, PortProgress, ReadError};
+use crate::stacks;
 
 /// Show the state of the host.
 ///
@@ -39,7 +40,7 @@ pub fn run(args: &StatusArgs, loaded: &Loaded, root: &Root, common: &Common) -> 
     let look = || {
         let mut status = gather(args.gids, &loaded.config, invalid.clone(), root);
         if !args.names.is_empty() {
-            keep(&mut status, &args.names, root)?;
+            keep(&mut status, &args.names, &loaded.config, root)?;
         }
         Ok(status)
     };
@@ -57,7 +58,7 @@ pub fn run(args: &StatusArgs, loaded: &Loaded, root: &Root, common: &Common) -> 
 }
 
 /// Keep what has one of these names.
-fn keep(status: &mut Status, names: &[Target], root: &Root) -> anyhow::Result<()> {
+fn keep(status: &mut Status, names: &[Target], config: &Config, root: &Root) -> anyhow::Result<()> {
     let observed = Observer::new(root).look([], &BTreeSet::new());
     let (mut named, mut others) = (Vec::new(), Vec::new());
     for target in names {
@@ -72,7 +73,12 @@ fn keep(status: &mut Status, names: &[Target], root: &Root) -> anyhow::Result<()
             others.push(name);
             continue;
         }
-        named.extend(meant(target, root, &observed)?.into_iter().map(|meant| Named {
+        let meant = meant(target, root, &observed).or_else(|none| {
+            let Target::Name(child) = target else { return Err(none) };
+            let parent = parent_of_missing(config, &stacks::interfaces(root, config), child);
+            parent.map_or(Err(none), |parent| meant(&Target::Name(parent), root, &observed))
+        });
+        named.extend(meant?.into_iter().map(|meant| Named {
             pci: meant.function.address,
             ports: meant.ports.iter().map(|(_, port)| port.number).collect(),
         }));

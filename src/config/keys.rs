@@ -130,17 +130,17 @@ pub(crate) mod port {
         TYPE: PortType = "type", Kind::Word(&words::PORT_TYPE), "",
             "The type that boot sets the port of a ConnectX-3 to (mlx4); implies link-layer.";
         RATE: Gbps = "rate", Kind::Word(&words::RATE), "",
-            "The least rate of the link; a slower port is degraded once it is Active.";
+            "The minimum rate of the link; a slower port is degraded once it is Active.";
         WIDTH: LinkWidth = "width", Kind::Word(&words::LINK_WIDTH), "",
-            "The least width of the link.";
+            "The minimum width of the link.";
         SPEED: LinkSpeed = "speed", Kind::Word(&words::LINK_SPEED), "",
-            "The least speed of a lane of the link.";
+            "The minimum speed of a lane of the link.";
         PCIE_WIDTH: PcieWidth = "pcie-width", Kind::Word(&words::PCIE_WIDTH), "",
-            "The least width of the adapter's PCIe link.";
+            "The minimum width of the adapter's PCIe link.";
         PCIE_SPEED: PcieSpeed = "pcie-speed", Kind::Word(&words::PCIE_SPEED), "",
-            "The least speed of the adapter's PCIe link.";
+            "The minimum speed of the adapter's PCIe link.";
         FIRMWARE: FirmwareVersion = "firmware", Kind::Word(&words::FIRMWARE), "",
-            "The least version of the adapter's firmware; with an older one the port is degraded.";
+            "The minimum version of the adapter's firmware; with an older one the port is degraded.";
         PKEYS: PKey = "pkeys", Kind::Words(&words::PKEY), "[]",
             "The P_Keys of the partitions of which the port has to be a full member.";
     }

@@ -199,7 +199,6 @@ mod tests {
     use crate::config::guest::Guest;
     use crate::names::VfName;
     use crate::report::guests::VfState;
-    use crate::report::{GuestLack, VfLack};
 
     fn members(list: Vec<Guest>) -> Members {
         Members::new(&guests(list, 1))
@@ -253,7 +252,7 @@ mod tests {
         assert!(!all.are_looked_at() && !all.are_tried());
         let state = |lacks| VfState { vf: Some(vf), pci: None, reached: None, lacks };
         let seen = |lacks| VfStates::from([(Need::Vf(vf), Some(state(lacks)))]);
-        all.see(&seen(Some(GuestLack::Vf(VfLack::Absent))), Member::is_idle);
+        all.see(&seen(Some("the VF does not exist".to_owned())), Member::is_idle);
         assert_eq!(waits(&all, 0), "VF 0000:4b:00.0/1: the VF does not exist");
         assert!(all.are_tried() && !all.can_start_any());
         // A look at other VFs says nothing of these.

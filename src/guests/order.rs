@@ -4,7 +4,6 @@ use std::fmt;
 
 use super::libvirt::Trouble;
 use crate::config::guest::{GuestIndex, What};
-use crate::report::GuestLack;
 use crate::report::guests::{Phase, VfState};
 
 /// What decides about one guest.
@@ -60,7 +59,7 @@ pub(super) enum Waiting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WrongVf {
     label: String,
-    lacks: GuestLack,
+    lacks: String,
 }
 
 impl WrongVf {

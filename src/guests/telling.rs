@@ -250,8 +250,8 @@ mod tests {
         let mut members = members();
         let mut telling = Telling::new(GuestsReport::new(0), false);
         let json = telling.news(&members).expect("the first");
-        assert!(json.contains("\"reason\": \"other guests are being started\""), "{json}");
-        assert!(json.contains("\"reason\": \"the guest starts after unit a.service"), "{json}");
+        assert!(json.contains("\"waits\": \"other guests are being started\""), "{json}");
+        assert!(json.contains("\"waits\": \"the guest starts after unit a.service"), "{json}");
         assert_eq!(telling.news(&members), None);
         members.get_mut(GuestIndex::new(0)).expect("guest").begin(1);
         assert!(telling.news(&members).is_some());

@@ -6,9 +6,10 @@ use crate::names::{
     Guid, LinkLayer, PciAddress, Policy, VfDriver, VfName, VfNames, VfOwner, VfRung, is_vfio,
 };
 use crate::observe::ObservedPf;
+use crate::report::VfLack;
+use crate::report::common::listed;
 use crate::report::guests::VfState;
 use crate::report::pf::VfGuid;
-use crate::report::{GuestLack, GuidLack, VfLack};
 
 /// A device that a guest needs, as far as a VF is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,19 +24,24 @@ pub enum Need {
 /// it has to have GUIDs at its PF, and to show them.
 pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfState {
     let seen = pf.vf(name.index);
-    let state =
-        |reached, lacks| VfState { vf: Some(name), pci: seen.map(|vf| vf.pci), reached, lacks };
+    let state = |reached, lacks: Option<String>| VfState {
+        vf: Some(name),
+        pci: seen.map(|vf| vf.pci),
+        reached,
+        lacks,
+    };
+    let wrong = |reached, lacks: &str| state(reached, Some(lacks.to_owned()));
     let climbed = |planned: &WantedVf| {
         let progress = vf_progress(planned, seen, pf);
-        state(progress.reached, progress.lacks.map(GuestLack::Vf))
+        state(progress.reached, progress.lacks.map(|lack| lack.to_string()))
     };
     if !pf.present {
-        return state(None, Some(GuestLack::NoPf(name.pf)));
+        return wrong(None, &absent(name.pf));
     }
     if pf.driver.is_none() {
-        return state(None, Some(GuestLack::NoPfDriver(name.pf)));
+        return wrong(None, &format!("no driver is bound to the PF {}", name.pf));
     }
-    let Some(seen) = seen else { return state(None, Some(GuestLack::Vf(VfLack::Absent))) };
+    let Some(seen) = seen else { return wrong(None, &VfLack::Absent.to_string()) };
     // A VF of an Ethernet port has no GUIDs that anybody would have to set.
     if pf.link_layer == Some(LinkLayer::Ethernet) {
         return state(Some(VfRung::Created), None);
@@ -44,11 +50,11 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
         return climbed(planned);
     }
     if seen.admin.policy == Some(Policy::Down) {
-        return state(Some(VfRung::Created), Some(GuestLack::PolicyDown));
+        return wrong(Some(VfRung::Created), "the link state is set to down");
     }
-    let set = |guid: Option<Guid>, which| match guid {
-        None => Err(GuidLack::Unread(which)),
-        Some(guid) if guid.is_zero() => Err(GuidLack::Unset(which)),
+    let set = |guid: Option<Guid>, which: VfGuid| match guid {
+        None => Err(format!("the {which} at the PF cannot be read")),
+        Some(guid) if guid.is_zero() => Err(format!("the {which} is not set")),
         Some(guid) => Ok(guid),
     };
     // Where the kernel does not tell, it shows them itself, or nobody knows them.
@@ -61,12 +67,15 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
     let (node_guid, port_guid) = match (node, set(port, VfGuid::Port)) {
         (Ok(node), Ok(port)) => (node, port),
         (node, port) => {
-            let lacks = node.err().into_iter().chain(port.err()).collect();
-            return state(Some(VfRung::Created), Some(GuestLack::Guids(lacks)));
+            let lacks: Vec<String> = node.err().into_iter().chain(port.err()).collect();
+            return wrong(Some(VfRung::Created), &listed(&lacks));
         }
     };
     let driver = match seen.driver.as_deref() {
-        None => return state(Some(VfRung::Guid), Some(GuestLack::NoDriver)),
+        None => {
+            let why = "no driver is bound to the VF: the probe has failed, or the VF was not bound";
+            return wrong(Some(VfRung::Guid), why);
+        }
         Some(driver) if is_vfio(driver) => VfDriver::VfioPci,
         Some(_) => VfDriver::Host,
     };
@@ -75,6 +84,11 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
     let (index, names) = (name.index, VfNames::default());
     let owner = VfOwner::Plan;
     climbed(&WantedVf { index, node_guid, port_guid, policy, policy_named, driver, owner, names })
+}
+
+/// That the PF of a VF does not exist.
+pub(super) fn absent(pf: PciAddress) -> String {
+    format!("the PF {pf} is absent")
 }
 
 #[cfg(test)]
@@ -98,7 +112,7 @@ mod tests {
     fn lacks(change: impl FnOnce(&mut ObservedPf)) -> String {
         let mut pf = pf();
         change(&mut pf);
-        judge(name(), None, &pf).lacks.map(|lack| lack.to_string()).unwrap_or_default()
+        judge(name(), None, &pf).lacks.unwrap_or_default()
     }
 
     #[test]

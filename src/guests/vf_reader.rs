@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 
-use super::vf::{Need, judge};
+use super::vf::{Need, absent, judge};
 use crate::config::Config;
 use crate::host::Root;
 use crate::ladder::WantedPf;
@@ -11,7 +11,6 @@ use crate::observe::pf::{self, dir};
 use crate::observe::plan_host::{pins, plan_host};
 use crate::observe::{Look, Observed, ObservedPf, Observer, Undo};
 use crate::plan::guid::resolve;
-use crate::report::GuestLack;
 use crate::report::guests::VfState;
 use crate::workers::{Answer, Client, Failure, Request, SILENCE_USEC};
 
@@ -320,13 +319,13 @@ fn silence(pf: PciAddress) -> String {
 impl Open {
     fn state(&self, vf: VfName) -> VfState {
         let Some(pf) = self.pfs.get(&vf.pf) else {
-            let lacks = Some(GuestLack::NoPf(vf.pf));
+            let lacks = Some(absent(vf.pf));
             return VfState { vf: Some(vf), pci: None, reached: None, lacks };
         };
         match self.planned.get(&vf.pf) {
             Some(Err(error)) => {
                 let state = judge(vf, None, pf);
-                VfState { lacks: Some(GuestLack::Plan(error.clone())), ..state }
+                VfState { lacks: Some(error.clone()), ..state }
             }
             Some(Ok(plan)) => judge(vf, plan.vfs.iter().find(|w| w.index == vf.index), pf),
             None => judge(vf, None, pf),

@@ -3,6 +3,7 @@
 
 use crate::names::{IsVf, LinkState, MadPort, PciAddress, PhysicalState, Policy, Rung};
 use crate::observe::link::PortAnswer;
+use crate::report::Cause;
 use crate::report::advice::Advice;
 use crate::report::firmware::how_to_set;
 use crate::report::hardware::Link;
@@ -13,25 +14,11 @@ use crate::report::online::Lack;
 pub enum Activity {
     Active,
     /// It does not, for want of this.
-    Lacks(Lack, Words),
+    Lacks(Lack, Cause),
     /// What adapter or kernel have not answered: that is a fault of its own.
     NotTold,
     /// A copied tree does not show it.
     NotShown,
-}
-
-/// What is wrong and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Words {
-    /// One phrase, lower case, without a full stop and without how long.
-    pub text: String,
-    pub advice: Vec<Advice>,
-}
-
-impl Words {
-    fn new(text: impl Into<String>, advice: impl IntoIterator<Item = Advice>) -> Self {
-        Self { text: text.into(), advice: advice.into_iter().collect() }
-    }
 }
 
 /// The first thing that an InfiniBand port lacks on the way to `goal`.
@@ -115,9 +102,9 @@ impl Manager {
 }
 
 /// What to say of a port that is not active, by its answer.
-pub fn words(port: &Subject, answer: &PortAnswer) -> Words {
+pub fn words(port: &Subject, answer: &PortAnswer) -> Cause {
     if answer.policy == Some(Policy::Down) {
-        return Words::new(
+        return Cause::waiting(
             "the link state of this VF is set to down",
             [Advice::now("set it to follow at the PF: `ip link set PF-NETDEV vf N state auto`")],
         );
@@ -128,7 +115,7 @@ pub fn words(port: &Subject, answer: &PortAnswer) -> Words {
     }
 }
 
-fn no_link(port: &Subject, physical: Option<PhysicalState>) -> Words {
+fn no_link(port: &Subject, physical: Option<PhysicalState>) -> Cause {
     let Subject { pci, at, vf, driver, .. } = port;
     // mlxlink and the setting are those of ConnectX-4 and later.
     let is_mlx5 = driver == "mlx5_core";
@@ -136,19 +123,19 @@ fn no_link(port: &Subject, physical: Option<PhysicalState>) -> Words {
     let number = pci.map_or_else(|| "N".to_owned(), |pci| pci.port_of_adapter().to_string());
     let state = physical.map_or("unknown", PhysicalState::word);
     match (physical, vf) {
-        (_, IsVf::PassedThrough) => Words::new(
+        (_, IsVf::PassedThrough) => Cause::waiting(
             format!(
                 "the physical link is not up ({state}): the hypervisor has set the link state of this VF to down, or has no link itself"
             ),
             [Advice::look("on the hypervisor: ibprov status")],
         ),
-        (_, IsVf::OfThisHost(pf)) => Words::new(
+        (_, IsVf::OfThisHost(pf)) => Cause::waiting(
             format!(
                 "the physical link is not up ({state}): the PF {pf} has none, or the link state of this VF is down"
             ),
             [Advice::look("see the port of the PF, and the link state in `ibprov status -v`")],
         ),
-        (Some(PhysicalState::Polling), _) => Words::new(
+        (Some(PhysicalState::Polling), _) => Cause::waiting(
             "no cable, or the other end is down (Polling)",
             [
                 Advice::look("check the cable and the switch port"),
@@ -158,7 +145,7 @@ fn no_link(port: &Subject, physical: Option<PhysicalState>) -> Words {
                 }),
             ],
         ),
-        (Some(PhysicalState::Disabled), _) => Words::new(
+        (Some(PhysicalState::Disabled), _) => Cause::waiting(
             "the port is disabled (Disabled)",
             [Advice::now(format!("`{}`", at.ibportstate("enable")))].into_iter().chain(
                 is_mlx5.then(|| {
@@ -167,7 +154,7 @@ fn no_link(port: &Subject, physical: Option<PhysicalState>) -> Words {
                 }),
             ),
         ),
-        (Some(PhysicalState::Sleep), _) => Words::new(
+        (Some(PhysicalState::Sleep), _) => Cause::waiting(
             "the port is in sleep state (Sleep)",
             [Advice::now(format!("`{}`", at.ibportstate("reset")))],
         ),
@@ -175,34 +162,34 @@ fn no_link(port: &Subject, physical: Option<PhysicalState>) -> Words {
     }
 }
 
-fn not_active(port: &Subject, link: &Link) -> Words {
+fn not_active(port: &Subject, link: &Link) -> Cause {
     match (link.state, port.vf) {
         (Some(LinkState::Init), IsVf::No) => {
             let manager = Manager::of(link.sm_lid, port.beside.clone());
             let last = manager.last();
             let text = format!("no subnet manager configured it (Initializing){last}");
-            Words::new(text, manager.advice(&port.at))
+            Cause::waiting(text, manager.advice(&port.at))
         }
-        (Some(LinkState::Init), _) => Words::new(
+        (Some(LinkState::Init), _) => Cause::waiting(
             "no subnet manager has configured the port of this VF (Initializing)",
             [Advice::permanent(format!(
                 "the subnet manager must support virtual ports (OpenSM: `virt_enabled 2`), and the VF must have its port GUID; see `sminfo {}` on the PF",
                 MadPort::default()
             ))],
         ),
-        (Some(LinkState::Armed), _) => Words::new(
+        (Some(LinkState::Armed), _) => Cause::waiting(
             "the subnet manager has not finished configuring the port (Armed)",
             [Advice::look("see the log of the subnet manager")],
         ),
-        (Some(LinkState::Active | LinkState::ActiveDefer), _) => Words::new(
+        (Some(LinkState::Active | LinkState::ActiveDefer), _) => Cause::waiting(
             "the port is Active without a usable LID",
             [Advice::look("see the log of the subnet manager")],
         ),
-        (Some(LinkState::Down), IsVf::PassedThrough) => Words::new(
+        (Some(LinkState::Down), IsVf::PassedThrough) => Cause::waiting(
             "the port is Down although the physical link is up: the hypervisor has set the link state of this VF to down, or has not set a port GUID",
             [Advice::look("on the hypervisor: ibprov status")],
         ),
-        (Some(LinkState::Down), IsVf::OfThisHost(_)) => Words::new(
+        (Some(LinkState::Down), IsVf::OfThisHost(_)) => Cause::waiting(
             "the VF's port is Down although the physical link is up: the VF has no port GUID, or its link state was down when it was probed",
             [Advice::look("see GUIDs and link state in `ibprov status -v`")],
         ),
@@ -212,8 +199,8 @@ fn not_active(port: &Subject, link: &Link) -> Words {
     }
 }
 
-fn unknown_state(what: &str, state: &str) -> Words {
-    Words::new(format!("{what} ({state})"), [Advice::look("see `ibstat` and dmesg")])
+fn unknown_state(what: &str, state: &str) -> Cause {
+    Cause::waiting(format!("{what} ({state})"), [Advice::look("see `ibstat` and dmesg")])
 }
 
 #[cfg(test)]
@@ -256,7 +243,7 @@ mod tests {
     }
 
     fn said_of(port: &Subject, link: Link, policy: Option<Policy>) -> String {
-        let Words { text, advice } = words(port, &PortAnswer { link, policy });
+        let Cause { text, advice, .. } = words(port, &PortAnswer { link, policy });
         let advice: Vec<&str> = advice.iter().map(|step| step.text.as_str()).collect();
         format!("{text}: {}", advice.join("; "))
     }

@@ -210,8 +210,9 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             [Advice::look("udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`")],
         ),
         Rung::Configured => {
-            let unset = port.netdev.as_ref().and_then(|n| facts.unset.get(n));
-            unset.cloned().unwrap_or_else(Cause::not_made_yet)
+            let netdev = port.netdev.as_ref()?;
+            let unset = facts.unset.get(netdev).cloned();
+            unset.unwrap_or_else(|| Cause::not_made_yet(netdev, &[]))
         }
         Rung::Link | Rung::Active | Rung::Carrier | Rung::Gid => Cause::waiting("", []),
     };

@@ -1,11 +1,11 @@
 //! The last rungs of a port in Ethernet mode that is expected: carrier, and a GID of type
 //! RoCE v2, by which programs such as NCCL and UCX address it.
 
-use super::active::Words;
 use super::expect::is_meant;
 use crate::config::Config;
 use crate::names::{GidKind, IfName, LinkLayer, Rung};
 use crate::observe::PciFunction;
+use crate::report::Cause;
 use crate::report::advice::Advice;
 use crate::report::hardware::Gid;
 use crate::report::online::Lack;
@@ -52,7 +52,7 @@ pub fn has_gid(gids: &[Gid]) -> bool {
 
 /// What it means that the port of `netdev` lacks this: one phrase. `addresses` are those of
 /// global scope, if they are known.
-pub fn words(netdev: Option<&IfName>, lack: Lack, addresses: Option<&[String]>) -> Words {
+pub fn words(netdev: Option<&IfName>, lack: Lack, addresses: Option<&[String]>) -> Cause {
     let name = netdev.map_or("the netdev", IfName::as_str);
     let (text, advice) = match lack {
         Lack::Up => (
@@ -90,7 +90,7 @@ pub fn words(netdev: Option<&IfName>, lack: Lack, addresses: Option<&[String]>) 
         },
         other => (other.lacking().to_owned(), Vec::new()),
     };
-    Words { text, advice }
+    Cause::waiting(text, advice)
 }
 
 #[cfg(test)]

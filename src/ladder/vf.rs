@@ -7,7 +7,8 @@ use crate::names::{
 };
 use crate::observe::{Backend, ObservedPf, ObservedVf, Own};
 use crate::report::VfLack;
-use crate::report::pf::{GuidAtPf, OtherDriver, OtherGuid, VfGuid};
+use crate::report::pf::{GuidAtPf, OtherGuid, VfGuid};
+use crate::report::plan::Attribute;
 
 /// What one PF's VFs shall be: the GUID plan of one PF, made from the configuration, the pins and
 /// the host's identity. VF `i` is `vfs[i]`; their number is wanted too. It holds no template and
@@ -77,7 +78,7 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
     let other_policy = match seen.admin.policy {
         _ if vf.owner == VfOwner::Cni => None,
         Some(policy) if has_node_guids(&pf.backend) && policy != vf.policy => {
-            Some(VfLack::Policy { is: policy, planned: vf.policy })
+            Some(VfLack::Policy { is: Some(policy), planned: vf.policy })
         }
         _ => None,
     };
@@ -92,7 +93,7 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
         };
     }
     if !has_driver(driver, target.as_deref()) {
-        let lack = VfLack::Driver(OtherDriver { is: seen.driver.clone(), planned: target });
+        let lack = VfLack::Driver { is: seen.driver.clone(), planned: target };
         return at(Some(VfRung::Guid), Some(lack));
     }
     if target.is_none() {
@@ -138,17 +139,14 @@ pub fn is_left_to_cni(vf: &WantedVf, seen: &ObservedVf) -> bool {
 
 /// The first of its names that is not as wanted.
 fn other_name(vf: &WantedVf, own: &Own) -> Option<VfLack> {
+    let name = |what, is: String, planned: String| {
+        (is != planned).then_some(VfLack::Name { what, is, planned })
+    };
     let netdev = vf.names.netdev.as_ref().zip(own.netdev.as_ref());
-    let netdev = netdev.filter(|(planned, is)| planned != is);
-    let rdma = vf.names.rdma.as_ref().filter(|planned| **planned != own.rdma);
-    netdev.map(|(planned, is)| VfLack::Netdev { is: is.clone(), planned: planned.clone() }).or_else(
-        || {
-            rdma.map(|planned| VfLack::RdmaDevice {
-                is: own.rdma.clone(),
-                planned: planned.clone(),
-            })
-        },
-    )
+    let netdev = netdev
+        .and_then(|(planned, is)| name(Attribute::Netdev, is.to_string(), planned.to_string()));
+    let rdma = vf.names.rdma.as_ref();
+    netdev.or_else(|| name(Attribute::RdmaDevice, own.rdma.to_string(), rdma?.to_string()))
 }
 
 /// It has its devices, under names that are not those it shall have: the first of them.

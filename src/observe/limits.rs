@@ -7,21 +7,28 @@ use super::pci::dir;
 use super::pf::driver;
 use super::{Look, ObservedPf};
 use crate::names::{PciAddress, VfIndex, keeps_for_others};
-use crate::report::refusal::Refused;
 
 /// What is refused, of one PF.
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
-    mlx4: Option<Mlx4>,
+    pub mlx4: Option<Mlx4>,
     /// The VFs whose IOMMU group has a function that a driver of the host has.
-    pub shared: BTreeMap<VfIndex, Refused>,
+    pub shared: BTreeMap<VfIndex, SharedGroup>,
 }
 
 /// The parameters of mlx4_core, as the kernel prints them.
 #[derive(Debug, Clone)]
-struct Mlx4 {
-    num_vfs: String,
-    probe_vf: String,
+pub struct Mlx4 {
+    pub num_vfs: String,
+    pub probe_vf: String,
+}
+
+/// An IOMMU group that a VF shares with a function that a driver of the host has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedGroup {
+    pub group: u32,
+    pub with: PciAddress,
+    pub driver: String,
 }
 
 pub fn limits(look: &mut Look<'_>, pf: &ObservedPf) -> Limits {
@@ -44,7 +51,7 @@ fn shared(
     look: &mut Look<'_>,
     vf: PciAddress,
     users: &mut BTreeMap<u32, Vec<(PciAddress, String)>>,
-) -> Option<Refused> {
+) -> Option<SharedGroup> {
     let group: u32 = look.link_name(&format!("{}/iommu_group", dir(vf)))?.parse().ok()?;
     let users = users.entry(group).or_insert_with(|| {
         let members = look.list(&format!("/sys/kernel/iommu_groups/{group}/devices"));
@@ -53,16 +60,13 @@ fn shared(
         used.filter(|(_, driver)| !keeps_for_others(driver) && driver != "pcieport").collect()
     });
     let (with, driver) = users.iter().find(|(pci, _)| *pci != vf)?;
-    Some(Refused::SharedGroup { group, with: *with, driver: driver.clone() })
+    Some(SharedGroup { group, with: *with, driver: driver.clone() })
 }
 
-impl Limits {
-    /// That mlx4_core leaves the VF to guests, if it does.
-    pub fn not_probed(&self, vf: VfIndex) -> Option<Refused> {
-        let Mlx4 { num_vfs, probe_vf } = self.mlx4.as_ref()?;
-        let is_probed = is_probed(counts(num_vfs), counts(probe_vf), u32::from(vf.get()) + 1);
-        let refused = Refused::NotProbed { num_vfs: num_vfs.clone(), probe_vf: probe_vf.clone() };
-        (!is_probed).then_some(refused)
+impl Mlx4 {
+    /// False if mlx4_core leaves the VF to guests.
+    pub fn is_probed(&self, vf: VfIndex) -> bool {
+        is_probed(counts(&self.num_vfs), counts(&self.probe_vf), u32::from(vf.get()) + 1)
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::ladder::active::{self, Subject, Words};
+use crate::ladder::active::{self, Subject};
 use crate::ladder::roce::{self, Roce};
 use crate::names::{IsVf, PortNumber, Rung};
 use crate::observe::link::PortAnswer;
-use crate::report::PortProgress;
 use crate::report::advice::Advice;
 use crate::report::hardware::NetDevState;
 use crate::report::online::{Goal, Lack};
 use crate::report::port::Awaited;
+use crate::report::{Cause, PortProgress};
 
 /// What is known of a port beyond its ladder up to `named`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -123,9 +123,9 @@ fn is_fresh(seen: &Seen) -> bool {
 }
 
 /// What to say of a port that lacks `lack`, which is no rung below `link`.
-pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
+pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Cause {
     let netdev = port.netdev.as_ref().map_or_else(|| "the netdev".to_owned(), ToString::to_string);
-    let say = |text: String, advice: Advice| Words { text, advice: vec![advice] };
+    let say = |text: String, advice: Advice| Cause::waiting(text, [advice]);
     match lack {
         Lack::Up if port.must_be_ethernet => say(
             format!("{netdev} is down: no network stack has brought it up"),
@@ -134,8 +134,8 @@ pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
         Lack::Carrier | Lack::Gid if port.must_be_ethernet => {
             roce::words(port.netdev.as_ref(), lack, seen.addresses.as_deref())
         }
-        Lack::Gid => Words { text: lack.lacking().to_owned(), advice: Vec::new() },
-        Lack::Rung(rung) => Words { text: format!("state {rung} not reached"), advice: Vec::new() },
+        Lack::Gid => Cause::waiting(lack.lacking(), []),
+        Lack::Rung(rung) => Cause::waiting(format!("state {rung} not reached"), []),
         Lack::Answer => silence(seen, &netdev),
         Lack::Link | Lack::Active => {
             let answer = seen.answer.clone().unwrap_or_default();
@@ -169,52 +169,38 @@ pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Words {
 }
 
 /// What to say of a port that is online, and not yet for as long as it has to be.
-pub fn too_short(link_downed: Option<u64>) -> Words {
+pub fn too_short(link_downed: Option<u64>) -> Cause {
     let counter = link_downed.map(|n| format!("; link_downed is {n}")).unwrap_or_default();
     let text = format!("it has to be online for longer without interruption{counter}");
-    Words { text, advice: Vec::new() }
+    Cause::waiting(text, [])
 }
 
-fn silence(seen: &Seen, netdev: &str) -> Words {
+fn silence(seen: &Seen, netdev: &str) -> Cause {
     if let Some(why) = &seen.cannot_ask {
-        return Words {
-            text: format!("cannot query the state of the port: {why}"),
-            advice: Vec::new(),
-        };
+        return Cause::waiting(format!("cannot query the state of the port: {why}"), []);
     }
     if seen.silent_usec < SILENCE_USEC && !is_fresh(seen) {
-        return Words {
-            text: format!(
-                "the kernel has not reported the state of {netdev} for {} s: a process holds the RTNL lock",
-                seen.netdev_silent_usec / 1_000_000
-            ),
-            advice: vec![Advice::look(
-                "an adapter or its firmware hangs while one of its netdevs is set up or down: see dmesg, and `cat /proc/PID/stack` of the `ip` or ifup that hangs",
-            )],
-        };
+        let text = format!(
+            "the kernel has not reported the state of {netdev} for {} s: a process holds the RTNL lock",
+            seen.netdev_silent_usec / 1_000_000
+        );
+        let hangs = "an adapter or its firmware hangs while one of its netdevs is set up or down: see dmesg, and `cat /proc/PID/stack` of the `ip` or ifup that hangs";
+        return Cause::waiting(text, [Advice::look(hangs)]);
     }
     if seen.silent_usec < SILENCE_USEC && seen.answer.is_some() {
-        return Words {
-            text: format!("querying the kernel for the state of {netdev}"),
-            advice: Vec::new(),
-        };
+        return Cause::waiting(format!("querying the kernel for the state of {netdev}"), []);
     }
     if seen.silent_usec < SILENCE_USEC {
-        return Words {
-            text: "querying the driver for the state of the port".to_owned(),
-            advice: Vec::new(),
-        };
+        return Cause::waiting("querying the driver for the state of the port", []);
     }
-    Words {
-        text: format!(
-            "the driver has not reported the state of the port for {} s",
-            seen.silent_usec / 1_000_000
-        ),
-        advice: vec![
+    let silent_sec = seen.silent_usec / 1_000_000;
+    Cause::waiting(
+        format!("the driver has not reported the state of the port for {silent_sec} s"),
+        [
             Advice::look("the adapter or its firmware hangs: see dmesg for the PCI address"),
             Advice::now("power cycle the adapter"),
         ],
-    }
+    )
 }
 
 fn owner_advice(seen: &Seen, netdev: &str, verb: &str) -> String {

@@ -19,7 +19,6 @@ use self::asked::{Netdevs, Ports};
 use crate::config::Config;
 use crate::host::events::{Events, Happened};
 use crate::host::{Root, answer, clock, journal, links, state, systemd, terminal};
-use crate::ladder::active::Words;
 use crate::ladder::minimum::{degraded_port, minimum};
 use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress, roce};
 use crate::names::{IfName, LinkLayer, ModuleName, PortNumber, Rung, Target};
@@ -349,8 +348,8 @@ impl Waiting<'_> {
         let mut progress = soft_roce::progress(report, lack, self.wanted.goal);
         let stable_sec = self.wanted.goal.stable_sec;
         let (lack, for_sec) = lasting(&mut self.since, &progress, stable_sec, (lack, None), now);
-        let unstable = || Cause::waiting(judge::too_short(None).text, []);
-        let cause = cause.or_else(|| (lack == Some(Lack::Stable)).then(unstable));
+        let is_short = lack == Some(Lack::Stable);
+        let cause = cause.or_else(|| is_short.then(|| judge::too_short(None)));
         // As status judges it; one that is named is counted on.
         let is_excused = report.state.standing() == Standing::Excused;
         progress.optional = is_excused && self.wanted.targets.is_empty();
@@ -428,10 +427,7 @@ impl Waiting<'_> {
                     ..cause
                 })
             }
-            Some(lack) => {
-                let Words { text, advice } = words(port, &seen, lack);
-                Some(Cause::waiting(text, advice))
-            }
+            Some(lack) => Some(words(port, &seen, lack)),
             None => None,
         };
         let link = seen.answer.map(|a| a.link).unwrap_or_default();

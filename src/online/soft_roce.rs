@@ -3,7 +3,6 @@
 
 use crate::config::{Config, RxeRow};
 use crate::host::Root;
-use crate::ladder::active::Words;
 use crate::ladder::roce::{self, Roce};
 use crate::names::{IfName, LinkLayer, PortNumber, Rung, Target};
 use crate::observe::link::{gids_in, netdev};
@@ -61,10 +60,9 @@ pub(super) fn lack(
     known: Known<'_>,
     goal: Goal,
 ) -> Option<(Lack, Cause)> {
-    let cause =
-        |text: String, advice: Vec<_>, is_final| Cause { is_final, ..Cause::waiting(text, advice) };
     let of_state = |rung, is_final| {
-        Some((Lack::Rung(rung), cause(report.message(), report.advice(), is_final)))
+        let cause = Cause::waiting(report.message(), report.advice());
+        Some((Lack::Rung(rung), Cause { is_final, ..cause }))
     };
     match &report.state {
         RxeState::NoNetdev => return of_state(Rung::Netdev, false),
@@ -83,13 +81,11 @@ pub(super) fn lack(
     let of_port = Roce { up: admin_up, carrier, has_gid }.lack(goal.rung);
     let is_without = known.addresses.is_none_or(<[String]>::is_empty);
     let lack = of_port.or_else(|| (goal.address && is_without).then_some(Lack::Address))?;
-    let Words { text, advice } = match lack {
-        Lack::Address => {
-            Words { text: format!("{name} has no address of global scope"), advice: Vec::new() }
-        }
+    let cause = match lack {
+        Lack::Address => Cause::waiting(format!("{name} has no address of global scope"), []),
         lack => roce::words(Some(name), lack, known.addresses),
     };
-    Some((lack, cause(text, advice, false)))
+    Some((lack, cause))
 }
 
 /// It as a port that is waited for.

@@ -4,15 +4,16 @@
 
 use super::guid::Resolved;
 use super::vf::VfPlan;
-use crate::ladder::vf::{has_other_guids, lacks_name, shows_other};
+use crate::ladder::vf::{lacks_name, vf_progress};
 use crate::ladder::{WantedPf, WantedVf};
-use crate::names::{VfDriver, VfIndex, VfName};
-use crate::observe::limits::Limits;
+use crate::names::{VfDriver, VfIndex, vf_ranges};
+use crate::observe::limits::{Limits, Mlx4, SharedGroup};
 use crate::observe::plan_host::PlanFunction;
-use crate::observe::{Backend, ObservedPf, ObservedVf};
+use crate::observe::{ObservedPf, ObservedVf};
+use crate::report::common::{Code, Finding};
 use crate::report::pf::{Deferred, VfLack, VfStep};
-use crate::report::plan::{Action, Change, PlannedAs, PlannedPf, PlannedVf, Rebind};
-use crate::report::refusal::{Refusal, Refused};
+use crate::report::plan::{Action, Attribute, Change, PlannedAs, PlannedPf, PlannedVf};
+use crate::report::refusal::Refusal;
 
 /// The plan of one PF as `ibprov plan` shows it; `observed` is the PF and what would be done there, where it is
 /// clear which it is.
@@ -79,7 +80,7 @@ pub fn diff(
             Action::Create
         } else {
             if anew {
-                changes.push(Change::MadeAnew);
+                changes.push(Change::made_anew());
             }
             let of_vf = |step: &&VfStep| !anew && step.vf() == Some(index);
             let steps: Vec<&VfStep> = plan.steps.iter().filter(of_vf).collect();
@@ -93,10 +94,10 @@ pub fn diff(
             changes.extend(steps.iter().filter(is_known).filter_map(|step| administered(step)));
             // A GUID that is set above says it already.
             let shown = seen.filter(|_| !changes.iter().any(Change::brings_guid));
-            let why = shown.map_or(Rebind::Guids, |seen| rebind(vf, seen, &observed.backend));
+            let why = || rebind(shown.and_then(|_| vf_progress(vf, seen, observed).lacks));
             changes.extend(driver(&steps, seen.and_then(|s| s.driver.as_ref()), why));
-            let refusal = refused.iter().find(|r| r.vf.index == index && r.is_error());
-            changes.extend(refusal.and_then(|refusal| name(&refusal.why)));
+            let refusal = refused.iter().find(|r| r.vfs.contains(&index) && r.is_error());
+            changes.extend(refusal.and_then(|_| name(vf, seen?)));
             match (deferred, changes.is_empty()) {
                 _ if refusal.is_some() => Action::Refuse,
                 (Some(_), _) => Action::Defer,
@@ -142,41 +143,34 @@ fn is_about(deferred: &Deferred, index: VfIndex) -> bool {
 }
 
 /// The name that stays.
-fn name(why: &Refused) -> Option<Change> {
-    match why {
-        Refused::Name { lack: VfLack::Netdev { is, planned }, .. } => {
-            Some(Change::Netdev { from: is.clone(), to: planned.clone() })
-        }
-        Refused::Name { lack: VfLack::RdmaDevice { is, planned }, .. } => {
-            Some(Change::RdmaDevice { from: is.clone(), to: planned.clone() })
-        }
-        _ => None,
-    }
+fn name(vf: &WantedVf, seen: &ObservedVf) -> Option<Change> {
+    let VfLack::Name { what, is, planned } = lacks_name(vf, seen)? else { return None };
+    let reason = Some("a VF gets its names when it is bound".to_owned());
+    Some(Change { reason, ..Change::new(what, Some(is), Some(planned)) })
 }
 
 /// What is set at the PF.
-const fn administered(step: &VfStep) -> Option<Change> {
+fn administered(step: &VfStep) -> Option<Change> {
     match *step {
-        VfStep::NodeGuid { from, to, .. } => Some(Change::NodeGuid { from, to }),
-        VfStep::PortGuid { from, to, .. } => Some(Change::PortGuid { from, to }),
-        VfStep::Policy { from, to, .. } => Some(Change::Policy { from, to }),
+        VfStep::NodeGuid { from, to, .. } => Some(Change::guid(Attribute::NodeGuid, from, to)),
+        VfStep::PortGuid { from, to, .. } => Some(Change::guid(Attribute::PortGuid, from, to)),
+        VfStep::Policy { from, to, .. } => Some(Change::new(Attribute::LinkState, from, Some(to))),
         _ => None,
     }
 }
 
-/// Why a VF that has its driver is bound to it once more.
-fn rebind(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> Rebind {
-    match shows_other(vf, seen, backend) {
-        Some(guid) => Rebind::Shows(guid),
-        None if has_other_guids(vf, seen, backend) => Rebind::Guids,
-        None if seen.half_bound => Rebind::HalfBound,
-        None if seen.ipoib_failed => Rebind::NoNetdev,
-        None => Rebind::Guids,
+/// Why a VF that has its driver, and lacks this, is bound to it once more.
+fn rebind(lack: Option<VfLack>) -> String {
+    match lack {
+        Some(lack @ (VfLack::Shows(_) | VfLack::HalfBound { .. } | VfLack::NoNetdev)) => {
+            lack.to_string()
+        }
+        _ => "a VF reads its GUIDs when it is bound".to_owned(),
     }
 }
 
 /// What becomes of its driver; `why` it is bound again, if it is.
-fn driver(steps: &[&VfStep], now: Option<&String>, why: Rebind) -> Option<Change> {
+fn driver(steps: &[&VfStep], now: Option<&String>, why: impl FnOnce() -> String) -> Option<Change> {
     let unbind = steps.iter().any(|step| matches!(step, VfStep::Unbind { .. }));
     let bind = steps.iter().find_map(|step| match step {
         VfStep::Bind { driver, .. } => Some(driver),
@@ -184,15 +178,16 @@ fn driver(steps: &[&VfStep], now: Option<&String>, why: Rebind) -> Option<Change
     });
     match (unbind, bind) {
         (true, Some(driver)) if Some(driver) == now => {
-            Some(Change::BoundAgain { driver: driver.clone(), why })
+            let change = Change::new(Attribute::Binding, now, now);
+            Some(Change { reason: Some(why()), ..change })
         }
         (false, None) => None,
-        (_, to) => Some(Change::Driver { from: now.cloned(), to: to.cloned() }),
+        (_, to) => Some(Change::new(Attribute::Driver, now, to)),
     }
 }
 
 /// What of `plan` does not come about, whatever `apply` does: of the VFs that are there, and that
-/// it does not make anew.
+/// it does not make anew. One for all VFs of which the same is so.
 pub fn refusals(
     wanted: &WantedPf,
     observed: &ObservedPf,
@@ -203,32 +198,68 @@ pub fn refusals(
     if plan.problem.is_some() || is_renewed {
         return Vec::new();
     }
+    // What is so of a VF, and the driver from which it would have to be unbound.
     let of_vf = |vf: &WantedVf| {
         let seen = observed.vf(vf.index)?;
-        let why =
-            name_refused(vf, seen, plan).or_else(|| limit_refused(vf, seen, observed, limits))?;
-        Some(Refusal { vf: VfName { pf: wanted.pf, index: vf.index }, why })
+        let is_bind =
+            |step: &VfStep| matches!(step, VfStep::Bind { vf: of, .. } if *of == vf.index);
+        let driver = seen.driver.clone().filter(|_| !plan.steps.iter().any(is_bind));
+        if let Some(driver) = driver.filter(|_| lacks_name(vf, seen).is_some()) {
+            let message = "not named as planned; names are given when a VF is bound";
+            let finding = Finding::error(Code::VfNotAsPlanned, message).look(["ibprov plan"]);
+            return Some((finding, Some(driver)));
+        }
+        Some((limited(vf, seen, observed, limits)?, None))
     };
-    wanted.vfs.iter().filter_map(of_vf).collect()
+    let mut kinds: Vec<((Finding, Option<String>), Vec<VfIndex>)> = Vec::new();
+    for vf in &wanted.vfs {
+        let Some(why) = of_vf(vf) else { continue };
+        match kinds.iter_mut().find(|(kind, _)| *kind == why) {
+            Some((_, vfs)) => vfs.push(vf.index),
+            None => kinds.push((why, vec![vf.index])),
+        }
+    }
+    let pf = wanted.pf;
+    let refusal = |((finding, driver), vfs): ((Finding, Option<String>), Vec<VfIndex>)| {
+        let numbers: Vec<String> = vfs.iter().map(ToString::to_string).collect();
+        let unbind = driver.map(|driver| format!(
+            "if they are not in use: for n in {}; do basename $(readlink /sys/bus/pci/devices/{pf}/virtfn$n) >/sys/bus/pci/drivers/{driver}/unbind; done; ibprov apply {pf}",
+            numbers.join(" ")
+        ));
+        let message = format!("{}: {}", vf_ranges(vfs.iter().copied()), finding.message);
+        let finding = Finding { message, ..finding }.about(pf).now(unbind);
+        Refusal { vfs, finding }
+    };
+    kinds.into_iter().map(refusal).collect()
 }
 
-/// It has another name, and is not bound anew.
-fn name_refused(vf: &WantedVf, seen: &ObservedVf, plan: &VfPlan) -> Option<Refused> {
-    let is_bind = |step: &VfStep| matches!(step, VfStep::Bind { vf: of, .. } if *of == vf.index);
-    let lack = lacks_name(vf, seen).filter(|_| !plan.steps.iter().any(is_bind))?;
-    Some(Refused::Name { lack, driver: seen.driver.clone()? })
-}
-
-/// What its driver, or vfio, refuses.
-fn limit_refused(
-    vf: &WantedVf,
-    seen: &ObservedVf,
-    pf: &ObservedPf,
-    limits: &Limits,
-) -> Option<Refused> {
+/// What the driver of a VF, or vfio, refuses.
+fn limited(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf, limits: &Limits) -> Option<Finding> {
     match vf.driver {
-        VfDriver::Host if seen.driver != pf.driver => limits.not_probed(vf.index),
-        VfDriver::VfioPci => limits.shared.get(&vf.index).cloned(),
+        VfDriver::Host if seen.driver != pf.driver => {
+            // mlx4_core binds no more VFs on this host than its parameter probe_vf says.
+            let mlx4 = limits.mlx4.as_ref().filter(|mlx4| !mlx4.is_probed(vf.index))?;
+            let Mlx4 { num_vfs, probe_vf } = mlx4;
+            let probe_vf = if probe_vf.is_empty() { "not set" } else { probe_vf };
+            let message = format!(
+                "mlx4_core refuses to bind them on this host: its parameter num_vfs is {num_vfs}, and probe_vf is {probe_vf}"
+            );
+            Some(Finding::error(Code::VfNotProbed, message).permanent([format!(
+                "write `options mlx4_core probe_vf={num_vfs}` to a file in /etc/modprobe.d, rebuild the initramfs if it contains mlx4_core, and reboot"
+            )]))
+        }
+        VfDriver::VfioPci => {
+            // vfio gives no function away alone that shares its IOMMU group with one that a
+            // driver of the host has.
+            let SharedGroup { group, with, driver } = limits.shared.get(&vf.index)?;
+            let message = format!(
+                "no guest can have one: IOMMU group {group} also has {with}, which {driver} drives"
+            );
+            let acs = "enable ACS and ARI in the firmware setup, or move the adapter to a slot of its own root port";
+            let finding = Finding::warning(Code::IommuGroupShared, message);
+            let look = format!("ls /sys/kernel/iommu_groups/{group}/devices");
+            Some(finding.look([look]).permanent([acs]))
+        }
         VfDriver::Host | VfDriver::None => None,
     }
 }

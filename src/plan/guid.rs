@@ -6,14 +6,16 @@
 mod compute;
 mod judge;
 
+pub(super) use judge::{ethernet, is_vf, too_few_vfs};
+
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{Config, FirmwareCard, Pf, PfSelector};
 use crate::ladder::{WantedPf, WantedVf};
 use crate::names::{
-    Binding, Guid, GuidKind, Machine, PINS_PATH, PciAddress, VfDriver, VfIndex, VfNames,
+    Binding, Guid, GuidKind, Machine, Object, PINS_PATH, PciAddress, VfDriver, VfIndex, VfNames,
 };
 use crate::observe::plan_host::{PlanFunction, PlanHost};
-use crate::report::plan::PlanProblem;
+use crate::report::common::{Code, Finding, listed};
 
 /// What became of one `[[pf]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,15 +29,22 @@ pub struct Resolved {
     /// How many VFs it shall have.
     pub vfs: usize,
     /// What its VFs shall be, or every error.
-    pub wanted: Result<WantedPf, Vec<PlanProblem>>,
+    pub wanted: Result<WantedPf, Vec<Finding>>,
     /// What to know all the same, drift too.
-    pub warnings: Vec<PlanProblem>,
+    pub warnings: Vec<Finding>,
     /// VFs from 0 on that have a pin, which holds.
     pub pinned: usize,
     /// Which of the pins' PFs it is.
     pub pin: Option<usize>,
     /// Where each VF's GUIDs come from, pins aside: `template`, `[[pf.vf]]`.
     pub sources: Vec<String>,
+}
+
+impl Resolved {
+    /// What is wrong with it, and what to know all the same.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.wanted.as_ref().err().into_iter().flatten().chain(&self.warnings)
+    }
 }
 
 /// What each `[[pf]]` of the configuration comes to on this host, in their
@@ -51,8 +60,7 @@ pub fn resolve(config: &Config, pins: Result<&Pins, &str>, host: &PlanHost) -> V
         .map(|pf| {
             let mut draft = Draft::new(pf, host, &config.firmware);
             if let Err(why) = pins {
-                let path = PINS_PATH.to_owned();
-                draft.errors.push(PlanProblem::Pins { path, why: why.to_owned() });
+                draft.errors.push(pins_unreadable(why));
             }
             draft.errors.extend(foreign.clone());
             draft
@@ -82,8 +90,8 @@ struct Draft<'a> {
     names: Vec<VfNames>,
     pinned: usize,
     pin: Option<usize>,
-    errors: Vec<PlanProblem>,
-    warnings: Vec<PlanProblem>,
+    errors: Vec<Finding>,
+    warnings: Vec<Finding>,
 }
 
 impl<'a> Draft<'a> {
@@ -91,7 +99,9 @@ impl<'a> Draft<'a> {
         let mut errors = Vec::new();
         let function = match find_pf(&config.which, host) {
             found if config.is_withheld => {
-                errors.push(PlanProblem::Withheld);
+                let message = "the PF and its VFs are left as they are, because the configuration has an error that concerns this [[pf]] or may concern it";
+                let finding = Finding::error(Code::ConfigurationInvalid, message);
+                errors.push(finding.look(["ibprov config check"]));
                 found.ok()
             }
             Ok(function) => {
@@ -108,7 +118,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Sets the GUIDs: where there is a pin, it holds.
-    fn fill(&mut self, pin: Option<&PinnedPf>, number: &Result<u64, PlanProblem>) {
+    fn fill(&mut self, pin: Option<&PinnedPf>, number: &Result<u64, Finding>) {
         let (computed, problems) = compute::guids(self.config, self.function, number);
         let count = usize::from(self.config.vfs);
         self.guids.clone_from(&computed);
@@ -122,9 +132,14 @@ impl<'a> Draft<'a> {
         self.pinned = pin.vfs.len().min(count);
         if self.pinned == count {
             // A name that is not used says nothing against the pins.
-            let told = |p: &PlanProblem| !matches!(p, PlanProblem::TransientName(_));
-            let drift = problems.into_iter().filter(told);
-            self.warnings.extend(drift.map(|p| PlanProblem::DriftNothing(Box::new(p))));
+            let drift = problems.into_iter().filter(|p| p.code != Code::HostNameTransient);
+            self.warnings.extend(drift.map(|p| {
+                let message = format!(
+                    "drift: the configuration no longer gives GUIDs; the pinned ones stay in use: {}",
+                    p.message
+                );
+                Finding::warning(Code::Drift, message).advise(p.advice)
+            }));
         } else {
             self.errors.extend(problems);
         }
@@ -133,6 +148,11 @@ impl<'a> Draft<'a> {
 
     fn finish(self) -> Resolved {
         let pci = self.function.map(|f| f.pci);
+        let named = || Object::from(self.config.which.to_string());
+        let object = pci.map_or_else(named, Object::Function);
+        let about = |findings: Vec<Finding>| -> Vec<Finding> {
+            findings.into_iter().map(|finding| finding.about(&object)).collect()
+        };
         let wanted = match (pci, self.errors.is_empty()) {
             (Some(pf), true) => {
                 let vfs = wanted_vfs(self.config, &self.guids, &self.names);
@@ -140,7 +160,7 @@ impl<'a> Draft<'a> {
                 let binding = Binding::of(self.config.bind, on_host.map(|vf| &vf.names));
                 Ok(WantedPf { pf, vfs, binding })
             }
-            _ => Err(self.errors),
+            _ => Err(about(self.errors)),
         };
         Resolved {
             which: self.config.which.clone(),
@@ -148,7 +168,7 @@ impl<'a> Draft<'a> {
             pci,
             vfs: usize::from(self.config.vfs),
             wanted,
-            warnings: self.warnings,
+            warnings: about(self.warnings),
             pinned: self.pinned,
             pin: self.pin,
             sources: VfIndex::first(self.config.vfs)
@@ -177,7 +197,7 @@ fn wanted_vfs(config: &Pf, guids: &[[Option<Guid>; 2]], names: &[VfNames]) -> Ve
 }
 
 /// The function that `which` names.
-fn find_pf<'h>(which: &PfSelector, host: &'h PlanHost) -> Result<&'h PlanFunction, PlanProblem> {
+fn find_pf<'h>(which: &PfSelector, host: &'h PlanHost) -> Result<&'h PlanFunction, Finding> {
     let is = |f: &&PlanFunction| match which {
         PfSelector::Pci(pci) => f.pci == *pci,
         PfSelector::PortGuid(guid) => f.port_guids.contains(guid),
@@ -192,18 +212,34 @@ fn find_pf<'h>(which: &PfSelector, host: &'h PlanHost) -> Result<&'h PlanFunctio
         ([], [vf]) => Ok(vf),
         ([], []) => {
             let there = || host.functions.iter().filter(|f| f.hca && f.physfn.is_none());
-            Err(PlanProblem::Absent {
-                unregistered: match which {
-                    PfSelector::Pci(_) => 0,
-                    _ => there().filter(|f| f.rdma.is_empty()).count(),
-                },
-                there: there().map(|f| f.pci).collect(),
-            })
+            let is_by_pci = matches!(which, PfSelector::Pci(_));
+            let may_be_it = !is_by_pci && there().any(|f| f.rdma.is_empty());
+            let shown = if may_be_it { ", or has not registered its RDMA device" } else { "" };
+            let there: Vec<PciAddress> = there().map(|f| f.pci).collect();
+            let there = if there.is_empty() { "no PF".to_owned() } else { listed(&there) };
+            let message =
+                format!("the PF is absent{shown}; it may appear later. PFs of this host: {there}");
+            Err(Finding::error(Code::PfAbsent, message).look(["lspci -Dnn -d 15b3:"]))
         }
         ([], several) | (several, _) => {
-            Err(PlanProblem::Ambiguous(several.iter().map(|f| f.pci).collect()))
+            let several: Vec<PciAddress> = several.iter().map(|f| f.pci).collect();
+            let message = format!("the name fits several PFs: {}", listed(&several));
+            let finding = Finding::error(Code::PfAmbiguous, message);
+            Err(finding.permanent(["name the PF by its PCI address"]))
         }
     }
+}
+
+/// The pins cannot be read, so it is not known what the VFs were given.
+pub fn pins_unreadable(why: &str) -> Finding {
+    Finding::error(Code::PinsUnreadable, format!("cannot read the pin file {PINS_PATH}: {why}"))
+        .permanent(["correct the file, or remove it to use the GUIDs of the configuration"])
+}
+
+/// A hostile name as it may be printed.
+fn quoted(name: &str) -> String {
+    let shown: String = name.chars().take(64).collect();
+    format!("{shown:?}")
 }
 
 /// The pin of draft `at`: that of its name in the configuration; failing that,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fabric::{self, ActivePort, NetworkConfiguration, VfPort};
-use crate::ladder::active::{Activity, Words};
+use crate::ladder::active::Activity;
 use crate::names::{
     Guid, IB_DRIVERS, LinkLayer, ModuleName, Object, PciAddress, Policy, RdmaName, VfIndex,
     vf_ranges,
@@ -446,7 +446,7 @@ fn activity(known: &Known<'_>, is_enough: bool) -> (Vec<(Object, PortCount)>, Ve
                 let message = format!("not judged{optional}: the copy does not show its state");
                 (Code::PortNotJudged, Severity::Info, message, Vec::new())
             }
-            Activity::Lacks(lack, Words { text, advice }) => {
+            Activity::Lacks(lack, Cause { text, advice, .. }) => {
                 let severity = match (port.optional, is_enough) {
                     (true, _) => Severity::Info,
                     (false, true) => Severity::Warning,

@@ -1,116 +1,17 @@
-//! What dry runs say of a PF: the steps of its plan, in the order in which they are taken.
+//! What dry runs say of PFs: the steps of their plans, in the order in which they are taken.
 
 use serde::Serialize;
 
-use super::VfPlan;
-use crate::names::PciAddress;
-use crate::report::common::{Finding, Kind, Report, Verdict, as_text, not_read};
-use crate::report::pf::Unresolved;
-use crate::report::plan::{PlanProblem, PlannedPf};
+use crate::report::common::{Finding, Kind, Report, Verdict, not_read};
+use crate::report::plan::PlannedPf;
 use crate::report::refusal::Refusal;
-use crate::report::vf_step::together;
-
-/// A PF of the configuration, held against the host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PfSteps {
-    /// The PF.
-    pub pf: PciAddress,
-    /// How many VFs are planned.
-    pub planned: usize,
-    /// What would be done.
-    #[serde(flatten)]
-    pub plan: VfPlan,
-    /// What does not come about, whatever would be done.
-    #[serde(serialize_with = "as_text::list")]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
-    pub refused: Vec<Refusal>,
-    /// What to know all the same.
-    #[serde(skip)]
-    pub warnings: Vec<String>,
-}
-
-impl PfSteps {
-    /// Of a PF of the configuration; the other, where no plan can be made for it.
-    pub fn of(pf: &PlannedPf) -> Result<Self, Unresolved> {
-        let Some(pci) = pf.pci.filter(|_| pf.is_planned) else {
-            return Err(unresolved(pf.named.clone(), pf.origin.clone(), pf.pci, &pf.errors));
-        };
-        let of_vfs = pf.vfs.iter().filter_map(|vf| vf.deferred.clone());
-        Ok(Self {
-            pf: pci,
-            planned: pf.wanted,
-            plan: VfPlan {
-                steps: pf.steps.clone(),
-                deferred: pf.deferred.iter().cloned().chain(of_vfs).collect(),
-                problem: pf.problem.clone(),
-            },
-            refused: pf.refused.clone(),
-            warnings: pf.warnings.iter().map(ToString::to_string).collect(),
-        })
-    }
-
-    /// Something would be done, or cannot be done.
-    pub fn is_pending(&self) -> bool {
-        let VfPlan { steps, deferred, problem } = &self.plan;
-        !steps.is_empty() || !deferred.is_empty() || problem.is_some() || !self.refused.is_empty()
-    }
-
-    /// Something would be done, or the PF is not in a state in which it could be.
-    pub fn is_change(&self) -> bool {
-        !self.plan.steps.is_empty() || self.plan.problem.is_some()
-    }
-
-    /// The text of it: what it comes to, and a line for each thing that is done.
-    pub fn lines(&self) -> Vec<String> {
-        let VfPlan { steps, deferred, problem } = &self.plan;
-        let head = match problem {
-            Some(problem) => format!("no change is possible now: {problem}"),
-            None if !self.is_pending() => {
-                let vfs = if self.planned == 1 { "VF" } else { "VFs" };
-                format!("{} {vfs} as planned, nothing to do", self.planned)
-            }
-            None if steps.is_empty() && deferred.is_empty() => "nothing to do".to_owned(),
-            None if steps.is_empty() => "no change is possible while VFs are in use".to_owned(),
-            None => "in this order:".to_owned(),
-        };
-        let mut lines = vec![format!("PF {}: {head}", self.pf)];
-        let numbered = together(steps).into_iter().enumerate();
-        lines.extend(numbered.map(|(at, step)| format!("  {}. {step}", at + 1)));
-        lines.extend(deferred.iter().map(|deferred| format!("  deferred: {deferred}")));
-        for finding in Refusal::findings(&self.refused) {
-            lines.push(format!("  {}: {}", finding.severity, finding.message));
-            lines.extend(finding.advice.iter().map(|advice| format!("    do: {}", advice.text)));
-        }
-        lines.extend(self.warnings.iter().map(|warning| format!("  warning: {warning}")));
-        lines
-    }
-}
-
-/// A PF of the configuration, `which` at `origin`, for which no plan can be made.
-pub fn unresolved(
-    which: String,
-    origin: String,
-    pci: Option<PciAddress>,
-    errors: &[PlanProblem],
-) -> Unresolved {
-    let object = pci.map_or_else(|| which.clone(), |pci| pci.to_string());
-    let may_pass = errors.iter().all(PlanProblem::may_pass);
-    let errors = errors.iter().map(|error| error.finding(&object)).collect();
-    Unresolved { which, origin, pci, errors, may_pass }
-}
 
 /// What `ibprov apply --dry-run` says, and that of boot of VFs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ApplyPreview {
-    /// The PFs of the configuration, as far as it is clear which they are.
-    pub pfs: Vec<PfSteps>,
-    /// The others.
-    pub unresolved: Vec<Unresolved>,
-    /// What they lack.
-    #[serde(skip)]
-    pub findings: Vec<Finding>,
+    /// The PFs of the configuration, those first for which a plan can be made.
+    pub pfs: Vec<PlannedPf>,
     /// What could not be read.
     #[serde(skip)]
     pub problems: Vec<String>,
@@ -118,36 +19,34 @@ pub struct ApplyPreview {
 
 impl ApplyPreview {
     /// Of these plans, held against the host.
-    pub fn new(planned: &[PlannedPf], problems: Vec<String>) -> Self {
-        let mut all = Self { problems, ..Self::default() };
-        for pf in planned {
-            all.findings.extend(pf.findings(None));
-            match PfSteps::of(pf) {
-                Ok(steps) => all.pfs.push(steps),
-                Err(unresolved) => all.unresolved.push(unresolved),
-            }
-        }
-        all.pfs.sort_unstable_by_key(|pf| pf.pf);
-        all
+    pub fn new(mut pfs: Vec<PlannedPf>, problems: Vec<String>) -> Self {
+        pfs.sort_by_key(|pf| (!pf.is_planned, pf.pci.filter(|_| pf.is_planned)));
+        Self { pfs, problems }
     }
 
     /// What they come to: a PF that may come is less than an error.
     pub fn verdict(&self) -> Verdict {
-        let is_refused = self.pfs.iter().flat_map(|pf| &pf.refused).any(Refusal::is_error);
-        if is_refused || self.unresolved.iter().any(|pf| !pf.may_pass) {
+        let mut errors = self.pfs.iter().flat_map(|pf| &pf.errors);
+        let mut refused = self.pfs.iter().flat_map(|pf| &pf.refused);
+        if refused.any(Refusal::is_error) || errors.any(|error| !error.code.may_pass()) {
             Verdict::WouldFail
-        } else if !self.unresolved.is_empty() || self.pfs.iter().any(PfSteps::is_change) {
+        } else if self.pfs.iter().any(|pf| !pf.is_planned || pf.is_change()) {
             Verdict::WouldChange
-        } else if self.pfs.iter().any(PfSteps::is_pending) {
+        } else if self.pfs.iter().any(PlannedPf::is_pending) {
             Verdict::Deferred
         } else {
             Verdict::NothingToDo
         }
     }
 
+    /// What is not as it is meant to be.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.pfs.iter().flat_map(|pf| pf.findings(None)).collect()
+    }
+
     /// With the keys that every report has.
     pub fn told(&self) -> Report<&Self> {
-        let mut findings = self.findings.clone();
+        let mut findings = self.findings();
         Finding::worst_first(&mut findings);
         findings.extend(not_read(&self.problems));
         Report::new(Kind::ApplyDryRun, self.verdict(), findings, self)

@@ -342,9 +342,11 @@ pub fn judge_settings(
                 facts.unset.insert(netdev, why);
             }
             Settings::Open { ifindex, .. } => {
-                let unset = facts.unset.entry(netdev.clone()).or_insert_with(Cause::not_made_yet);
-                if unset.in_use {
-                    *unset = Cause::not_made_yet();
+                if facts.unset.get(&netdev).is_none_or(|unset| unset.in_use || !unset.is_final) {
+                    let interface = seen.all.iter().find(|i| i.name == netdev);
+                    let steps = interface.map(|interface| planned(config, seen, interface).1.steps);
+                    let unset = Cause::not_made_yet(&netdev, &steps.unwrap_or_default());
+                    facts.unset.insert(netdev.clone(), unset);
                 }
                 open.push((netdev, ifindex));
             }
@@ -352,6 +354,13 @@ pub fn judge_settings(
     }
     progress::excuse_beyond(config.boot.at_least.as_ref(), ports);
     open
+}
+
+/// The interface that is to have `child` as its P_Key child, and has not.
+pub fn parent_of_missing(config: &Config, seen: &Interfaces, child: &IfName) -> Option<IfName> {
+    let adds = |step: &IfaceStep| matches!(step, IfaceStep::AddChild { name, .. } if name == child);
+    let parent = seen.all.iter().find(|i| planned(config, seen, i).1.steps.iter().any(adds));
+    parent.map(|parent| parent.name.clone())
 }
 
 /// The first P_Key child of `parent` whose settings are not as configured, and why.

@@ -6,11 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
+use super::guid::{ethernet, is_vf, too_few_vfs};
 use crate::ladder::vf::{
     awaits_grant, guids_are_hidden, has_driver, has_node_guids, has_other_guids, is_left_to_cni,
-    may_come, shows_other, wanted_driver,
+    may_come, shows_other, vf_progress, wanted_driver,
 };
 use crate::ladder::{WantedPf, WantedVf};
 use crate::names::{
@@ -18,19 +17,18 @@ use crate::names::{
 };
 use crate::observe::{Backend, ObservedPf, ObservedVf};
 use crate::report::Use;
-use crate::report::pf::{Deferred, OtherDriver, PfProblem, Undone, VfStep};
+use crate::report::common::{Code, Finding};
+use crate::report::pf::{Deferred, VfLack, VfStep};
 
 /// The way from observed to wanted.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VfPlan {
     /// In this order, by stage.
     pub steps: Vec<VfStep>,
     /// What is not done, because somebody uses the VF.
     pub deferred: Vec<Deferred>,
     /// Why nothing can be done.
-    #[serde(rename = "blocked")]
-    pub problem: Option<PfProblem>,
+    pub problem: Option<Finding>,
 }
 
 /// The uses of VFs, as far as they were looked at.
@@ -74,7 +72,8 @@ pub fn removed(plan: &VfPlan, observed: &ObservedPf) -> Vec<VfIndex> {
 /// The steps from `observed` to `wanted`. `uses` holds who uses which VF; a VF
 /// that is not in it is taken for free, so ask for [`disturbed`] before acting.
 pub fn vf_steps(wanted: &WantedPf, observed: &ObservedPf, uses: &Uses) -> VfPlan {
-    let mut plan = VfPlan { problem: problem(wanted, observed), ..VfPlan::default() };
+    let problem = problem(wanted, observed).map(|problem| problem.about(observed.pf));
+    let mut plan = VfPlan { problem, ..VfPlan::default() };
     let mut autoprobe_back = observed.undo.autoprobe;
     if plan.problem.is_none() {
         let (from, to) = (count(observed.vfs.len()), count(wanted.vfs.len()));
@@ -119,45 +118,58 @@ fn count(len: usize) -> u16 {
     u16::try_from(len).unwrap_or(u16::MAX)
 }
 
-fn problem(wanted: &WantedPf, observed: &ObservedPf) -> Option<PfProblem> {
-    let (want, have) = (wanted.vfs.len(), observed.vfs.len());
+fn problem(wanted: &WantedPf, observed: &ObservedPf) -> Option<Finding> {
+    let (want, have) = (count(wanted.vfs.len()), count(observed.vfs.len()));
+    let pf = observed.pf;
+    let blocked = |message: String| Finding::error(Code::VfPlanBlocked, message);
+    let log = || format!("dmesg | grep {pf}");
     if !observed.present {
-        return Some(PfProblem::Absent);
+        let message = "no PCI function has this address; the adapter may be in another slot";
+        return Some(Finding::error(Code::PfAbsent, message).look(["lspci -Dnn -d 15b3:"]));
     }
-    if let Some(pf) = observed.physfn {
-        return Some(PfProblem::IsVf { pf });
+    if let Some(physfn) = observed.physfn {
+        return Some(is_vf(pf, physfn));
     }
     if observed.driver.is_none() {
-        return Some(PfProblem::NoDriver);
+        let message = "no driver is bound to the PF, so that it cannot have VFs".to_owned();
+        return Some(blocked(message).look([format!("lspci -k -s {pf}"), log()]));
     }
     if want == 0 && have == 0 {
         return None;
     }
     if observed.link_layer == Some(LinkLayer::Ethernet) {
-        return Some(PfProblem::Ethernet { pf: observed.pf });
+        return Some(ethernet(pf, false));
     }
-    match observed.total_vfs {
-        None | Some(0) if want > 0 => {
-            return Some(PfProblem::NoSriov { pf: observed.pf, wanted: want });
-        }
-        Some(total) if want > usize::from(total) => {
-            return Some(PfProblem::TooMany { pf: observed.pf, wanted: want, total });
-        }
-        _ => {}
+    if let Some(problem) = too_few_vfs(pf, want, observed.total_vfs, false) {
+        return Some(problem);
     }
     if matches!(observed.backend, Backend::Mlx4 { .. }) && want != have {
-        return Some(PfProblem::Mlx4Count { wanted: want, present: have });
+        let message = format!(
+            "mlx4_core creates its VFs when it is loaded: {want} are planned and {have} are present"
+        );
+        return Some(blocked(message).permanent([format!(
+            "set `options mlx4_core num_vfs={want} probe_vf={want}` in /etc/modprobe.d, rebuild the initramfs if it contains mlx4_core, and reboot"
+        )]));
     }
     let is_missing = match observed.backend {
         Backend::OfedSysfs => false,
         Backend::Netlink { ifindex } => ifindex.is_none(),
         Backend::Mlx4 { ref iov } => iov.is_none(),
     };
-    if observed.link_layer.is_none() || is_missing {
-        let netdev = observed.link_layer.is_some();
-        return Some(PfProblem::NotReady { netdev });
+    let not_ready = |message| Finding::error(Code::PfNotReady, message);
+    if observed.link_layer.is_none() {
+        let message = "the driver of the PF has registered no RDMA device";
+        return Some(not_ready(message).look([log()]));
     }
-    observed.unreadable.clone().map(|why| PfProblem::Unreadable { why })
+    if is_missing {
+        let message = "the PF has no IPoIB netdev, which is needed to set GUIDs of VFs (this host has no sriov/N files of MLNX_OFED)";
+        return Some(not_ready(message).now(["modprobe ib_ipoib"]).look([log()]));
+    }
+    let why = observed.unreadable.as_ref()?;
+    let message = format!(
+        "the settings of the VFs at the PF cannot be read: {why}. The driver or the firmware may hang"
+    );
+    Some(blocked(message).look([log(), "ibprov status".to_owned()]))
 }
 
 fn one_vf(
@@ -188,14 +200,8 @@ fn one_vf(
         let guids_right = !guids_wrong && !guids_hidden;
         let handed_over = bound.as_deref().is_some_and(is_vfio) && guids_right;
         if !(handed_over && vf.driver == VfDriver::Host) {
-            let what = match stale {
-                _ if guids_wrong => Undone::Guids,
-                _ if guids_hidden => Undone::GuidsUnread,
-                Some(guid) => Undone::Shows(guid),
-                None if half_bound && !moves => Undone::HalfBound,
-                None if ipoib_failed && !moves => Undone::NoNetdev,
-                None => Undone::Driver(OtherDriver { is: bound, planned: target }),
-            };
+            let lack = vf_progress(vf, seen, pf).lacks;
+            let what = lack.unwrap_or(VfLack::Driver { is: bound, planned: target });
             plan.deferred.push(Deferred::Vf { vf: vf.index, what, uses: uses.to_vec() });
         }
         policy(plan, vf, seen, &pf.backend, uses);
@@ -305,7 +311,7 @@ fn policy(
     if uses.is_empty() || !takes_link(vf, from) {
         plan.steps.push(VfStep::Policy { vf: index, from, to: vf.policy });
     } else if !plan.deferred.iter().any(|d| matches!(d, Deferred::Vf { vf, .. } if *vf == index)) {
-        let what = Undone::Policy { is: from, planned: vf.policy };
+        let what = VfLack::Policy { is: from, planned: vf.policy };
         plan.deferred.push(Deferred::Vf { vf: index, what, uses: uses.to_vec() });
     }
 }

@@ -57,6 +57,11 @@ impl Advice {
         Self { purpose: Purpose::Permanent, text: text.into() }
     }
 
+    /// The first of `steps`, to stand behind a sentence.
+    pub fn remedy(steps: &[Self]) -> String {
+        steps.first().map(|step| format!(". To fix: {}", step.text)).unwrap_or_default()
+    }
+
     /// `steps` as lines of a text, each behind `head`.
     pub fn lines<'a>(
         head: &str,

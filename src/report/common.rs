@@ -207,6 +207,7 @@ codes! {
         AdapterSilent = "adapter-silent",
         RtnlHeld = "rtnl-held",
         VfPlanBlocked = "vf-plan-blocked",
+        PfNotReady = "pf-not-ready",
         VfNotAsPlanned = "vf-not-as-planned",
         VfSettingDropped = "vf-setting-dropped",
         VfSettingRefused = "vf-setting-refused",
@@ -266,6 +267,7 @@ codes! {
         IommuOff = "iommu-off",
         PinsUnreadable = "pins-unreadable",
         PinsOfAnotherHost = "pins-of-another-host",
+        PinsUndecided = "pins-undecided",
         NoHostNumber = "no-host-number",
         DoesNotFit = "does-not-fit",
         GuidMissing = "guid-missing",
@@ -373,11 +375,22 @@ impl Code {
         matches!(self, Self::HostUnreadable)
     }
 
+    /// Of a plan: the PF, or what has to be known of it, may still come.
+    pub const fn may_pass(self) -> bool {
+        matches!(self, Self::PfAbsent | Self::NoPfGuid | Self::PfNameUnknown | Self::PinsUndecided)
+    }
+
+    /// Configuration, pin and host do not agree, and an administrator has to decide.
+    pub const fn is_drift(self) -> bool {
+        matches!(self, Self::Drift | Self::DriftOtherCard)
+    }
+
     /// True if it is about the VFs of a PF, and what is planned for them.
     pub const fn is_of_pf(self) -> bool {
         matches!(
             self,
             Self::VfPlanBlocked
+                | Self::PfNotReady
                 | Self::VfNotAsPlanned
                 | Self::VfSettingDropped
                 | Self::VfSettingRefused
@@ -404,6 +417,7 @@ impl Code {
                 | Self::TooManyVfs
                 | Self::PinsUnreadable
                 | Self::PinsOfAnotherHost
+                | Self::PinsUndecided
                 | Self::NoHostNumber
                 | Self::DoesNotFit
                 | Self::GuidMissing
@@ -672,6 +686,11 @@ impl Finding {
         format!("{}{}", self.noun(), listed(&self.objects))
     }
 
+    /// Its message, with what to do first.
+    pub fn with_remedy(&self) -> String {
+        format!("{}{}", self.message, Advice::remedy(&self.advice))
+    }
+
     /// In one line, with nothing before the message where it names no object.
     pub fn bare(&self) -> String {
         let objects: String = self.objects.iter().map(|object| format!("{object}: ")).collect();
@@ -866,6 +885,11 @@ pub mod as_text {
 
     use serde::Serializer;
 
+    /// The text of it.
+    pub fn one<T: Display, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(value)
+    }
+
     /// The text of it; `null` for none.
     pub fn option<T: Display, S: Serializer>(value: &Option<T>, s: S) -> Result<S::Ok, S::Error> {
         match value {
@@ -878,6 +902,11 @@ pub mod as_text {
     pub fn list<T: Display, S: Serializer>(values: &[T], s: S) -> Result<S::Ok, S::Error> {
         s.collect_seq(values.iter().map(ToString::to_string))
     }
+}
+
+/// Writes the message of a finding, with what to do first.
+pub fn with_remedy<S: Serializer>(finding: &Option<Finding>, s: S) -> Result<S::Ok, S::Error> {
+    as_text::option(&finding.as_ref().map(Finding::with_remedy), s)
 }
 
 /// Writes a flag as its opposite, for a key that says the other side.

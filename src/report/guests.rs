@@ -7,52 +7,48 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::{PciAddress, VfName, VfRung};
 
-use super::VfLack;
 use super::advice::Advice;
-use super::common::{Code, Exit, Finding, Kind, Report, Verdict, as_text, listed, not_read};
+use super::common::{Code, Exit, Finding, Kind, Report, Verdict, not_read};
 use super::duration::seconds;
 use super::screen;
-use super::vf_lack::VfGuid;
 
 /// How far a guest is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::EnumDiscriminants)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "phase", rename_all = "kebab-case")]
+#[strum_discriminants(name(PhaseWord), doc = "The same in one word.")]
+#[strum_discriminants(derive(strum::IntoStaticStr, strum::VariantArray))]
+#[strum_discriminants(strum(serialize_all = "kebab-case"))]
 pub enum Phase {
     /// Not started yet.
     Idle,
     /// Being started since then, microseconds of CLOCK_MONOTONIC.
     Starting {
         /// When it began.
+        #[serde(default)]
         since_usec: u64,
     },
     /// Asked for, and not waited for: it could not start before this unit has.
     Issued {
-        /// Why it was not waited for.
+        /// Why it was not waited for; in JSON `reason`.
+        #[serde(default, rename = "reason")]
         why: String,
     },
     /// It is up, or was when it was last looked at.
     Up {
         /// It was up already.
+        #[serde(default)]
         already: bool,
     },
     /// It will not be started.
     Failed {
-        /// Why its start failed, or was not tried.
+        /// Why its start failed, or was not tried; in JSON `reason`.
+        #[serde(default, rename = "reason")]
         why: String,
     },
 }
 
 impl Phase {
-    /// How far it is, in one word.
-    pub const fn word(&self) -> PhaseWord {
-        match self {
-            Self::Idle => PhaseWord::Idle,
-            Self::Starting { .. } => PhaseWord::Starting,
-            Self::Issued { .. } => PhaseWord::Issued,
-            Self::Up { .. } => PhaseWord::Up,
-            Self::Failed { .. } => PhaseWord::Failed,
-        }
-    }
-
     /// Nothing more is going to happen to it, so who comes after it may go on.
     pub const fn is_settled(&self) -> bool {
         matches!(self, Self::Up { .. } | Self::Failed { .. } | Self::Issued { .. })
@@ -69,22 +65,22 @@ pub struct VfState {
     pub pci: Option<PciAddress>,
     /// The highest rung that it has reached.
     pub reached: Option<VfRung>,
-    /// What is not right; `None` if a guest may be started on it. In JSON the text of it,
-    /// `reason`.
-    #[serde(rename = "reason", serialize_with = "as_text::option")]
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
-    pub lacks: Option<GuestLack>,
+    /// What is not right: the first that counts; `None` if a guest may be started on it.
+    #[serde(rename = "reason")]
+    pub lacks: Option<String>,
 }
 
 impl VfState {
     /// A function that does not exist.
-    pub const fn no_function(pci: PciAddress) -> Self {
-        Self { vf: None, pci: Some(pci), reached: None, lacks: Some(GuestLack::NoFunction) }
+    pub fn no_function(pci: PciAddress) -> Self {
+        let why =
+            "no PCI function has this address; the guest is started when one appears".to_owned();
+        Self::unclear(pci, why)
     }
 
     /// A function of which it cannot be told whether it is a VF.
     pub const fn unclear(pci: PciAddress, why: String) -> Self {
-        Self { vf: None, pci: Some(pci), reached: None, lacks: Some(GuestLack::Unclear(why)) }
+        Self { vf: None, pci: Some(pci), reached: None, lacks: Some(why) }
     }
 
     /// A guest may be started on it.
@@ -101,48 +97,6 @@ impl VfState {
             (None, None) => "VF".to_owned(),
         }
     }
-}
-
-/// What is not right about a device that a guest needs: the first that counts.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum GuestLack {
-    /// There is no PCI function of that address; there may be one later.
-    #[error("no PCI function has this address; the guest is started when one appears")]
-    NoFunction,
-    /// It cannot be told whether the function is an InfiniBand VF, and why.
-    #[error("{0}")]
-    Unclear(String),
-    /// The VF's PF does not exist.
-    #[error("the PF {0} is absent")]
-    NoPf(PciAddress),
-    /// The VF's PF has no driver.
-    #[error("no driver is bound to the PF {0}")]
-    NoPfDriver(PciAddress),
-    /// The plan of the VF's PF cannot be made, and why.
-    #[error("{0}")]
-    Plan(String),
-    /// The VF's link state at its PF is Down, and no plan wants that.
-    #[error("the link state is set to down")]
-    PolicyDown,
-    /// Its PF administers no GUIDs for the VF; at least one.
-    #[error("{}", listed(.0))]
-    Guids(Vec<GuidLack>),
-    /// No driver is bound to the VF, and no plan wants that.
-    #[error("no driver is bound to the VF: the probe has failed, or the VF was not bound")]
-    NoDriver,
-    /// The VF is not as its plan, or where there is none its PF, has it.
-    #[error("{0}")]
-    Vf(VfLack),
-}
-
-/// A GUID that a VF has to have at its PF although no plan gives it one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum GuidLack {
-    /// It is zero.
-    #[error("the {0} is not set")]
-    Unset(VfGuid),
-    #[error("the {0} at the PF cannot be read")]
-    Unread(VfGuid),
 }
 
 /// All guests at one moment. Times are microseconds of CLOCK_MONOTONIC.
@@ -192,7 +146,6 @@ pub enum GuestKind {
 /// One guest, as `ibprov guests` last saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(into = "GuestJson", from = "GuestJson")]
 pub struct GuestReport {
     /// Its libvirt name or UUID, or its unit, as configured.
     pub name: String,
@@ -201,113 +154,19 @@ pub struct GuestReport {
     /// The domain's UUID, once libvirt has told.
     pub uuid: Option<String>,
     /// How far it is.
+    #[serde(flatten)]
     pub phase: Phase,
-    /// Why it has not been started yet.
+    /// Why it has not been started yet; absent where it does not wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<String>,
-    /// Its VFs; absent until they were looked at. Not read back: what one lacks is
-    /// a value that prints itself.
+    /// Its VFs; `null` until they were looked at. Not read back.
+    #[serde(skip_deserializing)]
     pub vfs: Option<Vec<VfState>>,
     /// When it was seen to be up.
     pub up_usec: Option<u64>,
     /// Where it is configured.
-    pub origin: String,
-}
-
-/// A [`GuestReport`] as JSON has it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct GuestJson {
-    /// Its libvirt name or UUID, or its unit, as configured.
-    name: String,
-    /// What sort of guest it is.
-    kind: GuestKind,
-    /// The domain's UUID, once libvirt has told.
-    uuid: Option<String>,
-    /// How far it is.
-    phase: PhaseWord,
-    /// Since when it is being started, microseconds of CLOCK_MONOTONIC.
-    since_usec: Option<u64>,
-    /// It was up already; `null` if it is not up.
-    already: Option<bool>,
-    /// Why it waits, was not waited for, or has failed.
-    reason: Option<String>,
-    /// Its VFs; `null` until they were looked at.
-    #[serde(skip_deserializing)]
-    vfs: Option<Vec<VfState>>,
-    /// When it was seen to be up.
-    up_usec: Option<u64>,
-    /// Where it is configured.
     #[serde(default)]
-    origin: String,
-}
-
-/// How far a guest is, in one word.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum PhaseWord {
-    /// Not started yet.
-    Idle,
-    /// Being started.
-    Starting,
-    /// Asked for, and not waited for.
-    Issued,
-    /// It is up, or was when it was last looked at.
-    Up,
-    /// It will not be started.
-    Failed,
-}
-
-impl From<GuestReport> for GuestJson {
-    fn from(guest: GuestReport) -> Self {
-        let GuestReport { name, kind, uuid, phase, waits, vfs, up_usec, origin } = guest;
-        let (word, since_usec, already, reason) = match phase {
-            Phase::Idle => (PhaseWord::Idle, None, None, waits),
-            Phase::Starting { since_usec } => (PhaseWord::Starting, Some(since_usec), None, waits),
-            Phase::Issued { why } => (PhaseWord::Issued, None, None, Some(why)),
-            Phase::Up { already } => (PhaseWord::Up, None, Some(already), waits),
-            Phase::Failed { why } => (PhaseWord::Failed, None, None, Some(why)),
-        };
-        Self { name, kind, uuid, phase: word, since_usec, already, reason, vfs, up_usec, origin }
-    }
-}
-
-impl From<GuestJson> for GuestReport {
-    fn from(json: GuestJson) -> Self {
-        let GuestJson {
-            name,
-            kind,
-            uuid,
-            phase,
-            since_usec,
-            already,
-            reason,
-            vfs,
-            up_usec,
-            origin,
-        } = json;
-        let (phase, waits) = match phase {
-            PhaseWord::Idle => (Phase::Idle, reason),
-            PhaseWord::Starting => {
-                (Phase::Starting { since_usec: since_usec.unwrap_or_default() }, reason)
-            }
-            PhaseWord::Issued => (Phase::Issued { why: reason.unwrap_or_default() }, None),
-            PhaseWord::Up => (Phase::Up { already: already.unwrap_or_default() }, reason),
-            PhaseWord::Failed => (Phase::Failed { why: reason.unwrap_or_default() }, None),
-        };
-        Self { name, kind, uuid, phase, waits, vfs, up_usec, origin }
-    }
+    pub origin: String,
 }
 
 impl GuestsReport {
@@ -371,7 +230,7 @@ impl GuestsReport {
             lines.push(format!("  {} {}: {}", guest.kind, guest.name, self.state(guest)));
             lines.extend(guest.vfs.iter().flatten().map(|vf| {
                 let reached = vf.reached.map_or("absent", |rung| rung.word());
-                let how = vf.lacks.as_ref().map_or("right".to_owned(), ToString::to_string);
+                let how = vf.lacks.as_deref().unwrap_or("right");
                 format!("      {}: {reached}: {how}", vf.label())
             }));
         }

@@ -203,7 +203,7 @@ impl HoldersReport {
                     format!("{subject}: not busy, nor are the kernel modules")
                 }
                 Verdict::Unknown => {
-                    format!("{subject}: not judged: no user was found, but see below")
+                    format!("{subject}: not known: no user was found, but not all could be read (see below)")
                 }
                 _ => format!("{subject}: kept busy by:"),
             });

@@ -177,7 +177,7 @@ impl Metrics {
         self.family("ports_expected", "The ports that are expected.", &Family::of(count.of));
         let help = "The expected ports that are ready: boot does not wait for them any more.";
         self.family("ports_ready", help, &Family::of(count.good));
-        let help = "The expected ports that are ready and that the fabric uses.";
+        let help = "The expected ports that the fabric uses.";
         self.family("ports_active", help, &Family::of(count.active));
         let mut states = Family::default();
         for absent in &status.absent {
@@ -204,7 +204,9 @@ impl Metrics {
                     ("netdev", port.netdev.as_ref().map_or("", |netdev| netdev.as_str())),
                     ("required", required(port.role == Role::Expected)),
                 ];
-                states.add(&labels, number(port.ladder.highest()));
+                // A port that the fabric uses is active, whatever its netdev lacks.
+                let active = port.ladder.reached.contains(&Rung::Active).then_some(Rung::Active);
+                states.add(&labels, number(active.or(port.ladder.highest())));
             }
         }
         let help = format!("The state of each expected port: 0 absent, {}.", numbers());
@@ -242,7 +244,7 @@ impl Metrics {
         let mut guests = Family::default();
         for phase in PhaseWord::VARIANTS {
             let of_report = report.map_or(0, |report| {
-                report.guests.iter().filter(|guest| guest.phase.word() == *phase).count()
+                report.guests.iter().filter(|guest| PhaseWord::from(&guest.phase) == *phase).count()
             });
             // Those of which no run has told yet.
             let untold = match (phase, report) {

@@ -80,7 +80,7 @@ reasons! {
     /// The vendor's start script with rc links.
     ScriptOfVendor: Disabled, "the rc links no longer start the script";
     /// The rule of mlnx_interface_mgr.
-    InterfaceManager: Disabled, "a link to /dev/null in /etc/udev/rules.d masks the rule, which an update of the package leaves in force";
+    InterfaceManager: Disabled, "the rule is masked by a link to /dev/null in /etc/udev/rules.d, which package updates keep";
     /// ibprov itself.
     Ourselves: Enabled, "ibprov brings the ports up at boot, before the network starts";
     /// rdma-core loads modules.

@@ -24,9 +24,7 @@ pub mod netns;
 pub mod node;
 pub mod online;
 pub mod pf;
-mod pf_problem;
 pub mod plan;
-mod plan_problem;
 mod planned_vf;
 pub mod port;
 mod read;
@@ -46,7 +44,6 @@ pub mod vf_step;
 
 pub use boot::BootReport;
 pub use common::{Exit, SCHEMA, Verdict};
-pub use guests::{GuestLack, GuidLack};
 pub use module_trouble::{ModuleTrouble, Said};
 pub use pf::PfReport;
 pub use port::{Cause, NotExpected, PortProgress};

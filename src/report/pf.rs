@@ -1,21 +1,20 @@
 //! The report of `ibprov apply` for one PF: `/run/ibprov/pf/PCI.json`, and its
 //! text.
 
-use std::fmt;
-
 use serde::de::Error as _;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use super::advice::Advice;
-use super::common::{Code, Exit, Finding, Kind, Report, Verdict, as_text, not_read};
+use super::common::{
+    Code, Exit, Finding, Kind, Report, Severity, Verdict, as_text, not_read, with_remedy,
+};
 use super::duration::seconds;
+use super::plan::no_change;
 use super::screen;
 use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung, vf_ranges};
 
-pub use super::pf_problem::PfProblem;
-pub use super::vf_cause::{DROPPED, NumberFailed, REFUSED, StepFailure, VfCause, WhyLacking};
-pub use super::vf_lack::{GuidAtPf, OtherDriver, OtherGuid, VfGuid, VfLack};
-pub use super::vf_step::{Deferred, Stage, Undone, VfStep};
+pub use super::vf_cause::{DROPPED, REFUSED, StepFailure};
+pub use super::vf_lack::{GuidAtPf, OtherGuid, VfGuid, VfLack};
+pub use super::vf_step::{Deferred, Stage, VfStep};
 
 /// What a run at a PF is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,10 +45,10 @@ pub struct PfReport {
     /// Its exit code.
     #[serde(skip)]
     pub exit_code: u8,
-    /// What stood in the way at the PF itself.
-    #[serde(flatten)]
-    #[cfg_attr(test, schemars(with = "HindranceJson<'static>"))]
-    pub hindrance: Hindrance,
+    /// What stood in the way at the PF itself; in JSON a text, `reason`.
+    #[serde(rename = "reason", serialize_with = "with_remedy")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub problem: Option<Finding>,
     /// What was done, in order.
     pub steps: Vec<StepDone>,
     /// The VFs of the plan.
@@ -59,17 +58,6 @@ pub struct PfReport {
     /// Failures of the PF as a whole, and what could not be read.
     #[serde(skip)]
     pub problems: Vec<String>,
-}
-
-/// What stood in the way at a PF itself. In JSON `blocked`, the value, and `reason`, the
-/// text of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Hindrance {
-    /// Why nothing can be done.
-    pub problem: Option<PfProblem>,
-    /// The number of VFs could not be changed, which says more than the problem
-    /// that this has left behind.
-    pub number: Option<NumberFailed>,
 }
 
 /// A step and what came of it.
@@ -117,43 +105,9 @@ pub struct VfOutcome {
     /// The netdev that it has on this host; `None` if it has none.
     pub netdev: Option<IfName>,
     /// What is to be said of it: why it is not as wanted, mostly; in JSON a text.
-    #[serde(rename = "reason", serialize_with = "as_text::option")]
+    #[serde(rename = "reason", serialize_with = "with_remedy")]
     #[cfg_attr(test, schemars(with = "Option<String>"))]
-    pub cause: Option<VfCause>,
-}
-
-impl Hindrance {
-    /// Nothing stood in the way.
-    pub const fn is_none(&self) -> bool {
-        self.problem.is_none() && self.number.is_none()
-    }
-}
-
-impl fmt::Display for Hindrance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.number, &self.problem) {
-            (Some(number), _) => number.fmt(f),
-            (None, Some(problem)) => problem.fmt(f),
-            (None, None) => Ok(()),
-        }
-    }
-}
-
-/// A [`Hindrance`] as JSON has it.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct HindranceJson<'a> {
-    /// Why nothing can be done at the PF, as a value.
-    blocked: &'a Option<PfProblem>,
-    /// The text of it, or why the number of VFs could not be changed.
-    reason: Option<String>,
-}
-
-impl Serialize for Hindrance {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let reason = (!self.is_none()).then(|| self.to_string());
-        HindranceJson { blocked: &self.problem, reason }.serialize(s)
-    }
+    pub cause: Option<Finding>,
 }
 
 /// The report as JSON has it, with the sentence that says it all.
@@ -185,8 +139,8 @@ impl PfReport {
     }
 
     fn undo_findings(&self) -> Vec<Finding> {
-        let busy = self.hindrance.problem.as_ref();
-        let busy = busy.map(|busy| Finding::warning(Code::VfPlanBlocked, busy.to_string()));
+        let warning = |busy| Finding { severity: Severity::Warning, ..busy };
+        let busy = self.problem.clone().map(warning);
         let failed = self.steps.iter().filter_map(|step| {
             let message = format!("{}: {}", step.step, step.failure.as_ref()?);
             Some(Finding::error(Code::StepFailed, message))
@@ -195,27 +149,18 @@ impl PfReport {
     }
 
     fn plan_findings(&self) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        if !self.hindrance.is_none() {
-            let message = self.hindrance.to_string();
-            let code = self.hindrance.problem.as_ref().filter(|_| self.hindrance.number.is_none());
-            let code = code.map_or(Code::VfPlanBlocked, PfProblem::code);
-            findings.push(Finding::error(code, message).about(self.pf));
-        }
+        let mut findings: Vec<Finding> = self.problem.clone().into_iter().collect();
         for (vf, same) in self.wrong() {
             let vfs = vf_ranges(same.iter().map(|vf| vf.vf));
-            let message = format!("{vfs}: {}", vf.said());
-            let finding = match &vf.cause {
-                _ if vf.deferred => Finding::warning(Code::VfDeferred, message),
-                Some(cause) if cause.is_dropped() => {
-                    Finding::error(Code::VfSettingDropped, message)
-                }
-                Some(cause) if cause.is_refused() => {
-                    Finding::error(Code::VfSettingRefused, message)
-                }
-                _ => Finding::error(Code::VfNotAsPlanned, message),
+            let why = vf.cause.as_ref();
+            let message = match why {
+                Some(why) => format!("{vfs}: {}: {}", vf.state(), why.message),
+                None => format!("{vfs}: {}", vf.state()),
             };
-            findings.push(finding.about(self.pf));
+            let finding = Finding::error(why.map_or(Code::VfNotAsPlanned, |w| w.code), message);
+            let advice = why.iter().flat_map(|why| why.advice.clone());
+            let severity = why.map_or(Severity::Error, |why| why.severity);
+            findings.push(Finding { severity, ..finding }.about(self.pf).advise(advice));
         }
         for deferred in &self.deferred {
             let is_told = |vf: &VfOutcome| vf.deferred && deferred.vf() == Some(vf.vf);
@@ -245,7 +190,7 @@ impl PfReport {
             finished_usec: started_usec,
             verdict: Verdict::Interrupted,
             exit_code: Exit::Exceptions.code(),
-            hindrance: Hindrance { problem: None, number: None },
+            problem: None,
             steps: Vec::new(),
             vfs: Vec::new(),
             deferred: Vec::new(),
@@ -290,9 +235,10 @@ impl PfReport {
 
     /// What of the changes of an interrupted run was restored, and why not all.
     fn restored(&self, took: &str) -> String {
-        if let Some(busy) = &self.hindrance.problem {
+        if let Some(busy) = &self.problem {
             return format!(
-                "nothing is restored yet ({busy}); that process restores sriov_drivers_autoprobe and driver_override when it has finished, or the next `ibprov apply` if it is killed"
+                "nothing is restored yet ({}); that process restores sriov_drivers_autoprobe and driver_override when it has finished, or the next `ibprov apply` if it is killed",
+                busy.message
             );
         }
         let count = self.steps.len();
@@ -307,14 +253,19 @@ impl PfReport {
 
     /// What failed first, in few words.
     fn failure(&self) -> Option<String> {
-        match &self.hindrance {
-            Hindrance { number: Some(number), .. } => Some(number.short()),
-            Hindrance { problem: Some(problem), .. } => Some(problem.to_string()),
-            Hindrance { problem: None, number: None } => {
+        let is_count = |step: &&StepDone| step.step.stage() == Stage::Count;
+        let failed = self.steps.iter().filter(is_count).find_map(|step| step.failure.as_ref());
+        match (failed, &self.problem) {
+            (Some(failure), _) => Some(match failure.errno() {
+                Some(errno) => format!("sriov_numvfs: {errno:?}"),
+                None => format!("sriov_numvfs: {failure}"),
+            }),
+            (None, Some(problem)) => Some(problem.message.clone()),
+            (None, None) => {
                 let (first, same) = self.wrong().into_iter().next()?;
                 let vfs = vf_ranges(same.iter().map(|vf| vf.vf));
                 Some(match &first.cause {
-                    Some(cause) => format!("{vfs}: {cause}"),
+                    Some(cause) => format!("{vfs}: {}", cause.message),
                     None => format!("{vfs}: {}", first.state()),
                 })
             }
@@ -344,9 +295,8 @@ impl PfReport {
     pub fn to_text(&self) -> String {
         let mut lines = vec![self.headline()];
         // What puts back says it in the line above.
-        if self.purpose == Purpose::Apply && !self.hindrance.is_none() {
-            lines.push(format!("  why: {}", self.hindrance));
-        }
+        let problem = self.problem.as_ref().filter(|_| self.purpose == Purpose::Apply);
+        lines.extend(problem.map(|problem| format!("  why: {}", problem.with_remedy())));
         lines.extend(self.wrong().into_iter().map(|(vf, same)| match same.as_slice() {
             [_] => format!("  {}", vf.line()),
             same => format!("  {}: {}", vf_ranges(same.iter().map(|vf| vf.vf)), vf.said()),
@@ -366,7 +316,8 @@ impl VfOutcome {
 
     /// How it is, and why.
     fn said(&self) -> String {
-        let why = self.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
+        let why = self.cause.as_ref().map(|cause| format!(": {}", cause.with_remedy()));
+        let why = why.unwrap_or_default();
         format!("{}{why}", self.state())
     }
 
@@ -407,19 +358,17 @@ pub struct Unresolved {
     /// What is wrong; in JSON `findings`.
     #[serde(rename = "findings")]
     pub errors: Vec<Finding>,
-    /// It is right and only not there yet.
-    pub may_pass: bool,
 }
 
 impl Unresolved {
+    /// It is right and only not there yet.
+    pub fn may_pass(&self) -> bool {
+        self.errors.iter().all(|error| error.code.may_pass())
+    }
+
     /// The text of it.
     pub fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!("{} ({}): no change is possible:", self.which, self.origin)];
-        for error in &self.errors {
-            lines.push(format!("  error: {}", error.message));
-            lines.extend(Advice::lines("    do: ", &error.advice));
-        }
-        lines
+        no_change(&self.which, &self.origin, &self.errors)
     }
 
     /// What is wrong, for the report that it is part of.
@@ -506,6 +455,11 @@ mod tests {
         "0000:4b:00.0".parse().expect("address")
     }
 
+    fn busy() -> Finding {
+        let message = "process 2420 holds /run/ibprov/lock/pf-0000:4b:00.0";
+        Finding::error(Code::VfPlanBlocked, message).look(["journalctl -u 'ibprov-pf@*'"])
+    }
+
     fn json_of(report: &PfReport) -> Value {
         serde_json::to_value(report.told()).expect("JSON")
     }
@@ -515,11 +469,10 @@ mod tests {
         let mut report = PfReport::blank(pf(), 0);
         report.verdict = Verdict::Failed;
         report.finished_usec = 16_668_000;
-        let lock = "/run/ibprov/lock/pf-0000:4b:00.0".to_owned();
-        report.hindrance.problem = Some(PfProblem::Busy { lock, owner: Some(2420) });
+        report.problem = Some(busy());
         assert_eq!(
             report.headline(),
-            "PF 0000:4b:00.0: the state of its VFs is unknown (process 2420 holds /run/ibprov/lock/pf-0000:4b:00.0: see `journalctl -u 'ibprov-pf@*'`) after 16.668 s, nothing changed"
+            "PF 0000:4b:00.0: the state of its VFs is unknown (process 2420 holds /run/ibprov/lock/pf-0000:4b:00.0) after 16.668 s, nothing changed"
         );
     }
 
@@ -547,11 +500,10 @@ mod tests {
         assert_eq!(value["findings"][0]["code"], "step-failed");
         assert_eq!(value["findings"].as_array().map(Vec::len), Some(1));
         let mut busy = PfReport { verdict: Verdict::Deferred, ..blank };
-        let lock = "/run/ibprov/lock/pf-0000:4b:00.0".to_owned();
-        busy.hindrance.problem = Some(PfProblem::Busy { lock, owner: Some(2420) });
+        busy.problem = Some(self::busy());
         assert_eq!(
             busy.headline(),
-            "PF 0000:4b:00.0: nothing is restored yet (process 2420 holds /run/ibprov/lock/pf-0000:4b:00.0: see `journalctl -u 'ibprov-pf@*'`); that process restores sriov_drivers_autoprobe and driver_override when it has finished, or the next `ibprov apply` if it is killed"
+            "PF 0000:4b:00.0: nothing is restored yet (process 2420 holds /run/ibprov/lock/pf-0000:4b:00.0); that process restores sriov_drivers_autoprobe and driver_override when it has finished, or the next `ibprov apply` if it is killed"
         );
         assert_eq!(json_of(&busy)["findings"][0]["severity"], "warning");
         assert_eq!(busy.to_text(), format!("{}\n", busy.headline()));
@@ -561,7 +513,7 @@ mod tests {
     fn what_is_a_value_here_is_a_text_in_json_and_null_for_nothing() {
         let mut report = PfReport::blank(pf(), 0);
         let value = json_of(&report);
-        assert_eq!((&value["blocked"], &value["reason"]), (&Value::Null, &Value::Null));
+        assert_eq!(value["reason"], Value::Null);
         let refused = StepFailure::Refused {
             tried: "write \"8\" to /sys/x".to_owned(),
             said: "ENOSPC: No space left on device".to_owned(),
@@ -570,9 +522,9 @@ mod tests {
         let step = VfStep::Count { from: 0, to: 8 };
         report.steps = vec![
             StepDone { step: VfStep::AutoprobeOff, failure: None },
-            StepDone { step: step.clone(), failure: Some(refused.clone()) },
+            StepDone { step, failure: Some(refused) },
         ];
-        report.hindrance.problem = Some(PfProblem::NoDriver);
+        report.problem = Some(busy());
         let value = json_of(&report);
         assert_eq!(
             value["steps"],
@@ -582,23 +534,23 @@ mod tests {
                  "reason": "write \"8\" to /sys/x: ENOSPC: No space left on device"},
             ])
         );
-        assert_eq!(value["blocked"], json!({"code": "no-driver"}));
-        assert_eq!(value["reason"], json!(PfProblem::NoDriver.to_string()));
-        assert_eq!(value["findings"][0]["message"], value["reason"]);
-        assert_eq!(value["findings"][0]["code"], "vf-plan-blocked");
-        report.hindrance.number = Some(NumberFailed { step, failure: refused, kernel: None });
-        let text = json_of(&report)["reason"].as_str().unwrap_or_default().to_owned();
-        assert!(text.starts_with("cannot change the number of VFs from 0 to 8: "), "{text}");
-        assert!(report.to_text().contains(&format!("\n  why: {text}\n")), "{}", report.to_text());
+        let reason = busy().with_remedy();
+        assert_eq!(value["reason"], json!(reason));
+        assert_eq!(value["findings"][0], json!(busy()));
+        assert!(report.to_text().contains(&format!("\n  why: {reason}\n")), "{}", report.to_text());
+        report.verdict = Verdict::Failed;
+        let headline = report.headline();
+        assert!(headline.contains("is unknown (sriov_numvfs: ENOSPC) after"), "{headline}");
     }
 
     #[test]
     fn a_vf_says_what_it_lacks_in_its_line_and_in_json() {
         let lack = VfLack::Policy {
-            is: crate::names::Policy::Down,
+            is: Some(crate::names::Policy::Down),
             planned: crate::names::Policy::Follow,
         };
-        let cause = VfCause::Lacks { lack, why: None, kernel: Some("it is tired".to_owned()) };
+        let message = format!("{lack}; the kernel: it is tired");
+        let cause = Finding::error(Code::VfSettingDropped, message);
         let mut vf = VfOutcome {
             vf: VfIndex::new(3).expect("index"),
             pci: None,

@@ -3,17 +3,18 @@
 use serde::Serialize;
 
 use super::advice::Advice;
-use super::common::{Code, Finding, Kind, Report, Severity, Verdict, as_text, not_read};
+use super::common::{
+    Code, Finding, Kind, Report, Severity, Verdict, as_text, not_read, with_remedy,
+};
 use super::netns::Netns;
-use super::pf::{Deferred, PfProblem};
+use super::pf::Deferred;
 use super::refusal::Refusal;
 use super::rxe::{RxeReport, RxeState};
 use super::screen::{self, Screen, Tone};
-use super::vf_step::VfStep;
-use crate::names::{Binding, Guid, Object, PINS_PATH, PciAddress, RdmaName, VfIndex, vf_ranges};
+use super::vf_step::{VfStep, together};
+use crate::names::{Binding, Guid, Object, PciAddress, RdmaName, VfIndex, vf_ranges};
 
-pub use super::plan_problem::PlanProblem;
-pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf, Rebind};
+pub use super::planned_vf::{Action, Attribute, Change, PlannedAs, PlannedVf};
 
 /// The plans of one host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -68,22 +69,21 @@ pub struct PlannedPf {
     /// Its VFs as they shall be, and what would change; empty with errors.
     pub vfs: Vec<PlannedVf>,
     /// What would be done, in this order; by VF it is in `vfs`.
-    #[serde(skip)]
     pub steps: Vec<VfStep>,
     /// A plan can be made for it: it has no errors.
     pub is_planned: bool,
     /// Errors, because of which it would be left alone.
     #[serde(skip)]
-    pub errors: Vec<PlanProblem>,
+    pub errors: Vec<Finding>,
     /// What does not come about, whatever would be done; in JSON texts.
     #[serde(serialize_with = "as_text::list")]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub refused: Vec<Refusal>,
     /// Why nothing can be done at it now, although the plan is good; in JSON a
     /// text, `reason`.
-    #[serde(rename = "reason", serialize_with = "as_text::option")]
+    #[serde(rename = "reason", serialize_with = "with_remedy")]
     #[cfg_attr(test, schemars(with = "Option<String>"))]
-    pub problem: Option<PfProblem>,
+    pub problem: Option<Finding>,
     /// Why the number of VFs stays as it is, in JSON texts; what is deferred at a
     /// VF stands there.
     #[serde(serialize_with = "as_text::list")]
@@ -91,7 +91,7 @@ pub struct PlannedPf {
     pub deferred: Vec<Deferred>,
     /// What to know all the same.
     #[serde(skip)]
-    pub warnings: Vec<PlanProblem>,
+    pub warnings: Vec<Finding>,
 }
 
 impl PlanReport {
@@ -100,7 +100,7 @@ impl PlanReport {
     fn verdict(&self) -> Verdict {
         let mut errors = self.pfs.iter().flat_map(|pf| &pf.errors);
         let mut refused = self.pfs.iter().flat_map(|pf| &pf.refused);
-        if errors.any(|error| !error.may_pass())
+        if errors.any(|error| !error.code.may_pass())
             || refused.any(Refusal::is_error)
             || self.rxe.iter().any(RxeReport::is_refused)
         {
@@ -136,7 +136,7 @@ impl PlanReport {
             || self.rxe.iter().any(|rxe| rxe.state == RxeState::Absent)
             || self.netns.as_ref().is_some_and(Netns::differs)
             || self.firmware.iter().any(|told| told.severity == Severity::Warning);
-        self.drift = self.pfs.iter().any(|pf| pf.warnings.iter().any(PlanProblem::is_drift));
+        self.drift = self.pfs.iter().flat_map(|pf| &pf.warnings).any(|told| told.code.is_drift());
         self.errors = self.pfs.iter().any(|pf| !pf.errors.is_empty());
         self
     }
@@ -162,12 +162,6 @@ impl PlanReport {
         for told in &self.firmware {
             lines.push(told.to_string());
             lines.extend(Advice::lines("  ", &told.advice));
-        }
-        if self.drift {
-            lines.push(format!(
-                "\n{}: the pinned GUIDs ({PINS_PATH}) stay in use until you choose:\n  keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them\n  keep them for another adapter: ibprov plan --pin\n  use new GUIDs: ibprov plan --pin --replace",
-                screen.paint(Tone::Warning, "drift")
-            ));
         }
         let cannot = screen.paint(Tone::Bad, "cannot read");
         lines.extend(self.problems.iter().map(|problem| format!("{cannot} {problem}")));
@@ -204,8 +198,8 @@ impl PlannedPf {
     pub fn findings(&self, last_run: Option<&str>) -> Vec<Finding> {
         let object = self.object();
         let mut findings = self.errors();
-        findings.extend(self.problem.iter().map(|problem| problem.finding(&object)));
-        findings.extend(Refusal::findings(&self.refused));
+        findings.extend(self.problem.clone());
+        findings.extend(self.refused.iter().map(|refusal| refusal.finding.clone()));
         let of = |action| self.vfs.iter().filter(move |vf| vf.action == action).map(|vf| vf.index);
         let (anew, changed) = of(Action::Change).partition(|vf| self.is_made_anew(*vf));
         let parts: [(Vec<VfIndex>, _); 4] = [
@@ -234,7 +228,7 @@ impl PlannedPf {
         findings.extend(why.map(|why| {
             Finding::warning(Code::VfDeferred, why).advise([Advice::look("ibprov plan")])
         }));
-        findings.extend(self.warnings.iter().map(|warning| warning.finding(&object)));
+        findings.extend(self.warnings.iter().cloned());
         findings.into_iter().map(|finding| finding.about(&object)).collect()
     }
 
@@ -250,12 +244,53 @@ impl PlannedPf {
 
     /// Why no plan can be made for it.
     pub fn errors(&self) -> Vec<Finding> {
-        let object = self.object();
-        let of = |error: &PlanProblem| {
-            let finding = error.finding(&object);
-            Finding { message: format!("{} ({})", finding.message, self.origin), ..finding }
+        let of = |error: &Finding| Finding {
+            message: format!("{} ({})", error.message, self.origin),
+            ..error.clone()
         };
         self.errors.iter().map(of).collect()
+    }
+
+    /// Something would be done, or the PF is not in a state in which it could be.
+    pub const fn is_change(&self) -> bool {
+        !self.steps.is_empty() || self.problem.is_some()
+    }
+
+    /// All that is deferred, of VFs too.
+    fn all_deferred(&self) -> impl Iterator<Item = &Deferred> {
+        self.deferred.iter().chain(self.vfs.iter().filter_map(|vf| vf.deferred.as_ref()))
+    }
+
+    /// Something would be done, or cannot be done.
+    pub fn is_pending(&self) -> bool {
+        let is_deferred = self.all_deferred().next().is_some();
+        !self.is_planned || self.is_change() || is_deferred || !self.refused.is_empty()
+    }
+
+    /// What a dry run says of it: what it comes to, and a line for each thing that is done.
+    pub fn preview(&self) -> Vec<String> {
+        let Some(pf) = self.pci.filter(|_| self.is_planned) else {
+            return no_change(&self.named, &self.origin, &self.errors);
+        };
+        let head = match &self.problem {
+            Some(problem) => format!("no change is possible now: {}", problem.with_remedy()),
+            None if !self.is_pending() => format!(
+                "{} {} as planned, nothing to do",
+                self.wanted,
+                if self.wanted == 1 { "VF" } else { "VFs" }
+            ),
+            None if !self.steps.is_empty() => "in this order:".to_owned(),
+            None if self.all_deferred().next().is_none() => "nothing to do".to_owned(),
+            None => "no change is possible while VFs are in use".to_owned(),
+        };
+        let mut lines = vec![format!("PF {pf}: {head}")];
+        let numbered = together(&self.steps).into_iter().enumerate();
+        lines.extend(numbered.map(|(at, step)| format!("  {}. {step}", at + 1)));
+        lines.extend(self.all_deferred().map(|deferred| format!("  deferred: {deferred}")));
+        lines.extend(told(self.refused.iter().map(|refusal| &refusal.finding), Screen::default()));
+        let warnings = self.warnings.iter();
+        lines.extend(warnings.map(|told| format!("  {}: {}", told.severity, told.message)));
+        lines
     }
 
     fn lines(&self, all: bool, screen: Screen) -> Vec<String> {
@@ -275,19 +310,14 @@ impl PlannedPf {
         }
         if let Some(problem) = &self.problem {
             let head = screen.paint(Tone::Bad, "no change is possible:");
-            lines.push(format!("  {head} {problem}"));
+            lines.push(format!("  {head} {}", problem.with_remedy()));
         }
         let head = screen.paint(Tone::Warning, "deferred:");
         lines.extend(self.deferred.iter().map(|deferred| format!("  {head} {deferred}")));
-        lines.extend(told(&screen.paint(Tone::Bad, "error:"), &self.errors));
-        for finding in Refusal::findings(&self.refused) {
-            let tone = if finding.severity == Severity::Error { Tone::Bad } else { Tone::Warning };
-            let head = screen.paint(tone, &format!("{}:", finding.severity));
-            lines.push(format!("  {head} {}", finding.message));
-            lines.extend(Advice::lines("    do: ", &finding.advice));
-        }
         let warning = screen.paint(Tone::Warning, "warning:");
-        lines.extend(told(&warning, &self.warnings));
+        lines.extend(told(&self.errors, screen));
+        lines.extend(told(self.refused.iter().map(|refusal| &refusal.finding), screen));
+        lines.extend(told(&self.warnings, screen));
         if self.removed().next().is_some() {
             let vfs = vf_ranges(self.removed());
             lines.push(format!("  {warning} apply removes {vfs}{REMOVED_WITH}"));
@@ -295,7 +325,7 @@ impl PlannedPf {
         let of = |is: fn(&PlannedVf) -> bool| self.vfs.iter().filter(move |vf| is(vf));
         let anew = || of(PlannedVf::is_made_anew).map(|vf| vf.index);
         if anew().next().is_some() {
-            let (mark, why) = (screen.paint(Tone::Bad, "-/+"), Change::MadeAnew);
+            let (mark, why) = (screen.paint(Tone::Bad, "-/+"), Change::made_anew());
             lines.push(format!("  {mark} {}: {why}", vf_ranges(anew())));
         }
         lines.extend(self.vfs.iter().flat_map(|vf| vf.lines(all, screen)));
@@ -325,19 +355,24 @@ impl PlannedPf {
 /// More lines of one kind are counted.
 const MOST_LINES: usize = 20;
 
-fn told(kind: &str, findings: &[PlanProblem]) -> Vec<String> {
+fn told<'a>(findings: impl IntoIterator<Item = &'a Finding>, screen: Screen) -> Vec<String> {
+    let mut findings = findings.into_iter();
     let mut lines = Vec::new();
-    for finding in findings.iter().take(MOST_LINES) {
-        let mut head = format!("{kind} ");
-        for line in finding.lines() {
-            lines.push(format!("  {head}{line}"));
-            head.clear();
-        }
+    for finding in findings.by_ref().take(MOST_LINES) {
+        let tone = finding.severity.into();
+        let head = screen.paint(tone, &format!("{}:", finding.severity));
+        lines.push(format!("  {head} {}", finding.message));
+        lines.extend(Advice::lines("    do: ", &finding.advice));
     }
-    if let Some(more @ 1..) = findings.len().checked_sub(MOST_LINES) {
-        lines.push(format!("  {kind} and {more} more like these"));
-    }
+    let more = findings.count();
+    lines.extend((more > 0).then(|| format!("  and {more} more like these")));
     lines
+}
+
+/// That nothing is changed at the PF that the configuration calls `named`, because of `errors`.
+pub(super) fn no_change(named: &str, origin: &str, errors: &[Finding]) -> Vec<String> {
+    let head = format!("{named} ({origin}): no change is possible:");
+    [head].into_iter().chain(told(errors, Screen::default())).collect()
 }
 
 /// How many of `vfs` there are of each kind.

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::hardware::Vf;
-use super::pf::{Deferred, OtherGuid};
+use super::pf::Deferred;
 use super::screen::{Screen, Tone};
 use crate::names::{Guid, IfName, Policy, RdmaName, VfDriver, VfIndex, VfOwner};
 
@@ -18,7 +18,6 @@ pub struct PlannedVf {
     /// What would be done.
     pub action: Action,
     /// What would be changed, or is deferred.
-    #[cfg_attr(test, schemars(with = "Vec<ChangeJson>"))]
     pub changes: Vec<Change>,
     /// Why it is left as it is, and who uses it; in JSON a text, `reason`.
     #[serde(rename = "reason", serialize_with = "super::common::as_text::option")]
@@ -73,150 +72,25 @@ pub enum Action {
     Block,
 }
 
-/// One thing that would be changed. In JSON `what`, `from`, `to` and, where it is not clear
-/// from these, `reason`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
-    /// The VF is made anew, since sriov_numvfs can only be changed via 0.
-    MadeAnew,
-    /// Its node GUID at the PF.
-    NodeGuid {
-        /// As it is, if it can be read.
-        from: Option<Guid>,
-        /// As it shall be. The same as it is: it is set once more, since the VF
-        /// shows another.
-        to: Guid,
-    },
-    /// Its port GUID at the PF, in the same way.
-    PortGuid {
-        /// As it is, if it can be read.
-        from: Option<Guid>,
-        /// As it shall be.
-        to: Guid,
-    },
-    /// Its link state at the PF.
-    Policy {
-        /// As it is, if it can be read.
-        from: Option<Policy>,
-        /// As it shall be.
-        to: Policy,
-    },
-    /// The name of its netdev, which it keeps.
-    Netdev {
-        /// As it is.
-        from: IfName,
-        /// As it shall be.
-        to: IfName,
-    },
-    /// The name of its RDMA device, which it keeps.
-    RdmaDevice {
-        /// As it is.
-        from: RdmaName,
-        /// As it shall be.
-        to: RdmaName,
-    },
-    /// Its driver; `None` is no driver.
-    Driver {
-        /// The one bound to it.
-        from: Option<String>,
-        /// The one that it shall have.
-        to: Option<String>,
-    },
-    /// It is bound to its driver once more, which then reads the right GUIDs.
-    BoundAgain {
-        /// The driver that it is taken from and given back to.
-        driver: String,
-        /// What for.
-        why: Rebind,
-    },
-}
-
-/// Why a VF is bound once more to the driver that it has.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Rebind {
-    /// Its GUIDs are set, which it reads when it is bound.
-    #[error("a VF reads its GUIDs when it is bound")]
-    Guids,
-    /// It shows a GUID that is not the plan's.
-    #[error("{0}")]
-    Shows(OtherGuid),
-    /// It has no RDMA device, and none comes by waiting.
-    #[error("the VF has no RDMA device")]
-    HalfBound,
-    /// It has no netdev, and none comes by waiting.
-    #[error("ib_ipoib has not created a netdev for the VF")]
-    NoNetdev,
-}
-
-impl Change {
-    /// It sets a GUID that the PF does not have yet.
-    pub fn brings_guid(&self) -> bool {
-        match self {
-            Self::NodeGuid { from, to } | Self::PortGuid { from, to } => *from != Some(*to),
-            _ => false,
-        }
-    }
-
-    /// What is not as planned, in a phrase; none of what is only set or bound once more.
-    fn deviation(&self) -> Option<String> {
-        let zero = |guid: &Option<Guid>| guid.is_some_and(Guid::is_zero);
-        let told = self.told();
-        let from = match self {
-            Self::MadeAnew => return Some("to be recreated".to_owned()),
-            Self::BoundAgain { why: Rebind::Guids, .. } => return None,
-            Self::BoundAgain { why, .. } => return Some(why.to_string()),
-            Self::NodeGuid { .. } | Self::PortGuid { .. } if !self.brings_guid() => return None,
-            Self::NodeGuid { from, .. } | Self::PortGuid { from, .. } if zero(from) => "0",
-            _ => told.shown_from(),
-        };
-        Some(format!("{} {from}, planned {}", told.what.text(), told.shown_to()))
-    }
-
-    /// Why, where it is not clear from the two.
-    fn why(&self) -> Option<String> {
-        match self {
-            Self::MadeAnew => Some("sriov_numvfs can only be changed via 0".to_owned()),
-            Self::NodeGuid { .. } | Self::PortGuid { .. } => (!self.brings_guid())
-                .then(|| "the VF shows another: the firmware may have ignored it".to_owned()),
-            Self::Netdev { .. } | Self::RdmaDevice { .. } => {
-                Some("a VF gets its names when it is bound".to_owned())
-            }
-            Self::Policy { .. } | Self::Driver { .. } => None,
-            Self::BoundAgain { why, .. } => Some(why.to_string()),
-        }
-    }
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = self.told();
-        match told.what {
-            Changed::Vf => f.write_str("removed and created again")?,
-            what => write!(f, "{} {} -> {}", what.text(), told.shown_from(), told.shown_to())?,
-        }
-        told.reason.map_or(Ok(()), |why| write!(f, " ({why})"))
-    }
-}
-
-/// A [`Change`] as JSON has it.
-#[derive(Serialize)]
+/// One thing that would be changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct ChangeJson {
+pub struct Change {
     /// What would be changed.
-    what: Changed,
+    pub what: Attribute,
     /// As it is: a GUID, a link state or a driver; `null` for none or unknown.
-    from: Option<String>,
+    pub from: Option<String>,
     /// As it shall be.
-    to: Option<String>,
+    pub to: Option<String>,
     /// Why, where it is not clear from the two.
-    reason: Option<String>,
+    pub reason: Option<String>,
 }
 
-/// What is changed of a VF.
-#[derive(Clone, Copy, Serialize)]
+/// What a VF has, by which it may differ from its plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-enum Changed {
+pub enum Attribute {
     /// The VF itself, which is made anew.
     Vf,
     /// Its node GUID at the PF.
@@ -235,8 +109,8 @@ enum Changed {
     Binding,
 }
 
-impl Changed {
-    const fn text(self) -> &'static str {
+impl Attribute {
+    pub(super) const fn text(self) -> &'static str {
         match self {
             Self::Vf => "VF",
             Self::NodeGuid => "node GUID",
@@ -249,75 +123,94 @@ impl Changed {
     }
 }
 
-impl ChangeJson {
+impl Change {
+    pub fn new<T: fmt::Display>(what: Attribute, from: Option<T>, to: Option<T>) -> Self {
+        let text = |value: Option<T>| value.map(|value| value.to_string());
+        Self { what, from: text(from), to: text(to), reason: None }
+    }
+
+    /// Of a GUID at the PF. The same as it is: it is set once more, since the VF shows another.
+    pub fn guid(what: Attribute, from: Option<Guid>, to: Guid) -> Self {
+        let why = "the VF shows another: the firmware may have ignored it";
+        let reason = (from == Some(to)).then(|| why.to_owned());
+        Self { reason, ..Self::new(what, from, Some(to)) }
+    }
+
+    /// The VF is made anew.
+    pub fn made_anew() -> Self {
+        let reason = Some("sriov_numvfs can only be changed via 0".to_owned());
+        Self { what: Attribute::Vf, from: None, to: None, reason }
+    }
+
+    /// It sets a GUID that the PF does not have yet.
+    pub fn brings_guid(&self) -> bool {
+        matches!(self.what, Attribute::NodeGuid | Attribute::PortGuid) && self.from != self.to
+    }
+
+    /// What is not as planned, in a phrase; none of what is only set once more.
+    fn deviation(&self) -> Option<String> {
+        match self.what {
+            Attribute::Vf => return Some("to be recreated".to_owned()),
+            Attribute::Binding => return self.reason.clone(),
+            _ if self.from == self.to => return None,
+            _ => {}
+        }
+        let is_zero = self.from.as_ref().is_some_and(|from| *from == Guid::new(0).to_string());
+        let from = if is_zero { "0" } else { self.shown_from() };
+        Some(format!("{} {from}, planned {}", self.what.text(), self.shown_to()))
+    }
+
     fn shown_from(&self) -> &str {
         self.from.as_deref().unwrap_or(match self.what {
-            Changed::Driver => "none",
+            Attribute::Driver => "none",
             _ => "unknown",
         })
     }
 
     fn shown_to(&self) -> &str {
         match self.what {
-            Changed::Binding => "rebound",
+            Attribute::Binding => "rebound",
             _ => self.to.as_deref().unwrap_or("none"),
         }
     }
 }
 
-impl Change {
-    fn told(&self) -> ChangeJson {
-        fn text<T: fmt::Display>(value: Option<&T>) -> Option<String> {
-            value.map(ToString::to_string)
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.what {
+            Attribute::Vf => f.write_str("removed and created again")?,
+            what => write!(f, "{} {} -> {}", what.text(), self.shown_from(), self.shown_to())?,
         }
-        let (what, from, to) = match self {
-            Self::MadeAnew => (Changed::Vf, None, None),
-            Self::NodeGuid { from, to } => (Changed::NodeGuid, text(from.as_ref()), text(Some(to))),
-            Self::PortGuid { from, to } => (Changed::PortGuid, text(from.as_ref()), text(Some(to))),
-            Self::Policy { from, to } => (Changed::LinkState, text(from.as_ref()), text(Some(to))),
-            Self::Driver { from, to } => (Changed::Driver, from.clone(), to.clone()),
-            Self::Netdev { from, to } => (Changed::Netdev, text(Some(from)), text(Some(to))),
-            Self::RdmaDevice { from, to } => {
-                (Changed::RdmaDevice, text(Some(from)), text(Some(to)))
-            }
-            Self::BoundAgain { driver, .. } => {
-                (Changed::Binding, Some(driver.clone()), Some(driver.clone()))
-            }
-        };
-        ChangeJson { what, from, to, reason: self.why() }
-    }
-}
-
-impl Serialize for Change {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        self.told().serialize(s)
+        self.reason.as_ref().map_or(Ok(()), |why| write!(f, " ({why})"))
     }
 }
 
 impl PlannedVf {
     /// It is destroyed and created again.
     pub(super) fn is_made_anew(&self) -> bool {
-        self.changes.contains(&Change::MadeAnew)
+        self.changes.iter().any(|change| change.what == Attribute::Vf)
     }
 
     /// It is taken from its driver and given back to it.
     pub(super) fn is_bound_again(&self) -> bool {
-        self.changes.iter().any(|change| matches!(change, Change::BoundAgain { .. }))
+        self.changes.iter().any(|change| change.what == Attribute::Binding)
     }
 
     /// What is not as planned of one that is there, in phrases; of one that is in use, whose
     /// changes are no plan, by what is `seen`.
     pub(super) fn deviations(&self, seen: &Vf) -> String {
-        let mut all: Vec<String> = self.changes.iter().filter_map(Change::deviation).collect();
+        // Who is bound again to read a GUID lacks that GUID.
+        let brings_guid = self.changes.iter().any(Change::brings_guid);
+        let is_told = |c: &&Change| c.what != Attribute::Binding || !brings_guid;
+        let told = self.changes.iter().filter(is_told);
+        let mut all: Vec<String> = told.filter_map(Change::deviation).collect();
         if let Some(wanted) = self.wanted.as_ref().filter(|_| self.changes.is_empty()) {
-            let (node, port) = (wanted.node_guid, wanted.port_guid);
-            let guids = [
-                Change::NodeGuid { from: seen.node_guid, to: node },
-                Change::PortGuid { from: seen.port_guid, to: port },
+            let seen = [
+                Change::guid(Attribute::NodeGuid, seen.node_guid, wanted.node_guid),
+                Change::guid(Attribute::PortGuid, seen.port_guid, wanted.port_guid),
+                Change::new(Attribute::LinkState, seen.policy, Some(wanted.policy)),
             ];
-            all.extend(guids.iter().filter_map(Change::deviation));
-            let link_state = Change::Policy { from: seen.policy, to: wanted.policy };
-            all.extend(link_state.deviation().filter(|_| seen.policy != Some(wanted.policy)));
+            all.extend(seen.iter().filter_map(Change::deviation));
         }
         if all.is_empty() { "not as planned".to_owned() } else { all.join("; ") }
     }

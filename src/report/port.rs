@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::ModuleTrouble;
 use super::advice::Advice;
-use super::common::{Code, Finding, opposite};
+use super::common::{Code, Finding, listed, opposite};
 use super::finding::Severity;
-use super::iface::DeferredSettings;
+use super::iface::{DeferredSettings, IfaceStep};
 use super::node::Standing;
 use crate::names::{
     Guid, IfName, LinkLayer, MadPort, ModuleName, Object, PciAddress, PortNumber, RdmaName, Rung,
@@ -257,12 +257,7 @@ impl Cause {
 
     /// In one sentence, with what to do.
     pub fn sentence(&self) -> String {
-        format!("{}{}", self.text, self.remedy())
-    }
-
-    fn remedy(&self) -> String {
-        let remedy = self.advice.first().map(|step| format!(". To fix: {}", step.text));
-        remedy.unwrap_or_default()
+        format!("{}{}", self.text, Advice::remedy(&self.advice))
     }
 
     /// A sentence for each of `all` that says something else, with the interfaces of which it
@@ -282,7 +277,7 @@ impl Cause {
             [] | [_] => cause.sentence(),
             several => {
                 let names: Vec<&str> = several.iter().map(|name| name.as_str()).collect();
-                format!("{}: {}{}", names.join(", "), cause.phrase(), cause.remedy())
+                format!("{}: {}{}", names.join(", "), cause.phrase(), Advice::remedy(&cause.advice))
             }
         };
         kinds.iter().map(told).collect()
@@ -312,12 +307,14 @@ impl Cause {
         Self::last(text, [remedy]).diagnosed(Code::SettingRefused).of(netdev)
     }
 
-    /// No run has made the settings of the port's netdev yet.
-    pub(crate) fn not_made_yet() -> Self {
-        Self::waiting(
-            "the settings are not applied yet",
-            [Advice::look("see `systemctl status 'ibprov-iface@*' ibprov-children.service`")],
-        )
+    /// No run has made the settings of `netdev` yet: these steps are left, where that is known.
+    pub(crate) fn not_made_yet(netdev: &IfName, steps: &[IfaceStep]) -> Self {
+        let text = match steps {
+            [] => "the settings are not applied yet".to_owned(),
+            steps => format!("to be done on {netdev}: {}", listed(steps)),
+        };
+        let units = "see `systemctl status 'ibprov-iface@*' ibprov-children.service`";
+        Self::waiting(text, [Advice::look(units), Advice::now(format!("ibprov iface {netdev}"))])
     }
 
     /// Settings of `netdev` could not be made.

@@ -249,14 +249,8 @@ fn moment() -> Any<Moment> {
 }
 
 fn unresolved() -> Any<Unresolved> {
-    (text(), text(), of(pci()), list(finding()), any::<bool>())
-        .prop_map(|(which, origin, pci, errors, may_pass)| Unresolved {
-            which,
-            origin,
-            pci,
-            errors,
-            may_pass,
-        })
+    (text(), text(), of(pci()), list(finding()))
+        .prop_map(|(which, origin, pci, errors)| Unresolved { which, origin, pci, errors })
         .boxed()
 }
 
@@ -382,8 +376,6 @@ fn guests_report() -> Any<GuestsReport> {
     let guest = (text(), kind, of(text()), phase, of(text()), text());
     let guest = (guest, of(any::<u64>())).prop_map(|(guest, up_usec)| {
         let (name, kind, uuid, phase, waits, origin) = guest;
-        // One that has failed or was issued says why itself.
-        let waits = waits.filter(|_| !matches!(phase, G::Failed { .. } | G::Issued { .. }));
         // They are not read back.
         let vfs = None;
         GuestReport { name, kind, uuid, phase, waits, vfs, up_usec, origin }

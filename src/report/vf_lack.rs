@@ -4,7 +4,8 @@
 use std::fmt;
 
 use super::common::listed;
-use crate::names::{Guid, IfName, Policy, RdmaName};
+use super::planned_vf::Attribute;
+use crate::names::{Guid, Policy, Words};
 
 /// What is not as planned at a VF: the first that counts on its way up the ladder.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,16 +24,16 @@ pub enum VfLack {
         in_force: Guid,
     },
     /// Its link state at the PF.
-    #[error("the link state is {is} instead of {planned}")]
+    #[error("the link state is {} instead of {planned}", .is.map_or("unknown", Words::typed))]
     Policy {
-        /// As the PF administers it.
-        is: Policy,
+        /// As the PF administers it, if it says so.
+        is: Option<Policy>,
         /// The policy of the plan.
         planned: Policy,
     },
-    /// The driver bound to it.
-    #[error("{0}")]
-    Driver(OtherDriver),
+    /// The driver bound to it; `None` is no driver.
+    #[error("the driver is {} instead of {}", driver(.is.as_ref()), driver(.planned.as_ref()))]
+    Driver { is: Option<String>, planned: Option<String> },
     /// Its driver has registered no RDMA device.
     #[error("the driver {driver} is bound, but has registered no RDMA device")]
     NoRdmaDevice {
@@ -56,26 +57,9 @@ pub enum VfLack {
     /// A GUID that it shows cannot be read, which proves nothing.
     #[error("the {}{} cannot be read, so that the VF is not verified", .0, if *.0 == VfGuid::Port { " (GID 0)" } else { "" })]
     Unread(VfGuid),
-    /// Its netdev is called otherwise than `vf-name` says.
-    #[error(
-        "the netdev is named {is} instead of {planned}; a netdev is renamed only when it appears. To fix: {}",
-        ANEW
-    )]
-    Netdev { is: IfName, planned: IfName },
-    /// Its RDMA device is called otherwise than `vf-rdma-name` says.
-    #[error("the RDMA device is named {is} instead of {planned}. To fix: {}", ANEW)]
-    RdmaDevice { is: RdmaName, planned: RdmaName },
-    /// A device of it is called otherwise than planned, and udev, which renames it, had not
-    /// done all that it had to do.
-    #[error(
-        "udev has not renamed {is} to {planned} and was still processing events; see `journalctl -b -u systemd-udevd`"
-    )]
-    NotRenamed {
-        /// The name that it has.
-        is: String,
-        /// The name that it shall have.
-        planned: String,
-    },
+    /// Its netdev or its RDMA device is called otherwise than the configuration says.
+    #[error("the {} is named {is} instead of {planned}", .what.text())]
+    Name { what: Attribute, is: String, planned: String },
 }
 
 /// One of the GUIDs by which a VF is verified.
@@ -113,13 +97,8 @@ pub struct OtherGuid {
     pub planned: Guid,
 }
 
-/// A VF's driver, other than planned. `None` is no driver.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OtherDriver {
-    /// The one bound to it.
-    pub is: Option<String>,
-    /// The one that it shall have.
-    pub planned: Option<String>,
+fn driver(driver: Option<&String>) -> &str {
+    driver.map_or("none", String::as_str)
 }
 
 impl fmt::Display for GuidAtPf {
@@ -131,16 +110,3 @@ impl fmt::Display for GuidAtPf {
         }
     }
 }
-
-impl fmt::Display for OtherDriver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fn name(driver: Option<&String>) -> &str {
-            driver.map_or("none", String::as_str)
-        }
-        let (is, planned) = (name(self.is.as_ref()), name(self.planned.as_ref()));
-        write!(f, "the driver is {is} instead of {planned}")
-    }
-}
-
-/// How a VF gets its names.
-const ANEW: &str = "unbind the VF from its driver (`echo PCI-ADDRESS >/sys/bus/pci/drivers/DRIVER/unbind`) and run `ibprov apply`";

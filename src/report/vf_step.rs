@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::Use;
+use super::common::as_text;
 use super::uses::told;
-use super::vf_lack::{OtherDriver, OtherGuid};
-use crate::names::{Guid, PciAddress, Policy, RdmaName, VfIndex, Words, vf_ranges};
+use super::vf_lack::VfLack;
+use crate::names::{Guid, PciAddress, Policy, RdmaName, VfIndex, vf_ranges};
 
 /// One change at a PF or a VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -261,49 +262,12 @@ pub enum Deferred {
         /// The VF that is left as it is.
         vf: VfIndex,
         /// What is not as it shall be; in JSON its text, `reason`.
-        #[serde(rename = "reason")]
+        #[serde(rename = "reason", serialize_with = "as_text::one")]
         #[cfg_attr(test, schemars(with = "String"))]
-        what: Undone,
+        what: VfLack,
         /// Who uses it.
         uses: Vec<Use>,
     },
-}
-
-/// What stays as it is at a VF in use. In JSON it is its text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Undone {
-    /// The PF administers other GUIDs for it.
-    #[error("its GUIDs are not as planned")]
-    Guids,
-    /// The PF has not answered which GUIDs it administers for it.
-    #[error("its GUIDs at the PF cannot be read")]
-    GuidsUnread,
-    /// It shows another GUID.
-    #[error("{0}")]
-    Shows(OtherGuid),
-    /// The RDMA half of its driver has not taken it.
-    #[error("the auxiliary RDMA driver is not bound to it")]
-    HalfBound,
-    /// ib_ipoib has made no netdev for it.
-    #[error("ib_ipoib has not created a netdev for it")]
-    NoNetdev,
-    /// It has another driver.
-    #[error("{0}")]
-    Driver(OtherDriver),
-    /// Its link state at the PF is another, and that of the plan may take its link down.
-    #[error("the link state is {} instead of {planned}", .is.map_or("unknown", Words::typed))]
-    Policy {
-        /// As the PF says; `None` if it does not.
-        is: Option<Policy>,
-        /// The policy of the plan.
-        planned: Policy,
-    },
-}
-
-impl Serialize for Undone {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
 }
 
 impl Deferred {

@@ -377,8 +377,7 @@ fn config_check_says_what_to_write_where_a_dark_port_is_meant() {
     // Where it has a [[port]] already, a second one would be an error.
     host.file("etc/ibprov/ibprov.toml", "\n[[port]]\npci = \"5e:00.0\"\nrate = \"200 Gb/s\"\n");
     let shown = host.show(&["config", "check"]);
-    let add =
-        "  add required = false at /etc/ibprov/ibprov.toml:2  # mlx5_1 port 1 (0000:5e:00.0)\n";
+    let add = "  required = false  # at /etc/ibprov/ibprov.toml:2: mlx5_1 port 1 (0000:5e:00.0)\n";
     assert!(shown.contains(add) && !shown.contains("[[port]]"), "{shown}");
     host.file("etc/ibprov/ibprov.toml", "[[port]]\npci = [\"4b:00.0\", \"5e:00.0\"]\n");
     let shown = host.show(&["config", "check"]);

@@ -687,7 +687,7 @@ fn agree(node: &Node) -> Result<(), TestCaseError> {
         codes.iter().all(|code| !code.starts_with("module-") || code == "module-denied");
     let is_left = denied || !about_ports && !about_vfs && is_only_denied;
     if boot_code == 0 && !is_left {
-        prop_assert!(!is_pending, "boot would do nothing, and status says {:?}", codes);
+        prop_assert!(!is_pending, "boot would change nothing, and status says {:?}", codes);
     }
     if !is_pending && !would {
         prop_assert_eq!(boot_code, 0, "{:?}: {:#}", codes, boot);

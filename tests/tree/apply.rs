@@ -168,10 +168,10 @@ fn a_vf_with_a_disk_of_srp_is_left_alone() {
         &host,
         &["--dry-run"],
         &expect![[r#"
-        PF 0000:4b:00.0: no change is possible while VFs are in use
-          deferred: VF 0 is left alone: the auxiliary RDMA driver is not bound to it; it is in use: SCSI host7 (SRP or iSER) is connected over it
-        exit 1
-    "#]],
+            PF 0000:4b:00.0: no change is possible while VFs are in use
+              deferred: VF 0 is left alone: the driver mlx5_core is bound, but the VF has no RDMA device, because the probe of the auxiliary RDMA device or the recovery of the VF failed; it is in use: SCSI host7 (SRP or iSER) is connected over it
+            exit 1
+        "#]],
     );
 }
 

@@ -17,7 +17,7 @@ fn a_dry_run_says_what_would_be_loaded_and_awaited() {
     host.function("0000:06:00.0", "15b3:101b", "020700", None);
     host.file("sys/bus/pci/devices/0000:06:00.0/driver_override", "none\n");
     expect![[r#"
-        boot would do this, in this order:
+        boot would, in this order:
         1. in parallel:
              load ib_ipoib, ib_umad
              load the driver of 0000:01:00.0
@@ -48,7 +48,7 @@ fn a_dry_run_shows_vfs_and_settings_too_and_equal_lines_once() {
         host.file(&format!("{ofed}/policy"), "Follow\n");
     }
     expect![[r#"
-        boot would do nothing, and would not wait
+        boot would change nothing and not wait
         named: mlx5_0 port 1 (0000:4b:00.0) as ib0
         not waited for: 0000:4b:00.1 and 15 more functions: VF of 0000:4b:00.0 on this host
         exit 0
@@ -59,7 +59,7 @@ fn a_dry_run_shows_vfs_and_settings_too_and_equal_lines_once() {
     );
     host.file("etc/ibprov/ibprov.toml", &config);
     expect![[r#"
-        boot would do this, in this order:
+        boot would, in this order:
         1. wait up to 150 s for each adapter:
              mlx5_0 port 1 (0000:4b:00.0): not configured; expected state: configured
         2. ib0: set MTU 2040 (/etc/ibprov/ibprov.toml:1)
@@ -81,7 +81,7 @@ fn the_sites_deny_list_is_obeyed_in_the_plan() {
     host.function("0000:01:00.0", "15b3:101b", "020700", Some("mlx5_core"));
     host.function("0000:02:00.0", "15b3:1003", "028000", None);
     expect![[r#"
-        boot would do this, in this order:
+        boot would, in this order:
         1. load mlx5_ib for 0000:01:00.0
         2. wait up to 150 s for each adapter:
              0000:01:00.0: no RDMA device; expected state: rdma
@@ -106,7 +106,7 @@ fn a_command_that_modprobe_runs_for_a_module_is_named() {
     );
     host.file("etc/modprobe.d/x.conf", "install ib_ipoib /x\ninstall mlx4_core /y\n");
     expect![[r#"
-        boot would do this, in this order:
+        boot would, in this order:
         1. load ib_umad, ib_uverbs
         named: mlx5_0 port 1 (0000:4b:00.0) as ib0
         note: ib_umad: to load it, modprobe runs the command of /etc/modprobe.d/mlnx-bf.conf:1: /sbin/modprobe --ignore-install ib_umad $CMDLINE_OPTS && /sbin/mlnx_bf_configure
@@ -131,7 +131,7 @@ fn what_the_configuration_skips_is_not_waited_for() {
     host.file("etc/ibprov/ibprov.toml", "[modules]\nexclude = [\"mlx4_core\"]\n");
     host.function("0000:02:00.0", "15b3:1003", "028000", None);
     expect![[r#"
-        boot would do nothing: no InfiniBand port is expected
+        boot would change nothing: no InfiniBand port is expected
         not waited for: 0000:02:00.0: the driver mlx4_core is deny-listed by modules.exclude of the configuration
         exit 0
     "#]]
@@ -183,7 +183,7 @@ fn a_host_without_cards_plans_nothing() {
     let host = Host::new();
     host.remove("sys/module/ib_ipoib");
     expect![[r#"
-        boot would do nothing: no InfiniBand port is expected
+        boot would change nothing: no InfiniBand port is expected
         exit 0
     "#]]
     .assert_eq(&host.show(&["boot", "--dry-run"]));
@@ -215,7 +215,7 @@ fn the_network_namespace_mode_is_set_and_who_else_sets_it_is_named() {
     let host = Host::healthy();
     let parameter = "sys/module/ib_core/parameters/netns_mode";
     host.file(parameter, "Y\n");
-    assert!(host.show(&["boot", "--dry-run"]).contains("boot would do nothing"));
+    assert!(host.show(&["boot", "--dry-run"]).contains("boot would change nothing"));
     host.file("etc/ibprov/ibprov.toml", "[rdma]\nnetns = \"exclusive\"\n");
     let shown = host.show(&["boot", "--dry-run"]);
     assert!(shown.contains("set the RDMA network namespace mode to exclusive\n"), "{shown}");
@@ -229,7 +229,7 @@ fn the_network_namespace_mode_is_set_and_who_else_sets_it_is_named() {
     assert_eq!((output.status.code(), of.len()), (Some(1), 1), "{status:#}");
     assert!(of[0]["advice"][1]["text"].as_str().expect("text").contains("netns_mode=0"), "{of:#?}");
     host.file(parameter, "N\n");
-    assert!(host.show(&["boot", "--dry-run"]).contains("boot would do nothing"));
+    assert!(host.show(&["boot", "--dry-run"]).contains("boot would change nothing"));
     assert_eq!(host.ibprov(&["status"]).status.code(), Some(0));
     host.file("etc/modprobe.d/sriov.conf", "options ib_core netns_mode=1\n");
     for verb in [&["status"][..], &["boot", "--dry-run"], &["plan"]] {

@@ -392,7 +392,7 @@ const TOPICS: &[(&str, &str)] = &[
          host-name-transient name-of-kernel name-twice name-unfit no-host-number \
          no-pf-guid offset-overflow pf-absent pf-ambiguous pf-ethernet pf-is-vf \
          pf-name-unknown pf-no-hca pf-nvswitch pf-twice pins-of-another-host \
-         pins-unreadable",
+         pf-not-ready pins-undecided pins-unreadable",
     ),
     (
         "Interfaces and network services",

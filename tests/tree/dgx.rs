@@ -164,12 +164,14 @@ fn the_link_is_shown_of_a_port_that_is_not_configured_too() {
     host.file("etc/ibprov/ibprov.toml", &rules.concat());
     let shown = host.show(&["status"]);
     for (rail, state) in [
-        (0, "not configured                40"),
+        (0, "active                        40"),
         (1, "not configured, initializing  -"),
         (3, "not configured, polling       -"),
     ] {
         let row = shown.lines().find(|line| line.contains(&format!(" mlx5_{rail}/1 ")));
         assert!(row.is_some_and(|row| row.contains(state)), "{rail}: {shown}");
+        let note = row.filter(|row| row.ends_with("  not configured"));
+        assert_eq!(note.is_some(), rail == 0, "{rail}: {shown}");
     }
 }
 
@@ -225,7 +227,7 @@ fn a_port_has_the_same_names_everywhere() {
         let gid = host.show(&["gid", "--port", name]);
         assert!(gid.ends_with("0\nexit 0\n"), "{name}: {gid}");
         let holders = host.show(&["holders", name]);
-        assert!(holders.starts_with("mlx5_1 (0000:40:00.0): not judged"), "{name}: {holders}");
+        assert!(holders.starts_with("mlx5_1 (0000:40:00.0): not known"), "{name}: {holders}");
         let apply = host.show(&["apply", "--dry-run", name]);
         assert!(apply.starts_with("PF 0000:40:00.0: nothing to do"), "{name}: {apply}");
         let iface = host.show(&["iface", "--dry-run", name]);
@@ -287,4 +289,80 @@ fn all_that_is_known_of_one_port_is_told() {
         exit 3
     "#]]
     .assert_eq(&host.show_on(&[("COLUMNS", "80")], &["status", "mlx5_3"]));
+}
+
+/// A P_Key child on each rail but one, which is to have one too.
+fn with_children(without: usize) -> Host {
+    let host = healthy();
+    let mut wanted = String::new();
+    for (rail, bus) in RAILS.into_iter().enumerate() {
+        let pci = address(rail);
+        wanted += &format!(
+            "[[interface]]\nmatch.pci = \"{pci}\"\npartition = [{{ pkey = \"0x8001\" }}]\n"
+        );
+        if rail == without {
+            continue;
+        }
+        let parent = host.path(&format!("sys/class/net/ibp{bus}s0/ifindex"));
+        let parent = std::fs::read_to_string(parent).expect("index");
+        for (file, text) in [
+            ("type", "32"),
+            ("ifindex", &format!("{}", 900 + rail)),
+            ("iflink", parent.trim()),
+            ("mtu", "2044"),
+            ("flags", "0x1003"),
+            ("uevent", ""),
+            ("carrier", "1"),
+            ("broadcast", "00:ff:ff:ff:ff:12:40:1b:80:01:00:00:00:00:00:00:ff:ff:ff:ff"),
+        ] {
+            host.file(&format!("sys/class/net/ibp{bus}s0.8001/{file}"), &format!("{text}\n"));
+        }
+    }
+    host.file("etc/ibprov/ibprov.toml", &wanted);
+    host
+}
+
+#[test]
+fn a_child_that_is_missing_is_named_and_its_port_stays_active() {
+    let host = with_children(6);
+    let shown = on_terminal(&host, 24, 80, &["status"]);
+    expect![[r#"
+        NOT READY: 8 of 8 expected ports active, 7 ready
+          error: mlx5_6/1: not configured: to be done on ibp206s0: create P_Key child
+          ibp206s0.8001 (0x8001)
+            do: see `systemctl status 'ibprov-iface@*' ibprov-children.service`
+            do: ibprov iface ibp206s0
+        ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
+
+          PORT      PCI           NETDEV    STATE   LID  RATE     NOTE
+          mlx5_0/1  0000:18:00.0  ibp24s0   active  40   400 NDR
+          mlx5_1/1  0000:40:00.0  ibp64s0   active  41   400 NDR
+          mlx5_2/1  0000:4f:00.0  ibp79s0   active  42   400 NDR
+          mlx5_3/1  0000:5e:00.0  ibp94s0   active  43   400 NDR
+          mlx5_4/1  0000:9a:00.0  ibp154s0  active  44   400 NDR
+          mlx5_5/1  0000:c0:00.0  ibp192s0  active  45   400 NDR
+        ! mlx5_6/1  0000:ce:00.0  ibp206s0  active  46   400 NDR  not configured
+          mlx5_7/1  0000:dc:00.0  ibp220s0  active  47   400 NDR
+        7 P_Key children up (0x8001): see `ibprov status -v`
+        2 ports that are not expected: see `ibprov status -v`
+        exit 3
+    "#]]
+    .assert_eq(&shown);
+    let missing = "to be done on ibp206s0: create P_Key child ibp206s0.8001 (0x8001)";
+    for name in ["ibp206s0.8001", "ibp206s0", "mlx5_6/1"] {
+        let of_name = host.show(&["status", name]);
+        assert!(of_name.contains(missing) && of_name.contains("! mlx5_6/1 "), "{of_name}");
+        assert!(of_name.contains("do: ibprov iface ibp206s0\n"), "{of_name}");
+    }
+    assert!(host.show(&["status", "ibp206s0.8002"]).contains("is no port and no adapter"));
+    let metrics = host.show(&["metrics"]);
+    assert!(metrics.contains("\nibprov_ports_active 8\n"), "{metrics}");
+    let of_port =
+        metrics.lines().find(|l| l.contains("ibprov_port_state{") && l.contains("mlx5_6"));
+    assert!(of_port.is_some_and(|line| line.ends_with(" 8")), "{of_port:?}");
+    assert!(metrics.contains("\nibprov_ports_ready 7\n"), "{metrics}");
+    // Once it is there, nothing is said of it alone.
+    let whole = with_children(8).show(&["status"]);
+    assert!(whole.contains("\n8 P_Key children up (0x8001): see `ibprov status -v`\n"), "{whole}");
+    assert_eq!(whole.matches("8001").count(), 1, "{whole}");
 }

@@ -61,7 +61,7 @@ fn a_copied_tree_in_which_nothing_uses_the_hca_is_not_judged() {
     assert_eq!(
         text,
         format!(
-            "mlx5_0 ({PF}): not judged: no user was found, but see below\nwarning: not read: a copied tree has no kernel to ask for users of the HCA, and may lack its processes\n"
+            "mlx5_0 ({PF}): not known: no user was found, but not all could be read (see below)\nwarning: not read: a copied tree has no kernel to ask for users of the HCA, and may lack its processes\n"
         )
     );
 }

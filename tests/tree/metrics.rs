@@ -81,7 +81,7 @@ fn the_metrics_of_a_node_say_what_status_says() {
         # HELP ibprov_ports_ready The expected ports that are ready: boot does not wait for them any more.
         # TYPE ibprov_ports_ready gauge
         ibprov_ports_ready 1
-        # HELP ibprov_ports_active The expected ports that are ready and that the fabric uses.
+        # HELP ibprov_ports_active The expected ports that the fabric uses.
         # TYPE ibprov_ports_active gauge
         ibprov_ports_active 1
         # HELP ibprov_port_state The state of each expected port: 0 absent, 1 pci, 2 driver, 3 rdma, 4 netdev, 5 named, 6 configured, 7 link, 8 active.
@@ -177,7 +177,7 @@ fn a_bad_configuration_and_no_host_are_numbers_too() {
         # HELP ibprov_ports_ready The expected ports that are ready: boot does not wait for them any more.
         # TYPE ibprov_ports_ready gauge
         ibprov_ports_ready 0
-        # HELP ibprov_ports_active The expected ports that are ready and that the fabric uses.
+        # HELP ibprov_ports_active The expected ports that the fabric uses.
         # TYPE ibprov_ports_active gauge
         ibprov_ports_active 0
         # HELP ibprov_vfs_planned The VFs that are planned.

@@ -221,7 +221,7 @@ fn what_becomes_of_the_vendors_openibd_is_shown_and_nothing_is_changed() {
             drop-in: /etc/ibprov/ibprov.d/50-openib.toml
           disabled: /usr/lib/systemd/system/openibd.service: ibprov replaces the unit at boot, and takes its name
           disabled: /etc/init.d/openibd: the rc links no longer start the script
-          disabled: /etc/udev/rules.d/90-ib.rules: a link to /dev/null in /etc/udev/rules.d masks the rule, which an update of the package leaves in force
+          disabled: /etc/udev/rules.d/90-ib.rules: the rule is masked by a link to /dev/null in /etc/udev/rules.d, which package updates keep
           enabled: ibprov.service: ibprov brings the ports up at boot, before the network starts
           left: /etc/default/opensm: opensm continues to read the file; ibprov starts one only by a [[subnet-manager]] and ibprov-opensm.target
           left: /etc/sysconfig/network-scripts/ifcfg-ib0: addresses stay with the network stack, which ibprov waits for

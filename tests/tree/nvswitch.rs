@@ -99,7 +99,7 @@ fn boot_waits_for_none_and_loads_all_but_ipoib_for_those_alone() {
         alone.remove(&format!("sys/module/{module}"));
     }
     let want = format!(
-        "boot would do this, in this order:\n1. load ib_umad\nnot waited for: {BRIDGE}: {WHY}\nexit 1\n"
+        "boot would, in this order:\n1. load ib_umad\nnot waited for: {BRIDGE}: {WHY}\nexit 1\n"
     );
     assert_eq!(alone.show(&["boot", "--dry-run"]), want);
     alone.file("etc/modprobe.d/site.conf", "blacklist ib_umad\n");

@@ -113,7 +113,7 @@ fn a_limited_member_of_the_default_partition_has_no_carrier() {
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
-          mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR  no carrier
+        ~ mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR  no carrier
         exit 1
     "#]].assert_eq(&host.show(&["status"]));
     expect![[r#"
@@ -144,7 +144,7 @@ fn a_limited_member_of_the_default_partition_has_no_carrier() {
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
-          mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR  no carrier
+        ~ mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR  no carrier
         exit 1
     "#]].assert_eq(&host.show(&["status"]));
     // Nor is it judged where the tree does not show the carrier.
@@ -171,7 +171,7 @@ fn what_a_port_has_to_be_a_member_of_is_judged_while_it_is_active() {
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
-          mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
+        ~ mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR  pkey-missing
         exit 1
     "#]].assert_eq(&host.show(&["status"]));
     host.file(file, &format!("{}required = false\n", asking(r#"["0x8013"]"#)));
@@ -206,7 +206,7 @@ fn a_child_needs_its_partition() {
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
-          mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
+        ~ mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR  pkey-missing
         ~     P_Key children: ib0.8012 (0x8012) up, no carrier
         exit 1
     "#]].assert_eq(&host.show(&["status"]));
@@ -257,7 +257,7 @@ fn one_that_is_down_is_missed_where_a_network_stack_is_to_set_it_up() {
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
-          mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR  netdev down
+        ~ mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR  netdev down
         exit 1
     "#]].assert_eq(&host.show(&["status"]));
     // Another stack is enabled, and does not read that file.

@@ -175,8 +175,9 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
                 do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments
                 do: if nothing is meant to be connected to it: `required = false` in its
                     [[port]], or boot.ignore (man 5 ibprov.toml)
-              warning: PF 0000:14:00.0: VF 5 is left alone: its GUIDs are not as planned; it
-              may be in use: its use cannot be determined: the function has no iommu_group
+              warning: PF 0000:14:00.0: VF 5 is left alone: the port GUID at the PF is
+              0000:0000:0000:0000 instead of 0200:0000:0412:0105; it may be in use: its use
+              cannot be determined: the function has no iommu_group
                 do: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
@@ -226,8 +227,9 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
                 do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments
                 do: if nothing is meant to be connected to it: `required = false` in its [[port]], or
                     boot.ignore (man 5 ibprov.toml)
-              warning: PF 0000:14:00.0: VF 5 is left alone: its GUIDs are not as planned; it may be in use: its
-              use cannot be determined: the function has no iommu_group
+              warning: PF 0000:14:00.0: VF 5 is left alone: the port GUID at the PF is 0000:0000:0000:0000
+              instead of 0200:0000:0412:0105; it may be in use: its use cannot be determined: the function has
+              no iommu_group
                 do: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 

@@ -82,8 +82,9 @@ fn check() {
                       [[port]], or boot.ignore (man 5 ibprov.toml)
 
             warning: vf-deferred (confidence high)
-              PF 0000:14:00.0: VF 5 is left alone: its GUIDs are not as planned; it may be
-              in use: its use cannot be determined: the function has no iommu_group.
+              PF 0000:14:00.0: VF 5 is left alone: the port GUID at the PF is
+              0000:0000:0000:0000 instead of 0200:0000:0412:0105; it may be in use: its use
+              cannot be determined: the function has no iommu_group.
               Look:
                 - ibprov plan
             exit 1
@@ -186,8 +187,9 @@ fn plan() {
 
             PF 0000:14:00.0 mlx5_4 (/etc/ibprov/ibprov.toml:21)
               16 VFs planned, 16 present, 1 deferred, 15 as planned, GUIDs not pinned
-              ! VF 5 is left alone: its GUIDs are not as planned; it may be in use: its use
-                cannot be determined: the function has no iommu_group
+              ! VF 5 is left alone: the port GUID at the PF is 0000:0000:0000:0000 instead
+                of 0200:0000:0412:0105; it may be in use: its use cannot be determined: the
+                function has no iommu_group
 
             PF 0000:15:00.0 mlx5_5 (/etc/ibprov/ibprov.toml:26)
               16 VFs planned, 16 present, 16 as planned, GUIDs not pinned
@@ -230,7 +232,7 @@ fn boot() {
         &healthy(),
         &["boot", "--dry-run"],
         &expect![[r#"
-            boot would do nothing, and would not wait
+            boot would change nothing and not wait
             named: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
             named: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
             named: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
@@ -263,10 +265,11 @@ fn boot() {
         &degraded(),
         &["boot", "--dry-run"],
         &expect![[r#"
-            boot would do this, in this order:
+            boot would, in this order:
             1. PF 0000:14:00.0: no change is possible while VFs are in use
-                 deferred: VF 5 is left alone: its GUIDs are not as planned; it may be in
-                   use: its use cannot be determined: the function has no iommu_group
+                 deferred: VF 5 is left alone: the port GUID at the PF is
+                   0000:0000:0000:0000 instead of 0200:0000:0412:0105; it may be in use: its
+                   use cannot be determined: the function has no iommu_group
             named: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
             named: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
             named: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
@@ -298,7 +301,7 @@ fn boot() {
         &failed(),
         &["boot", "--dry-run"],
         &expect![[r#"
-            boot would do this, in this order:
+            boot would, in this order:
             1. load the driver of 0000:5e:00.0
             2. wait up to 150 s for each adapter:
                  0000:5e:00.0: no driver; expected state: named
@@ -344,8 +347,9 @@ fn apply() {
             PF 0000:12:00.0: 16 VFs as planned, nothing to do
             PF 0000:13:00.0: 16 VFs as planned, nothing to do
             PF 0000:14:00.0: no change is possible while VFs are in use
-              deferred: VF 5 is left alone: its GUIDs are not as planned; it may be in use:
-                its use cannot be determined: the function has no iommu_group
+              deferred: VF 5 is left alone: the port GUID at the PF is 0000:0000:0000:0000
+                instead of 0200:0000:0412:0105; it may be in use: its use cannot be
+                determined: the function has no iommu_group
             PF 0000:15:00.0: 16 VFs as planned, nothing to do
             PF 0000:16:00.0: 16 VFs as planned, nothing to do
             PF 0000:17:00.0: 16 VFs as planned, nothing to do
@@ -664,8 +668,9 @@ fn a_degraded_site_in_colour() {
                 do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments
                 do: if nothing is meant to be connected to it: `required = false` in its
                     [[port]], or boot.ignore (man 5 ibprov.toml)
-            ^[[33m  warning: PF 0000:14:00.0: VF 5 is left alone: its GUIDs are not as planned; it^[[0m
-            ^[[33m  may be in use: its use cannot be determined: the function has no iommu_group^[[0m
+            ^[[33m  warning: PF 0000:14:00.0: VF 5 is left alone: the port GUID at the PF is^[[0m
+            ^[[33m  0000:0000:0000:0000 instead of 0200:0000:0412:0105; it may be in use: its use^[[0m
+            ^[[33m  cannot be determined: the function has no iommu_group^[[0m
                 do: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
@@ -719,8 +724,9 @@ fn a_degraded_site_in_colour() {
 
             ^[[1mPF 0000:14:00.0 mlx5_4^[[0m (/etc/ibprov/ibprov.toml:21)
               16 VFs planned, 16 present, 1 deferred, 15 as planned, GUIDs not pinned
-              ^[[33m!^[[0m VF 5 is left alone: its GUIDs are not as planned; it may be in use: its use
-                cannot be determined: the function has no iommu_group
+              ^[[33m!^[[0m VF 5 is left alone: the port GUID at the PF is 0000:0000:0000:0000 instead
+                of 0200:0000:0412:0105; it may be in use: its use cannot be determined: the
+                function has no iommu_group
 
             ^[[1mPF 0000:15:00.0 mlx5_5^[[0m (/etc/ibprov/ibprov.toml:26)
               16 VFs planned, 16 present, 16 as planned, GUIDs not pinned

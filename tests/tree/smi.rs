@@ -44,7 +44,7 @@ fn one_without_verbs_or_counters_is_no_hca_and_is_not_expected() {
         assert_eq!(
             boot,
             format!(
-                "boot would do nothing, and would not wait\nnamed: mlx5_0 port 1 ({PF}) as ib0\nexit 0\n"
+                "boot would change nothing and not wait\nnamed: mlx5_0 port 1 ({PF}) as ib0\nexit 0\n"
             )
         );
         let status = host.show(&["status", "-v"]);

@@ -93,7 +93,7 @@ fn one_that_is_there_is_shown_with_its_gids() {
     assert!(gids.contains("10.0.0.7"), "{gids}");
     let index = ["gid", "--port", "rxe0/1", "--type", "rocev2", "--address", "10.0.0.7"];
     assert_eq!(host.show(&index), "1\nexit 0\n");
-    assert!(host.show(&["boot", "--dry-run"]).starts_with("boot would do nothing"));
+    assert!(host.show(&["boot", "--dry-run"]).starts_with("boot would change nothing"));
     host.file("sys/class/net/eth1/carrier", "0\n");
     let status = host.show(&["status"]);
     assert!(status.contains("warning: rxe0 (eth1): soft RoCE device on eth1: eth1 has no carrier"));
@@ -141,7 +141,7 @@ fn one_that_is_not_configured_is_left_alone_and_told() {
     assert_eq!(code(&host, &["status"]), Some(0));
     let check = host.show(&["check"]);
     assert!(check.starts_with("verdict: ready"), "{check}");
-    assert!(host.show(&["boot", "--dry-run"]).starts_with("boot would do nothing"));
+    assert!(host.show(&["boot", "--dry-run"]).starts_with("boot would change nothing"));
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn each_missing_rung_says_why() {
           PORT      PCI           NETDEV  STATE                    LID  RATE     NOTE
         ! -         0000:01:00.0  -       no driver                -    -
         ! -         0000:02:00.0  -       no RDMA device           -    -
-        ! mlx5_1/1  0000:03:00.0  -       no netdev                7    200 HDR
+        ! mlx5_1/1  0000:03:00.0  -       active                   7    200 HDR  no netdev
         ! mlx5_1/2  0000:03:00.0  ib7     not named, initializing  -    200 HDR
           mlx5_0/1  0000:4b:00.0  ib0     active                   7    200 HDR
         1 port that is not expected: see `ibprov status -v`

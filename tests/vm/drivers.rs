@@ -115,7 +115,7 @@ fn pins_are_written_once_and_hold_for_another_host_number() {
     let pins = guest.file("guid-pins.toml");
     assert!(pins.contains("[\"0200:0000:0012:0001\", \"0200:0000:0012:0101\"], # VF 1"), "{pins}");
     let drift = guest.file("plan.drift");
-    assert!(drift.contains("the configured node GUID is 0200:0000:0013:0000, but 0200:0000:0012:0000 is pinned and stays in use"), "{drift}");
+    assert!(drift.contains("the configured node GUID of VF 0 is 0200:0000:0013:0000, but 0200:0000:0012:0000 is pinned and stays in use"), "{drift}");
     assert_eq!(drift.matches("2 as planned, GUIDs pinned").count(), 2, "{drift}");
     assert!(drift.ends_with("exit 1\n"), "{drift}");
     let new = guest.file("plan.new");

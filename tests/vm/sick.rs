@@ -51,7 +51,7 @@ fn assert_told(kind: &str) {
         // RTNL is the whole host's: no adapter is accused, and the node is not ready.
         assert_eq!(text.contains(RTNL), is_rtnl, "{name}: {text}");
         assert!(!is_rtnl || code != 0, "{name}: exit code {code}");
-        assert_eq!(healthy.0, 0);
+        assert_eq!(healthy.0, 0, "{}", guest.file(&format!("healthy.{form}")));
         assert!(!says(&guest.file(&format!("healthy.{form}"))));
     }
     assert_shown(&guest, kind);

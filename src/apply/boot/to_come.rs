@@ -32,7 +32,7 @@ pub(super) fn missing<'a>(
         let mut own = ports.iter().filter(|port| port.pci == Some(pci));
         own.any(|port| !port.is_ready()) && !awaited(pci)
     };
-    unresolved.iter().filter(move |pf| pf.may_pass && !pf.pci.is_some_and(&is_given_up))
+    unresolved.iter().filter(move |pf| pf.may_pass() && !pf.pci.is_some_and(&is_given_up))
 }
 
 /// Wait, as a boot does, until the devices of no adapter but that of `own` may come any more, and
@@ -151,6 +151,7 @@ fn is_through(pf: PciAddress, came: u64, root: &Root) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::common::{Code, Finding};
 
     #[test]
     fn vfs_that_are_bound_in_order_come_after_those_with_a_lower_number_and_with_names() {
@@ -194,7 +195,6 @@ mod tests {
             origin: String::new(),
             pci,
             errors: Vec::new(),
-            may_pass: true,
         };
         let port = |reached: Rung| {
             let mut port = PortProgress::absent(String::new(), Rung::Named, String::new());
@@ -209,6 +209,7 @@ mod tests {
         assert!(!is_missing(&one, &[port(Rung::Pci)], false), "its probe has failed");
         assert!(is_missing(&one, &[port(Rung::Named)], false), "its port is ready");
         assert!(is_missing(&one, &[], false) && is_missing(&unresolved(None), &[], false));
-        assert!(!is_missing(&Unresolved { may_pass: false, ..one }, &[], false));
+        let errors = vec![Finding::error(Code::PfNoHca, "no HCA")];
+        assert!(!is_missing(&Unresolved { errors, ..one }, &[], false));
     }
 }

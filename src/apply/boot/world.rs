@@ -364,7 +364,7 @@ fn is_good(story: &Story) -> Result<(), String> {
             }
             Next::End(forced) => {
                 let report = boot.finish(forced, &ports, &observed);
-                let unresolved = report.unresolved_pfs.iter().filter(|pf| !pf.may_pass);
+                let unresolved = report.unresolved_pfs.iter().filter(|pf| !pf.may_pass());
                 if let Some(pf) = unresolved.flat_map(|pf| &pf.errors).next() {
                     return Err(format!("this world has no plan: {pf}"));
                 }

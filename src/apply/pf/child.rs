@@ -152,7 +152,7 @@ fn set_vf(pf: &ObservedPf, vf: &ObservedVf, setting: VfSetting, machine: &impl M
     };
     match &pf.backend {
         Backend::OfedSysfs => write(format!("{}/sriov/{}/{file}", dir(pf.pf), vf.index), &value),
-        // Without a netdev there is no step (PfProblem::NotReady).
+        // Without a netdev there is no step (Code::PfNotReady).
         Backend::Netlink { ifindex } => {
             Request::SetVf { ifindex: ifindex.unwrap_or_default(), vf: vf.index, setting }
         }

@@ -1,13 +1,16 @@
 //! What a run at a PF has tried, and what it came to, VF by VF, and why. Pure.
 
+use nix::errno::Errno;
+
 use crate::ladder::vf::{shows_other, vf_progress};
 use crate::ladder::{Facts, WantedPf, WantedVf};
 use crate::names::{PciAddress, VfIndex, VfOwner, VfRung};
 use crate::observe::{ObservedPf, ObservedVf};
 use crate::plan::VfPlan;
+use crate::report::advice::Advice;
+use crate::report::common::{Code, Finding, Severity};
 use crate::report::pf::{
-    Deferred, NumberFailed, Stage, StepDone, StepFailure, VfCause, VfLack, VfOutcome, VfStep,
-    WhyLacking,
+    DROPPED, Deferred, REFUSED, Stage, StepDone, StepFailure, VfLack, VfOutcome, VfStep,
 };
 
 /// The steps of a run, in order. None is tried twice.
@@ -104,19 +107,23 @@ pub(super) fn vfs(
         let away = progress.reached.is_some_and(|rung| where_away.contains(&rung))
             && netdevs == Netdevs::Asked
             && seen.is_some_and(|s| is_away(want, s, observed, attempts));
-        let lacks = progress.lacks.map(|lack| if udev_works { not_renamed(lack) } else { lack });
-        let right = lacks.is_none() || away;
-        let cause = lacks.map(|lack| {
+        let right = progress.lacks.is_none() || away;
+        let cause = progress.lacks.map(|lack| {
             if away {
-                VfCause::NetdevAway
-            } else if deferred || plan.problem.is_some() {
-                VfCause::Lacks { lack, why: None, kernel: None }
-            } else {
-                let why = why(want, &lack, attempts);
-                let kernel = seen.and_then(|s| kernel(s.pci, facts));
-                let kernel = kernel.or_else(|| kernel_of_pf(&lack, observed.pf, facts));
-                VfCause::Lacks { lack, why, kernel }
+                let message =
+                    "the netdev is in another network namespace, where it is not verified";
+                return Finding::new(Code::Notice, Severity::Info, message);
             }
+            let told = lacking(&lack, udev_works);
+            if deferred {
+                return Finding { code: Code::VfDeferred, severity: Severity::Warning, ..told };
+            }
+            if plan.problem.is_some() {
+                return told;
+            }
+            let kernel = seen.and_then(|s| kernel(s.pci, facts));
+            let kernel = kernel.or_else(|| kernel_of_pf(&lack, observed.pf, facts));
+            with_kernel(explained(told, want, &lack, attempts), kernel)
         });
         VfOutcome {
             vf: want.index,
@@ -145,14 +152,29 @@ fn is_away(want: &WantedVf, seen: &ObservedVf, pf: &ObservedPf, attempts: &Attem
         && !attempts.have_bound(seen.index)
 }
 
-/// What is lacking where udev has events to process.
-fn not_renamed(lack: VfLack) -> VfLack {
-    let names = match &lack {
-        VfLack::Netdev { is, planned } => Some((is.to_string(), planned.to_string())),
-        VfLack::RdmaDevice { is, planned } => Some((is.to_string(), planned.to_string())),
-        _ => None,
-    };
-    names.map_or(lack, |(is, planned)| VfLack::NotRenamed { is, planned })
+/// That a VF lacks this; `udev_works`: udev has events to process.
+fn lacking(lack: &VfLack, udev_works: bool) -> Finding {
+    let finding = |message| Finding::error(Code::VfNotAsPlanned, message);
+    match lack {
+        VfLack::Name { is, planned, .. } if udev_works => finding(format!(
+            "udev has not renamed {is} to {planned} and was still processing events"
+        ))
+        .look(["journalctl -b -u systemd-udevd"]),
+        VfLack::Name { .. } => finding(lack.to_string()).now([
+            "unbind the VF from its driver (`echo PCI-ADDRESS >/sys/bus/pci/drivers/DRIVER/unbind`) and run `ibprov apply`",
+        ]),
+        _ => finding(lack.to_string()),
+    }
+}
+
+/// The same with what the kernel said.
+fn with_kernel(finding: Finding, line: Option<String>) -> Finding {
+    match line {
+        Some(line) => {
+            Finding { message: format!("{}; the kernel: {line}", finding.message), ..finding }
+        }
+        None => finding,
+    }
 }
 
 /// What the kernel said of a VF: that its probe failed, if it did, and why.
@@ -170,47 +192,99 @@ fn kernel_of_pf(lack: &VfLack, pf: PciAddress, facts: &Facts) -> Option<String> 
     if is_unread { log.last_trouble().cloned() } else { log.fatal_error.clone() }
 }
 
-/// Why a VF lacks this, as far as the steps tell.
-fn why(want: &WantedVf, lack: &VfLack, attempts: &Attempts) -> Option<WhyLacking> {
+/// The finding with why the VF lacks this, as far as the steps tell.
+fn explained(told: Finding, want: &WantedVf, lack: &VfLack, attempts: &Attempts) -> Finding {
+    let because = |code, why: &str| Finding {
+        code,
+        message: format!("{}{why}", told.message),
+        ..told.clone()
+    };
     let failed = attempts.of_vf(want.index).find_map(|t| Some((&t.step, t.failure.as_ref()?)));
     if let Some((step, failure)) = failed {
-        return Some(WhyLacking::Failed { step: step.clone(), failure: failure.clone() });
+        let is_refused =
+            step.stage() == Stage::Administer && matches!(failure, StepFailure::Refused { .. });
+        if is_refused {
+            let why = format!(", {REFUSED}{step}: {failure}");
+            return because(Code::VfSettingRefused, &why);
+        }
+        // mlx4_core leaves VFs from number probe_vf on to virtual machines.
+        let is_left = failure.errno() == Some(Errno::ENODEV)
+            && matches!(step, VfStep::Bind { driver, .. } if driver == "mlx4_core");
+        let left = "; mlx4_core does not bind VFs from number probe_vf on";
+        let left = if is_left { left } else { "" };
+        return because(Code::VfNotAsPlanned, &format!(": {step}: {failure}{left}"));
     }
     let did = |is: fn(&VfStep) -> bool| attempts.of_vf(want.index).any(|t| is(&t.step));
-    match lack {
+    let set_guid = || did(|s| matches!(s, VfStep::NodeGuid { .. } | VfStep::PortGuid { .. }));
+    let is_bound = attempts.have_bound(want.index);
+    let is_dropped = match lack {
         // What cannot be read has not been dropped: firmware may have ceased to answer.
-        VfLack::GuidsAtPf(guids)
-            if guids.iter().any(|guid| guid.is.is_some())
-                && did(|s| matches!(s, VfStep::NodeGuid { .. } | VfStep::PortGuid { .. })) =>
-        {
-            Some(WhyLacking::Dropped)
-        }
-        VfLack::Policy { .. } if did(|s| matches!(s, VfStep::Policy { .. })) => {
-            Some(WhyLacking::Dropped)
-        }
-        VfLack::Shows(guid) if attempts.have_bound(want.index) => {
-            let was_set = did(|s| matches!(s, VfStep::NodeGuid { .. } | VfStep::PortGuid { .. }));
-            // What mlx5 shows at the PF is its own copy: that firmware took nothing is seen at
-            // the VF alone, which has no GUID at all then.
-            let is_dropped = was_set && guid.is.is_zero();
-            Some(if is_dropped { WhyLacking::Dropped } else { WhyLacking::OthersGoOn })
-        }
-        _ => None,
+        VfLack::GuidsAtPf(guids) => guids.iter().any(|guid| guid.is.is_some()) && set_guid(),
+        VfLack::Policy { .. } => did(|s| matches!(s, VfStep::Policy { .. })),
+        // What mlx5 shows at the PF is its own copy: that firmware took nothing is seen at
+        // the VF alone, which has no GUID at all then.
+        VfLack::Shows(guid) => is_bound && set_guid() && guid.is.is_zero(),
+        _ => false,
+    };
+    if is_dropped {
+        return because(Code::VfSettingDropped, &format!(", although the {DROPPED}"));
+    }
+    match lack {
+        VfLack::Shows(_) if is_bound => because(
+            Code::VfNotAsPlanned,
+            ", although the VF was bound after its GUIDs were set. The firmware of the VF still uses other GUIDs",
+        )
+        .now(["reset the VF or the adapter"]),
+        _ => told,
     }
 }
 
-/// The number of VFs was not changed: that was tried in vain, or `plan` still has it.
+/// The number of VFs was not changed: that was tried in vain, or `plan` still has it. What it
+/// means, and what to do about it (`sriov_numvfs_store()`, drivers/pci/pci-sysfs.c, `sriov_enable()`,
+/// drivers/pci/iov.c, and what mlx5's firmware answers).
 pub(super) fn number_failed(
     plan: &VfPlan,
     attempts: &Attempts,
     facts: &Facts,
     pf: PciAddress,
-) -> Option<NumberFailed> {
+) -> Option<Finding> {
     let left = || plan.steps.iter().find(|s| s.stage() == Stage::Count && !attempts.has(s));
     let not_begun = || left().map(|step| (step, &StepFailure::NotBegun));
     let (step, failure) = attempts.failed_count().or_else(not_begun)?;
+    let log = format!("dmesg | grep {pf}");
+    let (meaning, remedy) = match (failure, failure.errno()) {
+        (StepFailure::NotBegun, _) => {
+            ("nothing was changed", Advice::now(format!("ibprov apply {pf}")))
+        }
+        (StepFailure::Unfinished, _) => {
+            ("the driver hangs while it creates or removes VFs", Advice::look(log))
+        }
+        (_, Some(Errno::ENOSPC)) => (
+            "the firmware has no room for so many VFs",
+            Advice::permanent("lower the number, or raise NUM_OF_VFS: `ibprov firmware` shows it"),
+        ),
+        (_, Some(Errno::ERANGE)) => (
+            "the number exceeds sriov_totalvfs",
+            Advice::permanent("raise NUM_OF_VFS, which `ibprov firmware` shows"),
+        ),
+        (_, Some(Errno::ENOMEM)) => (
+            "the PCI bridge above the adapter has no room for the VFs' memory",
+            Advice::permanent("enable SR-IOV in the firmware setup, or boot with pci=realloc"),
+        ),
+        (_, Some(Errno::EBUSY)) => (
+            "another process has changed the number in the meantime",
+            Advice::now(format!("ibprov apply {pf}")),
+        ),
+        (_, Some(Errno::ENOENT)) => (
+            "the driver was unbound from the PF, or does not support SR-IOV",
+            Advice::look(format!("lspci -k -s {pf}")),
+        ),
+        _ => ("the driver of the PF may have reported why", Advice::look(log)),
+    };
     let kernel = facts.functions.get(&pf).and_then(|log| log.last_error.clone());
-    Some(NumberFailed { step: step.clone(), failure: failure.clone(), kernel })
+    let finding =
+        Finding::error(Code::VfPlanBlocked, format!("cannot {step}: {failure}: {meaning}"));
+    Some(with_kernel(finding, kernel).about(pf).advise([remedy]))
 }
 
 #[cfg(test)]
@@ -265,7 +339,7 @@ mod tests {
         }
         let facts = Facts::default();
         let vfs = vfs(&wanted(), asked(&observed), &VfPlan::default(), &attempts, &facts);
-        vfs[0].cause.as_ref().map(ToString::to_string).unwrap_or_default()
+        vfs[0].cause.as_ref().map(Finding::with_remedy).unwrap_or_default()
     }
 
     const fn asked(observed: &ObservedPf) -> LastLook<'_> {
@@ -295,7 +369,7 @@ mod tests {
             let seen = LastLook { udev_works, ..asked(&observed) };
             let (plan, attempts) = (VfPlan::default(), Attempts::default());
             let vfs = vfs(&wanted, seen, &plan, &attempts, &Facts::default());
-            vfs[0].cause.as_ref().map(ToString::to_string).unwrap_or_default()
+            vfs[0].cause.as_ref().map(Finding::with_remedy).unwrap_or_default()
         };
         let text = said(true);
         assert!(
@@ -360,7 +434,7 @@ mod tests {
         cause::learn(&mut facts, 3, "mlx5_core 0000:4b:00.0: QUERY_HCA_VPORT_CONTEXT failed");
         let attempts = Attempts::default();
         let vfs = vfs(&wanted(), asked(&observed), &VfPlan::default(), &attempts, &facts);
-        let said = vfs[0].cause.as_ref().map(ToString::to_string).unwrap_or_default();
+        let said = vfs[0].cause.as_ref().map(Finding::with_remedy).unwrap_or_default();
         assert!(
             said.ends_with("; the kernel: mlx5_core 0000:4b:00.0: QUERY_HCA_VPORT_CONTEXT failed"),
             "{said}"
@@ -442,13 +516,13 @@ mod tests {
             let step = VfStep::Count { from: 0, to: 8 };
             attempts.add(StepDone { step, failure: Some(failure) });
             number_failed(&VfPlan::default(), &attempts, &facts, pf)
-                .map(|n| n.to_string())
+                .map(|n| n.with_remedy())
                 .unwrap_or_default()
         };
         let no_room = told(refused(Errno::ENOSPC));
         assert!(
             no_room.starts_with(
-                "cannot change the number of VFs from 0 to 8: write \"8\" to /sys/x: ENOSPC: No space left on device: the firmware has no room for so many VFs: lower the number, or raise NUM_OF_VFS: `ibprov firmware` shows it"
+                "cannot change the number of VFs from 0 to 8: write \"8\" to /sys/x: ENOSPC: No space left on device: the firmware has no room for so many VFs; the kernel: mlx5_core 0000:4b:00.0: no room. To fix: lower the number, or raise NUM_OF_VFS: `ibprov firmware` shows it"
             ),
             "{no_room}"
         );
@@ -458,9 +532,9 @@ mod tests {
             (refused(Errno::ENOMEM), "pci=realloc"),
             (refused(Errno::EBUSY), "another process"),
             (refused(Errno::ENOENT), "the driver was unbound from the PF"),
-            (refused(Errno::EIO), "dmesg may show what the driver of the PF reported"),
+            (refused(Errno::EIO), "the driver of the PF may have reported why"),
             (StepFailure::Unfinished, "the driver hangs while it creates or removes VFs"),
-            (killed, "the child was killed: dmesg may show what the driver of the PF reported"),
+            (killed, "the child was killed: the driver of the PF may have reported why"),
         ] {
             let said = told(failure);
             assert!(said.contains(want), "{said}");

@@ -11,7 +11,7 @@ use crate::observe::administered::alias_entry;
 use crate::observe::pf::{self, dir};
 use crate::observe::udev::is_settled;
 use crate::observe::{Look, ObservedPf, Undo};
-use crate::report::pf::PfProblem;
+use crate::report::common::{Code, Finding};
 use crate::workers::undo::UndoRecord;
 use crate::workers::{Client, Reply, Request};
 
@@ -39,7 +39,7 @@ pub(super) trait Machine {
 
     /// Take the PF's lock, unless another process is at work there. Why the run goes on without
     /// a lock is added to `problems`.
-    fn lock(&mut self, problems: &mut Vec<String>) -> Result<(), PfProblem>;
+    fn lock(&mut self, problems: &mut Vec<String>) -> Result<(), Finding>;
 
     /// Start the child, which holds the lock too. When this process has ended, by whatever end,
     /// it puts back what is left at the PF.
@@ -146,14 +146,17 @@ impl Machine for Live<'_> {
         clock::monotonic_usec()
     }
 
-    fn lock(&mut self, problems: &mut Vec<String>) -> Result<(), PfProblem> {
+    fn lock(&mut self, problems: &mut Vec<String>) -> Result<(), Finding> {
         let Some(locks) = &self.locks else { return Ok(()) };
         let name = format!("pf-{}", self.pf);
         match locks.try_take(&name) {
             Ok(held) => self.held = Some(held),
             Err(LockError::Busy { owner }) => {
                 let lock = locks.dir().join(name).display().to_string();
-                return Err(PfProblem::Busy { lock, owner });
+                let who = owner
+                    .map_or_else(|| "an unknown process".to_owned(), |o| format!("process {o}"));
+                let busy = Finding::error(Code::VfPlanBlocked, format!("{who} holds {lock}"));
+                return Err(busy.about(self.pf).look(["journalctl -u 'ibprov-pf@*'"]));
             }
             Err(e) => problems.push(format!("{e}: continuing without it")),
         }

@@ -8,7 +8,7 @@ use crate::host::events::Happened;
 use crate::host::live_line;
 use crate::host::lock::RETRY_USEC;
 use crate::ladder::{Facts, cause};
-use crate::report::pf::PfProblem;
+use crate::report::common::Finding;
 use crate::workers::{Reply, Request};
 
 /// How long what was changed for the time of the work is tried to be put back
@@ -112,7 +112,7 @@ impl<M: Machine> Watch<M> {
     pub(super) fn take_turn(
         &mut self,
         problems: &mut Vec<String>,
-    ) -> anyhow::Result<Result<(), PfProblem>> {
+    ) -> anyhow::Result<Result<(), Finding>> {
         loop {
             let turn = self.machine.lock(problems);
             if turn.is_ok() || self.is_late() {

@@ -3,6 +3,7 @@
 //! this machine is then, not by what the run says.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Display;
 use std::io;
 
 use proptest::prelude::*;
@@ -21,8 +22,7 @@ use crate::observe::administered::Told;
 use crate::observe::{Backend, ObservedPf, Own, Undo};
 use crate::plan::vf::kernel::{self, HOST, Kernel};
 use crate::report::Use;
-use crate::report::common::Verdict;
-use crate::report::pf::PfProblem;
+use crate::report::common::{Code, Finding, Verdict};
 use crate::workers::undo::{UndoRecord, restore};
 use crate::workers::{Answer, Refusal, Reply, Request};
 
@@ -226,7 +226,7 @@ impl World {
         world
     }
 
-    fn tell(&mut self, what: String) {
+    fn tell(&mut self, what: impl Display) {
         let msec = (self.now - BEGIN) / MSEC;
         self.story.push(format!("{}.{:03} s: {what}", msec / 1000, msec % 1000));
     }
@@ -271,7 +271,7 @@ impl World {
     fn happen(&mut self, event: Event) {
         self.last_event = self.now;
         match event {
-            Event::Finish(job) => self.finish(job),
+            Event::Finish(job) => self.finish(&job),
             Event::Device(what, vf) => {
                 self.tell(format!("VF {vf}: {what}"));
                 self.device_event();
@@ -409,7 +409,7 @@ impl World {
         self.at(at, Event::Finish(job));
     }
 
-    fn finish(&mut self, job: Job) {
+    fn finish(&mut self, job: &Job) {
         self.at_work -= 1;
         let is_refused = Self::changes(&job.request) && {
             let number = self.refused.as_mut().map(|number| {
@@ -419,7 +419,7 @@ impl World {
             number == Some(0)
         };
         let answer = self.perform(&job.request, is_refused);
-        let answer = answer.map_err(|refusal| crate::workers::Failure::Refused(refusal));
+        let answer = answer.map_err(crate::workers::Failure::Refused);
         if self.child == ChildIs::AtWork {
             self.replies.push((job.who, job.number, answer));
         }
@@ -774,9 +774,9 @@ impl Machine for &mut World {
         self.now
     }
 
-    fn lock(&mut self, _: &mut Vec<String>) -> Result<(), PfProblem> {
+    fn lock(&mut self, _: &mut Vec<String>) -> Result<(), Finding> {
         if self.lock.is_some() {
-            return Err(PfProblem::Busy { lock: "pf".to_owned(), owner: Some(7) });
+            return Err(Finding::error(Code::VfPlanBlocked, "process 7 holds the lock".to_owned()));
         }
         self.lock = Some(Holder::Run);
         Ok(())

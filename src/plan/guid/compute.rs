@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Draft, KINDS};
+use super::{Draft, KINDS, quoted};
 use crate::config::{GuidSource, Pf};
 use crate::names::host_number::{of_name, of_text};
 use crate::names::template::{Misfit, Numbers};
@@ -11,17 +11,15 @@ use crate::names::{
     is_given_by_kernel,
 };
 use crate::observe::plan_host::{PlanFunction, PlanHost};
-use crate::report::plan::PlanProblem;
+use crate::report::common::{Code, Finding};
 
 /// The host's number, or why it has none. A transient name gives none: boot runs before
 /// DHCP and a later apply after it, and both have to decide the same.
-pub(super) fn host_number(source: &HostNumber, host: &PlanHost) -> Result<u64, PlanProblem> {
+pub(super) fn host_number(source: &HostNumber, host: &PlanHost) -> Result<u64, Finding> {
     let number = match source {
         HostNumber::Given(number) => Ok(*number),
         HostNumber::Name(rule) => match &host.name {
-            Some(name) if host.name_is_transient => {
-                return Err(PlanProblem::TransientName(name.clone()));
-            }
+            Some(name) if host.name_is_transient => return Err(transient(name)),
             Some(name) => of_fixed_name(name, host.overruled_name.as_deref(), *rule),
             None => Err("the host has no name".to_owned()),
         },
@@ -32,7 +30,23 @@ pub(super) fn host_number(source: &HostNumber, host: &PlanHost) -> Result<u64, P
             None => Err(format!("{path} was not read")),
         },
     };
-    number.map_err(PlanProblem::HostNumber)
+    number.map_err(|why| {
+        let message = format!("the host has no number for {{host:BITS}} of guid.template: {why}");
+        Finding::error(Code::NoHostNumber, message)
+            .permanent(["set host.number or host.number-file"])
+    })
+}
+
+fn transient(name: &str) -> Finding {
+    let message = format!(
+        "the host has no number for {{host:BITS}} of guid.template: its name {} is neither in /etc/hostname nor on the kernel command line (systemd.hostname=). No GUID is computed from such a name, because DHCP may change it, and boot runs before DHCP",
+        quoted(name)
+    );
+    Finding::error(Code::HostNameTransient, message).permanent([
+        "set the name in /etc/hostname or with systemd.hostname= on the kernel command line",
+        "or set host.number or host.number-file",
+        "or restore the pin file of this host: pinned GUIDs do not depend on its name",
+    ])
 }
 
 /// The number of a host by its fixed name; `overruled` is what `/etc/hostname` says beside
@@ -51,9 +65,9 @@ fn of_fixed_name(name: &str, overruled: Option<&str>, rule: NameRule) -> Result<
 pub(super) fn guids(
     config: &Pf,
     function: Option<&PlanFunction>,
-    number: &Result<u64, PlanProblem>,
-) -> (Vec<[Option<Guid>; 2]>, Vec<PlanProblem>) {
-    let mut findings: Vec<PlanProblem> = Vec::new();
+    number: &Result<u64, Finding>,
+) -> (Vec<[Option<Guid>; 2]>, Vec<Finding>) {
+    let mut findings: Vec<Finding> = Vec::new();
     let guids = VfIndex::first(config.vfs)
         .map(|vf| {
             let exception = config.exceptions.iter().find(|e| e.vfs.contains(vf));
@@ -76,58 +90,67 @@ pub(super) fn guids(
 }
 
 /// One thing that is wrong is said once, not for every VF after the first.
-fn note(findings: &mut Vec<PlanProblem>, new: PlanProblem) {
-    for old in findings.iter_mut() {
-        match (old, &new) {
-            (
-                PlanProblem::Template { vf, more, why },
-                PlanProblem::Template { vf: new_vf, why: new_why, .. },
-            ) if why.is_like(new_why) => {
-                *more = usize::from(new_vf.get() - vf.get()).max(*more);
-                return;
-            }
-            (PlanProblem::Overflow { .. }, PlanProblem::Overflow { .. })
-            | (PlanProblem::HostNumber(_), PlanProblem::HostNumber(_))
-            | (PlanProblem::TransientName(_), PlanProblem::TransientName(_))
-            | (PlanProblem::NoBase(_), PlanProblem::NoBase(_)) => return,
-            _ => {}
-        }
+fn note(findings: &mut Vec<Finding>, new: Finding) {
+    let is_same = |old: &Finding| old.code == new.code && old.advice == new.advice;
+    if new.code == Code::GuidMissing || !findings.iter().any(is_same) {
+        findings.push(new);
     }
-    findings.push(new);
 }
 
 fn one(
     config: &Pf,
     function: Option<&PlanFunction>,
-    number: &Result<u64, PlanProblem>,
+    number: &Result<u64, Finding>,
     vf: VfIndex,
     kind: GuidKind,
-) -> Result<Guid, PlanProblem> {
+) -> Result<Guid, Finding> {
     let source = match kind {
         GuidKind::Node => &config.node,
         GuidKind::Port => &config.port,
     };
     let index = u64::from(vf.get());
-    let nothing = PlanProblem::Nothing { vf, kind };
+    let nothing = || {
+        let message =
+            format!("VF {vf} has no {kind} GUID: nothing in the configuration gives it one");
+        Finding::error(Code::GuidMissing, message)
+            .permanent(["add guid.template, guid.list, guid.range or guid.offset to this [[pf]]"])
+    };
     match source {
-        None => Err(nothing),
+        None => Err(nothing()),
         // The configuration has one for each VF.
-        Some(GuidSource::List(list)) => list.get(usize::from(vf.get())).copied().ok_or(nothing),
-        Some(GuidSource::Range(range)) => range.get(index).ok_or(nothing),
+        Some(GuidSource::List(list)) => {
+            list.get(usize::from(vf.get())).copied().ok_or_else(nothing)
+        }
+        Some(GuidSource::Range(range)) => range.get(index).ok_or_else(nothing),
         Some(GuidSource::Offset(offset)) => {
-            // Where there is no such PF, that is said already.
-            let Some(function) = function else { return Err(PlanProblem::Nothing { vf, kind }) };
-            let base = function.port_guids.first().ok_or(PlanProblem::NoBase(function.pci))?;
+            let base = function.and_then(|f| f.port_guids.first()).ok_or_else(|| {
+                let pf = function.map_or_else(|| "it".to_owned(), |f| f.pci.to_string());
+                let message = format!(
+                    "the GUIDs of VFs are offsets to the PF's port GUID, which is unknown until {pf} has an RDMA device"
+                );
+                Finding::error(Code::NoPfGuid, message).look([NO_DEVICE])
+            })?;
             let offset = *offset + i64::from(vf.get());
-            let sum = base.value().checked_add_signed(offset).map(Guid::new);
-            sum.ok_or(PlanProblem::Overflow { vf, base: *base, offset })
+            base.value().checked_add_signed(offset).map(Guid::new).ok_or_else(|| {
+                let message =
+                    format!("VF {vf}: {base} plus {offset} is not a GUID: it exceeds 64 bits");
+                Finding::error(Code::OffsetOverflow, message)
+                    .permanent(["choose a smaller guid.offset"])
+            })
         }
         Some(GuidSource::Template(template)) => {
             let host = number.as_ref().ok().copied();
             let numbers = Numbers { host, site: config.site, pf: config.number, vf: index };
-            template.guid(&numbers, kind).map_err(|why| match (why, number) {
-                (Misfit::NoHostNumber, Err(why)) => why.clone(),
-                (why, _) => PlanProblem::Template { vf, more: 0, why },
+            template.guid(&numbers, kind).map_err(|misfit| {
+                let advice = match (&misfit, number) {
+                    (Misfit::NoHostNumber, Err(why)) => return why.clone(),
+                    (Misfit::TooLarge { field, .. }, _) => {
+                        format!("make {field} of guid.template wider")
+                    }
+                    (Misfit::NoSite, _) => "set host.site".to_owned(),
+                    (Misfit::NoHostNumber, Ok(_)) => "set host.number".to_owned(),
+                };
+                Finding::error(Code::DoesNotFit, misfit.to_string()).permanent([advice])
             })
         }
     }
@@ -149,6 +172,10 @@ pub(super) fn source(config: &Pf, vf: VfIndex) -> String {
     if node == port { node.to_owned() } else { format!("{node} and {port}") }
 }
 
+/// What to do where a PF has no RDMA device yet.
+const NO_DEVICE: &str =
+    "check that the driver is bound and has registered an RDMA device: ibprov status";
+
 /// Fill in the names that the patterns of the configuration give each draft's VFs, and what is wrong with them, alone and against each
 /// other.
 pub(super) fn names(drafts: &mut [Draft<'_>], host: &PlanHost) {
@@ -169,15 +196,31 @@ pub(super) fn names(drafts: &mut [Draft<'_>], host: &PlanHost) {
             let mut names = Vec::new();
             for vf in vfs().filter(|_| pattern.is_some()) {
                 let Some(name) = pattern.and_then(|pattern| pattern.name(pf, vf)) else {
-                    errors.push(PlanProblem::NoPfName { what });
+                    let message = format!(
+                        "the pattern for the {what} names of VFs refers to a name of the PF, which is unknown until the PF has its RDMA device and its netdev"
+                    );
+                    errors.push(Finding::error(Code::PfNameUnknown, message).look([NO_DEVICE]));
                     break;
                 };
+                let would_be = |code, whose: &str, remedy| {
+                    let message =
+                        format!("VF {vf}: the {what} name would be {name}, which {whose}");
+                    Finding::error(code, message).permanent([remedy])
+                };
                 if is_given_by_kernel(&name) {
-                    errors.push(PlanProblem::KernelsName { vf, what, name: name.clone() });
+                    errors.push(would_be(
+                        Code::NameOfKernel,
+                        "the kernel itself assigns to the first free device",
+                        "put a letter between name and number, as in \"{netdev}v{vf}\"",
+                    ));
                     break;
                 }
                 if let Some(other) = taken.insert(name.clone(), owner(vf)) {
-                    errors.push(PlanProblem::SameName { vf, what, name: name.clone(), other });
+                    errors.push(would_be(
+                        Code::NameTwice,
+                        &format!("is that of {other}"),
+                        "choose another pattern for one of the two",
+                    ));
                     break;
                 }
                 names.push(name);
@@ -194,12 +237,24 @@ pub(super) fn names(drafts: &mut [Draft<'_>], host: &PlanHost) {
                 rdma: device.and_then(|name| name.parse().ok()),
             };
             let unfit = [
-                (netdev.filter(|_| named.netdev.is_none()), "netdev"),
-                (device.filter(|_| named.rdma.is_none()), "RDMA device"),
+                (
+                    netdev.filter(|_| named.netdev.is_none()),
+                    "netdev",
+                    "15 letters, digits, '_', '-' and '.', and neither a number nor lo, all, default or bonding_masters",
+                ),
+                (
+                    device.filter(|_| named.rdma.is_none()),
+                    "RDMA device",
+                    "63 letters, digits, '_', '-' and '.'",
+                ),
             ];
-            for (name, what) in unfit {
-                let name = name.cloned();
-                errors.extend(name.map(|name| PlanProblem::BadName { vf, what, name }));
+            for (name, what, most) in unfit {
+                errors.extend(name.map(|name| {
+                    let message = format!(
+                        "VF {vf}: {name:?} is not a valid {what} name: expected at most {most}"
+                    );
+                    Finding::error(Code::NameUnfit, message).permanent(["write another pattern"])
+                }));
             }
             all.push(named);
         }

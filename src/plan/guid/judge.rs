@@ -1,53 +1,111 @@
 //! What is wrong with a plan, or odd.
 
-use super::{Draft, KINDS};
+use std::collections::BTreeMap;
+
+use super::{Draft, KINDS, quoted};
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{FirmwareCard, Pf};
-use crate::names::{FirmwareName, Guid, GuidKind, PINS_PATH, PciAddress, VfDriver, VfIndex};
+use crate::names::host_number::is_placeholder;
+use crate::names::{
+    FirmwareName, Guid, GuidKind, LinkLayer, PINS_PATH, PciAddress, VfDriver, VfIndex, vf_ranges,
+};
 use crate::observe::plan_host::{PlanFunction, PlanHost};
-use crate::report::plan::PlanProblem;
+use crate::report::common::{Code, Finding, Severity};
+use crate::report::firmware::{how_to_set, link_type};
 
 /// What is wrong with the PF itself.
 pub(super) fn function(
     config: &Pf,
     function: &PlanFunction,
     firmware: &[FirmwareCard],
-) -> Vec<PlanProblem> {
+) -> Vec<Finding> {
     let (pci, wanted) = (function.pci, config.vfs);
     if let Some(physfn) = function.physfn {
-        return vec![PlanProblem::IsVf { pci, physfn }];
+        return vec![is_vf(pci, physfn)];
     }
+    let no_pf =
+        |code, message| vec![Finding::error(code, message).permanent(["remove this [[pf]]"])];
     if function.nvswitch {
-        return vec![PlanProblem::NvSwitch(pci)];
+        let message = format!(
+            "{pci} manages an NVSwitch (SMDL=SW_MNG in its product data): nvidia-fabricmanager uses it, and ibprov creates no VFs on it"
+        );
+        return no_pf(Code::PfNvswitch, message);
     }
     if !function.hca {
-        return vec![PlanProblem::NotHca(pci)];
+        let message = format!("{pci} is not an InfiniBand adapter by its PCI class and its driver");
+        return no_pf(Code::PfNoHca, message);
     }
     let card = FirmwareCard::of(firmware, pci);
     let of_port = |name: &FirmwareName| name.link_type_of() == Some(pci.port_of_adapter());
     let is_configured = card.is_some_and(|c| c.settings.iter().any(|s| of_port(&s.name)));
     let mut findings = Vec::new();
-    if function.ethernet {
-        findings.push(PlanProblem::Ethernet { pci, is_configured });
-    }
+    findings.extend(function.ethernet.then(|| ethernet(pci, is_configured)));
     let is_configured = card.is_some_and(|c| c.setting(FirmwareName::NUM_OF_VFS).is_some());
-    match function.total_vfs {
-        _ if wanted == 0 => {}
-        None => findings.push(PlanProblem::NoSriov { pci, wanted, is_configured }),
-        Some(0) => findings.push(PlanProblem::SriovOff { pci, wanted, is_configured }),
-        Some(total) if wanted > total => {
-            findings.push(PlanProblem::TooManyVfs { pci, wanted, total, is_configured });
-        }
-        Some(_) => {}
-    }
+    findings.extend(too_few_vfs(pci, wanted, function.total_vfs, is_configured));
     let for_vfio = VfIndex::first(wanted).find(|vf| {
         let exception = config.exceptions.iter().find(|e| e.vfs.contains(*vf));
         exception.and_then(|e| e.driver).unwrap_or(config.driver) == VfDriver::VfioPci
     });
     if let Some(vf) = for_vfio.filter(|_| !function.iommu) {
-        findings.push(PlanProblem::NoIommu { pci, vf });
+        let message = format!(
+            "VF {vf} is planned for vfio-pci, but the IOMMU is off ({pci} has no iommu_group)"
+        );
+        findings.push(Finding::error(Code::IommuOff, message).permanent([
+            "boot with intel_iommu=on iommu=pt (AMD: iommu=pt), and enable VT-d or AMD-Vi in the firmware setup",
+        ]));
     }
     findings
+}
+
+/// The function is a VF of `physfn`.
+pub(in crate::plan) fn is_vf(pci: PciAddress, physfn: PciAddress) -> Finding {
+    Finding::error(Code::PfIsVf, format!("{pci} is a VF of {physfn}, not a PF"))
+        .permanent([format!("name the PF {physfn} instead")])
+}
+
+/// The ports of the PF are in Ethernet mode; `is_configured`: a `[[firmware]]` sets it.
+pub(in crate::plan) fn ethernet(pci: PciAddress, is_configured: bool) -> Finding {
+    let message = format!(
+        "the ports of {pci} are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs"
+    );
+    let set = how_to_set(&pci, &link_type(pci, LinkLayer::InfiniBand), is_configured);
+    Finding::error(Code::PfEthernet, message).permanent([set, "or remove this [[pf]]".to_owned()])
+}
+
+/// That the PF cannot have so many VFs, if so; `is_configured`: a `[[firmware]]` sets their
+/// number.
+pub(in crate::plan) fn too_few_vfs(
+    pci: PciAddress,
+    wanted: u16,
+    total: Option<u16>,
+    is_configured: bool,
+) -> Option<Finding> {
+    let (code, message) = match total {
+        _ if wanted == 0 => return None,
+        None => (
+            Code::SriovNotEnabledFw,
+            format!(
+                "{pci} has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is disabled in its firmware, or the adapter does not support it"
+            ),
+        ),
+        Some(0) => (
+            Code::SriovNotEnabledFw,
+            format!(
+                "{wanted} VFs are planned for {pci}, but SR-IOV is disabled in the firmware (sriov_totalvfs is 0)"
+            ),
+        ),
+        Some(total) if wanted > total => (
+            Code::TooManyVfs,
+            format!(
+                "{wanted} VFs are planned for {pci}, but the firmware allows {total} (sriov_totalvfs)"
+            ),
+        ),
+        Some(_) => return None,
+    };
+    let set = how_to_set(&pci, &format!("SRIOV_EN=1 NUM_OF_VFS={wanted}"), is_configured);
+    let too = "and enable SR-IOV in the firmware setup of the machine";
+    let is_off = code == Code::SriovNotEnabledFw;
+    Some(Finding::error(code, message).permanent([set]).permanent(is_off.then_some(too)))
 }
 
 /// Two `[[pf]]` that turn out to be one PF.
@@ -59,7 +117,10 @@ pub(super) fn same_pf(drafts: &mut [Draft<'_>]) {
         let others =
             found.iter().enumerate().filter(|(other, (p, _))| *other != at && *p == Some(pci));
         for (_, (_, other)) in others {
-            draft.errors.push(PlanProblem::SamePf { pci, other: other.clone() });
+            let message = format!("duplicate [[pf]] for {pci}, which is also named at {other}");
+            draft.errors.push(
+                Finding::error(Code::PfTwice, message).permanent(["keep one of the two [[pf]]"]),
+            );
         }
     }
 }
@@ -92,59 +153,54 @@ pub(super) fn guids(drafts: &mut [Draft<'_>], host: &PlanHost) {
         all.extend(ports.map(|g| (*g, Owner::Card { pci, kind: GuidKind::Port })));
     }
     for (at, draft) in drafts.iter_mut().enumerate() {
-        let mut group = OddGuids::default();
-        let mut not_local = OddGuids::default();
+        let (mut group, mut not_local) = (BTreeMap::new(), BTreeMap::new());
         for (vf, guids) in VfIndex::first(draft.config.vfs).zip(&draft.guids) {
             for (kind, guid) in KINDS.into_iter().zip(guids) {
                 let Some(guid) = *guid else { continue };
+                let mut is_none = |code, why: &str| {
+                    let finding =
+                        Finding::error(code, format!("VF {vf}: the {kind} GUID is {why}"));
+                    let other = "choose another GUID, for example one that begins with 02";
+                    draft.errors.push(finding.permanent([other]));
+                };
                 if guid.is_zero() {
-                    draft.errors.push(PlanProblem::Zero { vf, kind });
+                    let why = "all zero, with which the port stays down or rdma_cm fails";
+                    is_none(Code::GuidZero, why);
                 } else if guid.value() == u64::MAX {
-                    draft.errors.push(PlanProblem::AllOnes { vf, kind });
+                    is_none(Code::GuidAllOnes, "all ones, which is not a valid GUID");
                 } else {
                     all.push((guid, Owner::Vf { draft: at, vf, kind }));
-                    group.add(guid.is_group(), vf, guid);
-                    not_local.add(!guid.is_local(), vf, guid);
+                    for (odd, is_odd) in
+                        [(&mut group, guid.is_group()), (&mut not_local, !guid.is_local())]
+                    {
+                        if is_odd {
+                            odd.entry(vf).or_insert(guid);
+                        }
+                    }
                 }
             }
         }
-        draft.warnings.extend(group.said().map(|(vf, more, guid)| PlanProblem::Group {
-            vf,
-            more,
-            guid,
-        }));
-        let not_local = not_local.said();
-        draft.warnings.extend(not_local.map(|(vf, more, guid)| PlanProblem::NotLocal {
-            vf,
-            more,
-            guid,
-        }));
+        draft.warnings.extend(odd(
+            Code::GuidGroupBit,
+            &group,
+            "have the group bit set (0x01 of the first byte), which EUI-64 does not allow for a device. Fabrics were observed to accept them",
+        ));
+        draft.warnings.extend(odd(
+            Code::GuidNotLocal,
+            &not_local,
+            "are not locally administered (0x02 of the first byte is not set): a vendor may assign them to an adapter",
+        ));
     }
     all.sort_unstable();
     against_each_other(drafts, &all);
 }
 
-/// VFs with the same oddity, for one line.
-#[derive(Default)]
-struct OddGuids {
-    first: Option<(VfIndex, Guid)>,
-    last: Option<VfIndex>,
-    vfs: usize,
-}
-
-impl OddGuids {
-    fn add(&mut self, odd: bool, vf: VfIndex, guid: Guid) {
-        if odd {
-            self.first.get_or_insert((vf, guid));
-            self.vfs += usize::from(self.last != Some(vf));
-            self.last = Some(vf);
-        }
-    }
-
-    fn said(self) -> Option<(VfIndex, usize, Guid)> {
-        let (vf, guid) = self.first?;
-        Some((vf, self.vfs - 1, guid))
-    }
+/// GUIDs of VFs with the same oddity, as one note.
+fn odd(code: Code, guids: &BTreeMap<VfIndex, Guid>, how: &str) -> Option<Finding> {
+    let first = guids.values().next()?;
+    let vfs = vf_ranges(guids.keys().copied());
+    let finding = Finding::new(code, Severity::Info, format!("{vfs}: GUIDs such as {first} {how}"));
+    Some(finding.permanent(["choose GUIDs whose first byte is 02"]))
 }
 
 /// `all` is sorted.
@@ -160,18 +216,25 @@ fn against_each_other(drafts: &mut [Draft<'_>], all: &[(Guid, Owner)]) {
         _ if draft != seen_from => format!("VF {vf} of another PF"),
         _ => format!("VF {vf}"),
     };
-    let mut found: Vec<(usize, VfIndex, GuidKind, PlanProblem)> = Vec::new();
+    let mut found: Vec<(usize, VfIndex, GuidKind, Finding)> = Vec::new();
     for (guid, owner) in all {
         let Owner::Vf { draft: at, vf, kind } = *owner else { continue };
         let guid = *guid;
-        let mut note = |finding| found.push((at, vf, kind, finding));
+        let mut note = |code, message, remedy| {
+            let finding = Finding::error(code, message).permanent([remedy]);
+            found.push((at, vf, kind, finding));
+        };
+        let either = "change one of the two, or the template that gives them";
         // A GUID that is both of a VF is judged as its node GUID.
         let both = kind == GuidKind::Port && holders(guid).any(|(_, o)| o.is_node_of(at, vf));
         let mut told = None;
         for (_, other) in holders(guid).filter(|_| !both) {
             match *other {
                 Owner::Card { pci, kind: other_kind } => {
-                    note(PlanProblem::Hardware { vf, kind, guid, other: pci, other_kind });
+                    let message = format!(
+                        "VF {vf}: the {kind} GUID {guid} is already the {other_kind} GUID of {pci} on this host"
+                    );
+                    note(Code::GuidOfHardware, message, either);
                 }
                 // One VF may have one GUID for both.
                 Owner::Vf { draft, vf: other_vf, .. } if (draft, other_vf) == (at, vf) => {}
@@ -181,24 +244,33 @@ fn against_each_other(drafts: &mut [Draft<'_>], all: &[(Guid, Owner)]) {
                 Owner::Vf { draft, vf: other_vf, kind: other_kind } => {
                     told = Some((draft, other_vf));
                     let other = name(draft, other_vf, at);
-                    note(PlanProblem::Duplicate { vf, kind, guid, other, other_kind });
+                    let message = format!(
+                        "VF {vf}: the {kind} GUID {guid} is also the {other_kind} GUID of {other}"
+                    );
+                    note(Code::VfGuidDuplicate, message, either);
                 }
             }
         }
         // Only port GUIDs make IPv6 addresses.
         let twins = holders(guid.link_local_twin()).filter(|_| kind == GuidKind::Port);
         for (_, twin) in twins {
-            match *twin {
-                Owner::Card { pci, kind: GuidKind::Port } => {
-                    note(PlanProblem::Twin { vf, guid, other: pci.to_string() });
-                }
+            let other = match *twin {
+                Owner::Card { pci, kind: GuidKind::Port } => pci.to_string(),
                 Owner::Vf { draft, vf: other, kind: GuidKind::Port }
                     if draft != at || other < vf =>
                 {
-                    note(PlanProblem::Twin { vf, guid, other: name(draft, other, at) });
+                    name(draft, other, at)
                 }
-                _ => {}
-            }
+                _ => continue,
+            };
+            let message = format!(
+                "VF {vf}: the port GUID {guid} differs from that of {other} only in bit 0x02 of the first byte, so both get the same IPv6 link-local address"
+            );
+            note(
+                Code::GuidLinkLocalTwin,
+                message,
+                "change one of the two port GUIDs in another bit",
+            );
         }
     }
     found.sort_by_key(|(at, vf, kind, _)| (*at, *vf, *kind));
@@ -214,7 +286,7 @@ fn against_each_other(drafts: &mut [Draft<'_>], all: &[(Guid, Owner)]) {
 /// address says nothing, as it is the same in each node of a kind, and neither does a name
 /// such as `localhost`, or none: there the cards alone decide. An image that was captured from
 /// one node and started on many gives all of them that node's GUIDs otherwise.
-pub(super) fn foreign_pins(pins: &Pins, host: &PlanHost) -> Option<PlanProblem> {
+pub(super) fn foreign_pins(pins: &Pins, host: &PlanHost) -> Option<Finding> {
     let now = host.own_name();
     // A placeholder is never a host's own name.
     let is_named = now.zip(pins.host.as_deref()).is_some_and(|(now, then)| is_same_host(then, now));
@@ -229,13 +301,52 @@ pub(super) fn foreign_pins(pins: &Pins, host: &PlanHost) -> Option<PlanProblem> 
     if own().any(|f| f.port_guids.iter().chain(&f.node_guid).any(is_pinned)) {
         return None;
     }
-    Some(PlanProblem::ForeignPins {
-        path: PINS_PATH.to_owned(),
-        then: pins.host.clone(),
-        now: now.map(str::to_owned),
-        is_named,
-        undecided: own().any(|f| f.rdma.is_empty()),
-    })
+    // An adapter without an RDMA device may be one of those in the file.
+    let is_undecided = own().any(|f| f.rdma.is_empty());
+    let (code, belongs, shown) = if is_undecided {
+        (
+            Code::PinsUndecided,
+            "may belong to another host, if an image was cloned",
+            " that have registered an RDMA device",
+        )
+    } else {
+        (
+            Code::PinsOfAnotherHost,
+            "belongs to another host, probably because an image was cloned",
+            "",
+        )
+    };
+    let then = match pins.host.as_deref() {
+        Some(name) if is_placeholder(name) => {
+            format!("host {}, which identifies no host", quoted(name))
+        }
+        Some(name) => format!("host {}", quoted(name)),
+        None => "no host".to_owned(),
+    };
+    let (this, keep) = match now {
+        _ if is_named => (
+            "which is this host's name, but it was written on another machine (by DMI's product UUID or board serial number)".to_owned(),
+            "its board and adapters were replaced, remove the key machine from the file".to_owned(),
+        ),
+        Some(name) => (
+            format!("this host is {}", quoted(name)),
+            format!("its adapters were replaced, set host = {} in the file", quoted(name)),
+        ),
+        None => (
+            "this host has no name of its own".to_owned(),
+            "its adapters were replaced, set port-guids in the file to the port GUIDs of the new adapters, which ibprov status -v prints".to_owned(),
+        ),
+    };
+    let message = format!(
+        "the pin file {PINS_PATH} {belongs}: it names {then}, {this}, and the file lists none of its adapters{shown}"
+    );
+    let look = "check that all adapters have their drivers and RDMA devices: ibprov status";
+    let finding = Finding::error(code, message).look(is_undecided.then_some(look));
+    Some(finding.permanent([
+        "ibprov plan --pin --replace gives this host GUIDs of its own".to_owned(),
+        "or restore the pin file of this host".to_owned(),
+        format!("or, if the file is this host's and {keep}, then run ibprov plan --pin"),
+    ]))
 }
 
 /// Two names of one host; one of them may be without its domain.
@@ -252,27 +363,39 @@ pub(super) fn drift(
     pin: &PinnedPf,
     computed: &[[Option<Guid>; 2]],
     function: Option<&PlanFunction>,
-) -> Vec<PlanProblem> {
+) -> Vec<Finding> {
+    let of_vf = |(vf, (pinned, now)): (VfIndex, (&[Guid; 2], &[Option<Guid>; 2]))| {
+        let mut all = KINDS.into_iter().zip(pinned).zip(now);
+        let differs = |((kind, pinned), now): ((GuidKind, &Guid), &Option<Guid>)| {
+            now.filter(|now| now != pinned).map(|now| (vf, kind, *pinned, now))
+        };
+        all.find_map(differs)
+    };
+    let all = VfIndex::first(u16::MAX).zip(pin.vfs.iter().zip(computed));
+    let drifted: Vec<_> = all.filter_map(of_vf).collect();
+    let replace = "or pin the configured GUIDs: ibprov plan --pin --replace";
     let mut findings = Vec::new();
-    let mut drifted: Option<PlanProblem> = None;
-    for ((vf, pinned), now) in VfIndex::first(u16::MAX).zip(&pin.vfs).zip(computed) {
-        let differs = KINDS.into_iter().zip(pinned).zip(now).find_map(|((kind, pinned), now)| {
-            now.filter(|now| now != pinned).map(|now| (kind, *pinned, now))
-        });
-        match (differs, &mut drifted) {
-            (Some(_), Some(PlanProblem::Drift { more, .. })) => *more += 1,
-            (Some((kind, pinned, now)), _) => {
-                drifted = Some(PlanProblem::Drift { vf, more: 0, kind, now, pinned });
-            }
-            (None, _) => {}
-        }
+    if let Some((vf, kind, pinned, now)) = drifted.first() {
+        let vfs = vf_ranges(drifted.iter().map(|(vf, ..)| *vf));
+        let message = format!(
+            "drift of {vfs}: the configured {kind} GUID of VF {vf} is {now}, but {pinned} is pinned and stays in use"
+        );
+        findings.push(Finding::warning(Code::Drift, message).permanent([
+            "correct the configuration, or the host's number, so that it gives the pinned GUIDs",
+            replace,
+        ]));
     }
-    findings.extend(drifted);
     let ports = function.map_or(&[][..], |f| &f.port_guids);
     if let (Some(then), Some(now)) = (pin.port_guids.first(), ports.first())
         && !pin.is_card(ports)
     {
-        findings.push(PlanProblem::OtherCard { then: *then, now: *now });
+        let message = format!(
+            "drift: the adapter was replaced after the GUIDs were pinned (port GUID {then} then, {now} now); the pinned GUIDs stay in use"
+        );
+        findings.push(
+            Finding::warning(Code::DriftOtherCard, message)
+                .permanent(["keep the pinned GUIDs for this adapter: ibprov plan --pin", replace]),
+        );
     }
     findings
 }

@@ -1,11 +1,13 @@
 //! The table of `ibprov status`: one line a port, VFs in ranges below it.
 
-use super::{Detail, Hca, PortStatus, Role, Status, VfPortStatus, VfStatus, elsewhere};
+use std::collections::BTreeSet;
+
+use super::{Child, Detail, Hca, PortStatus, Role, Status, VfPortStatus, VfStatus, elsewhere};
 use crate::names::{
     LinkLayer, LinkState, Object, PhysicalState, Rate, RdmaName, Rung, VfIndex, Words, vf_ranges,
 };
 use crate::report::NotExpected;
-use crate::report::common::{Code, Finding};
+use crate::report::common::{Code, Finding, Severity};
 use crate::report::hardware::Link;
 use crate::report::plan::{Action, PlannedVf};
 use crate::report::screen::{Screen, Tone};
@@ -65,7 +67,12 @@ impl Row {
 /// The lines of the table; none where there is nothing to show. Ports that nobody expects are
 /// counted below it, unless there are no others or all is to be shown.
 pub fn table(status: &Status, screen: Screen, detail: Detail) -> Vec<String> {
-    let of_hcas = status.hcas.iter().flat_map(|hca| rows(hca, status));
+    /// So many P_Key children that are up are told one by one.
+    const FEW: usize = 2;
+    let ports = status.hcas.iter().flat_map(|hca| &hca.ports);
+    let up: Vec<&Child> = ports.flat_map(|port| &port.children).filter(|c| is_up(c)).collect();
+    let counted = detail == Detail::Ports && up.len() > FEW;
+    let of_hcas = status.hcas.iter().flat_map(|hca| rows(hca, status, counted));
     let mut rows: Vec<Row> = absent(status).chain(of_hcas).collect();
     let is_hidden = |row: &Row| row.is_aside && row.below.is_empty();
     let hidden = rows.iter().filter(|row| is_hidden(row)).count();
@@ -115,6 +122,11 @@ pub fn table(status: &Status, screen: Screen, detail: Detail) -> Vec<String> {
             }
         }
     }
+    if counted {
+        let pkeys: BTreeSet<String> = up.iter().map(|child| pkey(child)).collect();
+        let pkeys = pkeys.into_iter().collect::<Vec<_>>().join(", ");
+        lines.push(format!("{} P_Key children up ({pkeys}): see `ibprov status -v`", up.len()));
+    }
     match hidden {
         0 => {}
         _ if !hides => {}
@@ -142,9 +154,11 @@ fn absent(status: &Status) -> impl Iterator<Item = Row> {
     })
 }
 
-fn rows(hca: &Hca, status: &Status) -> Vec<Row> {
+/// Where they are `counted`, P_Key children that are up have no line.
+fn rows(hca: &Hca, status: &Status, counted: bool) -> Vec<Row> {
     let findings = &status.judgement.findings;
-    let mut rows: Vec<Row> = hca.ports.iter().map(|port| port_row(hca, port, status)).collect();
+    let mut rows: Vec<Row> =
+        hca.ports.iter().map(|port| port_row(hca, port, status, counted)).collect();
     if rows.is_empty() {
         let name = hca.rdma.as_ref().map_or_else(dash, ToString::to_string);
         // Its ports are not shown.
@@ -197,13 +211,13 @@ const fn judged(role: Role, good: bool) -> Mark {
     }
 }
 
-fn port_row(hca: &Hca, port: &PortStatus, status: &Status) -> Row {
+fn port_row(hca: &Hca, port: &PortStatus, status: &Status, counted: bool) -> Row {
     let link = &port.link;
     let name = hca.name(port).unwrap_or_else(dash);
     let netdev = port.netdev.as_ref().map_or_else(dash, ToString::to_string);
     let is_ethernet =
         port.link_layer == LinkLayer::Ethernet && !port.is_of_other_type && !port.is_roce;
-    let is_up = link.physical == Some(PhysicalState::LinkUp);
+    let has_link = link.physical == Some(PhysicalState::LinkUp);
     // What boot waits for is judged; that the fabric uses the port comes after it.
     let reached_its_goal = port.ladder.missing.is_none_or(|rung| rung >= Rung::Link);
     let (state, lack) = match port.ladder.missing {
@@ -212,8 +226,9 @@ fn port_row(hca: &Hca, port: &PortStatus, status: &Status) -> Row {
             ("InfiniBand".to_owned(), "Ethernet expected".to_owned())
         }
         _ if port.is_of_other_type => ("Ethernet".to_owned(), "InfiniBand expected".to_owned()),
-        Some(rung) if port.is_roce || rung < Rung::Link && link.is_active() => {
-            (rung.lacking().to_owned(), String::new())
+        Some(rung) if port.is_roce => (rung.lacking().to_owned(), String::new()),
+        Some(rung) if rung < Rung::Link && link.is_active() => {
+            ("active".to_owned(), rung.lacking().to_owned())
         }
         Some(rung) if rung < Rung::Link => {
             (format!("{}, {}", rung.lacking(), not_active(link).0), String::new())
@@ -222,7 +237,7 @@ fn port_row(hca: &Hca, port: &PortStatus, status: &Status) -> Row {
         None => ("active".to_owned(), netdev_lack(port).to_owned()),
     };
     let lid = link.lid.filter(|_| !is_ethernet);
-    let rate = link.rate.as_ref().filter(|_| is_up).map_or_else(dash, short_rate);
+    let rate = link.rate.as_ref().filter(|_| has_link).map_or_else(dash, short_rate);
     let cells = [
         name,
         hca.pci.to_string(),
@@ -242,6 +257,14 @@ fn port_row(hca: &Hca, port: &PortStatus, status: &Status) -> Row {
     let mut notes = vec![reason];
     notes.extend(lack.into_iter().chain(less.clone()));
     notes.retain(|note| !note.is_empty());
+    // A port that is active, and nothing above says what it lacks.
+    let netdev = port.netdev.as_ref().map(Object::from);
+    let is_its = |f: &&Finding| {
+        f.objects.iter().any(|o| Some(o) == label.as_ref() || Some(o) == netdev.as_ref())
+    };
+    let wrong = findings.iter().filter(|f| f.severity != Severity::Info).find(is_its);
+    let code = wrong.filter(|_| notes.is_empty() && port.ladder.missing.is_none() && !is_degraded);
+    notes.extend(code.map(|wrong| wrong.code.name().to_owned()));
     let note = notes.join(", ");
     let mark = judged(port.role, port.ladder.missing.is_none());
     let mark = match (mark, reached_its_goal) {
@@ -249,10 +272,11 @@ fn port_row(hca: &Hca, port: &PortStatus, status: &Status) -> Row {
         (Mark::Wrong, true) if !port.is_of_other_type => Mark::Look,
         // Meant to be dark, perhaps.
         (Mark::Look, true) if port.role == Role::Optional => Mark::Aside,
-        (Mark::Fine, _) if is_degraded || less.is_some() => Mark::Look,
+        (Mark::Fine, _) if is_degraded || less.is_some() || wrong.is_some() => Mark::Look,
         (mark, _) => mark,
     };
-    Row { mark, cells, note, below: children(port).into_iter().collect(), is_aside }
+    let told = port.children.iter().filter(|child| !counted || !is_up(child));
+    Row { mark, cells, note, below: children(told).into_iter().collect(), is_aside }
 }
 
 /// What its link has less than those of most ports of such adapters: lanes, or else rate.
@@ -304,22 +328,30 @@ fn short_rate(rate: &Rate) -> String {
     }
 }
 
-/// Its P_Key children, in one line.
-fn children(port: &PortStatus) -> Option<(Mark, String)> {
-    let of = port.children.iter().map(|child| {
-        let pkey = child.pkey.map_or_else(|| "?".to_owned(), |pkey| pkey.to_string());
+fn is_up(child: &Child) -> bool {
+    child.state.admin_up && child.state.carrier != Some(false)
+}
+
+fn pkey(child: &Child) -> String {
+    child.pkey.map_or_else(|| "?".to_owned(), |pkey| pkey.to_string())
+}
+
+/// These P_Key children, in one line.
+fn children<'a>(of: impl Iterator<Item = &'a Child>) -> Option<(Mark, String)> {
+    let mut mark = Mark::Fine;
+    let told = of.map(|child| {
         let state = match (child.state.admin_up, child.state.carrier) {
             (false, _) => "down",
             (true, Some(false)) => "up, no carrier",
             (true, _) => "up",
         };
-        format!("{} ({pkey}) {state}", child.name)
+        if !is_up(child) {
+            mark = Mark::Look;
+        }
+        format!("{} ({}) {state}", child.name, pkey(child))
     });
-    let of: Vec<String> = of.collect();
-    let is_wrong =
-        port.children.iter().any(|c| !c.state.admin_up || c.state.carrier == Some(false));
-    let mark = if is_wrong { Mark::Look } else { Mark::Fine };
-    (!of.is_empty()).then(|| (mark, format!("P_Key children: {}", of.join("; "))))
+    let told = told.collect::<Vec<_>>().join("; ");
+    (!told.is_empty()).then(|| (mark, format!("P_Key children: {told}")))
 }
 
 /// Its VFs and those that are planned: those that are alike in one line.

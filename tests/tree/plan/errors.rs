@@ -64,7 +64,7 @@ fn guids_that_are_given_twice() {
             would not be applied:
             error: VF 1: the node GUID b859:9f03:0012:a490 is also the node GUID of VF 0
             do: change one of the two, or the template that gives them
-            warning: VF 0 (and 1 VF more): the GUID b859:9f03:0012:a490 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
+            note: VFs 0-1: GUIDs such as b859:9f03:0012:a490 are not locally administered (0x02 of the first byte is not set): a vendor may assign them to an adapter
               do: choose GUIDs whose first byte is 02
 
             Plan: 1 PF would not be applied
@@ -82,7 +82,7 @@ fn guids_that_are_given_twice() {
             would not be applied:
             error: VF 1: the node GUID b859:9f03:0012:a4a0 is also the port GUID of VF 0
             do: change one of the two, or the template that gives them
-            warning: VF 0 (and 1 VF more): the GUID b859:9f03:0012:a490 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
+            note: VFs 0-1: GUIDs such as b859:9f03:0012:a490 are not locally administered (0x02 of the first byte is not set): a vendor may assign them to an adapter
               do: choose GUIDs whose first byte is 02
 
             Plan: 1 PF would not be applied
@@ -125,7 +125,7 @@ fn a_guid_of_the_hardware() {
             do: change one of the two, or the template that gives them
             error: VF 0: the node GUID b859:9f03:0012:a480 is already the port GUID of 0000:4b:00.0 on this host
               do: change one of the two, or the template that gives them
-            warning: VF 0 (and 1 VF more): the GUID b859:9f03:0012:a480 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
+            note: VFs 0-1: GUIDs such as b859:9f03:0012:a480 are not locally administered (0x02 of the first byte is not set): a vendor may assign them to an adapter
               do: choose GUIDs whose first byte is 02
 
             Plan: 1 PF would not be applied
@@ -146,7 +146,7 @@ fn a_guid_of_the_hardware() {
             do: change one of the two, or the template that gives them
             error: VF 31: the node GUID b859:9f03:0012:a4a0 is already the port GUID of 0000:5e:00.0 on this host
               do: change one of the two, or the template that gives them
-            warning: VF 0 (and 31 VFs more): the GUID b859:9f03:0012:a481 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
+            note: VFs 0-31: GUIDs such as b859:9f03:0012:a481 are not locally administered (0x02 of the first byte is not set): a vendor may assign them to an adapter
               do: choose GUIDs whose first byte is 02
 
             Plan: 1 PF would not be applied
@@ -166,7 +166,7 @@ fn guids_with_one_link_local_address() {
             would not be applied:
             error: VF 1: the port GUID 0000:0000:0000:0001 differs from that of VF 0 only in bit 0x02 of the first byte, so both get the same IPv6 link-local address
             do: change one of the two port GUIDs in another bit
-            warning: VF 1: the GUID 0000:0000:0000:0001 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
+            note: VF 1: GUIDs such as 0000:0000:0000:0001 are not locally administered (0x02 of the first byte is not set): a vendor may assign them to an adapter
               do: choose GUIDs whose first byte is 02
 
             Plan: 1 PF would not be applied
@@ -200,9 +200,9 @@ fn group_bit_and_vendors_space_are_warned_of() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               2 VFs planned, 0 present, 2 to create, GUIDs not pinned
               VFs are bound one after the other, so that the kernel numbers them in their order
-              warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 has the group bit set (0x01 of the first byte), which EUI-64 does not allow for a device. Fabrics were observed to accept it
+              note: VFs 0-1: GUIDs such as 1111:1111:1111:1201 have the group bit set (0x01 of the first byte), which EUI-64 does not allow for a device. Fabrics were observed to accept them
                 do: choose GUIDs whose first byte is 02
-              warning: VF 0 (and 1 VF more): the GUID 1111:1111:1111:1201 is not locally administered (0x02 of the first byte is not set): a vendor may assign it to an adapter
+              note: VFs 0-1: GUIDs such as 1111:1111:1111:1201 are not locally administered (0x02 of the first byte is not set): a vendor may assign them to an adapter
                 do: choose GUIDs whose first byte is 02
               + VF 0  node GUID 1111:1111:1111:1201  port GUID 1111:1111:1111:1200 (template)  link state follow  driver host
               + VF 1  node GUID 1111:1111:1111:1211  port GUID 1111:1111:1111:1210 (template)  link state follow  driver host
@@ -225,8 +225,8 @@ fn numbers_that_do_not_fit() {
         &expect![[r#"
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
-            error: VF 0 (and 9 VFs more): host number 112 does not fit in {host:8:decimal}: the largest is 99
-            do: make that field of guid.template wider
+            error: host number 112 does not fit in {host:8:decimal}: the largest is 99
+            do: make {host:8:decimal} of guid.template wider
 
             Plan: 1 PF would not be applied
             exit 3
@@ -390,6 +390,7 @@ fn more_vfs_than_the_firmware_allows() {
             would not be applied:
             error: 4 VFs are planned for 0000:4b:00.0, but SR-IOV is disabled in the firmware (sriov_totalvfs is 0)
             do: `mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4` (or mlxconfig with the same arguments), then reboot, or power the host off and on
+              do: and enable SR-IOV in the firmware setup of the machine
 
             Plan: 1 PF would not be applied
             exit 3
@@ -405,6 +406,7 @@ fn more_vfs_than_the_firmware_allows() {
             would not be applied:
             error: 0000:4b:00.0 has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is disabled in its firmware, or the adapter does not support it
             do: `mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4` (or mlxconfig with the same arguments), then reboot, or power the host off and on
+              do: and enable SR-IOV in the firmware setup of the machine
 
             Plan: 1 PF would not be applied
             exit 3

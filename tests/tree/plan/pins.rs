@@ -16,15 +16,10 @@ fn drifts(host: &Host, warning: &str) {
     let rest = "  + VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (pin)  link state follow  driver host
   + VF 1  node GUID 0200:000c:0000:0001  port GUID 0200:000c:0001:0001 (pin)  link state follow  driver host
 
-drift: the pinned GUIDs (/etc/ibprov/guid-pins.toml) stay in use until you choose:
-  keep the pinned GUIDs: set the configuration, or the host's number, so that it gives them
-  keep them for another adapter: ibprov plan --pin
-  use new GUIDs: ibprov plan --pin --replace
-
 Plan: 2 VFs to create
 exit 1
 ";
-    assert_eq!(host.show(&["plan"]), format!("{head}  warning: drift: {warning}\n{rest}"));
+    assert_eq!(host.show(&["plan"]), format!("{head}  warning: drift{warning}\n{rest}"));
     let (_, status) = json(host, &["status"]);
     let is_drift = |fact: &String| fact.starts_with("warning drift") && fact.ends_with(PF);
     assert!(facts(&status).iter().any(is_drift), "{status:#}");
@@ -74,7 +69,9 @@ fn pins_hold_and_drift_wants_a_decision() {
     host.file("etc/hostname", "c13\n");
     drifts(
         &host,
-        "VF 0 (and 1 VF more): the configured node GUID is 0200:000d:0000:0000, but 0200:000c:0000:0000 is pinned and stays in use",
+        " of VFs 0-1: the configured node GUID of VF 0 is 0200:000d:0000:0000, but 0200:000c:0000:0000 is pinned and stays in use
+    do: correct the configuration, or the host's number, so that it gives the pinned GUIDs
+    do: or pin the configured GUIDs: ibprov plan --pin --replace",
     );
     // Pinning keeps what is pinned; replacing takes what the template gives.
     let kept = host.show(&["plan", "--pin"]);
@@ -86,7 +83,7 @@ fn pins_hold_and_drift_wants_a_decision() {
     host.file("etc/hostname", "login\n");
     drifts(
         &host,
-        r#"the configuration no longer gives GUIDs; the pinned ones stay in use: the host has no number for {host:BITS} of guid.template: the host name "login" has no digits
+        r#": the configuration no longer gives GUIDs; the pinned ones stay in use: the host has no number for {host:BITS} of guid.template: the host name "login" has no digits
     do: set host.number or host.number-file"#,
     );
     assert!(
@@ -101,7 +98,9 @@ fn pins_hold_and_drift_wants_a_decision() {
     );
     drifts(
         &host,
-        "the adapter was replaced after the GUIDs were pinned (port GUID b859:9f03:0012:a480 then, b859:9f03:0012:ffff now); the pinned GUIDs stay in use",
+        ": the adapter was replaced after the GUIDs were pinned (port GUID b859:9f03:0012:a480 then, b859:9f03:0012:ffff now); the pinned GUIDs stay in use
+    do: keep the pinned GUIDs for this adapter: ibprov plan --pin
+    do: or pin the configured GUIDs: ibprov plan --pin --replace",
     );
 }
 
