@@ -74,7 +74,7 @@ fn run_at<M: Machine>(
     let _pf = error_span!("pf", pf = %wanted.pf).entered();
     let mut report = PfReport::blank(wanted.pf, machine.now());
     let mut watch = Watch::new(machine, deadline);
-    if let Err(problem) = watch.take_turn(&mut report.problems)? {
+    if let Some(problem) = watch.take_turn(&mut report.problems)? {
         report.problem = Some(problem);
         return Ok((ended(report, watch.now(), Verdict::Failed), watch));
     }
@@ -108,8 +108,8 @@ pub fn put_back(pf: PciAddress, root: &Root, deadline: u64) -> anyhow::Result<Pf
     let live = Live::open(root, pf, locks(&mut report.problems))?;
     let mut watch = Watch::new(live, deadline);
     let verdict = match watch.machine.lock(&mut report.problems) {
-        Ok(()) => put_back_at(pf, &mut watch, &mut report)?,
-        Err(problem) => {
+        None => put_back_at(pf, &mut watch, &mut report)?,
+        Some(problem) => {
             report.problem = Some(problem);
             Verdict::Deferred
         }

@@ -37,9 +37,9 @@ pub(super) trait Machine {
     /// Microseconds of CLOCK_MONOTONIC.
     fn now(&self) -> u64;
 
-    /// Take the PF's lock, unless another process is at work there. Why the run goes on without
-    /// a lock is added to `problems`.
-    fn lock(&mut self, problems: &mut Vec<String>) -> Result<(), Finding>;
+    /// Take the PF's lock; who is at work there, if another process has it. Why the run goes on
+    /// without a lock is added to `problems`.
+    fn lock(&mut self, problems: &mut Vec<String>) -> Option<Finding>;
 
     /// Start the child, which holds the lock too. When this process has ended, by whatever end,
     /// it puts back what is left at the PF.
@@ -146,8 +146,8 @@ impl Machine for Live<'_> {
         clock::monotonic_usec()
     }
 
-    fn lock(&mut self, problems: &mut Vec<String>) -> Result<(), Finding> {
-        let Some(locks) = &self.locks else { return Ok(()) };
+    fn lock(&mut self, problems: &mut Vec<String>) -> Option<Finding> {
+        let locks = self.locks.as_ref()?;
         let name = format!("pf-{}", self.pf);
         match locks.try_take(&name) {
             Ok(held) => self.held = Some(held),
@@ -156,11 +156,11 @@ impl Machine for Live<'_> {
                 let who = owner
                     .map_or_else(|| "an unknown process".to_owned(), |o| format!("process {o}"));
                 let busy = Finding::error(Code::VfPlanBlocked, format!("{who} holds {lock}"));
-                return Err(busy.about(self.pf).look(["journalctl -u 'ibprov-pf@*'"]));
+                return Some(busy.about(self.pf).look(["journalctl -u 'ibprov-pf@*'"]));
             }
             Err(e) => problems.push(format!("{e}: continuing without it")),
         }
-        Ok(())
+        None
     }
 
     fn start(&mut self) -> io::Result<()> {

@@ -108,15 +108,15 @@ impl<M: Machine> Watch<M> {
     }
 
     /// Take our turn at the PF: who is at work there is waited for until the deadline or a
-    /// signal comes, and who comes second then finds all done.
+    /// signal comes, and who comes second then finds all done. Gives who still is.
     pub(super) fn take_turn(
         &mut self,
         problems: &mut Vec<String>,
-    ) -> anyhow::Result<Result<(), Finding>> {
+    ) -> anyhow::Result<Option<Finding>> {
         loop {
-            let turn = self.machine.lock(problems);
-            if turn.is_ok() || self.is_late() {
-                return Ok(turn);
+            let other = self.machine.lock(problems);
+            if other.is_none() || self.is_late() {
+                return Ok(other);
             }
             // It may have been released before anybody listened.
             if !self.machine.listen_to_locks() {
