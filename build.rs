@@ -11,8 +11,13 @@ use flate2::{Compression, write::GzEncoder};
 
 fn main() -> Result<(), Error> {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or_else(|| Error::other("OUT_DIR"))?);
-    for path in ["rules/messages.toml", "rules/causes.toml", "ledger/words.toml"] {
-        let path = Path::new("src/check").join(path);
+    for path in [
+        "check/rules/messages.toml",
+        "check/rules/causes.toml",
+        "check/ledger/words.toml",
+        "inventory/known.toml",
+    ] {
+        let path = Path::new("src").join(path);
         let name = path.file_name().ok_or_else(|| Error::other("a directory"))?.display();
         println!("cargo::rerun-if-changed={}", path.display());
         let packed = File::create(out.join(format!("{name}.gz")))?;

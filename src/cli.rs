@@ -150,7 +150,7 @@ Boot (run by ibprov's units):
   iface        Configure one IPoIB interface and bring it up
 
 Configuration:
-  config       Check or show the configuration, or print its schema
+  config       Check, show or generate the configuration, or print its schema
   consumers    List units that use InfiniBand at boot, or order them after the ports
   opensm       Check opensm's files, or run the subnet manager of a port
   firmware     Show or set settings in the firmware of adapters
@@ -267,8 +267,10 @@ Examples:
   ibprov consumers --install --dry-run  the drop-ins that are missing
   ibprov consumers --install            write them")]
     Consumers(Lazy<ConsumersArgs>),
-    /// Check or show the configuration, or print its schema
-    #[command(after_help = "Exit codes: 0 the configuration is valid; 2 it has errors.")]
+    /// Check, show or generate the configuration, or print its schema
+    #[command(
+        after_help = "Exit codes: 0 the configuration is valid; 2 it has errors. Of generate: 1 a port\nis not active, and a comment."
+    )]
     Config {
         /// What to do with the configuration.
         #[command(subcommand)]
@@ -726,7 +728,7 @@ pub struct CheckArgs {
     /// Judge this boot only: 0 is the last, -1 the one before
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = boot_number)]
     pub boot: Option<i32>,
-    /// Draw the boot as a picture, to be opened in a browser
+    /// Draw the boot as a picture, to be opened in a browser (-: standard output)
     #[arg(long, value_name = "FILE", conflicts_with = "explain")]
     pub svg: Option<PathBuf>,
     /// Also exit with 1 for errors that no diagnosis explains
@@ -838,6 +840,8 @@ pub enum ConfigVerb {
     Schema,
     /// Print the udev rules for the names of interfaces, for an initramfs
     UdevRules,
+    /// Print tables for the ports that are active on this node, to review
+    Generate,
 }
 
 /// What to do with opensm's files.
@@ -879,10 +883,22 @@ pub struct OpensmArgs {
     /// What each FILE is, whatever its name
     #[arg(long = "as", value_name = "KIND", value_enum, requires = "files")]
     pub kind: Option<OpensmFile>,
+    /// Which opensm is to read them
+    #[arg(long, value_name = "WHICH", value_enum, default_value = "upstream")]
+    pub opensm: OpensmProgram,
     /// Also name port GUIDs that no host of the fleet has:
     /// DIR is as for plan --fleet
     #[arg(verbatim_doc_comment, long, value_name = "DIR")]
     pub fleet: Option<PathBuf>,
+}
+
+/// An opensm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OpensmProgram {
+    /// opensm 3.3, as distributions have it
+    Upstream,
+    /// NVIDIA's, whose further keys are not judged
+    Nvidia,
 }
 
 /// A file of opensm's.

@@ -17,6 +17,7 @@ pub mod firmware;
 pub mod graph;
 pub mod guests;
 pub mod host;
+pub mod inventory;
 pub mod ladder;
 pub mod migrate;
 pub mod names;

@@ -29,9 +29,9 @@ use crate::config::{Config, InterfaceSelector, PfSelector, PortRow};
 use crate::host::events::{Events, Happened};
 use crate::host::persistent_names::NamedPort;
 use crate::host::process::{self, Ended};
-use crate::host::start_up::StartUp;
+use crate::host::start_up::{FirstRun, StartUp};
 use crate::host::state::{self, Running};
-use crate::host::{Root, clock, lock, persistent_names, rxe_rules, systemd};
+use crate::host::{Root, answer, clock, lock, persistent_names, rxe_rules, systemd};
 use crate::ladder::{self, Expectation, Facts, Heard, expect, progress};
 use crate::names::{IfName, ModuleName, ModuleState, PciAddress};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
@@ -109,6 +109,9 @@ pub fn run(
     report.timeout_sec = config.boot.timeout.as_secs();
     report.adapter_timeout_sec = config.boot.adapter_timeout.as_secs();
 
+    if let Err((path, e)) = FirstRun::begin(root, started, deadline) {
+        report.problems.push(format!("cannot write {}: {}", path.display(), answer(&e)));
+    }
     let locks = locks(&mut report.problems);
     let mut watched: Vec<&Path> = locks.iter().map(lock::Locks::dir).collect();
     // Where the instances of ibprov-iface@.service leave their outcomes.
@@ -116,8 +119,7 @@ pub fn run(
     match &outcomes {
         Ok(dir) => watched.push(dir),
         Err((path, e)) => {
-            let answer = crate::host::answer(e);
-            report.problems.push(format!("cannot make {}: {answer}", path.display()));
+            report.problems.push(format!("cannot make {}: {}", path.display(), answer(e)));
         }
     }
     let mut events = Events::open(&watched)?;
@@ -141,8 +143,8 @@ pub fn run(
         Turn::Ours(_lock) => {
             let running = Running::begin();
             if let Err((path, e)) = &running {
-                let answer = crate::host::answer(e);
-                boot.report.problems.push(format!("cannot write {}: {answer}", path.display()));
+                let problem = format!("cannot write {}: {}", path.display(), answer(e));
+                boot.report.problems.push(problem);
             }
             former::forget(root, &mut boot.report.problems);
             boot.write_rules();

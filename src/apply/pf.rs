@@ -436,12 +436,14 @@ impl<M: Machine> Run<'_, M> {
         for step in steps {
             let vf = step.vf().and_then(|vf| observed.vf(vf));
             if stage == Stage::Bind && vf.is_some_and(|vf| self.record.is_hung(vf.pci)) {
-                self.note_step(step, Some(StepFailure::ProbeHangs));
+                let why = "cannot read driver_override: a probe by another driver hangs";
+                self.note_step(step, Some(StepFailure::Other(why.to_owned())));
                 continue;
             }
             let Some(request) = request(&step, observed, self.record.undo(), &self.watch.machine)
             else {
-                self.note_step(step, Some(StepFailure::NoSuchVf));
+                let why = "the VF has disappeared".to_owned();
+                self.note_step(step, Some(StepFailure::Other(why)));
                 continue;
             };
             let is_of_vf = |(group, _): &&mut (Vec<VfStep>, Vec<Request>)| {

@@ -4,7 +4,7 @@ use super::iface::{asked_before, defer};
 use super::rtnl::Rtnl;
 use crate::config::Config;
 use crate::host::Root;
-use crate::names::{IfName, ModuleName, PciAddress, Rung};
+use crate::names::{IfName, PciAddress, Rung};
 use crate::observe::iface::Seen;
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::plan::node::add_untold;
@@ -16,7 +16,7 @@ use crate::report::iface::{DeferredSettings, IfaceStep, WantedInterface};
 use crate::report::netns::Netns;
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::{RxeReport, RxeState};
-use crate::report::{Cause, ModuleTrouble, PortProgress, Use};
+use crate::report::{Cause, PortProgress, Use};
 
 /// What `boot` would do and wait for, seen from now.
 #[derive(Debug, serde::Serialize)]
@@ -27,7 +27,7 @@ pub struct Preview {
     /// The soft RoCE devices, if any is configured.
     pub rxe: Vec<RxeReport>,
     /// Configured modules that would not be loaded, and where the site denies them.
-    pub denied: Vec<DeniedModule>,
+    pub denied: Vec<Finding>,
     /// The ports that would be waited for.
     pub ports: Vec<PortProgress>,
     /// Of each of the ports why it is no further.
@@ -87,9 +87,7 @@ impl Preview {
         findings.extend(self.with_causes().flat_map(|(port, cause)| port.findings(cause)));
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         findings.extend(rxe.filter_map(RxeReport::finding));
-        for DeniedModule { name, trouble } in &self.denied {
-            findings.push(trouble.finding(name));
-        }
+        findings.extend(self.denied.iter().cloned());
         self.settings.iter().for_each(|set| set.tell(&mut findings));
         findings.extend(self.contradictions.iter().cloned());
         Finding::worst_first(&mut findings);
@@ -97,15 +95,6 @@ impl Preview {
         findings.extend(self.netns.iter().flat_map(Netns::contradictions));
         Report::new(Kind::BootDryRun, self.verdict(), findings, self)
     }
-}
-
-/// A module that would not be loaded, as the site denies it.
-#[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DeniedModule {
-    pub name: ModuleName,
-    /// Where the site denies it.
-    pub trouble: ModuleTrouble,
 }
 
 /// What would be set at an interface.
@@ -272,9 +261,7 @@ impl Preview {
         for pf in done {
             lines.extend(pf.preview());
         }
-        for DeniedModule { name: module, trouble } in &self.denied {
-            lines.push(format!("not loaded: {module}: {trouble}"));
-        }
+        lines.extend(self.denied.iter().map(Finding::sentence));
         let told = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         lines.extend(told.map(ToString::to_string));
         lines.extend(self.refused());

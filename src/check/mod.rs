@@ -7,7 +7,6 @@
 //! wrong diagnosis costs its reader more than none, so a rule that is not sure
 //! says so, or says nothing.
 
-pub mod data;
 pub mod evidence;
 pub mod fleet;
 pub mod ledger;

@@ -8,7 +8,7 @@ use tracing::warn;
 
 use super::node::{Node, unreadable};
 use super::{level, print, print_or_tell};
-use crate::apply::preview::{DeniedModule, Preview, SettingsLook};
+use crate::apply::preview::{Preview, SettingsLook};
 use crate::apply::rtnl::Rtnl;
 use crate::cli::{BootArgs, Format};
 use crate::config::timespan::LONGEST_SEC;
@@ -128,15 +128,17 @@ fn tell(report: &BootReport) {
 
 /// Look, and say what would be done; nothing is changed.
 fn preview(config: &Config, root: &Root, force: bool) -> Preview {
-    let node = Node::look_as_boot(root, config, force);
+    let mut node = Node::look_as_boot(root, config, force);
+    // By address, whatever the order of tables.
+    node.ports.sort_by_key(|port| (port.pci.is_none(), port.pci));
     let Node { rules, observed, expectation, ports, facts, interfaces, .. } = &node;
     let mut steps = boot_steps(config, rules, observed, expectation, ports, &Done::default());
     let is_left = |step: &Step| matches!(step, Step::PortTypes { pci, .. } if facts.types_in_use.contains_key(pci));
     steps.retain(|step| !is_left(step));
     let denied = needed_modules(config, observed, !ports.is_empty()).into_iter();
     let denied = denied.filter_map(|name| {
-        let trouble = facts.modules.get(name).filter(|trouble| trouble.is_denied())?.clone();
-        Some(DeniedModule { name: name.clone(), trouble })
+        let trouble = facts.modules.get(name).filter(|trouble| trouble.is_denied())?;
+        Some(trouble.finding(name))
     });
     let rtnl = Rtnl::to_look(node.survey.rtnl.is_some());
     let settings = SettingsLook { config, root, interfaces, force, rtnl }.settings();

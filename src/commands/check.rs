@@ -1,5 +1,6 @@
 //! `ibprov check`.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -10,7 +11,7 @@ use crate::check::diagnose;
 use crate::check::evidence::{Boot, Evidence, Intake, Source};
 use crate::check::rules;
 use crate::cli::{CheckArgs, Common, Format};
-use crate::host::{Root, logs, state};
+use crate::host::{Root, logs, state, terminal};
 use crate::names::nearest;
 use crate::report;
 use crate::report::common::{Code, Exit, Kind, Report, Verdict};
@@ -88,11 +89,16 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
         evidence.boots = evidence.boots.into_iter().skip(at).take(1).collect();
     }
     let diagnosis = judged(&evidence, args.strict);
-    let code = print(&diagnosis, format, |screen| {
-        report::check::text(&diagnosis, common.verbose, screen)
-    })?;
-    draw(args, &evidence, &diagnosis)?;
-    Ok(code)
+    if let Some(path) = &args.svg {
+        let picture = svg::draw(&last_boot(&evidence, &diagnosis.findings));
+        if path.as_os_str() == "-" {
+            terminal::stdout().write_all(picture.as_bytes())?;
+            return Ok(diagnosis.exit_code);
+        }
+        state::write_file(path, &picture)
+            .with_context(|| format!("cannot write the picture to {}", path.display()))?;
+    }
+    print(&diagnosis, format, |screen| report::check::text(&diagnosis, common.verbose, screen))
 }
 
 /// Why no byte was read of these, where these are the problems.
@@ -192,17 +198,6 @@ enum Looked {
         devices: bool,
     },
     No,
-}
-
-/// Draw what `--svg` asks for: the last boot of the evidence.
-///
-/// # Errors
-/// The file cannot be written.
-fn draw(args: &CheckArgs, evidence: &Evidence, diagnosis: &Diagnosis) -> anyhow::Result<()> {
-    let Some(path) = &args.svg else { return Ok(()) };
-    let timeline = last_boot(evidence, &diagnosis.findings);
-    state::write_file(path, &svg::draw(&timeline))
-        .with_context(|| format!("cannot write the picture to {}", path.display()))
 }
 
 /// The picture of the last boot of which something is known.

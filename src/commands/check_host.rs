@@ -198,7 +198,7 @@ impl Gathering<'_> {
             let up = |netdev| observe::link::netdev(node.root, netdev, None).admin_up;
             self.host.ports.push(HostPort {
                 cause: node.cause(port),
-                up: port.netdev.as_ref().map(up),
+                up: port.netdev.as_ref().and_then(up),
                 progress: port.clone(),
             });
         }
@@ -298,20 +298,19 @@ impl Gathering<'_> {
             for (device, port, netdev) in &netdevs {
                 let now = self.node.netdev(&netdev.name);
                 // One that is down is the judgement's business.
-                if !now.admin_up {
+                if now.admin_up != Some(true) {
                     continue;
                 }
                 seen.netdevs.push(NetdevSeen {
                     name: netdev.name.to_string(),
-                    up: now.admin_up,
+                    up: true,
                     carrier: now.carrier,
                     infiniband: true,
                     port: Some((device.name.to_string(), port.number.to_string())),
                     origin,
                     text: format!(
-                        "{}: {}, {}",
+                        "{}: up, {}",
                         netdev.name,
-                        if now.admin_up { "up" } else { "down" },
                         match now.carrier {
                             Some(true) => "carrier",
                             Some(false) => "no carrier",

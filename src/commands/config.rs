@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::{node, print};
+use super::{generate, node, print};
 use crate::apply::boot;
 use crate::cli::{ConfigVerb, Format};
 use crate::config::{self, Loaded, Part, PortRow, Problems, Setting};
@@ -47,6 +47,14 @@ pub fn run(verb: ConfigVerb, loaded: Loaded, root: &Root, format: Format) -> any
             let report: Report<_> = Report::new(Kind::ConfigShow, verdict, vec![], body);
             print(&report, format, |_| config::to_toml(&shown))
         }
+        (Ok(loaded), ConfigVerb::Generate) => {
+            if format == Format::Json {
+                anyhow::bail!("config generate prints a file: leave --format json out");
+            }
+            let (text, is_all) = generate::tables(root, &loaded.config)?;
+            write!(out, "{text}")?;
+            Ok(if is_all { Exit::Good } else { Exit::Exceptions }.code())
+        }
         (Ok(loaded), _) => {
             let (dark, of_host) = node::of_host(&loaded.config, root);
             let told: String = of_host.iter().map(finding_text).collect();
@@ -58,7 +66,9 @@ pub fn run(verb: ConfigVerb, loaded: Loaded, root: &Root, format: Format) -> any
             print(&report, format, |_| format!("{head}{dark}{told}"))
         }
         // `show` was asked for something that a pipe may be waiting for.
-        (Err(problems), ConfigVerb::Show { .. }) => refuse(&problems, format),
+        (Err(problems), ConfigVerb::Show { .. } | ConfigVerb::Generate) => {
+            refuse(&problems, format)
+        }
         (Err(problems), _) => {
             let pins = node::unreadable_pins(root);
             let told: String = pins.iter().map(finding_text).collect();

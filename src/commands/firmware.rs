@@ -15,6 +15,7 @@ use crate::firmware::record::{self, Identity, Record, Written};
 use crate::firmware::task::{Host, Task};
 use crate::host::firmware_tool::{self, Tool};
 use crate::host::lock::{Held, Locks};
+use crate::host::start_up::boot_id;
 use crate::host::{Root, clock, process, site_files};
 use crate::names::{BLUEFIELD, IsVf, LinkLayer, MELLANOX, PathState, PciAddress, Resource, Target};
 use crate::observe::link::card as card_of;
@@ -68,7 +69,8 @@ pub fn run(
     let mut run = Run {
         root,
         observed,
-        boot_id: boot_id(root).ok_or_else(|| anyhow!("cannot read {BOOT_ID}"))?,
+        boot_id: boot_id(root)
+            .ok_or_else(|| anyhow!("cannot read /proc/sys/kernel/random/boot_id"))?,
         used: vec![tool.name],
         tool,
         args,
@@ -80,12 +82,6 @@ pub fn run(
         .collect::<anyhow::Result<_>>()?;
     let report = FirmwareReport { tool: run.used.join(", "), adapters };
     print(&report.told(), format, |screen| report.to_text(screen))
-}
-
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-
-fn boot_id(root: &Root) -> Option<String> {
-    root.attribute(BOOT_ID).ok().filter(|id| !id.is_empty())
 }
 
 fn read_record(root: &Root) -> Result<Option<Record>, String> {

@@ -56,7 +56,12 @@ pub fn run(args: &HealthArgs, loaded: Loaded, root: Root, format: Format) -> any
         Some(Asker::Npd) if is_failed && is_open => Verdict::Unknown,
         _ => judgement.verdict,
     };
-    Ok(exit_code(args.asker, verdict, is_failed))
+    let is_booting = judgement.findings.iter().any(|f| f.code == Code::BootInProgress);
+    Ok(match args.asker {
+        // They fail the node and do not drain it.
+        Some(Asker::Nhc | Asker::Slurm) if is_booting => 2,
+        asker => exit_code(asker, verdict, is_failed),
+    })
 }
 
 /// Whether a node fails by `finding`.
@@ -79,7 +84,7 @@ fn fails(health: &Health, judgement: &Judgement, finding: &Finding) -> bool {
 /// first, since most who read it cut it.
 fn line(judgement: &Judgement, fails: impl Fn(&Finding) -> bool) -> String {
     let findings = || judgement.findings.iter();
-    let worst = findings().find(|finding| fails(finding));
+    let worst = findings().find(|f| f.code.leaves_unknown() || fails(f));
     let worst = worst.or_else(|| findings().find(|f| f.severity != Severity::Info));
     let worst = worst.map(|worst| {
         let is_same = |f: &&Finding| (f.code, f.severity) == (worst.code, worst.severity);

@@ -44,7 +44,7 @@ fn lock() -> anyhow::Result<crate::host::lock::Held> {
 
 fn forth(root: &Root, recorded: Option<Record>, apply: bool) -> Migration {
     let before = files::graph(root);
-    let found = find(root, &before, recorded.as_ref());
+    let found = find(root, recorded.as_ref());
     let mut report = Migration {
         items: found.items,
         changes: found.changes,

@@ -26,6 +26,7 @@ pub mod config;
 pub mod consumers;
 pub mod firmware;
 pub mod fleet;
+mod generate;
 pub mod gid;
 pub mod guests;
 pub mod health;

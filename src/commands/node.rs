@@ -1,13 +1,18 @@
 //! The judgement of the node, for the verbs that show it: what is known is gathered here.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::{firmware, pf_preview, soft_roce};
 use crate::apply::warnings::foreseen_of_all;
 use crate::apply::{in_use, ipoib};
 use crate::config::Config;
 use crate::config::pins::Pins;
-use crate::host::{KernelLine, Root, answer, kernel_log, state, systemctl};
+use crate::config::timespan::TimeSpan;
+use crate::host::start_up::FirstRun;
+use crate::host::{KernelLine, Root, answer, clock, kernel_log, state, systemctl};
+use crate::inventory::{self, Entry, Inventory};
 use crate::ladder::active::{self, Activity, Subject};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
@@ -15,7 +20,6 @@ use crate::ladder::module_trouble::{self, Signs};
 use crate::ladder::progress::progress;
 use crate::ladder::roce::{self, Roce, has_gid};
 use crate::ladder::{Expectation, Facts, cause};
-use crate::migrate::rdma_renamers;
 use crate::names::{
     FirmwareVersion, IfName, IsVf, LinkLayer, MadPort, ModuleName, ModuleState, PciAddress,
     RdmaName, Rung, is_ipoib_name,
@@ -23,7 +27,6 @@ use crate::names::{
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::observe::link::PortAnswer;
 use crate::observe::plan_host::{self, PlanHost};
-use crate::observe::vf_writers::vf_writers;
 use crate::observe::{
     self, Look, ModprobeRules, Observed, PciFunction, RdmaDevice, driver_modules, namespaces,
 };
@@ -69,6 +72,7 @@ pub(super) struct Node<'a> {
     pub(super) subnet_managers: Vec<SubnetManagerReport>,
     /// What could not be read.
     pub(super) problems: Vec<String>,
+    inventory: OnceCell<Inventory>,
 }
 
 /// The plans of all PFs, and what they are made from.
@@ -161,6 +165,7 @@ impl<'a> Node<'a> {
             ports,
             subnet_managers: Vec::new(),
             problems,
+            inventory: OnceCell::new(),
         }
     }
 
@@ -192,6 +197,11 @@ impl<'a> Node<'a> {
             Rung::Netdev if !port.must_be_ethernet => "ib_ipoib".parse().ok(),
             _ => None,
         }
+    }
+
+    /// What touches InfiniBand at boot beside ibprov, once it is asked for.
+    pub(super) fn inventory(&self) -> &Inventory {
+        self.inventory.get_or_init(|| Inventory::read(self.root))
     }
 
     pub(super) fn function(&self, pci: PciAddress) -> Option<&PciFunction> {
@@ -301,6 +311,9 @@ impl<'a> Node<'a> {
                 logs.filter(|(_, log)| log.probe_failed.is_some()).map(|(pci, _)| *pci).collect()
             },
             vfs: vfs.iter().map(|(pf, vfs): &(_, Vec<Vf>)| (*pf, vfs.as_slice())).collect(),
+            boot_has: FirstRun::under_way(self.root, clock::monotonic_usec())
+                .filter(|_| self.root.is_live())
+                .map(|usec| TimeSpan(Duration::from_micros(usec))),
             last_boot,
             failed_units,
             has_adapter: self.observed.functions.iter().any(|f| self.is_shown(f)),
@@ -325,7 +338,7 @@ impl<'a> Node<'a> {
 
     /// The adapters in Ethernet mode with an RDMA device, where nothing is expected and no
     /// `[[port]]` says what would be.
-    fn unwatched(&self) -> Vec<PciAddress> {
+    pub(super) fn unwatched(&self) -> Vec<PciAddress> {
         let Config { ports, pf, rxe, .. } = self.config;
         let is_none = ports.is_empty() && pf.is_empty() && rxe.is_empty();
         let is_none = is_none && self.ports.iter().all(|port| port.is_ethernet());
@@ -387,7 +400,7 @@ impl<'a> Node<'a> {
         };
         let state = self.netdev(netdev);
         let gids = observe::link::gids(self.root, pci, device, (number, LinkLayer::Ethernet));
-        Roce { up: state.admin_up, carrier: state.carrier, has_gid: has_gid(&gids) }
+        Roce { up: state.admin_up != Some(false), carrier: state.carrier, has_gid: has_gid(&gids) }
     }
 
     /// Whether the netdev of that name is up and has carrier.
@@ -457,6 +470,7 @@ impl<'a> Node<'a> {
     fn roce_activity(&self, port: &PortProgress) -> Activity {
         let lack = match self.roce(port).lack(Rung::Active) {
             None => return Activity::Active,
+            Some(Lack::Answer | Lack::Gid) if !self.shows_roce(port) => return Activity::NotShown,
             Some(Lack::Answer) if self.survey.rtnl.is_some() => return Activity::NotTold,
             Some(lack) => lack,
         };
@@ -467,6 +481,15 @@ impl<'a> Node<'a> {
         let mut words = roce::words(port.netdev.as_ref(), lack, addresses);
         words.advice.extend((lack == Lack::Carrier).then(meant_dark));
         Activity::Lacks(lack, words)
+    }
+
+    /// False of a copy that lacks the carrier or the types of GIDs of the port.
+    fn shows_roce(&self, port: &PortProgress) -> bool {
+        let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port) else {
+            return true;
+        };
+        let types = format!("{}/gid_attrs/types", observe::link::port_dir(pci, device, number));
+        self.root.is_live() || self.roce(port).carrier.is_some() && self.root.exists(&types)
     }
 
     fn planned(&mut self) -> Vec<PlannedPf> {
@@ -495,13 +518,14 @@ impl<'a> Node<'a> {
         hanging.extend(self.survey.unread.iter().map(|pci| (*pci, rtnl)));
         let mut preview = pf_preview::PfPreview::new(self.root, hanging, is_rdma_held);
         preview.problems = plans.problems;
+        let inventory = self.inventory();
+        preview.problems.extend(inventory.problems.iter().cloned());
         let with_writers = |plan| {
             let mut pf = preview.report(plan, &plans.facts);
             if let Some(function) = pf.pci.and_then(|pci| self.function(pci)) {
-                let (writers, unread) = vf_writers(self.root, function);
-                let places: Vec<String> = writers.iter().map(ToString::to_string).collect();
+                let places: Vec<String> =
+                    inventory.vf_writers(function).map(Entry::to_string).collect();
                 pf.warnings.extend((!places.is_empty()).then(|| other_writer(&places.join(", "))));
-                preview.problems.extend(unread);
             }
             pf
         };
@@ -575,10 +599,11 @@ impl<'a> Node<'a> {
 
     /// The RDMA devices that have another name than their `[[port]]` says.
     fn misnamed(&self) -> impl Iterator<Item = Finding> {
-        misnamed(self.config, &self.observed).map(|(device, step)| {
-            let message = format!("another name is configured: `ibprov boot` would {step}");
-            let advice = Advice::now("systemctl restart ibprov");
-            Finding::warning(Code::RdmaNameDiffers, message).about(&device.name).advise([advice])
+        misnamed(self.config, &self.observed).map(|(device, _)| {
+            let message = "another name is configured (rdma-name), which a restart of ibprov sets";
+            let steps =
+                [Advice::look("ibprov boot --dry-run"), Advice::now("systemctl restart ibprov")];
+            Finding::warning(Code::RdmaNameDiffers, message).about(&device.name).advise(steps)
         })
     }
 
@@ -586,12 +611,14 @@ impl<'a> Node<'a> {
     /// RDMA devices that the configuration names.
     pub(super) fn contradictions(&self) -> Vec<Finding> {
         let mut findings = foreseen_of_all(self.root, self.config, &self.interfaces);
+        findings.extend(inventory::not_run(self.root));
         let origins = self.config.rdma_names();
         if origins.is_empty() {
             return findings;
         }
-        let (renamers, unread) = rdma_renamers(self.root);
-        findings.extend(unread);
+        let inventory = self.inventory();
+        findings.extend(inventory.problems.iter().map(Finding::not_read));
+        let renamers = inventory.rdma_renamers();
         if !renamers.is_empty() {
             let message = format!(
                 "RDMA devices are renamed here, so that the name in {} may be of no RDMA device, or of another one",
@@ -722,10 +749,10 @@ pub(super) fn unreadable_pins(root: &Root) -> Option<Finding> {
 /// The lines of files at `place` set the number of a PF's VFs too.
 fn other_writer(place: &str) -> Finding {
     let message = format!(
-        "the number of VFs is set by {place} too: of two writers the later is refused, or replaces the VFs of the other"
+        "VFs are created, or given GUIDs, by {place} too: of two writers the later is refused, or replaces what the other has set"
     );
     Finding::warning(Code::VfOtherWriter, message)
-        .permanent([format!("remove {place}, or the [[pf]] of this PF")])
+        .permanent([format!("remove what {place} does, or the [[pf]] of this PF")])
 }
 
 /// Why it is not known which PCI devices there are, if so.

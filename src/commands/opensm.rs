@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{fleet, print};
 use crate::check::evidence::host::OpensmFault;
-use crate::cli::{Format, OpensmArgs, OpensmFile};
+use crate::cli::{Format, OpensmArgs, OpensmFile, OpensmProgram};
 use crate::config::{Config, Loaded, Place, Problem, Problems, Source};
 use crate::host::{ReadError, Root};
 use crate::names::harmless;
@@ -51,10 +51,14 @@ pub fn run(
         known.guids = Some(guids);
         unread.extend(problems);
     }
-    let seen = match args.files.is_empty() {
+    let mut seen = match args.files.is_empty() {
         true => of_host(root, known, &mut unread),
         false => named(args, root, known, &mut unread)?,
     };
+    if args.opensm == OpensmProgram::Nvidia {
+        let is_judged = |fault: &Fault| fault.kind != FaultKind::KeyUnknown;
+        seen.iter_mut().for_each(|file| file.faults.retain(is_judged));
+    }
     let mut problems = Problems::default();
     let mut findings = Vec::new();
     for file in &seen {

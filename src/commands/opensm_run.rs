@@ -6,9 +6,10 @@ use std::io::Write as _;
 use super::opensm::{DIRECTORIES, judge_partitions, known};
 use crate::cli::{Format, OpensmRunArgs};
 use crate::config::{Config, SubnetManager};
-use crate::graph::opensm::units;
 use crate::host::{Root, answer, clock, process, state, systemd, terminal};
+use crate::inventory::Inventory;
 use crate::names::{Guid, LinkLayer, PortNumber, RdmaName, Resource, harmless};
+use crate::observe::opensm::Issm;
 use crate::observe::{Look, Observer, PciFunction, Port, RdmaDevice, opensm};
 use crate::opensm::options;
 use crate::opensm::partitions::Known;
@@ -69,13 +70,21 @@ pub fn run(
         anyhow::bail!("opensm run must be run as root: use sudo, or add --dry-run");
     }
     let name = args.device.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let mut look = Look::new(root);
-    let Some((rdma, number)) = opensm::port_of(&mut look, &name) else {
-        let why = look.problems.first().map_or("no such device", String::as_str);
-        anyhow::bail!("{}: {why}", harmless(&args.device.display().to_string()));
-    };
     let observed = Observer::new(root).look_at_pfs();
     let vfs;
+    let mut look = Look::new(root);
+    if !root.is_link(&format!("{}/{name}", opensm::DEVICES)) {
+        anyhow::bail!("{}: no such device", harmless(&args.device.display().to_string()));
+    }
+    let devices = opensm::devices(&mut look, &observed.functions);
+    let its = devices.into_iter().find(|device| device.name == name);
+    let Some(Issm { rdma, port: number, .. }) = its else {
+        if let Some(why) = look.problems.first() {
+            anyhow::bail!("{name}: {why}");
+        }
+        tracing::debug!("{name}: its port has another one, or is a further plane");
+        return Ok(NOT_OURS);
+    };
     let found = match find(&observed.functions, &rdma, number) {
         Some(at) => Some(at),
         // udev's rule leaves VFs out, people may not.
@@ -179,13 +188,12 @@ fn refusal(
     if manages_nvswitch(root, at.function.address) {
         return Err("the port manages NVSwitches, whose fabric manager runs its subnet".to_owned());
     }
-    let (units, _) = units(root, opensm::ports_of_defaults(&Look::new(root)).as_deref());
-    if let Some(unit) = units.iter().find(|unit| unit.has(entry.port_guid)) {
-        let state = if unit.is_active { "is active" } else { "is enabled" };
-        return Err(format!(
-            "{} has this port, and {state}: `systemctl disable --now {}`",
-            unit.name, unit.name
-        ));
+    let of_defaults = opensm::ports_of_defaults(&Look::new(root));
+    let starters = Inventory::read(root).opensm_starters(root, of_defaults.as_deref());
+    if let Some(starter) = starters.iter().find(|starter| starter.has(entry.port_guid)) {
+        let remedy = starter.remedy();
+        let remedy = if starter.is_unit { format!("`{remedy}`") } else { remedy };
+        return Err(format!("{} has this port, and {}: {remedy}", starter.name, starter.state()));
     }
     // A copied tree has no program to ask.
     let template = match root.is_live() {

@@ -32,7 +32,7 @@ pub(super) fn with_lacks(
         let Some(name) = report.netdev.clone() else { continue };
         let state = netdev(root, &name, survey.carriers.get(&name).copied());
         let has_gid = has_gid(&table(root, report));
-        let roce = Roce { up: state.admin_up, carrier: state.carrier, has_gid };
+        let roce = Roce { up: state.admin_up != Some(false), carrier: state.carrier, has_gid };
         report.reason = roce.lack(Rung::Active).map(|lack| {
             let addresses = survey.addresses_of(&name);
             words(Some(&name), lack, root.is_live().then_some(addresses.as_slice())).text

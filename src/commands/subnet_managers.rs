@@ -2,9 +2,10 @@
 
 use super::node::Node;
 use crate::config::{Config, SubnetManager};
-use crate::graph::opensm::units;
 use crate::host::{Root, state, unit_links};
-use crate::names::{LinkLayer, PhysicalState, PortNumber, RdmaName};
+use crate::inventory::Inventory;
+use crate::names::{LinkLayer, PhysicalState, RdmaName};
+use crate::observe::opensm::Issm;
 use crate::observe::{Look, opensm};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
@@ -19,7 +20,8 @@ impl Node<'_> {
     /// have `failed`.
     pub(super) fn judge_subnet_managers(&mut self, failed: &mut Vec<String>) -> Vec<Finding> {
         let mut problems = Vec::new();
-        let mut findings = contradictions(self.config, self.root, &mut problems);
+        let mut findings =
+            contradictions(self.config, self.root, || self.inventory(), &mut problems);
         self.subnet_managers = reports(self, failed, &mut problems);
         self.problems.append(&mut problems);
         findings.extend(self.subnet_managers.iter().filter_map(SubnetManagerReport::finding));
@@ -30,7 +32,12 @@ impl Node<'_> {
 
 /// What is wrong between the configuration, the target, the host's ports and its other units:
 /// known without an opensm that runs.
-fn contradictions(config: &Config, root: &Root, problems: &mut Vec<String>) -> Vec<Finding> {
+fn contradictions<'a>(
+    config: &Config,
+    root: &Root,
+    inventory: impl FnOnce() -> &'a Inventory,
+    problems: &mut Vec<String>,
+) -> Vec<Finding> {
     let entries = &config.subnet_managers;
     if entries.is_empty() && config.withheld.has_all_subnet_managers() {
         return Vec::new();
@@ -44,16 +51,19 @@ fn contradictions(config: &Config, root: &Root, problems: &mut Vec<String>) -> V
         });
         return left.into_iter().collect();
     }
-    let (units, unread) = units(root, opensm::ports_of_defaults(&Look::new(root)).as_deref());
-    problems.extend(unread);
+    let of_defaults = opensm::ports_of_defaults(&Look::new(root));
+    let inventory = inventory();
+    let starters = inventory.opensm_starters(root, of_defaults.as_deref());
+    problems.extend(inventory.problems.iter().cloned());
     let conflict = |entry: &SubnetManager| {
-        let unit = units.iter().find(|unit| unit.has(entry.port_guid))?;
-        let how = if unit.is_active { "active" } else { "enabled" };
-        let message =
-            format!("{} is {how} for this port, on which only one opensm can run", unit.name);
-        let stop = format!("systemctl disable --now {}", unit.name);
+        let starter = starters.iter().find(|starter| starter.has(entry.port_guid))?;
+        let message = format!(
+            "{} {} for this port, on which only one opensm can run",
+            starter.name,
+            starter.state()
+        );
         let finding = Finding::error(Code::OpensmOtherUnit, message);
-        Some(finding.about(entry.port_guid).advise([Advice::permanent(stop)]))
+        Some(finding.about(entry.port_guid).advise([Advice::permanent(starter.remedy())]))
     };
     entries.iter().filter_map(conflict).collect()
 }
@@ -74,22 +84,22 @@ fn reports(
         its.map(|(_, answer)| answer.link.clone()).unwrap_or_default()
     };
     let mut look = Look::new(root);
-    let with_device = opensm::ports(&mut look);
+    let devices = opensm::devices(&mut look, &observed.functions);
     problems.extend(look.problems);
     let is_enabled = opensm::is_enabled(root);
     let report = |entry: &SubnetManager| {
-        let devices = observed.functions.iter().flat_map(|f| &f.rdma);
-        let ports = devices.flat_map(|d| d.ports.iter().map(move |port| (&d.name, port)));
+        let hcas = observed.functions.iter().flat_map(|f| &f.rdma);
+        let ports = hcas.flat_map(|d| d.ports.iter().map(move |port| (&d.name, port)));
         let its = |(_, port): &(&RdmaName, &crate::observe::Port)| {
             port.guid == Some(entry.port_guid) && port.link_layer != LinkLayer::Ethernet
         };
         let place = ports.into_iter().find(its).map(|(rdma, port)| (rdma.clone(), port.number));
         let run = last_run(root, entry);
-        let its = |(rdma, port, _): &&(RdmaName, PortNumber, String)| {
-            place.as_ref() == Some(&(rdma.clone(), *port))
+        let its = |issm: &&Issm| {
+            place.as_ref().is_some_and(|(rdma, port)| (rdma, *port) == (&issm.rdma, issm.port))
         };
-        let unit = with_device.iter().find(its).map(|(_, _, path)| {
-            format!("ibprov-opensm@{}.service", unit_escape(path.trim_start_matches('/')))
+        let unit = devices.iter().find(its).map(|issm| {
+            format!("ibprov-opensm@{}.service", unit_escape(issm.path.trim_start_matches('/')))
         });
         let is_up = unit.as_ref().is_some_and(|unit| unit_links::is_up(root, unit));
         let state = match (&place, &run) {

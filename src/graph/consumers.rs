@@ -140,12 +140,19 @@ pub fn provider(graph: &Graph) -> Option<&Unit> {
 /// `uses` the fabric is one, whatever it is called.
 pub fn judge(graph: &Graph, role_of: RoleOf, uses: impl Fn(&Unit) -> bool) -> Vec<Judged> {
     let Some(provider) = provider(graph) else { return Vec::new() };
-    let transaction = graph.transaction();
+    let transaction = graph.started();
     let failed = graph.units().filter(|unit| unit.now.active == "failed");
     let units: BTreeSet<&str> =
         transaction.iter().copied().chain(failed.map(|unit| unit.name.as_str())).collect();
+    // Who requires openibd says that it needs the fabric.
+    let names_openibd = |unit: &Unit| {
+        let is_its = |name: &String| name == "openibd.service" || name == OPENIBD_STAND_IN;
+        !unit.name.starts_with("ibprov") && unit.requires.iter().chain(&unit.wants).any(is_its)
+    };
     let any = |unit: &Unit| match need(unit, role_of) {
-        None if uses(unit) && unit.name.ends_with(".service") => Some(Need::Service),
+        None if (uses(unit) || names_openibd(unit)) && unit.name.ends_with(".service") => {
+            Some(Need::Service)
+        }
         need => need,
     };
     let mut judged: Vec<Judged> = units
@@ -226,6 +233,8 @@ const KNOWN: [(Need, &[&str]); 4] = [
             "nvmf-autoconnect",
             "iscsi",
             "iscsid",
+            "nfs-ganesha",
+            "target",
         ],
     ),
     (
@@ -263,7 +272,9 @@ pub fn uses_fabric_by_name(unit: &str) -> bool {
     if unit.ends_with(".mount") {
         !LOCAL.iter().any(|local| unit.starts_with(local))
     } else {
-        by_name(unit).is_some() && !unit.starts_with("ibprov")
+        // That of GPUs fails with them, and few of its systems have a fabric behind it.
+        let is_other = unit.starts_with("ibprov") || unit == "nvidia-fabricmanager";
+        by_name(unit).is_some() && !is_other
     }
 }
 

@@ -56,9 +56,14 @@ fn read(tree: Tree<'_>, more: Option<Vec<String>>) -> Graph {
         if has_generated && reader.has(&mount.unit.name) {
             continue;
         }
+        let mut pulled = mount.unit.name.clone();
+        if let Some(automount) = mount.automount {
+            pulled.clone_from(&automount.name);
+            reader.given.insert(automount.name.clone(), automount);
+        }
         if let Some(target) = mount.wanted_by {
             let pull = if mount.required { &mut reader.requires } else { &mut reader.wants };
-            pull.entry(target.to_owned()).or_default().insert(mount.unit.name.clone());
+            pull.entry(target.to_owned()).or_default().insert(pulled);
         }
         reader.given.insert(mount.unit.name.clone(), mount.unit);
     }
@@ -78,7 +83,7 @@ fn read(tree: Tree<'_>, more: Option<Vec<String>>) -> Graph {
             continue;
         }
         let unit = reader.load(&name);
-        open.extend(unit.requires.iter().chain(&unit.wants).cloned());
+        open.extend(unit.requires.iter().chain(&unit.wants).chain(&unit.triggers).cloned());
         let alias = (unit.name != name).then(|| name.clone());
         let aliases = reader.names_of(&unit.name);
         reader.graph.add(unit, aliases.into_iter().chain(alias));
@@ -276,6 +281,20 @@ impl<'a> Reader<'a> {
                         unit.commands.push(Command { phase: phase.to_owned(), line, script });
                     }
                 }
+                unit.environment = read.all("Service", "Environment").to_vec();
+                for file in read.all("Service", "EnvironmentFile") {
+                    let text = self.tree.text(file.trim_start_matches('-'), LIMIT);
+                    unit.environment.extend(text.iter().flat_map(|t| t.lines().map(str::to_owned)));
+                }
+            }
+            "timer" | "path" | "automount" => {
+                let section = format!("{}{}", kind[..1].to_uppercase(), &kind[1..]);
+                let stem = unit.name.trim_end_matches(&format!(".{kind}"));
+                let other = if kind == "automount" { "mount" } else { "service" };
+                unit.triggers.insert(match read.last(&section, "Unit") {
+                    "" => format!("{stem}.{other}"),
+                    named => named.to_owned(),
+                });
             }
             "mount" => {
                 unit.kind = read.last("Mount", "Type").to_owned();

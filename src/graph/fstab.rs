@@ -7,8 +7,9 @@ use super::{Unit, consumers};
 
 pub(super) struct Mount {
     pub(super) unit: Unit,
-    /// What wants or requires it; none if it is `noauto`, or mounted when it
-    /// is first looked at.
+    /// What mounts it when it is first looked at.
+    pub(super) automount: Option<Unit>,
+    /// What wants or requires it, or its automount; none if it is `noauto`.
     pub(super) wanted_by: Option<&'static str>,
     pub(super) required: bool,
 }
@@ -65,9 +66,19 @@ fn mount(line: &str) -> Option<Mount> {
     let requires = values("x-systemd.requires");
     unit.after.extend(requires.iter().cloned());
     unit.requires.extend(requires);
-    let waits = !has("noauto") && !has("x-systemd.automount");
+    let automount = has("x-systemd.automount").then(|| Unit {
+        name: format!("{}.automount", unit.name.trim_end_matches(".mount")),
+        triggers: BTreeSet::from([unit.name.clone()]),
+        file_state: unit.file_state.clone(),
+        fragment: unit.fragment.clone(),
+        ..Unit::default()
+    });
+    // `noauto` is of the mount: its automount is wanted all the same (`add_mount()` of
+    // src/fstab-generator/fstab-generator.c).
+    let is_wanted = !has("noauto") || automount.is_some();
     let target = if network { "remote-fs.target" } else { "local-fs.target" };
-    Some(Mount { unit, wanted_by: waits.then_some(target), required: !has("nofail") })
+    let wanted_by = is_wanted.then_some(target);
+    Some(Mount { unit, automount, wanted_by, required: !has("nofail") })
 }
 
 /// The options name units, or paths that stand for their mounts.

@@ -11,7 +11,6 @@ pub mod cycles;
 pub mod deadlock;
 pub mod files;
 mod fstab;
-pub mod opensm;
 pub mod planned;
 pub mod show;
 pub mod start_wait;
@@ -52,6 +51,12 @@ pub struct Unit {
     /// `Options=` of a mount.
     pub options: String,
     pub commands: Vec<Command>,
+    /// What it starts when its time has come: of a timer, a path unit or an automount.
+    #[serde(default)]
+    pub triggers: BTreeSet<String>,
+    /// `Environment=`, and the lines of the files of `EnvironmentFile=`.
+    #[serde(default)]
+    pub environment: Vec<String>,
     /// `enabled`, `disabled`, `masked` ... as `systemctl is-enabled` says.
     pub file_state: String,
     pub fragment: String,
@@ -218,6 +223,11 @@ impl Graph {
     /// between these (`systemd.unit(5)`, After=).
     pub fn transaction(&self) -> BTreeSet<&str> {
         self.reach(|unit| Box::new(unit.requires.iter().chain(&unit.wants)))
+    }
+
+    /// Those, and what timers, path units and automounts among them start.
+    pub fn started(&self) -> BTreeSet<&str> {
+        self.reach(|unit| Box::new(unit.requires.iter().chain(&unit.wants).chain(&unit.triggers)))
     }
 
     /// Those of them that systemd may not give up, because the goal requires

@@ -86,6 +86,8 @@ fn unit(values: &BTreeMap<&str, Vec<&str>>) -> Option<(Unit, Vec<String>)> {
         what: value("What").to_owned(),
         options: value("Options").to_owned(),
         commands: commands.collect(),
+        triggers: names(&["Triggers"]),
+        environment: Vec::new(),
         file_state: value("UnitFileState").to_owned(),
         fragment: value("FragmentPath").to_owned(),
         now: Now {

@@ -12,6 +12,8 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2, readlinkat};
 use nix::sys::stat::{Mode, SFlag, fstat};
 
+use crate::names::UNIT_DIRS;
+
 /// Makes units of start scripts with rc links. systemd 260 does not have it any more.
 pub const SYSV_GENERATOR: &str = "systemd-sysv-generator";
 
@@ -334,6 +336,13 @@ impl Root {
     pub fn has_generator(&self, name: &str) -> bool {
         let mut dirs = GENERATORS.iter().filter(|dir| self.exists(dir)).peekable();
         dirs.peek().is_none() || dirs.any(|dir| self.exists(&format!("{dir}/{name}")))
+    }
+
+    /// True if this host runs rc.local: by systemd's generator, which systemd 260 does not have
+    /// any more, or by a unit.
+    pub fn runs_rc_local(&self) -> bool {
+        let mut units = UNIT_DIRS.iter().map(|dir| format!("{dir}/rc-local.service"));
+        self.has_generator("systemd-rc-local-generator") || units.any(|unit| self.exists(&unit))
     }
 
     pub fn exists(&self, path: &str) -> bool {

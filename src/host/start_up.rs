@@ -2,11 +2,17 @@
 //! too. A soft-reboot (systemd 254 and newer) is another start in the same boot of the kernel.
 
 use std::io;
+use std::path::PathBuf;
 
+use super::state::{RUN_DIR, write};
 use super::systemctl::shown;
+use super::{Root, systemd};
 
 /// What runs `ibprov boot`.
 pub const BOOT_UNIT: &str = "ibprov.service";
+
+/// In [`RUN_DIR`], the first run of ibprov.service since the kernel has started.
+const FIRST_RUN: &str = "boot.first";
 
 /// One start of user space; times in microseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +49,63 @@ pub fn boot_began() -> io::Result<Option<u64>> {
     Ok(Some(began).filter(|usec| *usec != 0))
 }
 
+/// The boot of the kernel that this is.
+pub fn boot_id(root: &Root) -> Option<String> {
+    root.attribute("/proc/sys/kernel/random/boot_id").ok().filter(|id| !id.is_empty())
+}
+
+/// The first run of ibprov.service in a boot. Times are microseconds of CLOCK_MONOTONIC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirstRun {
+    boot_id: String,
+    pid: u32,
+    started_usec: u64,
+    deadline_usec: u64,
+}
+
+impl FirstRun {
+    /// Note that this process is it, which ends by `deadline_usec`: unless it is another service,
+    /// or none, or the service has begun in this boot before.
+    ///
+    /// # Errors
+    /// As [`write`].
+    pub fn begin(
+        root: &Root,
+        started_usec: u64,
+        deadline_usec: u64,
+    ) -> Result<(), (PathBuf, io::Error)> {
+        let Some(boot_id) = boot_id(root) else { return Ok(()) };
+        let is_again = Self::read(root).is_some_and(|first| first.boot_id == boot_id);
+        let own = systemd::own_unit(root).unwrap_or_default();
+        if is_again || own.as_deref() != Some(BOOT_UNIT) {
+            return Ok(());
+        }
+        let pid = std::process::id();
+        write(FIRST_RUN, &format!("{boot_id} {pid} {started_usec} {deadline_usec}\n")).map(drop)
+    }
+
+    /// How long the first run of this boot has, microseconds, if it is running and its deadline
+    /// has not passed at `now_usec`.
+    pub fn under_way(root: &Root, now_usec: u64) -> Option<u64> {
+        let first = Self::read(root)?;
+        let is_running = root.exists(&format!("/proc/{}", first.pid));
+        let is_it = Some(&first.boot_id) == boot_id(root).as_ref() && is_running;
+        (is_it && now_usec < first.deadline_usec)
+            .then(|| first.deadline_usec.saturating_sub(first.started_usec))
+    }
+
+    fn read(root: &Root) -> Option<Self> {
+        let text = root.text(&format!("{RUN_DIR}/{FIRST_RUN}"), 1 << 10).ok()?;
+        let mut words = text.split_whitespace();
+        Some(Self {
+            boot_id: words.next()?.to_owned(),
+            pid: words.next()?.parse().ok()?,
+            started_usec: words.next()?.parse().ok()?,
+            deadline_usec: words.next()?.parse().ok()?,
+        })
+    }
+}
+
 fn number(answer: &str, property: &str) -> io::Result<u64> {
     let value = |line: &str| line.strip_prefix(property)?.strip_prefix('=')?.parse().ok();
     answer.lines().find_map(value).ok_or_else(|| {
@@ -53,6 +116,7 @@ fn number(answer: &str, property: &str) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::testing;
 
     #[test]
     fn an_answer_without_the_property_is_no_time() {
@@ -62,5 +126,28 @@ mod tests {
         assert_eq!(read("FinishTimestampMonotonic"), Ok(0));
         let e = read("ExecMainStartTimestampMonotonic").expect_err("not there");
         assert!(e.contains("cannot understand"), "{e}");
+    }
+
+    #[test]
+    fn the_first_run_is_under_way_until_its_end_or_its_deadline_in_its_own_boot() {
+        let of = |boot_id: &str, pid: u32| {
+            let first = format!("{boot_id} {pid} 1000 5000\n");
+            let dir = testing::tree(
+                &[
+                    ("run/ibprov/boot.first", first.as_str()),
+                    ("proc/sys/kernel/random/boot_id", "b\n"),
+                    ("proc/7/stat", ""),
+                ],
+                &[],
+            );
+            let root = Root::copy_at(dir.path()).expect("root");
+            [1000, 4999, 5000, 9000].map(|now| FirstRun::under_way(&root, now))
+        };
+        assert_eq!(of("b", 7), [Some(4000), Some(4000), None, None]);
+        assert_eq!(of("b", 8), [None; 4], "it has ended");
+        assert_eq!(of("a", 7), [None; 4], "of another boot");
+        let dir = testing::tree(&[("run/ibprov/boot.first", "b 7 1000\n")], &[]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        assert_eq!(FirstRun::under_way(&root, 1000), None, "cut");
     }
 }

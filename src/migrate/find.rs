@@ -4,19 +4,16 @@
 
 use std::collections::BTreeSet;
 
-use super::boot_lines;
 use super::record::Record;
 use crate::config;
 use crate::config::foreign::interfaces::{self, Said, Seen, Which};
 use crate::config::foreign::{
     self, Imported, ifcfg, ifcfg_suse, keyfile, mlx4_conf, openib_conf, rdma_conf, sriov_vfs,
 };
-use crate::graph::Graph;
-use crate::graph::opensm::units;
 use crate::host::{Root, SYSV_GENERATOR, answer, site_files};
+use crate::inventory::{self, Does, Entry, Inventory, OPENIBD_HOOKS, When};
 use crate::names::{BLUEFIELD, Guid, IfName, MELLANOX, OPENIBD_STAND_IN, PathState, is_ipoib_name};
 use crate::observe::ipoib::{Interface, Interfaces};
-use crate::observe::vf_writers::{VfWriter, vf_writers};
 use crate::observe::{Look, Observer, PciFunction, interface_manager, opensm, pf};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding, Severity};
@@ -32,8 +29,8 @@ const OPENIBD: &str = "openibd.service";
 const WANTS: &str = "/etc/systemd/system/sysinit.target.wants";
 const DROP_INS: &str = "/etc/ibprov/ibprov.d";
 /// What openibd and its hooks read beside openib.conf.
-const OF_VENDOR: [(&str, Reason); 2] =
-    [("connectx.conf", Reason::PortTypesOfVendor), ("mlx5.conf", Reason::SettingsOfMlx5)];
+const CONNECTX: &str = "/etc/infiniband/connectx.conf";
+const MLX5: &str = "/etc/infiniband/mlx5.conf";
 /// No configuration file is larger, bytes.
 const LIMIT: u64 = 4 << 20;
 
@@ -63,13 +60,13 @@ pub fn fit(said: &mut Said, all: &[Interface]) {
     said.fit(seen.as_ref());
 }
 
-/// Look at the tree. `graph` has the units of its next boot, `record` what an earlier
-/// migration has changed.
-pub fn find(root: &Root, graph: &Graph, record: Option<&Record>) -> Found {
+/// Look at the tree. `record` is what an earlier migration has changed.
+pub fn find(root: &Root, record: Option<&Record>) -> Found {
     let mut finder = Finder {
         root,
         record,
         found: Found::default(),
+        inventory: Inventory::read(root),
         drop_ins: Vec::new(),
         imported: Vec::new(),
     };
@@ -78,11 +75,8 @@ pub fn find(root: &Root, graph: &Graph, record: Option<&Record>) -> Found {
     finder.openibd();
     finder.interface_manager();
     finder.others();
-    let (lines, problems) = boot_lines::items(root, graph);
-    finder.found.items.extend(lines);
-    finder.found.problems.extend(problems);
     let functions = Observer::new(root).look_at_pfs().functions;
-    finder.vf_writers(&functions);
+    finder.inventory(&functions);
     finder.bluefield(&functions);
     finder.configuration();
     finder.found
@@ -92,6 +86,7 @@ struct Finder<'a> {
     root: &'a Root,
     record: Option<&'a Record>,
     found: Found,
+    inventory: Inventory,
     /// The drop-ins that are to be written, path and text.
     drop_ins: Vec<(String, String)>,
     /// The files of network stacks with settings that are ibprov's too.
@@ -185,9 +180,18 @@ impl Finder<'_> {
             let imported = mlx4_conf::import(&text, |pci| pf::may_be_here(self.root, pci));
             self.import(mlx4_conf::PATH, "50-mlx4.toml", &imported, Reason::PortTypes);
         }
-        for (name, reason) in OF_VENDOR {
-            let path = format!("/etc/infiniband/{name}");
-            if self.root.exists(&path) {
+        if let Some(text) = self.text(CONNECTX) {
+            let imported = mlx4_conf::import(&text, |pci| pf::may_be_here(self.root, pci));
+            let is_whole = !imported.toml.is_empty() && imported.todo.is_empty();
+            if is_whole && !self.root.exists(mlx4_conf::PATH) {
+                self.import(CONNECTX, "50-connectx.toml", &imported, Reason::Settings);
+            } else {
+                self.item(Item::new(CONNECTX, Reason::PortTypesOfVendor));
+            }
+        }
+        let hooks = OPENIBD_HOOKS.into_iter().map(|path| (path, Reason::HookOfVendor));
+        for (path, reason) in hooks.chain([(MLX5, Reason::SettingsOfMlx5)]) {
+            if self.root.exists(path) {
                 self.item(Item::new(path, reason));
             }
         }
@@ -259,7 +263,9 @@ impl Finder<'_> {
     fn import(&mut self, from: &str, name: &str, imported: &Imported, new: Reason) {
         self.not_converted(from, &imported.todo);
         if imported.toml.is_empty() {
-            self.item(Item::new(from, Reason::Defaults));
+            let is_read = imported.todo.is_empty();
+            let reason = if is_read { Reason::Defaults } else { Reason::NothingConverted };
+            self.item(Item::new(from, reason));
             return;
         }
         if let Some((reason, path)) = self.drop_in(from, name, imported) {
@@ -373,9 +379,28 @@ impl Finder<'_> {
             let dir = format!("{dir}/{OPENIBD}.d");
             for name in self.names(&dir) {
                 if name.ends_with(".conf") {
-                    self.item(Item::new(format!("{dir}/{name}"), Reason::DropInOfVendor));
+                    self.drop_in_of_vendor(&format!("{dir}/{name}"));
                 }
             }
+        }
+    }
+
+    /// A drop-in of openibd, line by line.
+    fn drop_in_of_vendor(&mut self, path: &str) {
+        let Some(text) = self.text(path) else { return };
+        for (number, line) in (1..).zip(text.lines()) {
+            let Some((key, value)) = line.split_once('=') else { continue };
+            if key.trim_start().starts_with(['#', ';']) || value.trim().is_empty() {
+                continue;
+            }
+            let program = value.split_whitespace().next().and_then(|word| word.rsplit('/').next());
+            let reason = match inventory::does(value) {
+                _ if !key.trim_start().starts_with("Exec") => Reason::DropInOfVendor,
+                Some(Does::LoadsModules) => Reason::DropInLoadsModules,
+                _ if program == Some("sleep") => Reason::DropInWaits,
+                _ => Reason::DropInOfVendor,
+            };
+            self.item(Item::new(path, reason).at_line(number, line));
         }
     }
 
@@ -441,22 +466,22 @@ impl Finder<'_> {
         }
     }
 
-    /// Files by which other programs set the number of VFs at boot.
-    fn vf_writers(&mut self, functions: &[PciFunction]) {
-        let mut problems = Vec::new();
-        for pf in functions.iter().filter(|f| f.ib_driver.is_some() && f.physfn.is_none()) {
-            let (found, unread) = vf_writers(self.root, pf);
-            problems.extend(unread);
-            for VfWriter { file, line, text } in found {
-                let item = Item::new(&file, Reason::SetsVfs).at_line(line, &text);
-                if !self.found.items.contains(&item) {
-                    self.item(item);
-                }
-            }
-        }
-        problems.sort_unstable();
-        problems.dedup();
+    /// What else touches InfiniBand at boot.
+    fn inventory(&mut self, functions: &[PciFunction]) {
+        let Inventory { entries, problems } = std::mem::take(&mut self.inventory);
         self.found.problems.extend(problems.into_iter().map(Finding::not_read));
+        for entry in entries {
+            let is_its = entry.does != Does::SetsVfs
+                || functions.iter().any(|f| f.ib_driver.is_some() && entry.may_be_about(f));
+            let is_hook = OPENIBD_HOOKS.contains(&entry.place.as_str());
+            let left = is_hook || entry.is_shipped || entry.when == When::NotByBoot || !is_its;
+            let Some(reason) = reason(&entry).filter(|_| !left) else { continue };
+            let item = match entry.line {
+                Some(line) => Item::new(&entry.place, reason).at_line(line, &entry.text),
+                None => Item::new(&entry.place, reason).saying(&entry.text),
+            };
+            self.item(if entry.is_sure { item } else { item.guessed() });
+        }
     }
 
     /// A BlueField's own system, told as mlnx_bf_configure tells it (tsbin/mlnx_bf_configure of
@@ -479,7 +504,9 @@ impl Finder<'_> {
     /// The units that start opensm, and the entries that would do the same.
     fn subnet_managers(&mut self) {
         let look = Look::new(self.root);
-        let (units, _) = units(self.root, opensm::ports_of_defaults(&look).as_deref());
+        let of_defaults = opensm::ports_of_defaults(&look);
+        let mut units = self.inventory.opensm_starters(self.root, of_defaults.as_deref());
+        units.retain(|starter| starter.is_unit);
         let priority = opensm::DEFAULTS
             .iter()
             .flat_map(|path| opensm::settings(&look, path))
@@ -513,4 +540,32 @@ impl Finder<'_> {
             self.found.problems.push(Finding::error(Code::ConfigurationInvalid, message));
         }
     }
+}
+
+/// What becomes of what the inventory has; nothing of what only asks.
+fn reason(entry: &Entry) -> Option<Reason> {
+    let is_unit = entry.line.is_none() && !entry.place.contains('/');
+    Some(match entry.does {
+        Does::Asks => return None,
+        _ if entry.when == When::Never => Reason::NotRun,
+        Does::CallsOpenibd => Reason::CallsOpenibd,
+        Does::SetsVfs => Reason::SetsVfs,
+        // Named with its ports.
+        Does::RunsOpensm if is_unit => return None,
+        Does::RunsOpensm => Reason::StartsOpensm,
+        Does::SetsFirmware => Reason::SetsFirmware,
+        Does::SetsPortTypes => Reason::SetsPortTypes,
+        Does::RenamesDevices => Reason::RenamesRdma,
+        Does::BindsDrivers => Reason::BindsDrivers,
+        Does::SetsPorts => Reason::SetsPorts,
+        Does::SetsInterfaces => Reason::BringsUp,
+        // As rules of packages do.
+        Does::LoadsModules if entry.place.ends_with(".rules") => return None,
+        Does::LoadsModules => Reason::LoadsModules,
+        // To start guests is what libvirt's units are for.
+        Does::StartsGuests if is_unit => return None,
+        Does::StartsGuests => Reason::StartsGuest,
+        Does::Tunes => Reason::Tunes,
+        Does::NotUnderstood => Reason::NotUnderstood,
+    })
 }

@@ -7,13 +7,11 @@
 //! (systemctl(1), "enable"), so that a live system and a copied tree are changed in the same
 //! way, and each path can be put back as it was. No unit is started, restarted or stopped.
 
-mod boot_lines;
 pub mod carry_out;
 pub mod find;
 pub mod proof;
 pub mod record;
 
-pub use boot_lines::rdma_renamers;
 pub use carry_out::{Step, back_steps, carry_out};
 pub use find::{Found, find, fit};
 pub use record::Record;

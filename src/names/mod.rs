@@ -27,6 +27,7 @@ mod guid;
 pub mod host_number;
 mod ifname;
 mod ipoib;
+mod lines;
 mod link;
 mod link_minimum;
 mod machine;
@@ -54,6 +55,7 @@ pub use guid::{GidKind, Guid, GuidRange, GuidRangeError};
 pub use host_number::{HostNumber, NameRule};
 pub use ifname::{IfName, IfPattern, IfPatternError, is_plain};
 pub use ipoib::{Mode, is_ipoib_name, is_kernel_ipoib_name, may_be_ipoib_name};
+pub use lines::joined_lines;
 pub use link::{LinkLayer, LinkState, PhysicalState, PortType, Rate};
 pub use link_minimum::{
     FirmwareVersion, Gbps, LinkMinimum, LinkSpeed, LinkWidth, PcieSpeed, PcieWidth,

@@ -147,7 +147,7 @@ pub fn netdev(root: &Root, name: &IfName, carrier: Option<bool>) -> NetDevState 
     NetDevState {
         mode: read("mode"),
         mtu: read("mtu").and_then(|t| t.parse().ok()),
-        admin_up: flags.is_some_and(is_up),
+        admin_up: flags.map(is_up),
         carrier,
     }
 }

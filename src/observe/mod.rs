@@ -8,7 +8,6 @@
 
 pub mod administered;
 pub mod autostart;
-pub mod boot_lines;
 pub mod captured;
 pub mod holders;
 pub mod iface;
@@ -29,7 +28,6 @@ pub mod target;
 pub mod udev;
 pub mod units;
 pub mod uses;
-pub mod vf_writers;
 pub mod vpd;
 
 use std::cell::OnceCell;

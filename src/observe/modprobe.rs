@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Look;
 use crate::host::Root;
-use crate::names::ModuleName;
+use crate::names::{ModuleName, joined_lines};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModprobeRules {
@@ -92,7 +92,7 @@ impl ModprobeRules {
     }
 
     fn add_file(&mut self, path: &str, text: &str) {
-        for (number, line) in logical_lines(text) {
+        for (number, line) in joined_lines(text) {
             let origin = || format!("{path}:{number}");
             let mut words = line.split_whitespace();
             let (verb, name) = (words.next(), words.next().and_then(|w| w.parse().ok()));
@@ -137,32 +137,15 @@ impl ModprobeRules {
     }
 }
 
-/// True of the command of an `install` line that stands for "not at all".
-fn does_nothing(command: &str) -> bool {
-    let program = command.split(' ').next().unwrap_or_default();
-    matches!(program.rsplit('/').next(), Some("true" | "false" | ":"))
+/// The files that count, in the order in which they are read.
+pub fn paths(root: &Root) -> Vec<String> {
+    files(&mut Look::new(root))
 }
 
-/// Lines without comments, continuation lines joined, each with its number.
-fn logical_lines(text: &str) -> Vec<(usize, String)> {
-    let mut lines = Vec::new();
-    let mut open: Option<(usize, String)> = None;
-    for (index, line) in text.lines().enumerate() {
-        let (number, mut so_far) = open.take().unwrap_or((index + 1, String::new()));
-        match line.strip_suffix('\\') {
-            Some(head) => {
-                so_far.push_str(head);
-                open = Some((number, so_far));
-            }
-            None => {
-                so_far.push_str(line);
-                lines.push((number, so_far));
-            }
-        }
-    }
-    lines.extend(open);
-    lines.retain(|(_, line)| !line.trim_start().starts_with('#') && !line.trim().is_empty());
-    lines
+/// True of the command of an `install` line that stands for "not at all".
+pub fn does_nothing(command: &str) -> bool {
+    let program = command.split(' ').next().unwrap_or_default();
+    matches!(program.rsplit('/').next(), Some("true" | "false" | ":"))
 }
 
 #[cfg(test)]

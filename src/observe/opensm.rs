@@ -1,21 +1,53 @@
 //! What of opensm a host has beside its units: devices for subnet managers, the packages' files.
 
-use super::Look;
+use super::{Look, PciFunction};
 use crate::config::foreign::shell;
 use crate::host::Root;
 use crate::names::{Guid, PortNumber, RdmaName};
 
-const DEVICES: &str = "/sys/class/infiniband_mad";
+pub const DEVICES: &str = "/sys/class/infiniband_mad";
 /// The program's configuration by its package: Debian's, and Red Hat's and SUSE's.
 pub const DEFAULTS: [&str; 2] = ["/etc/default/opensm", "/etc/sysconfig/opensm"];
 
-/// The port of the device `name` (`issm0`) for subnet managers (`ib_umad_init_port()`,
-/// drivers/infiniband/core/user_mad.c).
-pub fn port_of(look: &mut Look<'_>, name: &str) -> Option<(RdmaName, PortNumber)> {
-    let number = name.strip_prefix("issm")?;
-    if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
+/// A device for subnet managers, `issm0`.
+#[derive(Debug)]
+pub struct Issm {
+    pub name: String,
+    /// The port that a subnet manager is configured for.
+    pub rdma: RdmaName,
+    pub port: PortNumber,
+    /// In sysfs.
+    pub path: String,
+}
+
+/// The devices for subnet managers (`ib_umad_init_port()`, drivers/infiniband/core/user_mad.c), one
+/// for each port. Where the planes of a port of `functions` are ports of an SMI sub-device, that has
+/// them, each with the port's GUID: that of the first plane counts.
+pub fn devices(look: &mut Look<'_>, functions: &[PciFunction]) -> Vec<Issm> {
+    let mut found = Vec::new();
+    for name in look.list(DEVICES).into_iter().filter(|name| is_issm(name)) {
+        let Some((own, number)) = port_of(look, &name) else { continue };
+        let Ok(target) = look.root().link_target(&format!("{DEVICES}/{name}")) else { continue };
+        let path = format!("/sys/{}", target.trim_start_matches("../"));
+        let (rdma, port) = hca_port(look, functions, &own, number).unwrap_or((own, number));
+        found.push((number, Issm { name, rdma, port, path }));
     }
+    found.sort_by_key(|(number, _)| *number);
+    let mut devices: Vec<Issm> = Vec::new();
+    for (_, issm) in found {
+        if !devices.iter().any(|other| (&other.rdma, other.port) == (&issm.rdma, issm.port)) {
+            devices.push(issm);
+        }
+    }
+    devices
+}
+
+fn is_issm(name: &str) -> bool {
+    let number = name.strip_prefix("issm").unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn port_of(look: &mut Look<'_>, name: &str) -> Option<(RdmaName, PortNumber)> {
     let dir = format!("{DEVICES}/{name}");
     let rdma = look.parsed(&format!("{dir}/ibdev"), |text| text.parse::<RdmaName>())?;
     let port = look.parsed(&format!("{dir}/port"), |text| {
@@ -25,15 +57,22 @@ pub fn port_of(look: &mut Look<'_>, name: &str) -> Option<(RdmaName, PortNumber)
     Some((rdma, port))
 }
 
-/// The ports that have such a device, each with the path of the device in sysfs.
-pub fn ports(look: &mut Look<'_>) -> Vec<(RdmaName, PortNumber, String)> {
-    let names = look.list(DEVICES);
-    let of = |name: &String| {
-        let (rdma, port) = port_of(look, name)?;
-        let target = look.root().link_target(&format!("{DEVICES}/{name}")).ok()?;
-        Some((rdma, port, format!("/sys/{}", target.trim_start_matches("../"))))
-    };
-    names.iter().filter_map(of).collect()
+/// The port of an HCA of which `number` of `sub_device` is a plane.
+fn hca_port(
+    look: &Look<'_>,
+    functions: &[PciFunction],
+    sub_device: &RdmaName,
+    number: PortNumber,
+) -> Option<(RdmaName, PortNumber)> {
+    let hcas = || functions.iter().flat_map(|function| &function.rdma);
+    if hcas().any(|hca| hca.name == *sub_device) {
+        return None;
+    }
+    let gid = format!("/sys/class/infiniband/{sub_device}/ports/{number}/gids/0");
+    let guid = Guid::from_gid(&look.root().attribute(&gid).ok()?)?;
+    let ports = hcas().flat_map(|hca| hca.ports.iter().map(move |port| (&hca.name, port)));
+    let (hca, port) = ports.into_iter().find(|(_, port)| port.guid == Some(guid))?;
+    Some((hca.clone(), port.number))
 }
 
 fn is_masked(root: &Root, name: &str) -> bool {

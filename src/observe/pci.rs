@@ -15,7 +15,7 @@ use crate::host::Root;
 use crate::names::{
     IB_DRIVERS, IsVf, MELLANOX, PciAddress, PcieSpeed, PcieWidth, PortType, is_vf_id,
 };
-use crate::report::degraded::PcieLink;
+use crate::report::degraded::{NarrowLink, PcieLink};
 
 /// The directory of a PCI function.
 pub fn dir(pci: PciAddress) -> String {
@@ -310,16 +310,37 @@ pub fn pcie_link(root: &Root, pci: PciAddress) -> PcieLink {
         adapter_speed: speed(&own, "max_link_speed"),
         slot_width: width(&slot, "max_link_width"),
         slot_speed: speed(&slot, "max_link_speed"),
+        narrow_above: above(root, pci).chunks_exact(2).find_map(|ends| {
+            let [above, below] = *ends else { return None };
+            let of = |name| Some((width(&dir(above), name)?, width(&dir(below), name)?));
+            let (one, other) = of("current_link_width")?;
+            let (can, other_can) = of("max_link_width")?;
+            let can_be = can.min(other_can);
+            (one == other && one < can_be).then_some(NarrowLink {
+                above,
+                below,
+                width: one,
+                can_be,
+            })
+        }),
     }
+}
+
+/// The bridges above `pci`, the root port first. Of a switch both ports are among them, so that
+/// every other pair of neighbours is the two ends of a link.
+fn above(root: &Root, pci: PciAddress) -> Vec<PciAddress> {
+    let target = root.link_target(&dir(pci)).unwrap_or_default();
+    let bridges = target.rsplit('/').skip(1).map_while(|part| part.parse().ok());
+    let mut bridges: Vec<PciAddress> = bridges.collect();
+    bridges.reverse();
+    bridges
 }
 
 /// The upstream port of the PCIe switch below which `pci` is: above it is the root port, and below
 /// it the downstream port to which the function is connected.
 pub fn switch(root: &Root, pci: PciAddress) -> Option<PciAddress> {
-    let target = root.link_target(&dir(pci)).ok()?;
-    let mut above = target.rsplit('/').skip(2);
-    let upstream: PciAddress = above.next()?.parse().ok()?;
-    above.next()?.parse::<PciAddress>().ok().map(|_| upstream)
+    let above = above(root, pci);
+    above.len().checked_sub(2).filter(|at| *at > 0).and_then(|at| above.get(at).copied())
 }
 
 #[cfg(test)]
@@ -347,6 +368,52 @@ mod tests {
         let link = pcie_link(&root, "0000:4b:00.0".parse().expect("address"));
         let lost = "the PCIe width is x8, and adapter and slot are capable of x16";
         assert_eq!(link.loss().as_deref(), Some(lost));
+    }
+
+    /// Root port, switch, switch, slot: the first and the second pair are the ends of links.
+    #[test]
+    fn a_link_above_the_slot_is_judged_by_both_its_ends() {
+        let bridges = ["00:03.0", "17:00.0", "18:04.0", "19:00.0", "1a:01.0"];
+        let narrow = |widths: [(&str, &str); 5]| {
+            let mut dir = "sys/devices/pci0000:00".to_owned();
+            let mut files = Vec::new();
+            let mut links = Vec::new();
+            for (bridge, (current, max)) in bridges.iter().zip(widths) {
+                dir = format!("{dir}/0000:{bridge}");
+                files.push((format!("{dir}/current_link_width"), current.to_owned()));
+                files.push((format!("{dir}/max_link_width"), max.to_owned()));
+                links.push((format!("sys/bus/pci/devices/0000:{bridge}"), format!("/{dir}")));
+            }
+            links.push((
+                "sys/bus/pci/devices/0000:4b:00.0".to_owned(),
+                format!("/{dir}/0000:4b:00.0"),
+            ));
+            let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (&**p, &**t)).collect();
+            let links: Vec<(&str, &str)> = links.iter().map(|(p, t)| (&**p, &**t)).collect();
+            let dir = testing::tree(&files, &links);
+            let root = Root::copy_at(dir.path()).expect("root");
+            let link = pcie_link(&root, "0000:4b:00.0".parse().expect("address")).narrow_above;
+            link.map(|link| link.to_string())
+        };
+        let (whole, half, small) = (("16", "16"), ("8", "16"), ("8", "8"));
+        let told = |ends: &str| {
+            Some(format!(
+                "above the slot, the PCIe width between {ends} is x8, and both are capable of x16"
+            ))
+        };
+        assert_eq!(narrow([whole; 5]), None);
+        assert_eq!(
+            narrow([half, half, whole, whole, whole]),
+            told("0000:00:03.0 and 0000:17:00.0")
+        );
+        assert_eq!(
+            narrow([whole, whole, half, half, whole]),
+            told("0000:18:04.0 and 0000:19:00.0")
+        );
+        assert_eq!(narrow([small, half, whole, whole, whole]), None, "a slot of eight lanes");
+        assert_eq!(narrow([whole, half, half, whole, whole]), None, "the two sides of a switch");
+        assert_eq!(narrow([whole, whole, whole, whole, half]), None, "the slot");
+        assert_eq!(narrow([half, ("", "16"), whole, whole, whole]), None, "one end states none");
     }
 
     #[test]

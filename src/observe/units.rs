@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::host::{Root, SYSV_GENERATOR};
 use crate::names::{OPENIBD_STAND_IN as STAND_IN, UNIT_DIRS};
-use crate::observe::{boot_lines, interface_manager};
+use crate::observe::interface_manager;
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
 use crate::report::status::{Owner, Units};
@@ -32,7 +32,6 @@ pub fn units(root: &Root) -> Units {
         findings.extend(own_findings(&links));
         findings.extend(vendor_findings(root, &links));
     }
-    findings.extend(boot_lines::not_run(root).into_iter().map(not_run));
     Units { openibd, enabled: links.wanted && links.own_mask.is_none(), findings }
 }
 
@@ -135,18 +134,6 @@ impl Links {
             _ => Owner::Nobody,
         }
     }
-}
-
-fn not_run(found: Result<(&str, Vec<usize>), String>) -> Finding {
-    let (file, lines) = match found {
-        Ok(found) => found,
-        Err(why) => return Finding::not_read(why),
-    };
-    let lines = lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let text = format!(
-        "systemd does not run {file} (from version 260 on it has no generator for it): what brings InfiniBand up in lines {lines} does not happen"
-    );
-    finding(Code::RcLocalNotRun, text, "ibprov migrate")
 }
 
 fn finding(code: Code, text: String, advice: &str) -> Finding {
@@ -293,7 +280,7 @@ fn script_callers(root: &Root, links: &Links) -> Vec<String> {
             }
         }
     }
-    let runs_rc_local = boot_lines::runs_rc_local(root);
+    let runs_rc_local = root.runs_rc_local();
     for script in ["/etc/rc.local", "/etc/rc.d/rc.local"].into_iter().filter(|_| runs_rc_local) {
         if root.text(script, 1 << 20).is_ok_and(|t| shell_calls(&t)) {
             callers.push(script.to_owned());

@@ -84,7 +84,7 @@ pub fn lack(port: &PortProgress, seen: &Seen, goal: Goal) -> Option<Lack> {
         if port.must_be_ethernet {
             let netdev = seen.netdev.as_ref();
             let roce = Roce {
-                up: netdev.is_some_and(|netdev| netdev.admin_up),
+                up: netdev.is_some_and(|netdev| netdev.admin_up != Some(false)),
                 carrier: netdev.and_then(|netdev| netdev.carrier).filter(|_| is_fresh(seen)),
                 has_gid: seen.has_gid,
             };
@@ -96,7 +96,7 @@ pub fn lack(port: &PortProgress, seen: &Seen, goal: Goal) -> Option<Lack> {
         }
         if goal.rung >= Rung::Active && !port.must_be_ethernet {
             match &seen.netdev {
-                Some(netdev) if !netdev.admin_up => return Some(Lack::Up),
+                Some(netdev) if netdev.admin_up == Some(false) => return Some(Lack::Up),
                 Some(netdev) => match netdev.carrier.filter(|_| is_fresh(seen)) {
                     Some(true) => {}
                     Some(false) => return Some(Lack::Carrier),
@@ -239,7 +239,7 @@ mod tests {
         Seen {
             answer: Some(PortAnswer { link, policy: None }),
             netdev: Some(NetDevState {
-                admin_up: true,
+                admin_up: Some(true),
                 carrier: Some(true),
                 ..NetDevState::default()
             }),
@@ -282,8 +282,11 @@ mod tests {
         assert_eq!(answer, Some(Lack::Rung(Rung::Named)));
         assert_eq!(lack(&port(Rung::Named), &Seen::default(), ACTIVE), Some(Lack::Answer));
         let down = |admin_up, carrier| {
-            let netdev =
-                Some(NetDevState { admin_up, carrier: Some(carrier), ..NetDevState::default() });
+            let netdev = Some(NetDevState {
+                admin_up: Some(admin_up),
+                carrier: Some(carrier),
+                ..NetDevState::default()
+            });
             Seen { netdev, ..seen("ACTIVE", "LinkUp", 5) }
         };
         assert_eq!(lack(&port(Rung::Named), &down(false, false), ACTIVE), Some(Lack::Up));
@@ -346,7 +349,8 @@ mod tests {
         assert_eq!(lack(&port, &seen, link), None, "a GID is more than a link");
         let with_gid = Seen { has_gid: true, ..seen.clone() };
         assert_eq!(lack(&port, &with_gid, ACTIVE), None);
-        let netdev = NetDevState { admin_up: true, carrier: Some(false), ..NetDevState::default() };
+        let netdev =
+            NetDevState { admin_up: Some(true), carrier: Some(false), ..NetDevState::default() };
         let without = Seen { netdev: Some(netdev), ..with_gid };
         assert_eq!(lack(&port, &without, ACTIVE), Some(Lack::Carrier));
         assert_eq!(lack(&port, &Seen::default(), ACTIVE), Some(Lack::Answer));

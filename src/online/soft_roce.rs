@@ -78,7 +78,7 @@ pub(super) fn lack(
     let dir = format!("/sys/class/infiniband/{}/ports/1", report.name);
     let has_gid = roce::has_gid(&gids_in(root, &dir, LinkLayer::Ethernet));
     let carrier = carrier.filter(|_| !known.is_silent);
-    let of_port = Roce { up: admin_up, carrier, has_gid }.lack(goal.rung);
+    let of_port = Roce { up: admin_up != Some(false), carrier, has_gid }.lack(goal.rung);
     let is_without = known.addresses.is_none_or(<[String]>::is_empty);
     let lack = of_port.or_else(|| (goal.address && is_without).then_some(Lack::Address))?;
     let cause = match lack {

@@ -197,7 +197,7 @@ fn unknown(text: &[u8], span: Range<usize>) -> Fault {
         format!("opensm would ignore {key}"),
     );
     if key.starts_with("virt_") {
-        return fault.help("only NVIDIA's opensm, UFM and switches have it: with this opensm, VFs become active only with the policy Up");
+        return fault.help("only NVIDIA's opensm (--opensm nvidia), UFM and switches have it: with this opensm, VFs become active only with the policy Up");
     }
     if let Some((key, value)) = key.split_once('=') {
         return fault.help(format!("write a blank between key and value: {key} {value}"));

@@ -59,7 +59,7 @@ pub struct FabricNetdev<'a> {
 
 impl FabricNetdev<'_> {
     fn lacks_carrier(&self) -> bool {
-        self.state.admin_up && self.state.carrier == Some(false)
+        self.state.admin_up == Some(true) && self.state.carrier == Some(false)
     }
 }
 
@@ -135,7 +135,7 @@ fn not_online(active: &ActivePort<'_>, netdev: &FabricNetdev<'_>) -> Option<(Str
             }
         });
     }
-    let asked = netdev.claim.filter(|_| !netdev.state.admin_up)?;
+    let asked = netdev.claim.filter(|_| netdev.state.admin_up == Some(false))?;
     let message = format!("down, and {} is configured to set it up ({})", asked.unit, asked.file);
     let look = [
         format!("ibprov iface {} --dry-run", netdev.name),

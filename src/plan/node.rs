@@ -4,20 +4,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fabric::{self, ActivePort, NetworkConfiguration, VfPort};
+use crate::config::timespan::TimeSpan;
 use crate::ladder::active::Activity;
 use crate::names::{
-    Guid, IB_DRIVERS, LinkLayer, ModuleName, Object, PciAddress, Policy, RdmaName, VfIndex,
+    Guid, IB_DRIVERS, LinkLayer, ModuleName, Object, PciAddress, Policy, RdmaName, Rung, VfIndex,
     vf_ranges,
 };
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
-use crate::report::degraded::{Degraded, PcieLink};
+use crate::report::degraded::{Degraded, NarrowLink, PcieLink};
 use crate::report::finding::Severity;
 use crate::report::firmware::{how_to_set, link_type};
 use crate::report::hardware::{NodeDescription, Vf};
 use crate::report::netns::Netns;
-use crate::report::node::{Count, Judgement, PortCount};
+use crate::report::node::{Count, Judgement, PortCount, Standing};
 use crate::report::plan::{Action, PlannedPf};
+use crate::report::port::Awaited;
 use crate::report::rxe::RxeReport;
 use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, Silence};
 
@@ -29,6 +31,23 @@ pub struct KnownPort<'a> {
     pub cause: Option<Cause>,
     /// Whether the fabric uses it; judged of one that boot does not wait for any more.
     pub activity: Activity,
+}
+
+impl KnownPort<'_> {
+    /// It is not there, and may come by waiting: its function is there, or no function is named.
+    fn may_come(&self) -> bool {
+        let Self { progress: port, cause, .. } = self;
+        let is_begun = port.reached.is_some() || port.of_number == Some(Awaited::Unnamed);
+        let is_open = cause.as_ref().is_none_or(|cause| !cause.is_final);
+        !port.is_ready() && is_begun && is_open
+    }
+
+    /// It does not come by waiting, and is required.
+    fn is_lost(&self) -> bool {
+        let Self { progress: port, cause, .. } = self;
+        let is_missing = port.standing(cause.as_ref()) == Standing::Missing;
+        is_missing && !port.is_no_port() && !self.may_come()
+    }
 }
 
 /// What is known of the node.
@@ -110,6 +129,8 @@ pub struct Known<'a> {
     pub second_ports: Vec<Object>,
     /// The expected ports of VFs that were passed through and have no GUID.
     pub without_guid: Vec<Object>,
+    /// The first run of ibprov.service in this boot is under way: how long it has.
+    pub boot_has: Option<TimeSpan>,
     /// How the last boot ended.
     pub last_boot: Option<&'a BootReport>,
     /// Units of ibprov's that have failed.
@@ -126,7 +147,11 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         known.unreadable.iter().map(|why| Finding::error(Code::HostUnreadable, why.clone())),
     );
     let is_enough = is_enough(known);
-    findings.extend(known.ports.iter().flat_map(|port| lacks(port, is_enough)));
+    let boot = boot_in_progress(known);
+    let is_booting = boot.is_some();
+    findings.extend(boot);
+    let judged = known.ports.iter().filter(|port| !(is_booting && port.may_come()));
+    findings.extend(judged.flat_map(|port| lacks(port, is_enough)));
     findings.extend(left_out(known));
     let (ports, of_activity) = activity(known, is_enough);
     findings.extend(of_activity);
@@ -152,12 +177,18 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         };
         if let Some(loss) = link.loss().filter(|_| !known.degraded.iter().any(is_told)) {
             let finding = Finding::new(Code::PcieLinkReduced, Severity::Info, loss).about(pci);
-            findings.push(finding.advise([
-                Advice::look(format!("lspci -vv -s {pci} | grep -e LnkCap: -e LnkSta:")),
-                Advice::permanent(RESEAT),
-            ]));
+            findings.push(finding.advise([look_at_link(*pci), Advice::permanent(RESEAT)]));
         }
     }
+    let mut narrow: BTreeMap<NarrowLink, Vec<PciAddress>> = BTreeMap::new();
+    for (pci, link) in &known.pcie {
+        link.narrow_above.iter().for_each(|above| narrow.entry(*above).or_default().push(*pci));
+    }
+    findings.extend(narrow.into_iter().map(|(link, below)| {
+        let finding = Finding::new(Code::PcieLinkReduced, Severity::Info, link.to_string());
+        let advice = "check riser, switch board and cables between them, and bifurcation in the firmware setup";
+        finding.about_all(&below).advise([look_at_link(link.below), Advice::permanent(advice)])
+    }));
     for (device, description) in &known.descriptions {
         if let Some(expected) = description.deviates_from() {
             let message = format!(
@@ -174,7 +205,8 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     if let Some(netns) = &known.netns {
         findings.extend(netns.deviation().into_iter().chain(netns.contradictions()));
     }
-    for (module, trouble) in &known.missing_modules {
+    let is_to_come = |trouble: &Option<_>| is_booting && trouble.is_none();
+    for (module, trouble) in known.missing_modules.iter().filter(|(_, t)| !is_to_come(t)) {
         findings.push(match trouble {
             Some(trouble) => trouble.finding(module),
             None if known.needs_no_ipoib && module.as_str() == "ib_ipoib" => {
@@ -191,7 +223,7 @@ pub fn judge(known: &Known<'_>) -> Judgement {
                 ]),
         });
     }
-    findings.extend(known.without_node.iter().cloned());
+    findings.extend(known.without_node.iter().filter(|_| known.boot_has.is_none()).cloned());
     let of_others = known.guests.iter().chain(&known.firmware).chain(&known.agents);
     findings.extend(of_others.cloned());
     if known.is_switched_off {
@@ -226,10 +258,14 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         of_pfs.push((pf.object(), Count { good, of: pf.wanted }));
         // That it does not answer is said of the adapter.
         let is_silent = |pci| known.silent.contains_key(&pci) || known.unread.contains(&pci);
-        findings.extend(match pf.pci.is_some_and(is_silent) {
-            true => pf.errors(),
-            false => pf.findings(pf.pci.and_then(|pci| known.last_runs.get(&pci)).map(|s| &**s)),
-        });
+        findings.extend(
+            match pf.pci.is_some_and(is_silent) || is_booting && vfs_may_come(known, pf) {
+                true => pf.errors(),
+                false => {
+                    pf.findings(pf.pci.and_then(|pci| known.last_runs.get(&pci)).map(|s| &**s))
+                }
+            },
+        );
     }
     for port in &known.without_guid {
         let message =
@@ -278,13 +314,50 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     Judgement::new(ports, of_pfs, known.has_adapter, !known.soft_roce.is_empty(), findings)
 }
 
+/// That the first run of ibprov.service in this boot is waiting, and for what. Nothing that it
+/// waits for makes up for a port that is lost.
+fn boot_in_progress(known: &Known<'_>) -> Option<Finding> {
+    let deadline = known.boot_has.filter(|_| !known.ports.iter().any(KnownPort::is_lost))?;
+    let mut awaited: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for port in known.ports.iter().filter(|port| port.may_come()).map(|port| port.progress) {
+        let lacking = port.missing().map(Rung::lacking).unwrap_or_default();
+        let name = match (&port.rdma, port.port) {
+            (Some(device), Some(number)) => format!("{device}/{number}"),
+            _ => port.label().to_string(),
+        };
+        awaited.entry(lacking.strip_prefix("no ").unwrap_or(lacking)).or_default().push(name);
+    }
+    for pf in known.pfs.iter().filter(|pf| vfs_may_come(known, pf)) {
+        awaited.entry("VFs").or_default().push(pf.object().to_string());
+    }
+    let of_kind =
+        |(lacking, names): (&&str, &Vec<String>)| format!("{} ({lacking})", names.join(", "));
+    let awaited: Vec<String> = awaited.iter().map(of_kind).collect();
+    let message = format!(
+        "boot not finished, waits for {}, deadline {deadline} after its start",
+        awaited.join(" and ")
+    );
+    let finding = Finding::warning(Code::BootInProgress, message);
+    (!awaited.is_empty()).then(|| finding.advise([Advice::look("systemctl status ibprov")]))
+}
+
+/// The VFs of `pf` are not as planned, and a run that is under way may make them so.
+fn vfs_may_come(known: &Known<'_>, pf: &PlannedPf) -> bool {
+    let has_failed = pf.pci.is_some_and(|pci| known.last_runs.contains_key(&pci));
+    let good = pf.vfs.iter().filter(|vf| vf.action == Action::Keep).count();
+    good < pf.wanted && pf.errors().is_empty() && !has_failed
+}
+
+/// The table that expects the RoCE ports of `adapters`.
+pub fn roce_row(adapters: &[PciAddress]) -> String {
+    let list: Vec<String> = adapters.iter().map(|pci| format!("\"{pci}\"")).collect();
+    format!("[[port]]\npci = [{}]\nlink-layer = \"ethernet\"\n", list.join(", "))
+}
+
 /// What is said of RoCE ports that nobody has asked to be judged, with the lines that do.
 fn unwatched(adapters: &[PciAddress]) -> Option<Finding> {
-    let list: Vec<String> = adapters.iter().map(|pci| format!("\"{pci}\"")).collect();
-    let advice = Advice::permanent(format!(
-        "printf '[[port]]\\npci = [{}]\\nlink-layer = \"ethernet\"\\n' >>/etc/ibprov/ibprov.toml",
-        list.join(", ")
-    ));
+    let row = roce_row(adapters).replace('\n', "\\n");
+    let advice = Advice::permanent(format!("printf '{row}' >>/etc/ibprov/ibprov.toml"));
     let message = "the RoCE ports of this host are not judged: no [[port]] expects one";
     let finding = Finding::new(Code::Notice, Severity::Info, message);
     (!adapters.is_empty()).then(|| finding.advise([advice]))
@@ -470,6 +543,10 @@ fn is_usable(port: &KnownPort<'_>) -> bool {
 /// What to do about a PCIe link that is less than it can be.
 const RESEAT: &str =
     "reseat the adapter, or check speed and width of the slot in the firmware setup";
+
+fn look_at_link(pci: PciAddress) -> Advice {
+    Advice::look(format!("lspci -vv -s {pci} | grep -e LnkCap: -e LnkSta:"))
+}
 
 /// What to do where `port` has less than it has to have, by the code of that. Only adapters with
 /// these drivers have the vendor's tools.

@@ -113,11 +113,6 @@ pub enum ModuleOutcome {
     Missing {
         /// Why it is not there.
         trouble: ModuleTrouble,
-        /// The same as text.
-        #[serde(rename = "message")]
-        text: String,
-        /// What to do.
-        advice: Vec<Advice>,
     },
     /// Nobody asked for it: no port is expected.
     NotNeeded,
@@ -211,13 +206,8 @@ impl BootReport {
         findings.extend(self.unresolved_pfs.iter().flat_map(Unresolved::findings));
         findings.extend(self.rxe.iter().filter_map(RxeReport::finding));
         for module in &self.modules {
-            if let ModuleOutcome::Missing { text, advice, .. } = &module.outcome {
-                let message = format!("not loaded: {text}");
-                findings.push(
-                    Finding::warning(Code::ModuleNotLoaded, message)
-                        .about(&module.name)
-                        .advise(advice.clone()),
-                );
+            if let ModuleOutcome::Missing { trouble } = &module.outcome {
+                findings.push(trouble.finding(&module.name));
             }
         }
         // Of a soft RoCE device its own finding tells.
@@ -238,7 +228,7 @@ impl BootReport {
     /// Why `module` could not be loaded, if boot tried and it is missing.
     pub fn trouble_of(&self, module: &ModuleName) -> Option<&ModuleTrouble> {
         self.modules.iter().filter(|m| m.name == *module).find_map(|m| match &m.outcome {
-            ModuleOutcome::Missing { trouble, .. } => Some(trouble),
+            ModuleOutcome::Missing { trouble } => Some(trouble),
             _ => None,
         })
     }
@@ -339,9 +329,9 @@ impl BootReport {
         let left_out = self.left_out.iter();
         lines.extend(left_out.map(|out| format!("not waited for {}: {}", out.pci, out.reason)));
         for module in &self.modules {
-            if let ModuleOutcome::Missing { text, advice, .. } = &module.outcome {
-                lines.push(format!("module {}: not loaded: {text}", module.name));
-                lines.extend(Advice::lines("  do:  ", advice));
+            if let ModuleOutcome::Missing { trouble } = &module.outcome {
+                lines.push(format!("module {}: not loaded: {trouble}", module.name));
+                lines.extend(Advice::lines("  do:  ", &trouble.advice(&module.name)));
             }
         }
         let there: Vec<&str> = self

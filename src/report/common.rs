@@ -168,6 +168,7 @@ codes! {
         NotRead = "not-read",
         Notice = "notice",
         HostUnreadable = "host-unreadable",
+        BootInProgress = "boot-in-progress",
         PortAbsent = "port-absent",
         PortNotReady = "port-not-ready",
         PortNotActive = "port-not-active",
@@ -372,7 +373,7 @@ impl Code {
 
     /// Nothing can be said of the node while this is so.
     pub const fn leaves_unknown(self) -> bool {
-        matches!(self, Self::HostUnreadable)
+        matches!(self, Self::HostUnreadable | Self::BootInProgress)
     }
 
     /// Of a plan: the PF, or what has to be known of it, may still come.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::common::{Code, listed};
 
-use crate::names::{FirmwareVersion, Gbps, LinkSpeed, PcieSpeed, PcieWidth, Rate};
+use crate::names::{FirmwareVersion, Gbps, LinkSpeed, PciAddress, PcieSpeed, PcieWidth, Rate};
 
 /// One thing of a port's link, of its adapter's PCIe link or of its firmware that is below the
 /// configured minimum; without what it is, the kernel does not report it.
@@ -121,6 +121,33 @@ pub struct PcieLink {
     pub slot_width: Option<PcieWidth>,
     /// The speed that the slot can have.
     pub slot_speed: Option<PcieSpeed>,
+    /// The first link above the slot, from the root port down, that is narrower than both its ends
+    /// can be.
+    pub narrow_above: Option<NarrowLink>,
+}
+
+/// A PCIe link between two bridges that is narrower than both can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NarrowLink {
+    /// The root port, or the downstream port of a switch.
+    pub above: PciAddress,
+    /// The upstream port of a switch below it.
+    pub below: PciAddress,
+    /// Its width, in lanes.
+    pub width: PcieWidth,
+    /// The width that both can have.
+    pub can_be: PcieWidth,
+}
+
+impl fmt::Display for NarrowLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { above, below, width, can_be } = self;
+        write!(
+            f,
+            "above the slot, the PCIe width between {above} and {below} is {width}, and both are capable of {can_be}"
+        )
+    }
 }
 
 impl PcieLink {

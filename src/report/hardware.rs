@@ -84,8 +84,8 @@ pub struct NetDevState {
     pub mode: Option<String>,
     /// The MTU, bytes.
     pub mtu: Option<u32>,
-    /// `IFF_UP`: somebody brought it up.
-    pub admin_up: bool,
+    /// `IFF_UP`: somebody brought it up; none if a copy does not tell.
+    pub admin_up: Option<bool>,
     /// It has carrier; none if the kernel did not tell.
     pub carrier: Option<bool>,
 }

@@ -71,6 +71,8 @@ reasons! {
     SettingsThere: Left, "the settings are already in ibprov's configuration";
     /// It has nothing but what ibprov does without being told.
     Defaults: Left, "the file contains no setting that ibprov needs";
+    /// Nothing of it could be converted.
+    NothingConverted: Left, "no line of the file could be converted: see the warnings";
     /// The drop-in that it would become exists with another content.
     DropInThere: Left, "the drop-in for these settings exists with another content, and is not overwritten", do "compare both with `ibprov import`";
     /// The vendor's unit, enabled.
@@ -98,7 +100,13 @@ reasons! {
     /// A unit that starts opensm.
     SubnetManagerUnit: Left, "the unit continues to start opensm";
     /// A drop-in made for the vendor's openibd.
-    DropInOfVendor: NeedsDecision, "the drop-in was written for the vendor's openibd and would apply to ibprov-openibd.service", do "let the configuration do what its lines do (modules: modules.load), then remove the drop-in";
+    DropInOfVendor: NeedsDecision, "the drop-in was written for the vendor's openibd and would apply to ibprov-openibd.service", do "let the configuration, or a unit of your own ordered After=ibprov.service, do what this line does; then remove the drop-in";
+    /// A line of one that loads modules.
+    DropInLoadsModules: NeedsDecision, "the drop-in of openibd loads modules, and would apply to ibprov-openibd.service", do "list the modules in modules.load (ibprov.toml(5)), then remove the drop-in";
+    /// A line of one that waits.
+    DropInWaits: NeedsDecision, "the drop-in of openibd only waits here; ibprov.service waits for the ports by itself", do "remove the line";
+    /// A hook of openibd.
+    HookOfVendor: NeedsDecision, "openibd runs this hook, and nothing does after the migration", do "have a unit of your own, ordered After=ibprov.service, run what is needed of it; then remove the file";
     /// The port types that openibd sets.
     PortTypesOfVendor: NeedsDecision, "openibd sets the types of ports (ib, eth) from this file; without it they are those of the firmware", do "write a [[port]] with its type for each port of the file (ibprov.toml(5)), then remove the file";
     /// Settings that mlx5 adapters get by mlnx_conf_mgr.sh.
@@ -109,6 +117,20 @@ reasons! {
     LoadsModules: NeedsDecision, "modules that ibprov loads are loaded here", do "remove this line or unit; list modules other than ib_umad, ib_uverbs and ib_ipoib in modules.load";
     /// A line creates VFs or gives them GUIDs.
     SetsVfs: NeedsDecision, "VFs are created here, or their GUIDs are set", do "plan the VFs with [[pf]] (ibprov-vf(5)), compare with `ibprov plan`, then remove this line or unit";
+    /// A line starts opensm.
+    StartsOpensm: NeedsDecision, "opensm is started here, by no unit", do "run it by a [[subnet-manager]] (ibprov.toml(5)) or a unit of the package, on one port once, then remove this line; without a subnet manager no port of the fabric becomes active";
+    /// A line writes to the firmware.
+    SetsFirmware: NeedsDecision, "firmware of an adapter, or its settings, are written here", do "plan the settings with [[firmware]] (ibprov-firmware(8)), compare with `ibprov firmware`, then remove this line or unit";
+    /// A line sets the types of ports.
+    SetsPortTypes: NeedsDecision, "types of ports (ib, eth) are set here", do "write a [[port]] with its type for each (ibprov.toml(5)), then remove this line or unit";
+    /// A line binds functions to drivers.
+    BindsDrivers: NeedsDecision, "adapters or VFs are bound to a driver or unbound here, maybe while ibprov sets them up", do "ibprov binds VFs once their GUIDs are set, as [[pf]] says (ibprov-vf(5)); remove this line or unit if it is for that";
+    /// A line sets ports or the RDMA subsystem.
+    SetsPorts: NeedsDecision, "ports or the RDMA subsystem are set here", do "rdma.netns, [[port]] and [[rxe]] have the settings that ibprov knows (ibprov.toml(5)); what else is needed belongs to a unit ordered After=ibprov.service";
+    /// A line tunes.
+    Tunes: Left, "what is set here, as performance, ibprov has no setting for";
+    /// It touches InfiniBand, and is not understood.
+    NotUnderstood: NeedsDecision, "InfiniBand is touched here, in a way that ibprov does not understand", do "see what it does; if it has to stay, order its unit After=ibprov.service";
     /// A line renames RDMA devices.
     RenamesRdma: NeedsDecision, "RDMA devices are renamed here", do "name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same";
     /// A line of rc.local, which nothing runs.
@@ -133,6 +155,8 @@ pub struct Item {
     pub becomes: Becomes,
     /// Why, by a name that never changes.
     pub reason: Reason,
+    /// It is not sure that it does this.
+    pub guessed: bool,
     /// Why, in words.
     pub message: &'static str,
     /// The drop-in that its settings are written to.
@@ -144,7 +168,16 @@ impl Item {
     pub fn new(object: impl Into<String>, reason: Reason) -> Self {
         let (becomes, message) = (reason.becomes(), reason.message());
         let object = short(&object.into());
-        Self { object, line: None, text: None, becomes, reason, message, drop_in: None }
+        Self {
+            object,
+            line: None,
+            text: None,
+            becomes,
+            reason,
+            guessed: false,
+            message,
+            drop_in: None,
+        }
     }
 
     /// One line of it.
@@ -153,11 +186,17 @@ impl Item {
         Self { line: Some(line), text: Some(short(text.trim())), ..self }
     }
 
-    /// The same for another reason.
+    /// What it says or runs.
     #[must_use]
-    pub const fn of(mut self, reason: Reason) -> Self {
-        (self.becomes, self.reason, self.message) = (reason.becomes(), reason, reason.message());
-        self
+    pub fn saying(self, text: &str) -> Self {
+        let text = short(text.trim());
+        Self { text: (!text.is_empty()).then_some(text), ..self }
+    }
+
+    /// What it does is guessed.
+    #[must_use]
+    pub fn guessed(self) -> Self {
+        Self { guessed: true, ..self }
     }
 
     /// Its settings go to `path`.
@@ -173,9 +212,14 @@ impl Item {
         }
     }
 
+    const fn guess(&self) -> &'static str {
+        if self.guessed { "probably, " } else { "" }
+    }
+
     fn finding(&self) -> Finding {
         let text = self.text.as_ref().map_or_else(String::new, |text| format!(": {text}"));
-        let message = format!("needs a decision: {}{text}", self.message);
+        let guessed = self.guess();
+        let message = format!("needs a decision: {guessed}{}{text}", self.message);
         let finding = Finding::warning(Code::NeedsDecision, message).about(self.place());
         finding.advise([Advice::permanent(self.reason.advice())])
     }
@@ -271,7 +315,12 @@ impl Migration {
         for item in items {
             let place = item.place();
             let said = item.text.as_ref().map_or_else(String::new, |said| format!(" ({said})"));
-            lines.push(format!("  {}: {place}{said}: {}", item.becomes, item.message));
+            lines.push(format!(
+                "  {}: {place}{said}: {}{}",
+                item.becomes,
+                item.guess(),
+                item.message
+            ));
             lines.extend(item.drop_in.iter().map(|drop_in| format!("    drop-in: {drop_in}")));
             let advice = item.reason.advice();
             lines.extend((!advice.is_empty()).then(|| format!("    do: {advice}")));

@@ -7,6 +7,7 @@ mod boot_step;
 pub mod check;
 pub mod check_fleet;
 pub mod common;
+pub mod data;
 pub mod degraded;
 pub mod duration;
 pub mod events;

@@ -165,8 +165,7 @@ fn trouble() -> Any<ModuleTrouble> {
 }
 
 fn module_report() -> Any<ModuleReport> {
-    let missing = (trouble(), text(), list(advice()))
-        .prop_map(|(trouble, text, advice)| ModuleOutcome::Missing { trouble, text, advice });
+    let missing = trouble().prop_map(|trouble| ModuleOutcome::Missing { trouble });
     let outcome = prop_oneof![
         Just(ModuleOutcome::AlreadyThere),
         Just(ModuleOutcome::Loaded),

@@ -736,7 +736,12 @@ fn up(state: &NetDevState) -> String {
         Some(false) => "no carrier",
         None => "carrier unknown",
     };
-    format!("{}, {carrier}", if state.admin_up { "up" } else { "down" })
+    let up = match state.admin_up {
+        Some(true) => "up",
+        Some(false) => "down",
+        None => "up or down is unknown",
+    };
+    format!("{up}, {carrier}")
 }
 
 /// The words behind a VF of which something is not to be seen here.

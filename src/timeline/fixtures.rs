@@ -57,6 +57,7 @@ pub(crate) fn seed_failing() -> Timeline {
             declined_usec: Some(93 * S),
             still_down: false,
         }],
+        fault: None,
         notes: vec![
             Note {
                 usec: 12 * S,
@@ -95,6 +96,7 @@ pub(crate) fn seed_good() -> Timeline {
             up_usec: Some(16 * S),
             ..PortTrack::default()
         }],
+        fault: None,
         notes: Vec::new(),
     }
 }
@@ -147,6 +149,7 @@ pub(crate) fn many(n: u64) -> Timeline {
             module("ib_ipoib", 3 * S + 200_000, "ibprov.service"),
         ],
         ports: (0..n).map(port).collect(),
+        fault: None,
         notes: Vec::new(),
     }
 }

@@ -111,6 +111,9 @@ impl Timeline {
             }
             return Some((true, text));
         }
+        if let Some(fault) = &self.fault {
+            return Some((true, fault.clone()));
+        }
         let answered = |p: &&PortTrack| {
             p.when(Rung::Netdev).is_some()
                 && self.asks.iter().any(|a| p.netdev.as_deref() == Some(a.netdev.as_str()))

@@ -67,6 +67,17 @@ fn without_udevd_it_says_so_and_waits_for_nothing() {
     assert!(seconds < 30.0, "took {seconds} s for what cannot change");
 }
 
+/// A boot is no fault of the node; a later run and one by hand are no boot.
+#[test]
+fn only_the_first_run_of_the_unit_makes_what_it_waits_for_unknown() {
+    let guest = boot("surroundings");
+    guest.assert_success();
+    assert_eq!(
+        guest.file("in-progress"),
+        "first: 2 UNKNOWN: boot-in-progress\nlater: 1 NOT READY: port-not-ready mlx5_0/1\nby-hand: 1 NOT READY: port-not-ready mlx5_0/1\n"
+    );
+}
+
 #[test]
 fn with_run_read_only_the_report_is_in_the_journal() {
     let guest = boot("surroundings");

@@ -327,7 +327,7 @@ const TOPICS: &[(&str, &str)] = &[
     (
         "ibprov and its configuration",
         "\
-         bluefield-system boot-failed configuration-invalid host-unreadable \
+         bluefield-system boot-failed boot-in-progress configuration-invalid host-unreadable \
          ibprov-disabled ibprov-masked ibprov-not-wanted ibprov-switched-off interrupted \
          not-as-expected not-begun not-converted not-installed not-read notice \
          one-host-only port-not-ready report-lost run-full step-failed unit-failed usage",
@@ -745,4 +745,27 @@ fn a_service_that_uses_an_address_of_the_configured_subnet_is_found_below_a_root
     };
     assert!(is_found("10.9.8.1/24"));
     assert!(!is_found("10.1.8.1/24"));
+}
+
+#[test]
+fn the_first_finding_is_the_headline_of_a_picture_of_any_fault() {
+    let mut faults = 0;
+    for log in fs::read_dir(log("public")).expect("logs") {
+        let log = log.expect("log").path();
+        let log = log.to_str().expect("UTF-8");
+        let report = ibprov(&["--log", log, "--format", "json"], Path::new("/"), b"");
+        let picture = ibprov(&["--log", log, "--svg", "-"], Path::new("/"), b"");
+        assert_eq!(picture.status, report.status, "{log}");
+        let picture = String::from_utf8(picture.stdout).expect("UTF-8");
+        assert!(
+            picture.starts_with("<?xml") && picture.trim_end().ends_with("</svg>"),
+            "{picture}"
+        );
+        let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+        let findings = report["findings"].as_array().expect("findings");
+        let wrong = findings.iter().any(|finding| finding["severity"] != "info");
+        assert_eq!(picture.contains("\"head bad\""), wrong, "{log}: {findings:#?}");
+        faults += usize::from(wrong);
+    }
+    assert!(faults > 5, "{faults}");
 }

@@ -200,3 +200,29 @@ fn what_netplan_has_not_written_yet_is_not_judged() {
         told(1);
     }
 }
+
+/// A mount that is made at the first access, and a unit that requires openibd.
+#[test]
+fn mounts_on_demand_and_what_requires_openibd_use_infiniband() {
+    let host = node();
+    host.file(
+        "etc/fstab",
+        "10.9.8.2:/p /proj nfs rdma,port=20049,_netdev,noauto,x-systemd.automount 0 0\n10.9.8.3@o2ib:/s /scratch lustre _netdev,x-systemd.automount 0 0\n10.9.8.3@o2ib:/t /never lustre _netdev,noauto 0 0\n",
+    );
+    let wants = "[Unit]\nWants=remote-fs.target burst.service\nRequires=sysinit.target\n";
+    host.file(&format!("{UNITS}/multi-user.target"), wants);
+    host.file(&format!("{UNITS}/remote-fs.target"), "[Unit]\n");
+    host.file(
+        &format!("{UNITS}/burst.service"),
+        "[Unit]\nDefaultDependencies=no\nRequires=openibd.service\n[Service]\nExecStart=/opt/burst\n",
+    );
+    let (_, report) = ran(&host, &[]);
+    let mut units: Vec<&str> = report["consumers"]
+        .as_array()
+        .expect("list")
+        .iter()
+        .filter_map(|c| c["unit"].as_str())
+        .collect();
+    units.sort_unstable();
+    assert_eq!(units, ["burst.service", "proj.mount", "scratch.mount"]);
+}

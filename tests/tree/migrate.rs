@@ -370,7 +370,7 @@ fn settings_of_red_hats_files_become_ibprovs_and_the_stack_keeps_its_addresses()
         let items = report["items"].as_array().expect("items");
         items.iter().find(|item| item["object"] == object).expect(object)["reason"].clone()
     };
-    assert_eq!(reason_of("/etc/rdma/mlx4.conf"), "defaults");
+    assert_eq!(reason_of("/etc/rdma/mlx4.conf"), "nothing-converted");
     assert_eq!(reason_of("/etc/rdma/rdma.conf"), "rdma-conf");
     // A setting that cannot be taken over is told with its place, and an unreadable file stops it.
     host.file("etc/sysconfig/network-scripts/ifcfg-ib0", "TYPE=InfiniBand\nMTU=$(cat /etc/mtu)\n");
@@ -407,9 +407,9 @@ fn what_a_site_does_by_itself_needs_a_decision() {
             do: remove this line or unit if it was only needed because the interface appeared too late; settings belong to [[interface]], addresses to the network stack
           needs a decision: /etc/rc.local:6 (virsh start vm09): a virtual machine is started here, whether its VFs are ready or not
             do: if it has VFs: list it as [[guest]] (ibprov.toml(5)), which starts it when they are ready, then remove this line
-          needs a decision: /etc/cron.d/fabric:1 (@reboot root /usr/local/sbin/guids): VFs are created here, or their GUIDs are set
+          needs a decision: /etc/cron.d/fabric:1 (@reboot root /usr/local/sbin/guids; /usr/local/sbin/guids:2: ip link set ib0 vf 0 node_guid 02:00:00:00:00:00:00:01): VFs are created here, or their GUIDs are set
             do: plan the VFs with [[pf]] (ibprov-vf(5)), compare with `ibprov plan`, then remove this line or unit
-          needs a decision: sriov_config.service: VFs are created here, or their GUIDs are set
+          needs a decision: sriov_config.service (/usr/bin/os-net-config-sriov): probably, VFs are created here, or their GUIDs are set
             do: plan the VFs with [[pf]] (ibprov-vf(5)), compare with `ibprov plan`, then remove this line or unit
           needs a decision: /etc/sysfs.d/vfs.conf:1 (class/net/ib0/device/sriov_numvfs = 4): VFs are created here, or their GUIDs are set
             do: plan the VFs with [[pf]] (ibprov-vf(5)), compare with `ibprov plan`, then remove this line or unit
@@ -471,11 +471,11 @@ fn what_renames_rdma_devices_needs_a_decision() {
         .map(|line| format!("{}\n", line.trim_start()))
         .collect();
     expect![[r#"
-        needs a decision: azure_persistent_rdma_naming.service: RDMA devices are renamed here
+        needs a decision: azure_persistent_rdma_naming.service (/usr/sbin/azure_persistent_rdma_naming.sh): probably, RDMA devices are renamed here
         do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
-        needs a decision: azure_persistent_rdma_naming_monitor.service: RDMA devices are renamed here
+        needs a decision: azure_persistent_rdma_naming_monitor.service (/usr/sbin/azure_persistent_rdma_naming_monitor.sh): probably, RDMA devices are renamed here
         do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
-        needs a decision: rdma-rails.service: RDMA devices are renamed here
+        needs a decision: rdma-rails.service (/usr/sbin/rdma-rails.sh; /usr/sbin/rdma-rails.sh:2: /usr/sbin/rdma_rename_61 mlx5_0 NAME_FIXED rail0): RDMA devices are renamed here
         do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
         needs a decision: /etc/udev/rules.d/10-nic-rdma-interface-naming.rules:3 (ACTION=="add", KERNELS=="0000:1a:00.0", SUBSYSTEM=="infiniband", RUN+="/usr/bin/rdma dev set %k name rdma_0_0_0"): RDMA devices are renamed here
         do: name adapters in the configuration by pci or port-guid; remove this line or unit if vf-rdma-name of [[pf]] does the same
@@ -766,4 +766,109 @@ fn a_node_that_openibd_runs_is_told_as_that() {
         exit 0
     "#]]
     .assert_eq(&host.show(&["status"]));
+}
+
+/// What the lines of `report` that need a decision are about, and why.
+fn decisions(host: &Host) -> Vec<String> {
+    let report = json(host, &["migrate"]);
+    let items = report["items"].as_array().expect("items").iter();
+    let decisions = items.filter(|item| item["becomes"] == "needs-decision");
+    let place = |item: &Value| {
+        let line = item["line"].as_u64().map_or_else(String::new, |line| format!(":{line}"));
+        let guessed = if item["guessed"] == true { " guessed" } else { "" };
+        let [object, reason] = ["object", "reason"].map(|key| item[key].as_str().expect("text"));
+        format!("{object}{line} {reason}{guessed}")
+    };
+    decisions.map(place).collect()
+}
+
+#[test]
+fn what_touches_infiniband_is_found_wherever_it_stands() {
+    let host = by_hand();
+    host.remove("etc/sysfs.d/vfs.conf");
+    host.remove("etc/cron.d/fabric");
+    host.remove(&format!("{ETC}/basic.target.wants/sriov_config.service"));
+    host.file(
+        "etc/rc.local",
+        "#!/bin/sh\necho datagram >/sys/class/net/ib0/mode\nmstconfig -y -d 4b:00.0 set SRIOV_EN=1\n/usr/sbin/opensm --daemon -g 0xb8599f030012a480\nrdma system set netns exclusive\ncd /opt/fabric; ./vfs.sh 4\necho 0000:4b:00.1 >/sys/bus/pci/drivers/mlx5_core/unbind\necho ib >/sys/bus/pci/devices/0000:05:00.0/mlx4_port1\n/opt/fabric/tool /sys/class/infiniband/mlx5_0\nibstat >/var/log/ibstat\nexit 0\n",
+    );
+    host.file(
+        "opt/fabric/vfs.sh",
+        "#!/bin/sh\necho $1 >/sys/class/infiniband/mlx5_0/device/sriov_numvfs\n",
+    );
+    for (unit, text) in [
+        ("adapters.timer", "[Timer]\nOnBootSec=45\n"),
+        ("adapters.service", "[Service]\nExecStart=/opt/fabric/vfs.sh 4\n"),
+        ("nics.service", "[Service]\nExecStart=/opt/nics apply\n"),
+        ("off.service", "[Service]\nExecStart=/opt/fabric/vfs.sh 4\n"),
+    ] {
+        host.file(&format!("{ETC}/{unit}"), text);
+    }
+    host.file("opt/nics", "\x7fELF\0%s/sriov_numvfs\0");
+    for unit in ["adapters.timer", "nics.service"] {
+        host.link(&format!("{ETC}/multi-user.target.wants/{unit}"), &format!("../{unit}"));
+    }
+    host.file(
+        "etc/NetworkManager/dispatcher.d/60-fabric",
+        "#!/bin/sh\n[ \"$2\" = up ] && ip link set ib0 vf 0 node_guid 02:00:00:00:00:00:09:00\n",
+    );
+    host.file(
+        "etc/udev/rules.d/70-virt.rules",
+        "# VFs\nSUBSYSTEM==\"pci\", DRIVER==\"mlx5_core\", ATTR{sriov_numvfs}=\"2\"\nSUBSYSTEM==\"net\", DRIVERS==\"i40e\", ATTR{device/sriov_numvfs}=\"2\"\n",
+    );
+    expect![[r#"
+        /etc/rc.local:2 brings-up
+        /etc/rc.local:3 sets-firmware
+        /etc/rc.local:4 starts-opensm
+        /etc/rc.local:5 sets-ports
+        /etc/rc.local:6 sets-vfs
+        /etc/rc.local:7 binds-drivers
+        /etc/rc.local:8 sets-port-types
+        /etc/rc.local:9 not-understood guessed
+        adapters.timer sets-vfs
+        nics.service sets-vfs guessed
+        /etc/udev/rules.d/70-virt.rules:2 sets-vfs
+        /etc/NetworkManager/dispatcher.d/60-fabric:2 sets-vfs
+    "#]]
+    .assert_eq(&(decisions(&host).join("\n") + "\n"));
+}
+
+/// What the parts that are replaced have read.
+#[test]
+fn no_file_of_the_vendors_stack_is_lost_without_a_word() {
+    let host = mlnx_ofed();
+    host.function("0000:05:00.0", "15b3:1003", "028000", Some("mlx4_core"));
+    host.file("etc/infiniband/connectx.conf", "0000:05:00.0 ib eth\n");
+    host.file("etc/infiniband/post-start-hook.sh", "#!/bin/sh\nmount /scratch\n");
+    host.file(
+        &format!("{ETC}/openibd.service.d/20-storage.conf"),
+        "[Service]\n# for storage\nExecStartPost=/sbin/modprobe -a ib_srp nvme_rdma\nExecStartPost=/usr/bin/sleep 15\nTimeoutStartSec=300\n",
+    );
+    let before = tree(&host);
+    expect![[r#"
+        /etc/infiniband/post-start-hook.sh hook-of-vendor
+        /etc/systemd/system/openibd.service.d/20-storage.conf:3 drop-in-loads-modules
+        /etc/systemd/system/openibd.service.d/20-storage.conf:4 drop-in-waits
+        /etc/systemd/system/openibd.service.d/20-storage.conf:5 drop-in-of-vendor
+    "#]]
+    .assert_eq(&(decisions(&host).join("\n") + "\n"));
+    assert_eq!(json(&host, &["migrate", "--apply"])["verdict"], "exceptions");
+    let drop_in = host.path("etc/ibprov/ibprov.d/50-connectx.toml");
+    expect![[r##"
+        # From /etc/infiniband/connectx.conf, by `ibprov import`.
+
+        [[port]]
+        pci = "0000:05:00.0"
+        port = 1
+        type = "ib"
+
+        [[port]]
+        pci = "0000:05:00.0"
+        port = 2
+        type = "eth"
+        required = false
+    "##]]
+    .assert_eq(&fs::read_to_string(drop_in).expect("drop-in"));
+    assert_eq!(exit(&host, &["migrate", "--back", "--apply"]), 0);
+    assert_eq!(differ(&before, &tree(&host)), NONE);
 }

@@ -104,7 +104,7 @@ fn boot_waits_for_none_and_loads_all_but_ipoib_for_those_alone() {
     assert_eq!(alone.show(&["boot", "--dry-run"]), want);
     alone.file("etc/modprobe.d/site.conf", "blacklist ib_umad\n");
     let text = alone.show(&["boot", "--dry-run"]);
-    let want = "not loaded: ib_umad: deny-listed by /etc/modprobe.d/site.conf:1\n";
+    let want = "ib_umad: not loaded: deny-listed by /etc/modprobe.d/site.conf:1\n";
     assert!(text.contains(want), "{text}");
 }
 

@@ -475,3 +475,19 @@ fn findings_have_place_consequence_and_exit_code() {
     host.file("etc/opensm/partitions.conf", "Default=0x7fff,ipoib : ALL=full ;\n");
     assert_eq!(codes(&host), [""; 0]);
 }
+
+/// A key of NVIDIA's opensm is an error for that of distributions alone; a bad value is one for both.
+#[test]
+fn keys_of_nvidias_opensm_are_no_errors_where_it_is_meant() {
+    let host = Host::new();
+    host.file("etc/opensm/opensm.conf", "virt_enabled 2\nsm_priority 300\n");
+    let told = |which: &[&str]| {
+        let out = host.ibprov(&[&["opensm", "check", "--format", "json"], which].concat());
+        faults(&serde_json::from_slice(&out.stdout).expect("JSON"))
+    };
+    let priority = "error out-of-range 2:13";
+    assert_eq!(told(&[]), ["error key-unknown 1:1", priority]);
+    assert_eq!(told(&["--opensm", "nvidia"]), [priority]);
+    host.file("etc/opensm/opensm.conf", "virt_enabled 2\n");
+    assert_eq!(told(&["--opensm", "nvidia"]), [""; 0]);
+}

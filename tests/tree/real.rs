@@ -182,12 +182,15 @@ impl Adapter {
         let top = self.below.first().unwrap_or(pci);
         let bus = top.split(':').nth(1).expect("a bus");
         let mut device = format!("devices/pci{domain}:{bus}");
+        // A function can have several RDMA devices, and facts of several kinds.
+        let link = |link: &str, target: &str| {
+            if !host.path(link).is_symlink() {
+                host.link(link, target);
+            }
+        };
         for part in self.below.iter().chain([pci]) {
             device = format!("{device}/{part}");
-            let link = format!("sys/bus/pci/devices/{part}");
-            if !host.path(&link).is_symlink() {
-                host.link(&link, &format!("../../../{device}"));
-            }
+            link(&format!("sys/bus/pci/devices/{part}"), &format!("../../../{device}"));
         }
         let dir = format!("sys/{device}");
         let file =
@@ -207,12 +210,12 @@ impl Adapter {
             host.file(&format!("run/udev/data/+pci:{pci}"), &format!("I:{usec}\n"));
         }
         if let Some(driver) = driver {
-            host.link(&format!("{dir}/driver"), &format!("/sys/bus/pci/drivers/{driver}"));
+            link(&format!("{dir}/driver"), &format!("/sys/bus/pci/drivers/{driver}"));
         }
         for node in &self.nodes {
             let class = if node.starts_with("uverbs") { "verbs" } else { "mad" };
             let name = format!("{dir}/infiniband_{class}/{node}");
-            host.link(
+            link(
                 &format!("sys/class/infiniband_{class}/{node}"),
                 &format!("../../{device}/infiniband_{class}/{node}"),
             );
@@ -227,7 +230,7 @@ impl Adapter {
         }
         if let Some(rdma) = &self.rdma {
             file(&format!("infiniband/{rdma}/uevent"), &format!("NAME={rdma}"));
-            host.link(
+            link(
                 &format!("sys/class/infiniband/{rdma}"),
                 &format!("../../{device}/infiniband/{rdma}"),
             );
@@ -327,6 +330,57 @@ fn what_an_operator_expects_of_each_is_said() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// What `config generate` prints is a configuration with which nothing changes, and by which an
+/// adapter that is lost is missed.
+#[test]
+fn what_is_generated_is_the_node_as_it_is() {
+    for name in names() {
+        let machine = read(&name);
+        let host = Host::bare();
+        lay(&host, &machine);
+        if !host.path("sys/bus/pci/devices").exists() {
+            continue;
+        }
+        let dry_run = host.show(&["boot", "--dry-run"]);
+        let shown = host.show(&["config", "generate"]);
+        let (text, end) = shown.rsplit_once("exit ").expect("an exit code");
+        let is_all = end == "0\n";
+        assert_eq!(
+            text.contains("# Expected and not active") || text.contains("none"),
+            !is_all,
+            "{name}: {shown}"
+        );
+        host.file("etc/ibprov/ibprov.d/ports.toml", text);
+        let checked = host.show(&["config", "check"]);
+        assert!(checked.ends_with("exit 0\n"), "{name}: {checked}");
+        // A RoCE port is expected by a table alone.
+        if !text.contains("ethernet") {
+            assert_eq!(host.show(&["boot", "--dry-run"]), dry_run, "{name}");
+        }
+        let tables: toml::Table = toml::from_str(text).expect("TOML");
+        let tables = tables.get("port").and_then(|all| all.as_array()).cloned().unwrap_or_default();
+        let adapters = tables.iter().flat_map(|table| match &table["pci"] {
+            toml::Value::Array(all) => all.clone(),
+            one => vec![one.clone()],
+        });
+        let adapters: Vec<String> =
+            adapters.map(|pci| pci.as_str().expect("text").to_owned()).collect();
+        let status = host.show(&["status"]);
+        let headline = status.lines().next().unwrap_or_default();
+        let n = headline.split_whitespace().find(|word| word.parse::<usize>().is_ok());
+        let whole = n.map(|n| format!(" {n} of {n} expected ports active")).unwrap_or_default();
+        assert!(!is_all || headline.contains(&whole), "{name}: {status}");
+        for pci in adapters {
+            let link = host.path(&format!("sys/bus/pci/devices/{pci}"));
+            let target = fs::read_link(&link).expect("a link");
+            fs::remove_file(&link).expect("removed");
+            let status = host.show(&["status"]);
+            assert!(status.starts_with("NOT READY"), "{name} without {pci}: {status}");
+            std::os::unix::fs::symlink(target, &link).expect("as it was");
+        }
+    }
 }
 
 /// Facts are marked, and the page lists each machine below its kind.

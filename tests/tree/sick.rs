@@ -12,6 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use expect_test::expect;
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::poll::{PollFd, PollFlags, poll};
@@ -374,4 +375,62 @@ fn a_lock_is_held_although_there_is_no_room_to_write_who_holds_it() {
     let Some((said, _)) = run else { return };
     assert!(said.contains("ENOSPC") && said.contains(&format!("pf-{PF}")), "{said}");
     assert!(!said.contains("lock/"), "{said}");
+}
+
+/// That the first run of ibprov.service waits is no fault of the node, as long as it does: not past
+/// its deadline, not in a later run or one by hand, and not for what is lost for good.
+#[test]
+fn what_the_first_run_of_a_boot_still_waits_for_is_unknown_and_nothing_else_is() {
+    let host = crate::active::rails(&[crate::active::LIT]);
+    host.function("0000:5e:00.0", "15b3:101b", "020700", Some("mlx5_core"));
+    host.file("etc/ibprov/ibprov.toml", "");
+    host.file("lost.toml", "[[port]]\npci = \"0000:99:00.0\"\n");
+    let script = "
+        mkdir /run/ibprov; mount --rbind $TREE/run/udev /run/udev; sleep 600 & now=$!; sleep 0 & over=$!; wait $over
+        this=$(cat /proc/sys/kernel/random/boot_id)
+        look() { # CASE BOOT PID DEADLINE
+            echo \"$2 $3 $(($4 - 150000000)) $4\" >/run/ibprov/boot.first
+            for asker in npd nagios nhc slurm; do
+                code=0; line=$($I health --for $asker) || code=$?
+                echo \"$1: $code ${line%%;*}\"
+            done
+        }
+        look waits $this $now 9000000000000000
+        COLUMNS=200 $I status | sed -n 's/^ *//; 1,3p'
+        code=0; $I check >/dev/null 2>&1 || code=$?; echo check: $code
+        look late $this $now 150000001
+        look later $this $over 9000000000000000
+        look before 0a0a0a0a $now 9000000000000000
+        rm /run/ibprov/boot.first; code=0; $I health --for npd >/dev/null || code=$?; echo none: $code
+        I=\"${I% --config*} --config $TREE/lost.toml\"
+        look lost $this $now 9000000000000000
+        kill $now";
+    let Some((said, _)) = on_live_host(&host, script) else { return };
+    expect![[r#"
+        waits: 2 UNKNOWN: boot-in-progress
+        waits: 3 UNKNOWN: boot-in-progress
+        waits: 2 UNKNOWN: boot-in-progress
+        waits: 2 UNKNOWN: boot-in-progress
+        UNKNOWN: 1 of 2 expected ports active
+        warning: the host: boot not finished, waits for 0000:5e:00.0 (RDMA device) and mlx5_0/1 (not named), deadline 2min 30s after its start
+        do: systemctl status ibprov
+        check: 2
+        late: 1 NOT READY: port-not-ready mlx5_0/1 and 1 more
+        late: 2 NOT READY: port-not-ready mlx5_0/1 and 1 more
+        late: 1 NOT READY: port-not-ready mlx5_0/1 and 1 more
+        late: 1 NOT READY: port-not-ready mlx5_0/1 and 1 more
+        later: 1 NOT READY: port-not-ready mlx5_0/1 and 1 more
+        later: 2 NOT READY: port-not-ready mlx5_0/1 and 1 more
+        later: 1 NOT READY: port-not-ready mlx5_0/1 and 1 more
+        later: 1 NOT READY: port-not-ready mlx5_0/1 and 1 more
+        before: 1 NOT READY: port-not-ready mlx5_0/1 and 1 more
+        before: 2 NOT READY: port-not-ready mlx5_0/1 and 1 more
+        before: 1 NOT READY: port-not-ready mlx5_0/1 and 1 more
+        before: 1 NOT READY: port-not-ready mlx5_0/1 and 1 more
+        none: 1
+        lost: 1 NOT READY: port-absent 0000:99:00.0
+        lost: 2 NOT READY: port-absent 0000:99:00.0
+        lost: 1 NOT READY: port-absent 0000:99:00.0
+        lost: 1 NOT READY: port-absent 0000:99:00.0
+    "#]].assert_eq(&said);
 }

@@ -224,6 +224,12 @@ fn another_unit_that_runs_opensm_keeps_ours_from_the_port() {
         host.file("usr/local/sbin/watch", "#!/bin/sh\n# opensm\npgrep -x opensm || exit 1\n");
         assert!(run(&host).ends_with("exit 0\n"), "{exec}: {}", run(&host));
     }
+    // By no unit.
+    let line = host("");
+    line.file("etc/rc.local", "#!/bin/sh\nsleep 9; /usr/sbin/opensm -B -g 0xb8599f030012a480\n");
+    refused(&line, "/etc/rc.local:2 has this port, and starts opensm at boot: remove the line");
+    line.file("etc/rc.local", "#!/bin/sh\n/usr/sbin/opensm -B -g 0xb8599f030012a4ff\n");
+    assert!(run(&line).ends_with("exit 0\n"), "{}", run(&line));
     // By hand, and not enabled.
     let active = site("/usr/sbin/opensm");
     active.remove(&format!("{dir}/rdma-hw.target.wants/fabric-a.service"));

@@ -304,3 +304,30 @@ fn a_second_port_of_a_vf_without_a_guid_is_told() {
         assert_eq!(report["exit_code"], 1, "{report:#}");
     }
 }
+
+/// A rule that names no adapter is for all; what names another one is not for this PF.
+#[test]
+fn what_else_creates_vfs_is_named_wherever_it_stands() {
+    let writers = |host: &Host, verb: &str| -> Vec<String> {
+        let report = json(host, &[verb]);
+        let findings = report["findings"].as_array().expect("findings").iter();
+        let mut others = findings.filter(|finding| finding["code"] == "vf-other-writer");
+        let message = others.next().map_or("", |found| found["message"].as_str().expect("text"));
+        let list = message.split(" by ").nth(1).and_then(|rest| rest.split(" too: ").next());
+        list.map_or_else(Vec::new, |list| list.split(", ").map(str::to_owned).collect())
+    };
+    let host = vfs(LIT, "Follow");
+    assert_eq!(writers(&host, "status"), [""; 0]);
+    host.file("etc/rc.local", "#!/bin/sh\nip link set ib0 vf 0 state auto\necho 4 >/sys/class/net/eth9/device/sriov_numvfs\necho 2 >/sys/bus/pci/devices/0000:4b:00.0/sriov_numvfs\n");
+    host.file(
+        "etc/udev/rules.d/70-virt.rules",
+        "SUBSYSTEM==\"pci\", DRIVER==\"mlx5_core\", ATTR{sriov_numvfs}=\"2\"\nKERNEL==\"eth9\", ATTR{device/sriov_numvfs}=\"2\"\n",
+    );
+    for verb in ["status", "check", "plan"] {
+        assert_eq!(
+            writers(&host, verb),
+            ["/etc/rc.local:2", "/etc/rc.local:4", "/etc/udev/rules.d/70-virt.rules:1"],
+            "{verb}"
+        );
+    }
+}

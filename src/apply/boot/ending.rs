@@ -42,8 +42,7 @@ pub(super) fn port(
 
 /// A configured module that is not there because of `trouble`.
 pub(super) fn missing_module(name: &ModuleName, trouble: ModuleTrouble) -> ModuleReport {
-    let (text, advice) = (trouble.to_string(), trouble.advice(name));
-    ModuleReport { name: name.clone(), outcome: ModuleOutcome::Missing { trouble, text, advice } }
+    ModuleReport { name: name.clone(), outcome: ModuleOutcome::Missing { trouble } }
 }
 
 /// How the boot went that `report` tells of.

@@ -94,13 +94,17 @@ pub(super) fn failure(reply: Option<Reply>) -> StepFailure {
         Some(Err(Failure::Refused(Refusal { tried, said, errno }))) => {
             StepFailure::Refused { tried, said, errno: errno.map(Errno::from_raw) }
         }
-        Some(Err(Failure::NoChild(why))) => StepFailure::NoChild { why },
+        Some(Err(Failure::NoChild(why))) => {
+            StepFailure::Other(format!("cannot start a child process: {why}"))
+        }
         // This child is waited for until the deadline, not for so long.
         Some(Err(Failure::Silent(_))) | None => StepFailure::Unfinished,
         Some(Ok(Answer::InUse(vfs))) => {
             StepFailure::InUse(vfs.into_iter().flat_map(|(_, uses)| uses).collect())
         }
-        Some(Ok(other)) => StepFailure::Unexpected { answer: format!("{other:?}") },
+        Some(Ok(other)) => {
+            StepFailure::Other(format!("the child process gave an unexpected answer: {other:?}"))
+        }
     }
 }
 

@@ -526,7 +526,7 @@ mod tests {
             ),
             "{no_room}"
         );
-        let killed = StepFailure::NoChild { why: "the child was killed".to_owned() };
+        let killed = StepFailure::Other("the child was killed".to_owned());
         for (failure, want) in [
             (refused(Errno::ERANGE), "the number exceeds sriov_totalvfs"),
             (refused(Errno::ENOMEM), "pci=realloc"),

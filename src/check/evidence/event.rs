@@ -294,11 +294,13 @@ fn of_service(text: &str) -> Option<Kind> {
     None
 }
 
-/// The PCI address that stands in `text`, domain and all.
+/// The PCI address that stands in `text`, domain and all: of a path in sysfs, and of the unit that
+/// systemd names after it, the last one. Those before it are of the bridges above.
 pub fn function(text: &str) -> Option<&str> {
-    text.split([' ', '[', ']', '(', ')', ',', '\'', '"', '/'])
-        .map(|w| w.trim_end_matches([':', '.']))
-        .find(|w| w.parse::<crate::names::PciAddress>().is_ok())
+    let is_address = |part: &&str| part.parse::<crate::names::PciAddress>().is_ok();
+    text.split([' ', '[', ']', '(', ')', ',', '\'', '"', '=']).find_map(|word| {
+        word.rsplit(['/', '-']).map(|w| w.trim_end_matches([':', '.'])).find(is_address)
+    })
 }
 
 #[cfg(test)]
@@ -321,6 +323,18 @@ mod tests {
         assert_eq!(second.since(&first), Some(20));
         assert_eq!(at(None, Some(9_500)).since(&first), Some(500));
         assert_eq!(at(None, Some(1)).since(&at(Some(1), None)), None);
+    }
+
+    #[test]
+    fn a_path_leads_to_its_last_function() {
+        for text in [
+            "mlx5_core 0000:01:00.1: above is 0000:00:10.0",
+            "cannot read /sys/devices/pci0000:00/0000:00:10.0/0000:01:00.1/net/ib2: EIO",
+            "Timed out waiting for device sys-devices-pci0000:00-0000:00:10.0-0000:01:00.1-net-ib2.device",
+            "pci=0000:01:00.1",
+        ] {
+            assert_eq!(function(text), Some("0000:01:00.1"), "{text}");
+        }
     }
 
     #[test]

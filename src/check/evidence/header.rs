@@ -109,7 +109,9 @@ fn bracketed(line: &str) -> Option<Header<'_>> {
         };
         When { monotonic, wall, stamp: inner.into() }
     } else {
-        When { monotonic: None, wall: Some(c_time(inner)?), stamp: inner.into() }
+        // Open MPI's and NCCL's is as ISO 8601 has it, with a blank.
+        let wall = c_time(inner).or_else(|| iso(&inner.replacen(' ', "T", 1)))?;
+        When { monotonic: None, wall: Some(wall), stamp: inner.into() }
     };
     let mut rest = rest.strip_prefix(' ').unwrap_or(rest);
     // The caller's thread or CPU, CONFIG_PRINTK_CALLER: `[    T1] text`.

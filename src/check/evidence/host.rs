@@ -123,7 +123,8 @@ impl Fabric {
         let scripts = commands.clone().filter_map(|c| c.script.as_deref().filter(|_| failed));
         let lines = commands.map(|c| c.line.as_str());
         let mount = [unit.what.as_str(), unit.options.as_str()];
-        lines.chain(scripts).chain(mount).any(|text| self.is_named_in(text))
+        let settings = unit.environment.iter().map(String::as_str);
+        lines.chain(scripts).chain(mount).chain(settings).any(|text| self.is_named_in(text))
     }
 
     /// True if a netdev, a device or an address of the fabric stands in `text`.

@@ -22,7 +22,7 @@ use super::header::{Header, header, unquoted};
 use super::journal::{Entry, Export};
 use super::needles::Needles;
 use super::record::{self, Record, is_record};
-use super::relevance::{concerns_rdma, objects_in};
+use super::relevance::{concerns_rdma, objects_in, rdma_device_in};
 use super::state::DumpReader;
 use super::{Boot, Evidence, LeftOut, Source, fold, own};
 use crate::check::ledger::has_word_of_fabric;
@@ -37,6 +37,8 @@ use part::Part;
 const CLOSELY: u64 = 2 * 1024 * 1024;
 /// Bytes read at once.
 const BLOCK: usize = 256 * 1024;
+/// Netdevs and PCI functions whose names are kept.
+const NAMED: usize = 4096;
 /// Boots that are judged, the newest.
 const BOOTS: usize = 64;
 
@@ -407,6 +409,10 @@ impl Intake {
         if let Some(open) = &mut self.open
             && open.lines < JOINED
             && let Some(joint) = joint(open.begins_record, &open.last, &head)
+            // What by itself reports a failure of the fabric goes on from nothing.
+            && !(says_failure(head.text)
+                && (has_word_of_fabric(head.text)
+                    || objects_in(head.text, &self.netdevs).next().is_some()))
         {
             open.text.truncate(open.text.trim_end().len());
             open.text.push_str(joint);
@@ -479,15 +485,14 @@ impl Intake {
         self.words.extend(general.filter(|_| tells(text)));
         if self.words.is_empty() {
             let shared = kind != Kind::Other || level == Some(Level::Error) && concerns_rdma(text);
-            if !shared && finder.is_some() && !(general.is_some() && self.is_first_of_fabric(text))
-            {
+            if !shared && finder.is_some() && !(general.is_some() && self.names_anew(text)) {
                 return;
             }
             self.words.push(Word::MAX);
         }
         if let Kind::NetdevRenamed { to, .. } = &kind
             && event::function(text).is_some()
-            && self.netdevs.len() < 4096
+            && self.netdevs.len() < NAMED
         {
             self.netdevs.insert(to.clone());
         }
@@ -504,14 +509,18 @@ impl Intake {
         self.keep(&text, counts.then_some(&unit), Held::Event(Box::new(event)));
     }
 
-    /// True if `text` is the first of this part that names the fabric.
-    fn is_first_of_fabric(&mut self, text: &str) -> bool {
+    /// True if `text` is the first of this part that names the fabric, or that tells of a PCI
+    /// function that it is of the fabric.
+    fn names_anew(&mut self, text: &str) -> bool {
         let Some(part) = self.part.and_then(|at| self.parts.get_mut(at)) else { return false };
-        let names_it = !part.names_fabric
-            && (has_word_of_fabric(text) || concerns_rdma(text))
-            && !text.contains("Modules linked in");
-        part.names_fabric |= names_it;
-        names_it
+        let function = fold::lines::driven(text)
+            .or_else(|| rdma_device_in(text).and_then(|_| event::function(text)));
+        let names_it = || has_word_of_fabric(text) || concerns_rdma(text);
+        let is_named = function.is_some()
+            || part.named.is_empty() && names_it() && !text.contains("Modules linked in");
+        is_named
+            && part.named.len() < NAMED
+            && part.named.insert(function.unwrap_or_default().into())
     }
 
     /// True if something is kept of `entry`, unless there is too much of its kind.

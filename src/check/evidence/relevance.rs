@@ -38,11 +38,21 @@ pub fn objects_in<'a>(
         while let [rest @ .., b'.' | b':'] = word {
             word = rest;
         }
+        // The unit of a netdev is named after it.
+        for unit in [&b".device"[..], b".service"] {
+            word = word.strip_suffix(unit).unwrap_or(word);
+        }
         let may_be = match word {
-            [b'b' | b'h' | b'i' | b'm' | b'q', ..] | [.., b':', _, _, b'.', _] => true,
+            [b'b' | b'h' | b'i' | b'm' | b'o' | b'q' | b'r' | b's', ..]
+            | [.., b':', _, _, b'.', _] => true,
             _ => !known.is_empty() && word.len() < 17,
         };
         let word = std::str::from_utf8(word).ok().filter(|_| may_be)?;
+        // UCX and NCCL write `mlx5_0:1` of its first port.
+        let word = match word.split_once(':') {
+            Some((device, _)) if is_rdma_device(device) => device,
+            _ => word,
+        };
         let is_object = known.contains(word)
             || is_ipoib_name(word)
             || is_rdma_device(word)
@@ -63,11 +73,31 @@ fn is_of_library(word: &str) -> bool {
     matches!(word, "ofa_kernel" | "iser") || starts.iter().any(|start| word.starts_with(start))
 }
 
-/// True of `mlx5_0` and its like.
+/// True of `mlx5_0` and its like, and of the names that rdma-core gives by slot or GUID, but for
+/// those that IPoIB netdevs have too.
 fn is_rdma_device(word: &str) -> bool {
+    const DRIVERS: [&str; 13] = [
+        "mlx5_",
+        "mlx5_bond_",
+        "mlx4_",
+        "mlx4_bond_",
+        "hfi1_",
+        "qib",
+        "irdma",
+        "bnxt_re",
+        "bnxt_re_bond",
+        "qedr",
+        "mthca",
+        "rxe",
+        "siw",
+    ];
     let driver = word.trim_end_matches(|c: char| c.is_ascii_digit());
-    driver.len() < word.len()
-        && ["mlx5_", "mlx4_", "hfi1_", "qib", "irdma", "bnxt_re", "mthca"].contains(&driver)
+    let of_slot = || {
+        let rest = ["roce", "iw", "opa"].iter().find_map(|kind| word.strip_prefix(kind));
+        rest.and_then(|rest| rest.strip_prefix(['p', 's', 'o', 'x', 'P']))
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_hexdigit()))
+    };
+    driver.len() < word.len() && DRIVERS.contains(&driver) || of_slot()
 }
 
 /// The interface of the line in which a network service did not find it.
@@ -134,6 +164,23 @@ mod tests {
     fn the_device_that_is_named() {
         assert_eq!(rdma_device_in("cannot open mlx5_12: No such device"), Some("mlx5_12"));
         assert_eq!(rdma_device_in("mlx5_core 0000:01:00.0: mlx5_ib"), None);
+    }
+
+    #[test]
+    fn the_names_of_rdma_devices() {
+        for name in ["mlx5_0", "mlx5_bond_0", "rocep33s0f0", "rocex0c42a10300c6", "opap4s0", "rxe0"]
+        {
+            assert_eq!(rdma_device_in(name), Some(name));
+        }
+        for name in
+            ["mlx5_ib", "mlx5_core", "rocev2", "roce", "opensm", "iwpmd", "rxe", "sriov_numvfs"]
+        {
+            assert_eq!(rdma_device_in(name), None, "{name}");
+        }
+        let of_port = "Transport retry count exceeded on mlx5_0:1/IB";
+        assert_eq!(objects_in(of_port, &BTreeSet::new()).last(), Some("mlx5_0"));
+        let unit = "sys-devices-pci0000:00-0000:00:10.0-0000:01:00.1-net-ib2.device";
+        assert_eq!(objects_in(unit, &BTreeSet::new()).last(), Some("ib2"));
     }
 
     #[test]

@@ -80,6 +80,16 @@ impl Entities {
         objects_in(text, &self.names).filter(is_ours)
     }
 
+    /// The object of the fabric of which `text` tells: the first, and in a path of sysfs the one to
+    /// which it leads.
+    pub fn named<'a>(&'a self, text: &'a str) -> Option<&'a str> {
+        let is_path = |word: &str| word.contains("devices/pci") || word.contains("devices-pci");
+        text.split(' ').find_map(|word| match is_path(word) {
+            true => self.in_text(word).last(),
+            false => self.in_text(word).next(),
+        })
+    }
+
     /// True if `text` names a PCI function that is none of the fabric.
     pub fn has_other(&self, text: &str) -> bool {
         let is_other = |at: &str| self.others.contains(at) && !self.names.contains(at);

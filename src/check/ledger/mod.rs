@@ -11,6 +11,7 @@ pub mod words;
 
 use super::evidence::event::function;
 use super::evidence::fold::{Object, lines::ends};
+use super::evidence::relevance::rdma_device_in;
 use super::evidence::{Boot, Event, Kind, Level};
 use super::rules::messages::{is_harmless, is_quoted};
 use crate::names::{RDMA_MODULES, is_ipoib_name};
@@ -18,6 +19,9 @@ use crate::report::finding::{Confidence, Finding, Quote, Severity};
 use entities::Entities;
 pub use flaps::Flap;
 use words::{own_words, says_failure, says_recovery, words};
+
+/// How the lines begin in which a message of Open MPI names its device.
+pub const DEVICE_OF_MESSAGE: &[&str] = &["Local device: ", "Local adapter: ", "Device:        "];
 
 /// Microseconds after a failure in which its consequences come.
 const AFTER: i64 = 30_000_000;
@@ -82,8 +86,13 @@ impl<'a> Ledger<'a> {
 /// True if `other` was written so shortly before or after `event` that one may be the cause of
 /// the other.
 fn is_near(event: &Event, other: &Event) -> bool {
+    is_within(event, other, BEFORE)
+}
+
+/// The same, if `other` is written at most `before` microseconds before `event`.
+fn is_within(event: &Event, other: &Event, before: i64) -> bool {
     match other.when.since(&event.when) {
-        Some(gap) => (-BEFORE..=AFTER).contains(&gap),
+        Some(gap) => (-before..=AFTER).contains(&gap),
         None => {
             other.origin.source == event.origin.source
                 && other.origin.line.abs_diff(event.origin.line) <= 5
@@ -158,26 +167,44 @@ impl<'a> Book<'a> {
             return None;
         }
         let own = own_words(&event.text);
-        let named = self.entities.in_text(&own).next();
+        let named = self.entities.named(&own).or_else(|| self.named_below(event));
         let is_of_fabric =
             || is_sender(event) || has_word_of_fabric(&own) && !self.entities.has_other(&own);
         if named.is_none() && !is_of_fabric() {
             return None;
         }
         let object = named.or_else(|| function(&own).filter(|_| !self.entities.has_other(&own)));
-        let path = object.map_or_else(|| &*event.program, |object| self.entities.path(object));
+        let path = object.map(|object| self.entities.path(object)).or_else(|| peer(&event.text));
+        let path = path.unwrap_or(&event.program);
         Some(Failure { event, path: path.to_owned(), object: object.map(str::to_owned) })
+    }
+
+    /// The device of which Open MPI tells in lines of their own below a message.
+    fn named_below(&self, event: &Event) -> Option<&str> {
+        /// A help text of Open MPI is no longer.
+        const LINES: u64 = 12;
+        let is_below = |other: &&Event| {
+            let lines = event.origin.line + 1..event.origin.line + LINES;
+            other.origin.source == event.origin.source && lines.contains(&other.origin.line)
+        };
+        let names = |other: &&Event| {
+            DEVICE_OF_MESSAGE.iter().any(|head| other.text.trim_start().starts_with(head))
+        };
+        let is_of_mpi = event.text.contains("OpenFabrics");
+        let below = self.boot.events.iter().filter(is_below).find(names);
+        below.filter(|_| is_of_mpi).and_then(|other| rdma_device_in(&other.text))
     }
 
     /// True if what fails was well again later, and has not failed so again.
     fn is_over(&self, at: usize, failure: &Failure<'a>) -> bool {
         let path = failure.path.as_str();
         let is_its = |name: &str| self.entities.path(name) == path;
-        let recovers = |event: &&Event| {
-            says_recovery(&event.text) && self.entities.in_text(&event.text).any(is_its)
+        let recovers = |event: &Event| {
+            let is_of = || self.entities.in_text(&event.text).any(is_its);
+            says_recovery(&event.text) && (peer(&event.text) == Some(path) || is_of())
         };
         let later = self.boot.events.get(at + 1..).unwrap_or_default();
-        if failure.object.is_some() && later.iter().any(|event| recovers(&event)) {
+        if later.iter().any(recovers) {
             return true;
         }
         let is_of = |object: &Object| {
@@ -224,6 +251,18 @@ impl words::Words {
     }
 }
 
+/// What the kernel reaches over the fabric: `nvme nvme2: ...`, `scsi host11: ...`, `10.1.1.5@o2ib`.
+fn peer(text: &str) -> Option<&str> {
+    let mut words = text.split([' ', ',', ';']).map(|word| word.trim_end_matches([':', '.', ')']));
+    let of_kernel = match (words.next()?, words.next()) {
+        ("nvme" | "scsi", second) => second,
+        _ => None,
+    };
+    // A target stands before the address of its server: `fs-OST0001@10.1.1.5@o2ib`.
+    let before = || words.find_map(|word| word.split_once("@o2ib")?.0.rsplit('@').next());
+    of_kernel.or_else(before)
+}
+
 /// True of programs whose lines name the objects of others.
 fn is_strange(event: &Event) -> bool {
     let program = &*event.program;
@@ -253,11 +292,13 @@ fn is_of_driver(text: &str) -> bool {
 
 pub fn has_word_of_fabric(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
-    text.split(|c| !is_part(c)).any(|word| {
-        let word = word.trim_matches(['.', '-', '/']);
-        words().fabric.iter().any(|known| known == word)
-            || word.starts_with("ibv_")
-            || word.starts_with("rdma_")
+    text.split(|c| !is_part(c)).any(|whole| {
+        let word = whole.trim_matches(['.', '-', '/']);
+        words().fabric.iter().any(|known| known == word || known == whole)
+            || ["ibv_", "IBV_", "rdma_", "mlx5dv_", "mlx4dv_", "mlnx-"].iter().any(|begin| word.starts_with(begin))
+            // A process id stands before it.
+            || word.ends_with("PSM2")
+            || word.ends_with("PSM3")
             || word.contains("/infiniband")
             || word.ends_with("/sriov_numvfs")
             || RDMA_MODULES.contains(&word)

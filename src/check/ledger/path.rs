@@ -1,9 +1,12 @@
 //! The PCIe path of an adapter: its function, and the ports and slots above it.
 
-use super::{is_near, words::words};
+use super::{is_within, words::words};
 use crate::check::evidence::event::function;
 use crate::check::evidence::{Boot, Event};
 use crate::check::pattern::caught;
+
+/// mlx5 waits for PCIe for a minute before it gives an adapter up. In microseconds.
+const GIVES_UP: i64 = 90_000_000;
 
 /// Buses that a root port has behind it, where nothing tells which.
 const BUSES: u8 = 0x10;
@@ -25,7 +28,7 @@ pub fn above<'a>(boot: &'a Boot, address: &str, event: &Event) -> Vec<&'a Event>
     let fails = |e: &&Event| {
         e.from_kernel()
             && words().path.iter().any(|word| e.text.contains(word))
-            && is_near(event, e)
+            && is_within(event, e, GIVES_UP)
     };
     boot.events.iter().filter(fails).filter(|e| leads_to(boot, &e.text, address)).collect()
 }

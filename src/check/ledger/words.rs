@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use aho_corasick::AhoCorasick;
 use serde::Deserialize;
 
-use crate::check::data::data;
+use crate::report::data::data;
 
 /// All of `words.toml`.
 #[derive(Debug, Default, Deserialize)]
@@ -54,7 +54,16 @@ pub fn says_failure(text: &str) -> bool {
     static FAILING: OnceLock<[Phrases; 2]> = OnceLock::new();
     let made = || [&words().failing, &words().negating].map(|phrases| Phrases::of(phrases));
     let [failing, negating] = FAILING.get_or_init(made);
-    failing.all(text).any(|(begin, end)| is_predicate(text, begin, end)) && !negating.has(text)
+    // `err=0` and `corrected` negate, and `err=0x5` and `uncorrected` do not.
+    let is_whole = |(begin, end)| {
+        let (before, after) =
+            (text.get(..begin).unwrap_or_default(), text.get(end..).unwrap_or_default());
+        let is_number = text.get(begin..end).is_some_and(|word| word.ends_with('0'));
+        !(before.ends_with(char::is_alphabetic)
+            || is_number && after.starts_with(char::is_alphanumeric))
+    };
+    failing.all(text).any(|(begin, end)| is_predicate(text, begin, end))
+        && !negating.all(text).any(is_whole)
 }
 
 /// True if `text` says that what failed works again.
@@ -73,10 +82,15 @@ fn is_predicate(text: &str, begin: usize, end: usize) -> bool {
         return false;
     }
     let is_nothing = |word: &str| words().nothing.iter().any(|n| n.eq_ignore_ascii_case(word));
-    let counted = before.split_whitespace().next_back().is_some_and(is_nothing);
     let rest = after.trim_start_matches([':', '=', ' ', '[', '(']);
     let value = rest.split(|c: char| c.is_whitespace() || ",;])".contains(c)).next();
     let value = value.filter(|_| after.starts_with([':', '=', '[', '(', ' ']));
+    let has_number = value.is_some_and(|v| v.starts_with(|c: char| c.is_ascii_digit()));
+    // `timeout 1000` is a setting; `0 error` counts none, and `port 0 error 733` is one.
+    if has_number && text.get(begin..end).is_some_and(|word| word.eq_ignore_ascii_case("timeout")) {
+        return false;
+    }
+    let counted = !has_number && before.split_whitespace().next_back().is_some_and(is_nothing);
     // `error: no RDMA device` goes on after the word.
     let ends = |value: &str| {
         let is_word = value.starts_with(|c: char| c.is_alphabetic());
@@ -120,7 +134,8 @@ fn end_of_word(text: &str) -> usize {
 }
 
 fn is_own(word: &str) -> bool {
-    const OURS: [&str; 3] = ["/infiniband", "/sys/bus/pci/devices/", "/sys/class/net/"];
+    const OURS: [&str; 4] =
+        ["/infiniband", "/sys/bus/pci/devices/", "/sys/class/net/", "/sys/devices/pci"];
     if let Some((field, value)) = word.split_once('=')
         && field.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
     {
@@ -143,6 +158,9 @@ mod tests {
             "osm_vendor_send: ERR 5430: x",
             "error=\"no such file\"",
             "Error: no RDMA device was found",
+            "PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer",
+            "IBV_WC_RETRY_EXC_ERR (vendor_err=0xa)",
+            "closed connection on port 1 fabnum 0 error 733 index 10",
         ] {
             assert!(says_failure(text), "{text}");
         }
@@ -152,9 +170,11 @@ mod tests {
             "no error",
             "errors: none, drops: 0",
             "severity=Corrected, error",
+            "PCIe Bus Error: severity=Correctable, type=Physical Layer",
             "CREATE_EQ(0x301) timeout, recovered after timeout",
             "probe failed with error -517",
             "failover_mac is set, terror",
+            "umad_send: fd 3 timeout 1000",
         ] {
             assert!(!says_failure(text), "{text}");
         }

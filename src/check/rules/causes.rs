@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use crate::check::data::data;
 use crate::report::common::Code;
+use crate::report::data::data;
 
 /// `causes.toml`: each cause with what follows from it.
 fn causes() -> &'static BTreeMap<Code, Vec<Code>> {
@@ -19,8 +19,22 @@ fn effects(cause: Code) -> &'static [Code] {
 
 /// True if `cause` explains `effect`.
 pub fn explains(cause: Code, effect: Code) -> bool {
-    effects(cause).contains(&general(effect))
+    !OF_ITSELF.contains(&effect) && effects(cause).contains(&general(effect))
 }
+
+/// What no fault of a port, module or firmware explains.
+const OF_ITSELF: [Code; 10] = [
+    Code::BootInProgress,
+    Code::RdmaNameDiffers,
+    Code::NodeDescription,
+    Code::PcieBelowMinimum,
+    Code::PcieLinkReduced,
+    Code::FirmwareBelowMinimum,
+    Code::FirmwareNotAsConfigured,
+    Code::SettingContradicted,
+    Code::TwoAgents,
+    Code::VfOtherWriter,
+];
 
 /// The diagnosis that `effect` is: what has no page of its own is what differs from the
 /// configuration.

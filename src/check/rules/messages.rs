@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Deserializer};
 
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
-use crate::check::data::data;
 use crate::check::evidence::event::function;
 use crate::check::pattern::has_any;
+use crate::report::data::data;
 
 /// All of `messages.toml`.
 #[derive(Debug, Default, Deserialize)]
@@ -93,7 +93,6 @@ pub(super) const HARMLESS_WARNING: Rule = Rule {
         "Enforcing HT",
         "disabling already-disabled",
         "Deferred probe",
-        "hw csum failure",
     ]],
     judge: Judge::Rest(harmless_warning),
 };
@@ -109,7 +108,7 @@ fn harmless_warning(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let mut whys: Vec<&str> = Vec::new();
     let mut lines = Vec::new();
     for event in &boot.events {
-        let Some(why) = why(&event.text) else { continue };
+        let Some(why) = why(&event.text).filter(|_| is_ours(&event.text)) else { continue };
         if !whys.contains(&why) && !blamed(event) {
             whys.push(why);
             lines.push(event);
@@ -130,7 +129,7 @@ fn harmless_warning(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     ]
 }
 
-/// Why `text` means nothing, if it is one of the lines of this rule.
+/// Why `text` means nothing, if it is about the RDMA stack.
 fn why(text: &str) -> Option<&'static str> {
     let is_in = |harmless: &&Harmless| harmless.words.iter().any(|word| text.contains(word));
     let known = messages().harmless.iter().find(is_in).map(|harmless| harmless.why.as_str());
@@ -140,18 +139,19 @@ fn why(text: &str) -> Option<&'static str> {
         && has_any(text, &["ACCESS_REG", "QUERY_", "bad operation"]);
     let refused =
         refused.then_some("the firmware does not know a query that the driver can do without");
-    let is_ours = || about_rdma(text) || text.contains("defaulting to 1000");
-    known.or(refused).filter(|_| is_ours())
+    known.or(refused)
 }
 
 /// The taint and field-spanning lines name their module.
-fn about_rdma(text: &str) -> bool {
+fn is_ours(text: &str) -> bool {
     seen::rdma_module(text).is_some()
         || seen::ib_netdev_in(text).is_some()
         || has_any(
             text,
             &[
                 "rdma",
+                "RDMA",
+                "defaulting to 1000",
                 "infiniband",
                 "ib_",
                 "mlx",

@@ -21,7 +21,8 @@ pub(super) const MODULE_MISSING_FOR_KERNEL: Rule = Rule {
     judge: Judge::One(module_missing_for_kernel),
 };
 
-const BUILDS: &[&str] = &["Error! Bad return status for module build", "kernel headers for kernel"];
+const BUILDS: &[&str] =
+    &["Error! Bad return status for module build", "kernel headers for kernel", "/dkms/mlnx-of"];
 
 /// Modules that no kernel has any more; lists still name them.
 const GONE: [&str; 4] = ["ib_ucm", "ib_sdp", "iw_nes", "ib_addr"];

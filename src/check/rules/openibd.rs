@@ -95,11 +95,15 @@ const UNLOAD: &[&str] = &["Cannot unload driver while", "Unloading ", "is in use
 /// `openibd restart` could not take a module of ours away, so it loaded none anew.
 fn is_kept(event: &Event) -> bool {
     let text = &event.text;
-    let failed = text.trim_end().ends_with("[FAILED]") || text.trim_end().ends_with("[  FAILED  ]");
     text.contains("Cannot unload driver while")
         || text.contains("Unloading ")
-            && failed
+            && is_marked(text)
             && (seen::rdma_module(text).is_some() || text.contains("HCA driver"))
+}
+
+/// True if a start script has marked what `text` tells as failed.
+fn is_marked(text: &str) -> bool {
+    ["[FAILED]", "[  FAILED  ]"].iter().any(|mark| text.trim_end().ends_with(mark))
 }
 
 fn failed(event: &Event) -> bool {
@@ -135,6 +139,7 @@ fn openibd_failed(boot: &Boot) -> Option<Finding> {
     let said = boot.events.iter().filter(|e| {
         let told = &*e.program == "openibd" || &*e.unit == "openibd.service";
         told && has_any(&e.text, &["rror", "ail", "FATAL", "skipping"])
+            || seen::rdma_module(&e.text).is_some() && is_marked(&e.text)
             || e.text.contains("is in use by: ") && seen::rdma_module(&e.text).is_some()
     });
     let shown = unit.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.text, u.active)));

@@ -22,7 +22,6 @@ const SERVICES: &[&str] = &[
     "Node Description Daemon",
     "InfiniBand Address Cache",
     "Load RDMA modules",
-    "nvidia-fabricmanager",
 ];
 
 /// The service that `text` names. Too many lines have the last word for it to be looked for.

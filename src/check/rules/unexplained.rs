@@ -6,13 +6,16 @@ use super::messages::{is_quoted, source};
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Quote, Rule, Severity, seen};
 use crate::check::evidence::fold::{Lack, Object, What};
 use crate::check::evidence::relevance::concerns_rdma;
-use crate::check::ledger::{Flap, Ledger};
+use crate::check::ledger::{DEVICE_OF_MESSAGE, Flap, Ledger};
 use crate::check::pattern::has_word;
 
 pub(super) const UNEXPLAINED: Rule = Rule {
     code: Code::Unexplained,
     // What a unit writes that uses the stack by its libraries or by an OFED's sources.
-    needles: &[&["OFED", "ofa_kernel", "rdma_create", "ibv_", "libibverbs", "librdmacm"]],
+    needles: &[
+        &["OFED", "ofa_kernel", "rdma_create", "ibv_", "libibverbs", "librdmacm"],
+        DEVICE_OF_MESSAGE,
+    ],
     judge: Judge::Rest(unexplained),
 };
 
@@ -37,7 +40,7 @@ fn unexplained(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     all.extend(words.filter(|event| concerns_rdma(&event.text)));
     let text = first.text.trim();
     let summary = match (failures.first().and_then(|f| f.object.as_ref()), lines.len()) {
-        (_, 0) => format!("A unit that uses InfiniBand failed: {text}"),
+        (_, 0) => format!("A unit that may use InfiniBand failed: {text}"),
         (Some(object), 1) => format!("A failure of {object} that no diagnosis explains: {text}"),
         (None, 1) => format!("The RDMA stack reports an error: {text}"),
         (_, n) => format!("The RDMA stack reports {n} errors; the first is: {text}"),

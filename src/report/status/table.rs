@@ -313,7 +313,7 @@ fn not_active(link: &Link) -> (String, String) {
 /// What the netdev of an active port lacks.
 fn netdev_lack(port: &PortStatus) -> &'static str {
     match &port.netdev_state {
-        Some(netdev) if !netdev.admin_up => "netdev down",
+        Some(netdev) if netdev.admin_up == Some(false) => "netdev down",
         Some(netdev) if netdev.carrier == Some(false) => "no carrier",
         _ => "",
     }
@@ -329,7 +329,7 @@ fn short_rate(rate: &Rate) -> String {
 }
 
 fn is_up(child: &Child) -> bool {
-    child.state.admin_up && child.state.carrier != Some(false)
+    child.state.admin_up == Some(true) && child.state.carrier != Some(false)
 }
 
 fn pkey(child: &Child) -> String {
@@ -341,11 +341,12 @@ fn children<'a>(of: impl Iterator<Item = &'a Child>) -> Option<(Mark, String)> {
     let mut mark = Mark::Fine;
     let told = of.map(|child| {
         let state = match (child.state.admin_up, child.state.carrier) {
-            (false, _) => "down",
-            (true, Some(false)) => "up, no carrier",
-            (true, _) => "up",
+            (Some(false), _) => "down",
+            (None, _) => "unknown",
+            (Some(true), Some(false)) => "up, no carrier",
+            (Some(true), _) => "up",
         };
-        if !is_up(child) {
+        if [child.state.admin_up, child.state.carrier].contains(&Some(false)) {
             mark = Mark::Look;
         }
         format!("{} ({}) {state}", child.name, pkey(child))

@@ -448,6 +448,11 @@ impl Drawing {
         timeline.asks.sort_by_key(|a| a.usec);
         timeline.modules.sort_by_key(|m| (m.usec.is_none(), m.usec));
         timeline.notes = notes(boot, findings, zero);
+        let fault = findings.iter().find(|finding| finding.severity != Severity::Info);
+        timeline.fault = fault.map(|fault| match fault.objects.first() {
+            Some(object) => format!("{object}: {}", fault.message),
+            None => fault.message.clone(),
+        });
         let waits = waits(&timeline);
         timeline.notes.extend(waits);
         timeline.notes.sort_by_key(|note| note.usec);

@@ -286,6 +286,63 @@ fn json_has_everything() {
                   }
                 }
               ],
+              "steps": [
+                {
+                  "step": "count",
+                  "from": 1,
+                  "to": 2
+                },
+                {
+                  "step": "node-guid",
+                  "vf": 0,
+                  "from": null,
+                  "to": "0200:000c:0000:0000"
+                },
+                {
+                  "step": "port-guid",
+                  "vf": 0,
+                  "from": null,
+                  "to": "0200:000c:0001:0000"
+                },
+                {
+                  "step": "link-state",
+                  "vf": 0,
+                  "from": null,
+                  "to": "follow"
+                },
+                {
+                  "step": "node-guid",
+                  "vf": 1,
+                  "from": null,
+                  "to": "0200:000c:0000:0001"
+                },
+                {
+                  "step": "port-guid",
+                  "vf": 1,
+                  "from": null,
+                  "to": "0200:000c:0001:0001"
+                },
+                {
+                  "step": "link-state",
+                  "vf": 1,
+                  "from": null,
+                  "to": "follow"
+                },
+                {
+                  "step": "bind",
+                  "vf": 0,
+                  "driver": "mlx5_core",
+                  "after": null,
+                  "rdma": null
+                },
+                {
+                  "step": "bind",
+                  "vf": 1,
+                  "driver": "mlx5_core",
+                  "after": 0,
+                  "rdma": null
+                }
+              ],
               "is_planned": true,
               "refused": [],
               "reason": null,

@@ -90,8 +90,9 @@ const TERMINAL: usize = 80;
 /// them, or `None` if it does not. `record` tells that `last` belongs to a log
 /// record.
 pub(super) fn joint(record: bool, last: &str, next: &Header<'_>) -> Option<&'static str> {
-    // A prompt begins something new.
-    if !record || next.begins_record() || typed(next.text).is_some() {
+    // A prompt begins something new, and the mark of a start script, `[  OK  ]`, ends its line.
+    let is_marked = last.trim_end().ends_with("  ]");
+    if !record || is_marked || next.begins_record() || typed(next.text).is_some() {
         return None;
     }
     let text = next.text.trim();
@@ -122,6 +123,8 @@ mod tests {
         assert_eq!(joint_of(long, ""), None);
         assert_eq!(joint_of(long, "[root@n1 ~]# ibstat"), None);
         assert_eq!(joint_of("[    1.0] short", "$ ibstatus"), None);
+        let marked = "Apr 02 11:09:43 n9 network: Bringing up interface ib0:        [  OK  ]";
+        assert_eq!(joint_of(marked, "ibv_reg_mr() failed, errno: 12"), None);
         assert_eq!(
             joint_of(
                 "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN",

@@ -1,5 +1,7 @@
 //! A part of a source: its lines of one boot.
 
+use std::collections::BTreeSet;
+
 use super::super::event::{Event, When};
 use super::Held;
 use super::kept::Kept;
@@ -21,8 +23,9 @@ pub(super) struct Part {
     pub(super) events: Vec<Event>,
     /// The last word on an object may have been left out.
     pub(super) left_out: bool,
-    /// A line that names the fabric is kept, though it tells nothing else.
-    pub(super) names_fabric: bool,
+    /// PCI functions of the fabric of which a line is kept that tells nothing else; that without one
+    /// names the fabric.
+    pub(super) named: BTreeSet<Box<str>>,
 }
 
 impl Part {

@@ -36,6 +36,26 @@ with BindReadOnlyPaths=/run/card:/sys/bus BindReadOnlyPaths=/run/cmdline:/proc/c
 systemctl restart ibprov.service
 outcome no-udevd
 
+# It waits for udevd's name of the netdev: the first run of the unit, a later one, one by hand.
+mkdir -p /run/udev
+touch /run/udev/control
+judge() { # NAME UNIT
+	until [ -e /run/ibprov/boot.running ]; do :; done
+	line=$(systemd-run --quiet --wait --pipe --property=BindReadOnlyPaths=/run/card:/sys/bus ibprov health --for npd)
+	echo "$1: $? ${line%%;*}" >>"$OUT/in-progress"
+	systemctl kill --signal=TERM "$2"
+	while [ -e /run/ibprov/boot.running ]; do :; done
+}
+rm -r /run/ibprov
+for run in first later; do
+	systemctl restart --no-block ibprov.service
+	judge $run ibprov.service
+done
+rm -r /run/ibprov
+systemd-run --quiet --unit=by-hand --property=BindReadOnlyPaths=/run/card:/sys/bus ibprov boot
+judge by-hand by-hand.service
+rm /run/udev/control
+
 rm -r /run/ibprov
 with RuntimeDirectory= ReadOnlyPaths=/run
 systemctl restart ibprov.service

@@ -1,0 +1,569 @@
+//! Where what touches InfiniBand at boot may stand, and what a line there runs.
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+
+use nix::errno::Errno;
+
+use super::line::{self, Command, Known};
+use super::udev_rule::{self, Token};
+use super::{Does, Entry, Inventory, When};
+use crate::graph::{Graph, Load, Unit};
+use crate::host::{ReadError, Root};
+use crate::names::{OPENIBD_STAND_IN, PciAddress, is_ipoib_name, joined_lines};
+use crate::observe::{modprobe, udev};
+
+/// What openibd runs, at the default paths.
+pub const OPENIBD_HOOKS: [&str; 4] = [
+    "/etc/infiniband/pre-start-hook.sh",
+    "/etc/infiniband/post-start-hook.sh",
+    "/etc/infiniband/pre-stop-hook.sh",
+    "/etc/infiniband/post-stop-hook.sh",
+];
+/// No file of settings or script is larger, bytes.
+const LIMIT: u64 = 1 << 20;
+/// No program is looked into that is larger, bytes.
+const PROGRAM_LIMIT: u64 = 32 << 20;
+
+/// All of it, with the units of `graph`.
+pub(super) fn read(root: &Root, graph: &Graph) -> Inventory {
+    let mut reader = Reader { root, found: Inventory::default() };
+    reader.found.problems.clone_from(&graph.problems);
+    reader.rc_local();
+    reader.crontabs();
+    reader.units(graph);
+    reader.udev_rules();
+    for file in reader.files(&Known::all().places.hooks, "") {
+        reader.script_file(&file, When::AtBoot);
+    }
+    let openibd = root.link_name("/etc/systemd/system/openibd.service");
+    let is_ours = openibd.is_ok_and(|target| target == OPENIBD_STAND_IN);
+    for path in OPENIBD_HOOKS {
+        reader.script_file(path, if is_ours { When::Never } else { When::AtBoot });
+    }
+    reader.interfaces();
+    reader.settings();
+    reader.modprobe();
+    reader.found.problems.sort_unstable();
+    reader.found.problems.dedup();
+    reader.found
+}
+
+/// What rc.local has alone.
+pub(super) fn rc_local(root: &Root) -> Inventory {
+    let mut reader = Reader { root, found: Inventory::default() };
+    reader.rc_local();
+    reader.found
+}
+
+/// A line where it stands, and when it takes effect.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    place: &'a str,
+    line: Option<usize>,
+    text: &'a str,
+    when: When,
+    /// The file of the place.
+    file: &'a str,
+    /// The whole that the line is of: it may name the adapter.
+    context: &'a str,
+}
+
+impl<'a> At<'a> {
+    /// A line of a file that takes effect at boot.
+    const fn line(file: &'a str, number: usize, text: &'a str, context: &'a str) -> Self {
+        Self { place: file, line: Some(number), text, when: When::AtBoot, file, context }
+    }
+}
+
+struct Reader<'a> {
+    root: &'a Root,
+    found: Inventory,
+}
+
+impl Reader<'_> {
+    /// The files in these folders whose names end so; a path that is no folder stands for itself.
+    fn files(&mut self, paths: &[String], end: &str) -> Vec<String> {
+        let mut files = Vec::new();
+        for path in paths {
+            match self.root.list(path) {
+                Ok(names) => {
+                    let names = names.into_iter().filter(|name| name.ends_with(end));
+                    files.extend(names.map(|name| format!("{path}/{name}")));
+                }
+                Err(ReadError::System { errno: Errno::ENOTDIR, .. }) => files.push(path.clone()),
+                Err(e) => self.problem(&e),
+            }
+        }
+        files
+    }
+
+    /// The text of a file; none, with a problem, of one that is there and cannot be read. A
+    /// folder among files is none.
+    fn text(&mut self, path: &str) -> Option<String> {
+        match self.root.text(path, LIMIT) {
+            Ok(text) => Some(text),
+            Err(ReadError::System { errno: Errno::EISDIR, .. }) => None,
+            Err(e) => {
+                self.problem(&e);
+                None
+            }
+        }
+    }
+
+    fn rc_local(&mut self) {
+        let when = if self.root.runs_rc_local() { When::AtBoot } else { When::Never };
+        for file in &Known::all().places.rc_local {
+            // One that is a link to another counts there; one that is no file may have had such
+            // lines.
+            if self.root.is_link(file) {
+                continue;
+            }
+            match self.root.text(file, LIMIT) {
+                Ok(text) => self.lines(file, &text, when, |line| Some(line)),
+                Err(e) => self.problem(&e),
+            }
+        }
+    }
+
+    fn crontabs(&mut self) {
+        fn command(line: &str) -> Option<&str> {
+            line.trim_start().strip_prefix("@reboot").map(str::trim_start)
+        }
+        for file in self.files(&Known::all().places.crontabs, "") {
+            if let Some(text) = self.text(&file) {
+                self.lines(&file, &text, When::AtBoot, command);
+            }
+        }
+    }
+
+    /// The lines of interfaces(5) that run a program. To set an interface up is what they are for.
+    fn interfaces(&mut self) {
+        for file in self.files(&Known::all().places.interfaces, "") {
+            let Some(text) = self.text(&file) else { continue };
+            let from = self.found.entries.len();
+            self.lines(&file, &text, When::AtBoot, |line| {
+                let (key, command) = line.trim_start().split_once(char::is_whitespace)?;
+                matches!(key, "pre-up" | "up" | "post-up").then_some(command)
+            });
+            let mut at = 0;
+            self.found.entries.retain(|entry| {
+                at += 1;
+                at <= from || entry.does != Does::SetsInterfaces
+            });
+        }
+    }
+
+    /// What the lines of a text do of which `command` gives a part.
+    fn lines(
+        &mut self,
+        file: &str,
+        text: &str,
+        when: When,
+        command: impl Fn(&str) -> Option<&str>,
+    ) {
+        let mut folder = None;
+        for (number, line) in joined_lines(text) {
+            let Some(part) = command(&line) else { continue };
+            let at = At { when, ..At::line(file, number, &line, text) };
+            self.line(at, part, &mut folder);
+        }
+    }
+
+    /// What a line does, by itself or by a script; `folder` is the one that an earlier line has
+    /// changed to.
+    fn line(&mut self, at: At<'_>, line: &str, folder: &mut Option<String>) {
+        let mut all: Vec<(Does, bool)> = Vec::new();
+        let mut others = Vec::new();
+        for command in line::commands(line) {
+            match command.does(at.context) {
+                Some(does) => all.push(does),
+                None if command.program() == "cd" => {
+                    *folder = command.words.get(1).map(|&dir| dir.to_owned());
+                }
+                None => others.push((command, folder.clone())),
+            }
+        }
+        self.add(at, &all, at.text, line, None);
+        for (command, folder) in others {
+            self.programs(at, &command, folder.as_deref());
+        }
+    }
+
+    /// What the scripts do that a command runs, and what its program is guessed to.
+    fn programs(&mut self, at: At<'_>, command: &Command<'_>, folder: Option<&str>) {
+        let mut words = command.words.iter().copied();
+        let Some(first) = words.next() else { return };
+        if command.only_tells() {
+            return;
+        }
+        let launches = Known::all().words.launches(line::base(first));
+        let own = if first.starts_with('/') {
+            vec![first.to_owned()]
+        } else if let (true, Some(folder)) = (first.contains('/'), folder) {
+            vec![format!("{folder}/{}", first.trim_start_matches("./"))]
+        } else if first.contains('/') {
+            Vec::new()
+        } else {
+            Known::all().places.programs.iter().map(|dir| format!("{dir}/{first}")).collect()
+        };
+        let own = own.into_iter().find(|path| self.root.exists(path));
+        // What else stands there may be on a file system that does not answer.
+        let script = words.find(|word| launches && word.starts_with('/')).map(str::to_owned);
+        for path in own.into_iter().chain(script).filter(|path| !path.contains("/lib/systemd/")) {
+            let mut head = [0; 4];
+            let file = self.root.file(&path);
+            let is_read = file.is_ok_and(|mut file| file.read_exact(&mut head).is_ok());
+            let is_elf = head == *b"\x7fELF";
+            if !is_read || is_elf && !is_outside_of_packages(&path) {
+                continue;
+            }
+            let limit = if is_elf { PROGRAM_LIMIT } else { LIMIT };
+            let Ok(bytes) = self.root.bytes(&path, limit) else { continue };
+            if is_elf {
+                let guess = line::of_program(&bytes).map(|does| (does, false));
+                self.add(at, guess.as_slice(), at.text, at.text, None);
+            } else if launches || head.starts_with(b"#!") {
+                self.script(at, &path, &String::from_utf8_lossy(&bytes));
+            }
+        }
+    }
+
+    /// What the script `path` does, one entry for each kind, at the line that runs it.
+    fn script(&mut self, at: At<'_>, path: &str, text: &str) {
+        let first = text.lines().next().unwrap_or_default();
+        let is_shell = !first.starts_with("#!")
+            || first.split(['/', ' ']).any(|word| Known::all().words.is_shell(word));
+        let mut all: Vec<(Does, bool, usize, String)> = Vec::new();
+        for (number, line) in joined_lines(text) {
+            let of_line: Vec<(Does, bool)> = match is_shell {
+                true => line::commands(&line).iter().filter_map(|c| c.does(text)).collect(),
+                false => {
+                    line::of_other_language(&line).map(|does| (does, false)).into_iter().collect()
+                }
+            };
+            all.extend(of_line.into_iter().map(|(does, sure)| (does, sure, number, line.clone())));
+        }
+        let kinds: BTreeSet<Does> = all.iter().map(|(does, ..)| *does).collect();
+        for kind in kinds {
+            let mut its = all.iter().filter(|(does, ..)| *does == kind);
+            let Some((_, _, number, first)) =
+                its.clone().find(|(_, sure, ..)| *sure).or_else(|| its.next())
+            else {
+                continue;
+            };
+            let is_sure = all.iter().any(|(does, sure, ..)| *does == kind && *sure);
+            let shown = if at.file == path {
+                first.trim().to_owned()
+            } else {
+                format!("{}; {path}:{number}: {}", at.text.trim(), first.trim())
+            };
+            let lines: Vec<String> = all
+                .iter()
+                .filter(|(does, ..)| *does == kind)
+                .map(|(.., line)| line.clone())
+                .collect();
+            let at = if at.file == path { At { line: Some(*number), ..at } } else { at };
+            self.add(at, &[(kind, is_sure)], &shown, &lines.join("\n"), Some(text));
+        }
+    }
+
+    /// One entry for each kind of what stands at `at`.
+    fn add(
+        &mut self,
+        at: At<'_>,
+        all: &[(Does, bool)],
+        text: &str,
+        lines: &str,
+        script: Option<&str>,
+    ) {
+        let mut known: BTreeSet<Does> = BTreeSet::new();
+        for (does, is_sure) in all.iter().copied() {
+            if !known.insert(does) {
+                continue;
+            }
+            let mut objects = objects(lines);
+            for wider in script.into_iter().chain([at.context]) {
+                if objects.is_empty() {
+                    objects = self::objects(wider);
+                }
+            }
+            self.found.entries.push(Entry {
+                place: at.place.to_owned(),
+                line: at.line,
+                text: text.trim().to_owned(),
+                does,
+                is_sure,
+                when: at.when,
+                objects,
+                lines: lines.lines().map(str::to_owned).collect(),
+                is_shipped: Known::all().is_shipped(at.file, does)
+                    || !at.place.contains('/')
+                        && Known::all().is_shipped(at.place, does)
+                        && !at.file.starts_with("/etc/systemd/"),
+            });
+        }
+    }
+
+    fn script_file(&mut self, path: &str, when: When) {
+        let Some(text) = self.text(path) else { return };
+        let at = At { when, line: None, ..At::line(path, 0, "", &text) };
+        self.script(at, path, &text);
+    }
+
+    fn units(&mut self, graph: &Graph) {
+        let started = graph.started();
+        for unit in graph.units().filter(|unit| unit.load != Load::Masked) {
+            if Known::all().places.starters.iter().any(|known| line::is_like(known, &unit.name)) {
+                continue;
+            }
+            // What has to be disabled is what starts it.
+            let trigger = graph.units().find(|other| {
+                other.triggers.contains(&unit.name) && !other.name.ends_with(".automount")
+            });
+            let place = trigger.map_or(&unit.name, |trigger| &trigger.name);
+            let is_started = started.contains(unit.name.as_str());
+            let when = if is_started { When::AtBoot } else { When::NotByBoot };
+            self.unit(place, unit, when);
+        }
+    }
+
+    fn unit(&mut self, place: &str, unit: &Unit, when: When) {
+        let from = self.found.entries.len();
+        let environment = unit.environment.join("\n");
+        let mut folder = None;
+        for command in &unit.commands {
+            let context = format!("{}\n{environment}", command.line);
+            let text = &command.line;
+            let file = &unit.fragment;
+            let at = At { place, line: None, text, when, file, context: &context };
+            match &command.script {
+                // Of a start script with rc links, which is no file of the line.
+                Some(script) if !self.root.exists(first_path(text)) => {
+                    self.script(At { file: "", ..at }, file, script);
+                }
+                _ => self.line(at, text, &mut folder),
+            }
+        }
+        let at = At { place, line: None, text: "", when, file: &unit.fragment, context: "" };
+        if self.found.entries.len() == from {
+            let line = unit.commands.first().map_or("", |command| command.line.as_str());
+            let of_name = Known::all().acting(&unit.name);
+            let guess = of_name.or_else(|| line::of_settings(&format!("{line}\n{environment}")));
+            let guess = guess.map(|does| (does, false));
+            self.add(at, guess.as_slice(), line, line, Some(&environment));
+        }
+        // A unit is named once for each kind.
+        let mut known = BTreeSet::new();
+        let mut at = 0;
+        self.found.entries.retain(|entry| {
+            at += 1;
+            at <= from || known.insert((entry.place.clone(), entry.does))
+        });
+    }
+
+    fn udev_rules(&mut self) {
+        let (names, problems) = udev::rules(self.root);
+        self.found.problems.extend(problems.into_iter().map(|e| e.to_string()));
+        for (file, text) in names.iter().filter_map(|name| udev::rule(self.root, name)) {
+            for (number, rule) in joined_lines(&text) {
+                if !rule.trim_start().starts_with('#') {
+                    self.udev_rule(&file, number, &rule);
+                }
+            }
+        }
+    }
+
+    fn udev_rule(&mut self, file: &str, number: usize, rule: &str) {
+        let tokens = udev_rule::tokens(rule);
+        if !udev_rule::may_be_infiniband(&tokens) {
+            return;
+        }
+        let is_ours = udev_rule::is_infiniband(&tokens);
+        let from = self.found.entries.len();
+        let context = &named(&tokens);
+        let at = At::line(file, number, rule, context);
+        let mut runs_any = false;
+        for token in &tokens {
+            let is_run = matches!(
+                (token.key, token.attribute),
+                ("RUN", "" | "program") | ("PROGRAM", _) | ("IMPORT", "program")
+            );
+            let is_set = matches!(token.key, "ATTR" | "SYSCTL") && !token.compares;
+            if is_set {
+                let of_interface = is_ours && matches!(token.attribute, "mtu" | "mode");
+                let ours = if is_ours { "mlx5" } else { "" };
+                let does = line::of_written(token.attribute, &[token.value], ours)
+                    .or_else(|| of_interface.then_some(Does::SetsInterfaces));
+                self.add(at, does.map(|does| (does, true)).as_slice(), rule, rule, None);
+            } else if is_run {
+                runs_any |= token.key != "IMPORT";
+                let program = token.value.split_whitespace().next().unwrap_or_default();
+                let in_udev = format!("/usr/lib/udev/{program}");
+                let value = if !program.contains('/') && self.root.exists(&in_udev) {
+                    format!("/usr/lib/udev/{}", token.value)
+                } else {
+                    token.value.to_owned()
+                };
+                self.line(at, &value, &mut None);
+            } else if token.key == "ENV"
+                && token.attribute.contains("SYSTEMD_WANTS")
+                && !token.compares
+            {
+                self.line(at, &format!("systemctl start {}", token.value), &mut None);
+            }
+        }
+        let is_understood = self.found.entries.len() > from;
+        if is_ours && runs_any && !is_understood && is_own_program(&tokens) {
+            self.add(at, &[(Does::NotUnderstood, true)], rule, rule, None);
+        }
+    }
+
+    fn settings(&mut self) {
+        let places = &Known::all().places;
+        for (dir, end, key) in &places.settings {
+            for file in self.files(std::slice::from_ref(dir), end) {
+                let Some(text) = self.text_of_file(&file) else { continue };
+                let is_set =
+                    |line: &str| !line.trim_start().starts_with(['#', ';']) && line.contains(key);
+                for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| is_set(line)) {
+                    let at = At::line(&file, number, line, &text);
+                    self.add(at, &[(Does::SetsVfs, true)], line, "", None);
+                }
+            }
+        }
+        for file in self.files(&places.written, ".conf") {
+            let Some(text) = self.text_of_file(&file) else { continue };
+            for (number, line) in (1..).zip(text.lines()) {
+                let words = line.split(|c: char| c.is_whitespace() || c == '=');
+                let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+                let path = words.iter().find(|word| word.contains('/'));
+                let is_comment = line.trim_start().starts_with(['#', ';']);
+                let Some(path) = path.filter(|_| !is_comment) else { continue };
+                let does = line::of_written(path, &words, path).map(|does| (does, true));
+                self.add(At::line(&file, number, line, line), does.as_slice(), line, line, None);
+            }
+        }
+    }
+
+    fn problem(&mut self, e: &ReadError) {
+        self.found.problems.extend((!e.is_absent()).then(|| e.to_string()));
+    }
+
+    /// The text of a file; a folder in its place is a problem.
+    fn text_of_file(&mut self, path: &str) -> Option<String> {
+        self.root.text(path, LIMIT).map_err(|e| self.problem(&e)).ok()
+    }
+
+    /// `install` lines, and `softdep` and `options` ones of a site's files.
+    fn modprobe(&mut self) {
+        for file in modprobe::paths(self.root) {
+            let Some(text) = self.text(&file) else { continue };
+            for (number, line) in joined_lines(&text) {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                let at = At::line(&file, number, &line, &line);
+                match words.split_first() {
+                    Some((&"install", rest)) => {
+                        let Some((module, command)) = rest.split_first() else { continue };
+                        let of_site = command
+                            .iter()
+                            .filter(|word| **word != "--ignore-install" && *word != module);
+                        let command = of_site.copied().collect::<Vec<_>>().join(" ");
+                        let from = self.found.entries.len();
+                        self.line(at, &command, &mut None);
+                        let does_nothing = modprobe::does_nothing(&command);
+                        if self.found.entries.len() == from
+                            && line::is_module(module)
+                            && !does_nothing
+                        {
+                            self.add(at, &[(Does::NotUnderstood, true)], &line, &line, None);
+                        }
+                    }
+                    Some((&"softdep", [_, after @ ..])) if file.starts_with("/etc/") => {
+                        let loads = after.iter().any(|word| line::is_module(word));
+                        let loads = loads.then_some((Does::LoadsModules, true));
+                        self.add(at, loads.as_slice(), &line, &line, None);
+                    }
+                    Some((&"options", ["mlx4_core", values @ ..])) => {
+                        let is = |key: &str| values.iter().any(|value| value.starts_with(key));
+                        let vfs = is("num_vfs=").then_some((Does::SetsVfs, true));
+                        let types = is("port_type_array=").then_some((Does::SetsPortTypes, true));
+                        let all: Vec<_> = vfs.into_iter().chain(types).collect();
+                        self.add(at, &all, &line, "", None);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// The program of a command line.
+fn first_path(line: &str) -> &str {
+    let program = line.split_whitespace().next().unwrap_or_default();
+    program.trim_start_matches(['@', '-', ':', '+', '!'])
+}
+
+fn is_outside_of_packages(path: &str) -> bool {
+    let packaged = ["/usr/bin/", "/usr/sbin/", "/usr/lib", "/bin/", "/sbin/", "/lib"];
+    !packaged.iter().any(|dir| path.starts_with(dir))
+}
+
+/// True of a rule that runs a program that no package of the distribution has.
+fn is_own_program(tokens: &[Token<'_>]) -> bool {
+    let runs = tokens.iter().filter(|token| matches!(token.key, "RUN" | "PROGRAM"));
+    let mut programs = runs.filter_map(|token| token.value.split_whitespace().next());
+    programs.any(|program| program.starts_with('/') && is_outside_of_packages(program))
+}
+
+/// What the tokens of a rule compare with that names a device; a pattern as its beginning.
+fn named(tokens: &[Token<'_>]) -> String {
+    let names =
+        |token: &&Token<'_>| token.compares && matches!(token.key, "KERNEL" | "KERNELS" | "ENV");
+    let all = tokens
+        .iter()
+        .filter(names)
+        .flat_map(|token| token.value.split('|').map(move |v| (token, v)));
+    let words = all.map(|(token, value)| {
+        let value = match value.split_once(['*', '?', '[']) {
+            Some((begin, _)) => format!("{begin}*"),
+            None => value.to_owned(),
+        };
+        if token.key == "ENV" { value } else { format!("class/net/{value}") }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The adapters that a text names: addresses, netdevs and RDMA devices.
+fn objects(text: &str) -> Vec<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_.:-*$%{}[]".contains(c);
+    let mut found = BTreeSet::new();
+    let mut after = "";
+    let mut before_that = "";
+    for word in text.split(|c| !is_part(c)) {
+        let word = word.trim_matches(|c| c == ':' || c == '.');
+        if word.is_empty() {
+            continue;
+        }
+        let is_address = word.contains(':')
+            && (word.parse::<PciAddress>().is_ok()
+                || format!("0000:{word}").parse::<PciAddress>().is_ok());
+        let is_rdma = ["mlx4_", "mlx5_", "hfi1_", "qib"].iter().any(|begin| {
+            word.strip_prefix(begin)
+                .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        });
+        let is_ethernet = ["eth", "eno", "enp", "ens", "enP"].iter().any(|begin| {
+            word.strip_prefix(begin).is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
+        });
+        let of_class = before_that == "class" && matches!(after, "net" | "infiniband");
+        let is_literal = !word.starts_with('*') && !word.contains(['$', '%', '{', '[']);
+        if is_literal && (is_address || is_rdma || is_ethernet || is_ipoib_name(word) || of_class) {
+            found.insert(word.to_owned());
+        }
+        (before_that, after) = (after, word);
+    }
+    found.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests;
