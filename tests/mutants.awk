@@ -23,7 +23,7 @@ function mutate(mutant,    line, mark, breaks, fails, texts, i) {
 		mark = substr(line, 1, 1)
 		if (line ~ /^breaks: ./)
 			breaks = 1
-		else if (line ~ /^fails: (vm|boot|older|tree) [^ ]+$/)
+		else if (line ~ /^fails: (vm|boot|older|tree|lib) [^ ]+$/)
 			fails = 1
 		else if (mark == "-" && marks !~ /\+/)
 			old = old (marks == "" ? "" : "\n") substr(line, 2)

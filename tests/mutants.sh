@@ -16,7 +16,7 @@
 # share their boots. A mutant that no test sees or that cannot be built, and a
 # machine test that no mutant breaks, are failures. The tests themselves are
 # built once, before: no mutant is in Rust code below tests/. A test of lane
-# `older` is one of lane vm in the older world of `make test-older`.
+# `older` is one of lane vm in the older world of `make test-older`, one of lane `lib` a unit test.
 # mutants.sh --check only tries whether each text is there once, and says for each mutant
 # that cannot be made what it lacks.
 set -eu
@@ -86,10 +86,12 @@ for mutant in "$project"/tests/mutants/*; do
 			built=$(sh tests/vm/image/agent.sh bullseye)
 			program=vm world="IBPROV_RELEASE=$built IBPROV_ROOT_SUITE=bullseye IBPROV_KERNEL_SUITE=bullseye"
 		fi
-		if [ "$lane" = tree ]; then
-			# That one has the agent of its own build.
-			# shellcheck disable=SC2086 # a list of tests
-			cargo test --locked --test tree -- --exact $tests >"$copy/$name.$lane.log" 2>&1 || true
+		if [ "$lane" = tree ] || [ "$lane" = lib ]; then
+			# Those have the agent of their own build.
+			target=--lib
+			[ "$lane" = lib ] || target="--test $lane"
+			# shellcheck disable=SC2086 # a list of tests, and two words
+			cargo test --locked $target -- --exact $tests >"$copy/$name.$lane.log" 2>&1 || true
 		else
 			# shellcheck disable=SC2086 # a list of tests, and one of variables
 			env $world "$(cat "$copy/$program.program")" --test-threads=1 --include-ignored --exact $tests >"$copy/$name.$lane.log" 2>&1 || true

@@ -8,6 +8,8 @@ mod soft_roce;
 pub mod to_come;
 mod vfs;
 mod waited;
+#[cfg(test)]
+mod world;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,6 +22,7 @@ use self::vfs::Vfs;
 use self::waited::{Waited, standing};
 use super::ipoib;
 use super::locks;
+use super::machine::{Live, Machine};
 use super::steps::Steps;
 use super::warnings::{foreseen_of_all, send_queue_warning};
 use crate::config::{Config, InterfaceSelector, PfSelector, PortRow};
@@ -60,6 +63,7 @@ const STATUS_EVERY_USEC: u64 = 5_000_000;
 
 /// A boot in progress.
 struct Boot<'a> {
+    machine: &'a dyn Machine,
     config: &'a Config,
     observer: Observer<'a>,
     rules: &'a ModprobeRules,
@@ -72,8 +76,8 @@ struct Boot<'a> {
     rdma_names: RdmaNames,
     /// What functions are for, and who alone may bind them.
     products: Products<'a>,
-    /// Modules that were there before anything was done.
-    there: BTreeSet<ModuleName>,
+    /// Modules that were there before anything was done, once that is known.
+    there: Option<BTreeSet<ModuleName>>,
     /// The GUID plans of the PFs.
     vfs: Vfs<'a>,
     interfaces: Interfaces,
@@ -129,21 +133,9 @@ pub fn run(
     );
     let rules = ModprobeRules::read(root);
     report.problems.extend(rules.problems.iter().cloned());
-    let mut boot = Boot {
-        config,
-        observer: Observer::new(root),
-        rules: &rules,
-        facts: Facts::default(),
-        heard: Heard::default(),
-        steps: Steps::new(root, &rules, locks.as_ref(), config_file, force),
-        rdma_names: RdmaNames::default(),
-        products: Products::new(root).again().with_overrides(),
-        there: BTreeSet::new(),
-        vfs: Vfs::new(config, config_file, started),
-        interfaces: Interfaces::default(),
-        waited: Waited::default(),
-        report,
-    };
+    let steps = Steps::new(&Live, root, &rules, locks.as_ref(), config_file, force);
+    let vfs = Vfs::new(&Live, config, config_file, started);
+    let mut boot = Boot::new(&Live, config, root, &rules, steps, vfs, report);
     let own_turn = boot.take_turn(locks.as_ref(), &mut events, deadline)?;
     let end = match own_turn {
         // The lock is held until the report is written, or another boot would have its own
@@ -202,7 +194,44 @@ enum Turn {
     Never,
 }
 
-impl Boot<'_> {
+/// What a turn came to.
+#[derive(Debug)]
+enum Next {
+    /// The end, by force or with what became of everything.
+    End(Option<Verdict>),
+    /// Wait for what may change something, `until` at the latest. What udev has done is that, too,
+    /// if `udev_decides`.
+    Wait { until: u64, udev_decides: bool },
+}
+
+impl<'a> Boot<'a> {
+    fn new(
+        machine: &'a dyn Machine,
+        config: &'a Config,
+        root: &'a Root,
+        rules: &'a ModprobeRules,
+        steps: Steps<'a>,
+        vfs: Vfs<'a>,
+        report: BootReport,
+    ) -> Self {
+        Self {
+            machine,
+            config,
+            observer: Observer::new(root),
+            rules,
+            facts: Facts::default(),
+            heard: Heard::default(),
+            steps,
+            rdma_names: RdmaNames::default(),
+            products: Products::new(root).again().with_overrides(),
+            there: None,
+            vfs,
+            interfaces: Interfaces::default(),
+            waited: Waited::default(),
+            report,
+        }
+    }
+
     /// A second `boot` waits for the first, under its own deadline.
     fn take_turn(
         &mut self,
@@ -259,85 +288,99 @@ impl Boot<'_> {
     }
 
     fn climb(mut self, events: &mut Events, deadline: u64) -> anyhow::Result<BootReport> {
-        let mut first_look = true;
         let mut stopped = false;
         loop {
             // What has ended is collected before the host is looked at, or a
             // step would be judged by what the host was before it ended.
             let ended = self.steps.collect_ended();
             let mut observed = self.observe();
-            self.products.learn(&mut observed, clock::monotonic_usec());
-            self.rdma_names.learn(&observed, first_look);
-            if first_look {
-                self.first_look(&observed);
-            }
-            self.judge(ended, &observed);
-            let wants_ipoib = self.facts.wants_ipoib.as_deref();
-            let expectation =
-                expect::expectation(self.config, &observed, self.rules, wants_ipoib).of_boot();
-            let mut ports = progress::progress(&expectation, &observed);
             let now = clock::monotonic_usec();
-            let held = self.rdma_names.hold(&mut ports, &observed, now);
-            hold_misnamed(self.config, &observed, &mut ports, self.steps.done());
-            let overdue = self.settings(&mut ports, now);
-            for port in self.waited.note(&ports, &self.interfaces, now) {
-                tell_ready(port);
+            self.products.learn(&mut observed, now);
+            let (ports, next) = self.turn(&observed, ended, stopped, now, deadline);
+            match next {
+                Next::End(forced) => return Ok(self.finish(forced, &ports, &observed)),
+                Next::Wait { until, udev_decides } => {
+                    stopped = self.listen(events, until, udev_decides)?;
+                }
             }
-            if stopped {
-                self.left_out(&expectation);
-                return Ok(self.finish(Some(Verdict::Interrupted), &ports, &observed));
-            }
-            let done = self.steps.done();
-            let mut steps =
-                boot_steps(self.config, self.rules, &observed, &expectation, &ports, done);
-            free_names_first(&mut steps, &observed);
-            steps.extend(overdue.into_iter().filter(|s| !done.begun.contains(s)));
-            let rxe = self.rxe();
-            let has_module = soft_roce::has_module(&observed);
-            steps.extend(
-                rxe_steps(&rxe, has_module)
-                    .into_iter()
-                    .filter(|s| !self.steps.done().begun.contains(s)),
-            );
-            for step in steps {
-                self.steps.begin(step, &mut self.facts);
-            }
-            first_look = false;
-            let unclear = self.products.open();
-            let awaited = |pf| {
-                let own = ports.iter().filter(|p| p.pci == Some(pf)).cloned();
-                let own: Vec<PortProgress> = own.collect();
-                self.next_deadline(&own, &observed, now, deadline).is_some()
-            };
-            let awaited: BTreeSet<PciAddress> =
-                ports.iter().filter_map(|p| p.pci).filter(|pf| awaited(*pf)).collect();
-            let root = self.observer.root();
-            let awaits = |pf| awaited.contains(&pf);
-            self.vfs.begin(root, &observed, &ports, &unclear, awaits, deadline);
-            // Hundreds of lines that a good boot has no need of: read once
-            // modprobe is through and a port is still missing.
-            if !self.steps.done().modules_in_flight() && ports.iter().any(|p| !p.is_ready()) {
-                self.heard.learn_history(&mut self.facts, crate::host::kernel_log);
-            }
-            let deadlines = [
-                self.next_deadline(&ports, &observed, now, deadline),
-                self.vfs.next_deadline(now, deadline),
-                self.product_deadline(&ports, now, deadline),
-            ];
-            // A name that is held is no reason to wait, but to look.
-            let next = deadlines.into_iter().flatten().min();
-            let next = next.map(|n| held.map_or(n, |h| h.min(n)));
-            let rxe = self.rxe_deadline(&rxe, now, deadline);
-            let Some(next) = next.into_iter().chain(rxe).min() else {
-                self.left_out(&expectation);
-                return Ok(self.finish(None, &ports, &observed));
-            };
-            if now.saturating_sub(self.report.started_usec) >= STATUS_AFTER_USEC {
-                self.tell_status(&ports, &observed, now);
-            }
-            let until = next.min(now + STATUS_EVERY_USEC).min(self.next_status(now));
-            stopped = self.listen(events, until, held.is_some() || waits_for_udev(&ports))?;
         }
+    }
+
+    /// Take in what is observed and which steps have `ended`, and begin what can be done now.
+    fn turn(
+        &mut self,
+        observed: &Observed,
+        ended: Vec<(Step, Ended)>,
+        is_stopped: bool,
+        now: u64,
+        deadline: u64,
+    ) -> (Vec<PortProgress>, Next) {
+        let is_first = self.there.is_none();
+        self.rdma_names.learn(observed, is_first);
+        if is_first {
+            self.first_look(observed);
+        }
+        for (step, end) in ended {
+            self.steps.judge(&step, &end, &mut self.facts, observed);
+        }
+        let wants_ipoib = self.facts.wants_ipoib.as_deref();
+        let expectation =
+            expect::expectation(self.config, observed, self.rules, wants_ipoib).of_boot();
+        let mut ports = progress::progress(&expectation, observed);
+        let held = self.rdma_names.hold(&mut ports, observed, now);
+        hold_misnamed(self.config, observed, &mut ports, self.steps.done());
+        let overdue = self.settings(&mut ports, now);
+        for port in self.waited.note(&ports, &self.interfaces, now) {
+            tell_ready(port);
+        }
+        if is_stopped {
+            self.left_out(&expectation);
+            return (ports, Next::End(Some(Verdict::Interrupted)));
+        }
+        let done = self.steps.done();
+        let mut steps = boot_steps(self.config, self.rules, observed, &expectation, &ports, done);
+        free_names_first(&mut steps, observed);
+        let rxe = self.rxe();
+        let more = rxe_steps(&rxe, soft_roce::has_module(observed));
+        steps.extend(overdue.into_iter().chain(more).filter(|s| !done.begun.contains(s)));
+        for step in steps {
+            self.steps.begin(step, &mut self.facts);
+        }
+        let unclear = self.products.open();
+        let awaited = |pf| {
+            let own = ports.iter().filter(|p| p.pci == Some(pf)).cloned();
+            let own: Vec<PortProgress> = own.collect();
+            self.next_deadline(&own, observed, now, deadline).is_some()
+        };
+        let awaited: BTreeSet<PciAddress> =
+            ports.iter().filter_map(|p| p.pci).filter(|pf| awaited(*pf)).collect();
+        let root = self.observer.root();
+        let awaits = |pf| awaited.contains(&pf);
+        self.vfs.begin(root, observed, &ports, &unclear, awaits, (now, deadline));
+        // Hundreds of lines that a good boot has no need of: read once
+        // modprobe is through and a port is still missing.
+        if !self.steps.done().modules_in_flight() && ports.iter().any(|p| !p.is_ready()) {
+            self.heard.learn_history(&mut self.facts, || self.machine.kernel_log());
+        }
+        let deadlines = [
+            self.next_deadline(&ports, observed, now, deadline),
+            self.vfs.next_deadline(now, deadline),
+            self.product_deadline(&ports, now, deadline),
+        ];
+        // A name that is held is no reason to wait, but to look.
+        let next = deadlines.into_iter().flatten().min();
+        let next = next.map(|n| held.map_or(n, |h| h.min(n)));
+        let rxe = self.rxe_deadline(&rxe, now, deadline);
+        let Some(next) = next.into_iter().chain(rxe).min() else {
+            self.left_out(&expectation);
+            return (ports, Next::End(None));
+        };
+        if now.saturating_sub(self.report.started_usec) >= STATUS_AFTER_USEC {
+            self.tell_status(&ports, observed, now);
+        }
+        let until = next.min(now + STATUS_EVERY_USEC).min(self.next_status(now));
+        let udev_decides = held.is_some() || waits_for_udev(&ports);
+        (ports, Next::Wait { until, udev_decides })
     }
 
     /// When the first status line is due; the others follow from looking.
@@ -355,9 +398,9 @@ impl Boot<'_> {
         &mut self,
         events: &mut Events,
         until: u64,
-        waits_for_udev: bool,
+        udev_decides: bool,
     ) -> anyhow::Result<bool> {
-        let udev_decides = waits_for_udev || !events.hears_udev();
+        let udev_decides = udev_decides || !events.hears_udev();
         let quiet = match self.steps.loading_since() {
             Some(since) if !udev_decides => since + QUIET_USEC,
             _ => 0,
@@ -464,16 +507,10 @@ impl Boot<'_> {
         self.observer.look(&modules, self.heard.devices())
     }
 
-    fn judge(&mut self, ended: Vec<(Step, Ended)>, observed: &Observed) {
-        for (step, end) in ended {
-            self.steps.judge(&step, &end, &mut self.facts, observed);
-        }
-    }
-
     fn first_look(&mut self, observed: &Observed) {
         self.report.kernel.clone_from(&observed.kernel);
         let loaded = observed.modules.iter().filter(|(_, s)| **s != ModuleState::Absent);
-        self.there = loaded.map(|(name, _)| name.clone()).collect();
+        self.there = Some(loaded.map(|(name, _)| name.clone()).collect());
         self.facts.modules.extend(denied_modules(self.config, self.rules, observed));
         self.facts.wants_ipoib =
             ipoib::wanted_denied(self.observer.root(), self.config, self.rules);
@@ -499,10 +536,10 @@ impl Boot<'_> {
         ports: &[PortProgress],
         observed: &Observed,
     ) -> BootReport {
-        let now = clock::monotonic_usec();
+        let now = self.machine.now();
         self.steps.give_up(&mut self.facts);
         if ports.iter().any(|p| !p.is_ready()) {
-            self.heard.learn_history(&mut self.facts, crate::host::kernel_log);
+            self.heard.learn_history(&mut self.facts, || self.machine.kernel_log());
         }
         let modules = self.module_reports(observed, !ports.is_empty());
         let (pfs, unresolved_pfs) = self.vfs.outcomes();
@@ -552,7 +589,7 @@ impl Boot<'_> {
     fn module_reports(&self, observed: &Observed, is_expecting: bool) -> Vec<ModuleReport> {
         let needed = needed_modules(self.config, observed, is_expecting);
         let report = |name: &ModuleName| {
-            let outcome = if self.there.contains(name) {
+            let outcome = if self.there.as_ref().is_some_and(|there| there.contains(name)) {
                 ModuleOutcome::AlreadyThere
             } else if observed.modules.get(name) == Some(&ModuleState::Loaded) {
                 ModuleOutcome::Loaded

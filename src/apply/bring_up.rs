@@ -483,6 +483,25 @@ pub fn explain(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::testing::tree;
+
+    #[test]
+    fn what_a_stack_records_is_seen_before_it_is_asked_again() {
+        let net = "sys/class/net/ib0";
+        let files = [("ifindex", "7\n"), ("type", "32\n"), ("dev_port", "0\n"), ("uevent", "\n")];
+        let files = files.map(|(file, text)| (format!("{net}/{file}"), text));
+        let files = files.each_ref().map(|(path, text)| (path.as_str(), *text));
+        let dir = tree(&files, &[(&format!("{net}/device"), "../../0000:4b:00.0")]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let interface = look(&root, &"ib0".parse().expect("name")).expect("there").interface;
+        let watch = Watch::open(&root, &interface).expect("rtnetlink");
+        for record in KNOWN.records_of(&interface) {
+            let file = dir.path().join(record.trim_start_matches('/'));
+            std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+            std::fs::write(file, "OPER_STATE=routable\n").expect("written");
+        }
+        assert!(watch.wait(&root, clock::monotonic_usec() + ASK_AGAIN_USEC).expect("wait"));
+    }
 
     #[test]
     fn a_question_that_was_not_answered_in_time_is_asked_again_while_there_is_time() {

@@ -120,12 +120,10 @@ impl Run<'_> {
         let Ask { name, settings_only, .. } = self.ask;
         self.let_other_agent_end();
         let turn = self.rtnl.turn();
-        let mut seen = self.look_for_plan(name)?;
-        if seen.interface.ifindex != self.report.ifindex {
-            // Another one has its name, for which there is another run.
+        let Some(mut seen) = self.look_again_for_plan(name)? else {
             self.report.disappeared();
             return Ok(self.told());
-        }
+        };
         if self.ask.later
             && let Some(before) = seen.before.take_if(|o| !o.mlnx_interface_mgr_pending)
         {
@@ -177,6 +175,16 @@ impl Run<'_> {
     fn told(self) -> IfaceReport {
         tell(&self.report);
         ended(self.report)
+    }
+
+    /// Look once it is our turn; `None` if by now another interface has the name, for which there
+    /// is another run.
+    ///
+    /// # Errors
+    /// As [`look`].
+    fn look_again_for_plan(&mut self, name: &IfName) -> Result<Option<Seen>, NotSeen> {
+        let seen = self.look_for_plan(name)?;
+        Ok((seen.interface.ifindex == self.report.ifindex).then_some(seen))
     }
 
     /// Look at an interface, and at the others where the configuration has something for it
@@ -734,6 +742,34 @@ mod tests {
         assert!(is_pending);
         assert!(told.starts_with("ib0: systemd cannot be asked whether mlnx_interface_mgr@ib0.service, which configures it too, has a job: systemctl list-jobs: no answer"), "{told}");
         assert!(told.contains("`ibprov iface ib0`"), "{told}");
+    }
+
+    #[test]
+    fn an_interface_that_got_the_name_during_the_wait_for_the_lock_is_left_to_its_own_run() {
+        let net = "sys/class/net/ib0";
+        let files = [("ifindex", "7\n"), ("type", "32\n"), ("dev_port", "0\n"), ("uevent", "\n")];
+        let files = files.map(|(file, text)| (format!("{net}/{file}"), text));
+        let files = files.each_ref().map(|(path, text)| (path.as_str(), *text));
+        let dir = tree(&files, &[(&format!("{net}/device"), "../../0000:4b:00.0")]);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let name: IfName = "ib0".parse().expect("name");
+        let is_ours = |locked: u32| {
+            let ask = Ask {
+                name: &name,
+                settings_only: true,
+                no_bus: true,
+                then: None,
+                later: false,
+                force: false,
+                by: StartedBy::Hand,
+            };
+            let report = IfaceReport { ifindex: locked, ..IfaceReport::blank("ib0", 0) };
+            let (config, rtnl) = (Config::default(), &mut Rtnl::until(0));
+            let mut run = Run { config: &config, root: &root, ask, deadline: 0, rtnl, report };
+            run.look_again_for_plan(&name).expect("it is there").is_some()
+        };
+        assert!(is_ours(7));
+        assert!(!is_ours(6));
     }
 
     const SEC: u64 = 1_000_000;

@@ -7,6 +7,7 @@ pub mod children;
 pub mod iface;
 pub mod in_use;
 pub mod ipoib;
+mod machine;
 pub mod pf;
 pub mod pfs;
 pub mod preview;

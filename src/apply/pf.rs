@@ -8,23 +8,27 @@
 
 mod child;
 mod judge;
+mod machine;
 mod untold;
 mod watch;
+#[cfg(test)]
+mod world;
 
 use tracing::{debug, error_span, warn};
 
-use self::child::{Child, failure, request, to_number};
+use self::child::{failure, request, to_number};
 use self::judge::{Attempts, Netdevs};
+use self::machine::{Asked, Live, Machine};
 use self::untold::Untold;
-use self::watch::{Turn, Watch, take_turn, try_take_turn};
+#[cfg(test)]
+pub(super) use self::watch::LONGEST_END_USEC;
+use self::watch::Watch;
 use super::locks;
-use crate::host::{Root, clock, live_line, persistent_names};
+use crate::host::{Root, clock, live_line};
 use crate::ladder::vf::{awaits_grant, lacks_name, may_come};
 use crate::ladder::{WantedPf, WantedVf};
 use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio, vf_ranges};
-use crate::observe::pf::{self, dir};
-use crate::observe::udev::is_settled;
-use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Own};
+use crate::observe::{Backend, ObservedPf, ObservedVf, Own, Undo};
 use crate::plan::VfPlan;
 use crate::plan::vf::{Uses, disturbed, due, uses_by_index, vf_steps};
 use crate::report::common::{Code, Verdict};
@@ -53,36 +57,43 @@ const NAMES_USEC: u64 = 3_000_000;
 /// # Errors
 /// Nothing could be waited for at all (no poll, no signals).
 pub fn run(wanted: &WantedPf, root: &Root, deadline: u64) -> anyhow::Result<PfReport> {
+    let mut problems = Vec::new();
+    let live = Live::open(root, wanted.pf, locks(&mut problems))?;
+    let (mut report, Watch { machine, .. }) = run_at(live, wanted, deadline)?;
+    report.problems.splice(0..0, problems);
+    report.problems.extend(machine.events.problems);
+    Ok(report)
+}
+
+/// The same, at a machine, which is given back.
+fn run_at<M: Machine>(
+    machine: M,
+    wanted: &WantedPf,
+    deadline: u64,
+) -> anyhow::Result<(PfReport, Watch<M>)> {
     let _pf = error_span!("pf", pf = %wanted.pf).entered();
-    let mut report = PfReport::blank(wanted.pf, clock::monotonic_usec());
-    let locks = locks(&mut report.problems);
-    let mut watch = Watch::open(deadline)?;
-    let problems = &mut report.problems;
-    match take_turn(wanted.pf, locks.as_ref(), &mut watch, problems)? {
-        Turn::Ours(lock) => {
-            let child = Child::start(root, wanted.pf, lock)?;
-            let mut run = Run {
-                wanted,
-                root,
-                record: UndoRecord::read(root, wanted.pf, problems),
-                watch,
-                child,
-                uses: Uses::new(),
-                attempts: Attempts::default(),
-                is_unrecorded: false,
-                untold: Untold::default(),
-                names_until: 0,
-                names_are_told: false,
-                report,
-            };
-            let (observed, plan) = run.work()?;
-            run.finish(observed, plan)
-        }
-        Turn::Busy(problem) => {
-            report.problem = Some(problem);
-            Ok(ended(report, watch, Verdict::Failed))
-        }
+    let mut report = PfReport::blank(wanted.pf, machine.now());
+    let mut watch = Watch::new(machine, deadline);
+    if let Some(problem) = watch.take_turn(&mut report.problems)? {
+        report.problem = Some(problem);
+        return Ok((ended(report, watch.now(), Verdict::Failed), watch));
     }
+    watch.machine.start()?;
+    let mut run = Run {
+        wanted,
+        record: watch.machine.record(&mut report.problems),
+        watch,
+        is_rdma_held: false,
+        uses: Uses::new(),
+        attempts: Attempts::default(),
+        is_unrecorded: false,
+        untold: Untold::default(),
+        names_until: 0,
+        names_are_told: false,
+        report,
+    };
+    let (observed, plan) = run.work()?;
+    run.finish(observed, plan)
 }
 
 /// Put back what a run at `pf` that was cut short has left. It is not waited for another run,
@@ -94,22 +105,31 @@ pub fn put_back(pf: PciAddress, root: &Root, deadline: u64) -> anyhow::Result<Pf
     let _pf = error_span!("pf", %pf).entered();
     let blank = PfReport::blank(pf, clock::monotonic_usec());
     let mut report = PfReport { purpose: Purpose::Undo, ..blank };
-    let locks = locks(&mut report.problems);
-    let mut watch = Watch::open(deadline)?;
-    let lock = match try_take_turn(pf, locks.as_ref(), &mut report.problems) {
-        Turn::Ours(lock) => lock,
-        Turn::Busy(problem) => {
+    let live = Live::open(root, pf, locks(&mut report.problems))?;
+    let mut watch = Watch::new(live, deadline);
+    let verdict = match watch.machine.lock(&mut report.problems) {
+        None => put_back_at(pf, &mut watch, &mut report)?,
+        Some(problem) => {
             report.problem = Some(problem);
-            return Ok(ended(report, watch, Verdict::Deferred));
+            Verdict::Deferred
         }
     };
-    let mut child = Child::start(root, pf, lock)?;
+    report.problems.append(&mut watch.machine.events.problems);
+    Ok(ended(report, watch.now(), verdict))
+}
+
+fn put_back_at<M: Machine>(
+    pf: PciAddress,
+    watch: &mut Watch<M>,
+    report: &mut PfReport,
+) -> anyhow::Result<Verdict> {
+    watch.machine.start()?;
     let told = report.problems.len();
-    let mut record = UndoRecord::read(root, pf, &mut report.problems);
+    let mut record = watch.machine.record(&mut report.problems);
     let is_known = report.problems.len() == told;
     let steps = record.steps();
     let requests: Vec<Request> = steps.iter().filter_map(|s| undo::restore(pf, s)).collect();
-    let replies = child.ask(&requests, &mut watch, deadline)?;
+    let replies = watch.ask(Asked::Child, &requests, watch.deadline())?;
     for (step, reply) in steps.into_iter().zip(replies) {
         let failure = match reply {
             Some(Ok(Answer::Done)) => {
@@ -121,28 +141,23 @@ pub fn put_back(pf: PciAddress, root: &Root, deadline: u64) -> anyhow::Result<Pf
         report.steps.push(StepDone { step, failure });
     }
     if is_known {
-        report.problems.extend(record.write().err());
+        report.problems.extend(watch.machine.write(&record).err());
     }
-    let verdict = match is_known && record.undo().is_empty() {
-        true => Verdict::Done,
-        false => Verdict::Failed,
-    };
-    Ok(ended(report, watch, verdict))
+    Ok(if is_known && record.undo().is_empty() { Verdict::Done } else { Verdict::Failed })
 }
 
-fn ended(mut report: PfReport, watch: Watch, verdict: Verdict) -> PfReport {
-    report.problems.extend(watch.into_problems());
-    report.finished_usec = clock::monotonic_usec();
+fn ended(mut report: PfReport, now: u64, verdict: Verdict) -> PfReport {
+    report.finished_usec = now;
     report.verdict = verdict;
     report.exit_code = verdict.exit().code();
     report
 }
 
-struct Run<'a> {
+struct Run<'a, M> {
     wanted: &'a WantedPf,
-    root: &'a Root,
-    watch: Watch,
-    child: Child<'a>,
+    watch: Watch<M>,
+    /// RDMA netlink has not answered.
+    is_rdma_held: bool,
     record: UndoRecord,
     uses: Uses,
     attempts: Attempts,
@@ -164,7 +179,20 @@ struct BoundVf {
     own: Option<Own>,
 }
 
-impl Run<'_> {
+/// What is to be done next.
+enum Turn {
+    /// Learn who uses these VFs.
+    AskUses(Vec<(VfIndex, PciAddress)>),
+    /// These steps, of one stage.
+    Do(Stage, Vec<VfStep>),
+    /// Wait for devices, or for the end of a problem that passes.
+    Wait {
+        passes: bool,
+    },
+    End(VfPlan),
+}
+
+impl<M: Machine> Run<'_, M> {
     /// Ends with the last look and plan.
     fn work(&mut self) -> anyhow::Result<(ObservedPf, VfPlan)> {
         let mut seen: Option<ObservedPf> = None;
@@ -173,43 +201,73 @@ impl Run<'_> {
                 Some(seen) => seen,
                 None => self.look()?,
             };
-            let plan = self.plan(&observed)?;
-            let steps = self.due_steps(&plan, &observed);
-            let Some(stage) = steps.first().map(VfStep::stage) else {
-                self.give_udev_time();
-                let passes = plan.problem.as_ref().is_some_and(|p| p.code == Code::PfNotReady);
-                let comes = self.is_any_awaited(&observed);
-                if !self.watch.is_late() && (passes || comes) {
-                    self.wait_for_devices(&observed, passes)?;
-                    continue;
+            match self.turn(&observed) {
+                Turn::AskUses(vfs) => {
+                    let (vfs, functions): (Vec<VfIndex>, Vec<PciAddress>) = vfs.into_iter().unzip();
+                    self.uses.extend(vfs.into_iter().zip(self.watch.ask_uses(functions)?));
+                    seen = Some(observed);
                 }
-                return Ok((observed, plan));
-            };
-            let only_autoprobe = steps
-                .iter()
-                .all(|s| matches!(s, VfStep::AutoprobeOff | VfStep::RestoreAutoprobe { .. }));
-            let tried = steps.len();
-            let bound = self.carry_out(stage, steps, &observed)?;
-            let observed = ObservedPf { undo: self.record.undo().clone(), ..observed };
-            seen = if only_autoprobe {
-                let autoprobe = pf::autoprobe(&mut Look::new(self.root), self.wanted.pf);
-                Some(ObservedPf { autoprobe, ..observed })
-            } else if matches!(observed.backend, Backend::Mlx4 { .. }) {
-                // It asks the subnet manager anew when a VF comes.
-                None
-            } else if stage == Stage::Bind && bound.len() == tried {
-                as_bound(observed, bound)
-            } else {
-                self.look_after(stage, observed)?
-            };
+                Turn::Do(stage, steps) => seen = self.act(stage, steps, observed)?,
+                Turn::Wait { passes } => self.wait_for_devices(&observed, passes)?,
+                Turn::End(plan) => return Ok((observed, plan)),
+            }
+        }
+    }
+
+    /// What is to be done on a host that was observed so. Nothing is planned before it is known
+    /// who uses what the plan would disturb.
+    fn turn(&mut self, observed: &ObservedPf) -> Turn {
+        let plan = vf_steps(self.wanted, observed, &self.uses);
+        let unknown = disturbed(self.wanted, &plan, observed).into_iter();
+        let unknown = unknown.filter(|vf| !self.uses.contains_key(vf));
+        let unknown: Vec<_> = unknown.filter_map(|vf| Some((vf, observed.vf(vf)?.pci))).collect();
+        if !unknown.is_empty() {
+            return Turn::AskUses(unknown);
+        }
+        let steps = self.due_steps(&plan, observed);
+        if let Some(stage) = steps.first().map(VfStep::stage) {
+            return Turn::Do(stage, steps);
+        }
+        self.give_udev_time();
+        let passes = plan.problem.as_ref().is_some_and(|p| p.code == Code::PfNotReady);
+        let comes = self.is_any_awaited(observed);
+        if !self.watch.is_late() && (passes || comes) {
+            return Turn::Wait { passes };
+        }
+        Turn::End(plan)
+    }
+
+    /// Do these steps. Gives what is seen after them, where that takes no whole look.
+    fn act(
+        &mut self,
+        stage: Stage,
+        steps: Vec<VfStep>,
+        observed: ObservedPf,
+    ) -> anyhow::Result<Option<ObservedPf>> {
+        let only_autoprobe = steps
+            .iter()
+            .all(|s| matches!(s, VfStep::AutoprobeOff | VfStep::RestoreAutoprobe { .. }));
+        let tried = steps.len();
+        let bound = self.carry_out(stage, steps, &observed)?;
+        let observed = ObservedPf { undo: self.record.undo().clone(), ..observed };
+        if only_autoprobe {
+            let autoprobe = self.watch.machine.autoprobe();
+            Ok(Some(ObservedPf { autoprobe, ..observed }))
+        } else if matches!(observed.backend, Backend::Mlx4 { .. }) {
+            // It asks the subnet manager anew when a VF comes.
+            Ok(None)
+        } else if stage == Stage::Bind && bound.len() == tried {
+            Ok(as_bound(observed, bound))
+        } else {
+            self.look_after(stage, observed)
         }
     }
 
     /// The host now. The part that may hang is asked of the child.
     fn look(&mut self) -> anyhow::Result<ObservedPf> {
-        let mut look = Look::new(self.root);
-        let observed = pf::look(&mut look, self.wanted.pf, self.record.undo().clone());
-        self.complete(observed, look.problems.into_iter().collect())
+        let mut problems = Vec::new();
+        let observed = self.watch.machine.look(self.record.undo().clone(), &mut problems);
+        self.complete(observed, problems)
     }
 
     /// What is seen after a stage, if less than all can have changed since
@@ -223,9 +281,9 @@ impl Run<'_> {
         match stage {
             // Nobody has told the PF anything for them, or nobody knows: it is told all.
             Stage::Count if self.attempts.end_well() => {
-                let mut look = Look::new(self.root);
-                let seen = pf::look_at_vfs(&mut look, observed);
-                self.note(look.problems);
+                let mut problems = Vec::new();
+                let seen = self.watch.machine.look_at_vfs(observed, &mut problems);
+                self.note(problems);
                 // Before Linux 4.12 they are probed at once, and their GUIDs have to be known.
                 Ok(seen.filter(|pf| pf.vfs.iter().all(|vf| vf.driver.is_none())))
             }
@@ -242,7 +300,7 @@ impl Run<'_> {
         mut observed: ObservedPf,
         mut problems: Vec<String>,
     ) -> anyhow::Result<ObservedPf> {
-        self.child.ask_administered(&mut observed, &mut self.watch, &mut problems)?;
+        self.watch.ask_administered(&mut observed, &mut problems)?;
         self.untold.learn(&mut observed, &self.attempts);
         self.learn_netdevs(&mut observed, &mut problems)?;
         let left: Vec<PciAddress> = self.record.undo().overrides.keys().copied().collect();
@@ -262,17 +320,35 @@ impl Run<'_> {
         problems: &mut Vec<String>,
     ) -> anyhow::Result<()> {
         observed.vfs.iter_mut().for_each(|vf| vf.ipoib_failed = false);
-        let mut lacking = pf::without_netdev(&mut Look::new(self.root), observed);
+        let mut lacking = self.watch.machine.without_netdev(observed);
         lacking.retain(|(vf, _)| !self.attempts.have_bound(*vf));
+        if lacking.is_empty() || self.is_rdma_held {
+            return Ok(());
+        }
         let devices = lacking.iter().map(|(_, device)| device.clone()).collect();
-        let counts = self.child.ask_ipoib_netdevs(devices, &mut self.watch, problems)?;
-        observed.learn_netdevs(&lacking, &counts);
+        match self.watch.ask_ipoib_netdevs(devices)? {
+            Ok(counts) => {
+                observed.learn_netdevs(&lacking, &counts);
+                // The answer waits for registrations, by whose end the netdev has come.
+                let mut now = self.watch.machine.look(Undo::default(), problems).vfs;
+                for vf in
+                    observed.vfs.iter_mut().filter(|vf| lacking.iter().any(|l| l.0 == vf.index))
+                {
+                    let seen = now.iter_mut().find(|seen| seen.index == vf.index);
+                    vf.own = seen.and_then(|seen| seen.own.take());
+                }
+            }
+            Err(why) => {
+                self.is_rdma_held = true;
+                problems.push(format!("VFs may have netdevs in another network namespace: {why}"));
+            }
+        }
         Ok(())
     }
 
     /// `driver_override` of these VFs, as far as no probe hangs there.
     fn overrides(&mut self, vfs: &[PciAddress]) -> anyhow::Result<Vec<(PciAddress, String)>> {
-        let known = self.child.ask_overrides(vfs, &mut self.watch)?;
+        let known = self.watch.ask_overrides(vfs)?;
         let is_known = |vf: &PciAddress| known.iter().any(|(pci, _)| pci == vf);
         self.record.hang(vfs.iter().copied().filter(|vf| !is_known(vf)).collect());
         Ok(known)
@@ -284,25 +360,6 @@ impl Run<'_> {
             if !self.report.problems.contains(&problem) {
                 self.report.problems.push(problem);
             }
-        }
-    }
-
-    /// The plan, with all known that it must know of who uses what.
-    fn plan(&mut self, observed: &ObservedPf) -> anyhow::Result<VfPlan> {
-        loop {
-            let plan = vf_steps(self.wanted, observed, &self.uses);
-            let is_unknown = |vf: &&ObservedVf| !self.uses.contains_key(&vf.index);
-            let unknown: Vec<&ObservedVf> = disturbed(self.wanted, &plan, observed)
-                .into_iter()
-                .filter_map(|vf| observed.vf(vf))
-                .filter(is_unknown)
-                .collect();
-            if unknown.is_empty() {
-                return Ok(plan);
-            }
-            let functions = unknown.iter().map(|vf| vf.pci).collect();
-            let uses = self.child.ask_uses(functions, &mut self.watch)?;
-            self.uses.extend(unknown.into_iter().map(|vf| vf.index).zip(uses));
         }
     }
 
@@ -351,7 +408,7 @@ impl Run<'_> {
         match stage {
             Stage::Prepare => {
                 self.record.probing_goes_off();
-                if let Err(e) = self.record.write() {
+                if let Err(e) = self.watch.machine.write(&self.record) {
                     self.record.forget_what_was_seen();
                     self.is_unrecorded = true;
                     self.report.problems.push(format!(
@@ -363,6 +420,10 @@ impl Run<'_> {
             Stage::Bind => {
                 self.tell_names(observed);
                 self.remember_overrides(&steps, observed)?;
+                // A signal may have come meanwhile.
+                if self.watch.is_late() {
+                    return Ok(Vec::new());
+                }
             }
             Stage::Count => return self.change_number(steps, observed).map(|()| Vec::new()),
             _ => {}
@@ -379,7 +440,8 @@ impl Run<'_> {
                 self.note_step(step, Some(StepFailure::Other(why.to_owned())));
                 continue;
             }
-            let Some(request) = request(&step, observed, self.record.undo(), self.root) else {
+            let Some(request) = request(&step, observed, self.record.undo(), &self.watch.machine)
+            else {
                 let why = "the VF has disappeared".to_owned();
                 self.note_step(step, Some(StepFailure::Other(why)));
                 continue;
@@ -401,7 +463,7 @@ impl Run<'_> {
             Stage::Restore => self.watch.until_restored(),
             _ => self.watch.deadline(),
         };
-        let replies = self.child.ask(&requests, &mut self.watch, until)?;
+        let replies = self.watch.ask(Asked::Child, &requests, until)?;
         let mut bound = Vec::new();
         for (group, reply) in groups.into_iter().zip(replies) {
             let each: Vec<Option<Reply>> = match reply {
@@ -415,7 +477,7 @@ impl Run<'_> {
             }
         }
         if stage == Stage::Bind {
-            self.names_until = clock::monotonic_usec().saturating_add(NAMES_USEC);
+            self.names_until = self.watch.now().saturating_add(NAMES_USEC);
         }
         if stage == Stage::Restore {
             self.attempts.done().for_each(|step| self.record.forget(step));
@@ -431,7 +493,7 @@ impl Run<'_> {
         self.names_are_told = true;
         let of = |want: &WantedVf| Some((observed.vf(want.index)?.pci, want.names.clone()));
         let names: Vec<(PciAddress, VfNames)> = self.wanted.vfs.iter().filter_map(of).collect();
-        if let Err(e) = persistent_names::establish_for_vfs(self.wanted.pf, &names) {
+        if let Err(e) = self.watch.machine.name_vfs(&names) {
             self.report.problems.push(format!("cannot write udev rules for the names of VFs: {e}"));
         }
     }
@@ -457,7 +519,7 @@ impl Run<'_> {
     }
 
     fn write_record(&mut self) {
-        self.report.problems.extend(self.record.write().err());
+        self.report.problems.extend(self.watch.machine.write(&self.record).err());
     }
 
     /// From one number of VFs to another, by none.
@@ -472,7 +534,7 @@ impl Run<'_> {
             for request in to_none.into_iter().chain([to_number(pf, to, Vec::new())]) {
                 if matches!(reply, Some(Ok(Answer::Done))) {
                     let until = self.watch.deadline();
-                    reply = self.child.ask(&[request], &mut self.watch, until)?.pop().flatten();
+                    reply = self.watch.ask(Asked::Child, &[request], until)?.pop().flatten();
                 }
             }
             let is_done = matches!(reply, Some(Ok(Answer::Done)));
@@ -529,19 +591,18 @@ impl Run<'_> {
     }
 
     fn wait_for_links(&mut self, to: u16) -> anyhow::Result<()> {
-        let until = self.watch.deadline().min(clock::monotonic_usec() + LINKS_USEC);
-        let last = format!("{}/virtfn{}", dir(self.wanted.pf), to.saturating_sub(1));
-        loop {
-            if to == 0 || self.root.exists(&last) {
-                return Ok(());
-            }
-            if clock::monotonic_usec() >= until || self.watch.is_stopped() {
-                return Ok(());
-            }
-            if !self.watch.listen_to_devices() {
+        let until = self.watch.deadline().min(self.watch.now() + LINKS_USEC);
+        let Some(last) = to.checked_sub(1) else { return Ok(()) };
+        while !self.watch.machine.has_vf(last)
+            && self.watch.now() < until
+            && !self.watch.is_stopped()
+        {
+            // It may have come before anybody listened.
+            if !self.watch.machine.listen_to_devices() {
                 self.watch.wait(until)?;
             }
         }
+        Ok(())
     }
 
     /// Until every VF with a driver has its RDMA device and its netdev, and a problem that
@@ -557,19 +618,20 @@ impl Run<'_> {
         }
         if matches!(before.backend, Backend::Mlx4 { iov: Some(_) }) {
             // The kernel tells nobody when the subnet manager grants a GUID.
-            return self.watch.wait(clock::monotonic_usec() + GRANT_USEC);
+            return self.watch.wait(self.watch.now() + GRANT_USEC);
         }
-        if self.watch.listen_to_devices() {
+        if self.watch.machine.listen_to_devices() {
             // It may have come before anybody listened.
             return Ok(());
         }
         loop {
             self.give_udev_time();
-            let now = clock::monotonic_usec();
+            let now = self.watch.now();
             let until = Some(self.names_until).filter(|until| *until > now);
             self.watch.wait(until.unwrap_or(self.watch.deadline()))?;
-            let mut look = Look::new(self.root);
-            let now = pf::look(&mut look, self.wanted.pf, self.record.undo().clone());
+            // Told by the whole look that follows.
+            let mut problems = Vec::new();
+            let now = self.watch.machine.look(self.record.undo().clone(), &mut problems);
             let comes = self.is_any_awaited(&now);
             let is_other = now.driver != before.driver
                 || now.addresses() != before.addresses()
@@ -598,17 +660,17 @@ impl Run<'_> {
 
     /// While udev has events to work on, that of a name may be among them.
     fn give_udev_time(&mut self) {
-        let now = clock::monotonic_usec();
-        if self.names_until <= now && !is_settled(self.root) {
+        let now = self.watch.now();
+        if self.names_until <= now && !self.watch.machine.is_udev_settled() {
             self.names_until = now.saturating_add(NAMES_USEC);
         }
     }
 
-    /// udev may still give what this run has bound its names.
+    /// udev may still give it its names: this run has bound it, or another one that was killed.
     fn awaits_names(&self, want: &WantedVf, seen: &ObservedVf) -> bool {
-        self.attempts.have_bound(want.index)
-            && clock::monotonic_usec() < self.names_until
+        self.watch.now() < self.names_until
             && lacks_name(want, seen).is_some()
+            && (self.attempts.have_bound(want.index) || !self.watch.machine.is_udev_settled())
     }
 
     /// Its devices may still come.
@@ -617,36 +679,44 @@ impl Run<'_> {
         let is_used = self.uses.get(&want.index).is_some_and(|uses| !uses.is_empty());
         // A pod may have both devices of one that is the CNI's, or in use.
         // Who waits for the registration of its RDMA device gets no answer about netdevs.
-        let is_open = seen.own.is_none() || self.child.is_rdma_held();
+        let is_open = seen.own.is_none() || self.is_rdma_held;
         let is_open = is_open && want.owner != VfOwner::Cni && !is_used;
         may_come(want, seen, pf) && (is_open || fresh || awaits_grant(want, seen))
     }
 
-    fn finish(mut self, mut observed: ObservedPf, plan: VfPlan) -> anyhow::Result<PfReport> {
+    fn finish(
+        mut self,
+        mut observed: ObservedPf,
+        plan: VfPlan,
+    ) -> anyhow::Result<(PfReport, Watch<M>)> {
         self.tell_names(&observed);
-        self.learn_names(&mut observed);
+        // What a VF showed when it was bound is true still, but for the names that udev has
+        // given its devices since, unless the VF has gone with the PF's driver.
+        observed.vfs.retain(|vf| self.watch.machine.has_vf(vf.index.get()));
+        let mut problems = Vec::new();
+        self.watch.machine.learn_names(&mut observed, &mut problems);
+        self.note(problems);
         if !plan.steps.iter().any(|step| step.stage() == Stage::Restore) {
             self.record.forget_what_was_seen();
         }
         self.write_record();
         let judge = |run: &Self| {
-            let netdevs = match run.child.is_rdma_held() {
-                true => Netdevs::Unanswered,
-                false => Netdevs::Asked,
-            };
-            let udev_works = !is_settled(run.root);
+            let netdevs = if run.is_rdma_held { Netdevs::Unanswered } else { Netdevs::Asked };
+            let udev_works = !run.watch.machine.is_udev_settled();
             let seen = judge::LastLook { observed: &observed, netdevs, udev_works };
             judge::vfs(run.wanted, seen, &plan, &run.attempts, run.watch.facts())
         };
         let mut vfs = judge(&self);
         if vfs.iter().any(|v| !v.right) || self.attempts.failed_count().is_some() {
-            self.watch.catch_up()?;
+            // What the kernel said while only the child was listened to.
+            self.watch.wait(0)?;
             vfs = judge(&self);
         }
         self.report.vfs = vfs;
         self.report.problems.extend(self.untold.notes(self.wanted, &observed, &self.attempts));
         // It says more than the problem that this has left behind.
-        let number = judge::number_failed(&self.attempts, self.watch.facts(), self.wanted.pf);
+        let facts = self.watch.facts();
+        let number = judge::number_failed(&plan, &self.attempts, facts, self.wanted.pf);
         self.report.problem = number.or(plan.problem);
         self.report.steps = self.attempts.into_steps();
         self.report.deferred = plan.deferred;
@@ -660,7 +730,7 @@ impl Run<'_> {
             (false, _) => Verdict::Failed,
         };
         if !put_back {
-            let who = match self.child.pid() {
+            let who = match self.watch.machine.child() {
                 Some(pid) => format!("process {pid}, when it has finished, or "),
                 None => String::new(),
             };
@@ -668,19 +738,7 @@ impl Run<'_> {
                 "sriov_drivers_autoprobe or driver_override could not be restored; {who}the next `ibprov apply` tries again"
             ));
         }
-        Ok(ended(self.report, self.watch, verdict))
-    }
-
-    /// What a VF showed when it was bound is true still, but for the names that udev
-    /// has given its devices since.
-    fn learn_names(&mut self, observed: &mut ObservedPf) {
-        let mut look = Look::new(self.root);
-        for vf in &mut observed.vfs {
-            if let Some(own) = &mut vf.own {
-                pf::learn_names(&mut look, vf.pci, own);
-            }
-        }
-        self.note(look.problems);
+        Ok((ended(self.report, self.watch.now(), verdict), self.watch))
     }
 }
 

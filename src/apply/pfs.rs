@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::machine::{Child, Live, Machine};
 use crate::config::Config;
 use crate::host::events::Events;
-use crate::host::process::{self, Running};
 use crate::host::{Root, answer, clock, live_line};
 use crate::ladder::WantedPf;
 use crate::names::{BindOrder, ModuleName, PciAddress, VfNamePattern};
@@ -149,61 +149,87 @@ pub fn resolve_soon(
 /// addresses. One whose VFs are bound in order works alone: the kernel gives each new device
 /// the lowest number that is free, so any other VF that comes meanwhile would take one of its
 /// numbers, by chance.
-pub fn may_begin(order: BindOrder, at_work: impl IntoIterator<Item = BindOrder>) -> bool {
+fn may_begin(order: BindOrder, at_work: impl IntoIterator<Item = BindOrder>) -> bool {
     at_work.into_iter().all(|other| order == BindOrder::Parallel && other == order)
 }
 
-/// One `ibprov apply PF` at work.
+/// The children `ibprov apply PF` of one run, each of which ends by itself at its limit or a
+/// little later, and what came of them.
 #[derive(Debug)]
-pub struct Worker {
-    pub pf: PciAddress,
-    /// How its VFs are bound.
-    pub order: BindOrder,
-    child: Running,
+pub(super) struct PfRuns<'a> {
+    machine: &'a dyn Machine,
+    config: Option<&'a Path>,
+    running: Vec<(PciAddress, BindOrder, Box<dyn Child>)>,
+    outcomes: Vec<Outcome>,
 }
 
-/// Start one for `wanted`, which ends by itself `limit_usec` from now at the
-/// latest, or a little later.
-///
-/// # Errors
-/// It cannot be started.
-pub fn start(wanted: &WantedPf, config: Option<&Path>, limit_usec: u64) -> std::io::Result<Worker> {
-    let (pf, order) = (wanted.pf, wanted.binding.order);
-    let mut args = vec!["apply".to_owned(), pf.to_string()];
-    args.extend(["--format".to_owned(), "json".to_owned()]);
-    args.extend(["--timeout-msec".to_owned(), (limit_usec / 1000).to_string()]);
-    if let Some(config) = config {
-        args.extend(["--config".to_owned(), config.display().to_string()]);
-    }
-    Ok(Worker { pf, order, child: process::start_self(&args)? })
-}
-
-impl Worker {
-    pub fn pid(&self) -> u32 {
-        self.child.pid()
+impl<'a> PfRuns<'a> {
+    pub(super) const fn new(machine: &'a dyn Machine, config: Option<&'a Path>) -> Self {
+        Self { machine, config, running: Vec::new(), outcomes: Vec::new() }
     }
 
-    /// What it came to, once it has ended.
-    pub fn ended(&mut self) -> Option<Outcome> {
-        match self.child.ended() {
-            Ok(None) => None,
-            Ok(Some(ended)) => {
-                let failure = ended.failure.map_or_else(String::new, |f| f.to_string());
-                Some(Outcome::of(self.pf, &ended.stdout, &failure))
-            }
-            Err(e) => Some(Outcome::lost(self.pf, &answer(&e))),
+    /// Begin with `wanted`, if it may begin now ([`may_begin`]); false if it may not.
+    pub(super) fn begin(&mut self, wanted: &WantedPf, limit_usec: u64) -> bool {
+        let (pf, order) = (wanted.pf, wanted.binding.order);
+        if !may_begin(order, self.running.iter().map(|(_, order, _)| *order)) {
+            return false;
+        }
+        let mut args = vec!["apply".to_owned(), pf.to_string()];
+        args.extend(["--format".to_owned(), "json".to_owned()]);
+        args.extend(["--timeout-msec".to_owned(), (limit_usec / 1000).to_string()]);
+        if let Some(config) = self.config {
+            args.extend(["--config".to_owned(), config.display().to_string()]);
+        }
+        match self.machine.start_self(&args) {
+            Ok(child) => self.running.push((pf, order, child)),
+            Err(e) => self.lose(pf, &answer(&e)),
+        }
+        true
+    }
+
+    /// Nothing was done for `pf`.
+    pub(super) fn lose(&mut self, pf: PciAddress, why: &str) {
+        self.outcomes.push(Outcome::lost(pf, why));
+    }
+
+    /// Take the reports of those that have ended.
+    pub(super) fn collect(&mut self) {
+        let outcomes = &mut self.outcomes;
+        self.running.retain_mut(|(pf, _, child)| {
+            let outcome = match child.ended() {
+                Ok(None) => return true,
+                Ok(Some(ended)) => {
+                    let failure = ended.failure.map_or_else(String::new, |f| f.to_string());
+                    Outcome::of(*pf, &ended.stdout, &failure)
+                }
+                Err(e) => Outcome::lost(*pf, &answer(&e)),
+            };
+            outcomes.push(outcome);
+            false
+        });
+    }
+
+    /// Those at work.
+    pub(super) fn at_work(&self) -> impl Iterator<Item = PciAddress> {
+        self.running.iter().map(|(pf, ..)| *pf)
+    }
+
+    fn ask_to_end(&self) {
+        for (pf, _, child) in &self.running {
+            let _pf = tracing::error_span!("pf", %pf).entered();
+            child.ask_to_end();
         }
     }
-}
 
-/// Take the reports of those that have ended.
-pub fn collect(workers: &mut Vec<Worker>, outcomes: &mut Vec<Outcome>) {
-    workers.retain_mut(|worker| {
-        let ended = worker.ended();
-        let is_at_work = ended.is_none();
-        outcomes.extend(ended);
-        is_at_work
-    });
+    /// What came of all of them, by their addresses.
+    pub(super) fn outcomes(&mut self) -> Vec<Outcome> {
+        self.collect();
+        for (pf, _, child) in std::mem::take(&mut self.running) {
+            self.lose(pf, &format!("process {} is still running", child.pid()));
+        }
+        self.outcomes.sort_unstable_by_key(|outcome| outcome.pf);
+        std::mem::take(&mut self.outcomes)
+    }
 }
 
 /// All of them, at the same time but for those whose VFs are bound in order
@@ -217,51 +243,35 @@ pub fn run_all(
     deadline: u64,
 ) -> anyhow::Result<Vec<Outcome>> {
     let mut events = Events::open(&[])?;
-    let mut outcomes = Vec::new();
-    let mut workers: Vec<Worker> = Vec::new();
+    let mut runs = PfRuns::new(&Live, config);
     let mut to_come = wanted.to_vec();
     to_come.sort_unstable_by_key(|w| w.pf);
     let mut is_stopped = false;
     // Each has a deadline of its own; this one is for a child that hangs.
     let last = deadline + 5_000_000;
     loop {
-        collect(&mut workers, &mut outcomes);
-        live_line::count(outcomes.len(), wanted.len());
+        runs.collect();
+        live_line::count(runs.outcomes.len(), wanted.len());
         let now = clock::monotonic_usec();
-        let mut rest = Vec::new();
-        for pf in std::mem::take(&mut to_come) {
-            if is_stopped || now >= deadline {
-                let why = if is_stopped { "a signal" } else { "the deadline" };
-                let why = format!(
-                    "{why} occurred before the turn of this PF, whose VFs are bound in order"
-                );
-                outcomes.push(Outcome::lost(pf.pf, &why));
-            } else if may_begin(pf.binding.order, workers.iter().map(|w| w.order)) {
-                match start(pf, config, deadline - now) {
-                    Ok(worker) => workers.push(worker),
-                    Err(e) => outcomes.push(Outcome::lost(pf.pf, &answer(&e))),
-                }
-            } else {
-                rest.push(pf);
+        to_come.retain(|pf| {
+            if !is_stopped && now < deadline {
+                return !runs.begin(pf, deadline - now);
             }
-        }
-        to_come = rest;
-        if workers.is_empty() && to_come.is_empty() || now >= last {
-            break;
+            let why = if is_stopped { "a signal" } else { "the deadline" };
+            runs.lose(
+                pf.pf,
+                &format!("{why} occurred before the turn of this PF, whose VFs are bound in order"),
+            );
+            false
+        });
+        if runs.running.is_empty() && to_come.is_empty() || now >= last {
+            return Ok(runs.outcomes());
         }
         if events.wait(if to_come.is_empty() { last } else { deadline })?.stop {
             is_stopped = true;
-            for worker in &workers {
-                let _pf = tracing::error_span!("pf", pf = %worker.pf).entered();
-                worker.child.ask_to_end();
-            }
+            runs.ask_to_end();
         }
     }
-    for worker in workers {
-        outcomes.push(Outcome::lost(worker.pf, &format!("process {} hangs", worker.pid())));
-    }
-    outcomes.sort_unstable_by_key(|o| o.pf);
-    Ok(outcomes)
 }
 
 #[cfg(test)]

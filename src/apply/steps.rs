@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use tracing::{Span, debug, error_span, warn};
 
+use super::machine::{Child, Machine};
 use crate::host::lock::{LockError, Locks};
-use crate::host::process::{self, Ended, Running};
-use crate::host::{KernelLine, Root, alarm, answer, clock};
+use crate::host::process::{self, Ended};
+use crate::host::{KernelLine, Root, alarm, answer};
 use crate::ladder::Facts;
 use crate::ladder::module_trouble::{Signs, diagnose};
 use crate::names::{ModuleName, ModuleState, PciAddress, RdmaName};
@@ -23,6 +24,7 @@ const KERNEL_LINES: usize = 2_000;
 /// The steps of one run.
 #[derive(Debug)]
 pub(super) struct Steps<'a> {
+    machine: &'a dyn Machine,
     root: &'a Root,
     /// What the site says about modules.
     rules: &'a ModprobeRules,
@@ -44,13 +46,14 @@ pub(super) struct Steps<'a> {
 #[derive(Debug)]
 enum Worker {
     /// A child of this run.
-    Ours(Running),
+    Ours(Box<dyn Child>),
     /// A child that an earlier run left behind, known by the lock it holds.
     Stranded { lock: String, pid: u32 },
 }
 
 impl<'a> Steps<'a> {
     pub(super) fn new(
+        machine: &'a dyn Machine,
         root: &'a Root,
         rules: &'a ModprobeRules,
         locks: Option<&'a Locks>,
@@ -58,6 +61,7 @@ impl<'a> Steps<'a> {
         force: bool,
     ) -> Self {
         Self {
+            machine,
             root,
             rules,
             locks,
@@ -108,7 +112,7 @@ impl<'a> Steps<'a> {
     /// When a child of this run began with such a step, if it is at work.
     fn at_work_since(&self, is_it: impl Fn(&Step) -> bool) -> Option<u64> {
         self.running.iter().find_map(|(step, worker)| match worker {
-            Worker::Ours(child) if is_it(step) => Some(child.started_usec),
+            Worker::Ours(child) if is_it(step) => Some(child.started_usec()),
             Worker::Ours(_) | Worker::Stranded { .. } => None,
         })
     }
@@ -124,7 +128,7 @@ impl<'a> Steps<'a> {
     /// is not begun again, only watched.
     pub(super) fn begin(&mut self, step: Step, facts: &mut Facts) {
         let _step = span_of(&step).entered();
-        let started_usec = clock::monotonic_usec();
+        let started_usec = self.machine.now();
         self.done.begun.insert(step.clone());
         if let Step::PortTypes { pci, .. } = &step {
             facts.setting_types.insert(*pci);
@@ -146,8 +150,9 @@ impl<'a> Steps<'a> {
             }
             None => None,
         };
-        let begun = what.program.path().and_then(|program| {
-            process::start(&program, &what.arguments, lock)
+        let begun = what.program.path(self.machine).and_then(|program| {
+            self.machine
+                .start(&program, &what.arguments, lock)
                 .map_err(|answer| Failure::NotStarted { program, answer })
         });
         match begun {
@@ -466,9 +471,9 @@ enum Program {
 }
 
 impl Program {
-    fn path(&self) -> Result<PathBuf, Failure> {
+    fn path(&self, machine: &dyn Machine) -> Result<PathBuf, Failure> {
         match self {
-            Self::Modprobe => process::find("modprobe").ok_or(Failure::NoModprobe),
+            Self::Modprobe => machine.find("modprobe").ok_or(Failure::NoModprobe),
             Self::Ibprov => Ok(PathBuf::from("/proc/self/exe")),
         }
     }
@@ -531,6 +536,7 @@ impl Recipe {
 
 #[cfg(test)]
 mod tests {
+    use super::super::machine::Live;
     use super::*;
 
     #[test]
@@ -538,7 +544,7 @@ mod tests {
         let dir = crate::host::testing::tree(&[], &[]);
         let root = Root::copy_at(dir.path()).expect("root");
         let rules = ModprobeRules::default();
-        let mut steps = Steps::new(&root, &rules, None, None, false);
+        let mut steps = Steps::new(&Live, &root, &rules, None, None, false);
         let step = Step::LoadModule { module: "ib_ipoib".parse().expect("name") };
         steps.running.push((step, Worker::Stranded { lock: String::new(), pid: 1 }));
         for number in 0..10_000 {

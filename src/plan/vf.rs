@@ -337,4 +337,6 @@ fn overrides_back(observed: &ObservedPf) -> impl Iterator<Item = VfStep> {
 }
 
 #[cfg(test)]
+pub(crate) mod kernel;
+#[cfg(test)]
 mod tests;

@@ -21,6 +21,9 @@ pub enum StepFailure {
     /// It had not ended when the deadline came; the child is still at it.
     #[error("the step did not finish before the deadline; a child process is still running")]
     Unfinished,
+    /// It was not tried: there was no time left.
+    #[error("the deadline or a signal ended the run before this step")]
+    NotBegun,
     /// It was not tried, or the child came to nothing.
     #[error("{0}")]
     Other(String),

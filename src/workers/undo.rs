@@ -43,6 +43,12 @@ impl UndoRecord {
         Self { file, undo, hung: Vec::new() }
     }
 
+    /// One that holds what was written down so.
+    #[cfg(test)]
+    pub(crate) fn of(pf: PciAddress, undo: Undo) -> Self {
+        Self { file: format!("pf/{pf}.undo"), undo, hung: Vec::new() }
+    }
+
     /// What is to be put back.
     pub const fn undo(&self) -> &Undo {
         &self.undo

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::to_come::missing;
-use crate::apply::pfs::{self, Plans, Worker};
+use crate::apply::machine::Machine;
+use crate::apply::pfs::{self, PfRuns, Plans};
 use crate::config::Config;
-use crate::host::{Root, answer, clock};
-use crate::ladder::WantedPf;
+use crate::host::{Root, clock};
 use crate::names::{PciAddress, Rung};
 use crate::observe::Observed;
 use crate::report::pf::{Outcome, Unresolved};
@@ -34,13 +34,11 @@ enum Held {
 #[derive(Debug)]
 pub(super) struct Vfs<'a> {
     config: &'a Config,
-    config_file: Option<&'a Path>,
     started: u64,
     begun: BTreeSet<PciAddress>,
     /// PFs that are there and have not begun, and why.
     held: Vec<(PciAddress, Held)>,
-    workers: Vec<Worker>,
-    outcomes: Vec<Outcome>,
+    runs: PfRuns<'a>,
     unresolved: Vec<Unresolved>,
     /// How the configuration names one of these that may still come.
     missing: Option<String>,
@@ -48,18 +46,17 @@ pub(super) struct Vfs<'a> {
 
 impl<'a> Vfs<'a> {
     pub(super) const fn new(
+        machine: &'a dyn Machine,
         config: &'a Config,
         config_file: Option<&'a Path>,
         started: u64,
     ) -> Self {
         Self {
             config,
-            config_file,
             started,
             begun: BTreeSet::new(),
             held: Vec::new(),
-            workers: Vec::new(),
-            outcomes: Vec::new(),
+            runs: PfRuns::new(machine, config_file),
             unresolved: Vec::new(),
             missing: None,
         }
@@ -77,9 +74,9 @@ impl<'a> Vfs<'a> {
         ports: &[PortProgress],
         unclear: &BTreeSet<PciAddress>,
         awaited: impl Fn(PciAddress) -> bool,
-        deadline: u64,
+        (now, deadline): (u64, u64),
     ) {
-        pfs::collect(&mut self.workers, &mut self.outcomes);
+        self.runs.collect();
         if self.begun.len() == self.config.pf.len() {
             return;
         }
@@ -94,34 +91,25 @@ impl<'a> Vfs<'a> {
                 && own().all(|port| is_through(port, awaited(pf)))
         };
         let comes = |port: &PortProgress| !port.is_ready() && port.pci.is_some_and(&awaited);
-        let comes_any =
-            self.is_any_missing(clock::monotonic_usec(), deadline) || ports.iter().any(comes);
+        let comes_any = self.is_any_missing(now, deadline) || ports.iter().any(comes);
         self.held.clear();
         wanted.retain(|(wanted, _)| !self.begun.contains(&wanted.pf));
         wanted.sort_unstable_by_key(|(wanted, _)| wanted.pf);
+        let limit = deadline.saturating_sub(now + RESERVE_USEC);
+        let limit = limit.min(clock::usec(self.config.boot.adapter_timeout));
         for (wanted, _) in wanted {
             let pf = wanted.pf;
             let held = if !is_ready(pf) {
                 Held::Port
             } else if wanted.binding.awaits_adapters() && comes_any {
                 Held::Adapter
-            } else if !pfs::may_begin(wanted.binding.order, self.workers.iter().map(|w| w.order)) {
-                Held::Turn
-            } else {
-                self.start(&wanted, deadline);
+            } else if self.runs.begin(&wanted, limit) {
+                self.begun.insert(pf);
                 continue;
+            } else {
+                Held::Turn
             };
             self.held.push((pf, held));
-        }
-    }
-
-    fn start(&mut self, wanted: &WantedPf, deadline: u64) {
-        self.begun.insert(wanted.pf);
-        let left = deadline.saturating_sub(clock::monotonic_usec() + RESERVE_USEC);
-        let limit = left.min(clock::usec(self.config.boot.adapter_timeout));
-        match pfs::start(wanted, self.config_file, limit) {
-            Ok(worker) => self.workers.push(worker),
-            Err(e) => self.outcomes.push(Outcome::lost(wanted.pf, &answer(&e))),
         }
     }
 
@@ -138,7 +126,7 @@ impl<'a> Vfs<'a> {
 
     /// Until when VFs are waited for; `None` if there is nothing to wait for.
     pub(super) fn next_deadline(&self, now: u64, deadline: u64) -> Option<u64> {
-        if !self.workers.is_empty() && now < deadline {
+        if self.is_at_work() && now < deadline {
             Some(deadline)
         } else if self.is_any_missing(now, deadline) {
             Some(self.for_pf(deadline))
@@ -147,14 +135,18 @@ impl<'a> Vfs<'a> {
         }
     }
 
+    fn is_at_work(&self) -> bool {
+        self.runs.at_work().next().is_some()
+    }
+
     /// Until when events of devices are no reason to look.
-    pub(super) const fn quiet_until(&self, now: u64) -> u64 {
-        if self.workers.is_empty() { now } else { now + LOOK_EVERY_USEC }
+    pub(super) fn quiet_until(&self, now: u64) -> u64 {
+        if self.is_at_work() { now + LOOK_EVERY_USEC } else { now }
     }
 
     /// One phrase for the status line.
     pub(super) fn waiting(&self) -> Option<String> {
-        let pfs: Vec<String> = self.workers.iter().map(|w| w.pf.to_string()).collect();
+        let pfs: Vec<String> = self.runs.at_work().map(|pf| pf.to_string()).collect();
         if !pfs.is_empty() {
             return Some(format!("waiting for the VFs of {}", pfs.join(", ")));
         }
@@ -169,13 +161,8 @@ impl<'a> Vfs<'a> {
 
     /// What came of all of them.
     pub(super) fn outcomes(&mut self) -> (Vec<Outcome>, Vec<Unresolved>) {
-        pfs::collect(&mut self.workers, &mut self.outcomes);
-        for worker in self.workers.drain(..) {
-            let why = format!("process {} is still running", worker.pid());
-            self.outcomes.push(Outcome::lost(worker.pf, &why));
-        }
         for (pf, held) in self.held.drain(..) {
-            self.outcomes.push(Outcome::lost(
+            self.runs.lose(
                 pf,
                 match held {
                     Held::Port => "the PF's own port is not ready, so that its VFs were not changed",
@@ -186,10 +173,9 @@ impl<'a> Vfs<'a> {
                         "the PF was not configured before the deadline, because PFs whose VFs are bound in order are configured one after the other. To configure all PFs at the same time: name the VFs (vf-name, vf-rdma-name)"
                     }
                 },
-            ));
+            );
         }
-        self.outcomes.sort_unstable_by_key(|o| o.pf);
-        (std::mem::take(&mut self.outcomes), std::mem::take(&mut self.unresolved))
+        (self.runs.outcomes(), std::mem::take(&mut self.unresolved))
     }
 }
 

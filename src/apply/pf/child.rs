@@ -1,80 +1,35 @@
-//! The child that holds the PF's lock and does what may hang, and what it is asked.
-
-use std::collections::BTreeMap;
+//! What the child that holds the PF's lock is asked, and what it does, as it may hang.
 
 use nix::errno::Errno;
 
+use super::machine::{Asked, Machine};
 use super::watch::Watch;
-use crate::host::lock::Held;
 use crate::host::netlink::VfSetting;
-use crate::host::{Root, clock, live_line};
 use crate::names::{PciAddress, RdmaName, VfIndex};
-use crate::observe::administered::alias_entry;
 use crate::observe::pf::dir;
-use crate::observe::{Backend, Look, ObservedPf, ObservedVf, Undo};
+use crate::observe::{Backend, ObservedPf, ObservedVf, Undo};
 use crate::report::Use;
 use crate::report::pf::{StepFailure, VfStep};
 use crate::workers::survey::rdma_held;
-use crate::workers::{Answer, Client, Failure, Refusal, Reply, Request, SILENCE_USEC, undo};
+use crate::workers::{Answer, Failure, Refusal, Reply, Request, SILENCE_USEC, undo};
 
-/// The child of a run.
-pub(super) struct Child<'a> {
-    client: Client<'a>,
-    /// One for RDMA netlink alone, so that a registration that hangs takes no thread of the
-    /// other. None once it has not answered.
-    rdma_netlink: Option<Client<'a>>,
-    /// The child shares it: who ends first leaves it to the other.
-    _lock: Option<Held>,
-}
-
-impl<'a> Child<'a> {
-    /// It starts while this process looks around. When this process has ended, by whatever
-    /// end, it puts back what is left at `pf`.
-    pub(super) fn start(
-        root: &'a Root,
-        pf: PciAddress,
-        mut lock: Option<Held>,
-    ) -> anyhow::Result<Self> {
-        let mut client = Client::new(root).patient().at(pf);
-        client.start(lock.as_ref())?;
-        if let Some((lock, child)) = lock.as_mut().zip(client.pid()) {
-            lock.set_owner(child);
-        }
-        Ok(Self { client, rdma_netlink: Some(Client::new(root).patient()), _lock: lock })
-    }
-
-    /// Ask for all of these, and wait for the replies until `until`. What has not
-    /// come by then is `None`.
-    pub(super) fn ask(
-        &mut self,
-        requests: &[Request],
-        watch: &mut Watch,
-        until: u64,
-    ) -> anyhow::Result<Vec<Option<Reply>>> {
-        ask(&mut self.client, requests, watch, until)
-    }
-
-    /// How many netdevs ib_ipoib has of these RDMA devices; what is not known is left out, and
-    /// `problems` says why.
+impl<M: Machine> Watch<M> {
+    /// How many netdevs ib_ipoib has of these RDMA devices; what is not known is left out.
+    ///
+    /// # Errors
+    /// Why the kernel has not answered.
     pub(super) fn ask_ipoib_netdevs(
         &mut self,
         devices: Vec<RdmaName>,
-        watch: &mut Watch,
-        problems: &mut Vec<String>,
-    ) -> anyhow::Result<Vec<Option<usize>>> {
-        let Some(client) = self.rdma_netlink.as_mut().filter(|_| !devices.is_empty()) else {
-            return Ok(Vec::new());
-        };
-        let until = watch.last_moment().min(clock::monotonic_usec() + SILENCE_USEC);
-        let reply = ask(client, &[Request::IpoibNetdevs(devices)], watch, until)?.pop().flatten();
-        let why = match reply {
-            Some(Ok(Answer::IpoibNetdevs(counts))) => return Ok(counts),
-            None => rdma_held(&Failure::SILENT),
-            other => failure(other).to_string(),
-        };
-        self.rdma_netlink = None;
-        problems.push(format!("VFs may have netdevs in another network namespace: {why}"));
-        Ok(Vec::new())
+    ) -> anyhow::Result<Result<Vec<Option<usize>>, String>> {
+        let until = self.last_moment().min(self.now() + SILENCE_USEC);
+        let request = [Request::IpoibNetdevs(devices)];
+        let reply = self.ask(Asked::RdmaNetlink, &request, until)?.pop().flatten();
+        Ok(match reply {
+            Some(Ok(Answer::IpoibNetdevs(counts))) => Ok(counts),
+            None => Err(rdma_held(&Failure::SILENT)),
+            other => Err(failure(other).to_string()),
+        })
     }
 
     /// Complete `observed` with what the PF administers for its VFs. What was not told
@@ -83,7 +38,6 @@ impl<'a> Child<'a> {
     pub(super) fn ask_administered(
         &mut self,
         observed: &mut ObservedPf,
-        watch: &mut Watch,
         problems: &mut Vec<String>,
     ) -> anyhow::Result<()> {
         observed.forget_administered();
@@ -91,7 +45,7 @@ impl<'a> Child<'a> {
         if observed.vfs.is_empty() {
             return Ok(());
         }
-        for reply in self.ask(&Request::all_of(observed), watch, watch.last_moment())? {
+        for reply in self.ask(Asked::Child, &Request::all_of(observed), self.last_moment())? {
             match reply {
                 Some(Ok(Answer::Administered(told))) => observed.learn(told, problems),
                 Some(Err(refused @ Failure::Refused(_))) => problems.push(refused.to_string()),
@@ -99,7 +53,7 @@ impl<'a> Child<'a> {
                 None => {
                     observed.unreadable = Some(format!(
                         "no answer before the deadline: process {} is still waiting; a firmware command times out after 60 s",
-                        self.client.pid().unwrap_or_default()
+                        self.machine.child().unwrap_or_default()
                     ));
                 }
             }
@@ -107,25 +61,14 @@ impl<'a> Child<'a> {
         Ok(())
     }
 
-    /// Its process id, while there is one.
-    pub(super) fn pid(&self) -> Option<u32> {
-        self.client.pid()
-    }
-
-    /// RDMA netlink has not answered.
-    pub(super) const fn is_rdma_held(&self) -> bool {
-        self.rdma_netlink.is_none()
-    }
-
     /// Who alone may bind these functions, empty for whoever can; left out where it
     /// was not answered: a driver's probe hangs there.
     pub(super) fn ask_overrides(
         &mut self,
         vfs: &[PciAddress],
-        watch: &mut Watch,
     ) -> anyhow::Result<Vec<(PciAddress, String)>> {
         let requests: Vec<Request> = vfs.iter().copied().map(Request::Override).collect();
-        let replies = self.ask(&requests, watch, watch.last_moment())?;
+        let replies = self.ask(Asked::Child, &requests, self.last_moment())?;
         let known = |(vf, reply): (&PciAddress, Option<Reply>)| match reply {
             Some(Ok(Answer::Override(driver))) => Some((*vf, driver.unwrap_or_default())),
             _ => None,
@@ -134,42 +77,14 @@ impl<'a> Child<'a> {
     }
 
     /// Who uses these VFs, VF by VF.
-    pub(super) fn ask_uses(
-        &mut self,
-        vfs: Vec<PciAddress>,
-        watch: &mut Watch,
-    ) -> anyhow::Result<Vec<Vec<Use>>> {
+    pub(super) fn ask_uses(&mut self, vfs: Vec<PciAddress>) -> anyhow::Result<Vec<Vec<Use>>> {
         let count = vfs.len();
-        let reply = self.ask(&[Request::Uses(vfs)], watch, watch.deadline())?.pop().flatten();
+        let request = [Request::Uses(vfs)];
+        let reply = self.ask(Asked::Child, &request, self.deadline())?.pop().flatten();
         Ok(match reply {
             Some(Ok(Answer::Uses(uses))) => uses,
             other => vec![vec![Use::Unknown { why: failure(other).to_string() }]; count],
         })
-    }
-}
-
-/// Ask `client` for all of these, and wait for the replies until `until`. What has not come by
-/// then is `None`.
-fn ask(
-    client: &mut Client<'_>,
-    requests: &[Request],
-    watch: &mut Watch,
-    until: u64,
-) -> anyhow::Result<Vec<Option<Reply>>> {
-    let numbers: Vec<u64> = requests.iter().map(|r| client.ask(r)).collect();
-    let mut replies = BTreeMap::new();
-    // Who asks after a signal has reckoned with it.
-    let was_stopped = watch.is_stopped();
-    loop {
-        replies.extend(client.replies());
-        live_line::count(replies.len(), numbers.len());
-        let is_cut_short = watch.is_stopped() && !was_stopped;
-        let until = if is_cut_short { until.min(watch.last_moment()) } else { until };
-        let is_all = numbers.iter().all(|number| replies.contains_key(number));
-        if is_all || clock::monotonic_usec() >= until {
-            return Ok(numbers.iter().map(|number| replies.remove(number)).collect());
-        }
-        watch.wait_for_child(client.fd(), until)?;
     }
 }
 
@@ -199,10 +114,10 @@ pub(super) fn request(
     step: &VfStep,
     observed: &ObservedPf,
     before: &Undo,
-    root: &Root,
+    machine: &impl Machine,
 ) -> Option<Request> {
     let pf = observed.pf;
-    let set = |vf: VfIndex, setting| Some(set_vf(observed, observed.vf(vf)?, setting, root));
+    let set = |vf: VfIndex, setting| Some(set_vf(observed, observed.vf(vf)?, setting, machine));
     match step {
         VfStep::AutoprobeOff => Some(write(format!("{}/sriov_drivers_autoprobe", dir(pf)), "0")),
         VfStep::Count { to, .. } => Some(to_number(pf, *to, Vec::new())),
@@ -233,7 +148,7 @@ pub(super) fn to_number(pf: PciAddress, number: u16, unless_used: Vec<PciAddress
     Request::Write { path, value: number.to_string(), unless_used }
 }
 
-fn set_vf(pf: &ObservedPf, vf: &ObservedVf, setting: VfSetting, root: &Root) -> Request {
+fn set_vf(pf: &ObservedPf, vf: &ObservedVf, setting: VfSetting, machine: &impl Machine) -> Request {
     let (file, value) = match setting {
         VfSetting::NodeGuid(guid) => ("node", guid.bytes()),
         VfSetting::PortGuid(guid) => ("port", guid.bytes()),
@@ -248,7 +163,7 @@ fn set_vf(pf: &ObservedPf, vf: &ObservedVf, setting: VfSetting, root: &Root) -> 
         // Nor without a directory. It has port GUIDs only.
         Backend::Mlx4 { iov } => {
             let iov = iov.as_deref().unwrap_or_default();
-            let path = alias_entry(&mut Look::new(root), iov, vf.index, vf.pci);
+            let path = machine.alias_entry(iov, vf.index, vf.pci);
             write(path, &value.replace(':', ""))
         }
     }

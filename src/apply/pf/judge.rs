@@ -239,13 +239,23 @@ fn explained(told: Finding, want: &WantedVf, lack: &VfLack, attempts: &Attempts)
     }
 }
 
-/// The number of VFs could not be changed, if that was tried in vain: what it means, and what
-/// to do about it (`sriov_numvfs_store()`, drivers/pci/pci-sysfs.c, `sriov_enable()`,
+/// The number of VFs was not changed: that was tried in vain, or `plan` still has it. What it
+/// means, and what to do about it (`sriov_numvfs_store()`, drivers/pci/pci-sysfs.c, `sriov_enable()`,
 /// drivers/pci/iov.c, and what mlx5's firmware answers).
-pub(super) fn number_failed(attempts: &Attempts, facts: &Facts, pf: PciAddress) -> Option<Finding> {
-    let (step, failure) = attempts.failed_count()?;
+pub(super) fn number_failed(
+    plan: &VfPlan,
+    attempts: &Attempts,
+    facts: &Facts,
+    pf: PciAddress,
+) -> Option<Finding> {
+    let left = || plan.steps.iter().find(|s| s.stage() == Stage::Count && !attempts.has(s));
+    let not_begun = || left().map(|step| (step, &StepFailure::NotBegun));
+    let (step, failure) = attempts.failed_count().or_else(not_begun)?;
     let log = format!("dmesg | grep {pf}");
     let (meaning, remedy) = match (failure, failure.errno()) {
+        (StepFailure::NotBegun, _) => {
+            ("nothing was changed", Advice::now(format!("ibprov apply {pf}")))
+        }
         (StepFailure::Unfinished, _) => {
             ("the driver hangs while it creates or removes VFs", Advice::look(log))
         }
@@ -505,7 +515,9 @@ mod tests {
             let mut attempts = Attempts::default();
             let step = VfStep::Count { from: 0, to: 8 };
             attempts.add(StepDone { step, failure: Some(failure) });
-            number_failed(&attempts, &facts, pf).map(|n| n.with_remedy()).unwrap_or_default()
+            number_failed(&VfPlan::default(), &attempts, &facts, pf)
+                .map(|n| n.with_remedy())
+                .unwrap_or_default()
         };
         let no_room = told(refused(Errno::ENOSPC));
         assert!(
@@ -527,6 +539,6 @@ mod tests {
             let said = told(failure);
             assert!(said.contains(want), "{said}");
         }
-        assert_eq!(number_failed(&Attempts::default(), &facts, pf), None);
+        assert_eq!(number_failed(&VfPlan::default(), &Attempts::default(), &facts, pf), None);
     }
 }

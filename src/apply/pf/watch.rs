@@ -1,15 +1,15 @@
 //! Waiting: for our turn at the PF, until something happens, the deadline comes, or a signal asks
 //! to end; and what the kernel says meanwhile.
 
-use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::collections::BTreeMap;
 
-use crate::host::clock;
-use crate::host::events::{Events, Happened};
-use crate::host::lock::{Held, LockError, Locks, RETRY_USEC};
+use super::machine::{Asked, Ear, Machine};
+use crate::host::events::Happened;
+use crate::host::live_line;
+use crate::host::lock::RETRY_USEC;
 use crate::ladder::{Facts, cause};
-use crate::names::PciAddress;
-use crate::report::common::{Code, Finding};
+use crate::report::common::Finding;
+use crate::workers::{Reply, Request};
 
 /// How long what was changed for the time of the work is tried to be put back
 /// when the deadline has come or a signal asks to end.
@@ -19,24 +19,31 @@ const GRACE_USEC: u64 = 2_000_000;
 /// for what they keep the child from answering.
 const RESTORE_USEC: u64 = 500_000;
 
-/// The events of a run and its time.
-pub(super) struct Watch {
-    events: Events,
+/// So long after its deadline a run may end.
+#[cfg(test)]
+pub(in crate::apply) const LONGEST_END_USEC: u64 = GRACE_USEC + RESTORE_USEC;
+
+/// A machine, and the time that a run has there.
+pub(super) struct Watch<M> {
+    pub(super) machine: M,
     deadline: u64,
     is_stopped: bool,
     facts: Facts,
 }
 
-impl Watch {
+impl<M: Machine> Watch<M> {
     /// Until `deadline`, microseconds of CLOCK_MONOTONIC.
-    pub(super) fn open(deadline: u64) -> anyhow::Result<Self> {
-        let events = Events::open_quiet()?;
-        Ok(Self { events, deadline, is_stopped: false, facts: Facts::default() })
+    pub(super) fn new(machine: M, deadline: u64) -> Self {
+        Self { machine, deadline, is_stopped: false, facts: Facts::default() }
     }
 
     /// What the kernel said of functions.
     pub(super) const fn facts(&self) -> &Facts {
         &self.facts
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        self.machine.now()
     }
 
     pub(super) const fn deadline(&self) -> u64 {
@@ -50,7 +57,7 @@ impl Watch {
 
     /// Until when it is waited for that what was changed for the work is put back.
     pub(super) fn until_restored(&self) -> u64 {
-        self.last_moment().max(clock::monotonic_usec().saturating_add(RESTORE_USEC))
+        self.last_moment().max(self.now().saturating_add(RESTORE_USEC))
     }
 
     /// A signal asked to end.
@@ -60,52 +67,62 @@ impl Watch {
 
     /// Nothing more is to be begun.
     pub(super) fn is_late(&self) -> bool {
-        self.is_stopped || clock::monotonic_usec() >= self.deadline
-    }
-
-    /// The deadline is now: there is no use in going on.
-    pub(super) fn give_up(&mut self) {
-        self.deadline = self.deadline.min(clock::monotonic_usec());
+        self.is_stopped || self.now() >= self.deadline
     }
 
     /// Until something happens, `until` or the deadline.
     pub(super) fn wait(&mut self, until: u64) -> anyhow::Result<()> {
-        let happened = self.events.wait(until.min(self.deadline))?;
+        let happened = self.machine.wait(until.min(self.deadline), Ear::All)?;
         self.learn(&happened);
         Ok(())
     }
 
-    /// Until something happens, `child` can be read, or `until`, which may be after
-    /// the deadline. A signal makes it the deadline.
-    pub(super) fn wait_for_child(
+    /// Ask for all of these, and wait for the replies until `until`, which may be after the
+    /// deadline; a signal makes it the last moment. What has not come by then is `None`.
+    pub(super) fn ask(
         &mut self,
-        child: Option<BorrowedFd<'_>>,
+        who: Asked,
+        requests: &[Request],
         until: u64,
-    ) -> anyhow::Result<()> {
-        let happened = self.events.wait_only(until, child.into_iter().collect())?;
-        if happened.stop && !self.is_stopped {
-            self.give_up();
+    ) -> anyhow::Result<Vec<Option<Reply>>> {
+        let numbers: Vec<u64> = requests.iter().map(|r| self.machine.ask(who, r)).collect();
+        let mut replies = BTreeMap::new();
+        // Who asks after a signal has reckoned with it.
+        let was_stopped = self.is_stopped;
+        loop {
+            replies.extend(self.machine.replies(who));
+            live_line::count(replies.len(), numbers.len());
+            let is_cut_short = self.is_stopped && !was_stopped;
+            let until = if is_cut_short { until.min(self.last_moment()) } else { until };
+            let is_all = numbers.iter().all(|number| replies.contains_key(number));
+            if is_all || self.now() >= until {
+                return Ok(numbers.iter().map(|number| replies.remove(number)).collect());
+            }
+            let happened = self.machine.wait(until, Ear::Replies(who))?;
+            if happened.stop && !self.is_stopped {
+                // There is no use in going on.
+                self.deadline = self.deadline.min(self.now());
+            }
+            self.learn(&happened);
         }
-        self.learn(&happened);
-        Ok(())
     }
 
-    /// Files in `dir` that somebody closes are something that happens.
-    pub(super) fn watch_closed(&mut self, dir: &Path) {
-        self.events.watch_closed(&[dir]);
-    }
-
-    /// Devices that come are something that happens from now on; true if they were
-    /// not before.
-    pub(super) fn listen_to_devices(&mut self) -> bool {
-        self.events.listen_to_kernel_devices()
-    }
-
-    /// Learn what the kernel said while only the child was listened to.
-    pub(super) fn catch_up(&mut self) -> anyhow::Result<()> {
-        let kernel = self.events.kernel_lines()?;
-        self.learn(&Happened { kernel, ..Happened::default() });
-        Ok(())
+    /// Take our turn at the PF: who is at work there is waited for until the deadline or a
+    /// signal comes, and who comes second then finds all done. Gives who still is.
+    pub(super) fn take_turn(
+        &mut self,
+        problems: &mut Vec<String>,
+    ) -> anyhow::Result<Option<Finding>> {
+        loop {
+            let other = self.machine.lock(problems);
+            if other.is_none() || self.is_late() {
+                return Ok(other);
+            }
+            // It may have been released before anybody listened.
+            if !self.machine.listen_to_locks() {
+                self.wait(self.now().saturating_add(RETRY_USEC))?;
+            }
+        }
     }
 
     fn learn(&mut self, happened: &Happened) {
@@ -113,66 +130,5 @@ impl Watch {
         for line in &happened.kernel {
             cause::learn(&mut self.facts, line.level, &line.text);
         }
-    }
-
-    /// What could not be listened to, one line each.
-    pub(super) fn into_problems(self) -> Vec<String> {
-        self.events.problems
-    }
-}
-
-/// Who may act at the PF.
-pub(super) enum Turn {
-    /// We, with the lock where one could be taken.
-    Ours(Option<Held>),
-    /// Another process is at work there.
-    Busy(Finding),
-}
-
-/// Take our turn at `pf` without waiting. Why it is taken without a lock is added to
-/// `problems`.
-pub(super) fn try_take_turn(
-    pf: PciAddress,
-    locks: Option<&Locks>,
-    problems: &mut Vec<String>,
-) -> Turn {
-    let Some(locks) = locks else { return Turn::Ours(None) };
-    match locks.try_take(&format!("pf-{pf}")) {
-        Ok(held) => Turn::Ours(Some(held)),
-        Err(LockError::Busy { owner }) => {
-            let lock = locks.dir().join(format!("pf-{pf}")).display().to_string();
-            let who =
-                owner.map_or_else(|| "an unknown process".to_owned(), |o| format!("process {o}"));
-            let busy = Finding::error(Code::VfPlanBlocked, format!("{who} holds {lock}"));
-            Turn::Busy(busy.about(pf).look(["journalctl -u 'ibprov-pf@*'"]))
-        }
-        Err(e) => {
-            problems.push(format!("{e}: continuing without it"));
-            Turn::Ours(None)
-        }
-    }
-}
-
-/// The same, one at a time: who is at work there is waited for until the deadline or a signal
-/// comes, and who comes second then finds all done.
-pub(super) fn take_turn(
-    pf: PciAddress,
-    locks: Option<&Locks>,
-    watch: &mut Watch,
-    problems: &mut Vec<String>,
-) -> anyhow::Result<Turn> {
-    let mut is_watched = false;
-    loop {
-        let turn = try_take_turn(pf, locks, problems);
-        match (&turn, locks) {
-            (Turn::Busy(_), Some(locks)) if !is_watched => {
-                watch.watch_closed(locks.dir());
-                is_watched = true;
-                continue;
-            }
-            (Turn::Busy(_), _) if !watch.is_late() => {}
-            _ => return Ok(turn),
-        }
-        watch.wait(clock::monotonic_usec() + RETRY_USEC)?;
     }
 }
