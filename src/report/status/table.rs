@@ -222,7 +222,7 @@ fn port_row(hca: &Hca, port: &PortStatus, status: &Status, counted: bool) -> Row
     let reached_its_goal = port.ladder.missing.is_none_or(|rung| rung >= Rung::Link);
     let (findings, label) = (&status.judgement.findings, hca.label(port));
     let (state, lack) = match port.ladder.missing {
-        Some(_) if is_told(findings, Code::PortNotJudged, label.as_ref()) => {
+        Some(_) if port.is_roce && is_told(findings, Code::PortNotJudged, label.as_ref()) => {
             ("unknown".to_owned(), String::new())
         }
         _ if is_ethernet => ("Ethernet".to_owned(), String::new()),
