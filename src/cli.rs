@@ -729,7 +729,7 @@ pub struct CheckArgs {
     /// Judge this boot only: 0 is the last, -1 the one before
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = boot_number)]
     pub boot: Option<i32>,
-    /// Draw the boot as a picture, to be opened in a browser (-: standard output)
+    /// Draw the boot as a picture, for a browser (-: standard output)
     #[arg(long, value_name = "FILE", conflicts_with = "explain")]
     pub svg: Option<PathBuf>,
     /// Also exit with 1 for errors that no diagnosis explains
