@@ -104,7 +104,10 @@ fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
         Finding::of(Code::VfGuidZero, severity, confidence, format!("{which} GUID zero."))
             .about_all(&names)
             .quoting(quote_vfs(boot, &zero))
-            .quoting(quote_ports(boot, &ports))
+            .quoting(ports.iter().take(12).map(|port| {
+                let told = format!("{}: node GUID {}", port.name(), port.node_guid);
+                boot.quote_at(port.origin, "", &told)
+            }))
             .quoting(sysfs)
             .quoting(devices.iter().map(|d| boot.quote_at(d.origin, "", &d.text)))
             .quoting(seen::quotes(boot, said))

@@ -626,3 +626,26 @@ fn one_bad_pf_does_not_stop_another() {
         "#]],
     );
 }
+
+/// Its GUIDs come from its own, which is not known before it appears.
+#[test]
+fn of_an_absent_pf_with_an_offset_no_guid_is_missed() {
+    let host = Host::healthy();
+    host.file(
+        "etc/ibprov/ibprov.toml",
+        "[[pf]]\npci = \"0000:41:00.0\"\nvfs = 2\nguid.offset = 0x10000\n",
+    );
+    expect![[r#"
+        PF 0000:41:00.0 (/etc/ibprov/ibprov.toml:1)
+          would not be applied:
+          error: the PF is absent; it may appear later. PFs of this host: 0000:4b:00.0
+            do: lspci -Dnn -d 15b3:
+          error: the GUIDs of VFs are offsets to the PF's port GUID, which is unknown until it has an RDMA device
+            do: check that the driver is bound and has registered an RDMA device: ibprov status
+
+        Plan: 1 PF would not be applied
+        exit 1
+    "#]].assert_eq(&host.show(&["plan"]));
+    let boot = host.show(&["boot", "--dry-run"]);
+    assert!(!boot.contains("gives it one"), "{boot}");
+}
