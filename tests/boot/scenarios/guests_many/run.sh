@@ -95,7 +95,7 @@ for guests in 63 127 254; do
 	used=$(cpu)
 	sleep 5
 	rest=$(($(cpu) - used))
-	waiting=$(grep -c '"reason": "VF' /run/ibprov/guests.json)
+	waiting=$(grep -c '"waits": "VF' /run/ibprov/guests.json)
 	echo "$guests $waiting $(processes | wc -l) $(($(connections) - none)) $(pss) $used $rest $took" >>"$OUT/figures"
 	cp /run/ibprov/guests.json "$OUT/$guests.json"
 	systemctl show -p StatusText --value ibprov-guests.service >"$OUT/$guests.status"
