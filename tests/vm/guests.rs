@@ -46,9 +46,10 @@ fn it_starts_at_once_when_its_vf_is_right() {
     guest.assert_success();
     assert_eq!(guest.stdout(), "status: 1\napply: 0\n");
     let starting = told(&guest, "vm@1.service", "is being started");
-    // Its netdev is the last that a VF needs; the shell script slept for 10 s.
+    // Its netdev is the last that a VF needs; the shell script slept for 10 s. It is less than a
+    // second where the emulated processor has nothing else to do.
     let delays = delays(&guest);
-    let is_short = |delay: &f64| (0.0..1.0).contains(delay);
+    let is_short = |delay: &f64| (0.0..5.0).contains(delay);
     assert!(delays.len() == 1 && delays.iter().all(is_short), "{delays:?} s from netdev to start");
     assert_in_order(&[
         ("multi-user.target", guest.journal.started("multi-user.target")),
