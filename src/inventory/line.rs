@@ -109,9 +109,10 @@ impl Known {
         let is_packaged = is_in(&["/usr/lib/", "/lib/", "/run/systemd/", "/etc/init.d/"]);
         let name = path.rsplit('/').next().unwrap_or_default();
         self.shipped.iter().any(|row| {
-            (is_packaged || row.package != "distribution")
-                && row.does.contains(&does)
-                && row.files.iter().any(|file| is_like(file, name))
+            // In a site's folder only a whole name tells that.
+            let whole = |file: &String| row.package != "distribution" && file == name;
+            let is_its = |file: &String| whole(file) || is_packaged && is_like(file, name);
+            row.does.contains(&does) && row.files.iter().any(is_its)
         })
     }
 
@@ -494,6 +495,15 @@ mod tests {
         ] {
             assert_eq!(acts(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn a_sites_file_is_no_packages_because_its_name_begins_so() {
+        let is_shipped = |path, does| Known::all().is_shipped(path, does);
+        assert!(is_shipped("/usr/lib/systemd/system/openibd.service", Does::CallsOpenibd));
+        assert!(is_shipped("/etc/udev/rules.d/90-ib.rules", Does::CallsOpenibd));
+        assert!(!is_shipped("/etc/systemd/system/openibd-vfs.service", Does::SetsVfs));
+        assert!(!is_shipped("/etc/udev/rules.d/99-dgx-site.rules", Does::Tunes));
     }
 
     proptest::proptest! {

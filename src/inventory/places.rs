@@ -207,19 +207,26 @@ impl Reader<'_> {
         } else {
             Known::all().places.programs.iter().map(|dir| format!("{dir}/{first}")).collect()
         };
-        let own = own.into_iter().find(|path| self.root.exists(path));
-        // What else stands there may be on a file system that does not answer.
+        let root = self.root;
+        // One on another file system is not looked at: that may not answer.
+        let opened = |path: String| root.own_file(&path).map(|file| (path, file));
+        let own = own.into_iter().find_map(opened);
         let script = words.find(|word| launches && word.starts_with('/')).map(str::to_owned);
-        for path in own.into_iter().chain(script).filter(|path| !path.contains("/lib/systemd/")) {
+        let files = own.into_iter().chain(script.and_then(opened));
+        for (path, mut file) in files.filter(|(path, _)| !path.contains("/lib/systemd/")) {
             let mut head = [0; 4];
-            let file = self.root.file(&path);
-            let is_read = file.is_ok_and(|mut file| file.read_exact(&mut head).is_ok());
+            let is_read = file.read_exact(&mut head).is_ok();
             let is_elf = head == *b"\x7fELF";
             if !is_read || is_elf && !is_outside_of_packages(&path) {
                 continue;
             }
             let limit = if is_elf { PROGRAM_LIMIT } else { LIMIT };
-            let Ok(bytes) = self.root.bytes(&path, limit) else { continue };
+            let mut bytes = head.to_vec();
+            let is_whole =
+                file.take(limit).read_to_end(&mut bytes).is_ok_and(|n| n as u64 != limit);
+            if !is_whole {
+                continue;
+            }
             if is_elf {
                 let guess = line::of_program(&bytes).map(|does| (does, false));
                 self.add(at, guess.as_slice(), at.text, at.text, None);
@@ -299,8 +306,9 @@ impl Reader<'_> {
                 lines: lines.lines().map(str::to_owned).collect(),
                 is_shipped: Known::all().is_shipped(at.file, does)
                     || !at.place.contains('/')
-                        && Known::all().is_shipped(at.place, does)
-                        && !at.file.starts_with("/etc/systemd/"),
+                        && !at.file.starts_with("/etc/systemd/")
+                        && Known::all()
+                            .is_shipped(&format!("/lib/systemd/system/{}", at.place), does),
             });
         }
     }
