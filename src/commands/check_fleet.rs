@@ -141,7 +141,7 @@ fn short(text: &str) -> String {
 
 /// What is kept of a finding.
 fn bounded(finding: NodeFinding) -> NodeFinding {
-    let step = |step: &Advice| Advice { purpose: step.purpose, text: short(&step.text) };
+    let step = |step: &Advice| Advice { purpose: step.purpose, step: step.step.map(short) };
     NodeFinding {
         code: finding.code,
         severity: finding.severity,

@@ -11,9 +11,9 @@ use crate::config::{self, Loaded, Part, PortRow, Problems, Setting};
 use crate::host::{Root, persistent_names, terminal};
 use crate::ladder::minimum::means;
 use crate::report::PortProgress;
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::common::{Code, Exit, Finding, Kind, NotBegun, Report, Severity, Verdict};
-use crate::report::screen;
+use crate::report::screen::{self, Screen};
 
 /// Answer for the configuration that [`config::load`] gave.
 ///
@@ -116,7 +116,7 @@ pub fn errors(loaded: &Loaded) -> Vec<Finding> {
         true => Severity::Error,
         false => Severity::Warning,
     };
-    let look = || Advice::look("ibprov config check");
+    let look = || Advice::look(ToDo::run("ibprov config check"));
     let all = loaded.problems.told();
     let finding = |problem: &config::ProblemTold| {
         let place = problem.places.first();
@@ -166,7 +166,7 @@ pub(super) struct Checked {
 
 /// A finding of the host, with what to do.
 fn finding_text(finding: &Finding) -> String {
-    let advice = Advice::lines("    do: ", &finding.advice);
+    let advice = Advice::lines(&finding.advice, "    ", Screen::default());
     screen::text(std::iter::once(finding.to_string()).chain(advice))
 }
 

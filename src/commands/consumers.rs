@@ -13,7 +13,7 @@ use crate::host::lock::Locks;
 use crate::host::{Root, process, site_files};
 use crate::migrate::carry_out;
 use crate::names::PathState;
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, Verdict, not_read};
 use crate::report::migrate::Change;
 use crate::report::screen;
@@ -248,12 +248,14 @@ impl ConsumersReport {
                 Order::Before => {
                     Advice::permanent("remove one of these orders: a drop-in would close a cycle")
                 }
-                _ => Advice::permanent("ibprov consumers --install"),
+                _ => Advice::permanent(ToDo::run("ibprov consumers --install")),
             }]));
         }
         if self.provider.is_none() {
             let finding = Finding::warning(Code::OrderingMissing, self.no_provider());
-            findings.push(finding.advise([Advice::permanent("systemctl enable ibprov.service")]));
+            findings.push(
+                finding.advise([Advice::permanent(ToDo::run("systemctl enable ibprov.service"))]),
+            );
         }
         Finding::worst_first(&mut findings);
         let exit_code = self.exit(is_ordered).code();

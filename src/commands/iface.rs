@@ -26,7 +26,7 @@ use crate::report::advice::{Advice, Purpose};
 use crate::report::common::{Code, Exit, Finding, Kind, Report, Verdict};
 use crate::report::iface::{BringUp, DeferredSettings, IfaceReport, IfaceStep, WantedInterface};
 use crate::report::rxe::{RxeReport, RxeState};
-use crate::report::screen;
+use crate::report::screen::{self, Screen};
 use crate::report::stack::{Decision, View};
 use crate::stacks::{KNOWN, netplan};
 use crate::workers::products::manages_nvswitch;
@@ -399,7 +399,7 @@ impl IfacePreview {
         for finding in others {
             lines.push(finding.to_string());
             let steps = finding.advice.iter().filter(|step| step.purpose != Purpose::Look);
-            lines.extend(Advice::lines("  do: ", steps));
+            lines.extend(Advice::lines(steps, "  ", Screen::default()));
         }
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
         lines.extend(View::lines(&self.stacks));

@@ -15,7 +15,7 @@ use crate::names::{IB_DRIVERS, rdma_half_of};
 use crate::observe::Observer;
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding, Kind, Report, Severity, Verdict};
-use crate::report::screen;
+use crate::report::screen::{self, Screen};
 
 /// Compare the image that `args` names with the host below `root`.
 ///
@@ -255,7 +255,7 @@ fn text(report: &Report<InitrdReport>) -> String {
     let findings = report.findings.iter();
     lines.extend(findings.map(|finding| format!("{}: {}", finding.severity, finding.message)));
     if !report.findings.is_empty() {
-        lines.push(format!("do: {}", rebuild().text));
+        lines.extend(Advice::lines(&[rebuild()], "", Screen::default()));
     }
     screen::text(lines)
 }

@@ -34,7 +34,7 @@ use crate::plan::guid::{Resolved, pins_unreadable, resolve};
 use crate::plan::node::{Known, KnownPort, judge};
 use crate::plan::settings::{Children, Settings, judge_settings, settings};
 use crate::plan::{denied_modules, misnamed, needed_modules};
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::common::{Code, Finding, Severity};
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::guests::GuestsReport;
@@ -441,7 +441,10 @@ impl<'a> Node<'a> {
             None if is_copy => Activity::NotShown,
             None => {
                 let text = "the driver does not report the state of the port";
-                Activity::Lacks(Lack::Answer, Cause::waiting(text, [Advice::look("dmesg")]))
+                Activity::Lacks(
+                    Lack::Answer,
+                    Cause::waiting(text, [Advice::look(ToDo::run("dmesg"))]),
+                )
             }
         }
     }
@@ -562,8 +565,8 @@ impl<'a> Node<'a> {
                 let severity = if port.optional { Severity::Warning } else { severity };
                 let finding = Finding::new(Code::DeviceNodeMissing, severity, message);
                 let advice = [
-                    Advice::look(format!("dmesg | grep -e {node} -e {pci}")),
-                    Advice::look(format!("ibprov holders {pci}")),
+                    Advice::look(ToDo::run(format!("dmesg | grep -e {node} -e {pci}"))),
+                    Advice::look(ToDo::run(format!("ibprov holders {pci}"))),
                     Advice::now(
                         "once nothing holds the adapter, rebind its driver; or drain and restart the node",
                     ),
@@ -601,8 +604,10 @@ impl<'a> Node<'a> {
     fn misnamed(&self) -> impl Iterator<Item = Finding> {
         misnamed(self.config, &self.observed).map(|(device, _)| {
             let message = "another name is configured (rdma-name), which a restart of ibprov sets";
-            let steps =
-                [Advice::look("ibprov boot --dry-run"), Advice::now("systemctl restart ibprov")];
+            let steps = [
+                Advice::look(ToDo::run("ibprov boot --dry-run")),
+                Advice::now(ToDo::run("systemctl restart ibprov")),
+            ];
             Finding::warning(Code::RdmaNameDiffers, message).about(&device.name).advise(steps)
         })
     }

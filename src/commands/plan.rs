@@ -18,6 +18,7 @@ use crate::plan::partitions::{self, BroadcastGroup, Partition};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding, Kind, Report, Verdict, not_read};
 use crate::report::plan::PlanReport;
+use crate::report::screen::Screen;
 
 /// Show what the VFs shall be and what would change; or pin it, or print it for
 /// the subnet manager.
@@ -158,7 +159,7 @@ fn complain(plans: &[Resolved]) -> std::io::Result<()> {
         for finding in plan.findings() {
             let (severity, message) = (finding.severity, &finding.message);
             writeln!(err, "{} ({}): {severity}: {message}", plan.which, plan.origin)?;
-            for line in Advice::lines("  do: ", &finding.advice) {
+            for line in Advice::lines(&finding.advice, "  ", Screen::default()) {
                 writeln!(err, "{line}")?;
             }
         }

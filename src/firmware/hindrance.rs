@@ -2,7 +2,7 @@
 
 use crate::names::{IsVf, MELLANOX};
 use crate::observe::PciFunction;
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::common::{Code, Finding, Severity};
 use crate::report::firmware::CardSettings;
 
@@ -46,9 +46,9 @@ pub fn none(
         let pci = card.pci;
         let message = "the kernel can set the number of VFs itself, for each PF apart; never beside NUM_OF_VFS";
         card.findings.push(Finding::new(Code::Notice, Severity::Info, message).about(pci).advise(
-            [Advice::permanent(format!(
+            [Advice::permanent(ToDo::run(format!(
                 "devlink dev param set pci/{pci} name total_vfs value N cmode permanent"
-            ))],
+            )))],
         ));
     }
     Err("the kernel's lockdown (secure boot) closes the tool's path".to_owned())
@@ -71,7 +71,7 @@ mod tests {
     ) -> (Result<(), String>, Vec<String>) {
         let mut card = CardSettings::new("0000:4b:00.0".parse().expect("address"), None);
         let may = none(function, false, lockdown, kernel, &mut card);
-        let advice = card.findings.into_iter().flat_map(|f| f.advice).map(|a| a.text);
+        let advice = card.findings.into_iter().flat_map(|f| f.advice).map(|a| a.step.to_string());
         (may, advice.collect())
     }
 

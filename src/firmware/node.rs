@@ -4,7 +4,7 @@
 use super::judge::Past;
 use crate::config::FirmwareCard;
 use crate::names::{FirmwareName, FirmwareValue, LinkLayer, PciAddress};
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::common::{Code, Finding};
 use crate::report::firmware::shown_value;
 
@@ -54,9 +54,11 @@ pub fn judge(card: &FirmwareCard, functions: &[Function], past: Option<Past<'_>>
                 Code::FirmwareNotAsConfigured,
                 format!("{set} is configured ({}), and the adapter has {has}", setting.origin),
             )
-            .advise([Advice::permanent("ibprov firmware --apply")]),
+            .advise([Advice::permanent(ToDo::run("ibprov firmware --apply"))]),
         };
-        findings.push(finding.about(pci).advise([Advice::look(format!("ibprov firmware {pci}"))]));
+        findings.push(
+            finding.about(pci).advise([Advice::look(ToDo::run(format!("ibprov firmware {pci}")))]),
+        );
     }
     if card.is_without_sriov() {
         findings.push(without_sriov(card.pci));

@@ -18,7 +18,7 @@ pub use places::OPENIBD_HOOKS;
 use crate::graph::files;
 use crate::host::Root;
 use crate::observe::PciFunction;
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::common::{Code, Finding};
 
 /// What something does to InfiniBand; the first of two is the more telling.
@@ -124,7 +124,7 @@ pub fn not_run(root: &Root) -> Vec<Finding> {
         let text = format!(
             "systemd does not run {file} (from version 260 on it has no generator for it): what brings InfiniBand up in lines {lines} does not happen"
         );
-        let advice = [Advice::permanent("ibprov migrate")];
+        let advice = [Advice::permanent(ToDo::run("ibprov migrate"))];
         findings.push(Finding::warning(Code::RcLocalNotRun, text).advise(advice));
     }
     findings

@@ -4,7 +4,7 @@
 use crate::names::{IsVf, LinkState, MadPort, PciAddress, PhysicalState, Policy, Rung};
 use crate::observe::link::PortAnswer;
 use crate::report::Cause;
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::firmware::how_to_set;
 use crate::report::hardware::Link;
 use crate::report::online::Lack;
@@ -78,7 +78,7 @@ impl Manager {
     pub fn advice(&self, at: &MadPort) -> [Advice; 2] {
         match self {
             Self::Seen(_) => [
-                Advice::look(format!("ask the subnet manager: sminfo {at}")),
+                Advice::look(ToDo::with("ask the subnet manager", format!("sminfo {at}"))),
                 Advice::look(
                     "if it answers: check the switch port, and look for this port's GUID in its log; if not, restart it where it runs",
                 ),
@@ -92,7 +92,10 @@ impl Manager {
                 )),
             ],
             Self::Unknown => [
-                Advice::look(format!("check whether the fabric has a subnet manager: sminfo {at}")),
+                Advice::look(ToDo::with(
+                    "check whether the fabric has a subnet manager",
+                    format!("sminfo {at}"),
+                )),
                 Advice::now(
                     "if it has none: enable that of the switch, or `systemctl start opensm` (opafm for Omni-Path) on one node",
                 ),
@@ -106,7 +109,10 @@ pub fn words(port: &Subject, answer: &PortAnswer) -> Cause {
     if answer.policy == Some(Policy::Down) {
         return Cause::waiting(
             "the link state of this VF is set to down",
-            [Advice::now("set it to follow at the PF: `ip link set PF-NETDEV vf N state auto`")],
+            [Advice::now(ToDo::with(
+                "set it to follow at the PF",
+                "ip link set PF-NETDEV vf N state auto",
+            ))],
         );
     }
     match answer.link.physical {
@@ -127,36 +133,39 @@ fn no_link(port: &Subject, physical: Option<PhysicalState>) -> Cause {
             format!(
                 "the physical link is not up ({state}): the hypervisor has set the link state of this VF to down, or has no link itself"
             ),
-            [Advice::look("on the hypervisor: ibprov status")],
+            [Advice::look(ToDo::with("on the hypervisor", "ibprov status"))],
         ),
         (_, IsVf::OfThisHost(pf)) => Cause::waiting(
             format!(
                 "the physical link is not up ({state}): the PF {pf} has none, or the link state of this VF is down"
             ),
-            [Advice::look("see the port of the PF, and the link state in `ibprov status -v`")],
+            [Advice::look(ToDo::with(
+                "see the port of the PF, and the link state",
+                "ibprov status -v",
+            ))],
         ),
         (Some(PhysicalState::Polling), _) => Cause::waiting(
             "no cable, or the other end is down (Polling)",
             [
                 Advice::look("check the cable and the switch port"),
-                Advice::look(match is_mlx5 {
-                    true => format!("mlxlink -d {adapter}, or mstlink with the same arguments"),
+                Advice::look(ToDo::run(match is_mlx5 {
+                    true => format!("mlxlink -d {adapter} || mstlink -d {adapter}"),
                     false => at.ibportstate("query"),
-                }),
+                })),
             ],
         ),
         (Some(PhysicalState::Disabled), _) => Cause::waiting(
             "the port is disabled (Disabled)",
-            [Advice::now(format!("`{}`", at.ibportstate("enable")))].into_iter().chain(
-                is_mlx5.then(|| {
+            [Advice::now(ToDo::run(at.ibportstate("enable")))].into_iter().chain(is_mlx5.then(
+                || {
                     let set = how_to_set(&adapter, &format!("KEEP_IB_LINK_UP_P{number}=1"), false);
                     Advice::permanent(format!("if it is disabled after each boot: {set}"))
-                }),
-            ),
+                },
+            )),
         ),
         (Some(PhysicalState::Sleep), _) => Cause::waiting(
             "the port is in sleep state (Sleep)",
-            [Advice::now(format!("`{}`", at.ibportstate("reset")))],
+            [Advice::now(ToDo::run(at.ibportstate("reset")))],
         ),
         _ => unknown_state("the physical link is not up", state),
     }
@@ -187,11 +196,11 @@ fn not_active(port: &Subject, link: &Link) -> Cause {
         ),
         (Some(LinkState::Down), IsVf::PassedThrough) => Cause::waiting(
             "the port is Down although the physical link is up: the hypervisor has set the link state of this VF to down, or has not set a port GUID",
-            [Advice::look("on the hypervisor: ibprov status")],
+            [Advice::look(ToDo::with("on the hypervisor", "ibprov status"))],
         ),
         (Some(LinkState::Down), IsVf::OfThisHost(_)) => Cause::waiting(
             "the VF's port is Down although the physical link is up: the VF has no port GUID, or its link state was down when it was probed",
-            [Advice::look("see GUIDs and link state in `ibprov status -v`")],
+            [Advice::look(ToDo::with("see GUIDs and link state", "ibprov status -v"))],
         ),
         (state, _) => {
             unknown_state("the port is not Active", state.map_or("unknown", LinkState::word))
@@ -200,7 +209,10 @@ fn not_active(port: &Subject, link: &Link) -> Cause {
 }
 
 fn unknown_state(what: &str, state: &str) -> Cause {
-    Cause::waiting(format!("{what} ({state})"), [Advice::look("see `ibstat` and dmesg")])
+    Cause::waiting(
+        format!("{what} ({state})"),
+        [Advice::look(ToDo::run("ibstat; dmesg | grep -i -e mlx -e infiniband"))],
+    )
 }
 
 #[cfg(test)]
@@ -244,7 +256,7 @@ mod tests {
 
     fn said_of(port: &Subject, link: Link, policy: Option<Policy>) -> String {
         let Cause { text, advice, .. } = words(port, &PortAnswer { link, policy });
-        let advice: Vec<&str> = advice.iter().map(|step| step.text.as_str()).collect();
+        let advice: Vec<String> = advice.iter().map(|a| a.step.to_string()).collect();
         format!("{text}: {}", advice.join("; "))
     }
 

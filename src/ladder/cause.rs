@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::names::{IfName, LinkLayer, ModuleName, PciAddress, Rung};
 use crate::observe::{Observed, PciFunction, rdma_half};
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::common::Code;
 use crate::report::firmware::{how_to_set, link_type};
 use crate::report::{Cause, ModuleTrouble, PortProgress};
@@ -109,8 +109,9 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             format!("the driver's probe failed: {failed}"),
             [
                 Advice::look("see dmesg above that line"),
-                Advice::now(format!(
-                    "after the cause is corrected: echo {at} > /sys/bus/pci/drivers_probe"
+                Advice::now(ToDo::with(
+                    "after the cause is corrected",
+                    format!("echo {at} > /sys/bus/pci/drivers_probe"),
                 )),
             ],
         ))
@@ -135,11 +136,17 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
     let cause = match missing {
         Rung::Pci if port.guid.is_some() => Cause::waiting(
             "no port on this host has this GUID so far",
-            [Advice::look("compare the port GUID with `ibstat -p`; a replaced adapter has a new one")],
+            [Advice::look(ToDo::with(
+                "compare the port GUIDs; a replaced adapter has a new one",
+                "ibstat -p",
+            ))],
         ),
         Rung::Pci => Cause::waiting(
             "no such PCI function or RDMA device on this host",
-            [Advice::look("see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in another slot, and a VF not created yet")],
+            [Advice::look(ToDo::with(
+                "see whether the adapter is in another slot or disabled in the firmware setup, or the VF not created yet",
+                "lspci -Dnn -d 15b3:",
+            ))],
         ),
         Rung::Driver => {
             let denied = function.and_then(|f| f.ib_driver).and_then(trouble);
@@ -149,10 +156,15 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                 let modalias = function.map_or("", |f| f.modalias.as_str());
                 Cause::last(
                     format!("this kernel has no module for the function ({modalias})"),
-                    [Advice::permanent("install the driver for the running kernel; `modprobe -R MODALIAS` must name it")],
+                    [Advice::permanent(
+                        "install the driver for the running kernel; `modprobe -R MODALIAS` must name it",
+                    )],
                 )
             } else {
-                Cause::waiting("no driver is bound to the function", [Advice::look("see `lspci -k` and dmesg")])
+                Cause::waiting(
+                    "no driver is bound to the function",
+                    [Advice::look("see `lspci -k` and dmesg")],
+                )
             }
         }
         Rung::Rdma => {
@@ -166,7 +178,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
                     format!("driver {} is waiting for firmware: {line}", driver.unwrap_or("?")),
                     driver
                         .filter(|driver| driver.starts_with("mlx"))
-                        .map(|_| Advice::look(format!("mstflint -d {at} query")))
+                        .map(|_| Advice::look(ToDo::run(format!("mstflint -d {at} query"))))
                         .into_iter()
                         .chain([Advice::now("if the wait does not end: power cycle the adapter")]),
                 )
@@ -174,40 +186,57 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<
             } else {
                 let text = format!("driver {} is bound", driver.unwrap_or("?"));
                 let last = log.and_then(FunctionLog::last_trouble);
-                let text = last.map_or(text.clone(), |l| format!("{text}; the driver last reported: {l}"));
-                Cause::waiting(text, [Advice::look(format!("dmesg | grep {at}"))])
+                let text =
+                    last.map_or(text.clone(), |l| format!("{text}; the driver last reported: {l}"));
+                Cause::waiting(text, [Advice::look(ToDo::run(format!("dmesg | grep {at}")))])
             }
         }
         Rung::Netdev if port.must_be_ethernet => Cause::waiting(
             format!("driver {} has not created a netdev for the port", driver.unwrap_or("?")),
-            [Advice::look(format!("dmesg | grep {at}; devlink dev"))],
+            [Advice::look(ToDo::run(format!("dmesg | grep {at}; devlink dev")))],
         ),
         Rung::Netdev if observed.is_absent("ib_ipoib") && trouble("ib_ipoib").is_none() => {
-            let advice =
-                [Advice::look("ibprov boot --dry-run"), Advice::now("modprobe ib_ipoib")];
+            let advice = [
+                Advice::look(ToDo::run("ibprov boot --dry-run")),
+                Advice::now(ToDo::run("modprobe ib_ipoib")),
+            ];
             wanted(Cause::waiting("module ib_ipoib is not loaded", advice), facts)
         }
         Rung::Netdev if observed.modules.is_empty() => {
             Cause::waiting("whether module ib_ipoib is loaded is not known", [])
         }
-        Rung::Netdev => trouble("ib_ipoib").map_or_else(|| {
-            let last = log.and_then(FunctionLog::last_trouble);
-            let said = last.map_or(String::new(), |l| format!("; the kernel last reported: {l}"));
-            Cause::waiting(
-                format!("ib_ipoib has not created a netdev for the port{said}"),
-                [
- Advice::look("see dmesg for ipoib, and `cat /sys/module/ib_ipoib/parameters/*`"),
- Advice::now("if the modprobe that loaded it was killed: `modprobe -r ib_ipoib`, then `ibprov boot`"),
- ],
-            )
-        }, |cause| wanted(cause, facts)),
+        Rung::Netdev => trouble("ib_ipoib").map_or_else(
+            || {
+                let last = log.and_then(FunctionLog::last_trouble);
+                let said =
+                    last.map_or(String::new(), |l| format!("; the kernel last reported: {l}"));
+                Cause::waiting(
+                    format!("ib_ipoib has not created a netdev for the port{said}"),
+                    [
+                        Advice::look(ToDo::run(
+                            "dmesg | grep -i ipoib; grep -H . /sys/module/ib_ipoib/parameters/*",
+                        )),
+                        Advice::now(ToDo::with(
+                            "if the modprobe that loaded it was killed",
+                            "modprobe -r ib_ipoib && ibprov boot",
+                        )),
+                    ],
+                )
+            },
+            |cause| wanted(cause, facts),
+        ),
         Rung::Named if observed.udev.running == Some(false) => Cause::last(
             "the netdev exists, but systemd-udevd, which names it, is not running",
-            [Advice::look("systemctl status systemd-udevd; /run/udev/control does not exist")],
+            [Advice::look(ToDo::run(
+                "systemctl status systemd-udevd.service systemd-udevd-control.socket",
+            ))],
         ),
         Rung::Named => Cause::waiting(
             "udev has not finished with the netdev or its RDMA device, so that a name may still change",
-            [Advice::look("udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`")],
+            [Advice::look(ToDo::with(
+                "a rule that hangs shows in the log of udev",
+                "journalctl -b -u systemd-udevd",
+            ))],
         ),
         Rung::Configured => {
             let netdev = port.netdev.as_ref()?;
@@ -281,7 +310,7 @@ fn other_type(port: &PortProgress, function: Option<&PciFunction>, facts: &Facts
             format!(
                 "{told}; the type is set at the next boot, because the adapter is in use: {uses}"
             ),
-            [Advice::now("ibprov boot --force")],
+            [Advice::now(ToDo::run("ibprov boot --force"))],
         ));
     }
     let at = port.pci.map_or_else(|| "ADDRESS".to_owned(), |pci| pci.to_string());
@@ -535,7 +564,7 @@ mod tests {
         let told = told(&facts);
         assert!(told.in_use && told.is_final, "{told:?}");
         assert!(told.text.ends_with("is in use: ib0 has address 10.1.0.1/24"), "{told:?}");
-        assert_eq!(told.advice, [Advice::now("ibprov boot --force")]);
+        assert_eq!(told.advice, [Advice::now(ToDo::run("ibprov boot --force"))]);
     }
 
     #[test]

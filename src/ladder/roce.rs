@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::names::{GidKind, IfName, LinkLayer, Rung};
 use crate::observe::PciFunction;
 use crate::report::Cause;
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::hardware::Gid;
 use crate::report::online::Lack;
 
@@ -57,13 +57,17 @@ pub fn words(netdev: Option<&IfName>, lack: Lack, addresses: Option<&[String]>) 
     let (text, advice) = match lack {
         Lack::Up => (
             format!("{name} is down: no network stack has brought it up"),
-            vec![Advice::now(format!(
-                "ip link set {name} up, or configure it in the network stack"
+            vec![Advice::now(ToDo::with(
+                "bring it up, or configure it in the network stack",
+                format!("ip link set {name} up"),
             ))],
         ),
         Lack::Carrier => (
             format!("{name} has no carrier: the cable is missing, or the other end is down"),
-            vec![Advice::look(format!("ethtool {name}; check the cable and the switch port"))],
+            vec![Advice::look(ToDo::with(
+                "check the cable and the switch port",
+                format!("ethtool {name}"),
+            ))],
         ),
         Lack::Gid => match addresses {
             Some([]) => (
@@ -71,7 +75,7 @@ pub fn words(netdev: Option<&IfName>, lack: Lack, addresses: Option<&[String]>) 
                     "{name} has no address of global scope, so that the kernel adds no GID of type RoCE v2"
                 ),
                 vec![
-                    Advice::look("ibprov status --gids"),
+                    Advice::look(ToDo::run("ibprov status --gids")),
                     Advice::now(format!(
                         "assign an address to {name}: the kernel adds a GID for it"
                     )),
@@ -79,13 +83,14 @@ pub fn words(netdev: Option<&IfName>, lack: Lack, addresses: Option<&[String]>) 
             ),
             Some(addresses) => (
                 format!("none of type RoCE v2 is for {}", addresses.join(", ")),
-                vec![Advice::look(format!(
-                    "ibprov status --gids; an address of a bridge above {name} has no GID"
+                vec![Advice::look(ToDo::with(
+                    format!("an address of a bridge above {name} has no GID"),
+                    "ibprov status --gids",
                 ))],
             ),
             None => (
                 "none of type RoCE v2 is for an address of global scope".to_owned(),
-                vec![Advice::look("ibprov status --gids")],
+                vec![Advice::look(ToDo::run("ibprov status --gids"))],
             ),
         },
         other => (other.lacking().to_owned(), Vec::new()),

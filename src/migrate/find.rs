@@ -15,7 +15,7 @@ use crate::inventory::{self, Does, Entry, Inventory, OPENIBD_HOOKS, When};
 use crate::names::{BLUEFIELD, Guid, IfName, MELLANOX, OPENIBD_STAND_IN, PathState, is_ipoib_name};
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::observe::{Look, Observer, PciFunction, interface_manager, opensm, pf};
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::common::{Code, Finding, Severity};
 use crate::report::migrate::{Change, Item, Reason};
 use crate::stacks;
@@ -314,7 +314,7 @@ impl Finder<'_> {
             let path = format!("{dir}/{OURS}");
             if self.root.link_name(&path).is_ok_and(|target| target == "null") {
                 let message = format!("{path} masks the unit, so that it would not run at boot");
-                let advice = Advice::permanent(format!("systemctl unmask {OURS}"));
+                let advice = Advice::permanent(ToDo::run(format!("systemctl unmask {OURS}")));
                 let finding = Finding::error(Code::IbprovMasked, message).about(OURS);
                 self.found.problems.push(finding.advise([advice]));
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::host::{Root, SYSV_GENERATOR};
 use crate::names::{OPENIBD_STAND_IN as STAND_IN, UNIT_DIRS};
 use crate::observe::interface_manager;
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::common::{Code, Finding};
 use crate::report::status::{Owner, Units};
 
@@ -57,7 +57,10 @@ fn other_agents_of(root: &Root, links: &Links) -> Option<Finding> {
         "ibprov and {} bring InfiniBand up at boot: each loads modules, or sets modes and MTUs, that the other has set",
         agents.join(" and ")
     );
-    let advice = [Advice::look("ibprov migrate"), Advice::permanent("ibprov migrate --apply")];
+    let advice = [
+        Advice::look(ToDo::run("ibprov migrate")),
+        Advice::permanent(ToDo::run("ibprov migrate --apply")),
+    ];
     (!agents.is_empty()).then(|| Finding::warning(Code::TwoAgents, text).advise(advice))
 }
 

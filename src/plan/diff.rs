@@ -10,6 +10,7 @@ use crate::names::{VfDriver, VfIndex, vf_ranges};
 use crate::observe::limits::{Limits, Mlx4, SharedGroup};
 use crate::observe::plan_host::PlanFunction;
 use crate::observe::{ObservedPf, ObservedVf};
+use crate::report::advice::ToDo;
 use crate::report::common::{Code, Finding};
 use crate::report::pf::{Deferred, VfLack, VfStep};
 use crate::report::plan::{Action, Attribute, Change, PlannedAs, PlannedPf, PlannedVf};
@@ -207,7 +208,8 @@ pub fn refusals(
         let driver = seen.driver.clone().filter(|_| !plan.steps.iter().any(is_bind));
         if let Some(driver) = driver.filter(|_| lacks_name(vf, seen).is_some()) {
             let message = "not named as planned; names are given when a VF is bound";
-            let finding = Finding::error(Code::VfNotAsPlanned, message).look(["ibprov plan"]);
+            let finding =
+                Finding::error(Code::VfNotAsPlanned, message).look([ToDo::run("ibprov plan")]);
             return Some((finding, Some(driver)));
         }
         Some((limited(vf, seen, observed, limits)?, None))

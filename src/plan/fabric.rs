@@ -8,7 +8,7 @@ use crate::names::{
     IfName, LinkState, MadPort, Object, PKey, PKeyLack, TablePKey, VfName, is_ipoib_name,
 };
 use crate::report::PortProgress;
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::common::{Code, Finding};
 use crate::report::finding::Severity;
 use crate::report::hardware::{NetDevState, PKeyEntry};
@@ -121,7 +121,7 @@ fn not_online(active: &ActivePort<'_>, netdev: &FabricNetdev<'_>) -> Option<(Str
                     "dmesg | grep '{}: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses",
                     netdev.name
                 )),
-                Advice::look(format!("sminfo {}", active.port.mad_port())),
+                Advice::look(ToDo::run(format!("sminfo {}", active.port.mad_port()))),
             ]
         };
         // What to do about a partition stands at the port.
@@ -173,7 +173,7 @@ impl NetworkConfiguration<'_> {
                 "no interface has this name, and {unit} is configured to set it up ({file}); IPoIB interfaces: {here}"
             );
             let advice = [
-                Advice::look("ibprov status -v"),
+                Advice::look(ToDo::run("ibprov status -v")),
                 Advice::permanent(format!("correct the name in {file}, or remove the file")),
             ];
             let finding = Finding::warning(Code::IfcfgMismatch, message);
@@ -229,7 +229,10 @@ impl VfPort {
         };
         let message =
             format!("{state}, although the port of its PF is Active: the subnet manager {why}");
-        let look = Advice::look(format!("ask which subnet manager it is: sminfo {}", self.pf));
+        let look = Advice::look(ToDo::with(
+            "ask which subnet manager it is",
+            format!("sminfo {}", self.pf),
+        ));
         let finding = Finding::warning(Code::VfPortNotActive, message).about(&self.object);
         Some(finding.advise([look, advice]))
     }

@@ -15,6 +15,7 @@ use crate::names::{
     Binding, Guid, GuidKind, Machine, Object, PINS_PATH, PciAddress, VfDriver, VfIndex, VfNames,
 };
 use crate::observe::plan_host::{PlanFunction, PlanHost};
+use crate::report::advice::ToDo;
 use crate::report::common::{Code, Finding, listed};
 
 /// What became of one `[[pf]]`.
@@ -101,7 +102,7 @@ impl<'a> Draft<'a> {
             found if config.is_withheld => {
                 let message = "the PF and its VFs are left as they are, because the configuration has an error that concerns this [[pf]] or may concern it";
                 let finding = Finding::error(Code::ConfigurationInvalid, message);
-                errors.push(finding.look(["ibprov config check"]));
+                errors.push(finding.look([ToDo::run("ibprov config check")]));
                 found.ok()
             }
             Ok(function) => {
@@ -219,7 +220,7 @@ fn find_pf<'h>(which: &PfSelector, host: &'h PlanHost) -> Result<&'h PlanFunctio
             let there = if there.is_empty() { "no PF".to_owned() } else { listed(&there) };
             let message =
                 format!("the PF is absent{shown}; it may appear later. PFs of this host: {there}");
-            Err(Finding::error(Code::PfAbsent, message).look(["lspci -Dnn -d 15b3:"]))
+            Err(Finding::error(Code::PfAbsent, message).look([ToDo::run("lspci -Dnn -d 15b3:")]))
         }
         ([], several) | (several, _) => {
             let several: Vec<PciAddress> = several.iter().map(|f| f.pci).collect();

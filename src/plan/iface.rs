@@ -4,7 +4,7 @@
 use crate::config::{Config, InterfaceRule, InterfaceSelector, PartitionRule};
 use crate::names::{IfName, Mode, PKey};
 use crate::observe::ipoib::{Interface, StackChild};
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::iface::{
     ChildCreator, DeferredSettings, IfaceStep, WantedChild, WantedInterface,
 };
@@ -146,7 +146,7 @@ pub fn rename(
             &format!(
                 "its configured name is {to}, but an interface that is up is not renamed (Linux before 6.2 cannot): it was created and brought up before `ibprov boot` (in the initramfs, or because the driver was loaded earlier)"
             ),
-            Advice::now(format!("ip link set {name} down && ibprov iface {name}")),
+            Advice::now(ToDo::run(format!("ip link set {name} down && ibprov iface {name}"))),
         ));
     }
     if !names.iter().any(|n| n == to.as_str()) {
@@ -162,9 +162,9 @@ pub fn rename(
             &format!(
                 "its configured name is {to}, which is the name of another interface that is up"
             ),
-            Advice::now(format!(
+            Advice::now(ToDo::run(format!(
                 "ip link set {to} down && ibprov iface {to} && ibprov iface {name}"
-            )),
+            ))),
         )),
         _ => Err(Cause::refused(
             name,

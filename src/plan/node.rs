@@ -10,7 +10,7 @@ use crate::names::{
     Guid, IB_DRIVERS, LinkLayer, ModuleName, Object, PciAddress, Policy, RdmaName, Rung, VfIndex,
     vf_ranges,
 };
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::common::{Code, Finding};
 use crate::report::degraded::{Degraded, NarrowLink, PcieLink};
 use crate::report::finding::Severity;
@@ -197,8 +197,8 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             );
             let finding = Finding::new(Code::NodeDescription, Severity::Info, message);
             findings.push(finding.about(device).advise([
-                Advice::look("journalctl -b -u rdma-ndd"),
-                Advice::now("systemctl restart rdma-ndd"),
+                Advice::look(ToDo::run("journalctl -b -u rdma-ndd")),
+                Advice::now(ToDo::run("systemctl restart rdma-ndd")),
             ]));
         }
     }
@@ -213,13 +213,13 @@ pub fn judge(known: &Known<'_>) -> Judgement {
                 let message = "not loaded: the ports have no netdev, and nothing on this host is configured for one";
                 Finding::new(Code::ModuleNotLoaded, Severity::Info, message)
                     .about(module)
-                    .advise([Advice::now("modprobe ib_ipoib")])
+                    .advise([Advice::now(ToDo::run("modprobe ib_ipoib"))])
             }
             None => Finding::warning(Code::ModuleNotLoaded, "not loaded, although configured")
                 .about(module)
                 .advise([
-                    Advice::look("ibprov boot --dry-run"),
-                    Advice::now(format!("modprobe {module}")),
+                    Advice::look(ToDo::run("ibprov boot --dry-run")),
+                    Advice::now(ToDo::run(format!("modprobe {module}"))),
                 ]),
         });
     }
@@ -237,8 +237,8 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         };
         let finding = Finding::error(Code::AdapterSilent, message);
         findings.push(finding.about(pci).advise([
-            Advice::look("dmesg"),
-            Advice::look(format!("devlink health show pci/{pci} reporter fw")),
+            Advice::look(ToDo::run("dmesg")),
+            Advice::look(ToDo::run(format!("devlink health show pci/{pci} reporter fw"))),
         ]));
     }
     if let Some(silence) = known.rtnl {
@@ -246,10 +246,11 @@ pub fn judge(known: &Known<'_>) -> Judgement {
             "network settings cannot be read: a process holds the RTNL lock, and the kernel {silence}"
         );
         findings.push(Finding::error(Code::RtnlHeld, message).advise([
-            Advice::look("dmesg"),
-            Advice::look(
-                "find the process that hangs (an `ip`, ifup or modprobe in state D), and see `cat /proc/PID/stack`",
-            ),
+            Advice::look(ToDo::run("dmesg")),
+            Advice::look(ToDo::with(
+                "find the process that hangs: an ip, ifup or modprobe in state D",
+                "ps -eo pid,stat,wchan:32,args | grep ' D'",
+            )),
         ]));
     }
     let mut of_pfs = Vec::new();
@@ -271,9 +272,10 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         let message =
             "the GUID of this VF is 0: the hypervisor has set none before its driver was bound";
         findings.push(Finding::error(Code::VfGuidZero, message).about(port).advise([
-            Advice::look(
-                "on the hypervisor, which sets the GUIDs of this VF: ibprov status, ibprov plan",
-            ),
+            Advice::look(ToDo::with(
+                "on the hypervisor, which sets the GUIDs of this VF",
+                "ibprov status; ibprov plan",
+            )),
             Advice::now(
                 "after it has set them, detach the VF from this machine and attach it again, or rebind it here: the driver reads its GUIDs when it is bound",
             ),
@@ -297,11 +299,12 @@ pub fn judge(known: &Known<'_>) -> Judgement {
     if let Some(boot) = known.last_boot.filter(|boot| boot.exit_code != 0) {
         let message = format!("{} (exit code {})", boot.headline(), boot.exit_code);
         let finding = Finding::warning(Code::BootFailed, message);
-        findings.push(finding.advise([Advice::look("journalctl -b -u ibprov.service")]));
+        findings.push(finding.advise([Advice::look(ToDo::run("journalctl -b -u ibprov.service"))]));
     }
     for unit in &known.failed_units {
         let finding = Finding::warning(Code::UnitFailed, "the unit has failed").about(unit);
-        findings.push(finding.advise([Advice::look(format!("systemctl status {unit}"))]));
+        findings
+            .push(finding.advise([Advice::look(ToDo::run(format!("systemctl status {unit}")))]));
     }
     add_untold(&mut findings, &known.settings);
     // A netdev that is still to come may have the name.
@@ -338,7 +341,8 @@ fn boot_in_progress(known: &Known<'_>) -> Option<Finding> {
         awaited.join(" and ")
     );
     let finding = Finding::warning(Code::BootInProgress, message);
-    (!awaited.is_empty()).then(|| finding.advise([Advice::look("systemctl status ibprov")]))
+    (!awaited.is_empty())
+        .then(|| finding.advise([Advice::look(ToDo::run("systemctl status ibprov"))]))
 }
 
 /// The VFs of `pf` are not as planned, and a run that is under way may make them so.
@@ -357,7 +361,7 @@ pub fn roce_row(adapters: &[PciAddress]) -> String {
 /// What is said of RoCE ports that nobody has asked to be judged, with the lines that do.
 fn unwatched(adapters: &[PciAddress]) -> Option<Finding> {
     let row = roce_row(adapters).replace('\n', "\\n");
-    let advice = Advice::permanent(format!("printf '{row}' >>/etc/ibprov/ibprov.toml"));
+    let advice = Advice::permanent(ToDo::run(format!("printf '{row}' >>/etc/ibprov/ibprov.toml")));
     let message = "the RoCE ports of this host are not judged: no [[port]] expects one";
     let finding = Finding::new(Code::Notice, Severity::Info, message);
     (!adapters.is_empty()).then(|| finding.advise([advice]))
@@ -389,9 +393,10 @@ fn unplanned(known: &Known<'_>, pf: PciAddress, seen: &[Vf]) -> Vec<Finding> {
     for Vf { pci, .. } in seen.iter().filter(is_failed) {
         let message = "the driver's probe of this VF failed";
         findings.push(Finding::warning(Code::VfProbeFailed, message).about(pci).advise([
-            Advice::look(format!("journalctl -k -b | grep {pci}")),
-            Advice::now(format!(
-                "after the cause is corrected: echo {pci} > /sys/bus/pci/drivers_probe"
+            Advice::look(ToDo::run(format!("journalctl -k -b | grep {pci}"))),
+            Advice::now(ToDo::with(
+                "after the cause is corrected",
+                format!("echo {pci} > /sys/bus/pci/drivers_probe"),
             )),
         ]));
     }
@@ -401,7 +406,7 @@ fn unplanned(known: &Known<'_>, pf: PciAddress, seen: &[Vf]) -> Vec<Finding> {
             "{vfs}: the link state is down, so that their ports stay Down, and no [[pf]] sets one"
         );
         findings.push(Finding::warning(Code::VfPolicyDown, message).about(pf).advise([
-            Advice::now("ip link set PF_NETDEV vf N state auto"),
+            Advice::now("set the link state of each VF to auto, N being its number: `ip link set PF_NETDEV vf N state auto`"),
             Advice::permanent("plan link states with a [[pf]]: man 5 ibprov.toml"),
         ]));
     }
@@ -545,7 +550,7 @@ const RESEAT: &str =
     "reseat the adapter, or check speed and width of the slot in the firmware setup";
 
 fn look_at_link(pci: PciAddress) -> Advice {
-    Advice::look(format!("lspci -vv -s {pci} | grep -e LnkCap: -e LnkSta:"))
+    Advice::look(ToDo::run(format!("lspci -vv -s {pci} | grep -e LnkCap: -e LnkSta:")))
 }
 
 /// What to do where `port` has less than it has to have, by the code of that. Only adapters with

@@ -389,6 +389,7 @@ mod tests {
     use crate::observe::Observed;
     use crate::observe::ipoib::{Interface, StackChild};
     use crate::report::Use;
+    use crate::report::advice::ToDo;
     use crate::report::iface::DeferredSettings;
     use crate::report::node::Standing;
 
@@ -558,7 +559,10 @@ mod tests {
         assert!(cause.is_final && cause.in_use, "{cause:?}");
         assert_eq!(port.standing(Some(&cause)), Standing::Excused);
         assert!(port.is_usable(Some(&cause)) && !port.is_usable(None));
-        assert!(cause.advice.iter().any(|a| a.text == "ibprov iface ib0 --force"), "{cause:?}");
+        assert!(
+            cause.advice.iter().any(|a| a.step == ToDo::run("ibprov iface ib0 --force")),
+            "{cause:?}"
+        );
     }
 
     /// A port was seen with a name that its netdev had only while two swapped theirs.

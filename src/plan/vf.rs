@@ -17,6 +17,7 @@ use crate::names::{
 };
 use crate::observe::{Backend, ObservedPf, ObservedVf};
 use crate::report::Use;
+use crate::report::advice::ToDo;
 use crate::report::common::{Code, Finding};
 use crate::report::pf::{Deferred, VfLack, VfStep};
 
@@ -122,17 +123,19 @@ fn problem(wanted: &WantedPf, observed: &ObservedPf) -> Option<Finding> {
     let (want, have) = (count(wanted.vfs.len()), count(observed.vfs.len()));
     let pf = observed.pf;
     let blocked = |message: String| Finding::error(Code::VfPlanBlocked, message);
-    let log = || format!("dmesg | grep {pf}");
+    let log = || ToDo::run(format!("dmesg | grep {pf}"));
     if !observed.present {
         let message = "no PCI function has this address; the adapter may be in another slot";
-        return Some(Finding::error(Code::PfAbsent, message).look(["lspci -Dnn -d 15b3:"]));
+        return Some(
+            Finding::error(Code::PfAbsent, message).look([ToDo::run("lspci -Dnn -d 15b3:")]),
+        );
     }
     if let Some(physfn) = observed.physfn {
         return Some(is_vf(pf, physfn));
     }
     if observed.driver.is_none() {
         let message = "no driver is bound to the PF, so that it cannot have VFs".to_owned();
-        return Some(blocked(message).look([format!("lspci -k -s {pf}"), log()]));
+        return Some(blocked(message).look([ToDo::run(format!("lspci -k -s {pf}")), log()]));
     }
     if want == 0 && have == 0 {
         return None;
@@ -163,13 +166,13 @@ fn problem(wanted: &WantedPf, observed: &ObservedPf) -> Option<Finding> {
     }
     if is_missing {
         let message = "the PF has no IPoIB netdev, which is needed to set GUIDs of VFs (this host has no sriov/N files of MLNX_OFED)";
-        return Some(not_ready(message).now(["modprobe ib_ipoib"]).look([log()]));
+        return Some(not_ready(message).now([ToDo::run("modprobe ib_ipoib")]).look([log()]));
     }
     let why = observed.unreadable.as_ref()?;
     let message = format!(
         "the settings of the VFs at the PF cannot be read: {why}. The driver or the firmware may hang"
     );
-    Some(blocked(message).look([log(), "ibprov status".to_owned()]))
+    Some(blocked(message).look([log(), ToDo::run("ibprov status")]))
 }
 
 fn one_vf(

@@ -1,7 +1,10 @@
 //! What to do about a finding, step by step.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
+use super::screen::{RUN, Screen};
 use crate::names::{Guid, PKey};
 
 /// What a step is for. The order is the order in which steps are shown.
@@ -31,43 +34,106 @@ impl Purpose {
     }
 }
 
-/// One step.
+/// One step: a command, words without a full stop, or words that say when or what for the
+/// command is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ToDo {
+    /// What is to be done, or when the command is right.
+    #[serde(rename = "do", default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
+    /// A command line of sh that can be pasted. Text shows it alone on a line that is never broken.
+    #[serde(rename = "run", default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+impl ToDo {
+    /// This command.
+    pub fn run(command: impl Into<String>) -> Self {
+        Self { words: None, command: Some(command.into()) }
+    }
+
+    /// This command, of which `words` say when or what for it is.
+    pub fn with(words: impl Into<String>, command: impl Into<String>) -> Self {
+        Self { words: Some(words.into()), command: Some(command.into()) }
+    }
+
+    /// The same step with each text as `change` makes it.
+    #[must_use]
+    pub fn map(&self, change: impl Fn(&str) -> String) -> Self {
+        let changed = |text: &Option<String>| text.as_deref().map(&change);
+        Self { words: changed(&self.words), command: changed(&self.command) }
+    }
+}
+
+impl From<String> for ToDo {
+    fn from(words: String) -> Self {
+        Self { words: Some(words), command: None }
+    }
+}
+
+impl From<&str> for ToDo {
+    fn from(words: &str) -> Self {
+        words.to_owned().into()
+    }
+}
+
+/// In one line, where no command can stand alone.
+impl fmt::Display for ToDo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.words, &self.command) {
+            (Some(words), Some(command)) => write!(f, "{words}: `{command}`"),
+            (None, Some(command)) => write!(f, "`{command}`"),
+            (words, None) => f.write_str(words.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+/// A step, and what it is for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Advice {
     /// What it is for.
     pub purpose: Purpose,
-    /// A command, or one sentence without a full stop.
-    pub text: String,
+    #[serde(flatten)]
+    pub step: ToDo,
 }
 
 impl Advice {
     /// A step that shows more.
-    pub fn look(text: impl Into<String>) -> Self {
-        Self { purpose: Purpose::Look, text: text.into() }
+    pub fn look(step: impl Into<ToDo>) -> Self {
+        Self { purpose: Purpose::Look, step: step.into() }
     }
 
     /// A step that repairs the present boot.
-    pub fn now(text: impl Into<String>) -> Self {
-        Self { purpose: Purpose::Now, text: text.into() }
+    pub fn now(step: impl Into<ToDo>) -> Self {
+        Self { purpose: Purpose::Now, step: step.into() }
     }
 
     /// A step that repairs every later boot.
-    pub fn permanent(text: impl Into<String>) -> Self {
-        Self { purpose: Purpose::Permanent, text: text.into() }
+    pub fn permanent(step: impl Into<ToDo>) -> Self {
+        Self { purpose: Purpose::Permanent, step: step.into() }
     }
 
     /// The first of `steps`, to stand behind a sentence.
     pub fn remedy(steps: &[Self]) -> String {
-        steps.first().map(|step| format!(". To fix: {}", step.text)).unwrap_or_default()
+        steps.first().map(|advice| format!(". To fix: {}", advice.step)).unwrap_or_default()
     }
 
-    /// `steps` as lines of a text, each behind `head`.
+    /// `steps` as lines of a text, indented by `indent`.
     pub fn lines<'a>(
-        head: &str,
         steps: impl IntoIterator<Item = &'a Self>,
-    ) -> impl Iterator<Item = String> {
-        steps.into_iter().map(move |step| format!("{head}{}", step.text))
+        indent: &str,
+        screen: Screen,
+    ) -> Vec<String> {
+        let mut lines = Vec::new();
+        for Self { step: ToDo { words, command }, .. } in steps {
+            if let Some(words) = words {
+                lines.extend(screen.wrapped(&format!("{indent}do:  "), words));
+            }
+            lines.extend(command.iter().map(|command| format!("{indent}{RUN}{command}")));
+        }
+        lines
     }
 
     /// How the port with this GUID becomes a full member of the partition of `pkey`.

@@ -10,7 +10,7 @@ use super::duration::seconds;
 use super::node::Standing;
 use super::pf::{Outcome, Unresolved};
 use super::rxe::RxeReport;
-use super::screen;
+use super::screen::{self, Screen};
 use crate::names::{ModuleName, PciAddress, PortNumber, Rung};
 use crate::report::{Cause, ModuleTrouble, NotExpected, PortProgress};
 
@@ -311,13 +311,13 @@ impl BootReport {
         let mut lines = vec![self.headline()];
         for error in &self.configuration {
             lines.push(error.to_string());
-            lines.extend(Advice::lines("  do:  ", &error.advice));
+            lines.extend(Advice::lines(&error.advice, "  ", Screen::default()));
         }
         for port in &self.ports {
             lines.push(port.line());
             for cause in port.cause.iter().flat_map(Cause::all) {
                 lines.push(format!("  why: {}", cause.text));
-                lines.extend(Advice::lines("  do:  ", &cause.advice));
+                lines.extend(Advice::lines(&cause.advice, "  ", Screen::default()));
             }
         }
         lines.extend(self.pfs.iter().map(|pf| pf.headline.clone()));
@@ -331,7 +331,8 @@ impl BootReport {
         for module in &self.modules {
             if let ModuleOutcome::Missing { trouble } = &module.outcome {
                 lines.push(format!("module {}: not loaded: {trouble}", module.name));
-                lines.extend(Advice::lines("  do:  ", &trouble.advice(&module.name)));
+                let steps = trouble.advice(&module.name);
+                lines.extend(Advice::lines(&steps, "  ", Screen::default()));
             }
         }
         let there: Vec<&str> = self

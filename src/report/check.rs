@@ -112,7 +112,12 @@ fn of(finding: &Finding, said: &[&Finding], screen: Screen) -> Vec<String> {
     let is_new = |step: &&Advice| !said.iter().any(|other| other.advice.contains(step));
     for purpose in Purpose::ALL {
         let steps = finding.advice.iter().filter(|step| step.purpose == purpose).filter(is_new);
-        part(purpose.heading(), steps.map(|step| ("- ".to_owned(), step.text.clone())).collect());
+        let steps = Advice::lines(steps, &format!("{indent}    "), screen);
+        if !steps.is_empty() {
+            let heading = format!("{indent}  {}:", purpose.heading());
+            lines.push(screen.paint(Tone::Head, &heading));
+            lines.extend(steps);
+        }
     }
     lines
 }

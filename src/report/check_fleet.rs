@@ -145,9 +145,8 @@ impl CheckFleetReport {
             let example = format!("{}{}", object.unwrap_or_default(), finding.first.message);
             lines.extend(screen.wrapped(&format!("  {}: ", finding.example), &example));
             let is_look = |step: &&Advice| step.purpose != Purpose::Look;
-            for step in finding.first.advice.iter().filter(is_look) {
-                lines.extend(screen.wrapped("  do: ", &step.text));
-            }
+            let steps = finding.first.advice.iter().filter(is_look);
+            lines.extend(Advice::lines(steps, "  ", screen));
         }
         if self.unread > 0 {
             lines.push(String::new());

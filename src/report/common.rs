@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::advice::Advice;
+use super::advice::{Advice, ToDo};
 use crate::names::{Object, escaped};
 
 /// Version of all JSON output. Fields and codes are added, never changed.
@@ -640,19 +640,19 @@ impl Finding {
 
     /// With steps that only look.
     #[must_use]
-    pub fn look<S: Into<String>>(self, steps: impl IntoIterator<Item = S>) -> Self {
+    pub fn look<S: Into<ToDo>>(self, steps: impl IntoIterator<Item = S>) -> Self {
         self.advise(steps.into_iter().map(Advice::look))
     }
 
     /// With steps that repair this boot.
     #[must_use]
-    pub fn now<S: Into<String>>(self, steps: impl IntoIterator<Item = S>) -> Self {
+    pub fn now<S: Into<ToDo>>(self, steps: impl IntoIterator<Item = S>) -> Self {
         self.advise(steps.into_iter().map(Advice::now))
     }
 
     /// With steps that repair every later boot.
     #[must_use]
-    pub fn permanent<S: Into<String>>(self, steps: impl IntoIterator<Item = S>) -> Self {
+    pub fn permanent<S: Into<ToDo>>(self, steps: impl IntoIterator<Item = S>) -> Self {
         self.advise(steps.into_iter().map(Advice::permanent))
     }
 

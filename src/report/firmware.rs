@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde::Serialize;
 
-use super::advice::Advice;
+use super::advice::{Advice, ToDo};
 use super::common::{Code, Finding, Kind, Report, Verdict};
 use super::screen::{Screen, Tone};
 use crate::names::{FirmwareName, FirmwareValue, LinkLayer, PciAddress};
@@ -183,7 +183,7 @@ impl CardSettings {
                 State::NotSet | State::Unreadable => Finding::error(Code::FirmwareNotSet, text),
                 _ if self.would_set(setting) => {
                     Finding::warning(Code::FirmwareNotAsConfigured, text)
-                        .advise([Advice::permanent("ibprov firmware --apply")])
+                        .advise([Advice::permanent(ToDo::run("ibprov firmware --apply"))])
                 }
                 _ => Finding::warning(Code::FirmwareNotAsConfigured, text),
             };
@@ -250,7 +250,7 @@ impl CardSettings {
             lines.extend(
                 screen.wrapped("  ", &format!("{}: {}", finding.severity, finding.message)),
             );
-            lines.extend(finding.advice.iter().flat_map(|a| screen.wrapped("    ", &a.text)));
+            lines.extend(Advice::lines(&finding.advice, "    ", screen));
         }
         if let Some(effect) = &self.effect {
             lines.extend(screen.wrapped("  the tool says: ", effect));

@@ -10,7 +10,7 @@ use crate::names::{PciAddress, VfName, VfRung};
 use super::advice::Advice;
 use super::common::{Code, Exit, Finding, Kind, Report, Verdict, not_read};
 use super::duration::seconds;
-use super::screen;
+use super::screen::{self, Screen};
 
 /// How far a guest is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::EnumDiscriminants)]
@@ -236,7 +236,7 @@ impl GuestsReport {
         }
         for finding in &self.account {
             lines.push(format!("  {finding}"));
-            lines.extend(Advice::lines("    do: ", &finding.advice));
+            lines.extend(Advice::lines(&finding.advice, "    ", Screen::default()));
         }
         lines.extend(self.problems.iter().map(|problem| format!("  note: {problem}")));
         screen::text(lines)

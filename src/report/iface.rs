@@ -10,7 +10,7 @@ pub use super::iface_step::{
     ChildCreator, DeferredSettings, IfaceStep, WantedChild, WantedInterface, aside_name,
 };
 
-use super::advice::Advice;
+use super::advice::{Advice, ToDo};
 use super::common::{Code, Exit, Finding, Kind, Report, Verdict};
 use super::duration::seconds;
 use super::finding::Severity;
@@ -168,7 +168,7 @@ impl IfaceReport {
         });
         let deferred = self.deferred.iter().map(|deferred| {
             Finding::warning(Code::SettingDeferred, deferred.sentence(&name))
-                .advise([Advice::now(DeferredSettings::command(&name))])
+                .advise([Advice::now(ToDo::run(DeferredSettings::command(&name)))])
         });
         let gone =
             (self.bring_up == BringUp::Disappeared).then(|| Finding::warning(code, DISAPPEARED));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::advice::Advice;
 use super::common::{Code, Finding, Kind, Report, Severity, Verdict};
-use super::screen;
+use super::screen::{self, Screen};
 use crate::names::{PathState, mark};
 
 /// What becomes of something that brings InfiniBand up today.
@@ -327,7 +327,7 @@ impl Migration {
         }
         for problem in &self.problems {
             lines.push(problem.bare());
-            lines.extend(Advice::lines("    do: ", &problem.advice));
+            lines.extend(Advice::lines(&problem.advice, "    ", Screen::default()));
         }
         if !self.changes.is_empty() {
             lines.push(if self.applied { "Changed:" } else { "Changes:" }.to_owned());

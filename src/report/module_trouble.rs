@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::advice::Advice;
+use super::advice::{Advice, ToDo};
 use super::common::{Code, Finding};
 use crate::names::ModuleName;
 
@@ -147,8 +147,9 @@ impl ModuleTrouble {
         let step = match self {
             Self::NotBuilt { kernel, looked_in } => {
                 return vec![
-                    Advice::permanent(format!(
-                        "install it for kernel {kernel}, or run `depmod -a`"
+                    Advice::permanent(ToDo::with(
+                        format!("install it for kernel {kernel}, or, if its file is there"),
+                        "depmod -a",
                     )),
                     Advice::permanent(format!(
                         "a distribution has it in its package modules-extra or modules; with OFED: rebuild it, or `dkms autoinstall`; {looked_in} must name it"
@@ -173,10 +174,11 @@ impl ModuleTrouble {
             Self::OutOfMemory { .. } => {
                 Advice::permanent("free memory, or reserve more for the crash kernel")
             }
-            Self::Stuck { pid } => Advice::look(format!(
-                "find where modprobe hangs: `cat /proc/{pid}/stack`, and dmesg"
+            Self::Stuck { pid } => Advice::look(ToDo::with(
+                "find where modprobe hangs",
+                format!("cat /proc/{pid}/stack; dmesg"),
             )),
-            Self::Other { .. } => Advice::look(format!("run `modprobe -v {module}` and see dmesg")),
+            Self::Other { .. } => Advice::look(ToDo::run(format!("modprobe -v {module}; dmesg"))),
         };
         vec![step]
     }

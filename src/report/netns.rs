@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::advice::Advice;
+use super::advice::{Advice, ToDo};
 use super::common::{Code, Finding};
 use crate::names::NetnsMode;
 
@@ -56,7 +56,8 @@ impl Netns {
     }
 
     fn finding(&self, message: String) -> Finding {
-        let advice = [Advice::look("rdma system"), Advice::permanent(remedy(self.wanted))];
+        let advice =
+            [Advice::look(ToDo::run("rdma system")), Advice::permanent(remedy(self.wanted))];
         Finding::warning(Code::NetnsMode, message).advise(advice)
     }
 }

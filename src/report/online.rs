@@ -12,7 +12,7 @@ use super::degraded::Degraded;
 use super::duration::seconds;
 use super::finding::Severity;
 use super::node::Standing;
-use super::screen;
+use super::screen::{self, Screen};
 use crate::report::{Cause, PortProgress};
 
 /// What is waited for.
@@ -337,12 +337,13 @@ impl OnlineReport {
         let mut lines = vec![self.headline()];
         for error in &self.configuration {
             lines.push(format!("  {error}"));
-            lines.extend(Advice::lines("      do: ", &error.advice));
+            lines.extend(Advice::lines(&error.advice, "      ", Screen::default()));
         }
         for port in &self.ports {
             lines.push(format!("  {}", port.line()));
             let causes = port.cause.iter().flat_map(Cause::all);
-            lines.extend(causes.flat_map(|cause| Advice::lines("      do: ", &cause.advice)));
+            let steps = causes.flat_map(|cause| &cause.advice);
+            lines.extend(Advice::lines(steps, "      ", Screen::default()));
         }
         lines.extend(self.problems.iter().map(|problem| format!("  note: {problem}")));
         screen::text(lines)

@@ -450,6 +450,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::report::advice::ToDo;
 
     fn pf() -> PciAddress {
         "0000:4b:00.0".parse().expect("address")
@@ -457,7 +458,8 @@ mod tests {
 
     fn busy() -> Finding {
         let message = "process 2420 holds /run/ibprov/lock/pf-0000:4b:00.0";
-        Finding::error(Code::VfPlanBlocked, message).look(["journalctl -u 'ibprov-pf@*'"])
+        Finding::error(Code::VfPlanBlocked, message)
+            .look([ToDo::run("journalctl -u 'ibprov-pf@*'")])
     }
 
     fn json_of(report: &PfReport) -> Value {

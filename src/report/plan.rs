@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::advice::Advice;
+use super::advice::{Advice, ToDo};
 use super::common::{
     Code, Finding, Kind, Report, Severity, Verdict, as_text, not_read, with_remedy,
 };
@@ -162,7 +162,7 @@ impl PlanReport {
         }
         for told in &self.firmware {
             lines.push(told.to_string());
-            lines.extend(Advice::lines("  ", &told.advice));
+            lines.extend(Advice::lines(&told.advice, "  ", screen));
         }
         let cannot = screen.paint(Tone::Bad, "cannot read");
         lines.extend(self.problems.iter().map(|problem| format!("{cannot} {problem}")));
@@ -217,7 +217,8 @@ impl PlannedPf {
             let last = last_run.filter(|_| of(Action::Create).next().is_some());
             let last = last.map(|why| format!("; the last run: {why}")).unwrap_or_default();
             let message = format!("{}{with}{last}", wrong.join(", "));
-            let advice = [Advice::look("ibprov plan"), Advice::now("ibprov apply")];
+            let advice =
+                [Advice::look(ToDo::run("ibprov plan")), Advice::now(ToDo::run("ibprov apply"))];
             findings.push(Finding::error(Code::VfNotAsPlanned, message).advise(advice));
         }
         let in_use = of(Action::Defer).next().is_some();
@@ -227,7 +228,7 @@ impl PlannedPf {
             in_use.then(|| format!("{}: not as planned, and in use", vf_ranges(of(Action::Defer))))
         });
         findings.extend(why.map(|why| {
-            Finding::warning(Code::VfDeferred, why).advise([Advice::look("ibprov plan")])
+            Finding::warning(Code::VfDeferred, why).advise([Advice::look(ToDo::run("ibprov plan"))])
         }));
         findings.extend(self.warnings.iter().cloned());
         findings.into_iter().map(|finding| finding.about(&object)).collect()
@@ -363,7 +364,7 @@ fn told<'a>(findings: impl IntoIterator<Item = &'a Finding>, screen: Screen) -> 
         let tone = finding.severity.into();
         let head = screen.paint(tone, &format!("{}:", finding.severity));
         lines.push(format!("  {head} {}", finding.message));
-        lines.extend(Advice::lines("    do: ", &finding.advice));
+        lines.extend(Advice::lines(&finding.advice, "    ", screen));
     }
     let more = findings.count();
     lines.extend((more > 0).then(|| format!("  and {more} more like these")));

@@ -5,7 +5,7 @@ use tracing::{Span, error_span};
 use serde::{Deserialize, Serialize};
 
 use super::ModuleTrouble;
-use super::advice::Advice;
+use super::advice::{Advice, ToDo};
 use super::common::{Code, Finding, listed, opposite};
 use super::finding::Severity;
 use super::iface::{DeferredSettings, IfaceStep};
@@ -296,7 +296,10 @@ impl Cause {
 
     /// Nobody has loaded `module` yet.
     pub(crate) fn not_loaded(module: &ModuleName) -> Self {
-        let advice = Advice::now(format!("modprobe {module}, which ibprov boot does at boot"));
+        let advice = Advice::now(ToDo::with(
+            "load it now, as ibprov boot does at boot",
+            format!("modprobe {module}"),
+        ));
         Self::waiting(format!("module {module} is not loaded"), [advice])
             .diagnosed(Code::ModuleNotLoaded)
     }
@@ -314,14 +317,17 @@ impl Cause {
             steps => format!("to be done on {netdev}: {}", listed(steps)),
         };
         let units = "see `systemctl status 'ibprov-iface@*' ibprov-children.service`";
-        Self::waiting(text, [Advice::look(units), Advice::now(format!("ibprov iface {netdev}"))])
+        Self::waiting(
+            text,
+            [Advice::look(units), Advice::now(ToDo::run(format!("ibprov iface {netdev}")))],
+        )
     }
 
     /// Settings of `netdev` could not be made.
     pub(crate) fn not_made(netdev: &IfName, why: String) -> Self {
         let advice = [
-            Advice::look(format!("ibprov iface {netdev} --dry-run")),
-            Advice::now(format!("ibprov iface {netdev}")),
+            Advice::look(ToDo::run(format!("ibprov iface {netdev} --dry-run"))),
+            Advice::now(ToDo::run(format!("ibprov iface {netdev}"))),
         ];
         Self::last(why, advice)
     }
@@ -329,8 +335,8 @@ impl Cause {
     /// Settings of `netdev` are left as they are, because it is in use.
     pub(crate) fn deferred(netdev: &IfName, deferred: &DeferredSettings) -> Self {
         let advice = [
-            Advice::look(format!("ibprov iface {netdev} --dry-run")),
-            Advice::now(DeferredSettings::command(netdev)),
+            Advice::look(ToDo::run(format!("ibprov iface {netdev} --dry-run"))),
+            Advice::now(ToDo::run(DeferredSettings::command(netdev))),
         ];
         let text = deferred.sentence(netdev);
         Self::in_use(text, advice).diagnosed(Code::SettingDeferred).of(netdev)

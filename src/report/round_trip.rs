@@ -9,7 +9,7 @@ use proptest::sample::select;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::advice::{Advice, Purpose};
+use super::advice::{Advice, Purpose, ToDo};
 use super::boot::{
     Climbed, LeftOut, ModuleOutcome, ModuleReport, Moment, PortReport, Step, StepReport,
 };
@@ -119,8 +119,9 @@ fn progress() -> Any<PortProgress> {
 }
 
 fn advice() -> Any<Advice> {
-    (select(Purpose::ALL.to_vec()), text())
-        .prop_map(|(purpose, text)| Advice { purpose, text })
+    let step = (of(text()), of(text()));
+    (select(Purpose::ALL.to_vec()), step)
+        .prop_map(|(purpose, (words, command))| Advice { purpose, step: ToDo { words, command } })
         .boxed()
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::advice::Advice;
+use super::advice::{Advice, ToDo};
 use super::common::{Code, Finding};
 use super::finding::Severity;
 use super::node::Standing;
@@ -152,24 +152,30 @@ impl RxeReport {
         let name = &self.name;
         match &self.state {
             RxeState::Absent => {
-                vec![Advice::look("dmesg; modinfo rdma_rxe"), Advice::now("ibprov boot")]
+                vec![
+                    Advice::look(ToDo::run("dmesg; modinfo rdma_rxe")),
+                    Advice::now(ToDo::run("ibprov boot")),
+                ]
             }
             RxeState::NoNetdev | RxeState::NotNamed => {
-                vec![Advice::look(format!("ip link show dev {}", self.netdev_word()))]
+                vec![Advice::look(ToDo::run(format!("ip link show dev {}", self.netdev_word())))]
             }
             RxeState::OverIpoib => {
                 vec![Advice::permanent("name an Ethernet netdev in [[rxe]] of ibprov.toml")]
             }
             RxeState::NameTaken { .. } => vec![
-                Advice::look("rdma link"),
+                Advice::look(ToDo::run("rdma link")),
                 Advice::permanent("give another name in [[rxe]] of ibprov.toml"),
             ],
             RxeState::NetdevTaken { by } => vec![
-                Advice::look("rdma link"),
-                Advice::now(format!("rdma link delete {by}, then ibprov boot")),
+                Advice::look(ToDo::run("rdma link")),
+                Advice::now(ToDo::run(format!("rdma link delete {by} && ibprov boot"))),
             ],
             RxeState::NotConfigured => {
-                vec![Advice::now(format!("rdma link delete {name}, if nothing uses it"))]
+                vec![Advice::now(ToDo::with(
+                    "if nothing uses it",
+                    format!("rdma link delete {name}"),
+                ))]
             }
             RxeState::Present => Vec::new(),
         }

@@ -4,6 +4,9 @@ use anstyle::{AnsiColor, Style};
 
 use super::common::Severity;
 
+/// What a command stands behind. A line that begins so is never broken.
+pub const RUN: &str = "run: ";
+
 /// Where a text is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Screen {
@@ -89,7 +92,7 @@ impl Screen {
         let mut page = String::new();
         for line in text.lines() {
             let start = line.trim_start();
-            if textwrap::core::display_width(line) <= columns {
+            if start.starts_with(RUN) || textwrap::core::display_width(line) <= columns {
                 page.push_str(line);
                 page.push('\n');
                 continue;

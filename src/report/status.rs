@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use self::table::table;
+use super::advice::Advice;
 use super::common::{Finding, Kind, Report, Verdict, listed, not_read};
 use super::finding::Severity;
 use super::screen::{self, Screen, Tone};
@@ -584,9 +585,7 @@ impl Status {
 
 /// The first `steps` of what to do about `finding`.
 fn to_do(screen: Screen, indent: &str, finding: &Finding, steps: usize) -> Vec<String> {
-    let first = format!("{indent}  do: ");
-    let steps = finding.advice.iter().take(steps);
-    steps.flat_map(|step| screen.wrapped(&first, &step.text)).collect()
+    Advice::lines(finding.advice.iter().take(steps), &format!("{indent}  "), screen)
 }
 
 impl Hca {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::advice::Advice;
+use super::advice::{Advice, ToDo};
 use super::common::{Code, Finding};
 use super::finding::Severity;
 use crate::names::{Guid, Object, PortNumber, RdmaName};
@@ -136,15 +136,17 @@ impl SubnetManagerReport {
                 vec![Advice::now(ENABLE), Advice::permanent("or remove the [[subnet-manager]]")]
             }
             (SubnetManagerState::NoPort, _) => vec![
-                Advice::look("ibprov status --verbose"),
+                Advice::look(ToDo::run("ibprov status --verbose")),
                 Advice::permanent("set subnet-manager.port-guid to a port GUID of this host"),
             ],
             (SubnetManagerState::NoDevice, _) => {
-                vec![Advice::look("ls -l /sys/class/infiniband_mad; lsmod | grep ib_umad")]
+                vec![Advice::look(ToDo::run(
+                    "ls -l /sys/class/infiniband_mad; lsmod | grep ib_umad",
+                ))]
             }
             (_, Some(unit)) => vec![
-                Advice::look(format!("systemctl status '{unit}'")),
-                Advice::now(format!("systemctl restart '{unit}'")),
+                Advice::look(ToDo::run(format!("systemctl status '{unit}'"))),
+                Advice::now(ToDo::run(format!("systemctl restart '{unit}'"))),
             ],
             (_, None) => Vec::new(),
         };

@@ -195,7 +195,7 @@ fn nothing_is_said_of_devices_that_are_not_of_the_fabric() {
             };
             let diagnosis = judge(&[&log]);
             for finding in &diagnosis.findings {
-                let advice: String = finding.advice.iter().map(|a| a.text.as_str()).collect();
+                let advice: String = finding.advice.iter().map(|a| a.step.to_string()).collect();
                 let object = listed(&finding.objects);
                 let said = format!("{object} {} {advice}", finding.message);
                 assert!(!said.contains("1b:00"), "{name}: {stranger}: {said}");

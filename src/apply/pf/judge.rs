@@ -7,7 +7,7 @@ use crate::ladder::{Facts, WantedPf, WantedVf};
 use crate::names::{PciAddress, VfIndex, VfOwner, VfRung};
 use crate::observe::{ObservedPf, ObservedVf};
 use crate::plan::VfPlan;
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::common::{Code, Finding, Severity};
 use crate::report::pf::{
     DROPPED, Deferred, REFUSED, Stage, StepDone, StepFailure, VfLack, VfOutcome, VfStep,
@@ -159,7 +159,7 @@ fn lacking(lack: &VfLack, udev_works: bool) -> Finding {
         VfLack::Name { is, planned, .. } if udev_works => finding(format!(
             "udev has not renamed {is} to {planned} and was still processing events"
         ))
-        .look(["journalctl -b -u systemd-udevd"]),
+        .look([ToDo::run("journalctl -b -u systemd-udevd")]),
         VfLack::Name { .. } => finding(lack.to_string()).now([
             "unbind the VF from its driver (`echo PCI-ADDRESS >/sys/bus/pci/drivers/DRIVER/unbind`) and run `ibprov apply`",
         ]),
@@ -254,7 +254,7 @@ pub(super) fn number_failed(
     let log = format!("dmesg | grep {pf}");
     let (meaning, remedy) = match (failure, failure.errno()) {
         (StepFailure::NotBegun, _) => {
-            ("nothing was changed", Advice::now(format!("ibprov apply {pf}")))
+            ("nothing was changed", Advice::now(ToDo::run(format!("ibprov apply {pf}"))))
         }
         (StepFailure::Unfinished, _) => {
             ("the driver hangs while it creates or removes VFs", Advice::look(log))
@@ -273,11 +273,11 @@ pub(super) fn number_failed(
         ),
         (_, Some(Errno::EBUSY)) => (
             "another process has changed the number in the meantime",
-            Advice::now(format!("ibprov apply {pf}")),
+            Advice::now(ToDo::run(format!("ibprov apply {pf}"))),
         ),
         (_, Some(Errno::ENOENT)) => (
             "the driver was unbound from the PF, or does not support SR-IOV",
-            Advice::look(format!("lspci -k -s {pf}")),
+            Advice::look(ToDo::run(format!("lspci -k -s {pf}"))),
         ),
         _ => ("the driver of the PF may have reported why", Advice::look(log)),
     };

@@ -11,6 +11,7 @@ use crate::observe::administered::alias_entry;
 use crate::observe::pf::{self, dir};
 use crate::observe::udev::is_settled;
 use crate::observe::{Look, ObservedPf, Undo};
+use crate::report::advice::ToDo;
 use crate::report::common::{Code, Finding};
 use crate::workers::undo::UndoRecord;
 use crate::workers::{Client, Reply, Request};
@@ -156,7 +157,7 @@ impl Machine for Live<'_> {
                 let who = owner
                     .map_or_else(|| "an unknown process".to_owned(), |o| format!("process {o}"));
                 let busy = Finding::error(Code::VfPlanBlocked, format!("{who} holds {lock}"));
-                return Some(busy.about(self.pf).look(["journalctl -u 'ibprov-pf@*'"]));
+                return Some(busy.about(self.pf).look([ToDo::run("journalctl -u 'ibprov-pf@*'")]));
             }
             Err(e) => problems.push(format!("{e}: continuing without it")),
         }

@@ -4,6 +4,7 @@ use super::shown;
 use crate::check::evidence::Host;
 use crate::graph::consumers;
 use crate::observe::autostart::{AutostartGuest, ResumedDomain, START_NOBODY};
+use crate::report::advice::ToDo;
 use crate::report::common::{Code, listed};
 use crate::report::finding::{Confidence, Finding, Severity};
 
@@ -39,7 +40,7 @@ fn by_libvirt_guests(host: &Host) -> Option<Finding> {
             .quoting(given.iter().map(quote))
             .permanent([
                 format!("write {START_NOBODY} to {}", host.resumed.file),
-                LEAVE.to_owned(),
+                LEAVE.into(),
             ]),
     )
 }
@@ -77,8 +78,11 @@ fn by_autostart(host: &Host) -> Option<Finding> {
             ])
             .quoting(host.autostart.iter().map(quote))
             .permanent([
-                format!("virsh autostart --disable {}", names.first().unwrap_or(&"GUEST")),
-                LEAVE.to_owned(),
+                ToDo::run(format!(
+                    "virsh autostart --disable {}",
+                    names.join("; virsh autostart --disable ")
+                )),
+                LEAVE.into(),
             ]),
     )
 }
@@ -100,7 +104,12 @@ mod tests {
         host.resumed = Resumed { domains: vec![domain], file };
         let [finding] = &judge(&host)[..] else { panic!("{:?}", judge(&host)) };
         assert_eq!(finding.severity, Severity::Warning);
-        assert!(finding.advice[0].text.contains("ON_BOOT=ignore to /etc/default/libvirt-guests"));
+        assert!(
+            finding.advice[0]
+                .step
+                .to_string()
+                .contains("ON_BOOT=ignore to /etc/default/libvirt-guests")
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::check::evidence::Host;
 use crate::check::evidence::host::OpensmFault;
+use crate::report::advice::ToDo;
 use crate::report::finding::{Confidence, Finding, Quote};
 
 /// Faults that are quoted; the verb that finds them shows all.
@@ -30,7 +31,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
             Finding::of(first.code, first.severity, Confidence::High, summary)
                 .about(&first.file)
                 .quoting(faults.iter().take(QUOTED).map(quote))
-                .look(["ibprov opensm check"]),
+                .look([ToDo::run("ibprov opensm check")]),
         )
     };
     of_code.filter_map(finding).collect()

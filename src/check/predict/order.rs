@@ -4,6 +4,7 @@ use super::{has_infiniband, in_order, merge, shown};
 use crate::check::evidence::Host;
 use crate::graph::Unit;
 use crate::graph::consumers::{self, DropIn, Judged, Need, Proof};
+use crate::report::advice::ToDo;
 use crate::report::common::Code;
 use crate::report::duration::duration;
 use crate::report::finding::{Confidence, Finding, Quote, Severity};
@@ -115,7 +116,10 @@ fn before(provider: &str, unit: &str, need: Need, severity: Severity, chain: &[S
     let finding = Finding::of(code(need), severity, Confidence::High, told)
         .about(unit)
         .chain([format!("The order is {}.", in_order(chain))])
-        .look([format!("systemctl cat {} | grep -E '^(#|After|Before)'", chain.join(" "))])
+        .look([ToDo::run(format!(
+            "systemctl cat {} | grep -E '^(#|After|Before)'",
+            chain.join(" ")
+        ))])
         .permanent([format!(
             "remove the line that orders {unit} first, then: systemctl daemon-reload"
         )]);
@@ -199,7 +203,7 @@ fn too_early(host: &Host) -> Vec<Finding> {
                 ])
                 .quoting([shown(host, format!("{} sets up {netdev}: {}", unit.name, asked.file))])
                 .now([format!("ifup {netdev}, or systemctl restart {}", unit.name)])
-                .permanent(["systemctl enable ibprov.service"]),
+                .permanent([ToDo::run("systemctl enable ibprov.service")]),
             ],
         );
     }
@@ -239,7 +243,7 @@ home.mount is nfs4
         host.graph.get_mut("scratch.mount").expect("mount").options = "rw,rdma".to_owned();
         let [finding] = &judge(&host)[..] else { panic!("{:?}", judge(&host)) };
         assert_eq!((finding.code, finding.severity), (Code::MountBeforeIpoib, Severity::Warning));
-        let advice: Vec<&str> = finding.advice.iter().map(|a| a.text.as_str()).collect();
+        let advice: Vec<String> = finding.advice.iter().map(|a| a.step.to_string()).collect();
         assert_eq!(advice, ["ibprov consumers --install"]);
         let mount = host.graph.get_mut("scratch.mount").expect("mount");
         mount.now.active = "failed".to_owned();

@@ -4,6 +4,7 @@ use super::{has_infiniband, shown};
 use crate::check::evidence::Host;
 use crate::graph::{Load, consumers};
 use crate::names::{OPENIBD_STAND_IN, Rung};
+use crate::report::advice::ToDo;
 use crate::report::common::Code;
 use crate::report::finding::{Confidence, Finding, Severity};
 
@@ -30,12 +31,11 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
     .about(&unit)
     .quoting([shown(host, format!("{unit}: {state}"))])
     .permanent([
-        if state == "masked" {
-            format!("systemctl unmask {unit}")
-        } else {
-            format!("systemctl enable {unit}")
-        },
-        "or install ibprov and: systemctl enable ibprov.service".to_owned(),
+        ToDo::run(match state.as_str() {
+            "masked" => format!("systemctl unmask {unit}"),
+            _ => format!("systemctl enable {unit}"),
+        }),
+        ToDo::with("or install ibprov", "systemctl enable ibprov.service"),
     ]);
     if let Some(harm) = harm {
         finding = finding.chain([harm]);
@@ -145,8 +145,8 @@ mod tests {
         });
         let [finding] = &judge(&both)[..] else { panic!("{:?}", judge(&both)) };
         assert_eq!(
-            (finding.code, finding.advice[0].text.as_str()),
-            (Code::OpenibdAliasBroken, "reenable it")
+            (finding.code, &finding.advice[0].step),
+            (Code::OpenibdAliasBroken, &"reenable it".into())
         );
     }
 

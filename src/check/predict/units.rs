@@ -8,6 +8,7 @@ use crate::graph::cycles::Cycle;
 use crate::graph::deadlock::{self, Deadlock};
 use crate::graph::{self, Graph, Load, Unit, consumers};
 use crate::ladder::cause::CONTAINERS_DENY_LIST;
+use crate::report::advice::ToDo;
 use crate::report::common::Code;
 use crate::report::finding::{Confidence, Finding, Severity};
 use crate::stacks;
@@ -50,10 +51,10 @@ fn of_cycle(host: &Host, cycle: &Cycle) -> Finding {
         ])
         .quoting([shown(host, format!("order: {way}"))])
         .look([
-            format!("systemctl cat {} | grep -E '^(#|After|Before)'", cycle.units.join(" ")),
-            "systemd-analyze verify default.target".to_owned(),
+            ToDo::run(format!("systemctl cat {} | grep -E '^(#|After|Before)'", cycle.units.join(" "))),
+            ToDo::run("systemd-analyze verify default.target"),
         ])
-        .permanent(["remove one After= or Before= of that cycle, preferably one that a drop-in in /etc adds, then: systemctl daemon-reload"])
+        .permanent([ToDo::with("remove one After= or Before= of that cycle, preferably one that a drop-in in /etc adds", "systemctl daemon-reload")])
 }
 
 fn of_the_network(graph: &Graph, unit: &str) -> bool {
@@ -100,7 +101,7 @@ fn of_requirement(host: &Host, unit: &Unit, needed: &str, why: &str) -> Finding 
     Finding::of(Code::RequiredUnitMissing, Severity::Warning, Confidence::High, told)
         .about(name.as_str())
         .quoting([shown(host, format!("{name}: Requires={needed}"))])
-        .look([format!("systemctl cat {name} | grep -E '^(#|Requires|BindsTo)'")])
+        .look([ToDo::run(format!("systemctl cat {name} | grep -E '^(#|Requires|BindsTo)'"))])
         .permanent(remedies(name, needed))
 }
 

@@ -4,6 +4,7 @@ use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity,
 use crate::check::pattern::has_any;
 use crate::graph::consumers;
 use crate::names::is_ipoib_name;
+use crate::report::advice::ToDo;
 
 pub(super) const CONSUMER_BEFORE_ADDRESS: Rule = Rule {
     code: Code::ConsumerBeforeAddress,
@@ -216,7 +217,10 @@ pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {
         return Some(
             Finding::of(Code::MountBeforeIpoib, Severity::Info, Confidence::Low, told)
                 .quoting(seen::quotes(boot, generic))
-                .look(["check whether the route uses an IPoIB netdev: ip route get SERVER"]),
+                .look([ToDo::with(
+                    "check whether the route uses an IPoIB netdev",
+                    "ip route get SERVER",
+                )]),
         );
     } else {
         return None;
@@ -269,8 +273,8 @@ fn mount_before_network(boot: &Boot) -> Option<Finding> {
     Some(
         Finding::of(Code::MountBeforeNetwork, severity, Confidence::Medium, told)
             .quoting(seen::quotes(boot, lines))
-            .look(["systemctl is-enabled NetworkManager-wait-online.service systemd-networkd-wait-online.service"])
-            .now(["mount -a"])
+            .look([ToDo::run("systemctl is-enabled NetworkManager-wait-online.service systemd-networkd-wait-online.service")])
+            .now([ToDo::run("mount -a")])
             .permanent(["add _netdev or x-systemd.automount to its line in /etc/fstab"]),
     )
 }

@@ -251,7 +251,7 @@ mod tests {
             let diagnosis = super::super::diagnose(&intake.finish());
             let finding = diagnosis.findings.iter().find(|f| f.code == code);
             let finding = finding.unwrap_or_else(|| panic!("{code}"));
-            let advice: Vec<&str> = finding.advice.iter().map(|a| a.text.as_str()).collect();
+            let advice: Vec<String> = finding.advice.iter().map(|a| a.step.to_string()).collect();
             let advice = advice.join("\n");
             assert!(advice.contains(command), "{code}: {advice}");
             for command in mad_commands(&advice) {

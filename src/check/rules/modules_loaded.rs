@@ -5,6 +5,7 @@ use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity,
 use crate::check::evidence::relevance::rdma_device_in;
 use crate::check::pattern::{caught, has_any};
 use crate::names::{IB_DRIVERS, is_ipoib_name, may_be_ipoib_name, rdma_half_of};
+use crate::report::advice::ToDo;
 
 pub(super) const MODULE_NOT_LOADED: Rule = Rule {
     code: Code::ModuleNotLoaded,
@@ -168,8 +169,8 @@ fn no_transport(boot: &Boot) -> Option<Finding> {
         Finding::of(Code::ModuleNotLoaded, severity, confidence, told)
             .about("rpcrdma")
             .quoting(seen::quotes(boot, lines))
-            .look(["grep rdma /etc/fstab"])
-            .now(["modprobe rpcrdma"])
+            .look([ToDo::run("grep rdma /etc/fstab")])
+            .now([ToDo::run("modprobe rpcrdma")])
             .permanent(["modules.load = [\"rpcrdma\"] in ibprov.toml"]),
     )
 }
@@ -184,7 +185,7 @@ fn no_device(boot: &Boot) -> Option<Finding> {
     Some(
         Finding::of(Code::ModuleNotLoaded, Severity::Warning, Confidence::Low, told)
             .quoting(seen::quotes(boot, lines))
-            .look(["check whether there is an RDMA device: ls /sys/class/infiniband; lspci -nnk -d ::0207"])
+            .look([ToDo::with("check whether there is an RDMA device", "ls /sys/class/infiniband; lspci -nnk -d ::0207")])
             .now(["load the RDMA half of the adapter's driver: modprobe mlx5_ib (mlx4_ib, irdma, bnxt_re)"])
             .permanent(["systemctl enable ibprov.service, which loads the modules before the network"]),
     )
@@ -223,11 +224,17 @@ fn absent(boot: &Boot) -> Option<Finding> {
             .about(name)
             .quoting(seen::quotes(boot, lines))
             .look([
-                "check whether there is an RDMA device: ls /sys/class/infiniband; lsmod | grep ib_ipoib",
-                "check that one of the two units that load ib_ipoib is enabled: systemctl is-enabled openibd.service ibprov.service",
-                "read the log of the whole boot: journalctl -b -o short-precise",
+                ToDo::with(
+                    "check whether there is an RDMA device",
+                    "ls /sys/class/infiniband; lsmod | grep ib_ipoib",
+                ),
+                ToDo::with(
+                    "check that one of the two units that load ib_ipoib is enabled",
+                    "systemctl is-enabled openibd.service ibprov.service",
+                ),
+                ToDo::with("read the log of the whole boot", "journalctl -b -o short-precise"),
             ])
-            .now(["modprobe ib_ipoib"]),
+            .now([ToDo::run("modprobe ib_ipoib")]),
     )
 }
 
@@ -294,7 +301,7 @@ fn module_load_interrupted(boot: &Boot) -> Option<Finding> {
             ])
             .quoting(seen::quotes(boot, lines.clone()))
             .quoting(seen::quotes(boot, port))
-            .now(["modprobe -r ib_ipoib && modprobe ib_ipoib"])
+            .now([ToDo::run("modprobe -r ib_ipoib && modprobe ib_ipoib")])
             .permanent(["update rdma-core (rdma-load-modules@ before initrd.target), rebuild the initramfs"]),
     )
 }
@@ -333,13 +340,19 @@ fn module_load_order(boot: &Boot) -> Option<Finding> {
         Finding::of(Code::ModuleLoadOrder, Severity::Error, Confidence::Medium, told)
             .about_all(&netdevs)
             .quoting(seen::quotes(boot, lost.iter().map(|(e, _)| *e)))
-            .look(["check whether the port has the P_Key now: cat /sys/class/infiniband/*/ports/*/pkeys/* | sort -u"])
+            .look([ToDo::with(
+                "check whether the port has the P_Key now",
+                "cat /sys/class/infiniband/*/ports/*/pkeys/* | sort -u",
+            )])
             .now(seen::for_each(
                 "when ibstat reports the port as Active: ip link set {} down; ip link set {} up",
                 &netdevs,
                 "NETDEV",
             ))
-            .permanent(["let children wait for the port: systemctl enable ibprov-wait-online.service"]),
+            .permanent([ToDo::with(
+                "let children wait for the port",
+                "systemctl enable ibprov-wait-online.service",
+            )]),
     )
 }
 

@@ -3,6 +3,7 @@
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 use crate::check::pattern::{caught_one, has_any, word};
 use crate::names::HCA_DRIVERS;
+use crate::report::advice::ToDo;
 
 pub(super) const MODULE_MISSING_FOR_KERNEL: Rule = Rule {
     code: Code::ModuleMissingForKernel,
@@ -207,7 +208,9 @@ fn initrd_without_fabric(boot: &Boot) -> Option<Finding> {
             .quoting([boot.quote(asked)])
             .quoting(seen::quotes(boot, gave_up))
             .look(["lsinitrd | grep -e mlx5 -e ib_ipoib (or lsinitramfs)"])
-            .permanent(["dracut -f --add rdma --add-drivers 'mlx5_core mlx5_ib ib_ipoib'"]),
+            .permanent([ToDo::run(
+                "dracut -f --add rdma --add-drivers 'mlx5_core mlx5_ib ib_ipoib'",
+            )]),
     )
 }
 
@@ -236,7 +239,7 @@ fn module_is_a_dummy(boot: &Boot) -> Option<Finding> {
     Some(
         Finding::of(Code::ModuleIsADummy, Severity::Error, confidence, told)
             .quoting(seen::quotes(boot, lines))
-            .look(["find the modules that are dummies: modinfo -n -d rpcrdma ib_srp ib_iser nvme-rdma rdma_rxe"])
+            .look([ToDo::with("find the modules that are dummies", "modinfo -n -d rpcrdma ib_srp ib_iser nvme-rdma rdma_rxe")])
             .now(["mount with proto=tcp"])
             .permanent(["install the vendor's package with the real module (mlnx-nfsrdma-dkms), or use the kernel's own stack"]),
     )
@@ -279,7 +282,7 @@ fn module_wrong_driver(boot: &Boot) -> Option<Finding> {
                 Finding::of(Code::ModuleWrongDriver, Severity::Error, Confidence::Medium, told)
                     .about(function.address.as_str())
                     .quoting([boot.quote_at(function.origin, "", &function.text)])
-                    .now([format!("modprobe {right}")])
+                    .now([ToDo::run(format!("modprobe {right}"))])
                     .permanent([format!("name {right} instead of {wrong} in /etc/modules-load.d")]),
             );
         }

@@ -3,6 +3,7 @@
 use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 use crate::check::pattern::{caught, has_any};
 use crate::names::RDMA_USERS;
+use crate::report::advice::ToDo;
 
 pub(super) const MODULE_DENIED: Rule = Rule {
     code: Code::ModuleDenied,
@@ -200,7 +201,7 @@ fn module_symbol_mismatch(boot: &Boot) -> Option<Finding> {
             .about_all(&modules)
             .quoting(seen::quotes(boot, lines))
             .look(seen::for_each("dmesg | grep {}", &modules, "MODULE"))
-            .look(["check that all modules are from the kernel, or all from OFED: modinfo -n ib_core mlx5_core ib_ipoib"])
+            .look([ToDo::with("check that all modules are from the kernel, or all from OFED", "modinfo -n ib_core mlx5_core ib_ipoib")])
             .permanent([
                 "dracut -f (or update-initramfs -u), so that the initramfs contains the same modules",
                 "rebuild the modules that were built against the other stack, then reboot",
@@ -248,7 +249,7 @@ fn module_init_slow(boot: &Boot) -> Option<Finding> {
                     .iter()
                     .map(|o| format!("find out why its probe takes so long: dmesg | grep {o}")),
             )
-            .now([format!("modprobe -a {}", modules.join(" "))]),
+            .now([ToDo::run(format!("modprobe -a {}", modules.join(" ")))]),
     )
 }
 

@@ -3,6 +3,7 @@
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 use crate::check::pattern::{caught_one, has_any};
 use crate::names::{RDMA_MODULES, is_ipoib_name};
+use crate::report::advice::ToDo;
 
 pub(super) const IFCFG_MISMATCH: Rule = Rule {
     code: Code::IfcfgMismatch,
@@ -45,9 +46,9 @@ fn ifcfg_mismatch(boot: &Boot) -> Option<Finding> {
         Finding::of(Code::IfcfgMismatch, Severity::Error, Confidence::Medium, told)
             .quoting(seen::quotes(boot, lines))
             .look([
-                "check that there is an RDMA device (ls /sys/class/infiniband): without one the driver is missing, and the configuration may be right",
-                "compare names and addresses with the profile, of an IPoIB address the last 8 bytes: ip -d link",
-                "nmcli -f NAME,DEVICE,FILENAME connection; grep -H -e HWADDR -e DEVICE /etc/sysconfig/network-scripts/ifcfg-*",
+                ToDo::with("check that there is an RDMA device: without one the driver is missing, and the configuration may be right", "ls /sys/class/infiniband"),
+                ToDo::with("compare names and addresses with the profile, of an IPoIB address the last 8 bytes", "ip -d link"),
+                ToDo::run("nmcli -f NAME,DEVICE,FILENAME connection; grep -H -e HWADDR -e DEVICE /etc/sysconfig/network-scripts/ifcfg-*"),
             ])
             .permanent(["correct the name or address in the profile"]),
     )

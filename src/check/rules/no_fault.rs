@@ -7,6 +7,7 @@ use crate::check::evidence::own::About;
 use crate::check::evidence::relevance::concerns_rdma;
 use crate::check::ledger::{has_word_of_fabric, words::own_words};
 use crate::check::pattern::has_any;
+use crate::report::advice::ToDo;
 use crate::report::common::Verdict;
 
 pub(super) const INPUT_LEFT_OUT: Rule =
@@ -187,7 +188,7 @@ fn unknown(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         let text = "No port of this host is in use by the fabric, and none is missed: nothing shows whether InfiniBand works.";
         let idle = || {
             Finding::of(Code::Unknown, Severity::Info, Confidence::High, text)
-                .look(["ibprov status -v"])
+                .look([ToDo::run("ibprov status -v")])
         };
         return (is_ready && !explained).then(idle).into_iter().collect();
     }

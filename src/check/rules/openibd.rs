@@ -2,6 +2,7 @@
 
 use super::{Advice, Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 use crate::check::pattern::{caught_one, has_any, word};
+use crate::report::advice::ToDo;
 
 pub(super) const OPENIBD_DISABLED: Rule = Rule {
     code: Code::OpenibdDisabled,
@@ -11,7 +12,7 @@ pub(super) const OPENIBD_DISABLED: Rule = Rule {
 
 fn advice_to_enable() -> [Advice; 3] {
     [
-        Advice::look("systemctl is-enabled openibd.service"),
+        Advice::look(ToDo::run("systemctl is-enabled openibd.service")),
         Advice::now("run ifup for the interface, or restart the network service"),
         Advice::permanent("run systemctl enable ibprov.service (or openibd.service), then reboot"),
     ]
@@ -151,7 +152,10 @@ fn openibd_failed(boot: &Boot) -> Option<Finding> {
             .quoting(seen::quotes(boot, said))
             .quoting(shown)
             .look(["journalctl -b -u openibd.service; dmesg | grep -i -e mlx -e symbol"])
-            .now(["after the reason is corrected: systemctl restart openibd.service"]),
+            .now([ToDo::with(
+                "after the reason is corrected",
+                "systemctl restart openibd.service",
+            )]),
     )
 }
 
@@ -221,9 +225,9 @@ fn mlnx_interface_mgr_armed(boot: &Boot) -> Option<Finding> {
         Finding::of(Code::MlnxInterfaceMgrArmed, Severity::Warning, Confidence::High, told)
             .about("mlnx_interface_mgr")
             .quoting(seen::quotes(boot, [other, ours]))
-            .permanent([
+            .permanent([ToDo::run(
                 "ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control --reload",
-            ]),
+            )]),
     )
 }
 
@@ -250,7 +254,7 @@ fn ifup_skipped_os_booting(boot: &Boot) -> Option<Finding> {
         Finding::of(Code::IfupSkippedOsBooting, Severity::Error, Confidence::High, told)
             .about(netdev)
             .quoting(seen::quotes(boot, [asked, event]))
-            .now([format!("ifup {netdev}")])
+            .now([ToDo::run(format!("ifup {netdev}"))])
             .permanent(["systemctl enable ibprov.service, so that the netdev is present before the network service looks for it"]),
     )
 }

@@ -5,6 +5,7 @@ use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Se
 use crate::check::pattern::has_any;
 use crate::graph::consumers::{DropIn, PROVIDER};
 use crate::names::{Object, Policy};
+use crate::report::advice::ToDo;
 
 pub(super) const OPENSM_MISCONFIGURED: Rule = Rule {
     code: Code::OpensmMisconfigured,
@@ -90,9 +91,15 @@ fn opensm_misconfigured(boot: &Boot) -> Option<Finding> {
             .quoting(seen::quotes(boot, lines.into_iter().chain(units)))
             .quoting(shown.map(|unit| seen::quote_unit(boot, unit)))
             .look([
-                "set guid in /etc/opensm/opensm.conf to a port GUID of this host (ibstat -p), or to 0",
-                "check that ib_umad is loaded and that there is no second opensm: lsmod | grep ib_umad; pgrep -a opensm",
-                "opensm -o -f stdout shows the reason on the terminal",
+                ToDo::with(
+                    "set guid in /etc/opensm/opensm.conf to a port GUID of this host, or to 0",
+                    "ibstat -p",
+                ),
+                ToDo::with(
+                    "check that ib_umad is loaded and that there is no second opensm",
+                    "lsmod | grep ib_umad; pgrep -a opensm",
+                ),
+                ToDo::with("see the reason on the terminal", "opensm -o -f stdout"),
             ]),
     )
 }
@@ -139,8 +146,8 @@ fn opensm_partitions_rejected(boot: &Boot) -> Option<Finding> {
             .about("partitions.conf")
             .quoting(seen::quotes(boot, lines))
             .look([
-                "ibprov opensm check",
-                "read the P_Keys of the ports: smpquery -C DEVICE -P PORT pkeys LID",
+                ToDo::run("ibprov opensm check"),
+                "read the P_Keys of the ports: `smpquery -C DEVICE -P PORT pkeys LID`".into(),
             ])
             .permanent(["correct the line of /etc/opensm/partitions.conf (GUIDs as 0x and 16 digits, a semicolon at the end), then: pkill -HUP -x opensm"]),
     )

@@ -9,6 +9,7 @@ use crate::check::evidence::relevance::rdma_device_in;
 use crate::check::pattern::{caught_one, has_any, has_word, word};
 use crate::graph::consumers::{DropIn, PROVIDER};
 use crate::names::is_ipoib_name;
+use crate::report::advice::ToDo;
 use crate::report::duration::duration;
 use crate::stacks;
 
@@ -155,8 +156,8 @@ fn ordering_missing(boot: &Boot) -> Vec<Finding> {
             ])
             .quoting([boot.quote(asked), boot.quote(failed)])
             .quoting(came.line.map(|event| boot.quote(event)))
-            .look([format!("systemctl show -p After,Before {name}")])
-            .now([format!("systemctl restart {name}")])
+            .look([ToDo::run(format!("systemctl show -p After,Before {name}"))])
+            .now([ToDo::run(format!("systemctl restart {name}"))])
             .permanent([drop_in.commands()]);
         found.push(finding);
     }

@@ -6,6 +6,7 @@ use super::{Boot, Code, Confidence, Event, Finding, Judge, Needs, Quote, Rule, S
 use crate::check::evidence::fold::{Lack, Object};
 use crate::check::evidence::state::{NetdevSeen, PortSeen};
 use crate::check::pattern::has_any;
+use crate::report::advice::ToDo;
 use crate::report::status::Role;
 
 pub(super) const LINK_DOWN_CABLE: Rule = Rule {
@@ -235,7 +236,7 @@ fn idle(boot: &Boot) -> Option<Finding> {
         Finding::of(Code::PortNotActive, Severity::Warning, Confidence::Medium, summary)
             .about_all(&names)
             .quoting(netdevs.iter().take(8).map(|n| boot.quote_at(n.origin, "", &n.text)))
-            .look(["ibstat", "ip -d link"]),
+            .look([ToDo::run("ibstat"), ToDo::run("ip -d link")]),
     )
 }
 

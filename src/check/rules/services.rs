@@ -2,6 +2,7 @@
 
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 use crate::check::pattern::has_any;
+use crate::report::advice::ToDo;
 
 pub(super) const RDMA_SERVICE_FAILED: Rule = Rule {
     code: Code::RdmaServiceFailed,
@@ -165,8 +166,8 @@ fn wait_online_timeout(boot: &Boot) -> Option<Finding> {
             .quoting(seen::quotes(boot, lines))
             .quoting(shown.map(|unit| seen::quote_unit(boot, unit)))
             .look([
-                "find the interface that is being configured or has no carrier: networkctl list, or nmcli device",
-                "for an IPoIB port, check that it is Active: ibstat",
+                "find the interface that is being configured or has no carrier: networkctl list, or nmcli device".into(),
+                ToDo::with("for an IPoIB port, check that it is Active", "ibstat"),
             ])
             .permanent(["if the interface is not required: set RequiredForOnline=no in its .network file, or autoconnect no in its profile"]),
     )

@@ -5,6 +5,7 @@ use super::{Advice, Boot, Code, Confidence, Event, Finding, Judge, Quote, Rule, 
 use crate::check::evidence::state::{NetdevSeen, PortSeen};
 use crate::ladder::active::Manager;
 use crate::names::{IfName, MadPort, PKey};
+use crate::report::advice::ToDo;
 use crate::report::status::Role;
 
 pub(super) const NO_SUBNET_MANAGER: Rule = Rule {
@@ -203,7 +204,7 @@ fn umad_zero_guid(boot: &Boot) -> Option<Finding> {
         Finding::of(Code::UmadZeroGuid, Severity::Error, Confidence::Medium, told)
             .quoting(seen::quotes(boot, lines))
             .quoting(shown)
-            .look(["grep -H . /sys/class/infiniband/*/node_guid"])
+            .look([ToDo::run("grep -H . /sys/class/infiniband/*/node_guid")])
             .now(is_vf.then_some("ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID; bind the VF again"))
             .permanent(["plan GUIDs in /etc/ibprov/ibprov.toml, or install a newer rdma-core"]),
     )
@@ -282,8 +283,8 @@ fn interface_not_online(boot: &Boot) -> Vec<Finding> {
                 seen::quotes(boot, refusals),
             )
             .look([
-                "compare the P_Keys of the port with the partition of the group: ibprov status -v",
-                "saquery -C DEVICE -P PORT -g: the rate and the MTU of the group must not be greater than those of the port",
+                ToDo::with("compare the P_Keys of the port with the partition of the group", "ibprov status -v"),
+                "the rate and the MTU of the group must not be greater than those of the port: saquery -C DEVICE -P PORT -g".into(),
             ]),
         }
     });

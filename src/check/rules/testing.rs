@@ -141,7 +141,8 @@ impl Case {
         let text: String = findings
             .iter()
             .flat_map(|f| {
-                [&f.message].into_iter().chain(f.advice.iter().map(|advice| &advice.text))
+                let steps = f.advice.iter().map(|advice| advice.step.to_string());
+                [f.message.clone()].into_iter().chain(steps)
             })
             .map(|text| format!("{text}\n"))
             .collect();

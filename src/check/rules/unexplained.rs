@@ -8,6 +8,7 @@ use crate::check::evidence::fold::{Lack, Object, What};
 use crate::check::evidence::relevance::concerns_rdma;
 use crate::check::ledger::{DEVICE_OF_MESSAGE, Flap, Ledger};
 use crate::check::pattern::has_word;
+use crate::report::advice::ToDo;
 
 pub(super) const UNEXPLAINED: Rule = Rule {
     code: Code::Unexplained,
@@ -51,7 +52,10 @@ fn unexplained(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         .about_all(&objects)
         .chain(lines.iter().filter_map(|e| source(e)).collect::<BTreeSet<String>>())
         .quoting(all.iter().take(MOST).map(|e| boot.quote(e)))
-        .look(["read the messages around these lines: journalctl -b -p err -o short-precise"]);
+        .look([ToDo::with(
+            "read the messages around these lines",
+            "journalctl -b -p err -o short-precise",
+        )]);
     told.push(finding);
     told
 }

@@ -6,6 +6,7 @@ use super::{
 use crate::check::evidence::event::function;
 use crate::check::evidence::own::About;
 use crate::names::{HCA_DRIVERS, Object, PciAddress};
+use crate::report::advice::ToDo;
 use crate::report::common::Kind as Report;
 use crate::report::node::Standing;
 use crate::report::pf::{DROPPED, REFUSED};
@@ -28,7 +29,7 @@ fn vf_not_probed(boot: &Boot) -> Option<Finding> {
     let text = "mlx4_core has left VFs without a driver: its parameter probe_vf says how many the host may bind.";
     let finding = Finding::of(Code::VfNotProbed, Severity::Info, Confidence::High, text)
         .quoting(quotes)
-        .look(["cat /sys/module/mlx4_core/parameters/num_vfs /sys/module/mlx4_core/parameters/probe_vf"])
+        .look([ToDo::run("cat /sys/module/mlx4_core/parameters/num_vfs /sys/module/mlx4_core/parameters/probe_vf")])
         .permanent([
             "if the host is to use them: `options mlx4_core probe_vf=N` in a file of /etc/modprobe.d, with the N of num_vfs; rebuild the initramfs if it contains mlx4_core, and reboot",
         ]);
@@ -142,9 +143,9 @@ fn vf_probe_failed(boot: &Boot) -> Option<Finding> {
     let finding = Finding::of(Code::VfProbeFailed, Severity::Error, Confidence::High, told)
         .about_all(&addresses)
         .quoting(seen::quotes(boot, lines))
-        .look([format!(
-            "find the first line that failed, which names the reason: dmesg | grep {}",
-            grep.join(" ")
+        .look([ToDo::with(
+            "find the first line that failed, which names the reason",
+            format!("dmesg | grep {}", grep.join(" ")),
         )])
         .now(seen::for_each(
             "after the cause is corrected: echo {} > /sys/bus/pci/drivers_probe",
@@ -152,7 +153,10 @@ fn vf_probe_failed(boot: &Boot) -> Option<Finding> {
             "ADDRESS",
         ));
     Some(if is_full {
-        finding.permanent(["plan fewer VFs, or give each fewer vectors before it is bound: echo N > /sys/bus/pci/devices/VF/sriov_vf_msix_count"])
+        finding.permanent([ToDo::with(
+            "plan fewer VFs, or give each fewer vectors before it is bound",
+            "echo N > /sys/bus/pci/devices/VF/sriov_vf_msix_count",
+        )])
     } else {
         finding.permanent(["if a command was refused: install another kernel or firmware"])
     })
@@ -200,8 +204,8 @@ fn told_of_pfs(
             finding(pf)
                 .about(pf)
                 .quoting(quotes)
-                .look([format!("cat /run/ibprov/pf/{pf}.json")])
-                .now(["ibprov apply"])
+                .look([ToDo::run(format!("cat /run/ibprov/pf/{pf}.json"))])
+                .now([ToDo::run("ibprov apply")])
         })
     };
     let judgement = boot.judgement();
@@ -272,7 +276,7 @@ fn vf_setting_refused(boot: &Boot) -> Vec<Finding> {
         let summary =
             format!("PF {pf} refuses a setting of a VF: the kernel returned an error for it.");
         Finding::of(Code::VfSettingRefused, Severity::Error, Confidence::High, summary)
-            .look([format!("dmesg | grep {pf}")])
+            .look([ToDo::run(format!("dmesg | grep {pf}"))])
             .permanent(seen::for_each_proven(boot, Needs::Mlx5, RESET, &[&pf.to_string()]))
     })
 }

@@ -10,6 +10,7 @@ use crate::names::{
     FirmwareName, Guid, GuidKind, LinkLayer, PINS_PATH, PciAddress, VfDriver, VfIndex, vf_ranges,
 };
 use crate::observe::plan_host::{PlanFunction, PlanHost};
+use crate::report::advice::ToDo;
 use crate::report::common::{Code, Finding, Severity};
 use crate::report::firmware::{how_to_set, link_type};
 
@@ -340,12 +341,13 @@ pub(super) fn foreign_pins(pins: &Pins, host: &PlanHost) -> Option<Finding> {
     let message = format!(
         "the pin file {PINS_PATH} {belongs}: it names {then}, {this}, and the file lists none of its adapters{shown}"
     );
-    let look = "check that all adapters have their drivers and RDMA devices: ibprov status";
+    let look =
+        ToDo::with("check that all adapters have their drivers and RDMA devices", "ibprov status");
     let finding = Finding::error(code, message).look(is_undecided.then_some(look));
     Some(finding.permanent([
-        "ibprov plan --pin --replace gives this host GUIDs of its own".to_owned(),
-        "or restore the pin file of this host".to_owned(),
-        format!("or, if the file is this host's and {keep}, then run ibprov plan --pin"),
+        ToDo::with("give this host GUIDs of its own", "ibprov plan --pin --replace"),
+        "or restore the pin file of this host".into(),
+        ToDo::with(format!("or, if the file is this host's and {keep}"), "ibprov plan --pin"),
     ]))
 }
 
@@ -373,7 +375,7 @@ pub(super) fn drift(
     };
     let all = VfIndex::first(u16::MAX).zip(pin.vfs.iter().zip(computed));
     let drifted: Vec<_> = all.filter_map(of_vf).collect();
-    let replace = "or pin the configured GUIDs: ibprov plan --pin --replace";
+    let replace = ToDo::with("or pin the configured GUIDs", "ibprov plan --pin --replace");
     let mut findings = Vec::new();
     if let Some((vf, kind, pinned, now)) = drifted.first() {
         let vfs = vf_ranges(drifted.iter().map(|(vf, ..)| *vf));
@@ -381,8 +383,8 @@ pub(super) fn drift(
             "drift of {vfs}: the configured {kind} GUID of VF {vf} is {now}, but {pinned} is pinned and stays in use"
         );
         findings.push(Finding::warning(Code::Drift, message).permanent([
-            "correct the configuration, or the host's number, so that it gives the pinned GUIDs",
-            replace,
+            "correct the configuration, or the host's number, so that it gives the pinned GUIDs".into(),
+            replace.clone(),
         ]));
     }
     let ports = function.map_or(&[][..], |f| &f.port_guids);
@@ -392,10 +394,10 @@ pub(super) fn drift(
         let message = format!(
             "drift: the adapter was replaced after the GUIDs were pinned (port GUID {then} then, {now} now); the pinned GUIDs stay in use"
         );
-        findings.push(
-            Finding::warning(Code::DriftOtherCard, message)
-                .permanent(["keep the pinned GUIDs for this adapter: ibprov plan --pin", replace]),
-        );
+        findings.push(Finding::warning(Code::DriftOtherCard, message).permanent([
+            ToDo::with("keep the pinned GUIDs for this adapter", "ibprov plan --pin"),
+            replace,
+        ]));
     }
     findings
 }
