@@ -26,7 +26,7 @@ use super::relevance::{concerns_rdma, objects_in, rdma_device_in};
 use super::state::DumpReader;
 use super::{Boot, Evidence, LeftOut, Source, fold, own};
 use crate::check::ledger::has_word_of_fabric;
-use crate::check::ledger::words::{says_failure, says_recovery};
+use crate::check::ledger::words::{is_program, says_failure, says_recovery};
 use crate::graph::consumers::uses_fabric_by_name;
 
 use kept::Word;
@@ -87,6 +87,8 @@ struct Line<'a> {
 #[derive(Debug)]
 struct Open {
     line: u64,
+    /// What has printed it, if it is no log record.
+    program: Box<str>,
     text: String,
     /// The last physical line of it.
     last: String,
@@ -130,6 +132,7 @@ impl Intake {
         }
         self.last_monotonic = None;
         self.enumerated.clear();
+        self.state.begin(name);
         if !name.ends_with(".json") {
             self.log(stream);
             return;
@@ -427,10 +430,15 @@ impl Intake {
             return;
         }
         let begins_record = head.begins_record();
-        if !begins_record {
-            self.state.line(unquoted(&text), Origin { source: self.source, line: number });
+        match begins_record {
+            true => self.state.record(),
+            false => {
+                self.state.line(unquoted(&text), Origin { source: self.source, line: number });
+            }
         }
-        self.open = Some(Open { line: number, last: text.clone(), text, begins_record, lines: 1 });
+        let program = self.state.program().into();
+        let last = text.clone();
+        self.open = Some(Open { line: number, program, last, text, begins_record, lines: 1 });
     }
 
     /// The open record is whole.
@@ -441,6 +449,7 @@ impl Intake {
             return;
         }
         let kind = event::kind(program, text);
+        let program = if open.begins_record { program } else { &open.program };
         self.event(Line { when, program, unit: "", level, text, kind }, open.line);
     }
 
@@ -480,6 +489,9 @@ impl Intake {
                 Some(word) => general = Some(word),
                 None => self.words.push(pattern),
             }
+        }
+        if is_program(program) {
+            general = self.needles.general(Word::MAX);
         }
         let tells = |text| says_failure(text) || says_recovery(text);
         self.words.extend(general.filter(|_| tells(text)));

@@ -10,15 +10,17 @@ pub mod path;
 pub mod words;
 
 use super::evidence::event::function;
-use super::evidence::fold::{Object, lines::ends};
+use super::evidence::fold::Object;
+use super::evidence::fold::lines::{driven, ends};
 use super::evidence::relevance::rdma_device_in;
 use super::evidence::{Boot, Event, Kind, Level};
+use super::pattern::caught_one;
 use super::rules::messages::{is_harmless, is_quoted};
 use crate::names::{RDMA_MODULES, is_ipoib_name};
 use crate::report::finding::{Confidence, Finding, Quote, Severity};
 use entities::Entities;
 pub use flaps::Flap;
-use words::{own_words, says_failure, says_recovery, words};
+use words::{is_program, own_words, says_failure, says_recovery, words};
 
 /// How the lines begin in which a message of Open MPI names its device.
 pub const DEVICE_OF_MESSAGE: &[&str] = &["Local device: ", "Local adapter: ", "Device:        "];
@@ -223,9 +225,14 @@ impl<'a> Book<'a> {
                 .any(|object| is_of(object) && object.last.event.is_none_or(|good| good > at))
     }
 
-    /// True if something else of the same object fails beside what is harmless alone, or the
-    /// kernel stumbles there.
+    /// True if something else of the same object fails beside what is harmless alone, if the
+    /// kernel stumbles there, or if it is the provider of an adapter of this boot that is missing.
     fn fails_beside(&self, one: &Failure<'a>, all: &[(usize, Failure<'a>)]) -> bool {
+        let provider = caught_one(&one.event.text, "couldn't load driver 'lib{}-rdmav");
+        let is_driven = |e: &Event, by: &str| driven(&e.text).is_some() && e.text.starts_with(by);
+        if provider.is_some_and(|by| self.boot.events.iter().any(|e| is_driven(e, by))) {
+            return true;
+        }
         let is_near = |event: &Event| is_near(one.event, event);
         let is_beside = |other: &Failure<'a>| {
             one.object.is_some()
@@ -271,14 +278,7 @@ fn is_strange(event: &Event) -> bool {
 
 /// True if only what is of the fabric is written by who writes `event`.
 fn is_sender(event: &Event) -> bool {
-    let program = &*event.program;
-    let is_one = |name: &String| {
-        let rest = program.strip_prefix(name.as_str());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '_', '@']))
-    };
-    words().programs.iter().any(is_one)
-        || program == "OpenSM"
-        || event.from_kernel() && is_of_driver(&event.text)
+    is_program(&event.program) || event.from_kernel() && is_of_driver(&event.text)
 }
 
 /// True if `text` begins as the lines of a driver of the fabric do.

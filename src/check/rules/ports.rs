@@ -62,22 +62,27 @@ fn link_down_cable(boot: &Boot) -> Option<Finding> {
         ports.iter().take(8).map(|p| boot.quote_at(p.origin, "", &p.told())).collect()
     };
     let of_host = seen::inactive(boot);
+    let is_used = lit || alive;
+    // Beside a port that is used, one without a cable is free, and one that was disabled is not.
+    let down: Vec<_> = match is_used && of_host.is_none() {
+        true => down.into_iter().filter(|port| port.is_disabled()).collect(),
+        false => down,
+    };
     let (severity, confidence) = if let Some(first) = down.first() {
         let confidence =
             if first.physical == "polling" { Confidence::High } else { Confidence::Medium };
         match of_host {
             // As status has it of the same host.
             Some(severity) => (severity, confidence),
-            // A second port that nobody uses.
-            None if lit || alive => return None,
+            None if is_used => (Severity::Warning, confidence),
             None => (Severity::Error, confidence),
         }
     } else if !bad.is_empty() {
-        let severity = if alive || lit { Severity::Warning } else { Severity::Error };
+        let severity = if is_used { Severity::Warning } else { Severity::Error };
         (severity, Confidence::High)
     } else if let Some(finding) = lost_again(boot, &lost).filter(|_| of_host.is_none()) {
         return Some(finding);
-    } else if !unplugged.is_empty() && !plugged && !alive && !lit {
+    } else if !unplugged.is_empty() && !plugged && !is_used {
         (Severity::Warning, Confidence::Medium)
     } else if !unused.is_empty() {
         let text = match told(&unused) {

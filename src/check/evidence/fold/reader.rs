@@ -28,8 +28,8 @@ enum Item<'a> {
 /// The lines and dumps of `boot` in order. A source without log lines shows how the node is
 /// when it is asked: after all that was logged.
 fn items(boot: &Boot) -> Vec<Item<'_>> {
-    // A line of a dump has neither time nor program.
-    let logged = |e: &&Event| !e.when.stamp.is_empty() || !e.program.is_empty();
+    // A line of a dump has no time.
+    let logged = |e: &&Event| !e.when.stamp.is_empty();
     let logs: BTreeSet<u16> =
         boot.events.iter().filter(logged).map(|event| event.origin.source).collect();
     // A dump in a log stands behind the line above it.
@@ -549,7 +549,7 @@ impl<'a> Reader<'a> {
         let had = self.has_reached(What::Port, &name, Rung::Active);
         let state = match port.is_active() {
             true => State::Good,
-            false if had => State::Bad(Lack::NotActive),
+            false if had || port.is_disabled() => State::Bad(Lack::NotActive),
             false => State::Unknown,
         };
         let rung = port.is_active().then_some(Rung::Active);

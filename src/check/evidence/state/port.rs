@@ -59,6 +59,11 @@ impl PortSeen {
         self.state == "active"
     }
 
+    /// True if it was set so, by a subnet manager or by hand: a port without a cable is polling.
+    pub fn is_disabled(&self) -> bool {
+        self.physical == "disabled" && self.may_be_infiniband() && !self.is_vf()
+    }
+
     /// True if it is a VF's.
     pub fn is_vf(&self) -> bool {
         self.vf != IsVf::No
