@@ -363,12 +363,12 @@ impl Intake {
     fn hold(&mut self, line: &[u8], number: u64) {
         let line = line.get(..LINE_LIMIT).unwrap_or(line);
         let held = Held::Line(Origin { source: self.source, line: number }, line.into());
-        self.keep(&String::from_utf8_lossy(line), None, held);
+        self.keep(line, None, held);
     }
 
     /// Keep a line with this `text` for its `words`, and for the objects that it names, `unit`
     /// among them.
-    fn keep(&mut self, text: &str, unit: Option<&str>, held: Held) {
+    fn keep(&mut self, text: &[u8], unit: Option<&str>, held: Held) {
         self.words.sort_unstable();
         self.words.dedup();
         let objects = objects_in(text, &self.netdevs).chain(unit);
@@ -518,7 +518,7 @@ impl Intake {
         let counts = matches!(event.kind, Kind::UnitFailed(_)) && is_one
             || !unit.is_empty() && (uses_fabric_by_name(&unit) || is_known());
         let text = event.text.clone();
-        self.keep(&text, counts.then_some(&unit), Held::Event(Box::new(event)));
+        self.keep(text.as_bytes(), counts.then_some(&unit), Held::Event(Box::new(event)));
     }
 
     /// True if `text` is the first of this part that names the fabric, or that tells of a PCI

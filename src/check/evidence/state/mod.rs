@@ -15,8 +15,8 @@ mod units;
 pub use modules::Modules;
 pub use netdev::{NetdevSeen, VfSeen};
 pub use port::PortSeen;
-pub use prompt::{Command, typed};
 pub use ports::begins_dump;
+pub use prompt::{Command, typed};
 pub use tools::{DeviceSeen, PciSeen, Setting};
 pub use units::UnitSeen;
 
