@@ -26,8 +26,7 @@ pub(super) const LINK_DOWN_CABLE: Rule = Rule {
 };
 
 fn link_down_cable(boot: &Boot) -> Option<Finding> {
-    let ports: Vec<_> =
-        boot.state.ports.iter().filter(|p| p.may_be_infiniband() && !p.is_vf()).collect();
+    let ports: Vec<_> = boot.state.ports.iter().filter(|p| p.is_of_pf()).collect();
     // One that is optional, and dark, is named as that.
     let down: Vec<_> = ports
         .iter()

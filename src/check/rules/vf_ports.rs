@@ -240,7 +240,7 @@ pub(super) const VF_PORT_NOT_ACTIVE: Rule =
 /// machine the PF is not seen.
 pub(super) fn dead_ports(boot: &Boot) -> Vec<&PortSeen> {
     let ports = &boot.state.ports;
-    let active = || ports.iter().filter(|p| p.is_active() && p.may_be_infiniband() && !p.is_vf());
+    let active = || ports.iter().filter(|p| p.is_active() && p.is_of_pf());
     let pf_works = |port: &PortSeen| match port.vf {
         IsVf::OfThisHost(pf) => active().any(|p| p.function == Some(pf)),
         IsVf::OfUnknownPf => port.physical == "linkup" || active().next().is_some(),
