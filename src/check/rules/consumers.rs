@@ -7,21 +7,7 @@ use crate::names::is_ipoib_name;
 
 pub(super) const CONSUMER_BEFORE_ADDRESS: Rule = Rule {
     code: Code::ConsumerBeforeAddress,
-    needles: &[
-        BINDS,
-        RECONNECTS,
-        &[
-            "rdma_resolve_addr",
-            "Cannot assign requested address",
-            // Drivers of protocols over RDMA, whatever they say.
-            "nvmet_rdma",
-            "nvme_rdma",
-            "rpcrdma",
-            "svcrdma",
-            "ko2iblnd",
-            "isert: ",
-        ],
-    ],
+    needles: &[BINDS, RECONNECTS],
     judge: Judge::Many(consumer_before_address),
 };
 
@@ -113,34 +99,7 @@ fn unit(module: &str) -> String {
 
 pub(super) const MOUNT_BEFORE_IPOIB: Rule = Rule {
     code: Code::MountBeforeIpoib,
-    needles: &[
-        STARTS,
-        &[
-            "query intf",
-            "kiblnd",
-            "o2ib",
-            "LNet",
-            "Can't load LND o2ib",
-            "LNetError",
-            "lnetctl",
-            "mount.nfs",
-            "mount.lustre",
-            "rpcrdma:",
-            "proto=rdma",
-            "beegfs",
-            "Mount unit",
-            "Failed to mount",
-            "Mounting ",
-            "Mounted ",
-            "iser: ",
-            "NFSv4",
-            "mounting",
-            "xprtrdma",
-            "Dependency failed for ",
-            "mount[",
-        ],
-        UNREACHABLE,
-    ],
+    needles: &[STARTS, UNREACHABLE],
     judge: Judge::One(mount_before_ipoib),
 };
 

@@ -10,19 +10,7 @@ use crate::report::firmware::tool;
 
 pub(super) const FW_INIT_TIMEOUT: Rule = Rule {
     code: Code::FwInitTimeout,
-    needles: &[
-        &[
-            "in pre-initializing state",
-            "wait_fw_init",
-            "FW initialization",
-            "firmware internal error",
-            "command timed out",
-            "timed out waiting for firmware",
-            "device is going to be reset",
-        ],
-        WAITS,
-        FINAL,
-    ],
+    needles: &[WAITS, FINAL],
     judge: Judge::Many(fw_init_timeout),
 };
 
@@ -143,12 +131,7 @@ fn fw_init_timeout(boot: &Boot) -> Vec<Finding> {
 
 pub(super) const FIRMWARE_FATAL: Rule = Rule {
     code: Code::FirmwareFatal,
-    needles: &[
-        SIGNS,
-        TOO_HOT,
-        LOST,
-        &["Fatal error ", "health recovery", "handling bad device here"],
-    ],
+    needles: &[SIGNS, TOO_HOT, LOST],
     judge: Judge::Many(firmware_fatal),
 };
 
@@ -251,12 +234,7 @@ fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
 
 pub(super) const FIRMWARE_TOO_OLD: Rule = Rule {
     code: Code::FirmwareTooOld,
-    needles: &[
-        REFUSES,
-        ADVISES,
-        NO_DEVICE,
-        &["command interface version", "please upgrade", "Please upgrade", "Please update"],
-    ],
+    needles: &[REFUSES, ADVISES, NO_DEVICE],
     judge: Judge::Many(firmware_too_old),
 };
 

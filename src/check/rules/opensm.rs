@@ -8,25 +8,7 @@ use crate::names::{Object, Policy};
 
 pub(super) const OPENSM_MISCONFIGURED: Rule = Rule {
     code: Code::OpensmMisconfigured,
-    needles: &[
-        SURE,
-        ENDS,
-        NUMBERS,
-        RUNS,
-        &[
-            "osm_opensm_bind",
-            "osm_vendor_bind",
-            "osm_vendor_open_port",
-            "osm_opensm_init",
-            "osm_vendor_get_all_port_attr",
-            "Exiting SM",
-            "Errors during initialization",
-            "opensm",
-            "OpenSM",
-            "PARSE ERROR",
-            "cannot find or setup routing engine",
-        ],
-    ],
+    needles: &[SURE, ENDS, NUMBERS, RUNS],
     judge: Judge::One(opensm_misconfigured),
 };
 
@@ -191,16 +173,8 @@ fn opensm_skipped(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const OPENSM_VIRT_DISABLED: Rule = Rule {
-    code: Code::OpensmVirtDisabled,
-    needles: &[&[
-        "virt_enabled",
-        "support virtualization",
-        "virtualization support",
-        "VIRTUALIZATION",
-    ]],
-    judge: Judge::One(opensm_virt_disabled),
-};
+pub(super) const OPENSM_VIRT_DISABLED: Rule =
+    Rule { code: Code::OpensmVirtDisabled, needles: &[], judge: Judge::One(opensm_virt_disabled) };
 
 fn opensm_virt_disabled(boot: &Boot) -> Option<Finding> {
     let setting: Vec<_> = boot

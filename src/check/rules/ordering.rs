@@ -284,16 +284,8 @@ fn came_by<'a>(
     is_shown().then_some(Came { line: None, late: None })
 }
 
-pub(super) const START_WAIT_DEADLOCK: Rule = Rule {
-    code: Code::StartWaitDeadlock,
-    needles: &[&[
-        "systemctl start ",
-        "start operation timed out",
-        "Job timed out",
-        "A start job is running for",
-    ]],
-    judge: Judge::Many(start_wait_deadlock),
-};
+pub(super) const START_WAIT_DEADLOCK: Rule =
+    Rule { code: Code::StartWaitDeadlock, needles: &[], judge: Judge::Many(start_wait_deadlock) };
 
 fn start_wait_deadlock(boot: &Boot) -> Vec<Finding> {
     // From a log it shows only where the waiting program says what it waits for.

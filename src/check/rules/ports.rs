@@ -8,22 +8,8 @@ use crate::check::evidence::state::{NetdevSeen, PortSeen};
 use crate::check::pattern::has_any;
 use crate::report::status::Role;
 
-pub(super) const LINK_DOWN_CABLE: Rule = Rule {
-    code: Code::LinkDownCable,
-    needles: &[&[
-        "Cable unplugged",
-        "Cable error",
-        "Cable plugged",
-        "Link Down Reason",
-        "unsupported module",
-        "Unsupported cable",
-        "cable is not supported",
-        "not a supported cable",
-        "QSFP not present",
-        "Port module event",
-    ]],
-    judge: Judge::One(link_down_cable),
-};
+pub(super) const LINK_DOWN_CABLE: Rule =
+    Rule { code: Code::LinkDownCable, needles: &[], judge: Judge::One(link_down_cable) };
 
 fn link_down_cable(boot: &Boot) -> Option<Finding> {
     let ports: Vec<_> = boot.state.ports.iter().filter(|p| p.is_of_pf()).collect();

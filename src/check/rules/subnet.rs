@@ -9,18 +9,7 @@ use crate::report::status::Role;
 
 pub(super) const NO_SUBNET_MANAGER: Rule = Rule {
     code: Code::NoSubnetManager,
-    needles: &[
-        SILENT,
-        &[
-            CONFIGURED,
-            "logical state changed to PORT_INIT",
-            "PORT_INIT",
-            "sminfo",
-            "Couldn't open port",
-            "manage_subnet",
-            "multicast join failed for",
-        ],
-    ],
+    needles: &[SILENT, &[CONFIGURED]],
     judge: Judge::One(no_subnet_manager),
 };
 

@@ -13,10 +13,7 @@ use crate::check::pattern::has_word;
 pub(super) const UNEXPLAINED: Rule = Rule {
     code: Code::Unexplained,
     // What a unit writes that uses the stack by its libraries or by an OFED's sources.
-    needles: &[
-        &["OFED", "ofa_kernel", "rdma_create", "ibv_", "libibverbs", "librdmacm"],
-        DEVICE_OF_MESSAGE,
-    ],
+    needles: &[DEVICE_OF_MESSAGE],
     judge: Judge::Rest(unexplained),
 };
 

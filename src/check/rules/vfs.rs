@@ -35,26 +35,8 @@ fn vf_not_probed(boot: &Boot) -> Option<Finding> {
     Some(finding)
 }
 
-pub(super) const VF_PROBE_FAILED: Rule = Rule {
-    code: Code::VfProbeFailed,
-    needles: &[
-        &[
-            "E-Switch: Enable",
-            "Enabling SR-IOV with",
-            "running in slave mode",
-            "Assigned random MAC address",
-            "INTR-REMAP",
-            "recovered after timeout",
-            "failed with error",
-            "Blocked a compatibility format interrupt",
-            "mlx5_cmd_out_err",
-            "mlx5_cmd_check",
-            ", aborting",
-        ],
-        SLAVE,
-    ],
-    judge: Judge::One(vf_probe_failed),
-};
+pub(super) const VF_PROBE_FAILED: Rule =
+    Rule { code: Code::VfProbeFailed, needles: &[SLAVE], judge: Judge::One(vf_probe_failed) };
 
 const SLAVE: &[&str] = &[
     "Failed to initialize slave",
