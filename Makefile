@@ -75,6 +75,8 @@ install:
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/doc/ibprov/,prometheus ansible sos)
 	install -m 644 packaging/prometheus/ibprov* $(DESTDIR)$(PREFIX)/share/doc/ibprov/prometheus/
 	install -m 644 packaging/sos/ibprov.py $(DESTDIR)$(PREFIX)/share/doc/ibprov/sos/
+	install -m 755 packaging/field-trial.sh $(DESTDIR)$(PREFIX)/share/doc/ibprov/
+	install -m 644 docs/field-trial.md $(DESTDIR)$(PREFIX)/share/doc/ibprov/
 	cp -R packaging/ansible/README.md packaging/ansible/site.yml packaging/ansible/roles $(DESTDIR)$(PREFIX)/share/doc/ibprov/ansible/
 	install -m 644 packaging/ibprov.toml $(DESTDIR)$(PREFIX)/lib/ibprov/
 	install -m 755 packaging/host $(DESTDIR)$(PREFIX)/lib/ibprov/

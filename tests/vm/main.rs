@@ -26,6 +26,7 @@ mod deadline;
 mod drivers;
 mod early_drivers;
 mod expected;
+mod field_trial;
 mod firmware;
 mod guest_times;
 mod guests;
