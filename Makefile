@@ -76,7 +76,9 @@ install:
 	install -m 644 packaging/prometheus/ibprov* $(DESTDIR)$(PREFIX)/share/doc/ibprov/prometheus/
 	install -m 644 packaging/sos/ibprov.py $(DESTDIR)$(PREFIX)/share/doc/ibprov/sos/
 	install -m 755 packaging/field-trial.sh $(DESTDIR)$(PREFIX)/share/doc/ibprov/
-	install -m 644 docs/field-trial.md $(DESTDIR)$(PREFIX)/share/doc/ibprov/
+	install -d $(DESTDIR)$(PREFIX)/share/doc/ibprov/diagnoses
+	install -m 644 $(addprefix docs/,diagnoses.md faq.md field-trial.md real-machines.md) $(DESTDIR)$(PREFIX)/share/doc/ibprov/
+	install -m 644 $(wildcard docs/diagnoses/*.md) $(DESTDIR)$(PREFIX)/share/doc/ibprov/diagnoses/
 	cp -R packaging/ansible/README.md packaging/ansible/site.yml packaging/ansible/roles $(DESTDIR)$(PREFIX)/share/doc/ibprov/ansible/
 	install -m 644 packaging/ibprov.toml $(DESTDIR)$(PREFIX)/lib/ibprov/
 	install -m 755 packaging/host $(DESTDIR)$(PREFIX)/lib/ibprov/
