@@ -181,7 +181,7 @@ begin() { # PACKAGE
 		fail "there is no InfiniBand adapter here, and no RDMA device (a port of a DGX Spark needs its cable)"
 	mkdir -p "$program.tree"
 	chmod 700 "$state"
-	cp "$0" "$script"
+	[ "$(realpath -- "$0")" = "$script" ] || cp -- "$0" "$script"
 	cp "$package" "$state/package.${package##*.}"
 	case $package in
 	*.deb) dpkg-deb -x "$package" "$program.tree" ;;

@@ -16,6 +16,7 @@ as() {
 called() {
 	cp /bin/sleep "/root/$1"
 	"/root/$1" 600 &
+	users="$users $!"
 }
 connected() { ss -Htn state established | grep -q 10.0.0.1:2222; }
 has_address() { ip -o -4 addr show dev ib0 | grep -q 10.0.0.1; } 2>/dev/null
@@ -33,15 +34,17 @@ next() { yes yes | sh $trial/field-trial.sh; }
 		within 60 has_address
 		dpkg-deb --fsys-tarfile $bed/ibprov_1.deb | tar -xO ./usr/share/doc/ibprov/field-trial.sh >/root/field-trial.sh
 		as not-root setpriv --reuid 65534 --clear-groups sh -s x </root/field-trial.sh
+		users=
 		for name in opensm qemu-system-x86 slurmstepd slurmd kubelet; do called $name; done
-		systemd-run --quiet --socket-property=ListenStream=10.0.0.1:2222 --unit=bed-tcp cat
+		systemd-run --quiet --socket-property=ListenStream=10.0.0.1:2222 --unit=bed-tcp sleep infinity
 		# It is connected although nobody accepts it.
 		bash -c 'exec 4<>/dev/tcp/10.0.0.1/2222 && exec sleep 600' &
+		users="$users $!"
 		within 60 connected
 		yes yes | as in-use begin
-		systemctl stop bed-tcp.socket
-		kill $(jobs -p)
-		wait
+		systemctl stop bed-tcp.socket bed-tcp.service
+		# shellcheck disable=SC2086 # their numbers
+		kill $users
 		yes yes | as wrong-number begin
 		rm -f /run/console
 		answers | as begins begin
