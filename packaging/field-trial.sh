@@ -158,6 +158,8 @@ measure() { # NAME DIRECTORY
 compare_units() { # DIRECTORY: what was active in the boot without ibprov, and is not in this
 	systemctl list-dependencies --plain --no-pager default.target | awk '{ print $NF }' | sort -u >"$state/wanted"
 	comm -23 "$state/boot-0/active-units" "$1/active-units" | while read -r unit; do
+		# Under another name, as openibd.service where ibprov has it.
+		! systemctl --quiet is-active "$unit" || continue
 		# D-Bus starts it when it is asked for, and it ends when it is not.
 		if [ -z "$(systemctl show -p BusName --value "$unit")" ] || grep -qxF "$unit" "$state/wanted"; then say "$unit"; fi
 	done >"$1/lacking"

@@ -31,6 +31,9 @@ next() { yes yes | sh $trial/field-trial.sh; }
 {
 	case $step in
 	0)
+		as vendor-install $bed/vendor/install
+		;;
+	1)
 		within 60 has_address
 		dpkg-deb --fsys-tarfile $bed/ibprov_1.deb | tar -xO ./usr/share/doc/ibprov/field-trial.sh >/root/field-trial.sh
 		as not-root setpriv --reuid 65534 --clear-groups sh -s x </root/field-trial.sh
@@ -50,17 +53,17 @@ next() { yes yes | sh $trial/field-trial.sh; }
 		answers | as begins begin
 		as too-early next
 		;;
-	1)
+	2)
 		as installs next
 		;;
-	2)
+	3)
 		systemctl stop site.service
 		as first next
 		;;
-	3)
+	4)
 		as second next
 		;;
-	4)
+	5)
 		as undone next
 		# What the undo left would be seen.
 		echo undone >$trial/step
@@ -71,7 +74,7 @@ next() { yes yes | sh $trial/field-trial.sh; }
 		;;
 	esac
 } >>"$keep/stdout"
-if [ "$step" = 4 ]; then
+if [ "$step" = 5 ]; then
 	cp "$keep"/* "$OUT/"
 	cat "$keep/stdout"
 	exit 0
