@@ -39,10 +39,21 @@ without() {
 
 # --- what the node is used for
 
+# PCI functions that are InfiniBand adapters by their class, or have an RDMA device.
+functions() {
+	for function in /sys/bus/pci/devices/*; do
+		case $(cat "$function/class" 2>/dev/null) in
+		0x0207*) say "$function" ;;
+		*) [ ! -d "$function/infiniband" ] || say "$function" ;;
+		esac
+	done
+}
 # The netdevs of the adapters, and those that are above them.
 netdevs() {
 	{
-		for port in /sys/class/infiniband/*/device/net/*; do [ ! -e "$port" ] || say "${port##*/}"; done
+		functions | while read -r function; do
+			for netdev in "$function"/net/*; do [ ! -e "$netdev" ] || say "${netdev##*/}"; done
+		done
 		for type in /sys/class/net/*/type; do
 			[ "$(cat "$type")" != 32 ] || { type=${type%/type} && say "${type##*/}"; }
 		done
@@ -179,8 +190,7 @@ begin() { # PACKAGE
 	if [ -n "$(command -v ibprov)" ] || [ -e /etc/ibprov ]; then
 		fail "ibprov, or /etc/ibprov, is on this node already: this is a trial of the first installation"
 	fi
-	grep -qs '^0x0207' /sys/bus/pci/devices/*/class || [ -n "$(ls /sys/class/infiniband 2>/dev/null)" ] ||
-		fail "there is no InfiniBand adapter here, and no RDMA device (a port of a DGX Spark needs its cable)"
+	[ -n "$(functions)" ] || fail "there is no InfiniBand adapter here, and no RDMA device (a port of a DGX Spark needs its cable)"
 	mkdir -p "$program.tree"
 	chmod 700 "$state"
 	[ "$(realpath -- "$0")" = "$script" ] || cp -- "$0" "$script"

@@ -26,7 +26,6 @@ mod deadline;
 mod drivers;
 mod early_drivers;
 mod expected;
-mod field_trial;
 mod firmware;
 mod guest_times;
 mod guests;
