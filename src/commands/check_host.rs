@@ -54,6 +54,9 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
             host.fabric.subnets.push(subnet);
         }
     }
+    // One that is not there, or has something else in it, names no hosts.
+    host.fabric.add_hosts(&root.text("/etc/hosts", 1 << 20).unwrap_or_default());
+    host.fabric.units = node.inventory().users_of_ports();
     let failed = failed_units(boot);
     host.graph = graph(root, &host.fabric, &failed, &mut host.problems);
     let transaction = host.graph.transaction();
@@ -152,9 +155,13 @@ fn failed_units(boot: &Boot) -> Vec<String> {
 
 /// The names and addresses of the fabric.
 fn fabric(observed: &Observed, survey: &Survey, names: &[String]) -> Fabric {
-    let devices = observed.functions.iter().flat_map(|f| &f.rdma).map(|d| d.name.to_string());
-    let mut fabric =
-        Fabric { netdevs: names.to_vec(), devices: devices.collect(), subnets: Vec::new() };
+    let devices = || observed.functions.iter().flat_map(|f| &f.rdma);
+    let ports = devices().flat_map(|device| &device.ports);
+    let mut fabric = Fabric {
+        names: names.iter().cloned().chain(devices().map(|d| d.name.to_string())).collect(),
+        guids: ports.filter_map(|port| port.guid).filter(|guid| !guid.is_zero()).collect(),
+        ..Fabric::default()
+    };
     // Whoever asks the kernel for addresses waits for the RTNL lock: the survey's child has.
     for (netdev, address) in &survey.addresses {
         let Some((ip, length)) = address.split_once('/') else { continue };

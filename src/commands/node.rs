@@ -17,6 +17,7 @@ use crate::ladder::active::{self, Activity, Subject};
 use crate::ladder::expect::{candidate, expectation};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
 use crate::ladder::module_trouble::{self, Signs};
+use crate::ladder::next_boot;
 use crate::ladder::progress::progress;
 use crate::ladder::roce::{self, Roce, has_gid};
 use crate::ladder::{Expectation, Facts, cause};
@@ -612,6 +613,7 @@ impl<'a> Node<'a> {
     pub(super) fn contradictions(&self) -> Vec<Finding> {
         let mut findings = foreseen_of_all(self.root, self.config, &self.interfaces);
         findings.extend(inventory::not_run(self.root));
+        findings.extend(next_boot::findings(self.root, &self.rules, &self.observed, &self.ports));
         let origins = self.config.rdma_names();
         if origins.is_empty() {
             return findings;

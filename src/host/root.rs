@@ -349,6 +349,19 @@ impl Root {
         self.open(path, OFlag::O_PATH).is_ok()
     }
 
+    /// When the file at `path` was changed, in seconds of the time of day; of a copy, what it has
+    /// kept of that.
+    pub fn changed_sec(&self, path: &str) -> Option<i64> {
+        let stat = fstat(self.open(path, OFlag::O_PATH).ok()?).ok()?;
+        Some(if self.is_live() { stat.st_ctime.max(stat.st_mtime) } else { stat.st_mtime })
+    }
+
+    /// When this boot began, in seconds of the time of day.
+    pub fn boot_sec(&self) -> Option<i64> {
+        let text = self.text("/proc/stat", 4 << 20).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())
+    }
+
     /// The regular file at `path`, open for reading, if no other file system has to be entered
     /// for it: one of a network may not answer. Nothing else is opened: some devices act when
     /// they are. `None` also before Linux 5.6 (`openat2(2)`, `RESOLVE_NO_XDEV`).

@@ -94,6 +94,22 @@ impl Entry {
         }
     }
 
+    /// The services that run it; of a timer or path unit the one of its name.
+    fn services(&self) -> Vec<String> {
+        let places = &line::Known::all().places;
+        let is_in = |all: &[String]| all.iter().any(|place| self.place.starts_with(&**place));
+        if is_in(&places.rc_local) {
+            vec!["rc-local.service".to_owned()]
+        } else if is_in(&places.crontabs) {
+            ["cron.service", "crond.service"].map(str::to_owned).to_vec()
+        } else if self.place.contains('/') {
+            Vec::new()
+        } else {
+            let stem = self.place.rsplit_once('.').map_or(&*self.place, |(stem, _)| stem);
+            vec![format!("{stem}.service")]
+        }
+    }
+
     /// It may be about `pf`: it names it, or no adapter at all.
     pub fn may_be_about(&self, pf: &PciFunction) -> bool {
         let address = pf.address.to_string();
@@ -145,6 +161,22 @@ impl Inventory {
     /// Those that take effect at boot and are no package's.
     pub fn of_site(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|entry| !entry.is_shipped && entry.when == When::AtBoot)
+    }
+
+    /// The units that need the ports, or run what does.
+    pub fn users_of_ports(&self) -> BTreeSet<String> {
+        let needs = |entry: &&Entry| {
+            !matches!(
+                entry.does,
+                Does::CallsOpenibd
+                    | Does::LoadsModules
+                    | Does::BindsDrivers
+                    | Does::RenamesDevices
+                    | Does::SetsFirmware
+                    | Does::SetsPortTypes
+            )
+        };
+        self.of_site().filter(needs).flat_map(Entry::services).collect()
     }
 
     /// Those that create the VFs of `pf` at boot, or give them GUIDs.

@@ -338,10 +338,10 @@ impl Reader<'_> {
 
     fn unit(&mut self, place: &str, unit: &Unit, when: When) {
         let from = self.found.entries.len();
-        let environment = unit.environment.join("\n");
+        let settings = unit.settings.join("\n");
         let mut folder = None;
         for command in &unit.commands {
-            let context = format!("{}\n{environment}", command.line);
+            let context = format!("{}\n{settings}", command.line);
             let text = &command.line;
             let file = &unit.fragment;
             let at = At { place, line: None, text, when, file, context: &context };
@@ -357,9 +357,9 @@ impl Reader<'_> {
         if self.found.entries.len() == from {
             let line = unit.commands.first().map_or("", |command| command.line.as_str());
             let of_name = Known::all().acting(&unit.name);
-            let guess = of_name.or_else(|| line::of_settings(&format!("{line}\n{environment}")));
+            let guess = of_name.or_else(|| line::of_settings(&format!("{line}\n{settings}")));
             let guess = guess.map(|does| (does, false));
-            self.add(at, guess.as_slice(), line, line, Some(&environment));
+            self.add(at, guess.as_slice(), line, line, Some(&settings));
         }
         // A unit is named once for each kind.
         let mut known = BTreeSet::new();
