@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{firmware, pf_preview, soft_roce};
-use crate::apply::warnings::foreseen_of_all;
+use crate::apply::warnings::{foreseen_of_all, send_queue_warning};
 use crate::apply::{in_use, ipoib};
 use crate::config::Config;
 use crate::config::pins::Pins;
@@ -301,7 +301,7 @@ impl<'a> Node<'a> {
             silent: self.survey.silent.clone(),
             rtnl: self.survey.rtnl,
             unread: self.survey.unread.clone(),
-            second_ports: self.second_ports(&vfs),
+            second_ports: self.second_ports(&vfs, &pfs),
             vf_ports,
             without_guid: self.without_guid(),
             guids: self.guids(&vfs, &pfs),
@@ -613,6 +613,7 @@ impl<'a> Node<'a> {
     pub(super) fn contradictions(&self) -> Vec<Finding> {
         let mut findings = foreseen_of_all(self.root, self.config, &self.interfaces);
         findings.extend(inventory::not_run(self.root));
+        findings.extend(send_queue_warning(self.root, &self.rules, &self.observed));
         findings.extend(next_boot::findings(self.root, &self.rules, &self.observed, &self.ports));
         let origins = self.config.rdma_names();
         if origins.is_empty() {

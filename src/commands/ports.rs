@@ -15,6 +15,7 @@ use crate::observe::ipoib::Interface;
 use crate::observe::{self, Look, PciFunction, Port, RdmaDevice};
 use crate::plan::fabric::{ActivePort, FabricNetdev, NeededBy, NetworkConfiguration, VfPort};
 use crate::plan::wanted;
+use crate::report::common::Code;
 use crate::report::hardware::{Link, Vf};
 use crate::report::plan::PlannedPf;
 use crate::report::{self, Away, PortProgress};
@@ -159,8 +160,18 @@ impl Node<'_> {
     }
 
     /// The ports of VFs that a driver of this host has, beyond the first of each, without a GUID.
-    pub(super) fn second_ports(&self, vfs: &[(PciAddress, Vec<Vf>)]) -> Vec<Object> {
-        let all = vfs.iter().flat_map(|(_, vfs)| vfs);
+    /// Where the plan says it, that is enough.
+    pub(super) fn second_ports(
+        &self,
+        vfs: &[(PciAddress, Vec<Vf>)],
+        pfs: &[PlannedPf],
+    ) -> Vec<Object> {
+        let is_told = |pf| {
+            let mut refused =
+                pfs.iter().filter(|own| own.pci == Some(pf)).flat_map(|own| &own.refused);
+            refused.any(|refusal| refusal.finding.code == Code::VfGuidZero)
+        };
+        let all = vfs.iter().filter(|(pf, _)| !is_told(*pf)).flat_map(|(_, vfs)| vfs);
         let functions = all.filter_map(|vf| self.function(vf.pci));
         let of = |function: &PciFunction| -> Vec<Object> {
             let lacking = ports(function)

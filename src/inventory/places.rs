@@ -208,12 +208,28 @@ impl Reader<'_> {
             Known::all().places.programs.iter().map(|dir| format!("{dir}/{first}")).collect()
         };
         let root = self.root;
-        // One on another file system is not looked at: that may not answer.
-        let opened = |path: String| root.own_file(&path).map(|file| (path, file));
-        let own = own.into_iter().find_map(opened);
+        let mut unopened = Vec::new();
+        let mut opened = |path: String| match root.own_file(&path) {
+            Ok(file) => Some((path, file?)),
+            Err(why) => {
+                unopened.push((path, why));
+                None
+            }
+        };
+        let own = own.into_iter().find_map(&mut opened);
         let script = words.find(|word| launches && word.starts_with('/')).map(str::to_owned);
-        let files = own.into_iter().chain(script.and_then(opened));
-        for (path, mut file) in files.filter(|(path, _)| !path.contains("/lib/systemd/")) {
+        let files: Vec<_> = own.into_iter().chain(script.and_then(opened)).collect();
+        // Units run much that is not of InfiniBand; what somebody has written into a file of few
+        // lines may be.
+        let is_unit = at.line.is_none();
+        let is_named = |path: &str| command.words.contains(&path) && is_outside_of_packages(path);
+        for (path, why) in unopened.iter().filter(|(path, _)| !is_unit && is_named(path)) {
+            let text = format!("{}; {path} was not looked at: {why}", at.text.trim());
+            self.add(at, &[(Does::NotUnderstood, false)], &text, at.text, None);
+        }
+        for (path, mut file) in
+            files.into_iter().filter(|(path, _)| !path.contains("/lib/systemd/"))
+        {
             let mut head = [0; 4];
             let is_read = file.read_exact(&mut head).is_ok();
             let is_elf = head == *b"\x7fELF";

@@ -101,7 +101,7 @@ fn settings(root: &Root, rules: &ModprobeRules) -> Vec<(String, NetnsMode)> {
 
 /// The text of the script at `path`; `None` for every other file.
 fn script(root: &Root, path: &str) -> Option<String> {
-    let mut file = root.own_file(path)?;
+    let mut file = root.own_file(path).ok().flatten()?;
     let mut text = vec![0; 2];
     file.read_exact(&mut text).ok().filter(|()| text == b"#!")?;
     file.take(LIMIT).read_to_end(&mut text).ok()?;

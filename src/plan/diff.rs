@@ -9,7 +9,7 @@ use crate::ladder::{WantedPf, WantedVf};
 use crate::names::{VfDriver, VfIndex, vf_ranges};
 use crate::observe::limits::{Limits, Mlx4, SharedGroup};
 use crate::observe::plan_host::PlanFunction;
-use crate::observe::{ObservedPf, ObservedVf};
+use crate::observe::{Backend, ObservedPf, ObservedVf};
 use crate::report::common::{Code, Finding};
 use crate::report::pf::{Deferred, VfLack, VfStep};
 use crate::report::plan::{Action, Attribute, Change, PlannedAs, PlannedPf, PlannedVf};
@@ -210,7 +210,9 @@ pub fn refusals(
             let finding = Finding::error(Code::VfNotAsPlanned, message).look(["ibprov plan"]);
             return Some((finding, Some(driver)));
         }
-        Some((limited(vf, seen, observed, limits)?, None))
+        let second =
+            || limits.second_without_guid.contains(&vf.index).then(|| second_port(observed));
+        Some((limited(vf, seen, observed, limits).or_else(second)?, None))
     };
     let mut kinds: Vec<(Kind, Vec<VfIndex>)> = Vec::new();
     for vf in &wanted.vfs {
@@ -232,6 +234,24 @@ pub fn refusals(
         Refusal { vfs, finding }
     };
     kinds.into_iter().map(refusal).collect()
+}
+
+/// That the GUID of the second port of VFs is not set.
+fn second_port(pf: &ObservedPf) -> Finding {
+    let message =
+        "the GUID of port 2 is not set: a plan has one port GUID for each VF, that of port 1";
+    match &pf.backend {
+        Backend::Mlx4 { iov: Some(iov) } => {
+            let command = format!(
+                "for each of them, GUID being 16 digits and VF its address: echo GUID >{iov}/ports/2/admin_guids/$(cat {iov}/VF/ports/2/gid_idx/0)"
+            );
+            Finding::warning(Code::VfGuidZero, message).now([command])
+        }
+        _ => Finding::warning(
+            Code::VfGuidZero,
+            format!("{message}; no kernel has a way to set the other on this adapter"),
+        ),
+    }
 }
 
 /// What the driver of a VF, or vfio, refuses.

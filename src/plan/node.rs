@@ -280,12 +280,8 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         ]));
     }
     for port in &known.second_ports {
-        let message = "the port GUID of this port is 0: a plan has one port GUID for each VF, and it is set at port 1 alone";
-        findings.push(Finding::warning(Code::VfGuidZero, message).about(port).advise([
-            Advice::now(
-                "on a ConnectX-3, write one to iov/ports/2/admin_guids of the PF's RDMA device, in the entry of this VF, then rebind the VF",
-            ),
-        ]));
+        let message = "the port GUID of this port of a VF is 0";
+        findings.push(Finding::warning(Code::VfGuidZero, message).about(port));
     }
     for (pf, seen) in &known.vfs {
         // What is planned is judged by the plan.

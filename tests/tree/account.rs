@@ -523,3 +523,15 @@ fn what_the_next_boot_would_not_load_is_foretold() {
     let told = message(&status, "next-boot-at-risk");
     assert!(told.contains("mlx5_core (updates/dkms/mlx5_core.ko.xz now)"), "{told}");
 }
+
+#[test]
+fn a_queue_that_a_connect_ib_cannot_have_is_told_before_it_is_seen() {
+    let mut host = Host::enabled();
+    host.function(PF, "15b3:1011", "020700", Some("mlx5_core"));
+    host.rdma(PF, "mlx5_0", "b859:9f03:0012:a480", &[PortSpec::default()]);
+    let parameter = "sys/module/ib_ipoib/parameters/send_queue_size";
+    host.file(parameter, "1024\n");
+    is(&host, 0, &[]);
+    host.file(parameter, "8192\n");
+    is(&host, 1, &[&format!("warning module-parameter {PF}")]);
+}
