@@ -23,7 +23,7 @@ pub fn foreseen(
     }
     let writes = KNOWN.writes(files, interface);
     let writes = writes.iter().map(|(stack, setting)| (*stack, setting));
-    contradictions(&interface.name, wanted, writes)
+    contradictions(interface, wanted, writes)
 }
 
 /// The same of all interfaces of this host.

@@ -22,14 +22,14 @@ use crate::ladder::progress::progress;
 use crate::ladder::roce::{self, Roce, has_gid};
 use crate::ladder::{Expectation, Facts, cause};
 use crate::names::{
-    FirmwareVersion, IfName, IsVf, LinkLayer, MadPort, ModuleName, ModuleState, PciAddress,
-    RdmaName, Rung, is_ipoib_name,
+    FirmwareVersion, IfName, IsVf, LinkLayer, MadPort, ModuleName, ModuleState, NetnsMode,
+    PciAddress, RdmaName, Rung, is_ipoib_name,
 };
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::observe::link::PortAnswer;
 use crate::observe::plan_host::{self, PlanHost};
 use crate::observe::{
-    self, Look, ModprobeRules, Observed, PciFunction, RdmaDevice, driver_modules, namespaces,
+    self, Look, ModprobeRules, Observed, PciFunction, RdmaDevice, driver_modules,
 };
 use crate::plan::guid::{Resolved, pins_unreadable, resolve};
 use crate::plan::node::{Known, KnownPort, judge};
@@ -40,7 +40,7 @@ use crate::report::common::{Code, Finding, Severity};
 use crate::report::degraded::{Degraded, PcieLink};
 use crate::report::guests::GuestsReport;
 use crate::report::hardware::{NetDevState, NodeDescription, Vf};
-use crate::report::netns::Netns;
+use crate::report::netns::{Netns, OtherAgent};
 use crate::report::node::Judgement;
 use crate::report::online::Lack;
 use crate::report::plan::PlannedPf;
@@ -580,8 +580,14 @@ impl<'a> Node<'a> {
 
     /// The RDMA network namespace mode, where one is configured.
     pub(super) fn netns(&self) -> Option<Netns> {
-        let mode = self.observed.netns_mode;
-        self.config.netns_mode.map(|wanted| namespaces::netns(self.root, &self.rules, mode, wanted))
+        let (wanted, is) = (self.config.netns_mode?, self.observed.netns_mode);
+        let option = self.rules.option("ib_core", "netns_mode").and_then(|(value, origin)| {
+            Some((origin.to_owned(), NetnsMode::from_parameter(value)?))
+        });
+        let others = option.into_iter().chain(self.inventory().netns_modes());
+        let others = others.filter(|(_, mode)| *mode != wanted);
+        let others = others.map(|(place, mode)| OtherAgent { place, mode }).collect();
+        Some(Netns { wanted, is, others })
     }
 
     /// The settings of interfaces that cannot be made, or are left as they are.

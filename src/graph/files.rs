@@ -387,7 +387,7 @@ fn is_true(value: &str) -> bool {
 
 /// What DefaultDependencies=yes adds (systemd.service(5), "Default
 /// Dependencies", and the same section of the other kinds).
-fn default_dependencies(unit: &mut Unit, kind: &str) {
+pub(super) fn default_dependencies(unit: &mut Unit, kind: &str) {
     match kind {
         "service" => {
             unit.requires.insert("sysinit.target".to_owned());

@@ -48,15 +48,7 @@ fn mount(line: &str) -> Option<Mount> {
         ..Unit::default()
     };
     let network = consumers::is_network_mount(&unit);
-    // systemd.mount(5), "Automatic dependencies".
-    if network {
-        unit.after.extend(targets(&["remote-fs-pre", "network", "network-online"]));
-        unit.wants.extend(targets(&["network-online"]));
-        unit.before.extend(targets(&["remote-fs"]));
-    } else {
-        unit.after.extend(targets(&["local-fs-pre"]));
-        unit.before.extend(targets(&["local-fs"]));
-    }
+    super::files::default_dependencies(&mut unit, "mount");
     if has("nofail") {
         // Ordered before nothing (systemd.mount(5), nofail).
         unit.before.clear();
@@ -84,10 +76,6 @@ fn mount(line: &str) -> Option<Mount> {
 /// The options name units, or paths that stand for their mounts.
 fn name(value: &str) -> String {
     if value.starts_with('/') { format!("{}.mount", escape_path(value)) } else { value.to_owned() }
-}
-
-fn targets(names: &[&str]) -> Vec<String> {
-    names.iter().map(|n| format!("{n}.target")).collect()
 }
 
 /// `\040` is a blank (fstab(5)).

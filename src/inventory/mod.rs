@@ -17,6 +17,7 @@ pub use places::OPENIBD_HOOKS;
 
 use crate::graph::files;
 use crate::host::Root;
+use crate::names::NetnsMode;
 use crate::observe::PciFunction;
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
@@ -182,6 +183,14 @@ impl Inventory {
     /// Those that create the VFs of `pf` at boot, or give them GUIDs.
     pub fn vf_writers<'a>(&'a self, pf: &'a PciFunction) -> impl Iterator<Item = &'a Entry> {
         self.of_site().filter(|entry| entry.does == Does::SetsVfs && entry.may_be_about(pf))
+    }
+
+    /// Who sets the RDMA network namespace mode at boot, and to which.
+    pub fn netns_modes(&self) -> impl Iterator<Item = (String, NetnsMode)> {
+        self.of_site().flat_map(|entry| {
+            let modes = entry.lines.iter().filter_map(|line| line::netns_mode(line));
+            modes.map(|mode| (entry.to_string(), mode))
+        })
     }
 
     /// The files and units that rename RDMA devices.

@@ -378,12 +378,12 @@ impl Reader<'_> {
             self.add(at, guess.as_slice(), line, line, Some(&settings));
         }
         // A unit is named once for each kind.
-        let mut known = BTreeSet::new();
-        let mut at = 0;
-        self.found.entries.retain(|entry| {
-            at += 1;
-            at <= from || known.insert((entry.place.clone(), entry.does))
-        });
+        for entry in self.found.entries.split_off(from) {
+            match self.found.entries.iter_mut().skip(from).find(|known| known.does == entry.does) {
+                Some(known) => known.lines.extend(entry.lines),
+                None => self.found.entries.push(entry),
+            }
+        }
     }
 
     fn udev_rules(&mut self) {

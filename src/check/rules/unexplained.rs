@@ -51,7 +51,10 @@ fn unexplained(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         .about_all(&objects)
         .chain(lines.iter().filter_map(|e| source(e)).collect::<BTreeSet<String>>())
         .quoting(all.iter().take(MOST).map(|e| boot.quote(e)))
-        .look(["read the messages around these lines: journalctl -b -p err -o short-precise"]);
+        .look(["read the messages around these lines: journalctl -b -p err -o short-precise"])
+        .look(lines.iter().any(|e| e.text.contains(" to RTR")).then_some(
+            "on RoCE, whether the program has the index of the GID that it needs, which is not always 0: ibprov gid --port NETDEV --type rocev2 --address ADDRESS",
+        ));
     told.push(finding);
     told
 }

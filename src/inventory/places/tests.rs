@@ -2,6 +2,7 @@ use super::*;
 use crate::graph::files;
 use crate::host::testing::tree;
 use crate::inventory::not_run;
+use crate::names::NetnsMode;
 
 /// `FILE[:LINE] does` of all that acts, with a `?` where it is guessed.
 fn acts(files: &[(&str, &str)]) -> Vec<String> {
@@ -369,4 +370,41 @@ fn of_what_distributions_and_doca_ship_nothing_is_left_not_understood() {
         let known = found.entries.iter().filter(|e| e.does != Does::Asks).count();
         assert!(known > 1, "what they do is seen: {:?}", found.entries);
     }
+}
+
+#[test]
+fn who_sets_the_mode_of_network_namespaces_is_known_with_its_place() {
+    let dir = tree(
+        &[
+            (
+                "etc/rc.local",
+                "#!/bin/sh\n/bin/sh -c 'rdma sys set netns exclusive'\nrdma system show\n",
+            ),
+            ("usr/lib/systemd/system/default.target", "[Unit]\n"),
+            (
+                "etc/systemd/system/other.service",
+                "[Service]\nExecStartPre=-/bin/rdma system set netns exclusive\nExecStart=-/opt/rails --all\n#ExecStart=/opt/old\n",
+            ),
+            (
+                "etc/systemd/system/disabled.service",
+                "[Service]\nExecStart=rdma system set netns shared\n",
+            ),
+            ("opt/rails", "#!/bin/sh\nrdma system set netns shared\n"),
+            ("opt/old", "#!/bin/sh\nrdma system set netns shared\n"),
+            (
+                "etc/udev/rules.d/70-site.rules",
+                "SUBSYSTEM==\"infiniband\", RUN+=\"/opt/rails %k\"\n",
+            ),
+        ],
+        &[("etc/systemd/system/default.target.wants/other.service", "../other.service")],
+    );
+    let root = Root::copy_at(dir.path()).expect("root");
+    let found: Vec<_> = Inventory::read(&root).netns_modes().collect();
+    let want = [
+        ("/etc/rc.local:2", NetnsMode::Exclusive),
+        ("other.service", NetnsMode::Exclusive),
+        ("other.service", NetnsMode::Shared),
+        ("/etc/udev/rules.d/70-site.rules:1", NetnsMode::Shared),
+    ];
+    assert_eq!(found, want.map(|(place, mode)| (place.to_owned(), mode)));
 }
