@@ -387,7 +387,7 @@ fn is_true(value: &str) -> bool {
 
 /// What DefaultDependencies=yes adds (systemd.service(5), "Default
 /// Dependencies", and the same section of the other kinds).
-pub(super) fn default_dependencies(unit: &mut Unit, kind: &str) {
+fn default_dependencies(unit: &mut Unit, kind: &str) {
     match kind {
         "service" => {
             unit.requires.insert("sysinit.target".to_owned());
@@ -398,22 +398,7 @@ pub(super) fn default_dependencies(unit: &mut Unit, kind: &str) {
             unit.after.insert("sysinit.target".to_owned());
             unit.before.insert(format!("{kind}s.target"));
         }
-        "mount" => {
-            let network = super::consumers::is_network_mount(unit);
-            let (first, last): (&[&str], _) = if network {
-                (
-                    &["remote-fs-pre.target", "network.target", "network-online.target"],
-                    "remote-fs.target",
-                )
-            } else {
-                (&["local-fs-pre.target"], "local-fs.target")
-            };
-            unit.after.extend(first.iter().map(|n| (*n).to_owned()));
-            unit.before.insert(last.to_owned());
-            if network {
-                unit.wants.insert("network-online.target".to_owned());
-            }
-        }
+        "mount" => fstab::order_mount(unit),
         _ => {}
     }
     if kind != "target" || !unit.name.starts_with("shutdown") {

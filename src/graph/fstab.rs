@@ -48,7 +48,7 @@ fn mount(line: &str) -> Option<Mount> {
         ..Unit::default()
     };
     let network = consumers::is_network_mount(&unit);
-    super::files::default_dependencies(&mut unit, "mount");
+    order_mount(&mut unit);
     if has("nofail") {
         // Ordered before nothing (systemd.mount(5), nofail).
         unit.before.clear();
@@ -71,6 +71,21 @@ fn mount(line: &str) -> Option<Mount> {
     let target = if network { "remote-fs.target" } else { "local-fs.target" };
     let wanted_by = is_wanted.then_some(target);
     Some(Mount { unit, automount, wanted_by, required: !has("nofail") })
+}
+
+/// The orders of each mount (systemd.mount(5), "Automatic dependencies").
+pub(super) fn order_mount(unit: &mut Unit) {
+    let network = consumers::is_network_mount(unit);
+    let (first, last): (&[&str], _) = if network {
+        (&["remote-fs-pre.target", "network.target", "network-online.target"], "remote-fs.target")
+    } else {
+        (&["local-fs-pre.target"], "local-fs.target")
+    };
+    unit.after.extend(first.iter().map(|n| (*n).to_owned()));
+    unit.before.insert(last.to_owned());
+    if network {
+        unit.wants.insert("network-online.target".to_owned());
+    }
 }
 
 /// The options name units, or paths that stand for their mounts.

@@ -54,7 +54,7 @@ fn denied(root: &Root, rules: &ModprobeRules, loaded: &[ModuleName]) -> Vec<Find
         let message = format!(
             "is loaded now, and {by} denies it: the next boot does not load it, unless the initrd or another program does"
         );
-        let remedy = format!("if the port is to come up: remove {by}, and make the initrd anew");
+        let remedy = format!("if the port is to come up: remove {by}, and rebuild the initrd");
         let finding = Finding::warning(Code::NextBootAtRisk, message).about(module);
         (!is_older).then(|| finding.advise([Advice::permanent(remedy)]))
     };
@@ -99,7 +99,7 @@ fn of_kernel(root: &Root, running: &str, kernel: &str, loaded: &[ModuleName]) ->
     Some(finding.advise([
         Advice::look(format!("find /lib/modules/{kernel} -name 'mlx5*' -o -name 'ib_ipoib*'; dkms status")),
         Advice::permanent(format!(
-            "install the modules for it before it is booted (dkms autoinstall -k {kernel}, or the package of the drivers), and make its initrd anew"
+            "install the modules for it before it is booted (dkms autoinstall -k {kernel}, or the package of the drivers), and rebuild its initrd"
         )),
     ]))
 }
