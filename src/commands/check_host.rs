@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::node::Node;
 use super::opensm;
 use crate::check::evidence::account;
 use crate::check::evidence::host::{Denied, Host, HostPort};
@@ -15,6 +14,7 @@ use crate::graph::{Graph, Load, Unit, consumers, files, show};
 use crate::host::{Root, answer, state, systemctl};
 use crate::ladder::progress::progress;
 use crate::names::{LinkLayer, LinkState, PhysicalState, is_ipoib_name};
+use crate::node::Node;
 use crate::observe::{self, Observed, PciFunction};
 use crate::report::status::Role;
 use crate::report::{ModuleTrouble, PortProgress};

@@ -4,12 +4,13 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::{generate, node, print};
+use super::{generate, print};
 use crate::apply::boot;
 use crate::cli::{ConfigVerb, Format};
 use crate::config::{self, Loaded, Part, PortRow, Problems, Setting};
 use crate::host::{Root, persistent_names, terminal};
 use crate::ladder::minimum::means;
+use crate::node;
 use crate::report::PortProgress;
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Exit, Finding, Kind, NotBegun, Report, Severity, Verdict};

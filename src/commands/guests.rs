@@ -1,12 +1,12 @@
 //! `ibprov guests`.
 
-use super::node::Node;
 use super::{last_report, print};
 use crate::cli::{Format, GuestsArgs};
 use crate::config::{Config, Part};
 use crate::guests::service;
 use crate::host::{Root, alarm, live_line, process};
 use crate::names::{Object, harmless};
+use crate::node::Node;
 use crate::report::common::{Exit, Finding};
 use crate::report::guests::{GuestsReport, Phase};
 

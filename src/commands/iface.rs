@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::node::Node;
 use super::print;
 use crate::apply::bring_up::explain;
 use crate::apply::children;
@@ -18,6 +17,7 @@ use crate::cli::{Format, IfaceArgs};
 use crate::config::{Config, RxeRow};
 use crate::host::{Root, alarm, clock, links, process, systemctl, systemd};
 use crate::names::{IfName, Object, PciAddress, RdmaName, Rung, Target, present};
+use crate::node::Node;
 use crate::observe::iface::{NotSeen, look};
 use crate::observe::ipoib::Interface;
 use crate::observe::target::meant;

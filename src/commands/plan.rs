@@ -6,13 +6,13 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::fleet::{self};
-use super::node::{Node, Plans};
-use super::{firmware, print};
+use super::print;
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::{Root, answer, pins_file, process, terminal};
 use crate::names::PINS_PATH;
+use crate::node::{Node, Plans, firmware};
 use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve_anew};
 use crate::plan::partitions::{self, BroadcastGroup, Partition};
 use crate::report::advice::Advice;

@@ -6,14 +6,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::config::{complain, errors};
-use super::node::Node;
-use super::{print, screen, soft_roce};
+use super::{print, screen};
 use crate::cli::{Common, Format, StatusArgs};
 use crate::config::{Config, Loaded};
 use crate::host::events::Events;
 use crate::host::{Root, clock, state, terminal};
 use crate::ladder::active::{self, Activity};
 use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target};
+use crate::node::{Node, soft_roce};
 use crate::observe::link::PortAnswer;
 use crate::observe::target::meant;
 use crate::observe::{self, Look, Observer, PciFunction, Port, RdmaDevice};

@@ -672,6 +672,18 @@ impl Finding {
         findings.sort_by_key(|finding| finding.severity);
     }
 
+    /// Adds what is said of settings, but where that is told of an expected port.
+    pub fn add_untold(findings: &mut Vec<Self>, of_settings: &[Self]) {
+        let is_told = |setting: &Self| {
+            findings
+                .iter()
+                .any(|told| (told.code, &told.objects) == (setting.code, &setting.objects))
+        };
+        let untold: Vec<Self> =
+            of_settings.iter().filter(|setting| !is_told(setting)).cloned().collect();
+        findings.extend(untold);
+    }
+
     /// It is an error of the configuration.
     pub fn is_of_configuration(&self) -> bool {
         self.code == Code::ConfigurationInvalid

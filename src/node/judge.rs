@@ -303,7 +303,7 @@ pub fn judge(known: &Known<'_>) -> Judgement {
         let finding = Finding::warning(Code::UnitFailed, "the unit has failed").about(unit);
         findings.push(finding.advise([Advice::look(format!("systemctl status {unit}"))]));
     }
-    add_untold(&mut findings, &known.settings);
+    Finding::add_untold(&mut findings, &known.settings);
     // A netdev that is still to come may have the name.
     let is_whole = of_pfs.iter().all(|(_, vfs)| vfs.good == vfs.of);
     let count = PortCount::sum(&ports);
@@ -406,16 +406,6 @@ fn unplanned(known: &Known<'_>, pf: PciAddress, seen: &[Vf]) -> Vec<Finding> {
         ]));
     }
     findings
-}
-
-/// Adds what is said of settings, but where that is told of an expected port.
-pub fn add_untold(findings: &mut Vec<Finding>, of_settings: &[Finding]) {
-    let is_told = |setting: &Finding| {
-        findings.iter().any(|told| (told.code, &told.objects) == (setting.code, &setting.objects))
-    };
-    let untold = of_settings.iter().filter(|setting| !is_told(setting));
-    let untold: Vec<Finding> = untold.cloned().collect();
-    findings.extend(untold);
 }
 
 /// What is said of ports with the same GUID. Several functions of an adapter may show one port.

@@ -1,6 +1,6 @@
 //! How the subnet managers of the configuration stand on this host.
 
-use super::node::Node;
+use super::Node;
 use crate::config::{Config, SubnetManager};
 use crate::host::{Root, state, unit_links};
 use crate::inventory::Inventory;
@@ -18,7 +18,7 @@ use crate::stacks::stack::unit_escape;
 impl Node<'_> {
     /// What is wrong with the configured subnet managers; their units are left out of those that
     /// have `failed`.
-    pub(super) fn judge_subnet_managers(&mut self, failed: &mut Vec<String>) -> Vec<Finding> {
+    pub fn judge_subnet_managers(&mut self, failed: &mut Vec<String>) -> Vec<Finding> {
         let mut problems = Vec::new();
         let mut findings =
             contradictions(self.config, self.root, || self.inventory(), &mut problems);

@@ -23,7 +23,8 @@ use crate::workers::survey::rdma_held;
 use crate::workers::{Answer, Client, Failure, Request};
 
 /// Looks at PFs, one after the other.
-pub(super) struct PfPreview<'a> {
+#[derive(Debug)]
+pub struct PfPreview<'a> {
     root: &'a Root,
     is_look: bool,
     /// Those have just not answered, and are not asked again.
@@ -31,11 +32,11 @@ pub(super) struct PfPreview<'a> {
     /// RDMA netlink has not answered: it is asked no more.
     is_rdma_held: bool,
     /// What could not be read of VFs, one line each.
-    pub(super) problems: BTreeSet<String>,
+    pub problems: BTreeSet<String>,
 }
 
 impl<'a> PfPreview<'a> {
-    pub(super) fn new(
+    pub fn new(
         root: &'a Root,
         hanging: BTreeMap<PciAddress, Option<Silence>>,
         is_rdma_held: bool,
@@ -44,7 +45,7 @@ impl<'a> PfPreview<'a> {
     }
 
     /// For who is about to apply the plans: no look that hangs keeps it from that.
-    pub(super) fn of_apply(root: &'a Root) -> Self {
+    pub fn of_apply(root: &'a Root) -> Self {
         Self { is_look: false, ..Self::new(root, BTreeMap::new(), false) }
     }
 
@@ -56,7 +57,7 @@ impl<'a> PfPreview<'a> {
     }
 
     /// `plan`, held against the host.
-    pub(super) fn report(&mut self, plan: &Resolved, host: &PlanHost) -> PlannedPf {
+    pub fn report(&mut self, plan: &Resolved, host: &PlanHost) -> PlannedPf {
         let function = host.functions.iter().find(|f| Some(f.pci) == plan.pci);
         let observed = plan.pci.map(|pci| {
             let seen = self.look(pci);
@@ -68,14 +69,14 @@ impl<'a> PfPreview<'a> {
     }
 
     /// `apply` would do something at the PF, or could not although something is to be done.
-    pub(super) fn would_change(&mut self, wanted: &WantedPf) -> bool {
+    pub fn would_change(&mut self, wanted: &WantedPf) -> bool {
         let seen = self.look(wanted.pf);
         let (plan, _) = self.steps(wanted, &seen);
         !plan.steps.is_empty() || plan.problem.is_some()
     }
 
     /// The VFs with a driver that `apply` would destroy at the PF.
-    pub(super) fn removed(&mut self, wanted: &WantedPf) -> Vec<VfIndex> {
+    pub fn removed(&mut self, wanted: &WantedPf) -> Vec<VfIndex> {
         let seen = self.look(wanted.pf);
         removed(&self.used_steps(wanted, &seen), &seen)
     }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::node::Node;
+use super::Node;
+use super::fabric::{ActivePort, FabricNetdev, NeededBy, NetworkConfiguration, VfPort};
 use crate::host::state;
 use crate::ladder::minimum;
 use crate::names::{
@@ -13,7 +14,6 @@ use crate::names::{
 };
 use crate::observe::ipoib::Interface;
 use crate::observe::{self, Look, PciFunction, Port, RdmaDevice};
-use crate::plan::fabric::{ActivePort, FabricNetdev, NeededBy, NetworkConfiguration, VfPort};
 use crate::plan::wanted;
 use crate::report::hardware::{Link, Vf};
 use crate::report::plan::PlannedPf;
@@ -21,7 +21,7 @@ use crate::report::{self, Away, PortProgress};
 
 impl Node<'_> {
     /// The expected InfiniBand ports that the fabric uses, whatever their interfaces lack.
-    pub(super) fn active_ports(&self) -> Vec<ActivePort<'_>> {
+    pub fn active_ports(&self) -> Vec<ActivePort<'_>> {
         let is_active = |port: &&PortProgress| {
             let link = match (port.pci, &port.rdma, port.port) {
                 (Some(pci), Some(device), Some(number)) => self.survey.port(pci, device, number),
@@ -66,7 +66,7 @@ impl Node<'_> {
     }
 
     /// What the network stacks are configured to set up, beside what there is.
-    pub(super) fn network(&self) -> NetworkConfiguration<'_> {
+    pub fn network(&self) -> NetworkConfiguration<'_> {
         NetworkConfiguration {
             asked: &self.asked,
             ipoib: self.interfaces.all.iter().map(|interface| &interface.name).collect(),
@@ -77,11 +77,7 @@ impl Node<'_> {
     /// The ports of VFs that should be active: their PFs' are. What is passed on, is in another
     /// network namespace or is told elsewhere (a port that is expected, a VF without a GUID or
     /// with a policy of down) is not among them.
-    pub(super) fn vf_ports(
-        &self,
-        vfs: &[(PciAddress, Vec<Vf>)],
-        look: &mut Look<'_>,
-    ) -> Vec<VfPort> {
+    pub fn vf_ports(&self, vfs: &[(PciAddress, Vec<Vf>)], look: &mut Look<'_>) -> Vec<VfPort> {
         let mut found = Vec::new();
         for (pf, vf) in vfs.iter().flat_map(|(pf, vfs)| vfs.iter().map(move |vf| (*pf, vf))) {
             let Some(function) = self.function(vf.pci) else { continue };
@@ -108,7 +104,7 @@ impl Node<'_> {
     }
 
     /// The expected ports that are VFs of the hypervisor's, which have no GUID.
-    pub(super) fn without_guid(&self) -> Vec<Object> {
+    pub fn without_guid(&self) -> Vec<Object> {
         let of = |port: &&PortProgress| {
             let Some(function) = port.pci.and_then(|pci| self.function(pci)) else { return false };
             let device =
@@ -120,7 +116,7 @@ impl Node<'_> {
     }
 
     /// The VFs with a GUID of 0, at their PF or as their driver has read it.
-    pub(super) fn zero_vfs(&self, vfs: &[(PciAddress, Vec<Vf>)]) -> BTreeSet<PciAddress> {
+    pub fn zero_vfs(&self, vfs: &[(PciAddress, Vec<Vf>)]) -> BTreeSet<PciAddress> {
         let shows_zero = |function: &PciFunction| {
             let devices = function.rdma.iter().any(|device| is_zero(device.node_guid));
             devices || ports(function).next().is_some_and(|(_, port)| is_zero(port.guid))
@@ -132,7 +128,7 @@ impl Node<'_> {
     }
 
     /// The ports with a GUID that no plan gives, those of adapters with their node GUIDs.
-    pub(super) fn guids(
+    pub fn guids(
         &self,
         vfs: &[(PciAddress, Vec<Vf>)],
         pfs: &[PlannedPf],
@@ -159,7 +155,7 @@ impl Node<'_> {
     }
 
     /// The ports of VFs that a driver of this host has, beyond the first of each, without a GUID.
-    pub(super) fn second_ports(&self, vfs: &[(PciAddress, Vec<Vf>)]) -> Vec<Object> {
+    pub fn second_ports(&self, vfs: &[(PciAddress, Vec<Vf>)]) -> Vec<Object> {
         let all = vfs.iter().flat_map(|(_, vfs)| vfs);
         let functions = all.filter_map(|vf| self.function(vf.pci));
         let of = |function: &PciFunction| -> Vec<Object> {
@@ -175,13 +171,13 @@ impl Node<'_> {
     }
 
     /// What the last run at each PF says stood in its way.
-    pub(super) fn last_runs(&self, pfs: &[PlannedPf]) -> BTreeMap<PciAddress, String> {
+    pub fn last_runs(&self, pfs: &[PlannedPf]) -> BTreeMap<PciAddress, String> {
         let of_pf = |pci| Some((pci, self.last_run(pci)?.get("reason")?.as_str()?.to_owned()));
         pfs.iter().filter_map(|pf| of_pf(pf.pci?)).collect()
     }
 
     /// How many VFs the last run at each of these PFs has configured.
-    pub(super) fn configured(&self, vfs: &[(PciAddress, Vec<Vf>)]) -> BTreeMap<PciAddress, usize> {
+    pub fn configured(&self, vfs: &[(PciAddress, Vec<Vf>)]) -> BTreeMap<PciAddress, usize> {
         let with_vfs = vfs.iter().filter(|(_, vfs)| !vfs.is_empty());
         with_vfs
             .filter_map(|(pf, _)| Some((*pf, self.last_run(*pf)?.get("vfs")?.as_array()?.len())))
@@ -208,12 +204,7 @@ impl Node<'_> {
     }
 
     /// What of a VF of this host is in another network namespace.
-    pub(super) fn away(
-        &self,
-        look: &mut Look<'_>,
-        vf: &Vf,
-        function: &PciFunction,
-    ) -> Option<Away> {
+    pub fn away(&self, look: &mut Look<'_>, vf: &Vf, function: &PciFunction) -> Option<Away> {
         let driven = vf.driver.as_deref().is_some_and(|driver| IB_DRIVERS.contains(&driver));
         // What was not answered is in a note.
         let counts = &self.survey.ipoib_netdevs;
@@ -223,7 +214,7 @@ impl Node<'_> {
     }
 
     /// The links of a VF's ports that this host shows.
-    pub(super) fn vf_links(&self, function: &PciFunction) -> Vec<(Port, Link)> {
+    pub fn vf_links(&self, function: &PciFunction) -> Vec<(Port, Link)> {
         let link = |(device, port): (&RdmaDevice, &Port)| {
             let told = self.survey.port(function.address, &device.name, port.number)?;
             Some((port.clone(), told.link.clone()))

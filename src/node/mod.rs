@@ -1,10 +1,18 @@
 //! The judgement of the node, for the verbs that show it: what is known is gathered here.
 
+mod fabric;
+pub mod firmware;
+pub mod judge;
+pub mod pf_preview;
+mod ports;
+pub mod soft_roce;
+mod subnet_managers;
+
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::{firmware, pf_preview, soft_roce};
+use self::judge::{Known, KnownPort, judge};
 use crate::apply::warnings::foreseen_of_all;
 use crate::apply::{in_use, ipoib};
 use crate::config::Config;
@@ -31,7 +39,6 @@ use crate::observe::{
     self, Look, ModprobeRules, Observed, PciFunction, RdmaDevice, driver_modules, namespaces,
 };
 use crate::plan::guid::{Resolved, pins_unreadable, resolve};
-use crate::plan::node::{Known, KnownPort, judge};
 use crate::plan::settings::{Children, Settings, judge_settings, settings};
 use crate::plan::{denied_modules, misnamed, needed_modules};
 use crate::report::advice::Advice;
@@ -52,52 +59,54 @@ use crate::workers::survey::{Survey, survey};
 
 /// The node, looked at once: what is there, what the configuration expects, how far that is
 /// and why it is no further.
-pub(super) struct Node<'a> {
-    pub(super) root: &'a Root,
-    pub(super) config: &'a Config,
-    pub(super) observed: Observed,
-    pub(super) survey: Survey,
-    pub(super) soft_roce: Vec<RxeReport>,
-    pub(super) rules: ModprobeRules,
+#[derive(Debug)]
+pub struct Node<'a> {
+    pub root: &'a Root,
+    pub config: &'a Config,
+    pub observed: Observed,
+    pub survey: Survey,
+    pub soft_roce: Vec<RxeReport>,
+    pub rules: ModprobeRules,
     /// Without what is left out.
-    pub(super) expectation: Expectation,
-    pub(super) left_out: BTreeMap<PciAddress, NotExpected>,
-    pub(super) interfaces: Interfaces,
+    pub expectation: Expectation,
+    pub left_out: BTreeMap<PciAddress, NotExpected>,
+    pub interfaces: Interfaces,
     /// What the network stacks of this boot are configured to set up.
-    pub(super) asked: Vec<Asked>,
-    pub(super) facts: Facts,
+    pub asked: Vec<Asked>,
+    pub facts: Facts,
     /// The expected ports, with their settings judged.
-    pub(super) ports: Vec<PortProgress>,
+    pub ports: Vec<PortProgress>,
     /// How the configured subnet managers stand, once the node is judged.
-    pub(super) subnet_managers: Vec<SubnetManagerReport>,
+    pub subnet_managers: Vec<SubnetManagerReport>,
     /// What could not be read.
-    pub(super) problems: Vec<String>,
+    pub problems: Vec<String>,
     inventory: OnceCell<Inventory>,
 }
 
 /// The plans of all PFs, and what they are made from.
-pub(super) struct Plans {
-    pub(super) facts: PlanHost,
-    pub(super) pins: Result<Pins, String>,
-    pub(super) resolved: Vec<Resolved>,
+#[derive(Debug)]
+pub struct Plans {
+    pub facts: PlanHost,
+    pub pins: Result<Pins, String>,
+    pub resolved: Vec<Resolved>,
     /// What could not be read.
-    pub(super) problems: BTreeSet<String>,
+    pub problems: BTreeSet<String>,
 }
 
 impl<'a> Node<'a> {
     /// Look at the node below `root`. `last_boot` has tried to load modules, and of a refused
     /// signature the kernel log may say nothing.
-    pub(super) fn look(root: &'a Root, config: &'a Config, last_boot: Option<&BootReport>) -> Self {
+    pub fn look(root: &'a Root, config: &'a Config, last_boot: Option<&BootReport>) -> Self {
         Self::look_for(Children::Counted, false, root, config, last_boot)
     }
 
     /// As a run of `ibprov iface` would find it; with `force` nothing counts as in use.
-    pub(super) fn look_as_iface(root: &'a Root, config: &'a Config, force: bool) -> Self {
+    pub fn look_as_iface(root: &'a Root, config: &'a Config, force: bool) -> Self {
         Self::look_for(Children::Counted, force, root, config, None)
     }
 
     /// As boot would find it.
-    pub(super) fn look_as_boot(root: &'a Root, config: &'a Config, force: bool) -> Self {
+    pub fn look_as_boot(root: &'a Root, config: &'a Config, force: bool) -> Self {
         Self::look_for(Children::Excused, force, root, config, None)
     }
 
@@ -170,7 +179,7 @@ impl<'a> Node<'a> {
     }
 
     /// Why `port`, one that is expected, is no further.
-    pub(super) fn cause(&self, port: &PortProgress) -> Option<Cause> {
+    pub fn cause(&self, port: &PortProgress) -> Option<Cause> {
         let cause = cause::cause(port, &self.observed, &self.facts)?;
         match self.missing_module(port) {
             Some((name, trouble)) if !trouble.tells() => Some(Cause::not_loaded(&name)),
@@ -179,10 +188,7 @@ impl<'a> Node<'a> {
     }
 
     /// The module that the next rung of `port` needs and that is not there.
-    pub(super) fn missing_module(
-        &self,
-        port: &PortProgress,
-    ) -> Option<(ModuleName, ModuleTrouble)> {
+    pub fn missing_module(&self, port: &PortProgress) -> Option<(ModuleName, ModuleTrouble)> {
         let name = self.next_module(port)?;
         let trouble = self.facts.modules.get(&name)?.clone();
         Some((name, trouble))
@@ -200,16 +206,16 @@ impl<'a> Node<'a> {
     }
 
     /// What touches InfiniBand at boot beside ibprov, once it is asked for.
-    pub(super) fn inventory(&self) -> &Inventory {
+    pub fn inventory(&self) -> &Inventory {
         self.inventory.get_or_init(|| Inventory::read(self.root))
     }
 
-    pub(super) fn function(&self, pci: PciAddress) -> Option<&PciFunction> {
+    pub fn function(&self, pci: PciAddress) -> Option<&PciFunction> {
         self.observed.functions.iter().find(|f| f.address == pci)
     }
 
     /// True if `function` is shown by itself: VFs of this host are shown below their PF.
-    pub(super) fn is_shown(&self, function: &PciFunction) -> bool {
+    pub fn is_shown(&self, function: &PciFunction) -> bool {
         let is_expected = self.ports.iter().any(|port| port.pci == Some(function.address));
         let is_hca = candidate(function).is_some() || !function.rdma.is_empty();
         function.physfn.is_none() && (is_hca || is_expected)
@@ -217,7 +223,7 @@ impl<'a> Node<'a> {
 
     /// Judge the node; `configuration` is what is wrong with the configuration. The plans of VFs,
     /// held against the host, are given too.
-    pub(super) fn judgement(
+    pub fn judgement(
         &mut self,
         configuration: Vec<Finding>,
         last_boot: Option<&BootReport>,
@@ -338,7 +344,7 @@ impl<'a> Node<'a> {
 
     /// The adapters in Ethernet mode with an RDMA device, where nothing is expected and no
     /// `[[port]]` says what would be.
-    pub(super) fn unwatched(&self) -> Vec<PciAddress> {
+    pub fn unwatched(&self) -> Vec<PciAddress> {
         let Config { ports, pf, rxe, .. } = self.config;
         let is_none = ports.is_empty() && pf.is_empty() && rxe.is_empty();
         let is_none = is_none && self.ports.iter().all(|port| port.is_ethernet());
@@ -351,7 +357,7 @@ impl<'a> Node<'a> {
     }
 
     /// What the link of this port and the PCIe link of its adapter lack.
-    pub(super) fn degraded(&self, port: &PortProgress) -> Vec<Degraded> {
+    pub fn degraded(&self, port: &PortProgress) -> Vec<Degraded> {
         let minimum = minimum(self.config, port);
         let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port) else {
             return Vec::new();
@@ -392,7 +398,7 @@ impl<'a> Node<'a> {
     }
 
     /// How the netdev of a port in Ethernet mode that is expected is, and its GIDs.
-    pub(super) fn roce(&self, port: &PortProgress) -> Roce {
+    pub fn roce(&self, port: &PortProgress) -> Roce {
         let (Some(pci), Some(device), Some(number), Some(netdev)) =
             (port.pci, &port.rdma, port.port, &port.netdev)
         else {
@@ -404,12 +410,12 @@ impl<'a> Node<'a> {
     }
 
     /// Whether the netdev of that name is up and has carrier.
-    pub(super) fn netdev(&self, name: &IfName) -> NetDevState {
+    pub fn netdev(&self, name: &IfName) -> NetDevState {
         observe::link::netdev(self.root, name, self.survey.carriers.get(name).copied())
     }
 
     /// Whether the fabric uses an expected port that it can use.
-    pub(super) fn activity(&self, port: &PortProgress) -> Activity {
+    pub fn activity(&self, port: &PortProgress) -> Activity {
         match port.must_be_ethernet {
             true => self.roce_activity(port),
             false => self.infiniband_activity(port),
@@ -447,12 +453,7 @@ impl<'a> Node<'a> {
     }
 
     /// The port `at` of `pci`, as it is spoken of.
-    pub(super) fn subject(
-        &self,
-        function: Option<&PciFunction>,
-        pci: PciAddress,
-        at: MadPort,
-    ) -> Subject {
+    pub fn subject(&self, function: Option<&PciFunction>, pci: PciAddress, at: MadPort) -> Subject {
         let beside = self.survey.ports.iter().find(|((other, device, number), answer)| {
             let is_itself = Some(device) == at.device.as_ref() && Some(*number) == at.port;
             let is_vf = self.function(*other).is_some_and(|f| f.is_vf() != IsVf::No);
@@ -502,7 +503,7 @@ impl<'a> Node<'a> {
     }
 
     /// The plans of all PFs.
-    pub(super) fn plans(&self) -> Plans {
+    pub fn plans(&self) -> Plans {
         let mut look = Look::new(self.root);
         let facts = plan_host::plan_host(&mut look, &self.observed, self.config);
         let pins = plan_host::pins(self.root);
@@ -512,7 +513,7 @@ impl<'a> Node<'a> {
 
     /// `plans`, held against the host, and what could not be read. An adapter that has just been
     /// silent is not asked again.
-    pub(super) fn held_against(&self, plans: Plans) -> (Vec<PlannedPf>, BTreeSet<String>) {
+    pub fn held_against(&self, plans: Plans) -> (Vec<PlannedPf>, BTreeSet<String>) {
         let (rtnl, is_rdma_held) = (self.survey.rtnl, self.survey.is_rdma_held);
         let mut hanging = self.survey.silent.clone();
         hanging.extend(self.survey.unread.iter().map(|pci| (*pci, rtnl)));
@@ -578,7 +579,7 @@ impl<'a> Node<'a> {
     }
 
     /// The RDMA network namespace mode, where one is configured.
-    pub(super) fn netns(&self) -> Option<Netns> {
+    pub fn netns(&self) -> Option<Netns> {
         let mode = self.observed.netns_mode;
         self.config.netns_mode.map(|wanted| namespaces::netns(self.root, &self.rules, mode, wanted))
     }
@@ -609,7 +610,7 @@ impl<'a> Node<'a> {
 
     /// What network stacks are configured to set otherwise than it is wanted, and who renames
     /// RDMA devices that the configuration names.
-    pub(super) fn contradictions(&self) -> Vec<Finding> {
+    pub fn contradictions(&self) -> Vec<Finding> {
         let mut findings = foreseen_of_all(self.root, self.config, &self.interfaces);
         findings.extend(inventory::not_run(self.root));
         let origins = self.config.rdma_names();
@@ -634,7 +635,7 @@ impl<'a> Node<'a> {
     }
 
     /// The soft RoCE devices, where any is configured.
-    pub(super) fn configured_rxe(&self) -> Vec<RxeReport> {
+    pub fn configured_rxe(&self) -> Vec<RxeReport> {
         if self.config.rxe.is_empty() { Vec::new() } else { self.soft_roce.clone() }
     }
 
@@ -699,7 +700,7 @@ fn learn(
 /// What a valid configuration may have to say of this host: the expected ports that have no link
 /// now, of which it does not say that this is meant, and what is wrong with the pins and with
 /// subnet managers.
-pub(super) fn of_host(config: &Config, root: &Root) -> (Vec<PortProgress>, Vec<Finding>) {
+pub fn of_host(config: &Config, root: &Root) -> (Vec<PortProgress>, Vec<Finding>) {
     let mut node = Node::look(root, config, None);
     let mut failed = node.failed_units();
     let mut findings: Vec<Finding> = unreadable_pins(root).into_iter().collect();
@@ -740,7 +741,7 @@ fn unknown_to_nvshmem(config: &Config, observed: &Observed) -> Option<Finding> {
 }
 
 /// That the pins cannot be read, if so.
-pub(super) fn unreadable_pins(root: &Root) -> Option<Finding> {
+pub fn unreadable_pins(root: &Root) -> Option<Finding> {
     let why = plan_host::pins(root).err()?;
     // The message has the path.
     Some(pins_unreadable(&why))
@@ -756,7 +757,7 @@ fn other_writer(place: &str) -> Finding {
 }
 
 /// Why it is not known which PCI devices there are, if so.
-pub(super) fn unreadable(root: &Root) -> Option<String> {
+pub fn unreadable(root: &Root) -> Option<String> {
     const DEVICES: &str = "/sys/bus/pci/devices";
     (!root.exists(DEVICES))
         .then(|| format!("the PCI devices are not known: {DEVICES} does not exist"))
