@@ -6,8 +6,7 @@ use crate::config::{Config, Problems, Source, resolve};
 use crate::host::Root;
 use crate::ladder::active::Activity;
 use crate::names::{LinkLayer, PciAddress, PcieWidth, PortNumber, Rate};
-use crate::node::judge::roce_row;
-use crate::node::{Node, unreadable};
+use crate::node::{Node, roce_row, unreadable};
 use crate::observe::{self, Look, PciFunction};
 use crate::report::PortProgress;
 

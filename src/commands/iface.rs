@@ -267,13 +267,13 @@ fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
 /// What a run would do, and what the account of the node says of the interface.
 fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
     let problems = look(root, ask.name)?.problems;
-    let mut node = Node::look_as_iface(root, config, ask.force);
+    let node = Node::look_as_iface(root, config, ask.force);
     let is_it = |finding: &Finding| finding.objects == [Object::from(ask.name)];
     let of_port = node.ports.iter().filter(|port| port.missing() == Some(Rung::Configured));
     let of_port = of_port.filter(|port| port.netdev.as_ref() == Some(ask.name));
     let mut findings: Vec<Finding> =
         of_port.flat_map(|port| port.findings(node.cause(port).as_ref())).collect();
-    let (judgement, _) = node.judgement(Vec::new(), None);
+    let judgement = node.account(None).judge(Vec::new());
     let of_it = judgement.findings.into_iter().filter(|f| is_it(f) && !findings.contains(f));
     findings.extend(of_it.collect::<Vec<_>>());
     let interface = node.interfaces.all.iter().find(|i| i.name == *ask.name);

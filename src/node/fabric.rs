@@ -1,35 +1,36 @@
 //! What active ports and their netdevs lack of the fabric: membership of partitions, carrier, and
-//! the netdevs that the network configuration means; and the ports of this host's VFs beside those
-//! of their PFs.
+//! the netdevs that the network configuration means.
 
 use std::fmt;
 
-use crate::names::{
-    IfName, LinkState, MadPort, Object, PKey, PKeyLack, TablePKey, VfName, is_ipoib_name,
-};
+use super::Node;
+use super::judge::Account;
+use crate::ladder::minimum;
+use crate::names::{IfName, LinkLayer, PKey, PKeyLack, TablePKey, is_ipoib_name};
+use crate::observe::ipoib::Interface;
+use crate::plan::wanted;
 use crate::report::PortProgress;
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
 use crate::report::finding::Severity;
 use crate::report::hardware::{NetDevState, PKeyEntry};
-use crate::report::plan::{Action, PlannedPf};
+use crate::report::node::PortCount;
 use crate::report::stack::Asked;
 
 /// An expected InfiniBand port that is active.
-#[derive(Debug, Clone)]
-pub struct ActivePort<'a> {
-    pub port: &'a PortProgress,
+struct ActivePort<'a> {
+    port: &'a PortProgress,
     /// Its P_Key table; `None` where that was not read.
-    pub pkeys: Option<&'a [PKeyEntry]>,
+    pkeys: Option<&'a [PKeyEntry]>,
     /// The partitions of which it has to be a full member.
-    pub needed: Vec<(PKey, NeededBy<'a>)>,
+    needed: Vec<(PKey, NeededBy<'a>)>,
     /// Its netdev and the P_Key children of that.
-    pub netdevs: Vec<FabricNetdev<'a>>,
+    netdevs: Vec<FabricNetdev<'a>>,
 }
 
 /// What needs a port to be a member of a partition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NeededBy<'a> {
+#[derive(Clone, PartialEq, Eq)]
+enum NeededBy<'a> {
     /// The `[[port]]` at this place.
     Row(&'a str),
     Netdev(&'a IfName),
@@ -48,13 +49,12 @@ impl fmt::Display for NeededBy<'_> {
 }
 
 /// A netdev of an active port.
-#[derive(Debug, Clone)]
-pub struct FabricNetdev<'a> {
-    pub name: &'a IfName,
-    pub pkey: Option<PKey>,
-    pub state: NetDevState,
+struct FabricNetdev<'a> {
+    name: &'a IfName,
+    pkey: Option<PKey>,
+    state: NetDevState,
     /// The network stack that is configured to set it up.
-    pub claim: Option<&'a Asked>,
+    claim: Option<&'a Asked>,
 }
 
 impl FabricNetdev<'_> {
@@ -63,108 +63,148 @@ impl FabricNetdev<'_> {
     }
 }
 
-/// What an active port lacks.
-pub fn judge(active: &ActivePort<'_>) -> Vec<Finding> {
-    let severity = match active.port.optional {
-        true => Severity::Info,
-        false => Severity::Warning,
-    };
-    // The netdev of a port is in the partition of the first entry of the table, whatever the
-    // membership (`ipoib_parent_init()`, drivers/infiniband/ulp/ipoib/ipoib_main.c). That one
-    // is no full member says nothing against it as long as it has carrier.
-    let dark = active.netdevs.iter().filter(|netdev| netdev.lacks_carrier());
-    let dark = dark.filter_map(|netdev| Some((netdev.pkey?, NeededBy::Netdev(netdev.name))));
-    let mut needed: Vec<(PKey, Vec<NeededBy<'_>>)> = Vec::new();
-    for (pkey, by) in active.needed.iter().cloned().chain(dark) {
-        match needed.iter_mut().find(|(other, _)| *other == pkey) {
-            Some((_, all)) if all.contains(&by) => {}
-            Some((_, all)) => all.push(by),
-            None => needed.push((pkey, vec![by])),
+impl Node<'_> {
+    fn active<'a>(&'a self, port: &'a PortProgress) -> ActivePort<'a> {
+        let all = &self.interfaces.all;
+        let own = port.netdev.as_ref().and_then(|name| all.iter().find(|i| i.name == *name));
+        let of_own = |i: &&Interface| i.parent.is_some() && i.parent == own.map(|o| o.ifindex);
+        let children: Vec<&Interface> = all.iter().filter(of_own).collect();
+        let place = port.place();
+        let pkeys = place.and_then(|(pci, device, port)| self.survey.pkeys(pci, device, port));
+        let rows = minimum::pkeys(self.config, port).into_iter();
+        let mut needed: Vec<(PKey, NeededBy<'_>)> =
+            rows.map(|(pkey, origin)| (pkey, NeededBy::Row(origin))).collect();
+        needed.extend(children.iter().filter_map(|c| Some((c.pkey?, NeededBy::Netdev(&c.name)))));
+        if let Some(own) = own {
+            let wanted = wanted(&self.config.interfaces, own, &self.interfaces.stack_children);
+            let pkeys = wanted.partitions.into_iter().map(|child| child.pkey);
+            let to_come = pkeys.filter(|pkey| children.iter().all(|c| c.pkey != Some(*pkey)));
+            needed.extend(to_come.map(|pkey| (pkey, NeededBy::Partition(&own.name))));
+        }
+        let netdevs = own.into_iter().chain(children).map(|interface| FabricNetdev {
+            name: &interface.name,
+            // One of a tree may not have been copied as a whole.
+            pkey: interface.pkey.or_else(|| match interface.parent {
+                None => Some(pkeys?.iter().find(|entry| entry.index == 0)?.pkey.full()),
+                Some(_) => None,
+            }),
+            state: self.netdev(&interface.name),
+            claim: self.asked.iter().find(|asked| asked.netdev == interface.name.as_str()),
+        });
+        let netdevs: Vec<FabricNetdev<'_>> = netdevs.collect();
+        // The netdev of a port is in the partition of the first entry of the table, whatever the
+        // membership (`ipoib_parent_init()`, drivers/infiniband/ulp/ipoib/ipoib_main.c). That one
+        // is no full member says nothing against it as long as it has carrier.
+        let dark = netdevs.iter().filter(|netdev| netdev.lacks_carrier());
+        needed.extend(dark.filter_map(|dark| Some((dark.pkey?, NeededBy::Netdev(dark.name)))));
+        ActivePort { port, pkeys, needed, netdevs }
+    }
+}
+
+impl ActivePort<'_> {
+    fn judge(&self, findings: &mut Vec<Finding>) {
+        let severity = if self.port.optional { Severity::Info } else { Severity::Warning };
+        let is_asked = self.needed.iter().any(|(_, by)| matches!(by, NeededBy::Row(_)));
+        if is_asked && self.pkeys.is_none() {
+            let message = "P_Keys not judged: the P_Key table was not read";
+            let finding = Finding::new(Code::PortNotJudged, Severity::Info, message);
+            findings.push(finding.about(self.port.label()));
+        }
+        let mut needed: Vec<(PKey, Vec<&NeededBy<'_>>)> = Vec::new();
+        for (pkey, by) in &self.needed {
+            match needed.iter_mut().find(|(other, _)| other == pkey) {
+                Some((_, all)) if all.contains(&by) => {}
+                Some((_, all)) => all.push(by),
+                None => needed.push((*pkey, vec![by])),
+            }
+        }
+        for (pkey, by) in needed {
+            let Some(lack) = self.lack(pkey) else { continue };
+            let by: Vec<String> = by.iter().map(ToString::to_string).collect();
+            let message = format!("{lack}; needed by {}", by.join(", "));
+            let advice = Advice::full_membership(pkey, self.port.guid);
+            let finding = Finding::new(Code::PkeyMissing, severity, message);
+            findings.push(finding.about(self.port.label()).advise([advice]));
+        }
+        for netdev in &self.netdevs {
+            if let Some((message, advice)) = self.not_online(netdev) {
+                let finding = Finding::new(Code::InterfaceNotOnline, severity, message);
+                findings.push(finding.about(netdev.name).advise(advice));
+            }
         }
     }
-    let is_asked = active.needed.iter().any(|(_, by)| matches!(by, NeededBy::Row(_)));
-    let not_read = (is_asked && active.pkeys.is_none()).then(|| {
-        let message = "P_Keys not judged: the P_Key table was not read";
-        Finding::new(Code::PortNotJudged, Severity::Info, message).about(active.port.label())
-    });
-    let pkeys = needed.iter().filter_map(|(pkey, by)| {
-        let lack = lack(active, *pkey)?;
-        let by: Vec<String> = by.iter().map(ToString::to_string).collect();
-        let message = format!("{lack}; needed by {}", by.join(", "));
-        let finding = Finding::new(Code::PkeyMissing, severity, message);
-        Some(
-            finding
-                .about(active.port.label())
-                .advise([Advice::full_membership(*pkey, active.port.guid)]),
-        )
-    });
-    let netdevs = active.netdevs.iter().filter_map(|netdev| {
-        let (message, advice) = not_online(active, netdev)?;
-        let finding = Finding::new(Code::InterfaceNotOnline, severity, message);
-        Some(finding.about(netdev.name).advise(advice))
-    });
-    not_read.into_iter().chain(pkeys).chain(netdevs).collect()
-}
 
-/// What the port lacks of full membership; `None` if nothing, or if its table was not read.
-fn lack(active: &ActivePort<'_>, pkey: PKey) -> Option<PKeyLack> {
-    let table: Vec<TablePKey> = active.pkeys?.iter().map(|entry| entry.pkey).collect();
-    pkey.lack_in(&table)
-}
-
-/// Why the fabric does not use a netdev that is meant to be used, and what to do.
-fn not_online(active: &ActivePort<'_>, netdev: &FabricNetdev<'_>) -> Option<(String, Vec<Advice>)> {
-    if netdev.lacks_carrier() {
-        let look = || {
-            vec![
-                Advice::look(format!(
-                    "dmesg | grep '{}: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses",
-                    netdev.name
-                )),
-                Advice::look(format!("sminfo {}", active.port.mad_port())),
-            ]
-        };
-        // What to do about a partition stands at the port.
-        return Some(match netdev.pkey.and_then(|pkey| lack(active, pkey)) {
-            Some(lack) if lack.is_limited => {
-                (format!("up without carrier, probably because {lack}"), look())
-            }
-            Some(lack) => (format!("up without carrier, because {lack}"), Vec::new()),
-            None => {
-                ("up without carrier: IPoIB has not joined its broadcast group".to_owned(), look())
-            }
-        });
+    /// What the port lacks of full membership; `None` if nothing, or if its table was not read.
+    fn lack(&self, pkey: PKey) -> Option<PKeyLack> {
+        let table: Vec<TablePKey> = self.pkeys?.iter().map(|entry| entry.pkey).collect();
+        pkey.lack_in(&table)
     }
-    let asked = netdev.claim.filter(|_| netdev.state.admin_up == Some(false))?;
-    let message = format!("down, and {} is configured to set it up ({})", asked.unit, asked.file);
-    let look = [
-        format!("ibprov iface {} --dry-run", netdev.name),
-        format!("journalctl -b -u {}", asked.unit),
-    ];
-    Some((message, look.map(Advice::look).to_vec()))
+
+    /// Why the fabric does not use a netdev that is meant to be used, and what to do.
+    fn not_online(&self, netdev: &FabricNetdev<'_>) -> Option<(String, Vec<Advice>)> {
+        if netdev.lacks_carrier() {
+            let look = || {
+                vec![
+                    Advice::look(format!(
+                        "dmesg | grep '{}: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses",
+                        netdev.name
+                    )),
+                    Advice::look(format!("sminfo {}", self.port.mad_port())),
+                ]
+            };
+            // What to do about a partition stands at the port.
+            return Some(match netdev.pkey.and_then(|pkey| self.lack(pkey)) {
+                Some(lack) if lack.is_limited => {
+                    (format!("up without carrier, probably because {lack}"), look())
+                }
+                Some(lack) => (format!("up without carrier, because {lack}"), Vec::new()),
+                None => (
+                    "up without carrier: IPoIB has not joined its broadcast group".to_owned(),
+                    look(),
+                ),
+            });
+        }
+        let asked = netdev.claim.filter(|_| netdev.state.admin_up == Some(false))?;
+        let message =
+            format!("down, and {} is configured to set it up ({})", asked.unit, asked.file);
+        let look = [
+            format!("ibprov iface {} --dry-run", netdev.name),
+            format!("journalctl -b -u {}", asked.unit),
+        ];
+        Some((message, look.map(Advice::look).to_vec()))
+    }
 }
 
-/// What the network stacks are configured to set up, and the netdevs that there are.
-#[derive(Debug, Clone, Default)]
-pub struct NetworkConfiguration<'a> {
-    pub asked: &'a [Asked],
-    /// The netdevs of IPoIB.
-    pub ipoib: Vec<&'a IfName>,
-    /// The names of all netdevs.
-    pub taken: &'a [String],
-}
+impl Account<'_> {
+    /// What the expected InfiniBand ports lack that the fabric uses, whatever their interfaces
+    /// lack.
+    pub(super) fn fabric(&self, findings: &mut Vec<Finding>) {
+        for port in &self.node.ports {
+            let is_active = self.node.answer(port).is_some_and(|answer| answer.link.is_active());
+            if is_active && port.link_layer == Some(LinkLayer::InfiniBand) {
+                self.node.active(port).judge(findings);
+            }
+        }
+    }
 
-impl NetworkConfiguration<'_> {
-    /// The names of IPoIB netdevs that are set up and that no netdev has. A network stack creates
-    /// P_Key children and aliases of a netdev that is there.
-    pub fn unmatched(&self) -> Vec<Finding> {
-        let is_taken = |name: &str| self.taken.iter().any(|taken| taken == name);
-        let here: Vec<&str> = self.ipoib.iter().map(|name| name.as_str()).collect();
+    /// The names of IPoIB netdevs that network stacks are configured to set up and that no netdev
+    /// has, nor one that is still to come. A network stack creates P_Key children and aliases of a
+    /// netdev that is there.
+    pub(super) fn unmatched_names(&self, findings: &mut Vec<Finding>) {
+        let ports = PortCount::sum(&self.of_ports());
+        let vfs_lack = self.pfs.iter().map(|pf| pf.count()).any(|vfs| vfs.good != vfs.of);
+        if ports.of == 0 || ports.good != ports.of || vfs_lack {
+            return;
+        }
+        let interfaces = &self.node.interfaces;
+        let is_taken = |name: &str| interfaces.names.iter().any(|taken| taken == name);
+        let here: Vec<&str> = interfaces.all.iter().map(|i| i.name.as_str()).collect();
         let here = if here.is_empty() { "none".to_owned() } else { here.join(", ") };
-        let mut findings: Vec<Finding> = Vec::new();
-        for Asked { unit, netdev, file } in self.asked {
+        let before = findings.len();
+        for Asked { unit, netdev, file } in &self.node.asked {
             let parent = netdev.split(['.', ':']).next().unwrap_or_default();
-            let is_told = findings.iter().any(|f| f.objects == [netdev.into()]);
+            let mut own = findings.iter().skip(before);
+            let is_told = own.any(|finding| finding.objects == [netdev.into()]);
             let is_name = is_ipoib_name(netdev) && !netdev.contains(['*', '?', '[']);
             if !is_name || is_told || is_taken(netdev) || is_taken(parent) {
                 continue;
@@ -179,58 +219,5 @@ impl NetworkConfiguration<'_> {
             let finding = Finding::warning(Code::IfcfgMismatch, message);
             findings.push(finding.about(netdev).advise(advice));
         }
-        findings
-    }
-}
-
-/// A port of a VF that this host drives, whose PF's port is active, and that the PF does not
-/// keep down.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VfPort {
-    pub object: Object,
-    pub vf: VfName,
-    pub state: LinkState,
-    /// The port of its PF.
-    pub pf: MadPort,
-    /// Its GUID is an alias that the subnet manager grants (mlx4).
-    pub has_alias: bool,
-}
-
-impl VfPort {
-    /// Its VF is as planned, or nothing is planned for it: else the plan says why it is not active.
-    pub fn is_as_planned(&self, pfs: &[PlannedPf]) -> bool {
-        let pf = pfs.iter().find(|pf| pf.pci == Some(self.vf.pf));
-        let mut planned = pf.into_iter().flat_map(|pf| &pf.vfs);
-        planned
-            .find(|vf| vf.index == self.vf.index)
-            .is_none_or(|vf| matches!(vf.action, Action::Keep | Action::Refuse))
-    }
-
-    /// That it is not active, if so: whatever serves the PF's port does not serve this one.
-    pub fn finding(&self) -> Option<Finding> {
-        let state = match self.state {
-            LinkState::Active | LinkState::ActiveDefer => return None,
-            LinkState::Down => "Down",
-            LinkState::Init => "Initializing",
-            LinkState::Armed => "Armed",
-            LinkState::Nop | LinkState::Unknown => "in an unknown state",
-        };
-        let (why, advice) = match self.has_alias {
-            true => (
-                "has probably not granted the alias GUID of this VF",
-                Advice::look("see the log of the subnet manager"),
-            ),
-            false => (
-                "probably serves no virtual ports",
-                Advice::permanent(
-                    "use a subnet manager with virtualization support: NVIDIA's OpenSM with `virt_enabled 2` in its opensm.conf, UFM, or a managed switch where it is enabled; the OpenSM of distributions has none",
-                ),
-            ),
-        };
-        let message =
-            format!("{state}, although the port of its PF is Active: the subnet manager {why}");
-        let look = Advice::look(format!("ask which subnet manager it is: sminfo {}", self.pf));
-        let finding = Finding::warning(Code::VfPortNotActive, message).about(&self.object);
-        Some(finding.advise([look, advice]))
     }
 }

@@ -1,59 +1,51 @@
 //! The judgement of the node, for the verbs that show it: what is known is gathered here.
 
+mod adapters;
 mod fabric;
 pub mod firmware;
-pub mod judge;
+mod judge;
 pub mod pf_preview;
 mod ports;
 pub mod soft_roce;
 mod subnet_managers;
+mod vfs;
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
-use self::judge::{Known, KnownPort, judge};
+pub use self::adapters::roce_row;
+pub use self::judge::{Account, unreadable};
+pub use self::ports::JudgedPort;
 use crate::apply::warnings::foreseen_of_all;
 use crate::apply::{in_use, ipoib};
 use crate::config::Config;
 use crate::config::pins::Pins;
-use crate::config::timespan::TimeSpan;
-use crate::host::start_up::FirstRun;
-use crate::host::{KernelLine, Root, answer, clock, kernel_log, state, systemctl};
+use crate::host::{KernelLine, Root, answer, kernel_log};
 use crate::inventory::{self, Entry, Inventory};
-use crate::ladder::active::{self, Activity, Subject};
+use crate::ladder::active::Activity;
 use crate::ladder::expect::{candidate, expectation};
-use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
 use crate::ladder::module_trouble::{self, Signs};
 use crate::ladder::progress::progress;
-use crate::ladder::roce::{self, Roce, has_gid};
+use crate::ladder::roce::{self};
 use crate::ladder::{Expectation, Facts, cause};
-use crate::names::{
-    FirmwareVersion, IfName, IsVf, LinkLayer, MadPort, ModuleName, ModuleState, PciAddress,
-    RdmaName, Rung, is_ipoib_name,
-};
+use crate::names::{IfName, ModuleName, ModuleState, PciAddress, Rung, is_ipoib_name};
 use crate::observe::ipoib::{Interface, Interfaces};
-use crate::observe::link::PortAnswer;
 use crate::observe::plan_host::{self, PlanHost};
 use crate::observe::{
-    self, Look, ModprobeRules, Observed, PciFunction, RdmaDevice, driver_modules, namespaces,
+    self, Look, ModprobeRules, Observed, PciFunction, driver_modules, namespaces,
 };
 use crate::plan::guid::{Resolved, pins_unreadable, resolve};
 use crate::plan::settings::{Children, Settings, judge_settings, settings};
-use crate::plan::{denied_modules, misnamed, needed_modules};
+use crate::plan::{denied_modules, misnamed};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding, Severity};
-use crate::report::degraded::{Degraded, PcieLink};
-use crate::report::guests::GuestsReport;
-use crate::report::hardware::{NetDevState, NodeDescription, Vf};
+use crate::report::hardware::NetDevState;
 use crate::report::netns::Netns;
-use crate::report::node::Judgement;
 use crate::report::online::Lack;
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::RxeReport;
 use crate::report::stack::Asked;
-use crate::report::subnet_manager::SubnetManagerReport;
-use crate::report::{self, BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
+use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
 use crate::stacks;
 use crate::workers::survey::{Survey, survey};
 
@@ -76,8 +68,6 @@ pub struct Node<'a> {
     pub facts: Facts,
     /// The expected ports, with their settings judged.
     pub ports: Vec<PortProgress>,
-    /// How the configured subnet managers stand, once the node is judged.
-    pub subnet_managers: Vec<SubnetManagerReport>,
     /// What could not be read.
     pub problems: Vec<String>,
     inventory: OnceCell<Inventory>,
@@ -172,7 +162,6 @@ impl<'a> Node<'a> {
             asked,
             facts,
             ports,
-            subnet_managers: Vec::new(),
             problems,
             inventory: OnceCell::new(),
         }
@@ -195,7 +184,7 @@ impl<'a> Node<'a> {
     }
 
     /// The module that the next rung of `port` needs.
-    fn next_module(&self, port: &PortProgress) -> Option<ModuleName> {
+    pub(super) fn next_module(&self, port: &PortProgress) -> Option<ModuleName> {
         let function = self.function(port.pci?);
         match port.missing()? {
             Rung::Driver => function?.ib_driver?.parse().ok(),
@@ -221,284 +210,17 @@ impl<'a> Node<'a> {
         function.physfn.is_none() && (is_hca || is_expected)
     }
 
-    /// Judge the node; `configuration` is what is wrong with the configuration. The plans of VFs,
-    /// held against the host, are given too.
-    pub fn judgement(
-        &mut self,
-        configuration: Vec<Finding>,
-        last_boot: Option<&BootReport>,
-    ) -> (Judgement, Vec<PlannedPf>) {
-        let pfs = self.planned();
-        let mut failed_units = self.failed_units();
-        let subnet_managers = self.judge_subnet_managers(&mut failed_units);
-        let mut unread = Vec::new();
-        let guests = guests(self.root, &mut unread);
-        self.problems.extend(unread);
-        let mut look = Look::new(self.root);
-        let with_vfs = self.observed.functions.iter().filter(|f| f.physfn.is_none());
-        let vfs: Vec<_> =
-            with_vfs.map(|f| (f.address, self.survey.vfs(&mut look, f.address))).collect();
-        let vf_ports = self.vf_ports(&vfs, &mut look);
-        let needed = needed_modules(self.config, &self.observed, !self.ports.is_empty());
-        let of_ports: Vec<ModuleName> =
-            self.ports.iter().filter_map(|port| self.next_module(port)).collect();
-        let is_missing = |module: &&&ModuleName| {
-            self.observed.modules.get(**module) == Some(&ModuleState::Absent)
-                && !of_ports.contains(module)
-        };
-        let with_reason = |module: &ModuleName| {
-            let trouble = self.facts.modules.get(module).filter(|trouble| trouble.tells());
-            (module.clone(), trouble.cloned())
-        };
-        let known_port = |progress| {
-            let cause = self.cause(progress);
-            // The fabric uses a port that has no netdev.
-            let may_be = progress.reached >= Some(Rung::Rdma)
-                && progress.link_layer == Some(LinkLayer::InfiniBand)
-                && !progress.must_be_ethernet;
-            let activity = match may_be || progress.is_usable(cause.as_ref()) {
-                true => self.activity(progress),
-                false => Activity::NotTold,
-            };
-            KnownPort { progress, cause, activity }
-        };
-        let driver = |port: &PortProgress| {
-            port.pci.and_then(|pci| self.function(pci)).and_then(|f| f.driver.as_deref())
-        };
-        let degraded = self
-            .ports
-            .iter()
-            .map(|port| (port, driver(port).unwrap_or_default(), self.degraded(port)));
-        let known = Known {
-            active: self.active_ports(),
-            network: self.network(),
-            agents: observe::units::other_agents(self.root),
-            unwatched: self.unwatched(),
-            descriptions: self.descriptions(),
-            left_out: self.left_out.iter().map(|(pci, reason)| (*pci, reason.clone())).collect(),
-            ethernet: self.ethernet(),
-            needs_no_ipoib: self.expectation.goal == Rung::Rdma,
-            at_least: self.config.boot.at_least.as_ref().map(|at_least| at_least.ports),
-            soft_roce: &self.soft_roce,
-            degraded: degraded.filter(|(.., all)| !all.is_empty()).collect(),
-            pcie: self.pcie(),
-            configuration,
-            unreadable: unreadable(self.root),
-            ports: self.ports.iter().map(known_port).collect(),
-            netns: self.netns(),
-            missing_modules: needed
-                .iter()
-                .filter(is_missing)
-                .map(|module| with_reason(module))
-                .collect(),
-            guests,
-            settings: self.settings().into_iter().chain(self.misnamed()).collect(),
-            contradictions: self.contradictions(),
-            without_node: self.without_node(),
-            firmware: firmware::findings(self.root, self.config, &self.observed),
-            subnet_managers,
-            is_switched_off: self
-                .root
-                .attribute("/proc/cmdline")
-                .is_ok_and(|line| line.split_whitespace().any(|word| word == "ibprov=0")),
-            pfs: &pfs,
-            last_runs: self.last_runs(&pfs),
-            silent: self.survey.silent.clone(),
-            rtnl: self.survey.rtnl,
-            unread: self.survey.unread.clone(),
-            second_ports: self.second_ports(&vfs),
-            vf_ports,
-            without_guid: self.without_guid(),
-            guids: self.guids(&vfs, &pfs),
-            zero_vfs: self.zero_vfs(&vfs),
-            configured: self.configured(&vfs),
-            probe_failed: {
-                let logs = self.facts.functions.iter();
-                logs.filter(|(_, log)| log.probe_failed.is_some()).map(|(pci, _)| *pci).collect()
-            },
-            vfs: vfs.iter().map(|(pf, vfs): &(_, Vec<Vf>)| (*pf, vfs.as_slice())).collect(),
-            boot_has: FirstRun::under_way(self.root, clock::monotonic_usec())
-                .filter(|_| self.root.is_live())
-                .map(|usec| TimeSpan(Duration::from_micros(usec))),
-            last_boot,
-            failed_units,
-            has_adapter: self.observed.functions.iter().any(|f| self.is_shown(f)),
-        };
-        (judge(&known), pfs)
-    }
-
-    /// The adapters, all in Ethernet mode, where something of the host is configured for
-    /// InfiniBand.
-    fn ethernet(&self) -> Option<(Vec<PciAddress>, String)> {
-        let adapters = || self.observed.functions.iter().filter(|f| f.physfn.is_none());
-        if !self.ports.is_empty() || adapters().any(|f| candidate(f).is_some()) {
-            return None;
-        }
-        let ethernet = adapters().filter(|f| f.ib_driver == Some("mlx5_core"));
-        let ethernet: Vec<PciAddress> = ethernet.map(|f| f.address).collect();
-        if ethernet.is_empty() {
-            return None;
-        }
-        Some((ethernet, ipoib::set_up(self.root, self.config)?))
-    }
-
-    /// The adapters in Ethernet mode with an RDMA device, where nothing is expected and no
-    /// `[[port]]` says what would be.
-    pub fn unwatched(&self) -> Vec<PciAddress> {
-        let Config { ports, pf, rxe, .. } = self.config;
-        let is_none = ports.is_empty() && pf.is_empty() && rxe.is_empty();
-        let is_none = is_none && self.ports.iter().all(|port| port.is_ethernet());
-        let functions = self.observed.functions.iter().filter(|_| is_none);
-        let is_roce = |f: &&PciFunction| {
-            let mut ports = f.rdma.iter().flat_map(|device| &device.ports);
-            f.physfn.is_none() && ports.any(|port| port.link_layer == LinkLayer::Ethernet)
-        };
-        functions.filter(is_roce).map(|f| f.address).collect()
-    }
-
-    /// What the link of this port and the PCIe link of its adapter lack.
-    pub fn degraded(&self, port: &PortProgress) -> Vec<Degraded> {
-        let minimum = minimum(self.config, port);
-        let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port) else {
-            return Vec::new();
-        };
-        let answer = self.survey.port(pci, device, number);
-        let mut all = answer.map(|a| degraded_port(&minimum, &a.link)).unwrap_or_default();
-        all.extend(self.survey.pcie.get(&pci).iter().flat_map(|l| degraded_pcie(&minimum, l)));
-        if let Some(minimum) = minimum.firmware {
-            let card = observe::link::card(&mut Look::new(self.root), pci, device);
-            let is: Option<FirmwareVersion> = card.firmware.and_then(|text| text.parse().ok());
-            let is_old = is.is_none_or(|is| is < minimum);
-            all.extend(is_old.then_some(Degraded::Firmware { is, minimum }));
-        }
-        all
-    }
-
-    /// The node descriptions of adapters that have an expected port.
-    fn descriptions(&self) -> Vec<(RdmaName, NodeDescription)> {
-        let functions = self.observed.functions.iter();
-        let functions = functions.filter(|f| f.physfn.is_none() && self.is_expected(f.address));
-        let devices = functions.flat_map(|f| f.rdma.iter().map(move |device| (f.address, device)));
-        let of = |(pci, device): (_, &RdmaDevice)| {
-            let description = observe::link::node_description(self.root, pci, &device.name)?;
-            Some((device.name.clone(), description))
-        };
-        devices.filter_map(of).collect()
-    }
-
-    /// The PCIe links of adapters that have an expected port.
-    fn pcie(&self) -> Vec<(PciAddress, PcieLink)> {
-        let links = self.survey.pcie.iter().map(|(pci, link)| (*pci, *link));
-        links.filter(|(pci, _)| self.is_expected(*pci)).collect()
-    }
-
-    /// A port of this function is expected.
-    fn is_expected(&self, pci: PciAddress) -> bool {
-        self.ports.iter().any(|port| port.pci == Some(pci))
-    }
-
-    /// How the netdev of a port in Ethernet mode that is expected is, and its GIDs.
-    pub fn roce(&self, port: &PortProgress) -> Roce {
-        let (Some(pci), Some(device), Some(number), Some(netdev)) =
-            (port.pci, &port.rdma, port.port, &port.netdev)
-        else {
-            return Roce::default();
-        };
-        let state = self.netdev(netdev);
-        let gids = observe::link::gids(self.root, pci, device, (number, LinkLayer::Ethernet));
-        Roce { up: state.admin_up != Some(false), carrier: state.carrier, has_gid: has_gid(&gids) }
-    }
-
     /// Whether the netdev of that name is up and has carrier.
     pub fn netdev(&self, name: &IfName) -> NetDevState {
         observe::link::netdev(self.root, name, self.survey.carriers.get(name).copied())
     }
 
-    /// Whether the fabric uses an expected port that it can use.
-    pub fn activity(&self, port: &PortProgress) -> Activity {
-        match port.must_be_ethernet {
-            true => self.roce_activity(port),
-            false => self.infiniband_activity(port),
-        }
-    }
-
-    fn infiniband_activity(&self, port: &PortProgress) -> Activity {
-        let is_copy = !self.root.is_live();
-        let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port) else {
-            return if is_copy { Activity::NotShown } else { Activity::NotTold };
-        };
-        let function = self.function(pci);
-        let hca = function.and_then(|f| f.physfn).unwrap_or(pci);
-        let is_shown = |answer: &&PortAnswer| {
-            !is_copy || answer.link.state.is_some() && answer.link.physical.is_some()
-        };
-        match self.survey.port(pci, device, number).filter(is_shown) {
-            Some(answer) => match active::lack(&answer.link, Rung::Active) {
-                None => Activity::Active,
-                Some(lack) => {
-                    let subject = self.subject(function, pci, port.mad_port());
-                    let mut words = active::words(&subject, answer);
-                    let is_dark = lack == Lack::Link && subject.vf == IsVf::No;
-                    words.advice.extend(is_dark.then(meant_dark));
-                    Activity::Lacks(lack, words)
-                }
-            },
-            None if self.survey.silent.contains_key(&hca) => Activity::NotTold,
-            None if is_copy => Activity::NotShown,
-            None => {
-                let text = "the driver does not report the state of the port";
-                Activity::Lacks(Lack::Answer, Cause::waiting(text, [Advice::look("dmesg")]))
-            }
-        }
-    }
-
-    /// The port `at` of `pci`, as it is spoken of.
-    pub fn subject(&self, function: Option<&PciFunction>, pci: PciAddress, at: MadPort) -> Subject {
-        let beside = self.survey.ports.iter().find(|((other, device, number), answer)| {
-            let is_itself = Some(device) == at.device.as_ref() && Some(*number) == at.port;
-            let is_vf = self.function(*other).is_some_and(|f| f.is_vf() != IsVf::No);
-            !is_itself && !is_vf && answer.link.is_active()
-        });
-        Subject {
-            pci: Some(pci),
-            at,
-            vf: function.map(PciFunction::is_vf).unwrap_or_default(),
-            driver: function.and_then(|f| f.driver.clone()).unwrap_or_default(),
-            beside: beside.map(|((_, device, number), _)| format!("{device}/{number}")),
-        }
-    }
-
-    fn roce_activity(&self, port: &PortProgress) -> Activity {
-        let lack = match self.roce(port).lack(Rung::Active) {
-            None => return Activity::Active,
-            Some(Lack::Answer | Lack::Gid) if !self.shows_roce(port) => return Activity::NotShown,
-            Some(Lack::Answer) if self.survey.rtnl.is_some() => return Activity::NotTold,
-            Some(lack) => lack,
-        };
-        let own = port.netdev.as_ref().map(|netdev| self.survey.addresses_of(netdev));
-        let addresses = own.unwrap_or_default();
-        // A copied tree has no kernel to ask for them.
-        let addresses = self.root.is_live().then_some(addresses.as_slice());
-        let mut words = roce::words(port.netdev.as_ref(), lack, addresses);
-        words.advice.extend((lack == Lack::Carrier).then(meant_dark));
-        Activity::Lacks(lack, words)
-    }
-
-    /// False of a copy that lacks the carrier or the types of GIDs of the port.
-    fn shows_roce(&self, port: &PortProgress) -> bool {
-        let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port) else {
-            return true;
-        };
-        let types = format!("{}/gid_attrs/types", observe::link::port_dir(pci, device, number));
-        self.root.is_live() || self.roce(port).carrier.is_some() && self.root.exists(&types)
-    }
-
-    fn planned(&mut self) -> Vec<PlannedPf> {
+    fn planned(&self, problems: &mut Vec<String>) -> Vec<PlannedPf> {
         if self.config.pf.is_empty() {
             return Vec::new();
         }
-        let (pfs, problems) = self.held_against(self.plans());
-        self.problems.extend(problems);
+        let (pfs, unread) = self.held_against(self.plans());
+        problems.extend(unread);
         pfs
     }
 
@@ -532,50 +254,6 @@ impl<'a> Node<'a> {
         };
         let pfs = plans.resolved.iter().map(with_writers).collect();
         (pfs, preview.problems)
-    }
-
-    /// The RDMA devices of which programs cannot use an expected port, because it has no device
-    /// node although the module that makes it is loaded. A port that is still on its way up is not
-    /// judged: it may be about to have one.
-    fn without_node(&self) -> Vec<Finding> {
-        let is_loaded = |module: &str| {
-            let mut modules = self.observed.modules.iter();
-            modules.any(|(name, state)| name.as_str() == module && *state == ModuleState::Loaded)
-        };
-        let verbs = ("ib_uverbs", "infiniband_verbs", "uverbs", Severity::Error);
-        let mad = ("ib_umad", "infiniband_mad", "umad", Severity::Warning);
-        let mut findings: Vec<Finding> = Vec::new();
-        for (module, class, node, severity) in [verbs, mad].into_iter().filter(|of| is_loaded(of.0))
-        {
-            for port in self.ports.iter().filter(|port| port.is_ready()) {
-                let (Some(pci), Some(device), Some(number)) = (port.pci, &port.rdma, port.port)
-                else {
-                    continue;
-                };
-                let of = (node == "umad").then_some(number);
-                if of.is_some() && port.link_layer != Some(LinkLayer::InfiniBand)
-                    || observe::link::has_node(self.root, pci, class, device, of) != Some(false)
-                {
-                    continue;
-                }
-                let of = of.map_or_else(String::new, |number| format!(" for port {number}"));
-                let message = format!("no {node} device{of}, although {module} is loaded");
-                let severity = if port.optional { Severity::Warning } else { severity };
-                let finding = Finding::new(Code::DeviceNodeMissing, severity, message);
-                let advice = [
-                    Advice::look(format!("dmesg | grep -e {node} -e {pci}")),
-                    Advice::look(format!("ibprov holders {pci}")),
-                    Advice::now(
-                        "once nothing holds the adapter, rebind its driver; or drain and restart the node",
-                    ),
-                ];
-                let finding = finding.about(device).advise(advice);
-                if !findings.contains(&finding) {
-                    findings.push(finding);
-                }
-            }
-        }
-        findings
     }
 
     /// The RDMA network namespace mode, where one is configured.
@@ -638,18 +316,6 @@ impl<'a> Node<'a> {
     pub fn configured_rxe(&self) -> Vec<RxeReport> {
         if self.config.rxe.is_empty() { Vec::new() } else { self.soft_roce.clone() }
     }
-
-    /// The units of ibprov's that have failed. A copied tree has none, nor has a host that
-    /// systemd does not run on.
-    fn failed_units(&mut self) -> Vec<String> {
-        if !self.root.is_live() || !self.root.exists("/run/systemd/system") {
-            return Vec::new();
-        }
-        systemctl::failed("ibprov*").unwrap_or_else(|e| {
-            self.problems.push(format!("cannot query failed units from systemd: {}", answer(&e)));
-            Vec::new()
-        })
-    }
 }
 
 /// What the kernel log and modprobe's files tell of why a port is no further.
@@ -701,10 +367,12 @@ fn learn(
 /// now, of which it does not say that this is meant, and what is wrong with the pins and with
 /// subnet managers.
 pub fn of_host(config: &Config, root: &Root) -> (Vec<PortProgress>, Vec<Finding>) {
-    let mut node = Node::look(root, config, None);
-    let mut failed = node.failed_units();
+    let node = Node::look(root, config, None);
+    let mut problems = Vec::new();
+    let mut failed = node.failed_units(&mut problems);
+    let subnet_managers = node.subnet_managers(&mut failed, &mut problems);
     let mut findings: Vec<Finding> = unreadable_pins(root).into_iter().collect();
-    findings.extend(node.judge_subnet_managers(&mut failed));
+    findings.extend(node.subnet_manager_findings(&subnet_managers));
     findings.extend(unknown_to_nvshmem(config, &node.observed));
     let is_dark = |port: &&PortProgress| {
         !port.optional
@@ -754,34 +422,4 @@ fn other_writer(place: &str) -> Finding {
     );
     Finding::warning(Code::VfOtherWriter, message)
         .permanent([format!("remove what {place} does, or the [[pf]] of this PF")])
-}
-
-/// Why it is not known which PCI devices there are, if so.
-pub fn unreadable(root: &Root) -> Option<String> {
-    const DEVICES: &str = "/sys/bus/pci/devices";
-    (!root.exists(DEVICES))
-        .then(|| format!("the PCI devices are not known: {DEVICES} does not exist"))
-}
-
-/// The guests that did not come up in this boot, as the last run of `ibprov guests` says.
-fn guests(root: &Root, problems: &mut Vec<String>) -> Vec<Finding> {
-    let path = format!("{}/guests.json", state::RUN_DIR);
-    let text = match root.text(&path, 16 << 20) {
-        Ok(text) => text,
-        Err(e) => {
-            problems.extend((!e.is_absent()).then(|| e.to_string()));
-            return Vec::new();
-        }
-    };
-    let report = report::read::<GuestsReport>(&text);
-    let report = report.map_err(|e| problems.push(format!("{path}: {e}")));
-    let findings = report.map(|report| report.told().findings).unwrap_or_default();
-    findings.into_iter().filter(|finding| finding.code == Code::GuestFailed).collect()
-}
-
-/// What to write where a port is meant to have no link.
-fn meant_dark() -> Advice {
-    Advice::permanent(
-        "if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)",
-    )
 }

@@ -9,7 +9,6 @@ use strum::VariantArray as _;
 use super::boot::{BootReport, PortReport};
 use super::common::{Finding, SCHEMA, Verdict};
 use super::guests::{GuestsReport, PhaseWord};
-use super::plan::{Action, PlannedPf};
 use super::status::{Hca, Role, Status};
 use crate::names::{LinkLayer, PciAddress, Rung, mark};
 
@@ -234,7 +233,7 @@ impl Metrics {
             let name = pf.object().to_string();
             let name = [("pf", name.as_str())];
             planned.add(&name, pf.wanted);
-            right.add(&name, as_planned(pf));
+            right.add(&name, pf.count().good);
         }
         self.family("pf_vfs_planned", "The VFs that are planned at each PF.", &planned);
         self.family("pf_vfs_as_planned", "The VFs of each PF that are as planned.", &right);
@@ -306,10 +305,6 @@ fn device(hca: &Hca) -> &str {
 
 const fn required(is_required: bool) -> &'static str {
     if is_required { "true" } else { "false" }
-}
-
-fn as_planned(pf: &PlannedPf) -> usize {
-    pf.vfs.iter().filter(|vf| vf.action == Action::Keep).count()
 }
 
 fn findings(findings: &[Finding]) -> Family {

@@ -7,6 +7,7 @@ use super::common::{
     Code, Finding, Kind, Report, Severity, Verdict, as_text, not_read, with_remedy,
 };
 use super::netns::Netns;
+use super::node::Count;
 use super::pf::Deferred;
 use super::refusal::Refusal;
 use super::rxe::{RxeReport, RxeState};
@@ -192,6 +193,11 @@ impl PlannedPf {
     /// What to call it where a finding is about it: its PCI address, once that is known.
     pub fn object(&self) -> Object {
         self.pci.map_or_else(|| (&self.named).into(), Object::Function)
+    }
+
+    pub fn count(&self) -> Count {
+        let good = self.vfs.iter().filter(|vf| vf.action == Action::Keep).count();
+        Count { good, of: self.wanted }
     }
 
     /// What is not as it is meant to be; `last_run` is why the last run did not change the

@@ -179,6 +179,11 @@ impl PortProgress {
         Rung::ALL.into_iter().find(|rung| Some(*rung) > self.reached)
     }
 
+    /// Where the host has it, once that is known.
+    pub fn place(&self) -> Option<(PciAddress, &RdmaName, PortNumber)> {
+        Some((self.pci?, self.rdma.as_ref()?, self.port?))
+    }
+
     /// The port for commands that ask through it.
     pub fn mad_port(&self) -> MadPort {
         MadPort { device: self.rdma.clone(), port: self.port }
