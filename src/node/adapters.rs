@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Node;
-use super::judge::Account;
+use super::{Account, Node};
 use crate::apply::ipoib;
 use crate::config::Config;
 use crate::ladder::expect::candidate;

@@ -3,8 +3,7 @@
 
 use std::fmt;
 
-use super::Node;
-use super::judge::Account;
+use super::{Account, Node};
 use crate::ladder::minimum;
 use crate::names::{IfName, LinkLayer, PKey, PKeyLack, TablePKey, is_ipoib_name};
 use crate::observe::ipoib::Interface;

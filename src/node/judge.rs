@@ -5,47 +5,20 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::ports::JudgedPort;
-use super::{Node, firmware};
+use super::{Account, Node, firmware};
 use crate::config::timespan::TimeSpan;
 use crate::host::start_up::FirstRun;
 use crate::host::{Root, answer, clock, state, systemctl};
-use crate::names::{ModuleState, PciAddress, Rung};
+use crate::names::{ModuleState, Rung};
 use crate::observe::{Look, units};
 use crate::plan::needed_modules;
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding};
 use crate::report::finding::Severity;
 use crate::report::guests::GuestsReport;
-use crate::report::hardware::Vf;
 use crate::report::node::Judgement;
-use crate::report::plan::PlannedPf;
 use crate::report::rxe::RxeReport;
-use crate::report::subnet_manager::SubnetManagerReport;
 use crate::report::{self, BootReport};
-
-/// What is judged: the node, and what more than one judge or a verb needs besides.
-#[derive(Debug)]
-pub struct Account<'a> {
-    pub node: &'a Node<'a>,
-    /// The expected ports.
-    pub ports: Vec<JudgedPort<'a>>,
-    /// The plans, as far as they can be held against the host.
-    pub pfs: Vec<PlannedPf>,
-    pub subnet_managers: Vec<SubnetManagerReport>,
-    /// What could not be read.
-    pub problems: Vec<String>,
-    /// Why the last run at a PF did not change the number of its VFs, if it failed in that.
-    pub(super) last_runs: BTreeMap<PciAddress, String>,
-    /// The VFs of each PF.
-    pub(super) vfs: Vec<(PciAddress, Vec<Vf>)>,
-    /// The first run of ibprov.service in this boot is under way: how long it has.
-    pub(super) boot_has: Option<TimeSpan>,
-    last_boot: Option<&'a BootReport>,
-    /// Units of ibprov's, but for those of subnet managers.
-    failed_units: Vec<String>,
-    /// Guests that did not come up.
-    guests: Vec<Finding>,
-}
 
 impl<'a> Node<'a> {
     /// Gathers what the judgement needs beside the look.

@@ -14,12 +14,13 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::adapters::roce_row;
-pub use self::judge::{Account, unreadable};
+pub use self::judge::unreadable;
 pub use self::ports::JudgedPort;
 use crate::apply::warnings::foreseen_of_all;
 use crate::apply::{in_use, ipoib};
 use crate::config::Config;
 use crate::config::pins::Pins;
+use crate::config::timespan::TimeSpan;
 use crate::host::{KernelLine, Root, answer, kernel_log};
 use crate::inventory::{self, Entry, Inventory};
 use crate::ladder::active::Activity;
@@ -39,12 +40,13 @@ use crate::plan::settings::{Children, Settings, judge_settings, settings};
 use crate::plan::{denied_modules, misnamed};
 use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding, Severity};
-use crate::report::hardware::NetDevState;
+use crate::report::hardware::{NetDevState, Vf};
 use crate::report::netns::Netns;
 use crate::report::online::Lack;
 use crate::report::plan::PlannedPf;
 use crate::report::rxe::RxeReport;
 use crate::report::stack::Asked;
+use crate::report::subnet_manager::SubnetManagerReport;
 use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
 use crate::stacks;
 use crate::workers::survey::{Survey, survey};
@@ -71,6 +73,30 @@ pub struct Node<'a> {
     /// What could not be read.
     pub problems: Vec<String>,
     inventory: OnceCell<Inventory>,
+}
+
+/// What is judged: the node, and what more than one judge or a verb needs besides.
+#[derive(Debug)]
+pub struct Account<'a> {
+    pub node: &'a Node<'a>,
+    /// The expected ports.
+    pub ports: Vec<JudgedPort<'a>>,
+    /// The plans, as far as they can be held against the host.
+    pub pfs: Vec<PlannedPf>,
+    pub subnet_managers: Vec<SubnetManagerReport>,
+    /// What could not be read.
+    pub problems: Vec<String>,
+    /// Why the last run at a PF did not change the number of its VFs, if it failed in that.
+    last_runs: BTreeMap<PciAddress, String>,
+    /// The VFs of each PF.
+    vfs: Vec<(PciAddress, Vec<Vf>)>,
+    /// The first run of ibprov.service in this boot is under way: how long it has.
+    boot_has: Option<TimeSpan>,
+    last_boot: Option<&'a BootReport>,
+    /// Units of ibprov's, but for those of subnet managers.
+    failed_units: Vec<String>,
+    /// Guests that did not come up.
+    guests: Vec<Finding>,
 }
 
 /// The plans of all PFs, and what they are made from.

@@ -1,8 +1,7 @@
 //! What is judged of expected ports.
 
-use super::Node;
 use super::adapters::{RESEAT, look_at_link};
-use super::judge::Account;
+use super::{Account, Node};
 use crate::ladder::active::{self, Activity, Subject};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
 use crate::ladder::roce::{self, Roce, has_gid};

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Node;
-use super::judge::Account;
+use super::{Account, Node};
 use crate::host::state;
 use crate::names::{
     Guid, IB_DRIVERS, IsVf, LinkLayer, LinkState, MadPort, Object, PciAddress, Policy, RdmaName,
