@@ -158,7 +158,7 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Vec<Finding>, root: &
     let observed = &node.observed;
     let absent = node.ports.iter().filter(|port| port.reached.is_none());
     let absent =
-        absent.map(|port| Absent { expected: port.expected.clone(), optional: port.optional });
+        absent.map(|port| Absent { expected: port.expected.to_string(), optional: port.optional });
     let modules = observed.modules.iter().filter(|(name, _)| config.modules.load.contains(name));
     let modules = modules.map(|(name, state)| ModuleNow { name: name.clone(), state: *state });
     let soft_roce = node.soft_roce.iter().cloned();

@@ -106,6 +106,6 @@ pub(super) fn progress(report: &RxeReport, lack: Option<Lack>, goal: Goal) -> Po
         netdev,
         reached,
         must_be_ethernet: true,
-        ..PortProgress::absent(report.name.to_string(), goal.rung, why)
+        ..PortProgress::absent(&report.name, goal.rung, why)
     }
 }

@@ -284,7 +284,8 @@ impl Metrics {
             let pci = progress.and_then(|p| p.pci).as_ref().map(PciAddress::to_string);
             let device = progress.and_then(|p| p.rdma.as_ref()).map(ToString::to_string);
             let number = climbed.port.map(|number| number.to_string()).unwrap_or_default();
-            let expected = if pci.is_some() { "" } else { climbed.expected.as_str() };
+            let expected = climbed.expected.to_string();
+            let expected = if pci.is_some() { "" } else { expected.as_str() };
             let labels = [
                 ("expected", expected),
                 ("pci", pci.as_deref().unwrap_or_default()),
@@ -350,7 +351,7 @@ mod tests {
             expected in "(?s).{0,12}",
             usec: u64,
         ) {
-            let climbed = Climbed { expected, port: None, rung: Rung::Driver };
+            let climbed = Climbed { expected: expected.into(), port: None, rung: Rung::Driver };
             let moment = Moment { usec, text: String::new(), climbed: Some(climbed) };
             let boot = BootReport { kernel, timeline: vec![moment.clone(), moment], ..blank(0) };
             let label = r#"[a-z]+="([^"\\\n]|\\["\\])*""#;
