@@ -4,7 +4,7 @@ use super::adapters::{RESEAT, look_at_link};
 use super::{Account, Node};
 use crate::ladder::active::{self, Activity, Subject};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
-use crate::ladder::roce::{self, Roce, has_gid};
+use crate::ladder::roce::{self, Roce};
 use crate::names::{
     FirmwareVersion, IsVf, LinkLayer, MadPort, ModuleState, Object, PciAddress, Rung,
 };
@@ -251,9 +251,8 @@ impl Node<'_> {
         let (Some((pci, device, number)), Some(netdev)) = (port.place(), &port.netdev) else {
             return Roce::default();
         };
-        let state = self.netdev(netdev);
         let gids = observe::link::gids(self.root, pci, device, (number, LinkLayer::Ethernet));
-        Roce { up: state.admin_up != Some(false), carrier: state.carrier, has_gid: has_gid(&gids) }
+        Roce::of(&self.netdev(netdev), &gids)
     }
 
     /// Whether the fabric uses an expected port that it can use.

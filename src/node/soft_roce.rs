@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::host::Root;
-use crate::ladder::roce::{Roce, has_gid, words};
+use crate::ladder::roce::{Roce, words};
 use crate::names::{IfName, LinkLayer, Rung};
 use crate::observe::link::{gids_in, netdev};
 use crate::observe::rxe;
@@ -27,9 +27,7 @@ pub fn with_lacks(mut reports: Vec<RxeReport>, root: &Root, survey: &Survey) -> 
     for report in reports.iter_mut().filter(|report| report.state == RxeState::Present) {
         let Some(name) = report.netdev.clone() else { continue };
         let state = netdev(root, &name, survey.carriers.get(&name).copied());
-        let has_gid = has_gid(&table(root, report));
-        let roce = Roce { up: state.admin_up != Some(false), carrier: state.carrier, has_gid };
-        report.reason = roce.lack(Rung::Active).map(|lack| {
+        report.reason = Roce::of(&state, &table(root, report)).lack(Rung::Active).map(|lack| {
             let addresses = survey.addresses_of(&name);
             words(Some(&name), lack, root.is_live().then_some(addresses.as_slice())).text
         });
