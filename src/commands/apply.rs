@@ -355,9 +355,10 @@ fn dry_run(
         let mut lines = Vec::new();
         let binds: Vec<Binding> = report.pfs.iter().filter_map(|pf| pf.bind).collect();
         if binds.len() > 1 {
-            let how = match binds.iter().any(|bind| bind.order == BindOrder::InOrder) {
-                true => "one after the other where VFs are bound in order",
-                false => "at the same time",
+            let how = if binds.iter().any(|bind| bind.order == BindOrder::InOrder) {
+                "one after the other where VFs are bound in order"
+            } else {
+                "at the same time"
             };
             lines.push(format!("{} PFs, {how}:", binds.len()));
         }

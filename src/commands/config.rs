@@ -113,10 +113,8 @@ const MOST_TOLD: usize = 10;
 /// What is wrong with the configuration, for runs that leave it out: errors if ports, names,
 /// settings or VFs may be missing for it.
 pub fn errors(loaded: &Loaded) -> Vec<Finding> {
-    let severity = match loaded.config.withheld.has(Part::Ports) {
-        true => Severity::Error,
-        false => Severity::Warning,
-    };
+    let severity =
+        if loaded.config.withheld.has(Part::Ports) { Severity::Error } else { Severity::Warning };
     let look = || Advice::look("ibprov config check");
     let all = loaded.problems.told();
     let finding = |problem: &config::ProblemTold| {
@@ -218,10 +216,8 @@ fn checked(
 ) -> Report<Checked> {
     let is_error = |finding: &Finding| finding.severity == Severity::Error;
     let is_bad = findings.iter().any(is_error);
-    let (verdict, exit) = match is_bad {
-        true => (Verdict::NotReady, Exit::NotBegun),
-        false => (Verdict::Ready, Exit::Good),
-    };
+    let (verdict, exit) =
+        if is_bad { (Verdict::NotReady, Exit::NotBegun) } else { (Verdict::Ready, Exit::Good) };
     let (files, not_read) = (files.to_vec(), NotRead::all(not_read));
     let body = Checked { files, not_read, dark_ports: Vec::new() };
     Report::new(Kind::ConfigCheck, verdict, findings, body).exiting(exit.code())
@@ -259,10 +255,7 @@ impl ShownSetting {
 }
 
 fn shown(loaded: &Loaded, changed: bool) -> Vec<Setting> {
-    match changed {
-        true => config::changed(&loaded.effective()),
-        false => loaded.effective(),
-    }
+    if changed { config::changed(&loaded.effective()) } else { loaded.effective() }
 }
 
 fn good_text(loaded: &Loaded, is_bad_here: bool) -> String {

@@ -43,10 +43,7 @@ pub fn run(args: &GidArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
     let kind = args.kind.map(|kind: GidKind| format!("of type {}", kind.typed()));
     let address = args.address.map(|address| format!("for {address}"));
     let wanted: Vec<String> = [kind, address].into_iter().flatten().collect();
-    let wanted = match wanted.is_empty() {
-        true => "wanted".to_owned(),
-        false => wanted.join(" "),
-    };
+    let wanted = if wanted.is_empty() { "wanted".to_owned() } else { wanted.join(" ") };
     let report = GidReport { rdma, port, wanted, gids, entries };
     let report = report.told();
     if format == Format::Text {

@@ -77,9 +77,10 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         (None, None) => anyhow::bail!("iface needs the name of an interface, or --device PATH"),
     };
     if let Some(row) = config.rxe.iter().find(|row| row.netdev == name) {
-        return match args.dry_run || !root.is_live() {
-            true => soft_roce_dry_run(row, config, root, format),
-            false => soft_roce(row, config.network.timeout, format),
+        return if args.dry_run || !root.is_live() {
+            soft_roce_dry_run(row, config, root, format)
+        } else {
+            soft_roce(row, config.network.timeout, format)
         };
     }
     let ask = Ask {
@@ -175,9 +176,10 @@ fn soft_roce(row: &RxeRow, timeout: Duration, format: Format) -> anyhow::Result<
             format!("{name} ({netdev}): soft RoCE device not created: {e:#}")
         }
     };
-    match report.configured {
-        true => tracing::info!(netdev = %netdev, "{told}"),
-        false => tracing::error!(netdev = %netdev, "{told}"),
+    if report.configured {
+        tracing::info!(netdev = %netdev, "{told}");
+    } else {
+        tracing::error!(netdev = %netdev, "{told}");
     }
     systemd::tell_status(&told);
     report.finished_usec = clock::monotonic_usec();
@@ -291,9 +293,10 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
     notes.extend(awaited);
     notes.extend(queue_advice(root, &wanted));
     // A copy of a tree has no units to ask for.
-    let decided = match root.is_live() && !ask.settings_only {
-        true => Some(explain(root, &seen.interface, ask.no_bus, &mut rtnl)?),
-        false => None,
+    let decided = if root.is_live() && !ask.settings_only {
+        Some(explain(root, &seen.interface, ask.no_bus, &mut rtnl)?)
+    } else {
+        None
     };
     let (asked_by, stacks, decision) = match decided {
         Some((way, views, decision)) => (Some(way), views, Some(decision)),

@@ -26,9 +26,10 @@ use crate::report::plan::PlanReport;
 /// Standard output is gone; the pins cannot be written.
 pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
     if let Some(dir) = &args.fleet {
-        return match args.partitions {
-            true => partitions_of_fleet(dir, partition(args), format),
-            false => fleet::run(dir, format),
+        return if args.partitions {
+            partitions_of_fleet(dir, partition(args), format)
+        } else {
+            fleet::run(dir, format)
         };
     }
     if args.dry_run && !args.pin && !args.seal {
@@ -51,10 +52,8 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     }
     if args.partitions {
         let members = partitions::planned(&plans.resolved, plans.facts.name.as_deref());
-        let verdict = match has_errors(&plans.resolved) {
-            true => Verdict::WouldFail,
-            false => Verdict::NothingToDo,
-        };
+        let verdict =
+            if has_errors(&plans.resolved) { Verdict::WouldFail } else { Verdict::NothingToDo };
         let body = Partitions { lines: partitions::lines(&members, partition(args)) };
         let report = Report::new(Kind::PlanPartitions, verdict, findings(&plans.resolved), body);
         let code = print(&report, format, |_| report.body.lines.clone())?;

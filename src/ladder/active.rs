@@ -139,9 +139,10 @@ fn no_link(port: &Subject, physical: Option<PhysicalState>) -> Cause {
             "no cable, or the other end is down (Polling)",
             [
                 Advice::look("check the cable and the switch port"),
-                Advice::look(match is_mlx5 {
-                    true => format!("mlxlink -d {adapter}, or mstlink with the same arguments"),
-                    false => at.ibportstate("query"),
+                Advice::look(if is_mlx5 {
+                    format!("mlxlink -d {adapter}, or mstlink with the same arguments")
+                } else {
+                    at.ibportstate("query")
                 }),
             ],
         ),

@@ -255,19 +255,18 @@ fn wanted(cause: Cause, facts: &Facts) -> Cause {
 /// with the firmware's settings and a reset, never by waiting.
 fn other_type(port: &PortProgress, function: Option<&PciFunction>, facts: &Facts) -> Option<Cause> {
     let mlx5 = function.filter(|f| f.ib_driver == Some("mlx5_core"));
-    let (is, expected, wanted, word) = match port.must_be_ethernet {
-        false => ("in Ethernet mode", "an InfiniBand port", LinkLayer::InfiniBand, "ib"),
-        true => ("in InfiniBand mode", "an Ethernet port", LinkLayer::Ethernet, "eth"),
+    let (is, expected, wanted, word) = if port.must_be_ethernet {
+        ("in InfiniBand mode", "an Ethernet port", LinkLayer::Ethernet, "eth")
+    } else {
+        ("in Ethernet mode", "an InfiniBand port", LinkLayer::InfiniBand, "ib")
     };
     let seen = match port.rdma {
         Some(_) if port.is_of_other_type() => format!("the port is {is}"),
         // mlx5's functions have the class of their port's type.
         None => {
             let class = mlx5.map(|f| f.class)?;
-            let is_other = match port.must_be_ethernet {
-                false => class.is_ethernet(),
-                true => class.is_infiniband(),
-            };
+            let is_other =
+                if port.must_be_ethernet { class.is_infiniband() } else { class.is_ethernet() };
             if !is_other {
                 return None;
             }

@@ -153,9 +153,10 @@ impl<'a> Node<'a> {
         let is_without = children == Children::Counted
             && observed.is_absent("ib_ipoib")
             && ports.all(|port| port.netdev.is_none());
-        facts.wants_ipoib = match is_without {
-            true => ipoib::wanted(root, config, &rules),
-            false => ipoib::wanted_denied(root, config, &rules),
+        facts.wants_ipoib = if is_without {
+            ipoib::wanted(root, config, &rules)
+        } else {
+            ipoib::wanted_denied(root, config, &rules)
         };
         let mut expectation = expectation(config, &observed, &rules, facts.wants_ipoib.as_deref());
         expectation.is_whole = children == Children::Counted;

@@ -50,9 +50,10 @@ impl<'a> PfPreview<'a> {
     }
 
     fn client(&self, resource: Resource) -> Client<'a> {
-        match self.is_look {
-            true => Client::new(self.root).querying(resource),
-            false => Client::new(self.root),
+        if self.is_look {
+            Client::new(self.root).querying(resource)
+        } else {
+            Client::new(self.root)
         }
     }
 
@@ -90,10 +91,8 @@ impl<'a> PfPreview<'a> {
             return ObservedPf { unreadable: Some(why(&failure)), ..seen };
         }
         let mut pf = pf::look(&mut look, pci, Undo::default());
-        let lacking = match self.is_rdma_held {
-            true => Vec::new(),
-            false => pf::without_netdev(&mut look, &pf),
-        };
+        let lacking =
+            if self.is_rdma_held { Vec::new() } else { pf::without_netdev(&mut look, &pf) };
         let mut problems: Vec<String> = look.problems.into_iter().collect();
         let mut refusal = None;
         let (by_pf, mut by_rdma) = (Request::all_of(&pf), Vec::new());
