@@ -97,22 +97,10 @@ impl Needs {
     }
 }
 
-impl Default for Guests {
-    fn default() -> Self {
-        Self {
-            connection: Connection::default(),
-            max_parallel: 4,
-            timeout: Duration::from_secs(120),
-            list: Vec::new(),
-        }
-    }
-}
-
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The guests, judged together.
 pub(super) fn guests(merged: &Merged, pfs: &[Placed<'_>], problems: &mut Problems) -> Guests {
-    let defaults = Guests::default();
     let mut named: Vec<(What, &Row)> = Vec::new();
     // A guest that could not be read may be the one that is meant.
     let mut complete = !merged.is_broken(&GUEST);
@@ -158,15 +146,12 @@ pub(super) fn guests(merged: &Merged, pfs: &[Placed<'_>], problems: &mut Problem
     }
     circles(&list, &named, problems);
     Guests {
-        connection: merged.value(GUESTS_CONNECTION).unwrap_or(defaults.connection),
+        connection: merged.set(GUESTS_CONNECTION).0,
         max_parallel: match merged.is_lost(&GUESTS_PARALLEL) {
             true => 1,
-            false => merged
-                .value(GUESTS_PARALLEL)
-                .and_then(|n| usize::try_from(n).ok())
-                .unwrap_or(defaults.max_parallel),
+            false => usize::try_from(merged.set(GUESTS_PARALLEL).0).unwrap_or(1),
         },
-        timeout: merged.value(GUESTS_TIMEOUT).unwrap_or(defaults.timeout),
+        timeout: merged.set(GUESTS_TIMEOUT).0,
         list,
     }
 }

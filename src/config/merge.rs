@@ -197,6 +197,11 @@ impl Merged {
         self.one(name).map(|(value, _)| value)
     }
 
+    /// The value of a key that has a default.
+    pub(crate) fn set<T: Any + Clone>(&self, name: Name<T>) -> (T, Option<&Place>) {
+        self.one(name).unwrap_or_else(|| unreachable!("{} has no default", name.path()))
+    }
+
     pub(crate) fn list<T: Any + Clone>(&self, name: Name<T>) -> Vec<(T, Option<&Place>)> {
         match self.given.get(name.path()) {
             Some(Given::List(items, _)) => items

@@ -10,7 +10,7 @@ use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use crate::names::template::FieldName;
 use crate::names::{
-    BindOrder, Guid, GuidRange, HostNumber, IfName, NameRule, PciAddress, PfNames, Policy,
+    BindOrder, Guid, GuidRange, HostNumber, IfName, PciAddress, PfNames, Policy,
     RdmaName, Template, VfDriver, VfIndex, VfNamePattern, VfOwner, VfRange, is_given_by_kernel,
 };
 
@@ -158,7 +158,7 @@ pub(crate) fn host_number(merged: &Merged, problems: &mut Problems) -> HostNumbe
         (None, Some((path, _))) => return HostNumber::File(path),
         (None, None) => {}
     }
-    HostNumber::Name(merged.value(HOST_NUMBER_RULE).unwrap_or(NameRule::Only))
+    HostNumber::Name(merged.set(HOST_NUMBER_RULE).0)
 }
 
 pub(super) fn pfs<'a>(merged: &'a Merged, problems: &mut Problems) -> Vec<Placed<'a>> {

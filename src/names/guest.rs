@@ -38,12 +38,6 @@ as_it_is!(Connection);
 
 const NOT_A_CONNECTION: &str = "is not a libvirt connection: expected a URI such as qemu:///system";
 
-impl Default for Connection {
-    fn default() -> Self {
-        Self("qemu:///system".to_owned())
-    }
-}
-
 impl FromStr for Connection {
     type Err = BadText;
 
