@@ -1,7 +1,5 @@
 //! The effective values with the place each came from: `config show`.
 
-use std::fmt;
-
 use serde_json::Value as Json;
 
 use super::Config;
@@ -25,25 +23,18 @@ pub struct Setting {
 }
 
 /// Where a value came from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
 pub enum SettingOrigin {
     /// No file gives it.
+    #[strum(to_string = "default")]
     Default,
+    #[strum(to_string = "from {path}:{line}")]
     File {
         /// The path inside the tree.
         path: String,
         /// The line, counted from 1.
         line: usize,
     },
-}
-
-impl fmt::Display for SettingOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => f.write_str("default"),
-            Self::File { path, line } => write!(f, "from {path}:{line}"),
-        }
-    }
 }
 
 /// Where in a TOML file a setting is printed.

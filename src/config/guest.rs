@@ -1,6 +1,5 @@
 //! `[guests]` and `[[guest]]`: what starts when its VFs are right.
 
-use std::fmt;
 use std::time::Duration;
 
 use super::draft::Row;
@@ -55,9 +54,11 @@ pub struct Guest {
     pub origin: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
 pub enum What {
+    #[strum(to_string = "domain {0}")]
     Domain(DomainName),
+    #[strum(to_string = "unit {0}")]
     Unit(UnitName),
 }
 
@@ -66,15 +67,6 @@ impl What {
         match self {
             Self::Domain(name) => name.as_str(),
             Self::Unit(name) => name.as_str(),
-        }
-    }
-}
-
-impl fmt::Display for What {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Domain(name) => write!(f, "domain {name}"),
-            Self::Unit(name) => write!(f, "unit {name}"),
         }
     }
 }

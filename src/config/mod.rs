@@ -32,8 +32,8 @@ use std::time::Duration;
 
 use self::guest::Guests;
 use crate::names::{
-    HostNumber, IfName, LinkLayer, LinkMinimum, ModuleName, NetnsMode, PKey, PciAddress, PortChoice,
-    PortNumber, PortSelector, PortType, PortWait, RdmaName, Rung,
+    HostNumber, IfName, LinkLayer, LinkMinimum, ModuleName, NetnsMode, PKey, PciAddress,
+    PortChoice, PortNumber, PortSelector, PortType, PortWait, RdmaName, Rung,
 };
 use crate::report::common::Code;
 

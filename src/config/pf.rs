@@ -10,8 +10,8 @@ use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use crate::names::template::FieldName;
 use crate::names::{
-    BindOrder, Guid, GuidRange, HostNumber, IfName, PciAddress, PfNames, Policy,
-    RdmaName, Template, VfDriver, VfIndex, VfNamePattern, VfOwner, VfRange, is_given_by_kernel,
+    BindOrder, Guid, GuidRange, HostNumber, IfName, PciAddress, PfNames, Policy, RdmaName,
+    Template, VfDriver, VfIndex, VfNamePattern, VfOwner, VfRange, is_given_by_kernel,
 };
 
 /// One `[[pf]]` of the configuration.
@@ -92,25 +92,18 @@ impl<'a> VfCount<'a> {
 }
 
 /// How a PF is named in the configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
 pub enum PfSelector {
+    #[strum(to_string = "PF {0}")]
     Pci(PciAddress),
     /// By the port GUID of one of its ports.
+    #[strum(to_string = "PF with port GUID {0}")]
     PortGuid(Guid),
+    #[strum(to_string = "PF with node GUID {0}")]
     NodeGuid(Guid),
     /// By the name of its RDMA device.
+    #[strum(to_string = "PF {0}")]
     Rdma(RdmaName),
-}
-
-impl std::fmt::Display for PfSelector {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Pci(address) => write!(f, "PF {address}"),
-            Self::PortGuid(guid) => write!(f, "PF with port GUID {guid}"),
-            Self::NodeGuid(guid) => write!(f, "PF with node GUID {guid}"),
-            Self::Rdma(name) => write!(f, "PF {name}"),
-        }
-    }
 }
 
 /// Where the GUIDs of a PF's VFs come from.
