@@ -125,9 +125,10 @@ pub(super) fn guests(merged: &Merged, pfs: &[Placed<'_>], problems: &mut Problem
         list.push(Guest {
             what: what.clone(),
             vfs: needs(what, row, problems),
-            after: match row.is_left_out {
-                true => Vec::new(),
-                false => after(row, &names, complete, problems),
+            after: if row.is_left_out {
+                Vec::new()
+            } else {
+                after(row, &names, complete, problems)
             },
             timeout: row.value(key::TIMEOUT).unwrap_or(TIMEOUT),
             on_failure: row.value(key::ON_FAILURE).unwrap_or(OnFailure::Retry),
@@ -139,9 +140,10 @@ pub(super) fn guests(merged: &Merged, pfs: &[Placed<'_>], problems: &mut Problem
     circles(&list, &named, problems);
     Guests {
         connection: merged.set(GUESTS_CONNECTION).0,
-        max_parallel: match merged.is_lost(&GUESTS_PARALLEL) {
-            true => 1,
-            false => usize::try_from(merged.set(GUESTS_PARALLEL).0).unwrap_or(1),
+        max_parallel: if merged.is_lost(&GUESTS_PARALLEL) {
+            1
+        } else {
+            usize::try_from(merged.set(GUESTS_PARALLEL).0).unwrap_or(1)
         },
         timeout: merged.set(GUESTS_TIMEOUT).0,
         list,

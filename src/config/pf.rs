@@ -84,9 +84,10 @@ impl<'a> VfCount<'a> {
 
     /// What is said at its place.
     pub(super) const fn label(&self) -> &'static str {
-        match self.is_listed {
-            true => "the length of the list of GUIDs is the number of VFs",
-            false => "the number of VFs, counted from 0",
+        if self.is_listed {
+            "the length of the list of GUIDs is the number of VFs"
+        } else {
+            "the number of VFs, counted from 0"
         }
     }
 }
@@ -167,9 +168,10 @@ pub(super) fn pfs<'a>(merged: &'a Merged, problems: &mut Problems) -> Vec<Placed
         let whichs = selectors(row, problems);
         let number = position;
         position += u64::try_from(whichs.len()).unwrap_or(u64::MAX).max(1);
-        let made = match row.is_left_out {
-            true => whichs.first().map(|(which, _)| withheld(row, which)),
-            false => one(row, &whichs, number, problems),
+        let made = if row.is_left_out {
+            whichs.first().map(|(which, _)| withheld(row, which))
+        } else {
+            one(row, &whichs, number, problems)
         };
         let Some((first, count)) = made else { continue };
         for (further, (which, at)) in (0..).zip(&whichs) {
@@ -342,9 +344,12 @@ fn patterns(row: &Row, vfs: u16, problems: &mut Problems) -> Option<[Option<VfNa
         let (pattern, at) = row.field(key)?;
         let last = VfIndex::first(vfs).last()?;
         let literal = pattern.name(PfNames::default(), last);
-        let is_name = |name: &String| match key.path() == pf::VF_NAME.path() {
-            true => IfName::to_give(name).is_ok(),
-            false => name.parse::<RdmaName>().is_ok(),
+        let is_name = |name: &String| {
+            if key.path() == pf::VF_NAME.path() {
+                IfName::to_give(name).is_ok()
+            } else {
+                name.parse::<RdmaName>().is_ok()
+            }
         };
         let shown = literal.clone().unwrap_or_else(|| pattern.to_string());
         let problem = if vfs > 1 && !pattern.has_vf() {
@@ -413,10 +418,8 @@ impl LiteralNames {
                     Some((_, at)) => at.clone(),
                     None => row.place.clone(),
                 };
-                let other_at = match std::ptr::eq(row, other.row) {
-                    true => other.at.clone(),
-                    false => place(other.row),
-                };
+                let other_at =
+                    if std::ptr::eq(row, other.row) { other.at.clone() } else { place(other.row) };
                 problems.push(
                     Problem::new(format!("VFs of two PFs would have the same {what} name {name}"))
                         .at(&place(row), format!("{} here", pf.which))

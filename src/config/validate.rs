@@ -108,9 +108,10 @@ fn boot(merged: &Merged, problems: &mut Problems) -> Boot {
         Some(AtLeast { ports: usize::try_from(ports).ok()?, origin })
     });
     // What is not known may have taken away any port that is only found.
-    let ports = match merged.is_lost(&BOOT_PORTS) || merged.is_lost(&BOOT_IGNORE) {
-        true => PortChoice::Listed,
-        false => merged.set(BOOT_PORTS).0,
+    let ports = if merged.is_lost(&BOOT_PORTS) || merged.is_lost(&BOOT_IGNORE) {
+        PortChoice::Listed
+    } else {
+        merged.set(BOOT_PORTS).0
     };
     Boot { timeout, adapter_timeout, ports, ignore, at_least }
 }

@@ -82,9 +82,10 @@ impl Member {
         let vfs = needs.as_ref().filter(|n: &&BTreeSet<_>| n.is_empty()).map(|_| Vec::new());
         Self {
             time: Time::Left(clock::usec(guest.timeout)),
-            phase: match guest.is_withheld {
-                true => Phase::Failed { why: WITHHELD.to_owned() },
-                false => Phase::Idle,
+            phase: if guest.is_withheld {
+                Phase::Failed { why: WITHHELD.to_owned() }
+            } else {
+                Phase::Idle
             },
             guest,
             domain: None,

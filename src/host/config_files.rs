@@ -122,9 +122,10 @@ fn drop_ins(root: &Root, found: &mut ConfigFiles) {
         }
     }
     for path in paths.into_values() {
-        match is_masked(root, &path) {
-            true => found.leave_out(path, WhyNotRead::Mask),
-            false => found.take(&path, root.bytes(&path, SIZE_LIMIT)),
+        if is_masked(root, &path) {
+            found.leave_out(path, WhyNotRead::Mask)
+        } else {
+            found.take(&path, root.bytes(&path, SIZE_LIMIT))
         }
     }
 }

@@ -73,9 +73,10 @@ pub fn prefix(level: Level) -> String {
         _ => return String::new(),
     };
     let style = colour.on_default().bold();
-    match terminal::wants_colour(&terminal::stderr()) {
-        true => format!("{style}{word}{style:#} "),
-        false => format!("{word} "),
+    if terminal::wants_colour(&terminal::stderr()) {
+        format!("{style}{word}{style:#} ")
+    } else {
+        format!("{word} ")
     }
 }
 

@@ -177,9 +177,10 @@ impl Root {
 
     fn open(&self, path: &str, flags: OFlag) -> Result<OwnedFd, ReadError> {
         // openat2 refuses flags that O_PATH ignores.
-        let reading = match flags.contains(OFlag::O_PATH) {
-            true => OFlag::empty(),
-            false => OFlag::O_NONBLOCK | OFlag::O_NOCTTY,
+        let reading = if flags.contains(OFlag::O_PATH) {
+            OFlag::empty()
+        } else {
+            OFlag::O_NONBLOCK | OFlag::O_NOCTTY
         };
         let flags = flags | reading | OFlag::O_CLOEXEC;
         let failed = |errno| ReadError::System { path: path.to_owned(), errno };

@@ -267,9 +267,10 @@ fn judge_number(name: &str, bits: u32, text: &[u8], span: Range<usize>) -> Optio
         }
         let fault = Fault::new(FaultKind::NotANumber, span, "not a number", ignored);
         let is_hex = !text.is_empty() && text.iter().all(|b| b.is_ascii_hexdigit() || *b == b':');
-        return Some(match is_hex {
-            true => fault.help(format!("write {name} 0x{}", said.replace(':', ""))),
-            false => fault,
+        return Some(if is_hex {
+            fault.help(format!("write {name} 0x{}", said.replace(':', "")))
+        } else {
+            fault
         });
     };
     if number.value > most || number.is_wrapped {

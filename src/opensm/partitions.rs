@@ -159,13 +159,10 @@ impl Made {
             "opensm would make no port of a host a full member of {}: limited members do not reach each other",
             self.number()
         );
-        let help = match self.last.contains_key(&Who::All) {
-            true => {
-                "write ALL=full ; or, if all shall reach opensm's own port alone: ALL=limited, SELF=full ;"
-            }
-            false => {
-                "write =full behind a member that all others shall reach, or defmember=full before the colon"
-            }
+        let help = if self.last.contains_key(&Who::All) {
+            "write ALL=full ; or, if all shall reach opensm's own port alone: ALL=limited, SELF=full ;"
+        } else {
+            "write =full behind a member that all others shall reach, or defmember=full before the colon"
         };
         let label = "limited, as all others are";
         Some(Fault::new(FaultKind::NoFullMember, span.clone(), label, consequence).help(help))

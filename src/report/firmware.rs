@@ -124,9 +124,10 @@ pub fn link_type(pci: PciAddress, wanted: LinkLayer) -> String {
 /// How `settings` (`NUM_OF_VFS=8`) get into the firmware of `pci` and take effect: by ibprov
 /// where its `[[firmware]]` has them, else by the vendor's tool.
 pub fn how_to_set(pci: impl Display, settings: &str, is_configured: bool) -> String {
-    let how = match is_configured {
-        true => format!("`ibprov firmware {pci} --apply`"),
-        false => tool(pci, &format!("set {settings}")),
+    let how = if is_configured {
+        format!("`ibprov firmware {pci} --apply`")
+    } else {
+        tool(pci, &format!("set {settings}"))
     };
     format!("{how}, then reboot, or power the host off and on")
 }

@@ -96,10 +96,8 @@ impl Family {
         let given = labels.iter().filter(|(_, value)| !value.is_empty());
         let labels: Vec<String> =
             given.map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
-        let labels = match labels.is_empty() {
-            true => String::new(),
-            false => format!("{{{}}}", labels.join(",")),
-        };
+        let labels =
+            if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         self.0.entry(labels).or_insert_with(|| value.to_string());
     }
 }

@@ -227,9 +227,10 @@ impl Judgement {
 
     /// What is said of a host without an expected port and a planned VF.
     fn nothing(&self) -> &'static str {
-        match self.is_without_adapter() {
-            true => "this host shows no InfiniBand adapter",
-            false => "no port is expected and no VF is planned",
+        if self.is_without_adapter() {
+            "this host shows no InfiniBand adapter"
+        } else {
+            "no port is expected and no VF is planned"
         }
     }
 

@@ -302,9 +302,10 @@ impl PlannedPf {
         };
         let place = screen.paint(Tone::Head, &place);
         let mut lines = vec![format!("{place} ({})", self.origin)];
-        lines.push(match self.errors.is_empty() {
-            true => format!("  {}", self.summary()),
-            false => format!("  {}", screen.paint(Tone::Bad, "would not be applied:")),
+        lines.push(if self.errors.is_empty() {
+            format!("  {}", self.summary())
+        } else {
+            format!("  {}", screen.paint(Tone::Bad, "would not be applied:"))
         });
         if let Some(bind) = self.bind.filter(|bind| self.wanted > 0 && bind.is_on_host()) {
             lines.push(format!("  VFs are bound {bind}"));

@@ -55,12 +55,11 @@ pub fn text(lines: impl IntoIterator<Item = String>) -> String {
 impl Screen {
     /// `text` in the colour of `tone`, where there is colour.
     pub fn paint(self, tone: Tone, text: &str) -> String {
-        match self.colour && !text.is_empty() {
-            true => {
-                let style = tone.style();
-                format!("{style}{text}{style:#}")
-            }
-            false => text.to_owned(),
+        if self.colour && !text.is_empty() {
+            let style = tone.style();
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
         }
     }
 
