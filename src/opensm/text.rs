@@ -67,13 +67,25 @@ impl<'a> Text<'a> {
 
     /// Without the blanks around it.
     pub(super) fn trimmed(self) -> Self {
-        let text = self.trim_start();
-        let blank = text.bytes.iter().rev().take_while(|b| is_blank(**b)).count();
-        text.split_at(text.bytes.len() - blank).0
+        self.without(is_blank)
+    }
+
+    /// Without the bytes at both ends that are such.
+    pub(super) fn without(self, is_such: fn(u8) -> bool) -> Self {
+        let start = self.bytes.iter().take_while(|b| is_such(**b)).count();
+        let (_, text) = self.split_at(start);
+        let end = text.bytes.iter().rev().take_while(|b| is_such(**b)).count();
+        text.split_at(text.bytes.len() - end).0
     }
 
     pub(super) fn trim_start(self) -> Self {
         self.split_at(self.bytes.iter().take_while(|b| is_blank(**b)).count()).1
+    }
+
+    /// The first word, and what stands behind it.
+    pub(super) fn word(self) -> (Self, Self) {
+        let text = self.trim_start();
+        text.split_at(text.bytes.iter().take_while(|b| !is_blank(**b)).count())
     }
 
     /// A name, and its value if `=` stands in it.
