@@ -23,7 +23,7 @@ pub struct Fault {
     /// What is wrong at that place.
     pub label: String,
     /// Another place that belongs to it, and what stands there.
-    pub also: Option<(Range<usize>, &'static str)>,
+    pub also: Option<(Range<usize>, String)>,
     pub consequence: String,
     pub help: Option<String>,
 }
@@ -43,8 +43,8 @@ impl Fault {
         Self { help: Some(help.into()), ..self }
     }
 
-    fn also(self, span: Range<usize>, label: &'static str) -> Self {
-        Self { also: Some((span, label)), ..self }
+    fn also(self, span: Range<usize>, label: impl Into<String>) -> Self {
+        Self { also: Some((span, label.into())), ..self }
     }
 
     /// The code by which all verbs know it.

@@ -54,8 +54,8 @@ pub struct Partition {
 pub struct Member {
     /// A port GUID, or ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF.
     port: String,
-    /// full, limited or both, as it counts.
-    membership: &'static str,
+    /// As it counts.
+    membership: Membership,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -503,16 +503,11 @@ impl Reader<'_> {
                     who.words()
                 ),
             );
-            let label = match other {
-                Membership::Full => "full here",
-                Membership::Limited => "limited here",
-                Membership::Both => "both here",
-            };
             let help = match who {
                 Who::All | Who::Cas => "write the exceptions behind it",
                 _ => "remove one of the two",
             };
-            self.faults.push(fault.also(place.clone(), label).help(help));
+            self.faults.push(fault.also(place.clone(), format!("{other} here")).help(help));
         } else if let Some((_, (_, place))) = same {
             let consequence = format!("opensm would take {} once", who.words());
             let fault = Fault::new(FaultKind::MemberTwice, span, "again", consequence);
@@ -691,11 +686,7 @@ impl Partition {
                 Who::Port(guid) => format!("0x{guid:016x}"),
                 who => WORDS.iter().find(|(_, w)| w == who).map_or("", |(word, _)| word).to_owned(),
             },
-            membership: match membership {
-                Membership::Full => "full",
-                Membership::Limited => "limited",
-                Membership::Both => "both",
-            },
+            membership: *membership,
         };
         Self {
             name: shown(&made.name),
