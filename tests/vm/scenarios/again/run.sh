@@ -32,7 +32,7 @@ counters >"$OUT/counters.after"
 links >"$OUT/links.after"
 cp /run/ibprov/boot.json "$OUT/again.json"
 
-# 2. Killed at every step, by the step's own install command.
+# 2. Killed at a step, by the step's own install command.
 cat >/run/kill-ibprov <<'END'
 #!/bin/sh
 # kill-ibprov before|after MODULE
@@ -45,25 +45,29 @@ END
 chmod +x /run/kill-ibprov
 mkdir -p /run/modprobe.d
 ifdown ib0
-for when in before after; do
-	for module in ib_umad ib_uverbs ib_ipoib; do
-		systemctl stop ibprov.service
-		modprobe -r ib_ipoib
-		modprobe -r ib_umad
-		# mlx5_ib needs it, and is loaded again by boot: udev has no event for it.
-		modprobe -r mlx5_ib
-		modprobe -r ib_uverbs
-		udevadm settle
-		echo "install $module /bin/sh /run/kill-ibprov $when $module" >/run/modprobe.d/kill.conf
-		systemctl start ibprov.service
-		killed=$(systemctl show -p Result --value ibprov.service)
-		rm /run/modprobe.d/kill.conf
-		systemctl start ibprov.service
-		then=$(systemctl show -p ActiveState --value ibprov.service)
-		ibprov status --format json >/run/status.json
-		echo "$when $module: $killed, then $then, status $?," \
-			"$(sed -n 's/^ *"code": "\(.*\)",*$/\1/p' /run/status.json | sort -u | xargs)"
-	done
+kill_at() { # before|after MODULE
+	systemctl stop ibprov.service
+	modprobe -r ib_ipoib
+	modprobe -r ib_umad
+	# mlx5_ib needs it, and is loaded again by boot: udev has no event for it.
+	modprobe -r mlx5_ib
+	modprobe -r ib_uverbs
+	udevadm settle
+	echo "install $2 /bin/sh /run/kill-ibprov $1 $2" >/run/modprobe.d/kill.conf
+	systemctl start ibprov.service
+	killed=$(systemctl show -p Result --value ibprov.service)
+	rm /run/modprobe.d/kill.conf
+	systemctl start ibprov.service
+	then=$(systemctl show -p ActiveState --value ibprov.service)
+	ibprov status --format json >/run/status.json
+	echo "$1 $2: $killed, then $then, status $?," \
+		"$(sed -n 's/^ *"code": "\(.*\)",*$/\1/p' /run/status.json | sort -u | xargs)"
+}
+for word in $(cat /proc/cmdline); do
+	case $word in bed.kills=*) kills=$(echo "${word#*=}" | tr , ' ') ;; esac
+done
+for kill in $kills; do
+	kill_at "${kill%:*}" "${kill#*:}"
 done
 # Whoever brings it up: the networking service is through, so ibprov does.
 ibprov wait-online --address --timeout 60s >/dev/null

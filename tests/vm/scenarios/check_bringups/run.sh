@@ -138,6 +138,8 @@ make_cycle() { mkdir -p $units/ibprov.service.d; printf '[Unit]\nAfter=network.t
 wait_cycle() { active; }
 back_cycle() { rm -r $units/ibprov.service.d; reload; }
 make_bad_configuration() { printf '[boot]\nmodules = ["ib_ipoib"\n' >/etc/ibprov/ibprov.toml; }
+# udev has loaded the driver: boot itself does not, whose ignored functions it cannot read.
+up_bad_configuration() { modprobe mlx5_core; udevadm settle; up; }
 back_bad_configuration() { rm /etc/ibprov/ibprov.toml; }
 make_full_run() { mount -t tmpfs -o size=8k,mode=755 tmpfs /run/ibprov; cat /dev/zero >/run/ibprov/filled 2>/dev/null; }
 back_full_run() { systemctl stop ibprov.service; umount -l /run/ibprov; }
