@@ -123,9 +123,9 @@ fn drop_ins(root: &Root, found: &mut ConfigFiles) {
     }
     for path in paths.into_values() {
         if is_masked(root, &path) {
-            found.leave_out(path, WhyNotRead::Mask)
+            found.leave_out(path, WhyNotRead::Mask);
         } else {
-            found.take(&path, root.bytes(&path, SIZE_LIMIT))
+            found.take(&path, root.bytes(&path, SIZE_LIMIT));
         }
     }
 }

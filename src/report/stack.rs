@@ -230,9 +230,9 @@ impl fmt::Display for StackSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { value, file, key, by_default } = self;
         if *by_default {
-            write!(f, "{file} has no {key}, which means {value}")?
+            write!(f, "{file} has no {key}, which means {value}")?;
         } else {
-            write!(f, "{key} in {file} says {value}")?
+            write!(f, "{key} in {file} says {value}")?;
         }
         match (is_netplans(file), value) {
             (false, _) => Ok(()),
