@@ -36,7 +36,7 @@ man_pages := $(wildcard docs/*.5.md docs/*.7.md docs/*.8.md)
 named_tests := vm boot demo bench picture prometheus release
 tree_tests := $(filter-out house $(named_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
-.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-health test-sos test-ansible test-opensm test-walk test-initramfs test-older test-newer test-newest test-all test-mutants fuzz bench demo house
+.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-health test-sos test-ansible test-opensm test-walk test-field-trial test-initramfs test-older test-newer test-newest test-all test-mutants fuzz bench demo house
 
 all: release
 
@@ -75,6 +75,10 @@ install:
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/doc/ibprov/,prometheus ansible sos)
 	install -m 644 packaging/prometheus/ibprov* $(DESTDIR)$(PREFIX)/share/doc/ibprov/prometheus/
 	install -m 644 packaging/sos/ibprov.py $(DESTDIR)$(PREFIX)/share/doc/ibprov/sos/
+	install -m 755 packaging/field-trial.sh $(DESTDIR)$(PREFIX)/share/doc/ibprov/
+	install -d $(DESTDIR)$(PREFIX)/share/doc/ibprov/diagnoses
+	install -m 644 $(addprefix docs/,diagnoses.md faq.md field-trial.md real-machines.md) $(DESTDIR)$(PREFIX)/share/doc/ibprov/
+	install -m 644 $(wildcard docs/diagnoses/*.md) $(DESTDIR)$(PREFIX)/share/doc/ibprov/diagnoses/
 	cp -R packaging/ansible/README.md packaging/ansible/site.yml packaging/ansible/roles $(DESTDIR)$(PREFIX)/share/doc/ibprov/ansible/
 	install -m 644 packaging/ibprov.toml $(DESTDIR)$(PREFIX)/lib/ibprov/
 	install -m 755 packaging/host $(DESTDIR)$(PREFIX)/lib/ibprov/
@@ -177,6 +181,11 @@ test-ansible: deps deb
 	@sh tests/vm/image/need.sh ansible-core dpkg-dev openssh-client systemd-container
 	@sh tests/lane.sh ansible sh tests/ansible/test.sh $(packages)/ibprov_*.deb
 
+# packaging/field-trial.sh from its refusals to its undo, with the package of this commit.
+test-field-trial: deps deb
+	@sh tests/vm/image/need.sh systemd-container
+	@sh tests/lane.sh field-trial sh tests/field-trial.sh $(packages)/ibprov_*.deb
+
 # README's commands, in their order, in a fresh root.
 test-walk: deps
 	@sh tests/lane.sh walk sh tests/walk.sh
@@ -190,7 +199,7 @@ test-initramfs: deps release
 test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
 	@PROPTEST_CASES=2000 sh tests/lane.sh agreement $(CARGO) test --locked --test tree agreement
-	@$(MAKE) --no-print-directory test-picture test-prometheus test-health test-sos test-ansible test-opensm test-walk
+	@$(MAKE) --no-print-directory test-picture test-prometheus test-health test-sos test-ansible test-opensm test-walk test-field-trial
 	@$(MAKE) --no-print-directory test-packages test-packages-clean
 	@IBPROV_CAMPAIGN_VFS=31,63,127 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
 	@$(MAKE) --no-print-directory test-initramfs

@@ -14,6 +14,7 @@ fn main() -> Result<(), Error> {
     for path in [
         "check/rules/messages.toml",
         "check/rules/causes.toml",
+        "check/rules/needles.toml",
         "check/ledger/words.toml",
         "inventory/known.toml",
     ] {

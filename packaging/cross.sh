@@ -13,6 +13,6 @@ for kind in deb rpm; do
 	[ "$kind" = deb ] && name=$architecture || name=${gnu%%-*}
 	unshare --net sh "$here/../tests/vm/image/inside.sh" "$root" "$here" "$sources" "$out" "$workshop" -- \
 		env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 CARGO_HOME="$workshop/cargo-home" CROSS="$gnu" \
-		${DEBEMAIL:+DEBEMAIL="$DEBEMAIL"} ${DEBFULLNAME:+DEBFULLNAME="$DEBFULLNAME"} \
+		MAINTAINER="$MAINTAINER" HOMEPAGE="${HOMEPAGE:-}" \
 		sh "$here/$kind.sh" "$archive" "$version" "$out" "$workshop" "$name"
 done

@@ -1,9 +1,16 @@
 #!/bin/sh
-# Debian packages from the source archive: the source package, ibprov and ibprov-dbgsym. The
-# one who builds is their maintainer, by DEBFULLNAME and DEBEMAIL as with other tools of
-# Debian's. With ARCHITECTURE, packages for another one.
+# Debian packages from the source archive: the source package, ibprov and ibprov-dbgsym. Their
+# maintainer is MAINTAINER, their sources are at HOMEPAGE, if that is set (packages.mk). With
+# ARCHITECTURE, packages for another one.
 # deb.sh ARCHIVE VERSION OUT WORKSHOP [ARCHITECTURE]
 set -eu
+case ${MAINTAINER:-} in
+*\ \<*@*\>) ;;
+*)
+	echo "deb: who maintains the package? make deb MAINTAINER='Name <name@site.org>'" >&2
+	exit 1
+	;;
+esac
 archive=$1 version=$2 out=$3 workshop=$4 architecture=${5:-}
 name=ibprov-$version
 # debhelper gives what it runs another home; where rustup's compiler is used, it is in this one.
@@ -18,9 +25,10 @@ cd "$workshop/$name"
 SOURCE_DATE_EPOCH=$(stat -c %Y COMMIT)
 export SOURCE_DATE_EPOCH CARGO_TARGET_DIR="$workshop/target"
 cp -a packaging/debian debian
-if [ -n "${DEBEMAIL:-}" ]; then
-	sed -i "s/^Maintainer: .*/Maintainer: ${DEBFULLNAME:-ibprov developers} <$DEBEMAIL>/" debian/control
-fi
+awk '
+	/^Maintainer: / { print "Maintainer: " ENVIRON["MAINTAINER"]; next }
+	/^Standards-Version: / && ENVIRON["HOMEPAGE"] { print "Homepage: " ENVIRON["HOMEPAGE"] "\nVcs-Browser: " ENVIRON["HOMEPAGE"] "\nVcs-Git: " ENVIRON["HOMEPAGE"] }
+	{ print }' packaging/debian/control >debian/control
 # A distribution's own package, whose revision is 1 or higher, takes the place of this one.
 cat >debian/changelog <<-EOF
 	ibprov ($version-0ibprov1) unstable; urgency=medium
@@ -28,7 +36,7 @@ cat >debian/changelog <<-EOF
 	  * Package of the project itself, of commit $(cat COMMIT).
 	  * What is new is in the changelog of the program.
 
-	 -- $(sed -n 's/^Maintainer: //p' debian/control)  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
+	 -- $MAINTAINER  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
 EOF
 if [ -n "$architecture" ]; then
 	set -- -b "-a$architecture" -Pcross,nocheck

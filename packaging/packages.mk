@@ -12,6 +12,12 @@ package_test_needs := devscripts lintian mmdebstrap rpmlint
 foreign ?= $(filter-out $(shell dpkg --print-architecture),arm64)
 foreign_suite ?= forky
 
+# Who builds a package maintains it: by default who made the commit. HOMEPAGE=https://..., where
+# its sources are: Homepage and Vcs of the packages, which have none otherwise.
+MAINTAINER := $(or $(MAINTAINER),$(shell git log -1 --format='%an <%ae>' 2>/dev/null))
+HOMEPAGE ?=
+export MAINTAINER HOMEPAGE
+
 .PHONY: check dist deb rpm foreign dist-release install-licences test-packages test-packages-clean
 
 # The tests that a package's build runs, as a user who is not root, without a network. Left to

@@ -43,7 +43,7 @@ rpmbuild -bb --nodeps --nocheck "$@" \
 	--define "_topdir $workshop/rpm" --define "_sourcedir ${archive%/*}" --define "_builddir $workshop" \
 	--define "_rpmdir $out" --define "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm" \
 	--define "use_source_date_epoch_as_buildtime 1" --define "clamp_mtime_to_source_date_epoch 1" \
-	--define "_rpmformat 4" --define "_buildhost localhost" --define "_binary_payload w6.xzdio" \
+	--define "packager $MAINTAINER" ${HOMEPAGE:+--define "homepage $HOMEPAGE"} --define "_rpmformat 4" --define "_buildhost localhost" --define "_binary_payload w6.xzdio" \
 	"$here/rpm/ibprov.spec" >"$workshop/rpm.log" 2>&1 || {
 	tail -n 40 "$workshop/rpm.log" >&2
 	exit 1

@@ -21,6 +21,7 @@ pub mod inventory;
 pub mod ladder;
 pub mod migrate;
 pub mod names;
+pub mod node;
 pub mod observe;
 pub mod online;
 pub mod opensm;

@@ -97,7 +97,7 @@ fn boot(n: u64) -> (String, bool) {
         .collect();
     let finding = r#"{"code": "module-not-loaded", "severity": "warning", "object": "ib_umad",
         "message": "not loaded: it is not built for this kernel",
-        "advice": [{"purpose": "permanent", "text": "install the modules of this kernel"}]}"#;
+        "advice": [{"purpose": "permanent", "do": "install the modules of this kernel"}]}"#;
     let (verdict, exit, findings) =
         if is_new { ("exceptions", 1, finding) } else { ("ready", 0, "") };
     let text = format!(

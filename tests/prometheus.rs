@@ -1,6 +1,6 @@
 //! `ibprov metrics` as Prometheus sees it: promtool judges the names, Debian's
 //! prometheus-node-exporter serves the file on the loopback interface, and promtool tests
-//! the rules for alerts. `make test-prometheus`.
+//! the rules, and each expression of the dashboard. `make test-prometheus`.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -13,6 +13,8 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
 
 const BOOT: &str = r#"{"schema": 1, "report": "boot", "verdict": "not-ready", "exit_code": 3,
 "started_usec": 5000000, "finished_usec": 7312000, "ports": [],
@@ -129,6 +131,51 @@ fn the_rules_for_alerts_do_what_their_tests_say() {
     let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/prometheus");
     promtool(&rules, &["check", "rules", "ibprov.rules.yml"], None);
     promtool(&rules, &["test", "rules", "ibprov.rules.test.yml"], None);
+}
+
+#[test]
+fn each_expression_of_the_dashboard_gives_a_result() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let dir = tempfile::tempdir().expect("directory");
+    let written = dir.path().join("c1.prom");
+    write_metrics(&written);
+    let mut node = Command::new(env!("CARGO_BIN_EXE_ibprov"));
+    node.arg("--root").arg(project.join("tests/tree/node")).arg("metrics");
+    let node = String::from_utf8(node.output().expect("ibprov runs").stdout).expect("text");
+    let nodes = [("c1", fs::read_to_string(&written).expect("file")), ("c2", node)];
+    // What was printed, with the label by which Prometheus tells nodes apart.
+    let mut series = Vec::new();
+    for (instance, text) in &nodes {
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let (name, value) = line.rsplit_once(' ').expect("a value");
+            let (name, labels) = name.split_once('{').unwrap_or((name, "}"));
+            let name = format!("{name}{{instance=\"{instance}\",{labels}");
+            series.push(json!({ "series": name, "values": format!("{value}x5") }));
+        }
+    }
+    let packaging = project.join("packaging/prometheus");
+    let dashboard = fs::read(packaging.join("ibprov.dashboard.json")).expect("dashboard");
+    let dashboard: Value = serde_json::from_slice(&dashboard).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let targets = panels.iter().map(|panel| panel["targets"].as_array().expect("targets"));
+    let expressions: Vec<&str> =
+        targets.flatten().map(|target| target["expr"].as_str().expect("expression")).collect();
+    assert!(expressions.len() > 8, "{expressions:?}");
+    let has_result = |expression: &&str| {
+        let expr = format!("count({expression}) > bool 0");
+        json!({ "expr": expr, "eval_time": "2m", "exp_samples": [{ "labels": "{}", "value": 1 }] })
+    };
+    // JSON is YAML.
+    let test = json!({
+        "rule_files": [packaging.join("ibprov.rules.yml")],
+        "tests": [{
+            "interval": "1m",
+            "input_series": series,
+            "promql_expr_test": expressions.iter().map(has_result).collect::<Vec<_>>(),
+        }],
+    });
+    fs::write(dir.path().join("test.yml"), test.to_string()).expect("file");
+    promtool(dir.path(), &["test", "rules", "test.yml"], None);
 }
 
 #[test]

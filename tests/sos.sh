@@ -1,15 +1,18 @@
 #!/bin/sh
 # Debian's sos collects what ibprov shows of this machine by packaging/sos/ibprov.py, and
-# `ibprov check --log` reads the archive, cleaned or not. As root.
+# `ibprov check --log` reads the archive, cleaned or not. `sos collect` does so of two nodes, this
+# machine and this machine by ssh, for `ibprov check --fleet`. As root.
 # sos.sh PROGRAM
 set -eu
 cd "$(dirname "$0")/.."
 program=$1
 # sos looks for programs in directories of the system alone.
-[ "${2-}" = mounted ] || exec unshare --mount sh tests/sos.sh "$program" mounted
-sh tests/vm/image/need.sh sosreport
+if [ "${2-}" != mounted ]; then
+	sh tests/vm/image/need.sh iproute2 openssh-client openssh-server sosreport
+	exec unshare --mount --net sh tests/sos.sh "$program" mounted
+fi
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/sos-XXXXXX")
-trap 'umount /usr/local/sbin 2>/dev/null || :; rm -rf "$work"' EXIT
+trap 'kill "$(cat "$work/sshd.pid")" 2>/dev/null || :; umount /usr/local/sbin 2>/dev/null || :; rm -rf "$work"' EXIT
 # sos looks for plugins where it is itself.
 cp -R /usr/lib/python3/dist-packages/sos "$work/sos"
 cp packaging/sos/ibprov.py "$work/sos/report/plugins/"
@@ -51,4 +54,21 @@ judge a_report_is_read "$(archive)"
 mkdir "$work/clean"
 run a_report_is_cleaned /usr/bin/python3 /usr/bin/sos clean --batch --tmp-dir "$work/clean" "$(archive)"
 judge a_cleaned_report_is_read "$(ls "$work"/clean/*obfuscated*.tar* | grep -v -e md5 -e sha256 | head -1)"
-echo "test result: ok. 4 passed; 0 failed"
+
+# The other node: this machine, at an address of this network namespace alone.
+ip link set lo up
+mkdir -p /run/sshd "$work/home/.ssh" "$work/both" "$work/reports"
+for key in key host; do ssh-keygen -q -t ed25519 -N '' -f "$work/$key"; done
+/usr/sbin/sshd -f /dev/null -h "$work/host" -o ListenAddress=127.0.0.2 -o PidFile="$work/sshd.pid" -o UsePAM=no \
+	-o StrictModes=no -o AuthorizedKeysFile="$work/key.pub" -o "Subsystem=sftp internal-sftp" -o "SetEnv=PYTHONPATH=$work"
+export HOME="$work/home"
+run reports_are_collected /usr/bin/python3 /usr/bin/sos collect --batch --cluster-type jbon --nodes 127.0.0.2 \
+	-i "$work/key" --tmp-dir "$work/both" -o ibprov,kernel
+tar -x --wildcards -f "$(ls "$work"/both/sos-collector-*.tar.?z)" -C "$work/reports" \
+	--strip-components=1 '*/sosreport-*.tar.xz'
+code=0
+ibprov check --fleet "$work/reports" >"$work/said" 2>&1 || code=$?
+# Of a machine without InfiniBand nothing is false.
+[ $code = 0 ] && grep -q '^as expected: 2 nodes' "$work/said" || fail collected_reports_are_judged
+echo "test collected_reports_are_judged ... ok"
+echo "test result: ok. 6 passed; 0 failed"

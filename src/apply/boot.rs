@@ -558,7 +558,7 @@ impl<'a> Boot<'a> {
                 "systemd-udevd is not running (/run/udev/control does not exist): drivers are not loaded and netdevs are not named".to_owned(),
             );
         }
-        problems.extend(warning);
+        problems.extend(warning.as_ref().map(Finding::sentence));
         if !self.config.interfaces.is_empty() {
             let root = self.observer.root();
             let interfaces = stacks::interfaces(root, self.config);

@@ -7,7 +7,6 @@ use crate::host::Root;
 use crate::names::{IfName, PciAddress, Rung};
 use crate::observe::iface::Seen;
 use crate::observe::ipoib::{Interface, Interfaces};
-use crate::plan::node::add_untold;
 use crate::plan::preview::ApplyPreview;
 use crate::plan::{IfacePlan, concerns_others, iface_plan, rename, wanted};
 use crate::report::boot::{LeftOut, Step};
@@ -118,7 +117,7 @@ impl Settings {
         let deferred = self.deferred.iter().map(|what| Cause::deferred(&self.netdev, what));
         let all = deferred.chain(self.refused.iter().cloned());
         let all: Vec<Finding> = all.flat_map(|cause| cause.of_settings()).collect();
-        add_untold(findings, &all);
+        Finding::add_untold(findings, &all);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::observe::ipoib::{Interface, Interfaces};
 use crate::observe::{ModprobeRules, Observed};
 use crate::plan::settings::contradictions;
 use crate::plan::wanted;
-use crate::report::common::Finding;
+use crate::report::common::{Code, Finding};
 use crate::report::iface::WantedInterface;
 use crate::stacks::KNOWN;
 use crate::stacks::files::Files;
@@ -23,7 +23,7 @@ pub fn foreseen(
     }
     let writes = KNOWN.writes(files, interface);
     let writes = writes.iter().map(|(stack, setting)| (*stack, setting));
-    contradictions(&interface.name, wanted, writes)
+    contradictions(interface, wanted, writes)
 }
 
 /// The same of all interfaces of this host.
@@ -59,11 +59,11 @@ pub fn queue_advice(root: &Root, wanted: &WantedInterface) -> Vec<String> {
 
 /// Connect-IB (15b3:1011) cannot bring IPoIB up with more than 1024 send
 /// buffers: `ib_ipoib` then fails at `ip link set up`, long after boot.
-pub(super) fn send_queue_warning(
+pub fn send_queue_warning(
     root: &Root,
     rules: &ModprobeRules,
     observed: &Observed,
-) -> Option<String> {
+) -> Option<Finding> {
     let card = observed.functions.iter().find(|f| f.vendor == 0x15b3 && f.device == 0x1011)?;
     // Not loaded: what it will be loaded with counts.
     let now = root.attribute("/sys/module/ib_ipoib/parameters/send_queue_size").ok();
@@ -74,11 +74,14 @@ pub(super) fn send_queue_warning(
             (value.parse().ok()?, origin)
         }
     };
+    let message = format!(
+        "ib_ipoib send_queue_size is {size} ({by}), and IPoIB does not come up on Connect-IB with more than 1024"
+    );
+    let finding = Finding::warning(Code::ModuleParameter, message).about(card.address);
     (size > 1024).then(|| {
-        format!(
-            "ib_ipoib send_queue_size is {size} ({by}), but {} is a Connect-IB adapter, which supports at most 1024 for IPoIB: set `options ib_ipoib send_queue_size=1024` in /etc/modprobe.d and reload ib_ipoib",
-            card.address
-        )
+        finding.permanent([
+            "set `options ib_ipoib send_queue_size=1024` in /etc/modprobe.d and reload ib_ipoib",
+        ])
     })
 }
 
@@ -94,7 +97,7 @@ mod tests {
         let function = PciFunction { device, ..PciFunction::connectx6() };
         let observed = Observed { functions: vec![function], ..Observed::default() };
         let root = Root::copy_at(dir.path()).expect("root");
-        send_queue_warning(&root, &ModprobeRules::read(&root), &observed)
+        send_queue_warning(&root, &ModprobeRules::read(&root), &observed).map(|f| f.message)
     }
 
     #[test]

@@ -4,9 +4,9 @@
 //! and of a finding what the first node says of it, so that tens of thousands of nodes are
 //! judged in one go.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::names::natural;
 use crate::report::check_fleet::{FleetFinding, NodeCounts, NodeFinding};
 use crate::report::common::Severity;
 
@@ -161,34 +161,6 @@ impl Fleet {
 
 fn number(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
-}
-
-/// A part of a name: digits count as a number.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
-    /// By its length without zeros in front, then by its digits.
-    Number(usize, String),
-    Text(String),
-}
-
-/// How names and versions are ordered by people: 6.1.0-9 before 6.1.0-56, c2 before c10.
-fn natural(name: &str) -> (Vec<Part>, Reverse<usize>) {
-    let mut parts = Vec::new();
-    let mut rest = name;
-    while let Some(first) = rest.chars().next() {
-        let is_number = first.is_ascii_digit();
-        let end = rest.find(|c: char| c.is_ascii_digit() != is_number).unwrap_or(rest.len());
-        let (part, after) = rest.split_at(end);
-        parts.push(match is_number {
-            true => {
-                let digits = part.trim_start_matches('0');
-                Part::Number(digits.len(), digits.to_owned())
-            }
-            false => Part::Text(part.to_owned()),
-        });
-        rest = after;
-    }
-    (parts, Reverse(name.len()))
 }
 
 #[cfg(test)]

@@ -9,8 +9,6 @@ use serde::Serialize;
 use serde_json::Value;
 use tracing::{error, warn};
 
-use super::node::Node;
-use super::pf_preview::PfPreview;
 use super::{level, print, screen};
 use crate::apply::boot::to_come;
 use crate::apply::pf as one;
@@ -22,6 +20,8 @@ use crate::host::{
 };
 use crate::ladder::WantedPf;
 use crate::names::{BindOrder, Binding, PciAddress, Target, harmless, present, vf_ranges};
+use crate::node::Node;
+use crate::node::pf_preview::PfPreview;
 use crate::observe::Observer;
 use crate::observe::target::meant;
 use crate::plan::preview::ApplyPreview;
@@ -355,9 +355,10 @@ fn dry_run(
         let mut lines = Vec::new();
         let binds: Vec<Binding> = report.pfs.iter().filter_map(|pf| pf.bind).collect();
         if binds.len() > 1 {
-            let how = match binds.iter().any(|bind| bind.order == BindOrder::InOrder) {
-                true => "one after the other where VFs are bound in order",
-                false => "at the same time",
+            let how = if binds.iter().any(|bind| bind.order == BindOrder::InOrder) {
+                "one after the other where VFs are bound in order"
+            } else {
+                "at the same time"
             };
             lines.push(format!("{} PFs, {how}:", binds.len()));
         }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tracing::warn;
 
-use super::node::{Node, unreadable};
 use super::{level, print, print_or_tell};
 use crate::apply::preview::{Preview, SettingsLook};
 use crate::apply::rtnl::Rtnl;
@@ -15,6 +14,7 @@ use crate::config::timespan::LONGEST_SEC;
 use crate::config::{Config, Loaded};
 use crate::host::{self, Root, alarm, journal, live_line, process, state, systemd};
 use crate::names::{ModuleName, Rung, harmless};
+use crate::node::{Node, unreadable};
 use crate::observe::Install;
 use crate::plan::preview::ApplyPreview;
 use crate::plan::{Done, boot_steps, needed_modules};

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::node::Node;
 use super::opensm;
 use crate::check::evidence::account;
 use crate::check::evidence::host::{Denied, Host, HostPort};
@@ -15,6 +14,7 @@ use crate::graph::{Graph, Load, Unit, consumers, files, show};
 use crate::host::{Root, answer, state, systemctl};
 use crate::ladder::progress::progress;
 use crate::names::{LinkLayer, LinkState, PhysicalState, is_ipoib_name};
+use crate::node::{Account, JudgedPort, Node};
 use crate::observe::{self, Observed, PciFunction};
 use crate::report::status::Role;
 use crate::report::{ModuleTrouble, PortProgress};
@@ -40,7 +40,7 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
             Err(e) => host.problems.push(e.to_string()),
         }
     }
-    let mut node = Node::look(root, &config, boot.accounts.boot.as_deref());
+    let node = Node::look(root, &config, boot.accounts.boot.as_deref());
     let source = u16::try_from(boot.names.len()).unwrap_or(u16::MAX);
     boot.names.push(if host.live { "live host".to_owned() } else { "tree".to_owned() });
     let names = netdevs(&node.observed);
@@ -54,16 +54,23 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
             host.fabric.subnets.push(subnet);
         }
     }
+    // One that is not there, or has something else in it, names no hosts.
+    host.fabric.add_hosts(&root.text("/etc/hosts", 1 << 20).unwrap_or_default());
+    host.fabric.units = node.inventory().users_of_ports();
     let failed = failed_units(boot);
     host.graph = graph(root, &host.fabric, &failed, &mut host.problems);
     let transaction = host.graph.transaction();
     host.asked.retain(|asked| transaction.contains(host.graph.resolve(&asked.unit)));
     // A tree without devices shows no state, and tells nothing of the node.
     let shows_devices = host.live || root.exists("/sys/bus/pci/devices");
+    let mut unread = Vec::new();
     let mut seen = Gathering { node: &node, source, host };
     if shows_devices {
-        seen.ladders();
+        let account = node.account(boot.accounts.boot.as_deref());
+        seen.ladders(&account);
         seen.state(&mut boot.state);
+        seen.host.judgement = Some(account.judge(invalid));
+        unread = account.problems;
     }
     seen.units(&mut boot.state);
     let mut host = seen.host;
@@ -71,11 +78,8 @@ pub fn gather(boot: &mut Boot, root: &Root, configuration: Option<&Path>) {
     host.autostart = observe::autostart::guests(root);
     host.resumed = observe::autostart::resumed(root);
     host.units = Some(observe::units::units(root));
-    if shows_devices {
-        let (judgement, _) = node.judgement(invalid, boot.accounts.boot.as_deref());
-        host.judgement = Some(judgement);
-    }
-    host.problems.append(&mut node.problems);
+    host.problems.extend(node.problems);
+    host.problems.append(&mut unread);
     host.problems.extend(node.survey.problems);
     boot.host = Some(Box::new(host));
 }
@@ -152,9 +156,13 @@ fn failed_units(boot: &Boot) -> Vec<String> {
 
 /// The names and addresses of the fabric.
 fn fabric(observed: &Observed, survey: &Survey, names: &[String]) -> Fabric {
-    let devices = observed.functions.iter().flat_map(|f| &f.rdma).map(|d| d.name.to_string());
-    let mut fabric =
-        Fabric { netdevs: names.to_vec(), devices: devices.collect(), subnets: Vec::new() };
+    let devices = || observed.functions.iter().flat_map(|f| &f.rdma);
+    let ports = devices().flat_map(|device| &device.ports);
+    let mut fabric = Fabric {
+        names: names.iter().cloned().chain(devices().map(|d| d.name.to_string())).collect(),
+        guids: ports.filter_map(|port| port.guid).filter(|guid| !guid.is_zero()).collect(),
+        ..Fabric::default()
+    };
     // Whoever asks the kernel for addresses waits for the RTNL lock: the survey's child has.
     for (netdev, address) in &survey.addresses {
         let Some((ip, length)) = address.split_once('/') else { continue };
@@ -187,19 +195,19 @@ impl Gathering<'_> {
     }
 
     /// How far each expected port is, and why no further.
-    fn ladders(&mut self) {
+    fn ladders(&mut self, account: &Account<'_>) {
         let node = self.node;
         let at_boot = progress(&node.expectation.clone().of_boot(), &node.observed);
-        for port in &node.ports {
+        for JudgedPort { progress: port, cause, .. } in &account.ports {
             if let Some((module, ModuleTrouble::Denied { by })) = node.missing_module(port) {
                 let at_boot = at_boot.iter().any(|waited| waited.pci == port.pci);
                 self.host.denied.push(Denied { module, by, at_boot });
             }
             let up = |netdev| observe::link::netdev(node.root, netdev, None).admin_up;
             self.host.ports.push(HostPort {
-                cause: node.cause(port),
+                cause: cause.clone(),
                 up: port.netdev.as_ref().and_then(up),
-                progress: port.clone(),
+                progress: (*port).clone(),
             });
         }
     }

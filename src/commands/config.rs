@@ -4,12 +4,13 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::{generate, node, print};
+use super::{generate, print};
 use crate::apply::boot;
 use crate::cli::{ConfigVerb, Format};
 use crate::config::{self, Loaded, Part, PortRow, Problems, Setting};
 use crate::host::{Root, persistent_names, terminal};
 use crate::ladder::minimum::means;
+use crate::node;
 use crate::report::PortProgress;
 use crate::report::advice::{Advice, ToDo};
 use crate::report::common::{Code, Exit, Finding, Kind, NotBegun, Report, Severity, Verdict};
@@ -217,10 +218,8 @@ fn checked(
 ) -> Report<Checked> {
     let is_error = |finding: &Finding| finding.severity == Severity::Error;
     let is_bad = findings.iter().any(is_error);
-    let (verdict, exit) = match is_bad {
-        true => (Verdict::NotReady, Exit::NotBegun),
-        false => (Verdict::Ready, Exit::Good),
-    };
+    let (verdict, exit) =
+        if is_bad { (Verdict::NotReady, Exit::NotBegun) } else { (Verdict::Ready, Exit::Good) };
     let (files, not_read) = (files.to_vec(), NotRead::all(not_read));
     let body = Checked { files, not_read, dark_ports: Vec::new() };
     Report::new(Kind::ConfigCheck, verdict, findings, body).exiting(exit.code())
@@ -258,10 +257,7 @@ impl ShownSetting {
 }
 
 fn shown(loaded: &Loaded, changed: bool) -> Vec<Setting> {
-    match changed {
-        true => config::changed(&loaded.effective()),
-        false => loaded.effective(),
-    }
+    if changed { config::changed(&loaded.effective()) } else { loaded.effective() }
 }
 
 fn good_text(loaded: &Loaded, is_bad_here: bool) -> String {

@@ -8,6 +8,7 @@ use super::print;
 use crate::check::evidence::Boot;
 use crate::check::predict;
 use crate::cli::{Common, ConsumersArgs};
+use crate::graph::Unit;
 use crate::graph::consumers::{self, DropIn, Need, PROVIDER, Proof};
 use crate::host::lock::Locks;
 use crate::host::{Root, process, site_files};
@@ -88,14 +89,56 @@ fn look(root: &Root, common: &Common) -> ConsumersReport {
     };
     let mut problems = not_read(&host.problems);
     problems.extend(netplan::not_judged(root));
+    let judged = predict::consumers(&host);
+    let units = judged.iter().filter_map(|judged| host.graph.get(&judged.unit));
+    problems.extend(units.filter_map(locked_memory));
+    problems.extend(without_peermem(root).filter(|_| !host.ports.is_empty()));
     ConsumersReport {
         provider: consumers::provider(&host.graph).map(|unit| unit.name.clone()),
         has_no_goal: !host.graph.has_goal(),
-        consumers: predict::consumers(&host).into_iter().map(consumer).collect(),
+        consumers: judged.into_iter().map(consumer).collect(),
         changes: Vec::new(),
         applied: false,
         problems,
     }
+}
+
+/// That what a unit starts may lock little memory, which RDMA needs.
+fn locked_memory(unit: &Unit) -> Option<Finding> {
+    let soft = unit.memlock.split(':').next().filter(|limit| !matches!(*limit, "" | "infinity"))?;
+    let message = format!(
+        "LimitMEMLOCK={soft}: a process that it starts can register no more memory than that for RDMA, unless it has CAP_IPC_LOCK or a limit of its own"
+    );
+    let dir = format!("{}/{}.d", DropIn::UNITS, unit.name);
+    let command = format!(
+        "mkdir -p '{dir}' && printf '[Service]\\nLimitMEMLOCK=infinity\\n' >'{dir}/memlock.conf' && systemctl daemon-reload"
+    );
+    let finding = Finding::new(Code::Notice, Severity::Info, message).about(&unit.name);
+    let advice = [
+        Advice::permanent(command),
+        Advice::permanent(ToDo::with(
+            "once nothing that it has started runs",
+            format!("systemctl restart {}", unit.name),
+        )),
+    ];
+    consumers::passes_limits_on(unit).then(|| finding.advise(advice))
+}
+
+/// That a node with NVIDIA's driver has no nvidia_peermem.
+fn without_peermem(root: &Root) -> Option<Finding> {
+    let is_loaded = |module: &str| root.exists(&format!("/sys/module/{module}"));
+    let is_without =
+        is_loaded("nvidia") && !["nvidia_peermem", "nv_peer_mem"].iter().any(|m| is_loaded(m));
+    let message = "not loaded, and the nvidia driver is: programs that do not use DMA-BUF for GPUDirect RDMA copy through the memory of the host";
+    let finding = Finding::new(Code::Notice, Severity::Info, message).about("nvidia_peermem");
+    is_without.then(|| {
+        finding.advise([
+            Advice::now(ToDo::run("modprobe nvidia_peermem")),
+            Advice::permanent(ToDo::run(
+                "echo nvidia_peermem >/etc/modules-load.d/nvidia-peermem.conf",
+            )),
+        ])
+    })
 }
 
 /// The drop-ins that are missing, and those that somebody has put there otherwise.

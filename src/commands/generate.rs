@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::node::{Node, unreadable};
 use crate::config::{Config, Problems, Source, resolve};
 use crate::host::Root;
 use crate::ladder::active::Activity;
 use crate::names::{LinkLayer, PciAddress, PcieWidth, PortNumber, Rate};
+use crate::node::{Node, roce_row, unreadable};
 use crate::observe::{self, Look, PciFunction};
-use crate::plan::node::roce_row;
 use crate::report::PortProgress;
 
 /// What a table says of its adapters.

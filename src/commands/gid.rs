@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::print;
 use crate::cli::{Format, GidArgs};
 use crate::host::{Root, terminal};
-use crate::names::{GidKind, LinkLayer, PortNumber, RdmaName, Target, Words as _};
+use crate::names::{GidKind, IfName, LinkLayer, PortNumber, RdmaName, Target, Words as _};
 use crate::observe::{Observed, Observer, link, target};
 use crate::report::common::{Code, Finding, Kind, Report, Verdict};
 use crate::report::hardware::Gid;
@@ -43,10 +43,7 @@ pub fn run(args: &GidArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
     let kind = args.kind.map(|kind: GidKind| format!("of type {}", kind.typed()));
     let address = args.address.map(|address| format!("for {address}"));
     let wanted: Vec<String> = [kind, address].into_iter().flatten().collect();
-    let wanted = match wanted.is_empty() {
-        true => "wanted".to_owned(),
-        false => wanted.join(" "),
-    };
+    let wanted = if wanted.is_empty() { "wanted".to_owned() } else { wanted.join(" ") };
     let report = GidReport { rdma, port, wanted, gids, entries };
     let report = report.told();
     if format == Format::Text {
@@ -104,6 +101,16 @@ impl GidReport {
     }
 }
 
+/// The RDMA device that software makes of the netdev `name`, such as rxe.
+fn software_on(root: &Root, name: &IfName) -> Option<RdmaName> {
+    let devices = root.list_or_empty("/sys/class/infiniband").unwrap_or_default().into_iter();
+    let is_on = |device: &String| {
+        let parent = root.attribute(&format!("/sys/class/infiniband/{device}/parent"));
+        parent.is_ok_and(|parent| parent == name.as_str())
+    };
+    devices.filter(is_on).find_map(|device| device.parse().ok())
+}
+
 /// The device and port that `target` names.
 fn found(
     target: &Target,
@@ -118,7 +125,7 @@ fn found(
     if ports.is_empty() {
         let (name, number) = match target {
             Target::Rdma(name, number) => (Some(name.clone()), *number),
-            Target::Name(name) => (name.as_str().parse().ok(), None),
+            Target::Name(name) => (software_on(root, name).or(name.as_str().parse().ok()), None),
             Target::Pci(..) | Target::Guid(_) => (None, None),
         };
         if let Some(name) = name {

@@ -1,12 +1,12 @@
 //! `ibprov guests`.
 
-use super::node::Node;
 use super::{last_report, print};
 use crate::cli::{Format, GuestsArgs};
 use crate::config::{Config, Part};
 use crate::guests::service;
 use crate::host::{Root, alarm, live_line, process};
 use crate::names::{Object, harmless};
+use crate::node::Node;
 use crate::report::common::{Exit, Finding};
 use crate::report::guests::{GuestsReport, Phase};
 
@@ -42,7 +42,7 @@ fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyh
     if args.status {
         remember_failures(&mut report, root);
     }
-    let (judgement, _) = Node::look(root, config, None).judgement(Vec::new(), None);
+    let judgement = Node::look(root, config, None).account(None).judge(Vec::new());
     report.account = of_vfs(judgement.findings, &report);
     if args.dry_run {
         let change = if order.is_empty() { Exit::Good } else { Exit::Exceptions };

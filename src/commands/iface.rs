@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::node::Node;
 use super::print;
 use crate::apply::bring_up::explain;
 use crate::apply::children;
@@ -18,6 +17,7 @@ use crate::cli::{Format, IfaceArgs};
 use crate::config::{Config, RxeRow};
 use crate::host::{Root, alarm, clock, links, process, systemctl, systemd};
 use crate::names::{IfName, Object, PciAddress, RdmaName, Rung, Target, present};
+use crate::node::Node;
 use crate::observe::iface::{NotSeen, look};
 use crate::observe::ipoib::Interface;
 use crate::observe::target::meant;
@@ -77,9 +77,10 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
         (None, None) => anyhow::bail!("iface needs the name of an interface, or --device PATH"),
     };
     if let Some(row) = config.rxe.iter().find(|row| row.netdev == name) {
-        return match args.dry_run || !root.is_live() {
-            true => soft_roce_dry_run(row, config, root, format),
-            false => soft_roce(row, config.network.timeout, format),
+        return if args.dry_run || !root.is_live() {
+            soft_roce_dry_run(row, config, root, format)
+        } else {
+            soft_roce(row, config.network.timeout, format)
         };
     }
     let ask = Ask {
@@ -175,9 +176,10 @@ fn soft_roce(row: &RxeRow, timeout: Duration, format: Format) -> anyhow::Result<
             format!("{name} ({netdev}): soft RoCE device not created: {e:#}")
         }
     };
-    match report.configured {
-        true => tracing::info!(netdev = %netdev, "{told}"),
-        false => tracing::error!(netdev = %netdev, "{told}"),
+    if report.configured {
+        tracing::info!(netdev = %netdev, "{told}");
+    } else {
+        tracing::error!(netdev = %netdev, "{told}");
     }
     systemd::tell_status(&told);
     report.finished_usec = clock::monotonic_usec();
@@ -267,13 +269,13 @@ fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
 /// What a run would do, and what the account of the node says of the interface.
 fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
     let problems = look(root, ask.name)?.problems;
-    let mut node = Node::look_as_iface(root, config, ask.force);
+    let node = Node::look_as_iface(root, config, ask.force);
     let is_it = |finding: &Finding| finding.objects == [Object::from(ask.name)];
     let of_port = node.ports.iter().filter(|port| port.missing() == Some(Rung::Configured));
     let of_port = of_port.filter(|port| port.netdev.as_ref() == Some(ask.name));
     let mut findings: Vec<Finding> =
         of_port.flat_map(|port| port.findings(node.cause(port).as_ref())).collect();
-    let (judgement, _) = node.judgement(Vec::new(), None);
+    let judgement = node.account(None).judge(Vec::new());
     let of_it = judgement.findings.into_iter().filter(|f| is_it(f) && !findings.contains(f));
     findings.extend(of_it.collect::<Vec<_>>());
     let interface = node.interfaces.all.iter().find(|i| i.name == *ask.name);
@@ -291,9 +293,10 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
     notes.extend(awaited);
     notes.extend(queue_advice(root, &wanted));
     // A copy of a tree has no units to ask for.
-    let decided = match root.is_live() && !ask.settings_only {
-        true => Some(explain(root, &seen.interface, ask.no_bus, &mut rtnl)?),
-        false => None,
+    let decided = if root.is_live() && !ask.settings_only {
+        Some(explain(root, &seen.interface, ask.no_bus, &mut rtnl)?)
+    } else {
+        None
     };
     let (asked_by, stacks, decision) = match decided {
         Some((way, views, decision)) => (Some(way), views, Some(decision)),

@@ -244,9 +244,8 @@ fn text(report: &Report<InitrdReport>) -> String {
     }];
     for kernel in kernels {
         let of = modules.iter().filter(|m| m.kernel == *kernel);
-        let word = |m: &NeededModule| match m.present {
-            true => m.name.clone(),
-            false => format!("{} (missing)", m.name),
+        let word = |m: &NeededModule| {
+            if m.present { m.name.clone() } else { format!("{} (missing)", m.name) }
         };
         lines.push(format!("  kernel {kernel}: {}", of.map(word).collect::<Vec<_>>().join(", ")));
     }

@@ -37,18 +37,13 @@ pub mod initrd;
 pub mod internal;
 pub mod metrics;
 pub mod migrate;
-mod node;
 pub mod opensm;
 pub mod opensm_run;
-mod pf_preview;
 pub mod plan;
-mod ports;
 #[cfg(test)]
 mod schema;
 mod seal;
-mod soft_roce;
 pub mod status;
-mod subnet_managers;
 pub mod wait_online;
 
 /// Prints `report` as `format` asks, for people by `text`; gives its exit code.

@@ -290,7 +290,7 @@ impl Seen {
         let problem = Problem::new(fault.consequence.clone());
         let mut problem = problem.at(&self.place(&fault.span), fault.label.clone());
         if let Some((span, label)) = &fault.also {
-            problem = problem.at(&self.place(span), *label);
+            problem = problem.at(&self.place(span), label);
         }
         if let Some(help) = &fault.help {
             problem = problem.help(help.clone());

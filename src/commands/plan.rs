@@ -6,13 +6,13 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::fleet::{self};
-use super::node::{Node, Plans};
-use super::{firmware, print};
+use super::print;
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::{Root, answer, pins_file, process, terminal};
 use crate::names::PINS_PATH;
+use crate::node::{Node, Plans, firmware};
 use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve_anew};
 use crate::plan::partitions::{self, BroadcastGroup, Partition};
 use crate::report::advice::Advice;
@@ -27,9 +27,10 @@ use crate::report::screen::Screen;
 /// Standard output is gone; the pins cannot be written.
 pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
     if let Some(dir) = &args.fleet {
-        return match args.partitions {
-            true => partitions_of_fleet(dir, partition(args), format),
-            false => fleet::run(dir, format),
+        return if args.partitions {
+            partitions_of_fleet(dir, partition(args), format)
+        } else {
+            fleet::run(dir, format)
         };
     }
     if args.dry_run && !args.pin && !args.seal {
@@ -52,10 +53,8 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
     }
     if args.partitions {
         let members = partitions::planned(&plans.resolved, plans.facts.name.as_deref());
-        let verdict = match has_errors(&plans.resolved) {
-            true => Verdict::WouldFail,
-            false => Verdict::NothingToDo,
-        };
+        let verdict =
+            if has_errors(&plans.resolved) { Verdict::WouldFail } else { Verdict::NothingToDo };
         let body = Partitions { lines: partitions::lines(&members, partition(args)) };
         let report = Report::new(Kind::PlanPartitions, verdict, findings(&plans.resolved), body);
         let code = print(&report, format, |_| report.body.lines.clone())?;

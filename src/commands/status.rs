@@ -6,14 +6,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::config::{complain, errors};
-use super::node::Node;
-use super::{print, screen, soft_roce};
+use super::{print, screen};
 use crate::cli::{Common, Format, StatusArgs};
 use crate::config::{Config, Loaded};
 use crate::host::events::Events;
 use crate::host::{Root, clock, state, terminal};
 use crate::ladder::active::{self, Activity};
 use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target};
+use crate::node::{Account, JudgedPort, Node, soft_roce};
 use crate::observe::link::PortAnswer;
 use crate::observe::target::meant;
 use crate::observe::{self, Look, Observer, PciFunction, Port, RdmaDevice};
@@ -152,22 +152,20 @@ fn watch(
 pub(super) fn gather(gids: bool, config: &Config, invalid: Vec<Finding>, root: &Root) -> Status {
     let mut problems = Vec::new();
     let last_boot = last_boot(root, &mut problems);
-    let mut node = Node::look(root, config, last_boot.as_ref());
-    node.problems.append(&mut problems);
-    let (judgement, planned) = node.judgement(invalid, last_boot.as_ref());
-    let last_boot =
-        last_boot.map(|boot| LastBoot { verdict: boot.verdict, exit_code: boot.exit_code });
+    let node = Node::look(root, config, last_boot.as_ref());
+    let account = node.account(last_boot.as_ref());
+    let judgement = account.judge(invalid);
     let observed = &node.observed;
     let absent = node.ports.iter().filter(|port| port.reached.is_none());
     let absent =
-        absent.map(|port| Absent { expected: port.expected.clone(), optional: port.optional });
+        absent.map(|port| Absent { expected: port.expected.to_string(), optional: port.optional });
     let modules = observed.modules.iter().filter(|(name, _)| config.modules.load.contains(name));
     let modules = modules.map(|(name, state)| ModuleNow { name: name.clone(), state: *state });
     let soft_roce = node.soft_roce.iter().cloned();
     let soft_roce = soft_roce.map(|rxe| SoftRoce { gids: soft_roce::gids(gids, root, &rxe), rxe });
-    let view = View { gids, node: &node, look: RefCell::new(Look::new(root)) };
+    let view = View { gids, account: &account, look: RefCell::new(Look::new(root)) };
     let hca = |function: &PciFunction| Hca {
-        planned: planned.iter().find(|pf| pf.pci == Some(function.address)).cloned(),
+        planned: account.pfs.iter().find(|pf| pf.pci == Some(function.address)).cloned(),
         ..view.hca(function, node.left_out.get(&function.address).cloned())
     };
     let hcas = observed.functions.iter().filter(|f| node.is_shown(f)).map(hca).collect();
@@ -176,17 +174,21 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Vec<Finding>, root: &
         judgement,
         kernel: observed.kernel.clone(),
         units: observe::units::units(root),
-        last_boot,
+        last_boot: last_boot
+            .as_ref()
+            .map(|boot| LastBoot { verdict: boot.verdict, exit_code: boot.exit_code }),
         modules: modules.collect(),
         udev: Udev { running: observed.udev.running, settled: observed.udev.settled },
         absent: absent.collect(),
         hcas,
         soft_roce: soft_roce.collect(),
-        subnet_managers: node.subnet_managers.clone(),
+        subnet_managers: account.subnet_managers.clone(),
         software_devices: observe::link::software_devices(root, &observed.functions),
         problems: node
             .problems
             .iter()
+            .chain(&problems)
+            .chain(&account.problems)
             .chain(&unread)
             .chain(&node.survey.problems)
             .cloned()
@@ -214,7 +216,7 @@ fn last_boot(root: &Root, problems: &mut Vec<String>) -> Option<BootReport> {
 /// All that the lines are made of.
 struct View<'a> {
     gids: bool,
-    node: &'a Node<'a>,
+    account: &'a Account<'a>,
     /// Notes what could not be read.
     look: RefCell<Look<'a>>,
 }
@@ -224,7 +226,8 @@ impl View<'_> {
         let device = function.rdma.first();
         let pci = function.address;
         let bound = function.driver.is_some();
-        let why = self.node.ports.iter().find(|p| p.pci == Some(pci)).and_then(|p| self.why(p));
+        let Account { node, ports, .. } = self.account;
+        let judged = ports.iter().find(|port| port.progress.pci == Some(pci));
         Hca {
             pci,
             id: format!("{:04x}:{:04x}", function.vendor, function.device),
@@ -235,15 +238,9 @@ impl View<'_> {
                 .map(|d| observe::link::card(&mut self.look.borrow_mut(), pci, &d.name))
                 .unwrap_or_default(),
             node_description: device
-                .and_then(|d| observe::link::node_description(self.node.root, pci, &d.name)),
-            pcie: self
-                .node
-                .survey
-                .pcie
-                .get(&pci)
-                .copied()
-                .filter(|link| *link != PcieLink::default()),
-            role: self.role(left_out.as_ref(), self.node.ports.iter().find(|p| p.pci == Some(pci))),
+                .and_then(|d| observe::link::node_description(node.root, pci, &d.name)),
+            pcie: node.survey.pcie.get(&pci).copied().filter(|link| *link != PcieLink::default()),
+            role: role(left_out.as_ref(), judged),
             planned: None,
             ports: function
                 .rdma
@@ -260,14 +257,10 @@ impl View<'_> {
                     Rung::Rdma => device.is_some(),
                     _ => false,
                 },
-                why,
+                judged.and_then(why),
             ),
             vfs: self.vfs(function),
         }
-    }
-
-    fn why(&self, port: &PortProgress) -> Option<String> {
-        self.node.cause(port).map(|c| c.text)
     }
 
     /// Why the fabric does not use a port: an expected one, or an InfiniBand port beside them.
@@ -276,39 +269,29 @@ impl View<'_> {
         function: &PciFunction,
         layer: LinkLayer,
         at: &MadPort,
-        progress: Option<&PortProgress>,
+        judged: Option<&JudgedPort<'_>>,
         told: Option<&PortAnswer>,
     ) -> Option<String> {
-        if let Some(port) = progress {
-            return match self.node.activity(port) {
-                Activity::Lacks(_, words) => Some(words.text),
+        if let Some(port) = judged {
+            return match &port.activity {
+                Activity::Lacks(_, words) => Some(words.text.clone()),
                 Activity::Active | Activity::NotTold | Activity::NotShown => None,
             };
         }
         let answer = told.filter(|_| layer != LinkLayer::Ethernet)?;
         active::lack(&answer.link, Rung::Active)?;
-        let subject = self.node.subject(Some(function), function.address, at.clone());
+        let subject = self.account.node.subject(Some(function), function.address, at.clone());
         Some(active::words(&subject, answer).text)
-    }
-
-    /// What is expected of what is `left_out`, or of which `progress` tells.
-    fn role(&self, left_out: Option<&NotExpected>, progress: Option<&PortProgress>) -> Role {
-        match (progress, left_out) {
-            (Some(port), _) if port.optional => Role::Optional,
-            (Some(_), _) => Role::Expected,
-            (None, None | Some(NotExpected::NotListed)) => Role::Unexpected,
-            (None, Some(_)) => Role::Ignored,
-        }
     }
 
     /// The P_Key children of the netdev `parent`.
     fn children(&self, parent: u32) -> Vec<Child> {
-        let children = self.node.interfaces.all.iter().filter(|i| i.parent == Some(parent));
+        let children = self.account.node.interfaces.all.iter().filter(|i| i.parent == Some(parent));
         children
             .map(|child| Child {
                 name: child.name.clone(),
                 pkey: child.pkey,
-                state: self.node.netdev(&child.name),
+                state: self.account.node.netdev(&child.name),
             })
             .collect()
     }
@@ -321,31 +304,28 @@ impl View<'_> {
         left_out: Option<&NotExpected>,
     ) -> PortStatus {
         let (pci, name) = (function.address, &device.name);
-        let told = self.node.survey.port(pci, name, port.number);
+        let Account { node, ports, .. } = self.account;
+        let told = node.survey.port(pci, name, port.number);
         let link = told.map(|told| told.link.clone()).unwrap_or_default();
-        let progress = self
-            .node
-            .ports
-            .iter()
-            .find(|p| p.rdma.as_ref() == Some(name) && p.port == Some(port.number));
+        let judged = ports.iter().find(|p| {
+            p.progress.rdma.as_ref() == Some(name) && p.progress.port == Some(port.number)
+        });
+        let progress = judged.map(|port| port.progress);
         let is_roce = progress.is_some_and(|p| p.must_be_ethernet);
-        let netdev = match is_roce {
-            true => port.ethernet.as_ref(),
-            false => port.netdev.as_ref(),
-        };
+        let netdev = if is_roce { &port.ethernet } else { &port.netdev }.as_ref();
         let up = link.physical == Some(PhysicalState::LinkUp);
-        let why = progress
-            .and_then(|p| self.why(p))
+        let why = judged
+            .and_then(why)
             .or_else(|| told.is_none().then(|| "its state was not reported".to_owned()))
             .or_else(|| {
                 let at = MadPort { device: Some(name.clone()), port: Some(port.number) };
-                self.why_not_active(function, port.link_layer, &at, progress, told)
+                self.why_not_active(function, port.link_layer, &at, judged, told)
             });
-        let roce = progress.filter(|_| is_roce).map(|p| self.node.roce(p)).unwrap_or_default();
+        let roce = progress.filter(|_| is_roce).map(|p| node.roce(p)).unwrap_or_default();
         let reached = |rung| match rung {
             Rung::Pci | Rung::Driver | Rung::Rdma => true,
             Rung::Configured => netdev.is_some_and(|n| {
-                let (node, name) = (self.node, &n.name);
+                let name = &n.name;
                 // Whose settings another program makes lacks none of the configuration's.
                 let none_is_wanted = node.expectation.goal < Rung::Configured;
                 let made = || settings(node.config, &node.interfaces, name) == Settings::Made;
@@ -361,23 +341,22 @@ impl View<'_> {
         let is_of_other_type = progress.is_some_and(PortProgress::is_of_other_type);
         let rungs: &[Rung] = match netdev {
             _ if is_roce && !is_of_other_type => &Rung::ROCE,
-            None if self.node.expectation.goal == Rung::Rdma => &Rung::WITHOUT_IPOIB,
+            None if node.expectation.goal == Rung::Rdma => &Rung::WITHOUT_IPOIB,
             _ => &Rung::ALL,
         };
         let ladder = Ladder::of(rungs, reached, why);
         PortStatus {
             port: port.number,
-            role: self.role(left_out, progress),
+            role: role(left_out, judged),
             guid: port.guid,
             link_layer: port.link_layer,
-            degraded: progress.map(|port| self.node.degraded(port)).unwrap_or_default(),
+            degraded: judged.map(|port| port.degraded.clone()).unwrap_or_default(),
             is_of_other_type,
             is_roce,
             netdev: netdev.or(port.ethernet.as_ref()).map(|n| n.name.clone()),
             children: port.netdev.as_ref().map(|n| self.children(n.ifindex)).unwrap_or_default(),
-            netdev_state: netdev.map(|n| self.node.netdev(&n.name)),
-            addresses: self
-                .node
+            netdev_state: netdev.map(|n| node.netdev(&n.name)),
+            addresses: node
                 .survey
                 .addresses
                 .iter()
@@ -385,30 +364,31 @@ impl View<'_> {
                 .map(|(_, a)| a.clone())
                 .collect(),
             ladder,
-            pkeys: self.node.survey.pkeys(pci, name, port.number).map(<[_]>::to_vec),
-            gids: self.gids.then(|| {
-                observe::link::gids(self.node.root, pci, name, (port.number, port.link_layer))
-            }),
+            pkeys: node.survey.pkeys(pci, name, port.number).map(<[_]>::to_vec),
+            gids: self
+                .gids
+                .then(|| observe::link::gids(node.root, pci, name, (port.number, port.link_layer))),
             link,
         }
     }
 
     fn vfs(&self, pf: &PciFunction) -> Vec<VfStatus> {
-        let vfs = self.node.survey.vfs(&mut self.look.borrow_mut(), pf.address);
+        let node = self.account.node;
+        let vfs = node.survey.vfs(&mut self.look.borrow_mut(), pf.address);
         vfs.into_iter()
             .map(|vf| {
-                let function = self.node.function(vf.pci);
+                let function = node.function(vf.pci);
                 let device = function.and_then(|f| f.rdma.first());
                 let netdev = device.and_then(|d| d.ports.iter().find_map(|p| p.netdev.as_ref()));
                 let look = &mut *self.look.borrow_mut();
-                let links = function.map(|f| self.node.vf_links(f)).unwrap_or_default();
+                let links = function.map(|f| node.vf_links(f)).unwrap_or_default();
                 let status = |(port, link): (Port, _)| VfPortStatus {
                     port: port.number,
                     guid: port.guid,
                     link,
                 };
                 VfStatus {
-                    other_namespace: function.and_then(|f| self.node.away(look, &vf, f)),
+                    other_namespace: function.and_then(|f| node.away(look, &vf, f)),
                     rdma: device.map(|d| d.name.clone()),
                     netdev: netdev.map(|n| n.name.clone()),
                     ports: links.into_iter().map(status).collect(),
@@ -416,5 +396,19 @@ impl View<'_> {
                 }
             })
             .collect()
+    }
+}
+
+fn why(port: &JudgedPort<'_>) -> Option<String> {
+    port.cause.as_ref().map(|cause| cause.text.clone())
+}
+
+/// What is expected of what is `left_out`, or was judged.
+fn role(left_out: Option<&NotExpected>, judged: Option<&JudgedPort<'_>>) -> Role {
+    match (judged, left_out) {
+        (Some(port), _) if port.progress.optional => Role::Optional,
+        (Some(_), _) => Role::Expected,
+        (None, None | Some(NotExpected::NotListed)) => Role::Unexpected,
+        (None, Some(_)) => Role::Ignored,
     }
 }

@@ -64,6 +64,31 @@ impl Item {
     pub(crate) fn get<T: Any + Clone>(&self) -> Option<T> {
         self.value.get()
     }
+
+    pub(crate) fn placed<T: Any + Clone>(&self) -> Option<(T, Option<&Place>)> {
+        Some((self.get()?, self.place.as_ref()))
+    }
+}
+
+impl Given {
+    pub(crate) fn one<T: Any + Clone>(&self) -> Option<(T, Option<&Place>)> {
+        let Self::One(item) = self else { return None };
+        item.placed()
+    }
+
+    /// The items of a list, or of one that stands for it.
+    pub(crate) fn items(&self) -> &[Item] {
+        match self {
+            Self::One(item) => std::slice::from_ref(item),
+            Self::List(items, _) => items,
+            Self::Tables(..) | Self::Settings(..) => &[],
+        }
+    }
+
+    pub(crate) fn tables(&self) -> &[Row] {
+        let Self::Tables(rows, _) = self else { return &[] };
+        rows
+    }
 }
 
 impl Row {
@@ -74,8 +99,8 @@ impl Row {
 
     /// The field of that name, with its place.
     pub(crate) fn field<T: Any + Clone>(&self, name: Name<T>) -> Option<(T, &Place)> {
-        let Given::One(item) = self.given(&name)? else { return None };
-        Some((item.get()?, item.place.as_ref().unwrap_or(&self.place)))
+        let (value, at) = self.given(&name)?.one()?;
+        Some((value, at.unwrap_or(&self.place)))
     }
 
     /// The field of that name.
@@ -92,13 +117,8 @@ impl Row {
 
     /// What is given for a key that holds one or more, each with its place.
     pub(crate) fn each<T: Any + Clone>(&self, name: Name<T>) -> Vec<(T, &Place)> {
-        let items = match self.given(&name) {
-            Some(Given::One(item)) => std::slice::from_ref(item),
-            Some(Given::List(items, _)) => items,
-            Some(Given::Tables(..) | Given::Settings(..)) | None => &[],
-        };
-        let with_place = items.iter().map(|item| (item.get(), item.place.as_ref()));
-        with_place.filter_map(|(value, at)| Some((value?, at.unwrap_or(&self.place)))).collect()
+        let items = self.given(&name).map(Given::items).unwrap_or_default().iter();
+        items.filter_map(Item::placed).map(|(v, at)| (v, at.unwrap_or(&self.place))).collect()
     }
 
     /// As [`Row::each`], as one of the ways to say a thing; with the key.
@@ -136,10 +156,7 @@ impl Row {
 
     /// The tables of that name.
     pub(crate) fn tables(&self, name: Name<Tables>) -> &[Self] {
-        match self.given(&name) {
-            Some(Given::Tables(rows, _)) => rows,
-            _ => &[],
-        }
+        self.given(&name).map(Given::tables).unwrap_or_default()
     }
 
     /// Nothing of it was given badly.
@@ -151,11 +168,7 @@ impl Row {
     pub(crate) fn selects_unknown(&self, selectors: &[&str], number: usize) -> bool {
         let given = selectors.iter().filter_map(|name| self.given(name));
         let is_zero = |item: &Item| item.get::<Guid>().is_some_and(|guid| guid.is_zero());
-        let has_zero = |given: &Given| match given {
-            Given::One(item) => is_zero(item),
-            Given::List(items, _) => items.iter().any(is_zero),
-            Given::Tables(..) | Given::Settings(..) => false,
-        };
+        let has_zero = |given: &Given| given.items().iter().any(is_zero);
         selectors.iter().any(|name| self.draft.broken.contains(name))
             || given.clone().count() != number
             || given.clone().any(has_zero)

@@ -1,7 +1,5 @@
 //! The effective values with the place each came from: `config show`.
 
-use std::fmt;
-
 use serde_json::Value as Json;
 
 use super::Config;
@@ -25,10 +23,12 @@ pub struct Setting {
 }
 
 /// Where a value came from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
 pub enum SettingOrigin {
     /// No file gives it.
+    #[strum(to_string = "default")]
     Default,
+    #[strum(to_string = "from {path}:{line}")]
     File {
         /// The path inside the tree.
         path: String,
@@ -37,21 +37,19 @@ pub enum SettingOrigin {
     },
 }
 
-impl fmt::Display for SettingOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => f.write_str("default"),
-            Self::File { path, line } => write!(f, "from {path}:{line}"),
-        }
-    }
-}
-
 /// Where in a TOML file a setting is printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Spot {
     One,
-    Item { index: usize, last: bool },
+    Item,
     Field { head: String, name: &'static str },
+}
+
+impl Setting {
+    /// The key, without what is counted.
+    fn base(&self) -> &str {
+        self.key.split('[').next().unwrap_or_default()
+    }
 }
 
 /// The effective values, in the order of the table of keys.
@@ -88,10 +86,8 @@ pub(crate) fn settings(merged: &Merged, config: &Config) -> Vec<Setting> {
                 if shown.is_empty() {
                     list.push(empty(place));
                 }
-                let count = shown.len();
                 for (index, (value, place)) in shown.into_iter().enumerate() {
-                    let spot = Spot::Item { index, last: index + 1 == count };
-                    list.push(setting(format!("{path}[{index}]"), value, place, spot));
+                    list.push(setting(format!("{path}[{index}]"), value, place, Spot::Item));
                 }
             }
             Some(Given::Tables(rows, place)) => {
@@ -161,19 +157,7 @@ pub fn changed(all: &[Setting]) -> Vec<Setting> {
         setting.origin == SettingOrigin::Default
             || defaults.iter().any(|d| d.key == setting.key && d.value == setting.value)
     };
-    let mut changed: Vec<Setting> = all.iter().filter(|s| !is_default(s)).cloned().collect();
-    // What is left of a list is a list again.
-    let base = |setting: &Setting| setting.key.split('[').next().unwrap_or_default().to_owned();
-    let bases: Vec<String> = changed.iter().map(base).collect();
-    let mut next = 0;
-    for (at, setting) in changed.iter_mut().enumerate() {
-        let same = |other: Option<usize>| other.and_then(|i| bases.get(i)) == bases.get(at);
-        if let Spot::Item { index, last } = &mut setting.spot {
-            next = if same(at.checked_sub(1)) { next + 1 } else { 0 };
-            (*index, *last) = (next, !same(Some(at + 1)));
-        }
-    }
-    changed
+    all.iter().filter(|setting| !is_default(setting)).cloned().collect()
 }
 
 /// A value as TOML has it, lists with a space after each comma.
@@ -199,9 +183,10 @@ pub fn to_toml(settings: &[Setting]) -> String {
     let mut head = String::new();
     // What stands in no section has to come before the first.
     let in_none = |setting: &&Setting| setting.spot == Spot::One && !setting.key.contains('.');
-    let (first, rest): (Vec<_>, Vec<_>) = settings.iter().partition(in_none);
-    for setting in first.into_iter().chain(rest) {
-        let base = setting.key.split('[').next().unwrap_or_default();
+    let (mut ordered, rest): (Vec<_>, Vec<_>) = settings.iter().partition(in_none);
+    ordered.extend(rest);
+    for (at, setting) in ordered.iter().enumerate() {
+        let base = setting.base();
         let (section, name) = base.rsplit_once('.').unwrap_or(("", base));
         let line =
             |name: &str| format!("{name} = {}  # {}\n", toml(&setting.value), setting.origin);
@@ -209,9 +194,11 @@ pub fn to_toml(settings: &[Setting]) -> String {
             Spot::Field { head, name } => (head.clone(), line(name)),
             Spot::One if section.is_empty() => (String::new(), line(name)),
             Spot::One => (format!("[{section}] "), line(name)),
-            Spot::Item { index, last } => {
-                let open = if *index == 0 { format!("{name} = [\n") } else { String::new() };
-                let close = if *last { "]\n" } else { "" };
+            Spot::Item => {
+                let is_of_it = |other: Option<&&Setting>| other.is_some_and(|o| o.base() == base);
+                let is_first = !is_of_it(at.checked_sub(1).and_then(|before| ordered.get(before)));
+                let open = if is_first { format!("{name} = [\n") } else { String::new() };
+                let close = if is_of_it(ordered.get(at + 1)) { "" } else { "]\n" };
                 let item = format!("    {},  # {}\n", setting.value, setting.origin);
                 (format!("[{section}] "), format!("{open}{item}{close}"))
             }

@@ -116,10 +116,7 @@ fn named(row: &Row, problems: &mut Problems) -> Vec<PciAddress> {
 }
 
 fn twice(pci: PciAddress, setting: &FirmwareSetting, at: &Place, other: &Given<'_>) -> Problem {
-    let what = match setting.value == other.setting.value {
-        true => "twice",
-        false => "two different values",
-    };
+    let what = if setting.value == other.setting.value { "twice" } else { "two different values" };
     Problem::new(format!("{} of adapter {pci} is given {what}", setting.name))
         .repeated(at, other.at)
         .help("keep one of the two; both functions of an adapter have the same settings, and `firmware = []` in a file between them clears the list before it")

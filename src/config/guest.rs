@@ -1,6 +1,5 @@
 //! `[guests]` and `[[guest]]`: what starts when its VFs are right.
 
-use std::fmt;
 use std::time::Duration;
 
 use super::draft::Row;
@@ -55,9 +54,11 @@ pub struct Guest {
     pub origin: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
 pub enum What {
+    #[strum(to_string = "domain {0}")]
     Domain(DomainName),
+    #[strum(to_string = "unit {0}")]
     Unit(UnitName),
 }
 
@@ -66,15 +67,6 @@ impl What {
         match self {
             Self::Domain(name) => name.as_str(),
             Self::Unit(name) => name.as_str(),
-        }
-    }
-}
-
-impl fmt::Display for What {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Domain(name) => write!(f, "domain {name}"),
-            Self::Unit(name) => write!(f, "unit {name}"),
         }
     }
 }
@@ -97,22 +89,10 @@ impl Needs {
     }
 }
 
-impl Default for Guests {
-    fn default() -> Self {
-        Self {
-            connection: Connection::default(),
-            max_parallel: 4,
-            timeout: Duration::from_secs(120),
-            list: Vec::new(),
-        }
-    }
-}
-
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The guests, judged together.
 pub(super) fn guests(merged: &Merged, pfs: &[Placed<'_>], problems: &mut Problems) -> Guests {
-    let defaults = Guests::default();
     let mut named: Vec<(What, &Row)> = Vec::new();
     // A guest that could not be read may be the one that is meant.
     let mut complete = !merged.is_broken(&GUEST);
@@ -145,9 +125,10 @@ pub(super) fn guests(merged: &Merged, pfs: &[Placed<'_>], problems: &mut Problem
         list.push(Guest {
             what: what.clone(),
             vfs: needs(what, row, problems),
-            after: match row.is_left_out {
-                true => Vec::new(),
-                false => after(row, &names, complete, problems),
+            after: if row.is_left_out {
+                Vec::new()
+            } else {
+                after(row, &names, complete, problems)
             },
             timeout: row.value(key::TIMEOUT).unwrap_or(TIMEOUT),
             on_failure: row.value(key::ON_FAILURE).unwrap_or(OnFailure::Retry),
@@ -158,15 +139,13 @@ pub(super) fn guests(merged: &Merged, pfs: &[Placed<'_>], problems: &mut Problem
     }
     circles(&list, &named, problems);
     Guests {
-        connection: merged.value(GUESTS_CONNECTION).unwrap_or(defaults.connection),
-        max_parallel: match merged.is_lost(&GUESTS_PARALLEL) {
-            true => 1,
-            false => merged
-                .value(GUESTS_PARALLEL)
-                .and_then(|n| usize::try_from(n).ok())
-                .unwrap_or(defaults.max_parallel),
+        connection: merged.set(GUESTS_CONNECTION).0,
+        max_parallel: if merged.is_lost(&GUESTS_PARALLEL) {
+            1
+        } else {
+            usize::try_from(merged.set(GUESTS_PARALLEL).0).unwrap_or(1)
         },
-        timeout: merged.value(GUESTS_TIMEOUT).unwrap_or(defaults.timeout),
+        timeout: merged.set(GUESTS_TIMEOUT).0,
         list,
     }
 }

@@ -36,13 +36,12 @@ impl Loaded {
     /// # Errors
     /// Everything that is wrong, over all files.
     pub fn whole(self) -> Result<Self, Problems> {
-        match self.problems.is_empty() {
-            true => Ok(self),
-            false => {
-                let Self { mut problems, files, not_read, .. } = self;
-                (problems.files, problems.not_read) = (files, not_read);
-                Err(problems)
-            }
+        if self.problems.is_empty() {
+            Ok(self)
+        } else {
+            let Self { mut problems, files, not_read, .. } = self;
+            (problems.files, problems.not_read) = (files, not_read);
+            Err(problems)
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::draft::{Draft, Given, Row, default_of};
+use super::draft::{Draft, Given, Item, Row, default_of};
 use super::keys::{
     BOOT_IGNORE, HOST_NUMBER, HOST_NUMBER_FILE, HOST_NUMBER_RULE, HOST_SITE, KEYS, MODULES_EXCLUDE,
     MODULES_LOAD, Name, PF, Tables,
@@ -187,24 +187,21 @@ impl Merged {
     }
 
     pub(crate) fn one<T: Any + Clone>(&self, name: Name<T>) -> Option<(T, Option<&Place>)> {
-        match self.given.get(name.path())? {
-            Given::One(item) => item.get().map(|value| (value, item.place.as_ref())),
-            Given::List(..) | Given::Tables(..) | Given::Settings(..) => None,
-        }
+        self.given.get(name.path())?.one()
     }
 
     pub(crate) fn value<T: Any + Clone>(&self, name: Name<T>) -> Option<T> {
         self.one(name).map(|(value, _)| value)
     }
 
+    /// The value of a key that has a default.
+    pub(crate) fn set<T: Any + Clone>(&self, name: Name<T>) -> (T, Option<&Place>) {
+        self.one(name).unwrap_or_else(|| unreachable!("{} has no default", name.path()))
+    }
+
     pub(crate) fn list<T: Any + Clone>(&self, name: Name<T>) -> Vec<(T, Option<&Place>)> {
-        match self.given.get(name.path()) {
-            Some(Given::List(items, _)) => items
-                .iter()
-                .filter_map(|item| item.get().map(|value| (value, item.place.as_ref())))
-                .collect(),
-            _ => Vec::new(),
-        }
+        let items = self.given.get(name.path()).map(Given::items).unwrap_or_default();
+        items.iter().filter_map(Item::placed).collect()
     }
 
     /// The tables of that name that are not left out.
@@ -214,10 +211,7 @@ impl Merged {
 
     /// Those that are left out too.
     pub(crate) fn all(&self, name: Name<Tables>) -> &[Row] {
-        match self.given.get(name.path()) {
-            Some(Given::Tables(rows, _)) => rows,
-            _ => &[],
-        }
+        self.given.get(name.path()).map(Given::tables).unwrap_or_default()
     }
 
     pub(crate) fn is_broken(&self, path: &str) -> bool {

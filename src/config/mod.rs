@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use self::guest::Guests;
 use crate::names::{
-    HostNumber, IfName, LinkLayer, LinkMinimum, ModuleName, NameRule, NetnsMode, PKey, PciAddress,
+    HostNumber, IfName, LinkLayer, LinkMinimum, ModuleName, NetnsMode, PKey, PciAddress,
     PortChoice, PortNumber, PortSelector, PortType, PortWait, RdmaName, Rung,
 };
 use crate::report::common::Code;
@@ -235,41 +235,7 @@ impl Config {
 
 impl Default for Config {
     fn default() -> Self {
-        // The network waits for the netdevs: what makes them comes first.
-        let load = ["ib_ipoib", "ib_umad", "ib_uverbs"];
-        Self {
-            boot: Boot {
-                timeout: Duration::from_secs(240),
-                adapter_timeout: Duration::from_secs(150),
-                ports: PortChoice::Found,
-                ignore: Vec::new(),
-                at_least: None,
-            },
-            modules: Modules {
-                load: load.into_iter().filter_map(|m| m.parse().ok()).collect(),
-                exclude: Vec::new(),
-                excludes_unknown: false,
-            },
-            ports: Vec::new(),
-            network: Network { timeout: Duration::from_secs(90) },
-            interfaces: Vec::new(),
-            wait_online: WaitOnline {
-                timeout: Duration::from_secs(120),
-                state: Rung::Active,
-                address: false,
-                stable: Duration::ZERO,
-            },
-            host_number: HostNumber::Name(NameRule::Only),
-            pf: Vec::new(),
-            rxe: Vec::new(),
-            firmware: Vec::new(),
-            subnet_managers: Vec::new(),
-            netns_mode: None,
-            metrics_file: None,
-            health: Health::default(),
-            guests: Guests::default(),
-            withheld: Withheld::default(),
-        }
+        validate::build(&merge::Merged::defaults(), &mut Problems::default())
     }
 }
 

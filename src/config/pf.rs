@@ -10,8 +10,8 @@ use super::merge::Merged;
 use super::problem::{Place, Problem, Problems};
 use crate::names::template::FieldName;
 use crate::names::{
-    BindOrder, Guid, GuidRange, HostNumber, IfName, NameRule, PciAddress, PfNames, Policy,
-    RdmaName, Template, VfDriver, VfIndex, VfNamePattern, VfOwner, VfRange, is_given_by_kernel,
+    BindOrder, Guid, GuidRange, HostNumber, IfName, PciAddress, PfNames, Policy, RdmaName,
+    Template, VfDriver, VfIndex, VfNamePattern, VfOwner, VfRange, is_given_by_kernel,
 };
 
 /// One `[[pf]]` of the configuration.
@@ -84,33 +84,27 @@ impl<'a> VfCount<'a> {
 
     /// What is said at its place.
     pub(super) const fn label(&self) -> &'static str {
-        match self.is_listed {
-            true => "the length of the list of GUIDs is the number of VFs",
-            false => "the number of VFs, counted from 0",
+        if self.is_listed {
+            "the length of the list of GUIDs is the number of VFs"
+        } else {
+            "the number of VFs, counted from 0"
         }
     }
 }
 
 /// How a PF is named in the configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
 pub enum PfSelector {
+    #[strum(to_string = "PF {0}")]
     Pci(PciAddress),
     /// By the port GUID of one of its ports.
+    #[strum(to_string = "PF with port GUID {0}")]
     PortGuid(Guid),
+    #[strum(to_string = "PF with node GUID {0}")]
     NodeGuid(Guid),
     /// By the name of its RDMA device.
+    #[strum(to_string = "PF {0}")]
     Rdma(RdmaName),
-}
-
-impl std::fmt::Display for PfSelector {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Pci(address) => write!(f, "PF {address}"),
-            Self::PortGuid(guid) => write!(f, "PF with port GUID {guid}"),
-            Self::NodeGuid(guid) => write!(f, "PF with node GUID {guid}"),
-            Self::Rdma(name) => write!(f, "PF {name}"),
-        }
-    }
 }
 
 /// Where the GUIDs of a PF's VFs come from.
@@ -158,7 +152,7 @@ pub(crate) fn host_number(merged: &Merged, problems: &mut Problems) -> HostNumbe
         (None, Some((path, _))) => return HostNumber::File(path),
         (None, None) => {}
     }
-    HostNumber::Name(merged.value(HOST_NUMBER_RULE).unwrap_or(NameRule::Only))
+    HostNumber::Name(merged.set(HOST_NUMBER_RULE).0)
 }
 
 pub(super) fn pfs<'a>(merged: &'a Merged, problems: &mut Problems) -> Vec<Placed<'a>> {
@@ -174,9 +168,10 @@ pub(super) fn pfs<'a>(merged: &'a Merged, problems: &mut Problems) -> Vec<Placed
         let whichs = selectors(row, problems);
         let number = position;
         position += u64::try_from(whichs.len()).unwrap_or(u64::MAX).max(1);
-        let made = match row.is_left_out {
-            true => whichs.first().map(|(which, _)| withheld(row, which)),
-            false => one(row, &whichs, number, problems),
+        let made = if row.is_left_out {
+            whichs.first().map(|(which, _)| withheld(row, which))
+        } else {
+            one(row, &whichs, number, problems)
         };
         let Some((first, count)) = made else { continue };
         for (further, (which, at)) in (0..).zip(&whichs) {
@@ -349,9 +344,12 @@ fn patterns(row: &Row, vfs: u16, problems: &mut Problems) -> Option<[Option<VfNa
         let (pattern, at) = row.field(key)?;
         let last = VfIndex::first(vfs).last()?;
         let literal = pattern.name(PfNames::default(), last);
-        let is_name = |name: &String| match key.path() == pf::VF_NAME.path() {
-            true => IfName::to_give(name).is_ok(),
-            false => name.parse::<RdmaName>().is_ok(),
+        let is_name = |name: &String| {
+            if key.path() == pf::VF_NAME.path() {
+                IfName::to_give(name).is_ok()
+            } else {
+                name.parse::<RdmaName>().is_ok()
+            }
         };
         let shown = literal.clone().unwrap_or_else(|| pattern.to_string());
         let problem = if vfs > 1 && !pattern.has_vf() {
@@ -420,10 +418,8 @@ impl LiteralNames {
                     Some((_, at)) => at.clone(),
                     None => row.place.clone(),
                 };
-                let other_at = match std::ptr::eq(row, other.row) {
-                    true => other.at.clone(),
-                    false => place(other.row),
-                };
+                let other_at =
+                    if std::ptr::eq(row, other.row) { other.at.clone() } else { place(other.row) };
                 problems.push(
                     Problem::new(format!("VFs of two PFs would have the same {what} name {name}"))
                         .at(&place(row), format!("{} here", pf.which))

@@ -91,9 +91,10 @@ fn twice(pfs: &[Placed<'_>], mut given: Vec<Given<'_>>, problems: &mut Problems)
                 continue;
             }
             let [guid, on_another] = first.guids;
-            let problem = Problem::new(match guid == on_another {
-                true => format!("two VFs would have the GUID {guid}"),
-                false => "two VFs would have the same GUID".to_owned(),
+            let problem = Problem::new(if guid == on_another {
+                format!("two VFs would have the GUID {guid}")
+            } else {
+                "two VFs would have the same GUID".to_owned()
             });
             let [first_name, other_name] = [first, other].map(|given| name(given.owner));
             let problem = match pair {

@@ -49,9 +49,10 @@ pub(super) fn rows(
             |other: &&(RxeRow, Place)| other.0.name == row.name || other.0.netdev == row.netdev;
         match rows.iter().find(same) {
             Some((other, other_at)) => {
-                let what = match other.name == row.name {
-                    true => format!("two [[rxe]] have the name {}", row.name),
-                    false => format!("two [[rxe]] have the netdev {}", row.netdev),
+                let what = if other.name == row.name {
+                    format!("two [[rxe]] have the name {}", row.name)
+                } else {
+                    format!("two [[rxe]] have the netdev {}", row.netdev)
                 };
                 problems.push(
                     Problem::new(what)

@@ -19,9 +19,8 @@ use crate::report::common::Code;
 /// The configuration that `merged` stands for. What contradicts is noted in
 /// `problems`; then the result is of no use, until that is left out.
 pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
-    let defaults = Config::default();
     let withheld = merged.withheld();
-    let boot = boot(merged, &defaults.boot, problems);
+    let boot = boot(merged, problems);
     let mut modules = modules(merged, problems);
     let mut interfaces = super::interface::rules(merged, problems);
     let mut rxe = super::rxe::rows(merged, &interfaces, problems);
@@ -63,14 +62,12 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
         modules,
         ports: ports.into_iter().map(|(port, _)| port).collect(),
         guests,
-        network: Network {
-            timeout: merged.value(NETWORK_TIMEOUT).unwrap_or(defaults.network.timeout),
-        },
+        network: Network { timeout: merged.set(NETWORK_TIMEOUT).0 },
         interfaces,
         rxe,
         firmware,
         subnet_managers,
-        wait_online: wait_online(merged, &defaults.wait_online, problems),
+        wait_online: wait_online(merged, problems),
         host_number: pf::host_number(merged, problems),
         netns_mode: merged.value(RDMA_NETNS).filter(|_| !merged.lacks_file()),
         metrics_file: merged.value(METRICS_FILE).map(Into::into),
@@ -80,10 +77,9 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
     }
 }
 
-fn boot(merged: &Merged, defaults: &Boot, problems: &mut Problems) -> Boot {
-    let (timeout, timeout_at) = merged.one(BOOT_TIMEOUT).unwrap_or((defaults.timeout, None));
-    let (mut adapter_timeout, adapter_at) =
-        merged.one(BOOT_ADAPTER_TIMEOUT).unwrap_or((defaults.adapter_timeout, None));
+fn boot(merged: &Merged, problems: &mut Problems) -> Boot {
+    let (timeout, timeout_at) = merged.set(BOOT_TIMEOUT);
+    let (mut adapter_timeout, adapter_at) = merged.set(BOOT_ADAPTER_TIMEOUT);
     match adapter_at {
         None => adapter_timeout = adapter_timeout.min(timeout),
         // Where a file could not be read well, the default may be no default.
@@ -112,9 +108,10 @@ fn boot(merged: &Merged, defaults: &Boot, problems: &mut Problems) -> Boot {
         Some(AtLeast { ports: usize::try_from(ports).ok()?, origin })
     });
     // What is not known may have taken away any port that is only found.
-    let ports = match merged.is_lost(&BOOT_PORTS) || merged.is_lost(&BOOT_IGNORE) {
-        true => PortChoice::Listed,
-        false => merged.value(BOOT_PORTS).unwrap_or(defaults.ports),
+    let ports = if merged.is_lost(&BOOT_PORTS) || merged.is_lost(&BOOT_IGNORE) {
+        PortChoice::Listed
+    } else {
+        merged.set(BOOT_PORTS).0
     };
     Boot { timeout, adapter_timeout, ports, ignore, at_least }
 }
@@ -146,8 +143,8 @@ fn ignored_and_described(merged: &Merged, ports: &[(PortRow, Place)], problems: 
     }
 }
 
-fn wait_online(merged: &Merged, defaults: &WaitOnline, problems: &mut Problems) -> WaitOnline {
-    let timeout = merged.value(WAIT_TIMEOUT).unwrap_or(defaults.timeout);
+fn wait_online(merged: &Merged, problems: &mut Problems) -> WaitOnline {
+    let timeout = merged.set(WAIT_TIMEOUT).0;
     let stable = merged.one(WAIT_STABLE);
     if let Some((span, Some(at))) = stable
         && span >= timeout
@@ -160,9 +157,9 @@ fn wait_online(merged: &Merged, defaults: &WaitOnline, problems: &mut Problems) 
     }
     WaitOnline {
         timeout,
-        stable: stable.map_or(defaults.stable, |(span, _)| span),
-        state: merged.value(WAIT_STATE).unwrap_or(defaults.state),
-        address: merged.value(WAIT_ADDRESS).unwrap_or(defaults.address),
+        stable: stable.map(|(span, _)| span).unwrap_or_default(),
+        state: merged.set(WAIT_STATE).0,
+        address: merged.set(WAIT_ADDRESS).0,
     }
 }
 

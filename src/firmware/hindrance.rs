@@ -2,7 +2,7 @@
 
 use crate::names::{IsVf, MELLANOX};
 use crate::observe::PciFunction;
-use crate::report::advice::{Advice, ToDo};
+use crate::report::advice::Advice;
 use crate::report::common::{Code, Finding, Severity};
 use crate::report::firmware::CardSettings;
 
@@ -46,9 +46,9 @@ pub fn none(
         let pci = card.pci;
         let message = "the kernel can set the number of VFs itself, for each PF apart; never beside NUM_OF_VFS";
         card.findings.push(Finding::new(Code::Notice, Severity::Info, message).about(pci).advise(
-            [Advice::permanent(ToDo::run(format!(
-                "devlink dev param set pci/{pci} name total_vfs value N cmode permanent"
-            )))],
+            [Advice::permanent(format!(
+                "set it to N: `devlink dev param set pci/{pci} name total_vfs value N cmode permanent`"
+            ))],
         ));
     }
     Err("the kernel's lockdown (secure boot) closes the tool's path".to_owned())
@@ -89,8 +89,7 @@ mod tests {
             }
             for new in ["6.18.3-1-amd64", "6.18", "7.0.1", "6.120.0"] {
                 let (may, advice) = told(closed, new);
-                let command =
-                    "devlink dev param set pci/0000:4b:00.0 name total_vfs value N cmode permanent";
+                let command = "set it to N: `devlink dev param set pci/0000:4b:00.0 name total_vfs value N cmode permanent";
                 assert_eq!((may, advice.len()), (Err(why.to_owned()), 1), "{closed} {new}");
                 assert!(advice[0].starts_with(command), "{advice:?}");
             }

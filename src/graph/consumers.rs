@@ -233,6 +233,7 @@ const KNOWN: [(Need, &[&str]); 4] = [
             "nvmf-autoconnect",
             "iscsi",
             "iscsid",
+            "nfs-server",
             "nfs-ganesha",
             "target",
         ],
@@ -261,6 +262,14 @@ pub fn by_name(stem: &str) -> Option<Need> {
     let known = KNOWN.iter().find(|(_, names)| names.contains(&stem));
     let begins = || KNOWN_BEGINS.iter().any(|begin| stem.starts_with(begin));
     known.map(|(need, _)| *need).or_else(|| begins().then_some(Need::Service))
+}
+
+/// True of what starts jobs or containers, which inherit the limits of its service.
+pub fn passes_limits_on(unit: &Unit) -> bool {
+    let stem = unit.name.trim_end_matches(".service");
+    // The kubelet starts no container: the runtime does.
+    matches!(stem, "slurmd" | "pbs" | "pbs_mom")
+        || by_name(stem) == Some(Need::Containers) && stem != "kubelet"
 }
 
 /// True if `unit`, a service without its suffix or a mount, uses the fabric where nothing but

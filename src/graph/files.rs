@@ -281,11 +281,13 @@ impl<'a> Reader<'a> {
                         unit.commands.push(Command { phase: phase.to_owned(), line, script });
                     }
                 }
-                unit.environment = read.all("Service", "Environment").to_vec();
+                unit.settings = read.all("Service", "Environment").to_vec();
                 for file in read.all("Service", "EnvironmentFile") {
                     let text = self.tree.text(file.trim_start_matches('-'), LIMIT);
-                    unit.environment.extend(text.iter().flat_map(|t| t.lines().map(str::to_owned)));
+                    unit.settings.extend(text.iter().flat_map(|t| t.lines().map(str::to_owned)));
                 }
+                unit.settings.extend_from_slice(read.all("Service", "DeviceAllow"));
+                read.last("Service", "LimitMEMLOCK").clone_into(&mut unit.memlock);
             }
             "timer" | "path" | "automount" => {
                 let section = format!("{}{}", kind[..1].to_uppercase(), &kind[1..]);
@@ -303,6 +305,9 @@ impl<'a> Reader<'a> {
             }
             _ => {}
         }
+        let conditions = NEEDED_PATHS.iter().flat_map(|key| read.all("Unit", key));
+        let needed = conditions.filter(|path| !path.trim_start_matches('|').starts_with('!'));
+        unit.settings.extend(needed.cloned());
         self.dependencies(unit, read);
         let default =
             !matches!(read.last("Unit", "DefaultDependencies"), "no" | "false" | "0" | "off");
@@ -365,6 +370,17 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Conditions that are met by what is at a path.
+const NEEDED_PATHS: [&str; 7] = [
+    "ConditionPathExists",
+    "ConditionPathExistsGlob",
+    "ConditionPathIsDirectory",
+    "ConditionDirectoryNotEmpty",
+    "AssertPathExists",
+    "AssertPathExistsGlob",
+    "AssertDirectoryNotEmpty",
+];
+
 fn is_true(value: &str) -> bool {
     matches!(value, "yes" | "true" | "1" | "on")
 }
@@ -382,22 +398,7 @@ fn default_dependencies(unit: &mut Unit, kind: &str) {
             unit.after.insert("sysinit.target".to_owned());
             unit.before.insert(format!("{kind}s.target"));
         }
-        "mount" => {
-            let network = super::consumers::is_network_mount(unit);
-            let (first, last): (&[&str], _) = if network {
-                (
-                    &["remote-fs-pre.target", "network.target", "network-online.target"],
-                    "remote-fs.target",
-                )
-            } else {
-                (&["local-fs-pre.target"], "local-fs.target")
-            };
-            unit.after.extend(first.iter().map(|n| (*n).to_owned()));
-            unit.before.insert(last.to_owned());
-            if network {
-                unit.wants.insert("network-online.target".to_owned());
-            }
-        }
+        "mount" => fstab::order_mount(unit),
         _ => {}
     }
     if kind != "target" || !unit.name.starts_with("shutdown") {

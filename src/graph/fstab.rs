@@ -48,15 +48,7 @@ fn mount(line: &str) -> Option<Mount> {
         ..Unit::default()
     };
     let network = consumers::is_network_mount(&unit);
-    // systemd.mount(5), "Automatic dependencies".
-    if network {
-        unit.after.extend(targets(&["remote-fs-pre", "network", "network-online"]));
-        unit.wants.extend(targets(&["network-online"]));
-        unit.before.extend(targets(&["remote-fs"]));
-    } else {
-        unit.after.extend(targets(&["local-fs-pre"]));
-        unit.before.extend(targets(&["local-fs"]));
-    }
+    order_mount(&mut unit);
     if has("nofail") {
         // Ordered before nothing (systemd.mount(5), nofail).
         unit.before.clear();
@@ -81,13 +73,24 @@ fn mount(line: &str) -> Option<Mount> {
     Some(Mount { unit, automount, wanted_by, required: !has("nofail") })
 }
 
+/// The orders of each mount (systemd.mount(5), "Automatic dependencies").
+pub(super) fn order_mount(unit: &mut Unit) {
+    let network = consumers::is_network_mount(unit);
+    let (first, last): (&[&str], _) = if network {
+        (&["remote-fs-pre.target", "network.target", "network-online.target"], "remote-fs.target")
+    } else {
+        (&["local-fs-pre.target"], "local-fs.target")
+    };
+    unit.after.extend(first.iter().map(|n| (*n).to_owned()));
+    unit.before.insert(last.to_owned());
+    if network {
+        unit.wants.insert("network-online.target".to_owned());
+    }
+}
+
 /// The options name units, or paths that stand for their mounts.
 fn name(value: &str) -> String {
     if value.starts_with('/') { format!("{}.mount", escape_path(value)) } else { value.to_owned() }
-}
-
-fn targets(names: &[&str]) -> Vec<String> {
-    names.iter().map(|n| format!("{n}.target")).collect()
 }
 
 /// `\040` is a blank (fstab(5)).

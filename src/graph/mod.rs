@@ -54,9 +54,13 @@ pub struct Unit {
     /// What it starts when its time has come: of a timer, a path unit or an automount.
     #[serde(default)]
     pub triggers: BTreeSet<String>,
-    /// `Environment=`, and the lines of the files of `EnvironmentFile=`.
+    /// `Environment=`, the lines of the files of `EnvironmentFile=`, `DeviceAllow=`, and the paths
+    /// without which it does not start.
     #[serde(default)]
-    pub environment: Vec<String>,
+    pub settings: Vec<String>,
+    /// `LimitMEMLOCK=`; of a live system what holds without it, too.
+    #[serde(default)]
+    pub memlock: String,
     /// `enabled`, `disabled`, `masked` ... as `systemctl is-enabled` says.
     pub file_state: String,
     pub fragment: String,
@@ -162,6 +166,9 @@ impl Graph {
                 unit.file_state = shown.file_state;
                 unit.after.extend(shown.after);
                 unit.before.extend(shown.before);
+                if !shown.memlock.is_empty() {
+                    unit.memlock = shown.memlock;
+                }
             }
             None => self.add(shown, []),
         }

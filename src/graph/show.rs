@@ -9,7 +9,7 @@ use super::{Command, Graph, Load, Now, Unit};
 pub const PROPERTIES: &str = "Id,Names,LoadState,ActiveState,Result,Job,Type,UnitFileState,\
 FragmentPath,After,Before,Requires,Requisite,BindsTo,Wants,Upholds,ConditionResult,\
 ConditionTimestampMonotonic,InactiveExitTimestampMonotonic,ActiveEnterTimestampMonotonic,\
-InactiveEnterTimestampMonotonic,ExecStartPre,ExecStart,ExecStartPost,What,Options";
+InactiveEnterTimestampMonotonic,ExecStartPre,ExecStart,ExecStartPost,What,Options,LimitMEMLOCK";
 
 /// The graph of `text`: blocks of `Property=value`, one per unit, with empty
 /// lines between. What is no such line is skipped.
@@ -87,7 +87,8 @@ fn unit(values: &BTreeMap<&str, Vec<&str>>) -> Option<(Unit, Vec<String>)> {
         options: value("Options").to_owned(),
         commands: commands.collect(),
         triggers: names(&["Triggers"]),
-        environment: Vec::new(),
+        settings: Vec::new(),
+        memlock: value("LimitMEMLOCK").to_owned(),
         file_state: value("UnitFileState").to_owned(),
         fragment: value("FragmentPath").to_owned(),
         now: Now {

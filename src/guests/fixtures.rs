@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::failure::{Failure, output};
+use crate::config::Config;
 use crate::config::guest::{Guest, GuestIndex, Guests, Needs, What};
 use crate::host::process::{self, Ended};
 use crate::names::{OnFailure, Ready};
@@ -36,7 +37,7 @@ pub(super) fn after(name: &str, others: &[usize]) -> Guest {
 }
 
 pub(super) fn guests(list: Vec<Guest>, max_parallel: usize) -> Guests {
-    Guests { list, max_parallel, ..Guests::default() }
+    Guests { list, max_parallel, ..Config::default().guests }
 }
 
 /// What comes of a virsh that fails and says this.

@@ -2,7 +2,6 @@
 //! and when it is asked again. Pure.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use super::domain::Domains;
 use super::failure::Failure;
@@ -14,26 +13,17 @@ const AGAIN_USEC: u64 = 5_000_000;
 
 /// Why nothing is known of domains for now. Printed as a reason, it is what a
 /// guest waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
 pub(super) enum Trouble {
     /// It did not list its domains.
+    #[strum(to_string = "libvirt ({connection}) does not answer: {why}")]
     NoAnswer { connection: String, why: Failure },
     /// It went away while it was asked for a domain's XML.
+    #[strum(to_string = "{0}")]
     Lost(Failure),
     /// It went away while it started a domain.
+    #[strum(to_string = "libvirt has stopped: {0}")]
     WentAway(Failure),
-}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoAnswer { connection, why } => {
-                write!(f, "libvirt ({connection}) does not answer: {why}")
-            }
-            Self::Lost(why) => why.fmt(f),
-            Self::WentAway(why) => write!(f, "libvirt has stopped: {why}"),
-        }
-    }
 }
 
 /// libvirt, as far as it has answered.

@@ -2,7 +2,6 @@
 //! and what follows when a step of its start has ended. Pure.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use super::domain::Domains;
 use super::failure::{Failure, Meaning};
@@ -50,21 +49,14 @@ enum Time {
 }
 
 /// What goes wrong in a domain's start without ending it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
 enum Setback {
     /// virsh could not start it. Somebody else may have been quicker.
+    #[strum(to_string = "{0}")]
     Start(Failure),
     /// Its guest agent does not answer yet.
+    #[strum(to_string = "the guest agent does not answer: {0}")]
     Agent(Failure),
-}
-
-impl fmt::Display for Setback {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Start(why) => why.fmt(f),
-            Self::Agent(why) => write!(f, "the guest agent does not answer: {why}"),
-        }
-    }
 }
 
 /// What follows when a step of a domain's start has ended.
@@ -90,9 +82,10 @@ impl Member {
         let vfs = needs.as_ref().filter(|n: &&BTreeSet<_>| n.is_empty()).map(|_| Vec::new());
         Self {
             time: Time::Left(clock::usec(guest.timeout)),
-            phase: match guest.is_withheld {
-                true => Phase::Failed { why: WITHHELD.to_owned() },
-                false => Phase::Idle,
+            phase: if guest.is_withheld {
+                Phase::Failed { why: WITHHELD.to_owned() }
+            } else {
+                Phase::Idle
             },
             guest,
             domain: None,

@@ -3,7 +3,6 @@
 //! PRECEDENCE"). What they mean is decided in [`crate::config`].
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -35,26 +34,19 @@ pub struct NotRead {
 }
 
 /// Why a file does not count.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
 pub enum WhyNotRead {
     /// Its name is none of a drop-in.
+    #[strum(to_string = "the name does not end in .toml, or begins with a dot")]
     Name,
     /// A file of the same name in a stronger directory counts.
+    #[strum(to_string = "masked by {by}")]
     Hidden { by: String },
     /// It is there to hide others.
+    #[strum(
+        to_string = "a link to /dev/null, which masks files of this name with lower precedence"
+    )]
     Mask,
-}
-
-impl fmt::Display for WhyNotRead {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name => f.write_str("the name does not end in .toml, or begins with a dot"),
-            Self::Hidden { by } => write!(f, "masked by {by}"),
-            Self::Mask => f.write_str(
-                "a link to /dev/null, which masks files of this name with lower precedence",
-            ),
-        }
-    }
 }
 
 /// Reads the one file `only`, or all that belong to the configuration.
@@ -130,9 +122,10 @@ fn drop_ins(root: &Root, found: &mut ConfigFiles) {
         }
     }
     for path in paths.into_values() {
-        match is_masked(root, &path) {
-            true => found.leave_out(path, WhyNotRead::Mask),
-            false => found.take(&path, root.bytes(&path, SIZE_LIMIT)),
+        if is_masked(root, &path) {
+            found.leave_out(path, WhyNotRead::Mask);
+        } else {
+            found.take(&path, root.bytes(&path, SIZE_LIMIT));
         }
     }
 }

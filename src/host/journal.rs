@@ -73,9 +73,10 @@ pub fn prefix(level: Level) -> String {
         _ => return String::new(),
     };
     let style = colour.on_default().bold();
-    match terminal::wants_colour(&terminal::stderr()) {
-        true => format!("{style}{word}{style:#} "),
-        false => format!("{word} "),
+    if terminal::wants_colour(&terminal::stderr()) {
+        format!("{style}{word}{style:#} ")
+    } else {
+        format!("{word} ")
     }
 }
 
@@ -158,10 +159,13 @@ impl Message {
 }
 
 /// What a message is about, on standard error.
-#[derive(Debug)]
+#[derive(Debug, strum::Display)]
 enum Object {
+    #[strum(to_string = "PF {0}")]
     Pf(String),
+    #[strum(to_string = "VF {0}")]
     Vf(String),
+    #[strum(to_string = "{0}")]
     Named(String),
 }
 
@@ -180,16 +184,6 @@ impl Object {
         match self {
             Self::Pf(name) | Self::Named(name) => text.contains(name),
             Self::Vf(_) => text.contains(&self.to_string()),
-        }
-    }
-}
-
-impl fmt::Display for Object {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pf(pf) => write!(f, "PF {pf}"),
-            Self::Vf(vf) => write!(f, "VF {vf}"),
-            Self::Named(name) => f.write_str(name),
         }
     }
 }

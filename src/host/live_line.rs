@@ -114,9 +114,10 @@ impl Line {
         };
         let columns = terminal::columns(&io::stderr()).unwrap_or(80).saturating_sub(1);
         let room = columns.saturating_sub(time.chars().count());
-        let text: String = match text.chars().count() > room {
-            true => text.chars().take(room.saturating_sub(3)).chain("...".chars()).collect(),
-            false => text.clone(),
+        let text: String = if text.chars().count() > room {
+            text.chars().take(room.saturating_sub(3)).chain("...".chars()).collect()
+        } else {
+            text.clone()
         };
         drop(write!(io::stderr(), "\r\u{1b}[K{text}{time}"));
     }

@@ -29,69 +29,37 @@ impl ManagerError {
 }
 
 /// The service manager, for one run of ibprov.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Manager {
     bus: Option<Bus>,
     way: Way,
 }
 
-/// How the service manager is asked, and why so.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How the last question was put.
+#[derive(Debug, Clone, PartialEq, Eq, Default, strum::Display)]
 pub enum Way {
-    /// Over the system bus, which let us in at once.
+    #[default]
+    #[strum(to_string = "the system bus")]
     Bus,
-    /// Over the system bus, which had not let us in at first.
-    BusLate,
-    /// Through systemctl where the bus does not let us in: it has not at first, and why.
-    Late(String),
-    /// Through systemctl, and over the bus for what can be asked in no other way: it is not
-    /// there, and why.
+    /// Through systemctl, and why.
+    #[strum(to_string = "systemctl ({0})")]
     Systemctl(String),
-    /// Through systemctl, whatever the bus does.
+    /// Through systemctl, as all are, whatever the bus does.
+    #[strum(to_string = "systemctl only")]
     SystemctlOnly,
-}
-
-impl std::fmt::Display for Way {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Bus => f.write_str("the system bus"),
-            Self::BusLate => f.write_str("the system bus, at the second try"),
-            Self::Late(cause) | Self::Systemctl(cause) => write!(f, "systemctl ({cause})"),
-            Self::SystemctlOnly => f.write_str("systemctl only"),
-        }
-    }
 }
 
 /// How long the bus may take to let us in: it runs and has nothing to wait for.
 const CONNECT_USEC: u64 = 250_000;
 
 impl Manager {
-    /// Decide how to ask, and ask for `names` at once.
-    ///
-    /// The bus counts as up where the service of its daemon runs, and is then given
-    /// 250 ms. What it does not take in that time goes to systemctl, and the next question
-    /// to the bus again; where it cannot be connected to at all, systemctl has all of them.
-    /// A socket that is there says nothing: before basic.target nobody answers on it.
+    /// Ask for `names`, and keep the way for further questions.
     ///
     /// # Errors
     /// systemctl cannot be run, or systemd does not answer.
     pub fn open(names: &[&str]) -> Result<(Self, Vec<UnitState>), ManagerError> {
-        let (bus, way) = if bus_daemon_runs(&Root::live()) {
-            match Bus::connect(CONNECT_USEC) {
-                Ok(bus) => (Some(bus), Way::Bus),
-                Err(e @ BusError::NoTurn { .. }) => return Err(e.into()),
-                Err(e) if e.is_late() => (None, Way::Late(e.to_string())),
-                Err(e) => (None, Way::Systemctl(e.to_string())),
-            }
-        } else {
-            (None, Way::Systemctl("dbus.service does not run".to_owned()))
-        };
-        let mut manager = Self { bus, way };
-        // Not by the bus, which has just been late.
-        let states = match &mut manager.bus {
-            Some(bus) => bus.units(names)?,
-            None => systemctl::units(names)?,
-        };
+        let mut manager = Self::default();
+        let states = manager.units(names)?;
         Ok((manager, states))
     }
 
@@ -113,11 +81,10 @@ impl Manager {
     }
 
     /// Ask through systemctl only, whatever the bus does.
-    pub fn by_systemctl() -> Self {
+    pub const fn by_systemctl() -> Self {
         Self { bus: None, way: Way::SystemctlOnly }
     }
 
-    /// How it is asked now.
     pub const fn way(&self) -> &Way {
         &self.way
     }
@@ -140,29 +107,32 @@ impl Manager {
         }
     }
 
-    /// The bus, where it is up.
+    /// The bus, where it is up: the service of its daemon runs, and it lets us in within 250 ms.
+    /// A socket that is there says nothing: before basic.target nobody answers on it. Else
+    /// systemctl answers for now.
     ///
     /// # Errors
     /// Others of ours keep it busy.
     pub fn bus(&mut self) -> Result<Option<&mut Bus>, BusError> {
-        match self.way {
-            Way::Systemctl(_) | Way::SystemctlOnly => Ok(None),
-            // Where it does not let us in now, systemctl answers for now.
-            Way::Bus | Way::BusLate | Way::Late(_) => self.connected(CONNECT_USEC),
+        if self.way == Way::SystemctlOnly {
+            return Ok(None);
         }
+        if self.bus.is_none() && !bus_daemon_runs(&Root::live()) {
+            self.way = Way::Systemctl("dbus.service does not run".to_owned());
+            return Ok(None);
+        }
+        self.connected(CONNECT_USEC)
     }
 
     fn connected(&mut self, within_usec: u64) -> Result<Option<&mut Bus>, BusError> {
         if self.bus.is_none() {
             match Bus::connect(within_usec) {
-                Ok(bus) => {
-                    self.bus = Some(bus);
-                    if self.way != Way::Bus {
-                        self.way = Way::BusLate;
-                    }
-                }
+                Ok(bus) => (self.bus, self.way) = (Some(bus), Way::Bus),
                 Err(e @ BusError::NoTurn { .. }) => return Err(e),
-                Err(e) => tracing::debug!(cause = %e, "{e}"),
+                Err(e) => {
+                    tracing::debug!(cause = %e, "{e}");
+                    self.way = Way::Systemctl(e.to_string());
+                }
             }
         }
         Ok(self.bus.as_mut())

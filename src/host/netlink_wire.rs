@@ -114,9 +114,10 @@ fn at_rest<T>(ask: &mut dyn FnMut() -> io::Result<Answers<T>>) -> io::Result<Ans
 }
 
 fn whole<T>(answers: Answers<T>) -> io::Result<Vec<T>> {
-    match answers.is_interrupted {
-        true => Err(io::Error::other("the kernel's list changed each time while it was read")),
-        false => Ok(answers.read),
+    if answers.is_interrupted {
+        Err(io::Error::other("the kernel's list changed each time while it was read"))
+    } else {
+        Ok(answers.read)
     }
 }
 

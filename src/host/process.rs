@@ -609,10 +609,8 @@ fn output_of(program: &Path, name: &str, args: &[&str], until_usec: u64) -> io::
     let failed = |e| io::Error::other(format!("{name} {}: {}", args.join(" "), answer(&e)));
     let read = read_both(&mut child, until_usec);
     let is_read = matches!(read, Ok((_, _, true)));
-    let mut status = match is_read {
-        true => wait_until(&mut child, until_usec).map_err(failed)?,
-        false => None,
-    };
+    let mut status =
+        if is_read { wait_until(&mut child, until_usec).map_err(failed)? } else { None };
     let ended = status.is_some();
     if !ended {
         kill_group(&child).map_err(failed)?;

@@ -177,9 +177,10 @@ impl Root {
 
     fn open(&self, path: &str, flags: OFlag) -> Result<OwnedFd, ReadError> {
         // openat2 refuses flags that O_PATH ignores.
-        let reading = match flags.contains(OFlag::O_PATH) {
-            true => OFlag::empty(),
-            false => OFlag::O_NONBLOCK | OFlag::O_NOCTTY,
+        let reading = if flags.contains(OFlag::O_PATH) {
+            OFlag::empty()
+        } else {
+            OFlag::O_NONBLOCK | OFlag::O_NOCTTY
         };
         let flags = flags | reading | OFlag::O_CLOEXEC;
         let failed = |errno| ReadError::System { path: path.to_owned(), errno };
@@ -349,19 +350,48 @@ impl Root {
         self.open(path, OFlag::O_PATH).is_ok()
     }
 
+    /// When the file at `path` was changed, in seconds of the time of day; of a copy, what it has
+    /// kept of that.
+    pub fn changed_sec(&self, path: &str) -> Option<i64> {
+        let stat = fstat(self.open(path, OFlag::O_PATH).ok()?).ok()?;
+        Some(if self.is_live() { stat.st_ctime.max(stat.st_mtime) } else { stat.st_mtime })
+    }
+
+    /// When this boot began, in seconds of the time of day.
+    pub fn boot_sec(&self) -> Option<i64> {
+        let text = self.text("/proc/stat", 4 << 20).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())
+    }
+
     /// The regular file at `path`, open for reading, if no other file system has to be entered
     /// for it: one of a network may not answer. Nothing else is opened: some devices act when
-    /// they are. `None` also before Linux 5.6 (`openat2(2)`, `RESOLVE_NO_XDEV`).
-    pub fn own_file(&self, path: &str) -> Option<File> {
-        let top = self.open("/", OFlag::O_PATH | OFlag::O_DIRECTORY).ok()?;
+    /// they are.
+    ///
+    /// # Errors
+    /// Why it is not looked for.
+    pub fn own_file(&self, path: &str) -> Result<Option<File>, &'static str> {
+        let Ok(top) = self.open("/", OFlag::O_PATH | OFlag::O_DIRECTORY) else { return Ok(None) };
         let resolve = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_XDEV;
         let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC).resolve(resolve);
-        let found = openat2(&top, path, how).ok()?;
+        let found = match openat2(&top, path, how) {
+            Ok(found) => found,
+            Err(errno) => return not_entered(errno).map_or(Ok(None), Err),
+        };
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-        match Kind::of(&found) {
+        Ok(match Kind::of(&found) {
             Ok(Kind::File) => reopened(&found, flags).ok().map(File::from),
             _ => None,
-        }
+        })
+    }
+}
+
+/// Why `openat2` with `RESOLVE_NO_XDEV` has not looked for a file, if so.
+const fn not_entered(errno: Errno) -> Option<&'static str> {
+    match errno {
+        Errno::EXDEV => Some("it is on another file system, which may not answer"),
+        // EPERM: by seccomp filters that do not know the call.
+        Errno::ENOSYS | Errno::EPERM => Some("that needs openat2(2) of Linux 5.6"),
+        _ => None,
     }
 }
 
@@ -435,7 +465,7 @@ mod tests {
                 format!("{path} is a {what}, not a file, and was not opened")
             );
             assert!(!e.is_absent() && root.file(path).is_err() && root.list(path).is_err());
-            assert!(root.exists(path) && root.own_file(path).is_none());
+            assert!(root.exists(path) && root.own_file(path).is_ok_and(|file| file.is_none()));
         }
         assert_eq!(
             root.list("/sys/class").as_deref(),
@@ -448,10 +478,13 @@ mod tests {
         let dir = tree();
         nix::unistd::mkfifo(&dir.path().join("fifo"), Mode::S_IRWXU).expect("fifo");
         let root = Root::copy_at(dir.path()).expect("root");
-        let has = |path: &str| root.own_file(path).is_some();
+        let has = |path: &str| root.own_file(path).is_ok_and(|file| file.is_some());
         let live = dir.path().join("fifo").display().to_string();
         assert_eq!(Root::live().text(&live, 10).as_deref(), Ok(""));
         assert!(!has("/fifo") && !has("/sys") && has("/abs/attr"));
-        assert!(Root::live().own_file("/proc/version").is_none(), "another file system");
+        let other = Root::live().own_file("/proc/version").expect_err("another file system");
+        assert!(other.contains("another file system"), "{other}");
+        assert!(not_entered(Errno::ENOSYS).is_some_and(|why| why.contains("Linux 5.6")));
+        assert_eq!(not_entered(Errno::ENOENT), None);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 
 use super::Does;
-use crate::names::{is_ipoib_name, is_rdma_module};
+use crate::names::{NetnsMode, Words as _, is_ipoib_name, is_rdma_module};
 use crate::report::data::data;
 
 /// All of `known.toml`.
@@ -318,6 +318,18 @@ impl Command<'_> {
 /// The most telling of what a line does.
 pub fn does(line: &str) -> Option<Does> {
     commands(line).iter().filter_map(|command| command.does(line)).map(|(does, _)| does).min()
+}
+
+/// The RDMA network namespace mode that a line sets (rdma-system(8)).
+pub(super) fn netns_mode(line: &str) -> Option<NetnsMode> {
+    commands(line).iter().find_map(|command| match command.words.as_slice() {
+        [rdma, system, "set", "netns", mode]
+            if base(rdma) == "rdma" && system.starts_with("sys") =>
+        {
+            NetnsMode::from_typed(mode)
+        }
+        _ => None,
+    })
 }
 
 /// True of the name of an InfiniBand netdev, or of what stands for any.

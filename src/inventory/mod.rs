@@ -17,6 +17,7 @@ pub use places::OPENIBD_HOOKS;
 
 use crate::graph::files;
 use crate::host::Root;
+use crate::names::NetnsMode;
 use crate::observe::PciFunction;
 use crate::report::advice::{Advice, ToDo};
 use crate::report::common::{Code, Finding};
@@ -94,6 +95,22 @@ impl Entry {
         }
     }
 
+    /// The services that run it; of a timer or path unit the one of its name.
+    fn services(&self) -> Vec<String> {
+        let places = &line::Known::all().places;
+        let is_in = |all: &[String]| all.iter().any(|place| self.place.starts_with(&**place));
+        if is_in(&places.rc_local) {
+            vec!["rc-local.service".to_owned()]
+        } else if is_in(&places.crontabs) {
+            ["cron.service", "crond.service"].map(str::to_owned).to_vec()
+        } else if self.place.contains('/') {
+            Vec::new()
+        } else {
+            let stem = self.place.rsplit_once('.').map_or(&*self.place, |(stem, _)| stem);
+            vec![format!("{stem}.service")]
+        }
+    }
+
     /// It may be about `pf`: it names it, or no adapter at all.
     pub fn may_be_about(&self, pf: &PciFunction) -> bool {
         let address = pf.address.to_string();
@@ -147,9 +164,33 @@ impl Inventory {
         self.entries.iter().filter(|entry| !entry.is_shipped && entry.when == When::AtBoot)
     }
 
+    /// The units that need the ports, or run what does.
+    pub fn users_of_ports(&self) -> BTreeSet<String> {
+        let needs = |entry: &&Entry| {
+            !matches!(
+                entry.does,
+                Does::CallsOpenibd
+                    | Does::LoadsModules
+                    | Does::BindsDrivers
+                    | Does::RenamesDevices
+                    | Does::SetsFirmware
+                    | Does::SetsPortTypes
+            )
+        };
+        self.of_site().filter(needs).flat_map(Entry::services).collect()
+    }
+
     /// Those that create the VFs of `pf` at boot, or give them GUIDs.
     pub fn vf_writers<'a>(&'a self, pf: &'a PciFunction) -> impl Iterator<Item = &'a Entry> {
         self.of_site().filter(|entry| entry.does == Does::SetsVfs && entry.may_be_about(pf))
+    }
+
+    /// Who sets the RDMA network namespace mode at boot, and to which.
+    pub fn netns_modes(&self) -> impl Iterator<Item = (String, NetnsMode)> {
+        self.of_site().flat_map(|entry| {
+            let modes = entry.lines.iter().filter_map(|line| line::netns_mode(line));
+            modes.map(|mode| (entry.to_string(), mode))
+        })
     }
 
     /// The files and units that rename RDMA devices.

@@ -208,12 +208,28 @@ impl Reader<'_> {
             Known::all().places.programs.iter().map(|dir| format!("{dir}/{first}")).collect()
         };
         let root = self.root;
-        // One on another file system is not looked at: that may not answer.
-        let opened = |path: String| root.own_file(&path).map(|file| (path, file));
-        let own = own.into_iter().find_map(opened);
+        let mut unopened = Vec::new();
+        let mut opened = |path: String| match root.own_file(&path) {
+            Ok(file) => Some((path, file?)),
+            Err(why) => {
+                unopened.push((path, why));
+                None
+            }
+        };
+        let own = own.into_iter().find_map(&mut opened);
         let script = words.find(|word| launches && word.starts_with('/')).map(str::to_owned);
-        let files = own.into_iter().chain(script.and_then(opened));
-        for (path, mut file) in files.filter(|(path, _)| !path.contains("/lib/systemd/")) {
+        let files: Vec<_> = own.into_iter().chain(script.and_then(opened)).collect();
+        // Units run much that is not of InfiniBand; what somebody has written into a file of few
+        // lines may be.
+        let is_unit = at.line.is_none();
+        let is_named = |path: &str| command.words.contains(&path) && is_outside_of_packages(path);
+        for (path, why) in unopened.iter().filter(|(path, _)| !is_unit && is_named(path)) {
+            let text = format!("{}; {path} was not looked at: {why}", at.text.trim());
+            self.add(at, &[(Does::NotUnderstood, false)], &text, at.text, None);
+        }
+        for (path, mut file) in
+            files.into_iter().filter(|(path, _)| !path.contains("/lib/systemd/"))
+        {
             let mut head = [0; 4];
             let is_read = file.read_exact(&mut head).is_ok();
             let is_elf = head == *b"\x7fELF";
@@ -338,10 +354,10 @@ impl Reader<'_> {
 
     fn unit(&mut self, place: &str, unit: &Unit, when: When) {
         let from = self.found.entries.len();
-        let environment = unit.environment.join("\n");
+        let settings = unit.settings.join("\n");
         let mut folder = None;
         for command in &unit.commands {
-            let context = format!("{}\n{environment}", command.line);
+            let context = format!("{}\n{settings}", command.line);
             let text = &command.line;
             let file = &unit.fragment;
             let at = At { place, line: None, text, when, file, context: &context };
@@ -357,17 +373,17 @@ impl Reader<'_> {
         if self.found.entries.len() == from {
             let line = unit.commands.first().map_or("", |command| command.line.as_str());
             let of_name = Known::all().acting(&unit.name);
-            let guess = of_name.or_else(|| line::of_settings(&format!("{line}\n{environment}")));
+            let guess = of_name.or_else(|| line::of_settings(&format!("{line}\n{settings}")));
             let guess = guess.map(|does| (does, false));
-            self.add(at, guess.as_slice(), line, line, Some(&environment));
+            self.add(at, guess.as_slice(), line, line, Some(&settings));
         }
         // A unit is named once for each kind.
-        let mut known = BTreeSet::new();
-        let mut at = 0;
-        self.found.entries.retain(|entry| {
-            at += 1;
-            at <= from || known.insert((entry.place.clone(), entry.does))
-        });
+        for entry in self.found.entries.split_off(from) {
+            match self.found.entries.iter_mut().skip(from).find(|known| known.does == entry.does) {
+                Some(known) => known.lines.extend(entry.lines),
+                None => self.found.entries.push(entry),
+            }
+        }
     }
 
     fn udev_rules(&mut self) {

@@ -109,10 +109,7 @@ pub fn words(port: &Subject, answer: &PortAnswer) -> Cause {
     if answer.policy == Some(Policy::Down) {
         return Cause::waiting(
             "the link state of this VF is set to down",
-            [Advice::now(ToDo::with(
-                "set it to follow at the PF",
-                "ip link set PF-NETDEV vf N state auto",
-            ))],
+            [Advice::now("set it to follow at the PF: `ip link set PF-NETDEV vf N state auto`")],
         );
     }
     match answer.link.physical {
@@ -159,7 +156,7 @@ fn no_link(port: &Subject, physical: Option<PhysicalState>) -> Cause {
             [Advice::now(ToDo::run(at.ibportstate("enable")))].into_iter().chain(is_mlx5.then(
                 || {
                     let set = how_to_set(&adapter, &format!("KEEP_IB_LINK_UP_P{number}=1"), false);
-                    Advice::permanent(format!("if it is disabled after each boot: {set}"))
+                    Advice::permanent(set.after("if it is disabled after each boot"))
                 },
             )),
         ),

@@ -284,19 +284,18 @@ fn wanted(cause: Cause, facts: &Facts) -> Cause {
 /// with the firmware's settings and a reset, never by waiting.
 fn other_type(port: &PortProgress, function: Option<&PciFunction>, facts: &Facts) -> Option<Cause> {
     let mlx5 = function.filter(|f| f.ib_driver == Some("mlx5_core"));
-    let (is, expected, wanted, word) = match port.must_be_ethernet {
-        false => ("in Ethernet mode", "an InfiniBand port", LinkLayer::InfiniBand, "ib"),
-        true => ("in InfiniBand mode", "an Ethernet port", LinkLayer::Ethernet, "eth"),
+    let (is, expected, wanted, word) = if port.must_be_ethernet {
+        ("in InfiniBand mode", "an Ethernet port", LinkLayer::Ethernet, "eth")
+    } else {
+        ("in Ethernet mode", "an InfiniBand port", LinkLayer::InfiniBand, "ib")
     };
     let seen = match port.rdma {
         Some(_) if port.is_of_other_type() => format!("the port is {is}"),
         // mlx5's functions have the class of their port's type.
         None => {
             let class = mlx5.map(|f| f.class)?;
-            let is_other = match port.must_be_ethernet {
-                false => class.is_ethernet(),
-                true => class.is_infiniband(),
-            };
+            let is_other =
+                if port.must_be_ethernet { class.is_infiniband() } else { class.is_ethernet() };
             if !is_other {
                 return None;
             }
@@ -319,8 +318,9 @@ fn other_type(port: &PortProgress, function: Option<&PciFunction>, facts: &Facts
         Some("mlx4_core") if port.pci.is_some_and(|pci| facts.setting_types.contains(&pci)) => {
             return Some(Cause::waiting(format!("{seen}: the type is being set"), []));
         }
-        Some("mlx4_core") => format!(
-            "`ibprov boot` with type = \"{word}\" in its [[port]] (echo {word} >/sys/bus/pci/devices/{at}/mlx4_port{number})"
+        Some("mlx4_core") => ToDo::with(
+            format!("set type = \"{word}\" in its [[port]], or until the next boot"),
+            format!("echo {word} >/sys/bus/pci/devices/{at}/mlx4_port{number}"),
         ),
         _ => {
             let set = port.pci.map(|pci| link_type(pci, wanted));
@@ -332,7 +332,10 @@ fn other_type(port: &PortProgress, function: Option<&PciFunction>, facts: &Facts
     let failure = failure.unwrap_or_default();
     Some(Cause::last(
         format!("{told}{failure}"),
-        [Advice::permanent(format!("to change the type: {set}; or ignore the port (boot.ignore)"))],
+        [
+            Advice::permanent(set.after("to change the type")),
+            Advice::permanent("or ignore the port (boot.ignore)"),
+        ],
     ))
 }
 

@@ -408,7 +408,7 @@ mod tests {
         let ports = crate::ladder::progress::progress(&expectation, &host);
         let name = |p: &crate::report::PortProgress| match (&p.rdma, p.port) {
             (Some(rdma), Some(port)) => format!("{rdma}/{port}"),
-            _ => p.expected.clone(),
+            _ => p.expected.to_string(),
         };
         let mut list: Vec<_> = ports.iter().map(|p| (name(p), !p.optional)).collect();
         list.sort();

@@ -13,6 +13,7 @@ pub(crate) mod fixtures;
 mod heard;
 pub mod minimum;
 pub mod module_trouble;
+pub mod next_boot;
 pub mod progress;
 pub mod roce;
 pub mod vf;

@@ -147,10 +147,8 @@ fn with_port(
     device: &RdmaDevice,
     port: &Port,
 ) -> PortProgress {
-    let netdev = match nothing.must_be_ethernet {
-        true => port.ethernet.as_ref(),
-        false => port.netdev.as_ref(),
-    };
+    let netdev =
+        if nothing.must_be_ethernet { port.ethernet.as_ref() } else { port.netdev.as_ref() };
     let reached = match netdev {
         None => Rung::Rdma,
         Some(netdev) if netdev.named => Rung::Named,

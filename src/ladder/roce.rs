@@ -8,6 +8,7 @@ use crate::observe::PciFunction;
 use crate::report::Cause;
 use crate::report::advice::{Advice, ToDo};
 use crate::report::hardware::Gid;
+use crate::report::hardware::NetDevState;
 use crate::report::online::Lack;
 
 /// True if a `[[port]]` expects an Ethernet port of `function`.
@@ -28,6 +29,11 @@ pub struct Roce {
 }
 
 impl Roce {
+    pub fn of(netdev: &NetDevState, gids: &[Gid]) -> Self {
+        let has_gid = has_gid(gids);
+        Self { up: netdev.admin_up != Some(false), carrier: netdev.carrier, has_gid }
+    }
+
     /// The first thing that it lacks on the way to `goal`.
     pub fn lack(self, goal: Rung) -> Option<Lack> {
         match self.carrier {

@@ -1,6 +1,5 @@
 //! Guests: libvirt domains, and what `[guests]` and `[[guest]]` of the configuration can say.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
@@ -38,12 +37,6 @@ as_it_is!(Connection);
 
 const NOT_A_CONNECTION: &str = "is not a libvirt connection: expected a URI such as qemu:///system";
 
-impl Default for Connection {
-    fn default() -> Self {
-        Self("qemu:///system".to_owned())
-    }
-}
-
 impl FromStr for Connection {
     type Err = BadText;
 
@@ -58,9 +51,11 @@ impl FromStr for Connection {
 }
 
 /// An entry of `vfs`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 pub enum GuestVf {
+    #[strum(to_string = "auto")]
     Auto,
+    #[strum(to_string = "{0}")]
     One(VfName),
 }
 
@@ -71,15 +66,6 @@ impl FromStr for GuestVf {
         match text {
             "auto" => Ok(Self::Auto),
             _ => text.parse().map(Self::One).map_err(|e| format!("{e}, or \"auto\"")),
-        }
-    }
-}
-
-impl fmt::Display for GuestVf {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.write_str("auto"),
-            Self::One(vf) => vf.fmt(f),
         }
     }
 }

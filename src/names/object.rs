@@ -2,13 +2,16 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::VfName;
 use super::{Guid, IfName, ModuleName, PciAddress, PortNumber, PortSelector, RdmaName, UnitName};
 
 /// What a finding is about, as far as its name says it. The text of an object read back is the
 /// same object, whether it comes from a report or from a log, which may name less than a host
 /// does.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", from = "String")]
 pub enum Object {
     /// `0000:4b:00.0`
     Function(PciAddress),
@@ -104,6 +107,12 @@ impl Object {
 impl From<&str> for Object {
     fn from(text: &str) -> Self {
         Self::parse(text).unwrap_or_else(|| Self::Named(text.to_owned()))
+    }
+}
+
+impl From<Object> for String {
+    fn from(object: Object) -> Self {
+        object.to_string()
     }
 }
 

@@ -1,19 +1,21 @@
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// What is at a path, all that is needed to have it so again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "is")]
 pub enum PathState {
+    #[strum(to_string = "nothing")]
     Absent,
     /// A directory, whatever is in it.
+    #[strum(to_string = "a directory")]
     Directory,
+    #[strum(to_string = "a link to {target}")]
     Link {
         /// Its target, as it is written.
         target: String,
     },
+    #[strum(to_string = "a file")]
     File {
         text: String,
         /// Its permissions, the lower 12 bits of st_mode.
@@ -64,17 +66,6 @@ impl PathState {
                 text == text_2 && mode == mode_2 && owners.is_none_or(|(one, two)| one == two)
             }
             _ => self == other,
-        }
-    }
-}
-
-impl fmt::Display for PathState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Absent => f.write_str("nothing"),
-            Self::Directory => f.write_str("a directory"),
-            Self::Link { target } => write!(f, "a link to {target}"),
-            Self::File { .. } => f.write_str("a file"),
         }
     }
 }

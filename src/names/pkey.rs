@@ -129,26 +129,21 @@ impl fmt::Display for PKeyLack {
 }
 
 /// How a port is a member of a partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize, strum::Display,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Membership {
     /// Reaches every member.
+    #[strum(to_string = "full")]
     Full,
     /// Reaches only full members.
+    #[strum(to_string = "limited")]
     Limited,
     /// Both, for subnet managers that know it.
+    #[strum(to_string = "both")]
     Both,
-}
-
-impl std::fmt::Display for Membership {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Full => "full",
-            Self::Limited => "limited",
-            Self::Both => "both",
-        })
-    }
 }
 
 /// Declares what a multicast group has by a code: the values as people write them, and codes.

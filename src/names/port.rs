@@ -90,12 +90,15 @@ impl fmt::Display for MadPort {
 
 /// How an adapter or a port of it is named in the configuration, the PCI address with or
 /// without its domain.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 pub enum PortSelector {
     /// By the PCI address of its function.
+    #[strum(to_string = "{0}")]
     Pci(PciAddress),
+    #[strum(to_string = "{0}")]
     PortGuid(Guid),
     /// By the name of its RDMA device.
+    #[strum(to_string = "{0}")]
     Rdma(RdmaName),
 }
 
@@ -110,16 +113,6 @@ impl FromStr for PortSelector {
         let guid = || text.parse().map(Self::PortGuid).ok();
         let rdma = || text.parse().map(Self::Rdma).ok();
         pci.or_else(guid).or_else(rdma).ok_or_else(|| BadText::new(text, NO_PORT))
-    }
-}
-
-impl fmt::Display for PortSelector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pci(address) => address.fmt(f),
-            Self::PortGuid(guid) => guid.fmt(f),
-            Self::Rdma(name) => name.fmt(f),
-        }
     }
 }
 

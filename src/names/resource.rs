@@ -1,30 +1,22 @@
 //! What of the kernel a query waits for.
 
-use std::fmt;
 use std::str::FromStr;
 
 use super::PciAddress;
 
 /// What keeps the answer to a query back as long as it likes, for every query that needs it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 pub enum Resource {
     /// An adapter, by the address of its PF: its firmware, or a lock of its driver.
+    #[strum(to_string = "{0}")]
     Adapter(PciAddress),
     /// The lock of all netdevs (`rtnl_mutex`, net/core/rtnetlink.c).
+    #[strum(to_string = "rtnl")]
     Rtnl,
     /// RDMA netlink: the lock of all RDMA devices (`devices_rwsem`,
     /// drivers/infiniband/core/device.c).
+    #[strum(to_string = "rdma-netlink")]
     RdmaNetlink,
-}
-
-impl fmt::Display for Resource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Adapter(pci) => pci.fmt(f),
-            Self::Rtnl => f.write_str("rtnl"),
-            Self::RdmaNetlink => f.write_str("rdma-netlink"),
-        }
-    }
 }
 
 impl FromStr for Resource {

@@ -1,4 +1,6 @@
-//! Words that users type, and what to say to one that means nothing.
+//! Words that users type, what to say to one that means nothing, and how names are ordered.
+
+use std::cmp::Reverse;
 
 /// A type that is one of a few words, which strum derives from its variants. Its parser, what
 /// its errors say that is possible, and the configuration's schema all come from this one list.
@@ -114,6 +116,34 @@ fn distance(a: &str, b: &str) -> usize {
         row = next;
     }
     row.last().copied().unwrap_or(usize::MAX)
+}
+
+/// A part of a name: digits count as a number.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// By its length without zeros in front, then by its digits.
+    Number(usize, String),
+    Text(String),
+}
+
+/// How names and versions are ordered by people: 6.1.0-9 before 6.1.0-56, c2 before c10.
+pub fn natural(name: &str) -> (Vec<Part>, Reverse<usize>) {
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        let is_number = first.is_ascii_digit();
+        let end = rest.find(|c: char| c.is_ascii_digit() != is_number).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(end);
+        parts.push(match is_number {
+            true => {
+                let digits = part.trim_start_matches('0');
+                Part::Number(digits.len(), digits.to_owned())
+            }
+            false => Part::Text(part.to_owned()),
+        });
+        rest = after;
+    }
+    (parts, Reverse(name.len()))
 }
 
 #[cfg(test)]

@@ -104,7 +104,7 @@ fn one(
             vf.map(|(_, administered)| *administered).unwrap_or_default()
         }
         Backend::Mlx4 { iov: Some(iov) } => {
-            let entry = alias_entry(&mut look, iov, index, pci);
+            let entry = alias_entry(&mut look, iov, index, pci, 1);
             let granted = entry.replace("/admin_guids/", "/gids/");
             let port_guid = look.parsed(&entry, |t| alias_guid(t).parse::<Guid>());
             Administered {
@@ -120,12 +120,24 @@ fn one(
     Told { vf, admin, problems: look.problems.into_iter().collect() }
 }
 
-/// Where mlx4 keeps the alias GUID of a VF, first port: the entry of the GID
-/// table that is the VF's own GID 0.
-pub fn alias_entry(look: &mut Look<'_>, iov: &str, vf: VfIndex, pci: PciAddress) -> String {
-    let index = look.attribute(&format!("{iov}/{pci}/ports/1/gid_idx/0"));
+/// Where mlx4 keeps the alias GUID of a VF at a port: the entry of the GID table that is the VF's
+/// own GID 0.
+pub fn alias_entry(
+    look: &mut Look<'_>,
+    iov: &str,
+    vf: VfIndex,
+    pci: PciAddress,
+    port: u8,
+) -> String {
+    let index = look.attribute(&format!("{iov}/{pci}/ports/{port}/gid_idx/0"));
     let index = index.and_then(|t| t.parse().ok()).unwrap_or(u32::from(vf.get()) + 1);
-    format!("{iov}/ports/1/admin_guids/{index}")
+    format!("{iov}/ports/{port}/admin_guids/{index}")
+}
+
+/// True if nobody has set the alias GUID at `entry`.
+pub(super) fn is_unset(look: &mut Look<'_>, entry: &str) -> bool {
+    let guid = look.parsed(entry, |t| alias_guid(t).parse::<Guid>());
+    guid.is_none_or(|guid| guid.is_zero())
 }
 
 /// mlx4 prints an alias GUID as one hexadecimal number, leading zeros left out.

@@ -43,12 +43,19 @@ pub(super) fn state(
 
 /// Whether `modules.dep` of `kernel` has `name`; `None` if it cannot be read.
 pub fn is_built(root: &Root, kernel: &str, name: &ModuleName) -> Option<bool> {
+    module_file(root, kernel, name).map(|file| file.is_some())
+}
+
+/// The file of the module `name`, in `modules.dep` of `kernel`; `None` if that cannot be read.
+pub fn module_file(root: &Root, kernel: &str, name: &ModuleName) -> Option<Option<String>> {
     let text = root.text(&format!("/lib/modules/{kernel}/modules.dep"), 64 << 20).ok()?;
-    Some(text.lines().filter_map(|l| l.split_once(':')).any(|(path, _)| {
+    let mut files = text.lines().filter_map(|line| Some(line.split_once(':')?.0));
+    let file = files.find(|path| {
         let file = path.rsplit('/').next().unwrap_or(path);
         let stem = file.split_once(".ko").map_or(file, |(stem, _)| stem);
         stem.replace('-', "_") == name.as_str()
-    }))
+    });
+    Some(file.map(str::to_owned))
 }
 
 /// `modules.builtin` has a path a line: `kernel/drivers/base/x-y.ko`.

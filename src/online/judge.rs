@@ -6,7 +6,7 @@ use crate::ladder::active::{self, Subject};
 use crate::ladder::roce::{self, Roce};
 use crate::names::{IsVf, PortNumber, Rung};
 use crate::observe::link::PortAnswer;
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::hardware::NetDevState;
 use crate::report::online::{Goal, Lack};
 use crate::report::port::Awaited;
@@ -203,11 +203,12 @@ fn silence(seen: &Seen, netdev: &str) -> Cause {
     )
 }
 
-fn owner_advice(seen: &Seen, netdev: &str, verb: &str) -> String {
+fn owner_advice(seen: &Seen, netdev: &str, verb: &str) -> ToDo {
     match &seen.owner {
-        Some(owner) => format!("{owner} should {verb}: see its log"),
-        None => format!(
-            "no network stack has a configuration for {netdev}: add one, or `ip link set {netdev} up`"
+        Some(owner) => format!("{owner} should {verb}: see its log").into(),
+        None => ToDo::with(
+            format!("no network stack has a configuration for {netdev}: add one, or bring it up"),
+            format!("ip link set {netdev} up"),
         ),
     }
 }

@@ -21,7 +21,7 @@ use crate::host::events::{Events, Happened};
 use crate::host::{Root, answer, clock, journal, links, state, systemd, terminal};
 use crate::ladder::minimum::{degraded_port, minimum};
 use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress, roce};
-use crate::names::{IfName, LinkLayer, ModuleName, PortNumber, Rung, Target};
+use crate::names::{IfName, LinkLayer, ModuleName, Object, PortNumber, Rung, Target};
 use crate::observe::{self, ModprobeRules, Observed, Observer, driver_modules};
 use crate::plan::denied_modules;
 use crate::plan::settings::{Children, judge_settings};
@@ -271,7 +271,7 @@ impl Waiting<'_> {
                 if let Some(child) = &child {
                     // The parent's port, but a netdev of its own.
                     port.netdev = Some(child.name.clone());
-                    port.expected = child.name.to_string();
+                    port.expected = Object::from(&child.name);
                 }
                 let known = |p: &PortProgress| {
                     port.rdma.is_some()
@@ -303,7 +303,7 @@ impl Waiting<'_> {
     /// It was given by the name of a P_Key child, which can be created at any time.
     fn may_be_child(&self, port: &PortProgress) -> bool {
         let child = |target: &Target| {
-            target.to_string() == port.expected
+            port.expected == Object::from(target.to_string())
                 && target::may_be_child(target, self.config, &self.observed)
         };
         self.wanted.targets.iter().any(child)

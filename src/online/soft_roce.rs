@@ -8,7 +8,6 @@ use crate::names::{IfName, LinkLayer, PortNumber, Rung, Target};
 use crate::observe::link::{gids_in, netdev};
 use crate::observe::rxe;
 use crate::plan::rxe::judge_rxe;
-use crate::report::hardware::NetDevState;
 use crate::report::online::{Goal, Lack};
 use crate::report::rxe::{RxeReport, RxeState};
 use crate::report::{Cause, PortProgress};
@@ -74,11 +73,10 @@ pub(super) fn lack(
         RxeState::Present | RxeState::NotConfigured => {}
     }
     let name = report.netdev.as_ref()?;
-    let NetDevState { admin_up, carrier, .. } = netdev(root, name, known.carrier);
+    let mut state = netdev(root, name, known.carrier);
+    state.carrier = state.carrier.filter(|_| !known.is_silent);
     let dir = format!("/sys/class/infiniband/{}/ports/1", report.name);
-    let has_gid = roce::has_gid(&gids_in(root, &dir, LinkLayer::Ethernet));
-    let carrier = carrier.filter(|_| !known.is_silent);
-    let of_port = Roce { up: admin_up != Some(false), carrier, has_gid }.lack(goal.rung);
+    let of_port = Roce::of(&state, &gids_in(root, &dir, LinkLayer::Ethernet)).lack(goal.rung);
     let is_without = known.addresses.is_none_or(<[String]>::is_empty);
     let lack = of_port.or_else(|| (goal.address && is_without).then_some(Lack::Address))?;
     let cause = match lack {
@@ -106,6 +104,6 @@ pub(super) fn progress(report: &RxeReport, lack: Option<Lack>, goal: Goal) -> Po
         netdev,
         reached,
         must_be_ethernet: true,
-        ..PortProgress::absent(report.name.to_string(), goal.rung, why)
+        ..PortProgress::absent(&report.name, goal.rung, why)
     }
 }

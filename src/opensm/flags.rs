@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::lines::{Lines, Token};
-use super::{Fault, FaultKind, number, shown};
+use super::text::Text;
+use super::{Fault, FaultKind, number};
 use crate::names::{GroupMtu, GroupRate, Membership};
 
 /// Flags of a group, in the order in which opensm compares them.
@@ -79,38 +79,37 @@ impl Flags {
     }
 
     /// Takes one flag of the head of a definition.
-    pub(super) fn header(&mut self, lines: &Lines<'_>, token: &Token, faults: &mut Vec<Fault>) {
-        let name = lines.text(&token.name);
-        let value = token.value.as_ref().map(|value| lines.text(value));
-        let span = lines.span(&token.name);
-        let whole =
-            lines.span(&(token.name.start..token.value.as_ref().map_or(token.name.end, |v| v.end)));
-        judge_abbreviation(&name, value.is_some(), &span, faults);
-        if let Some(flag) = group_flag(&name) {
-            let fault = self.group.take(flag, value.as_deref(), &whole);
-            if fault.is_none() && !name.is_empty() && flag != SL {
+    pub(super) fn header(&mut self, entry: Text<'_>, faults: &mut Vec<Fault>) {
+        let (name, value) = entry.named();
+        let whole = entry.trimmed();
+        if whole.is_empty() {
+            return;
+        }
+        judge_abbreviation(name, faults);
+        if let Some(flag) = group_flag(name.bytes) {
+            let fault = self.group.take(flag, value, whole);
+            if fault.is_none() && flag != SL {
                 let value = self.group.0.get(flag).copied().unwrap_or_default();
-                self.stated.push(Stated { flag, value, span: whole });
+                self.stated.push(Stated { flag, value, span: whole.span() });
             }
-            // An empty entry is nothing.
-            faults.extend(fault.filter(|_| !name.is_empty() || value.is_some()));
-        } else if b"ipoib".starts_with(&name) {
+            faults.extend(fault);
+        } else if b"ipoib".starts_with(name.bytes) {
             self.is_ipoib = true;
-        } else if b"defmember".starts_with(&name) {
-            let word = value.as_deref().unwrap_or_default();
+        } else if b"defmember".starts_with(name.bytes) {
+            let word = value.map(|value| value.bytes).unwrap_or_default();
             let read = membership(word).filter(|_| value.is_some());
             self.membership = read.unwrap_or(self.membership);
             if word.is_empty() || read.is_none() {
                 let member = self.membership;
                 faults.push(Fault::new(
                     FaultKind::FlagValue,
-                    whole,
+                    whole.span(),
                     "not full, limited or both",
                     format!("opensm would make members that say nothing else {member} members"),
                 ));
             }
-        } else if name != b"indx0" {
-            faults.push(unknown(&name, span));
+        } else if name.bytes != b"indx0" {
+            faults.push(unknown(name));
         }
     }
 }
@@ -150,16 +149,35 @@ impl Stated {
 }
 
 impl Group {
+    pub(super) const fn without_tclass(mut self) -> Self {
+        self.0[TCLASS] = 0;
+        self
+    }
+
+    /// Takes the flags behind an mgid.
+    pub(super) fn take_all(&mut self, flags: Text<'_>, faults: &mut Vec<Fault>) {
+        for entry in flags.split(b',').map(Text::trimmed).filter(|entry| !entry.is_empty()) {
+            let (name, value) = entry.named();
+            match group_flag(name.bytes) {
+                Some(flag) => {
+                    judge_abbreviation(name, faults);
+                    faults.extend(self.take(flag, value, entry));
+                }
+                None => faults.push(unknown(name)),
+            }
+        }
+    }
+
     /// Takes the value of a flag as opensm does, and says if it cannot be meant.
-    fn take(&mut self, flag: usize, value: Option<&[u8]>, span: &Range<usize>) -> Option<Fault> {
+    fn take(&mut self, flag: usize, value: Option<Text<'_>>, whole: Text<'_>) -> Option<Fault> {
         let name = GROUP.get(flag)?;
         let fault = |label: &str, consequence: String| {
-            Some(Fault::new(FaultKind::FlagValue, span.clone(), label, consequence))
+            Some(Fault::new(FaultKind::FlagValue, whole.span(), label, consequence))
         };
         let Some(text) = value else {
             return fault("no value", format!("opensm would keep its default for {name}"));
         };
-        let number = number::read(text);
+        let number = number::read(text.bytes);
         let read = number.map_or(0, |number| number.value);
         let whole = number.is_some_and(|number| number.whole);
         let kept = || format!("opensm would ignore {name}");
@@ -212,33 +230,32 @@ fn group_flag(name: &[u8]) -> Option<usize> {
     GROUP.iter().position(|flag| flag.as_bytes().starts_with(name))
 }
 
-fn judge_abbreviation(name: &[u8], has_value: bool, span: &Range<usize>, faults: &mut Vec<Fault>) {
+fn judge_abbreviation(name: Text<'_>, faults: &mut Vec<Fault>) {
     let all = GROUP.iter().chain(&OTHER);
-    let fitting: Vec<&str> = all.copied().filter(|f| f.as_bytes().starts_with(name)).collect();
-    let is_meant = match name {
-        [] => !has_value,
-        _ => fitting.len() == 1 || fitting.iter().any(|flag| flag.as_bytes() == name),
-    };
+    let fitting: Vec<&str> =
+        all.copied().filter(|flag| flag.as_bytes().starts_with(name.bytes)).collect();
+    let is_meant = fitting.len() == 1 || fitting.iter().any(|flag| flag.as_bytes() == name.bytes);
     if let Some(taken) = fitting.first().filter(|_| !is_meant) {
-        faults.push(abbreviation(span.clone(), name, taken));
+        faults.push(abbreviation(name, taken));
     }
 }
 
 /// `text` is taken for `word`.
-pub(super) fn abbreviation(span: Range<usize>, text: &[u8], word: &str) -> Fault {
+pub(super) fn abbreviation(text: Text<'_>, word: &str) -> Fault {
     let label = if text.is_empty() { "nothing before =" } else { "the beginning of several names" };
-    let consequence = format!("opensm would take {:?} for {word}", shown(text));
-    Fault::new(FaultKind::Abbreviation, span, label, consequence).help("write the whole name")
+    let consequence = format!("opensm would take {:?} for {word}", text.shown());
+    Fault::new(FaultKind::Abbreviation, text.span(), label, consequence)
+        .help("write the whole name")
 }
 
-fn unknown(name: &[u8], span: Range<usize>) -> Fault {
+fn unknown(name: Text<'_>) -> Fault {
     let fault = Fault::new(
         FaultKind::FlagUnknown,
-        span,
+        name.span(),
         "no flag of opensm's",
-        format!("opensm would ignore {:?}", shown(name)),
+        format!("opensm would ignore {:?}", name.shown()),
     );
-    let text = String::from_utf8_lossy(name);
+    let text = String::from_utf8_lossy(name.bytes);
     let same = GROUP.iter().chain(&OTHER).find(|flag| flag.eq_ignore_ascii_case(&text));
     match same {
         Some(flag) => fault.help(format!("write {flag}: upper and lower case differ")),
@@ -254,53 +271,15 @@ pub(super) fn membership(word: &[u8]) -> Option<Membership> {
         .map(|(_, membership)| *membership)
 }
 
-/// The flags behind an mgid, from `start` on; the text of the line ends at `end`. Also how far
-/// opensm reads.
-pub(super) fn of_mgid(
-    lines: &mut Lines<'_>,
-    start: usize,
-    end: usize,
-    inherited: Group,
-    faults: &mut Vec<Fault>,
-) -> (Group, usize) {
-    let mut group = inherited;
-    group.0[TCLASS] = 0;
-    let mut at = start;
-    loop {
-        let comma = lines.find(at, b',');
-        if let Some(comma) = comma {
-            lines.cut(comma);
-        }
-        let token = lines.token(at);
-        let name = lines.text(&token.name);
-        let value = token.value.as_ref().map(|value| lines.text(value));
-        let span =
-            lines.span(&(token.name.start..token.value.as_ref().map_or(token.name.end, |v| v.end)));
-        let flag = group_flag(&name);
-        if at > end {
-            if let Some(flag) = flag.filter(|_| value.is_some()) {
-                let _taken = group.take(flag, value.as_deref(), &span);
-                let name = GROUP.get(flag).copied().unwrap_or_default();
-                faults.push(
-                    Fault::new(
-                        FaultKind::CommentRead,
-                        span,
-                        "behind an mgid without flags",
-                        format!("opensm would read on here, and take this for {name} of the group"),
-                    )
-                    .help("write a flag behind the mgid, as sl=0"),
-                );
-            }
-        } else if let Some(flag) = flag {
-            judge_abbreviation(&name, value.is_some(), &span, faults);
-            let fault = group.take(flag, value.as_deref(), &span);
-            faults.extend(fault.filter(|_| !name.is_empty() || value.is_some()));
-        } else {
-            faults.push(unknown(&name, span));
-        }
-        at += token.step;
-        if comma.is_none() {
-            return (group, at - start);
-        }
-    }
+/// What a comment says that opensm reads as flags, which it does behind an mgid without flags.
+pub(super) fn in_comment(comment: Text<'_>) -> impl Iterator<Item = Fault> {
+    comment.split(b',').filter_map(|entry| {
+        let (name, value) = entry.named();
+        let flag = GROUP.get(group_flag(name.bytes).filter(|_| value.is_some())?)?;
+        let consequence =
+            format!("opensm would read on here, and take this for {flag} of the group");
+        let label = "behind an mgid without flags";
+        let fault = Fault::new(FaultKind::CommentRead, entry.trimmed().span(), label, consequence);
+        Some(fault.help("write a flag behind the mgid, as sl=0"))
+    })
 }

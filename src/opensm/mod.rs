@@ -1,16 +1,13 @@
-//! The files of opensm, read as opensm 3.3 reads them, and what it would make of each line
-//! that its author did not mean.
+//! The files of opensm, judged by the grammar that opensm 3.3 documents, and what it would make
+//! of each line that is not of that grammar (`osm_prtn_config.c`, `osm_subnet.c`).
 //!
 //! opensm says almost nothing of what it does not understand, and ends with 0 all the same.
-//! So the reader here does not know a better format: it takes the same steps
-//! (`osm_prtn_config.c`, `osm_subnet.c`), and what comes of them is compared with what is
-//! written.
 
 mod flags;
-mod lines;
 mod number;
 pub mod options;
 pub mod partitions;
+mod text;
 
 use std::ops::Range;
 
@@ -26,7 +23,7 @@ pub struct Fault {
     /// What is wrong at that place.
     pub label: String,
     /// Another place that belongs to it, and what stands there.
-    pub also: Option<(Range<usize>, &'static str)>,
+    pub also: Option<(Range<usize>, String)>,
     pub consequence: String,
     pub help: Option<String>,
 }
@@ -46,8 +43,8 @@ impl Fault {
         Self { help: Some(help.into()), ..self }
     }
 
-    fn also(self, span: Range<usize>, label: &'static str) -> Self {
-        Self { also: Some((span, label)), ..self }
+    fn also(self, span: Range<usize>, label: impl Into<String>) -> Self {
+        Self { also: Some((span, label.into())), ..self }
     }
 
     /// The code by which all verbs know it.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::text::Text;
 use super::{Fault, FaultKind, number, shown};
 use crate::names::nearest;
 
@@ -104,63 +105,42 @@ fn keys() -> impl Iterator<Item = (&'static str, Form)> {
 
 pub fn read(content: &[u8]) -> Read {
     let mut read = Read::default();
-    let mut base = 0;
     // Of the line before, so many bytes were read, and it has not ended.
     let mut is_rest = false;
-    while let Some(rest) = content.get(base..).filter(|rest| !rest.is_empty()) {
-        let line = rest.split_inclusive(|b| *b == b'\n').next().unwrap_or_default();
-        let line = line.get(..LONGEST).unwrap_or(line);
-        let word = line.split(|b| *b == b'#' || *b == 0).next().unwrap_or_default();
-        let key = words(word).next();
-        let is_key = key.clone().is_some_and(|key| form_of(word, &key).is_some());
-        if is_rest && is_key {
+    for line in Text::of(content).lines(LONGEST) {
+        let (key, value) = line.before(b'#').before(0).word();
+        if is_rest && form_of(key).is_some() {
             read.faults.push(
                 Fault::new(
                     FaultKind::LineTooLong,
-                    base..base + 1,
+                    line.split_at(1).0.span(),
                     "opensm's buffer ends here",
                     format!("opensm would cut the line after {LONGEST} bytes, and read its rest as another line"),
                 )
                 .help("write the comment on several lines"),
             );
-        } else if let Some(key) = key.filter(|_| !is_rest) {
-            read.line(word, key, base);
+        } else if !is_rest && !key.is_empty() {
+            read.line(key, unquoted(value.without(number::is_space)));
         }
-        base += line.len();
-        is_rest = !line.ends_with(b"\n");
+        is_rest = !line.bytes.ends_with(b"\n");
     }
     read
 }
 
-fn words(line: &[u8]) -> impl Iterator<Item = Range<usize>> + Clone + '_ {
-    let mut at = 0;
-    line.split(|b| matches!(b, b' ' | b'\t' | b'\n')).filter_map(move |word| {
-        let start = at;
-        at += word.len() + 1;
-        (!word.is_empty()).then(|| start..start + word.len())
-    })
-}
-
-fn form_of(line: &[u8], key: &Range<usize>) -> Option<(&'static str, Form)> {
-    let text = line.get(key.clone())?;
-    keys().find(|(name, _)| name.as_bytes() == text)
+fn form_of(key: Text<'_>) -> Option<(&'static str, Form)> {
+    keys().find(|(name, _)| name.as_bytes() == key.bytes)
 }
 
 impl Read {
-    fn line(&mut self, line: &[u8], key: Range<usize>, base: usize) {
-        let place = |range: &Range<usize>| base + range.start..base + range.end;
-        let text = line.get(key.clone()).unwrap_or_default();
-        let Some((name, form)) = form_of(line, &key) else {
+    fn line(&mut self, key: Text<'_>, value: Text<'_>) {
+        let Some((name, form)) = form_of(key) else {
             // What a line end of Windows leaves of an empty line.
-            if text != b"\r" {
-                self.faults.push(unknown(text, place(&key)));
+            if key.bytes != b"\r" {
+                self.faults.push(unknown(key));
             }
             return;
         };
-        let value = value(line, key.end);
-        let span = place(&value);
-        let span = if value.is_empty() { place(&key) } else { span };
-        let text = line.get(value).unwrap_or_default();
+        let text = value.bytes;
         match name {
             "partition_config_file" if text != b"(null)" => {
                 self.partitions = std::str::from_utf8(text).ok().map(str::to_owned);
@@ -168,28 +148,23 @@ impl Read {
             "allow_both_pkeys" => self.allows_both = text == b"TRUE",
             _ => {}
         }
+        let span = if value.is_empty() { key.span() } else { value.span() };
         self.faults.extend(judge(name, form, text, span));
     }
 }
 
-/// Where the value stands: without blanks around it, and without quotes.
-fn value(line: &[u8], from: usize) -> Range<usize> {
-    let is_space = |at: usize| line.get(at).is_some_and(|b| number::is_space(*b));
-    let (mut start, mut end) = (from, line.len());
-    while start < end && is_space(start) {
-        start += 1;
-    }
-    while end > start && is_space(end - 1) {
-        end -= 1;
-    }
-    match line.get(start..end) {
-        Some([b'"', .., b'"'] | [b'\'', .., b'\'']) => start + 1..end - 1,
-        _ => start..end,
+fn unquoted(value: Text<'_>) -> Text<'_> {
+    match value.bytes {
+        [b'"', inside @ .., b'"'] | [b'\'', inside @ .., b'\''] => {
+            value.split_at(1).1.split_at(inside.len()).0
+        }
+        _ => value,
     }
 }
 
-fn unknown(text: &[u8], span: Range<usize>) -> Fault {
-    let key = shown(text);
+fn unknown(key: Text<'_>) -> Fault {
+    let span = key.span();
+    let key = key.shown();
     let fault = Fault::new(
         FaultKind::KeyUnknown,
         span,
@@ -267,9 +242,10 @@ fn judge_number(name: &str, bits: u32, text: &[u8], span: Range<usize>) -> Optio
         }
         let fault = Fault::new(FaultKind::NotANumber, span, "not a number", ignored);
         let is_hex = !text.is_empty() && text.iter().all(|b| b.is_ascii_hexdigit() || *b == b':');
-        return Some(match is_hex {
-            true => fault.help(format!("write {name} 0x{}", said.replace(':', ""))),
-            false => fault,
+        return Some(if is_hex {
+            fault.help(format!("write {name} 0x{}", said.replace(':', "")))
+        } else {
+            fault
         });
     };
     if number.value > most || number.is_wrapped {

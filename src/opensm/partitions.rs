@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::lines::{LONGEST, Lines};
+use super::text::Text;
 use super::{Fault, FaultKind, count, flags, number, shown};
 use crate::names::Membership;
 use flags::{Group, Stated};
@@ -54,8 +54,8 @@ pub struct Partition {
 pub struct Member {
     /// A port GUID, or ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF.
     port: String,
-    /// full, limited or both, as it counts.
-    membership: &'static str,
+    /// As it counts.
+    membership: Membership,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,11 +93,13 @@ const WORDS: [(&str, Who); 5] = [
 
 const DEFAULT: u16 = 0x7fff;
 
+/// `char line[4096]`, of which `fgets()` fills one byte less than it is told.
+const LONGEST: usize = 4094;
+
 pub fn read(content: &[u8], known: &Known) -> Read {
     let mut reader = Reader {
         known,
         content,
-        lines: Lines::new(content),
         made: vec![Made::new(b"Default".to_vec(), DEFAULT)],
         by_key: BTreeMap::from([(DEFAULT, 0)]),
         by_name: BTreeMap::from([(b"Default".to_vec(), 0)]),
@@ -106,8 +108,8 @@ pub fn read(content: &[u8], known: &Known) -> Read {
         defined: false,
         faults: Vec::new(),
     };
-    let stands = reader.all();
-    reader.told(stands)
+    let stands = reader.all().is_ok();
+    reader.judged(stands)
 }
 
 /// A partition while the file is read.
@@ -157,13 +159,10 @@ impl Made {
             "opensm would make no port of a host a full member of {}: limited members do not reach each other",
             self.number()
         );
-        let help = match self.last.contains_key(&Who::All) {
-            true => {
-                "write ALL=full ; or, if all shall reach opensm's own port alone: ALL=limited, SELF=full ;"
-            }
-            false => {
-                "write =full behind a member that all others shall reach, or defmember=full before the colon"
-            }
+        let help = if self.last.contains_key(&Who::All) {
+            "write ALL=full ; or, if all shall reach opensm's own port alone: ALL=limited, SELF=full ;"
+        } else {
+            "write =full behind a member that all others shall reach, or defmember=full before the colon"
         };
         let label = "limited, as all others are";
         Some(Fault::new(FaultKind::NoFullMember, span.clone(), label, consequence).help(help))
@@ -185,10 +184,9 @@ struct Stop;
 struct Reader<'a> {
     known: &'a Known,
     content: &'a [u8],
-    lines: Lines<'a>,
     made: Vec<Made>,
     by_key: BTreeMap<u16, usize>,
-    /// Of the partitions of one name, the one that opensm finds.
+    /// The first partition of each name.
     by_name: BTreeMap<Vec<u8>, usize>,
     last_generated: u16,
     open: Option<Open>,
@@ -197,166 +195,127 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// True if opensm keeps what it has read.
-    fn all(&mut self) -> bool {
-        while self.lines.next() {
-            self.judge_line();
-            if let Some(comment) = self.lines.find(0, b'#') {
-                self.lines.cut(comment);
+    fn all(&mut self) -> Result<(), Stop> {
+        for line in Text::of(self.content).lines(LONGEST) {
+            let text = line.before(b'\n');
+            if text.bytes.len() >= LONGEST {
+                self.fault(
+                    FaultKind::LineTooLong,
+                    text.split_at(LONGEST - 1).1,
+                    "opensm's buffer ends here",
+                    format!("opensm would cut the line after {LONGEST} bytes, and read its rest as another line"),
+                )
+                .help = Some("end the line after a comma, and continue on the next".to_owned());
             }
-            if self.line().is_err() {
-                return false;
+            let (text, comment) = text.cut(b'#');
+            if let Some((read, _)) = text.split_once(0) {
+                self.fault(
+                    FaultKind::NulByte,
+                    text.split_at(read.bytes.len()).1.split_at(1).0,
+                    "byte 0",
+                    "opensm would not read the rest of this line",
+                );
             }
+            self.line(text.before(0), comment)?;
         }
         self.close();
-        true
+        Ok(())
     }
 
-    /// What is wrong with a line as such.
-    fn judge_line(&mut self) {
-        let line = self.lines.line();
-        if line.len() >= LONGEST {
-            let span = self.lines.span(&(LONGEST - 1..LONGEST));
-            self.fault(
-                FaultKind::LineTooLong,
-                span,
-                "opensm's buffer ends here",
-                format!("opensm would cut the line after {LONGEST} bytes, and read its rest as another line"),
-            )
-            .help = Some("end the line after a comma, and continue on the next".to_owned());
-        }
-        let comment = line.iter().position(|b| *b == b'#').unwrap_or(line.len());
-        if let Some(at) = line.iter().take(comment).position(|b| *b == 0) {
-            let span = self.lines.span(&(at..at + 1));
-            self.fault(
-                FaultKind::NulByte,
-                span,
-                "byte 0",
-                "opensm would not read the rest of this line",
-            );
-        }
-    }
-
-    fn line(&mut self) -> Result<(), Stop> {
-        let mut at = 0;
-        loop {
-            at = self.lines.skip_blanks(at);
-            if self.lines.at(at) == 0 {
-                return Ok(());
-            }
-            let end = self.lines.find(at, b';');
-            if let Some(end) = end {
-                self.lines.cut(end);
-            }
-            at += self.statement(at)?;
-            if end.is_none() {
-                return Ok(());
+    fn line(&mut self, mut text: Text<'_>, comment: Option<Text<'_>>) -> Result<(), Stop> {
+        while let Some((statement, behind)) = text.split_once(b';') {
+            if statement.trimmed().is_empty() || self.statement(statement, None)? {
+                let semicolon = text.split_at(statement.bytes.len()).1.split_at(1).0;
+                let label = "opensm reads on behind this, in its memory of the lines before";
+                let help = "put the semicolon behind a member, neither alone nor behind an mgid without flags";
+                return Err(self.rejected(semicolon, label, Some(help.to_owned())));
             }
             self.close();
+            text = behind;
         }
+        if !text.trimmed().is_empty() {
+            self.statement(text, comment)?;
+        }
+        Ok(())
     }
 
-    /// Reads what stands up to the next `;` or the end of the line, and gives how far opensm
-    /// goes on: it may be behind that end.
-    fn statement(&mut self, start: usize) -> Result<usize, Stop> {
-        let mut at = start;
-        if matches!(self.lines.at(at), b'\t' | b'\n' | 0) {
-            at += 1;
-        }
-        if self.open.is_none() {
-            at = self.head(at)?;
-        }
-        loop {
-            let comma = self.lines.find(at, b',');
-            if let Some(comma) = comma {
-                self.lines.cut(comma);
-            }
-            let token = self.lines.token(at);
-            at += token.step;
-            if self.lines.text(&token.name) == b"mgid" {
-                return Ok(at + self.mgid(at, &token.name, token.value)? - start);
-            }
-            self.member(&token.name, token.value)?;
-            if comma.is_none() {
-                return Ok(at - start);
-            }
-        }
-    }
-
-    /// `NAME[=PKEY][,FLAG[=VALUE]]...:`, which ends on the line on which it begins.
-    fn head(&mut self, start: usize) -> Result<usize, Stop> {
-        let Some(colon) = self.lines.find(start, b':') else {
-            let text = start..self.lines.end(start);
-            return Err(self.rejected(&text, "no definition: no colon follows on this line"));
+    /// Reads what stands up to a `;` or the end of the line. True if it ends with a multicast
+    /// group without flags: opensm looks for these behind the end.
+    fn statement(&mut self, text: Text<'_>, comment: Option<Text<'_>>) -> Result<bool, Stop> {
+        let members = match self.open {
+            Some(_) => text,
+            None => self.head(text)?,
         };
-        self.lines.cut(colon);
-        let mut more = self.lines.find(start, b',');
-        if let Some(comma) = more {
-            self.lines.cut(comma);
-        }
-        let token = self.lines.token(start);
-        let mut at = start + token.step;
-        let mut flags = flags::Flags::new();
-        while more.is_some() {
-            more = self.lines.find(at, b',');
-            if let Some(comma) = more {
-                self.lines.cut(comma);
+        let mut behind = Some(members);
+        while let Some(text) = behind {
+            let (entry, more) = text.cut(b',');
+            let (name, value) = entry.named();
+            if name.bytes == b"mgid" {
+                self.mgid(name, value, more, comment)?;
+                return Ok(more.is_none());
             }
-            let flag = self.lines.token(at);
-            at += flag.step;
-            flags.header(&self.lines, &flag, &mut self.faults);
+            self.member(name, value, text)?;
+            behind = more;
         }
-        let made = self.partition(&token.name, token.value)?;
+        Ok(false)
+    }
+
+    /// `NAME[=PKEY][,FLAG[=VALUE]]...:`, which ends on the line on which it begins. Gives what
+    /// stands behind it.
+    fn head<'t>(&mut self, text: Text<'t>) -> Result<Text<'t>, Stop> {
+        let Some((head, members)) = text.split_once(b':') else {
+            return Err(self.rejected(
+                text.trimmed(),
+                "no definition: no colon follows on this line",
+                None,
+            ));
+        };
+        let mut entries = head.split(b',');
+        let (name, value) = entries.next().unwrap_or(head).named();
+        let mut flags = flags::Flags::new();
+        for entry in entries {
+            flags.header(entry, &mut self.faults);
+        }
+        let made = self.partition(name, value)?;
         self.defined = true;
-        let head = self.lines.span(&(start..colon));
+        let span = head.trim_start().span();
         let Some(partition) = self.made.get_mut(made) else { return Err(Stop) };
-        partition.head.get_or_insert_with(|| head.clone());
+        partition.head.get_or_insert_with(|| span.clone());
         if flags.is_ipoib && partition.group.is_none() && flags.group.is_made() {
             partition.group = Some(flags.group);
-            partition.group_at = head;
+            partition.group_at = span;
             flags.makes_group = true;
         }
         self.open = Some(Open { at: made, flags, has_mgid: false });
-        Ok(at)
+        Ok(members)
     }
 
     /// The partition that a definition is of.
-    fn partition(
-        &mut self,
-        name: &Range<usize>,
-        value: Option<Range<usize>>,
-    ) -> Result<usize, Stop> {
-        let is_number = value.is_none() && self.lines.at(name.start).is_ascii_digit();
-        let text = self.lines.text(name);
-        let (id, name_text) = match value {
-            Some(value) => (Some(value), Some(text)),
-            None if is_number => (Some(name.clone()), None),
-            None => (None, Some(text)),
-        };
-        self.judge_name(name, name_text.as_deref());
+    fn partition(&mut self, name: Text<'_>, value: Option<Text<'_>>) -> Result<usize, Stop> {
+        let is_number = value.is_none() && name.bytes.first().is_some_and(u8::is_ascii_digit);
+        let id = value.or(is_number.then_some(name));
+        let title = if is_number { &[] } else { name.bytes };
+        self.judge_name(name, title);
         let mut pkey = 0;
-        if let Some(id) = &id {
-            let text = self.lines.text(id);
-            let Some(number) = number::read(&text).filter(|number| number.whole) else {
-                return Err(self.rejected(id, &format!("{:?} is not a number", shown(&text))));
+        if let Some(id) = id {
+            let Some(number) = number::read(id.bytes).filter(|number| number.whole) else {
+                return Err(self.rejected(id, &format!("{:?} is not a number", id.shown()), None));
             };
             pkey = u16::try_from(number.value & 0x7fff).unwrap_or_default();
-            self.judge_pkey(id, &text, number);
+            self.judge_pkey(id, number);
         }
         if pkey == 0 {
-            let known = name_text.as_ref().and_then(|name| self.by_name.get(name));
-            if let Some(found) = known {
+            if let Some(found) = self.by_name.get(title).filter(|_| !is_number) {
                 return Ok(*found);
             }
             pkey = self.generated(name)?;
-            let span = self.lines.span(id.as_ref().unwrap_or(name));
             let label = match id {
                 Some(_) => "0 is no P_Key",
                 None => "no P_Key, and no partition of this name before",
             };
             self.fault(
                 FaultKind::PkeyMadeUp,
-                span,
+                id.unwrap_or(name),
                 label,
                 format!("opensm would take the first free P_Key, 0x{pkey:04x} now, and another when definitions are added before this one"),
             )
@@ -365,40 +324,34 @@ impl Reader<'_> {
         if let Some(found) = self.by_key.get(&pkey) {
             return Ok(*found);
         }
-        let mut name = name_text.filter(|name| !name.is_empty()).unwrap_or_default();
         // char name[32]
-        name.truncate(31);
+        let title = title.get(..31).unwrap_or(title).to_vec();
         let at = self.made.len();
         self.by_key.insert(pkey, at);
-        // opensm looks at all partitions, in the order of the bytes on the wire.
-        let earlier = self.by_name.get(&name).and_then(|other| self.made.get(*other));
-        if earlier.is_none_or(|other| pkey.swap_bytes() < other.pkey.swap_bytes()) {
-            self.by_name.insert(name.clone(), at);
-        }
-        self.made.push(Made::new(name, pkey));
+        self.by_name.entry(title.clone()).or_insert(at);
+        self.made.push(Made::new(title, pkey));
         Ok(at)
     }
 
-    fn generated(&mut self, name: &Range<usize>) -> Result<u16, Stop> {
+    fn generated(&mut self, name: Text<'_>) -> Result<u16, Stop> {
         while self.last_generated < DEFAULT - 1 {
             self.last_generated += 1;
             if !self.by_key.contains_key(&self.last_generated) {
                 return Ok(self.last_generated);
             }
         }
-        Err(self.rejected(name, "no P_Key is left for it"))
+        Err(self.rejected(name, "no P_Key is left for it", None))
     }
 
-    fn judge_name(&mut self, at: &Range<usize>, name: Option<&[u8]>) {
+    fn judge_name(&mut self, at: Text<'_>, name: &[u8]) {
         const NAMES: [&str; 6] =
             ["Default", "ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF"];
-        let Some(Ok(name)) = name.map(std::str::from_utf8) else { return };
+        let Ok(name) = std::str::from_utf8(name) else { return };
         let plain = name.trim_matches(['"', '\'']).replace('-', "_");
         if let Some(meant) = NAMES.iter().find(|own| **own == plain && **own != name) {
-            let span = self.lines.span(at);
             self.fault(
                 FaultKind::NameAsText,
-                span,
+                at,
                 format!("not {meant}"),
                 "opensm would take quotes and dashes as part of the name",
             )
@@ -406,122 +359,110 @@ impl Reader<'_> {
         }
     }
 
-    fn judge_pkey(&mut self, at: &Range<usize>, text: &[u8], number: number::Number) {
-        let span = self.lines.span(at);
+    fn judge_pkey(&mut self, text: Text<'_>, number: number::Number) {
         if number.value > 0xffff {
             let kept = number.value & 0xffff;
             self.fault(
                 FaultKind::PkeyCut,
-                span,
+                text,
                 "more than 16 bits",
-                format!("opensm would cut the P_Key {} to 0x{kept:04x}", shown(text)),
+                format!("opensm would cut the P_Key {} to 0x{kept:04x}", text.shown()),
             );
         } else if number.is_octal {
-            self.octal(span, text, number.value);
+            self.octal(text, number.value);
         }
     }
 
-    fn octal(&mut self, span: Range<usize>, text: &[u8], value: u64) {
-        let text = shown(text);
+    fn octal(&mut self, text: Text<'_>, value: u64) {
         self.fault(
             FaultKind::Octal,
-            span,
+            text,
             "a number that begins with 0 is octal",
-            format!("opensm would read {text} as 0x{value:x}"),
+            format!("opensm would read {} as 0x{value:x}", text.shown()),
         )
-        .help = Some(format!("write 0x{text}"));
+        .help = Some(format!("write 0x{}", text.shown()));
     }
 
-    /// A member of the open definition.
-    fn member(&mut self, name: &Range<usize>, value: Option<Range<usize>>) -> Result<(), Stop> {
-        let text = self.lines.text(name);
-        if b"NONE".starts_with(&text) {
+    /// A member of the open definition; `rest` begins with it and ends where the statement does.
+    fn member(
+        &mut self,
+        name: Text<'_>,
+        value: Option<Text<'_>>,
+        rest: Text<'_>,
+    ) -> Result<(), Stop> {
+        if b"NONE".starts_with(name.bytes) {
             return Ok(());
         }
         let Some(mut membership) = self.open.as_ref().map(|open| open.flags.membership) else {
             return Ok(());
         };
-        let word = value.as_ref().map(|value| self.lines.text(value));
-        if let Some(word) = &word {
-            membership = flags::membership(word).unwrap_or(Membership::Limited);
+        if let Some(word) = value {
+            membership = flags::membership(word.bytes).unwrap_or(Membership::Limited);
         }
-        let mut fitting = WORDS.iter().filter(|(word, _)| word.as_bytes().starts_with(&text));
+        let mut fitting = WORDS.iter().filter(|(word, _)| word.as_bytes().starts_with(name.bytes));
         let who = match fitting.next() {
             Some((word, who)) => {
-                if fitting.next().is_some() && text != word.as_bytes() {
-                    let span = self.lines.span(name);
-                    self.faults.push(flags::abbreviation(span, &text, word));
+                if fitting.next().is_some() && name.bytes != word.as_bytes() {
+                    self.faults.push(flags::abbreviation(name, word));
                 }
                 *who
             }
-            None => Who::Port(self.guid(name, &text)?),
+            None => Who::Port(self.guid(name, rest)?),
         };
-        if let (Some(value), Some(word)) = (value, word) {
-            self.judge_membership(&value, name, &word);
+        if let Some(word) = value {
+            self.judge_membership(word, name);
         }
         if membership == Membership::Both && !self.known.allows_both {
-            let span = self.lines.span(name);
             self.fault(
                 FaultKind::BothNotAllowed,
-                span,
+                name,
                 "both",
                 "opensm would take both for full, as allow_both_pkeys is not TRUE in opensm.conf",
             );
             membership = Membership::Full;
         }
-        self.add(who, membership, self.lines.span(name));
+        self.add(who, membership, name.span());
         Ok(())
     }
 
-    fn judge_membership(&mut self, at: &Range<usize>, name: &Range<usize>, word: &[u8]) {
-        let member = shown(&self.lines.text(name));
+    fn judge_membership(&mut self, word: Text<'_>, member: Text<'_>) {
         if word.is_empty() {
-            let span = self.lines.span(&(name.start..at.end.max(name.end + 1)));
-            self.fault(
-                FaultKind::MembershipEmpty,
-                span,
-                "nothing behind =",
-                format!("opensm would make {member} a full member"),
-            );
-        } else if flags::membership(word).is_none() {
-            let span = self.lines.span(at);
-            let fault = self.fault(
-                FaultKind::MembershipUnknown,
-                span,
-                "not full, limited or both",
-                format!("opensm would make {member} a limited member"),
-            );
-            fault.help = line_end_help(word);
+            let consequence = format!("opensm would make {} a full member", member.shown());
+            self.fault(FaultKind::MembershipEmpty, member, "nothing behind =", consequence);
+        } else if flags::membership(word.bytes).is_none() {
+            let consequence = format!("opensm would make {} a limited member", member.shown());
+            let label = "not full, limited or both";
+            self.fault(FaultKind::MembershipUnknown, word, label, consequence).help =
+                line_end_help(word.bytes);
         }
     }
 
-    fn guid(&mut self, at: &Range<usize>, text: &[u8]) -> Result<u64, Stop> {
-        let number = number::read(text).filter(|number| number.whole && number.value != 0);
+    fn guid(&mut self, text: Text<'_>, rest: Text<'_>) -> Result<u64, Stop> {
+        let number = number::read(text.bytes).filter(|number| number.whole && number.value != 0);
         let Some(number) = number else {
-            return Err(self.rejected_member(at, text));
+            return Err(self.rejected_member(text, rest));
         };
-        let span = self.lines.span(at);
         if number.is_wrapped {
             self.fault(
                 FaultKind::GuidOutOfRange,
-                span,
+                text,
                 "not 64 bits",
                 format!("opensm would look for the port 0x{:016x}", number.value),
             );
         } else if number.is_octal {
-            self.octal(span, text, number.value);
-        } else if number.is_decimal && text.len() == 16 {
+            self.octal(text, number.value);
+        } else if number.is_decimal && text.bytes.len() == 16 {
             self.fault(
                 FaultKind::GuidDecimal,
-                span,
+                text,
                 "decimal, as 0x is missing",
                 format!("opensm would look for the port 0x{:016x}", number.value),
             )
-            .help = Some(format!("write 0x{}", shown(text)));
+            .help = Some(format!("write 0x{}", text.shown()));
         } else if self.known.guids.as_ref().is_some_and(|all| !all.contains(&number.value)) {
             self.fault(
                 FaultKind::GuidUnknown,
-                span,
+                text,
                 "of no host of the fleet",
                 "opensm would ignore this member as long as no port has this GUID",
             );
@@ -562,16 +503,11 @@ impl Reader<'_> {
                     who.words()
                 ),
             );
-            let label = match other {
-                Membership::Full => "full here",
-                Membership::Limited => "limited here",
-                Membership::Both => "both here",
-            };
             let help = match who {
                 Who::All | Who::Cas => "write the exceptions behind it",
                 _ => "remove one of the two",
             };
-            self.faults.push(fault.also(place.clone(), label).help(help));
+            self.faults.push(fault.also(place.clone(), format!("{other} here")).help(help));
         } else if let Some((_, (_, place))) = same {
             let consequence = format!("opensm would take {} once", who.words());
             let fault = Fault::new(FaultKind::MemberTwice, span, "again", consequence);
@@ -579,62 +515,55 @@ impl Reader<'_> {
         }
     }
 
-    /// A multicast group; `at` is where its flags begin. Gives their length.
+    /// A multicast group, with its flags; without flags, opensm looks for them in the comment.
     fn mgid(
         &mut self,
-        at: usize,
-        name: &Range<usize>,
-        value: Option<Range<usize>>,
-    ) -> Result<usize, Stop> {
+        name: Text<'_>,
+        value: Option<Text<'_>>,
+        flags: Option<Text<'_>>,
+        comment: Option<Text<'_>>,
+    ) -> Result<(), Stop> {
         let Some(value) = value else {
-            let span = self.lines.span(name);
-            self.fault(FaultKind::Crash, span, "no GID follows", "opensm would crash");
+            self.fault(FaultKind::Crash, name, "no GID follows", "opensm would crash");
             return Err(Stop);
         };
-        let Some(open) = &mut self.open else { return Ok(0) };
+        let Some(open) = &mut self.open else { return Ok(()) };
         open.has_mgid = true;
         let inherited = open.flags.group;
-        let text = self.lines.text(&value);
-        let gid = std::str::from_utf8(&text).ok().and_then(|t| t.parse::<Ipv6Addr>().ok());
-        let Some(gid) = gid.filter(|gid| gid.octets()[0] == 0xff) else {
-            let span = self.lines.span(&value);
+        let pkey = self.made.get(open.at).map_or(0, |partition| partition.pkey | 0x8000);
+        let gid = std::str::from_utf8(value.bytes).ok().and_then(|t| t.parse::<Ipv6Addr>().ok());
+        let Some(gid) = gid.filter(Ipv6Addr::is_multicast) else {
             self.fault(
                 FaultKind::GroupLeftOut,
-                span,
+                value,
                 "not the GID of a multicast group",
                 "opensm would not make this group, and would read its flags as something else",
             );
-            return Ok(0);
+            return Ok(());
         };
-        let pkey = self.made.get(open.at).map_or(0, |partition| partition.pkey | 0x8000);
-        // What stands behind is of the comment, or of another line.
-        let end = self.lines.line();
-        let end = end.iter().position(|b| *b == b'#').unwrap_or(end.len());
-        let (group, step) = flags::of_mgid(&mut self.lines, at, end, inherited, &mut self.faults);
+        let mut group = inherited.without_tclass();
+        match (flags, comment) {
+            (Some(flags), _) => group.take_all(flags, &mut self.faults),
+            (None, Some(comment)) => self.faults.extend(flags::in_comment(comment)),
+            (None, None) => {}
+        }
         let segments = gid.segments();
         let [_, signature, of, ..] = segments;
         if matches!(signature, 0x401b | 0x601b) {
             let broadcast = segments == [0xff12, 0x401b, 0xffff, 0, 0, 0, 0xffff, 0xffff];
             let problem = if !broadcast && of != 0 && of != pkey {
-                Some(format!("its P_Key is not 0x{pkey:04x}"))
+                format!("its P_Key is not 0x{pkey:04x}")
             } else if group.rate() != inherited.rate() {
-                Some("another rate than the broadcast group".to_owned())
+                "another rate than the broadcast group".to_owned()
             } else if group.mtu() != inherited.mtu() {
-                Some("another mtu than the broadcast group".to_owned())
+                "another mtu than the broadcast group".to_owned()
             } else {
-                None
+                return Ok(());
             };
-            if let Some(problem) = problem {
-                let span = self.lines.span(&value);
-                self.fault(
-                    FaultKind::GroupLeftOut,
-                    span,
-                    problem,
-                    "opensm would not make this group",
-                );
-            }
+            let consequence = "opensm would not make this group";
+            self.fault(FaultKind::GroupLeftOut, value, problem, consequence);
         }
-        Ok(step)
+        Ok(())
     }
 
     fn close(&mut self) {
@@ -648,45 +577,33 @@ impl Reader<'_> {
     fn fault(
         &mut self,
         kind: FaultKind,
-        span: Range<usize>,
+        at: Text<'_>,
         label: impl Into<String>,
         consequence: impl Into<String>,
     ) -> &mut Fault {
-        let at = self.faults.len();
-        self.faults.push(Fault::new(kind, span, label, consequence));
-        // One was pushed.
-        self.faults.get_mut(at).unwrap_or_else(|| unreachable!("a fault"))
+        let fault = Fault::new(kind, at.span(), label, consequence);
+        self.faults.push(fault);
+        self.faults.last_mut().unwrap_or_else(|| unreachable!("one was pushed"))
     }
 
-    fn rejected_member(&mut self, at: &Range<usize>, text: &[u8]) -> Stop {
-        let stop = self.rejected(at, &format!("{:?} is not a port GUID", shown(text)));
-        let digits: String = text.iter().filter(|b| **b != b':').map(|b| char::from(*b)).collect();
+    fn rejected_member(&mut self, text: Text<'_>, rest: Text<'_>) -> Stop {
+        let digits: String =
+            text.bytes.iter().filter(|b| **b != b':').map(|b| char::from(*b)).collect();
         let is_hex = digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit());
         let help = if is_hex {
-            Some(format!("write 0x{digits}"))
-        } else if self.has_colon_behind(at.start) {
-            Some("end the definition before it with a semicolon".to_owned())
+            format!("write 0x{digits}")
+        } else if rest.split_once(b':').is_some() {
+            "end the definition before it with a semicolon".to_owned()
         } else {
             let own = WORDS.map(|(word, _)| word).join(", ");
-            Some(format!(
+            format!(
                 "write the GUID of a port, as `ibstat -p` prints it on the host of the port, or one of {own}"
-            ))
+            )
         };
-        if let Some(fault) = self.faults.last_mut()
-            && fault.help.is_none()
-        {
-            fault.help = help;
-        }
-        stop
+        self.rejected(text, &format!("{:?} is not a port GUID", text.shown()), Some(help))
     }
 
-    /// Another definition begins between `at` and the next semicolon of the line.
-    fn has_colon_behind(&self, at: usize) -> bool {
-        let rest = self.lines.line().get(at..).unwrap_or_default();
-        rest.iter().take_while(|b| !matches!(b, b';' | b'#')).any(|b| *b == b':')
-    }
-
-    fn rejected(&mut self, at: &Range<usize>, label: &str) -> Stop {
+    fn rejected(&mut self, at: Text<'_>, label: &str, help: Option<String>) -> Stop {
         let all = definitions(self.content);
         let what = match all {
             0 => "this file".to_owned(),
@@ -696,21 +613,13 @@ impl Reader<'_> {
         let consequence = format!(
             "opensm would throw away {what}; every port would be a full member of 0x7fff alone"
         );
-        let is_behind = self.lines.is_behind(at.start);
-        let span = self.lines.span(at);
-        let (label, help) = match is_behind {
-            true => (
-                "opensm reads on behind this, in its memory of the lines before",
-                Some("put the semicolon behind a member, neither alone nor behind an mgid without flags".to_owned()),
-            ),
-            false => (label, line_end_help(&self.lines.text(at))),
-        };
-        self.fault(FaultKind::Rejected, span, label, consequence).help = help;
+        self.fault(FaultKind::Rejected, at, label, consequence).help =
+            line_end_help(at.bytes).or(help);
         Stop
     }
 
     /// What is to be said when the whole file was read.
-    fn told(mut self, stands: bool) -> Read {
+    fn judged(mut self, stands: bool) -> Read {
         if stands && self.defined {
             self.judge_default();
             let without = self.made.iter().filter_map(Made::without_full_member);
@@ -757,13 +666,15 @@ impl Reader<'_> {
             .min_by_key(|head| head.start);
         let has_default = self.made.first().is_some_and(|default| default.head.is_some());
         if let Some(first) = first.filter(|_| !has_default) {
-            self.fault(
-                FaultKind::DefaultMissing,
-                first,
-                "the file has no rule for 0x7fff",
-                "opensm would make every port a limited member of the default partition, its own a full one, and make no broadcast group for ib0",
-            )
-            .help = Some("add a rule: Default=0x7fff,ipoib : ALL=full ; or, if that is meant: Default=0x7fff,ipoib : ALL=limited, SELF=full ;".to_owned());
+            self.faults.push(
+                Fault::new(
+                    FaultKind::DefaultMissing,
+                    first,
+                    "the file has no rule for 0x7fff",
+                    "opensm would make every port a limited member of the default partition, its own a full one, and make no broadcast group for ib0",
+                )
+                .help("add a rule: Default=0x7fff,ipoib : ALL=full ; or, if that is meant: Default=0x7fff,ipoib : ALL=limited, SELF=full ;"),
+            );
         }
     }
 }
@@ -775,11 +686,7 @@ impl Partition {
                 Who::Port(guid) => format!("0x{guid:016x}"),
                 who => WORDS.iter().find(|(_, w)| w == who).map_or("", |(word, _)| word).to_owned(),
             },
-            membership: match membership {
-                Membership::Full => "full",
-                Membership::Limited => "limited",
-                Membership::Both => "both",
-            },
+            membership: *membership,
         };
         Self {
             name: shown(&made.name),

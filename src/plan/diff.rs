@@ -9,7 +9,7 @@ use crate::ladder::{WantedPf, WantedVf};
 use crate::names::{VfDriver, VfIndex, vf_ranges};
 use crate::observe::limits::{Limits, Mlx4, SharedGroup};
 use crate::observe::plan_host::PlanFunction;
-use crate::observe::{ObservedPf, ObservedVf};
+use crate::observe::{Backend, ObservedPf, ObservedVf};
 use crate::report::advice::ToDo;
 use crate::report::common::{Code, Finding};
 use crate::report::pf::{Deferred, VfLack, VfStep};
@@ -212,7 +212,9 @@ pub fn refusals(
                 Finding::error(Code::VfNotAsPlanned, message).look([ToDo::run("ibprov plan")]);
             return Some((finding, Some(driver)));
         }
-        Some((limited(vf, seen, observed, limits)?, None))
+        let second =
+            || limits.second_without_guid.contains(&vf.index).then(|| second_port(observed));
+        Some((limited(vf, seen, observed, limits).or_else(second)?, None))
     };
     let mut kinds: Vec<(Kind, Vec<VfIndex>)> = Vec::new();
     for vf in &wanted.vfs {
@@ -225,15 +227,33 @@ pub fn refusals(
     let pf = wanted.pf;
     let refusal = |((finding, driver), vfs): (Kind, Vec<VfIndex>)| {
         let numbers: Vec<String> = vfs.iter().map(ToString::to_string).collect();
-        let unbind = driver.map(|driver| format!(
-            "if they are not in use: for n in {}; do basename $(readlink /sys/bus/pci/devices/{pf}/virtfn$n) >/sys/bus/pci/drivers/{driver}/unbind; done; ibprov apply {pf}",
+        let unbind = driver.map(|driver| ToDo::with("if they are not in use", format!(
+            "for n in {}; do basename $(readlink /sys/bus/pci/devices/{pf}/virtfn$n) >/sys/bus/pci/drivers/{driver}/unbind; done; ibprov apply {pf}",
             numbers.join(" ")
-        ));
+        )));
         let message = format!("{}: {}", vf_ranges(vfs.iter().copied()), finding.message);
         let finding = Finding { message, ..finding }.about(pf).now(unbind);
         Refusal { vfs, finding }
     };
     kinds.into_iter().map(refusal).collect()
+}
+
+/// That the GUID of the second port of VFs is not set.
+fn second_port(pf: &ObservedPf) -> Finding {
+    let message =
+        "the GUID of port 2 is not set: a plan has one port GUID for each VF, that of port 1";
+    match &pf.backend {
+        Backend::Mlx4 { iov: Some(iov) } => {
+            let command = format!(
+                "for each of them, GUID being 16 digits and VF its address: echo GUID >{iov}/ports/2/admin_guids/$(cat {iov}/VF/ports/2/gid_idx/0)"
+            );
+            Finding::warning(Code::VfGuidZero, message).now([command])
+        }
+        _ => Finding::warning(
+            Code::VfGuidZero,
+            format!("{message}; no kernel has a way to set the other on this adapter"),
+        ),
+    }
 }
 
 /// What the driver of a VF, or vfio, refuses.
@@ -260,7 +280,7 @@ fn limited(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf, limits: &Limits) -
             );
             let acs = "enable ACS and ARI in the firmware setup, or move the adapter to a slot of its own root port";
             let finding = Finding::warning(Code::IommuGroupShared, message);
-            let look = format!("ls /sys/kernel/iommu_groups/{group}/devices");
+            let look = ToDo::run(format!("ls /sys/kernel/iommu_groups/{group}/devices"));
             Some(finding.look([look]).permanent([acs]))
         }
         VfDriver::Host | VfDriver::None => None,

@@ -31,9 +31,10 @@ impl IfacePlan {
 
     /// Leave undone what interrupts what these `uses` stand for, if there are any.
     pub fn defer(&mut self, uses: Vec<Use>) {
-        let steps: Vec<IfaceStep> = match uses.is_empty() {
-            true => Vec::new(),
-            false => self.steps.extract_if(.., |step| step.interrupts()).collect(),
+        let steps: Vec<IfaceStep> = if uses.is_empty() {
+            Vec::new()
+        } else {
+            self.steps.extract_if(.., |step| step.interrupts()).collect()
         };
         self.deferred = (!steps.is_empty()).then_some(DeferredSettings { steps, uses });
     }
@@ -219,9 +220,10 @@ pub fn iface_plan(
             && interface.mtu.is_some_and(|now| now < mtu);
         if mtu > limit {
             let word = mode.map_or("this", Mode::word);
-            let or = match interface.can_connect && mtu <= Mode::Connected.largest_mtu(false) {
-                true => ", or mode = \"connected\" too",
-                false => "",
+            let or = if interface.can_connect && mtu <= Mode::Connected.largest_mtu(false) {
+                ", or mode = \"connected\" too"
+            } else {
+                ""
             };
             plan.refused.push(Cause::refused(
                 name,

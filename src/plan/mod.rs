@@ -5,11 +5,9 @@
 
 mod boot;
 pub mod diff;
-pub mod fabric;
 pub mod fleet;
 pub mod guid;
 mod iface;
-pub mod node;
 pub mod partitions;
 pub mod preview;
 pub mod rxe;

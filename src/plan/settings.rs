@@ -66,7 +66,7 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
         Some(before) if !before.is_settled() => failed(name, before),
         _ => {
             let told = written.iter().filter_map(|(stack, setting)| {
-                let asked = against(&wanted, setting.value)?;
+                let asked = against(&wanted, interface, setting.value)?;
                 let by = stack.to_string();
                 is_now(interface, setting.value).then(|| lost(interface, asked, &by, Some(setting)))
             });
@@ -150,7 +150,7 @@ pub fn mtu_asked(
     let is_by_stack = |(_, setting): &(StackName, StackSetting)| {
         matches!(setting.value, SettingValue::Mtu(_))
             && is_now(interface, setting.value)
-            && against(wanted, setting.value).is_some()
+            && against(wanted, interface, setting.value).is_some()
     };
     asked.filter(|_| !written.iter().any(is_by_stack))
 }
@@ -201,12 +201,18 @@ fn failed(netdev: &IfName, outcome: &IfaceReport) -> Settings {
 }
 
 /// What `wanted` says against a setting that a stack writes; `None` if the two agree.
-fn against(wanted: &WantedInterface, value: SettingValue) -> Option<SettingValue> {
+fn against(
+    wanted: &WantedInterface,
+    interface: &Interface,
+    value: SettingValue,
+) -> Option<SettingValue> {
     match value {
         SettingValue::Mode(mode) => match (wanted.mode, wanted.mtu) {
             (Some(asked), _) if asked != mode => Some(SettingValue::Mode(asked)),
             // The kernel takes the MTU down with the mode.
-            (None, Some(mtu)) if mode == Mode::Datagram && mtu > mode.largest_mtu(false) => {
+            (None, Some(mtu))
+                if mode == Mode::Datagram && mtu > mode.largest_mtu(interface.omni_path) =>
+            {
                 Some(SettingValue::Mtu(mtu))
             }
             _ => None,
@@ -215,15 +221,15 @@ fn against(wanted: &WantedInterface, value: SettingValue) -> Option<SettingValue
     }
 }
 
-/// Where the files of the stacks that bring `name` up are against what is wanted of it:
+/// Where the files of the stacks that bring `interface` up are against what is wanted of it:
 /// told before it happens, with the same code in every verb.
 pub fn contradictions<'a>(
-    name: &IfName,
+    interface: &Interface,
     wanted: &WantedInterface,
     writes: impl IntoIterator<Item = (StackName, &'a StackSetting)>,
 ) -> Vec<Finding> {
     let told = |(stack, setting): (StackName, &StackSetting)| {
-        let asked = against(wanted, setting.value)?;
+        let asked = against(wanted, interface, setting.value)?;
         let message = format!(
             "{stack} will set {} {} when it brings the interface up, but {} = {} is configured ({}). Change one of the two: {setting}",
             setting.value.what(),
@@ -232,7 +238,7 @@ pub fn contradictions<'a>(
             shown(asked),
             wanted.origins.join(", "),
         );
-        Some(Finding::warning(Code::SettingContradicted, message).about(name))
+        Some(Finding::warning(Code::SettingContradicted, message).about(&interface.name))
     };
     writes.into_iter().filter_map(told).collect()
 }
@@ -259,9 +265,9 @@ pub fn overwritten(
     let name = &interface.name;
     let by = stack.map_or_else(|| "its network stack".to_owned(), |stack| stack.to_string());
     let lost = |asked: SettingValue| {
-        let source = writes
-            .iter()
-            .find(|w| against(wanted, w.value) == Some(asked) && is_now(interface, w.value));
+        let source = writes.iter().find(|w| {
+            against(wanted, interface, w.value) == Some(asked) && is_now(interface, w.value)
+        });
         lost(interface, asked, &by, source)
     };
     let mut told = Vec::new();
@@ -283,7 +289,7 @@ pub fn overwritten(
     let held = writes
         .iter()
         .filter(|w| matches!(w.value, SettingValue::Mtu(_)) && is_now(interface, w.value));
-    if let Some(asked) = held.filter_map(|w| against(wanted, w.value)).next()
+    if let Some(asked) = held.filter_map(|w| against(wanted, interface, w.value)).next()
         && told.is_empty()
     {
         told.push(lost(asked));
@@ -447,12 +453,12 @@ mod tests {
 
     #[test]
     fn a_contradiction_is_foreseen_only_where_something_is_wanted() {
-        let name: IfName = "ib0".parse().expect("name");
-        let with = |text: &str, value| {
-            let (wanted, _) = seen(text, Mode::Datagram, 2044);
-            let setting = says(value);
-            contradictions(&name, &wanted, [(STACK, &setting)]).len()
+        let on = |omni_path, text: &str, value| {
+            let (wanted, now) = seen(text, Mode::Datagram, 2044);
+            let interface = Interface { omni_path, ..now.interface };
+            contradictions(&interface, &wanted, [(STACK, &says(value))]).len()
         };
+        let with = |text: &str, value| on(false, text, value);
         let (datagram, connected) =
             (SettingValue::Mode(Mode::Datagram), SettingValue::Mode(Mode::Connected));
         assert_eq!((with(CONNECTED, datagram), with(CONNECTED, connected)), (1, 0));
@@ -462,6 +468,8 @@ mod tests {
         );
         let mtu = "[[interface]]\nmatch.name = \"*\"\nmtu = 65520\n";
         assert_eq!((with(mtu, datagram), with(mtu, connected)), (1, 0), "the mode takes it down");
+        let large = mtu.replace("65520", "10236");
+        assert_eq!((on(false, &large, datagram), on(true, &large, datagram)), (1, 0), "Omni-Path");
         let umcast = "[[interface]]\nmatch.name = \"*\"\numcast = true\n";
         assert_eq!(with(umcast, datagram), 0);
     }

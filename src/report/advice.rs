@@ -58,6 +58,16 @@ impl ToDo {
         Self { words: Some(words.into()), command: Some(command.into()) }
     }
 
+    /// The same step, before whose words `words` stand.
+    #[must_use]
+    pub fn after(self, words: &str) -> Self {
+        let words = match &self.words {
+            Some(then) => format!("{words}: {then}"),
+            None => words.to_owned(),
+        };
+        Self { words: Some(words), ..self }
+    }
+
     /// The same step with each text as `change` makes it.
     #[must_use]
     pub fn map(&self, change: impl Fn(&str) -> String) -> Self {
@@ -129,7 +139,7 @@ impl Advice {
         let mut lines = Vec::new();
         for Self { step: ToDo { words, command }, .. } in steps {
             if let Some(words) = words {
-                lines.extend(screen.wrapped(&format!("{indent}do:  "), words));
+                lines.extend(screen.wrapped(&format!("{indent}do: "), words));
             }
             lines.extend(command.iter().map(|command| format!("{indent}{RUN}{command}")));
         }

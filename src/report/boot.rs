@@ -11,7 +11,7 @@ use super::node::Standing;
 use super::pf::{Outcome, Unresolved};
 use super::rxe::RxeReport;
 use super::screen::{self, Screen};
-use crate::names::{ModuleName, PciAddress, PortNumber, Rung};
+use crate::names::{ModuleName, Object, PciAddress, PortNumber, Rung};
 use crate::report::{Cause, ModuleTrouble, NotExpected, PortProgress};
 
 pub use super::boot_step::Step;
@@ -190,7 +190,8 @@ pub struct Moment {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Climbed {
     /// The port, as [`PortProgress::expected`] has it.
-    pub expected: String,
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub expected: Object,
     /// Its number; absent while the HCA's ports are not known.
     pub port: Option<PortNumber>,
     /// The rung that it was seen on.
@@ -424,7 +425,7 @@ mod tests {
 
     fn port(reached: Rung) -> PortReport {
         let progress = PortProgress {
-            expected: "0000:4b:00.0".to_owned(),
+            expected: "0000:4b:00.0".into(),
             pci: "0000:4b:00.0".parse().ok(),
             rdma: "mlx5_0".parse().ok(),
             port: crate::names::PortNumber::new(1).ok(),
@@ -467,7 +468,7 @@ mod tests {
                     usec: 5_312_000,
                     text: "mlx5_0 port 1: named as ib0".to_owned(),
                     climbed: Some(Climbed {
-                        expected: "0000:4b:00.0".to_owned(),
+                        expected: "0000:4b:00.0".into(),
                         port: PortNumber::new(1).ok(),
                         rung: Rung::Named,
                     }),
@@ -504,7 +505,7 @@ mod tests {
             boot incomplete after 2.312 s: mlx5_0 port 1 (0000:4b:00.0): no netdev; 0 of 1 expected ports ready
             mlx5_0 port 1 (0000:4b:00.0): NOT READY: no netdev after 1.234 s, port GUID b859:9f03:0012:a480
               why: module ib_ipoib is not loaded: deny-listed by /etc/modprobe.d/x.conf:1
-              do:  remove the line
+              do: remove the line
             changed by ibprov: load ib_umad in 0.090 s
             note: cannot read /dev/kmsg
             timeline of boot:

@@ -8,6 +8,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::advice::{Advice, ToDo};
+use super::screen::Tone;
 use crate::names::{Object, escaped};
 
 /// Version of all JSON output. Fields and codes are added, never changed.
@@ -190,6 +191,7 @@ codes! {
         RdmaNameDiffers = "rdma-name-differs",
         NetnsMode = "netns-mode",
         ModuleNotLoaded = "module-not-loaded",
+        ModuleParameter = "module-parameter",
         ModuleDenied = "module-denied",
         ModuleMissingForKernel = "module-missing-for-kernel",
         ModuleSymbolMismatch = "module-symbol-mismatch",
@@ -307,7 +309,6 @@ codes! {
         ModuleLoadOrder = "module-load-order",
         ModuleLoadedLate = "module-loaded-late",
         ModuleMissingInInitrd = "module-missing-in-initrd",
-        ModuleParameter = "module-parameter",
         ModuleWrongDriver = "module-wrong-driver",
         MountBeforeIpoib = "mount-before-ipoib",
         MountBeforeNetwork = "mount-before-network",
@@ -448,6 +449,16 @@ impl Code {
             Self::ConfigurationInvalid => "the configuration",
             Self::BootFailed => "the last boot",
             _ => "the host",
+        }
+    }
+}
+
+impl From<Severity> for Tone {
+    fn from(severity: Severity) -> Self {
+        match severity {
+            Severity::Error => Self::Bad,
+            Severity::Warning => Self::Warning,
+            Severity::Info => Self::Dim,
         }
     }
 }
@@ -670,6 +681,18 @@ impl Finding {
     /// Sorts errors before warnings before notes; what is as grave keeps its order.
     pub fn worst_first(findings: &mut [Self]) {
         findings.sort_by_key(|finding| finding.severity);
+    }
+
+    /// Adds what is said of settings, but where that is told of an expected port.
+    pub fn add_untold(findings: &mut Vec<Self>, of_settings: &[Self]) {
+        let is_told = |setting: &Self| {
+            findings
+                .iter()
+                .any(|told| (told.code, &told.objects) == (setting.code, &setting.objects))
+        };
+        let untold: Vec<Self> =
+            of_settings.iter().filter(|setting| !is_told(setting)).cloned().collect();
+        findings.extend(untold);
     }
 
     /// It is an error of the configuration.

@@ -110,11 +110,6 @@ pub struct FirmwareReport {
     pub adapters: Vec<CardSettings>,
 }
 
-/// The command of the vendor's tool for the adapter `pci`, by both of its names.
-pub fn tool(pci: impl Display, arguments: &str) -> String {
-    format!("`mstconfig -d {pci} {arguments}` (or mlxconfig with the same arguments)")
-}
-
 /// The setting that gives the port of this mlx5 function a link layer.
 pub fn link_type(pci: PciAddress, wanted: LinkLayer) -> String {
     let number = if wanted == LinkLayer::Ethernet { 2 } else { 1 };
@@ -123,12 +118,15 @@ pub fn link_type(pci: PciAddress, wanted: LinkLayer) -> String {
 
 /// How `settings` (`NUM_OF_VFS=8`) get into the firmware of `pci` and take effect: by ibprov
 /// where its `[[firmware]]` has them, else by the vendor's tool.
-pub fn how_to_set(pci: impl Display, settings: &str, is_configured: bool) -> String {
-    let how = match is_configured {
-        true => format!("`ibprov firmware {pci} --apply`"),
-        false => tool(pci, &format!("set {settings}")),
-    };
-    format!("{how}, then reboot, or power the host off and on")
+pub fn how_to_set(pci: impl Display, settings: &str, is_configured: bool) -> ToDo {
+    if is_configured {
+        let words = "write it, then reboot, or power the host off and on";
+        return ToDo::with(words, format!("ibprov firmware {pci} --apply"));
+    }
+    ToDo::with(
+        "set it (mlxconfig takes the same arguments), then reboot, or power the host off and on",
+        format!("mstconfig -d {pci} set {settings}"),
+    )
 }
 
 impl CardSettings {

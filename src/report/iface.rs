@@ -154,10 +154,8 @@ impl IfaceReport {
 
     /// With the keys that every report has.
     pub fn told(&self) -> Report<&Self> {
-        let code = match self.configured {
-            true => Code::InterfaceNotUp,
-            false => Code::InterfaceNotConfigured,
-        };
+        let code =
+            if self.configured { Code::InterfaceNotUp } else { Code::InterfaceNotConfigured };
         let name = harmless(&self.netdev);
         let held = self.rtnl_held.then(|| Finding::error(Code::RtnlHeld, RTNL_HELD));
         let failures = self.failures.iter().map(|failure| Finding::error(code, failure));

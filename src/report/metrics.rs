@@ -9,7 +9,6 @@ use strum::VariantArray as _;
 use super::boot::{BootReport, PortReport};
 use super::common::{Finding, SCHEMA, Verdict};
 use super::guests::{GuestsReport, PhaseWord};
-use super::plan::{Action, PlannedPf};
 use super::status::{Hca, Role, Status};
 use crate::names::{LinkLayer, PciAddress, Rung, mark};
 
@@ -96,10 +95,8 @@ impl Family {
         let given = labels.iter().filter(|(_, value)| !value.is_empty());
         let labels: Vec<String> =
             given.map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
-        let labels = match labels.is_empty() {
-            true => String::new(),
-            false => format!("{{{}}}", labels.join(",")),
-        };
+        let labels =
+            if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         self.0.entry(labels).or_insert_with(|| value.to_string());
     }
 }
@@ -234,7 +231,7 @@ impl Metrics {
             let name = pf.object().to_string();
             let name = [("pf", name.as_str())];
             planned.add(&name, pf.wanted);
-            right.add(&name, as_planned(pf));
+            right.add(&name, pf.count().good);
         }
         self.family("pf_vfs_planned", "The VFs that are planned at each PF.", &planned);
         self.family("pf_vfs_as_planned", "The VFs of each PF that are as planned.", &right);
@@ -285,7 +282,8 @@ impl Metrics {
             let pci = progress.and_then(|p| p.pci).as_ref().map(PciAddress::to_string);
             let device = progress.and_then(|p| p.rdma.as_ref()).map(ToString::to_string);
             let number = climbed.port.map(|number| number.to_string()).unwrap_or_default();
-            let expected = if pci.is_some() { "" } else { climbed.expected.as_str() };
+            let expected = climbed.expected.to_string();
+            let expected = if pci.is_some() { "" } else { expected.as_str() };
             let labels = [
                 ("expected", expected),
                 ("pci", pci.as_deref().unwrap_or_default()),
@@ -306,10 +304,6 @@ fn device(hca: &Hca) -> &str {
 
 const fn required(is_required: bool) -> &'static str {
     if is_required { "true" } else { "false" }
-}
-
-fn as_planned(pf: &PlannedPf) -> usize {
-    pf.vfs.iter().filter(|vf| vf.action == Action::Keep).count()
 }
 
 fn findings(findings: &[Finding]) -> Family {
@@ -355,7 +349,7 @@ mod tests {
             expected in "(?s).{0,12}",
             usec: u64,
         ) {
-            let climbed = Climbed { expected, port: None, rung: Rung::Driver };
+            let climbed = Climbed { expected: expected.into(), port: None, rung: Rung::Driver };
             let moment = Moment { usec, text: String::new(), climbed: Some(climbed) };
             let boot = BootReport { kernel, timeline: vec![moment.clone(), moment], ..blank(0) };
             let label = r#"[a-z]+="([^"\\\n]|\\["\\])*""#;

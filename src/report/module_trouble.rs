@@ -147,9 +147,8 @@ impl ModuleTrouble {
         let step = match self {
             Self::NotBuilt { kernel, looked_in } => {
                 return vec![
-                    Advice::permanent(ToDo::with(
-                        format!("install it for kernel {kernel}, or, if its file is there"),
-                        "depmod -a",
+                    Advice::permanent(format!(
+                        "install it for kernel {kernel}, or run `depmod -a`"
                     )),
                     Advice::permanent(format!(
                         "a distribution has it in its package modules-extra or modules; with OFED: rebuild it, or `dkms autoinstall`; {looked_in} must name it"

@@ -148,12 +148,19 @@ impl Judgement {
         findings.sort_by_key(|finding| {
             (!finding.code.leaves_unknown(), !finding.is_of_configuration(), finding.severity)
         });
+        let is_told =
+            |object: &Object| findings.iter().flat_map(|f| &f.objects).any(|o| o.is(object));
+        let is_unseen = |(object, count): &(Object, PortCount)| {
+            count.active + count.not_judged == 0 && !is_told(object)
+        };
         let verdict = match findings.iter().map(|finding| finding.severity).min() {
             _ if findings.iter().any(|f| f.code.leaves_unknown()) => Verdict::Unknown,
             Some(Severity::Error) => Verdict::NotReady,
             // Nothing good is believed of a port that was not read.
             _ if ports.of > 0 && ports.not_judged == ports.of => Verdict::Unknown,
             Some(Severity::Warning) => Verdict::Exceptions,
+            // No complaint of a port is no evidence that it works.
+            _ if of_ports.iter().any(is_unseen) => Verdict::Unknown,
             // A note stands last, and changes nothing.
             Some(Severity::Info) | None if ports.of == 0 && of_pfs.is_empty() && !has_soft_roce => {
                 Verdict::NothingExpected
@@ -227,9 +234,10 @@ impl Judgement {
 
     /// What is said of a host without an expected port and a planned VF.
     fn nothing(&self) -> &'static str {
-        match self.is_without_adapter() {
-            true => "this host shows no InfiniBand adapter",
-            false => "no port is expected and no VF is planned",
+        if self.is_without_adapter() {
+            "this host shows no InfiniBand adapter"
+        } else {
+            "no port is expected and no VF is planned"
         }
     }
 
@@ -269,5 +277,24 @@ impl Judgement {
             words.push(self.nothing().to_owned());
         }
         format!("{}: {}", self.verdict.words(), words.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_of_which_nothing_was_seen_is_not_ready() {
+        let port = Object::from("mlx5_0 port 1 (0000:4b:00.0)");
+        let verdict = |active, findings| {
+            let count = PortCount { good: 1, active, of: 1, ..PortCount::default() };
+            let ports = vec![(port.clone(), count)];
+            Judgement::new(ports, Vec::new(), true, false, findings).verdict
+        };
+        let optional = Finding::new(Code::PortNotActive, Severity::Info, "no link").about(&port);
+        assert_eq!(verdict(1, Vec::new()), Verdict::Ready);
+        assert_eq!(verdict(0, vec![optional]), Verdict::Ready);
+        assert_eq!(verdict(0, Vec::new()), Verdict::Unknown);
     }
 }

@@ -312,7 +312,7 @@ impl OnlineReport {
             Verdict::Interrupted => format!("stopped by a signal after {took}: {count}"),
             Verdict::NotBegun => {
                 let unknown = waited.iter().filter(|p| p.lack == Some(Lack::Rung(Rung::Pci)));
-                let names: Vec<&str> = unknown.map(|p| p.progress.expected.as_str()).collect();
+                let names: Vec<_> = unknown.map(|p| p.progress.expected.to_string()).collect();
                 format!("no such port: {}", names.join(", "))
             }
             Verdict::NotReady if !self.configuration.is_empty() => {

@@ -7,6 +7,7 @@ use super::common::{
     Code, Finding, Kind, Report, Severity, Verdict, as_text, not_read, with_remedy,
 };
 use super::netns::Netns;
+use super::node::Count;
 use super::pf::Deferred;
 use super::refusal::Refusal;
 use super::rxe::{RxeReport, RxeState};
@@ -194,6 +195,11 @@ impl PlannedPf {
         self.pci.map_or_else(|| (&self.named).into(), Object::Function)
     }
 
+    pub fn count(&self) -> Count {
+        let good = self.vfs.iter().filter(|vf| vf.action == Action::Keep).count();
+        Count { good, of: self.wanted }
+    }
+
     /// What is not as it is meant to be; `last_run` is why the last run did not change the
     /// number of VFs. Each verb says the same.
     pub fn findings(&self, last_run: Option<&str>) -> Vec<Finding> {
@@ -303,9 +309,10 @@ impl PlannedPf {
         };
         let place = screen.paint(Tone::Head, &place);
         let mut lines = vec![format!("{place} ({})", self.origin)];
-        lines.push(match self.errors.is_empty() {
-            true => format!("  {}", self.summary()),
-            false => format!("  {}", screen.paint(Tone::Bad, "would not be applied:")),
+        lines.push(if self.errors.is_empty() {
+            format!("  {}", self.summary())
+        } else {
+            format!("  {}", screen.paint(Tone::Bad, "would not be applied:"))
         });
         if let Some(bind) = self.bind.filter(|bind| self.wanted > 0 && bind.is_on_host()) {
             lines.push(format!("  VFs are bound {bind}"));

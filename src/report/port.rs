@@ -18,7 +18,7 @@ use crate::names::{
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Awaited {
     /// A port, or an HCA, in the words it was named by.
-    Port(String),
+    Port(Object),
     /// The ports of `boot.at-least` that nothing names.
     Unnamed,
     /// The VFs of this PF, which another program creates.
@@ -29,9 +29,9 @@ pub enum Awaited {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PortProgress {
-    /// What is expected, in the words it was named by: a PCI address, a port
-    /// GUID or an RDMA device name.
-    pub expected: String,
+    /// What is expected, by the name it was given: a PCI address, a port GUID or an RDMA device.
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub expected: Object,
     /// Its PCI function.
     pub pci: Option<PciAddress>,
     /// Its RDMA device.
@@ -72,9 +72,9 @@ pub struct PortProgress {
 
 impl PortProgress {
     /// Of something that the host shows nothing of, called `expected`.
-    pub const fn absent(expected: String, goal: Rung, why: String) -> Self {
+    pub fn absent(expected: impl Into<Object>, goal: Rung, why: String) -> Self {
         Self {
-            expected,
+            expected: expected.into(),
             pci: None,
             rdma: None,
             port: None,
@@ -179,6 +179,11 @@ impl PortProgress {
         Rung::ALL.into_iter().find(|rung| Some(*rung) > self.reached)
     }
 
+    /// Where the host has it, once that is known.
+    pub fn place(&self) -> Option<(PciAddress, &RdmaName, PortNumber)> {
+        Some((self.pci?, self.rdma.as_ref()?, self.port?))
+    }
+
     /// The port for commands that ask through it.
     pub fn mad_port(&self) -> MadPort {
         MadPort { device: self.rdma.clone(), port: self.port }
@@ -190,10 +195,10 @@ impl PortProgress {
             (Some(rdma), Some(port), Some(pci)) => Object::port_of(rdma.clone(), port, pci),
             (Some(rdma), None, Some(pci)) => Object::Device { name: rdma.clone(), function: pci },
             (_, Some(port), None) => format!("{} port {port}", self.expected).into(),
-            (None, _, Some(pci)) if pci.to_string() != self.expected => {
+            (None, _, Some(pci)) if self.expected != Object::Function(pci) => {
                 format!("{} ({pci})", self.expected).into()
             }
-            _ => (&self.expected).into(),
+            _ => self.expected.clone(),
         }
     }
 }
@@ -316,7 +321,7 @@ impl Cause {
             [] => "the settings are not applied yet".to_owned(),
             steps => format!("to be done on {netdev}: {}", listed(steps)),
         };
-        let units = "see `systemctl status 'ibprov-iface@*' ibprov-children.service`";
+        let units = ToDo::run("systemctl status 'ibprov-iface@*' ibprov-children.service");
         Self::waiting(
             text,
             [Advice::look(units), Advice::now(ToDo::run(format!("ibprov iface {netdev}")))],
@@ -443,7 +448,7 @@ impl NotExpected {
 pub fn port_span(port: &PortProgress) -> Span {
     error_span!(
         "port",
-        expected = port.expected,
+        expected = display(&port.expected),
         pci = port.pci.map(display),
         rdma = port.rdma.as_ref().map(display),
         port = port.port.map(display),

@@ -98,7 +98,7 @@ fn progress() -> Any<PortProgress> {
             let (pci, rdma, port, guid, link_layer, netdev) = found;
             let (named_usec, reached, goal, optional, must_be) = far;
             PortProgress {
-                expected,
+                expected: expected.into(),
                 pci,
                 rdma,
                 port,
@@ -239,7 +239,7 @@ fn left_out() -> Any<LeftOut> {
 
 fn moment() -> Any<Moment> {
     let climbed = (text(), of(port()), rung()).prop_map(|(expected, port, rung)| Climbed {
-        expected,
+        expected: expected.into(),
         port,
         rung,
     });

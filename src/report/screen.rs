@@ -2,8 +2,6 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::common::Severity;
-
 /// What a command stands behind. A line that begins so is never broken.
 pub const RUN: &str = "run: ";
 
@@ -28,16 +26,6 @@ pub enum Tone {
     Dim,
 }
 
-impl From<Severity> for Tone {
-    fn from(severity: Severity) -> Self {
-        match severity {
-            Severity::Error => Self::Bad,
-            Severity::Warning => Self::Warning,
-            Severity::Info => Self::Dim,
-        }
-    }
-}
-
 impl Tone {
     const fn style(self) -> Style {
         match self {
@@ -58,12 +46,11 @@ pub fn text(lines: impl IntoIterator<Item = String>) -> String {
 impl Screen {
     /// `text` in the colour of `tone`, where there is colour.
     pub fn paint(self, tone: Tone, text: &str) -> String {
-        match self.colour && !text.is_empty() {
-            true => {
-                let style = tone.style();
-                format!("{style}{text}{style:#}")
-            }
-            false => text.to_owned(),
+        if self.colour && !text.is_empty() {
+            let style = tone.style();
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
         }
     }
 

@@ -229,9 +229,10 @@ impl fmt::Display for StackSetting {
     /// Where it stands: `infiniband.transport-mode in FILE says datagram`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { value, file, key, by_default } = self;
-        match by_default {
-            false => write!(f, "{key} in {file} says {value}")?,
-            true => write!(f, "{file} has no {key}, which means {value}")?,
+        if *by_default {
+            write!(f, "{file} has no {key}, which means {value}")?;
+        } else {
+            write!(f, "{key} in {file} says {value}")?;
         }
         match (is_netplans(file), value) {
             (false, _) => Ok(()),

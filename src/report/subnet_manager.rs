@@ -133,7 +133,10 @@ impl SubnetManagerReport {
         };
         let advice = match (&self.state, &self.unit) {
             (SubnetManagerState::NotEnabled, _) => {
-                vec![Advice::now(ENABLE), Advice::permanent("or remove the [[subnet-manager]]")]
+                vec![
+                    Advice::now(ToDo::run(ENABLE)),
+                    Advice::permanent("or remove the [[subnet-manager]]"),
+                ]
             }
             (SubnetManagerState::NoPort, _) => vec![
                 Advice::look(ToDo::run("ibprov status --verbose")),

@@ -49,6 +49,13 @@ pub struct UnitBar {
     pub outcome: Outcome,
 }
 
+impl UnitBar {
+    /// Of a unit of whose start nothing is known.
+    const fn new(name: String, role: Role) -> Self {
+        Self { name, role, began_usec: None, ended_usec: None, outcome: Outcome::Unknown }
+    }
+}
+
 /// What a unit is to the ports, in the order they are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]

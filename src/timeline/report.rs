@@ -74,7 +74,7 @@ mod tests {
     fn what_boot_writes_is_read() {
         let climbed = |port, rung| {
             Some(Climbed {
-                expected: "0000:4b:00.0".to_owned(),
+                expected: "0000:4b:00.0".into(),
                 port: if port == 0 { None } else { PortNumber::new(port).ok() },
                 rung,
             })

@@ -86,7 +86,8 @@ has_all() { # LIST
 		share/bash-completion/completions/ibprov share/zsh/site-functions/_ibprov share/fish/vendor_completions.d/ibprov.fish \
 		share/ibprov/schema/ibprov.toml.json share/ibprov/schema/reports.json \
 		share/doc/ibprov/examples/libvirt-qemu-hook share/doc/ibprov/examples/after-ports.conf \
-		share/doc/ibprov/ibprov.cdx.json share/doc/ibprov/ansible/site.yml lib/dracut/modules.d/50ibprov/module-setup.sh \
+		share/doc/ibprov/ibprov.cdx.json share/doc/ibprov/ansible/site.yml share/doc/ibprov/field-trial.sh \
+		share/doc/ibprov/prometheus/ibprov.dashboard.json lib/dracut/modules.d/50ibprov/module-setup.sh \
 		share/initramfs-tools/hooks/ibprov; do
 		grep -qE "^/usr/$file(\.gz)?\$" "$1.files" || { echo "no /usr/$file" && return 1; }
 	done
@@ -96,6 +97,16 @@ dpkg-deb --fsys-tarfile "$deb" | tar -t >"$work/deb.list"
 rpm -qlp "$rpm" >"$work/rpm.list"
 check "the Debian package has all" has_all "$work/deb.list"
 check "the RPM has all" has_all "$work/rpm.list"
+links_work() { # LIST
+	for page in diagnoses.md faq.md field-trial.md; do
+		{ echo "$page" && sed 's/](/\n](/g' "docs/$page" | sed -n 's/^](\([^)#:]*\).*/\1/p'; } | while read -r link; do
+			[ -z "$link" ] || grep -qxF "/usr/share/doc/ibprov/$link" "$1.files" || echo "$page: $link"
+		done
+	done >"$work/broken"
+	cat "$work/broken" && [ ! -s "$work/broken" ]
+}
+check "the links of its pages work" links_work "$work/deb.list"
+check "those of the RPM's work" links_work "$work/rpm.list"
 program=$work/open/${deb##*/}/usr/sbin/ibprov
 # Rust has neither stack protector nor fortified functions: it checks bounds itself. Of
 # control-flow protection its stable compiler has none.

@@ -303,7 +303,7 @@ fn a_setting_that_the_driver_refuses_is_refused_in_every_verb() {
     );
     let (status, _) = is(&host, 3, &refused);
     let finding = status["findings"].as_array().and_then(|all| all.first()).expect("one");
-    assert_eq!(finding["advice"][0]["text"], "ip link set ib0 down && ibprov iface ib0");
+    assert_eq!(finding["advice"][0]["run"], "ip link set ib0 down && ibprov iface ib0");
 }
 
 #[test]
@@ -344,7 +344,8 @@ fn each_setting_that_is_refused_is_a_finding_with_its_own_remedy() {
         for (finding, (said, remedy)) in refused.into_iter().zip(want) {
             assert_eq!(finding["object"], "ib0", "{verb:?}: {finding:#}");
             assert!(finding["message"].as_str().expect("a text").contains(said), "{finding:#}");
-            let advice = finding["advice"][0]["text"].as_str().expect("a remedy");
+            let step = &finding["advice"][0];
+            let advice = step["run"].as_str().or(step["do"].as_str()).expect("a remedy");
             assert!(advice.starts_with(remedy), "{verb:?}: {finding:#}");
             for text in [said, remedy] {
                 assert_eq!(shown.matches(text).count(), 1, "{verb:?}: {text}: {shown}");
@@ -471,4 +472,67 @@ fn what_renames_rdma_devices_is_told_where_the_configuration_names_one() {
     assert!(message(&status, "rdma-other-namer").contains(said), "{status:#}");
     let (code, report) = json(&host, &["boot", "--dry-run"]);
     assert_eq!((code, facts(&report)), (0, [other.to_owned()].into()), "{report:#}");
+}
+
+/// Whatever brought the drivers up now: a deny-list that was written since, and a newer kernel
+/// without them.
+#[test]
+fn what_the_next_boot_would_not_load_is_foretold() {
+    let host = Host::healthy();
+    let all = ["mlx5_core", "mlx5_ib", "ib_ipoib"];
+    for module in all {
+        host.file(&format!("sys/module/{module}/initstate"), "live\n");
+    }
+    let built = |kernel: &str, modules: &[&str], dir: &str| {
+        let files = modules.iter().map(|module| format!("{dir}/{module}.ko.xz:\n"));
+        host.file(&format!("lib/modules/{kernel}/modules.dep"), &files.collect::<String>());
+    };
+    built("6.1.0-9-amd64", &all, "updates/dkms");
+    is(&host, 0, &[]);
+
+    let list = "blacklist mlx5-ib\ninstall ib_ipoib /bin/false\nblacklist nouveau\n";
+    host.file("etc/modprobe.d/site.conf", list);
+    let denied = ["ib_ipoib", "mlx5_ib"].map(|m| format!("warning next-boot-at-risk {m}"));
+    let denied = denied.each_ref().map(String::as_str);
+    let (status, _) = is(&host, 1, &denied);
+    let told = message(&status, "next-boot-at-risk");
+    assert!(told.contains("/etc/modprobe.d/site.conf:2 denies it"), "{told}");
+    let (_, dry) = json(&host, &["boot", "--dry-run"]);
+    assert!(denied.iter().all(|fact| facts(&dry).contains(*fact)), "{dry:#}");
+    // A list that is older than the boot has kept nothing away.
+    host.file("proc/stat", "cpu 0\nbtime 32503680000\n");
+    is(&host, 0, &[]);
+    host.file("proc/stat", "cpu 0\nbtime 1\n");
+    is(&host, 1, &denied);
+    host.remove("etc/modprobe.d/site.conf");
+    is(&host, 0, &[]);
+
+    for other in ["6.1.0-8-amd64", "6.2.0-1-rt-amd64"] {
+        built(other, &[], "kernel");
+    }
+    built("6.1.0-10-amd64", &["mlx5_ib"], "updates");
+    built("6.1.0-11-amd64", &all, "extra");
+    is(&host, 0, &[]);
+    host.remove("lib/modules/6.1.0-11-amd64/modules.dep");
+    host.remove("lib/modules/6.1.0-11-amd64");
+    let newer = ["warning next-boot-at-risk kernel 6.1.0-10-amd64"];
+    let (status, _) = is(&host, 1, &newer);
+    let told = message(&status, "next-boot-at-risk");
+    assert!(told.contains("it has no ib_ipoib, mlx5_core,"), "{told}");
+    built("6.1.0-10-amd64", &all, "kernel");
+    let (status, _) = is(&host, 1, &newer);
+    let told = message(&status, "next-boot-at-risk");
+    assert!(told.contains("mlx5_core (updates/dkms/mlx5_core.ko.xz now)"), "{told}");
+}
+
+#[test]
+fn a_queue_that_a_connect_ib_cannot_have_is_told_before_it_is_seen() {
+    let mut host = Host::enabled();
+    host.function(PF, "15b3:1011", "020700", Some("mlx5_core"));
+    host.rdma(PF, "mlx5_0", "b859:9f03:0012:a480", &[PortSpec::default()]);
+    let parameter = "sys/module/ib_ipoib/parameters/send_queue_size";
+    host.file(parameter, "1024\n");
+    is(&host, 0, &[]);
+    host.file(parameter, "8192\n");
+    is(&host, 1, &[&format!("warning module-parameter {PF}")]);
 }

@@ -100,7 +100,7 @@ fn one_dark_rail_of_four_is_an_exception_in_every_verb() {
         ready with exceptions: 3 of 4 expected ports active
           warning: mlx5_2/1: no link: no cable, or the other end is down (Polling)
             do: check the cable and the switch port
-            do: mlxlink -d 0000:12:00.0, or mstlink with the same arguments
+            run: mlxlink -d 0000:12:00.0 || mstlink -d 0000:12:00.0
             do: if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
@@ -120,18 +120,18 @@ fn one_dark_rail_of_four_is_an_exception_in_every_verb() {
           Evidence:
             tree: mlx5_2 port 1: state DOWN, physical state Polling, sm_lid 1
           Look:
-            - mlxlink -d 0000:12:00.0 --show_module (or mstlink with the same arguments), or ibportstate -C mlx5_2 -P 1 -D 0 1 query
-            - check the LEDs at both ends of the cable, and whether the switch's port is enabled
+            do: mlxlink -d 0000:12:00.0 --show_module (or mstlink with the same arguments), or ibportstate -C mlx5_2 -P 1 -D 0 1 query
+            do: check the LEDs at both ends of the cable, and whether the switch's port is enabled
           Fix now:
-            - reseat the cable, or replace it
+            do: reseat the cable, or replace it
 
             warning: port-not-active (confidence high, caused by link-down-cable)
               mlx5_2 port 1 (0000:12:00.0): no link: no cable, or the other end is down (Polling).
               Look:
-                - check the cable and the switch port
-                - mlxlink -d 0000:12:00.0, or mstlink with the same arguments
+                do: check the cable and the switch port
+                run: mlxlink -d 0000:12:00.0 || mstlink -d 0000:12:00.0
               Fix permanently:
-                - if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
+                do: if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
         exit 1
     "#]].assert_eq(&host.show(&["check"]));
 }
@@ -144,9 +144,9 @@ fn with_all_cables_out_the_node_is_not_ready() {
         NOT READY: 0 of 2 expected ports active
           error: mlx5_0/1, mlx5_1/1: no link: no cable, or the other end is down (Polling)
             do: check the cable and the switch port
-            do: mlxlink -d 0000:10:00.0, or mstlink with the same arguments
+            run: mlxlink -d 0000:10:00.0 || mstlink -d 0000:10:00.0
             do: if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
-            do: mlxlink -d 0000:11:00.0, or mstlink with the same arguments
+            run: mlxlink -d 0000:11:00.0 || mstlink -d 0000:11:00.0
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE    LID  RATE  NOTE
@@ -164,20 +164,20 @@ fn with_all_cables_out_the_node_is_not_ready() {
             tree: mlx5_0 port 1: state DOWN, physical state Polling, sm_lid 1
             tree: mlx5_1 port 1: state DOWN, physical state Polling, sm_lid 1
           Look:
-            - mlxlink -d 0000:10:00.0 --show_module (or mstlink with the same arguments), or ibportstate -C mlx5_0 -P 1 -D 0 1 query
-            - mlxlink -d 0000:11:00.0 --show_module (or mstlink with the same arguments), or ibportstate -C mlx5_1 -P 1 -D 0 1 query
-            - check the LEDs at both ends of the cable, and whether the switch's port is enabled
+            do: mlxlink -d 0000:10:00.0 --show_module (or mstlink with the same arguments), or ibportstate -C mlx5_0 -P 1 -D 0 1 query
+            do: mlxlink -d 0000:11:00.0 --show_module (or mstlink with the same arguments), or ibportstate -C mlx5_1 -P 1 -D 0 1 query
+            do: check the LEDs at both ends of the cable, and whether the switch's port is enabled
           Fix now:
-            - reseat the cable, or replace it
+            do: reseat the cable, or replace it
 
             error: port-not-active (confidence high, caused by link-down-cable)
               mlx5_0 port 1 (0000:10:00.0), mlx5_1 port 1 (0000:11:00.0): no link: no cable, or the other end is down (Polling).
               Look:
-                - check the cable and the switch port
-                - mlxlink -d 0000:10:00.0, or mstlink with the same arguments
-                - mlxlink -d 0000:11:00.0, or mstlink with the same arguments
+                do: check the cable and the switch port
+                run: mlxlink -d 0000:10:00.0 || mstlink -d 0000:10:00.0
+                run: mlxlink -d 0000:11:00.0 || mstlink -d 0000:11:00.0
               Fix permanently:
-                - if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
+                do: if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
         exit 3
     "#]].assert_eq(&host.show(&["check"]));
     let metrics = host.show(&["metrics"]);
@@ -454,14 +454,14 @@ fn ports_of_vfs_beside_an_active_one_are_exceptions_in_every_verb() {
             tree: mlx5_1 port 1: state DOWN, physical state LinkUp, sm_lid 1
             tree: mlx5_2 port 1: state DOWN, physical state LinkUp, sm_lid 1
           Look:
-            - check that GUID and link state of the VF are set: ibprov status, or ip link show PF_NETDEV
+            do: check that GUID and link state of the VF are set: ibprov status, or ip link show PF_NETDEV
           Fix permanently:
-            - set virt_enabled 2 in /etc/opensm/opensm.conf of NVIDIA's opensm (the distributions' opensm has no such option), then restart opensm
+            do: set virt_enabled 2 in /etc/opensm/opensm.conf of NVIDIA's opensm (the distributions' opensm has no such option), then restart opensm
 
             warning: vf-port-not-active (confidence high, caused by opensm-virt-disabled)
               mlx5_1 port 1 (0000:4b:00.1), mlx5_2 port 1 (0000:4b:00.2): Down, although the port of its PF is Active: the subnet manager probably serves no virtual ports.
               Look:
-                - ask which subnet manager it is: sminfo -C mlx5_0 -P 1
+                do: ask which subnet manager it is: sminfo -C mlx5_0 -P 1
         exit 1
     "#]].assert_eq(&host.show(&["check"]));
     let details = host.show(&["status", "-v"]);

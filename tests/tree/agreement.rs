@@ -676,8 +676,9 @@ fn agree(node: &Node) -> Result<(), TestCaseError> {
         ["vf-", "pf-", "sriov-", "too-many-vfs"].into_iter().any(|prefix| code.starts_with(prefix))
     });
     // boot does not wait for what the fabric does.
-    let is_of_fabric =
-        |code: &&String| ["port-not-active", "port-not-judged"].contains(&code.as_str());
+    let is_of_fabric = |code: &&String| {
+        ["port-not-active", "port-not-judged", "port-degraded"].contains(&code.as_str())
+    };
     let about_ports = codes.iter().any(|code| code.starts_with("port-") && !is_of_fabric(&code));
     let is_pending = about_ports || is_about("module-") || about_vfs || is_about("setting-refused");
     let would = boot["steps"].as_array().is_some_and(|steps| !steps.is_empty());

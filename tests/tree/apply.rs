@@ -108,7 +108,8 @@ fn a_bad_plan_is_told_and_nothing_would_be_done() {
         &expect![[r#"
             PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): no change is possible:
               error: 17 VFs are planned for 0000:4b:00.0, but the firmware allows 16 (sriov_totalvfs)
-                do: `mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17` (or mlxconfig with the same arguments), then reboot, or power the host off and on
+                do: set it (mlxconfig takes the same arguments), then reboot, or power the host off and on
+                run: mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17
             exit 3
         "#]],
     );

@@ -203,7 +203,7 @@ fn the_type_of_a_port_is_set_or_the_firmware_s_setting_is_named() {
     host.file("etc/ibprov/ibprov.toml", &row(PF));
     let shown = host.show(&["status"]);
     assert!(shown.contains("the port is in InfiniBand mode, and an Ethernet port"), "{shown}");
-    assert!(shown.contains("mstconfig -d 0000:4b:00.0 set LINK_TYPE_P1=2`"), "{shown}");
+    assert!(shown.contains("mstconfig -d 0000:4b:00.0 set LINK_TYPE_P1=2\n"), "{shown}");
     host.file("etc/ibprov/ibprov.toml", "[[port]]\nrdma = \"mlx4_0\"\ntype = \"eth\"\n");
     let shown = host.show(&["config", "check"]);
     assert!(shown.contains("error: port.type needs port.pci\n"), "{shown}");
@@ -227,7 +227,7 @@ fn the_network_namespace_mode_is_set_and_who_else_sets_it_is_named() {
     let findings = status["findings"].as_array().expect("findings").iter();
     let of: Vec<_> = findings.filter(|f| f["code"] == "netns-mode").collect();
     assert_eq!((output.status.code(), of.len()), (Some(1), 1), "{status:#}");
-    assert!(of[0]["advice"][1]["text"].as_str().expect("text").contains("netns_mode=0"), "{of:#?}");
+    assert!(of[0]["advice"][1].to_string().contains("netns_mode=0"), "{of:#?}");
     host.file(parameter, "N\n");
     assert!(host.show(&["boot", "--dry-run"]).contains("boot would change nothing"));
     assert_eq!(host.ibprov(&["status"]).status.code(), Some(0));

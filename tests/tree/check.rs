@@ -72,11 +72,11 @@ fn the_boot_without_openibd_is_explained() {
             openibd-disabled.log:15: [Mar 18 10:31:13] mlx5_core 0000:4b:00.0: MLX5E: StrdRq(0) RqSz(1024) StrdSz(256) RxCqeCmprss(0)
             openibd-disabled.log:22: [Mar 18 10:31:14] OS is booting, will not run ifup on ib0
           Look:
-            - systemctl is-enabled openibd.service
+            run: systemctl is-enabled openibd.service
           Fix now:
-            - run ifup for the interface, or restart the network service
+            do: run ifup for the interface, or restart the network service
           Fix permanently:
-            - run systemctl enable ibprov.service (or openibd.service), then reboot
+            do: run systemctl enable ibprov.service (or openibd.service), then reboot
 
             error: ifup-skipped-os-booting (confidence high, caused by openibd-disabled)
               mlnx_interface_mgr did not bring ib0 up, and the network service had already given up on it.
@@ -310,7 +310,7 @@ fn json_is_as_promised() {
         for step in finding["advice"].as_array().expect("advice") {
             let purpose = step["purpose"].as_str().expect("purpose");
             assert!(["look", "now", "permanent"].contains(&purpose), "{step}");
-            assert!(step["text"].is_string(), "{step}");
+            assert!(step["do"].is_string() || step["run"].is_string(), "{step}");
         }
         for quote in finding["evidence"].as_array().into_iter().flatten() {
             assert!(

@@ -27,8 +27,8 @@ fn report(kernel: &str, exit: u8, findings: &[(&str, &str, &str)]) -> String {
             format!(
                 r#"{{"code": "{code}", "severity": "{severity}", "object": "{object}",
                     "message": "not as expected",
-                    "advice": [{{"purpose": "look", "text": "ip link"}},
-                               {{"purpose": "now", "text": "do it"}}]}}"#
+                    "advice": [{{"purpose": "look", "run": "ip link"}},
+                               {{"purpose": "now", "do": "do it"}}]}}"#
             )
         })
         .collect();

@@ -226,3 +226,108 @@ fn mounts_on_demand_and_what_requires_openibd_use_infiniband() {
     units.sort_unstable();
     assert_eq!(units, ["burst.service", "proj.mount", "scratch.mount"]);
 }
+
+/// By whatever a unit names the fabric, and whatever else the inventory has.
+#[test]
+fn a_unit_uses_infiniband_by_each_way_to_name_it() {
+    let host = node();
+    host.file("etc/hosts", "127.0.0.1 localhost\n10.9.8.7 fs1\n192.0.2.1 fs2\n");
+    host.file("etc/default/site", "# mlx5_0\nDEVICE=mlx5_0\n");
+    host.file("opt/bind", "#!/bin/sh\nexec x --bind 10.9.8.1\n");
+    host.file("opt/none", "#!/bin/sh\n# x --bind 10.9.8.1\nexec x\n");
+    host.file("opt/tune", "#!/bin/sh\necho 4092 >/sys/class/net/ib0/mtu\n");
+    host.file("opt/probe", "#!/bin/sh\nibstat\n");
+    let services = [
+        ("environment", "Environment=NCCL_SOCKET_IFNAME=ib0\nExecStart=/usr/bin/x"),
+        ("file", "EnvironmentFile=-/etc/default/site\nExecStart=/usr/bin/x"),
+        ("node", "ExecStart=/usr/bin/x /dev/infiniband/uverbs0"),
+        ("guid", "ExecStart=/usr/bin/x -g 0xb8599f030012a480"),
+        ("script", "ExecStart=-/opt/bind"),
+        ("host", "ExecStart=/usr/bin/x fs1:5000"),
+        ("tunes", "ExecStart=/opt/tune"),
+        ("asks", "ExecStart=/opt/probe"),
+        ("no-script", "ExecStart=/opt/none"),
+        ("no-host", "ExecStart=/usr/bin/x fs2:5000"),
+        ("no-guid", "ExecStart=/usr/bin/x -g 0xb8599f030012a481"),
+    ];
+    let bare = "[Unit]\nDefaultDependencies=no\n";
+    for (name, text) in services {
+        host.file(&format!("{UNITS}/{name}.service"), &format!("{bare}[Service]\n{text}\n"));
+    }
+    for (name, condition) in
+        [("condition", "|/dev/infiniband/umad0"), ("no-condition", "!/dev/infiniband/umad0")]
+    {
+        let text =
+            format!("{bare}ConditionPathExists={condition}\n[Service]\nExecStart=/usr/bin/x\n");
+        host.file(&format!("{UNITS}/{name}.service"), &text);
+    }
+    for name in ["nfs-server", "nfs-ganesha", "target", "rc-local"] {
+        let text = format!("{bare}[Service]\nExecStart=/usr/bin/x\n");
+        host.file(&format!("{UNITS}/{name}.service"), &text);
+    }
+    host.file("etc/rc.local", "#!/bin/sh\nip link set ib0 mtu 4092\n");
+    let names = services.iter().map(|(name, _)| *name);
+    let names = names.chain([
+        "condition",
+        "no-condition",
+        "nfs-server",
+        "nfs-ganesha",
+        "target",
+        "rc-local",
+    ]);
+    let wants: String = names.map(|name| format!("Wants={name}.service\n")).collect();
+    host.file(
+        &format!("{UNITS}/multi-user.target"),
+        &format!("[Unit]\nRequires=sysinit.target\n{wants}"),
+    );
+    let (_, report) = ran(&host, &[]);
+    let used = [
+        "asks",
+        "condition",
+        "environment",
+        "file",
+        "guid",
+        "host",
+        "nfs-ganesha",
+        "nfs-server",
+        "node",
+        "rc-local",
+        "script",
+        "target",
+        "tunes",
+    ];
+    assert_eq!(with_order(&report, "missing"), used.map(|name| format!("{name}.service")));
+    host.file("etc/rc.local", "#!/bin/sh\nmodprobe ib_ipoib\n");
+    let (_, report) = ran(&host, &[]);
+    assert!(!with_order(&report, "missing").contains(&"rc-local.service".to_owned()));
+}
+
+#[test]
+fn little_memory_to_lock_and_no_peermem_are_told() {
+    let host = node();
+    let told = || {
+        let (_, report) = ran(&host, &[]);
+        let findings = report["findings"].as_array().expect("findings").clone();
+        let notes = findings.into_iter().filter(|finding| finding["code"] == "notice");
+        notes.map(|f| f["object"].as_str().expect("an object").to_owned()).collect::<Vec<_>>()
+    };
+    let docker = |limit: &str| {
+        let text = format!(
+            "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/usr/bin/dockerd\n{limit}\n"
+        );
+        host.file(&format!("{UNITS}/docker.service"), &text);
+    };
+    for limit in ["", "LimitMEMLOCK=infinity"] {
+        docker(limit);
+        assert_eq!(told(), [""; 0], "{limit}");
+    }
+    docker("LimitMEMLOCK=64M:infinity");
+    // Of what starts no jobs it is its own affair.
+    host.file("etc/systemd/system/lnet.service.d/m.conf", "[Service]\nLimitMEMLOCK=64K\n");
+    assert_eq!(told(), ["docker.service"]);
+    docker("LimitMEMLOCK=infinity");
+    host.file("sys/module/nvidia/version", "580.82\n");
+    assert_eq!(told(), ["nvidia_peermem"]);
+    host.file("sys/module/nvidia_peermem/initstate", "live\n");
+    assert_eq!(told(), [""; 0]);
+}

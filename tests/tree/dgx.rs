@@ -83,9 +83,9 @@ fn four_faults_fit_a_serial_console() {
           error: mlx5_3/1: no link: no cable, or the other end is down (Polling)
             do: check the cable and the switch port
           warning: 0000:dc:00.0: no RDMA device (optional): driver mlx5_core is bound
-            do: dmesg | grep 0000:dc:00.0
+            run: dmesg | grep 0000:dc:00.0
           warning: mlx5_5/1: degraded: rate 200 Gb/sec (2X NDR), minimum 400 Gb/s
-            do: mlxlink -d 0000:c0:00.0
+            run: mlxlink -d 0000:c0:00.0
           warning: nvidia_peermem, rpcrdma: not loaded: not built for the running kernel
             do: install it for kernel 6.1.0-9-amd64, or run `depmod -a`
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
@@ -114,7 +114,8 @@ fn what_is_higher_than_the_terminal_is_shorter_and_ends_with_the_verdict() {
     let host = degraded();
     let verdict = "NOT READY: 5 of 8 expected ports active\n";
     let on = |rows| on_terminal(&host, rows, 80, &["status"]);
-    let steps = |shown: &str| shown.matches("    do: ").count();
+    let steps =
+        |shown: &str| shown.matches("    do: ").count() + shown.matches("    run: ").count();
     let (high, usual, low) = (on(60), on(24), on(20));
     assert!(steps(&high) > 5 && high.matches(verdict).count() == 1, "{high}");
     assert!(steps(&usual) == 5 && usual.matches(verdict).count() == 1, "{usual}");
@@ -187,13 +188,13 @@ fn what_is_wrong_alone() {
                 alone (man 8 ibprov-opensm)
           error: mlx5_3/1: no link: no cable, or the other end is down (Polling)
             do: check the cable and the switch port
-            do: mlxlink -d 0000:5e:00.0, or mstlink with the same arguments
+            run: mlxlink -d 0000:5e:00.0 || mstlink -d 0000:5e:00.0
             do: if nothing is meant to be connected to it: `required = false` in its
                 [[port]], or boot.ignore (man 5 ibprov.toml)
           warning: 0000:dc:00.0: no RDMA device (optional): driver mlx5_core is bound
-            do: dmesg | grep 0000:dc:00.0
+            run: dmesg | grep 0000:dc:00.0
           warning: mlx5_5/1: degraded: rate 200 Gb/sec (2X NDR), minimum 400 Gb/s
-            do: mlxlink -d 0000:c0:00.0
+            run: mlxlink -d 0000:c0:00.0
             do: check the cable, and speed and width of the switch port it leads to
           warning: nvidia_peermem, rpcrdma: not loaded: not built for the running kernel
             do: install it for kernel 6.1.0-9-amd64, or run `depmod -a`
@@ -272,7 +273,7 @@ fn all_that_is_known_of_one_port_is_told() {
         NOT READY: 0 of 1 expected ports active
           error: mlx5_3/1: no link: no cable, or the other end is down (Polling)
             do: check the cable and the switch port
-            do: mlxlink -d 0000:5e:00.0, or mstlink with the same arguments
+            run: mlxlink -d 0000:5e:00.0 || mstlink -d 0000:5e:00.0
             do: if nothing is meant to be connected to it: `required = false` in its
                 [[port]], or boot.ignore (man 5 ibprov.toml)
 
@@ -330,8 +331,8 @@ fn a_child_that_is_missing_is_named_and_its_port_stays_active() {
         NOT READY: 8 of 8 expected ports active, 7 ready
           error: mlx5_6/1: not configured: to be done on ibp206s0: create P_Key child
           ibp206s0.8001 (0x8001)
-            do: see `systemctl status 'ibprov-iface@*' ibprov-children.service`
-            do: ibprov iface ibp206s0
+            run: systemctl status 'ibprov-iface@*' ibprov-children.service
+            run: ibprov iface ibp206s0
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV    STATE   LID  RATE     NOTE
@@ -352,7 +353,7 @@ fn a_child_that_is_missing_is_named_and_its_port_stays_active() {
     for name in ["ibp206s0.8001", "ibp206s0", "mlx5_6/1"] {
         let of_name = host.show(&["status", name]);
         assert!(of_name.contains(missing) && of_name.contains("! mlx5_6/1 "), "{of_name}");
-        assert!(of_name.contains("do: ibprov iface ibp206s0\n"), "{of_name}");
+        assert!(of_name.contains("run: ibprov iface ibp206s0\n"), "{of_name}");
     }
     assert!(host.show(&["status", "ibp206s0.8002"]).contains("is no port and no adapter"));
     let metrics = host.show(&["metrics"]);

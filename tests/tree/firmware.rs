@@ -45,15 +45,15 @@ fn a_number_of_vfs_that_is_not_in_effect_is_told_by_every_verb() {
     let host = host("8\n");
     expect![[r#"
         warning: 0000:4b:00.0: NUM_OF_VFS = 16 is configured (/etc/ibprov/ibprov.toml:3), and the adapter has 8
-        do: ibprov firmware --apply
-        do: ibprov firmware 0000:4b:00.0
+        run: ibprov firmware --apply
+        run: ibprov firmware 0000:4b:00.0
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
         exit 1
     "#]].assert_eq(&told(&host, &["status"]));
     expect![[r#"
         warning: 0000:4b:00.0: NUM_OF_VFS = 16 is configured (/etc/ibprov/ibprov.toml:3), and the adapter has 8
-        ibprov firmware --apply
-        ibprov firmware 0000:4b:00.0
+        run: ibprov firmware --apply
+        run: ibprov firmware 0000:4b:00.0
         exit 1
     "#]].assert_eq(&told(&host, &["plan"]));
     assert_all_say(&host, &["check", "metrics"], "firmware-not-as-configured", "reset-pending");
@@ -66,14 +66,14 @@ fn the_record_tells_what_waits_for_a_reboot_from_what_a_boot_did_not_load() {
     host.file(RECORD, &record("0b0b0b0b-2", "null"));
     expect![[r#"
         warning: 0000:4b:00.0: NUM_OF_VFS = 16 was written in this boot, and takes effect at the next reboot; the adapter has 8
-        do: ibprov firmware 0000:4b:00.0
+        run: ibprov firmware 0000:4b:00.0
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
         exit 1
     "#]].assert_eq(&told(&host, &["status"]));
     host.file(RECORD, &record("0a0a0a0a-1", "null"));
     expect![[r#"
         warning: 0000:4b:00.0: NUM_OF_VFS = 16 was written before this boot, and the adapter still has 8: power it off and on; do not write it again
-        do: ibprov firmware 0000:4b:00.0
+        run: ibprov firmware 0000:4b:00.0
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
         exit 1
     "#]].assert_eq(&told(&host, &["status"]));
@@ -91,8 +91,8 @@ fn the_record_tells_what_waits_for_a_reboot_from_what_a_boot_did_not_load() {
     expect![[r#"
         warning: the host: /var/lib/ibprov/firmware.json is not a record of firmware settings: EOF while parsing an object at line 1 column 1. To go on without it: remove the file; what was written before is written again then
         warning: 0000:4b:00.0: NUM_OF_VFS = 16 is configured (/etc/ibprov/ibprov.toml:3), and the adapter has 8
-        do: ibprov firmware --apply
-        do: ibprov firmware 0000:4b:00.0
+        run: ibprov firmware --apply
+        run: ibprov firmware 0000:4b:00.0
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
         exit 1
     "#]].assert_eq(&told(&host, &["status"]));
@@ -106,12 +106,10 @@ fn more_planned_vfs_than_the_firmware_allows_lead_to_the_verb_where_it_is_config
     let host = host("8\n");
     host.file("etc/ibprov/ibprov.toml", &format!("{SET}{pf}"));
     let verbs = ["status", "plan", "check"];
-    let ours = format!("`ibprov firmware {PF} --apply`");
-    assert_all_say(&host, &verbs, &format!("{ours}, then reboot"), "mstconfig");
+    let ours = format!("run: ibprov firmware {PF} --apply\n");
+    assert_all_say(&host, &verbs, &ours, "mstconfig");
     host.file("etc/ibprov/ibprov.toml", &pf);
-    let theirs = format!(
-        "`mstconfig -d {PF} set SRIOV_EN=1 NUM_OF_VFS=12` (or mlxconfig with the same arguments)"
-    );
+    let theirs = format!("run: mstconfig -d {PF} set SRIOV_EN=1 NUM_OF_VFS=12\n");
     assert_all_say(&host, &verbs, &theirs, &ours);
 }
 

@@ -872,3 +872,32 @@ fn no_file_of_the_vendors_stack_is_lost_without_a_word() {
     assert_eq!(exit(&host, &["migrate", "--back", "--apply"]), 0);
     assert_eq!(differ(&before, &tree(&host)), NONE);
 }
+
+/// A script on another file system may hang whoever opens it, as a FIFO in its place does.
+#[test]
+fn a_script_that_is_not_looked_at_is_told_and_hangs_nothing() {
+    let host = Host::enabled();
+    host.file("opt/.keep", "");
+    nix::unistd::mkfifo(&host.path("opt/fifo"), nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
+    host.file(
+        "etc/rc.local",
+        "#!/bin/sh\n/opt/fifo\n. /opt/fifo\n/opt/site/start\n/usr/bin/x /opt/site\n",
+    );
+    let script = "mkdir \"$1/opt/site\"
+        mount -t tmpfs none \"$1/opt/site\"
+        printf '#!/bin/sh\\nsystemctl start opensm\\n' >\"$1/opt/site/start\"
+        exec timeout 60 \"$2\" migrate --root \"$1\"";
+    let mut unshared = std::process::Command::new("unshare");
+    unshared.args(["--mount", "sh", "-euc", script, "sh"]).arg(host.path(""));
+    let out = unshared.arg(env!("CARGO_BIN_EXE_ibprov")).output().expect("unshare");
+    let said = String::from_utf8_lossy(&out.stdout);
+    if String::from_utf8_lossy(&out.stderr).contains("unshare failed") {
+        println!("skipped: a namespace of mounts cannot be made");
+        return;
+    }
+    let told: Vec<&str> = said.lines().filter(|line| line.contains("/etc/rc.local")).collect();
+    assert_eq!(told.len(), 1, "{out:?}");
+    let why =
+        "/opt/site/start was not looked at: it is on another file system, which may not answer";
+    assert!(told[0].contains("/etc/rc.local:4") && told[0].contains(why), "{said}");
+}

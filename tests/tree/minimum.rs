@@ -36,7 +36,7 @@ fn a_port_below_its_rate_is_degraded() {
     expect![[r#"
         ready with exceptions: 1 of 1 expected ports active
           warning: mlx5_0/1: degraded: rate 200 Gb/sec (4X HDR), minimum 400 Gb/s
-            do: mlxlink -d 0000:4b:00.0
+            run: mlxlink -d 0000:4b:00.0
             do: check the cable, and speed and width of the switch port it leads to
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
@@ -52,9 +52,9 @@ fn a_port_below_its_rate_is_degraded() {
         warning: port-degraded (confidence high)
           mlx5_0 port 1 (0000:4b:00.0): degraded: rate 200 Gb/sec (4X HDR), minimum 400 Gb/s.
           Look:
-            - mlxlink -d 0000:4b:00.0
+            run: mlxlink -d 0000:4b:00.0
           Fix permanently:
-            - check the cable, and speed and width of the switch port it leads to
+            do: check the cable, and speed and width of the switch port it leads to
         exit 1
     "#]]
     .assert_eq(&host.show(&["check"]));
@@ -96,7 +96,7 @@ fn a_pcie_link_that_lost_lanes_is_a_note_unless_it_is_configured() {
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
         note: adapter 0000:4b:00.0: the PCIe width is x8, and adapter and slot are capable of x16
-          do: lspci -vv -s 0000:4b:00.0 | grep -e LnkCap: -e LnkSta:
+          run: lspci -vv -s 0000:4b:00.0 | grep -e LnkCap: -e LnkSta:
           do: reseat the adapter, or check speed and width of the slot in the firmware setup
 
         kernel 6.1.0-9-amd64

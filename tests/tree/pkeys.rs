@@ -109,7 +109,7 @@ fn a_limited_member_of_the_default_partition_has_no_carrier() {
             do: ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: Default=0x7fff, ipoib : ALL=limited, SELF=full, 0xb8599f030012a480=full ;
           warning: ib0: up without carrier, probably because the port is only a limited member of partition 0x7fff (its P_Key table has 0x7fff, not 0xffff)
             do: dmesg | grep 'ib0: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses
-            do: sminfo -C mlx5_0 -P 1
+            run: sminfo -C mlx5_0 -P 1
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
@@ -123,13 +123,13 @@ fn a_limited_member_of_the_default_partition_has_no_carrier() {
         warning: pkey-missing (confidence high)
           mlx5_0 port 1 (0000:4b:00.0): the port is only a limited member of partition 0x7fff (its P_Key table has 0x7fff, not 0xffff); needed by ib0.
           Fix permanently:
-            - ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: Default=0x7fff, ipoib : ALL=limited, SELF=full, 0xb8599f030012a480=full ;
+            do: ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: Default=0x7fff, ipoib : ALL=limited, SELF=full, 0xb8599f030012a480=full ;
 
             warning: interface-not-online (confidence high, caused by pkey-missing)
               ib0: up without carrier, probably because the port is only a limited member of partition 0x7fff (its P_Key table has 0x7fff, not 0xffff).
               Look:
-                - dmesg | grep 'ib0: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses
-                - sminfo -C mlx5_0 -P 1
+                do: dmesg | grep 'ib0: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses
+                run: sminfo -C mlx5_0 -P 1
         exit 1
     "#]].assert_eq(&host.show(&["check"]));
     // Where the table says nothing against it.
@@ -140,7 +140,7 @@ fn a_limited_member_of_the_default_partition_has_no_carrier() {
         ready with exceptions: 1 of 1 expected ports active
           warning: ib0: up without carrier: IPoIB has not joined its broadcast group
             do: dmesg | grep 'ib0: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses
-            do: sminfo -C mlx5_0 -P 1
+            run: sminfo -C mlx5_0 -P 1
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
@@ -202,7 +202,7 @@ fn a_child_needs_its_partition() {
             do: ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: pkey0012=0x0012, ipoib : 0xb8599f030012a480=full ;
           warning: ib0.8012: up without carrier, probably because the port is only a limited member of partition 0x0012 (its P_Key table has 0x0012, not 0x8012)
             do: dmesg | grep 'ib0.8012: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses
-            do: sminfo -C mlx5_0 -P 1
+            run: sminfo -C mlx5_0 -P 1
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
@@ -305,7 +305,7 @@ fn a_configuration_for_an_interface_that_no_adapter_has_is_named() {
     expect![[r#"
         ready with exceptions: 1 of 1 expected ports active
           warning: ib5, ib6.8001: no interface has this name, and networking.service is configured to set it up (/etc/network/interfaces); IPoIB interfaces: ib0
-            do: ibprov status -v
+            run: ibprov status -v
             do: correct the name in /etc/network/interfaces, or remove the file
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
@@ -370,8 +370,9 @@ fn a_log_of_joins_that_are_refused_is_told_and_the_table_explains_it() {
             ROOT/journal.log:3: [Oct 04 08:11:30] ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status -22
             ROOT/journal.log:4: [Oct 04 08:11:46] ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status -22
           Look:
-            - compare the P_Keys of the port with the partition of the group: ibprov status -v
-            - saquery -C DEVICE -P PORT -g: the rate and the MTU of the group must not be greater than those of the port
+            do: compare the P_Keys of the port with the partition of the group
+            run: ibprov status -v
+            do: the rate and the MTU of the group must not be greater than those of the port: saquery -C DEVICE -P PORT -g
         exit 1
     "#]].assert_eq(&check(&["journal.log"]));
     expect![[r#"
@@ -383,7 +384,7 @@ fn a_log_of_joins_that_are_refused_is_told_and_the_table_explains_it() {
           Evidence:
             ROOT/state.txt:7: mlx5_0 port 1: State: Active
           Fix permanently:
-            - ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: Default=0x7fff, ipoib : ALL=limited, SELF=full, 0x0200000c00010003=full ;
+            do: ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: Default=0x7fff, ipoib : ALL=limited, SELF=full, 0x0200000c00010003=full ;
 
             warning: interface-not-online (confidence medium, caused by pkey-missing)
               The subnet manager refuses to let ib0 join its broadcast group (status -22), so that ib0 has no carrier.
@@ -392,8 +393,9 @@ fn a_log_of_joins_that_are_refused_is_told_and_the_table_explains_it() {
                 ROOT/journal.log:3: [Oct 04 08:11:30] ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status -22
                 ROOT/journal.log:4: [Oct 04 08:11:46] ib0: multicast join failed for ff12:401b:ffff:0000:0000:0000:ffff:ffff, status -22
               Look:
-                - compare the P_Keys of the port with the partition of the group: ibprov status -v
-                - saquery -C DEVICE -P PORT -g: the rate and the MTU of the group must not be greater than those of the port
+                do: compare the P_Keys of the port with the partition of the group
+                run: ibprov status -v
+                do: the rate and the MTU of the group must not be greater than those of the port: saquery -C DEVICE -P PORT -g
         exit 1
     "#]].assert_eq(&check(&["journal.log", "state.txt"]));
 }

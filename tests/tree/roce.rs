@@ -98,7 +98,7 @@ fn one_without_an_address_has_no_gid_to_use() {
     expect![[r#"
         ready with exceptions: 1 of 2 expected ports active
           warning: mlx5_3/1: no GID: none of type RoCE v2 is for an address of global scope
-            do: ibprov status --gids
+            run: ibprov status --gids
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
@@ -163,7 +163,9 @@ fn a_port_in_infiniband_mode_is_of_the_other_type() {
     expect![[r#"
         NOT READY: 0 of 1 expected ports active
           error: mlx5_0/1: no netdev: the port is in InfiniBand mode, and an Ethernet port is expected (listed in /etc/ibprov/ibprov.toml:1)
-            do: to change the type: `mstconfig -d 0000:4b:00.0 set LINK_TYPE_P1=2` (or mlxconfig with the same arguments), then reboot, or power the host off and on; or ignore the port (boot.ignore)
+            do: to change the type: set it (mlxconfig takes the same arguments), then reboot, or power the host off and on
+            run: mstconfig -d 0000:4b:00.0 set LINK_TYPE_P1=2
+            do: or ignore the port (boot.ignore)
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE       LID  RATE     NOTE

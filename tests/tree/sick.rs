@@ -413,7 +413,7 @@ fn what_the_first_run_of_a_boot_still_waits_for_is_unknown_and_nothing_else_is()
         waits: 2 UNKNOWN: boot-in-progress
         UNKNOWN: 1 of 2 expected ports active
         warning: the host: boot not finished, waits for 0000:5e:00.0 (RDMA device) and mlx5_0/1 (not named), deadline 2min 30s after its start
-        do: systemctl status ibprov
+        run: systemctl status ibprov
         check: 2
         late: 1 NOT READY: port-not-ready mlx5_0/1 and 1 more
         late: 2 NOT READY: port-not-ready mlx5_0/1 and 1 more

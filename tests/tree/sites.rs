@@ -172,13 +172,13 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
                     alone (man 8 ibprov-opensm)
               warning: mlx5_3/1: no link: no cable, or the other end is down (Polling)
                 do: check the cable and the switch port
-                do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments
+                run: mlxlink -d 0000:13:00.0 || mstlink -d 0000:13:00.0
                 do: if nothing is meant to be connected to it: `required = false` in its
                     [[port]], or boot.ignore (man 5 ibprov.toml)
               warning: PF 0000:14:00.0: VF 5 is left alone: the port GUID at the PF is
               0000:0000:0000:0000 instead of 0200:0000:0412:0105; it may be in use: its use
               cannot be determined: the function has no iommu_group
-                do: ibprov plan
+                run: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
               PORT       PCI           NETDEV   STATE         LID  RATE     NOTE
@@ -224,13 +224,13 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
                     that of its switch, or run opensm on this port alone (man 8 ibprov-opensm)
               warning: mlx5_3/1: no link: no cable, or the other end is down (Polling)
                 do: check the cable and the switch port
-                do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments
+                run: mlxlink -d 0000:13:00.0 || mstlink -d 0000:13:00.0
                 do: if nothing is meant to be connected to it: `required = false` in its [[port]], or
                     boot.ignore (man 5 ibprov.toml)
               warning: PF 0000:14:00.0: VF 5 is left alone: the port GUID at the PF is 0000:0000:0000:0000
               instead of 0200:0000:0412:0105; it may be in use: its use cannot be determined: the function has
               no iommu_group
-                do: ibprov plan
+                run: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
               PORT       PCI           NETDEV   STATE         LID  RATE     NOTE
@@ -280,10 +280,11 @@ fn what_failed_is_said_first_on_a_failed_node() {
               /etc/ibprov/ibprov.toml:3)
               warning: 0000:9a:00.0: absent, and optional (listed in
               /etc/ibprov/ibprov.toml:5)
-                do: see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in
-                    another slot, and a VF not created yet
+                do: see whether the adapter is in another slot or disabled in the firmware
+                    setup, or the VF not created yet
+                run: lspci -Dnn -d 15b3:
               warning: the last boot: boot incomplete (exit code 3)
-                do: journalctl -b -u ibprov.service
+                run: journalctl -b -u ibprov.service
             ibprov: enabled; last boot: not-ready, exit 3; openibd.service: ibprov's
 
               PORT      PCI           NETDEV  STATE      LID  RATE     NOTE
@@ -304,10 +305,11 @@ fn what_failed_is_said_first_on_a_failed_node() {
                 do: see `lspci -k` and dmesg
               error: 0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3)
               warning: 0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5)
-                do: see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in another slot, and a
-                    VF not created yet
+                do: see whether the adapter is in another slot or disabled in the firmware setup, or the VF not
+                    created yet
+                run: lspci -Dnn -d 15b3:
               warning: the last boot: boot incomplete (exit code 3)
-                do: journalctl -b -u ibprov.service
+                run: journalctl -b -u ibprov.service
             ibprov: enabled; last boot: not-ready, exit 3; openibd.service: ibprov's
 
               PORT      PCI           NETDEV  STATE      LID  RATE     NOTE

@@ -48,11 +48,11 @@ fn check() {
               Evidence:
                 tree: mlx5_2 port 1: state INIT, physical state LinkUp, sm_lid ?
               Look:
-                - if it is in the fabric of mlx5_0/1 (Active): check its switch port
+                do: if it is in the fabric of mlx5_0/1 (Active): check its switch port
               Fix now:
-                - if it is in a fabric of its own, and `sminfo -C mlx5_2 -P 1` finds no
-                  subnet manager: enable that of its switch, or run opensm on this port
-                  alone (man 8 ibprov-opensm)
+                do: if it is in a fabric of its own, and `sminfo -C mlx5_2 -P 1` finds no
+                    subnet manager: enable that of its switch, or run opensm on this port
+                    alone (man 8 ibprov-opensm)
 
                 warning: port-not-active (confidence high, caused by no-subnet-manager)
                   mlx5_2 port 1 (0000:12:00.0): not active: no subnet manager configured it
@@ -64,29 +64,29 @@ fn check() {
               Evidence:
                 tree: mlx5_3 port 1: state DOWN, physical state Polling, sm_lid 1
               Look:
-                - mlxlink -d 0000:13:00.0 --show_module (or mstlink with the same
-                  arguments), or ibportstate -C mlx5_3 -P 1 -D 0 1 query
-                - check the LEDs at both ends of the cable, and whether the switch's port is
-                  enabled
+                do: mlxlink -d 0000:13:00.0 --show_module (or mstlink with the same
+                    arguments), or ibportstate -C mlx5_3 -P 1 -D 0 1 query
+                do: check the LEDs at both ends of the cable, and whether the switch's port
+                    is enabled
               Fix now:
-                - reseat the cable, or replace it
+                do: reseat the cable, or replace it
 
                 warning: port-not-active (confidence high, caused by link-down-cable)
                   mlx5_3 port 1 (0000:13:00.0): no link: no cable, or the other end is down
                   (Polling).
                   Look:
-                    - check the cable and the switch port
-                    - mlxlink -d 0000:13:00.0, or mstlink with the same arguments
+                    do: check the cable and the switch port
+                    run: mlxlink -d 0000:13:00.0 || mstlink -d 0000:13:00.0
                   Fix permanently:
-                    - if nothing is meant to be connected to it: `required = false` in its
-                      [[port]], or boot.ignore (man 5 ibprov.toml)
+                    do: if nothing is meant to be connected to it: `required = false` in its
+                        [[port]], or boot.ignore (man 5 ibprov.toml)
 
             warning: vf-deferred (confidence high)
               PF 0000:14:00.0: VF 5 is left alone: the port GUID at the PF is
               0000:0000:0000:0000 instead of 0200:0000:0412:0105; it may be in use: its use
               cannot be determined: the function has no iommu_group.
               Look:
-                - ibprov plan
+                run: ibprov plan
             exit 1
         "#]],
     );
@@ -100,24 +100,26 @@ fn check() {
             error: port-not-ready (confidence high)
               0000:5e:00.0: no driver: no driver is bound to the function.
               Look:
-                - see `lspci -k` and dmesg
+                do: see `lspci -k` and dmesg
 
                 warning: boot-failed (confidence high, caused by port-not-ready)
                   the last boot: boot incomplete (exit code 3).
                   Look:
-                    - journalctl -b -u ibprov.service
+                    run: journalctl -b -u ibprov.service
 
             error: port-absent (confidence high)
               0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3).
               Look:
-                - see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in
-                  another slot, and a VF not created yet
+                do: see whether the adapter is in another slot or disabled in the firmware
+                    setup, or the VF not created yet
+                run: lspci -Dnn -d 15b3:
 
             warning: port-absent (confidence high)
               0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5).
               Look:
-                - see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in
-                  another slot, and a VF not created yet
+                do: see whether the adapter is in another slot or disabled in the firmware
+                    setup, or the VF not created yet
+                run: lspci -Dnn -d 15b3:
             exit 3
         "#]],
     );
@@ -585,24 +587,26 @@ fn check_in_colour() {
             ^[[1m^[[31merror: port-not-ready (confidence high)^[[0m
               0000:5e:00.0: no driver: no driver is bound to the function.
             ^[[1m  Look:^[[0m
-                - see `lspci -k` and dmesg
+                do: see `lspci -k` and dmesg
 
             ^[[33m    warning: boot-failed (confidence high, caused by port-not-ready)^[[0m
                   the last boot: boot incomplete (exit code 3).
             ^[[1m      Look:^[[0m
-                    - journalctl -b -u ibprov.service
+                    run: journalctl -b -u ibprov.service
 
             ^[[1m^[[31merror: port-absent (confidence high)^[[0m
               0000:99:00.0: absent, and expected (listed in /etc/ibprov/ibprov.toml:3).
             ^[[1m  Look:^[[0m
-                - see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in
-                  another slot, and a VF not created yet
+                do: see whether the adapter is in another slot or disabled in the firmware
+                    setup, or the VF not created yet
+                run: lspci -Dnn -d 15b3:
 
             ^[[33mwarning: port-absent (confidence high)^[[0m
               0000:9a:00.0: absent, and optional (listed in /etc/ibprov/ibprov.toml:5).
             ^[[1m  Look:^[[0m
-                - see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in
-                  another slot, and a VF not created yet
+                do: see whether the adapter is in another slot or disabled in the firmware
+                    setup, or the VF not created yet
+                run: lspci -Dnn -d 15b3:
             exit 3
         "#]],
     );
@@ -621,10 +625,11 @@ fn status_in_colour() {
             ^[[1m^[[31m  /etc/ibprov/ibprov.toml:3)^[[0m
             ^[[33m  warning: 0000:9a:00.0: absent, and optional (listed in^[[0m
             ^[[33m  /etc/ibprov/ibprov.toml:5)^[[0m
-                do: see `lspci -Dnn -d 15b3:` and the firmware setup: an adapter may be in
-                    another slot, and a VF not created yet
+                do: see whether the adapter is in another slot or disabled in the firmware
+                    setup, or the VF not created yet
+                run: lspci -Dnn -d 15b3:
             ^[[33m  warning: the last boot: boot incomplete (exit code 3)^[[0m
-                do: journalctl -b -u ibprov.service
+                run: journalctl -b -u ibprov.service
             ibprov: enabled; last boot: not-ready, exit 3; openibd.service: ibprov's
 
             ^[[1m  PORT      PCI           NETDEV  STATE      LID  RATE     NOTE^[[0m
@@ -665,13 +670,13 @@ fn a_degraded_site_in_colour() {
                     alone (man 8 ibprov-opensm)
             ^[[33m  warning: mlx5_3/1: no link: no cable, or the other end is down (Polling)^[[0m
                 do: check the cable and the switch port
-                do: mlxlink -d 0000:13:00.0, or mstlink with the same arguments
+                run: mlxlink -d 0000:13:00.0 || mstlink -d 0000:13:00.0
                 do: if nothing is meant to be connected to it: `required = false` in its
                     [[port]], or boot.ignore (man 5 ibprov.toml)
             ^[[33m  warning: PF 0000:14:00.0: VF 5 is left alone: the port GUID at the PF is^[[0m
             ^[[33m  0000:0000:0000:0000 instead of 0200:0000:0412:0105; it may be in use: its use^[[0m
             ^[[33m  cannot be determined: the function has no iommu_group^[[0m
-                do: ibprov plan
+                run: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
             ^[[1m  PORT       PCI           NETDEV   STATE         LID  RATE     NOTE^[[0m

@@ -91,6 +91,9 @@ fn one_that_is_there_is_shown_with_its_gids() {
     let gids = host.show(&["status", "--gids"]);
     assert!(gids.contains("soft RoCE: rxe0 (eth1): ready\n  "), "{gids}");
     assert!(gids.contains("10.0.0.7"), "{gids}");
+    let by_netdev = ["gid", "--port", "eth1", "--type", "rocev2", "--address", "10.0.0.7"];
+    assert_eq!(host.show(&by_netdev), "1\nexit 0\n");
+    assert_eq!(code(&host, &["gid", "--port", "eth9"]), Some(2));
     let index = ["gid", "--port", "rxe0/1", "--type", "rocev2", "--address", "10.0.0.7"];
     assert_eq!(host.show(&index), "1\nexit 0\n");
     assert!(host.show(&["boot", "--dry-run"]).starts_with("boot would change nothing"));

@@ -63,12 +63,14 @@ fn each_missing_rung_says_why() {
           error: 0000:01:00.0: no driver: no driver is bound to the function
             do: see `lspci -k` and dmesg
           error: 0000:02:00.0: no RDMA device: driver mlx4_core is bound
-            do: dmesg | grep 0000:02:00.0
+            run: dmesg | grep 0000:02:00.0
           error: mlx5_1/1: no netdev: ib_ipoib has not created a netdev for the port
-            do: see dmesg for ipoib, and `cat /sys/module/ib_ipoib/parameters/*`
-            do: if the modprobe that loaded it was killed: `modprobe -r ib_ipoib`, then `ibprov boot`
+            run: dmesg | grep -i ipoib; grep -H . /sys/module/ib_ipoib/parameters/*
+            do: if the modprobe that loaded it was killed
+            run: modprobe -r ib_ipoib && ibprov boot
           error: mlx5_1/2: not named: udev has not finished with the netdev or its RDMA device, so that a name may still change
-            do: udevadm info -p /sys/class/net/NAME; a rule that hangs shows in `journalctl -u systemd-udevd`
+            do: a rule that hangs shows in the log of udev
+            run: journalctl -b -u systemd-udevd
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE                    LID  RATE     NOTE
@@ -95,7 +97,8 @@ fn what_the_configuration_skips_is_not_waited_for() {
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
         1 port that is not expected: see `ibprov status -v`
         note: 0000:02:00.0: the driver mlx4_core is deny-listed by modules.exclude of the configuration
-          do: to use the adapter: remove mlx4_core from modules.exclude of the configuration, then `systemctl restart ibprov`
+          do: to use the adapter: remove mlx4_core from modules.exclude of the configuration
+          run: systemctl restart ibprov
         exit 0
     "#]]
     .assert_eq(&host.show(&["status"]));
@@ -242,7 +245,7 @@ fn a_disabled_port_is_told_with_the_command_that_enables_it_and_no_other() {
     };
     host.rdma("0000:01:00.0", "mlx5_1", guid, &[port]);
     let shown = host.show(&["status", "-v"]);
-    let command = "`ibportstate -C mlx5_1 -P 2 -D 0 2 enable`";
+    let command = "    run: ibportstate -C mlx5_1 -P 2 -D 0 2 enable\n";
     assert!(shown.contains(command), "{shown}");
 }
 
@@ -330,7 +333,7 @@ fn where_nothing_is_expected_status_says_so_and_what_to_write() {
         "{text}"
     );
     let findings = status["findings"].as_array().expect("findings");
-    let command = findings.iter().find_map(|f| f["advice"][0]["text"].as_str()).expect("advice");
+    let command = findings.iter().find_map(|f| f["advice"][0]["run"].as_str()).expect("advice");
     let (printf, file) = command.split_once(" >>/").expect("a command");
     let lines = std::process::Command::new("sh").args(["-c", printf]).output().expect("sh").stdout;
     host.file(file, &String::from_utf8(lines).expect("text"));
@@ -428,8 +431,8 @@ fn openibd_and_ibprov_both_enabled_are_one_exception() {
         "{message}"
     );
     let remedy = serde_json::json!([
-        {"purpose": "look", "text": "ibprov migrate"},
-        {"purpose": "permanent", "text": "ibprov migrate --apply"},
+        {"purpose": "look", "run": "ibprov migrate"},
+        {"purpose": "permanent", "run": "ibprov migrate --apply"},
     ]);
     assert_eq!(finding["advice"], remedy);
     let check = crate::account::json(&host, &["check"]).1;

@@ -388,7 +388,7 @@ fn an_entry_without_the_target_and_the_target_without_an_entry_are_told() {
     assert_eq!((findings, exit), (vec!["warning subnet-manager-not-enabled".to_owned()], 1));
     let said = entry.show(&["config", "check"]);
     let advice =
-        "    do: systemctl enable ibprov-opensm.target && udevadm trigger -s infiniband_mad\n";
+        "    run: systemctl enable ibprov-opensm.target && udevadm trigger -s infiniband_mad\n";
     assert!(said.contains(advice) && said.ends_with("exit 0\n"), "{said}");
 
     let target = host("");

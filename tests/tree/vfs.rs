@@ -41,8 +41,9 @@ fn vfs_with_other_names_are_not_as_planned_in_any_verb() {
     expect![[r#"
         NOT READY: 1 of 1 expected ports active, 0 of 2 VFs as planned
           error: PF 0000:4b:00.0: VFs 0-1: not named as planned; names are given when a VF is bound
-            do: ibprov plan
-            do: if they are not in use: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
+            run: ibprov plan
+            do: if they are not in use
+            run: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
@@ -56,8 +57,9 @@ fn vfs_with_other_names_are_not_as_planned_in_any_verb() {
           2 VFs planned, 2 present, 2 not as planned, GUIDs not pinned
           VFs are bound at the same time, because vf-name and vf-rdma-name name each of them
           error: VFs 0-1: not named as planned; names are given when a VF is bound
-            do: ibprov plan
-            do: if they are not in use: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
+            run: ibprov plan
+            do: if they are not in use
+            run: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
           ! VF 0   netdev ib1 -> ib0v0 (a VF gets its names when it is bound)
           ! VF 1   netdev ib2 -> ib0v1 (a VF gets its names when it is bound)
 
@@ -67,8 +69,9 @@ fn vfs_with_other_names_are_not_as_planned_in_any_verb() {
     expect![[r#"
         PF 0000:4b:00.0: nothing to do
           error: VFs 0-1: not named as planned; names are given when a VF is bound
-            do: ibprov plan
-            do: if they are not in use: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
+            run: ibprov plan
+            do: if they are not in use
+            run: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
         exit 3
     "#]].assert_eq(&host.show(&["apply", "--dry-run"]));
     // Named as planned, all is well.
@@ -111,6 +114,27 @@ fn connectx3(probe_vf: &str) -> Host {
     let plan = "[[pf]]\npci = \"0000:08:00.0\"\nvfs = 2\nguid.template = \"02:00:00:00:00:12:{kind:8}:{vf:8}\"\n";
     host.file("etc/ibprov/ibprov.toml", plan);
     host
+}
+
+#[test]
+fn that_the_guid_of_a_second_port_is_not_set_is_told() {
+    let host = connectx3("2");
+    let dir = "sys/bus/pci/devices/0000:08:00.0/infiniband/mlx4_0";
+    let told = || host.show(&["plan"]).contains("VF 1: the GUID of port 2 is not set");
+    // VF 0 is of port 1 alone.
+    host.file(&format!("{dir}/iov/0000:08:00.2/ports/2/gid_idx/0"), "2\n");
+    host.file(&format!("{dir}/ports/2/link_layer"), "Ethernet\n");
+    assert!(!told(), "RoCE takes its GIDs from addresses");
+    host.file(&format!("{dir}/ports/2/link_layer"), "InfiniBand\n");
+    assert!(told(), "{}", host.show(&["plan"]));
+    let plan = host.show(&["plan"]);
+    let entry = format!("/{dir}/iov/ports/2/admin_guids/$(cat /{dir}/iov/VF/ports/2/gid_idx/0)");
+    assert!(plan.contains(&entry) && plan.ends_with("exit 1\n"), "{plan}");
+    host.file(&format!("{dir}/iov/ports/2/admin_guids/2"), "0x200000000120001\n");
+    assert!(!told(), "somebody has set it");
+    host.file(&format!("{dir}/iov/ports/2/admin_guids/2"), "0x0000000000000000\n");
+    assert!(host.show(&["status"]).contains("VF 1: the GUID of port 2 is not set"));
+    assert_eq!(json(&host, &["check"])["exit_code"], 3, "not bound as planned");
 }
 
 #[test]
@@ -303,6 +327,21 @@ fn a_second_port_of_a_vf_without_a_guid_is_told() {
         );
         assert_eq!(report["exit_code"], 1, "{report:#}");
     }
+    // The PF shows its second port too: the plan knows what it does not set.
+    let device = "sys/bus/pci/devices/0000:08:00.0/infiniband/mlx4_0";
+    host.file(&format!("{device}/ports/2/link_layer"), "InfiniBand\n");
+    for index in 1..=2 {
+        let entry = format!("{device}/iov/0000:08:00.{index}/ports/2/gid_idx/0");
+        host.file(&entry, &format!("{index}\n"));
+    }
+    for verb in ["plan", "status", "check"] {
+        let report = json(&host, &[verb]);
+        let findings = report["findings"].as_array().expect("findings").iter();
+        let of: Vec<_> = findings.filter(|f| f["code"] == "vf-guid-zero").collect();
+        assert_eq!((of.len(), of[0]["object"].as_str()), (1, Some("0000:08:00.0")), "{report:#}");
+        assert_ne!(report["exit_code"], 0, "{report:#}");
+    }
+    assert_eq!(json(&host, &["plan"])["exit_code"], 1, "for that alone");
 }
 
 /// A rule that names no adapter is for all; what names another one is not for this PF.

@@ -43,8 +43,8 @@ fn a_module_that_was_not_built_is_named_with_the_kernel() {
     let (module, exit) = ipoib("not_built");
     let kernel = report("not_built")["kernel"].as_str().expect("kernel").to_owned();
     assert_eq!(module["message"], "not loaded: not built for the running kernel");
-    let step = module["advice"][0]["text"].as_str().expect("a step");
-    assert_eq!(step, format!("install it for kernel {kernel}, or run `depmod -a`"));
+    let step = &module["advice"][0];
+    assert_eq!(step["do"], format!("install it for kernel {kernel}, or run `depmod -a`"));
     assert_eq!(exit, 3);
 }
 

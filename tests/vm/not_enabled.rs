@@ -27,7 +27,7 @@ fn it_says_so_in_one_line_a_boot() {
     assert_eq!(status["units"]["enabled"], false);
     let findings = status["findings"].as_array().expect("findings");
     let disabled = findings.iter().find(|f| f["code"] == "ibprov-disabled").expect("told");
-    let advice = disabled["advice"][0]["text"].as_str().expect("advice");
+    let advice = disabled["advice"][0]["run"].as_str().expect("advice");
     assert!(advice.ends_with("ibprov migrate"), "{advice}");
 }
 

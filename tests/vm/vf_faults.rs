@@ -248,6 +248,6 @@ fn a_pf_without_sr_iov_is_a_clear_error() {
     let report = guest.json("no-sriov.json");
     let error = &report["unresolved"][0]["findings"][0];
     assert_eq!(error["code"], "sriov-not-enabled-fw", "{error:#}");
-    let remedy = error["advice"][0]["text"].as_str().expect("a remedy");
+    let remedy = error["advice"][0]["run"].as_str().expect("a remedy");
     assert!(remedy.contains("SRIOV_EN=1"), "{error:#}");
 }

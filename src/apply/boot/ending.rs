@@ -78,7 +78,7 @@ mod tests {
     use crate::report::pf::Outcome;
 
     fn progress(reached: Rung, optional: bool) -> PortProgress {
-        let mut port = PortProgress::absent("0000:4b:00.0".into(), Rung::Named, String::new());
+        let mut port = PortProgress::absent("0000:4b:00.0", Rung::Named, String::new());
         port.reached = Some(reached);
         port.optional = optional;
         port

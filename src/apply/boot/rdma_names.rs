@@ -85,7 +85,7 @@ mod tests {
     }
 
     fn port(rdma: &str) -> PortProgress {
-        let mut port = PortProgress::absent("0000:4b:00.0".into(), Rung::Named, String::new());
+        let mut port = PortProgress::absent("0000:4b:00.0", Rung::Named, String::new());
         port.rdma = Some(rdma.parse().expect("name"));
         port.reached = Some(Rung::Named);
         port.named_usec = Some(NAMED);

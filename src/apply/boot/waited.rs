@@ -177,7 +177,7 @@ mod tests {
 
     fn shown(ports: &[PortProgress], work: Option<&str>, facts: &Facts) -> String {
         let since = [(HERE, 1_000_000), (SECOND, 2_000_000)];
-        let since = since.map(|(port, since)| (Awaited::Port(port.to_owned()), since)).into();
+        let since = since.map(|(port, since)| (Awaited::Port(port.into()), since)).into();
         let waited = Waited { since, ..Waited::default() };
         waited.status(ports, work, (&Observed::default(), facts), 9_500_000)
     }
@@ -209,7 +209,7 @@ mod tests {
             let wanted = expect::expectation(&config, &observed, &ModprobeRules::default(), None);
             let ports = progress::progress(&wanted.of_boot(), &observed);
             waited.note(&ports, &Interfaces::default(), now);
-            (ports[0].expected.clone(), waited.next_deadline(&ports, |_| false, 100, now))
+            (ports[0].expected.to_string(), waited.next_deadline(&ports, |_| false, 100, now))
         };
         assert_eq!(missing(2, 10), ("2 more ports".to_owned(), Some(110)));
         assert_eq!(missing(1, 100), ("1 more port".to_owned(), Some(110)));

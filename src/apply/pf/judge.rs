@@ -251,7 +251,7 @@ pub(super) fn number_failed(
     let left = || plan.steps.iter().find(|s| s.stage() == Stage::Count && !attempts.has(s));
     let not_begun = || left().map(|step| (step, &StepFailure::NotBegun));
     let (step, failure) = attempts.failed_count().or_else(not_begun)?;
-    let log = format!("dmesg | grep {pf}");
+    let log = ToDo::run(format!("dmesg | grep {pf}"));
     let (meaning, remedy) = match (failure, failure.errno()) {
         (StepFailure::NotBegun, _) => {
             ("nothing was changed", Advice::now(ToDo::run(format!("ibprov apply {pf}"))))

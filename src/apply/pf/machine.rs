@@ -240,7 +240,7 @@ impl Machine for Live<'_> {
     }
 
     fn alias_entry(&self, iov: &str, vf: VfIndex, pci: PciAddress) -> String {
-        alias_entry(&mut Look::new(self.root), iov, vf, pci)
+        alias_entry(&mut Look::new(self.root), iov, vf, pci, 1)
     }
 
     fn name_vfs(&mut self, names: &[(PciAddress, VfNames)]) -> Result<(), String> {

@@ -1,13 +1,14 @@
 //! What a live host, or the tree of one, shows beyond logs and dumps: systemd's
 //! graph, the ports' ladders, who is configured to set up which netdev.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::check::pattern::has_word;
-use crate::graph::{Graph, Unit};
-use crate::names::ModuleName;
+use crate::graph::{Command, Graph, Unit};
+use crate::names::{Guid, ModuleName};
 use crate::observe::autostart::{AutostartGuest, Resumed};
 use crate::report::common::{Code, Severity};
 use crate::report::node::Judgement;
@@ -102,36 +103,76 @@ mod judgement {
 /// By what names and addresses the fabric is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fabric {
-    pub netdevs: Vec<String>,
-    pub devices: Vec<String>,
+    /// Of netdevs, RDMA devices, and hosts with an address in one of the subnets.
+    pub names: Vec<String>,
+    pub guids: Vec<Guid>,
     /// Addresses of the netdevs, with the lengths of their prefixes.
     pub subnets: Vec<(IpAddr, u8)>,
+    /// The units that the inventory has, of those that need the ports.
+    #[serde(default)]
+    pub units: BTreeSet<String>,
 }
 
 impl Fabric {
     /// True if `unit`, a service or a mount that is neither ibprov's nor one that makes
-    /// the fabric, names a netdev, a device or an address of the fabric in a command or
-    /// in its source. Of a unit that has failed the scripts that it runs count too.
+    /// the fabric, names something of the fabric in its settings, in its source, in a command, or
+    /// in a script of the site that it runs; of a unit that has failed, in any script.
     pub fn is_used_by(&self, unit: &Unit) -> bool {
         const MAKERS: [&str; 7] =
             ["ibprov", "openibd", "rdma-", "mlnx_", "systemd-", "ifup@", "opensm"];
         if MAKERS.iter().any(|maker| unit.name.starts_with(maker)) {
             return false;
         }
+        const OF_SITES: [&str; 7] =
+            ["/opt/", "/usr/local/", "/etc/", "/root/", "/home/", "/srv/", "/var/"];
         let failed = unit.now.active == "failed";
-        let commands = unit.commands.iter().filter(|c| c.phase != "ExecStop");
-        let scripts = commands.clone().filter_map(|c| c.script.as_deref().filter(|_| failed));
-        let lines = commands.map(|c| c.line.as_str());
+        let is_of_site = |command: &&Command| {
+            let mut words = command.line.split_whitespace();
+            words.any(|word| {
+                OF_SITES
+                    .iter()
+                    .any(|dir| word.trim_start_matches(['-', '+', '!', '@', ':']).starts_with(dir))
+            })
+        };
+        let scripts = unit.commands.iter().filter(|command| failed || is_of_site(command));
+        let scripts = scripts.filter_map(|command| command.script.as_deref()).flat_map(str::lines);
+        let lines = unit.commands.iter().map(|command| command.line.as_str());
         let mount = [unit.what.as_str(), unit.options.as_str()];
-        let settings = unit.environment.iter().map(String::as_str);
-        lines.chain(scripts).chain(mount).chain(settings).any(|text| self.is_named_in(text))
+        let settings = unit.settings.iter().map(String::as_str);
+        let texts = lines.chain(scripts).chain(mount).chain(settings);
+        self.units.contains(&unit.name)
+            || texts
+                .filter(|text| !text.trim_start().starts_with('#'))
+                .any(|text| self.is_named_in(text))
     }
 
-    /// True if a netdev, a device or an address of the fabric stands in `text`.
-    pub fn is_named_in(&self, text: &str) -> bool {
-        self.netdevs.iter().chain(&self.devices).any(|name| has_word(text, name))
-            || addresses(text).any(|ip| self.subnets.iter().any(|(net, len)| same(ip, *net, *len)))
+    /// True if something of the fabric stands in `text`.
+    fn is_named_in(&self, text: &str) -> bool {
+        ["/dev/infiniband", "/sys/class/infiniband"].iter().any(|dir| text.contains(dir))
+            || self.names.iter().any(|name| has_word(text, name))
+            || addresses(text).any(|ip| self.has(ip))
+            || guids(text).any(|guid| self.guids.contains(&guid))
     }
+
+    fn has(&self, ip: IpAddr) -> bool {
+        self.subnets.iter().any(|(net, len)| same(ip, *net, *len))
+    }
+
+    /// Add the names that `hosts` (hosts(5)) gives addresses of the fabric.
+    pub fn add_hosts(&mut self, hosts: &str) {
+        for line in hosts.lines() {
+            let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+            if words.next().and_then(|ip| ip.parse().ok()).is_some_and(|ip| self.has(ip)) {
+                self.names.extend(words.map(str::to_owned));
+            }
+        }
+    }
+}
+
+/// The GUIDs that stand in `text`: 16 digits, with 0x or with colons.
+fn guids(text: &str) -> impl Iterator<Item = Guid> {
+    let words = text.split(|c: char| !c.is_ascii_hexdigit() && !matches!(c, 'x' | ':'));
+    words.filter(|word| word.len() >= 16).filter_map(|word| word.parse().ok())
 }
 
 /// The addresses that stand in `text`.
@@ -194,21 +235,35 @@ mod tests {
 
     #[test]
     fn what_names_the_fabric_is_told_from_what_does_not() {
-        let fabric = Fabric {
-            netdevs: vec!["ib0".to_owned()],
-            devices: vec!["mlx5_0".to_owned()],
+        let mut fabric = Fabric {
+            names: ["ib0", "mlx5_0"].map(str::to_owned).to_vec(),
+            guids: vec!["b859:9f03:0012:a480".parse().expect("GUID")],
             subnets: vec![("10.1.2.3".parse().expect("address"), 24)],
+            units: BTreeSet::new(),
         };
+        fabric.add_hosts("10.1.2.7 fs1.site fs1 # fs2\n10.1.3.7 fs3\n127.0.0.1 localhost\n");
         for text in [
             "10.1.2.9:/scratch",
             "/usr/sbin/x --bind 10.1.2.3:8008",
             "lnetctl net add --net tcp --if ib0",
             "x -d mlx5_0",
+            "fs1:/scratch",
+            "x -g 0xb8599f030012a480",
+            "PORT=b859:9f03:0012:a480",
+            "/dev/infiniband/uverbs0 rw",
         ] {
             assert!(fabric.is_named_in(text), "{text}");
         }
-        for text in ["10.1.3.9:/scratch", "/usr/bin/x ib01", "fs1:/scratch", "", "::", "1.10.1.2.3"]
-        {
+        for text in [
+            "10.1.3.9:/scratch",
+            "/usr/bin/x ib01",
+            "fs2:/scratch",
+            "fs3:/scratch",
+            "0xb8599f030012a481",
+            "",
+            "::",
+            "1.10.1.2.3",
+        ] {
             assert!(!fabric.is_named_in(text), "{text}");
         }
     }

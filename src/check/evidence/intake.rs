@@ -26,7 +26,7 @@ use super::relevance::{concerns_rdma, objects_in, rdma_device_in};
 use super::state::DumpReader;
 use super::{Boot, Evidence, LeftOut, Source, fold, own};
 use crate::check::ledger::has_word_of_fabric;
-use crate::check::ledger::words::{says_failure, says_recovery};
+use crate::check::ledger::words::{is_program, says_failure, says_recovery};
 use crate::graph::consumers::uses_fabric_by_name;
 
 use kept::Word;
@@ -87,6 +87,8 @@ struct Line<'a> {
 #[derive(Debug)]
 struct Open {
     line: u64,
+    /// What has printed it, if it is no log record.
+    program: Box<str>,
     text: String,
     /// The last physical line of it.
     last: String,
@@ -130,6 +132,7 @@ impl Intake {
         }
         self.last_monotonic = None;
         self.enumerated.clear();
+        self.state.begin(name);
         if !name.ends_with(".json") {
             self.log(stream);
             return;
@@ -360,12 +363,12 @@ impl Intake {
     fn hold(&mut self, line: &[u8], number: u64) {
         let line = line.get(..LINE_LIMIT).unwrap_or(line);
         let held = Held::Line(Origin { source: self.source, line: number }, line.into());
-        self.keep(&String::from_utf8_lossy(line), None, held);
+        self.keep(line, None, held);
     }
 
     /// Keep a line with this `text` for its `words`, and for the objects that it names, `unit`
     /// among them.
-    fn keep(&mut self, text: &str, unit: Option<&str>, held: Held) {
+    fn keep(&mut self, text: &[u8], unit: Option<&str>, held: Held) {
         self.words.sort_unstable();
         self.words.dedup();
         let objects = objects_in(text, &self.netdevs).chain(unit);
@@ -427,10 +430,15 @@ impl Intake {
             return;
         }
         let begins_record = head.begins_record();
-        if !begins_record {
-            self.state.line(unquoted(&text), Origin { source: self.source, line: number });
+        match begins_record {
+            true => self.state.record(),
+            false => {
+                self.state.line(unquoted(&text), Origin { source: self.source, line: number });
+            }
         }
-        self.open = Some(Open { line: number, last: text.clone(), text, begins_record, lines: 1 });
+        let program = self.state.program().into();
+        let last = text.clone();
+        self.open = Some(Open { line: number, program, last, text, begins_record, lines: 1 });
     }
 
     /// The open record is whole.
@@ -441,6 +449,7 @@ impl Intake {
             return;
         }
         let kind = event::kind(program, text);
+        let program = if open.begins_record { program } else { &open.program };
         self.event(Line { when, program, unit: "", level, text, kind }, open.line);
     }
 
@@ -481,7 +490,12 @@ impl Intake {
                 None => self.words.push(pattern),
             }
         }
-        let tells = |text| says_failure(text) || says_recovery(text);
+        let is_of_tool = is_program(program);
+        if is_of_tool {
+            general = self.needles.general(Word::MAX);
+        }
+        // What a tool shows of the state of ports is read as that.
+        let tells = |text| says_failure(text) || !is_of_tool && says_recovery(text);
         self.words.extend(general.filter(|_| tells(text)));
         if self.words.is_empty() {
             let shared = kind != Kind::Other || level == Some(Level::Error) && concerns_rdma(text);
@@ -506,7 +520,7 @@ impl Intake {
         let counts = matches!(event.kind, Kind::UnitFailed(_)) && is_one
             || !unit.is_empty() && (uses_fabric_by_name(&unit) || is_known());
         let text = event.text.clone();
-        self.keep(&text, counts.then_some(&unit), Held::Event(Box::new(event)));
+        self.keep(text.as_bytes(), counts.then_some(&unit), Held::Event(Box::new(event)));
     }
 
     /// True if `text` is the first of this part that names the fabric, or that tells of a PCI

@@ -29,12 +29,20 @@ pub fn rdma_device_in(text: &str) -> Option<&str> {
 /// The PCI functions, RDMA devices and netdevs of the fabric that `text` names, and those that
 /// are `known`.
 pub fn objects_in<'a>(
-    text: &'a str,
+    text: &'a (impl AsRef<[u8]> + ?Sized),
     known: &'a BTreeSet<Box<str>>,
 ) -> impl Iterator<Item = &'a str> {
     // Of the millions of words of a long log nearly all are none: bytes tell most of that.
     let ends = |b: &u8| !(b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':'));
-    text.as_bytes().split(ends).filter_map(|mut word| {
+    text.as_ref().split(ends).filter_map(|mut word| {
+        let may_be = match word {
+            [b'b' | b'h' | b'i' | b'm' | b'o' | b'q' | b'r' | b's', rest @ ..] => {
+                rest.iter().any(u8::is_ascii_digit)
+            }
+            [.., b':', _, _, b'.', _] | [.., b':', _, _, b'.', _, b'.' | b':'] => true,
+            _ => false,
+        };
+        (may_be || !known.is_empty() && word.len() < 30).then_some(())?;
         while let [rest @ .., b'.' | b':'] = word {
             word = rest;
         }
@@ -42,12 +50,7 @@ pub fn objects_in<'a>(
         for unit in [&b".device"[..], b".service"] {
             word = word.strip_suffix(unit).unwrap_or(word);
         }
-        let may_be = match word {
-            [b'b' | b'h' | b'i' | b'm' | b'o' | b'q' | b'r' | b's', ..]
-            | [.., b':', _, _, b'.', _] => true,
-            _ => !known.is_empty() && word.len() < 17,
-        };
-        let word = std::str::from_utf8(word).ok().filter(|_| may_be)?;
+        let word = std::str::from_utf8(word).ok()?;
         // UCX and NCCL write `mlx5_0:1` of its first port.
         let word = match word.split_once(':') {
             Some((device, _)) if is_rdma_device(device) => device,

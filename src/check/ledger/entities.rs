@@ -52,7 +52,9 @@ impl Entities {
         let driven = driven(text).filter(|_| event.from_kernel());
         let device = rdma_device_in(text);
         // Half of an Ethernet adapter is the fabric's if its RDMA device is named beside it.
-        let is_named = device.is_some() || !event.from_kernel() && has_word_of_fabric(text);
+        let is_named = device.is_some()
+            || text.contains("(15b3:")
+            || !event.from_kernel() && has_word_of_fabric(text);
         let named = || function(text).filter(|_| is_named);
         let Some(address) = driven.or_else(named) else {
             let other = function(text).filter(|at| event.from_kernel() && has_driver(text, at));

@@ -10,15 +10,18 @@ pub mod path;
 pub mod words;
 
 use super::evidence::event::function;
-use super::evidence::fold::{Object, lines::ends};
+use super::evidence::fold::Object;
+use super::evidence::fold::lines::{driven, ends};
 use super::evidence::relevance::rdma_device_in;
-use super::evidence::{Boot, Event, Kind, Level};
+use super::evidence::state::{Command, PortSeen};
+use super::evidence::{Boot, Event, Kind, Level, Origin};
+use super::pattern::caught_one;
 use super::rules::messages::{is_harmless, is_quoted};
 use crate::names::{RDMA_MODULES, is_ipoib_name};
 use crate::report::finding::{Confidence, Finding, Quote, Severity};
 use entities::Entities;
 pub use flaps::Flap;
-use words::{own_words, says_failure, says_recovery, words};
+use words::{is_program, own_words, says_failure, says_recovery, words};
 
 /// How the lines begin in which a message of Open MPI names its device.
 pub const DEVICE_OF_MESSAGE: &[&str] = &["Local device: ", "Local adapter: ", "Device:        "];
@@ -159,7 +162,8 @@ impl<'a> Book<'a> {
 
     /// What fails by `event`, if anything of the fabric does.
     fn failure(&self, event: &'a Event) -> Option<Failure<'a>> {
-        if matches!(event.kind, Kind::Own(_)) || &*event.program == "ibprov" || is_strange(event) {
+        let is_own = matches!(event.kind, Kind::Own(_)) || &*event.program == "ibprov";
+        if is_own || is_strange(event) || is_row(event) {
             return None;
         }
         let is_grave = event.level == Some(Level::Error) && event.from_kernel();
@@ -167,9 +171,12 @@ impl<'a> Book<'a> {
             return None;
         }
         let own = own_words(&event.text);
-        let named = self.entities.named(&own).or_else(|| self.named_below(event));
-        let is_of_fabric =
-            || is_sender(event) || has_word_of_fabric(&own) && !self.entities.has_other(&own);
+        let named = self.entities.named(&own).or_else(|| self.named_beside(event));
+        let is_of_fabric = || {
+            is_sender(event)
+                || self.is_in_dump(event)
+                || has_word_of_fabric(&own) && !self.entities.has_other(&own)
+        };
         if named.is_none() && !is_of_fabric() {
             return None;
         }
@@ -179,8 +186,28 @@ impl<'a> Book<'a> {
         Some(Failure { event, path: path.to_owned(), object: object.map(str::to_owned) })
     }
 
-    /// The device of which Open MPI tells in lines of their own below a message.
-    fn named_below(&self, event: &Event) -> Option<&str> {
+    /// True if a tool of the fabric prints `event` beside what it prints of a port.
+    fn is_in_dump(&self, event: &Event) -> bool {
+        /// The state of a port stands so far from its device at most.
+        const LINES: u64 = 24;
+        let is_near = |port: &PortSeen| {
+            let Origin { source, line } = port.origin;
+            source == event.origin.source && line.abs_diff(event.origin.line) < LINES
+        };
+        let is_bare = event.when.stamp.is_empty() && event.program.is_empty();
+        is_bare && self.boot.state.ports.iter().any(is_near)
+    }
+
+    /// The device of which Open MPI tells in lines of their own below a message, and that for which
+    /// a tool was started.
+    fn named_beside(&self, event: &Event) -> Option<&str> {
+        let is_above = |typed: &&Command| {
+            typed.origin.source == event.origin.source && typed.origin < event.origin
+        };
+        if event.when.stamp.is_empty() && is_program(&event.program) {
+            let typed = self.boot.state.commands.iter().rfind(is_above)?;
+            return rdma_device_in(&typed.text);
+        }
         /// A help text of Open MPI is no longer.
         const LINES: u64 = 12;
         let is_below = |other: &&Event| {
@@ -215,17 +242,23 @@ impl<'a> Book<'a> {
         let is_of_system = failure.event.from_kernel() && !failure.event.program.is_empty()
             || is_of_driver(&failure.event.text)
             || words().is_manager(&failure.event.program);
-        is_of_system
-            && self
-                .boot
-                .fold()
-                .good()
-                .any(|object| is_of(object) && object.last.event.is_none_or(|good| good > at))
+        // A dump in a log stands where it was made.
+        let own = self.boot.quote(failure.event);
+        let is_later = |object: &Object| match (object.last.event, &object.last.quote) {
+            (Some(good), _) => good > at,
+            (None, shown) => shown.source != own.source || shown.line > own.line,
+        };
+        is_of_system && self.boot.fold().good().any(|object| is_of(object) && is_later(object))
     }
 
-    /// True if something else of the same object fails beside what is harmless alone, or the
-    /// kernel stumbles there.
+    /// True if something else of the same object fails beside what is harmless alone, if the
+    /// kernel stumbles there, or if it is the provider of an adapter of this boot that is missing.
     fn fails_beside(&self, one: &Failure<'a>, all: &[(usize, Failure<'a>)]) -> bool {
+        let provider = caught_one(&one.event.text, "couldn't load driver 'lib{}-rdmav");
+        let is_driven = |e: &Event, by: &str| driven(&e.text).is_some() && e.text.starts_with(by);
+        if provider.is_some_and(|by| self.boot.events.iter().any(|e| is_driven(e, by))) {
+            return true;
+        }
         let is_near = |event: &Event| is_near(one.event, event);
         let is_beside = |other: &Failure<'a>| {
             one.object.is_some()
@@ -263,6 +296,14 @@ fn peer(text: &str) -> Option<&str> {
     of_kernel.or_else(before)
 }
 
+/// True of what a tool shows of a port, which is read as such.
+fn is_row(event: &Event) -> bool {
+    let key = event.text.split_once(':').map_or("", |(key, _)| key.trim());
+    let is_state = |known: &&str| known.eq_ignore_ascii_case(key);
+    event.when.stamp.is_empty()
+        && ["state", "physical state", "phys state", "phys_state"].iter().any(is_state)
+}
+
 /// True of programs whose lines name the objects of others.
 fn is_strange(event: &Event) -> bool {
     let program = &*event.program;
@@ -271,14 +312,7 @@ fn is_strange(event: &Event) -> bool {
 
 /// True if only what is of the fabric is written by who writes `event`.
 fn is_sender(event: &Event) -> bool {
-    let program = &*event.program;
-    let is_one = |name: &String| {
-        let rest = program.strip_prefix(name.as_str());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '_', '@']))
-    };
-    words().programs.iter().any(is_one)
-        || program == "OpenSM"
-        || event.from_kernel() && is_of_driver(&event.text)
+    is_program(&event.program) || event.from_kernel() && is_of_driver(&event.text)
 }
 
 /// True if `text` begins as the lines of a driver of the fabric do.
@@ -295,7 +329,9 @@ pub fn has_word_of_fabric(text: &str) -> bool {
     text.split(|c| !is_part(c)).any(|whole| {
         let word = whole.trim_matches(['.', '-', '/']);
         words().fabric.iter().any(|known| known == word || known == whole)
-            || ["ibv_", "IBV_", "rdma_", "mlx5dv_", "mlx4dv_", "mlnx-"].iter().any(|begin| word.starts_with(begin))
+            // Source files and functions: `nvme_rdma.c`.
+            || word.split(['_', '.']).any(|part| part == "rdma")
+            || ["ibv_", "IBV_", "mlx5dv_", "mlx4dv_", "mlnx-"].iter().any(|begin| word.starts_with(begin))
             // A process id stands before it.
             || word.ends_with("PSM2")
             || word.ends_with("PSM3")

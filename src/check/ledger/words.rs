@@ -49,6 +49,15 @@ impl Phrases {
     }
 }
 
+/// True if only what is of the fabric is written by the program `name`.
+pub fn is_program(name: &str) -> bool {
+    let is_one = |known: &String| {
+        let rest = name.strip_prefix(known.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '_', '@']))
+    };
+    words().programs.iter().any(is_one) || name == "OpenSM"
+}
+
 /// True if `text` says that something has failed.
 pub fn says_failure(text: &str) -> bool {
     static FAILING: OnceLock<[Phrases; 2]> = OnceLock::new();

@@ -13,7 +13,7 @@ pub(super) struct Port;
 impl Port {
     fn port(netdev: Option<&str>, reached: Rung, named_usec: Option<u64>) -> HostPort {
         let progress = PortProgress {
-            expected: "0000:4b:00.0".to_owned(),
+            expected: "0000:4b:00.0".into(),
             pci: "0000:4b:00.0".parse().ok(),
             rdma: "mlx5_0".parse().ok(),
             port: crate::names::PortNumber::new(1).ok(),

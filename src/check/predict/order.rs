@@ -147,7 +147,7 @@ fn missing(
     );
     Finding::of(code(need), severity, Confidence::High, told)
         .about_all(units)
-        .permanent(drop_ins.iter().map(DropIn::remedy))
+        .permanent(drop_ins.iter().map(|drop_in| ToDo::run(drop_in.remedy())))
         .chain(units.iter().filter(|_| severity == Severity::Error).map(|unit| was_early(unit)))
         .quoting(units.iter().map(|unit| no_chain(host, provider, unit)))
 }
@@ -244,7 +244,7 @@ home.mount is nfs4
         let [finding] = &judge(&host)[..] else { panic!("{:?}", judge(&host)) };
         assert_eq!((finding.code, finding.severity), (Code::MountBeforeIpoib, Severity::Warning));
         let advice: Vec<String> = finding.advice.iter().map(|a| a.step.to_string()).collect();
-        assert_eq!(advice, ["ibprov consumers --install"]);
+        assert_eq!(advice, ["`ibprov consumers --install`"]);
         let mount = host.graph.get_mut("scratch.mount").expect("mount");
         mount.now.active = "failed".to_owned();
         mount.now.began_usec = Some(3);

@@ -41,16 +41,8 @@ fn pci_bar_unassigned(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const PCIE_LINK_REDUCED: Rule = Rule {
-    code: Code::PcieLinkReduced,
-    needles: &[&[
-        "PCIe width is lower",
-        "PCIe speed is slower",
-        "available PCIe bandwidth, limited by",
-        "(downgraded)",
-    ]],
-    judge: Judge::One(pcie_link_reduced),
-};
+pub(super) const PCIE_LINK_REDUCED: Rule =
+    Rule { code: Code::PcieLinkReduced, needles: &[], judge: Judge::One(pcie_link_reduced) };
 
 fn pcie_link_reduced(boot: &Boot) -> Option<Finding> {
     let said =
@@ -93,24 +85,8 @@ fn pcie_link_reduced(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const UDEV_TIMEOUT: Rule = Rule {
-    code: Code::UdevTimeout,
-    needles: &[
-        &[
-            "is taking a long time",
-            "processing SEQNUM=",
-            "udev queue",
-            "systemd-udev-settle",
-            "failed while handling",
-            "terminated by signal 9",
-            "udevadm settle - timeout",
-            "slow: '",
-            "udev Wait for Complete Device Initialization",
-        ],
-        KILLED,
-    ],
-    judge: Judge::One(udev_timeout),
-};
+pub(super) const UDEV_TIMEOUT: Rule =
+    Rule { code: Code::UdevTimeout, needles: &[KILLED], judge: Judge::One(udev_timeout) };
 
 const KILLED: &[&str] = &[
     "timeout: killing",
@@ -207,24 +183,7 @@ fn udev_timeout(boot: &Boot) -> Option<Finding> {
 
 pub(super) const DRIVER_UNLOAD_UNDER_REMOTE_ROOT: Rule = Rule {
     code: Code::DriverUnloadUnderRemoteRoot,
-    needles: &[
-        &[
-            "I/O error, dev",
-            "blocked for more than",
-            "jbd2/",
-            "iSCSI",
-            "iscsi",
-            "rejecting I/O to offline device",
-            "Buffer I/O error",
-            "nvme nvme",
-            "EXT4-fs error",
-            "EXT4-fs (",
-            "XFS (",
-        ],
-        LOCAL,
-        REMOTE,
-        UNLOADED,
-    ],
+    needles: &[LOCAL, REMOTE, UNLOADED],
     judge: Judge::One(driver_unload_under_remote_root),
 };
 

@@ -8,21 +8,7 @@ use crate::report::advice::ToDo;
 
 pub(super) const CONSUMER_BEFORE_ADDRESS: Rule = Rule {
     code: Code::ConsumerBeforeAddress,
-    needles: &[
-        BINDS,
-        RECONNECTS,
-        &[
-            "rdma_resolve_addr",
-            "Cannot assign requested address",
-            // Drivers of protocols over RDMA, whatever they say.
-            "nvmet_rdma",
-            "nvme_rdma",
-            "rpcrdma",
-            "svcrdma",
-            "ko2iblnd",
-            "isert: ",
-        ],
-    ],
+    needles: &[BINDS, RECONNECTS],
     judge: Judge::Many(consumer_before_address),
 };
 
@@ -114,34 +100,7 @@ fn unit(module: &str) -> String {
 
 pub(super) const MOUNT_BEFORE_IPOIB: Rule = Rule {
     code: Code::MountBeforeIpoib,
-    needles: &[
-        STARTS,
-        &[
-            "query intf",
-            "kiblnd",
-            "o2ib",
-            "LNet",
-            "Can't load LND o2ib",
-            "LNetError",
-            "lnetctl",
-            "mount.nfs",
-            "mount.lustre",
-            "rpcrdma:",
-            "proto=rdma",
-            "beegfs",
-            "Mount unit",
-            "Failed to mount",
-            "Mounting ",
-            "Mounted ",
-            "iser: ",
-            "NFSv4",
-            "mounting",
-            "xprtrdma",
-            "Dependency failed for ",
-            "mount[",
-        ],
-        UNREACHABLE,
-    ],
+    needles: &[STARTS, UNREACHABLE],
     judge: Judge::One(mount_before_ipoib),
 };
 
@@ -217,10 +176,7 @@ pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {
         return Some(
             Finding::of(Code::MountBeforeIpoib, Severity::Info, Confidence::Low, told)
                 .quoting(seen::quotes(boot, generic))
-                .look([ToDo::with(
-                    "check whether the route uses an IPoIB netdev",
-                    "ip route get SERVER",
-                )]),
+                .look(["check whether the route uses an IPoIB netdev: `ip route get SERVER`"]),
         );
     } else {
         return None;

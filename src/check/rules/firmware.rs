@@ -6,23 +6,11 @@ use crate::check::evidence::event::function;
 use crate::check::evidence::state::Setting;
 use crate::check::ledger::path::{above, card};
 use crate::check::pattern::has_any;
-use crate::report::firmware::tool;
+use crate::report::advice::ToDo;
 
 pub(super) const FW_INIT_TIMEOUT: Rule = Rule {
     code: Code::FwInitTimeout,
-    needles: &[
-        &[
-            "in pre-initializing state",
-            "wait_fw_init",
-            "FW initialization",
-            "firmware internal error",
-            "command timed out",
-            "timed out waiting for firmware",
-            "device is going to be reset",
-        ],
-        WAITS,
-        FINAL,
-    ],
+    needles: &[WAITS, FINAL],
     judge: Judge::Many(fw_init_timeout),
 };
 
@@ -143,12 +131,7 @@ fn fw_init_timeout(boot: &Boot) -> Vec<Finding> {
 
 pub(super) const FIRMWARE_FATAL: Rule = Rule {
     code: Code::FirmwareFatal,
-    needles: &[
-        SIGNS,
-        TOO_HOT,
-        LOST,
-        &["Fatal error ", "health recovery", "handling bad device here"],
-    ],
+    needles: &[SIGNS, TOO_HOT, LOST],
     judge: Judge::Many(firmware_fatal),
 };
 
@@ -251,12 +234,7 @@ fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
 
 pub(super) const FIRMWARE_TOO_OLD: Rule = Rule {
     code: Code::FirmwareTooOld,
-    needles: &[
-        REFUSES,
-        ADVISES,
-        NO_DEVICE,
-        &["command interface version", "please upgrade", "Please upgrade", "Please update"],
-    ],
+    needles: &[REFUSES, ADVISES, NO_DEVICE],
     judge: Judge::Many(firmware_too_old),
 };
 
@@ -365,13 +343,13 @@ fn firmware_reset_pending(boot: &Boot) -> Option<Finding> {
             .look(seen::for_each_proven(
                 boot,
                 Needs::Mellanox,
-                &format!("compare the values under Next Boot and Current: {}", tool("{}", "-e query")),
+                ToDo::with("compare the values under Next Boot and Current", "mstconfig -d {} -e query"),
                 &devices,
             ))
             .now(seen::for_each_proven(
                 boot,
                 Needs::Mlx5,
-                "where the adapter allows it: mstfwreset -d {} reset, or mlxfwreset with the same arguments",
+                ToDo::with("where the adapter allows it", "mstfwreset -d {} reset"),
                 &devices,
             ))
             .permanent(["power the host off and on, so that the slot loses its power; a reboot may not be enough"]),

@@ -4,34 +4,8 @@ use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity,
 use crate::check::evidence::event::function;
 use crate::check::pattern::{caught_one, has_any};
 
-pub(super) const VM_BEFORE_VF: Rule = Rule {
-    code: Code::VmBeforeVf,
-    needles: &[
-        NOT_FOUND,
-        &[
-            "no such host device",
-            "host device not found",
-            "Failed to autostart",
-            "no such device in the host",
-            "vfio: error",
-            "error getting device from group",
-            "vfio error",
-            "can't find device",
-            "Failed to allocate PCI device list",
-            "is in use by driver",
-            "PCI device 0000",
-            "Cannot find VF",
-            "no free VF",
-            "couldn't find VF",
-            "Failed to start domain",
-            "PF is not ready - Deferring probe",
-            "has no ready virtual function",
-            "Could not find virtual function",
-            "because the PF is not online",
-        ],
-    ],
-    judge: Judge::One(vm_before_vf),
-};
+pub(super) const VM_BEFORE_VF: Rule =
+    Rule { code: Code::VmBeforeVf, needles: &[NOT_FOUND], judge: Judge::One(vm_before_vf) };
 
 /// What libvirt says of a file or node of a device that is not there.
 const NOT_FOUND: &[&str] = &[
@@ -113,30 +87,8 @@ fn autostart_guest_on_vf(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const IOMMU_OFF: Rule = Rule {
-    code: Code::IommuOff,
-    needles: &[
-        SAID,
-        &[
-            "vfio-pci",
-            "iommu_group",
-            "IOMMU group",
-            "doesn't support passthrough",
-            "No IOMMU",
-            "no iommu",
-            "IOMMU not present",
-            "IOMMU is not",
-            "available IOMMU",
-            "interrupt remapping",
-            "vfio: error",
-            "iommu is not",
-            "IOMMU was not",
-            "IOMMU support",
-            "VFIO_GROUP_GET_STATUS",
-        ],
-    ],
-    judge: Judge::One(iommu_off),
-};
+pub(super) const IOMMU_OFF: Rule =
+    Rule { code: Code::IommuOff, needles: &[SAID], judge: Judge::One(iommu_off) };
 
 const SAID: &[&str] = &[
     "No ACPI DMAR table found",

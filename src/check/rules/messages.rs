@@ -73,27 +73,7 @@ fn messages() -> &'static Messages {
 pub(super) const HARMLESS_WARNING: Rule = Rule {
     code: Code::HarmlessWarning,
     // Beside the words of messages.toml.
-    needles: &[&[
-        "ACCESS_REG",
-        "mlx5_cmd_out_err",
-        "mlx5_cmd_check",
-        "async UMR",
-        "Unable to locate proper PHY",
-        "no userspace device-specific driver found",
-        "NO-CARRIER",
-        "pcie bandwidth",
-        "limited by",
-        "Refused to change power state",
-        "Not supported. Please upgrade",
-        "please upgrade to later FW",
-        "failed to enable relaxed ordering",
-        "mlx5_fw_tracer",
-        "FWTracer",
-        "DEV_CAP",
-        "Enforcing HT",
-        "disabling already-disabled",
-        "Deferred probe",
-    ]],
+    needles: &[],
     judge: Judge::Rest(harmless_warning),
 };
 
@@ -185,9 +165,8 @@ pub(in crate::check) fn is_quoted(boot: &Boot, event: &Event, findings: &[Findin
     let quote = boot.quote(event);
     let signs = family_of(event).map(|family| family.sign.as_slice()).unwrap_or_default();
     findings.iter().filter(|finding| !NONE.contains(&finding.code)).any(|finding| {
-        let has_needle = super::rule(finding.code).is_some_and(|rule| {
-            rule.needles.iter().copied().flatten().any(|n| event.text.contains(n))
-        });
+        let has_needle = super::rule(finding.code)
+            .is_some_and(|rule| rule.words().any(|needle| event.text.contains(needle)));
         let is_alike = has_needle || signs.contains(&finding.code);
         is_alike && !is_of_another(event, finding) || finding.evidence.contains(&quote)
     })

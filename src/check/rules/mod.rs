@@ -32,12 +32,14 @@ mod unexplained;
 mod vf_ports;
 mod vfs;
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 // What nearly every rule uses.
 use super::evidence::{Boot, Event, Kind};
 use crate::report::advice::Advice;
 use crate::report::common::Code;
+use crate::report::data::data;
 use crate::report::finding::{Confidence, Finding, Quote, Severity};
 
 use super::evidence::Needles;
@@ -50,11 +52,19 @@ pub(super) use seen::rdma_module;
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     pub code: Code,
-    /// Words of the lines it looks at, in groups where it tells them apart; case
-    /// matters. Of each, so many lines of a boot are kept: beside a word that other lines have too,
-    /// the longer one stands as well.
+    /// Words of the lines it looks at and tells apart; the others are in `needles.toml`.
     pub needles: &'static [&'static [&'static str]],
     pub judge: Judge,
+}
+
+impl Rule {
+    /// All words of the lines it looks at.
+    fn words(&self) -> impl Iterator<Item = &'static str> {
+        static MORE: OnceLock<BTreeMap<String, Vec<String>>> = OnceLock::new();
+        let read = || data(include_bytes!(concat!(env!("OUT_DIR"), "/needles.toml.gz")));
+        let more = MORE.get_or_init(read).get(self.code.name()).into_iter().flatten();
+        self.needles.iter().copied().flatten().copied().chain(more.map(String::as_str))
+    }
 }
 
 /// How a rule judges.
@@ -167,9 +177,7 @@ pub fn needles() -> &'static Needles {
     static NEEDLES: OnceLock<Needles> = OnceLock::new();
     NEEDLES.get_or_init(|| {
         Needles::with(
-            ALL.iter()
-                .flat_map(|rule| rule.needles.iter().copied().flatten().copied())
-                .chain(messages::needles()),
+            ALL.iter().flat_map(|rule| rule.words()).chain(messages::needles()),
             words().needles.iter().map(String::as_str),
         )
     })
@@ -276,8 +284,8 @@ mod tests {
                 }
             }
             let rules: Vec<_> = ALL.iter().filter(|rule| rule.code == *code).collect();
-            let needles = rules.iter().flat_map(|rule| rule.needles.iter().copied().flatten());
-            assert!(rules.len() <= 1 && needles.copied().all(|n| n.len() >= 3), "{name}");
+            let mut needles = rules.iter().flat_map(|rule| rule.words());
+            assert!(rules.len() <= 1 && needles.all(|n| n.len() >= 3), "{name}");
         }
     }
 }

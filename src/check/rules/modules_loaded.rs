@@ -9,26 +9,7 @@ use crate::report::advice::ToDo;
 
 pub(super) const MODULE_NOT_LOADED: Rule = Rule {
     code: Code::ModuleNotLoaded,
-    needles: &[
-        UMAD,
-        UVERBS,
-        UCM,
-        NVME,
-        &[
-            "could not insert '",
-            "unable to open /dev/infiniband",
-            "module is not loaded",
-            "modules are not loaded",
-            "module not loaded",
-            "not loaded",
-            "not been loaded",
-            "/dev/infiniband/",
-            "device rdma_cm",
-            "character device",
-            NO_DEVICES,
-            NO_TRANSPORT,
-        ],
-    ],
+    needles: &[UMAD, UVERBS, UCM, NVME, &[NO_DEVICES, NO_TRANSPORT]],
     judge: Judge::One(module_not_loaded),
 };
 

@@ -7,18 +7,7 @@ use crate::report::advice::ToDo;
 
 pub(super) const MODULE_MISSING_FOR_KERNEL: Rule = Rule {
     code: Code::ModuleMissingForKernel,
-    needles: &[
-        &[
-            "not built for the running kernel",
-            "not found in directory",
-            "FATAL: Module ",
-            "ERROR: Module ",
-            "Failed to find module '",
-            "does not exist, skipping",
-            "could not find module",
-        ],
-        BUILDS,
-    ],
+    needles: &[BUILDS],
     judge: Judge::One(module_missing_for_kernel),
 };
 
@@ -135,13 +124,7 @@ fn module_missing_for_kernel(boot: &Boot) -> Option<Finding> {
 
 pub(super) const MODULE_MISSING_IN_INITRD: Rule = Rule {
     code: Code::ModuleMissingInInitrd,
-    needles: &[&[
-        "Failed to find module '",
-        "Switching root",
-        "dracut",
-        "Running in initrd",
-        "Running in initial RAM disk",
-    ]],
+    needles: &[],
     judge: Judge::One(module_missing_in_initrd),
 };
 

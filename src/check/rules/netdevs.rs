@@ -6,16 +6,8 @@ use crate::check::evidence::state::NetdevSeen;
 use crate::check::pattern::{caught, has_word};
 use crate::names::{is_ipoib_name, is_kernel_ipoib_name, may_be_ipoib_name};
 
-pub(super) const NETDEV_RENAMED: Rule = Rule {
-    code: Code::NetdevRenamed,
-    needles: &[&[
-        "renamed from",
-        "ename network interface",
-        "changing net interface name",
-        "cannot rename to",
-    ]],
-    judge: Judge::One(netdev_renamed),
-};
+pub(super) const NETDEV_RENAMED: Rule =
+    Rule { code: Code::NetdevRenamed, needles: &[], judge: Judge::One(netdev_renamed) };
 
 /// A kernel name is asked for, and `ip link` shows only netdevs of other names.
 fn shown_otherwise(boot: &Boot) -> Option<(&Event, &str, &NetdevSeen)> {

@@ -2,6 +2,7 @@
 
 use super::vf_ports::{dead_ports, is_zero, quote_ports, vfs};
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Severity, seen};
+use crate::check::evidence::state::UnitSeen;
 use crate::check::pattern::has_any;
 use crate::graph::consumers::{DropIn, PROVIDER};
 use crate::names::{Object, Policy};
@@ -9,25 +10,7 @@ use crate::report::advice::ToDo;
 
 pub(super) const OPENSM_MISCONFIGURED: Rule = Rule {
     code: Code::OpensmMisconfigured,
-    needles: &[
-        SURE,
-        ENDS,
-        NUMBERS,
-        RUNS,
-        &[
-            "osm_opensm_bind",
-            "osm_vendor_bind",
-            "osm_vendor_open_port",
-            "osm_opensm_init",
-            "osm_vendor_get_all_port_attr",
-            "Exiting SM",
-            "Errors during initialization",
-            "opensm",
-            "OpenSM",
-            "PARSE ERROR",
-            "cannot find or setup routing engine",
-        ],
-    ],
+    needles: &[SURE, ENDS, NUMBERS, RUNS],
     judge: Judge::One(opensm_misconfigured),
 };
 
@@ -67,7 +50,11 @@ fn unit_failed(event: &Event) -> bool {
 fn opensm_misconfigured(boot: &Boot) -> Option<Finding> {
     let lines: Vec<_> = boot.with_any_of(&[SURE, ENDS, NUMBERS]).collect();
     let units: Vec<_> = boot.events.iter().filter(|e| unit_failed(e)).collect();
-    let shown = seen::shown_failed(boot, |name| name.starts_with("opensm"));
+    // MLNX_OFED's start script: its unit stays active when opensm has ended.
+    let is_ended =
+        |unit: &&UnitSeen| unit.name.starts_with("opensmd.") && unit.active == "active (exited)";
+    let shown = seen::shown_failed(boot, |name| name.starts_with("opensm"))
+        .or_else(|| boot.state.units.iter().find(is_ended));
     if lines.is_empty() && units.is_empty() && shown.is_none() {
         return None;
     }
@@ -83,7 +70,8 @@ fn opensm_misconfigured(boot: &Boot) -> Option<Finding> {
     // What failed in the library below it may have any reason.
     let is_sure = lines.iter().any(|e| has_any(&e.text, SURE));
     let confidence = if is_sure { Confidence::High } else { Confidence::Medium };
-    let why = lines.first().map_or("it exits", |e| e.text.trim());
+    let ended = shown.filter(is_ended).map(|_| "its unit is active, and no process of it is left");
+    let why = lines.first().map_or(ended.unwrap_or("it exits"), |e| e.text.trim());
     let told = format!("opensm {fault}{end}: {why}");
     Some(
         Finding::of(Code::OpensmMisconfigured, severity, confidence, told)
@@ -194,20 +182,12 @@ fn opensm_skipped(boot: &Boot) -> Option<Finding> {
             .quoting(shown)
             .look(["systemctl status opensm.service; ls /sys/class/infiniband_mad"])
             .now(["modprobe ib_umad; systemctl start opensm.service"])
-            .permanent([DropIn::new("opensm.service", PROVIDER).commands()]),
+            .permanent([ToDo::run(DropIn::new("opensm.service", PROVIDER).commands())]),
     )
 }
 
-pub(super) const OPENSM_VIRT_DISABLED: Rule = Rule {
-    code: Code::OpensmVirtDisabled,
-    needles: &[&[
-        "virt_enabled",
-        "support virtualization",
-        "virtualization support",
-        "VIRTUALIZATION",
-    ]],
-    judge: Judge::One(opensm_virt_disabled),
-};
+pub(super) const OPENSM_VIRT_DISABLED: Rule =
+    Rule { code: Code::OpensmVirtDisabled, needles: &[], judge: Judge::One(opensm_virt_disabled) };
 
 fn opensm_virt_disabled(boot: &Boot) -> Option<Finding> {
     let setting: Vec<_> = boot

@@ -158,7 +158,7 @@ fn ordering_missing(boot: &Boot) -> Vec<Finding> {
             .quoting(came.line.map(|event| boot.quote(event)))
             .look([ToDo::run(format!("systemctl show -p After,Before {name}"))])
             .now([ToDo::run(format!("systemctl restart {name}"))])
-            .permanent([drop_in.commands()]);
+            .permanent([ToDo::run(drop_in.commands())]);
         found.push(finding);
     }
     found
@@ -285,16 +285,8 @@ fn came_by<'a>(
     is_shown().then_some(Came { line: None, late: None })
 }
 
-pub(super) const START_WAIT_DEADLOCK: Rule = Rule {
-    code: Code::StartWaitDeadlock,
-    needles: &[&[
-        "systemctl start ",
-        "start operation timed out",
-        "Job timed out",
-        "A start job is running for",
-    ]],
-    judge: Judge::Many(start_wait_deadlock),
-};
+pub(super) const START_WAIT_DEADLOCK: Rule =
+    Rule { code: Code::StartWaitDeadlock, needles: &[], judge: Judge::Many(start_wait_deadlock) };
 
 fn start_wait_deadlock(boot: &Boot) -> Vec<Finding> {
     // From a log it shows only where the waiting program says what it waits for.

@@ -9,26 +9,11 @@ use crate::check::pattern::has_any;
 use crate::report::advice::ToDo;
 use crate::report::status::Role;
 
-pub(super) const LINK_DOWN_CABLE: Rule = Rule {
-    code: Code::LinkDownCable,
-    needles: &[&[
-        "Cable unplugged",
-        "Cable error",
-        "Cable plugged",
-        "Link Down Reason",
-        "unsupported module",
-        "Unsupported cable",
-        "cable is not supported",
-        "not a supported cable",
-        "QSFP not present",
-        "Port module event",
-    ]],
-    judge: Judge::One(link_down_cable),
-};
+pub(super) const LINK_DOWN_CABLE: Rule =
+    Rule { code: Code::LinkDownCable, needles: &[], judge: Judge::One(link_down_cable) };
 
 fn link_down_cable(boot: &Boot) -> Option<Finding> {
-    let ports: Vec<_> =
-        boot.state.ports.iter().filter(|p| p.may_be_infiniband() && !p.is_vf()).collect();
+    let ports: Vec<_> = boot.state.ports.iter().filter(|p| p.is_of_pf()).collect();
     // One that is optional, and dark, is named as that.
     let down: Vec<_> = ports
         .iter()
@@ -63,22 +48,27 @@ fn link_down_cable(boot: &Boot) -> Option<Finding> {
         ports.iter().take(8).map(|p| boot.quote_at(p.origin, "", &p.told())).collect()
     };
     let of_host = seen::inactive(boot);
+    let is_used = lit || alive;
+    // Beside a port that is used, one without a cable is free, and one that was disabled is not.
+    let down: Vec<_> = match is_used && of_host.is_none() {
+        true => down.into_iter().filter(|port| port.is_disabled()).collect(),
+        false => down,
+    };
     let (severity, confidence) = if let Some(first) = down.first() {
         let confidence =
             if first.physical == "polling" { Confidence::High } else { Confidence::Medium };
         match of_host {
             // As status has it of the same host.
             Some(severity) => (severity, confidence),
-            // A second port that nobody uses.
-            None if lit || alive => return None,
+            None if is_used => (Severity::Warning, confidence),
             None => (Severity::Error, confidence),
         }
     } else if !bad.is_empty() {
-        let severity = if alive || lit { Severity::Warning } else { Severity::Error };
+        let severity = if is_used { Severity::Warning } else { Severity::Error };
         (severity, Confidence::High)
     } else if let Some(finding) = lost_again(boot, &lost).filter(|_| of_host.is_none()) {
         return Some(finding);
-    } else if !unplugged.is_empty() && !plugged && !alive && !lit {
+    } else if !unplugged.is_empty() && !plugged && !is_used {
         (Severity::Warning, Confidence::Medium)
     } else if !unused.is_empty() {
         let text = match told(&unused) {

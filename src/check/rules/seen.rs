@@ -9,6 +9,7 @@ use super::super::evidence::{Boot, Event, Kind, fold};
 use super::super::pattern::{caught_one, has_any, word};
 use crate::graph::consumers::uses_fabric_by_name;
 use crate::names::{Object, PciAddress, RDMA_MODULES, RDMA_USERS, is_ipoib_name, is_vf_id_text};
+use crate::report::advice::ToDo;
 use crate::report::common::Code;
 use crate::report::finding::{Quote, Severity};
 
@@ -187,17 +188,22 @@ impl Needs {
     }
 }
 
-/// `command` for each of `addresses` of which `needs` is proven; where none is known, for one that
-/// is to be named.
+/// `step` for each of `addresses` of which `needs` is proven; where none is known, in words, for
+/// one that is to be named.
 pub(super) fn for_each_proven(
     boot: &Boot,
     needs: Needs,
-    command: &str,
+    step: impl Into<ToDo>,
     addresses: &[&str],
-) -> Vec<String> {
+) -> Vec<ToDo> {
+    let step = step.into();
     let all = if addresses.is_empty() { &[""][..] } else { addresses };
-    let proven: Vec<&str> = all.iter().copied().filter(|at| needs.is_met(boot, at)).collect();
-    proven.iter().map(|at| command.replace("{}", named(at))).collect()
+    let proven = all.iter().copied().filter(|at| needs.is_met(boot, at));
+    let of = |at: &str| match at {
+        "" => step.to_string().replace("{}", named(at)).into(),
+        at => step.map(|text| text.replace("{}", at)),
+    };
+    proven.map(of).collect()
 }
 
 pub(super) fn named(address: &str) -> &str {
@@ -211,16 +217,18 @@ pub(super) fn names_firmware(lines: &[&Event]) -> bool {
 
 /// The commands that ask the firmware of the adapters at `addresses`, of which `lines` tell,
 /// for its version: the vendors have tools of their own.
-pub(super) fn firmware_query(lines: &[&Event], addresses: &[&str]) -> Vec<String> {
+pub(super) fn firmware_query(lines: &[&Event], addresses: &[&str]) -> Vec<ToDo> {
     let of = |address: &&str| {
         let is_of = |drivers: &[&str]| {
             lines.iter().any(|e| e.text.contains(address) && has_any(&e.text, drivers))
         };
-        match named(address) {
-            at if is_of(&["mlx", "mthca"]) => format!("mstflint -d {at} query"),
-            _ if is_of(&["hfi1"]) => "opahfirev".to_owned(),
-            at => format!("devlink dev info pci/{at}"),
-        }
+        let at = named(address);
+        let command = match () {
+            () if is_of(&["mlx", "mthca"]) => format!("mstflint -d {at} query"),
+            () if is_of(&["hfi1"]) => "opahfirev".to_owned(),
+            () => format!("devlink dev info pci/{at}"),
+        };
+        if address.is_empty() { command.into() } else { ToDo::run(command) }
     };
     if addresses.is_empty() { &[""] } else { addresses }.iter().map(of).collect()
 }

@@ -5,27 +5,11 @@ use super::{Boot, Code, Confidence, Event, Finding, Judge, Needs, Rule, Severity
 use crate::check::evidence::event::function;
 use crate::check::evidence::state::Setting;
 use crate::check::pattern::has_any;
-use crate::report::firmware::{how_to_set, tool};
+use crate::report::advice::ToDo;
+use crate::report::firmware::how_to_set;
 
-pub(super) const SRIOV_NOT_ENABLED_FW: Rule = Rule {
-    code: Code::SriovNotEnabledFw,
-    needles: &[&[
-        "available vfs (",
-        "mlx5_num_vfs",
-        "SRIOV_EN",
-        "NUM_OF_VFS",
-        "Numerical result out of range",
-        "sriov_totalvfs",
-        "Failed to enable SR-IOV",
-        "_enable_sriov failed",
-        "sriov_numvfs",
-        "SR-IOV is not supported",
-        "doesn't support SR-IOV",
-        "does not support SR-IOV",
-        "not SRIOV capable",
-    ]],
-    judge: Judge::One(sriov_not_enabled_fw),
-};
+pub(super) const SRIOV_NOT_ENABLED_FW: Rule =
+    Rule { code: Code::SriovNotEnabledFw, needles: &[], judge: Judge::One(sriov_not_enabled_fw) };
 
 fn sriov_not_enabled_fw(boot: &Boot) -> Option<Finding> {
     let is_off = |s: &&Setting| {
@@ -90,13 +74,13 @@ fn sriov_not_enabled_fw(boot: &Boot) -> Option<Finding> {
             .look(seen::for_each_proven(
                 boot,
                 Needs::Mellanox,
-                &tool("{}", "query SRIOV_EN NUM_OF_VFS"),
+                ToDo::run("mstconfig -d {} query SRIOV_EN NUM_OF_VFS"),
                 &devices,
             ))
             .permanent(seen::for_each_proven(
                 boot,
                 Needs::Mellanox,
-                &how_to_set("{}", "SRIOV_EN=1 NUM_OF_VFS=N", false),
+                how_to_set("{}", "SRIOV_EN=1 NUM_OF_VFS=N", false).to_string(),
                 &devices,
             ))
             .permanent((!full.is_empty()).then_some(
@@ -131,24 +115,8 @@ fn wants_vfs(boot: &Boot, text: &str) -> bool {
         })
 }
 
-pub(super) const SRIOV_MMIO: Rule = Rule {
-    code: Code::SriovMmio,
-    needles: &[&[
-        "BAR 7: ",
-        "BAR 9: ",
-        "BAR 11: ",
-        ": assigned [",
-        "for SR-IOV",
-        "not enough MMIO resources for SR-IOV",
-        "VF BAR",
-        "bus number out of range",
-        "can't assign; no space",
-        "failed to assign",
-        "IOV BAR",
-        "write error: Cannot allocate memory",
-    ]],
-    judge: Judge::One(sriov_mmio),
-};
+pub(super) const SRIOV_MMIO: Rule =
+    Rule { code: Code::SriovMmio, needles: &[], judge: Judge::One(sriov_mmio) };
 
 fn sriov_mmio(boot: &Boot) -> Option<Finding> {
     let refused: Vec<_> = boot
@@ -197,7 +165,7 @@ fn sriov_mmio(boot: &Boot) -> Option<Finding> {
     };
     let of = seen::all_of("adapter", &addresses);
     let set = format!("or lower the number of VFs: {}", how_to_set("{}", "NUM_OF_VFS=N", false));
-    let fewer = seen::for_each_proven(boot, Needs::Mellanox, &set, &addresses);
+    let fewer = seen::for_each_proven(boot, Needs::Mellanox, set, &addresses);
     let told = format!("The address space has no room for the VFs of {of}.");
     Some(
         Finding::of(Code::SriovMmio, severity, confidence, told)
@@ -213,15 +181,7 @@ fn sriov_mmio(boot: &Boot) -> Option<Finding> {
 
 pub(super) const SRIOV_NOT_EXPOSED_KERNEL: Rule = Rule {
     code: Code::SriovNotExposedKernel,
-    needles: &[&[
-        "MMIO range=[",
-        "VF(n) BAR",
-        "ECAM",
-        "MMCONFIG",
-        "sriov_numvfs",
-        "pci_mmcfg",
-        "mmconfig",
-    ]],
+    needles: &[],
     judge: Judge::One(sriov_not_exposed_kernel),
 };
 

@@ -10,18 +10,7 @@ use crate::report::status::Role;
 
 pub(super) const NO_SUBNET_MANAGER: Rule = Rule {
     code: Code::NoSubnetManager,
-    needles: &[
-        SILENT,
-        &[
-            CONFIGURED,
-            "logical state changed to PORT_INIT",
-            "PORT_INIT",
-            "sminfo",
-            "Couldn't open port",
-            "manage_subnet",
-            "multicast join failed for",
-        ],
-    ],
+    needles: &[SILENT, &[CONFIGURED]],
     judge: Judge::One(no_subnet_manager),
 };
 
@@ -38,7 +27,7 @@ fn manager(boot: &Boot, sm_lid: &str) -> Manager {
         let (_, rest) = event.text.split_once("sm lid ")?;
         rest.split_whitespace().next()?.parse().ok()
     });
-    let is_beside = |p: &&PortSeen| p.is_active() && p.may_be_infiniband() && !p.is_vf();
+    let is_beside = |p: &&PortSeen| p.is_active() && p.is_of_pf();
     let beside = boot.state.ports.iter().find(is_beside);
     let label = |port: &PortSeen| match port.device.is_empty() || port.port.is_empty() {
         true => port.name(),
@@ -73,7 +62,7 @@ fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
         .state
         .ports
         .iter()
-        .filter(|p| p.state == "init" && p.may_be_infiniband() && !p.is_vf())
+        .filter(|p| p.state == "init" && p.is_of_pf())
         .filter(|p| p.role.is_none_or(|role| role == Role::Expected))
         .filter(|p| p.physical.is_empty() || p.physical == "linkup")
         .collect();

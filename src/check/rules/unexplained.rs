@@ -6,6 +6,7 @@ use super::messages::{is_quoted, source};
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Quote, Rule, Severity, seen};
 use crate::check::evidence::fold::{Lack, Object, What};
 use crate::check::evidence::relevance::concerns_rdma;
+use crate::check::evidence::state::PortSeen;
 use crate::check::ledger::{DEVICE_OF_MESSAGE, Flap, Ledger};
 use crate::check::pattern::has_word;
 use crate::report::advice::ToDo;
@@ -13,10 +14,7 @@ use crate::report::advice::ToDo;
 pub(super) const UNEXPLAINED: Rule = Rule {
     code: Code::Unexplained,
     // What a unit writes that uses the stack by its libraries or by an OFED's sources.
-    needles: &[
-        &["OFED", "ofa_kernel", "rdma_create", "ibv_", "libibverbs", "librdmacm"],
-        DEVICE_OF_MESSAGE,
-    ],
+    needles: &[DEVICE_OF_MESSAGE],
     judge: Judge::Rest(unexplained),
 };
 
@@ -33,7 +31,10 @@ fn unexplained(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let is_told = |e: &Event| is_quoted(boot, e, findings) || lines.contains(&e);
     let mut units = seen::failed_units(boot);
     units.retain(|e| seen::concerns_fabric(boot, e) && !is_told(e));
-    let Some(first) = lines.first().or(units.first()) else { return told };
+    let Some(first) = lines.first().or(units.first()) else {
+        told.extend(dark(boot));
+        return told;
+    };
     let mut all = lines.clone();
     all.extend(&units);
     // What makes it a unit of the fabric.
@@ -55,9 +56,38 @@ fn unexplained(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
         .look([ToDo::with(
             "read the messages around these lines",
             "journalctl -b -p err -o short-precise",
-        )]);
+        )])
+        .look(lines.iter().any(|e| e.text.contains(" to RTR")).then_some(
+            "on RoCE, whether the program has the index of the GID that it needs, which is not always 0: ibprov gid --port NETDEV --type rocev2 --address ADDRESS",
+        ));
     told.push(finding);
     told
+}
+
+/// Beside ports that work, those of an adapter that has no link at all. A second port of an
+/// adapter may be free.
+fn dark(boot: &Boot) -> Option<Finding> {
+    let ports = &boot.state.ports;
+    let is_lit = |port: &PortSeen| port.state != "down";
+    let is_dark = |port: &&PortSeen| {
+        let its = ports.iter().filter(|other| other.is_beside(port));
+        port.is_of_pf() && !port.node_guid.is_empty() && !its.clone().any(is_lit)
+    };
+    let of: Vec<&PortSeen> = ports.iter().filter(is_dark).collect();
+    let first = of.first().filter(|_| boot.judgement().is_none())?;
+    seen::sign_of_life(boot)?;
+    let names = seen::each(of.iter().map(|port| port.name()));
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let names = seen::all_of("port", &names);
+    let text = format!(
+        "No port of the adapter of {names} has a link: whether one is expected is not known."
+    );
+    Some(
+        Finding::of(Code::Unexplained, Severity::Info, Confidence::Low, text)
+            .about_all(of.iter().copied())
+            .quoting(of.iter().take(MOST).map(|port| boot.quote_at(port.origin, "", &port.told())))
+            .look([first.mad_port().ibportstate("query")]),
+    )
 }
 
 fn comes_and_goes(boot: &Boot, flap: &Flap<'_>) -> Finding {

@@ -1,7 +1,7 @@
 //! The ports of VFs: GUIDs, link state.
 
 use super::{Advice, Boot, Code, Confidence, Finding, Judge, Quote, Rule, Severity, seen};
-use crate::check::evidence::state::{PortSeen, VfSeen};
+use crate::check::evidence::state::{NetdevSeen, PortSeen, VfSeen};
 use crate::check::pattern::has_any;
 use crate::names::IsVf;
 
@@ -51,7 +51,21 @@ fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
         .filter(|e| has_any(&e.text, &["VF", "vf"]))
         .collect();
     let devices: Vec<_> = boot.state.devices.iter().filter(|d| is_zero(&d.node_guid)).collect();
+    // ibdev2netdev finds the netdev by the GUID: two devices have one of a GUID that both have.
+    let all = &boot.state.netdevs;
+    let twins: Vec<_> = all
+        .iter()
+        .filter(|n| {
+            let is_twin = |other: &&NetdevSeen| {
+                other.name == n.name
+                    && other.origin.source == n.origin.source
+                    && other.port.as_ref().zip(n.port.as_ref()).is_some_and(|(a, b)| a.0 != b.0)
+            };
+            n.infiniband && all.iter().any(|other| is_twin(&other))
+        })
+        .collect();
     if devices.is_empty()
+        && twins.is_empty()
         && zero.is_empty()
         && ports.is_empty()
         && said.is_empty()
@@ -78,6 +92,9 @@ fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
     }
     if names.is_empty() {
         names.extend(devices.iter().map(|device| device.name.clone()));
+    }
+    if names.is_empty() {
+        names.extend(twins.iter().filter_map(|n| Some(n.port.as_ref()?.0.clone())));
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let which = match &names[..] {
@@ -109,6 +126,7 @@ fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
                 boot.quote_at(port.origin, "", &told)
             }))
             .quoting(sysfs)
+            .quoting(twins.iter().map(|n| boot.quote_at(n.origin, "", &n.text)))
             .quoting(devices.iter().map(|d| boot.quote_at(d.origin, "", &d.text)))
             .quoting(seen::quotes(boot, said))
             .advise(advice),
@@ -240,7 +258,7 @@ pub(super) const VF_PORT_NOT_ACTIVE: Rule =
 /// machine the PF is not seen.
 pub(super) fn dead_ports(boot: &Boot) -> Vec<&PortSeen> {
     let ports = &boot.state.ports;
-    let active = || ports.iter().filter(|p| p.is_active() && p.may_be_infiniband() && !p.is_vf());
+    let active = || ports.iter().filter(|p| p.is_active() && p.is_of_pf());
     let pf_works = |port: &PortSeen| match port.vf {
         IsVf::OfThisHost(pf) => active().any(|p| p.function == Some(pf)),
         IsVf::OfUnknownPf => port.physical == "linkup" || active().next().is_some(),

@@ -36,26 +36,8 @@ fn vf_not_probed(boot: &Boot) -> Option<Finding> {
     Some(finding)
 }
 
-pub(super) const VF_PROBE_FAILED: Rule = Rule {
-    code: Code::VfProbeFailed,
-    needles: &[
-        &[
-            "E-Switch: Enable",
-            "Enabling SR-IOV with",
-            "running in slave mode",
-            "Assigned random MAC address",
-            "INTR-REMAP",
-            "recovered after timeout",
-            "failed with error",
-            "Blocked a compatibility format interrupt",
-            "mlx5_cmd_out_err",
-            "mlx5_cmd_check",
-            ", aborting",
-        ],
-        SLAVE,
-    ],
-    judge: Judge::One(vf_probe_failed),
-};
+pub(super) const VF_PROBE_FAILED: Rule =
+    Rule { code: Code::VfProbeFailed, needles: &[SLAVE], judge: Judge::One(vf_probe_failed) };
 
 const SLAVE: &[&str] = &[
     "Failed to initialize slave",
@@ -153,10 +135,7 @@ fn vf_probe_failed(boot: &Boot) -> Option<Finding> {
             "ADDRESS",
         ));
     Some(if is_full {
-        finding.permanent([ToDo::with(
-            "plan fewer VFs, or give each fewer vectors before it is bound",
-            "echo N > /sys/bus/pci/devices/VF/sriov_vf_msix_count",
-        )])
+        finding.permanent(["plan fewer VFs, or give each fewer vectors before it is bound: `echo N > /sys/bus/pci/devices/VF/sriov_vf_msix_count`"])
     } else {
         finding.permanent(["if a command was refused: install another kernel or firmware"])
     })
@@ -171,8 +150,9 @@ pub(super) fn is_out_of_room(event: &Event) -> bool {
     }
 }
 
-const RESET: &str =
-    "reset the adapter: `mstfwreset -d {} reset` (or mlxfwreset with the same arguments)";
+fn reset() -> ToDo {
+    ToDo::with("reset the adapter", "mstfwreset -d {} reset")
+}
 
 pub(super) const VF_SETTING_DROPPED: Rule = Rule {
     code: Code::VfSettingDropped,
@@ -187,7 +167,7 @@ fn vf_setting_dropped(boot: &Boot) -> Vec<Finding> {
         );
         Finding::of(Code::VfSettingDropped, Severity::Error, Confidence::High, told)
             .permanent(["update the adapter's firmware"])
-            .permanent(seen::for_each_proven(boot, Needs::Mlx5, RESET, &[&pf.to_string()]))
+            .permanent(seen::for_each_proven(boot, Needs::Mlx5, reset(), &[&pf.to_string()]))
     })
 }
 
@@ -277,7 +257,7 @@ fn vf_setting_refused(boot: &Boot) -> Vec<Finding> {
             format!("PF {pf} refuses a setting of a VF: the kernel returned an error for it.");
         Finding::of(Code::VfSettingRefused, Severity::Error, Confidence::High, summary)
             .look([ToDo::run(format!("dmesg | grep {pf}"))])
-            .permanent(seen::for_each_proven(boot, Needs::Mlx5, RESET, &[&pf.to_string()]))
+            .permanent(seen::for_each_proven(boot, Needs::Mlx5, reset(), &[&pf.to_string()]))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Red Hat's `ifcfg-*`, which network-scripts and NetworkManager read: shell assignments.
 
-use super::interfaces::{self, Child, Interface, Said, Which};
-use super::{ifcfg_suse, port_guid, shown};
+use super::ifcfg_suse;
+use super::interfaces::{Child, Given, Interface, Said, Todo, Which};
 use crate::names::{Mode, is_ipoib_name};
 
 pub const DIR: &str = "/etc/sysconfig/network-scripts";
@@ -43,111 +43,71 @@ pub fn read_at(path: &str, name: &str, text: &str) -> Option<Said> {
 pub fn read(name: &str, text: &str) -> Option<Said> {
     let mut said = Said::default();
     let values = said.assignments(text, &OURS, ONBOOT);
-    let get = |key: &str| values.get(key).map(|(line, value)| (*line, value.as_str()));
-    let device = get("DEVICE").map_or(name, |(_, device)| device);
+    let get = |key| values.get(key).map(|(line, text)| Given { line: *line, key, text });
+    let device = get("DEVICE").map_or(name, |device| device.text);
     let is_infiniband = match get("TYPE") {
-        Some((_, kind)) => kind.eq_ignore_ascii_case("InfiniBand"),
+        Some(kind) => kind.text.eq_ignore_ascii_case("InfiniBand"),
         None => is_ipoib_name(device) || get("CONNECTED_MODE").is_some() || get("PKEY").is_some(),
     };
     if !is_infiniband {
         return None;
     }
-    let onboot = get(ONBOOT).is_none_or(|(_, value)| {
-        !matches!(value.to_lowercase().as_str(), "no" | "n" | "false" | "0")
-    });
+    let onboot = get(ONBOOT)
+        .is_none_or(|value| !matches!(value.lower().as_str(), "no" | "n" | "false" | "0"));
     // Without it no reader sets up the interface at boot.
     if onboot {
-        said.interface = interface(&mut said, device, get);
+        let interface = interface(&mut said, device, get);
+        said.take(interface);
     }
     Some(said)
 }
 
 fn interface<'a>(
     said: &mut Said,
-    device: &str,
-    get: impl Fn(&str) -> Option<(usize, &'a str)>,
-) -> Option<Interface> {
+    device: &'a str,
+    get: impl Fn(&'static str) -> Option<Given<'a>>,
+) -> Result<Option<Interface>, Todo> {
     let word = get("CONNECTED_MODE");
-    let mode = mode(word.map(|(_, word)| word));
-    let mtu = get("MTU").and_then(|(line, text)| {
-        let mtu = interfaces::mtu(text, Some(mode));
-        mtu.unwrap_or_else(|why| {
-            said.todo(line, &format!("MTU={}: {why}", shown(text)));
-            None
-        })
-    });
-    let is_child = get("PKEY")
-        .is_some_and(|(_, v)| matches!(v.to_lowercase().as_str(), "yes" | "y" | "true" | "1"));
-    if is_child {
-        return child(said, device, mode, mtu, get);
+    let mode = mode(word.map(|word| word.text));
+    let mtu = said.mtu(get("MTU"), Some(mode));
+    let pkey = get("PKEY").filter(|v| matches!(v.lower().as_str(), "yes" | "y" | "true" | "1"));
+    if let Some(pkey) = pkey {
+        return child(device, pkey.line, mode, mtu, get).map(Some);
     }
-    if let Some((line, id)) = get("PKEY_ID") {
-        said.todo(line, &format!("PKEY_ID={} has no meaning without PKEY=yes", shown(id)));
-        return None;
+    if let Some(id) = get("PKEY_ID") {
+        return Err(id.todo(" has no meaning without PKEY=yes"));
     }
     let which = match (get("DEVICE"), get("HWADDR")) {
         // A profile without a device is for the port with the address.
-        (None, Some((line, address))) => match port_guid(address) {
-            Ok(guid) => Which::PortGuid(guid),
-            Err(why) => {
-                said.todo(line, &format!("HWADDR={}: {why}", shown(address)));
-                return None;
-            }
-        },
-        (at, _) => match interfaces::plain(device) {
-            Some(name) => Which::Name(name),
-            None => {
-                let line = at.map_or(1, |(line, _)| line);
-                said.todo(
-                    line,
-                    &format!("DEVICE={} is not a plain name of an interface", shown(device)),
-                );
-                return None;
-            }
-        },
+        (None, Some(address)) => address.port()?,
+        (at, _) => {
+            let of_file = Given { line: 1, key: "DEVICE", text: device };
+            Which::Name(at.unwrap_or(of_file).name()?)
+        }
     };
     let mode = word.map(|_| mode);
-    (mode.is_some() || mtu.is_some()).then_some(Interface {
-        which,
-        child: None,
-        mode,
-        umcast: None,
-        mtu,
-    })
+    let says = mode.is_some() || mtu.is_some();
+    Ok(says.then_some(Interface { which, child: None, mode, umcast: None, mtu }))
 }
 
 /// The readers call the child `PHYSDEV.8xxx`, and refuse another DEVICE.
 fn child<'a>(
-    said: &mut Said,
     device: &str,
+    line: usize,
     mode: Mode,
     mtu: Option<u32>,
-    get: impl Fn(&str) -> Option<(usize, &'a str)>,
-) -> Option<Interface> {
-    let line = get("PKEY").map_or(1, |(line, _)| line);
-    let (Some((id_line, id)), Some((parent_line, parent))) = (get("PKEY_ID"), get("PHYSDEV"))
-    else {
-        said.todo(line, "PKEY=yes needs PKEY_ID and PHYSDEV: the network stack refuses it");
-        return None;
+    get: impl Fn(&'static str) -> Option<Given<'a>>,
+) -> Result<Interface, Todo> {
+    let (Some(id), Some(parent)) = (get("PKEY_ID"), get("PHYSDEV")) else {
+        let why = "PKEY=yes needs PKEY_ID and PHYSDEV: the network stack refuses it";
+        return Err((line, why.to_owned()));
     };
-    let Some((pkey, _)) = interfaces::pkey(id) else {
-        said.todo(id_line, &format!("PKEY_ID={} is not a P_Key", shown(id)));
-        return None;
-    };
-    let Some(name) = interfaces::plain(parent) else {
-        let why = format!("PHYSDEV={} is not a plain name of an interface", shown(parent));
-        said.todo(parent_line, &why);
-        return None;
-    };
+    let ((pkey, _), name) = (id.pkey()?, parent.name()?);
     let wanted = format!("{name}.{:04x}", pkey.value());
     if device != wanted {
-        let line = get("DEVICE").map_or(line, |(line, _)| line);
-        said.todo(
-            line,
-            &format!("DEVICE={}: the network stack refuses any other than {wanted}", shown(device)),
-        );
-        return None;
+        let given = get("DEVICE").unwrap_or(Given { line, key: "DEVICE", text: device });
+        return Err(given.todo(&format!(": the network stack refuses any other than {wanted}")));
     }
     let child = Some(Child { pkey, name: None });
-    Some(Interface { which: Which::Name(name), child, mode: Some(mode), umcast: None, mtu })
+    Ok(Interface { which: Which::Name(name), child, mode: Some(mode), umcast: None, mtu })
 }

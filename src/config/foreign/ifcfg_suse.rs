@@ -1,7 +1,7 @@
 //! Files `ifcfg-NAME` of SUSE's wicked (`ifcfg(5)`, `ifcfg-infiniband(5)`; `try_infiniband()` in
 //! its client/suse/compat-suse.c).
 
-use super::interfaces::{self, Child, Interface, Said, Which};
+use super::interfaces::{Child, Given, Interface, Said, Todo, Which};
 use super::shown;
 use crate::names::{IfName, Mode, PKey};
 
@@ -23,9 +23,9 @@ pub fn is_one(text: &str) -> bool {
 pub fn read(name: &str, text: &str) -> Option<Said> {
     let mut said = Said::default();
     let values = said.assignments(text, &OURS, STARTMODE);
-    let get = |key: &str| values.get(key).map(|(line, value)| (*line, value.as_str()));
+    let get = |key| values.get(key).map(|(line, text)| Given { line: *line, key, text });
     let is_infiniband = match get("IPOIB") {
-        Some((_, word)) => matches!(word.to_lowercase().as_str(), "yes" | "true" | "on" | "1"),
+        Some(word) => matches!(word.lower().as_str(), "yes" | "true" | "on" | "1"),
         None => {
             ["IPOIB_MODE", "IPOIB_UMCAST"].iter().any(|key| get(key).is_some())
                 || is_ipoib_name(name)
@@ -35,9 +35,10 @@ pub fn read(name: &str, text: &str) -> Option<Said> {
         return None;
     }
     // wicked does not set up such an interface at boot.
-    let at_boot = get(STARTMODE).is_none_or(|(_, word)| !matches!(word, "off" | "manual"));
+    let at_boot = get(STARTMODE).is_none_or(|word| !matches!(word.text, "off" | "manual"));
     if at_boot {
-        said.interface = interface(&mut said, name, get);
+        let interface = interface(&mut said, name, get);
+        said.take(interface);
     }
     Some(said)
 }
@@ -53,71 +54,47 @@ fn is_ipoib_name(name: &str) -> bool {
 
 fn interface<'a>(
     said: &mut Said,
-    name: &str,
-    get: impl Fn(&str) -> Option<(usize, &'a str)>,
-) -> Option<Interface> {
-    let Some(own) = interfaces::plain(name) else {
-        said.todo(1, &format!("{} is not a plain name of an interface", shown(name)));
-        return None;
-    };
-    let mode = match get("IPOIB_MODE").map(|(line, word)| (line, word, word.to_lowercase())) {
-        None => None,
-        Some((line, word, lower)) => match lower.as_str() {
-            "connected" => Some(Mode::Connected),
-            "datagram" => Some(Mode::Datagram),
-            _ => {
-                said.todo(line, &format!("IPOIB_MODE={}: wicked refuses this mode", shown(word)));
-                return None;
-            }
-        },
-    };
-    let umcast = match get("IPOIB_UMCAST").map(|(line, word)| (line, word, word.to_lowercase())) {
-        None => None,
-        Some((line, word, lower)) => match lower.as_str() {
-            "allowed" | "1" => Some(true),
-            "disallowed" | "0" => Some(false),
-            _ => {
-                said.todo(
-                    line,
-                    &format!("IPOIB_UMCAST={} is neither allowed nor disallowed", shown(word)),
-                );
-                return None;
-            }
-        },
-    };
-    let mtu = get("MTU").and_then(|(line, text)| {
-        let mtu = interfaces::mtu(text, mode);
-        mtu.unwrap_or_else(|why| {
-            said.todo(line, &format!("MTU={}: {why}", shown(text)));
-            None
-        })
+    name: &'a str,
+    get: impl Fn(&'static str) -> Option<Given<'a>>,
+) -> Result<Option<Interface>, Todo> {
+    let own = IfName::to_give(name)
+        .map_err(|_| (1, format!("{} is not a plain name of an interface", shown(name))))?;
+    let mode = get("IPOIB_MODE").map(|word| match word.lower().as_str() {
+        "connected" => Ok(Mode::Connected),
+        "datagram" => Ok(Mode::Datagram),
+        _ => Err(word.todo(": wicked refuses this mode")),
     });
+    let umcast = get("IPOIB_UMCAST").map(|word| match word.lower().as_str() {
+        "allowed" | "1" => Ok(true),
+        "disallowed" | "0" => Ok(false),
+        _ => Err(word.todo(" is neither allowed nor disallowed")),
+    });
+    let (mode, umcast) = (mode.transpose()?, umcast.transpose()?);
+    let mtu = said.mtu(get("MTU"), mode);
     let by_name = name.split_once('.').filter(|_| is_ipoib_name(name));
-    let pkey = get("IPOIB_PKEY").or(by_name.map(|(_, pkey)| (1, pkey)));
-    let parent = get("IPOIB_DEVICE").or(by_name.map(|(parent, _)| (1, parent)));
-    if pkey.is_none() && parent.is_none() {
-        let says = mode.is_some() || umcast.is_some() || mtu.is_some();
-        let which = Which::Name(own);
-        return says.then_some(Interface { which, child: None, mode, umcast, mtu });
-    }
-    let (Some((pkey_line, pkey)), Some((parent_line, parent))) = (pkey, parent) else {
-        let line = pkey.or(parent).map_or(1, |(line, _)| line);
-        said.todo(line, "a child needs IPOIB_PKEY and IPOIB_DEVICE: wicked refuses the file");
-        return None;
+    let of_name = |key, text| Given { line: 1, key, text };
+    let pkey = get("IPOIB_PKEY").or(by_name.map(|(_, pkey)| of_name("IPOIB_PKEY", pkey)));
+    let parent = get("IPOIB_DEVICE").or(by_name.map(|(parent, _)| of_name("IPOIB_DEVICE", parent)));
+    let (pkey, parent) = match (pkey, parent) {
+        (None, None) => {
+            let says = mode.is_some() || umcast.is_some() || mtu.is_some();
+            let which = Which::Name(own);
+            return Ok(says.then_some(Interface { which, child: None, mode, umcast, mtu }));
+        }
+        (Some(pkey), Some(parent)) => (pkey, parent),
+        (Some(one), None) | (None, Some(one)) => {
+            let why = "a child needs IPOIB_PKEY and IPOIB_DEVICE: wicked refuses the file";
+            return Err((one.line, why.to_owned()));
+        }
     };
     // Hexadecimal, with 0x or without.
-    let digits = pkey.strip_prefix("0x").or_else(|| pkey.strip_prefix("0X")).unwrap_or(pkey);
-    let Some(value) = u16::from_str_radix(digits, 16).ok().and_then(PKey::new) else {
-        said.todo(pkey_line, &format!("IPOIB_PKEY={} is not a P_Key", shown(pkey)));
-        return None;
-    };
-    let Some(parent) = interfaces::plain(parent) else {
-        let why = format!("IPOIB_DEVICE={} is not a plain name of an interface", shown(parent));
-        said.todo(parent_line, &why);
-        return None;
-    };
+    let text = pkey.text;
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
+    let value = u16::from_str_radix(digits, 16).ok().and_then(PKey::new);
+    let value = value.ok_or_else(|| pkey.todo(" is not a P_Key"))?;
+    let parent = parent.name()?;
     let of_kernel: Option<IfName> = format!("{parent}.{:04x}", value.value()).parse().ok();
     let name = Some(own).filter(|own| Some(own) != of_kernel.as_ref());
     let child = Some(Child { pkey: value, name });
-    Some(Interface { which: Which::Name(parent), child, mode, umcast, mtu })
+    Ok(Some(Interface { which: Which::Name(parent), child, mode, umcast, mtu }))
 }

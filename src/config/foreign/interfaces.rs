@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Imported;
 use super::shell::assignment;
+use super::{Imported, port_guid, shown};
 use crate::names::{Guid, IfName, Mode, PKey, beginning, harmless};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,9 +18,79 @@ pub struct Said {
     pub stays: Vec<String>,
 }
 
+/// What is left for a hand to do, and in which line.
+pub(super) type Todo = (usize, String);
+
+/// A key of a file with its value, and its line.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a> {
+    pub line: usize,
+    pub key: &'a str,
+    pub text: &'a str,
+}
+
+impl Given<'_> {
+    pub(super) fn todo(self, what: &str) -> Todo {
+        (self.line, format!("{}={}{what}", self.key, shown(self.text)))
+    }
+
+    /// A name of an interface that needs no quoting and is no pattern.
+    pub(super) fn name(self) -> Result<IfName, Todo> {
+        let why = " is not a plain name of an interface";
+        IfName::to_give(self.text).map_err(|_| self.todo(why))
+    }
+
+    pub(super) fn port(self) -> Result<Which, Todo> {
+        port_guid(self.text).map(Which::PortGuid).map_err(|why| self.todo(&format!(": {why}")))
+    }
+
+    /// A P_Key and the number that stands there: decimal, `0x` or, with a zero before it, octal.
+    pub(super) fn pkey(self) -> Result<(PKey, u16), Todo> {
+        let text = self.text;
+        let value = match (text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")), text) {
+            (Some(hex), _) => u16::from_str_radix(hex, 16),
+            (None, octal) if octal.len() > 1 && octal.starts_with('0') => {
+                u16::from_str_radix(octal, 8)
+            }
+            (None, decimal) => decimal.parse(),
+        };
+        let pkey = value.ok().and_then(|value| Some((PKey::new(value)?, value)));
+        pkey.ok_or_else(|| self.todo(" is not a P_Key"))
+    }
+
+    pub(super) fn lower(self) -> String {
+        self.text.to_lowercase()
+    }
+}
+
 impl Said {
     pub(super) fn todo(&mut self, line: usize, what: &str) {
         self.todo.push(format!("line {line}: {what}"));
+    }
+
+    /// Takes what a file says of an interface, or why it says nothing that can be done.
+    pub(super) fn take(&mut self, interface: Result<Option<Interface>, Todo>) {
+        match interface {
+            Ok(interface) => self.interface = interface,
+            Err((line, what)) => self.todo(line, &what),
+        }
+    }
+
+    /// An MTU that is one of IPoIB in this mode; 0 is none.
+    pub(super) fn mtu(&mut self, given: Option<Given<'_>>, mode: Option<Mode>) -> Option<u32> {
+        let given = given?;
+        let mtu = given.text.parse().ok().filter(|mtu| *mtu == 0 || (72..=65520).contains(mtu));
+        let why = match (mtu, mode) {
+            (Some(0), _) => return None,
+            (Some(mtu), Some(mode)) if mtu > mode.largest_mtu(true) => {
+                "too large for datagram mode, which has at most 4092 (10236 on Omni-Path)"
+            }
+            (Some(mtu), _) => return Some(mtu),
+            (None, _) => "not an MTU of IPoIB",
+        };
+        let (line, what) = given.todo(&format!(": {why}"));
+        self.todo(line, &what);
+        None
     }
 
     /// The last assignment of each of the keys that are `ours`, with its line. The others stay
@@ -97,39 +167,6 @@ pub struct Child {
     pub pkey: PKey,
     /// Its name; `None`: as the kernel names it.
     pub name: Option<IfName>,
-}
-
-/// A name of an interface that needs no quoting and is no pattern.
-pub(super) fn plain(name: &str) -> Option<IfName> {
-    IfName::to_give(name).ok()
-}
-
-/// A number of P_Key as both kinds of files have it: decimal, `0x` or, with a zero before it,
-/// octal.
-pub(super) fn pkey(text: &str) -> Option<(PKey, u16)> {
-    let value = match (text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")), text) {
-        (Some(hex), _) => u16::from_str_radix(hex, 16),
-        (None, octal) if octal.len() > 1 && octal.starts_with('0') => u16::from_str_radix(octal, 8),
-        (None, decimal) => decimal.parse(),
-    };
-    let value = value.ok()?;
-    Some((PKey::new(value)?, value))
-}
-
-/// An MTU, where 0 is none.
-///
-/// # Errors
-/// It is none of IPoIB in this mode; a sentence.
-pub(super) fn mtu(text: &str, mode: Option<Mode>) -> Result<Option<u32>, String> {
-    match (text.parse::<u32>(), mode) {
-        (Ok(0), _) => Ok(None),
-        (Ok(mtu), Some(mode)) if (72..=65520).contains(&mtu) && mtu > mode.largest_mtu(true) => {
-            Err("too large for datagram mode, which has at most 4092 (10236 on Omni-Path)"
-                .to_owned())
-        }
-        (Ok(mtu), _) if (72..=65520).contains(&mtu) => Ok(Some(mtu)),
-        _ => Err("not an MTU of IPoIB".to_owned()),
-    }
 }
 
 /// What files say, each with its path, as one configuration.

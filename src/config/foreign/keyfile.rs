@@ -1,8 +1,8 @@
 //! Profiles of NetworkManager in keyfile format (`nm-settings-keyfile(5)`).
 
-use super::interfaces::{self, Child, Interface, Said, Which};
-use super::{port_guid, shown};
-use crate::names::Mode;
+use super::interfaces::{Child, Given, Interface, Said, Todo, Which};
+use super::shown;
+use crate::names::{IfName, Mode};
 
 /// Where those of the administrator are.
 pub const DIR: &str = "/etc/NetworkManager/system-connections";
@@ -26,11 +26,12 @@ pub fn pairs(text: &str) -> Vec<(usize, String, String)> {
 /// Reads a profile; `None` if it is not for an InfiniBand interface.
 pub fn read(text: &str) -> Option<Said> {
     let pairs = pairs(text);
-    let get = |key: &str| {
-        let last = pairs.iter().rev().find(|(_, k, _)| k == key);
-        last.map(|(line, _, value)| (*line, value.as_str()))
+    let get = |path: &'static str| {
+        let (line, _, text) = pairs.iter().rev().find(|(_, key, _)| key == path)?;
+        let key = path.rsplit('.').next().unwrap_or(path);
+        Some(Given { line: *line, key, text })
     };
-    if get("connection.type")?.1 != "infiniband" {
+    if get("connection.type")?.text != "infiniband" {
         return None;
     }
     let mut said = Said::default();
@@ -46,104 +47,64 @@ pub fn read(text: &str) -> Option<Said> {
         }
     }
     // Then nobody has that set at boot.
-    if get("connection.autoconnect").is_none_or(|(_, value)| value != "false") {
-        said.interface = interface(&mut said, get);
+    if get("connection.autoconnect").is_none_or(|value| value.text != "false") {
+        let interface = interface(&mut said, get);
+        said.take(interface);
     }
     Some(said)
 }
 
 fn interface<'a>(
     said: &mut Said,
-    get: impl Fn(&str) -> Option<(usize, &'a str)>,
-) -> Option<Interface> {
-    let mode = match get("infiniband.transport-mode") {
-        None => None,
-        Some((line, word)) => {
-            match word.parse::<Mode>() {
-                Ok(mode) => Some(mode),
-                Err(_) => {
-                    said.todo(
-                    line,
-                    &format!("transport-mode={} is not a transport mode: expected datagram or connected", shown(word)),
-                );
-                    return None;
-                }
-            }
-        }
-    };
+    get: impl Fn(&'static str) -> Option<Given<'a>>,
+) -> Result<Option<Interface>, Todo> {
+    let mode = get("infiniband.transport-mode").map(|word| {
+        let why = " is not a transport mode: expected datagram or connected";
+        word.text.parse::<Mode>().map_err(|_| word.todo(why))
+    });
+    let mode = mode.transpose()?;
     // Without one NetworkManager writes datagram.
     let written = mode.unwrap_or(Mode::Datagram);
-    let mtu = get("infiniband.mtu").and_then(|(line, text)| {
-        interfaces::mtu(text, Some(written)).unwrap_or_else(|why| {
-            said.todo(line, &format!("mtu={}: {why}", shown(text)));
-            None
-        })
-    });
+    let mtu = said.mtu(get("infiniband.mtu"), Some(written));
     let name = get("connection.interface-name");
-    let key = get("infiniband.p-key").filter(|(_, key)| *key != "-1");
-    let (parent, parent_key) = match key {
-        Some(_) => (get("infiniband.parent"), "parent"),
-        None => (name, "interface-name"),
-    };
+    let key = get("infiniband.p-key").filter(|key| key.text != "-1");
+    let parent = if key.is_some() { get("infiniband.parent") } else { name };
     let which = match (parent, get("infiniband.mac-address")) {
-        (Some((line, text)), _) => match interfaces::plain(text) {
-            Some(name) => Which::Name(name),
-            None => {
-                let why =
-                    format!("{parent_key}={} is not a plain name of an interface", shown(text));
-                said.todo(line, &why);
-                return None;
-            }
-        },
-        (None, Some((line, address))) => match port_guid(address) {
-            Ok(guid) => Which::PortGuid(guid),
-            Err(why) => {
-                said.todo(line, &format!("mac-address={}: {why}", shown(address)));
-                return None;
-            }
-        },
+        (Some(parent), _) => Which::Name(parent.name()?),
+        (None, Some(address)) => address.port()?,
         (None, None) if key.is_some() || mode.is_some() || mtu.is_some() => {
-            let line = key.or(get("connection.type")).map_or(1, |(line, _)| line);
-            said.todo(line, match key {
-                Some(_) => "the P_Key has no parent and no mac-address: NetworkManager refuses the profile; add parent=INTERFACE to [infiniband]",
-                None => "the profile names neither an interface nor its address: give one of them in match of an [[interface]]",
-            });
-            return None;
+            let line = key.or(get("connection.type")).map_or(1, |given| given.line);
+            let why = match key {
+                Some(_) => {
+                    "the P_Key has no parent and no mac-address: NetworkManager refuses the profile; add parent=INTERFACE to [infiniband]"
+                }
+                None => {
+                    "the profile names neither an interface nor its address: give one of them in match of an [[interface]]"
+                }
+            };
+            return Err((line, why.to_owned()));
         }
-        (None, None) => return None,
+        (None, None) => return Ok(None),
     };
-    let Some((line, key)) = key else {
+    let Some(key) = key else {
         let says = mode.is_some() || mtu.is_some();
-        return says.then_some(Interface { which, child: None, mode, umcast: None, mtu });
+        return Ok(says.then_some(Interface { which, child: None, mode, umcast: None, mtu }));
     };
-    let Some((pkey, value)) = interfaces::pkey(key) else {
-        said.todo(line, &format!("p-key={} is not a P_Key", shown(key)));
-        return None;
-    };
+    let (pkey, value) = key.pkey()?;
     // NetworkManager names the child PARENT.KEY, with the key as it is in the profile; the
     // kernel names it with the membership bit.
     let name = match (&which, name) {
         _ if value == pkey.value() => None,
-        (Which::Name(parent), _) => interfaces::plain(&format!("{parent}.{value:04x}")),
-        (Which::PortGuid(_), Some((_, name))) => interfaces::plain(name),
+        (Which::Name(parent), _) => IfName::to_give(&format!("{parent}.{value:04x}")).ok(),
+        (Which::PortGuid(_), Some(name)) => IfName::to_give(name.text).ok(),
         (Which::PortGuid(_), None) => None,
     };
     if value != pkey.value() && name.is_none() {
-        said.todo(
-            line,
-            &format!(
-                "p-key={}: the name of the child cannot be determined: write the P_Key with the membership bit, {}",
-                shown(key),
-                pkey.value()
-            ),
-        );
-        return None;
+        return Err(key.todo(&format!(
+            ": the name of the child cannot be determined: write the P_Key with the membership bit, {}",
+            pkey.value()
+        )));
     }
-    Some(Interface {
-        which,
-        child: Some(Child { pkey, name }),
-        mode: Some(written),
-        umcast: None,
-        mtu,
-    })
+    let child = Some(Child { pkey, name });
+    Ok(Some(Interface { which, child, mode: Some(written), umcast: None, mtu }))
 }

@@ -213,9 +213,12 @@ impl Spelling {
 
 /// A regular expression for `word` in small and capital letters.
 pub(crate) fn any_case(word: &str) -> String {
-    let letter = |c: char| match c.is_ascii_alphabetic() {
-        true => format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase()),
-        false => c.to_string(),
+    let letter = |c: char| {
+        if c.is_ascii_alphabetic() {
+            format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase())
+        } else {
+            c.to_string()
+        }
     };
     word.chars().map(letter).collect()
 }
@@ -314,10 +317,7 @@ pub(crate) fn setting(given: &DeValue<'_>) -> Result<Value, String> {
 
 /// One VF is written as a number.
 fn vfs(range: VfRange) -> Value {
-    match range.is_one() {
-        true => Value::new(range, range.first().get()),
-        false => Value::text(range),
-    }
+    if range.is_one() { Value::new(range, range.first().get()) } else { Value::text(range) }
 }
 
 /// The keys of opensm.conf that are written from other keys of the entry, or that the unit
@@ -351,12 +351,13 @@ fn option(key: &str, value: &DeValue<'_>) -> Result<String, String> {
     };
     // opensm cuts a line at '#' and after 1022 bytes.
     let is_good = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'#';
-    match text.trim() == text && (1..=500).contains(&text.len()) && text.bytes().all(is_good) {
-        true => Ok(text),
-        false => Err(format!(
+    if text.trim() == text && (1..=500).contains(&text.len()) && text.bytes().all(is_good) {
+        Ok(text)
+    } else {
+        Err(format!(
             "{key}: {} cannot be written into opensm.conf: expected up to 500 printable ASCII characters without '#', not empty and without a blank at either end",
             shown(&text)
-        )),
+        ))
     }
 }
 

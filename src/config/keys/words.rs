@@ -115,10 +115,11 @@ pub(super) const METRICS: Word = Word {
     example: "/var/lib/node_exporter/ibprov.prom",
     spelling: Spelling::Pattern("^/[^\\x00-\\x1f\\x7f-\\x9f]*\\.prom$"),
     parse: |_, text| {
-        match text.ends_with(".prom") {
-        true => PATH.read(text),
-        false => Err("expected an absolute path that ends in .prom: node_exporter's textfile collector reads no other file".to_owned()),
-    }
+        if text.ends_with(".prom") {
+            PATH.read(text)
+        } else {
+            Err("expected an absolute path that ends in .prom: node_exporter's textfile collector reads no other file".to_owned())
+        }
     },
 };
 

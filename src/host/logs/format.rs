@@ -89,6 +89,8 @@ pub(super) fn is_log(path: &str) -> bool {
     // The first component of a sosreport is its own name.
     let mut components = path.trim_start_matches(['.', '/']).split('/');
     let name = components.next_back().unwrap_or_default();
-    !components.take(2).any(|c| NOT_IN.contains(&c))
+    // What ibprov printed for sos is a judgement, and no line of a log.
+    !path.contains("sos_commands/ibprov/")
+        && !components.take(2).any(|c| NOT_IN.contains(&c))
         && !NOT_SO.iter().any(|end| name.ends_with(end))
 }

@@ -281,22 +281,20 @@ impl<'a> Feed<'a> {
                 self.stream(name, &mut stream, depth - 1);
             }
             Magic::Tar => self.archive(name, whole, depth - 1),
-            Magic::Journal => self.spooled(name, &mut whole),
+            // Within an archive: journalctl must be able to seek in it, and refuses a file that
+            // has no name.
+            Magic::Journal => {
+                if let Some((file, path)) = self.put_aside(name, &mut whole) {
+                    self.journal(name, file);
+                    self.unlink(&path);
+                }
+            }
             Magic::Other(program) => {
                 if let Some((file, path)) = self.put_aside(name, &mut whole) {
                     self.unlink(&path);
                     self.expanded(name, file, program, depth);
                 }
             }
-        }
-    }
-
-    /// A journal within an archive: journalctl must be able to seek in it, and
-    /// refuses a file that has no name.
-    fn spooled(&mut self, name: &str, stream: &mut dyn Read) {
-        if let Some((file, path)) = self.put_aside(name, stream) {
-            self.journal(name, file);
-            self.unlink(&path);
         }
     }
 

@@ -245,7 +245,12 @@ fn utf_16_is_refused_and_a_mark_of_utf_8_is_not() {
 
 #[test]
 fn an_archive_in_an_archive_is_read_and_what_is_binary_is_not() {
-    let inner = archive(&[("messages", b"inner\n"), ("wtmp", b"a\0b"), ("lib/x", b"no log\n")]);
+    let inner = archive(&[
+        ("messages", b"inner\n"),
+        ("wtmp", b"a\0b"),
+        ("lib/x", b"no log\n"),
+        ("sosreport-n1/sos_commands/ibprov/ibprov_status_-v", b"ib_umad (NOT LOADED)\n"),
+    ]);
     let dir = tempfile::tempdir().expect("directory");
     let path = dir.path().join("mail.tar");
     std::fs::write(&path, archive(&[("logs.tar.gz", &gzip(&inner))])).expect("file");

@@ -2,6 +2,7 @@ use super::*;
 use crate::graph::files;
 use crate::host::testing::tree;
 use crate::inventory::not_run;
+use crate::names::NetnsMode;
 
 /// `FILE[:LINE] does` of all that acts, with a `?` where it is guessed.
 fn acts(files: &[(&str, &str)]) -> Vec<String> {
@@ -195,4 +196,215 @@ fn what_a_package_brings_is_known_until_it_is_changed() {
     assert_eq!(acts(&[(&file.replace("60-", "61-"), rule)]).len(), 1);
     let changed = format!("{rule}DRIVERS==\"mlx5_core\", ATTR{{device/sriov_numvfs}}=\"4\"\n");
     assert_eq!(acts(&[(file, &changed)]), [format!("/{file}:2 SetsVfs")]);
+}
+
+/// What rdma-core brings on every distribution: the names of its files, and what a line of each
+/// does.
+const RDMA_CORE: [(&str, &str); 13] = [
+    (
+        "usr/lib/udev/rules.d/60-rdma-ndd.rules",
+        "KERNEL==\"umad*\", ENV{SYSTEMD_WANTS}+=\"rdma-ndd.service\"\n",
+    ),
+    (
+        "usr/lib/udev/rules.d/60-rdma-persistent-naming.rules",
+        "SUBSYSTEM==\"infiniband\", PROGRAM=\"rdma_rename %k NAME_FALLBACK\"\n",
+    ),
+    (
+        "usr/lib/udev/rules.d/60-srp_daemon.rules",
+        "KERNEL==\"umad*\", ENV{SYSTEMD_WANTS}=\"srp_daemon_port@$attr{ibdev}:$attr{port}.service\"\n",
+    ),
+    (
+        "usr/lib/udev/rules.d/75-rdma-description.rules",
+        "SUBSYSTEM==\"infiniband\", IMPORT{builtin}=\"net_id\"\n",
+    ),
+    (
+        "usr/lib/udev/rules.d/90-rdma-hw-modules.rules",
+        "ENV{ID_NET_DRIVER}==\"mlx5_core\", RUN{builtin}+=\"kmod load mlx5_ib\"\n",
+    ),
+    (
+        "usr/lib/udev/rules.d/90-rdma-ulp-modules.rules",
+        "SUBSYSTEM==\"infiniband\", ENV{SYSTEMD_WANTS}+=\"rdma-load-modules@infiniband.service\"\n",
+    ),
+    ("usr/lib/udev/rules.d/90-rdma-umad.rules", "KERNEL==\"umad*\", SYMLINK+=\"infiniband/%k\"\n"),
+    (
+        "usr/lib/udev/rules.d/90-iwpmd.rules",
+        "SUBSYSTEM==\"infiniband\", ENV{SYSTEMD_WANTS}+=\"iwpmd.service\"\n",
+    ),
+    (
+        "usr/lib/systemd/system/rdma-load-modules@.service",
+        "[Service]\nExecStart=/lib/systemd/systemd-modules-load /etc/rdma/modules/%I.conf\n",
+    ),
+    (
+        "usr/lib/systemd/system/rdma-ndd.service",
+        "[Service]\nExecStart=/usr/sbin/rdma-ndd --systemd\n",
+    ),
+    ("usr/lib/systemd/system/iwpmd.service", "[Service]\nExecStart=/usr/sbin/iwpmd --systemd\n"),
+    ("usr/lib/systemd/system/ibacm.service", "[Service]\nExecStart=/usr/sbin/ibacm --systemd\n"),
+    (
+        "usr/lib/systemd/system/srp_daemon.service",
+        "[Service]\nExecStart=/usr/sbin/srp_daemon -e -c -n\n",
+    ),
+];
+
+/// The files of packages on three systems, by the lists of the packages: nothing of them is for a
+/// site to decide.
+#[test]
+fn of_what_distributions_and_doca_ship_nothing_is_left_not_understood() {
+    let ubuntu: &[(&str, &str)] = &[
+        ("etc/modprobe.d/mlx4.conf", "softdep mlx4_core post: mlx4_en mlx4_ib\n"),
+        (
+            "usr/lib/udev/rules.d/80-ifupdown.rules",
+            "SUBSYSTEM==\"net\", RUN+=\"ifupdown-hotplug\"\n",
+        ),
+        ("usr/lib/udev/ifupdown-hotplug", "#!/bin/sh\nifup --allow=hotplug ib0\n"),
+        (
+            "etc/udev/rules.d/90-cloud-init-hook-hotplug.rules",
+            "SUBSYSTEM==\"net\", RUN+=\"/usr/lib/cloud-init/hook-hotplug\"\n",
+        ),
+        (
+            "usr/lib/udev/rules.d/66-azure-ephemeral.rules",
+            "DRIVERS==\"mlx5_core\", ENV{NM_UNMANAGED}=\"1\"\n",
+        ),
+        ("etc/network/if-up.d/ethtool", "#!/bin/sh\nethtool -s $IFACE wol g\n"),
+        ("etc/network/if-up.d/openssh-server", "#!/bin/sh\nsystemctl reload ssh\n"),
+        ("etc/init.d/ibacm", "#!/bin/sh\nstart-stop-daemon --start --exec /usr/sbin/ibacm\n"),
+        ("etc/init.d/srpd", "#!/bin/sh\n/usr/sbin/srp_daemon.sh &\n"),
+        ("usr/lib/systemd/system/opensm.service", "[Service]\nExecStart=/usr/sbin/opensm\n"),
+    ];
+    let rhel: &[(&str, &str)] = &[
+        (
+            "usr/lib/modprobe.d/libmlx4.conf",
+            "install mlx4_core modprobe --ignore-install mlx4_core && /usr/libexec/mlx4-setup.sh </etc/rdma/mlx4.conf; modprobe mlx4_ib\n",
+        ),
+        (
+            "usr/lib/udev/rules.d/84-nm-drivers.rules",
+            "SUBSYSTEM==\"net\", PROGRAM=\"/bin/sh -c 'ethtool -i $1' -- $env{INTERFACE}\"\n",
+        ),
+        ("usr/lib/NetworkManager/dispatcher.d/20-chrony-dhcp", "#!/bin/sh\nchronyc online\n"),
+        (
+            "usr/lib/udev/rules.d/98-kexec.rules",
+            "SUBSYSTEM==\"memory\", RUN+=\"/bin/sh -c 'systemctl try-restart kdump'\"\n",
+        ),
+        (
+            "usr/lib/systemd/system/rdma.service",
+            "[Service]\nExecStart=/usr/libexec/rdma-init-kernel\n",
+        ),
+    ];
+    let doca: &[(&str, &str)] = &[
+        (
+            "usr/lib/systemd/system/openibd.service",
+            "[Service]\nExecStart=/etc/init.d/openibd start bootid=%b\n",
+        ),
+        (
+            "etc/init.d/openibd",
+            "#!/bin/bash\nmodprobe mlx5_core\nmodprobe ib_ipoib\nmlnx_tune -p x\n",
+        ),
+        (
+            "etc/udev/rules.d/90-ib.rules",
+            "DRIVERS==\"*mlx*\", SUBSYSTEM==\"net\", RUN+=\"/bin/systemctl --no-block start mlnx_interface_mgr@$name.service\"\n",
+        ),
+        (
+            "usr/lib/udev/rules.d/82-net-setup-link.rules",
+            "DRIVERS==\"mlx5_core\", PROGRAM=\"/usr/lib/udev/mlnx_bf_udev\"\n",
+        ),
+        (
+            "usr/lib/udev/rules.d/83-mlnx-sf-name.rules",
+            "DRIVERS==\"mlx5_core\", IMPORT{program}=\"/lib/udev/auxdev-sf-netdev-rename $env{DEVPATH}\"\n",
+        ),
+        (
+            "etc/modprobe.d/mlnx-bf.conf",
+            "install ib_umad modprobe --ignore-install ib_umad && /sbin/mlnx_bf_configure\n",
+        ),
+        (
+            "etc/modprobe.d/mlnx.conf",
+            "blacklist ib_iser\noptions mlx4_core log_num_mgm_entry_size=-1\n",
+        ),
+        (
+            "usr/lib/systemd/system/mlnx_interface_mgr@.service",
+            "[Service]\nExecStart=/usr/bin/mlnx_interface_mgr.sh %i\n",
+        ),
+        ("usr/bin/mlnx_interface_mgr.sh", "#!/bin/bash\necho connected >/sys/class/net/ib0/mode\n"),
+        ("usr/lib/systemd/system/mst.service", "[Service]\nExecStart=/usr/bin/mst start\n"),
+        ("etc/init.d/opensmd", "#!/bin/bash\n/usr/sbin/opensm -B\n"),
+        (
+            "usr/lib/systemd/system/nvidia-fabricmanager.service",
+            "[Service]\nExecStart=/usr/bin/nv-fabricmanager -c /usr/share/nvidia/nvswitch/fabricmanager.cfg\n",
+        ),
+        (
+            "usr/lib/systemd/system/nvidia-peermem-loader.service",
+            "[Service]\nExecStart=/sbin/modprobe nvidia-peermem\n",
+        ),
+        (
+            "usr/lib/systemd/system/sharp_am.service",
+            "[Service]\nExecStart=/opt/mellanox/sharp/bin/sharp_am -O /etc/sharp/sharp_am.cfg\n",
+        ),
+    ];
+    let wanted = "etc/systemd/system/default.target.wants";
+    for own in [ubuntu, rhel, doca] {
+        let files: Vec<(&str, &str)> = RDMA_CORE.iter().chain(own).copied().collect();
+        let names =
+            files.iter().filter_map(|(path, _)| path.strip_prefix("usr/lib/systemd/system/"));
+        let links: Vec<(String, String)> = names
+            .map(|n| (format!("{wanted}/{n}"), format!("/usr/lib/systemd/system/{n}")))
+            .collect();
+        let mut links: Vec<(&str, &str)> = links.iter().map(|(a, b)| (&**a, &**b)).collect();
+        for script in ["ibacm", "srpd", "openibd", "opensmd"] {
+            let at = own.iter().any(|(path, _)| path.ends_with(&format!("init.d/{script}")));
+            links.extend(at.then_some(match script {
+                "ibacm" => ("etc/rc3.d/S20ibacm", "../init.d/ibacm"),
+                "srpd" => ("etc/rc3.d/S20srpd", "../init.d/srpd"),
+                "openibd" => ("etc/rc3.d/S05openibd", "../init.d/openibd"),
+                _ => ("etc/rc3.d/S09opensmd", "../init.d/opensmd"),
+            }));
+        }
+        let files: Vec<(&str, &str)> = files
+            .into_iter()
+            .chain([("usr/lib/systemd/system/default.target", "[Unit]\n")])
+            .collect();
+        let dir = tree(&files, &links);
+        let root = Root::copy_at(dir.path()).expect("root");
+        let found = Inventory::read(&root);
+        let left = found.entries.iter().filter(|e| e.does != Does::Asks && !e.is_shipped);
+        let left: Vec<String> = left.map(|e| format!("{} {:?}", e.at(), e.does)).collect();
+        assert_eq!(left, [""; 0]);
+        let known = found.entries.iter().filter(|e| e.does != Does::Asks).count();
+        assert!(known > 1, "what they do is seen: {:?}", found.entries);
+    }
+}
+
+#[test]
+fn who_sets_the_mode_of_network_namespaces_is_known_with_its_place() {
+    let dir = tree(
+        &[
+            (
+                "etc/rc.local",
+                "#!/bin/sh\n/bin/sh -c 'rdma sys set netns exclusive'\nrdma system show\n",
+            ),
+            ("usr/lib/systemd/system/default.target", "[Unit]\n"),
+            (
+                "etc/systemd/system/other.service",
+                "[Service]\nExecStartPre=-/bin/rdma system set netns exclusive\nExecStart=-/opt/rails --all\n#ExecStart=/opt/old\n",
+            ),
+            (
+                "etc/systemd/system/disabled.service",
+                "[Service]\nExecStart=rdma system set netns shared\n",
+            ),
+            ("opt/rails", "#!/bin/sh\nrdma system set netns shared\n"),
+            ("opt/old", "#!/bin/sh\nrdma system set netns shared\n"),
+            (
+                "etc/udev/rules.d/70-site.rules",
+                "SUBSYSTEM==\"infiniband\", RUN+=\"/opt/rails %k\"\n",
+            ),
+        ],
+        &[("etc/systemd/system/default.target.wants/other.service", "../other.service")],
+    );
+    let root = Root::copy_at(dir.path()).expect("root");
+    let found: Vec<_> = Inventory::read(&root).netns_modes().collect();
+    let want = [
+        ("/etc/rc.local:2", NetnsMode::Exclusive),
+        ("other.service", NetnsMode::Exclusive),
+        ("other.service", NetnsMode::Shared),
+        ("/etc/udev/rules.d/70-site.rules:1", NetnsMode::Shared),
+    ];
+    assert_eq!(found, want.map(|(place, mode)| (place.to_owned(), mode)));
 }

@@ -11,6 +11,7 @@ use crate::names::{
     is_given_by_kernel,
 };
 use crate::observe::plan_host::{PlanFunction, PlanHost};
+use crate::report::advice::ToDo;
 use crate::report::common::{Code, Finding};
 
 /// The host's number, or why it has none. A transient name gives none: boot runs before
@@ -128,7 +129,7 @@ fn one(
                 let message = format!(
                     "the GUIDs of VFs are offsets to the PF's port GUID, which is unknown until {pf} has an RDMA device"
                 );
-                Finding::error(Code::NoPfGuid, message).look([NO_DEVICE])
+                Finding::error(Code::NoPfGuid, message).look([no_device()])
             })?;
             let offset = *offset + i64::from(vf.get());
             base.value().checked_add_signed(offset).map(Guid::new).ok_or_else(|| {
@@ -173,8 +174,9 @@ pub(super) fn source(config: &Pf, vf: VfIndex) -> String {
 }
 
 /// What to do where a PF has no RDMA device yet.
-const NO_DEVICE: &str =
-    "check that the driver is bound and has registered an RDMA device: ibprov status";
+fn no_device() -> ToDo {
+    ToDo::with("check that the driver is bound and has registered an RDMA device", "ibprov status")
+}
 
 /// Fill in the names that the patterns of the configuration give each draft's VFs, and what is wrong with them, alone and against each
 /// other.
@@ -199,7 +201,7 @@ pub(super) fn names(drafts: &mut [Draft<'_>], host: &PlanHost) {
                     let message = format!(
                         "the pattern for the {what} names of VFs refers to a name of the PF, which is unknown until the PF has its RDMA device and its netdev"
                     );
-                    errors.push(Finding::error(Code::PfNameUnknown, message).look([NO_DEVICE]));
+                    errors.push(Finding::error(Code::PfNameUnknown, message).look([no_device()]));
                     break;
                 };
                 let would_be = |code, whose: &str, remedy| {

@@ -70,7 +70,7 @@ pub(in crate::plan) fn ethernet(pci: PciAddress, is_configured: bool) -> Finding
         "the ports of {pci} are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs"
     );
     let set = how_to_set(pci, &link_type(pci, LinkLayer::InfiniBand), is_configured);
-    Finding::error(Code::PfEthernet, message).permanent([set, "or remove this [[pf]]".to_owned()])
+    Finding::error(Code::PfEthernet, message).permanent([set, "or remove this [[pf]]".into()])
 }
 
 /// That the PF cannot have so many VFs, if so; `is_configured`: a `[[firmware]]` sets their

@@ -269,13 +269,7 @@ impl Drawing {
     fn unit(&mut self, event: &Event, name: &str, usec: u64, outcome: Option<Outcome>) {
         let named = if event.unit.contains('.') { &event.unit } else { name };
         let Some((name, role)) = known(named).or_else(|| known(name)) else { return };
-        let bar = self.units.entry(name.clone()).or_insert_with(|| UnitBar {
-            name,
-            role,
-            began_usec: None,
-            ended_usec: None,
-            outcome: Outcome::Unknown,
-        });
+        let bar = self.units.entry(name.clone()).or_insert_with(|| UnitBar::new(name, role));
         match outcome {
             None => {
                 bar.began_usec.get_or_insert(usec);
@@ -313,13 +307,10 @@ impl Drawing {
                 continue;
             };
             let role = known(unit).map_or(Role::Consumer, |(_, role)| role);
-            let bar = self.units.entry(unit.to_owned()).or_insert_with(|| UnitBar {
-                name: unit.to_owned(),
-                role,
-                began_usec: None,
-                ended_usec: None,
-                outcome: Outcome::Unknown,
-            });
+            let bar = self
+                .units
+                .entry(unit.to_owned())
+                .or_insert_with(|| UnitBar::new(unit.to_owned(), role));
             let began = boot.events.iter().find(|event| match &event.kind {
                 Kind::UnitStarting(name) => **name == *unit || *event.unit == *unit,
                 _ => false,
@@ -431,17 +422,12 @@ impl Drawing {
 
     fn finish(mut self, boot: &Boot, findings: &[Finding], zero: &Zero) -> Timeline {
         let disabled = findings.iter().any(|f| f.code == Code::OpenibdDisabled);
-        if disabled && !self.units.contains_key("openibd.service") {
-            self.units.insert(
-                "openibd.service".to_owned(),
-                UnitBar {
-                    name: "openibd.service".to_owned(),
-                    role: Role::Provider,
-                    began_usec: None,
-                    ended_usec: None,
-                    outcome: Outcome::NeverRan,
-                },
-            );
+        if disabled {
+            let openibd = "openibd.service".to_owned();
+            self.units.entry(openibd.clone()).or_insert_with(|| UnitBar {
+                outcome: Outcome::NeverRan,
+                ..UnitBar::new(openibd, Role::Provider)
+            });
         }
         let mut timeline = self.timeline;
         timeline.units = self.units.into_values().collect();

@@ -373,7 +373,8 @@ fn more_vfs_than_the_firmware_allows() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: 17 VFs are planned for 0000:4b:00.0, but the firmware allows 16 (sriov_totalvfs)
-            do: `mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17` (or mlxconfig with the same arguments), then reboot, or power the host off and on
+            do: set it (mlxconfig takes the same arguments), then reboot, or power the host off and on
+              run: mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17
 
             Plan: 1 PF would not be applied
             exit 3
@@ -389,7 +390,8 @@ fn more_vfs_than_the_firmware_allows() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: 4 VFs are planned for 0000:4b:00.0, but SR-IOV is disabled in the firmware (sriov_totalvfs is 0)
-            do: `mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4` (or mlxconfig with the same arguments), then reboot, or power the host off and on
+            do: set it (mlxconfig takes the same arguments), then reboot, or power the host off and on
+              run: mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4
               do: and enable SR-IOV in the firmware setup of the machine
 
             Plan: 1 PF would not be applied
@@ -405,7 +407,8 @@ fn more_vfs_than_the_firmware_allows() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: 0000:4b:00.0 has no SR-IOV capability (no sriov_totalvfs in sysfs): SR-IOV is disabled in its firmware, or the adapter does not support it
-            do: `mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4` (or mlxconfig with the same arguments), then reboot, or power the host off and on
+            do: set it (mlxconfig takes the same arguments), then reboot, or power the host off and on
+              run: mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=4
               do: and enable SR-IOV in the firmware setup of the machine
 
             Plan: 1 PF would not be applied
@@ -423,7 +426,7 @@ fn a_pf_that_is_not_there() {
         1,
         &expect![[r#"
             error: the PF is absent; it may appear later. PFs of this host: 0000:4b:00.0
-              do: lspci -Dnn -d 15b3:
+              run: lspci -Dnn -d 15b3:
 
             Plan: 1 PF would not be applied
         "#]],
@@ -439,7 +442,7 @@ fn a_pf_that_is_not_there() {
         1,
         &expect![[r#"
             error: the PF is absent, or has not registered its RDMA device; it may appear later. PFs of this host: 0000:4b:00.0, 0000:af:00.0
-              do: lspci -Dnn -d 15b3:
+              run: lspci -Dnn -d 15b3:
 
             Plan: 1 PF would not be applied
         "#]],
@@ -459,7 +462,8 @@ fn a_pf_in_ethernet_mode() {
             PF 0000:5e:00.0 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: the ports of 0000:5e:00.0 are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs
-            do: `mstconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` (or mlxconfig with the same arguments), then reboot, or power the host off and on
+            do: set it (mlxconfig takes the same arguments), then reboot, or power the host off and on
+              run: mstconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1
               do: or remove this [[pf]]
 
             Plan: 1 PF would not be applied
@@ -477,7 +481,8 @@ fn a_pf_in_ethernet_mode() {
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:1)
             would not be applied:
             error: the ports of 0000:5e:00.0 are in Ethernet mode, in which VFs have MAC addresses instead of GUIDs
-            do: `mstconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1` (or mlxconfig with the same arguments), then reboot, or power the host off and on
+            do: set it (mlxconfig takes the same arguments), then reboot, or power the host off and on
+              run: mstconfig -d 0000:5e:00.0 set LINK_TYPE_P1=1
               do: or remove this [[pf]]
 
             Plan: 1 PF would not be applied
@@ -596,7 +601,8 @@ fn an_offset_needs_the_pf_s_guid() {
         1,
         &expect![[r#"
             error: the GUIDs of VFs are offsets to the PF's port GUID, which is unknown until 0000:5e:00.0 has an RDMA device
-              do: check that the driver is bound and has registered an RDMA device: ibprov status
+              do: check that the driver is bound and has registered an RDMA device
+              run: ibprov status
 
             Plan: 1 PF would not be applied
         "#]],
@@ -619,7 +625,8 @@ fn one_bad_pf_does_not_stop_another() {
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:5)
               would not be applied:
               error: 99 VFs are planned for 0000:5e:00.0, but the firmware allows 16 (sriov_totalvfs)
-                do: `mstconfig -d 0000:5e:00.0 set SRIOV_EN=1 NUM_OF_VFS=99` (or mlxconfig with the same arguments), then reboot, or power the host off and on
+                do: set it (mlxconfig takes the same arguments), then reboot, or power the host off and on
+                run: mstconfig -d 0000:5e:00.0 set SRIOV_EN=1 NUM_OF_VFS=99
 
             Plan: 1 VF to create, 1 PF would not be applied
             exit 3
@@ -639,9 +646,10 @@ fn of_an_absent_pf_with_an_offset_no_guid_is_missed() {
         PF 0000:41:00.0 (/etc/ibprov/ibprov.toml:1)
           would not be applied:
           error: the PF is absent; it may appear later. PFs of this host: 0000:4b:00.0
-            do: lspci -Dnn -d 15b3:
+            run: lspci -Dnn -d 15b3:
           error: the GUIDs of VFs are offsets to the PF's port GUID, which is unknown until it has an RDMA device
-            do: check that the driver is bound and has registered an RDMA device: ibprov status
+            do: check that the driver is bound and has registered an RDMA device
+            run: ibprov status
 
         Plan: 1 PF would not be applied
         exit 1

@@ -217,11 +217,11 @@ fn json_has_everything() {
               "advice": [
                 {
                   "purpose": "look",
-                  "text": "ibprov plan"
+                  "run": "ibprov plan"
                 },
                 {
                   "purpose": "now",
-                  "text": "ibprov apply"
+                  "run": "ibprov apply"
                 }
               ]
             }
@@ -380,7 +380,7 @@ fn what_cannot_be_done_now_is_said_and_what_is_in_use_is_left() {
             PF 0000:5e:00.0 mlx5_1 (/etc/ibprov/ibprov.toml:1)
               1 VF planned, 0 present, 1 not possible to change now, GUIDs not pinned
               VFs are bound one after the other, so that the kernel numbers them in their order
-              no change is possible: the PF has no IPoIB netdev, which is needed to set GUIDs of VFs (this host has no sriov/N files of MLNX_OFED). To fix: modprobe ib_ipoib
+              no change is possible: the PF has no IPoIB netdev, which is needed to set GUIDs of VFs (this host has no sriov/N files of MLNX_OFED). To fix: `modprobe ib_ipoib`
               ! VF 0  node GUID 0200:000c:0000:0000  port GUID 0200:000c:0001:0000 (template)  link state follow  driver host
 
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:6)

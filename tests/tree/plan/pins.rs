@@ -71,7 +71,8 @@ fn pins_hold_and_drift_wants_a_decision() {
         &host,
         " of VFs 0-1: the configured node GUID of VF 0 is 0200:000d:0000:0000, but 0200:000c:0000:0000 is pinned and stays in use
     do: correct the configuration, or the host's number, so that it gives the pinned GUIDs
-    do: or pin the configured GUIDs: ibprov plan --pin --replace",
+    do: or pin the configured GUIDs
+    run: ibprov plan --pin --replace",
     );
     // Pinning keeps what is pinned; replacing takes what the template gives.
     let kept = host.show(&["plan", "--pin"]);
@@ -99,8 +100,10 @@ fn pins_hold_and_drift_wants_a_decision() {
     drifts(
         &host,
         ": the adapter was replaced after the GUIDs were pinned (port GUID b859:9f03:0012:a480 then, b859:9f03:0012:ffff now); the pinned GUIDs stay in use
-    do: keep the pinned GUIDs for this adapter: ibprov plan --pin
-    do: or pin the configured GUIDs: ibprov plan --pin --replace",
+    do: keep the pinned GUIDs for this adapter
+    run: ibprov plan --pin
+    do: or pin the configured GUIDs
+    run: ibprov plan --pin --replace",
     );
 }
 
@@ -122,9 +125,11 @@ fn a_cloned_image_gets_none_of_the_other_hosts_guids() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               would not be applied:
               error: the pin file /etc/ibprov/guid-pins.toml belongs to another host, probably because an image was cloned: it names host "c12", this host is "c13", and the file lists none of its adapters
-                do: ibprov plan --pin --replace gives this host GUIDs of its own
+                do: give this host GUIDs of its own
+                run: ibprov plan --pin --replace
                 do: or restore the pin file of this host
-                do: or, if the file is this host's and its adapters were replaced, set host = "c13" in the file, then run ibprov plan --pin
+                do: or, if the file is this host's and its adapters were replaced, set host = "c13" in the file
+                run: ibprov plan --pin
 
             Plan: 1 PF would not be applied
             exit 3
@@ -187,9 +192,11 @@ fn a_clone_with_its_originals_name_gets_none_of_its_guids() {
             PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:1)
               would not be applied:
               error: the pin file /etc/ibprov/guid-pins.toml belongs to another host, probably because an image was cloned: it names host "c12", which is this host's name, but it was written on another machine (by DMI's product UUID or board serial number), and the file lists none of its adapters
-                do: ibprov plan --pin --replace gives this host GUIDs of its own
+                do: give this host GUIDs of its own
+                run: ibprov plan --pin --replace
                 do: or restore the pin file of this host
-                do: or, if the file is this host's and its board and adapters were replaced, remove the key machine from the file, then run ibprov plan --pin
+                do: or, if the file is this host's and its board and adapters were replaced, remove the key machine from the file
+                run: ibprov plan --pin
 
             Plan: 1 PF would not be applied
             exit 3
@@ -238,9 +245,11 @@ fn a_clone_of_a_host_called_localhost_gets_none_of_its_guids() {
         PF 0000:4b:00.0 mlx5_0 (/etc/ibprov/ibprov.toml:2)
           would not be applied:
           error: the pin file /etc/ibprov/guid-pins.toml belongs to another host, probably because an image was cloned: it names host "localhost.localdomain", which identifies no host, this host has no name of its own, and the file lists none of its adapters
-            do: ibprov plan --pin --replace gives this host GUIDs of its own
+            do: give this host GUIDs of its own
+            run: ibprov plan --pin --replace
             do: or restore the pin file of this host
-            do: or, if the file is this host's and its adapters were replaced, set port-guids in the file to the port GUIDs of the new adapters, which ibprov status -v prints, then run ibprov plan --pin
+            do: or, if the file is this host's and its adapters were replaced, set port-guids in the file to the port GUIDs of the new adapters, which ibprov status -v prints
+            run: ibprov plan --pin
 
         Plan: 1 PF would not be applied
         exit 3
@@ -289,10 +298,13 @@ fn a_pin_file_that_shows_nothing_of_its_host_is_not_written() {
         PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:2)
           would not be applied:
           error: the pin file /etc/ibprov/guid-pins.toml may belong to another host, if an image was cloned: it names host "localhost", which identifies no host, this host has no name of its own, and the file lists none of its adapters that have registered an RDMA device
-            do: check that all adapters have their drivers and RDMA devices: ibprov status
-            do: ibprov plan --pin --replace gives this host GUIDs of its own
+            do: check that all adapters have their drivers and RDMA devices
+            run: ibprov status
+            do: give this host GUIDs of its own
+            run: ibprov plan --pin --replace
             do: or restore the pin file of this host
-            do: or, if the file is this host's and its adapters were replaced, set port-guids in the file to the port GUIDs of the new adapters, which ibprov status -v prints, then run ibprov plan --pin
+            do: or, if the file is this host's and its adapters were replaced, set port-guids in the file to the port GUIDs of the new adapters, which ibprov status -v prints
+            run: ibprov plan --pin
 
         Plan: 1 PF would not be applied
         exit 1
@@ -442,7 +454,8 @@ fn partitions_are_for_the_subnet_manager() {
     host.file("etc/ibprov/ibprov.toml", &good(17));
     expect![[r#"
         PF 0000:4b:00.0 (/etc/ibprov/ibprov.toml:1): error: 17 VFs are planned for 0000:4b:00.0, but the firmware allows 16 (sriov_totalvfs)
-          do: `mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17` (or mlxconfig with the same arguments), then reboot, or power the host off and on
+          do: set it (mlxconfig takes the same arguments), then reboot, or power the host off and on
+          run: mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=17
         exit 3
     "#]].assert_eq(&host.show(&["plan", "--partitions"]));
 }

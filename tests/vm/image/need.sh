@@ -19,6 +19,7 @@ if [ -n "$missing" ] || [ -z "$lists" ] || ! ls "$lists"* >/dev/null 2>&1; then
 	apt-get -q update >&2 9<&-
 fi
 [ -n "$missing" ] || exit 0
+echo "need: to be installed with apt:$missing" >&2
 if [ "$(id -u)" != 0 ]; then
 	echo "need: not root, and these packages are missing:$missing" >&2
 	exit 1

@@ -35,7 +35,7 @@ pub enum Lack {
     Cable,
     /// The netdev has lost its carrier.
     Carrier,
-    /// The port was Active, and is not any more.
+    /// The port was Active, and is not any more, or it was disabled.
     NotActive,
     /// Nobody gave the netdev an address, or its network service gave up on it.
     Address,

@@ -28,8 +28,8 @@ enum Item<'a> {
 /// The lines and dumps of `boot` in order. A source without log lines shows how the node is
 /// when it is asked: after all that was logged.
 fn items(boot: &Boot) -> Vec<Item<'_>> {
-    // A line of a dump has neither time nor program.
-    let logged = |e: &&Event| !e.when.stamp.is_empty() || !e.program.is_empty();
+    // A line of a dump has no time.
+    let logged = |e: &&Event| !e.when.stamp.is_empty();
     let logs: BTreeSet<u16> =
         boot.events.iter().filter(logged).map(|event| event.origin.source).collect();
     // A dump in a log stands behind the line above it.
@@ -108,9 +108,13 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(mut self) -> Fold {
-        // That all ports are active, when somebody looked, is the last word on cables.
-        let all_active = self.boot.state.ports.iter().all(PortSeen::is_active);
-        let looked = self.ports_at.filter(|_| all_active);
+        // That all ports are active, when somebody looked, is the last word on cables: if there are
+        // as many as adapters had netdevs.
+        let ports = self.boot.state.ports.iter().filter(|port| port.may_be_infiniband());
+        let netdevs = self.fold.objects.values().filter(|object| object.what == What::Netdev);
+        let adapters: BTreeSet<&str> = netdevs.filter_map(|o| o.adapter.as_deref()).collect();
+        let is_whole = ports.clone().count() >= adapters.len().max(1);
+        let looked = self.ports_at.filter(|_| is_whole && ports.clone().all(PortSeen::is_active));
         for object in self.fold.objects.values_mut() {
             if matches!(object.lack(), Some(Lack::Cable | Lack::Carrier | Lack::NotActive))
                 && looked.is_some_and(|looked| object.last.now < looked)
@@ -549,7 +553,7 @@ impl<'a> Reader<'a> {
         let had = self.has_reached(What::Port, &name, Rung::Active);
         let state = match port.is_active() {
             true => State::Good,
-            false if had => State::Bad(Lack::NotActive),
+            false if had || port.is_disabled() => State::Bad(Lack::NotActive),
             false => State::Unknown,
         };
         let rung = port.is_active().then_some(Rung::Active);

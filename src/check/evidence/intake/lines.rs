@@ -5,7 +5,7 @@ use std::ops::Range;
 use memchr::{memchr, memrchr};
 
 use crate::check::evidence::header::Header;
-use crate::check::evidence::state::typed;
+use crate::check::evidence::state::{begins_dump, typed};
 use crate::names::mark;
 
 /// A line is kept up to this many bytes.
@@ -80,7 +80,7 @@ pub(super) fn clean(raw: &[u8]) -> String {
 }
 
 /// Mailers break at 66 to 78 columns; a line as long as this was not broken.
-const LONGEST: usize = 100;
+const LONGEST: usize = 81;
 /// Where mailers begin to break.
 const SHORTEST: usize = 66;
 /// Where old terminals break, in the middle of a word.
@@ -92,10 +92,11 @@ const TERMINAL: usize = 80;
 pub(super) fn joint(record: bool, last: &str, next: &Header<'_>) -> Option<&'static str> {
     // A prompt begins something new, and the mark of a start script, `[  OK  ]`, ends its line.
     let is_marked = last.trim_end().ends_with("  ]");
-    if !record || is_marked || next.begins_record() || typed(next.text).is_some() {
+    let text = next.text.trim();
+    let is_new = next.begins_record() || typed(text).is_some() || begins_dump(text);
+    if !record || is_marked || is_new {
         return None;
     }
-    let text = next.text.trim();
     let word = text.split_whitespace().next()?;
     let length = last.chars().count();
     if length == TERMINAL && !last.ends_with(' ') && !next.text.starts_with(' ') {

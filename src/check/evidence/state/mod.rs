@@ -15,11 +15,13 @@ mod units;
 pub use modules::Modules;
 pub use netdev::{NetdevSeen, VfSeen};
 pub use port::PortSeen;
+pub use ports::begins_dump;
 pub use prompt::{Command, typed};
 pub use tools::{DeviceSeen, PciSeen, Setting};
 pub use units::UnitSeen;
 
 use super::event::Origin;
+use crate::check::ledger::words::is_program;
 
 /// At most this many of anything that dumps show are kept.
 const LIMIT: usize = 4096;
@@ -108,6 +110,23 @@ impl DumpReader {
         self.units.line(text, origin, &mut self.state.units);
         let State { devices, pci, settings, .. } = &mut self.state;
         self.tools.line(text, origin, devices, pci, settings);
+    }
+
+    /// A source called `name` begins: perhaps what a program has printed.
+    pub fn begin(&mut self, name: &str) {
+        let file = name.rsplit(['/', ':']).next().unwrap_or_default();
+        let file = file.strip_suffix(".txt").or_else(|| file.strip_suffix(".log")).unwrap_or(file);
+        self.prompt.program = Some(file).filter(|file| is_program(file)).unwrap_or_default().into();
+    }
+
+    /// A log record stands between the lines of dumps.
+    pub fn record(&mut self) {
+        self.prompt.program.clear();
+    }
+
+    /// The program that prints the lines that are no log records, where that is known.
+    pub fn program(&self) -> &str {
+        &self.prompt.program
     }
 
     /// An empty line, or lines that were left out.

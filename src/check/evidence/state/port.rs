@@ -59,6 +59,23 @@ impl PortSeen {
         self.state == "active"
     }
 
+    /// True if it was set so, by a subnet manager or by hand: a port without a cable is polling.
+    pub fn is_disabled(&self) -> bool {
+        self.physical == "disabled" && self.is_of_pf()
+    }
+
+    /// True of a port of a PF, unless the tool says that it is Ethernet.
+    pub fn is_of_pf(&self) -> bool {
+        self.may_be_infiniband() && !self.is_vf()
+    }
+
+    /// True if both are of one adapter, as the node GUIDs of its functions follow each other.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        let guid = |port: &Self| u64::from_str_radix(&port.node_guid, 16).ok();
+        let is_near = |(one, other): (u64, u64)| one.abs_diff(other) < 8;
+        self.device == other.device || guid(self).zip(guid(other)).is_some_and(is_near)
+    }
+
     /// True if it is a VF's.
     pub fn is_vf(&self) -> bool {
         self.vf != IsVf::No

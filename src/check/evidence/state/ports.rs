@@ -89,12 +89,17 @@ impl IbstatReader {
         }
         let Some(port) = ports.last_mut().filter(|_| self.in_port) else { return };
         match key.as_str() {
-            "state" => {
-                port.state = state(value);
-                port.origin = origin;
-                text.clone_into(&mut port.text);
+            "state" | "physical_state" | "phys_state" => {
+                match key.as_str() {
+                    "state" => port.state = state(value),
+                    _ => port.physical = physical(value),
+                }
+                // Of the two the line that tells more.
+                if key == "state" || port.physical == "disabled" {
+                    port.origin = origin;
+                    text.clone_into(&mut port.text);
+                }
             }
-            "physical_state" | "phys_state" => port.physical = physical(value),
             "link_layer" => {
                 port.infiniband = match value.to_ascii_lowercase().as_str() {
                     "infiniband" => Some(true),
@@ -125,6 +130,13 @@ impl IbstatReader {
             });
         }
     }
+}
+
+/// True if `text` is the first line of what one of these tools prints of a device.
+pub fn begins_dump(text: &str) -> bool {
+    let heads = ["CA '", "CA: '", "hca_id:", "Infiniband device '"];
+    heads.iter().any(|head| text.starts_with(head))
+        || text.starts_with("link ") && text.contains(" state ")
 }
 
 fn digits(text: &str) -> String {

@@ -2,6 +2,7 @@
 
 use super::super::event::Origin;
 use super::LIMIT;
+use crate::check::ledger::words::is_program;
 use crate::check::pattern::word;
 
 /// What was typed at a prompt.
@@ -26,17 +27,25 @@ const OUTPUT: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct PromptReader {
     in_command: bool,
+    /// The program that prints what follows; empty where that is not known.
+    pub(super) program: String,
 }
 
 impl PromptReader {
     pub(super) fn typed(&mut self, typed: &str, origin: Origin, commands: &mut Vec<Command>) {
         self.in_command = commands.len() < LIMIT;
+        let first = typed.split(['|', '&', ';', '<', '>']).next().unwrap_or_default();
+        let program = Line::parse(first).program;
+        self.program = Some(program).filter(|name| is_program(name)).unwrap_or_default().into();
         if self.in_command {
             commands.push(Command { text: typed.to_owned(), output: Vec::new(), origin });
         }
     }
 
-    pub(super) fn line(&self, text: &str, origin: Origin, commands: &mut [Command]) {
+    pub(super) fn line(&mut self, text: &str, origin: Origin, commands: &mut [Command]) {
+        if text.starts_with("hca_id:") {
+            "ibv_devinfo".clone_into(&mut self.program);
+        }
         if self.in_command
             && let Some(command) = commands.last_mut()
             && command.output.len() < OUTPUT

@@ -1,9 +1,8 @@
 //! How the subnet managers of the configuration stand on this host.
 
-use super::node::Node;
-use crate::config::{Config, SubnetManager};
+use super::Node;
+use crate::config::SubnetManager;
 use crate::host::{Root, state, unit_links};
-use crate::inventory::Inventory;
 use crate::names::{LinkLayer, PhysicalState, RdmaName};
 use crate::observe::opensm::Issm;
 use crate::observe::{Look, opensm};
@@ -16,56 +15,49 @@ use crate::report::subnet_manager::{
 use crate::stacks::stack::unit_escape;
 
 impl Node<'_> {
-    /// What is wrong with the configured subnet managers; their units are left out of those that
-    /// have `failed`.
-    pub(super) fn judge_subnet_managers(&mut self, failed: &mut Vec<String>) -> Vec<Finding> {
-        let mut problems = Vec::new();
-        let mut findings =
-            contradictions(self.config, self.root, || self.inventory(), &mut problems);
-        self.subnet_managers = reports(self, failed, &mut problems);
-        self.problems.append(&mut problems);
-        findings.extend(self.subnet_managers.iter().filter_map(SubnetManagerReport::finding));
-        failed.retain(|unit| !self.subnet_managers.iter().any(|r| r.unit.as_ref() == Some(unit)));
+    /// How each subnet manager stands; their units are left out of those that have `failed`.
+    pub(super) fn subnet_managers(
+        &self,
+        failed: &mut Vec<String>,
+        problems: &mut Vec<String>,
+    ) -> Vec<SubnetManagerReport> {
+        let reports = reports(self, failed, problems);
+        failed.retain(|unit| !reports.iter().any(|r| r.unit.as_ref() == Some(unit)));
+        reports
+    }
+
+    /// What is wrong with them, and between the configuration, the target, the host's ports and
+    /// its other units: the latter is known without an opensm that runs.
+    pub(super) fn subnet_manager_findings(&self, reports: &[SubnetManagerReport]) -> Vec<Finding> {
+        let Self { root, config, .. } = self;
+        let entries = &config.subnet_managers;
+        let mut findings = Vec::new();
+        if entries.is_empty() {
+            if !config.withheld.has_all_subnet_managers() && opensm::is_enabled(root) {
+                let message = "the target is enabled, and no [[subnet-manager]] is configured: it starts no opensm";
+                let advice =
+                    "configure a [[subnet-manager]], or `systemctl disable ibprov-opensm.target`";
+                let finding = Finding::warning(Code::SubnetManagerNotEnabled, message);
+                findings.push(finding.about(TARGET).advise([Advice::permanent(advice)]));
+            }
+            return findings;
+        }
+        let of_defaults = opensm::ports_of_defaults(&Look::new(root));
+        let starters = self.inventory().opensm_starters(root, of_defaults.as_deref());
+        for entry in entries {
+            if let Some(starter) = starters.iter().find(|starter| starter.has(entry.port_guid)) {
+                let message = format!(
+                    "{} {} for this port, on which only one opensm can run",
+                    starter.name,
+                    starter.state()
+                );
+                let finding = Finding::error(Code::OpensmOtherUnit, message).about(entry.port_guid);
+                findings.push(finding.advise([Advice::permanent(starter.remedy())]));
+            }
+        }
+        findings.extend(reports.iter().filter_map(SubnetManagerReport::finding));
         findings
     }
-}
-
-/// What is wrong between the configuration, the target, the host's ports and its other units:
-/// known without an opensm that runs.
-fn contradictions<'a>(
-    config: &Config,
-    root: &Root,
-    inventory: impl FnOnce() -> &'a Inventory,
-    problems: &mut Vec<String>,
-) -> Vec<Finding> {
-    let entries = &config.subnet_managers;
-    if entries.is_empty() && config.withheld.has_all_subnet_managers() {
-        return Vec::new();
-    }
-    if entries.is_empty() {
-        let left = opensm::is_enabled(root).then(|| {
-            let message = "the target is enabled, and no [[subnet-manager]] is configured: it starts no opensm";
-            Finding::warning(Code::SubnetManagerNotEnabled, message).about(TARGET).advise([
-                Advice::permanent("configure a [[subnet-manager]], or `systemctl disable ibprov-opensm.target`"),
-            ])
-        });
-        return left.into_iter().collect();
-    }
-    let of_defaults = opensm::ports_of_defaults(&Look::new(root));
-    let inventory = inventory();
-    let starters = inventory.opensm_starters(root, of_defaults.as_deref());
-    problems.extend(inventory.problems.iter().cloned());
-    let conflict = |entry: &SubnetManager| {
-        let starter = starters.iter().find(|starter| starter.has(entry.port_guid))?;
-        let message = format!(
-            "{} {} for this port, on which only one opensm can run",
-            starter.name,
-            starter.state()
-        );
-        let finding = Finding::error(Code::OpensmOtherUnit, message);
-        Some(finding.about(entry.port_guid).advise([Advice::permanent(starter.remedy())]))
-    };
-    entries.iter().filter_map(conflict).collect()
 }
 
 /// How each stands; `failed` are units that have failed.
@@ -83,6 +75,7 @@ fn reports(
         let its = answers.find(|((_, device, number), _)| device == rdma && *number == port);
         its.map(|(_, answer)| answer.link.clone()).unwrap_or_default()
     };
+    problems.extend(node.inventory().problems.iter().cloned());
     let mut look = Look::new(root);
     let devices = opensm::devices(&mut look, &observed.functions);
     problems.extend(look.problems);

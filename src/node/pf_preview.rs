@@ -23,7 +23,8 @@ use crate::workers::survey::rdma_held;
 use crate::workers::{Answer, Client, Failure, Request};
 
 /// Looks at PFs, one after the other.
-pub(super) struct PfPreview<'a> {
+#[derive(Debug)]
+pub struct PfPreview<'a> {
     root: &'a Root,
     is_look: bool,
     /// Those have just not answered, and are not asked again.
@@ -31,11 +32,11 @@ pub(super) struct PfPreview<'a> {
     /// RDMA netlink has not answered: it is asked no more.
     is_rdma_held: bool,
     /// What could not be read of VFs, one line each.
-    pub(super) problems: BTreeSet<String>,
+    pub problems: BTreeSet<String>,
 }
 
 impl<'a> PfPreview<'a> {
-    pub(super) fn new(
+    pub fn new(
         root: &'a Root,
         hanging: BTreeMap<PciAddress, Option<Silence>>,
         is_rdma_held: bool,
@@ -44,19 +45,20 @@ impl<'a> PfPreview<'a> {
     }
 
     /// For who is about to apply the plans: no look that hangs keeps it from that.
-    pub(super) fn of_apply(root: &'a Root) -> Self {
+    pub fn of_apply(root: &'a Root) -> Self {
         Self { is_look: false, ..Self::new(root, BTreeMap::new(), false) }
     }
 
     fn client(&self, resource: Resource) -> Client<'a> {
-        match self.is_look {
-            true => Client::new(self.root).querying(resource),
-            false => Client::new(self.root),
+        if self.is_look {
+            Client::new(self.root).querying(resource)
+        } else {
+            Client::new(self.root)
         }
     }
 
     /// `plan`, held against the host.
-    pub(super) fn report(&mut self, plan: &Resolved, host: &PlanHost) -> PlannedPf {
+    pub fn report(&mut self, plan: &Resolved, host: &PlanHost) -> PlannedPf {
         let function = host.functions.iter().find(|f| Some(f.pci) == plan.pci);
         let observed = plan.pci.map(|pci| {
             let seen = self.look(pci);
@@ -68,14 +70,14 @@ impl<'a> PfPreview<'a> {
     }
 
     /// `apply` would do something at the PF, or could not although something is to be done.
-    pub(super) fn would_change(&mut self, wanted: &WantedPf) -> bool {
+    pub fn would_change(&mut self, wanted: &WantedPf) -> bool {
         let seen = self.look(wanted.pf);
         let (plan, _) = self.steps(wanted, &seen);
         !plan.steps.is_empty() || plan.problem.is_some()
     }
 
     /// The VFs with a driver that `apply` would destroy at the PF.
-    pub(super) fn removed(&mut self, wanted: &WantedPf) -> Vec<VfIndex> {
+    pub fn removed(&mut self, wanted: &WantedPf) -> Vec<VfIndex> {
         let seen = self.look(wanted.pf);
         removed(&self.used_steps(wanted, &seen), &seen)
     }
@@ -89,10 +91,8 @@ impl<'a> PfPreview<'a> {
             return ObservedPf { unreadable: Some(why(&failure)), ..seen };
         }
         let mut pf = pf::look(&mut look, pci, Undo::default());
-        let lacking = match self.is_rdma_held {
-            true => Vec::new(),
-            false => pf::without_netdev(&mut look, &pf),
-        };
+        let lacking =
+            if self.is_rdma_held { Vec::new() } else { pf::without_netdev(&mut look, &pf) };
         let mut problems: Vec<String> = look.problems.into_iter().collect();
         let mut refusal = None;
         let (by_pf, mut by_rdma) = (Request::all_of(&pf), Vec::new());

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::host::Root;
-use crate::ladder::roce::{Roce, has_gid, words};
+use crate::ladder::roce::{Roce, words};
 use crate::names::{IfName, LinkLayer, Rung};
 use crate::observe::link::{gids_in, netdev};
 use crate::observe::rxe;
@@ -12,28 +12,22 @@ use crate::report::rxe::{RxeReport, RxeState};
 use crate::workers::survey::Survey;
 
 /// How each stands that is configured or there.
-pub(super) fn judged(config: &Config, root: &Root) -> Vec<RxeReport> {
+pub fn judged(config: &Config, root: &Root) -> Vec<RxeReport> {
     judge_rxe(&config.rxe, &rxe(root, &config.rxe))
 }
 
 /// The netdevs of those that are there, whose carrier is to be asked for.
-pub(super) fn netdevs(reports: &[RxeReport]) -> Vec<IfName> {
+pub fn netdevs(reports: &[RxeReport]) -> Vec<IfName> {
     let present = reports.iter().filter(|report| report.state == RxeState::Present);
     present.filter_map(|report| report.netdev.clone()).collect()
 }
 
 /// The same with what those lack that are there: carrier, or a GID of type RoCE v2.
-pub(super) fn with_lacks(
-    mut reports: Vec<RxeReport>,
-    root: &Root,
-    survey: &Survey,
-) -> Vec<RxeReport> {
+pub fn with_lacks(mut reports: Vec<RxeReport>, root: &Root, survey: &Survey) -> Vec<RxeReport> {
     for report in reports.iter_mut().filter(|report| report.state == RxeState::Present) {
         let Some(name) = report.netdev.clone() else { continue };
         let state = netdev(root, &name, survey.carriers.get(&name).copied());
-        let has_gid = has_gid(&table(root, report));
-        let roce = Roce { up: state.admin_up != Some(false), carrier: state.carrier, has_gid };
-        report.reason = roce.lack(Rung::Active).map(|lack| {
+        report.reason = Roce::of(&state, &table(root, report)).lack(Rung::Active).map(|lack| {
             let addresses = survey.addresses_of(&name);
             words(Some(&name), lack, root.is_live().then_some(addresses.as_slice())).text
         });
@@ -42,7 +36,7 @@ pub(super) fn with_lacks(
 }
 
 /// The GID table of one that is there, if it is asked for.
-pub(super) fn gids(are_wanted: bool, root: &Root, report: &RxeReport) -> Option<Vec<Gid>> {
+pub fn gids(are_wanted: bool, root: &Root, report: &RxeReport) -> Option<Vec<Gid>> {
     let is_there = matches!(report.state, RxeState::Present | RxeState::NotConfigured);
     (are_wanted && is_there).then(|| table(root, report))
 }

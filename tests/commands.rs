@@ -1,0 +1,153 @@
+//! Each command that a report tells to run: sh can read it, its programs are known ones, it has no
+//! placeholder, and what it asks of ibprov is a command line of ibprov.
+
+#![allow(clippy::disallowed_methods, reason = "tests read the sources")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test may panic in its helpers too")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use clap::Parser as _;
+use proc_macro2::{TokenStream, TokenTree};
+
+/// Programs that may be told of: those of the field, of systemd and of each distribution.
+const PROGRAMS: &str = "
+    ausearch basename cat cd depmod devlink dmesg dracut du df echo ethtool findmnt for grep ibportstate
+    ibprov ibstat ifup ip journalctl ln ls lsinitrd lsmod lspci mkdir mlxlink modinfo modprobe mokutil
+    mount
+    mstconfig mstflint mstfwreset mstlink nmcli opahfirev opensm pgrep printf ps rdma readlink setenforce sminfo
+    sort swapon systemctl systemd-analyze udevadm virsh xargs";
+
+/// What a reader would have to fill in.
+const PLACEHOLDERS: [&str; 13] = [
+    "ADDRESS",
+    "DRIVER",
+    "FILE",
+    "GUEST",
+    "GUID",
+    "LID",
+    "N",
+    "NAME",
+    "PF_NETDEV",
+    "PID",
+    "PORT",
+    "SERVER",
+    "VF",
+];
+
+/// A string literal as it is meant; in `format!` with a value for each argument.
+fn filled(literal: &str) -> String {
+    let mut text = String::new();
+    let mut rest = literal;
+    while let Some(at) = rest.find(['{', '}']) {
+        let (before, from) = rest.split_at(at);
+        text.push_str(before);
+        if from.starts_with("{{") || from.starts_with("}}") {
+            text.push_str(&from[..1]);
+            rest = &from[2..];
+            continue;
+        }
+        let (name, after) = from[1..].split_once('}').expect("an argument");
+        text.push_str(match name {
+            "pci" | "pf" | "at" | "address" | "adapter" => "0000:4b:00.0",
+            "netdev" | "name" | "to" | "by" => "ib0",
+            "n" | "pid" | "number" => "1",
+            _ => "0000:4b:00.0",
+        });
+        rest = after;
+    }
+    text + rest
+}
+
+/// The string literal that `argument` is, or the one of its `format!`.
+fn literal(argument: TokenStream) -> Option<String> {
+    let tokens: Vec<TokenTree> = argument.into_iter().collect();
+    match tokens.as_slice() {
+        [TokenTree::Literal(text), ..] => match syn::parse_str(&text.to_string()).ok()? {
+            syn::Lit::Str(text) => Some(text.value()),
+            _ => None,
+        },
+        [TokenTree::Ident(name), _, TokenTree::Group(group)] if name == "format" => {
+            literal(group.stream())
+        }
+        _ => None,
+    }
+}
+
+/// The last of the arguments in `tokens`.
+fn last_argument(tokens: TokenStream) -> TokenStream {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let is_comma = |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == ',');
+    let mut arguments = tokens.split(is_comma).filter(|argument| !argument.is_empty());
+    arguments.next_back().unwrap_or_default().iter().cloned().collect()
+}
+
+/// The commands of `ToDo::run(...)` and `ToDo::with(...)` in `tokens`.
+fn commands(tokens: TokenStream, found: &mut Vec<String>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    for (at, token) in tokens.iter().enumerate() {
+        let TokenTree::Group(group) = token else { continue };
+        commands(group.stream(), found);
+        let before: String = tokens
+            .get(at.saturating_sub(4)..at)
+            .into_iter()
+            .flatten()
+            .map(ToString::to_string)
+            .collect();
+        if before == "ToDo::run" || before == "ToDo::with" {
+            found.extend(literal(last_argument(group.stream())).map(|text| filled(&text)));
+        }
+    }
+}
+
+fn below(dir: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(dir).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            below(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let text = fs::read_to_string(&path).expect("a source");
+            commands(text.parse().expect("Rust"), found);
+        }
+    }
+}
+
+/// The simple commands of a command line.
+fn simple(command: &str) -> impl Iterator<Item = Vec<&str>> {
+    let parts = command.split([';', '|', '&']).flat_map(|part| part.split("$("));
+    let parts = parts.map(|part| part.split_whitespace().filter(|w| *w != "do" && *w != "done"));
+    parts.map(Iterator::collect::<Vec<_>>).filter(|words| !words.is_empty())
+}
+
+#[test]
+fn each_command_that_is_told_is_one() {
+    let mut all = Vec::new();
+    below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
+    assert!(all.len() > 100, "{} commands were found", all.len());
+    let known: Vec<&str> = PROGRAMS.split_whitespace().collect();
+    let mut wrong = Vec::new();
+    for command in &all {
+        let read = Command::new("sh").args(["-n", "-c", command]).output().expect("sh");
+        if !read.status.success() || command.contains('`') {
+            wrong.push(format!("{command}: {}", String::from_utf8_lossy(&read.stderr)));
+        }
+        // Quoted words are patterns of grep.
+        let bare: String = command.split('\'').step_by(2).collect::<Vec<_>>().join("'x'");
+        for words in simple(&bare) {
+            let program = words.first().copied().unwrap_or_default();
+            if !known.contains(&program) {
+                wrong.push(format!("{command}: {program} is no known program"));
+            }
+            if let Some(word) = words.iter().find(|word| PLACEHOLDERS.contains(word)) {
+                wrong.push(format!("{command}: {word} is not filled in"));
+            }
+            if program == "ibprov"
+                && let Err(e) = ibprov::cli::Cli::try_parse_from(&words)
+            {
+                wrong.push(format!("{command}: {e}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
