@@ -43,20 +43,20 @@ fn loaded(root: &Root, observed: &Observed, ports: &[PortProgress]) -> Vec<Modul
     modules.filter(|m| root.exists(&format!("/sys/module/{m}/initstate"))).cloned().collect()
 }
 
-/// Those that a file denies. One that is older than this boot has not kept the module from being
-/// loaded.
+/// Those that a file denies which is newer than this boot. An older one has not kept the module
+/// from being loaded.
 fn denied(root: &Root, rules: &ModprobeRules, loaded: &[ModuleName]) -> Vec<Finding> {
     let began = root.boot_sec();
     let finding = |module: &ModuleName| {
         let by = rules.denied(module)?;
         let (file, _) = by.rsplit_once(':').filter(|(file, _)| file.starts_with('/'))?;
-        let is_older = root.changed_sec(file).zip(began).is_some_and(|(at, began)| at < began);
+        let is_newer = root.changed_sec(file).zip(began).is_some_and(|(at, began)| at >= began);
         let message = format!(
             "is loaded now, and {by} denies it: the next boot does not load it, unless the initrd or another program does"
         );
         let remedy = format!("if the port is to come up: remove {by}, and rebuild the initrd");
         let finding = Finding::warning(Code::NextBootAtRisk, message).about(module);
-        (!is_older).then(|| finding.advise([Advice::permanent(remedy)]))
+        is_newer.then(|| finding.advise([Advice::permanent(remedy)]))
     };
     loaded.iter().filter_map(finding).collect()
 }

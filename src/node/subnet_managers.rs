@@ -6,7 +6,7 @@ use crate::host::{Root, state, unit_links};
 use crate::names::{LinkLayer, PhysicalState, RdmaName};
 use crate::observe::opensm::Issm;
 use crate::observe::{Look, opensm};
-use crate::report::advice::Advice;
+use crate::report::advice::{Advice, ToDo};
 use crate::report::common::{Code, Finding};
 use crate::report::hardware::Link;
 use crate::report::subnet_manager::{
@@ -52,7 +52,11 @@ impl Node<'_> {
                     starter.state()
                 );
                 let finding = Finding::error(Code::OpensmOtherUnit, message).about(entry.port_guid);
-                findings.push(finding.advise([Advice::permanent(starter.remedy())]));
+                findings.push(finding.advise([Advice::permanent(if starter.is_unit {
+                    ToDo::run(starter.remedy())
+                } else {
+                    starter.remedy().into()
+                })]));
             }
         }
         findings.extend(reports.iter().filter_map(SubnetManagerReport::finding));

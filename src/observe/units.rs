@@ -139,7 +139,7 @@ impl Links {
     }
 }
 
-fn finding(code: Code, text: String, advice: &str) -> Finding {
+fn finding(code: Code, text: String, advice: impl Into<ToDo>) -> Finding {
     Finding::warning(code, text).advise([Advice::permanent(advice)])
 }
 
@@ -156,7 +156,7 @@ fn own_findings(links: &Links) -> Vec<Finding> {
         findings.push(finding(
             Code::IbprovMasked,
             format!("ibprov.service does not run at boot: the unit is masked by {mask}"),
-            "systemctl unmask ibprov.service",
+            ToDo::run("systemctl unmask ibprov.service"),
         ));
     }
     let is_ours = links.owner() == Owner::Ibprov;
@@ -171,24 +171,24 @@ fn own_findings(links: &Links) -> Vec<Finding> {
                     "ibprov is partly enabled: it runs at boot, but units ordered after openibd.service do not wait for it: {why}"
                 )
             };
-            findings.push(finding(Code::OpenibdAliasBroken, text, &advice));
+            findings.push(finding(Code::OpenibdAliasBroken, text, ToDo::run(advice)));
         }
         (false, true) => findings.push(finding(
             Code::IbprovNotWanted,
             "ibprov is partly enabled: openibd.service is its alias, but ibprov.service itself is not enabled"
                 .to_owned(),
-            "systemctl reenable ibprov.service",
+            ToDo::run("systemctl reenable ibprov.service"),
         )),
         (false, false) => findings.push(finding(
             Code::IbprovDisabled,
             "ibprov.service does not run at boot: the unit is not enabled, and udev starts none of ibprov's units"
                 .to_owned(),
             // In this order: both units are openibd.service to systemctl.
-            if links.vendor_wanted {
-"systemctl disable openibd.service && systemctl enable ibprov.service"
-} else {
-"systemctl enable ibprov.service"
-},
+            ToDo::run(if links.vendor_wanted {
+                "systemctl disable openibd.service && systemctl enable ibprov.service"
+            } else {
+                "systemctl enable ibprov.service"
+            }),
         )),
         (true, _) => {}
     }
@@ -213,7 +213,9 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<Finding> {
             format!("the vendor's link {WANTS}/openibd.service is left: {harm}"),
             // Disabling openibd while the alias is there removes the alias and
             // leaves this one.
-            "systemctl disable ibprov.service && systemctl disable openibd.service && systemctl enable ibprov.service",
+            ToDo::run(
+                "systemctl disable ibprov.service && systemctl disable openibd.service && systemctl enable ibprov.service",
+            ),
         ));
     }
     let drop_ins = if openibd == Owner::Ibprov { drop_ins(root) } else { Vec::default() };
@@ -222,7 +224,7 @@ fn vendor_findings(root: &Root, links: &Links) -> Vec<Finding> {
         findings.push(finding(
             Code::OpenibdDropIn,
             format!("drop-ins for openibd apply to {STAND_IN}, which now has its name: {files}"),
-            &format!(
+            format!(
                 "check whether the drop-ins are needed; if not: rm {files} && systemctl daemon-reload"
             ),
         ));

@@ -28,7 +28,7 @@ fn without_a_card_there_is_nothing_to_fear() {
         nothing expected: this host shows no InfiniBand adapter
         ibprov: NOT enabled; boot has not run; openibd.service: not installed
           ibprov-disabled: ibprov.service does not run at boot: the unit is not enabled, and udev starts none of ibprov's units
-            do: systemctl enable ibprov.service
+            run: systemctl enable ibprov.service
         exit 0
     "#]]
     .assert_eq(&Host::new().show(&["status"]));

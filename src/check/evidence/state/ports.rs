@@ -134,7 +134,7 @@ impl IbstatReader {
 
 /// True if `text` is the first line of what one of these tools prints of a device.
 pub fn begins_dump(text: &str) -> bool {
-    let heads = ["CA '", "CA: '", "hca_id:", "Infiniband device '"];
+    let heads = ["CA '", "CA: '", "hca_id:", "Infiniband device '", "Failed to open device"];
     heads.iter().any(|head| text.starts_with(head))
         || text.starts_with("link ") && text.contains(" state ")
 }
