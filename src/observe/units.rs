@@ -27,7 +27,8 @@ pub fn units(root: &Root) -> Units {
     let mut findings = Vec::new();
     if is_run_by_openibd(root, &links) {
         let text = "this node is run by openibd".to_owned();
-        findings.push(finding(Code::IbprovDisabled, text, "to hand it over: ibprov migrate"));
+        let step = ToDo::with("to hand it over", "ibprov migrate");
+        findings.push(finding(Code::IbprovDisabled, text, step));
     } else if other_agents_of(root, &links).is_none() {
         findings.extend(own_findings(&links));
         findings.extend(vendor_findings(root, &links));

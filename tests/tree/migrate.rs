@@ -759,7 +759,8 @@ fn a_node_that_openibd_runs_is_told_as_that() {
         ready: 1 of 1 expected ports active
         ibprov: NOT enabled; boot has not run; openibd.service: the vendor's
           ibprov-disabled: this node is run by openibd
-            do: to hand it over: ibprov migrate
+            do: to hand it over
+            run: ibprov migrate
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
