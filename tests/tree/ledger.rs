@@ -148,7 +148,7 @@ fn no_fault_is_healthy_beside_a_healthy_log() {
                 && !name.starts_with("one of two adapters")
                 && !name.contains("6.14");
             let again = is_later.then(|| format!("{good}{bad}"));
-            let with_others = if (at + number) % 2 == 0 {
+            let with_others = if (at + number).is_multiple_of(2) {
                 format!("{bad}{other}")
             } else {
                 format!("{other}{bad}")
