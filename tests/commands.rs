@@ -13,7 +13,7 @@ use proc_macro2::{TokenStream, TokenTree};
 
 /// Programs that may be told of: those of the field, of systemd and of each distribution.
 const PROGRAMS: &str = "
-    ausearch basename cat cd depmod devlink dmesg dracut du df echo ethtool findmnt for grep ibportstate
+    ausearch basename cat cd depmod devlink dkms dmesg dracut du df echo ethtool find findmnt for grep ibportstate
     ibprov ibstat ifup ip journalctl ln ls lsinitrd lsmod lspci mkdir mlxlink modinfo modprobe mokutil
     mount
     mstconfig mstflint mstfwreset mstlink nmcli opahfirev opensm pgrep printf ps rdma readlink setenforce sminfo

@@ -115,7 +115,7 @@ fn locked_memory(unit: &Unit) -> Option<Finding> {
     );
     let finding = Finding::new(Code::Notice, Severity::Info, message).about(&unit.name);
     let advice = [
-        Advice::permanent(command),
+        Advice::permanent(ToDo::run(command)),
         Advice::permanent(ToDo::with(
             "once nothing that it has started runs",
             format!("systemctl restart {}", unit.name),
