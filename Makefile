@@ -198,7 +198,7 @@ test-initramfs: deps release
 # of one processor, as there are 15 targets.
 test-all: test
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
-	@PROPTEST_CASES=2000 sh tests/lane.sh agreement $(CARGO) test --locked --test tree -- agreement ledger::no_fault
+	@PROPTEST_CASES=2000 sh tests/lane.sh agreement $(CARGO) test --locked --test tree agreement
 	@$(MAKE) --no-print-directory test-picture test-prometheus test-health test-sos test-ansible test-opensm test-walk test-field-trial
 	@$(MAKE) --no-print-directory test-packages test-packages-clean
 	@IBPROV_CAMPAIGN_VFS=31,63,127 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
