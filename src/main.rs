@@ -9,7 +9,7 @@ use ibprov::cli::{Cli, Common, Format, Internal, OpensmVerb, Verb};
 use ibprov::commands;
 use ibprov::config::{self, Config, Loaded};
 use ibprov::host::{Root, alarm, answer, journal, live_line, terminal};
-use ibprov::report::common::{Code, Exit, NotBegun};
+use ibprov::model::common::{Code, Exit, NotBegun};
 use ibprov::workers::child;
 
 fn main() -> ExitCode {

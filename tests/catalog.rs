@@ -25,7 +25,7 @@ fn pairs(pattern: &str, text: &str) -> Vec<(String, String)> {
 
 #[test]
 fn the_catalog_explains_each_kind_of_event() {
-    let events = text("src/report/events.rs");
+    let events = text("src/model/events.rs");
     let kinds = pairs(r#"pub const [A-Z_]+: &str =\s+"([0-9a-f]{32})";"#, &events);
     assert_eq!(kinds.len(), events.matches("pub const ").count());
     let kinds: BTreeSet<String> = kinds.into_iter().map(|(id, _)| id).collect();

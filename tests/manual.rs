@@ -239,7 +239,7 @@ fn pages_have_exit_codes_of_the_verb_and_no_other() {
 
 #[test]
 fn the_journal_s_page_has_each_event_and_its_fields() {
-    let events = text("src/report/events.rs");
+    let events = text("src/model/events.rs");
     let kinds = matches(r#"pub const [A-Z_]+: &str = "([0-9a-f]{32})";"#, &events);
     assert_eq!(kinds.len(), events.matches("pub const ").count());
     let page = text("docs/ibprov.journal.7.md");

@@ -20,6 +20,8 @@ use ibprov::firmware::{answer, record};
 use ibprov::graph::{consumers, cycles, deadlock, files, show};
 use ibprov::guests::domain::{self, Domains};
 use ibprov::host::{self, logs, persistent_names, udev_record};
+use ibprov::model::screen::Screen;
+use ibprov::model::{self, BootReport};
 use ibprov::names::{
     DomainName, FirmwareName, Guid, GuidRange, IfName, IfPattern, ModuleName, NameRule, PKey,
     PciAddress, Policy, RdmaName, Target, Template, UnitName, VfDriver, VfIndex, VfName,
@@ -27,8 +29,6 @@ use ibprov::names::{
 };
 use ibprov::observe::{self, Look, Observer, plan_host};
 use ibprov::opensm;
-use ibprov::report::screen::Screen;
-use ibprov::report::{self, BootReport};
 use ibprov::stacks;
 use ibprov::timeline::{self, Timeline, svg};
 
@@ -209,7 +209,7 @@ pub fn names(data: &[u8]) {
 fn judged(intake: Intake) {
     let evidence = intake.finish();
     let diagnosis = diagnose(&evidence);
-    harmless(&report::check::text(&diagnosis, true, Screen::default()));
+    harmless(&model::check::text(&diagnosis, true, Screen::default()));
     let _json = serde_json::to_string(&diagnosis).expect("JSON");
     for boot in &evidence.boots {
         drawn(&timeline::evidence::timeline(boot, &diagnosis.findings));
@@ -363,10 +363,10 @@ fn reread<T: serde::de::DeserializeOwned>(
     text: &str,
     json: fn(&T) -> serde_json::Result<String>,
 ) -> Option<T> {
-    match report::read::<T>(text) {
+    match model::read::<T>(text) {
         Ok(report) => {
             let printed = json(&report).expect("JSON");
-            let again = report::read::<T>(&printed).unwrap_or_else(|e| panic!("{e}: {printed}"));
+            let again = model::read::<T>(&printed).unwrap_or_else(|e| panic!("{e}: {printed}"));
             let reprinted = json(&again).expect("JSON");
             assert_eq!(printed, reprinted, "of {text:?}");
             Some(report)
@@ -383,16 +383,15 @@ pub fn reports(data: &[u8]) {
         drawn(&timeline::report::timeline(&report));
     }
     if let Some(report) =
-        reread(text, |guests: &report::guests::GuestsReport| guests.told().to_json())
+        reread(text, |guests: &model::guests::GuestsReport| guests.told().to_json())
     {
         let _text = report.to_text();
     }
-    if let Some(report) = reread(text, |iface: &report::iface::IfaceReport| iface.told().to_json())
-    {
+    if let Some(report) = reread(text, |iface: &model::iface::IfaceReport| iface.told().to_json()) {
         let _text = report.to_text();
     }
     let pf: PciAddress = "0000:4b:00.0".parse().expect("an address");
-    let _outcome = report::pf::Outcome::of(pf, text, "it failed");
+    let _outcome = model::pf::Outcome::of(pf, text, "it failed");
     for line in text.lines() {
         let _request = serde_json::from_str::<ibprov::workers::request::Request>(line);
         let _answer = serde_json::from_str::<ibprov::workers::request::Answer>(line);
@@ -423,7 +422,7 @@ pub fn host(data: &[u8]) {
     check_host::gather(&mut boot, root, None);
     let evidence = ibprov::check::Evidence { boots: vec![boot], ..Default::default() };
     let diagnosis = diagnose(&evidence);
-    harmless(&report::check::text(&diagnosis, true, Screen::default()));
+    harmless(&model::check::text(&diagnosis, true, Screen::default()));
     for boot in &evidence.boots {
         drawn(&timeline::evidence::timeline(boot, &diagnosis.findings));
     }

@@ -33,6 +33,10 @@ use crate::host::start_up::{FirstRun, StartUp};
 use crate::host::state::{self, Running};
 use crate::host::{Root, answer, clock, lock, persistent_names, rxe_rules, systemd};
 use crate::ladder::{self, Expectation, Facts, Heard, expect, progress};
+use crate::model::boot::{ModuleOutcome, ModuleReport, Step, blank};
+use crate::model::common::{Finding, Verdict};
+use crate::model::port::port_span;
+use crate::model::{BootReport, PortProgress, events as kinds};
 use crate::names::{IfName, ModuleName, ModuleState, PciAddress};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
 use crate::plan::rxe::rxe_steps;
@@ -40,10 +44,6 @@ use crate::plan::settings::{Children, judge_settings};
 use crate::plan::{
     boot_steps, denied_modules, free_names_first, hold_misnamed, needed_modules, waits_for_udev,
 };
-use crate::report::boot::{ModuleOutcome, ModuleReport, Step, blank};
-use crate::report::common::{Finding, Verdict};
-use crate::report::port::port_span;
-use crate::report::{BootReport, PortProgress, events as kinds};
 use crate::stacks;
 use crate::workers::products::Products;
 

@@ -17,11 +17,11 @@ use super::iface::{self, Ask, StartedBy};
 use crate::config::Config;
 use crate::host::events::Events;
 use crate::host::{Root, alarm};
+use crate::model::Exit;
+use crate::model::iface::{BringUp, IfaceReport};
 use crate::names::IfName;
 use crate::observe::ipoib::outcome;
 use crate::observe::{Look, ipoib};
-use crate::report::Exit;
-use crate::report::iface::{BringUp, IfaceReport};
 use crate::stacks::stack::unit_escape;
 
 /// The most that are under way at once, so that their files stay below the limit of a process.

@@ -16,6 +16,11 @@ use crate::host::manager::Manager;
 use crate::host::start_up::{self, StartUp};
 use crate::host::unit::JobEnd;
 use crate::host::{Root, answer, clock, errno_name, lock, state, systemctl, unit_links};
+use crate::model::common::Finding;
+use crate::model::iface::{
+    BringUp, DeferredSettings, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface,
+};
+use crate::model::{Cause, Use, events as kinds};
 use crate::names::{BadText, IfName, harmless};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
@@ -23,11 +28,6 @@ use crate::observe::udev::initialized_usec;
 use crate::observe::{Look, interface_manager};
 use crate::plan::settings::{mtu_asked, overwritten};
 use crate::plan::{IfacePlan, concerns_others, has_child, iface_plan, is_withheld, rename, wanted};
-use crate::report::common::Finding;
-use crate::report::iface::{
-    BringUp, DeferredSettings, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface,
-};
-use crate::report::{Cause, Use, events as kinds};
 use crate::stacks::KNOWN;
 use crate::stacks::files::Files;
 use crate::workers::Request;

@@ -5,12 +5,12 @@ use super::rtnl::{NotDone, Rtnl};
 use crate::config::Config;
 use crate::host::Root;
 use crate::ladder::Facts;
+use crate::model::{Use, used_by};
 use crate::names::IfName;
 use crate::observe::Observed;
 use crate::observe::ipoib::Interfaces;
 use crate::plan::port_types;
 use crate::plan::settings::to_be_asked;
-use crate::report::{Use, used_by};
 use crate::workers::survey::{Survey, rdma_held};
 use crate::workers::{Answer, Failure, Request};
 

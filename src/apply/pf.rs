@@ -27,14 +27,14 @@ use super::locks;
 use crate::host::{Root, clock, live_line};
 use crate::ladder::vf::{awaits_grant, lacks_name, may_come};
 use crate::ladder::{WantedPf, WantedVf};
+use crate::model::common::{Code, Verdict};
+use crate::model::events as kinds;
+use crate::model::pf::{PfReport, Purpose, Stage, StepDone, StepFailure, VfStep};
+use crate::model::vf_step::together;
 use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio, vf_ranges};
 use crate::observe::{Backend, ObservedPf, ObservedVf, Own, Undo};
 use crate::plan::VfPlan;
 use crate::plan::vf::{Uses, disturbed, due, uses_by_index, vf_steps};
-use crate::report::common::{Code, Verdict};
-use crate::report::events as kinds;
-use crate::report::pf::{PfReport, Purpose, Stage, StepDone, StepFailure, VfStep};
-use crate::report::vf_step::together;
 use crate::workers::undo::{self, UndoRecord};
 use crate::workers::{Answer, Failure, Reply, Request};
 

@@ -9,10 +9,10 @@ use crate::config::Config;
 use crate::host::events::Events;
 use crate::host::{Root, answer, clock, live_line};
 use crate::ladder::WantedPf;
+use crate::model::pf::{Outcome, Unresolved};
 use crate::names::{BindOrder, ModuleName, PciAddress, VfNamePattern};
 use crate::observe::{Look, Observed, Observer, Port, plan_host};
 use crate::plan::guid::{self, Resolved};
-use crate::report::pf::{Outcome, Unresolved};
 use crate::workers::products::Products;
 
 /// The plan on this host.

@@ -4,18 +4,18 @@ use super::iface::{asked_before, defer};
 use super::rtnl::Rtnl;
 use crate::config::Config;
 use crate::host::Root;
+use crate::model::boot::{LeftOut, Step};
+use crate::model::common::{Finding, Kind, Report, Severity, Verdict, not_read};
+use crate::model::iface::{DeferredSettings, IfaceStep, WantedInterface};
+use crate::model::netns::Netns;
+use crate::model::plan::PlannedPf;
+use crate::model::rxe::{RxeReport, RxeState};
+use crate::model::{Cause, PortProgress, Use};
 use crate::names::{IfName, PciAddress, Rung};
 use crate::observe::iface::Seen;
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::plan::preview::ApplyPreview;
 use crate::plan::{IfacePlan, concerns_others, iface_plan, rename, wanted};
-use crate::report::boot::{LeftOut, Step};
-use crate::report::common::{Finding, Kind, Report, Severity, Verdict, not_read};
-use crate::report::iface::{DeferredSettings, IfaceStep, WantedInterface};
-use crate::report::netns::Netns;
-use crate::report::plan::PlannedPf;
-use crate::report::rxe::{RxeReport, RxeState};
-use crate::report::{Cause, PortProgress, Use};
 
 /// What `boot` would do and wait for, seen from now.
 #[derive(Debug, serde::Serialize)]

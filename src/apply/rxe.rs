@@ -7,10 +7,10 @@ use nix::errno::Errno;
 
 use crate::config::RxeRow;
 use crate::host::{Root, answer, rdma_netlink};
+use crate::model::rxe::{RxeReport, RxeState};
 use crate::names::{IfName, RdmaName};
 use crate::observe::rxe;
 use crate::plan::rxe::judge_rxe;
-use crate::report::rxe::{RxeReport, RxeState};
 
 /// Create the soft RoCE device `name` on `netdev`, unless it is there. May wait for a driver.
 ///

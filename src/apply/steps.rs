@@ -12,11 +12,11 @@ use crate::host::process::{self, Ended};
 use crate::host::{KernelLine, Root, alarm, answer};
 use crate::ladder::Facts;
 use crate::ladder::module_trouble::{Signs, diagnose};
+use crate::model::boot::{Step, StepReport};
+use crate::model::{Cause, Exit, ModuleTrouble, events as kinds};
 use crate::names::{ModuleName, ModuleState, PciAddress, RdmaName};
 use crate::observe::{ModprobeRules, Observed, PciFunction, is_built};
 use crate::plan::Done;
-use crate::report::boot::{Step, StepReport};
-use crate::report::{Cause, Exit, ModuleTrouble, events as kinds};
 
 /// So many lines of the kernel are remembered while steps run.
 const KERNEL_LINES: usize = 2_000;

@@ -2,12 +2,12 @@
 
 use crate::config::Config;
 use crate::host::Root;
+use crate::model::common::{Code, Finding};
+use crate::model::iface::WantedInterface;
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::observe::{ModprobeRules, Observed};
 use crate::plan::settings::contradictions;
 use crate::plan::wanted;
-use crate::report::common::{Code, Finding};
-use crate::report::iface::WantedInterface;
 use crate::stacks::KNOWN;
 use crate::stacks::files::Files;
 

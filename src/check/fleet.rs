@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::model::check_fleet::{FleetFinding, NodeCounts, NodeFinding};
+use crate::model::common::Severity;
 use crate::names::natural;
-use crate::report::check_fleet::{FleetFinding, NodeCounts, NodeFinding};
-use crate::report::common::Severity;
 
 /// What one node's report says.
 #[derive(Debug, Clone, PartialEq, Eq)]

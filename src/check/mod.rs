@@ -17,7 +17,7 @@ pub mod rank;
 pub mod rules;
 pub mod secrets;
 
-use crate::report::finding::Diagnosis;
+use crate::model::finding::Diagnosis;
 
 pub use evidence::{Boot, Evidence};
 

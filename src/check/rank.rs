@@ -9,12 +9,12 @@ use super::ledger::{self, Ledger};
 use super::predict;
 use super::rules::causes::explains;
 use super::rules::{self, Judge, ib_netdev_in, rdma_module};
-use crate::report::advice::Purpose;
-use crate::report::common::{Code, Kind, Verdict};
-use crate::report::finding::{
+use crate::model::advice::Purpose;
+use crate::model::common::{Code, Kind, Verdict};
+use crate::model::finding::{
     Confidence, Diagnosis, Failures, Finding, Quote, Read, ReadEvidence, ReadSource, Severity,
 };
-use crate::report::node::Judgement;
+use crate::model::node::Judgement;
 
 /// Everything that the rules say of `evidence`.
 pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
@@ -326,7 +326,7 @@ fn verdict(findings: &[Finding], judged_good: bool) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::finding::Confidence;
+    use crate::model::finding::Confidence;
 
     #[test]
     fn what_a_vf_lacks_explains_no_port_of_an_adapter_once_those_are_told_apart() {

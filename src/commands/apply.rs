@@ -19,18 +19,18 @@ use crate::host::{
     Root, alarm, answer, clock, journal, live_line, persistent_names, process, state, terminal,
 };
 use crate::ladder::WantedPf;
+use crate::model::boot::blank;
+use crate::model::common::{Exit, Finding, Kind, Report, Verdict};
+use crate::model::events as kinds;
+use crate::model::pf::{Outcome, PfReport, Unresolved};
+use crate::model::plan::PlannedPf;
+use crate::model::screen;
 use crate::names::{BindOrder, Binding, PciAddress, Target, harmless, present, vf_ranges};
 use crate::node::Node;
 use crate::node::pf_preview::PfPreview;
 use crate::observe::Observer;
 use crate::observe::target::meant;
 use crate::plan::preview::ApplyPreview;
-use crate::report::boot::blank;
-use crate::report::common::{Exit, Finding, Kind, Report, Verdict};
-use crate::report::events as kinds;
-use crate::report::pf::{Outcome, PfReport, Unresolved};
-use crate::report::plan::PlannedPf;
-use crate::report::screen;
 
 /// How long putting back is waited for, microseconds: less than `TimeoutStopSec=` of the units
 /// whose `ExecStopPost=` it is. What takes longer is done all the same, by the child.
@@ -227,7 +227,7 @@ pub(super) struct Applied {
 #[serde(untagged)]
 #[expect(dead_code, reason = "its schema is what counts")]
 enum AppliedPf {
-    Report(Report<crate::report::pf::ToldPf<'static>>),
+    Report(Report<crate::model::pf::ToldPf<'static>>),
     Lost(Outcome),
 }
 

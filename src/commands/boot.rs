@@ -13,15 +13,15 @@ use crate::cli::{BootArgs, Format};
 use crate::config::timespan::LONGEST_SEC;
 use crate::config::{Config, Loaded};
 use crate::host::{self, Root, alarm, journal, live_line, process, state, systemd};
+use crate::model::boot::{LeftOut, Step};
+use crate::model::common::{Code, Finding, Severity};
+use crate::model::port::port_span;
+use crate::model::{BootReport, Cause, NotExpected, PortProgress, events as kinds, metrics};
 use crate::names::{ModuleName, Rung, harmless};
 use crate::node::{Node, unreadable};
 use crate::observe::Install;
 use crate::plan::preview::ApplyPreview;
 use crate::plan::{Done, boot_steps, needed_modules};
-use crate::report::boot::{LeftOut, Step};
-use crate::report::common::{Code, Finding, Severity};
-use crate::report::port::port_span;
-use crate::report::{BootReport, Cause, NotExpected, PortProgress, events as kinds, metrics};
 use crate::stacks::netplan;
 
 /// Bring the node up.

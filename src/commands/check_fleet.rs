@@ -9,11 +9,11 @@ use super::print;
 use crate::check::fleet::{Fleet, NodeReport};
 use crate::cli::Format;
 use crate::host::Root;
+use crate::model::advice::Advice;
+use crate::model::check_fleet::{CheckFleetReport, NodeFinding, Unread};
+use crate::model::check_schema;
+use crate::model::common::listed;
 use crate::names::harmless;
-use crate::report::advice::Advice;
-use crate::report::check_fleet::{CheckFleetReport, NodeFinding, Unread};
-use crate::report::check_schema;
-use crate::report::common::listed;
 
 /// No report of a node is longer, bytes.
 const FILE_LIMIT: u64 = 16 << 20;

@@ -13,11 +13,11 @@ use crate::config;
 use crate::graph::{Graph, Load, Unit, consumers, files, show};
 use crate::host::{Root, answer, state, systemctl};
 use crate::ladder::progress::progress;
+use crate::model::status::Role;
+use crate::model::{ModuleTrouble, PortProgress};
 use crate::names::{LinkLayer, LinkState, PhysicalState, is_ipoib_name};
 use crate::node::{Account, JudgedPort, Node};
 use crate::observe::{self, Observed, PciFunction};
-use crate::report::status::Role;
-use crate::report::{ModuleTrouble, PortProgress};
 use crate::stacks;
 use crate::workers::survey::Survey;
 

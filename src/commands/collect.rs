@@ -19,8 +19,8 @@ use crate::check::secrets::without_secrets;
 use crate::cli::{CollectArgs, Common};
 use crate::host::archive::{Archive, Written};
 use crate::host::{Root, answer, clock, config_files, logs};
+use crate::model::common::{Kind, Report, Verdict, not_read};
 use crate::names::PINS_PATH;
-use crate::report::common::{Kind, Report, Verdict, not_read};
 
 /// The folder that all files of an archive are in.
 const TOP: &str = "ibprov-collect";

@@ -6,7 +6,7 @@ use clap::CommandFactory as _;
 
 use crate::cli::{Cli, Format};
 use crate::host::terminal;
-use crate::report::Exit;
+use crate::model::Exit;
 
 /// Print what `shell` completes `ibprov` by.
 ///

@@ -10,11 +10,11 @@ use crate::cli::{ConfigVerb, Format};
 use crate::config::{self, Loaded, Part, PortRow, Problems, Setting};
 use crate::host::{Root, persistent_names, terminal};
 use crate::ladder::minimum::means;
+use crate::model::PortProgress;
+use crate::model::advice::{Advice, ToDo};
+use crate::model::common::{Code, Exit, Finding, Kind, NotBegun, Report, Severity, Verdict};
+use crate::model::screen::{self, Screen};
 use crate::node;
-use crate::report::PortProgress;
-use crate::report::advice::{Advice, ToDo};
-use crate::report::common::{Code, Exit, Finding, Kind, NotBegun, Report, Severity, Verdict};
-use crate::report::screen::{self, Screen};
 
 /// Answer for the configuration that [`config::load`] gave.
 ///

@@ -13,11 +13,11 @@ use crate::graph::consumers::{self, DropIn, Need, PROVIDER, Proof};
 use crate::host::lock::Locks;
 use crate::host::{Root, process, site_files};
 use crate::migrate::carry_out;
+use crate::model::advice::{Advice, ToDo};
+use crate::model::common::{Code, Exit, Finding, Kind, Report, Severity, Verdict, not_read};
+use crate::model::migrate::Change;
+use crate::model::screen;
 use crate::names::PathState;
-use crate::report::advice::{Advice, ToDo};
-use crate::report::common::{Code, Exit, Finding, Kind, Report, Severity, Verdict, not_read};
-use crate::report::migrate::Change;
-use crate::report::screen;
 use crate::stacks::netplan;
 
 /// The object of the lock of a run that changes something.

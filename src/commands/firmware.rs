@@ -16,12 +16,12 @@ use crate::host::firmware_tool::{self, Tool};
 use crate::host::lock::{Held, Locks};
 use crate::host::start_up::boot_id;
 use crate::host::{Root, clock, process, site_files};
+use crate::model::firmware::{CardSettings, FirmwareReport};
 use crate::names::{BLUEFIELD, IsVf, MELLANOX, PathState, PciAddress, Target};
 use crate::node::firmware::{identity, read_record};
 use crate::observe::pf::dir;
 use crate::observe::target::meant;
 use crate::observe::{Observed, Observer, PciFunction};
-use crate::report::firmware::{CardSettings, FirmwareReport};
 
 /// Show the settings of the adapters that are configured, or of those of `args`; with --apply
 /// write what differs.

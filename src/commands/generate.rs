@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use crate::config::{Config, Problems, Source, resolve};
 use crate::host::Root;
 use crate::ladder::active::Activity;
+use crate::model::PortProgress;
 use crate::names::{LinkLayer, PciAddress, PcieWidth, PortNumber, Rate};
 use crate::node::{Node, roce_row, unreadable};
 use crate::observe::{self, Look, PciFunction};
-use crate::report::PortProgress;
 
 /// What a table says of its adapters.
 #[derive(Debug, PartialEq)]

@@ -8,10 +8,10 @@ use serde::Serialize;
 use super::print;
 use crate::cli::{Format, GidArgs};
 use crate::host::{Root, terminal};
+use crate::model::common::{Code, Finding, Kind, Report, Verdict};
+use crate::model::hardware::Gid;
 use crate::names::{GidKind, IfName, LinkLayer, PortNumber, RdmaName, Target, Words as _};
 use crate::observe::{Observed, Observer, link, target};
-use crate::report::common::{Code, Finding, Kind, Report, Verdict};
-use crate::report::hardware::Gid;
 
 /// Print the index of the entry of a GID table that `args` describe.
 ///

@@ -5,10 +5,10 @@ use crate::cli::{Format, GuestsArgs};
 use crate::config::{Config, Part};
 use crate::guests::service;
 use crate::host::{Root, alarm, live_line, process};
+use crate::model::common::{Exit, Finding};
+use crate::model::guests::{GuestsReport, Phase};
 use crate::names::{Object, harmless};
 use crate::node::Node;
-use crate::report::common::{Exit, Finding};
-use crate::report::guests::{GuestsReport, Phase};
 
 /// Start the guests, or show how they are.
 ///
@@ -89,9 +89,9 @@ fn remember_failures(report: &mut GuestsReport, root: &Root) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::common::{Code, Severity};
+    use crate::model::guests::{GuestKind, GuestReport, VfState};
     use crate::names::PciAddress;
-    use crate::report::common::{Code, Severity};
-    use crate::report::guests::{GuestKind, GuestReport, VfState};
 
     #[test]
     fn the_account_of_the_node_is_told_of_the_vfs_of_guests() {

@@ -9,10 +9,10 @@ use super::{config, status};
 use crate::cli::{Asker, Format, HealthArgs};
 use crate::config::{Health, Loaded};
 use crate::host::{Root, terminal};
+use crate::model::common::{Code, Finding, Verdict};
+use crate::model::finding::Severity;
+use crate::model::node::Judgement;
 use crate::names::harmless;
-use crate::report::common::{Code, Finding, Verdict};
-use crate::report::finding::Severity;
-use crate::report::node::Judgement;
 
 /// For how long the node is looked at. node-problem-detector ends a plugin after 5 s by default.
 const LONGEST: Duration = Duration::from_secs(2);

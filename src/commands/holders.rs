@@ -5,10 +5,10 @@ use anyhow::bail;
 use super::print;
 use crate::cli::{Format, HoldersArgs};
 use crate::host::{Root, process};
+use crate::model::holders::{By, Holder, HoldersReport};
 use crate::names::{IB_DRIVERS, Resource};
 use crate::observe::target::meant;
 use crate::observe::{Observer, PciFunction};
-use crate::report::holders::{By, Holder, HoldersReport};
 use crate::workers::{Answer, Client, Request};
 
 /// List what keeps the HCA of `args`, or all, busy.

@@ -12,9 +12,9 @@ use crate::config::foreign::{
 };
 use crate::host::Root;
 use crate::migrate::fit;
+use crate::model::common::{Code, Finding, Kind, Report, Verdict};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, interface_manager};
-use crate::report::common::{Code, Finding, Kind, Report, Verdict};
 
 /// More than any of these files has, bytes.
 const FILE_LIMIT: u64 = 4 << 20;

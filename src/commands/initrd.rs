@@ -11,11 +11,11 @@ use crate::cli::{CheckArgs, Format};
 use crate::config::Config;
 use crate::host::initrd::{self, Image};
 use crate::host::{Root, persistent_names};
+use crate::model::advice::Advice;
+use crate::model::common::{Code, Finding, Kind, Report, Severity, Verdict};
+use crate::model::screen::{self, Screen};
 use crate::names::{IB_DRIVERS, rdma_half_of};
 use crate::observe::Observer;
-use crate::report::advice::Advice;
-use crate::report::common::{Code, Finding, Kind, Report, Severity, Verdict};
-use crate::report::screen::{self, Screen};
 
 /// Compare the image that `args` names with the host below `root`.
 ///

@@ -11,12 +11,12 @@ use crate::apply::rxe;
 use crate::host::start_up::{self, BOOT_UNIT, StartUp};
 use crate::host::unit_links;
 use crate::host::{Root, answer, attribute, clock, process, rdma_netlink, state, terminal};
+use crate::model::netns::remedy;
+use crate::model::{Exit, Use, used_by};
 use crate::names::harmless;
 use crate::names::{IfName, NetnsMode, PciAddress, PortNumber, PortType, RdmaName, present};
 use crate::observe::uses::{rdma_uses, uses};
 use crate::observe::{namespaces, pf};
-use crate::report::netns::remedy;
-use crate::report::{Exit, Use, used_by};
 
 /// Give the RDMA device of a function its name, by one of ibprov's own rules of udev when a VF's
 /// RDMA device comes (`crate::host::persistent_names`). `unless_used`, as for

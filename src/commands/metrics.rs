@@ -8,10 +8,10 @@ use super::{config, last_report, status};
 use crate::cli::{Format, MetricsArgs};
 use crate::config::Loaded;
 use crate::host::{self, Root, state, terminal};
-use crate::report::common::Code;
-use crate::report::metrics::{self, ConfigurationMistakes};
-use crate::report::status::Status;
-use crate::report::{self, BootReport, guests::GuestsReport};
+use crate::model::common::Code;
+use crate::model::metrics::{self, ConfigurationMistakes};
+use crate::model::status::Status;
+use crate::model::{self, BootReport, guests::GuestsReport};
 
 /// Print the state of the host as metrics, or write it to the file that is given.
 ///
@@ -44,7 +44,7 @@ pub fn run(args: &MetricsArgs, loaded: &Loaded, root: &Root, format: Format) -> 
             .map_err(|e| anyhow::anyhow!(host::answer(&e)))
             .with_context(|| format!("cannot write {}", path.display()))?,
     }
-    Ok(report::Exit::Good.code())
+    Ok(model::Exit::Good.code())
 }
 
 /// What the configuration asks for that will not last or was not read.

@@ -6,8 +6,8 @@ use crate::graph::files;
 use crate::host::lock::{LockError, Locks};
 use crate::host::{Root, process, site_files};
 use crate::migrate::{Record, Step, back_steps, carry_out, find, proof, record};
-use crate::report::common::{Code, Finding, Severity};
-use crate::report::migrate::{Change, Migration};
+use crate::model::common::{Code, Finding, Severity};
+use crate::model::migrate::{Change, Migration};
 
 /// The object of the lock of a run that changes something.
 const LOCK: &str = "migrate";

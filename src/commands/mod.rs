@@ -10,10 +10,10 @@ use tracing::Level;
 
 use crate::cli::Format;
 use crate::host::{Root, state, terminal};
-use crate::report;
-use crate::report::Exit;
-use crate::report::common::Report;
-use crate::report::screen::Screen;
+use crate::model;
+use crate::model::Exit;
+use crate::model::common::Report;
+use crate::model::screen::Screen;
 
 pub mod apply;
 pub mod boot;
@@ -80,7 +80,7 @@ fn print_or_tell<B: Serialize, F: Serialize>(
 fn last_report<T: DeserializeOwned>(name: &str, root: &Root) -> Option<T> {
     let path = format!("{}/{name}", state::RUN_DIR);
     let text = root.text(&path, 16 << 20).ok()?;
-    report::read(&text).inspect_err(|e| tracing::debug!(cause = %e, "{path}: {e}")).ok()
+    model::read(&text).inspect_err(|e| tracing::debug!(cause = %e, "{path}: {e}")).ok()
 }
 
 /// How much it matters in the journal that a verb ends with `exit`.

@@ -11,12 +11,12 @@ use crate::check::evidence::host::OpensmFault;
 use crate::cli::{Format, OpensmArgs, OpensmFile, OpensmProgram};
 use crate::config::{Config, Loaded, Place, Problem, Problems, Source};
 use crate::host::{ReadError, Root};
+use crate::model::advice::Advice;
+use crate::model::common::{Finding, Kind, Report, Severity, Verdict, not_read};
 use crate::names::harmless;
 use crate::observe::Observer;
 use crate::opensm::partitions::{Known, Partition};
 use crate::opensm::{Fault, FaultKind, options, partitions};
-use crate::report::advice::Advice;
-use crate::report::common::{Finding, Kind, Report, Severity, Verdict, not_read};
 
 /// More than such a file has, bytes.
 const FILE_LIMIT: u64 = 64 << 20;

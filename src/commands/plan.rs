@@ -11,14 +11,14 @@ use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::{Root, answer, pins_file, process, terminal};
+use crate::model::advice::Advice;
+use crate::model::common::{Code, Finding, Kind, Report, Verdict, not_read};
+use crate::model::plan::PlanReport;
+use crate::model::screen::Screen;
 use crate::names::PINS_PATH;
 use crate::node::{Node, Plans, firmware};
 use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve_anew};
 use crate::plan::partitions::{self, BroadcastGroup, Partition};
-use crate::report::advice::Advice;
-use crate::report::common::{Code, Finding, Kind, Report, Verdict, not_read};
-use crate::report::plan::PlanReport;
-use crate::report::screen::Screen;
 
 /// Show what the VFs shall be and what would change; or pin it, or print it for
 /// the subnet manager.

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use crate::commands::{
     apply, check, collect, config, consumers, fleet, gid, iface, import, initrd, opensm, plan, seal,
 };
-use crate::report::common::{Kind, NotBegun, Report};
-use crate::report::{
+use crate::model::common::{Kind, NotBegun, Report};
+use crate::model::{
     BootReport, check_fleet, finding, firmware, guests, holders, iface as iface_report, online, pf,
     plan as plan_report, status,
 };
@@ -31,7 +31,7 @@ impl Reports {
         let mut value = schema.to_value();
         value["title"] = format!("ibprov {name}").into();
         value["properties"]["report"] = json!({"const": name});
-        value["properties"]["schema"] = json!({"const": crate::report::SCHEMA});
+        value["properties"]["schema"] = json!({"const": crate::model::SCHEMA});
         assert!(self.entries.insert(name, value).is_none());
     }
 
@@ -71,7 +71,7 @@ fn all() -> Value {
     all.add::<Report<config::Checked>>(Kind::ConfigCheck);
     all.add::<Report<config::Shown>>(Kind::ConfigShow);
     all.add::<Report<import::Import>>(Kind::Import);
-    all.told(Kind::Migrate, crate::report::migrate::Migration::told);
+    all.told(Kind::Migrate, crate::model::migrate::Migration::told);
     all.add::<Report<opensm::Checked, opensm::OpensmFinding>>(Kind::OpensmCheck);
     all.add::<NotBegun>(Kind::NotBegun);
     let names: Vec<Value> =

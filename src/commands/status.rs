@@ -12,20 +12,20 @@ use crate::config::{Config, Loaded};
 use crate::host::events::Events;
 use crate::host::{Root, clock, state, terminal};
 use crate::ladder::active::{self, Activity};
+use crate::model::common::Finding;
+use crate::model::degraded::PcieLink;
+use crate::model::rxe::RxeReport;
+use crate::model::status::{
+    Absent, Child, Detail, Hca, Ladder, LastBoot, ModuleNow, Named, PortStatus, Role, SoftRoce,
+    Status, Udev, VfPortStatus, VfStatus,
+};
+use crate::model::{self, BootReport, NotExpected, PortProgress, ReadError};
 use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target};
 use crate::node::{Account, JudgedPort, Node, soft_roce};
 use crate::observe::link::PortAnswer;
 use crate::observe::target::meant;
 use crate::observe::{self, Look, Observer, PciFunction, Port, RdmaDevice};
 use crate::plan::settings::{Settings, parent_of_missing, settings};
-use crate::report::common::Finding;
-use crate::report::degraded::PcieLink;
-use crate::report::rxe::RxeReport;
-use crate::report::status::{
-    Absent, Child, Detail, Hca, Ladder, LastBoot, ModuleNow, Named, PortStatus, Role, SoftRoce,
-    Status, Udev, VfPortStatus, VfStatus,
-};
-use crate::report::{self, BootReport, NotExpected, PortProgress, ReadError};
 use crate::stacks;
 
 /// Show the state of the host.
@@ -199,7 +199,7 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Vec<Finding>, root: &
 fn last_boot(root: &Root, problems: &mut Vec<String>) -> Option<BootReport> {
     let path = format!("{}/boot.json", state::RUN_DIR);
     let text = root.text(&path, 16 << 20).ok()?;
-    match report::read::<BootReport>(&text) {
+    match model::read::<BootReport>(&text) {
         Ok(report) => Some(report),
         Err(e @ ReadError::Schema { .. }) => {
             problems.push(format!("{path}: {e}"));

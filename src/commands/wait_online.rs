@@ -5,11 +5,11 @@ use crate::apply::ipoib;
 use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::{Loaded, Part};
 use crate::host::{self, Root, alarm, journal, live_line, state, systemd};
+use crate::model::events as kinds;
+use crate::model::online::{Goal, OnlineReport};
 use crate::names::WAIT_ONLINE_UNIT;
 use crate::observe::ModprobeRules;
 use crate::online::{self, Wanted};
-use crate::report::events as kinds;
-use crate::report::online::{Goal, OnlineReport};
 
 /// Wait until the ports are online.
 ///

@@ -30,8 +30,8 @@ mod words;
 
 use std::time::Duration;
 
+use crate::model::common::Code;
 use crate::names::{Connection, ModuleName, NameRule, NetnsMode, PortChoice, PortSelector, Rung};
-use crate::report::common::Code;
 pub(crate) use kinds::{
     Key, Kind, Name, OWN_OPTIONS, Settings, Tables, Value, Word, any_case, setting, type_name,
 };

@@ -31,11 +31,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use self::guest::Guests;
+use crate::model::common::Code;
 use crate::names::{
     HostNumber, IfName, LinkLayer, LinkMinimum, ModuleName, NetnsMode, PKey, PciAddress,
     PortChoice, PortNumber, PortSelector, PortType, PortWait, RdmaName, Rung,
 };
-use crate::report::common::Code;
 
 pub use effective::{Setting, SettingOrigin, changed, to_toml};
 pub use firmware::{FirmwareCard, FirmwareSetting};

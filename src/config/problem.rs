@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 
+use crate::model::common::Place as ToldPlace;
 use crate::names::{harmless, mark_in_lines};
-use crate::report::common::Place as ToldPlace;
 
 /// The text of one configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,8 +13,8 @@ use super::timespan::TimeSpan;
 use super::{
     AtLeast, Boot, Config, Health, Ignored, Modules, Network, PortRow, WaitOnline, pf, pf_guids,
 };
+use crate::model::common::Code;
 use crate::names::{ModuleName, PortChoice, PortSelector, is_kernel_ipoib_name};
-use crate::report::common::Code;
 
 /// The configuration that `merged` stands for. What contradicts is noted in
 /// `problems`; then the result is of no use, until that is left out.

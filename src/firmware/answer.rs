@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::firmware::State;
 use crate::names::{FirmwareName, FirmwareValue, harmless};
-use crate::report::firmware::State;
 
 /// What the tool has printed, and how it ended.
 #[derive(Debug, Clone, Default)]

@@ -1,10 +1,10 @@
 //! Which functions are asked for settings at all, and when the kernel lets the tool ask.
 
+use crate::model::advice::Advice;
+use crate::model::common::{Code, Finding, Severity};
+use crate::model::firmware::CardSettings;
 use crate::names::{IsVf, MELLANOX};
 use crate::observe::PciFunction;
-use crate::report::advice::Advice;
-use crate::report::common::{Code, Finding, Severity};
-use crate::report::firmware::CardSettings;
 
 /// Whether the function of `card` may be asked. `is_there` says whether it exists where it is
 /// no `function` that was observed, `lockdown` is what the file of that name in securityfs has,

@@ -3,8 +3,8 @@
 use super::answer::{Answer, Shown};
 use super::record::Written;
 use crate::config::FirmwareSetting;
+use crate::model::firmware::{Setting, State};
 use crate::names::{FirmwareName, FirmwareValue};
-use crate::report::firmware::{Setting, State};
 
 /// What is known beside what the tool shows.
 #[derive(Debug, Clone, Copy)]

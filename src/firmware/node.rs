@@ -3,10 +3,10 @@
 
 use super::judge::Past;
 use crate::config::FirmwareCard;
+use crate::model::advice::{Advice, ToDo};
+use crate::model::common::{Code, Finding};
+use crate::model::firmware::shown_value;
 use crate::names::{FirmwareName, FirmwareValue, LinkLayer, PciAddress};
-use crate::report::advice::{Advice, ToDo};
-use crate::report::common::{Code, Finding};
-use crate::report::firmware::shown_value;
 
 /// A PF of an adapter, as sysfs shows it.
 #[derive(Debug, Clone)]

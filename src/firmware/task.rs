@@ -8,9 +8,9 @@ use super::judge::{Past, judge, to_write};
 use super::record::Written;
 use super::{CPU_MODEL, CPU_OFFLOAD, shown};
 use crate::config::FirmwareSetting;
+use crate::model::common::Finding;
+use crate::model::firmware::{CardSettings, Setting, State, shown_value};
 use crate::names::{FirmwareName, PciAddress, harmless};
-use crate::report::common::Finding;
-use crate::report::firmware::{CardSettings, Setting, State, shown_value};
 
 /// What a task needs of the host.
 pub trait Host {
@@ -272,9 +272,9 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
+    use crate::model::firmware::FirmwareReport;
+    use crate::model::screen::Screen;
     use crate::names::FirmwareValue;
-    use crate::report::firmware::FirmwareReport;
-    use crate::report::screen::Screen;
 
     /// Stands for the tool and the adapter: it answers as mstconfig 4.21 prints.
     #[derive(Default)]

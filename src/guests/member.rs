@@ -12,8 +12,8 @@ use super::vf::Need;
 use super::vf_reader::VfStates;
 use crate::config::guest::{Guest, Needs, What};
 use crate::host::clock;
+use crate::model::guests::{GuestKind, GuestReport, Phase, VfState};
 use crate::names::{OnFailure, PciAddress, Ready};
-use crate::report::guests::{GuestKind, GuestReport, Phase, VfState};
 
 /// One guest of the configuration. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, PartialEq, Eq)]

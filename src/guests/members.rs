@@ -10,7 +10,7 @@ use super::order::{Standing, Waiting, first_before, startable};
 use super::vf::Need;
 use super::vf_reader::VfStates;
 use crate::config::guest::{GuestIndex, Guests};
-use crate::report::guests::Phase;
+use crate::model::guests::Phase;
 
 /// The guests in the order of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -197,8 +197,8 @@ mod tests {
     use super::super::fixtures::{TIMEOUT_USEC, after, guest, guests, listed, refusal};
     use super::*;
     use crate::config::guest::Guest;
+    use crate::model::guests::VfState;
     use crate::names::VfName;
-    use crate::report::guests::VfState;
 
     fn members(list: Vec<Guest>) -> Members {
         Members::new(&guests(list, 1))

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::libvirt::Trouble;
 use crate::config::guest::{GuestIndex, What};
-use crate::report::guests::{Phase, VfState};
+use crate::model::guests::{Phase, VfState};
 
 /// What decides about one guest.
 #[derive(Debug, Clone, PartialEq, Eq)]

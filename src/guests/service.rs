@@ -18,8 +18,8 @@ use crate::config::guest::GuestIndex;
 use crate::host::events::{Events, Happened};
 use crate::host::virsh::Virsh;
 use crate::host::{Root, clock, lock, systemd};
+use crate::model::guests::{GuestsReport, Phase};
 use crate::observe::autostart::{self, START_NOBODY};
-use crate::report::guests::{GuestsReport, Phase};
 
 /// How long nothing at all may happen.
 const IDLE_USEC: u64 = 3_600_000_000;

@@ -10,8 +10,8 @@ use super::members::Members;
 use super::order::Waiting;
 use crate::config::guest::{GuestIndex, What};
 use crate::host::{answer, clock, journal, state, systemd};
-use crate::report::events as kinds;
-use crate::report::guests::GuestsReport;
+use crate::model::events as kinds;
+use crate::model::guests::GuestsReport;
 
 /// After the report was brought up to date comes a pause that is so many times as long as that
 /// took: it is of all guests, and while hundreds of them start it changes with each.
@@ -224,7 +224,7 @@ impl Telling {
 mod tests {
     use super::super::fixtures::{after, guest, guests};
     use super::*;
-    use crate::report::guests::Phase;
+    use crate::model::guests::Phase;
 
     fn members() -> Members {
         Members::new(&guests(vec![guest("a.service"), after("b.service", &[0])], 1))

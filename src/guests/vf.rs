@@ -2,14 +2,14 @@
 
 use crate::ladder::WantedVf;
 use crate::ladder::vf::{guids_are_untold, has_node_guids, vf_progress};
+use crate::model::VfLack;
+use crate::model::common::listed;
+use crate::model::guests::VfState;
+use crate::model::pf::VfGuid;
 use crate::names::{
     Guid, LinkLayer, PciAddress, Policy, VfDriver, VfName, VfNames, VfOwner, VfRung, is_vfio,
 };
 use crate::observe::ObservedPf;
-use crate::report::VfLack;
-use crate::report::common::listed;
-use crate::report::guests::VfState;
-use crate::report::pf::VfGuid;
 
 /// A device that a guest needs, as far as a VF is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

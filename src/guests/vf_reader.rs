@@ -6,12 +6,12 @@ use crate::config::Config;
 use crate::host::Root;
 use crate::ladder::WantedPf;
 use crate::ladder::expect::candidate;
+use crate::model::guests::VfState;
 use crate::names::{PciAddress, VfIndex, VfName};
 use crate::observe::pf::{self, dir};
 use crate::observe::plan_host::{pins, plan_host};
 use crate::observe::{Look, Observed, ObservedPf, Observer, Undo};
 use crate::plan::guid::resolve;
-use crate::report::guests::VfState;
 use crate::workers::{Answer, Client, Failure, Request, SILENCE_USEC};
 
 /// Looks at VFs, again and again, without ever waiting: what asks firmware is

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 
 use super::Does;
+use crate::model::data::data;
 use crate::names::{NetnsMode, Words as _, is_ipoib_name, is_rdma_module};
-use crate::report::data::data;
 
 /// All of `known.toml`.
 #[derive(Default, Deserialize)]

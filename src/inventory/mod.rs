@@ -17,10 +17,10 @@ pub use places::OPENIBD_HOOKS;
 
 use crate::graph::files;
 use crate::host::Root;
+use crate::model::advice::{Advice, ToDo};
+use crate::model::common::{Code, Finding};
 use crate::names::NetnsMode;
 use crate::observe::PciFunction;
-use crate::report::advice::{Advice, ToDo};
-use crate::report::common::{Code, Finding};
 
 /// What something does to InfiniBand; the first of two is the more telling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]

@@ -1,13 +1,13 @@
 //! The last rungs of an InfiniBand port: link, and active. Whether the fabric uses a port that
 //! boot does not wait for any more, and what it lacks if not.
 
+use crate::model::Cause;
+use crate::model::advice::{Advice, ToDo};
+use crate::model::firmware::how_to_set;
+use crate::model::hardware::Link;
+use crate::model::online::Lack;
 use crate::names::{IsVf, LinkState, MadPort, PciAddress, PhysicalState, Policy, Rung};
 use crate::observe::link::PortAnswer;
-use crate::report::Cause;
-use crate::report::advice::{Advice, ToDo};
-use crate::report::firmware::how_to_set;
-use crate::report::hardware::Link;
-use crate::report::online::Lack;
 
 /// Whether the fabric uses an expected port, InfiniBand or Ethernet.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::model::advice::{Advice, ToDo};
+use crate::model::common::Code;
+use crate::model::firmware::{how_to_set, link_type};
+use crate::model::{Cause, ModuleTrouble, PortProgress};
 use crate::names::{IfName, LinkLayer, ModuleName, PciAddress, Rung};
 use crate::observe::{Observed, PciFunction, rdma_half};
-use crate::report::advice::{Advice, ToDo};
-use crate::report::common::Code;
-use crate::report::firmware::{how_to_set, link_type};
-use crate::report::{Cause, ModuleTrouble, PortProgress};
 
 /// What is known beside the host's present state.
 #[derive(Debug, Clone, Default)]

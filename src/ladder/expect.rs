@@ -1,12 +1,12 @@
 //! Which ports have to come.
 
 use crate::config::{AtLeast, Config, Ignored, PortRow};
+use crate::model::NotExpected;
 use crate::names::{
     IB_DRIVERS, LinkLayer, ModuleName, ModuleState, PciAddress, PortChoice, PortNumber,
     PortSelector, PortWait, Rung, keeps_for_others,
 };
 use crate::observe::{ModprobeRules, Observed, PciFunction, rdma_half};
-use crate::report::NotExpected;
 
 /// Who has to climb, and how high.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -406,7 +406,7 @@ mod tests {
         let (config, host) = (config(text), host());
         let expectation = expectation(&config, &host, &ModprobeRules::default(), None);
         let ports = crate::ladder::progress::progress(&expectation, &host);
-        let name = |p: &crate::report::PortProgress| match (&p.rdma, p.port) {
+        let name = |p: &crate::model::PortProgress| match (&p.rdma, p.port) {
             (Some(rdma), Some(port)) => format!("{rdma}/{port}"),
             _ => p.expected.to_string(),
         };

@@ -1,10 +1,10 @@
 //! What the link of a port has to be at least, and what of it is less.
 
 use crate::config::{Config, PortRow};
+use crate::model::PortProgress;
+use crate::model::degraded::{Degraded, PcieLink};
+use crate::model::hardware::Link;
 use crate::names::{LinkMinimum, LinkSpeed, LinkState, PKey, PhysicalState, PortSelector, Words};
-use crate::report::PortProgress;
-use crate::report::degraded::{Degraded, PcieLink};
-use crate::report::hardware::Link;
 
 /// What the rows that mean `port` say of its link, all of them together.
 pub fn minimum(config: &Config, port: &PortProgress) -> LinkMinimum {

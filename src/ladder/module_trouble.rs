@@ -1,6 +1,6 @@
 //! Why a module is not there after modprobe was run for it.
 
-use crate::report::ModuleTrouble;
+use crate::model::ModuleTrouble;
 
 use crate::names::ModuleName;
 use crate::observe::ModprobeRules;

@@ -2,11 +2,11 @@
 //! since, and those that a newer kernel has not.
 
 use crate::host::Root;
+use crate::model::PortProgress;
+use crate::model::advice::{Advice, ToDo};
+use crate::model::common::{Code, Finding};
 use crate::names::{ModuleName, ModuleState, few, natural};
 use crate::observe::{ModprobeRules, Observed, module_file};
-use crate::report::PortProgress;
-use crate::report::advice::{Advice, ToDo};
-use crate::report::common::{Code, Finding};
 
 /// Of the modules behind `ports`.
 pub fn findings(

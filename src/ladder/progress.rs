@@ -1,8 +1,8 @@
 //! How far each expected port has climbed.
 
 use crate::config::AtLeast;
-use crate::report::PortProgress;
-use crate::report::port::Awaited;
+use crate::model::PortProgress;
+use crate::model::port::Awaited;
 
 use super::expect::{ExpectedVfs, is_meant};
 use super::{Expectation, Expected};

@@ -3,13 +3,13 @@
 
 use super::expect::is_meant;
 use crate::config::Config;
+use crate::model::Cause;
+use crate::model::advice::{Advice, ToDo};
+use crate::model::hardware::Gid;
+use crate::model::hardware::NetDevState;
+use crate::model::online::Lack;
 use crate::names::{GidKind, IfName, LinkLayer, Rung};
 use crate::observe::PciFunction;
-use crate::report::Cause;
-use crate::report::advice::{Advice, ToDo};
-use crate::report::hardware::Gid;
-use crate::report::hardware::NetDevState;
-use crate::report::online::Lack;
 
 /// True if a `[[port]]` expects an Ethernet port of `function`.
 pub fn is_expected(config: &Config, function: &PciFunction) -> bool {

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
+use crate::model::VfLack;
+use crate::model::pf::{GuidAtPf, OtherGuid, VfGuid};
+use crate::model::plan::Attribute;
 use crate::names::{
     Binding, Guid, PciAddress, Policy, VFIO, VfDriver, VfIndex, VfNames, VfOwner, VfRung, is_vfio,
 };
 use crate::observe::{Backend, ObservedPf, ObservedVf, Own};
-use crate::report::VfLack;
-use crate::report::pf::{GuidAtPf, OtherGuid, VfGuid};
-use crate::report::plan::Attribute;
 
 /// What one PF's VFs shall be: the GUID plan of one PF, made from the configuration, the pins and
 /// the host's identity. VF `i` is `vfs[i]`; their number is wanted too. It holds no template and

@@ -2,9 +2,9 @@
 
 use crate::graph::planned::Planned;
 use crate::host::{Root, answer, site_files};
+use crate::model::common::{Code, Finding};
+use crate::model::migrate::Change;
 use crate::names::PathState;
-use crate::report::common::{Code, Finding};
-use crate::report::migrate::Change;
 
 use super::Record;
 

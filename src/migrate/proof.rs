@@ -7,10 +7,10 @@ use crate::check::{Boot, predict};
 use crate::graph::consumers::{self, Proof};
 use crate::graph::{Graph, cycles};
 use crate::host::Root;
+use crate::model::common::{Code, Finding, Severity};
+use crate::model::migrate::Change;
 use crate::names::{PathState, is_ipoib_name};
 use crate::observe::autostart;
-use crate::report::common::{Code, Finding, Severity};
-use crate::report::migrate::Change;
 use crate::stacks;
 
 /// The one unit that brings the ports up.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::host::{Root, answer, site_files};
+use crate::model::migrate::Change;
 use crate::names::PathState;
-use crate::report::migrate::Change;
 
 /// Where it is. It is there as long as a migration can be undone.
 pub const PATH: &str = "/var/lib/ibprov/migration.json";

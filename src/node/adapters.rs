@@ -6,14 +6,14 @@ use super::{Account, Node};
 use crate::apply::ipoib;
 use crate::config::Config;
 use crate::ladder::expect::candidate;
+use crate::model::NotExpected;
+use crate::model::advice::{Advice, ToDo};
+use crate::model::common::{Code, Finding};
+use crate::model::degraded::{NarrowLink, PcieLink};
+use crate::model::finding::Severity;
+use crate::model::firmware::{how_to_set, link_type};
 use crate::names::{LinkLayer, PciAddress};
 use crate::observe::{PciFunction, link};
-use crate::report::NotExpected;
-use crate::report::advice::{Advice, ToDo};
-use crate::report::common::{Code, Finding};
-use crate::report::degraded::{NarrowLink, PcieLink};
-use crate::report::finding::Severity;
-use crate::report::firmware::{how_to_set, link_type};
 
 /// What to do about a PCIe link that is less than it can be.
 pub(super) const RESEAT: &str =

@@ -5,16 +5,16 @@ use std::fmt;
 
 use super::{Account, Node};
 use crate::ladder::minimum;
+use crate::model::PortProgress;
+use crate::model::advice::{Advice, ToDo};
+use crate::model::common::{Code, Finding};
+use crate::model::finding::Severity;
+use crate::model::hardware::{NetDevState, PKeyEntry};
+use crate::model::node::PortCount;
+use crate::model::stack::Asked;
 use crate::names::{IfName, LinkLayer, PKey, PKeyLack, TablePKey, is_ipoib_name};
 use crate::observe::ipoib::Interface;
 use crate::plan::wanted;
-use crate::report::PortProgress;
-use crate::report::advice::{Advice, ToDo};
-use crate::report::common::{Code, Finding};
-use crate::report::finding::Severity;
-use crate::report::hardware::{NetDevState, PKeyEntry};
-use crate::report::node::PortCount;
-use crate::report::stack::Asked;
 
 /// An expected InfiniBand port that is active.
 struct ActivePort<'a> {

@@ -6,11 +6,11 @@ use crate::firmware::node::{self, Function};
 use crate::firmware::record::{self, Identity, Record};
 use crate::host::start_up::boot_id;
 use crate::host::{Root, process};
+use crate::model::common::{Code, Finding, Severity};
 use crate::names::{LinkLayer, PciAddress, Resource};
 use crate::observe::link::card as card_of;
 use crate::observe::pf::dir;
 use crate::observe::{Look, Observed, PciFunction};
-use crate::report::common::{Code, Finding, Severity};
 use crate::workers::{Answer as WorkerAnswer, Client, Request};
 
 /// What the host shows of the configured settings that is not as configured. Neither the tool

@@ -9,16 +9,16 @@ use super::{Account, Node, firmware};
 use crate::config::timespan::TimeSpan;
 use crate::host::start_up::FirstRun;
 use crate::host::{Root, answer, clock, state, systemctl};
+use crate::model::advice::{Advice, ToDo};
+use crate::model::common::{Code, Finding};
+use crate::model::finding::Severity;
+use crate::model::guests::GuestsReport;
+use crate::model::node::Judgement;
+use crate::model::rxe::RxeReport;
+use crate::model::{self, BootReport};
 use crate::names::{ModuleState, Rung};
 use crate::observe::{Look, units};
 use crate::plan::needed_modules;
-use crate::report::advice::{Advice, ToDo};
-use crate::report::common::{Code, Finding};
-use crate::report::finding::Severity;
-use crate::report::guests::GuestsReport;
-use crate::report::node::Judgement;
-use crate::report::rxe::RxeReport;
-use crate::report::{self, BootReport};
 
 impl<'a> Node<'a> {
     /// Gathers what the judgement needs beside the look.
@@ -267,7 +267,7 @@ fn guests(root: &Root, problems: &mut Vec<String>) -> Vec<Finding> {
             return Vec::new();
         }
     };
-    let report = report::read::<GuestsReport>(&text);
+    let report = model::read::<GuestsReport>(&text);
     let report = report.map_err(|e| problems.push(format!("{path}: {e}")));
     let findings = report.map(|report| report.told().findings).unwrap_or_default();
     findings.into_iter().filter(|finding| finding.code == Code::GuestFailed).collect()

@@ -30,6 +30,16 @@ use crate::ladder::next_boot;
 use crate::ladder::progress::progress;
 use crate::ladder::roce::{self};
 use crate::ladder::{Expectation, Facts, cause};
+use crate::model::advice::{Advice, ToDo};
+use crate::model::common::{Code, Finding, Severity};
+use crate::model::hardware::{NetDevState, Vf};
+use crate::model::netns::{Netns, OtherAgent};
+use crate::model::online::Lack;
+use crate::model::plan::PlannedPf;
+use crate::model::rxe::RxeReport;
+use crate::model::stack::Asked;
+use crate::model::subnet_manager::SubnetManagerReport;
+use crate::model::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
 use crate::names::{
     IfName, ModuleName, ModuleState, NetnsMode, PciAddress, PortWait, Rung, is_ipoib_name,
 };
@@ -39,16 +49,6 @@ use crate::observe::{self, Look, ModprobeRules, Observed, PciFunction, driver_mo
 use crate::plan::guid::{Resolved, pins_unreadable, resolve};
 use crate::plan::settings::{Children, Settings, judge_settings, settings};
 use crate::plan::{denied_modules, misnamed};
-use crate::report::advice::{Advice, ToDo};
-use crate::report::common::{Code, Finding, Severity};
-use crate::report::hardware::{NetDevState, Vf};
-use crate::report::netns::{Netns, OtherAgent};
-use crate::report::online::Lack;
-use crate::report::plan::PlannedPf;
-use crate::report::rxe::RxeReport;
-use crate::report::stack::Asked;
-use crate::report::subnet_manager::SubnetManagerReport;
-use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
 use crate::stacks;
 use crate::workers::survey::{Survey, survey};
 

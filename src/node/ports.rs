@@ -5,19 +5,19 @@ use super::{Account, Node};
 use crate::ladder::active::{self, Activity, Subject};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
 use crate::ladder::roce::{self, Roce};
+use crate::model::advice::{Advice, ToDo};
+use crate::model::common::{Code, Finding};
+use crate::model::degraded::Degraded;
+use crate::model::finding::Severity;
+use crate::model::node::{PortCount, Standing};
+use crate::model::online::Lack;
+use crate::model::port::Awaited;
+use crate::model::{Cause, PortProgress};
 use crate::names::{
     FirmwareVersion, IsVf, LinkLayer, MadPort, ModuleState, Object, PciAddress, Rung,
 };
 use crate::observe::link::PortAnswer;
 use crate::observe::{self, Look, PciFunction};
-use crate::report::advice::{Advice, ToDo};
-use crate::report::common::{Code, Finding};
-use crate::report::degraded::Degraded;
-use crate::report::finding::Severity;
-use crate::report::node::{PortCount, Standing};
-use crate::report::online::Lack;
-use crate::report::port::Awaited;
-use crate::report::{Cause, PortProgress};
 
 /// An expected port, and what is known of it.
 #[derive(Debug, Clone)]

@@ -3,12 +3,12 @@
 use crate::config::Config;
 use crate::host::Root;
 use crate::ladder::roce::{Roce, words};
+use crate::model::hardware::Gid;
+use crate::model::rxe::{RxeReport, RxeState};
 use crate::names::{IfName, LinkLayer, Rung};
 use crate::observe::link::{gids_in, netdev};
 use crate::observe::rxe;
 use crate::plan::rxe::judge_rxe;
-use crate::report::hardware::Gid;
-use crate::report::rxe::{RxeReport, RxeState};
 use crate::workers::survey::Survey;
 
 /// How each stands that is configured or there.

@@ -3,15 +3,15 @@
 use super::Node;
 use crate::config::SubnetManager;
 use crate::host::{Root, state, unit_links};
+use crate::model::advice::{Advice, ToDo};
+use crate::model::common::{Code, Finding};
+use crate::model::hardware::Link;
+use crate::model::subnet_manager::{
+    Stage, SubnetManagerReport, SubnetManagerRun, SubnetManagerState as State, TARGET,
+};
 use crate::names::{LinkLayer, PhysicalState, RdmaName};
 use crate::observe::opensm::Issm;
 use crate::observe::{Look, opensm};
-use crate::report::advice::{Advice, ToDo};
-use crate::report::common::{Code, Finding};
-use crate::report::hardware::Link;
-use crate::report::subnet_manager::{
-    Stage, SubnetManagerReport, SubnetManagerRun, SubnetManagerState as State, TARGET,
-};
 use crate::stacks::stack::unit_escape;
 
 impl Node<'_> {

@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use super::{Account, Node};
 use crate::host::state;
+use crate::model::advice::{Advice, ToDo};
+use crate::model::common::{Code, Finding};
+use crate::model::finding::Severity;
+use crate::model::hardware::{Link, Vf};
+use crate::model::plan::{Action, PlannedPf};
+use crate::model::{self, Away, PortProgress};
 use crate::names::{
     Guid, IB_DRIVERS, IsVf, LinkLayer, LinkState, MadPort, Object, PciAddress, Policy, RdmaName,
     VfIndex, VfName, vf_ranges,
 };
 use crate::observe::{self, Look, PciFunction, Port, RdmaDevice};
-use crate::report::advice::{Advice, ToDo};
-use crate::report::common::{Code, Finding};
-use crate::report::finding::Severity;
-use crate::report::hardware::{Link, Vf};
-use crate::report::plan::{Action, PlannedPf};
-use crate::report::{self, Away, PortProgress};
 
 impl Account<'_> {
     fn all_vfs(&self) -> impl Iterator<Item = (PciAddress, &Vf)> {
@@ -264,7 +264,7 @@ impl Node<'_> {
         let path = format!("{}/pf/{pci}.json", state::RUN_DIR);
         // What is wrong with the report is a finding of check.
         let text = self.root.text(&path, 16 << 20).ok()?;
-        report::read(&text).ok()
+        model::read(&text).ok()
     }
 
     /// The active port of a PF that a port of its VF shares.

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::open_files::{OpenFiles, name, open_files, unit};
 use super::uses::uses;
 use super::{Look, pf};
+use crate::model::Use;
+use crate::model::holders::{By, Holder};
 use crate::names::{HCA_DRIVERS, PciAddress, RDMA_CORE, harmless, rdma_half_of};
-use crate::report::Use;
-use crate::report::holders::{By, Holder};
 
 /// What keeps these functions, or the modules of their drivers, busy.
 pub fn holders(look: &mut Look<'_>, functions: &[PciAddress]) -> Vec<Holder> {

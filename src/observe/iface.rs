@@ -3,9 +3,9 @@
 use super::Look;
 use super::ipoib::{self, Interface, Interfaces, Sort, StackChild, outcome};
 use crate::host::Root;
+use crate::model::iface::IfaceReport;
+use crate::model::stack::{StackName, StackSetting};
 use crate::names::{IfName, PciAddress};
-use crate::report::iface::IfaceReport;
-use crate::report::stack::{StackName, StackSetting};
 
 /// Everything that a plan for one interface is made of.
 #[derive(Debug)]

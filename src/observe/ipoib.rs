@@ -13,10 +13,10 @@ use super::pf;
 use super::rdma::port_guid_of;
 use super::{Look, interface_manager};
 use crate::host::{Root, links, state};
+use crate::model::iface::IfaceReport;
+use crate::model::stack::{StackName, StackSetting};
+use crate::model::{self, Use};
 use crate::names::{Guid, IfName, Mode, PKey, PciAddress, PortNumber};
-use crate::report::iface::IfaceReport;
-use crate::report::stack::{StackName, StackSetting};
-use crate::report::{self, Use};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -152,7 +152,7 @@ impl Interfaces {
 pub fn outcome(root: &Root, ifindex: u32) -> Option<IfaceReport> {
     let path = format!("{}/{}", state::RUN_DIR, outcome_file(ifindex));
     let text = root.text(&path, 1 << 20).ok()?;
-    match report::read::<IfaceReport>(&text) {
+    match model::read::<IfaceReport>(&text) {
         Ok(outcome) => (outcome.ifindex == ifindex).then_some(outcome),
         Err(e) => {
             tracing::debug!(cause = %e, "{path}: {e}");

@@ -10,11 +10,11 @@ use super::administered::{Administers, administered};
 use super::ipoib::is_up;
 use super::{Look, PciFunction, RdmaDevice, pci, pf};
 use crate::host::{Root, unit_links};
+use crate::model::hardware::{Card, Gid, Link, NetDevState, NodeDescription, PKeyEntry};
 use crate::names::{
     BadText, GidKind, IfName, LinkLayer, LinkState, PciAddress, PhysicalState, Policy, PortNumber,
     RdmaName, TablePKey,
 };
-use crate::report::hardware::{Card, Gid, Link, NetDevState, NodeDescription, PKeyEntry};
 
 /// What is asked of a port by who waits for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,10 +12,10 @@ use super::modules::Aliases;
 use super::rdma::{self, RdmaDevice};
 use super::vpd::{self, Product};
 use crate::host::Root;
+use crate::model::degraded::{NarrowLink, PcieLink};
 use crate::names::{
     IB_DRIVERS, IsVf, MELLANOX, PciAddress, PcieSpeed, PcieWidth, PortType, is_vf_id,
 };
-use crate::report::degraded::{NarrowLink, PcieLink};
 
 /// The directory of a PCI function.
 pub fn dir(pci: PciAddress) -> String {

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use crate::host::{Root, SYSV_GENERATOR};
+use crate::model::advice::{Advice, ToDo};
+use crate::model::common::{Code, Finding};
+use crate::model::status::{Owner, Units};
 use crate::names::{OPENIBD_STAND_IN as STAND_IN, UNIT_DIRS};
 use crate::observe::interface_manager;
-use crate::report::advice::{Advice, ToDo};
-use crate::report::common::{Code, Finding};
-use crate::report::status::{Owner, Units};
 
 const ETC: &str = "/etc/systemd/system";
 const VENDOR_DIRS: [&str; 4] = [

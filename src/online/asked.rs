@@ -7,10 +7,10 @@ use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
 use super::judge::Seen;
+use crate::model::PortProgress;
 use crate::names::{IfName, PciAddress, PortNumber, RdmaName};
 use crate::observe::link::PortAnswer;
 use crate::observe::{Observed, PciFunction};
-use crate::report::PortProgress;
 use crate::workers::{Answer, Client, Failure, Request};
 
 /// Which port is asked. A new name, or another function under it, is a new port.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::ladder::active::{self, Subject};
 use crate::ladder::roce::{self, Roce};
+use crate::model::advice::{Advice, ToDo};
+use crate::model::hardware::NetDevState;
+use crate::model::online::{Goal, Lack};
+use crate::model::port::Awaited;
+use crate::model::{Cause, PortProgress};
 use crate::names::{IsVf, PortNumber, Rung};
 use crate::observe::link::PortAnswer;
-use crate::report::advice::{Advice, ToDo};
-use crate::report::hardware::NetDevState;
-use crate::report::online::{Goal, Lack};
-use crate::report::port::Awaited;
-use crate::report::{Cause, PortProgress};
 
 /// What is known of a port beyond its ladder up to `named`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -216,8 +216,8 @@ fn owner_advice(seen: &Seen, netdev: &str, verb: &str) -> ToDo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::hardware::Link;
     use crate::names::{LinkLayer, LinkState, PhysicalState, Policy};
-    use crate::report::hardware::Link;
 
     fn port(reached: Rung) -> PortProgress {
         PortProgress {

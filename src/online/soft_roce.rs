@@ -4,13 +4,13 @@
 use crate::config::{Config, RxeRow};
 use crate::host::Root;
 use crate::ladder::roce::{self, Roce};
+use crate::model::online::{Goal, Lack};
+use crate::model::rxe::{RxeReport, RxeState};
+use crate::model::{Cause, PortProgress};
 use crate::names::{IfName, LinkLayer, PortNumber, Rung, Target};
 use crate::observe::link::{gids_in, netdev};
 use crate::observe::rxe;
 use crate::plan::rxe::judge_rxe;
-use crate::report::online::{Goal, Lack};
-use crate::report::rxe::{RxeReport, RxeState};
-use crate::report::{Cause, PortProgress};
 
 /// Whether `target` names the device of this row.
 fn is_named(row: &RxeRow, target: &Target) -> bool {

@@ -4,12 +4,12 @@ use crate::config::Config;
 use crate::ladder::expect::is_meant;
 use crate::ladder::progress::progress;
 use crate::ladder::{Expectation, Expected};
+use crate::model::PortProgress;
 use crate::names::{
     IfName, LinkLayer, PciAddress, PortNumber, PortSelector, PortWait, Rung, Target,
 };
 use crate::observe::ipoib::Interface;
 use crate::observe::{NetDev, Observed};
-use crate::report::PortProgress;
 
 /// The name is one that the configuration or the kernel gives a P_Key child of a netdev of
 /// this host, so that the child may still be made.

@@ -11,7 +11,7 @@ mod text;
 
 use std::ops::Range;
 
-use crate::report::common::{Code, Severity};
+use crate::model::common::{Code, Severity};
 
 /// One thing that opensm would not take as it is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]

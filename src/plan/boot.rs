@@ -3,10 +3,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::config::{Config, RXE_MODULE};
 use crate::ladder::Expectation;
 use crate::ladder::expect::{denied, is_withheld};
+use crate::model::boot::Step;
+use crate::model::{ModuleTrouble, PortProgress};
 use crate::names::{ModuleName, ModuleState, PortNumber, PortSelector, RdmaName, Rung};
 use crate::observe::{ModprobeRules, Observed, PciFunction, RdmaDevice, rdma_half};
-use crate::report::boot::Step;
-use crate::report::{ModuleTrouble, PortProgress};
 
 /// What boot has done so far: no step is taken twice.
 #[derive(Debug, Clone, Default)]

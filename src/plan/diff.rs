@@ -6,15 +6,15 @@ use super::guid::Resolved;
 use super::vf::VfPlan;
 use crate::ladder::vf::{lacks_name, vf_progress};
 use crate::ladder::{WantedPf, WantedVf};
+use crate::model::advice::ToDo;
+use crate::model::common::{Code, Finding};
+use crate::model::pf::{Deferred, VfLack, VfStep};
+use crate::model::plan::{Action, Attribute, Change, PlannedAs, PlannedPf, PlannedVf};
+use crate::model::refusal::Refusal;
 use crate::names::{VfDriver, VfIndex, vf_ranges};
 use crate::observe::limits::{Limits, Mlx4, SharedGroup};
 use crate::observe::plan_host::PlanFunction;
 use crate::observe::{Backend, ObservedPf, ObservedVf};
-use crate::report::advice::ToDo;
-use crate::report::common::{Code, Finding};
-use crate::report::pf::{Deferred, VfLack, VfStep};
-use crate::report::plan::{Action, Attribute, Change, PlannedAs, PlannedPf, PlannedVf};
-use crate::report::refusal::Refusal;
 
 /// The plan of one PF as `ibprov plan` shows it; `observed` is the PF and what would be done there, where it is
 /// clear which it is.
@@ -293,10 +293,10 @@ mod tests {
 
     use super::*;
     use crate::ladder::fixtures;
+    use crate::model::Use;
     use crate::names::{Guid, Policy};
     use crate::observe::Own;
     use crate::plan::vf::{Uses, removed, vf_steps};
-    use crate::report::Use;
 
     fn wanted(drivers: &[VfDriver]) -> WantedPf {
         let mut pf = fixtures::wanted(drivers);

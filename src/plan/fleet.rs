@@ -8,8 +8,8 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::config::pins::Pins;
+use crate::model::common::{Code, Finding};
 use crate::names::{Guid, GuidKind, PciAddress};
-use crate::report::common::{Code, Finding};
 
 /// The GUIDs of many hosts.
 #[derive(Debug, Default)]

@@ -11,12 +11,12 @@ pub(super) use judge::{ethernet, is_vf, too_few_vfs};
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{Config, FirmwareCard, Pf, PfSelector};
 use crate::ladder::{WantedPf, WantedVf};
+use crate::model::advice::ToDo;
+use crate::model::common::{Code, Finding, listed};
 use crate::names::{
     Binding, Guid, GuidKind, Machine, Object, PINS_PATH, PciAddress, VfDriver, VfIndex, VfNames,
 };
 use crate::observe::plan_host::{PlanFunction, PlanHost};
-use crate::report::advice::ToDo;
-use crate::report::common::{Code, Finding, listed};
 
 /// What became of one `[[pf]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,13 +2,13 @@
 //! settings that differ.
 
 use crate::config::{Config, InterfaceRule, InterfaceSelector, PartitionRule};
-use crate::names::{IfName, Mode, PKey};
-use crate::observe::ipoib::{Interface, StackChild};
-use crate::report::advice::{Advice, ToDo};
-use crate::report::iface::{
+use crate::model::advice::{Advice, ToDo};
+use crate::model::iface::{
     ChildCreator, DeferredSettings, IfaceStep, WantedChild, WantedInterface,
 };
-use crate::report::{Cause, Use};
+use crate::model::{Cause, Use};
+use crate::names::{IfName, Mode, PKey};
+use crate::observe::ipoib::{Interface, StackChild};
 
 /// What is to be done to one interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

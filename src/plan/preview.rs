@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::report::common::{Finding, Kind, Report, Verdict, not_read};
-use crate::report::plan::PlannedPf;
-use crate::report::refusal::Refusal;
+use crate::model::common::{Finding, Kind, Report, Verdict, not_read};
+use crate::model::plan::PlannedPf;
+use crate::model::refusal::Refusal;
 
 /// What `ibprov apply --dry-run` says, and that of boot of VFs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

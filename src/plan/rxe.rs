@@ -1,9 +1,9 @@
 //! What becomes of each `[[rxe]]`.
 
 use crate::config::RxeRow;
+use crate::model::boot::Step;
+use crate::model::rxe::{RxeReport, RxeState};
 use crate::observe::{RxeDevice, RxeSeen};
-use crate::report::boot::Step;
-use crate::report::rxe::{RxeReport, RxeState};
 
 /// How each row stands, and then each soft RoCE device that no row names.
 pub fn judge_rxe(rows: &[RxeRow], seen: &RxeSeen) -> Vec<RxeReport> {

@@ -4,14 +4,14 @@
 use super::iface::{IfacePlan, iface_plan, rename, wanted};
 use crate::config::Config;
 use crate::ladder::{Facts, progress};
+use crate::model::advice::Advice;
+use crate::model::common::{Code, Finding};
+use crate::model::iface::{IfaceReport, IfaceStep, WantedInterface};
+use crate::model::stack::{SettingValue, StackName, StackSetting};
+use crate::model::{Cause, PortProgress};
 use crate::names::{IfName, Mode, Rung};
 use crate::observe::iface::Seen;
 use crate::observe::ipoib::{Interface, Interfaces};
-use crate::report::advice::Advice;
-use crate::report::common::{Code, Finding};
-use crate::report::iface::{IfaceReport, IfaceStep, WantedInterface};
-use crate::report::stack::{SettingValue, StackName, StackSetting};
-use crate::report::{Cause, PortProgress};
 
 /// How the settings of an interface stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -391,13 +391,13 @@ mod tests {
     use crate::config::{Problems, Source, resolve};
     use crate::host::Root;
     use crate::host::testing::tree;
+    use crate::model::Use;
+    use crate::model::advice::ToDo;
+    use crate::model::iface::DeferredSettings;
+    use crate::model::node::Standing;
     use crate::names::PKey;
     use crate::observe::Observed;
     use crate::observe::ipoib::{Interface, StackChild};
-    use crate::report::Use;
-    use crate::report::advice::ToDo;
-    use crate::report::iface::DeferredSettings;
-    use crate::report::node::Standing;
 
     const STACK: StackName = StackName::new("network-manager", "NetworkManager");
 

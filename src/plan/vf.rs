@@ -12,14 +12,14 @@ use crate::ladder::vf::{
     may_come, shows_other, vf_progress, wanted_driver,
 };
 use crate::ladder::{WantedPf, WantedVf};
+use crate::model::Use;
+use crate::model::advice::ToDo;
+use crate::model::common::{Code, Finding};
+use crate::model::pf::{Deferred, VfLack, VfStep};
 use crate::names::{
     BindOrder, Guid, LinkLayer, PciAddress, Policy, VfDriver, VfIndex, VfOwner, is_vfio,
 };
 use crate::observe::{Backend, ObservedPf, ObservedVf};
-use crate::report::Use;
-use crate::report::advice::ToDo;
-use crate::report::common::{Code, Finding};
-use crate::report::pf::{Deferred, VfLack, VfStep};
 
 /// The way from observed to wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

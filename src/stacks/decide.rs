@@ -1,8 +1,8 @@
 //! What to do about bringing an interface up. Pure.
 
 use super::stack::Standing;
+use crate::model::stack::{Action, Answer, Decision, Phase};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Action, Answer, Decision, Phase};
 
 /// Characters that reach a shell unharmed when ifupdown and its like put a name
 /// into their command lines.

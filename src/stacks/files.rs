@@ -6,9 +6,9 @@ use std::ops::Deref;
 use crate::config::foreign::ifcfg;
 use crate::config::foreign::shell::assignment;
 use crate::host::Root;
+use crate::model::stack::{SettingValue, StackSetting};
 use crate::names::harmless;
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{SettingValue, StackSetting};
 
 /// No configuration of interfaces is larger, bytes.
 pub(super) const LIMIT: u64 = 1 << 20;

@@ -7,9 +7,9 @@ use super::stack::{
 };
 use crate::host::Root;
 use crate::host::unit::UnitState;
+use crate::model::stack::{Action, Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Action, Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 
 #[derive(Debug)]
 pub struct Ifupdown;

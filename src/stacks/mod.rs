@@ -24,10 +24,10 @@ use crate::host::bus::BusError;
 use crate::host::manager::Manager;
 use crate::host::unit::{LoadState, UnitState};
 use crate::host::{Root, unit_links};
+use crate::model::iface::{IfaceReport, WantedInterface};
+use crate::model::stack::{Answer, Asked, Claim, Phase, StackName, StackSetting, View};
 use crate::names::{IfName, NetworkRole, harmless};
 use crate::observe::ipoib::{Interface, Interfaces, StackChild};
-use crate::report::iface::{IfaceReport, WantedInterface};
-use crate::report::stack::{Answer, Asked, Claim, Phase, StackName, StackSetting, View};
 use files::Files;
 use stack::{Facts, Owner, Phases, Progress, Reply, Stack, Standing};
 

@@ -3,9 +3,9 @@
 
 use super::files::folder;
 use crate::host::Root;
+use crate::model::common::{Code, Finding, Severity};
+use crate::model::stack::is_netplans;
 use crate::names::harmless;
-use crate::report::common::{Code, Finding, Severity};
-use crate::report::stack::is_netplans;
 
 /// Where its own files are (netplan(5)).
 const DIRS: [&str; 3] = ["/etc/netplan", "/run/netplan", "/lib/netplan"];

@@ -10,9 +10,9 @@ use crate::config::foreign::interfaces::Which;
 use crate::host::Root;
 use crate::host::bus::{At, Bus, BusError, ObjectPath};
 use crate::host::manager::Manager;
+use crate::model::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 use crate::names::{IfName, Mode, NetworkRole, PKey, harmless};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 
 #[derive(Debug)]
 pub struct NetworkManager;

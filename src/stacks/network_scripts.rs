@@ -7,9 +7,9 @@ use super::network_manager;
 use super::stack::{Command, Facts, NoCommand, Owner, Phases, Stack, StackUnit, program};
 use crate::config::foreign;
 use crate::host::Root;
+use crate::model::stack::{Action, Answer, Claim, Phase, StackName, StackSetting};
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Action, Answer, Claim, Phase, StackName, StackSetting};
 
 #[derive(Debug)]
 pub struct NetworkScripts;

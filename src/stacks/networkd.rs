@@ -9,9 +9,9 @@ use crate::host::Root;
 use crate::host::bus::BusError;
 use crate::host::manager::Manager;
 use crate::host::{links, udev_record};
+use crate::model::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 use crate::names::{IfName, NetworkRole, harmless};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 
 #[derive(Debug)]
 pub struct Networkd;

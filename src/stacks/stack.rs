@@ -9,9 +9,9 @@ use crate::host::bus::BusError;
 use crate::host::manager::Manager;
 use crate::host::unit::{ActiveState, UnitState};
 use crate::host::{Root, process};
+use crate::model::stack::{Action, Claim, Phase, StackName, StackSetting, View};
 use crate::names::{IfName, NetworkRole, PKey};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Action, Claim, Phase, StackName, StackSetting, View};
 
 /// What is always so of a stack.
 #[derive(Debug)]

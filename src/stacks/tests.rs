@@ -11,7 +11,7 @@ use super::*;
 use crate::config::{Problems, Source, resolve};
 use crate::host::links;
 use crate::host::unit::ActiveState;
-use crate::report::stack::{Action, Decision};
+use crate::model::stack::{Action, Decision};
 
 fn interface(name: &str, up: bool) -> Interface {
     let name = name.parse().expect("name");

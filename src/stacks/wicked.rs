@@ -4,9 +4,9 @@
 use super::files::{Files, LIMIT, folder, ifcfg, last, mtu_setting, setting};
 use super::stack::{Facts, Owner, Phases, Stack, StackUnit};
 use crate::host::Root;
+use crate::model::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
-use crate::report::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
 
 #[derive(Debug)]
 pub struct Wicked;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::{Ask, PortTrack, Timeline};
 use crate::check::evidence::relevance::came_too_late;
+use crate::model::duration::duration;
 use crate::names::Rung;
-use crate::report::duration::duration;
 
 /// A span in which an interface that somebody had asked for was of no use.
 #[derive(Debug, Clone, PartialEq, Eq)]

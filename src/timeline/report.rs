@@ -1,8 +1,8 @@
 //! The picture of a boot from ibprov's own report, `/run/ibprov/boot.json`.
 
 use super::{Clock, ModuleLoad, Outcome, PortTrack, Role, Timeline, UnitBar};
-use crate::report::BootReport;
-use crate::report::boot::{Climbed, Moment, PortReport, StepReport};
+use crate::model::BootReport;
+use crate::model::boot::{Climbed, Moment, PortReport, StepReport};
 
 pub fn timeline(report: &BootReport) -> Timeline {
     let outcome = if report.exit_code >= 2 { Outcome::Failed } else { Outcome::Good };
@@ -66,9 +66,9 @@ fn track(port: &PortReport, moments: &[Moment]) -> PortTrack {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::boot::{Moment as Written, Step, blank};
+    use crate::model::{Cause, PortProgress, read};
     use crate::names::{LinkLayer, PortNumber, Rung};
-    use crate::report::boot::{Moment as Written, Step, blank};
-    use crate::report::{Cause, PortProgress, read};
 
     #[test]
     fn what_boot_writes_is_read() {

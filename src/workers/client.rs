@@ -17,8 +17,8 @@ use super::request::{Answer, Numbered, Refusal, Request};
 use crate::host::lock::{Held, LockError, Locks, RETRY_USEC};
 use crate::host::process::{self, OwnProcess};
 use crate::host::{Root, answer, clock};
+use crate::model::Silence;
 use crate::names::{PciAddress, Resource};
-use crate::report::Silence;
 
 /// Who has not answered for so long, microseconds, is not waited for by those who
 /// only look.

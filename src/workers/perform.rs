@@ -9,6 +9,8 @@ use crate::host::manager::Manager;
 use crate::host::netlink::VfSetting;
 use crate::host::unit::{JobEnd, UnitState};
 use crate::host::{ReadError, Root, answer, attribute, links, netlink, process};
+use crate::model::Use;
+use crate::model::iface::{IfaceStep, aside_name};
 use crate::names::{PciAddress, RdmaName, UnitName, VFIO};
 use crate::observe::administered::administered;
 use crate::observe::holders::holders;
@@ -16,8 +18,6 @@ use crate::observe::pf::{self, dir, name_rdma};
 use crate::observe::uses::{cm_uses, netdev_uses, uses};
 use crate::observe::vpd::{self, NotRead};
 use crate::observe::{Look, Own, ipoib_netdevs, link, pcie_link};
-use crate::report::Use;
-use crate::report::iface::{IfaceStep, aside_name};
 
 type Outcome = Result<Answer, Refusal>;
 

@@ -6,15 +6,15 @@ use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::host::netlink::VfSetting;
+use crate::model::Use;
+use crate::model::degraded::PcieLink;
+use crate::model::hardware::PKeyEntry;
+use crate::model::holders::Holder;
+use crate::model::iface::IfaceStep;
 use crate::names::{IfName, Mode, PciAddress, PortNumber, RdmaName, UnitName, VfIndex};
 use crate::observe::administered::{Administers, Told};
 use crate::observe::link::PortAnswer;
 use crate::observe::{Backend, ObservedPf, Own, Product};
-use crate::report::Use;
-use crate::report::degraded::PcieLink;
-use crate::report::hardware::PKeyEntry;
-use crate::report::holders::Holder;
-use crate::report::iface::IfaceStep;
 
 /// Something to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,6 +8,9 @@ use super::client::{Client, Failure, Reply, ask_each};
 use super::products::learn_all;
 use super::request::{Answer, Request};
 use crate::host::Root;
+use crate::model::Silence;
+use crate::model::degraded::PcieLink;
+use crate::model::hardware::{PKeyEntry, Vf};
 use crate::names::{
     Administered, IfName, LinkLayer, ModuleName, PciAddress, PortNumber, RdmaName, Resource, VfName,
 };
@@ -15,9 +18,6 @@ use crate::observe::administered::{Administers, Told};
 use crate::observe::link::PortAnswer;
 use crate::observe::uses::lacks_netdev;
 use crate::observe::{Backend, Look, Observed, Observer, PciFunction, pf};
-use crate::report::Silence;
-use crate::report::degraded::PcieLink;
-use crate::report::hardware::{PKeyEntry, Vf};
 
 /// A port: its function, its RDMA device, its number.
 pub type PortOf = (PciAddress, RdmaName, PortNumber);

@@ -7,11 +7,11 @@ use tracing::{info, warn};
 use super::perform::perform;
 use super::request::Request;
 use crate::host::{Root, answer, state};
+use crate::model::events as kinds;
+use crate::model::pf::VfStep;
 use crate::names::PciAddress;
 use crate::observe::pf::{self, dir};
 use crate::observe::{Look, Undo};
-use crate::report::events as kinds;
-use crate::report::pf::VfStep;
 
 /// What is to be put back at a PF, and the file that says so.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use ibprov::report::events as kinds;
+use ibprov::model::events as kinds;
 use serde_json::{Map, Value};
 
 /// One journal entry.

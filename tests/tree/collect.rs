@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ibprov::check::rules::causes;
-use ibprov::report::common::Code;
+use ibprov::model::common::Code;
 use serde_json::Value;
 
 use crate::host::{Host, PortSpec, assert_report};

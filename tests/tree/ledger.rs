@@ -5,8 +5,8 @@ use std::path::Path;
 
 use ibprov::check::evidence::Intake;
 use ibprov::check::{diagnose, rules};
-use ibprov::report::common::{Code, Verdict, listed};
-use ibprov::report::finding::{Diagnosis, Severity};
+use ibprov::model::common::{Code, Verdict, listed};
+use ibprov::model::finding::{Diagnosis, Severity};
 
 use crate::check::PUBLIC;
 

@@ -1,11 +1,11 @@
 //! What a boot ends with: how each port and module is told, and the verdict.
 
 use crate::ladder::Expectation;
+use crate::model::boot::{LeftOut, ModuleOutcome, ModuleReport, PortReport};
+use crate::model::common::{Severity, Verdict};
+use crate::model::node::Standing;
+use crate::model::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
 use crate::names::ModuleName;
-use crate::report::boot::{LeftOut, ModuleOutcome, ModuleReport, PortReport};
-use crate::report::common::{Severity, Verdict};
-use crate::report::node::Standing;
-use crate::report::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
 
 /// Who was not waited for; `has_plan` is true for a VF that a plan takes care of.
 pub(super) fn left_out(
@@ -73,9 +73,9 @@ pub(super) fn verdict(report: &BootReport) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::boot::{Step, StepReport, blank};
+    use crate::model::pf::Outcome;
     use crate::names::{NetnsMode, Rung};
-    use crate::report::boot::{Step, StepReport, blank};
-    use crate::report::pf::Outcome;
 
     fn progress(reached: Rung, optional: bool) -> PortProgress {
         let mut port = PortProgress::absent("0000:4b:00.0", Rung::Named, String::new());

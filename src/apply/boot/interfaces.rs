@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::PortProgress;
+use crate::model::boot::Step;
+use crate::model::iface::IfaceReport;
 use crate::names::{IfName, Rung};
-use crate::report::PortProgress;
-use crate::report::boot::Step;
-use crate::report::iface::IfaceReport;
 
 /// How long an interface's own unit may take to say how its settings went,
 /// before boot makes them itself: the udev rule can be missing, the unit masked.
@@ -82,7 +82,7 @@ pub(super) fn leave_out_old_deferrals(outcomes: &mut BTreeMap<u32, IfaceReport>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::iface::DeferredSettings;
+    use crate::model::iface::DeferredSettings;
 
     #[test]
     fn what_an_earlier_run_has_deferred_is_open_again() {

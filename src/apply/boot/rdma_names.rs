@@ -10,9 +10,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::PortProgress;
 use crate::names::{RdmaName, Rung};
 use crate::observe::Observed;
-use crate::report::PortProgress;
 
 /// For how long after the netdev's own name the RDMA device's is waited for. Two
 /// events in a row: milliseconds, unless udev itself is in trouble.

@@ -2,10 +2,10 @@
 
 use super::Boot;
 use crate::config::RXE_MODULE;
+use crate::model::rxe::{RxeReport, RxeState};
 use crate::names::ModuleState;
 use crate::observe::{Observed, rxe};
 use crate::plan::rxe::judge_rxe;
-use crate::report::rxe::{RxeReport, RxeState};
 
 /// For how long boot waits for udev to finish with the netdev of a soft RoCE device that is
 /// there already. One that udev finishes with later starts a unit.

@@ -15,10 +15,10 @@ use crate::config::Config;
 use crate::host::events::Events;
 use crate::host::{Root, answer, clock, kernel_log, state};
 use crate::ladder::{Facts, Heard, WantedPf, cause, expect, progress};
+use crate::model::pf::Unresolved;
+use crate::model::{self, PortProgress};
 use crate::names::{BindOrder, ModuleName, ModuleState, PciAddress, Rung};
 use crate::observe::{ModprobeRules, Observer, PciFunction, driver_modules};
-use crate::report::pf::Unresolved;
-use crate::report::{self, PortProgress};
 use crate::workers::products::Products;
 
 /// The PFs of the configuration that are not there as their plans need them, and may still come:
@@ -144,14 +144,14 @@ fn is_through(pf: PciAddress, came: u64, root: &Root) -> bool {
     }
     let path = format!("{}/{}/{pf}.json", state::RUN_DIR, state::PFS);
     let applied =
-        root.text(&path, 1 << 20).ok().and_then(|text| report::read::<Applied>(&text).ok());
+        root.text(&path, 1 << 20).ok().and_then(|text| model::read::<Applied>(&text).ok());
     applied.is_some_and(|applied| applied.finished_usec > came)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::common::{Code, Finding};
+    use crate::model::common::{Code, Finding};
 
     #[test]
     fn vfs_that_are_bound_in_order_come_after_those_with_a_lower_number_and_with_names() {

@@ -9,10 +9,10 @@ use crate::apply::machine::Machine;
 use crate::apply::pfs::{self, PfRuns, Plans};
 use crate::config::Config;
 use crate::host::{Root, clock};
+use crate::model::pf::{Outcome, Unresolved};
+use crate::model::{NotExpected, PortProgress};
 use crate::names::{PciAddress, Rung};
 use crate::observe::Observed;
-use crate::report::pf::{Outcome, Unresolved};
-use crate::report::{NotExpected, PortProgress};
 
 /// How often the host is looked at while VFs come.
 const LOOK_EVERY_USEC: u64 = 250_000;

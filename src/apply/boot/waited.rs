@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use super::interfaces::Interfaces;
 use crate::ladder::{Facts, cause};
+use crate::model::PortProgress;
+use crate::model::boot::{Climbed, Moment};
+use crate::model::port::Awaited;
 use crate::names::{PortNumber, Rung};
 use crate::observe::Observed;
-use crate::report::PortProgress;
-use crate::report::boot::{Climbed, Moment};
-use crate::report::port::Awaited;
 
 /// The ports of one boot.
 #[derive(Debug, Default)]

@@ -18,9 +18,9 @@ use crate::host::KernelLine;
 use crate::host::UdevEvent;
 use crate::host::lock::Held;
 use crate::host::testing::tree;
+use crate::model::iface::{DeferredSettings, IfaceReport};
 use crate::names::{LinkLayer, PortNumber};
 use crate::observe::{NetDev, PciFunction, Port, RdmaDevice, UdevState};
-use crate::report::iface::{DeferredSettings, IfaceReport};
 
 const MSEC: u64 = 1_000;
 const BEGIN: u64 = 10_000 * MSEC;

@@ -5,11 +5,11 @@ use nix::errno::Errno;
 use super::machine::{Asked, Machine};
 use super::watch::Watch;
 use crate::host::netlink::VfSetting;
+use crate::model::Use;
+use crate::model::pf::{StepFailure, VfStep};
 use crate::names::{PciAddress, RdmaName, VfIndex};
 use crate::observe::pf::dir;
 use crate::observe::{Backend, ObservedPf, ObservedVf, Undo};
-use crate::report::Use;
-use crate::report::pf::{StepFailure, VfStep};
 use crate::workers::survey::rdma_held;
 use crate::workers::{Answer, Failure, Refusal, Reply, Request, SILENCE_USEC, undo};
 

@@ -4,14 +4,14 @@ use nix::errno::Errno;
 
 use crate::ladder::vf::{shows_other, vf_progress};
 use crate::ladder::{Facts, WantedPf, WantedVf};
+use crate::model::advice::{Advice, ToDo};
+use crate::model::common::{Code, Finding, Severity};
+use crate::model::pf::{
+    DROPPED, Deferred, REFUSED, Stage, StepDone, StepFailure, VfLack, VfOutcome, VfStep,
+};
 use crate::names::{PciAddress, VfIndex, VfOwner, VfRung};
 use crate::observe::{ObservedPf, ObservedVf};
 use crate::plan::VfPlan;
-use crate::report::advice::{Advice, ToDo};
-use crate::report::common::{Code, Finding, Severity};
-use crate::report::pf::{
-    DROPPED, Deferred, REFUSED, Stage, StepDone, StepFailure, VfLack, VfOutcome, VfStep,
-};
 
 /// The steps of a run, in order. None is tried twice.
 #[derive(Debug, Default)]

@@ -6,13 +6,13 @@ use std::io;
 use crate::host::events::{Events, Happened};
 use crate::host::lock::{Held, LockError, Locks};
 use crate::host::{Root, clock, persistent_names};
+use crate::model::advice::ToDo;
+use crate::model::common::{Code, Finding};
 use crate::names::{PciAddress, RdmaName, VfIndex, VfNames};
 use crate::observe::administered::alias_entry;
 use crate::observe::pf::{self, dir};
 use crate::observe::udev::is_settled;
 use crate::observe::{Look, ObservedPf, Undo};
-use crate::report::advice::ToDo;
-use crate::report::common::{Code, Finding};
 use crate::workers::undo::UndoRecord;
 use crate::workers::{Client, Reply, Request};
 

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use super::judge::Attempts;
 use crate::ladder::vf::{guids_are_untold, has_node_guids, shows_its_guids};
 use crate::ladder::{WantedPf, WantedVf};
+use crate::model::pf::{StepDone, VfStep};
 use crate::names::{VfIndex, vf_ranges};
 use crate::observe::ObservedPf;
-use crate::report::pf::{StepDone, VfStep};
 
 /// The VFs of which it was not known when the PF was asked last.
 #[derive(Debug, Default)]

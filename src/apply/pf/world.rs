@@ -15,14 +15,14 @@ use crate::host::events::Happened;
 use crate::host::netlink::VfSetting;
 use crate::ladder::WantedPf;
 use crate::ladder::vf::has_driver;
+use crate::model::Use;
+use crate::model::common::{Code, Finding, Verdict};
 use crate::names::{
     BindOrder, LinkLayer, PciAddress, Policy, RdmaName, VfDriver, VfIndex, VfName, VfNames, is_vfio,
 };
 use crate::observe::administered::Told;
 use crate::observe::{Backend, ObservedPf, Own, Undo};
 use crate::plan::vf::kernel::{self, HOST, Kernel};
-use crate::report::Use;
-use crate::report::common::{Code, Finding, Verdict};
 use crate::workers::undo::{UndoRecord, restore};
 use crate::workers::{Answer, Refusal, Reply, Request};
 

@@ -3,11 +3,11 @@
 
 use serde::Deserialize;
 
+use crate::model::BootReport;
+use crate::model::check_schema;
+use crate::model::common::{Finding, Kind};
+use crate::model::node::Standing;
 use crate::names::Object;
-use crate::report::BootReport;
-use crate::report::check_schema;
-use crate::report::common::{Finding, Kind};
-use crate::report::node::Standing;
 
 /// All reports of one boot.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -76,7 +76,7 @@ impl Accounts {
             return Ok(false);
         }
         if kind == Kind::Boot {
-            let report: BootReport = crate::report::read(json).map_err(|e| e.to_string())?;
+            let report: BootReport = crate::model::read(json).map_err(|e| e.to_string())?;
             self.boot = Some(Box::new(report));
         }
         self.all.retain(|known| (known.kind, &known.object) != (kind, &object));

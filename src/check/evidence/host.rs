@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::pattern::has_word;
 use crate::graph::{Command, Graph, Unit};
+use crate::model::common::{Code, Severity};
+use crate::model::node::Judgement;
+use crate::model::stack::Asked;
+use crate::model::status::Units;
+use crate::model::{Cause, PortProgress};
 use crate::names::{Guid, ModuleName};
 use crate::observe::autostart::{AutostartGuest, Resumed};
-use crate::report::common::{Code, Severity};
-use crate::report::node::Judgement;
-use crate::report::stack::Asked;
-use crate::report::status::Units;
-use crate::report::{Cause, PortProgress};
 
 /// A host that was looked at.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -51,8 +51,8 @@ pub struct Host {
 mod units {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use crate::report::common::Finding;
-    use crate::report::status::{Owner, Units};
+    use crate::model::common::Finding;
+    use crate::model::status::{Owner, Units};
 
     #[expect(clippy::ref_option, reason = "serde hands a reference")]
     pub(super) fn serialize<S: Serializer>(units: &Option<Units>, s: S) -> Result<S::Ok, S::Error> {
@@ -69,8 +69,8 @@ mod units {
 mod judgement {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use crate::report::common::{Finding, Verdict};
-    use crate::report::node::{Count, Judgement, PortCount};
+    use crate::model::common::{Finding, Verdict};
+    use crate::model::node::{Count, Judgement, PortCount};
 
     #[expect(clippy::ref_option, reason = "serde hands a reference")]
     pub(super) fn serialize<S: Serializer>(

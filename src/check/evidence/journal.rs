@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::event::{Level, When};
-use crate::report::duration::utc;
+use crate::model::duration::utc;
 
 /// The fields of one entry that matter here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

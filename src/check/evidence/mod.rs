@@ -29,8 +29,8 @@ pub use state::State;
 
 use std::sync::OnceLock;
 
-use crate::report::finding::Quote;
-use crate::report::node::Judgement;
+use crate::model::finding::Quote;
+use crate::model::node::Judgement;
 
 /// Everything that was seen.
 #[derive(Debug, Clone, Default)]

@@ -4,9 +4,9 @@
 //! in text by its words.
 
 use super::super::pattern::{caught, caught_one};
+use crate::model::events as kinds;
+use crate::model::node::Standing;
 use crate::names::{Object, WAIT_ONLINE_UNIT};
-use crate::report::events as kinds;
-use crate::report::node::Standing;
 
 /// What a line of ibprov's is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use aho_corasick::AhoCorasick;
 use serde::Deserialize;
 
-use crate::report::data::data;
+use crate::model::data::data;
 
 /// All of `words.toml`.
 #[derive(Debug, Default, Deserialize)]

@@ -3,9 +3,9 @@
 use crate::check::evidence::Host;
 use crate::check::evidence::host::HostPort;
 use crate::graph::fixtures::graph;
+use crate::model::PortProgress;
+use crate::model::stack::Asked;
 use crate::names::{LinkLayer, Rung};
-use crate::report::PortProgress;
-use crate::report::stack::Asked;
 
 /// Makes ports.
 pub(super) struct Port;

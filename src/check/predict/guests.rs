@@ -3,10 +3,10 @@
 use super::shown;
 use crate::check::evidence::Host;
 use crate::graph::consumers;
+use crate::model::advice::ToDo;
+use crate::model::common::{Code, listed};
+use crate::model::finding::{Confidence, Finding, Severity};
 use crate::observe::autostart::{AutostartGuest, ResumedDomain, START_NOBODY};
-use crate::report::advice::ToDo;
-use crate::report::common::{Code, listed};
-use crate::report::finding::{Confidence, Finding, Severity};
 
 /// What starts guests that are given a VF without a look at it.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {

@@ -13,8 +13,8 @@ mod units;
 
 use super::evidence::{Boot, Host};
 use crate::graph;
-use crate::report::finding::{Confidence, Finding, Quote};
-use crate::report::node::Judgement;
+use crate::model::finding::{Confidence, Finding, Quote};
+use crate::model::node::Judgement;
 
 pub use order::consumers;
 
@@ -118,9 +118,9 @@ mod fixtures;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::common::Code;
+    use crate::model::finding::{Quote, Severity};
     use crate::names::Object;
-    use crate::report::common::Code;
-    use crate::report::finding::{Quote, Severity};
 
     #[test]
     fn what_the_host_shows_counts_and_the_lines_of_logs_are_its_evidence() {

@@ -2,8 +2,8 @@
 
 use crate::check::evidence::Host;
 use crate::check::evidence::host::OpensmFault;
-use crate::report::advice::ToDo;
-use crate::report::finding::{Confidence, Finding, Quote};
+use crate::model::advice::ToDo;
+use crate::model::finding::{Confidence, Finding, Quote};
 
 /// Faults that are quoted; the verb that finds them shows all.
 const QUOTED: usize = 5;

@@ -4,10 +4,10 @@ use super::{has_infiniband, in_order, merge, shown};
 use crate::check::evidence::Host;
 use crate::graph::Unit;
 use crate::graph::consumers::{self, DropIn, Judged, Need, Proof};
-use crate::report::advice::ToDo;
-use crate::report::common::Code;
-use crate::report::duration::duration;
-use crate::report::finding::{Confidence, Finding, Quote, Severity};
+use crate::model::advice::ToDo;
+use crate::model::common::Code;
+use crate::model::duration::duration;
+use crate::model::finding::{Confidence, Finding, Quote, Severity};
 use crate::stacks;
 
 /// One finding for each kind of consumer that is not proved.
@@ -211,7 +211,7 @@ fn too_early(host: &Host) -> Vec<Finding> {
 }
 
 fn at(usec: u64) -> String {
-    crate::report::duration::seconds(usec)
+    crate::model::duration::seconds(usec)
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use super::{has_infiniband, shown};
 use crate::check::evidence::Host;
 use crate::graph::{Load, consumers};
+use crate::model::advice::ToDo;
+use crate::model::common::Code;
+use crate::model::finding::{Confidence, Finding, Severity};
 use crate::names::{OPENIBD_STAND_IN, Rung};
-use crate::report::advice::ToDo;
-use crate::report::common::Code;
-use crate::report::finding::{Confidence, Finding, Severity};
 
 /// openibd or ibprov is there and does not run at boot; or its alias is broken.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn what_status_finds_of_the_alias_is_told() {
-        use crate::report::advice::Advice;
-        use crate::report::status::{Owner, Units};
+        use crate::model::advice::Advice;
+        use crate::model::status::{Owner, Units};
         let mut both = host("goal.target wants ibprov.service\n", &[Port::named("ib0", 5)], &[]);
         both.units = Some(Units {
             openibd: Owner::Vendor,

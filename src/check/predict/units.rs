@@ -8,9 +8,9 @@ use crate::graph::cycles::Cycle;
 use crate::graph::deadlock::{self, Deadlock};
 use crate::graph::{self, Graph, Load, Unit, consumers};
 use crate::ladder::cause::CONTAINERS_DENY_LIST;
-use crate::report::advice::ToDo;
-use crate::report::common::Code;
-use crate::report::finding::{Confidence, Finding, Severity};
+use crate::model::advice::ToDo;
+use crate::model::common::Code;
+use crate::model::finding::{Confidence, Finding, Severity};
 use crate::stacks;
 
 /// So many are named in the summary.
@@ -183,7 +183,7 @@ fn of_deadlock(host: &Host, found: &Deadlock) -> Finding {
 mod tests {
     use super::super::fixtures::host;
     use super::*;
-    use crate::report::common::listed;
+    use crate::model::common::listed;
 
     /// NVIDIA's container, started by kubelet, writes the deny-list and loads the drivers.
     #[test]

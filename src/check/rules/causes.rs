@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use crate::report::common::Code;
-use crate::report::data::data;
+use crate::model::common::Code;
+use crate::model::data::data;
 
 /// `causes.toml`: each cause with what follows from it.
 fn causes() -> &'static BTreeMap<Code, Vec<Code>> {
@@ -70,8 +70,8 @@ mod tests {
     use crate::check::rank::ranked;
     use crate::check::rules;
     use crate::check::rules::testing::{host, port};
-    use crate::report::finding::{Confidence, Finding, Severity};
-    use crate::report::status::Role;
+    use crate::model::finding::{Confidence, Finding, Severity};
+    use crate::model::status::Role;
 
     fn finding(code: Code) -> Finding {
         Finding::of(code, Severity::Error, Confidence::Medium, "x")

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::{Boot, Code, Confidence, Finding, Judge, Kind, Quote, Rule, Severity, seen};
 use crate::check::evidence::account::Account;
 use crate::check::evidence::own::About;
+use crate::model::common::{self, listed};
+use crate::model::node::{Judgement, Standing};
 use crate::names::Object;
-use crate::report::common::{self, listed};
-use crate::report::node::{Judgement, Standing};
 
 pub(super) const CONFIGURATION_INVALID: Rule =
     Rule { code: Code::ConfigurationInvalid, needles: &[], judge: Judge::Host };

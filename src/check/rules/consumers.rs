@@ -3,8 +3,8 @@
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 use crate::check::pattern::has_any;
 use crate::graph::consumers;
+use crate::model::advice::ToDo;
 use crate::names::is_ipoib_name;
-use crate::report::advice::ToDo;
 
 pub(super) const CONSUMER_BEFORE_ADDRESS: Rule = Rule {
     code: Code::ConsumerBeforeAddress,

@@ -6,7 +6,7 @@ use crate::check::evidence::event::function;
 use crate::check::evidence::state::Setting;
 use crate::check::ledger::path::{above, card};
 use crate::check::pattern::has_any;
-use crate::report::advice::ToDo;
+use crate::model::advice::ToDo;
 
 pub(super) const FW_INIT_TIMEOUT: Rule = Rule {
     code: Code::FwInitTimeout,

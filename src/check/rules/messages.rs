@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 use crate::check::evidence::event::function;
 use crate::check::pattern::has_any;
-use crate::report::data::data;
+use crate::model::data::data;
 
 /// All of `messages.toml`.
 #[derive(Debug, Default, Deserialize)]

@@ -37,10 +37,10 @@ use std::sync::OnceLock;
 
 // What nearly every rule uses.
 use super::evidence::{Boot, Event, Kind};
-use crate::report::advice::Advice;
-use crate::report::common::Code;
-use crate::report::data::data;
-use crate::report::finding::{Confidence, Finding, Quote, Severity};
+use crate::model::advice::Advice;
+use crate::model::common::Code;
+use crate::model::data::data;
+use crate::model::finding::{Confidence, Finding, Quote, Severity};
 
 use super::evidence::Needles;
 use super::ledger::words::words;

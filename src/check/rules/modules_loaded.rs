@@ -4,8 +4,8 @@ use super::consumers::ib_here;
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 use crate::check::evidence::relevance::rdma_device_in;
 use crate::check::pattern::{caught, has_any};
+use crate::model::advice::ToDo;
 use crate::names::{IB_DRIVERS, is_ipoib_name, may_be_ipoib_name, rdma_half_of};
-use crate::report::advice::ToDo;
 
 pub(super) const MODULE_NOT_LOADED: Rule = Rule {
     code: Code::ModuleNotLoaded,

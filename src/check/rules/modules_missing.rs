@@ -2,8 +2,8 @@
 
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 use crate::check::pattern::{caught_one, has_any, word};
+use crate::model::advice::ToDo;
 use crate::names::HCA_DRIVERS;
-use crate::report::advice::ToDo;
 
 pub(super) const MODULE_MISSING_FOR_KERNEL: Rule = Rule {
     code: Code::ModuleMissingForKernel,

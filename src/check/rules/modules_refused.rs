@@ -2,8 +2,8 @@
 
 use super::{Boot, Code, Confidence, Finding, Judge, Rule, Severity, seen};
 use crate::check::pattern::{caught, has_any};
+use crate::model::advice::ToDo;
 use crate::names::RDMA_USERS;
-use crate::report::advice::ToDo;
 
 pub(super) const MODULE_DENIED: Rule = Rule {
     code: Code::ModuleDenied,

@@ -2,8 +2,8 @@
 
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
 use crate::check::pattern::{caught_one, has_any};
+use crate::model::advice::ToDo;
 use crate::names::{RDMA_MODULES, is_ipoib_name};
-use crate::report::advice::ToDo;
 
 pub(super) const IFCFG_MISMATCH: Rule =
     Rule { code: Code::IfcfgMismatch, needles: &[SAID], judge: Judge::One(ifcfg_mismatch) };

@@ -7,8 +7,8 @@ use crate::check::evidence::own::About;
 use crate::check::evidence::relevance::concerns_rdma;
 use crate::check::ledger::{has_word_of_fabric, words::own_words};
 use crate::check::pattern::has_any;
-use crate::report::advice::ToDo;
-use crate::report::common::Verdict;
+use crate::model::advice::ToDo;
+use crate::model::common::Verdict;
 
 pub(super) const INPUT_LEFT_OUT: Rule =
     Rule { code: Code::InputLeftOut, needles: &[], judge: Judge::One(input_left_out) };

@@ -2,7 +2,7 @@
 
 use super::{Advice, Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 use crate::check::pattern::{caught_one, has_any, word};
-use crate::report::advice::ToDo;
+use crate::model::advice::ToDo;
 
 pub(super) const OPENIBD_DISABLED: Rule = Rule {
     code: Code::OpenibdDisabled,

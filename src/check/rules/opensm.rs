@@ -5,8 +5,8 @@ use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Se
 use crate::check::evidence::state::UnitSeen;
 use crate::check::pattern::has_any;
 use crate::graph::consumers::{DropIn, PROVIDER};
+use crate::model::advice::ToDo;
 use crate::names::{Object, Policy};
-use crate::report::advice::ToDo;
 
 pub(super) const OPENSM_MISCONFIGURED: Rule = Rule {
     code: Code::OpensmMisconfigured,

@@ -8,9 +8,9 @@ use crate::check::evidence::host::HostPort;
 use crate::check::evidence::relevance::rdma_device_in;
 use crate::check::pattern::{caught_one, has_any, has_word, word};
 use crate::graph::consumers::{DropIn, PROVIDER};
+use crate::model::advice::ToDo;
+use crate::model::duration::duration;
 use crate::names::is_ipoib_name;
-use crate::report::advice::ToDo;
-use crate::report::duration::duration;
 use crate::stacks;
 
 pub(super) const ORDERING_CYCLE: Rule = Rule {

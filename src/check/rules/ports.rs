@@ -6,8 +6,8 @@ use super::{Boot, Code, Confidence, Event, Finding, Judge, Needs, Quote, Rule, S
 use crate::check::evidence::fold::{Lack, Object};
 use crate::check::evidence::state::{NetdevSeen, PortSeen};
 use crate::check::pattern::has_any;
-use crate::report::advice::ToDo;
-use crate::report::status::Role;
+use crate::model::advice::ToDo;
+use crate::model::status::Role;
 
 pub(super) const LINK_DOWN_CABLE: Rule =
     Rule { code: Code::LinkDownCable, needles: &[], judge: Judge::One(link_down_cable) };
@@ -239,8 +239,8 @@ mod tests {
     use super::*;
     use crate::check::evidence::host::Host;
     use crate::check::rank;
-    use crate::report::common::{Finding as Told, listed};
-    use crate::report::node::Judgement;
+    use crate::model::common::{Finding as Told, listed};
+    use crate::model::node::Judgement;
 
     #[test]
     fn a_second_port_without_cable_is_none() {

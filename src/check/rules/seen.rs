@@ -8,10 +8,10 @@ use super::super::evidence::state::{PortSeen, UnitSeen};
 use super::super::evidence::{Boot, Event, Kind, fold};
 use super::super::pattern::{caught_one, has_any, word};
 use crate::graph::consumers::uses_fabric_by_name;
+use crate::model::advice::ToDo;
+use crate::model::common::Code;
+use crate::model::finding::{Quote, Severity};
 use crate::names::{Object, PciAddress, RDMA_MODULES, RDMA_USERS, is_ipoib_name, is_vf_id_text};
-use crate::report::advice::ToDo;
-use crate::report::common::Code;
-use crate::report::finding::{Quote, Severity};
 
 /// The module of the RDMA stack that stands in square brackets in a stack
 /// frame or at the instruction pointer.

@@ -2,7 +2,7 @@
 
 use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 use crate::check::pattern::has_any;
-use crate::report::advice::ToDo;
+use crate::model::advice::ToDo;
 
 pub(super) const RDMA_SERVICE_FAILED: Rule = Rule {
     code: Code::RdmaServiceFailed,

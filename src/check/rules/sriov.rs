@@ -5,8 +5,8 @@ use super::{Boot, Code, Confidence, Event, Finding, Judge, Needs, Rule, Severity
 use crate::check::evidence::event::function;
 use crate::check::evidence::state::Setting;
 use crate::check::pattern::has_any;
-use crate::report::advice::ToDo;
-use crate::report::firmware::how_to_set;
+use crate::model::advice::ToDo;
+use crate::model::firmware::how_to_set;
 
 pub(super) const SRIOV_NOT_ENABLED_FW: Rule =
     Rule { code: Code::SriovNotEnabledFw, needles: &[], judge: Judge::One(sriov_not_enabled_fw) };

@@ -4,9 +4,9 @@ use super::opensm::RUNS;
 use super::{Advice, Boot, Code, Confidence, Event, Finding, Judge, Quote, Rule, Severity, seen};
 use crate::check::evidence::state::{NetdevSeen, PortSeen};
 use crate::ladder::active::Manager;
+use crate::model::advice::ToDo;
+use crate::model::status::Role;
 use crate::names::{IfName, MadPort, PKey};
-use crate::report::advice::ToDo;
-use crate::report::status::Role;
 
 pub(super) const NO_SUBNET_MANAGER: Rule = Rule {
     code: Code::NoSubnetManager,

@@ -7,9 +7,9 @@ use super::super::evidence::host::Host;
 use super::super::evidence::state::PortSeen;
 use super::super::evidence::{Boot, Intake};
 use super::{Rule, Severity};
-use crate::report::common::{Code, Finding, listed};
-use crate::report::node::Judgement;
-use crate::report::status::Role;
+use crate::model::common::{Code, Finding, listed};
+use crate::model::node::Judgement;
+use crate::model::status::Role;
 
 /// What is found in `log`.
 fn findings(log: &str) -> Vec<Finding> {

@@ -9,7 +9,7 @@ use crate::check::evidence::relevance::concerns_rdma;
 use crate::check::evidence::state::PortSeen;
 use crate::check::ledger::{DEVICE_OF_MESSAGE, Flap, Ledger};
 use crate::check::pattern::has_word;
-use crate::report::advice::ToDo;
+use crate::model::advice::ToDo;
 
 pub(super) const UNEXPLAINED: Rule = Rule {
     code: Code::Unexplained,

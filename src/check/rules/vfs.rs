@@ -5,11 +5,11 @@ use super::{
 };
 use crate::check::evidence::event::function;
 use crate::check::evidence::own::About;
+use crate::model::advice::ToDo;
+use crate::model::common::Kind as Report;
+use crate::model::node::Standing;
+use crate::model::pf::{DROPPED, REFUSED};
 use crate::names::{HCA_DRIVERS, Object, PciAddress};
-use crate::report::advice::ToDo;
-use crate::report::common::Kind as Report;
-use crate::report::node::Standing;
-use crate::report::pf::{DROPPED, REFUSED};
 
 pub(super) const VF_NOT_PROBED: Rule = Rule {
     code: Code::VfNotProbed,
@@ -269,7 +269,7 @@ mod tests {
     use crate::check::evidence::host::Host;
     use crate::check::evidence::{Evidence, Intake};
     use crate::check::rank::diagnosis;
-    use crate::report::node::Judgement;
+    use crate::model::node::Judgement;
 
     #[test]
     fn a_driver_that_leaves_its_probe_says_aborting() {

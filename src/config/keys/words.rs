@@ -1,6 +1,7 @@
 //! The kinds of words that keys hold.
 
 use super::kinds::{Spelling, Value, Word, named, one_of, text, word};
+use crate::model::common::Code;
 use crate::names::{
     BindOrder, Connection, DomainName, FirmwareVersion, Gbps, GuestVf, Guid, GuidRange, IfName,
     IfPattern, LinkLayer, LinkSpeed, LinkWidth, Mode, ModuleName, NameRule, NetnsMode, OnFailure,
@@ -8,7 +9,6 @@ use crate::names::{
     RdmaName, Ready, Rung, Template, UnitName, VfDriver, VfNamePattern, VfOwner, Words, is_hostile,
     nearest, shown,
 };
-use crate::report::common::Code;
 
 pub(super) const MODULE: Word = Word {
     what: "a kernel module name",

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{Draft, KINDS, quoted};
 use crate::config::{GuidSource, Pf};
+use crate::model::advice::ToDo;
+use crate::model::common::{Code, Finding};
 use crate::names::host_number::{of_name, of_text};
 use crate::names::template::{Misfit, Numbers};
 use crate::names::{
@@ -11,8 +13,6 @@ use crate::names::{
     is_given_by_kernel,
 };
 use crate::observe::plan_host::{PlanFunction, PlanHost};
-use crate::report::advice::ToDo;
-use crate::report::common::{Code, Finding};
 
 /// The host's number, or why it has none. A transient name gives none: boot runs before
 /// DHCP and a later apply after it, and both have to decide the same.

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::{Draft, KINDS, quoted};
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{FirmwareCard, Pf};
+use crate::model::advice::ToDo;
+use crate::model::common::{Code, Finding, Severity};
+use crate::model::firmware::{how_to_set, link_type};
 use crate::names::host_number::is_placeholder;
 use crate::names::{
     FirmwareName, Guid, GuidKind, LinkLayer, PINS_PATH, PciAddress, VfDriver, VfIndex, vf_ranges,
 };
 use crate::observe::plan_host::{PlanFunction, PlanHost};
-use crate::report::advice::ToDo;
-use crate::report::common::{Code, Finding, Severity};
-use crate::report::firmware::{how_to_set, link_type};
 
 /// What is wrong with the PF itself.
 pub(super) fn function(

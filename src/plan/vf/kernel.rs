@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::model::pf::VfStep;
 use crate::names::{
     Administered, Binding, Guid, LinkLayer, PciAddress, Policy, VFIO, VfDriver, VfIndex, VfNames,
     VfOwner,
 };
 use crate::observe::{Own, Undo};
-use crate::report::pf::VfStep;
 
 pub(crate) const HOST: &str = "mlx5_core";
 

@@ -3,15 +3,15 @@ use proptest::prelude::*;
 use super::kernel::{HOST, Kernel, index, kernel, pci, pf, wanted};
 use super::*;
 use crate::ladder::vf::{has_driver, has_other_guids, shows_other, vf_progress, wanted_driver};
+use crate::model::VfLack;
+use crate::model::pf::VfStep;
+use crate::model::plan::Action;
 use crate::names::{
     Administered, BindReason, Binding, Guid, Policy, VFIO, VfDriver, VfIndex, VfNames, VfOwner,
     VfRung,
 };
 use crate::observe::Undo;
 use crate::plan::diff::diff;
-use crate::report::VfLack;
-use crate::report::pf::VfStep;
-use crate::report::plan::Action;
 
 fn overrides(kernel: &Kernel) -> Vec<String> {
     kernel.vfs.iter().map(|v| v.driver_override.clone()).collect()

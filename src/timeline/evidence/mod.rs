@@ -14,10 +14,10 @@ use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
 use crate::check::pattern::word;
 use crate::check::rules::ib_netdev_in;
 use crate::graph::{Unit, consumers};
+use crate::model::common::Code;
+use crate::model::duration::duration;
+use crate::model::finding::{Finding, Quote, Severity};
 use crate::names::{Object, Rung, is_kernel_ipoib_name, is_rdma_module, may_be_ipoib_name};
-use crate::report::common::Code;
-use crate::report::duration::duration;
-use crate::report::finding::{Finding, Quote, Severity};
 use crate::stacks::KNOWN;
 
 /// Asks of one asker for one netdev that are closer than this are one,

@@ -11,8 +11,8 @@ mod ports;
 use self::pen::{Anchor, Pen, fit, wrap};
 use super::scale::{Scale, count};
 use super::{Ask, Gap, GapKind, Outcome, Timeline, UnitBar, scale};
+use crate::model::duration::duration;
 use crate::names::Rung;
-use crate::report::duration::duration;
 
 const WIDTH: f64 = 1280.0;
 /// Where the time axis begins and ends.

@@ -4,8 +4,8 @@
 use super::pen::{Anchor, RUNG_CLASSES, width};
 use super::scale::count;
 use super::{Drawing, LEFT, MOST_ROWS, RIGHT};
+use crate::model::duration::duration;
 use crate::names::Rung;
-use crate::report::duration::duration;
 use crate::timeline::{Gap, GapKind, PortTrack};
 
 /// Sizes by how many ports there are: row, letters.

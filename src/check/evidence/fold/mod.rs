@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Boot;
 use super::event::{Event, Kind, When};
 use crate::graph::consumers::uses_fabric_by_name;
+use crate::model::finding::Quote;
 use crate::names::{Rung, is_ipoib_name};
-use crate::report::finding::Quote;
 use reader::Reader;
 
 /// What kind of thing an object is.

@@ -13,9 +13,9 @@ use crate::check::evidence::state::{NetdevSeen, PortSeen, UnitSeen};
 use crate::check::evidence::{Boot, Host};
 use crate::check::pattern::{caught, caught_one, word};
 use crate::graph::consumers::uses_fabric_by_name;
+use crate::model::common::listed;
+use crate::model::node::Standing;
 use crate::names::{PciAddress, RDMA_MODULES, Rung, is_ipoib_name, roce_half_of};
-use crate::report::common::listed;
-use crate::report::node::Standing;
 
 /// A line or a dump of a boot.
 enum Item<'a> {

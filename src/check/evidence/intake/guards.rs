@@ -3,8 +3,8 @@
 use super::boots::ALL;
 use super::*;
 use crate::check::diagnose;
-use crate::report::common::{Code, Verdict};
-use crate::report::finding::Diagnosis;
+use crate::model::common::{Code, Verdict};
+use crate::model::finding::Diagnosis;
 use proptest::prelude::*;
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ fn verdict(sources: &[(&str, &str)]) -> Verdict {
 
 /// What is told, without the places of the lines.
 fn told(diagnosis: &Diagnosis) -> Vec<String> {
-    let line = |f: &crate::report::finding::Finding| {
+    let line = |f: &crate::model::finding::Finding| {
         let quotes: Vec<&str> = f.evidence.iter().map(|quote| quote.text.as_str()).collect();
         format!("{} {} {:?} {quotes:?} {}", f.severity, f.code, f.objects, f.message)
     };

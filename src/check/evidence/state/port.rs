@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::super::event::Origin;
 use crate::check::pattern::word;
+use crate::model::status::Role;
 use crate::names::{IsVf, MadPort, Object, PciAddress, Policy, PortNumber, TablePKey};
-use crate::report::status::Role;
 
 /// A port as a tool shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

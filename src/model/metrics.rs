@@ -322,7 +322,7 @@ fn findings(findings: &[Finding]) -> Family {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::boot::{Climbed, Moment, blank};
+    use crate::model::boot::{Climbed, Moment, blank};
     use proptest::prelude::*;
 
     #[test]

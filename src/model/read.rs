@@ -59,7 +59,7 @@ pub fn unpacked(bytes: &[u8]) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{BootReport, Verdict};
+    use crate::model::{BootReport, Verdict};
 
     #[test]
     fn a_report_of_another_version_is_read_as_far_as_it_can_be() {

@@ -1,10 +1,10 @@
 //! `ibprov check`: findings for people, the root cause first, its consequences
 //! below it.
 
-use crate::report::advice::{Advice, Purpose};
-use crate::report::common::Verdict;
-use crate::report::finding::{Diagnosis, Failures, Finding, Quote, Read, Severity};
-use crate::report::screen::{self, Screen, Tone};
+use crate::model::advice::{Advice, Purpose};
+use crate::model::common::Verdict;
+use crate::model::finding::{Diagnosis, Failures, Finding, Quote, Read, Severity};
+use crate::model::screen::{self, Screen, Tone};
 
 /// Lines of evidence shown for each finding; JSON has all.
 const QUOTES: usize = 8;

@@ -888,14 +888,14 @@ pub fn listed<T: fmt::Display>(all: &[T]) -> String {
 pub(super) mod objects {
     use super::{Deserialize, Deserializer, Object, Serialize, Serializer, listed};
 
-    pub(in crate::report) fn serialize<S: Serializer>(
+    pub(in crate::model) fn serialize<S: Serializer>(
         objects: &[Object],
         s: S,
     ) -> Result<S::Ok, S::Error> {
         (!objects.is_empty()).then(|| listed(objects)).serialize(s)
     }
 
-    pub(in crate::report) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(in crate::model) fn deserialize<'de, D: Deserializer<'de>>(
         d: D,
     ) -> Result<Vec<Object>, D::Error> {
         let text = Option::<String>::deserialize(d)?;
@@ -939,16 +939,11 @@ pub(super) mod opposite {
     use serde::Deserializer;
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-    pub(in crate::report) fn serialize<S: Serializer>(
-        flag: &bool,
-        s: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub(in crate::model) fn serialize<S: Serializer>(flag: &bool, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_bool(!flag)
     }
 
-    pub(in crate::report) fn deserialize<'de, D: Deserializer<'de>>(
-        d: D,
-    ) -> Result<bool, D::Error> {
+    pub(in crate::model) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<bool, D::Error> {
         bool::deserialize(d).map(|flag| !flag)
     }
 }

@@ -12,17 +12,17 @@ use super::advice::Advice;
 use super::common::{Finding, Kind, Report, Verdict, listed, not_read};
 use super::finding::Severity;
 use super::screen::{self, Screen, Tone};
+use crate::model::degraded::{Degraded, PcieLink};
+use crate::model::hardware::{Card, Gid, Link, NetDevState, NodeDescription, PKeyEntry, Vf};
+use crate::model::node::Judgement;
+use crate::model::plan::PlannedPf;
+use crate::model::rxe::{RxeReport, RxeState};
+use crate::model::subnet_manager::SubnetManagerReport;
+use crate::model::{Away, NotExpected};
 use crate::names::{
     Guid, IfName, LinkLayer, LinkState, ModuleName, ModuleState, Object, PKey, PciAddress,
     PhysicalState, PortNumber, RdmaName, Rung, Words, few, harmless,
 };
-use crate::report::degraded::{Degraded, PcieLink};
-use crate::report::hardware::{Card, Gid, Link, NetDevState, NodeDescription, PKeyEntry, Vf};
-use crate::report::node::Judgement;
-use crate::report::plan::PlannedPf;
-use crate::report::rxe::{RxeReport, RxeState};
-use crate::report::subnet_manager::SubnetManagerReport;
-use crate::report::{Away, NotExpected};
 
 /// How much of it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

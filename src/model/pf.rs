@@ -450,7 +450,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::report::advice::ToDo;
+    use crate::model::advice::ToDo;
 
     fn pf() -> PciAddress {
         "0000:4b:00.0".parse().expect("address")
@@ -596,7 +596,7 @@ mod tests {
     #[test]
     fn what_apply_printed_is_passed_on() {
         let report = json!({ "exit_code": 1, "headline": "PF x: 3 of 4", "vfs": [] });
-        let printed = json!({ "schema": crate::report::SCHEMA, "pfs": [report] }).to_string();
+        let printed = json!({ "schema": crate::model::SCHEMA, "pfs": [report] }).to_string();
         let outcome = Outcome::of(pf(), &printed, "");
         assert_eq!((outcome.exit_code, outcome.headline.as_str()), (1, "PF x: 3 of 4"));
         assert_eq!(outcome.report, report);

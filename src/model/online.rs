@@ -13,7 +13,7 @@ use super::duration::seconds;
 use super::finding::Severity;
 use super::node::Standing;
 use super::screen::{self, Screen};
-use crate::report::{Cause, PortProgress};
+use crate::model::{Cause, PortProgress};
 
 /// What is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,9 +15,9 @@ use super::common::{Code, Exit, Finding, Kind, Report, Verdict};
 use super::duration::seconds;
 use super::finding::Severity;
 
+use crate::model::screen;
+use crate::model::stack::{Decision, View};
 use crate::names::harmless;
-use crate::report::screen;
-use crate::report::stack::{Decision, View};
 
 /// How far bringing it up is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -285,7 +285,7 @@ impl IfaceReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Use;
+    use crate::model::Use;
 
     #[test]
     fn that_the_rtnl_lock_was_held_is_a_finding_of_its_own_and_read_back_once() {
@@ -295,7 +295,7 @@ mod tests {
         let codes: Vec<Code> = report.told().findings.iter().map(|f| f.code).collect();
         assert_eq!(codes, [Code::RtnlHeld, Code::InterfaceNotConfigured]);
         let text = report.told().to_json().expect("JSON");
-        let read = |text: &str| crate::report::read::<IfaceReport>(text).expect("a report");
+        let read = |text: &str| crate::model::read::<IfaceReport>(text).expect("a report");
         assert_eq!((read(&text).failures, read(&text).rtnl_held), (report.failures.clone(), true));
         // One of a newer version, and one that has none.
         let newer = text.replace("interface-not-configured", "of-a-newer-version");
@@ -319,7 +319,7 @@ mod tests {
         let [finding] = report.told().findings.try_into().expect("one");
         assert_eq!((finding.code, finding.severity), (Code::SettingDeferred, Severity::Warning));
         let json = report.told().to_json().expect("JSON");
-        let back = crate::report::read::<IfaceReport>(&json).expect("a report");
+        let back = crate::model::read::<IfaceReport>(&json).expect("a report");
         assert_eq!((&back.deferred, back.is_settled()), (&report.deferred, true));
         report.failures.push("ib0: set umcast 1: EPERM".to_owned());
         assert_eq!((report.judge(), report.is_settled()), (3, false));

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::{Child, Detail, Hca, PortStatus, Role, Status, VfPortStatus, VfStatus, elsewhere};
+use crate::model::NotExpected;
+use crate::model::common::{Code, Finding, Severity};
+use crate::model::hardware::Link;
+use crate::model::plan::{Action, PlannedVf};
+use crate::model::screen::{Screen, Tone};
 use crate::names::{
     LinkLayer, LinkState, Object, PhysicalState, Rate, RdmaName, Rung, VfIndex, Words, vf_ranges,
 };
-use crate::report::NotExpected;
-use crate::report::common::{Code, Finding, Severity};
-use crate::report::hardware::Link;
-use crate::report::plan::{Action, PlannedVf};
-use crate::report::screen::{Screen, Tone};
 
 /// How much a line of the table matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

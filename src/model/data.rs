@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::report::unpacked;
+use crate::model::unpacked;
 
 /// What a file of data says; `packed` is what build.rs has made of it.
 pub fn data<T: DeserializeOwned + Default>(packed: &[u8]) -> T {

@@ -11,8 +11,8 @@ use super::node::Standing;
 use super::pf::{Outcome, Unresolved};
 use super::rxe::RxeReport;
 use super::screen::{self, Screen};
+use crate::model::{Cause, ModuleTrouble, NotExpected, PortProgress};
 use crate::names::{ModuleName, Object, PciAddress, PortNumber, Rung};
-use crate::report::{Cause, ModuleTrouble, NotExpected, PortProgress};
 
 pub use super::boot_step::Step;
 
