@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::planned::{Planned, Tree};
 use super::unit_file::{Assignments, expand};
 use super::{Command, Graph, Load, Unit, fstab, sysv};
-use crate::host::{Root, unit_links};
+use crate::host::{RC_LOCAL_GENERATOR, Root, unit_links};
 use crate::names::UNIT_DIRS;
 
 /// No unit file is larger.
@@ -37,6 +37,11 @@ pub fn graph_with(root: &Root, planned: &Planned) -> Graph {
 /// device.
 pub fn enabled(root: &Root) -> Graph {
     read(Tree { root, planned: &Planned::new() }, Some(unit_links::up_services(root)))
+}
+
+/// The unit of this name alone, whether anything starts it or not.
+pub fn unit(root: &Root, name: &str) -> Unit {
+    Reader::new(Tree { root, planned: &Planned::new() }).load(name)
 }
 
 /// The graph of the goal, with all that links enable if there are `more` units to begin with.
@@ -72,6 +77,13 @@ fn read(tree: Tree<'_>, more: Option<Vec<String>>) -> Graph {
             reader.wants.entry(target.to_owned()).or_default().insert(script.name.clone());
         }
         reader.given.insert(script.name.clone(), script);
+    }
+    // systemd-rc-local-generator(8)
+    let rc_local = "rc-local.service";
+    let has_script =
+        || ["/etc/rc.local", "/etc/rc.d/rc.local"].iter().any(|path| root.exists(path));
+    if reader.has(rc_local) && root.has_generator(RC_LOCAL_GENERATOR) && has_script() {
+        reader.wants.entry("multi-user.target".to_owned()).or_default().insert(rc_local.to_owned());
     }
     let mut open = vec!["default.target".to_owned()];
     if let Some(more) = more {

@@ -50,7 +50,7 @@ pub mod virsh;
 
 pub use self::udev::UdevEvent;
 pub use kernel_log::KernelLine;
-pub use root::{ReadError, Root, SYSV_GENERATOR, answer, errno_name};
+pub use root::{RC_LOCAL_GENERATOR, ReadError, Root, SYSV_GENERATOR, answer, errno_name};
 
 /// The kernel log so far.
 ///

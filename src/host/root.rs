@@ -16,6 +16,7 @@ use crate::names::UNIT_DIRS;
 
 /// Makes units of start scripts with rc links. systemd 260 does not have it any more.
 pub const SYSV_GENERATOR: &str = "systemd-sysv-generator";
+pub const RC_LOCAL_GENERATOR: &str = "systemd-rc-local-generator";
 
 const GENERATORS: [&str; 4] = [
     "/etc/systemd/system-generators",
@@ -343,7 +344,7 @@ impl Root {
     /// any more, or by a unit.
     pub fn runs_rc_local(&self) -> bool {
         let mut units = UNIT_DIRS.iter().map(|dir| format!("{dir}/rc-local.service"));
-        self.has_generator("systemd-rc-local-generator") || units.any(|unit| self.exists(&unit))
+        self.has_generator(RC_LOCAL_GENERATOR) || units.any(|unit| self.exists(&unit))
     }
 
     pub fn exists(&self, path: &str) -> bool {

@@ -214,6 +214,28 @@ impl Command<'_> {
             || Known::all().program(program, &[]).is_some()
     }
 
+    /// `cd`: later commands run in `folder`.
+    pub(super) fn changes_folder(&self, folder: &mut Option<String>) -> bool {
+        let is_cd = self.program() == "cd";
+        if is_cd {
+            *folder = self.words.get(1).map(|&dir| dir.to_owned());
+        }
+        is_cd
+    }
+
+    /// The units that it starts.
+    pub(super) fn started_units(&self) -> Option<impl Iterator<Item = &str>> {
+        let is_manager = matches!(self.program(), "systemctl" | "service");
+        let starts = is_manager && self.has(&["start", "restart", "reload-or-restart"]);
+        let units = self
+            .words
+            .iter()
+            .skip(1)
+            .copied()
+            .filter(|word| word.ends_with(".service") || word.contains('@'));
+        starts.then_some(units)
+    }
+
     fn has(&self, any: &[&str]) -> bool {
         self.words.iter().any(|word| any.contains(word))
     }
@@ -338,7 +360,8 @@ fn is_ipoib_word(word: &str) -> bool {
     is_ipoib_name(word) || ["ib$", "ib*", "ib{"].iter().any(|begin| word.starts_with(begin))
 }
 
-pub(super) fn is_module(name: &str) -> bool {
+/// True of a module for InfiniBand.
+pub fn is_module(name: &str) -> bool {
     const WHOLE: [&str; 9] = [
         "rpcrdma",
         "xprtrdma",
@@ -355,7 +378,7 @@ pub(super) fn is_module(name: &str) -> bool {
 
 /// The text is about an adapter for InfiniBand.
 fn is_ours(text: &str) -> bool {
-    ["mlx4", "mlx5", "infiniband", "hfi1", "qib"].iter().any(|word| text.contains(word))
+    ["mlx4", "mlx5", "infiniband", "hfi1", "qib", "15b3"].iter().any(|word| text.contains(word))
 }
 
 /// What it means to write to `path`, where `words` are what writes.
@@ -367,7 +390,10 @@ pub(super) fn of_written(path: &str, words: &[&str], ours: &str) -> Option<Does>
     {
         return Some(Does::BindsDrivers);
     }
-    if is_mode && (ends(&["/mode"]) || path == "mode") || ends(&["/create_child", "/delete_child"])
+    // No other netdev has these files.
+    if ends(&["/create_child", "/delete_child"])
+        || is_mode && (ends(&["/mode"]) || path == "mode")
+        || ends(&["/mode"]) && path.contains("class/net/")
     {
         return Some(Does::SetsInterfaces);
     }

@@ -5,13 +5,14 @@ mod line;
 mod opensm;
 mod places;
 mod udev_rule;
+mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Deserialize;
 
-pub use line::does;
+pub use line::{does, is_module};
 pub use opensm::OpensmStarter;
 pub use places::OPENIBD_HOOKS;
 

@@ -7,8 +7,9 @@ use nix::errno::Errno;
 
 use super::line::{self, Command, Known};
 use super::udev_rule::{self, Token};
+use super::variables::Variables;
 use super::{Does, Entry, Inventory, When};
-use crate::graph::{Graph, Load, Unit};
+use crate::graph::{Graph, Load, Unit, files};
 use crate::host::{ReadError, Root};
 use crate::names::{OPENIBD_STAND_IN, PciAddress, is_ipoib_name, joined_lines};
 use crate::observe::{modprobe, udev};
@@ -24,6 +25,8 @@ pub const OPENIBD_HOOKS: [&str; 4] = [
 const LIMIT: u64 = 1 << 20;
 /// No program is looked into that is larger, bytes.
 const PROGRAM_LIMIT: u64 = 32 << 20;
+/// So many scripts and units that run one another are followed.
+const DEPTH: u8 = 3;
 
 /// All of it, with the units of `graph`.
 pub(super) fn read(root: &Root, graph: &Graph) -> Inventory {
@@ -36,11 +39,7 @@ pub(super) fn read(root: &Root, graph: &Graph) -> Inventory {
     for file in reader.files(&Known::all().places.hooks, "") {
         reader.script_file(&file, When::AtBoot);
     }
-    let openibd = root.link_name("/etc/systemd/system/openibd.service");
-    let is_ours = openibd.is_ok_and(|target| target == OPENIBD_STAND_IN);
-    for path in OPENIBD_HOOKS {
-        reader.script_file(path, if is_ours { When::Never } else { When::AtBoot });
-    }
+    reader.openibd_hooks();
     reader.interfaces();
     reader.settings();
     reader.modprobe();
@@ -67,12 +66,14 @@ struct At<'a> {
     file: &'a str,
     /// The whole that the line is of: it may name the adapter.
     context: &'a str,
+    /// How many scripts and units run it, one by the other.
+    depth: u8,
 }
 
 impl<'a> At<'a> {
     /// A line of a file that takes effect at boot.
     const fn line(file: &'a str, number: usize, text: &'a str, context: &'a str) -> Self {
-        Self { place: file, line: Some(number), text, when: When::AtBoot, file, context }
+        Self { place: file, line: Some(number), text, when: When::AtBoot, file, context, depth: 0 }
     }
 }
 
@@ -82,6 +83,22 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// What openibd runs, unless ibprov has its place.
+    fn openibd_hooks(&mut self) {
+        let openibd = self.root.link_name("/etc/systemd/system/openibd.service");
+        if openibd.is_ok_and(|target| target == OPENIBD_STAND_IN) {
+            return;
+        }
+        let conf = self.text("/etc/infiniband/openib.conf").unwrap_or_default();
+        let named = conf.lines().filter_map(|line| {
+            let (key, path) = line.trim().strip_prefix("OPENIBD_P")?.split_once('=')?;
+            matches!(key, "RE_START" | "OST_START").then(|| path.trim_matches(['"', '\'', ' ']))
+        });
+        for path in OPENIBD_HOOKS.into_iter().chain(named.filter(|path| path.starts_with('/'))) {
+            self.script_file(path, When::AtBoot);
+        }
+    }
+
     /// The files in these folders whose names end so; a path that is no folder stands for itself.
     fn files(&mut self, paths: &[String], end: &str) -> Vec<String> {
         let mut files = Vec::new();
@@ -178,9 +195,7 @@ impl Reader<'_> {
         for command in line::commands(line) {
             match command.does(at.context) {
                 Some(does) => all.push(does),
-                None if command.program() == "cd" => {
-                    *folder = command.words.get(1).map(|&dir| dir.to_owned());
-                }
+                None if command.changes_folder(folder) => {}
                 None => others.push((command, folder.clone())),
             }
         }
@@ -194,7 +209,11 @@ impl Reader<'_> {
     fn programs(&mut self, at: At<'_>, command: &Command<'_>, folder: Option<&str>) {
         let mut words = command.words.iter().copied();
         let Some(first) = words.next() else { return };
-        if command.only_tells() {
+        if command.only_tells() || at.depth > DEPTH {
+            return;
+        }
+        if let Some(units) = command.started_units() {
+            units.for_each(|unit| self.started(at, unit));
             return;
         }
         let launches = Known::all().words.launches(line::base(first));
@@ -233,7 +252,8 @@ impl Reader<'_> {
             let mut head = [0; 4];
             let is_read = file.read_exact(&mut head).is_ok();
             let is_elf = head == *b"\x7fELF";
-            if !is_read || is_elf && !is_outside_of_packages(&path) {
+            let is_packaged = !is_outside_of_packages(&path);
+            if !is_read || is_packaged && (is_elf || at.depth > 0) {
                 continue;
             }
             let limit = if is_elf { PROGRAM_LIMIT } else { LIMIT };
@@ -246,7 +266,7 @@ impl Reader<'_> {
             if is_elf {
                 let guess = line::of_program(&bytes).map(|does| (does, false));
                 self.add(at, guess.as_slice(), at.text, at.text, None);
-            } else if launches || head.starts_with(b"#!") {
+            } else if !bytes.contains(&0) {
                 self.script(at, &path, &String::from_utf8_lossy(&bytes));
             }
         }
@@ -258,13 +278,22 @@ impl Reader<'_> {
         let is_shell = !first.starts_with("#!")
             || first.split(['/', ' ']).any(|word| Known::all().words.is_shell(word));
         let mut all: Vec<(Does, bool, usize, String)> = Vec::new();
-        for (number, line) in joined_lines(text) {
-            let of_line: Vec<(Does, bool)> = match is_shell {
-                true => line::commands(&line).iter().filter_map(|c| c.does(text)).collect(),
-                false => {
-                    line::of_other_language(&line).map(|does| (does, false)).into_iter().collect()
+        let mut variables = Variables::default();
+        let (mut folder, mut others) = (None, Vec::new());
+        for (number, raw) in joined_lines(text) {
+            let line = if is_shell { variables.expanded(&raw) } else { raw.clone() };
+            let mut of_line = Vec::new();
+            if is_shell {
+                for command in line::commands(&line) {
+                    match command.does(text) {
+                        Some(does) => of_line.push(does),
+                        None if command.changes_folder(&mut folder) => {}
+                        None => others.push((number, line.clone(), folder.clone())),
+                    }
                 }
-            };
+            } else {
+                of_line.extend(line::of_other_language(&line).map(|does| (does, false)));
+            }
             all.extend(of_line.into_iter().map(|(does, sure)| (does, sure, number, line.clone())));
         }
         let kinds: BTreeSet<Does> = all.iter().map(|(does, ..)| *does).collect();
@@ -288,6 +317,30 @@ impl Reader<'_> {
                 .collect();
             let at = if at.file == path { At { line: Some(*number), ..at } } else { at };
             self.add(at, &[(kind, is_sure)], &shown, &lines.join("\n"), Some(text));
+        }
+        others.dedup();
+        for (number, line, folder) in others {
+            let shown = match at.text {
+                "" => line.trim().to_owned(),
+                by => format!("{}; {path}:{number}: {}", by.trim(), line.trim()),
+            };
+            let at_line = if at.file == path { Some(number) } else { at.line };
+            let at = At { line: at_line, text: &shown, depth: at.depth + 1, ..at };
+            for command in line::commands(&line).iter().filter(|c| c.does(text).is_none()) {
+                self.programs(at, command, folder.as_deref());
+            }
+        }
+    }
+
+    /// What a unit of the site does that a line starts.
+    fn started(&mut self, at: At<'_>, name: &str) {
+        let unit = files::unit(self.root, name);
+        if unit.fragment.starts_with("/etc/systemd/") || unit.fragment.starts_with("/usr/local/") {
+            for command in &unit.commands {
+                let text = format!("{}; {name}: {}", at.text.trim(), command.line);
+                let at = At { text: &text, depth: at.depth + 1, ..at };
+                self.line(at, &command.line, &mut None);
+            }
         }
     }
 
@@ -360,16 +413,17 @@ impl Reader<'_> {
             let context = format!("{}\n{settings}", command.line);
             let text = &command.line;
             let file = &unit.fragment;
-            let at = At { place, line: None, text, when, file, context: &context };
+            let at = At { place, line: None, text, when, file, context: &context, depth: 0 };
             match &command.script {
                 // Of a start script with rc links, which is no file of the line.
-                Some(script) if !self.root.exists(first_path(text)) => {
+                Some(script) if file.starts_with("/etc/init.d/") => {
                     self.script(At { file: "", ..at }, file, script);
                 }
                 _ => self.line(at, text, &mut folder),
             }
         }
-        let at = At { place, line: None, text: "", when, file: &unit.fragment, context: "" };
+        let file = &unit.fragment;
+        let at = At { place, line: None, text: "", when, file, context: "", depth: 0 };
         if self.found.entries.len() == from {
             let line = unit.commands.first().map_or("", |command| command.line.as_str());
             let of_name = Known::all().acting(&unit.name);
@@ -405,22 +459,18 @@ impl Reader<'_> {
         }
         let is_ours = udev_rule::is_infiniband(&tokens);
         let from = self.found.entries.len();
-        let context = &named(&tokens);
+        let ours = if is_ours { "mlx5" } else { "" };
+        let context = &format!("{} {ours}", named(&tokens));
         let at = At::line(file, number, rule, context);
         let mut runs_any = false;
         for token in &tokens {
-            let is_run = matches!(
-                (token.key, token.attribute),
-                ("RUN", "" | "program") | ("PROGRAM", _) | ("IMPORT", "program")
-            );
             let is_set = matches!(token.key, "ATTR" | "SYSCTL") && !token.compares;
             if is_set {
                 let of_interface = is_ours && matches!(token.attribute, "mtu" | "mode");
-                let ours = if is_ours { "mlx5" } else { "" };
                 let does = line::of_written(token.attribute, &[token.value], ours)
                     .or_else(|| of_interface.then_some(Does::SetsInterfaces));
                 self.add(at, does.map(|does| (does, true)).as_slice(), rule, rule, None);
-            } else if is_run {
+            } else if token.is_run() {
                 runs_any |= token.key != "IMPORT";
                 let program = token.value.split_whitespace().next().unwrap_or_default();
                 let in_udev = format!("/usr/lib/udev/{program}");
@@ -508,6 +558,12 @@ impl Reader<'_> {
                         let loads = loads.then_some((Does::LoadsModules, true));
                         self.add(at, loads.as_slice(), &line, &line, None);
                     }
+                    // The adapters are bound before their own driver sees them.
+                    Some((&"options", ["vfio-pci" | "vfio_pci", values @ ..])) => {
+                        let has = |v: &&str| v.starts_with("ids=") && v.contains("15b3:");
+                        let binds = values.iter().any(has).then_some((Does::BindsDrivers, true));
+                        self.add(at, binds.as_slice(), &line, &line, None);
+                    }
                     Some((&"options", ["mlx4_core", values @ ..])) => {
                         let is = |key: &str| values.iter().any(|value| value.starts_with(key));
                         let vfs = is("num_vfs=").then_some((Does::SetsVfs, true));
@@ -520,12 +576,6 @@ impl Reader<'_> {
             }
         }
     }
-}
-
-/// The program of a command line.
-fn first_path(line: &str) -> &str {
-    let program = line.split_whitespace().next().unwrap_or_default();
-    program.trim_start_matches(['@', '-', ':', '+', '!'])
 }
 
 fn is_outside_of_packages(path: &str) -> bool {

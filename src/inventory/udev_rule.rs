@@ -10,6 +10,15 @@ pub(super) struct Token<'a> {
     pub(super) value: &'a str,
 }
 
+impl Token<'_> {
+    pub(super) fn is_run(&self) -> bool {
+        matches!(
+            (self.key, self.attribute),
+            ("RUN", "" | "program") | ("PROGRAM", _) | ("IMPORT", "program")
+        )
+    }
+}
+
 /// The tokens of a rule (udev(7)); what is no token is left out.
 pub(super) fn tokens(rule: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
@@ -40,6 +49,12 @@ pub(super) fn tokens(rule: &str) -> Vec<Token<'_>> {
     tokens
 }
 
+/// True of a rule whose program says by its name that it is for InfiniBand.
+fn runs_ours(tokens: &[Token<'_>]) -> bool {
+    let mut runs = tokens.iter().filter(|token| token.is_run());
+    runs.any(|run| ["mlnx", "mlx", "infiniband", "rdma"].iter().any(|w| run.value.contains(w)))
+}
+
 /// True unless the rule is for devices of a driver or vendor that has no InfiniBand.
 pub(super) fn may_be_infiniband(tokens: &[Token<'_>]) -> bool {
     let is_other = |token: &Token<'_>| {
@@ -61,12 +76,12 @@ pub(super) fn may_be_infiniband(tokens: &[Token<'_>]) -> bool {
                 _ => false,
             }
     };
-    !tokens.iter().any(is_other)
+    !tokens.iter().any(is_other) || runs_ours(tokens)
 }
 
 /// True of a rule that is for InfiniBand alone.
 pub(super) fn is_infiniband(tokens: &[Token<'_>]) -> bool {
-    tokens.iter().any(|token| {
+    let is_its = |token: &Token<'_>| {
         token.compares
             && match token.key {
                 "SUBSYSTEM" | "SUBSYSTEMS" => token.value.starts_with("infiniband"),
@@ -76,5 +91,6 @@ pub(super) fn is_infiniband(tokens: &[Token<'_>]) -> bool {
                     .any(|b| token.value.starts_with(b)),
                 _ => token.value == "0x15b3",
             }
-    })
+    };
+    tokens.iter().any(is_its) || runs_ours(tokens)
 }

@@ -455,6 +455,15 @@ impl Finder<'_> {
                 self.item(Item::new(file, reason));
             }
         }
+        // systemd-modules-load.service(8)
+        for name in self.names("/etc/modules-load.d") {
+            let path = format!("/etc/modules-load.d/{name}");
+            let Some(text) = self.text(&path).filter(|_| name.ends_with(".conf")) else { continue };
+            if text.lines().any(|line| inventory::is_module(line.trim())) {
+                self.item(Item::new(path, Reason::ModulesOfRdmaCore));
+            }
+        }
+        self.found.problems.extend(stacks::netplan::not_judged(self.root));
         self.subnet_managers();
         let mut files: Vec<String> =
             stacks::KNOWN.asked(self.root, is_ipoib_name).into_iter().map(|a| a.file).collect();
@@ -473,8 +482,7 @@ impl Finder<'_> {
         for entry in entries {
             let is_its = entry.does != Does::SetsVfs
                 || functions.iter().any(|f| f.ib_driver.is_some() && entry.may_be_about(f));
-            let is_hook = OPENIBD_HOOKS.contains(&entry.place.as_str());
-            let left = is_hook || entry.is_shipped || entry.when == When::NotByBoot || !is_its;
+            let left = entry.is_shipped || entry.when == When::NotByBoot || !is_its;
             let Some(reason) = reason(&entry).filter(|_| !left) else { continue };
             let item = match entry.line {
                 Some(line) => Item::new(&entry.place, reason).at_line(line, &entry.text),

@@ -85,8 +85,8 @@ reasons! {
     InterfaceManager: Disabled, "the rule is masked by a link to /dev/null in /etc/udev/rules.d, which package updates keep";
     /// ibprov itself.
     Ourselves: Enabled, "ibprov brings the ports up at boot, before the network starts";
-    /// rdma-core loads modules.
-    ModulesOfRdmaCore: Left, "rdma-core may load modules too; ibprov skips modules that are loaded";
+    /// rdma-core or systemd loads modules.
+    ModulesOfRdmaCore: Left, "modules are loaded by this too; ibprov skips modules that are loaded";
     /// What loads the modules of rdma.conf is not installed.
     RdmaConf: Left, "rdma.service, which alone reads the file, is not installed, so that its modules are not loaded today", do "if the modules are needed: `ibprov import rdma-conf`";
     /// Port types of mlx4 are written to a drop-in.
@@ -114,11 +114,11 @@ reasons! {
     /// A line calls openibd.
     CallsOpenibd: NeedsDecision, "openibd, which loads and unloads modules while ibprov uses them, is started or stopped here", do "remove this line or unit";
     /// A line loads modules.
-    LoadsModules: NeedsDecision, "modules that ibprov loads are loaded here", do "remove this line or unit; list modules other than ib_umad, ib_uverbs and ib_ipoib in modules.load";
+    LoadsModules: NeedsDecision, "modules for InfiniBand are loaded or unloaded here", do "list in modules.load what ibprov does not load by itself, which is all but drivers, ib_umad, ib_uverbs and ib_ipoib; then remove this line or unit";
     /// A line creates VFs or gives them GUIDs.
     SetsVfs: NeedsDecision, "VFs are created here, or their GUIDs are set", do "plan the VFs with [[pf]] (ibprov-vf(5)), compare with `ibprov plan`, then remove this line or unit";
     /// A line starts opensm.
-    StartsOpensm: NeedsDecision, "opensm is started here, by no unit", do "run it by a [[subnet-manager]] (ibprov.toml(5)) or a unit of the package, on one port once, then remove this line; without a subnet manager no port of the fabric becomes active";
+    StartsOpensm: NeedsDecision, "opensm is started here", do "run it by a [[subnet-manager]] (ibprov.toml(5)) or a unit of the package, on one port once, then remove this line; without a subnet manager no port of the fabric becomes active";
     /// A line writes to the firmware.
     SetsFirmware: NeedsDecision, "firmware of an adapter, or its settings, are written here", do "plan the settings with [[firmware]] (ibprov-firmware(8)), compare with `ibprov firmware`, then remove this line or unit";
     /// A line sets the types of ports.

@@ -154,7 +154,17 @@ impl Made {
         if self.last.iter().any(is_full) {
             return None;
         }
-        let (_, span) = self.last.values().min_by_key(|(_, span)| span.start)?;
+        let is_host = |(who, _): &(&Who, _)| !matches!(who, Who::Switches | Who::Routers);
+        let hosts = self.last.iter().filter(is_host).map(|(_, (_, span))| span);
+        let (span, label) = match hosts.min_by_key(|span| span.start) {
+            Some(span) => (span, "limited, as all others are"),
+            // Another partition may be meant for switches alone.
+            None if self.pkey == DEFAULT => {
+                let all = self.last.values().map(|(_, span)| span);
+                (all.min_by_key(|span| span.start)?, "no port of a host")
+            }
+            None => return None,
+        };
         let consequence = format!(
             "opensm would make no port of a host a full member of {}: limited members do not reach each other",
             self.number()
@@ -164,7 +174,6 @@ impl Made {
         } else {
             "write =full behind a member that all others shall reach, or defmember=full before the colon"
         };
-        let label = "limited, as all others are";
         Some(Fault::new(FaultKind::NoFullMember, span.clone(), label, consequence).help(help))
     }
 }
@@ -176,6 +185,8 @@ struct Open {
     flags: flags::Flags,
     /// It has a line that begins with mgid.
     has_mgid: bool,
+    /// Where it begins.
+    start: usize,
 }
 
 /// The file is not read any further.
@@ -286,7 +297,7 @@ impl Reader<'_> {
             partition.group_at = span;
             flags.makes_group = true;
         }
-        self.open = Some(Open { at: made, flags, has_mgid: false });
+        self.open = Some(Open { at: made, flags, has_mgid: false, start: head.span().start });
         Ok(members)
     }
 
@@ -492,7 +503,11 @@ impl Reader<'_> {
         };
         partition.last.insert(who, (membership, span.clone()));
         let lost = before.iter().find(|(_, (other, _))| *other != membership);
-        let same = before.iter().find(|(other, _)| *other == who);
+        // A definition that adds groups to a partition has to name members again.
+        let is_same = |(other, (_, place)): &&(Who, (_, Range<usize>))| {
+            *other == who && place.start >= open.start
+        };
+        let same = before.iter().find(is_same);
         if let Some((_, (other, place))) = lost {
             let fault = Fault::new(
                 FaultKind::MemberOverridden,

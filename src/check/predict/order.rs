@@ -80,10 +80,11 @@ fn is_libvirts(unit: &str) -> bool {
     ["lib", "virt", "ibprov-"].iter().any(|begin| unit.starts_with(begin))
 }
 
-/// RDMA transports say so; whether NFS by address runs over IPoIB they do not.
+/// RDMA transports say so, and who requires openibd; whether NFS by address runs over IPoIB they
+/// do not.
 fn is_over_infiniband(unit: &Unit) -> bool {
     let rdma = unit.options.split(',').any(|o| matches!(o, "rdma" | "proto=rdma"));
-    rdma || unit.what.contains("@o2ib")
+    rdma || unit.what.contains("@o2ib") || unit.requires.contains("openibd.service")
 }
 
 const fn code(need: Need) -> Code {
