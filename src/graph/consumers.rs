@@ -136,6 +136,12 @@ pub fn provider(graph: &Graph) -> Option<&Unit> {
         .find(|unit| unit.load == Load::Loaded && transaction.contains(unit.name.as_str()))
 }
 
+/// True of a unit that requires openibd: it says that it needs the fabric.
+pub fn names_openibd(unit: &Unit) -> bool {
+    let is_its = |name: &String| name == "openibd.service" || name == OPENIBD_STAND_IN;
+    !unit.name.starts_with("ibprov") && unit.requires.iter().chain(&unit.wants).any(is_its)
+}
+
 /// Every consumer in the next boot, with its proof; none without a provider. A unit that
 /// `uses` the fabric is one, whatever it is called.
 pub fn judge(graph: &Graph, role_of: RoleOf, uses: impl Fn(&Unit) -> bool) -> Vec<Judged> {
@@ -144,11 +150,6 @@ pub fn judge(graph: &Graph, role_of: RoleOf, uses: impl Fn(&Unit) -> bool) -> Ve
     let failed = graph.units().filter(|unit| unit.now.active == "failed");
     let units: BTreeSet<&str> =
         transaction.iter().copied().chain(failed.map(|unit| unit.name.as_str())).collect();
-    // Who requires openibd says that it needs the fabric.
-    let names_openibd = |unit: &Unit| {
-        let is_its = |name: &String| name == "openibd.service" || name == OPENIBD_STAND_IN;
-        !unit.name.starts_with("ibprov") && unit.requires.iter().chain(&unit.wants).any(is_its)
-    };
     let any = |unit: &Unit| match need(unit, role_of) {
         None if (uses(unit) || names_openibd(unit)) && unit.name.ends_with(".service") => {
             Some(Need::Service)

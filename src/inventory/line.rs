@@ -225,14 +225,11 @@ impl Command<'_> {
 
     /// The units that it starts.
     pub(super) fn started_units(&self) -> Option<impl Iterator<Item = &str>> {
+        const STARTS: [&str; 3] = ["start", "restart", "reload-or-restart"];
         let is_manager = matches!(self.program(), "systemctl" | "service");
-        let starts = is_manager && self.has(&["start", "restart", "reload-or-restart"]);
-        let units = self
-            .words
-            .iter()
-            .skip(1)
-            .copied()
-            .filter(|word| word.ends_with(".service") || word.contains('@'));
+        let starts = is_manager && self.has(&STARTS);
+        let words = self.words.iter().skip(1).copied();
+        let units = words.filter(|word| !word.starts_with('-') && !STARTS.contains(word));
         starts.then_some(units)
     }
 
@@ -296,6 +293,7 @@ impl Command<'_> {
                 let has_vfs = words.iter().any(|word| word.starts_with("num_vfs="));
                 if has_vfs { Does::SetsVfs } else { Does::LoadsModules }
             }
+            "ethtool" if is_ours(ours) && self.has(&["-A", "-C", "-G", "-K", "-L"]) => Does::Tunes,
             "virsh" if self.has(&["start"]) => Does::StartsGuests,
             "driverctl" if self.has(&["set-override"]) && is_ours(ours) => Does::BindsDrivers,
             _ if program.starts_with("rdma_rename") => Does::RenamesDevices,

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 
 use super::line::{self, Command, Known};
 use super::udev_rule::{self, Token};
-use super::variables::Variables;
+use super::variables::{self, Variables};
 use super::{Does, Entry, Inventory, When};
 use crate::graph::{Graph, Load, Unit, files};
 use crate::host::{ReadError, Root};
@@ -45,6 +45,16 @@ pub(super) fn read(root: &Root, graph: &Graph) -> Inventory {
     reader.modprobe();
     reader.found.problems.sort_unstable();
     reader.found.problems.dedup();
+    // A place is named once for each kind, whatever runs it.
+    for entry in std::mem::take(&mut reader.found.entries) {
+        let is_same = |known: &&mut Entry| {
+            (&known.place, known.line, known.does) == (&entry.place, entry.line, entry.does)
+        };
+        match reader.found.entries.iter_mut().find(is_same) {
+            Some(known) => known.lines.extend(entry.lines),
+            None => reader.found.entries.push(entry),
+        }
+    }
     reader.found
 }
 
@@ -179,9 +189,10 @@ impl Reader<'_> {
         when: When,
         command: impl Fn(&str) -> Option<&str>,
     ) {
-        let mut folder = None;
+        let (mut folder, mut variables) = (None, Variables::default());
         for (number, line) in joined_lines(text) {
-            let Some(part) = command(&line) else { continue };
+            let expanded = variables.expanded(&line);
+            let Some(part) = command(&expanded) else { continue };
             let at = At { when, ..At::line(file, number, &line, text) };
             self.line(at, part, &mut folder);
         }
@@ -192,6 +203,7 @@ impl Reader<'_> {
     fn line(&mut self, at: At<'_>, line: &str, folder: &mut Option<String>) {
         let mut all: Vec<(Does, bool)> = Vec::new();
         let mut others = Vec::new();
+        let line = &variables::without_inner_quotes(line);
         for command in line::commands(line) {
             match command.does(at.context) {
                 Some(does) => all.push(does),
@@ -334,7 +346,8 @@ impl Reader<'_> {
 
     /// What a unit of the site does that a line starts.
     fn started(&mut self, at: At<'_>, name: &str) {
-        let unit = files::unit(self.root, name);
+        let suffix = if name.contains('.') { "" } else { ".service" };
+        let unit = files::unit(self.root, &format!("{name}{suffix}"));
         if unit.fragment.starts_with("/etc/systemd/") || unit.fragment.starts_with("/usr/local/") {
             for command in &unit.commands {
                 let text = format!("{}; {name}: {}", at.text.trim(), command.line);
@@ -430,13 +443,6 @@ impl Reader<'_> {
             let guess = of_name.or_else(|| line::of_settings(&format!("{line}\n{settings}")));
             let guess = guess.map(|does| (does, false));
             self.add(at, guess.as_slice(), line, line, Some(&settings));
-        }
-        // A unit is named once for each kind.
-        for entry in self.found.entries.split_off(from) {
-            match self.found.entries.iter_mut().skip(from).find(|known| known.does == entry.does) {
-                Some(known) => known.lines.extend(entry.lines),
-                None => self.found.entries.push(entry),
-            }
         }
     }
 
@@ -586,7 +592,7 @@ fn is_outside_of_packages(path: &str) -> bool {
 /// True of a rule that runs a program that no package of the distribution has.
 fn is_own_program(tokens: &[Token<'_>]) -> bool {
     let runs = tokens.iter().filter(|token| matches!(token.key, "RUN" | "PROGRAM"));
-    let mut programs = runs.filter_map(|token| token.value.split_whitespace().next());
+    let mut programs = runs.flat_map(|token| token.value.split_whitespace());
     programs.any(|program| program.starts_with('/') && is_outside_of_packages(program))
 }
 
@@ -611,14 +617,11 @@ fn named(tokens: &[Token<'_>]) -> String {
 /// The adapters that a text names: addresses, netdevs and RDMA devices.
 fn objects(text: &str) -> Vec<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_.:-*$%{}[]".contains(c);
-    let mut found = BTreeSet::new();
-    let mut after = "";
-    let mut before_that = "";
-    for word in text.split(|c| !is_part(c)) {
-        let word = word.trim_matches(|c| c == ':' || c == '.');
-        if word.is_empty() {
-            continue;
-        }
+    let is_literal = |word: &str| !word.starts_with('*') && !word.contains(['$', '%', '{', '[']);
+    let words = text.split(|c| !is_part(c)).map(|word| word.trim_matches([':', '.']));
+    // As udev's ID_PATH.
+    let words = words.map(|word| word.strip_prefix("pci-").unwrap_or(word));
+    let is_object = |word: &&str| {
         let is_address = word.contains(':')
             && (word.parse::<PciAddress>().is_ok()
                 || format!("0000:{word}").parse::<PciAddress>().is_ok());
@@ -629,14 +632,15 @@ fn objects(text: &str) -> Vec<String> {
         let is_ethernet = ["eth", "eno", "enp", "ens", "enP"].iter().any(|begin| {
             word.strip_prefix(begin).is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
         });
-        let of_class = before_that == "class" && matches!(after, "net" | "infiniband");
-        let is_literal = !word.starts_with('*') && !word.contains(['$', '%', '{', '[']);
-        if is_literal && (is_address || is_rdma || is_ethernet || is_ipoib_name(word) || of_class) {
-            found.insert(word.to_owned());
-        }
-        (before_that, after) = (after, word);
-    }
-    found.into_iter().collect()
+        is_address || is_rdma || is_ethernet || is_ipoib_name(word)
+    };
+    let of_class = ["class/net/", "class/infiniband/"].into_iter().flat_map(|class| {
+        let behind = text.split(class).skip(1);
+        behind.filter_map(|rest| rest.split(|c| !is_part(c)).next())
+    });
+    let all = words.filter(is_object).chain(of_class.filter(|word| !word.is_empty()));
+    let found: BTreeSet<&str> = all.filter(|word| is_literal(word)).collect();
+    found.into_iter().map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ impl Variables {
             }
             None => {}
         }
-        line
+        without_inner_quotes(&self.replaced(&line))
     }
 
     fn keep(&mut self, name: &str, value: &str) {
@@ -52,28 +52,39 @@ impl Variables {
         let mut text = String::with_capacity(line.len());
         let mut rest = line;
         while let Some((before, after)) = rest.split_once('$') {
-            text.push_str(before);
             let braced = after.strip_prefix('{').and_then(|inner| inner.split_once('}'));
             let (inner, behind) = braced.unwrap_or_else(|| after.split_at(name_end(after)));
-            let (name, otherwise) = inner.split_at(name_end(inner));
-            let given = otherwise.strip_prefix(":-").or_else(|| otherwise.strip_prefix('-'));
-            let value = self.0.get(name).map(String::as_str).filter(|_| otherwise.is_empty());
-            let value = value.or_else(|| {
-                self.0.get(name).map(String::as_str).or(given).filter(|_| given.is_some())
-            });
-            match value {
+            let (name, operation) = inner.split_at(name_end(inner));
+            let default = operation.strip_prefix(":-").or_else(|| operation.strip_prefix('-'));
+            let value = self.0.get(name).map(String::as_str).or(default);
+            let is_known = operation.is_empty() || default.is_some();
+            let raw = after.get(..after.len() - behind.len()).unwrap_or_default();
+            text.push_str(before);
+            match value.filter(|_| is_known) {
                 Some(value) => text.push_str(value),
-                None => {
-                    let raw = after.len() - behind.len();
-                    text.push('$');
-                    text.push_str(after.get(..raw).unwrap_or_default());
-                }
+                None => text.extend(["$", raw]),
             }
             rest = behind;
         }
         text.push_str(rest);
         text
     }
+}
+
+/// `a"b"c` is one word, `abc`.
+pub(super) fn without_inner_quotes(line: &str) -> String {
+    let is_space = |c: Option<char>| c.is_none_or(char::is_whitespace);
+    let mut before = None;
+    let mut rest = line.chars();
+    let mut text = String::with_capacity(line.len());
+    while let Some(c) = rest.next() {
+        let is_inner = !is_space(before) && !is_space(rest.clone().next());
+        before = Some(c);
+        if !(is_inner && matches!(c, '"' | '\'')) {
+            text.push(c);
+        }
+    }
+    text
 }
 
 /// Where the name of a variable ends that `text` begins with; a parameter is one of a digit.
@@ -101,7 +112,8 @@ mod tests {
         for (lines, want) in [
             (&["D=mlx5", "P=${D}_0", "echo 4 >/x/$P/y"][..], "echo 4 >/x/mlx5_0/y"),
             (&["local d='a b'; x", "e $d."], "e a b."),
-            (&["for d in /x/*/n; do", "echo >\"$d\""], "echo >\"/x/*/n\""),
+            (&["for d in /x/*/n; do", "echo >\"$d\""], "echo >/x/*/n\""),
+            (&["D=\"m_0\"", "e \"4\" >/x/\"$D\"/y 'a b'"], "e \"4\" >/x/m_0/y 'a b'"),
             (&["for i in ib0 ib1", "do ip link set $i up"], "do ip link set ib0 ib1 up"),
             (&["N=${1:-8} # how many", "e $N ${2-ib0} ${3}"], "e 8 ib0 ${3}"),
             // What a program prints is not known, and no longer what was kept before.

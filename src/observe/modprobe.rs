@@ -120,14 +120,19 @@ impl ModprobeRules {
         }
     }
 
-    /// `modprobe.blacklist=` is kmod's, `module_blacklist=` the kernel's own.
+    /// `modprobe.blacklist=` is kmod's, `module_blacklist=` the kernel's own; kmod gives a module
+    /// its `MODULE.KEY=VALUE` last.
     fn add_command_line(&mut self, cmdline: &str) {
         for word in cmdline.split_whitespace() {
-            let Some((key @ ("modprobe.blacklist" | "module_blacklist"), names)) =
-                word.split_once('=')
-            else {
+            let Some((key, names)) = word.split_once('=') else { continue };
+            if !matches!(key, "modprobe.blacklist" | "module_blacklist") {
+                let option = word.split_once('.');
+                if let Some((Ok(module), setting)) = option.map(|(m, s)| (m.parse(), s)) {
+                    let origin = "the kernel command line".to_owned();
+                    self.options.push((module, setting.to_owned(), origin));
+                }
                 continue;
-            };
+            }
             for name in names.split(',').filter_map(|n| n.parse::<ModuleName>().ok()) {
                 self.denied
                     .entry(name)
@@ -155,6 +160,15 @@ mod tests {
 
     fn name(text: &str) -> ModuleName {
         text.parse().expect("module name")
+    }
+
+    #[test]
+    fn options_of_the_command_line_come_last() {
+        let mut rules =
+            ModprobeRules::of("/etc/modprobe.d/a.conf", "options ib_core netns_mode=1\n");
+        rules.add_command_line("ro quiet root=UUID=1.2 ib_core.netns_mode=0");
+        let by = "the kernel command line";
+        assert_eq!(rules.option("ib_core", "netns_mode"), Some(("0", by)));
     }
 
     #[test]

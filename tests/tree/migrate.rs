@@ -392,6 +392,13 @@ fn what_a_site_does_by_itself_needs_a_decision() {
     let host = by_hand();
     host.file("etc/infiniband/connectx.conf", "0000:05:00.0 ib eth\n");
     host.file("etc/infiniband/mlx5.conf", "set_relaxed_ordering=yes\n");
+    host.file("etc/modules-load.d/fabric.conf", "# GPUs\nib_iser\n");
+    host.file("etc/modules-load.d/other.conf", "loop\n");
+    host.file(
+        "etc/modprobe.d/vfio.conf",
+        "options vfio-pci ids=15b3:101c,8086:1\noptions vfio-pci ids=8086:2\n",
+    );
+    host.file("etc/netplan/60-ib.yaml", "network: {version: 2}\n");
     expect![[r#"
         would be migrated
           enabled: ibprov.service: ibprov brings the ports up at boot, before the network starts

@@ -84,7 +84,7 @@ fn is_libvirts(unit: &str) -> bool {
 /// do not.
 fn is_over_infiniband(unit: &Unit) -> bool {
     let rdma = unit.options.split(',').any(|o| matches!(o, "rdma" | "proto=rdma"));
-    rdma || unit.what.contains("@o2ib") || unit.requires.contains("openibd.service")
+    rdma || unit.what.contains("@o2ib") || consumers::names_openibd(unit)
 }
 
 const fn code(need: Need) -> Code {

@@ -105,6 +105,7 @@ fn each_place_is_looked_at() {
         [
             format!("/etc/rc.local:1 {both}"),
             format!("/etc/rc.local:2 {both}"),
+            format!("/etc/rc.local:4 {both}"),
             format!("/etc/rc.local:5 {both}"),
             "/etc/rc.local:6 LoadsModules".to_owned(),
             format!("/etc/rc.local:6 {both}"),
@@ -158,6 +159,47 @@ fn units_count_with_what_starts_them() {
 }
 
 #[test]
+fn what_runs_by_something_else_is_followed() {
+    let files = [
+        (
+            "etc/rc.local",
+            "D=mlx5\nP=${D}_0\nfor f in node port; do\necho 1 >/sys/class/infiniband/\"$P\"/device/sriov/0/$f\ndone\nsh /opt/plain\n/opt/outer\nsystemctl --no-block start vfs@ib1\n/usr/bin/packaged\n",
+        ),
+        ("opt/plain", "modprobe ib_iser\n"),
+        ("opt/outer", "#!/bin/sh\ncd /opt\n./inner\n"),
+        (
+            "opt/inner",
+            "#!/bin/sh\nfor d in /sys/class/infiniband/mlx5_*/node_desc; do echo x >\"$d\"; done\n/opt/outer\n",
+        ),
+        // What packages call is theirs.
+        ("usr/bin/packaged", "#!/bin/sh\n/usr/bin/other\n"),
+        ("usr/bin/other", "#!/bin/sh\nmodprobe ib_iser\n"),
+        ("etc/systemd/system/vfs@.service", "[Service]\nExecStart=/opt/vfs %i\n"),
+        ("opt/vfs", "#!/bin/bash\necho ${mode[$i]} >/sys/class/net/$i/mode\n"),
+        (
+            "etc/infiniband/openib.conf",
+            "ONBOOT=yes\nOPENIBD_POST_START=/opt/hook\nOPENIBD_POST_STOP=/opt/plain\n",
+        ),
+        (
+            "opt/hook",
+            "#!/usr/bin/python3\nopen(os.path.join(\"/sys/class/net\", dev, \"device/sriov_numvfs\"))\n",
+        ),
+    ];
+    let mut found = acts(&files);
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        [
+            "/etc/rc.local:4 SetsVfs mlx5_0",
+            "/etc/rc.local:6 LoadsModules ib1",
+            "/etc/rc.local:7 Tunes mlx5_*",
+            "/etc/rc.local:8 SetsInterfaces ib1",
+            "/opt/hook:2 SetsVfs?",
+        ]
+    );
+}
+
+#[test]
 fn a_rule_of_udev_counts_for_what_it_may_be_for() {
     let of = |rule: &str| {
         acts(&[
@@ -178,6 +220,28 @@ fn a_rule_of_udev_counts_for_what_it_may_be_for() {
     let run = "SUBSYSTEM==\"infiniband\", KERNEL==\"mlx5_[0-9]*\", RUN+=\"/bin/sh -c 'echo 8 >/sys/class/infiniband/%k/device/sriov_numvfs'\"\n";
     assert_eq!(of(run), is("SetsVfs mlx5_*"));
     assert_eq!(of("KERNEL==\"ib*\", ATTR{mode}=\"connected\"\n"), is("SetsInterfaces ib*"));
+    let path = "DRIVERS==\"mlx5_core\", ENV{ID_PATH}==\"pci-0000:44:00.0\", ATTR{device/sriov_numvfs}=\"3\"\n";
+    assert_eq!(of(path), is("SetsVfs 0000:44:00.0"));
+    let unit =
+        "SUBSYSTEM==\"infiniband\", TAG+=\"systemd\", ENV{SYSTEMD_WANTS}+=\"x@%k.service\"\n";
+    assert_eq!(
+        acts(&[
+            ("etc/udev/rules.d/9.rules", unit),
+            (
+                "etc/systemd/system/x@.service",
+                "[Service]\nExecStart=/bin/rdma dev set %i name r0\n"
+            ),
+        ]),
+        is("RenamesDevices")
+    );
+    let program = "SUBSYSTEM==\"platform\", RUN+=\"/opt/spark-mlnx-hotplug/handler removal\"\n";
+    assert_eq!(of(program), is("NotUnderstood"));
+    let by = "DRIVERS==\"mlx5_core\", RUN+=\"/bin/systemd-run --no-block /opt/rings %k\"\n";
+    assert_eq!(of(by), is("NotUnderstood"));
+    let rings = "DRIVERS==\"mlx5_core\", RUN+=\"/usr/sbin/ethtool -G %k rx 4096\"\n";
+    assert_eq!(of(rings), is("Tunes"));
+    let switch = "DRIVERS==\"mlx5_core\", RUN+=\"/usr/sbin/devlink dev eswitch set pci/0000:0f:00.0 mode switchdev\"\n";
+    assert_eq!(of(switch), is("NotUnderstood 0000:0f:00.0"));
     for other in [
         "DRIVERS==\"i40e\", ATTR{device/sriov_numvfs}=\"4\"\n",
         "DRIVERS==\"mlx5_core\", ATTR{sriov_numvfs}==\"4\", GOTO=\"x\"\n",
@@ -194,6 +258,7 @@ fn what_a_package_brings_is_known_until_it_is_changed() {
     let file = "usr/lib/udev/rules.d/60-rdma-persistent-naming.rules";
     assert_eq!(acts(&[(file, rule)]), [""; 0]);
     assert_eq!(acts(&[(&file.replace("60-", "61-"), rule)]).len(), 1);
+    assert_eq!(acts(&[(&file.replace("usr/lib/", "etc/"), rule)]).len(), 1, "it is the site's");
     let changed = format!("{rule}DRIVERS==\"mlx5_core\", ATTR{{device/sriov_numvfs}}=\"4\"\n");
     assert_eq!(acts(&[(file, &changed)]), [format!("/{file}:2 SetsVfs")]);
 }
