@@ -383,8 +383,13 @@ fn is_ours(text: &str) -> bool {
 pub(super) fn of_written(path: &str, words: &[&str], ours: &str) -> Option<Does> {
     let is_mode = words.iter().any(|word| matches!(*word, "connected" | "datagram"));
     let ends = |ends: &[&str]| ends.iter().any(|end| path.ends_with(end));
+    // A driver that the path names is another's, or takes anybody's.
+    let driver = path.split("/drivers/").nth(1).and_then(|rest| rest.split('/').next());
+    let takes_ours =
+        |driver: &str| is_ours(driver) || driver.starts_with('$') || driver.starts_with("vfio");
     if ends(&["/bind", "/unbind", "/driver_override", "/new_id", "/remove_id", "/drivers_probe"])
         && is_ours(ours)
+        && driver.is_none_or(takes_ours)
     {
         return Some(Does::BindsDrivers);
     }
@@ -501,6 +506,9 @@ mod tests {
             ("ibportstate -C mlx5_0 -P 1 -D 0 1 speed 32", SetsPorts),
             ("echo ib > /sys/bus/pci/devices/0000:03:00.0/mlx4_port1", SetsPortTypes),
             ("echo 0000:4b:00.1 >/sys/bus/pci/drivers/mlx5_core/unbind", BindsDrivers),
+            ("echo 0000:4b:00.1 >/sys/bus/pci/drivers/vfio-pci/bind", BindsDrivers),
+            ("echo ${m[$i]} >/sys/class/net/$i/mode", SetsInterfaces),
+            ("ethtool -G $i rx 8192", Tunes),
             ("echo 1 >/sys/class/infiniband/mlx5_0/ports/1/x", NotUnderstood),
             ("mlnx_tune -p HIGH_THROUGHPUT", Tunes),
         ] {
@@ -511,6 +519,9 @@ mod tests {
         for line in [
             "# modprobe ib_ipoib",
             "modprobe nvidia",
+            "echo 0000:15:00.0 >/sys/bus/pci/drivers/nvidia/unbind",
+            "pushd /sys/bus/pci/drivers/mlx4_core",
+            "ethtool -i $i",
             "virsh list --all",
             "ip link set eth0 up",
             "ip addr show ib0 | grep inet",

@@ -89,13 +89,10 @@ pub(super) fn without_inner_quotes(line: &str) -> String {
 
 /// Where the name of a variable ends that `text` begins with; a parameter is one of a digit.
 fn name_end(text: &str) -> usize {
-    let is_digit = text.starts_with(|c: char| c.is_ascii_digit());
-    let is_part = |c: char| c.is_ascii_alphanumeric() && !is_digit || c == '_' && !is_digit;
-    match text.find(|c| !is_part(c)) {
-        Some(0) if is_digit => 1,
-        Some(end) => end,
-        None => text.len(),
+    if text.starts_with(|c: char| c.is_ascii_digit()) {
+        return 1;
     }
+    text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
 }
 
 #[cfg(test)]
