@@ -12,10 +12,10 @@ use crate::check::evidence::{Boot, Evidence, Intake, Source};
 use crate::check::rules;
 use crate::cli::{CheckArgs, Common, Format};
 use crate::host::{Root, logs, state, terminal};
-use crate::model;
 use crate::model::common::{Code, Exit, Kind, Report, Verdict};
 use crate::model::finding::{Diagnosis, Finding};
 use crate::names::nearest;
+use crate::show;
 use crate::timeline::evidence::timeline;
 use crate::timeline::{Timeline, svg};
 
@@ -98,7 +98,7 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
         state::write_file(path, &picture)
             .with_context(|| format!("cannot write the picture to {}", path.display()))?;
     }
-    print(&diagnosis, format, |screen| model::check::text(&diagnosis, common.verbose, screen))
+    print(&diagnosis, format, |screen| show::check::text(&diagnosis, common.verbose, screen))
 }
 
 /// Why no byte was read of these, where these are the problems.

@@ -13,8 +13,9 @@ use crate::ladder::minimum::means;
 use crate::model::PortProgress;
 use crate::model::advice::{Advice, ToDo};
 use crate::model::common::{Code, Exit, Finding, Kind, NotBegun, Report, Severity, Verdict};
-use crate::model::screen::{self, Screen};
 use crate::node;
+use crate::show::advice;
+use crate::show::screen::{self, Screen};
 
 /// Answer for the configuration that [`config::load`] gave.
 ///
@@ -167,7 +168,7 @@ pub(super) struct Checked {
 
 /// A finding of the host, with what to do.
 fn finding_text(finding: &Finding) -> String {
-    let advice = Advice::lines(&finding.advice, "    ", Screen::default());
+    let advice = advice::lines(&finding.advice, "    ", Screen::default());
     screen::text(std::iter::once(finding.to_string()).chain(advice))
 }
 

@@ -16,8 +16,8 @@ use crate::migrate::carry_out;
 use crate::model::advice::{Advice, ToDo};
 use crate::model::common::{Code, Exit, Finding, Kind, Report, Severity, Verdict, not_read};
 use crate::model::migrate::Change;
-use crate::model::screen;
 use crate::names::PathState;
+use crate::show::screen;
 use crate::stacks::netplan;
 
 /// The object of the lock of a run that changes something.

@@ -11,9 +11,9 @@ use crate::config::pins::{PinnedPf, Pins};
 use crate::host::{ReadError, Root};
 use crate::model::check_schema;
 use crate::model::common::{Kind, Report, Verdict, not_read};
-use crate::model::screen;
 use crate::names::{Guid, PciAddress, harmless};
 use crate::plan::fleet::{Fleet, FleetFinding};
+use crate::show::screen;
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -16,11 +16,10 @@ use crate::apply::warnings::queue_advice;
 use crate::cli::{Format, IfaceArgs};
 use crate::config::{Config, RxeRow};
 use crate::host::{Root, alarm, clock, links, process, systemctl, systemd};
-use crate::model::advice::{Advice, Purpose};
+use crate::model::advice::Purpose;
 use crate::model::common::{Code, Exit, Finding, Kind, Report, Verdict};
 use crate::model::iface::{BringUp, DeferredSettings, IfaceReport, IfaceStep, WantedInterface};
 use crate::model::rxe::{RxeReport, RxeState};
-use crate::model::screen::{self, Screen};
 use crate::model::stack::{Decision, View};
 use crate::names::{IfName, Object, PciAddress, RdmaName, Rung, Target, present};
 use crate::node::Node;
@@ -28,6 +27,8 @@ use crate::observe::iface::{NotSeen, look};
 use crate::observe::ipoib::Interface;
 use crate::observe::target::meant;
 use crate::observe::{Look, Observer, ipoib};
+use crate::show::advice;
+use crate::show::screen::{self, Screen};
 use crate::stacks::{KNOWN, netplan};
 use crate::workers::products::manages_nvswitch;
 
@@ -402,7 +403,7 @@ impl IfacePreview {
         for finding in others {
             lines.push(finding.to_string());
             let steps = finding.advice.iter().filter(|step| step.purpose != Purpose::Look);
-            lines.extend(Advice::lines(steps, "  ", Screen::default()));
+            lines.extend(advice::lines(steps, "  ", Screen::default()));
         }
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
         lines.extend(View::lines(&self.stacks));

@@ -13,9 +13,10 @@ use crate::host::initrd::{self, Image};
 use crate::host::{Root, persistent_names};
 use crate::model::advice::Advice;
 use crate::model::common::{Code, Finding, Kind, Report, Severity, Verdict};
-use crate::model::screen::{self, Screen};
 use crate::names::{IB_DRIVERS, rdma_half_of};
 use crate::observe::Observer;
+use crate::show::advice;
+use crate::show::screen::{self, Screen};
 
 /// Compare the image that `args` names with the host below `root`.
 ///
@@ -254,7 +255,7 @@ fn text(report: &Report<InitrdReport>) -> String {
     let findings = report.findings.iter();
     lines.extend(findings.map(|finding| format!("{}: {}", finding.severity, finding.message)));
     if !report.findings.is_empty() {
-        lines.extend(Advice::lines(&[rebuild()], "", Screen::default()));
+        lines.extend(advice::lines(&[rebuild()], "", Screen::default()));
     }
     screen::text(lines)
 }

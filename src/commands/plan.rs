@@ -11,14 +11,15 @@ use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::{Root, answer, pins_file, process, terminal};
-use crate::model::advice::Advice;
 use crate::model::common::{Code, Finding, Kind, Report, Verdict, not_read};
 use crate::model::plan::PlanReport;
-use crate::model::screen::Screen;
 use crate::names::PINS_PATH;
 use crate::node::{Node, Plans, firmware};
 use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve_anew};
 use crate::plan::partitions::{self, BroadcastGroup, Partition};
+use crate::show;
+use crate::show::advice;
+use crate::show::screen::Screen;
 
 /// Show what the VFs shall be and what would change; or pin it, or print it for
 /// the subnet manager.
@@ -75,7 +76,9 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
         ..PlanReport::default()
     };
     let report = report.judged();
-    print(&report.told(), format, |screen| screen.page(&report.to_text(args.all, screen)))
+    print(&report.told(), format, |screen| {
+        screen.page(&show::plan::text(&report, args.all, screen))
+    })
 }
 
 /// The partition that the lines are for.
@@ -158,7 +161,7 @@ fn complain(plans: &[Resolved]) -> std::io::Result<()> {
         for finding in plan.findings() {
             let (severity, message) = (finding.severity, &finding.message);
             writeln!(err, "{} ({}): {severity}: {message}", plan.which, plan.origin)?;
-            for line in Advice::lines(&finding.advice, "  ", Screen::default()) {
+            for line in advice::lines(&finding.advice, "  ", Screen::default()) {
                 writeln!(err, "{line}")?;
             }
         }

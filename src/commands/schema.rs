@@ -62,10 +62,10 @@ fn all() -> Value {
     all.add::<Report<plan::Partitions>>(Kind::PlanPartitions);
     all.add::<Report<apply::Applied>>(Kind::Apply);
     all.told(Kind::ApplyPf, pf::PfReport::told);
-    all.told(Kind::ApplyDryRun, crate::plan::preview::ApplyPreview::told);
+    all.told(Kind::ApplyDryRun, crate::model::preview::ApplyPreview::told);
     all.told(Kind::Guests, guests::GuestsReport::told);
     all.told(Kind::Boot, BootReport::told);
-    all.told(Kind::BootDryRun, crate::apply::preview::Preview::told);
+    all.told(Kind::BootDryRun, crate::model::preview::Preview::told);
     all.told(Kind::Iface, iface_report::IfaceReport::told);
     all.told(Kind::IfaceDryRun, iface::IfacePreview::told);
     all.add::<Report<config::Checked>>(Kind::ConfigCheck);

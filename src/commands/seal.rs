@@ -8,13 +8,13 @@ use crate::cli::Format;
 use crate::config::{Config, GuidSource, InterfaceSelector, Pf, PfSelector};
 use crate::host::{Root, answer, pins_file, process};
 use crate::model::common::{Code, Finding, Kind, Report, Verdict};
-use crate::model::screen;
 use crate::names::host_number::{of_name, of_text};
 use crate::names::template::FieldName;
 use crate::names::{HostNumber, PINS_PATH, PortSelector};
 use crate::observe::Look;
 use crate::observe::captured::is_captured;
 use crate::observe::plan_host::{name_in_file, number_file};
+use crate::show::screen;
 
 /// Remove the pins; say what else is one host's, which is not ours to change.
 ///

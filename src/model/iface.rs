@@ -1,7 +1,8 @@
 //! What `ibprov iface` did with one interface:
-//! `/run/ibprov/ports/IFINDEX.json`, and its text.
+//! `/run/ibprov/ports/IFINDEX.json`.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -15,7 +16,6 @@ use super::common::{Code, Exit, Finding, Kind, Report, Verdict};
 use super::duration::seconds;
 use super::finding::Severity;
 
-use crate::model::screen;
 use crate::model::stack::{Decision, View};
 use crate::names::harmless;
 
@@ -262,9 +262,11 @@ impl IfaceReport {
         };
         format!("{name}: {set}{up}")
     }
+}
 
-    /// The text of it.
-    pub fn to_text(&self) -> String {
+/// What the journal has of it.
+impl fmt::Display for IfaceReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = harmless(&self.netdev);
         let mut lines = vec![self.headline()];
         lines.extend(self.failures.iter().map(|failure| format!("  why: {failure}")));
@@ -278,7 +280,7 @@ impl IfaceReport {
         }));
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
         lines.extend(View::lines(&self.stacks));
-        screen::text(lines)
+        f.write_str(&lines.join("\n"))
     }
 }
 
@@ -312,7 +314,7 @@ mod tests {
         report.bring_up = BringUp::Up;
         report.exit_code = report.judge();
         assert_eq!((report.exit_code, report.verdict()), (1, Verdict::Deferred));
-        let text = report.to_text();
+        let text = report.to_string();
         let want =
             "ib0 is in use: ib0 has address 10.1.0.1/24; deferred to the next boot: set MTU 1500";
         assert!(text.contains(want) && text.contains("ibprov iface ib0 --force"), "{text}");
@@ -337,6 +339,10 @@ mod tests {
         assert!(report.headline().starts_with("ib2: the interface disappeared"));
         let severities: Vec<Severity> = report.told().findings.iter().map(|f| f.severity).collect();
         assert_eq!(severities, [Severity::Warning, Severity::Warning]);
-        assert!(report.to_text().contains("note: ib2: set mtu: ENODEV"), "{}", report.to_text());
+        assert!(
+            report.to_string().contains("note: ib2: set mtu: ENODEV"),
+            "{}",
+            report.to_string()
+        );
     }
 }
