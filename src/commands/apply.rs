@@ -5,7 +5,6 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::Value;
 use tracing::{error, warn};
 
@@ -22,7 +21,7 @@ use crate::ladder::WantedPf;
 use crate::model::boot::blank;
 use crate::model::common::{Exit, Finding, Kind, Report, Verdict};
 use crate::model::events as kinds;
-use crate::model::pf::{Outcome, PfReport, Unresolved};
+use crate::model::pf::{Applied, Outcome, PfReport, Unresolved};
 use crate::model::preview::ApplyPreview;
 use crate::names::{BindOrder, Binding, PciAddress, Target, harmless, present, vf_ranges};
 use crate::node::Node;
@@ -209,26 +208,6 @@ fn apply(
         Format::Text | Format::Json => tell(&report),
     }
     Ok(report)
-}
-
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Applied {
-    /// The report of each PF, or what is known of it where that is lost.
-    #[cfg_attr(test, schemars(with = "Vec<AppliedPf>"))]
-    pfs: Vec<Value>,
-    /// The PFs of the configuration for which nothing can be done.
-    unresolved: Vec<Unresolved>,
-}
-
-/// The report of a PF, or what is known of it where that is lost.
-#[cfg(test)]
-#[derive(schemars::JsonSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "its schema is what counts")]
-enum AppliedPf {
-    Report(Report<crate::model::pf::ToldPf<'static>>),
-    Lost(Outcome),
 }
 
 fn tell(report: &PfReport) {

@@ -3,8 +3,6 @@
 use std::io::Write;
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::fleet::{self};
 use super::print;
 use crate::cli::{Format, PlanArgs};
@@ -12,7 +10,7 @@ use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::{Root, answer, pins_file, process, terminal};
 use crate::model::common::{Code, Finding, Kind, Report, Verdict, not_read};
-use crate::model::plan::PlanReport;
+use crate::model::plan::{Partitions, Pinned, PlanReport};
 use crate::names::PINS_PATH;
 use crate::node::{Node, Plans, firmware};
 use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve_anew};
@@ -87,14 +85,6 @@ fn partition(args: &PlanArgs) -> Partition {
     Partition { pkey: args.pkey, membership: args.membership, group }
 }
 
-/// What `ibprov plan --partitions` says.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Partitions {
-    /// Lines for opensm's partitions.conf.
-    lines: String,
-}
-
 /// Print the lines of partitions.conf of all hosts of `dir` for the one host with the subnet
 /// manager. Of a fleet
 /// that was not seen whole there are none: the ports that they lack would lose their partition.
@@ -118,7 +108,7 @@ fn partitions_of_fleet(dir: &Path, partition: Partition, format: Format) -> anyh
     let report = Report::new(Kind::PlanPartitions, verdict, findings, Partitions { lines });
     let code = print(&report, format, |_| report.body.lines.clone())?;
     if format == Format::Text && verdict != Verdict::NothingToDo {
-        write!(terminal::stderr(), "{}", judged.to_text())?;
+        write!(terminal::stderr(), "{}", show::plan::fleet(&judged))?;
     }
     Ok(code)
 }
@@ -134,17 +124,6 @@ fn findings(plans: &[Resolved]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = plans.iter().flat_map(of).collect();
     Finding::worst_first(&mut findings);
     findings
-}
-
-/// What `ibprov plan --pin` says.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Pinned {
-    /// The file of the pins.
-    file: String,
-    written: bool,
-    /// What it holds or would hold; `null` where nothing can be pinned.
-    toml: Option<String>,
 }
 
 /// Of a run by which nothing is pinned.

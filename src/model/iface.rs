@@ -17,7 +17,44 @@ use super::duration::seconds;
 use super::finding::Severity;
 
 use crate::model::stack::{Decision, View};
-use crate::names::harmless;
+use crate::names::{Guid, IfName, Mode, PKey, PciAddress, PortNumber, harmless};
+
+/// An IPoIB interface as it is set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Interface {
+    /// Its name now.
+    pub name: IfName,
+    /// Of the names in the configuration those that are alternative ones of it, or of its parent.
+    #[serde(skip)]
+    pub altnames: Vec<IfName>,
+    pub ifindex: u32,
+    /// Index of the interface it is a P_Key child of; of none: a port's own.
+    pub parent: Option<u32>,
+    /// The name of that, if it could be seen.
+    pub parent_name: Option<IfName>,
+    /// The PCI function of its port.
+    pub pci: Option<PciAddress>,
+    pub port: Option<PortNumber>,
+    /// Port GUID, the last 8 bytes of its address.
+    #[serde(rename = "port_guid")]
+    pub guid: Option<Guid>,
+    /// Its P_Key, from the broadcast address that the kernel makes of it.
+    pub pkey: Option<PKey>,
+    /// The driver can do connected mode (IPOIB_FLAGS_RC in the first byte of
+    /// the address; RFC 4755, section 3.1).
+    pub can_connect: bool,
+    /// Its port is one of Omni-Path, whose packets are larger.
+    pub omni_path: bool,
+    /// Transport mode; open where nothing could tell it.
+    pub mode: Option<Mode>,
+    /// In bytes.
+    pub mtu: Option<u32>,
+    /// User space may join multicast groups.
+    pub umcast: Option<bool>,
+    /// IFF_UP.
+    pub up: bool,
+}
 
 /// How far bringing it up is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

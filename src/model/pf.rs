@@ -3,6 +3,7 @@
 
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::common::{
     Code, Exit, Finding, Kind, Report, Severity, Verdict, as_text, not_read, with_remedy,
@@ -414,6 +415,26 @@ impl Outcome {
             report: serde_json::Value::Null,
         }
     }
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Applied {
+    /// The report of each PF, or what is known of it where that is lost.
+    #[cfg_attr(test, schemars(with = "Vec<AppliedPf>"))]
+    pub pfs: Vec<Value>,
+    /// The PFs of the configuration for which nothing can be done.
+    pub unresolved: Vec<Unresolved>,
+}
+
+/// The report of a PF, or what is known of it where that is lost.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "its schema is what counts")]
+enum AppliedPf {
+    Report(Report<ToldPf<'static>>),
+    Lost(Outcome),
 }
 
 #[cfg(test)]

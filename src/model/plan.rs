@@ -232,3 +232,47 @@ impl PlannedPf {
 
 /// What disappears with VFs.
 pub const REMOVED_WITH: &str = ", with their netdevs and RDMA devices";
+
+/// What `ibprov plan --partitions` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Partitions {
+    /// Lines for opensm's partitions.conf.
+    pub lines: String,
+}
+
+/// What `ibprov plan --pin` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Pinned {
+    /// The file of the pins.
+    pub file: String,
+    pub written: bool,
+    /// What it holds or would hold; `null` where nothing can be pinned.
+    pub toml: Option<String>,
+}
+
+/// What `ibprov plan --seal` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Sealed {
+    /// The files with pins that were there.
+    pub files: Vec<String>,
+    /// They were removed, not only looked for.
+    pub removed: bool,
+    #[serde(skip)]
+    pub left: Vec<String>,
+}
+
+impl Sealed {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<&Self> {
+        let verdict = match (self.removed || self.files.is_empty(), self.left.is_empty()) {
+            (false, _) => Verdict::WouldChange,
+            (true, false) => Verdict::Exceptions,
+            (true, true) => Verdict::Done,
+        };
+        let left = self.left.iter().map(|line| Finding::warning(Code::OneHostOnly, line));
+        Report::new(Kind::PlanSeal, verdict, left.collect(), self)
+    }
+}

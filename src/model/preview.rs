@@ -3,12 +3,13 @@
 use serde::Serialize;
 
 use super::boot::{LeftOut, Step};
-use super::common::{Finding, Kind, Report, Severity, Verdict, not_read};
-use super::iface::{DeferredSettings, IfaceStep};
+use super::common::{Code, Finding, Kind, Report, Severity, Verdict, not_read};
+use super::iface::{DeferredSettings, IfaceStep, Interface, WantedInterface};
 use super::netns::Netns;
 use super::plan::PlannedPf;
 use super::refusal::Refusal;
 use super::rxe::{RxeReport, RxeState};
+use super::stack::{Decision, View};
 use super::{Cause, PortProgress};
 use crate::names::IfName;
 
@@ -176,5 +177,64 @@ impl Settings {
         let all = deferred.chain(self.refused.iter().cloned());
         let all: Vec<Finding> = all.flat_map(|cause| cause.of_settings()).collect();
         Finding::add_untold(findings, &all);
+    }
+}
+
+/// What `ibprov iface --dry-run` says.
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct IfacePreview {
+    /// The interface as it is; `null` for the netdev of a soft RoCE device.
+    pub interface: Option<Interface>,
+    /// What is wanted of it.
+    pub wanted: WantedInterface,
+    /// What would be set, in this order.
+    pub steps: Vec<IfaceStep>,
+    /// What would be left undone, because the interface is in use.
+    pub deferred: Option<DeferredSettings>,
+    /// What the account of the node says of it.
+    #[serde(skip)]
+    pub findings: Vec<Finding>,
+    #[serde(skip)]
+    pub notes: Vec<String>,
+    /// How systemd was asked; `null` in a copied tree.
+    pub asked_by: Option<String>,
+    /// Who brings it up, and why; `null` in a copied tree.
+    pub decision: Option<Decision>,
+    /// What each network stack has to say of it.
+    pub stacks: Vec<View>,
+    /// The soft RoCE device that the configuration has for this netdev.
+    pub rxe: Option<RxeReport>,
+}
+
+impl IfacePreview {
+    pub fn is_refused(&self) -> bool {
+        self.findings.iter().any(|finding| finding.code == Code::SettingRefused)
+    }
+
+    pub fn verdict(&self) -> Verdict {
+        let is_absent = |rxe: &RxeReport| rxe.state == RxeState::Absent;
+        let is_stuck = self.decision.as_ref().is_some_and(|decision| decision.is_wrong);
+        if is_stuck || self.is_refused() || self.rxe.iter().any(RxeReport::is_refused) {
+            Verdict::WouldFail
+        } else if !self.steps.is_empty() || self.rxe.iter().any(is_absent) {
+            Verdict::WouldChange
+        } else if self.deferred.is_some() {
+            Verdict::Deferred
+        } else {
+            Verdict::NothingToDo
+        }
+    }
+
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<&Self> {
+        let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
+        let mut findings: Vec<Finding> =
+            self.findings.iter().cloned().chain(rxe.filter_map(RxeReport::finding)).collect();
+        let name = self.interface.iter().map(|interface| &interface.name);
+        findings.extend(name.flat_map(|name| {
+            self.notes.iter().map(move |note| Finding::warning(Code::Notice, note).about(name))
+        }));
+        Report::new(Kind::IfaceDryRun, self.verdict(), findings, self)
     }
 }

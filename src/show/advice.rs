@@ -1,7 +1,8 @@
 //! What to do about a finding, as lines of a text.
 
-use super::screen::{RUN, Screen};
+use super::screen::{self, RUN, Screen};
 use crate::model::advice::{Advice, ToDo};
+use crate::model::common::Finding;
 
 /// `steps` as lines of a text, indented by `indent`.
 pub fn lines<'a>(
@@ -17,4 +18,10 @@ pub fn lines<'a>(
         lines.extend(command.iter().map(|command| format!("{indent}{RUN}{command}")));
     }
     lines
+}
+
+/// A finding of the host, with what to do.
+pub fn finding(finding: &Finding) -> String {
+    let advice = lines(&finding.advice, "    ", Screen::default());
+    screen::text(std::iter::once(finding.to_string()).chain(advice))
 }

@@ -1,11 +1,12 @@
-//! The text of `ibprov plan`, and of plans in dry runs.
+//! The texts of `ibprov plan`, and of plans in dry runs.
 
 use super::advice;
 use super::screen::{self, Screen, Tone};
 use crate::model::common::Finding;
 use crate::model::plan::{
-    Action, Change, PlanReport, PlannedAs, PlannedPf, PlannedVf, REMOVED_WITH,
+    Action, Change, PlanReport, PlannedAs, PlannedPf, PlannedVf, REMOVED_WITH, Sealed,
 };
+use crate::model::plan_fleet::FleetReport;
 use crate::model::rxe::RxeReport;
 use crate::model::vf_step::together;
 use crate::names::{VfOwner, vf_ranges};
@@ -267,4 +268,34 @@ fn counts<'a>(vfs: impl IntoIterator<Item = &'a PlannedVf>) -> Vec<(usize, Strin
 
 fn vfs(count: usize) -> String {
     if count == 1 { "1 VF".to_owned() } else { format!("{count} VFs") }
+}
+
+pub fn fleet(report: &FleetReport) -> String {
+    let mut lines: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+    if let Some(more @ 1..) = report.count.checked_sub(report.findings.len()) {
+        lines.push(format!("and {more} more like these"));
+    }
+    lines.extend(report.problems.iter().map(|problem| format!("cannot read {problem}")));
+    let found = match (report.hosts, report.count) {
+        (0, _) => "no plan found: expected NAME.toml (pin file) or NAME.json (plan --format json) for each host".to_owned(),
+        (_, 0) => "no GUID is used twice".to_owned(),
+        (_, 1) => "1 conflict of GUIDs".to_owned(),
+        (_, n) => format!("{n} conflicts of GUIDs"),
+    };
+    lines.push(format!("{} hosts, {} VFs: {found}", report.hosts, report.vfs));
+    screen::text(lines)
+}
+
+pub fn sealed(report: &Sealed) -> String {
+    let done = if report.removed { "removed" } else { "would be removed" };
+    let mut lines: Vec<String> =
+        report.files.iter().map(|file| format!("{done}: {file}")).collect();
+    if report.files.is_empty() {
+        lines.push("no pin file: nothing to remove".to_owned());
+    }
+    lines.extend(report.left.iter().map(|line| format!("to do by hand: {line}")));
+    if !report.left.is_empty() {
+        lines.push("not sealed: the image names one host until this is done".to_owned());
+    }
+    screen::text(lines)
 }

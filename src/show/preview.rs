@@ -1,14 +1,17 @@
-//! The text of `ibprov boot --dry-run`.
+//! The texts of `ibprov boot --dry-run` and `ibprov iface --dry-run`.
 
-use super::plan;
+use super::screen::{self, Screen};
+use super::{advice, plan};
+use crate::model::advice::Purpose;
 use crate::model::boot::LeftOut;
-use crate::model::common::Finding;
+use crate::model::common::{Code, Finding};
 use crate::model::iface::DeferredSettings;
 use crate::model::netns::Netns;
-use crate::model::preview::{Preview, Settings};
+use crate::model::preview::{IfacePreview, Preview, Settings};
 use crate::model::rxe::{RxeReport, RxeState};
+use crate::model::stack::View;
 use crate::model::{Cause, PortProgress};
-use crate::names::{PciAddress, Rung};
+use crate::names::{IfName, PciAddress, Rung};
 
 /// The text of it: what would be done, in this order, and what would not.
 pub fn text(report: &Preview) -> String {
@@ -152,4 +155,40 @@ impl Preview {
         }));
         lines
     }
+}
+
+pub fn iface(report: &IfacePreview, name: &IfName, settings_only: bool) -> String {
+    let mut lines = Vec::new();
+    let origins = report.wanted.origins.join(", ");
+    if origins.is_empty() {
+        lines.push(format!("{name}: no settings are configured"));
+    } else if report.steps.is_empty() && !report.is_refused() && report.deferred.is_none() {
+        lines.push(format!("{name}: all settings are as configured ({origins})"));
+    } else {
+        lines.push(format!("{name}: settings of {origins}:"));
+        lines.extend(report.steps.iter().map(|step| format!("  would {step}")));
+    }
+    lines.extend(report.deferred.iter().map(|deferred| {
+        let command = DeferredSettings::command(name);
+        format!("  deferred: {}; to do it now: {command}", deferred.sentence(name))
+    }));
+    let others = report.findings.iter().filter(|f| f.code != Code::SettingDeferred);
+    for finding in others {
+        lines.push(finding.to_string());
+        let steps = finding.advice.iter().filter(|step| step.purpose != Purpose::Look);
+        lines.extend(advice::lines(steps, "  ", Screen::default()));
+    }
+    lines.extend(report.notes.iter().map(|note| format!("note: {note}")));
+    lines.extend(View::lines(&report.stacks));
+    match (&report.decision, &report.asked_by) {
+        (Some(decision), Some(way)) => {
+            lines.push(format!("decision: {}: {}", decision.action, decision.why));
+            lines.push(format!("queried by: {way}"));
+        }
+        _ if settings_only => {}
+        _ => lines.push(
+            "decision: unknown, because the decision depends on the state of units, and no systemd runs in a copied tree".to_owned(),
+        ),
+    }
+    screen::text(lines)
 }
