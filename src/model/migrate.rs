@@ -113,7 +113,7 @@ reasons! {
     /// A line calls openibd.
     CallsOpenibd: NeedsDecision, "openibd, which loads and unloads modules while ibprov uses them, is started or stopped here", do "remove this line or unit";
     /// A line loads modules.
-    LoadsModules: NeedsDecision, "modules for InfiniBand are loaded or unloaded here", do "list in modules.load what ibprov does not load by itself, which is all but drivers, ib_umad, ib_uverbs and ib_ipoib; then remove this line or unit";
+    LoadsModules: NeedsDecision, "modules for InfiniBand are loaded or unloaded here", do "ibprov loads drivers, ib_umad, ib_uverbs and ib_ipoib: list others in modules.load, then remove this line or unit";
     /// A line creates VFs or gives them GUIDs.
     SetsVfs: NeedsDecision, "VFs are created here, or their GUIDs are set", do "plan the VFs with [[pf]] (ibprov-vf(5)), compare with `ibprov plan`, then remove this line or unit";
     /// A line starts opensm.
