@@ -207,7 +207,7 @@ fn mounts_on_demand_and_what_requires_openibd_use_infiniband() {
     let host = node();
     host.file(
         "etc/fstab",
-        "10.9.8.2:/p /proj nfs rdma,port=20049,_netdev,noauto,x-systemd.automount 0 0\n10.9.8.3@o2ib:/s /scratch lustre _netdev,x-systemd.automount 0 0\n10.9.8.3@o2ib:/t /never lustre _netdev,noauto 0 0\n10.9.8.3@tcp:/u /hpc lustre _netdev,x-systemd.requires=openibd.service 0 0\n",
+        "10.9.8.2:/p /proj nfs rdma,port=20049,_netdev,noauto,x-systemd.automount 0 0\n10.9.8.3@o2ib:/s /scratch lustre _netdev,x-systemd.automount 0 0\n10.9.8.3@o2ib:/t /never lustre _netdev,noauto 0 0\n192.0.2.7@tcp:/u /hpc lustre _netdev,x-systemd.requires=openibd.service 0 0\n",
     );
     let wants = "[Unit]\nWants=remote-fs.target burst.service\nRequires=sysinit.target\n";
     host.file(&format!("{UNITS}/multi-user.target"), wants);
