@@ -35,6 +35,8 @@ pub fn header(line: &str) -> Header<'_> {
         && !name.is_empty()
         && name.len() < 80
         && !name.contains(char::is_whitespace)
+        // A blank after the colon is a program's: `ibwarn: [77] mad_rpc: ...`.
+        && !rest.starts_with(' ')
         && let Some(found) = stamped(rest)
     {
         return found;

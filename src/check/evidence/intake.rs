@@ -10,7 +10,7 @@ mod lines;
 mod order;
 mod part;
 
-use crate::names::harmless;
+use crate::names::{harmless, is_ipoib_name};
 use std::collections::BTreeSet;
 use std::io::{self, Cursor, Read};
 
@@ -491,7 +491,9 @@ impl Intake {
             }
         }
         let is_of_tool = is_program(program);
-        if is_of_tool {
+        // The needles of netdevs have what stands before these in a line.
+        let head = text.split([':', ' ']).next().unwrap_or_default();
+        if is_of_tool || is_ipoib_name(head) || self.netdevs.contains(head) {
             general = self.needles.general(Word::MAX);
         }
         // What a tool shows of the state of ports is read as that.

@@ -41,6 +41,14 @@ impl Entities {
                 all.functions.insert(port.device.as_str().into(), function);
             }
         }
+        for function in boot.state.pci.iter().filter(|function| function.is_infiniband()) {
+            // lspci leaves out the domain where all have the same.
+            let address = match function.address.len() {
+                7 => format!("0000:{}", function.address),
+                _ => function.address.clone(),
+            };
+            all.names.insert(address.into());
+        }
         for netdev in boot.state.netdevs.iter().filter(|netdev| netdev.infiniband) {
             all.names.insert(netdev.name.as_str().into());
         }

@@ -326,17 +326,18 @@ fn is_of_driver(text: &str) -> bool {
 
 pub fn has_word_of_fabric(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    let has_phrase = || words().phrases.iter().any(|phrase| text.contains(phrase.as_str()));
     text.split(|c| !is_part(c)).any(|whole| {
         let word = whole.trim_matches(['.', '-', '/']);
         words().fabric.iter().any(|known| known == word || known == whole)
             // Source files and functions: `nvme_rdma.c`.
             || word.split(['_', '.']).any(|part| part == "rdma")
-            || ["ibv_", "IBV_", "mlx5dv_", "mlx4dv_", "mlnx-"].iter().any(|begin| word.starts_with(begin))
+            || ["ibv_", "IBV_", "IBVSocket", "mlx5dv_", "mlx4dv_", "mlnx-"].iter().any(|begin| word.starts_with(begin))
             // A process id stands before it.
             || word.ends_with("PSM2")
             || word.ends_with("PSM3")
             || word.contains("/infiniband")
             || word.ends_with("/sriov_numvfs")
             || RDMA_MODULES.contains(&word)
-    })
+    }) || has_phrase()
 }

@@ -20,6 +20,7 @@ pub struct Words {
     pub programs: Vec<String>,
     pub heads: Vec<String>,
     pub fabric: Vec<String>,
+    pub phrases: Vec<String>,
     pub strangers: Vec<String>,
     fields: Vec<String>,
     pub needles: Vec<String>,
@@ -158,7 +159,9 @@ fn is_own(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{own_words, says_failure};
+    use super::{own_words, says_failure, words};
+    use crate::check::evidence::Intake;
+    use crate::check::rules::needles;
 
     #[test]
     fn what_fails_is_told_from_what_does_not() {
@@ -186,6 +189,17 @@ mod tests {
             "umad_send: fd 3 timeout 1000",
         ] {
             assert!(!says_failure(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn how_a_line_of_the_fabric_begins_is_looked_for() {
+        for head in &words().heads {
+            for line in [format!("{head}: x failed"), format!("[ 9.0] {head}: x failed")] {
+                let mut intake = Intake::new(needles());
+                intake.read("log", &mut line.as_bytes());
+                assert!(intake.finish().boots.iter().any(|boot| !boot.events.is_empty()), "{line}");
+            }
         }
     }
 

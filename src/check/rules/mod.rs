@@ -178,7 +178,7 @@ pub fn needles() -> &'static Needles {
     NEEDLES.get_or_init(|| {
         Needles::with(
             ALL.iter().flat_map(|rule| rule.words()).chain(messages::needles()),
-            words().needles.iter().map(String::as_str),
+            words().needles.iter().chain(&words().phrases).map(String::as_str),
         )
     })
 }
