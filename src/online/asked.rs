@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
-use super::judge::Seen;
+use super::judge::{SILENCE_USEC, Seen};
 use crate::model::PortProgress;
 use crate::names::{IfName, PciAddress, PortNumber, RdmaName};
 use crate::observe::link::PortAnswer;
@@ -98,6 +98,13 @@ impl Ports {
                 }
             }
         }
+    }
+
+    /// Until when answers are waited for, microseconds of CLOCK_MONOTONIC; `None` if none is to
+    /// come.
+    pub(super) fn due(&self, now: u64) -> Option<u64> {
+        let open = self.asked.values().filter_map(|asked| asked.open);
+        open.map(|(_, since)| since + SILENCE_USEC).filter(|until| *until > now).min()
     }
 
     /// What is known of `port`.
@@ -216,6 +223,13 @@ impl Netdevs {
                 }
             }
         }
+    }
+
+    /// Until when answers are waited for, microseconds of CLOCK_MONOTONIC; `None` if none is to
+    /// come.
+    pub(super) fn due(&self, now: u64) -> Option<u64> {
+        let until = self.since + SILENCE_USEC;
+        (!self.open.is_empty() && until > now).then_some(until)
     }
 
     /// For how long answers have been owed, microseconds; 0 if none is.

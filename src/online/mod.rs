@@ -211,23 +211,22 @@ impl<'a> Waiting<'a> {
         if states.iter().any(lacks_link) {
             self.due.ports = self.due.ports.min(now + ASK_EVERY_USEC);
         }
-        // Who is online all the same is told with its addresses, if those can be had.
-        let owed = self.netdevs.silent_usec(now);
-        let is_due = (1..SILENCE_USEC).contains(&owed);
+        // What the ports answered last may not be so any more where something was heard since, and
+        // who is online is told with its addresses, if those can be had.
+        let answers = self.ports.due(now).into_iter().chain(self.netdevs.due(now)).min();
         // A port that cannot may turn out not to be expected.
         let products = self.products.due(true, now);
         let can_still_come = |s: &OnlinePort| {
             let is_final = s.cause.as_ref().is_some_and(|cause| cause.is_final);
             s.lack.is_some() && (products.is_some() || !is_final)
         };
-        if now >= deadline || !states.iter().any(can_still_come) && !is_due {
+        if now >= deadline || !states.iter().any(can_still_come) && answers.is_none() {
             return Next::End(states, None);
         }
         self.tell(&states);
         let until = deadline.min(self.due.look).min(self.due.netdevs);
         let ports = asks.then_some(self.due.ports);
-        let silence = is_due.then(|| now + SILENCE_USEC - owed);
-        Next::Wait(ports.into_iter().chain(silence).chain(products).fold(until, u64::min))
+        Next::Wait(ports.into_iter().chain(answers).chain(products).fold(until, u64::min))
     }
 
     /// What can be read when an answer has come.
