@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
+use std::rc::Rc;
 
-use super::judge::Seen;
+use super::judge::{SILENCE_USEC, Seen};
 use crate::model::PortProgress;
 use crate::names::{IfName, PciAddress, PortNumber, RdmaName};
 use crate::observe::link::PortAnswer;
@@ -16,19 +17,22 @@ use crate::workers::{Answer, Client, Failure, Request};
 /// Which port is asked. A new name, or another function under it, is a new port.
 type Key = (PciAddress, RdmaName, PortNumber);
 
+/// Starts a child that takes as long as it needs.
+pub(super) type Start = Rc<dyn Fn() -> Client<'static>>;
+
 /// The ports whose state is asked for. There is a child for each function: a card
 /// that hangs holds up the answers of its own ports only, whatever number of VFs it
 /// has.
-#[derive(Debug, Default)]
 pub(super) struct Ports {
+    start: Start,
     children: BTreeMap<PciAddress, Client<'static>>,
     asked: BTreeMap<Key, Asked>,
 }
 
 #[derive(Debug, Default)]
 struct Asked {
-    /// The question that has no answer yet.
-    open: Option<u64>,
+    /// The question that has no answer yet, and since when, microseconds of CLOCK_MONOTONIC.
+    open: Option<(u64, u64)>,
     last: Option<PortAnswer>,
     /// Why it cannot be asked.
     failure: Option<String>,
@@ -41,34 +45,38 @@ fn key(port: &PortProgress) -> Option<Key> {
 }
 
 impl Ports {
+    pub(super) const fn new(start: Start) -> Self {
+        Self { start, children: BTreeMap::new(), asked: BTreeMap::new() }
+    }
+
     /// Ask those of `progress` from now on, and no others.
-    pub(super) fn follow(&mut self, progress: &[PortProgress]) {
+    pub(super) fn follow(&mut self, progress: &[PortProgress], now: u64) {
         let wanted: Vec<Key> = progress.iter().filter_map(key).collect();
         self.asked.retain(|key, _| wanted.contains(key));
         self.children.retain(|pci, _| wanted.iter().any(|(of, ..)| of == pci));
         for key in wanted {
             if !self.asked.contains_key(&key) {
                 self.asked.insert(key.clone(), Asked::default());
-                self.ask_one(&key);
+                self.ask_one(&key, now);
             }
         }
     }
 
     /// Ask every port that owes no answer.
-    pub(super) fn ask(&mut self) {
+    pub(super) fn ask(&mut self, now: u64) {
         let keys: Vec<Key> = self.asked.keys().cloned().collect();
         for key in keys {
-            self.ask_one(&key);
+            self.ask_one(&key, now);
         }
     }
 
-    fn ask_one(&mut self, key: &Key) {
+    fn ask_one(&mut self, key: &Key, now: u64) {
         let Some(asked) = self.asked.get_mut(key) else { return };
         if asked.open.is_none() && asked.failure.is_none() {
             let (pci, device, port) = key.clone();
             // One that is silent is at work, and is not asked again before it answers.
-            let child = self.children.entry(pci).or_insert_with(|| Client::live().patient());
-            asked.open = Some(child.ask(&Request::Port { pci, device, port }));
+            let child = self.children.entry(pci).or_insert_with(|| (self.start)());
+            asked.open = Some((child.ask(&Request::Port { pci, device, port }), now));
         }
     }
 
@@ -83,22 +91,30 @@ impl Ports {
             for (number, reply) in child.replies() {
                 let of_child = self.asked.iter_mut().filter(|((of, ..), _)| of == pci);
                 let mut asked = of_child.map(|(_, asked)| asked);
-                if let Some(asked) = asked.find(|asked| asked.open == Some(number)) {
+                if let Some(asked) =
+                    asked.find(|asked| asked.open.is_some_and(|(open, _)| open == number))
+                {
                     asked.take(reply);
                 }
             }
         }
     }
 
+    /// Until when answers are waited for, microseconds of CLOCK_MONOTONIC; `None` if none is to
+    /// come.
+    pub(super) fn due(&self, now: u64) -> Option<u64> {
+        let open = self.asked.values().filter_map(|asked| asked.open);
+        open.map(|(_, since)| since + SILENCE_USEC).filter(|until| *until > now).min()
+    }
+
     /// What is known of `port`.
     pub(super) fn seen(&self, port: &PortProgress, observed: &Observed, now: u64) -> Seen {
         let asked = key(port).and_then(|key| self.asked.get(&key));
-        let child = port.pci.and_then(|pci| self.children.get(&pci));
         let function = observed.functions.iter().find(|f| Some(f.address) == port.pci);
-        let waits = asked.and_then(|a| child?.waits_since(a.open?));
+        let waits = asked.and_then(|asked| asked.open);
         Seen {
             answer: asked.and_then(|a| a.last.clone()),
-            silent_usec: waits.map_or(0, |since| now.saturating_sub(since)),
+            silent_usec: waits.map_or(0, |(_, since)| now.saturating_sub(since)),
             cannot_ask: asked.and_then(|a| a.failure.clone()),
             vf: function.map(PciFunction::is_vf).unwrap_or_default(),
             driver: function.and_then(|f| f.driver.clone()).unwrap_or_default(),
@@ -133,8 +149,8 @@ impl Asked {
 
 /// The netdevs that are asked about. One child does it for all: whoever holds the
 /// lock holds it against all.
-#[derive(Debug, Default)]
 pub(super) struct Netdevs {
+    start: Start,
     child: Option<Client<'static>>,
     /// Questions without an answer, each with the netdev whose carrier it is for;
     /// without one: for the addresses.
@@ -148,6 +164,19 @@ pub(super) struct Netdevs {
 }
 
 impl Netdevs {
+    pub(super) const fn new(start: Start) -> Self {
+        Self {
+            start,
+            child: None,
+            open: BTreeMap::new(),
+            since: 0,
+            is_stale: false,
+            carriers: BTreeMap::new(),
+            addresses: None,
+            problem: None,
+        }
+    }
+
     /// Ask about these netdevs, and no others. While answers are owed, they are asked
     /// about once more when the answers have come.
     pub(super) fn ask(&mut self, netdevs: Vec<IfName>, now: u64) {
@@ -157,7 +186,7 @@ impl Netdevs {
             return;
         }
         (self.is_stale, self.since) = (false, now);
-        let child = self.child.get_or_insert_with(|| Client::live().patient());
+        let child = self.child.get_or_insert_with(|| (self.start)());
         self.open.insert(child.ask(&Request::GlobalAddresses), None);
         for netdev in netdevs {
             self.open.insert(child.ask(&Request::Carrier(netdev.clone())), Some(netdev));
@@ -194,6 +223,13 @@ impl Netdevs {
                 }
             }
         }
+    }
+
+    /// Until when answers are waited for, microseconds of CLOCK_MONOTONIC; `None` if none is to
+    /// come.
+    pub(super) fn due(&self, now: u64) -> Option<u64> {
+        let until = self.since + SILENCE_USEC;
+        (!self.open.is_empty() && until > now).then_some(until)
     }
 
     /// For how long answers have been owed, microseconds; 0 if none is.

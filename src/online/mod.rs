@@ -8,17 +8,21 @@ mod asked;
 mod judge;
 mod soft_roce;
 mod target;
+#[cfg(test)]
+mod world;
 
 use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use tracing::Level;
 
-use self::asked::{Netdevs, Ports};
+use self::asked::{Netdevs, Ports, Start};
 use crate::config::Config;
 use crate::host::events::{Events, Happened};
-use crate::host::{Root, answer, clock, journal, links, state, systemd, terminal};
+use crate::host::{Root, answer, clock, journal, kernel_log, links, state, systemd, terminal};
 use crate::ladder::minimum::{degraded_port, minimum};
 use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress, roce};
 use crate::model::advice::Advice;
@@ -33,6 +37,7 @@ use crate::observe::{self, ModprobeRules, Observed, Observer, driver_modules};
 use crate::plan::denied_modules;
 use crate::plan::settings::{Children, judge_settings};
 use crate::stacks::{self, KNOWN};
+use crate::workers::Client;
 use crate::workers::products::Products;
 
 use judge::{LastSeen, lasting};
@@ -62,6 +67,7 @@ const ASK_EVERY_USEC: u64 = 1_000_000;
 /// How often everything is looked at although nothing was heard.
 const LOOK_EVERY_USEC: u64 = 5_000_000;
 
+/// A wait that goes on.
 struct Waiting<'a> {
     config: &'a Config,
     wanted: &'a Wanted,
@@ -73,9 +79,28 @@ struct Waiting<'a> {
     netdevs: Netdevs,
     products: Products<'a>,
     observed: Observed,
+    due: Due,
+    is_stopped: bool,
     /// What each port lacks, how often its link had gone down, and since when that is seen.
     since: BTreeMap<(Awaited, Option<PortNumber>), (LastSeen, u64)>,
     report: OnlineReport,
+}
+
+/// When what is seen is worth another look, microseconds of CLOCK_MONOTONIC.
+#[derive(Debug, Default)]
+struct Due {
+    look: u64,
+    ports: u64,
+    netdevs: u64,
+}
+
+/// What a turn came to.
+#[derive(Debug)]
+enum Next {
+    /// The end, by force or with what became of the ports.
+    End(Vec<OnlinePort>, Option<Verdict>),
+    /// Wait for what may change something, until then at the latest.
+    Wait(u64),
 }
 
 /// Wait. Always gives a report; never outlasts the deadline.
@@ -84,8 +109,6 @@ struct Waiting<'a> {
 /// Nothing could be waited for at all (no poll, no signals).
 pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<OnlineReport> {
     let started = clock::monotonic_usec();
-    let mut report = OnlineReport::new(started, wanted.deadline.as_secs(), wanted.goal);
-    report.configuration.clone_from(&wanted.errors);
     // Where settings are made, of which no other event tells. Only root has it.
     let outcomes = state::outcomes_dir(state::PORTS);
     if let Err((path, e)) = &outcomes {
@@ -94,24 +117,22 @@ pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<Onli
     let watched: Vec<&Path> = outcomes.iter().map(PathBuf::as_path).collect();
     let mut events = Events::open(&watched)?;
     events.listen_to_links();
-    report.problems.append(&mut events.problems);
-    let mut waiting = Waiting {
-        config,
-        wanted,
-        observer: Observer::new(root),
-        rules: ModprobeRules::read(root),
-        facts: Facts::default(),
-        heard: Heard::default(),
-        ports: Ports::default(),
-        netdevs: Netdevs::default(),
-        products: Products::new(root).with_overrides(),
-        observed: Observed::default(),
-        since: BTreeMap::new(),
-        report,
-    };
-    waiting.facts.wants_ipoib.clone_from(&wanted.wants_ipoib);
-    waiting.climb(&mut events, started + clock::usec(wanted.deadline))?;
-    Ok(waiting.report)
+    let start: Start = Rc::new(|| Client::live().patient());
+    let mut waiting = Waiting::new(config, wanted, root, &start, started);
+    waiting.report.problems.append(&mut events.problems);
+    let deadline = started + clock::usec(wanted.deadline);
+    loop {
+        match waiting.turn(clock::monotonic_usec(), deadline) {
+            Next::End(ports, forced) => {
+                waiting.finish(ports, forced, clock::monotonic_usec());
+                return Ok(waiting.report);
+            }
+            Next::Wait(until) => {
+                let happened = events.wait_also(until, waiting.answers_come())?;
+                waiting.learn(&happened, clock::monotonic_usec());
+            }
+        }
+    }
 }
 
 /// The index of a netdev, as sysfs has it.
@@ -119,93 +140,120 @@ fn ifindex(root: &Root, name: &IfName) -> Option<u32> {
     root.attribute(&format!("/sys/class/net/{name}/ifindex")).ok()?.parse().ok()
 }
 
-impl Waiting<'_> {
-    fn climb(&mut self, events: &mut Events, deadline: u64) -> anyhow::Result<()> {
-        let asks = self.wanted.goal.rung >= Rung::Link;
-        // Who asks nothing must not be woken for it.
-        let load = self.config.modules.load.iter().cloned();
-        let modules: Vec<ModuleName> = load.chain(driver_modules()).collect();
-        let (mut look_at, mut ask_at) = (0, if asks { 0 } else { u64::MAX });
-        let mut netdevs_at = 0;
-        loop {
-            let now = clock::monotonic_usec();
-            if now >= look_at {
-                self.observed = self.observer.look(&modules, self.heard.devices());
-                self.facts.modules = denied_modules(self.config, &self.rules, &self.observed);
-                self.products.learn(&mut self.observed, now);
-                look_at = now + LOOK_EVERY_USEC;
-            }
-            let progress = self.progress();
-            if asks {
-                self.ports.follow(&progress);
-                if now >= ask_at {
-                    self.ports.ask();
-                    ask_at = now + LOOK_EVERY_USEC;
-                }
-            }
-            if now >= netdevs_at || self.netdevs.is_stale() {
-                self.netdevs.ask(self.netdevs_of(&progress), now);
-                netdevs_at = now + LOOK_EVERY_USEC;
-            }
-            let complete = self.is_complete();
-            let states = self.judge(&progress, complete, now);
-            if complete && states.iter().any(|state| self.is_unknown(state)) {
-                self.finish(states, Some(Verdict::NotBegun));
-                return Ok(());
-            }
-            let lacks_link = |s: &OnlinePort| {
-                matches!(
-                    s.lack,
-                    Some(Lack::Answer | Lack::Link | Lack::Active | Lack::Gid | Lack::Stable)
-                )
-            };
-            if asks && states.iter().any(lacks_link) {
-                ask_at = ask_at.min(now + ASK_EVERY_USEC);
-            }
-            // Who is online all the same is told with its addresses, if those can be had.
-            let owed = self.netdevs.silent_usec(now);
-            let is_due = (1..SILENCE_USEC).contains(&owed);
-            // A port that cannot may turn out not to be expected.
-            let is_unclear = self.products.due(true, now).is_some();
-            let can_still_come = |s: &OnlinePort| {
-                let is_final = s.cause.as_ref().is_some_and(|cause| cause.is_final);
-                s.lack.is_some() && (is_unclear || !is_final)
-            };
-            if now >= deadline || !states.iter().any(can_still_come) && !is_due {
-                self.finish(states, None);
-                return Ok(());
-            }
-            self.tell(&states);
-            let mut until = deadline.min(look_at).min(ask_at).min(netdevs_at);
-            if is_due {
-                until = until.min(now + SILENCE_USEC - owed);
-            }
-            let mut answers = self.ports.answers_come();
-            answers.extend(self.netdevs.answers_come());
-            answers.extend(self.products.answers_come());
-            until = self.products.due(true, now).map_or(until, |due| until.min(due));
-            let happened = events.wait_also(until, answers)?;
-            if happened.stop {
-                self.finish(states, Some(Verdict::Interrupted));
-                return Ok(());
-            }
-            self.ports.take_answers();
-            self.netdevs.take_answers();
-            if self.products.take(clock::monotonic_usec()) {
-                look_at = 0;
-            }
-            // A netdev that has got its name is asked about for the first time.
-            if happened.links || happened.to_devices() {
-                netdevs_at = 0;
-            }
-            if happened.links || happened.files || happened.to_devices() {
-                look_at = 0;
-            }
-            if asks && (happened.links || self.tells_of_a_port(&happened)) {
-                ask_at = 0;
-            }
-            self.heard.learn(&happened, &mut self.facts);
+impl<'a> Waiting<'a> {
+    fn new(
+        config: &'a Config,
+        wanted: &'a Wanted,
+        root: &'a Root,
+        start: &Start,
+        started: u64,
+    ) -> Self {
+        let mut report = OnlineReport::new(started, wanted.deadline.as_secs(), wanted.goal);
+        report.configuration.clone_from(&wanted.errors);
+        let mut facts = Facts::default();
+        facts.wants_ipoib.clone_from(&wanted.wants_ipoib);
+        Self {
+            config,
+            wanted,
+            observer: Observer::new(root),
+            rules: ModprobeRules::read(root),
+            facts,
+            heard: Heard::default(),
+            ports: Ports::new(Rc::clone(start)),
+            netdevs: Netdevs::new(Rc::clone(start)),
+            products: Products::new(root).with_overrides(),
+            observed: Observed::default(),
+            due: Due::default(),
+            is_stopped: false,
+            since: BTreeMap::new(),
+            report,
         }
+    }
+
+    /// Look at what is due, ask about it, and judge what is known.
+    fn turn(&mut self, now: u64, deadline: u64) -> Next {
+        if now >= self.due.look {
+            let load = self.config.modules.load.iter().cloned();
+            let modules: Vec<ModuleName> = load.chain(driver_modules()).collect();
+            self.observed = self.observer.look(&modules, self.heard.devices());
+            self.facts.modules = denied_modules(self.config, &self.rules, &self.observed);
+            self.products.learn(&mut self.observed, now);
+            self.due.look = now + LOOK_EVERY_USEC;
+        }
+        let progress = self.progress();
+        // Who asks nothing must not be woken for it.
+        let asks = self.wanted.goal.rung >= Rung::Link;
+        if asks {
+            self.ports.follow(&progress, now);
+            if now >= self.due.ports {
+                self.ports.ask(now);
+                self.due.ports = now + LOOK_EVERY_USEC;
+            }
+        }
+        if now >= self.due.netdevs || self.netdevs.is_stale() {
+            self.netdevs.ask(self.netdevs_of(&progress), now);
+            self.due.netdevs = now + LOOK_EVERY_USEC;
+        }
+        let complete = self.is_complete();
+        let states = self.judge(&progress, complete, now);
+        if complete && states.iter().any(|state| self.is_unknown(state)) {
+            return Next::End(states, Some(Verdict::NotBegun));
+        }
+        if self.is_stopped {
+            return Next::End(states, Some(Verdict::Interrupted));
+        }
+        let lacks_link = |s: &OnlinePort| {
+            matches!(
+                s.lack,
+                Some(Lack::Answer | Lack::Link | Lack::Active | Lack::Gid | Lack::Stable)
+            )
+        };
+        if states.iter().any(lacks_link) {
+            self.due.ports = self.due.ports.min(now + ASK_EVERY_USEC);
+        }
+        // What the ports answered last may not be so any more where something was heard since, and
+        // who is online is told with its addresses, if those can be had.
+        let answers = self.ports.due(now).into_iter().chain(self.netdevs.due(now)).min();
+        // A port that cannot may turn out not to be expected.
+        let products = self.products.due(true, now);
+        let can_still_come = |s: &OnlinePort| {
+            let is_final = s.cause.as_ref().is_some_and(|cause| cause.is_final);
+            s.lack.is_some() && (products.is_some() || !is_final)
+        };
+        if now >= deadline || !states.iter().any(can_still_come) && answers.is_none() {
+            return Next::End(states, None);
+        }
+        self.tell(&states);
+        let until = deadline.min(self.due.look).min(self.due.netdevs);
+        let ports = asks.then_some(self.due.ports);
+        Next::Wait(ports.into_iter().chain(answers).chain(products).fold(until, u64::min))
+    }
+
+    /// What can be read when an answer has come.
+    fn answers_come(&self) -> Vec<BorrowedFd<'_>> {
+        let mut answers = self.ports.answers_come();
+        answers.extend(self.netdevs.answers_come());
+        answers.extend(self.products.answers_come());
+        answers
+    }
+
+    /// Take in what has happened, and the answers that have come.
+    fn learn(&mut self, happened: &Happened, now: u64) {
+        self.is_stopped |= happened.stop;
+        self.ports.take_answers();
+        self.netdevs.take_answers();
+        let to_devices = happened.to_devices();
+        if self.products.take(now) || happened.links || happened.files || to_devices {
+            self.due.look = 0;
+        }
+        // A netdev that has got its name is asked about for the first time.
+        if happened.links || to_devices {
+            self.due.netdevs = 0;
+        }
+        if happened.links || self.tells_of_a_port(happened) {
+            self.due.ports = 0;
+        }
+        self.heard.learn(happened, &mut self.facts);
     }
 
     /// How far every port is that is waited for, up to `configured`.
@@ -324,7 +372,10 @@ impl Waiting<'_> {
             self.report.problems.push(problem);
         }
         if progress.iter().any(|p| !p.is_ready()) {
-            self.heard.learn_history(&mut self.facts, crate::host::kernel_log);
+            // A copied tree has no log of its own.
+            let is_live = self.observer.root().is_live();
+            let log = || if is_live { kernel_log() } else { Ok(Vec::new()) };
+            self.heard.learn_history(&mut self.facts, log);
         }
         let mut states: Vec<OnlinePort> =
             progress.iter().map(|port| self.judge_one(port, complete, now)).collect();
@@ -483,9 +534,9 @@ impl Waiting<'_> {
         systemd::tell_status(&line);
     }
 
-    fn finish(&mut self, states: Vec<OnlinePort>, forced: Option<Verdict>) {
+    fn finish(&mut self, states: Vec<OnlinePort>, forced: Option<Verdict>, now: u64) {
         self.report.problems.extend(self.observed.problems.iter().cloned());
-        self.report.finish(states, forced, clock::monotonic_usec());
+        self.report.finish(states, forced, now);
         // Who reads along has them in the report.
         if terminal::is_by_hand() {
             return;

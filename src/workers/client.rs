@@ -292,11 +292,6 @@ impl<'a> Client<'a> {
         silent.into_iter().chain(retry).min()
     }
 
-    /// Since when a question waits for its reply, microseconds of CLOCK_MONOTONIC.
-    pub fn waits_since(&self, number: u64) -> Option<u64> {
-        self.open.get(&number).copied()
-    }
-
     /// Ask for one thing and wait for the reply, until `until_usec` of CLOCK_MONOTONIC: then the
     /// child is left to the kernel.
     pub fn ask_until(&mut self, what: &Request, until_usec: u64) -> Reply {
