@@ -15,6 +15,7 @@ use clap::{
 
 use crate::config::foreign::{mlx4_conf, openib_conf, operator_guids, rdma_conf, sriov_vfs};
 use crate::config::timespan::{self, TimeSpan};
+use crate::model::opensm::OpensmFile;
 use crate::names::{
     BadText, Colour, GidKind, GroupMtu, GroupRate, IfName, Membership, NetnsMode, PKey, PciAddress,
     PortNumber, PortType, RdmaName, Resource, Rung, Target, Words,
@@ -900,17 +901,6 @@ pub enum OpensmProgram {
     Upstream,
     /// NVIDIA's, whose further keys are not judged
     Nvidia,
-}
-
-/// A file of opensm's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum OpensmFile {
-    /// partitions.conf
-    Partitions,
-    /// opensm.conf
-    Opensm,
 }
 
 /// The tool whose configuration is converted.
