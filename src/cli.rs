@@ -477,7 +477,6 @@ impl<T: Args> FromArgMatches for Lazy<T> {
     }
 }
 
-/// What `guests` takes.
 #[derive(Debug, Clone, Args)]
 pub struct GuestsArgs {
     /// Show each guest, its VFs and why it is not up
@@ -488,7 +487,6 @@ pub struct GuestsArgs {
     pub dry_run: bool,
 }
 
-/// What `holders` takes.
 #[derive(Debug, Clone, Args)]
 pub struct HoldersArgs {
     /// Only these: 4b:00.0, mlx5_0, ib0 or a port GUID [default: all]
@@ -496,7 +494,6 @@ pub struct HoldersArgs {
     pub hcas: Vec<Target>,
 }
 
-/// What `firmware` takes.
 #[derive(Debug, Clone, Args)]
 pub struct FirmwareArgs {
     /// Only these: 4b:00.0, mlx5_0 or ib0
@@ -511,7 +508,6 @@ pub struct FirmwareArgs {
     pub again: bool,
 }
 
-/// What `health` takes.
 #[derive(Debug, Clone, Args)]
 pub struct HealthArgs {
     /// The program that asks: npd, nagios, nhc or slurm
@@ -532,7 +528,6 @@ pub enum Asker {
     Slurm,
 }
 
-/// What `gid` takes.
 #[derive(Debug, Clone, Args)]
 pub struct GidArgs {
     /// mlx5_3/1, eth2, 0000:81:00.0/1 or a port GUID
@@ -557,7 +552,6 @@ fn word<T: Words>(text: &str) -> Result<T, String> {
     T::from_typed(text).ok_or_else(|| format!("expected {}", T::quoted()))
 }
 
-/// What `wait-online` takes.
 #[derive(Debug, Clone, Args)]
 pub struct WaitOnlineArgs {
     /// ib0, mlx5_0/1, 0000:4b:00.0 or port GUID [default: all]
@@ -601,7 +595,6 @@ fn timeout(text: &str) -> Result<Duration, String> {
     Ok(span)
 }
 
-/// What `apply` takes.
 #[derive(Debug, Clone, Args)]
 pub struct ApplyArgs {
     /// Only this PF: 4b:00.0, mlx5_0, ib0 or a port GUID
@@ -625,7 +618,6 @@ pub struct ApplyArgs {
     pub in_turn: bool,
 }
 
-/// What `migrate` takes.
 #[derive(Debug, Clone, Args)]
 pub struct MigrateArgs {
     /// Migrate; without this option, show what would be done
@@ -636,7 +628,6 @@ pub struct MigrateArgs {
     pub back: bool,
 }
 
-/// What `status` takes.
 #[derive(Debug, Clone, Args)]
 pub struct StatusArgs {
     /// All that is known of these alone, and why they are so: ib0,
@@ -654,7 +645,6 @@ pub struct StatusArgs {
     pub watch: bool,
 }
 
-/// What `metrics` takes.
 #[derive(Debug, Clone, Args)]
 pub struct MetricsArgs {
     /// Replace FILE, which node_exporter reads
@@ -662,7 +652,6 @@ pub struct MetricsArgs {
     pub output: Option<PathBuf>,
 }
 
-/// What `iface` takes.
 #[derive(Debug, Clone, Args)]
 pub struct IfaceArgs {
     /// The interface: ib0, or its port, mlx5_0/1 or 4b:00.0
@@ -704,7 +693,6 @@ pub struct IfaceArgs {
     pub children: bool,
 }
 
-/// What `boot` takes.
 #[derive(Debug, Clone, Args)]
 pub struct BootArgs {
     /// Show what would be done, and change nothing
@@ -716,7 +704,6 @@ pub struct BootArgs {
     pub force: bool,
 }
 
-/// What `check` takes.
 #[derive(Debug, Clone, Args)]
 pub struct CheckArgs {
     /// Read these instead of the host: logs, output of tools,
@@ -744,7 +731,6 @@ pub struct CheckArgs {
     pub explain: Option<String>,
 }
 
-/// What `consumers` takes.
 #[derive(Debug, Clone, Args)]
 pub struct ConsumersArgs {
     /// Write the drop-ins that are missing
@@ -758,7 +744,6 @@ pub struct ConsumersArgs {
     pub dry_run: bool,
 }
 
-/// What `collect` takes.
 #[derive(Debug, Clone, Args)]
 pub struct CollectArgs {
     /// The archive (tar, gzip); an existing one is replaced
@@ -776,7 +761,6 @@ pub struct CollectArgs {
     pub timeout: Option<Duration>,
 }
 
-/// What `plan` takes.
 #[derive(Debug, Clone, Args)]
 pub struct PlanArgs {
     /// Also show the VFs that are as planned
@@ -862,7 +846,6 @@ Examples:
     Run(OpensmRunArgs),
 }
 
-/// What `opensm run` takes.
 #[derive(Debug, Clone, Args)]
 pub struct OpensmRunArgs {
     /// The port's device for subnet managers: issm0, or its path
@@ -876,7 +859,6 @@ pub struct OpensmRunArgs {
     pub reload: bool,
 }
 
-/// What `opensm check` takes.
 #[derive(Debug, Clone, Args)]
 pub struct OpensmArgs {
     /// partitions.conf or opensm.conf [default: those of this host]
