@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::host::events::{Events, Happened};
 use crate::host::{Root, answer, clock, journal, links, state, systemd, terminal};
 use crate::ladder::minimum::{degraded_port, minimum};
-use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress, roce};
+use crate::ladder::{Expectation, KernelLogFacts, UdevHistory, cause, expect, progress, roce};
 use crate::model::advice::Advice;
 use crate::model::common::{Code, Finding, Verdict};
 use crate::model::node::Standing;
@@ -67,8 +67,8 @@ struct Waiting<'a> {
     wanted: &'a Wanted,
     observer: Observer<'a>,
     rules: ModprobeRules,
-    facts: Facts,
-    heard: Heard,
+    facts: KernelLogFacts,
+    heard: UdevHistory,
     ports: Ports,
     netdevs: Netdevs,
     products: Products<'a>,
@@ -100,8 +100,8 @@ pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<Onli
         wanted,
         observer: Observer::new(root),
         rules: ModprobeRules::read(root),
-        facts: Facts::default(),
-        heard: Heard::default(),
+        facts: KernelLogFacts::default(),
+        heard: UdevHistory::default(),
         ports: Ports::default(),
         netdevs: Netdevs::default(),
         products: Products::new(root).with_overrides(),
