@@ -15,6 +15,7 @@ use clap::{
 
 use crate::config::foreign::{mlx4_conf, openib_conf, operator_guids, rdma_conf, sriov_vfs};
 use crate::config::timespan::{self, TimeSpan};
+use crate::model::opensm::OpensmFile;
 use crate::names::{
     BadText, Colour, GidKind, GroupMtu, GroupRate, IfName, Membership, NetnsMode, PKey, PciAddress,
     PortNumber, PortType, RdmaName, Resource, Rung, Target, Words,
@@ -476,7 +477,6 @@ impl<T: Args> FromArgMatches for Lazy<T> {
     }
 }
 
-/// What `guests` takes.
 #[derive(Debug, Clone, Args)]
 pub struct GuestsArgs {
     /// Show each guest, its VFs and why it is not up
@@ -487,7 +487,6 @@ pub struct GuestsArgs {
     pub dry_run: bool,
 }
 
-/// What `holders` takes.
 #[derive(Debug, Clone, Args)]
 pub struct HoldersArgs {
     /// Only these: 4b:00.0, mlx5_0, ib0 or a port GUID [default: all]
@@ -495,7 +494,6 @@ pub struct HoldersArgs {
     pub hcas: Vec<Target>,
 }
 
-/// What `firmware` takes.
 #[derive(Debug, Clone, Args)]
 pub struct FirmwareArgs {
     /// Only these: 4b:00.0, mlx5_0 or ib0
@@ -510,7 +508,6 @@ pub struct FirmwareArgs {
     pub again: bool,
 }
 
-/// What `health` takes.
 #[derive(Debug, Clone, Args)]
 pub struct HealthArgs {
     /// The program that asks: npd, nagios, nhc or slurm
@@ -531,7 +528,6 @@ pub enum Asker {
     Slurm,
 }
 
-/// What `gid` takes.
 #[derive(Debug, Clone, Args)]
 pub struct GidArgs {
     /// mlx5_3/1, eth2, 0000:81:00.0/1 or a port GUID
@@ -556,7 +552,6 @@ fn word<T: Words>(text: &str) -> Result<T, String> {
     T::from_typed(text).ok_or_else(|| format!("expected {}", T::quoted()))
 }
 
-/// What `wait-online` takes.
 #[derive(Debug, Clone, Args)]
 pub struct WaitOnlineArgs {
     /// ib0, mlx5_0/1, 0000:4b:00.0 or port GUID [default: all]
@@ -600,7 +595,6 @@ fn timeout(text: &str) -> Result<Duration, String> {
     Ok(span)
 }
 
-/// What `apply` takes.
 #[derive(Debug, Clone, Args)]
 pub struct ApplyArgs {
     /// Only this PF: 4b:00.0, mlx5_0, ib0 or a port GUID
@@ -624,7 +618,6 @@ pub struct ApplyArgs {
     pub in_turn: bool,
 }
 
-/// What `migrate` takes.
 #[derive(Debug, Clone, Args)]
 pub struct MigrateArgs {
     /// Migrate; without this option, show what would be done
@@ -635,7 +628,6 @@ pub struct MigrateArgs {
     pub back: bool,
 }
 
-/// What `status` takes.
 #[derive(Debug, Clone, Args)]
 pub struct StatusArgs {
     /// All that is known of these alone, and why they are so: ib0,
@@ -653,7 +645,6 @@ pub struct StatusArgs {
     pub watch: bool,
 }
 
-/// What `metrics` takes.
 #[derive(Debug, Clone, Args)]
 pub struct MetricsArgs {
     /// Replace FILE, which node_exporter reads
@@ -661,7 +652,6 @@ pub struct MetricsArgs {
     pub output: Option<PathBuf>,
 }
 
-/// What `iface` takes.
 #[derive(Debug, Clone, Args)]
 pub struct IfaceArgs {
     /// The interface: ib0, or its port, mlx5_0/1 or 4b:00.0
@@ -703,7 +693,6 @@ pub struct IfaceArgs {
     pub children: bool,
 }
 
-/// What `boot` takes.
 #[derive(Debug, Clone, Args)]
 pub struct BootArgs {
     /// Show what would be done, and change nothing
@@ -715,7 +704,6 @@ pub struct BootArgs {
     pub force: bool,
 }
 
-/// What `check` takes.
 #[derive(Debug, Clone, Args)]
 pub struct CheckArgs {
     /// Read these instead of the host: logs, output of tools,
@@ -743,7 +731,6 @@ pub struct CheckArgs {
     pub explain: Option<String>,
 }
 
-/// What `consumers` takes.
 #[derive(Debug, Clone, Args)]
 pub struct ConsumersArgs {
     /// Write the drop-ins that are missing
@@ -757,7 +744,6 @@ pub struct ConsumersArgs {
     pub dry_run: bool,
 }
 
-/// What `collect` takes.
 #[derive(Debug, Clone, Args)]
 pub struct CollectArgs {
     /// The archive (tar, gzip); an existing one is replaced
@@ -775,7 +761,6 @@ pub struct CollectArgs {
     pub timeout: Option<Duration>,
 }
 
-/// What `plan` takes.
 #[derive(Debug, Clone, Args)]
 pub struct PlanArgs {
     /// Also show the VFs that are as planned
@@ -861,7 +846,6 @@ Examples:
     Run(OpensmRunArgs),
 }
 
-/// What `opensm run` takes.
 #[derive(Debug, Clone, Args)]
 pub struct OpensmRunArgs {
     /// The port's device for subnet managers: issm0, or its path
@@ -875,7 +859,6 @@ pub struct OpensmRunArgs {
     pub reload: bool,
 }
 
-/// What `opensm check` takes.
 #[derive(Debug, Clone, Args)]
 pub struct OpensmArgs {
     /// partitions.conf or opensm.conf [default: those of this host]
@@ -900,17 +883,6 @@ pub enum OpensmProgram {
     Upstream,
     /// NVIDIA's, whose further keys are not judged
     Nvidia,
-}
-
-/// A file of opensm's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum OpensmFile {
-    /// partitions.conf
-    Partitions,
-    /// opensm.conf
-    Opensm,
 }
 
 /// The tool whose configuration is converted.

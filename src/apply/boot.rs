@@ -32,7 +32,7 @@ use crate::host::process::{self, Ended};
 use crate::host::start_up::{FirstRun, StartUp};
 use crate::host::state::{self, Running};
 use crate::host::{Root, answer, clock, lock, persistent_names, rxe_rules, systemd};
-use crate::ladder::{self, Expectation, Facts, Heard, expect, progress};
+use crate::ladder::{self, Expectation, KernelLogFacts, UdevHistory, expect, progress};
 use crate::model::boot::{ModuleOutcome, ModuleReport, Step, blank};
 use crate::model::common::{Finding, Verdict};
 use crate::model::port::port_span;
@@ -68,8 +68,8 @@ struct Boot<'a> {
     observer: Observer<'a>,
     rules: &'a ModprobeRules,
     /// What was learnt beside the host's present state.
-    facts: Facts,
-    heard: Heard,
+    facts: KernelLogFacts,
+    heard: UdevHistory,
     /// What is done to the host.
     steps: Steps<'a>,
     /// Whether an RDMA device has its final name.
@@ -219,8 +219,8 @@ impl<'a> Boot<'a> {
             config,
             observer: Observer::new(root),
             rules,
-            facts: Facts::default(),
-            heard: Heard::default(),
+            facts: KernelLogFacts::default(),
+            heard: UdevHistory::default(),
             steps,
             rdma_names: RdmaNames::default(),
             products: Products::new(root).again().with_overrides(),

@@ -68,7 +68,7 @@ pub fn bring_up(
     report: &mut IfaceReport,
 ) {
     // Nothing more is asked of it for a while.
-    rtnl.rest();
+    rtnl.disconnect();
     let (manager, states) = match while_late(deadline, || ask_systemd(root, interface, no_bus)) {
         Ok(answer) => answer,
         Err(e) => {
@@ -176,7 +176,7 @@ impl Run<'_> {
         };
         let mut live = KNOWN.ask(self.root, &mut self.manager, &states, &self.interface)?;
         // From here on it may be waited for, for as long as the deadline is.
-        self.manager.rest();
+        self.manager.disconnect();
         // After the stacks, which may take long to answer: one that says that it is
         // done has set it up, and does not tell again.
         self.interface = look(self.root, &self.interface.name)?.interface;
@@ -184,7 +184,7 @@ impl Run<'_> {
             anyhow::bail!("the interface disappeared, and another one has its name");
         }
         live.addressed = is_addressed(&self.interface, &states, self.rtnl)?;
-        self.rtnl.rest();
+        self.rtnl.disconnect();
         let files = Files::of(self.root);
         let mut standings = KNOWN.standings(&files, &self.interface, &states, &live);
         if self.report.wanted.mode.is_some() || self.report.wanted.mtu.is_some() {
@@ -272,7 +272,7 @@ impl Run<'_> {
     fn wait_for_own(&mut self, own: &OwnUnit, watch: &Watch) -> anyhow::Result<Next> {
         let unit = own.of(&self.interface);
         let state = self.manager.units(&[&unit])?;
-        self.manager.rest();
+        self.manager.disconnect();
         if state.first().is_some_and(|u| u.job != 0) {
             return self.wait_for(&unit);
         }
@@ -309,7 +309,7 @@ impl Run<'_> {
         let unit = format!("ibprov-ifup-{}-{}.service", unit_escape(&name), self.interface.ifindex);
         // One that was begun by a run of ours that was killed goes on.
         let state = self.manager.units(&[&unit])?;
-        self.manager.rest();
+        self.manager.disconnect();
         match state.first().map(phase_of_unit) {
             Some(Phase::Starting | Phase::Queued) => {
                 self.acted = before;

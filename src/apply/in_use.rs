@@ -4,7 +4,7 @@
 use super::rtnl::{NotDone, Rtnl};
 use crate::config::Config;
 use crate::host::Root;
-use crate::ladder::Facts;
+use crate::ladder::KernelLogFacts;
 use crate::model::{Use, used_by};
 use crate::names::IfName;
 use crate::observe::Observed;
@@ -56,7 +56,7 @@ pub fn learn(
     root: &Root,
     (observed, survey): (&Observed, &Survey),
     seen: &mut Interfaces,
-    facts: &mut Facts,
+    facts: &mut KernelLogFacts,
 ) {
     if !root.is_live() {
         return;

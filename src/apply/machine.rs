@@ -45,7 +45,6 @@ pub(super) trait Machine: Debug {
     fn kernel_log(&self) -> io::Result<Vec<KernelLine>>;
 }
 
-/// This machine.
 #[derive(Debug)]
 pub(super) struct Live;
 

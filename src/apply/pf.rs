@@ -32,7 +32,7 @@ use crate::model::events as kinds;
 use crate::model::pf::{PfReport, Purpose, Stage, StepDone, StepFailure, VfStep};
 use crate::model::vf_step::together;
 use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio, vf_ranges};
-use crate::observe::{Backend, ObservedPf, ObservedVf, Own, Undo};
+use crate::observe::{Backend, ObservedPf, ObservedVf, Undo, VfDevices};
 use crate::plan::VfPlan;
 use crate::plan::vf::{Uses, disturbed, due, uses_by_index, vf_steps};
 use crate::workers::undo::{self, UndoRecord};
@@ -176,7 +176,7 @@ struct Run<'a, M> {
 struct BoundVf {
     index: VfIndex,
     driver: String,
-    own: Option<Own>,
+    own: Option<VfDevices>,
 }
 
 /// What is to be done next.

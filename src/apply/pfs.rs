@@ -209,7 +209,6 @@ impl<'a> PfRuns<'a> {
         });
     }
 
-    /// Those at work.
     pub(super) fn at_work(&self) -> impl Iterator<Item = PciAddress> {
         self.running.iter().map(|(pf, ..)| *pf)
     }

@@ -108,8 +108,8 @@ impl Rtnl {
     }
 
     /// End the child, before anything else is waited for; the next question starts another one.
-    pub fn rest(&mut self) {
-        self.child.rest();
+    pub fn disconnect(&mut self) {
+        self.child.disconnect();
     }
 
     /// Ask for one thing and wait for the answer.

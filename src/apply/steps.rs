@@ -10,7 +10,7 @@ use super::machine::{Child, Machine};
 use crate::host::lock::{LockError, Locks};
 use crate::host::process::{self, Ended};
 use crate::host::{KernelLine, Root, alarm, answer};
-use crate::ladder::Facts;
+use crate::ladder::KernelLogFacts;
 use crate::ladder::module_trouble::{Signs, diagnose};
 use crate::model::boot::{Step, StepReport};
 use crate::model::{Cause, Exit, ModuleTrouble, events as kinds};
@@ -126,7 +126,7 @@ impl<'a> Steps<'a> {
 
     /// Begin a step. One whose object is still held by an earlier run's child
     /// is not begun again, only watched.
-    pub(super) fn begin(&mut self, step: Step, facts: &mut Facts) {
+    pub(super) fn begin(&mut self, step: Step, facts: &mut KernelLogFacts) {
         let _step = span_of(&step).entered();
         let started_usec = self.machine.now();
         self.done.begun.insert(step.clone());
@@ -202,7 +202,7 @@ impl<'a> Steps<'a> {
         &mut self,
         step: &Step,
         end: &Ended,
-        facts: &mut Facts,
+        facts: &mut KernelLogFacts,
         observed: &Observed,
     ) {
         self.done.ended.insert(step.clone());
@@ -222,7 +222,7 @@ impl<'a> Steps<'a> {
         &self,
         step: &Step,
         end: &Ended,
-        facts: &mut Facts,
+        facts: &mut KernelLogFacts,
         observed: &Observed,
     ) -> Option<Failure> {
         let is_loaded =
@@ -297,7 +297,7 @@ impl<'a> Steps<'a> {
     }
 
     /// The deadline has come: what still runs is stuck.
-    pub(super) fn give_up(&self, facts: &mut Facts) {
+    pub(super) fn give_up(&self, facts: &mut KernelLogFacts) {
         for (step, worker) in &self.running {
             if !self.done.ended.contains(step) {
                 for module in step.modules() {

@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use super::{fleet, print};
 use crate::check::evidence::host::OpensmFault;
-use crate::cli::{Format, OpensmArgs, OpensmFile, OpensmProgram};
+use crate::cli::{Format, OpensmArgs, OpensmProgram};
 use crate::config::{Config, Loaded, Place, Problem, Problems, Source};
 use crate::host::{ReadError, Root};
 use crate::model::advice::Advice;
 use crate::model::common::{Finding, Kind, Report, Severity, Verdict, not_read};
+use crate::model::opensm::{Checked, CheckedFile, FaultKind, OpensmFile, OpensmFinding, Partition};
 use crate::names::harmless;
 use crate::observe::Observer;
-use crate::opensm::partitions::{Known, Partition};
-use crate::opensm::{Fault, FaultKind, options, partitions};
+use crate::opensm::partitions::Known;
+use crate::opensm::{Fault, options, partitions};
+use crate::show;
 
 /// More than such a file has, bytes.
 const FILE_LIMIT: u64 = 64 << 20;
@@ -84,7 +84,7 @@ pub fn run(
         Verdict::Ready
     };
     let count = problems.len();
-    let body = Checked { count, files: seen.into_iter().map(CheckedFile::of).collect() };
+    let body = Checked { count, files: seen.into_iter().map(checked).collect() };
     let report = Report::new(Kind::OpensmCheck, verdict, findings, body);
     print(&report, format, |screen| {
         let mut text = problems.frames(screen.colour);
@@ -92,7 +92,7 @@ pub fn run(
             text.push_str(&format!("cannot read {}\n", harmless(why)));
         }
         if unread.is_empty() || !report.body.files.is_empty() {
-            text.push_str(&report.body.to_text());
+            text.push_str(&show::opensm::text(&report.body));
         }
         text
     })
@@ -311,80 +311,14 @@ impl Seen {
     }
 }
 
-/// A finding of `ibprov opensm check`: its message says what opensm would do.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct OpensmFinding {
-    #[serde(flatten)]
-    finding: Finding,
-    /// What kind of thing is wrong there; `null` for a file that was not read.
-    fault: Option<FaultKind>,
-}
-
-/// What `ibprov opensm check` says.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Checked {
-    /// Findings in all, those that are not listed too.
-    count: usize,
-    /// The files that were read.
-    files: Vec<CheckedFile>,
-}
-
-/// One of them.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct CheckedFile {
-    file: String,
-    /// What it was read as.
-    kind: OpensmFile,
-    /// The partitions that opensm would have of it, beside the default one where that is not
-    /// defined; none of a file that it throws away.
-    partitions: Vec<Partition>,
-    errors: usize,
-    warnings: usize,
-}
-
-impl CheckedFile {
-    fn of(seen: Seen) -> Self {
-        let with =
-            |severity| seen.faults.iter().filter(|fault| fault.kind.severity() == severity).count();
-        Self {
-            file: harmless(seen.path()),
-            kind: seen.kind,
-            errors: with(Severity::Error),
-            warnings: with(Severity::Warning),
-            partitions: seen.partitions,
-        }
-    }
-}
-
-impl Checked {
-    fn to_text(&self) -> String {
-        if self.files.is_empty() {
-            return "no partitions.conf and no opensm.conf: opensm would use its defaults\n"
-                .to_owned();
-        }
-        let counted = |number: usize, noun: &str| {
-            format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-        };
-        let line = |file: &CheckedFile| {
-            let found = match (file.errors, file.warnings) {
-                (0, 0) => "as it is meant".to_owned(),
-                (errors, 0) => counted(errors, "error"),
-                (0, warnings) => counted(warnings, "warning"),
-                (errors, warnings) => {
-                    format!("{}, {}", counted(errors, "error"), counted(warnings, "warning"))
-                }
-            };
-            let made = match file.kind {
-                OpensmFile::Opensm => String::new(),
-                OpensmFile::Partitions => {
-                    format!(" ({})", counted(file.partitions.len(), "partition"))
-                }
-            };
-            format!("{}{made}: {found}\n", file.file)
-        };
-        self.files.iter().map(line).collect()
+fn checked(seen: Seen) -> CheckedFile {
+    let with =
+        |severity| seen.faults.iter().filter(|fault| fault.kind.severity() == severity).count();
+    CheckedFile {
+        file: harmless(seen.path()),
+        kind: seen.kind,
+        errors: with(Severity::Error),
+        warnings: with(Severity::Warning),
+        partitions: seen.partitions,
     }
 }

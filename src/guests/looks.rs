@@ -29,7 +29,7 @@ const LONG_USEC: u64 = 250_000;
 
 /// The looks at VFs, one at a time. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug)]
-pub(super) struct Looks<'a> {
+pub(super) struct VfPoller<'a> {
     reader: VfReader<'a>,
     /// When the next one is due.
     due_usec: u64,
@@ -43,7 +43,7 @@ pub(super) struct Looks<'a> {
     is_outdated: bool,
 }
 
-impl<'a> Looks<'a> {
+impl<'a> VfPoller<'a> {
     /// The first one is due at once.
     pub(super) const fn new(reader: VfReader<'a>) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl<'a> Looks<'a> {
 
     /// A VF may have changed, or a guest may start: the next one is due at once, or after the
     /// pause.
-    pub(super) const fn hurry(&mut self) {
+    pub(super) const fn invalidate(&mut self) {
         self.due_usec = 0;
         self.fresh_until_usec = None;
     }
@@ -117,7 +117,7 @@ impl<'a> Looks<'a> {
     /// read or asked since the last call, one line each.
     pub(super) fn end(&mut self, now: u64) -> (Option<VfStates>, BTreeSet<String>) {
         if self.reader.take_answers(now) {
-            self.hurry();
+            self.invalidate();
         }
         let seen = self.reader.seen();
         if seen.is_some() {
@@ -138,7 +138,7 @@ impl<'a> Looks<'a> {
     pub(super) fn confirm(&mut self, needs: &BTreeSet<Need>) -> bool {
         let is_confirmed = self.reader.are_bound_as_seen(needs);
         if !is_confirmed {
-            self.hurry();
+            self.invalidate();
         }
         is_confirmed
     }
@@ -165,34 +165,34 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let root = Root::copy_at(dir.path()).expect("tree");
         let config = Config::default();
-        let mut looks = Looks::new(VfReader::new(&config, &root));
+        let mut looks = VfPoller::new(VfReader::new(&config, &root));
         assert!(looks.is_due(0) && !looks.is_fresh(0));
-        let ended = |looks: &mut Looks<'_>, now| looks.end(now).0.expect("nobody is asked");
+        let ended = |looks: &mut VfPoller<'_>, now| looks.end(now).0.expect("nobody is asked");
         looks.begin(BTreeSet::new(), 1_000);
         assert!(looks.is_under_way() && !looks.is_fresh(1_000));
         ended(&mut looks, 1_500);
         assert_eq!(looks.due_usec(), 1_000 + EVERY_USEC);
         assert!(!looks.is_paused() && looks.is_fresh(1_500 + FRESH_USEC));
         assert!(!looks.is_fresh(1_501 + FRESH_USEC));
-        looks.hurry();
+        looks.invalidate();
         assert!(looks.is_paused() && !looks.is_fresh(1_500));
         assert_eq!(looks.due_usec(), 1_500 + 4 * 500);
         // A short one is good for now if something was heard meanwhile.
         looks.begin(BTreeSet::new(), 1_000_000);
-        looks.hurry();
+        looks.invalidate();
         ended(&mut looks, 1_000_000 + LONGEST_PAUSE_USEC);
         let now = 1_000_000 + LONGEST_PAUSE_USEC;
         assert!(looks.is_fresh(now) && !looks.is_fresh(now + 1));
         // In a long one, as of a PF that does not answer, much may have happened.
         looks.begin(BTreeSet::new(), 2_000_000);
-        looks.hurry();
+        looks.invalidate();
         assert_eq!(looks.next_usec(true), looks.reader.until_usec(), "nothing else while it lasts");
         ended(&mut looks, 7_000_000);
         assert_eq!(looks.next_usec(true), Some(7_000_000 + LONGEST_PAUSE_USEC));
         assert!(!looks.is_fresh(7_000_000), "seen 5 s ago");
         // Where much happens all the time, one is good at last.
         looks.begin(BTreeSet::new(), 8_000_000);
-        looks.hurry();
+        looks.invalidate();
         ended(&mut looks, 13_000_000);
         assert!(looks.is_fresh(13_000_000) && !looks.is_fresh(13_000_001));
         // Nothing was heard.

@@ -17,7 +17,7 @@ use crate::names::{OnFailure, PciAddress, Ready};
 
 /// One guest of the configuration. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Member {
+pub(super) struct GuestState {
     guest: Guest,
     phase: Phase,
     /// UUID and name of the domain, once libvirt has told.
@@ -72,7 +72,7 @@ pub(super) enum Next {
 
 const WITHHELD: &str = "it is not started, because the configuration has an error that concerns it or may concern it: `ibprov config check`";
 
-impl Member {
+impl GuestState {
     /// A guest of which nothing is known yet.
     pub(super) fn new(guest: Guest) -> Self {
         let needs = match &guest.vfs {
@@ -388,8 +388,8 @@ mod tests {
     }
 
     /// A domain whose start has begun at 0.
-    fn started(ready: Ready) -> Member {
-        let mut member = Member::new(Guest { ready, ..guest("vm") });
+    fn started(ready: Ready) -> GuestState {
+        let mut member = GuestState::new(Guest { ready, ..guest("vm") });
         member.learn(&domains(""), 0);
         member.learn_functions(Vec::new());
         assert!(member.is_right() && member.handle() == listed("vm", 1).1);
@@ -490,10 +490,10 @@ mod tests {
 
     #[test]
     fn what_is_found_running_was_up_already_and_what_is_unknown_fails() {
-        let mut vm = Member::new(guest("vm"));
+        let mut vm = GuestState::new(guest("vm"));
         vm.learn(&domains("vm"), 3);
         assert_eq!(vm.phase(), &Phase::Up { already: true });
-        let mut ghost = Member::new(guest("ghost"));
+        let mut ghost = GuestState::new(guest("ghost"));
         ghost.learn(&domains("vm"), 3);
         assert!(matches!(ghost.phase(), Phase::Failed { why } if why.contains("no domain")));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::domain::Domains;
 use super::libvirt::Trouble;
-use super::member::Member;
+use super::member::GuestState;
 use super::order::{Standing, Waiting, first_before, startable};
 use super::vf::Need;
 use super::vf_reader::VfStates;
@@ -15,7 +15,7 @@ use crate::model::guests::Phase;
 /// The guests in the order of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Members {
-    list: Vec<Member>,
+    list: Vec<GuestState>,
     /// How many may be starting at the same time.
     max_parallel: usize,
 }
@@ -23,28 +23,28 @@ pub(super) struct Members {
 impl Members {
     /// The configured guests, of which nothing is known yet.
     pub(super) fn new(guests: &Guests) -> Self {
-        let list = guests.list.iter().cloned().map(Member::new).collect();
+        let list = guests.list.iter().cloned().map(GuestState::new).collect();
         Self { list, max_parallel: guests.max_parallel }
     }
 
     /// That guest; there is one for each index that came from here.
-    pub(super) fn get(&self, index: GuestIndex) -> Option<&Member> {
+    pub(super) fn get(&self, index: GuestIndex) -> Option<&GuestState> {
         self.list.get(index.position())
     }
 
     /// That guest, to be changed.
-    pub(super) fn get_mut(&mut self, index: GuestIndex) -> Option<&mut Member> {
+    pub(super) fn get_mut(&mut self, index: GuestIndex) -> Option<&mut GuestState> {
         self.list.get_mut(index.position())
     }
 
     /// Each guest in turn, with its index.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (GuestIndex, &Member)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (GuestIndex, &GuestState)> {
         let members = self.list.iter().enumerate();
         members.map(|(position, member)| (GuestIndex::new(position), member))
     }
 
     /// Every guest, to be changed.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (GuestIndex, &mut Member)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (GuestIndex, &mut GuestState)> {
         let members = self.list.iter_mut().enumerate();
         members.map(|(position, member)| (GuestIndex::new(position), member))
     }
@@ -54,21 +54,21 @@ impl Members {
         self.max_parallel
     }
 
-    pub(super) fn which(&self, is_meant: impl Fn(&Member) -> bool) -> Vec<GuestIndex> {
+    pub(super) fn which(&self, is_meant: impl Fn(&GuestState) -> bool) -> Vec<GuestIndex> {
         self.iter().filter(|(_, member)| is_meant(member)).map(|(index, _)| index).collect()
     }
 
     /// True for one guest at least.
-    pub(super) fn any(&self, is_meant: impl Fn(&Member) -> bool) -> bool {
+    pub(super) fn any(&self, is_meant: impl Fn(&GuestState) -> bool) -> bool {
         self.list.iter().any(is_meant)
     }
 
-    pub(super) fn all(&self, is_meant: impl Fn(&Member) -> bool) -> bool {
+    pub(super) fn all(&self, is_meant: impl Fn(&GuestState) -> bool) -> bool {
         self.list.iter().all(is_meant)
     }
 
     fn standings(&self) -> Vec<Standing> {
-        let standing = |m: &Member| Standing {
+        let standing = |m: &GuestState| Standing {
             phase: m.phase().clone(),
             is_right: m.is_right(),
             after: m.guest().after.clone(),
@@ -146,17 +146,17 @@ impl Members {
     /// When the next of those who wait for libvirt is given up.
     pub(super) fn next_until(&self) -> Option<u64> {
         let waiting = self.list.iter().filter(|m| m.is_idle() && m.libvirt_trouble().is_some());
-        waiting.filter_map(Member::until_usec).min()
+        waiting.filter_map(GuestState::until_usec).min()
     }
 
     /// All devices that those need who are meant.
-    pub(super) fn needs(&self, is_meant: impl Fn(&Member) -> bool) -> BTreeSet<Need> {
+    pub(super) fn needs(&self, is_meant: impl Fn(&GuestState) -> bool) -> BTreeSet<Need> {
         let meant = self.list.iter().filter(|m| is_meant(m));
-        meant.filter_map(Member::needs).flatten().copied().collect()
+        meant.filter_map(GuestState::needs).flatten().copied().collect()
     }
 
     /// Those who are meant take in a look at VFs.
-    pub(super) fn see(&mut self, seen: &VfStates, is_meant: impl Fn(&Member) -> bool) {
+    pub(super) fn see(&mut self, seen: &VfStates, is_meant: impl Fn(&GuestState) -> bool) {
         for member in self.list.iter_mut().filter(|m| is_meant(m)) {
             member.see(seen);
         }
@@ -170,7 +170,7 @@ impl Members {
 
     /// The first pass has nothing more to wait for, as far as guests go.
     pub(super) fn are_tried(&self) -> bool {
-        let is_known = |m: &Member| m.is_looked_at() || m.phase().is_settled();
+        let is_known = |m: &GuestState| m.is_looked_at() || m.phase().is_settled();
         self.all(is_known)
             && !self.any(|m| matches!(m.phase(), Phase::Starting { .. }))
             && !self.any(|m| m.is_idle() && m.libvirt_trouble().is_some())
@@ -208,7 +208,7 @@ mod tests {
         indices.into_iter().map(GuestIndex::position).collect()
     }
 
-    fn of(members: &mut Members, position: usize) -> &mut Member {
+    fn of(members: &mut Members, position: usize) -> &mut GuestState {
         members.get_mut(GuestIndex::new(position)).expect("guest")
     }
 
@@ -252,13 +252,13 @@ mod tests {
         assert!(!all.are_looked_at() && !all.are_tried());
         let state = |lacks| VfState { vf: Some(vf), pci: None, reached: None, lacks };
         let seen = |lacks| VfStates::from([(Need::Vf(vf), Some(state(lacks)))]);
-        all.see(&seen(Some("the VF does not exist".to_owned())), Member::is_idle);
+        all.see(&seen(Some("the VF does not exist".to_owned())), GuestState::is_idle);
         assert_eq!(waits(&all, 0), "VF 0000:4b:00.0/1: the VF does not exist");
         assert!(all.are_tried() && !all.can_start_any());
         // A look at other VFs says nothing of these.
-        all.see(&VfStates::new(), Member::is_idle);
+        all.see(&VfStates::new(), GuestState::is_idle);
         assert_eq!(waits(&all, 0), "VF 0000:4b:00.0/1: the VF does not exist");
-        all.see(&seen(None), Member::is_idle);
+        all.see(&seen(None), GuestState::is_idle);
         assert!(all.can_start_any() && all.startable(false, 0).is_empty());
         assert_eq!(positions(all.startable(true, 0)), [0]);
         assert!(all.startable(true, 1).is_empty(), "one at a time");
@@ -288,7 +288,7 @@ mod tests {
         // Had it come back, the guest would have been asked for its devices.
         all.learn(&Domains::parse(&listed("vm", 1).0, "", ""), 20);
         assert_eq!(all.given_up(10 + TIMEOUT_USEC), []);
-        assert_eq!(positions(all.which(Member::lacks_needs)), [0]);
+        assert_eq!(positions(all.which(GuestState::lacks_needs)), [0]);
     }
     #[test]
     fn after_an_outage_of_libvirt_a_start_has_all_its_time_whenever_it_comes() {

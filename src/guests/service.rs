@@ -6,11 +6,11 @@ use std::path::Path;
 use super::domain::hostdevs;
 use super::failure::Failure;
 use super::libvirt::{Libvirt, Trouble};
-use super::looks::Looks;
-use super::member::{Member, Next};
+use super::looks::VfPoller;
+use super::member::{GuestState, Next};
 use super::members::Members;
 use super::tasks::{Done, List, QUESTION_USEC, Step, Task, Tasks, Wait};
-use super::telling::Telling;
+use super::telling::GuestsReporter;
 use super::units::{self, OwnUnit};
 use super::vf_reader::VfReader;
 use crate::config::Config;
@@ -33,8 +33,8 @@ struct Service<'a> {
     members: Members,
     libvirt: Libvirt,
     tasks: Tasks,
-    looks: Looks<'a>,
-    telling: Telling,
+    poller: VfPoller<'a>,
+    telling: GuestsReporter,
 }
 
 /// Whether anybody waits for us.
@@ -96,7 +96,7 @@ fn serve(config: &Config, root: &Root, only_look: bool) -> anyhow::Result<(Guest
         None
     });
     let own_unit = own_unit.map(OwnUnit::new);
-    let telling = Telling::new(report, only_look);
+    let telling = GuestsReporter::new(report, only_look);
     let mut service = Service::new(config, root, only_look, own_unit, telling, started);
     service.warn_of_resumed(root);
     service.begin();
@@ -110,7 +110,7 @@ impl<'a> Service<'a> {
         root: &'a Root,
         only_look: bool,
         own_unit: Option<OwnUnit>,
-        telling: Telling,
+        telling: GuestsReporter,
         now: u64,
     ) -> Self {
         let connection = config.guests.connection.as_str();
@@ -121,7 +121,7 @@ impl<'a> Service<'a> {
             members: Members::new(&config.guests),
             libvirt: Libvirt::new(connection.to_owned()),
             tasks: Tasks::new(Virsh::find(connection)),
-            looks: Looks::new(VfReader::new(config, root)),
+            poller: VfPoller::new(VfReader::new(config, root)),
             telling,
         }
     }
@@ -143,7 +143,7 @@ impl<'a> Service<'a> {
 
     /// What can be asked before anything is known.
     fn begin(&mut self) {
-        if self.members.any(Member::is_domain) {
+        if self.members.any(GuestState::is_domain) {
             if self.tasks.has_virsh() {
                 self.ask_libvirt(clock::monotonic_usec());
             } else {
@@ -164,7 +164,7 @@ impl<'a> Service<'a> {
                 return Ok(());
             }
             let until = self.wait_until(now);
-            let answers = self.looks.answers_come().chain(self.tasks.answers_come());
+            let answers = self.poller.answers_come().chain(self.tasks.answers_come());
             let happened = events.wait_also(until, answers.collect())?;
             if happened.stop {
                 self.telling.finish(&self.members);
@@ -224,7 +224,7 @@ impl<'a> Service<'a> {
         let until = self.first_pass_until().unwrap_or(now + IDLE_USEC);
         let next = [
             self.tasks.next_deadline(),
-            self.looks.next_usec(self.has_vfs_to_watch()),
+            self.poller.next_usec(self.has_vfs_to_watch()),
             self.libvirt.ask_usec(),
             self.members.next_until(),
             self.telling.due_usec(),
@@ -235,15 +235,15 @@ impl<'a> Service<'a> {
     /// Somebody has failed in this turn for whom others waited, after it was looked who can be
     /// started.
     fn can_go_on(&self, now: u64) -> bool {
-        let is_fresh = self.looks.is_fresh(now);
-        let can_look = !is_fresh && !self.looks.is_under_way() && !self.looks.is_paused();
+        let is_fresh = self.poller.is_fresh(now);
+        let can_look = !is_fresh && !self.poller.is_under_way() && !self.poller.is_paused();
         let can_start = || !self.startable(now).is_empty();
         !self.only_look && (can_start() || can_look && self.members.can_start_any())
     }
 
     fn hear(&mut self, happened: &Happened) {
         if happened.links || happened.files || happened.to_devices() {
-            self.looks.hurry();
+            self.poller.invalidate();
         }
         if happened.files {
             self.libvirt.hear();
@@ -268,18 +268,18 @@ impl<'a> Service<'a> {
             return false;
         }
         let since = *tried_usec.get_or_insert(now);
-        let will_look = is_watching && self.looks.is_behind(since);
-        !self.looks.is_under_way() && !will_look
+        let will_look = is_watching && self.poller.is_behind(since);
+        !self.poller.is_under_way() && !will_look
     }
 
     /// All is known that can be known without starting anybody.
     fn is_looked_at(&self) -> bool {
-        self.members.are_looked_at() && self.tasks.is_idle() && !self.looks.is_under_way()
+        self.members.are_looked_at() && self.tasks.is_idle() && !self.poller.is_under_way()
     }
 
     fn end_first_pass(&mut self, now: u64) {
         for index in self.members.which(|m| m.is_idle() && m.is_tried_once()) {
-            if let Some(wrong) = self.members.get(index).and_then(Member::wrong_vfs) {
+            if let Some(wrong) = self.members.get(index).and_then(GuestState::wrong_vfs) {
                 self.fail(index, wrong.to_string());
             }
         }
@@ -295,7 +295,7 @@ impl<'a> Service<'a> {
     // What is seen of VFs.
 
     /// True for who is not started yet; who only looks, looks at all.
-    fn is_watched(only_look: bool) -> impl Fn(&Member) -> bool {
+    fn is_watched(only_look: bool) -> impl Fn(&GuestState) -> bool {
         move |member| only_look || member.is_idle()
     }
 
@@ -306,7 +306,7 @@ impl<'a> Service<'a> {
 
     /// Take in what a look at the VFs has shown, if one has ended.
     fn see(&mut self, now: u64) {
-        let (seen, problems) = self.looks.end(now);
+        let (seen, problems) = self.poller.end(now);
         self.telling.note_all(problems);
         if let Some(seen) = seen {
             self.members.see(&seen, Self::is_watched(self.only_look));
@@ -315,16 +315,16 @@ impl<'a> Service<'a> {
 
     /// Look at the VFs of those that are not started yet, if it is time to.
     fn look(&mut self, now: u64) {
-        if self.looks.is_under_way() || !self.has_vfs_to_watch() {
+        if self.poller.is_under_way() || !self.has_vfs_to_watch() {
             return;
         }
         // What was seen a while ago is no ground to start anybody.
-        if !self.only_look && !self.looks.is_fresh(now) && self.members.can_start_any() {
-            self.looks.hurry();
+        if !self.only_look && !self.poller.is_fresh(now) && self.members.can_start_any() {
+            self.poller.invalidate();
         }
-        if self.looks.is_due(now) {
+        if self.poller.is_due(now) {
             let needs = self.members.needs(Self::is_watched(self.only_look));
-            self.looks.begin(needs, now);
+            self.poller.begin(needs, now);
         }
     }
 
@@ -362,7 +362,7 @@ impl<'a> Service<'a> {
         for index in self.members.which(|m| m.lacks_needs() && is_watched(m)) {
             let task = Task::Xml(index);
             if !self.tasks.any(|t| *t == task) {
-                let handle = self.members.get(index).map(Member::handle).unwrap_or_default();
+                let handle = self.members.get(index).map(GuestState::handle).unwrap_or_default();
                 self.tasks.queue(task, handle);
             }
         }
@@ -373,7 +373,7 @@ impl<'a> Service<'a> {
             Ok(Ok(functions)) => {
                 if let Some(member) = self.members.get_mut(index) {
                     member.learn_functions(functions);
-                    self.looks.hurry();
+                    self.poller.invalidate();
                 }
             }
             Ok(Err(why)) => self.fail(index, format!("the domain's XML cannot be parsed: {why}")),
@@ -388,7 +388,7 @@ impl<'a> Service<'a> {
             Ok(functions) => functions,
             Err(e) => return self.telling.note(format!("XML of domain {name}: {e}")),
         };
-        let vfs = functions.into_iter().filter(|pci| self.looks.is_hca_vf(*pci));
+        let vfs = functions.into_iter().filter(|pci| self.poller.is_hca_vf(*pci));
         let vfs: Vec<String> = vfs.map(|pci| pci.to_string()).collect();
         if vfs.is_empty() {
             return;
@@ -435,15 +435,15 @@ impl<'a> Service<'a> {
     fn startable(&self, now: u64) -> Vec<GuestIndex> {
         // Each takes a connection to the bus until systemd has taken its job.
         let issuing = self.tasks.count(|task| matches!(task, Task::Unit(_, Wait::No)));
-        self.members.startable(self.looks.is_fresh(now), issuing)
+        self.members.startable(self.poller.is_fresh(now), issuing)
     }
 
     /// Start who may go. Who needs VFs goes only if they were looked at just now, and have not
     /// lost or changed their drivers since.
     fn start(&mut self, now: u64) {
         for index in self.startable(now) {
-            let needs = self.members.get(index).and_then(Member::needs);
-            if needs.is_some_and(|needs| !self.looks.confirm(needs)) {
+            let needs = self.members.get(index).and_then(GuestState::needs);
+            if needs.is_some_and(|needs| !self.poller.confirm(needs)) {
                 return;
             }
             let waits = self.waits_for_us(index);
@@ -481,13 +481,13 @@ impl<'a> Service<'a> {
             return;
         }
         let awaited = |task: &Task, index| *task == Task::Unit(index, Wait::ForEnd);
-        let is_issued = |m: &Member| matches!(m.phase(), Phase::Issued { .. });
+        let is_issued = |m: &GuestState| matches!(m.phase(), Phase::Issued { .. });
         let issued = self.members.which(is_issued);
         let (awaited, open): (Vec<_>, Vec<_>) =
             issued.into_iter().partition(|index| self.tasks.any(|task| awaited(task, *index)));
         let free = self.members.max_parallel().saturating_sub(awaited.len());
         for index in open.into_iter().take(free) {
-            let until = self.members.get(index).and_then(Member::until_usec).unwrap_or(now);
+            let until = self.members.get(index).and_then(GuestState::until_usec).unwrap_or(now);
             // Whose turn comes late may be up long since.
             self.begin_task(Task::Unit(index, Wait::ForEnd), until.max(now + QUESTION_USEC), now);
         }
@@ -497,7 +497,7 @@ impl<'a> Service<'a> {
     /// it has ended.
     fn begin_task(&mut self, task: Task, until_usec: u64, now: u64) {
         let member = task.guest().and_then(|index| self.members.get(index));
-        let handle = member.map(Member::handle).unwrap_or_default();
+        let handle = member.map(GuestState::handle).unwrap_or_default();
         if let Err(e) = self.tasks.begin(task.clone(), handle, until_usec) {
             self.take(Done { task, result: Err(e) }, now);
         }

@@ -21,7 +21,7 @@ const LONGEST_PAUSE_USEC: u64 = 250_000;
 
 /// Who tells, and what was told last. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug)]
-pub(super) struct Telling {
+pub(super) struct GuestsReporter {
     /// Nothing leaves this process; the report is for who asked for it.
     is_silent: bool,
     report: GuestsReport,
@@ -50,7 +50,7 @@ impl Said {
     }
 }
 
-impl Telling {
+impl GuestsReporter {
     /// To everybody, or only into the report.
     pub(super) fn new(report: GuestsReport, is_silent: bool) -> Self {
         Self {
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn the_report_is_written_when_it_has_changed() {
         let mut members = members();
-        let mut telling = Telling::new(GuestsReport::new(0), false);
+        let mut telling = GuestsReporter::new(GuestsReport::new(0), false);
         let json = telling.news(&members).expect("the first");
         assert!(json.contains("\"waits\": \"other guests are being started\""), "{json}");
         assert!(json.contains("\"waits\": \"the guest starts after unit a.service"), "{json}");
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn what_is_put_off_is_due_when_the_pause_is_over() {
         let mut members = members();
-        let mut telling = Telling::new(GuestsReport::new(0), true);
+        let mut telling = GuestsReporter::new(GuestsReport::new(0), true);
         assert_eq!(telling.due_usec(), None);
         telling.pause_until_usec = u64::MAX;
         telling.update_in_time(&members);
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn who_only_looks_writes_nothing() {
         let members = members();
-        let mut telling = Telling::new(GuestsReport::new(0), true);
+        let mut telling = GuestsReporter::new(GuestsReport::new(0), true);
         assert_eq!(telling.news(&members), None);
         let report = telling.into_report();
         let waits: Vec<bool> = report.guests.iter().map(|g| g.waits.is_some()).collect();
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn the_status_line_counts_and_says_who_waits_first() {
         let mut members = members();
-        let telling = Telling::new(GuestsReport::new(0), false);
+        let telling = GuestsReporter::new(GuestsReport::new(0), false);
         members.get_mut(GuestIndex::new(0)).expect("guest").begin(1);
         assert_eq!(
             telling.headline(&members),

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::ladder::fixtures;
     use crate::names::Administered;
-    use crate::observe::{Backend, ObservedVf, Own};
+    use crate::observe::{Backend, ObservedVf, VfDevices};
 
     const NODE: Guid = Guid::new(0x0200_0000_0000_0001);
     const PORT: Guid = Guid::new(0x0200_0000_0000_0101);
@@ -154,7 +154,7 @@ mod tests {
         let stale = lacks(|pf| pf.vfs[0].own.as_mut().expect("own").netdev_guid = Some(NODE));
         assert!(!stale.is_empty(), "a netdev with another GUID");
         let unread =
-            |change: fn(&mut Own)| lacks(|pf| change(pf.vfs[0].own.as_mut().expect("own")));
+            |change: fn(&mut VfDevices)| lacks(|pf| change(pf.vfs[0].own.as_mut().expect("own")));
         assert!(unread(|o| o.node_guid = None).starts_with("the node GUID cannot be read"));
         assert!(unread(|o| o.port_guid = None).starts_with("the port GUID (GID 0) cannot be read"));
         assert!(unread(|o| o.netdev_guid = None).starts_with("the netdev's GUID cannot be read"));

@@ -91,7 +91,7 @@ impl Manager {
 
     /// Close the connection, before anything is waited for; the next question opens
     /// another one.
-    pub fn rest(&mut self) {
+    pub fn disconnect(&mut self) {
         self.bus = None;
     }
 

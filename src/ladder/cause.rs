@@ -11,7 +11,7 @@ use crate::observe::{Observed, PciFunction, rdma_half};
 
 /// What is known beside the host's present state.
 #[derive(Debug, Clone, Default)]
-pub struct Facts {
+pub struct KernelLogFacts {
     /// Modules that could not be loaded.
     pub modules: BTreeMap<ModuleName, ModuleTrouble>,
     /// What the kernel log has said of each PCI function.
@@ -87,7 +87,7 @@ pub struct HalfFailure {
 }
 
 /// Why `port` is missing its next rung; `None` if it is missing none.
-pub fn cause(port: &PortProgress, observed: &Observed, facts: &Facts) -> Option<Cause> {
+pub fn cause(port: &PortProgress, observed: &Observed, facts: &KernelLogFacts) -> Option<Cause> {
     let missing = port.missing()?;
     let function = port.pci.and_then(|a| observed.functions.iter().find(|f| f.address == a));
     let log = port.pci.and_then(|a| facts.functions.get(&a));
@@ -273,7 +273,7 @@ fn driver_denied(module: &ModuleName, by: &str, at: &str) -> Cause {
 }
 
 /// With who wants what is missing.
-fn wanted(cause: Cause, facts: &Facts) -> Cause {
+fn wanted(cause: Cause, facts: &KernelLogFacts) -> Cause {
     match &facts.wants_ipoib {
         Some(wants) => Cause { text: format!("{}, and {wants}", cause.text), ..cause },
         None => cause,
@@ -282,7 +282,11 @@ fn wanted(cause: Cause, facts: &Facts) -> Cause {
 
 /// Its port has the other link layer than the one that is expected. The type is changed
 /// with the firmware's settings and a reset, never by waiting.
-fn other_type(port: &PortProgress, function: Option<&PciFunction>, facts: &Facts) -> Option<Cause> {
+fn other_type(
+    port: &PortProgress,
+    function: Option<&PciFunction>,
+    facts: &KernelLogFacts,
+) -> Option<Cause> {
     let mlx5 = function.filter(|f| f.ib_driver == Some("mlx5_core"));
     let (is, expected, wanted, word) = if port.must_be_ethernet {
         ("in InfiniBand mode", "an Ethernet port", LinkLayer::Ethernet, "eth")
@@ -341,7 +345,7 @@ fn other_type(port: &PortProgress, function: Option<&PciFunction>, facts: &Facts
 
 /// Take one line of the kernel log into account. `level` is the kernel's
 /// severity, 0 to 7. True if it can change a cause: drivers say more, and so do others.
-pub fn learn(facts: &mut Facts, level: u8, line: &str) -> bool {
+pub fn learn(facts: &mut KernelLogFacts, level: u8, line: &str) -> bool {
     facts.lines += 1;
     let Some(address) = address_in(line) else {
         let Some(device) = failed_auxiliary(line) else { return false };
@@ -424,7 +428,7 @@ mod tests {
     const HERE: &str = "0000:4b:00.0";
 
     fn log_of(lines: &[(u8, &str)]) -> FunctionLog {
-        let mut facts = Facts::default();
+        let mut facts = KernelLogFacts::default();
         for (level, line) in lines {
             learn(&mut facts, *level, line);
         }
@@ -434,7 +438,7 @@ mod tests {
     /// boot looks at the host again for no other.
     #[test]
     fn only_a_line_that_can_change_a_cause_matters() {
-        let mut facts = Facts::default();
+        let mut facts = KernelLogFacts::default();
         let mut matters = |level, line: &str| learn(&mut facts, level, line);
         let failed = "mlx5_core: probe of 0000:4b:00.0 failed with error -5";
         assert!(!matters(5, "audit: type=1400 audit(1732772092.100:7): apparmor=\"STATUS\""));
@@ -470,7 +474,7 @@ mod tests {
         let one = format!(
             "mlx5_core {pci}: probe_one:1778:(pid 1): mlx5_init_one failed with error code -16"
         );
-        let mut facts = Facts::default();
+        let mut facts = KernelLogFacts::default();
         for (level, line) in [(4, &waits), (3, &over), (3, &one)] {
             learn(&mut facts, level, line);
         }
@@ -536,7 +540,7 @@ mod tests {
                 // modprobe has not returned yet from the probe.
                 let module = "mlx5_ib".parse().expect("module");
                 let modules = [(module, ModuleTrouble::Stuck { pid: 7 })].into();
-                let mut facts = Facts { modules, ..Facts::default() };
+                let mut facts = KernelLogFacts { modules, ..KernelLogFacts::default() };
                 for (level, line) in lines {
                     learn(&mut facts, *level, line);
                 }
@@ -559,8 +563,9 @@ mod tests {
         port.reached = Some(Rung::Rdma);
         port.link_layer = Some(crate::names::LinkLayer::InfiniBand);
         port.must_be_ethernet = true;
-        let mut facts = Facts::default();
-        let told = |facts: &Facts| cause(&port, &Observed::default(), facts).expect("a cause");
+        let mut facts = KernelLogFacts::default();
+        let told =
+            |facts: &KernelLogFacts| cause(&port, &Observed::default(), facts).expect("a cause");
         assert!(!told(&facts).in_use);
         let uses = "ib0 has address 10.1.0.1/24".to_owned();
         facts.types_in_use.insert(HERE.parse().expect("address"), uses);
@@ -578,7 +583,7 @@ mod tests {
 
     #[test]
     fn a_fatal_error_is_told_for_what_follows_from_it_and_outlives_the_next_probe() {
-        let mut facts = Facts::default();
+        let mut facts = KernelLogFacts::default();
         let mut said = |level: u8, line: &str| {
             learn(&mut facts, level, &format!("mlx5_core 0000:4b:00.0: {line}"));
             let log = facts.functions.values().next().expect("a function");
@@ -609,7 +614,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_line_panics(level: u8, line in ".{0,200}") {
-            learn(&mut Facts::default(), level, &line);
+            learn(&mut KernelLogFacts::default(), level, &line);
         }
     }
 

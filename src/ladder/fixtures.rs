@@ -4,7 +4,7 @@ use super::{WantedPf, WantedVf};
 use crate::names::{
     Administered, Binding, Guid, LinkLayer, Policy, VFIO, VfDriver, VfIndex, VfNames, VfOwner,
 };
-use crate::observe::{Backend, ObservedPf, ObservedVf, Own, Undo};
+use crate::observe::{Backend, ObservedPf, ObservedVf, Undo, VfDevices};
 
 /// One VF for each of `drivers`, with GUIDs of their own.
 pub(crate) fn wanted(drivers: &[VfDriver]) -> WantedPf {
@@ -28,7 +28,7 @@ pub(crate) fn wanted(drivers: &[VfDriver]) -> WantedPf {
 
 /// A host that is as `wanted`, with MLNX_OFED's files.
 pub(crate) fn right(wanted: &WantedPf) -> ObservedPf {
-    let own = |vf: &WantedVf| Own {
+    let own = |vf: &WantedVf| VfDevices {
         rdma: format!("mlx5_{}", vf.index.get() + 1).parse().expect("name"),
         node_guid: Some(vf.node_guid),
         port_guid: Some(vf.port_guid),

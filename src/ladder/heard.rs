@@ -3,25 +3,25 @@
 
 use std::collections::BTreeSet;
 
-use super::cause::{self, Facts};
+use super::cause::{self, KernelLogFacts};
 use crate::host::KernelLine;
 use crate::host::events::Happened;
 
-/// What was heard so far. What it tells of PCI functions goes to the [`Facts`].
+/// What was heard so far. What it tells of PCI functions goes to the [`KernelLogFacts`].
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct UdevHistory {
     devices: BTreeSet<String>,
     knows_history: bool,
 }
 
-impl Heard {
+impl UdevHistory {
     /// Devices that udev was heard to finish with, by their names in sysfs.
     pub const fn devices(&self) -> &BTreeSet<String> {
         &self.devices
     }
 
     /// Take in what has happened. True if the kernel has said something that matters.
-    pub fn learn(&mut self, happened: &Happened, facts: &mut Facts) -> bool {
+    pub fn learn(&mut self, happened: &Happened, facts: &mut KernelLogFacts) -> bool {
         for event in &happened.udev {
             if event.action == "remove" {
                 self.devices.remove(&event.sysname);
@@ -37,7 +37,7 @@ impl Heard {
     /// once; who cannot read it was told so when the listening began.
     pub fn learn_history<E>(
         &mut self,
-        facts: &mut Facts,
+        facts: &mut KernelLogFacts,
         log: impl FnOnce() -> Result<Vec<KernelLine>, E>,
     ) {
         if std::mem::replace(&mut self.knows_history, true) {
@@ -62,15 +62,15 @@ mod tests {
             sysname: sysname.to_owned(),
         };
         let udev = vec![event("add", "ib0"), event("bind", "mlx5_0"), event("remove", "ib0")];
-        let mut heard = Heard::default();
-        heard.learn(&Happened { udev, ..Happened::default() }, &mut Facts::default());
+        let mut heard = UdevHistory::default();
+        heard.learn(&Happened { udev, ..Happened::default() }, &mut KernelLogFacts::default());
         assert_eq!(heard.devices().iter().collect::<Vec<_>>(), ["mlx5_0"]);
     }
 
     #[test]
     fn history_is_read_once() {
         let line = "mlx5_core: probe of 0000:4b:00.0 failed with error -110";
-        let (mut heard, mut facts) = (Heard::default(), Facts::default());
+        let (mut heard, mut facts) = (UdevHistory::default(), KernelLogFacts::default());
         let mut reads = 0;
         for _ in 0..2 {
             heard.learn_history(&mut facts, || {

@@ -18,7 +18,7 @@ pub mod progress;
 pub mod roce;
 pub mod vf;
 
-pub use cause::Facts;
+pub use cause::KernelLogFacts;
 pub use expect::{Expectation, Expected};
-pub use heard::Heard;
+pub use heard::UdevHistory;
 pub use vf::{WantedPf, WantedVf};

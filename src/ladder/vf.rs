@@ -8,7 +8,7 @@ use crate::model::plan::Attribute;
 use crate::names::{
     Binding, Guid, PciAddress, Policy, VFIO, VfDriver, VfIndex, VfNames, VfOwner, VfRung, is_vfio,
 };
-use crate::observe::{Backend, ObservedPf, ObservedVf, Own};
+use crate::observe::{Backend, ObservedPf, ObservedVf, VfDevices};
 
 /// What one PF's VFs shall be: the GUID plan of one PF, made from the configuration, the pins and
 /// the host's identity. VF `i` is `vfs[i]`; their number is wanted too. It holds no template and
@@ -138,7 +138,7 @@ pub fn is_left_to_cni(vf: &WantedVf, seen: &ObservedVf) -> bool {
 }
 
 /// The first of its names that is not as wanted.
-fn other_name(vf: &WantedVf, own: &Own) -> Option<VfLack> {
+fn other_name(vf: &WantedVf, own: &VfDevices) -> Option<VfLack> {
     let name = |what, is: String, planned: String| {
         (is != planned).then_some(VfLack::Name { what, is, planned })
     };
@@ -156,7 +156,7 @@ pub fn lacks_name(vf: &WantedVf, seen: &ObservedVf) -> Option<VfLack> {
 }
 
 /// The first GUID that cannot be read: it proves nothing.
-const fn unread(own: &Own, backend: &Backend) -> Option<VfGuid> {
+const fn unread(own: &VfDevices, backend: &Backend) -> Option<VfGuid> {
     if has_node_guids(backend) && own.node_guid.is_none() {
         Some(VfGuid::Node)
     } else if own.port_guid.is_none() {

@@ -47,7 +47,6 @@ pub struct ToDo {
 }
 
 impl ToDo {
-    /// This command.
     pub fn run(command: impl Into<String>) -> Self {
         Self { words: None, command: Some(command.into()) }
     }
@@ -102,7 +101,6 @@ impl fmt::Display for ToDo {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Advice {
-    /// What it is for.
     pub purpose: Purpose,
     #[serde(flatten)]
     pub step: ToDo,

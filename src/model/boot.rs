@@ -27,7 +27,6 @@ pub struct BootReport {
     /// When boot began.
     #[serde(default)]
     pub started_usec: u64,
-    /// When it ended.
     #[serde(default)]
     pub finished_usec: u64,
     /// CPU time of ibprov itself since it began, user and system, microseconds.
@@ -37,7 +36,6 @@ pub struct BootReport {
     /// program, and systemd's preparations in the same process.
     #[serde(default)]
     pub cpu_before_usec: u64,
-    /// Its peak memory, KiB.
     #[serde(default)]
     pub peak_memory_kib: u64,
     /// Programs that it ran.
@@ -49,10 +47,8 @@ pub struct BootReport {
     /// For one HCA, seconds.
     #[serde(default)]
     pub adapter_timeout_sec: u64,
-    /// How it went.
     #[serde(skip_serializing)]
     pub verdict: Verdict,
-    /// Its exit code.
     #[serde(skip_serializing)]
     pub exit_code: u8,
     /// The configured modules.
@@ -123,7 +119,6 @@ pub struct StepReport {
     /// What was to be done.
     #[serde(flatten)]
     pub step: Step,
-    /// When it began.
     #[serde(default)]
     pub started_usec: u64,
     /// How long it took; absent if it had not ended when boot did.
@@ -146,7 +141,6 @@ impl StepReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PortReport {
-    /// How far it is.
     #[serde(flatten)]
     pub progress: PortProgress,
     /// Nothing is left to wait for.
@@ -164,7 +158,6 @@ pub struct PortReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeftOut {
-    /// Where it is.
     pub pci: PciAddress,
     /// Why it was not waited for.
     #[serde(flatten)]

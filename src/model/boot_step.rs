@@ -42,21 +42,14 @@ pub enum Step {
     },
     /// Set the types of ports of a ConnectX-3.
     PortTypes {
-        /// The function.
         pci: PciAddress,
         /// Each port, and its type.
         types: Vec<(PortNumber, PortType)>,
     },
     /// Give the RDMA device of a function its name.
-    NameRdma {
-        /// The function.
-        pci: PciAddress,
-        /// The name.
-        name: RdmaName,
-    },
+    NameRdma { pci: PciAddress, name: RdmaName },
     /// Create a soft RoCE device.
     CreateRxe {
-        /// Its name.
         name: RdmaName,
         /// The netdev that it uses.
         netdev: IfName,

@@ -70,9 +70,7 @@ pub struct FleetFinding {
 /// A file that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
-    /// Its name.
     pub file: String,
-    /// Why.
     pub why: String,
 }
 

@@ -803,7 +803,6 @@ impl Verdict {
 pub struct Report<B, F = Finding> {
     /// Version of this format.
     schema: u32,
-    /// Which report it is.
     report: Kind,
     /// How it went, in one word.
     pub verdict: Verdict,
@@ -857,7 +856,6 @@ pub type NotBegun = Report<NoBody>;
 pub struct NoBody {}
 
 impl NotBegun {
-    /// Because of this.
     pub fn because(code: Code, message: impl Into<String>) -> Self {
         Self::of(vec![Finding::error(code, message)])
     }
@@ -898,7 +896,6 @@ pub mod as_text {
 
     use serde::Serializer;
 
-    /// The text of it.
     pub fn one<T: Display, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(value)
     }

@@ -40,7 +40,6 @@ pub struct ShownSetting {
     pub value: serde_json::Value,
     /// The file that gives it; `null` for a default.
     pub file: Option<String>,
-    /// The line of it.
     pub line: Option<usize>,
 }
 

@@ -16,14 +16,12 @@ use crate::names::{FirmwareVersion, Gbps, LinkSpeed, PciAddress, PcieSpeed, Pcie
 pub enum Degraded {
     /// The rate of the port.
     Rate {
-        /// As it is.
         is: Option<Rate>,
         /// As it has to be at least.
         minimum: Gbps,
     },
     /// The width of the port's link, in lanes.
     Width {
-        /// As it is.
         is: Option<u8>,
         /// As it has to be at least.
         minimum: u8,
@@ -37,21 +35,18 @@ pub enum Degraded {
     },
     /// The width of the PCIe link, in lanes.
     PcieWidth {
-        /// As it is.
         is: Option<PcieWidth>,
         /// As it has to be at least.
         minimum: PcieWidth,
     },
     /// The speed of the PCIe link.
     PcieSpeed {
-        /// As it is.
         is: Option<PcieSpeed>,
         /// As it has to be at least.
         minimum: PcieSpeed,
     },
     /// The firmware of the adapter.
     Firmware {
-        /// As it is.
         is: Option<FirmwareVersion>,
         /// As it has to be at least.
         minimum: FirmwareVersion,
@@ -110,7 +105,6 @@ impl fmt::Display for Degraded {
 pub struct PcieLink {
     /// Its width, in lanes.
     pub width: Option<PcieWidth>,
-    /// Its speed.
     pub speed: Option<PcieSpeed>,
     /// The width that the adapter can have.
     pub adapter_width: Option<PcieWidth>,

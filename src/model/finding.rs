@@ -6,7 +6,6 @@ use super::common::{Report, or_null};
 
 pub use super::common::{Confidence, Finding, Quote, Severity};
 
-/// What was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Read {

@@ -59,7 +59,6 @@ pub struct Setting {
     pub next: Option<String>,
     /// The configured value; `null` if none is.
     pub wanted: Option<FirmwareValue>,
-    /// How it stands.
     pub state: State,
     /// Why, where there is more to say.
     pub reason: Option<String>,
@@ -94,7 +93,6 @@ pub struct CardSettings {
 pub struct FirmwareReport {
     /// The programs that were run: mstconfig, mlxconfig.
     pub tool: String,
-    /// The adapters.
     pub adapters: Vec<CardSettings>,
 }
 

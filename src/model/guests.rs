@@ -22,7 +22,6 @@ pub enum Phase {
     Idle,
     /// Being started since then, microseconds of CLOCK_MONOTONIC.
     Starting {
-        /// When it began.
         #[serde(default)]
         since_usec: u64,
     },
@@ -86,7 +85,6 @@ impl VfState {
         self.lacks.is_none()
     }
 
-    /// What to call it.
     pub fn label(&self) -> String {
         match (self.vf, self.pci) {
             (Some(vf), Some(pci)) => format!("VF {vf} ({pci})"),
@@ -151,7 +149,6 @@ pub struct GuestReport {
     pub kind: GuestKind,
     /// The domain's UUID, once libvirt has told.
     pub uuid: Option<String>,
-    /// How far it is.
     #[serde(flatten)]
     pub phase: Phase,
     /// Why it has not been started yet; absent where it does not wait.
@@ -162,7 +159,6 @@ pub struct GuestReport {
     pub vfs: Option<Vec<VfState>>,
     /// When it was seen to be up.
     pub up_usec: Option<u64>,
-    /// Where it is configured.
     #[serde(default)]
     pub origin: String,
 }

@@ -52,9 +52,7 @@ impl NodeDescription {
 pub struct Link {
     /// Logical state.
     pub state: Option<LinkState>,
-    /// Physical state.
     pub physical: Option<PhysicalState>,
-    /// Its rate.
     pub rate: Option<Rate>,
     /// Its LID; none if none is assigned that a peer can use.
     pub lid: Option<u32>,
@@ -99,7 +97,6 @@ pub struct Gid {
     pub index: u32,
     /// What it is for.
     pub kind: GidKind,
-    /// The GID.
     pub gid: Ipv6Addr,
     /// The IPv4 address that it stands for, for RoCE over IPv4.
     pub ipv4: Option<std::net::Ipv4Addr>,
@@ -132,7 +129,6 @@ impl PKeyEntry {
 pub struct Vf {
     /// N of `virtfnN`.
     pub index: VfIndex,
-    /// Its PCI function.
     pub pci: PciAddress,
     /// The driver bound to it.
     pub driver: Option<String>,

@@ -16,7 +16,6 @@ pub struct Holder {
     /// The PCI function that it keeps busy; `null` where it keeps a kernel module busy, or
     /// where it cannot be told which function.
     pub hca: Option<PciAddress>,
-    /// What it is.
     #[serde(flatten)]
     pub by: By,
 }
@@ -48,7 +47,6 @@ pub enum By {
     },
     /// A netdev of the HCA is part of a bond or a bridge, or has a netdev above it.
     Netdev {
-        /// The netdev.
         netdev: String,
         /// The other one.
         with: String,
@@ -60,14 +58,12 @@ pub enum By {
     },
     /// A kernel module owns an RDMA resource of the HCA.
     Resource {
-        /// The module.
         module: String,
         /// `QP`, `CM ID`.
         resource: String,
     },
     /// A kernel module that is no part of the drivers uses modules that are.
     Module {
-        /// Its name.
         name: String,
         /// The modules that it uses.
         of: Vec<String>,
@@ -76,7 +72,6 @@ pub enum By {
     },
     /// A kernel module is used by something that is not found.
     Reference {
-        /// Its name.
         module: String,
         /// How often it is used beside by what is found.
         count: u32,

@@ -105,12 +105,10 @@ pub struct IfaceReport {
     /// When it decided who brings it up.
     #[serde(default)]
     pub decided_usec: u64,
-    /// When it ended.
     #[serde(default)]
     pub finished_usec: u64,
     /// Mode, MTU, umcast and P_Key children are as wanted.
     pub configured: bool,
-    /// What was wanted.
     #[serde(default)]
     pub wanted: WantedInterface,
     /// What was done.
@@ -151,7 +149,6 @@ pub struct IfaceReport {
     pub decision: Option<Decision>,
     /// How far that is.
     pub bring_up: BringUp,
-    /// The exit code.
     #[serde(skip_serializing)]
     pub exit_code: u8,
 }

@@ -68,7 +68,6 @@ pub struct ChildCreator {
 pub enum IfaceStep {
     /// Give it its persistent name, which it has not got from udev.
     Rename {
-        /// The name.
         to: IfName,
         /// The interface that bears that name now, by its index, and is given another
         /// one first: it has a persistent name of its own to come to.

@@ -32,7 +32,6 @@ pub enum Becomes {
 
 macro_rules! reasons {
     ($($(#[$doc:meta])+ $reason:ident: $becomes:ident, $message:literal $(, do $advice:literal)?;)+) => {
-        /// Why.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
         #[cfg_attr(test, derive(schemars::JsonSchema))]
         #[serde(rename_all = "kebab-case")]
@@ -150,7 +149,6 @@ pub struct Item {
     pub line: Option<usize>,
     /// What the line says.
     pub text: Option<String>,
-    /// What becomes of it.
     pub becomes: Becomes,
     /// Why, by a name that never changes.
     pub reason: Reason,
@@ -179,7 +177,6 @@ impl Item {
         }
     }
 
-    /// One line of it.
     #[must_use]
     pub fn at_line(self, line: usize, text: &str) -> Self {
         Self { line: Some(line), text: Some(short(text.trim())), ..self }
@@ -233,7 +230,6 @@ pub fn short(text: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Change {
-    /// The path.
     pub path: String,
     /// What is there before.
     pub before: PathState,

@@ -26,6 +26,7 @@ mod module_trouble;
 pub mod netns;
 pub mod node;
 pub mod online;
+pub mod opensm;
 pub mod pf;
 pub mod plan;
 pub mod plan_fleet;

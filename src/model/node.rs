@@ -84,7 +84,6 @@ pub struct PortCount {
 }
 
 impl PortCount {
-    /// Of all of these.
     pub fn sum(all: &[(Object, Self)]) -> Self {
         let sum = |of: fn(&Self) -> usize| all.iter().map(|(_, count)| of(count)).sum();
         Self {
@@ -96,7 +95,6 @@ impl PortCount {
     }
 }
 
-/// The whole judgement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Judgement {

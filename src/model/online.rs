@@ -79,7 +79,6 @@ impl TryFrom<String> for Lack {
 }
 
 impl Lack {
-    /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Rung(rung) => rung.word(),
@@ -121,7 +120,6 @@ pub struct OnlineReport {
     /// When the wait began.
     #[serde(default)]
     pub started_usec: u64,
-    /// When it ended.
     #[serde(default)]
     pub finished_usec: u64,
     /// How long it was to wait, seconds.
@@ -129,10 +127,8 @@ pub struct OnlineReport {
     pub timeout_sec: u64,
     /// What was waited for.
     pub goal: Goal,
-    /// How it went.
     #[serde(skip_serializing)]
     pub verdict: Verdict,
-    /// Its exit code.
     #[serde(skip_serializing)]
     pub exit_code: u8,
     /// Each port that was waited for.
@@ -159,7 +155,6 @@ pub struct OnlinePort {
     pub lid: Option<u32>,
     /// Its logical state.
     pub state: Option<LinkState>,
-    /// Its physical state.
     pub physical: Option<PhysicalState>,
     /// The rate of its link; it means nothing before the port is Active.
     #[serde(default)]

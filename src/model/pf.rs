@@ -29,19 +29,13 @@ pub enum Purpose {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PfReport {
-    /// The PF.
     pub pf: PciAddress,
-    /// What for.
     #[serde(skip)]
     pub purpose: Purpose,
-    /// When it began.
     pub started_usec: u64,
-    /// When it ended.
     pub finished_usec: u64,
-    /// How it went.
     #[serde(skip)]
     pub verdict: Verdict,
-    /// Its exit code.
     #[serde(skip)]
     pub exit_code: u8,
     /// What stood in the way at the PF itself; in JSON a text, `reason`.
@@ -85,7 +79,6 @@ impl StepDone {
 pub struct VfOutcome {
     /// The VF that this is about.
     pub vf: VfIndex,
-    /// Its PCI function.
     pub pci: Option<PciAddress>,
     /// It is as wanted.
     pub right: bool,
@@ -99,7 +92,6 @@ pub struct VfOutcome {
     pub node_guid: Guid,
     /// The port GUID of the plan.
     pub port_guid: Guid,
-    /// Its RDMA device.
     pub rdma: Option<RdmaName>,
     /// The netdev that it has on this host; `None` if it has none.
     pub netdev: Option<IfName>,
@@ -113,9 +105,7 @@ pub struct VfOutcome {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ToldPf<'a> {
-    /// The sentence.
     headline: String,
-    /// All else.
     #[serde(flatten)]
     report: &'a PfReport,
 }
@@ -329,7 +319,6 @@ pub struct Unresolved {
     /// How the configuration names it; in JSON `named`.
     #[serde(rename = "named")]
     pub which: String,
-    /// Where it does so.
     pub origin: String,
     /// The PF, where it is clear which it is.
     pub pci: Option<PciAddress>,
@@ -354,9 +343,7 @@ impl Unresolved {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Outcome {
-    /// The PF.
     pub pf: PciAddress,
-    /// Its exit code.
     pub exit_code: u8,
     /// What came of it, in one sentence.
     pub headline: String,

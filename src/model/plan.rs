@@ -49,13 +49,9 @@ pub struct PlanReport {
 pub struct PlannedPf {
     /// How the configuration names it.
     pub named: String,
-    /// Where it does so.
     pub origin: String,
-    /// Where it is.
     pub pci: Option<PciAddress>,
-    /// Its RDMA device.
     pub rdma: Option<RdmaName>,
-    /// Its node GUID.
     pub node_guid: Option<Guid>,
     /// The GUIDs of its ports.
     pub port_guids: Vec<Guid>,

@@ -76,11 +76,9 @@ impl FleetFinding {
 pub struct Holder {
     /// The host, as its file is called.
     pub host: String,
-    /// The PF.
     pub pci: PciAddress,
     /// The VF; absent for the card itself.
     pub vf: Option<u16>,
-    /// As what.
     pub kind: GuidKind,
 }
 

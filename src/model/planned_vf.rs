@@ -13,7 +13,6 @@ use crate::names::{Guid, IfName, Policy, RdmaName, VfDriver, VfIndex, VfOwner};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlannedVf {
-    /// Which VF.
     pub index: VfIndex,
     /// What would be done.
     pub action: Action,
@@ -31,9 +30,7 @@ pub struct PlannedVf {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlannedAs {
-    /// Its node GUID.
     pub node_guid: Guid,
-    /// Its port GUID.
     pub port_guid: Guid,
     /// Its link state.
     #[serde(rename = "link_state")]
@@ -80,7 +77,6 @@ pub struct Change {
     pub what: Attribute,
     /// As it is: a GUID, a link state or a driver; `null` for none or unknown.
     pub from: Option<String>,
-    /// As it shall be.
     pub to: Option<String>,
     /// Why, where it is not clear from the two.
     pub reason: Option<String>,

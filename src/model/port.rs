@@ -32,16 +32,11 @@ pub struct PortProgress {
     /// What is expected, by the name it was given: a PCI address, a port GUID or an RDMA device.
     #[cfg_attr(test, schemars(with = "String"))]
     pub expected: Object,
-    /// Its PCI function.
     pub pci: Option<PciAddress>,
-    /// Its RDMA device.
     pub rdma: Option<RdmaName>,
-    /// Its port number.
     pub port: Option<PortNumber>,
-    /// Its port GUID.
     #[serde(rename = "port_guid")]
     pub guid: Option<Guid>,
-    /// Its link layer.
     pub link_layer: Option<LinkLayer>,
     /// Its netdev, by the name it has now.
     pub netdev: Option<IfName>,
@@ -415,10 +410,7 @@ pub enum NotExpected {
     },
     /// It is a VF of a PF on this host: the SR-IOV plan decides on those.
     #[error("VF of {physfn} on this host")]
-    VfOfThisHost {
-        /// The PF.
-        physfn: PciAddress,
-    },
+    VfOfThisHost { physfn: PciAddress },
     /// The configuration denies its driver, or the RDMA half of that.
     #[error("the driver {module} is deny-listed by {by}")]
     DriverDenied {

@@ -18,7 +18,6 @@ pub struct RxeReport {
     pub name: RdmaName,
     /// The netdev that it uses, or shall use; `null` if the kernel does not tell.
     pub netdev: Option<IfName>,
-    /// How it stands.
     #[serde(flatten)]
     pub state: RxeState,
     /// Why it could not be created, or what it lacks; `null` if nothing is known.
@@ -93,7 +92,6 @@ impl RxeReport {
         self.netdev.as_ref().map_or("its netdev", IfName::as_str)
     }
 
-    /// One phrase.
     pub fn message(&self) -> String {
         let netdev = self.netdev_word();
         let reason = self.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();

@@ -21,7 +21,6 @@ impl StackName {
         Self { json, word }
     }
 
-    /// What to call it.
     pub const fn word(self) -> &'static str {
         self.word
     }
@@ -99,7 +98,6 @@ impl Phase {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Claim {
-    /// Is it?
     pub answer: Answer,
     /// Where that stands, or why not; in JSON `reason`.
     #[serde(rename = "reason")]

@@ -21,13 +21,11 @@ use crate::names::{
 /// An adapter that was named, or ports of it; or a VF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// The function.
     pub pci: PciAddress,
     /// Its ports that are meant.
     pub ports: Vec<PortNumber>,
 }
 
-/// The whole picture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Status {
@@ -47,7 +45,6 @@ pub struct Status {
     pub udev: Udev,
     /// The expected ports and adapters of which the host shows nothing.
     pub absent: Vec<Absent>,
-    /// The HCAs.
     pub hcas: Vec<Hca>,
     /// The soft RoCE devices that are configured, and those that are there.
     pub soft_roce: Vec<SoftRoce>,
@@ -92,7 +89,6 @@ pub enum Owner {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SoftRoce {
-    /// How it stands.
     #[serde(flatten)]
     pub rxe: RxeReport,
     /// Its GID table, if asked for.
@@ -103,9 +99,7 @@ pub struct SoftRoce {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ModuleNow {
-    /// Its name.
     pub name: ModuleName,
-    /// How it is.
     pub state: ModuleState,
 }
 
@@ -126,7 +120,6 @@ pub struct Udev {
 pub struct LastBoot {
     /// How it ended, as in the report of the boot.
     pub verdict: Verdict,
-    /// The exit code.
     pub exit_code: u8,
 }
 
@@ -162,11 +155,9 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Child {
-    /// Its name.
     pub name: IfName,
     /// Its P_Key.
     pub pkey: Option<PKey>,
-    /// How it is set.
     #[serde(flatten)]
     pub state: NetDevState,
 }
@@ -175,15 +166,12 @@ pub struct Child {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Hca {
-    /// Where it is.
     pub pci: PciAddress,
     /// Vendor and device, `15b3:101b`.
     pub id: String,
     /// The driver bound to it.
     pub driver: Option<String>,
-    /// Its RDMA device.
     pub rdma: Option<RdmaName>,
-    /// Its node GUID.
     pub node_guid: Option<Guid>,
     /// Names of card and firmware.
     #[serde(flatten)]
@@ -200,7 +188,6 @@ pub struct Hca {
     pub ports: Vec<PortStatus>,
     /// The ladder of the function itself while it has no port.
     pub ladder: Ladder,
-    /// Its VFs.
     pub vfs: Vec<VfStatus>,
     /// What is planned for them; `ibprov plan` has it in JSON.
     #[serde(skip)]
@@ -215,16 +202,13 @@ pub struct PortStatus {
     pub port: PortNumber,
     /// What is expected of it.
     pub role: Role,
-    /// Its port GUID.
     #[serde(rename = "port_guid")]
     pub guid: Option<Guid>,
-    /// Its link layer.
     pub link_layer: LinkLayer,
     /// It has the other link layer than the port that is expected there by name.
     pub is_of_other_type: bool,
     /// The configuration expects an Ethernet port there.
     pub is_roce: bool,
-    /// How its link is.
     #[serde(flatten)]
     pub link: Link,
     /// What of its link, and of its adapter's PCIe link, is below the configured minimum.
@@ -281,10 +265,8 @@ pub struct VfStatus {
 pub struct VfPortStatus {
     /// The number of the port, counted from 1.
     pub port: PortNumber,
-    /// Its port GUID.
     #[serde(rename = "port_guid")]
     pub guid: Option<Guid>,
-    /// How its link is.
     #[serde(flatten)]
     pub link: Link,
 }

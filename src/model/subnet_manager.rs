@@ -20,7 +20,6 @@ pub struct SubnetManagerRun {
     pub pid: u32,
 }
 
-/// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
@@ -35,7 +34,6 @@ pub enum Stage {
 pub struct SubnetManagerReport {
     /// The port GUID of its port.
     pub port_guid: Guid,
-    /// Its priority.
     pub priority: u8,
     /// The RDMA device of the port; `null` if no port of the host has the GUID.
     pub rdma: Option<RdmaName>,
@@ -43,7 +41,6 @@ pub struct SubnetManagerReport {
     pub port: Option<PortNumber>,
     /// The unit that runs it; `null` if its port has no device for subnet managers.
     pub unit: Option<String>,
-    /// How it stands.
     #[serde(flatten)]
     pub state: SubnetManagerState,
     /// Why; `null` if nothing is known, or there is nothing to say.
@@ -93,7 +90,6 @@ impl SubnetManagerReport {
         }
     }
 
-    /// One phrase.
     pub fn message(&self) -> String {
         let text = match self.state {
             SubnetManagerState::Master => "master".to_owned(),

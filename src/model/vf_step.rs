@@ -19,17 +19,11 @@ pub enum VfStep {
     /// New VFs get no driver by themselves.
     AutoprobeOff,
     /// The number of VFs; from one number to another the way is by none.
-    Count {
-        /// As it is.
-        from: u16,
-        /// As it shall be.
-        to: u16,
-    },
+    Count { from: u16, to: u16 },
     /// Unbind a VF from its driver.
     Unbind {
         /// The VF that it is done to.
         vf: VfIndex,
-        /// The driver it has.
         driver: String,
     },
     /// Set its node GUID at the PF.
@@ -38,7 +32,6 @@ pub enum VfStep {
         vf: VfIndex,
         /// As it is, if it can be read.
         from: Option<Guid>,
-        /// As it shall be.
         to: Guid,
     },
     /// Set its port GUID at the PF.
@@ -47,7 +40,6 @@ pub enum VfStep {
         vf: VfIndex,
         /// As it is, if it can be read.
         from: Option<Guid>,
-        /// As it shall be.
         to: Guid,
     },
     /// Set its link state at the PF.
@@ -57,7 +49,6 @@ pub enum VfStep {
         vf: VfIndex,
         /// As it is, if it can be read.
         from: Option<Policy>,
-        /// As it shall be.
         to: Policy,
     },
     /// Bind a VF to a driver.
@@ -74,16 +65,12 @@ pub enum VfStep {
     },
     /// Put back `driver_override` as it was before a run that was cut short.
     RestoreOverride {
-        /// The VF.
         pci: PciAddress,
         /// As it was; empty: none.
         to: String,
     },
     /// New VFs get drivers by themselves, or not, as it was before.
-    RestoreAutoprobe {
-        /// As it was.
-        on: bool,
-    },
+    RestoreAutoprobe { on: bool },
 }
 
 /// What can be done together, in this order.
@@ -250,9 +237,7 @@ fn line(group: &[&VfStep]) -> String {
 pub enum Deferred {
     /// The number of VFs.
     Count {
-        /// As it is.
         from: u16,
-        /// As it shall be.
         to: u16,
         /// The VFs in use.
         uses: BTreeMap<VfIndex, Vec<Use>>,
@@ -265,7 +250,6 @@ pub enum Deferred {
         #[serde(rename = "reason", serialize_with = "as_text::one")]
         #[cfg_attr(test, schemars(with = "String"))]
         what: VfLack,
-        /// Who uses it.
         uses: Vec<Use>,
     },
 }

@@ -29,7 +29,7 @@ use crate::ladder::module_trouble::{self, Signs};
 use crate::ladder::next_boot;
 use crate::ladder::progress::progress;
 use crate::ladder::roce::{self};
-use crate::ladder::{Expectation, Facts, cause};
+use crate::ladder::{Expectation, KernelLogFacts, cause};
 use crate::model::advice::{Advice, ToDo};
 use crate::model::common::{Code, Finding, Severity};
 use crate::model::hardware::{NetDevState, Vf};
@@ -68,7 +68,7 @@ pub struct Node<'a> {
     pub interfaces: Interfaces,
     /// What the network stacks of this boot are configured to set up.
     pub asked: Vec<Asked>,
-    pub facts: Facts,
+    pub facts: KernelLogFacts,
     /// The expected ports, with their settings judged.
     pub ports: Vec<PortProgress>,
     /// What could not be read.
@@ -146,7 +146,7 @@ impl<'a> Node<'a> {
         let (observed, survey) = survey(root, &modules, is_asked, is_roce, &netdevs);
         let rules = ModprobeRules::read(root);
         let mut problems: Vec<String> = observed.problems.iter().cloned().collect();
-        let mut facts = Facts::default();
+        let mut facts = KernelLogFacts::default();
         learn(&mut facts, root, config, &rules, &observed, last_boot, &mut problems);
         // Boot loads it, and waits for what it makes.
         let mut ports =
@@ -361,7 +361,7 @@ impl<'a> Node<'a> {
 
 /// What the kernel log and modprobe's files tell of why a port is no further.
 fn learn(
-    facts: &mut Facts,
+    facts: &mut KernelLogFacts,
     root: &Root,
     config: &Config,
     rules: &ModprobeRules,

@@ -35,7 +35,7 @@ pub enum Backend {
 
 /// The question what a PF administers for VFs of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Administers {
+pub struct VfInfoQuery {
     pub pf: PciAddress,
     pub backend: Backend,
     /// The VFs, each with its PCI function.
@@ -44,7 +44,7 @@ pub struct Administers {
 
 /// What a PF administers for one VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct AdministeredVf {
     pub vf: VfName,
     /// What is administered for it.
     pub admin: Administered,
@@ -58,15 +58,15 @@ pub struct Told {
 /// # Errors
 /// Netlink's: the socket fails, or the kernel refuses. What cannot be read of a
 /// file is in the answer.
-pub fn administered(root: &Root, questions: &[Administers]) -> io::Result<Vec<Told>> {
-    let by_netlink = |q: &Administers| matches!(q.backend, Backend::Netlink { ifindex: Some(_) });
+pub fn administered(root: &Root, questions: &[VfInfoQuery]) -> io::Result<Vec<AdministeredVf>> {
+    let by_netlink = |q: &VfInfoQuery| matches!(q.backend, Backend::Netlink { ifindex: Some(_) });
     // A copied tree has no kernel to ask.
     let netdevs = if root.is_live() && questions.iter().any(by_netlink) {
         netlink::administered_vfs()?
     } else {
         Vec::new()
     };
-    let each = |question: &Administers| {
+    let each = |question: &VfInfoQuery| {
         let of_pf = match question.backend {
             Backend::Netlink { ifindex } => netdevs.iter().find(|(i, _)| Some(*i) == ifindex),
             _ => None,
@@ -79,10 +79,10 @@ pub fn administered(root: &Root, questions: &[Administers]) -> io::Result<Vec<To
 
 fn one(
     root: &Root,
-    question: &Administers,
+    question: &VfInfoQuery,
     (index, pci): (VfIndex, PciAddress),
     by_netlink: &[(VfIndex, Administered)],
-) -> Told {
+) -> AdministeredVf {
     let mut look = Look::new(root);
     let admin = match &question.backend {
         Backend::OfedSysfs => {
@@ -117,7 +117,7 @@ fn one(
         Backend::Mlx4 { iov: None } => Administered::default(),
     };
     let vf = VfName { pf: question.pf, index };
-    Told { vf, admin, problems: look.problems.into_iter().collect() }
+    AdministeredVf { vf, admin, problems: look.problems.into_iter().collect() }
 }
 
 /// Where mlx4 keeps the alias GUID of a VF at a port: the entry of the GID table that is the VF's

@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 use nix::libc::ARPHRD_INFINIBAND;
 use serde::{Deserialize, Serialize};
 
-use super::administered::{Administers, administered};
+use super::administered::{VfInfoQuery, administered};
 use super::ipoib::is_up;
 use super::{Look, PciFunction, RdmaDevice, pci, pf};
 use crate::host::{Root, unit_links};
@@ -123,7 +123,7 @@ pub fn port(
 fn policy(look: &mut Look<'_>, pci: PciAddress) -> Option<Policy> {
     let pf = look.link_name(&format!("{}/physfn", pf::dir(pci)))?.parse().ok()?;
     let vf = pf::addresses(look, pf).into_iter().find(|(_, own)| *own == pci)?;
-    let question = Administers { pf, backend: pf::backend(look, pf), vfs: vec![vf] };
+    let question = VfInfoQuery { pf, backend: pf::backend(look, pf), vfs: vec![vf] };
     administered(look.root, &[question]).ok()?.pop()?.admin.policy
 }
 

@@ -43,7 +43,7 @@ pub use administered::Backend;
 pub use modprobe::{Install, ModprobeRules};
 pub use modules::{driver_modules, is_built, module_file, rdma_half};
 pub use pci::{PciClass, PciFunction, pcie_link};
-pub use pf::{ObservedPf, ObservedVf, Own, Undo};
+pub use pf::{ObservedPf, ObservedVf, Undo, VfDevices};
 pub use rdma::{NetDev, Port, RdmaDevice, RxeDevice, RxeNetdev, RxeSeen, ipoib_netdevs, rxe};
 pub use vpd::Product;
 

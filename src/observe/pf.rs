@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::administered::{Administers, Backend, Told};
+use super::administered::{AdministeredVf, Backend, VfInfoQuery};
 pub use super::pci::dir;
 use super::pci::is_rdma_auxiliary;
 use super::rdma::{self, RdmaDevice};
@@ -62,7 +62,7 @@ pub struct ObservedVf {
     /// What the PF administers for it.
     pub admin: Administered,
     /// What it shows of itself, once it has an RDMA device.
-    pub own: Option<Own>,
+    pub own: Option<VfDevices>,
     /// Its driver is bound, and no RDMA device comes by waiting: the driver's RDMA half is
     /// loaded and has not taken it, since its probe failed or was interrupted, or the driver
     /// has given up to recover it ([`recovery`]).
@@ -76,7 +76,7 @@ pub struct ObservedVf {
 
 /// What a VF with a driver on this host shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Own {
+pub struct VfDevices {
     pub rdma: RdmaName,
     /// The node GUID that the device read when it was registered.
     pub node_guid: Option<Guid>,
@@ -87,7 +87,7 @@ pub struct Own {
     pub netdev_guid: Option<Guid>,
 }
 
-impl Own {
+impl VfDevices {
     /// All of what is there could be read.
     pub const fn is_whole(&self) -> bool {
         let has_netdev_guid = self.netdev.is_none() || self.netdev_guid.is_some();
@@ -328,7 +328,7 @@ fn learn_recoveries(look: &mut Look<'_>, vfs: &mut [ObservedVf]) {
 
 /// What a VF shows. udev may rename either device between its name and what is
 /// read below it.
-pub fn own(look: &mut Look<'_>, pci: PciAddress) -> Option<Own> {
+pub fn own(look: &mut Look<'_>, pci: PciAddress) -> Option<VfDevices> {
     let mut own = own_now(look, pci)?;
     for _ in 1..READINGS {
         if own.is_whole() {
@@ -343,7 +343,7 @@ pub fn own(look: &mut Look<'_>, pci: PciAddress) -> Option<Own> {
 const READINGS: usize = 3;
 
 /// It is read for every VF at every look, so nothing more than what is compared.
-fn own_now(look: &mut Look<'_>, pci: PciAddress) -> Option<Own> {
+fn own_now(look: &mut Look<'_>, pci: PciAddress) -> Option<VfDevices> {
     let dir = dir(pci);
     let rdma = rdma_device(look, pci)?;
     let device = format!("{dir}/infiniband/{rdma}");
@@ -354,11 +354,11 @@ fn own_now(look: &mut Look<'_>, pci: PciAddress) -> Option<Own> {
     let netdev = netdev(look, pci);
     let address = netdev.as_ref().and_then(|n| look.attribute(&format!("{dir}/net/{n}/address")));
     let netdev_guid = address.and_then(|a| rdma::port_guid_of(&a));
-    Some(Own { rdma, node_guid, port_guid, netdev, netdev_guid })
+    Some(VfDevices { rdma, node_guid, port_guid, netdev, netdev_guid })
 }
 
 /// The names of a VF's devices now, by which they may be known no more.
-pub fn learn_names(look: &mut Look<'_>, pci: PciAddress, own: &mut Own) {
+pub fn learn_names(look: &mut Look<'_>, pci: PciAddress, own: &mut VfDevices) {
     let dir = dir(pci);
     if !look.root.exists(&format!("{dir}/infiniband/{}", own.rdma))
         && let Some(name) = rdma_device(look, pci)
@@ -439,7 +439,7 @@ pub fn driver_override(root: &Root, pci: PciAddress) -> Result<Option<String>, R
 impl ObservedPf {
     /// Take in what it administers, as far as it is about these VFs; what could
     /// not be read of it is added to `problems`.
-    pub fn learn(&mut self, told: Vec<Told>, problems: &mut Vec<String>) {
+    pub fn learn(&mut self, told: Vec<AdministeredVf>, problems: &mut Vec<String>) {
         for told in told {
             problems.extend(told.problems);
             let is_it = |vf: &&mut ObservedVf| told.vf == VfName { pf: self.pf, index: vf.index };
@@ -460,9 +460,9 @@ impl ObservedPf {
 
     /// The question for what it administers for all its VFs, or for those that
     /// are `wanted`.
-    pub fn question(&self, wanted: impl Fn(VfIndex) -> bool) -> Administers {
+    pub fn question(&self, wanted: impl Fn(VfIndex) -> bool) -> VfInfoQuery {
         let vfs = self.addresses().into_iter().filter(|(index, _)| wanted(*index)).collect();
-        Administers { pf: self.pf, backend: self.backend.clone(), vfs }
+        VfInfoQuery { pf: self.pf, backend: self.backend.clone(), vfs }
     }
 
     /// What it administers is asked anew: what was answered before stands no more.

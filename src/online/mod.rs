@@ -24,7 +24,7 @@ use crate::config::Config;
 use crate::host::events::{Events, Happened};
 use crate::host::{Root, answer, clock, journal, kernel_log, links, state, systemd, terminal};
 use crate::ladder::minimum::{degraded_port, minimum};
-use crate::ladder::{Expectation, Facts, Heard, cause, expect, progress, roce};
+use crate::ladder::{Expectation, KernelLogFacts, UdevHistory, cause, expect, progress, roce};
 use crate::model::advice::Advice;
 use crate::model::common::{Code, Finding, Verdict};
 use crate::model::node::Standing;
@@ -73,8 +73,8 @@ struct Waiting<'a> {
     wanted: &'a Wanted,
     observer: Observer<'a>,
     rules: ModprobeRules,
-    facts: Facts,
-    heard: Heard,
+    facts: KernelLogFacts,
+    heard: UdevHistory,
     ports: Ports,
     netdevs: Netdevs,
     products: Products<'a>,
@@ -150,7 +150,7 @@ impl<'a> Waiting<'a> {
     ) -> Self {
         let mut report = OnlineReport::new(started, wanted.deadline.as_secs(), wanted.goal);
         report.configuration.clone_from(&wanted.errors);
-        let mut facts = Facts::default();
+        let mut facts = KernelLogFacts::default();
         facts.wants_ipoib.clone_from(&wanted.wants_ipoib);
         Self {
             config,
@@ -158,7 +158,7 @@ impl<'a> Waiting<'a> {
             observer: Observer::new(root),
             rules: ModprobeRules::read(root),
             facts,
-            heard: Heard::default(),
+            heard: UdevHistory::default(),
             ports: Ports::new(Rc::clone(start)),
             netdevs: Netdevs::new(Rc::clone(start)),
             products: Products::new(root).with_overrides(),

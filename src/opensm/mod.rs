@@ -11,7 +11,8 @@ mod text;
 
 use std::ops::Range;
 
-use crate::model::common::{Code, Severity};
+use crate::model::common::Code;
+use crate::model::opensm::FaultKind;
 
 /// One thing that opensm would not take as it is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,93 +55,6 @@ impl Fault {
             _ => Code::OpensmMisconfigured,
         }
     }
-}
-
-macro_rules! kinds {
-    ($($(#[$doc:meta])+ $kind:ident = $name:literal, $severity:ident;)+) => {
-        /// What kind of thing opensm would not take as it is meant.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-        #[cfg_attr(test, derive(schemars::JsonSchema))]
-        pub enum FaultKind {
-            $($(#[$doc])+ #[serde(rename = $name)] $kind,)+
-        }
-
-        impl FaultKind {
-            /// How much it matters: a warning leaves opensm's tables as they are meant.
-            pub const fn severity(self) -> Severity {
-                match self {
-                    $(Self::$kind => Severity::$severity,)+
-                }
-            }
-        }
-    };
-}
-
-kinds! {
-    /// opensm throws the whole file away.
-    Rejected = "rejected", Error;
-    /// opensm ends by a signal.
-    Crash = "crash", Error;
-    /// A line is longer than opensm's buffer.
-    LineTooLong = "line-too-long", Error;
-    /// A byte 0 ends the line for opensm.
-    NulByte = "nul-byte", Error;
-    /// A P_Key has more than 16 bits.
-    PkeyCut = "pkey-cut", Error;
-    /// opensm takes a P_Key that nobody wrote.
-    PkeyMadeUp = "pkey-made-up", Error;
-    /// A number begins with 0 and is octal.
-    Octal = "octal", Error;
-    /// A GUID of 16 digits is read as decimal.
-    GuidDecimal = "guid-decimal", Error;
-    /// A GUID has more than 64 bits, or a sign.
-    GuidOutOfRange = "guid-out-of-range", Error;
-    /// A flag that opensm does not know.
-    FlagUnknown = "flag-unknown", Error;
-    /// A flag has a value that it cannot have.
-    FlagValue = "flag-value", Error;
-    /// A flag comes after the broadcast group was made without it.
-    FlagTooLate = "flag-too-late", Error;
-    /// A text is the beginning of several names, and opensm takes the first.
-    Abbreviation = "abbreviation", Error;
-    /// A membership that opensm does not know.
-    MembershipUnknown = "membership-unknown", Error;
-    /// A membership is empty.
-    MembershipEmpty = "membership-empty", Error;
-    /// A later member overrides an earlier one.
-    MemberOverridden = "member-overridden", Error;
-    /// Text that is no flag is read as one.
-    CommentRead = "comment-read", Error;
-    /// A multicast group is not made.
-    GroupLeftOut = "group-left-out", Error;
-    /// After all lines no port of a host is a full member of the partition.
-    NoFullMember = "no-full-member", Error;
-    /// Nothing is said of the default partition.
-    DefaultMissing = "default-missing", Error;
-    /// A P_Key child of this host has no broadcast group.
-    ChildWithoutIpoib = "child-without-ipoib", Warning;
-    /// A flag of a broadcast group, and no such group.
-    FlagWithoutIpoib = "flag-without-ipoib", Warning;
-    /// `both` counts as full.
-    BothNotAllowed = "both-not-allowed", Warning;
-    /// A member is mentioned twice.
-    MemberTwice = "member-twice", Warning;
-    /// No plan, pin or port of the fleet has this GUID.
-    GuidUnknown = "guid-unknown", Warning;
-    /// A name of opensm's is written in another way.
-    NameAsText = "name-as-text", Warning;
-    /// A key that opensm does not know.
-    KeyUnknown = "key-unknown", Error;
-    /// Several GUIDs where one is read.
-    GuidList = "guid-list", Error;
-    /// No number where opensm reads one.
-    NotANumber = "not-a-number", Error;
-    /// A number out of its range.
-    OutOfRange = "out-of-range", Error;
-    /// A value that opensm takes for FALSE.
-    NotTrue = "not-true", Error;
-    /// A word that is none of those that opensm knows.
-    ValueUnknown = "value-unknown", Error;
 }
 
 /// How many of `noun`.

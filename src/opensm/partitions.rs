@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::ops::Range;
 
-use serde::Serialize;
-
 use super::text::Text;
-use super::{Fault, FaultKind, count, flags, number, shown};
+use super::{Fault, count, flags, number, shown};
+use crate::model::opensm::{FaultKind, Member, Partition};
 use crate::names::Membership;
 use flags::{Group, Stated};
 
@@ -30,32 +29,6 @@ pub struct Read {
     pub partitions: Vec<Partition>,
     /// What is not taken as it is meant, in the order of the file.
     pub faults: Vec<Fault>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Partition {
-    /// Its name; the first that it was given.
-    name: String,
-    /// Its P_Key without the membership bit: `0x0010`.
-    pkey: String,
-    /// It has a broadcast group for IPoIB.
-    ipoib: bool,
-    /// Code of the MTU of that group.
-    mtu: Option<u64>,
-    /// Code of its rate.
-    rate: Option<u64>,
-    /// Its members, in the order in which they apply: the last mention of a port counts.
-    members: Vec<Member>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Member {
-    /// A port GUID, or ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF.
-    port: String,
-    /// As it counts.
-    membership: Membership,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

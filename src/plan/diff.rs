@@ -295,7 +295,7 @@ mod tests {
     use crate::ladder::fixtures;
     use crate::model::Use;
     use crate::names::{Guid, Policy};
-    use crate::observe::Own;
+    use crate::observe::VfDevices;
     use crate::plan::vf::{Uses, removed, vf_steps};
 
     fn wanted(drivers: &[VfDriver]) -> WantedPf {
@@ -333,7 +333,7 @@ mod tests {
         let wanted = wanted(&ALL);
         let mut observed = right(&wanted);
         observed.vfs[0].admin.port_guid = Some(Guid::new(0));
-        observed.vfs[1].own = Some(Own {
+        observed.vfs[1].own = Some(VfDevices {
             rdma: "mlx5_1".parse().expect("name"),
             node_guid: Some(Guid::new(7)),
             port_guid: None,

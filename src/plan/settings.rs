@@ -3,7 +3,7 @@
 
 use super::iface::{IfacePlan, iface_plan, rename, wanted};
 use crate::config::Config;
-use crate::ladder::{Facts, progress};
+use crate::ladder::{KernelLogFacts, progress};
 use crate::model::advice::Advice;
 use crate::model::common::{Code, Finding};
 use crate::model::iface::{IfaceReport, IfaceStep, WantedInterface};
@@ -314,7 +314,7 @@ pub fn judge_settings(
     config: &Config,
     seen: &Interfaces,
     ports: &mut [PortProgress],
-    facts: &mut Facts,
+    facts: &mut KernelLogFacts,
     children: Children,
 ) -> Vec<(IfName, u32)> {
     let mut open = Vec::new();
@@ -558,7 +558,7 @@ mod tests {
     fn a_port_whose_settings_are_deferred_is_no_failure() {
         let deferred = DeferredSettings { steps: Vec::new(), uses: Vec::new() };
         let unset = Cause::deferred(&"ib0".parse().expect("name"), &deferred);
-        let mut facts = Facts::default();
+        let mut facts = KernelLogFacts::default();
         facts.unset.insert("ib0".parse().expect("name"), unset);
         let port = PortProgress::absent("0000:4b:00.0".to_owned(), Rung::Configured, String::new());
         let netdev = Some("ib0".parse().expect("name"));
@@ -588,7 +588,7 @@ mod tests {
                 &Config::default(),
                 &seen,
                 &mut ports,
-                &mut Facts::default(),
+                &mut KernelLogFacts::default(),
                 Children::Counted,
             );
             ports[0].reached
@@ -620,7 +620,7 @@ mod tests {
             let port = PortProgress::absent("0000:4b:00.0".to_owned(), goal, String::new());
             let port =
                 PortProgress { netdev: Some(name.clone()), reached: Some(Rung::Named), ..port };
-            let (mut ports, mut facts) = ([port], Facts::default());
+            let (mut ports, mut facts) = ([port], KernelLogFacts::default());
             let open = judge_settings(&config, &seen, &mut ports, &mut facts, children);
             assert_eq!(open, []);
             (ports[0].reached, facts.unset.remove(&name))
@@ -654,7 +654,7 @@ mod tests {
             let port = PortProgress::absent("0000:4b:00.0".to_owned(), goal, String::new());
             let netdev = Some("ib0".parse().expect("name"));
             let port = PortProgress { netdev, reached: Some(Rung::Named), ..port };
-            let (mut ports, mut facts) = ([port], Facts::default());
+            let (mut ports, mut facts) = ([port], KernelLogFacts::default());
             judge_settings(&config, seen, &mut ports, &mut facts, children);
             (ports[0].reached, facts.unset.into_values().next())
         };

@@ -9,7 +9,6 @@ use crate::model::duration::seconds;
 /// More lines than this are for programs, not for a serial console.
 const TIMELINE_LINES: usize = 40;
 
-/// The text of it.
 pub fn text(report: &BootReport) -> String {
     let mut lines = vec![report.headline()];
     for error in &report.configuration {

@@ -9,7 +9,6 @@ use crate::model::common::Verdict;
 /// Nodes that are named in text; JSON has all.
 const NAMES: usize = 8;
 
-/// The report as text.
 pub fn text(report: &CheckFleetReport, screen: Screen) -> String {
     let NodeCounts { all, good, exceptions, not_ready } = report.nodes;
     let (tone, word) = match report.judge() {

@@ -35,7 +35,6 @@ pub fn text(report: &FirmwareReport, screen: Screen) -> String {
 }
 
 impl CardSettings {
-    /// The lines for people.
     fn lines(&self, screen: Screen) -> Vec<String> {
         let mut head = self.pci.to_string();
         head.extend(self.device_type.as_ref().map(|device| format!("  {device}")));

@@ -5,7 +5,6 @@ use super::{advice, screen};
 use crate::model::common::Verdict;
 use crate::model::migrate::{Item, Migration, short};
 
-/// For people.
 pub fn text(report: &Migration) -> String {
     let verdict = match report.verdict() {
         Verdict::NothingToDo if report.back => "nothing to undo",

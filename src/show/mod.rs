@@ -12,6 +12,7 @@ pub mod initrd;
 pub mod metrics;
 pub mod migrate;
 pub mod online;
+pub mod opensm;
 pub mod pf;
 pub mod plan;
 pub mod preview;

@@ -11,7 +11,6 @@ pub fn summary(report: &PfReport) -> String {
     text(report).lines().filter(is_vf).collect::<Vec<_>>().join("\n")
 }
 
-/// The text of it.
 pub fn text(report: &PfReport) -> String {
     let mut lines = vec![report.headline()];
     // What puts back says it in the line above.
@@ -26,7 +25,6 @@ pub fn text(report: &PfReport) -> String {
     screen::text(lines)
 }
 
-/// The text of it.
 pub fn unresolved(pf: &Unresolved) -> Vec<String> {
     no_change(&pf.which, &pf.origin, &pf.errors)
 }

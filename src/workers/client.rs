@@ -147,7 +147,7 @@ impl<'a> Client<'a> {
     }
 
     /// Let the child end, unless it owes an answer; the next question starts another one.
-    pub fn rest(&mut self) {
+    pub fn disconnect(&mut self) {
         if self.open.is_empty()
             && let Some(link) = self.link.take()
         {
@@ -231,7 +231,7 @@ impl<'a> Client<'a> {
         }
         if self.resource.is_some() {
             // Others may query it, while this process waits for something else.
-            self.rest();
+            self.disconnect();
         }
         std::mem::take(&mut self.ready)
     }

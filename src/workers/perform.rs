@@ -17,7 +17,7 @@ use crate::observe::holders::holders;
 use crate::observe::pf::{self, dir, name_rdma};
 use crate::observe::uses::{cm_uses, netdev_uses, uses};
 use crate::observe::vpd::{self, NotRead};
-use crate::observe::{Look, Own, ipoib_netdevs, link, pcie_link};
+use crate::observe::{Look, VfDevices, ipoib_netdevs, link, pcie_link};
 
 type Outcome = Result<Answer, Refusal>;
 
@@ -194,7 +194,7 @@ fn bind(
 
 /// Looked at here, while others are still being bound: the parent would be kept
 /// waiting by all that goes on once the last is.
-fn shown(root: &Root, pci: PciAddress) -> Option<Own> {
+fn shown(root: &Root, pci: PciAddress) -> Option<VfDevices> {
     let mut look = Look::new(root);
     let own = pf::own(&mut look, pci);
     // Who cannot read something looks for itself, and tells why.

@@ -12,16 +12,16 @@ use crate::model::hardware::PKeyEntry;
 use crate::model::holders::Holder;
 use crate::model::iface::IfaceStep;
 use crate::names::{IfName, Mode, PciAddress, PortNumber, RdmaName, UnitName, VfIndex};
-use crate::observe::administered::{Administers, Told};
+use crate::observe::administered::{AdministeredVf, VfInfoQuery};
 use crate::observe::link::PortAnswer;
-use crate::observe::{Backend, ObservedPf, Own, Product};
+use crate::observe::{Backend, ObservedPf, Product, VfDevices};
 
 /// Something to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
     /// Read what PFs administer for VFs.
-    Administered(Vec<Administers>),
+    Administered(Vec<VfInfoQuery>),
     /// Read what the product data of a function say that it is for.
     Product(PciAddress),
     /// Read the serial number in the product data of a function.
@@ -149,15 +149,15 @@ impl Request {
     }
 
     /// The question in as many requests as are worth a thread.
-    pub(super) fn in_parts(question: Administers) -> Vec<Self> {
-        let Administers { pf, backend, vfs } = question;
+    pub(super) fn in_parts(question: VfInfoQuery) -> Vec<Self> {
+        let VfInfoQuery { pf, backend, vfs } = question;
         let chunk = match backend {
             Backend::Netlink { .. } => vfs.len().max(1),
             _ => vfs.len().div_ceil(4).max(4),
         };
         let one = |vfs: &[_]| {
             let (backend, vfs) = (backend.clone(), vfs.to_vec());
-            Self::Administered(vec![Administers { pf, backend, vfs }])
+            Self::Administered(vec![VfInfoQuery { pf, backend, vfs }])
         };
         vfs.chunks(chunk).map(one).collect()
     }
@@ -169,11 +169,11 @@ impl Request {
 pub enum Answer {
     Done,
     /// It is bound; what it shows of itself since then, if all of it could be read.
-    Bound(Option<Own>),
+    Bound(Option<VfDevices>),
     /// Not done: somebody uses these VFs.
     InUse(Vec<(PciAddress, Vec<Use>)>),
     /// What the PFs administer, VF by VF.
-    Administered(Vec<Told>),
+    Administered(Vec<AdministeredVf>),
     Product(Product),
     /// The serial number, if there is one.
     Serial(Option<String>),
@@ -257,7 +257,7 @@ mod tests {
         let pci: PciAddress = "0000:01:00.1".parse().expect("address");
         let vf = VfIndex::new(0).expect("index");
         let request = Request::Each(vec![
-            Request::Administered(vec![Administers {
+            Request::Administered(vec![VfInfoQuery {
                 pf: "0000:01:00.0".parse().expect("address"),
                 backend: Backend::Netlink { ifindex: Some(3) },
                 vfs: vec![(vf, pci)],

@@ -14,7 +14,7 @@ use crate::model::hardware::{PKeyEntry, Vf};
 use crate::names::{
     Administered, IfName, LinkLayer, ModuleName, PciAddress, PortNumber, RdmaName, Resource, VfName,
 };
-use crate::observe::administered::{Administers, Told};
+use crate::observe::administered::{AdministeredVf, VfInfoQuery};
 use crate::observe::link::PortAnswer;
 use crate::observe::uses::lacks_netdev;
 use crate::observe::{Backend, Look, Observed, Observer, PciFunction, pf};
@@ -57,7 +57,7 @@ pub struct Survey {
 /// One thing that is asked for. In this order: one that hangs keeps a thread of the
 /// eight that its HCA has.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Wish {
+enum Query {
     Override(PciAddress),
     Port(PortOf),
     Pcie(PciAddress),
@@ -68,7 +68,7 @@ enum Wish {
     IpoibNetdevs,
 }
 
-impl fmt::Display for Wish {
+impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Override(pci) => write!(f, "the driver_override of {pci}"),
@@ -89,13 +89,13 @@ impl fmt::Display for Wish {
 struct Question {
     request: Request,
     hcas: Vec<PciAddress>,
-    wish: Wish,
+    wish: Query,
 }
 
 impl Question {
     /// The answer waits for the RTNL lock.
     fn waits_for_rtnl(&self) -> bool {
-        let by_netlink = |of: &Administers| matches!(of.backend, Backend::Netlink { .. });
+        let by_netlink = |of: &VfInfoQuery| matches!(of.backend, Backend::Netlink { .. });
         match &self.request {
             Request::Carrier(_) | Request::Addresses => true,
             Request::Administered(questions) => questions.iter().any(by_netlink),
@@ -148,7 +148,7 @@ pub fn survey(
         by_rtnl.extend(shown.map(|netdev| Question {
             request: Request::Carrier(netdev.clone()),
             hcas: vec![hca(function)],
-            wish: Wish::Carrier(netdev),
+            wish: Query::Carrier(netdev),
         }));
         let is_vf = function.physfn.is_some();
         let lacking = function.rdma.iter().filter(|device| is_vf && lacks_netdev(device));
@@ -160,20 +160,20 @@ pub fn survey(
     by_rtnl.extend(others.iter().filter(|netdev| shows_carrier(netdev)).map(|netdev| Question {
         request: Request::Carrier(netdev.clone()),
         hcas: Vec::new(),
-        wish: Wish::Carrier(netdev.clone()),
+        wish: Query::Carrier(netdev.clone()),
     }));
     let with_netdev = observed.functions.iter().filter(|f| !netdevs(f).is_empty());
     let hcas: BTreeSet<PciAddress> = with_netdev.map(hca).collect();
     // A copied tree has no kernel to ask.
     if root.is_live() && !(hcas.is_empty() && others.is_empty()) {
         let hcas = hcas.into_iter().collect();
-        let (request, wish) = (Request::Addresses, Wish::Addresses);
+        let (request, wish) = (Request::Addresses, Query::Addresses);
         by_rtnl.push(Question { request, hcas, wish });
     }
     survey.problems.extend(look.problems);
     let mut by_rdma = Vec::new();
     if !without_netdev.is_empty() && root.exists("/sys/module/ib_ipoib") {
-        let (request, wish) = (Request::IpoibNetdevs(without_netdev), Wish::IpoibNetdevs);
+        let (request, wish) = (Request::IpoibNetdevs(without_netdev), Query::IpoibNetdevs);
         by_rdma.push(Question { request, hcas: Vec::new(), wish });
     }
     let by_hca = by_hca.into_iter().map(|(hca, group)| (Resource::Adapter(hca), group));
@@ -217,23 +217,23 @@ fn own_questions(
         questions.push(Question { request, hcas: vec![hca(function)], wish });
     };
     if function.driver.is_none() && observed.udev.is_done_with(&pci.to_string()) {
-        ask(Request::Override(pci), Wish::Override(pci));
+        ask(Request::Override(pci), Query::Override(pci));
     }
     for device in function.rdma.iter().filter(|_| has_asked_ports(function)) {
         for port in &device.ports {
             let (device, number) = (device.name.clone(), port.number);
             // Those of a VF are its PF's business.
             if port.link_layer == LinkLayer::InfiniBand && function.physfn.is_none() {
-                let wish = Wish::PKeys((pci, device.clone(), number));
+                let wish = Query::PKeys((pci, device.clone(), number));
                 ask(Request::PKeys { pci, device: device.clone(), port: number }, wish);
             }
-            let wish = Wish::Port((pci, device.clone(), number));
+            let wish = Query::Port((pci, device.clone(), number));
             ask(Request::Port { pci, device, port: number }, wish);
         }
     }
     // The link of a VF is its PF's.
     if function.physfn.is_none() && !function.rdma.is_empty() && has_asked_ports(function) {
-        ask(Request::Pcie(pci), Wish::Pcie(pci));
+        ask(Request::Pcie(pci), Query::Pcie(pci));
     }
     questions
 }
@@ -269,8 +269,8 @@ impl Survey {
         }
         let named = vfs.iter().map(|(index, pci)| (VfName { pf, index: *index }, *pci));
         self.vfs.insert(pf, named.collect());
-        let questions = Administers { pf, backend: pf::backend(look, pf), vfs };
-        let wish = Wish::Administered;
+        let questions = VfInfoQuery { pf, backend: pf::backend(look, pf), vfs };
+        let wish = Query::Administered;
         if matches!(questions.backend, Backend::Mlx4 { .. }) {
             self.with_aliases.insert(pf);
         }
@@ -306,40 +306,40 @@ impl Survey {
     ) {
         let waits_for_rtnl = question.waits_for_rtnl();
         match (question.wish, reply) {
-            (Wish::Override(pci), Ok(Answer::Override(driver))) => {
+            (Query::Override(pci), Ok(Answer::Override(driver))) => {
                 let function = observed.functions.iter_mut().find(|f| f.address == pci);
                 if let Some(function) = function {
                     function.driver_override = driver;
                 }
             }
-            (Wish::Port(port), Ok(Answer::Port { answer, problems })) => {
+            (Query::Port(port), Ok(Answer::Port { answer, problems })) => {
                 self.problems.extend(problems);
                 self.ports.insert(port, answer);
             }
-            (Wish::PKeys(port), Ok(Answer::PKeys { table, problems })) => {
+            (Query::PKeys(port), Ok(Answer::PKeys { table, problems })) => {
                 self.problems.extend(problems);
                 self.pkeys.extend(table.map(|table| (port, table)));
             }
-            (Wish::Pcie(pci), Ok(Answer::Pcie(link))) => {
+            (Query::Pcie(pci), Ok(Answer::Pcie(link))) => {
                 self.pcie.insert(pci, link);
             }
-            (Wish::Administered, Ok(Answer::Administered(told))) => {
-                for Told { vf, admin, problems } in told {
+            (Query::Administered, Ok(Answer::Administered(told))) => {
+                for AdministeredVf { vf, admin, problems } in told {
                     self.problems.extend(problems);
                     self.administered.insert(vf, admin);
                 }
             }
-            (Wish::Carrier(netdev), Ok(Answer::Carrier(carrier))) => {
+            (Query::Carrier(netdev), Ok(Answer::Carrier(carrier))) => {
                 self.carriers.insert(netdev, carrier);
             }
-            (Wish::Addresses, Ok(Answer::Addresses(addresses))) => self.addresses = addresses,
-            (Wish::IpoibNetdevs, Ok(Answer::IpoibNetdevs(counts))) => {
+            (Query::Addresses, Ok(Answer::Addresses(addresses))) => self.addresses = addresses,
+            (Query::IpoibNetdevs, Ok(Answer::IpoibNetdevs(counts))) => {
                 if let Request::IpoibNetdevs(devices) = question.request {
                     self.ipoib_netdevs.extend(devices.into_iter().zip(counts));
                 }
             }
             // A registration that hangs holds that lock against all: no adapter is to blame.
-            (Wish::IpoibNetdevs, Err(failure)) => {
+            (Query::IpoibNetdevs, Err(failure)) => {
                 self.is_rdma_held = true;
                 let what = "whether VFs without a netdev have one in another network namespace";
                 self.problems.insert(format!("{what} is not known: {}", rdma_held(&failure)));
@@ -402,10 +402,10 @@ impl Survey {
 
 /// What was not answered, by HCA and by why.
 #[derive(Debug, Default)]
-struct Missing(Vec<(PciAddress, Failure, BTreeSet<Wish>)>);
+struct Missing(Vec<(PciAddress, Failure, BTreeSet<Query>)>);
 
 impl Missing {
-    fn add(&mut self, hcas: &[PciAddress], wish: &Wish, failure: &Failure) {
+    fn add(&mut self, hcas: &[PciAddress], wish: &Query, failure: &Failure) {
         for hca in hcas {
             match self.0.iter_mut().find(|(of, why, _)| of == hca && why == failure) {
                 Some((_, _, wishes)) => {

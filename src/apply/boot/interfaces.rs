@@ -15,7 +15,6 @@ const INSTANCE_USEC: u64 = 5_000_000;
 /// Interfaces whose settings were waited for.
 #[derive(Debug, Default)]
 pub(super) struct Interfaces {
-    /// Since when.
     unset: BTreeMap<IfName, u64>,
     /// When they were made.
     set: BTreeMap<IfName, u64>,

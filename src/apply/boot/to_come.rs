@@ -14,7 +14,7 @@ use crate::apply::pfs::{self, Plans};
 use crate::config::Config;
 use crate::host::events::Events;
 use crate::host::{Root, answer, clock, kernel_log, state};
-use crate::ladder::{Facts, Heard, WantedPf, cause, expect, progress};
+use crate::ladder::{KernelLogFacts, UdevHistory, WantedPf, cause, expect, progress};
 use crate::model::pf::Unresolved;
 use crate::model::{self, PortProgress};
 use crate::names::{BindOrder, ModuleName, ModuleState, PciAddress, Rung};
@@ -49,7 +49,7 @@ pub fn wait(own: &WantedPf, config: &Config, root: &Root, limit_usec: u64) -> an
     let rules = ModprobeRules::read(root);
     let observer = Observer::new(root);
     let mut products = Products::new(root).with_overrides();
-    let (mut facts, mut heard) = (Facts::default(), Heard::default());
+    let (mut facts, mut heard) = (KernelLogFacts::default(), UdevHistory::default());
     let mut rdma_names = RdmaNames::default();
     let outcomes = state::outcomes_dir(state::PFS);
     if let Err((path, e)) = &outcomes {

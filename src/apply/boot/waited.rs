@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::interfaces::Interfaces;
-use crate::ladder::{Facts, cause};
+use crate::ladder::{KernelLogFacts, cause};
 use crate::model::PortProgress;
 use crate::model::boot::{Climbed, Moment};
 use crate::model::port::Awaited;
@@ -81,7 +81,7 @@ impl Waited {
         &self,
         ports: &[PortProgress],
         work: Option<&str>,
-        (observed, facts): (&Observed, &Facts),
+        (observed, facts): (&Observed, &KernelLogFacts),
         now: u64,
     ) -> String {
         let waited: Vec<&PortProgress> = ports.iter().filter(|p| !p.is_ethernet()).collect();
@@ -175,7 +175,7 @@ mod tests {
         port
     }
 
-    fn shown(ports: &[PortProgress], work: Option<&str>, facts: &Facts) -> String {
+    fn shown(ports: &[PortProgress], work: Option<&str>, facts: &KernelLogFacts) -> String {
         let since = [(HERE, 1_000_000), (SECOND, 2_000_000)];
         let since = since.map(|(port, since)| (Awaited::Port(port.into()), since)).into();
         let waited = Waited { since, ..Waited::default() };
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn the_port_that_waits_longest_is_named_or_one_that_waits_for_firmware() {
         let ports = [at(SECOND, Rung::Pci), at(HERE, Rung::Pci)];
-        let mut facts = Facts::default();
+        let mut facts = KernelLogFacts::default();
         let why = "no driver is bound to the function";
         let of = |pci, seconds| format!("0 of 2 ports: waiting for {pci}: {why}, {seconds} s");
         assert_eq!(shown(&ports, None, &facts), of(HERE, 8));
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn with_all_ports_ready_the_work_is_named() {
         let ports = [at(HERE, Rung::Named)];
-        let facts = Facts::default();
+        let facts = KernelLogFacts::default();
         assert_eq!(
             shown(&ports, Some("waiting for modprobe"), &facts),
             "1 of 1 ports: waiting for modprobe"

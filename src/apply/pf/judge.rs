@@ -3,7 +3,7 @@
 use nix::errno::Errno;
 
 use crate::ladder::vf::{shows_other, vf_progress};
-use crate::ladder::{Facts, WantedPf, WantedVf};
+use crate::ladder::{KernelLogFacts, WantedPf, WantedVf};
 use crate::model::advice::{Advice, ToDo};
 use crate::model::common::{Code, Finding, Severity};
 use crate::model::pf::{
@@ -89,7 +89,7 @@ pub(super) fn vfs(
     LastLook { observed, netdevs, udev_works }: LastLook<'_>,
     plan: &VfPlan,
     attempts: &Attempts,
-    facts: &Facts,
+    facts: &KernelLogFacts,
 ) -> Vec<VfOutcome> {
     let each = |want: &WantedVf| {
         let seen = observed.vf(want.index);
@@ -178,14 +178,14 @@ fn with_kernel(finding: Finding, line: Option<String>) -> Finding {
 }
 
 /// What the kernel said of a VF: that its probe failed, if it did, and why.
-fn kernel(vf: PciAddress, facts: &Facts) -> Option<String> {
+fn kernel(vf: PciAddress, facts: &KernelLogFacts) -> Option<String> {
     let log = facts.functions.get(&vf)?;
     log.failed_probe().or_else(|| log.last_error.clone())
 }
 
 /// What the kernel said of the PF that its VF may lack this for: a fatal error of the
 /// card, and any error where the PF's firmware is what has not answered.
-fn kernel_of_pf(lack: &VfLack, pf: PciAddress, facts: &Facts) -> Option<String> {
+fn kernel_of_pf(lack: &VfLack, pf: PciAddress, facts: &KernelLogFacts) -> Option<String> {
     let log = facts.functions.get(&pf)?;
     let is_unread =
         matches!(lack, VfLack::GuidsAtPf(guids) if guids.iter().any(|guid| guid.is.is_none()));
@@ -245,7 +245,7 @@ fn explained(told: Finding, want: &WantedVf, lack: &VfLack, attempts: &Attempts)
 pub(super) fn number_failed(
     plan: &VfPlan,
     attempts: &Attempts,
-    facts: &Facts,
+    facts: &KernelLogFacts,
     pf: PciAddress,
 ) -> Option<Finding> {
     let left = || plan.steps.iter().find(|s| s.stage() == Stage::Count && !attempts.has(s));
@@ -295,7 +295,7 @@ mod tests {
     use crate::ladder::cause;
     use crate::ladder::fixtures;
     use crate::names::{Guid, Policy, VfDriver};
-    use crate::observe::Own;
+    use crate::observe::VfDevices;
 
     const NODE: Guid = Guid::new(0x0200_0000_0000_0001);
     const OTHER: Guid = Guid::new(7);
@@ -337,7 +337,7 @@ mod tests {
         for (step, failure) in steps {
             attempts.add(StepDone { step: step.clone(), failure: failure.clone() });
         }
-        let facts = Facts::default();
+        let facts = KernelLogFacts::default();
         let vfs = vfs(&wanted(), asked(&observed), &VfPlan::default(), &attempts, &facts);
         vfs[0].cause.as_ref().map(Finding::with_remedy).unwrap_or_default()
     }
@@ -355,7 +355,7 @@ mod tests {
         for (netdevs, right) in [(Netdevs::Asked, true), (Netdevs::Unanswered, false)] {
             let seen = LastLook { netdevs, ..asked(&observed) };
             let (plan, attempts) = (VfPlan::default(), Attempts::default());
-            let vfs = vfs(&wanted(), seen, &plan, &attempts, &Facts::default());
+            let vfs = vfs(&wanted(), seen, &plan, &attempts, &KernelLogFacts::default());
             assert_eq!(vfs[0].right, right, "{:?}", vfs[0].cause);
         }
     }
@@ -368,7 +368,7 @@ mod tests {
         let said = |udev_works| {
             let seen = LastLook { udev_works, ..asked(&observed) };
             let (plan, attempts) = (VfPlan::default(), Attempts::default());
-            let vfs = vfs(&wanted, seen, &plan, &attempts, &Facts::default());
+            let vfs = vfs(&wanted, seen, &plan, &attempts, &KernelLogFacts::default());
             vfs[0].cause.as_ref().map(Finding::with_remedy).unwrap_or_default()
         };
         let text = said(true);
@@ -387,7 +387,7 @@ mod tests {
         let judged = |owner, attempts: &Attempts| {
             let mut wanted = wanted();
             wanted.vfs[0].owner = owner;
-            let facts = Facts::default();
+            let facts = KernelLogFacts::default();
             vfs(&wanted, asked(&observed), &VfPlan::default(), attempts, &facts)[0].right
         };
         let mut bound = Attempts::default();
@@ -430,7 +430,7 @@ mod tests {
     fn guids_that_cannot_be_read_are_told_with_the_error_of_the_pf() {
         let mut observed = right();
         unread(&mut observed.vfs[0]);
-        let mut facts = Facts::default();
+        let mut facts = KernelLogFacts::default();
         cause::learn(&mut facts, 3, "mlx5_core 0000:4b:00.0: QUERY_HCA_VPORT_CONTEXT failed");
         let attempts = Attempts::default();
         let vfs = vfs(&wanted(), asked(&observed), &VfPlan::default(), &attempts, &facts);
@@ -454,7 +454,7 @@ mod tests {
     #[test]
     fn what_was_bound_and_shows_others_goes_on_with_them() {
         let stale = |vf: &mut ObservedVf| {
-            vf.own = vf.own.take().map(|own| Own { port_guid: Some(OTHER), ..own });
+            vf.own = vf.own.take().map(|own| VfDevices { port_guid: Some(OTHER), ..own });
         };
         let want = "the port GUID of the VF is 0000:0000:0000:0007 instead of 0200:0000:0000:0101";
         assert_eq!(said(stale, &[]), want);
@@ -469,7 +469,7 @@ mod tests {
     #[test]
     fn what_was_set_and_bound_and_shows_none_was_dropped() {
         let none = |vf: &mut ObservedVf| {
-            vf.own = vf.own.take().map(|own| Own { port_guid: Some(Guid::new(0)), ..own });
+            vf.own = vf.own.take().map(|own| VfDevices { port_guid: Some(Guid::new(0)), ..own });
         };
         let set = VfStep::PortGuid { vf: VfIndex::new(0).expect("a VF"), from: None, to: OTHER };
         let dropped = said(none, &[(set, None), (bind("mlx5_core"), None)]);
@@ -509,7 +509,7 @@ mod tests {
     #[test]
     fn why_the_number_could_not_be_changed_is_told_by_the_error_number() {
         let pf = wanted().pf;
-        let mut facts = Facts::default();
+        let mut facts = KernelLogFacts::default();
         cause::learn(&mut facts, 3, "mlx5_core 0000:4b:00.0: no room");
         let told = |failure: StepFailure| {
             let mut attempts = Attempts::default();

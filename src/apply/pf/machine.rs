@@ -99,7 +99,6 @@ pub(super) trait Machine {
     fn write(&mut self, record: &UndoRecord) -> Result<(), String>;
 }
 
-/// This machine.
 pub(super) struct Live<'a> {
     root: &'a Root,
     pf: PciAddress,

@@ -7,7 +7,7 @@ use super::machine::{Asked, Ear, Machine};
 use crate::host::events::Happened;
 use crate::host::live_line;
 use crate::host::lock::RETRY_USEC;
-use crate::ladder::{Facts, cause};
+use crate::ladder::{KernelLogFacts, cause};
 use crate::model::common::Finding;
 use crate::workers::{Reply, Request};
 
@@ -28,17 +28,17 @@ pub(super) struct Watch<M> {
     pub(super) machine: M,
     deadline: u64,
     is_stopped: bool,
-    facts: Facts,
+    facts: KernelLogFacts,
 }
 
 impl<M: Machine> Watch<M> {
     /// Until `deadline`, microseconds of CLOCK_MONOTONIC.
     pub(super) fn new(machine: M, deadline: u64) -> Self {
-        Self { machine, deadline, is_stopped: false, facts: Facts::default() }
+        Self { machine, deadline, is_stopped: false, facts: KernelLogFacts::default() }
     }
 
     /// What the kernel said of functions.
-    pub(super) const fn facts(&self) -> &Facts {
+    pub(super) const fn facts(&self) -> &KernelLogFacts {
         &self.facts
     }
 

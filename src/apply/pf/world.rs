@@ -20,8 +20,8 @@ use crate::model::common::{Code, Finding, Verdict};
 use crate::names::{
     BindOrder, LinkLayer, PciAddress, Policy, RdmaName, VfDriver, VfIndex, VfName, VfNames, is_vfio,
 };
-use crate::observe::administered::Told;
-use crate::observe::{Backend, ObservedPf, Own, Undo};
+use crate::observe::administered::AdministeredVf;
+use crate::observe::{Backend, ObservedPf, Undo, VfDevices};
 use crate::plan::vf::kernel::{self, HOST, Kernel};
 use crate::workers::undo::{UndoRecord, restore};
 use crate::workers::{Answer, Refusal, Reply, Request};
@@ -523,7 +523,7 @@ impl World {
                     let has_it = index_of < self.kernel.vfs.len();
                     let admin = *self.kernel.admin.get(index_of).filter(|_| has_it)?;
                     let vf = VfName { pf: kernel::pf(), index: *index };
-                    Some(Told { vf, admin, problems: Vec::new() })
+                    Some(AdministeredVf { vf, admin, problems: Vec::new() })
                 };
                 Ok(Answer::Administered(all.iter().flat_map(|q| &q.vfs).filter_map(vf).collect()))
             }
@@ -689,7 +689,7 @@ impl World {
     }
 
     /// What a VF shows, if that is all.
-    fn own(&self, vf: usize) -> Option<Own> {
+    fn own(&self, vf: usize) -> Option<VfDevices> {
         let own = self.observe().vfs.get(vf)?.own.clone()?;
         own.netdev.is_some().then_some(own)
     }

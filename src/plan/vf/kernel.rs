@@ -8,7 +8,7 @@ use crate::names::{
     Administered, Binding, Guid, LinkLayer, PciAddress, Policy, VFIO, VfDriver, VfIndex, VfNames,
     VfOwner,
 };
-use crate::observe::{Own, Undo};
+use crate::observe::{Undo, VfDevices};
 
 pub(crate) const HOST: &str = "mlx5_core";
 
@@ -60,7 +60,7 @@ impl Kernel {
             admin: self.admin[n],
             half_bound: vf.half_bound,
             ipoib_failed: vf.ipoib_failed,
-            own: (vf.driver.as_deref() == Some(HOST) && !vf.half_bound).then(|| Own {
+            own: (vf.driver.as_deref() == Some(HOST) && !vf.half_bound).then(|| VfDevices {
                 rdma: format!("mlx5_{n}").parse().expect("name"),
                 node_guid: vf.read.node_guid,
                 port_guid: vf.read.port_guid,

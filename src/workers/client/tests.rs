@@ -97,7 +97,7 @@ fn one_question_is_waited_for_until_its_deadline() {
     let mut client = served(echo).patient();
     let until = clock::monotonic_usec() + 20_000_000;
     assert_eq!(client.ask_until(&write("a"), until), written("a"));
-    client.rest();
+    client.disconnect();
     assert!(client.fd().is_none(), "nobody asks it any more");
     let (ours, theirs) = UnixStream::pair().expect("sockets");
     let mut client = Client::over(ours).patient();

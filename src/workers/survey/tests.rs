@@ -60,11 +60,11 @@ fn who_does_not_answer_is_named_once_with_all_that_was_asked() {
     for number in 1..=5 {
         let name = "mlx5_0".parse().expect("name");
         let port = (one, name, PortNumber::new(number).expect("port"));
-        missing.add(&[one], &Wish::Port(port), &Failure::SILENT);
+        missing.add(&[one], &Query::Port(port), &Failure::SILENT);
     }
-    missing.add(&[one, other], &Wish::Administered, &Failure::SILENT);
-    missing.add(&[other], &Wish::Addresses, &Failure::SILENT);
-    missing.add(&[other], &Wish::Administered, &Failure::NoChild("EAGAIN: Try again".to_owned()));
+    missing.add(&[one, other], &Query::Administered, &Failure::SILENT);
+    missing.add(&[other], &Query::Addresses, &Failure::SILENT);
+    missing.add(&[other], &Query::Administered, &Failure::NoChild("EAGAIN: Try again".to_owned()));
     let lines: Vec<String> = missing.lines().collect();
     assert_eq!(
         lines,
@@ -84,12 +84,12 @@ fn who_waits_for_the_rtnl_lock_is_no_adapter_that_does_not_answer() {
     let mut observed = Observed::default();
     let netdev: IfName = "ib0".parse().expect("name");
     let administered =
-        |backend| Request::Administered(vec![Administers { pf, backend, vfs: Vec::new() }]);
+        |backend| Request::Administered(vec![VfInfoQuery { pf, backend, vfs: Vec::new() }]);
     for (request, wish, by_rtnl) in [
-        (Request::Carrier(netdev.clone()), Wish::Carrier(netdev), true),
-        (Request::Addresses, Wish::Addresses, true),
-        (administered(Backend::Netlink { ifindex: Some(3) }), Wish::Administered, true),
-        (administered(Backend::OfedSysfs), Wish::Administered, false),
+        (Request::Carrier(netdev.clone()), Query::Carrier(netdev), true),
+        (Request::Addresses, Query::Addresses, true),
+        (administered(Backend::Netlink { ifindex: Some(3) }), Query::Administered, true),
+        (administered(Backend::OfedSysfs), Query::Administered, false),
     ] {
         let question = Question { request, hcas: vec![pf], wish };
         survey.learn(question, Err(Failure::SILENT), &mut observed, &mut missing);
@@ -105,7 +105,7 @@ fn rdma_netlink_that_does_not_answer_is_told_and_no_adapter_is_to_blame() {
     let question = || Question {
         request: Request::IpoibNetdevs(vec![device.clone()]),
         hcas: Vec::new(),
-        wish: Wish::IpoibNetdevs,
+        wish: Query::IpoibNetdevs,
     };
     let (mut survey, mut missing) = (Survey::default(), Missing::default());
     let mut observed = Observed::default();
