@@ -63,7 +63,8 @@ impl fmt::Display for PortNumber {
 
 /// The port through which a tool of infiniband-diags sends its datagrams, as its options
 /// `-C` and `-P`. Without them it takes the first port that is up, which may be another
-/// adapter's (rdma-core, ibportstate(8)). What is not known is a placeholder.
+/// adapter's (rdma-core, ibportstate(8)). What is not known is a placeholder, and the command is
+/// none that can be run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MadPort {
     pub device: Option<RdmaName>,
@@ -71,6 +72,10 @@ pub struct MadPort {
 }
 
 impl MadPort {
+    pub const fn is_known(&self) -> bool {
+        self.device.is_some() && self.port.is_some()
+    }
+
     /// The command that does this to the port itself: `enable`, `query`.
     pub fn ibportstate(&self, operation: &str) -> String {
         format!("ibportstate {self} -D 0 {} {operation}", self.number())

@@ -142,13 +142,14 @@ impl ActivePort<'_> {
     /// Why the fabric does not use a netdev that is meant to be used, and what to do.
     fn not_online(&self, netdev: &FabricNetdev<'_>) -> Option<(String, Vec<Advice>)> {
         if netdev.lacks_carrier() {
+            let port = self.port.mad_port();
             let look = || {
                 vec![
                     Advice::look(format!(
                         "dmesg | grep '{}: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses",
                         netdev.name
                     )),
-                    Advice::look(ToDo::run(format!("sminfo {}", self.port.mad_port()))),
+                    Advice::look(ToDo::at(&port, format!("sminfo {port}"))),
                 ]
             };
             // What to do about a partition stands at the port.

@@ -57,4 +57,3 @@ pub(crate) fn faults(command: &str) -> Vec<String> {
     }
     wrong
 }
-
