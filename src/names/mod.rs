@@ -82,7 +82,7 @@ pub use vf_naming::{
     is_given_by_kernel,
 };
 pub use vf_settings::{Administered, Policy, VFIO, VfDriver, VfOwner, is_vfio, keeps_for_others};
-pub use words::{BadText, Words, beginning, few, natural, nearest, present, shown};
+pub use words::{BadText, Words, beginning, few, natural, nearest, present, sh, sh_words, shown};
 
 /// Where the pins of a host are kept. Beside the configuration, since it is
 /// part of what the administrator decided; never touched by packages.

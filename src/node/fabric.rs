@@ -12,7 +12,7 @@ use crate::model::finding::Severity;
 use crate::model::hardware::{NetDevState, PKeyEntry};
 use crate::model::node::PortCount;
 use crate::model::stack::Asked;
-use crate::names::{IfName, LinkLayer, PKey, PKeyLack, TablePKey, is_ipoib_name};
+use crate::names::{IfName, LinkLayer, PKey, PKeyLack, TablePKey, is_ipoib_name, sh};
 use crate::observe::ipoib::Interface;
 use crate::plan::wanted;
 
@@ -168,10 +168,10 @@ impl ActivePort<'_> {
         let message =
             format!("down, and {} is configured to set it up ({})", asked.unit, asked.file);
         let look = [
-            format!("ibprov iface {} --dry-run", netdev.name),
-            format!("journalctl -b -u {}", asked.unit),
+            format!("ibprov iface {} --dry-run", sh(netdev.name.as_str())),
+            format!("journalctl -b -u {}", sh(&asked.unit)),
         ];
-        Some((message, look.map(Advice::look).to_vec()))
+        Some((message, look.map(|command| Advice::look(ToDo::run(command))).to_vec()))
     }
 }
 
