@@ -20,10 +20,10 @@ use crate::model::status::{
     Status, Udev, VfPortStatus, VfStatus,
 };
 use crate::model::{self, BootReport, NotExpected, PortProgress, ReadError};
-use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target};
+use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target, Targets};
 use crate::node::{Account, JudgedPort, Node, soft_roce};
 use crate::observe::link::PortAnswer;
-use crate::observe::target::meant;
+use crate::observe::target::{NoSuch, meant};
 use crate::observe::{self, Look, Observer, PciFunction, Port, RdmaDevice};
 use crate::plan::settings::{Settings, parent_of_missing, settings};
 use crate::stacks;
@@ -58,10 +58,30 @@ pub fn run(args: &StatusArgs, loaded: &Loaded, root: &Root, common: &Common) -> 
 }
 
 /// Keep what has one of these names.
-fn keep(status: &mut Status, names: &[Target], config: &Config, root: &Root) -> anyhow::Result<()> {
+fn keep(
+    status: &mut Status,
+    names: &[Targets],
+    config: &Config,
+    root: &Root,
+) -> anyhow::Result<()> {
     let observed = Observer::new(root).look([], &BTreeSet::new());
+    let mut targets = Vec::new();
+    for name in names {
+        let before = targets.len();
+        match name {
+            Targets::One(target) => targets.push(target.clone()),
+            Targets::Like(pattern) => {
+                let is_like = |name: &String| pattern.matches(name);
+                let like = status.names().into_iter().filter(is_like);
+                targets.extend(like.filter_map(|name| name.parse().ok()));
+            }
+        }
+        if targets.len() == before {
+            return Err(NoSuch::new(name, &observed).into());
+        }
+    }
     let (mut named, mut others) = (Vec::new(), Vec::new());
-    for target in names {
+    for target in &targets {
         let name = target.to_string();
         let mut absent = status.absent.iter().map(|absent| absent.expected.clone());
         let mut soft = status.soft_roce.iter().map(|soft| &soft.rxe);

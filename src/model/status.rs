@@ -346,6 +346,28 @@ impl Status {
         Report::new(Kind::Status, verdict, findings, self).exiting(exit_code)
     }
 
+    /// What can be named of it.
+    pub fn names(&self) -> BTreeSet<String> {
+        let mut names: BTreeSet<String> =
+            self.absent.iter().map(|absent| absent.expected.clone()).collect();
+        names.extend(self.soft_roce.iter().map(|soft| soft.rxe.name.to_string()));
+        for hca in &self.hcas {
+            names.insert(hca.pci.to_string());
+            names.extend(hca.rdma.iter().map(ToString::to_string));
+            for port in &hca.ports {
+                names.extend(hca.name(port));
+                names.extend(port.netdev.iter().map(ToString::to_string));
+                names.extend(port.children.iter().map(|child| child.name.to_string()));
+            }
+            for vf in &hca.vfs {
+                names.insert(vf.vf.pci.to_string());
+                names.extend(vf.rdma.iter().map(ToString::to_string));
+                names.extend(vf.netdev.iter().map(ToString::to_string));
+            }
+        }
+        names
+    }
+
     /// Keeps what was named: these adapters and VFs, and what has no function, by these names.
     /// Of a VF its PF is kept too, without its other VFs.
     pub fn keep(&mut self, named: &[Named], others: &[String]) {

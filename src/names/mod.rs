@@ -69,7 +69,9 @@ pub use object::Object;
 pub use path_state::{FileOwner, FileTime, PathState};
 pub use pci::{BLUEFIELD, IsVf, MELLANOX, PciAddress, is_vf_hca_type, is_vf_id, is_vf_id_text};
 pub use pkey::{GroupMtu, GroupRate, Membership, PKey, PKeyLack, TablePKey};
-pub use port::{MadPort, PortChoice, PortNumber, PortNumberError, PortSelector, PortWait, Target};
+pub use port::{
+    MadPort, PortChoice, PortNumber, PortNumberError, PortSelector, PortWait, Target, Targets,
+};
 pub use rdma::{NetnsMode, RdmaName};
 pub use resource::Resource;
 pub use rung::{Rung, VfRung};

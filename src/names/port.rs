@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BadText, Guid, IfName, PciAddress, RdmaName};
+use super::{BadText, Guid, IfName, PciAddress, RdmaName, is_hostile};
 
 /// The number of a physical port of an RDMA device, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -180,6 +180,27 @@ impl FromStr for Target {
             return Ok(Self::Name(name));
         }
         name.parse().map(|name| Self::Rdma(name, port)).map_err(|_| bad())
+    }
+}
+
+/// What `ibprov status` takes: a name, or a shell pattern for those that the host has.
+#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
+pub enum Targets {
+    #[strum(to_string = "{0}")]
+    One(Target),
+    #[strum(to_string = "{0}")]
+    Like(glob::Pattern),
+}
+
+impl FromStr for Targets {
+    type Err = BadText;
+
+    fn from_str(text: &str) -> Result<Self, BadText> {
+        if !text.contains(['*', '?', '[']) || text.len() > 64 || text.contains(is_hostile) {
+            return text.parse().map(Self::One);
+        }
+        let pattern = glob::Pattern::new(text);
+        pattern.map(Self::Like).map_err(|_| BadText::new(text, "is not a pattern of a shell"))
     }
 }
 
