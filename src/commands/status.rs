@@ -10,7 +10,7 @@ use super::{print, screen};
 use crate::cli::{Common, Format, StatusArgs};
 use crate::config::{Config, Loaded};
 use crate::host::events::Events;
-use crate::host::{Root, clock, state, terminal};
+use crate::host::{Root, clock, kernel_log, state, terminal};
 use crate::ladder::active::{self, Activity};
 use crate::model::common::Finding;
 use crate::model::degraded::PcieLink;
@@ -21,7 +21,7 @@ use crate::model::status::{
 };
 use crate::model::{self, BootReport, NotExpected, PortProgress, ReadError};
 use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target, Targets};
-use crate::node::{Account, JudgedPort, Node, soft_roce};
+use crate::node::{Account, JudgedPort, Node, history, soft_roce};
 use crate::observe::link::PortAnswer;
 use crate::observe::target::{NoSuch, meant};
 use crate::observe::{self, Look, Observer, PciFunction, Port, RdmaDevice};
@@ -104,7 +104,23 @@ fn keep(
         }));
     }
     status.keep(&named, &others);
+    if root.is_live() {
+        add_history(status);
+    }
     Ok(())
+}
+
+/// Add what the kernel log has. That it cannot be read is a note already.
+fn add_history(status: &mut Status) {
+    let log = kernel_log().unwrap_or_default();
+    let now = clock::monotonic_usec();
+    for hca in &mut status.hcas {
+        hca.history = history::of(&log, &hca.names(), now);
+        let Some(device) = &hca.rdma else { continue };
+        for port in &mut hca.ports {
+            port.link_change = history::link_change(&log, device, port.port, now);
+        }
+    }
 }
 
 /// How often ports are looked at although nothing was heard: the kernel has no event for
@@ -262,6 +278,7 @@ impl View<'_> {
             pcie: node.survey.pcie.get(&pci).copied().filter(|link| *link != PcieLink::default()),
             role: role(left_out.as_ref(), judged),
             planned: None,
+            history: None,
             ports: function
                 .rdma
                 .iter()
@@ -366,6 +383,7 @@ impl View<'_> {
         };
         let ladder = Ladder::of(rungs, reached, why);
         PortStatus {
+            link_change: None,
             port: port.number,
             role: role(left_out, judged),
             guid: port.guid,

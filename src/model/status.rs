@@ -4,12 +4,14 @@
 mod table;
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use self::table::table;
-use super::advice::Advice;
+use super::advice::{Advice, ToDo};
 use super::common::{Finding, Kind, Report, Verdict, listed, not_read};
+use super::duration::duration;
 use super::finding::Severity;
 use super::screen::{self, Screen, Tone};
 use crate::model::degraded::{Degraded, PcieLink};
@@ -224,6 +226,43 @@ pub struct Hca {
     /// What is planned for them; `ibprov plan` has it in JSON.
     #[serde(skip)]
     pub planned: Option<PlannedPf>,
+    /// What the kernel log has of it, of one that was named on this host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
+}
+
+/// What the kernel log has of an adapter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct History {
+    /// The last lines.
+    pub last: Vec<Told>,
+    /// How many there are.
+    pub of: usize,
+    /// The kernel has overwritten its oldest lines.
+    pub cut_off: bool,
+}
+
+/// A line of the kernel log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Told {
+    /// When, microseconds of the kernel's clock.
+    pub usec: u64,
+    /// How long ago.
+    pub ago_usec: u64,
+    pub text: String,
+}
+
+/// A change of a link that the kernel has logged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LinkChange {
+    /// What it has become: `ACTIVE` or `DOWN`.
+    pub state: String,
+    /// What it was before, if that is logged too.
+    pub before: Option<String>,
+    pub ago_usec: u64,
 }
 
 /// One port of an HCA, as it is now.
@@ -262,6 +301,9 @@ pub struct PortStatus {
     pub pkeys: Option<Vec<PKeyEntry>>,
     /// Its GID table, if asked for.
     pub gids: Option<Vec<Gid>>,
+    /// The last change of its link, of one that was named on this host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_change: Option<LinkChange>,
 }
 
 /// Which rungs are reached.
@@ -352,13 +394,7 @@ impl Status {
             self.absent.iter().map(|absent| absent.expected.clone()).collect();
         names.extend(self.soft_roce.iter().map(|soft| soft.rxe.name.to_string()));
         for hca in &self.hcas {
-            names.insert(hca.pci.to_string());
-            names.extend(hca.rdma.iter().map(ToString::to_string));
-            for port in &hca.ports {
-                names.extend(hca.name(port));
-                names.extend(port.netdev.iter().map(ToString::to_string));
-                names.extend(port.children.iter().map(|child| child.name.to_string()));
-            }
+            names.extend(hca.names());
             for vf in &hca.vfs {
                 names.insert(vf.vf.pci.to_string());
                 names.extend(vf.rdma.iter().map(ToString::to_string));
@@ -611,6 +647,19 @@ fn to_do(screen: Screen, indent: &str, finding: &Finding, steps: usize) -> Vec<S
 }
 
 impl Hca {
+    /// What it, its ports and their netdevs are called.
+    pub fn names(&self) -> Vec<String> {
+        let of_port = |port: &PortStatus| {
+            let netdev = port.netdev.iter();
+            let netdevs = netdev.chain(port.children.iter().map(|child| &child.name));
+            let netdevs = netdevs.map(ToString::to_string);
+            self.name(port).into_iter().chain(netdevs).collect::<Vec<_>>()
+        };
+        let rdma = self.rdma.iter().map(ToString::to_string);
+        let names = [self.pci.to_string()].into_iter().chain(rdma);
+        names.chain(self.ports.iter().flat_map(of_port)).collect()
+    }
+
     /// What findings about it, its ports and its VFs call them.
     fn objects(&self) -> Vec<Object> {
         let mut objects = vec![self.pci.into()];
@@ -671,7 +720,30 @@ impl Hca {
             lines.extend(port.lines());
         }
         lines.extend(self.vfs.iter().map(VfStatus::line));
+        lines.extend(self.history.iter().flat_map(|history| history.lines(self.pci)));
         lines
+    }
+}
+
+impl History {
+    fn lines(&self, pci: PciAddress) -> Vec<String> {
+        let told = |told: &Told| format!("    {} ago: {}", duration(told.ago_usec), told.text);
+        let older = self.of - self.last.len();
+        let all = ToDo::run(format!("journalctl -k -b _KERNEL_DEVICE=+pci:{pci}"));
+        let mut lines = vec![match (older, self.cut_off) {
+            (0, false) => "  kernel log:".to_owned(),
+            (_, false) => format!("  kernel log, the last of {} lines:", self.of),
+            (_, true) => format!("  kernel log, cut off: older lines are shown by {all}"),
+        }];
+        lines.extend(self.last.iter().map(told));
+        lines
+    }
+}
+
+impl fmt::Display for LinkChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "link {} for {}", self.state, duration(self.ago_usec))?;
+        self.before.iter().try_for_each(|before| write!(f, " ({before} before)"))
     }
 }
 
@@ -707,6 +779,7 @@ impl PortStatus {
             head.push_str(&format!("  link_downed {downed}"));
         }
         let mut lines = vec![head];
+        lines.extend(self.link_change.iter().map(|change| format!("    {change}")));
         if let (Some(netdev), Some(state)) = (&self.netdev, &self.netdev_state) {
             let mtu = state.mtu.map_or_else(unknown, |m| m.to_string());
             let addresses = if self.addresses.is_empty() {
