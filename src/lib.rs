@@ -2,7 +2,7 @@
 //!
 //! The way of the data: files and the host are read into plain values
 //! ([`config`], [`observe`]), pure functions judge them ([`ladder`], [`plan`]),
-//! [`apply`] acts through [`host`], and [`report`] says what happened.
+//! [`apply`] acts through [`host`], a report of [`model`] says what happened, and [`show`] prints it.
 //! Only [`host`] touches the machine. ARCHITECTURE.md is the map.
 
 // Tests lay out trees of their own.
@@ -27,6 +27,7 @@ pub mod observe;
 pub mod online;
 pub mod opensm;
 pub mod plan;
+pub mod show;
 pub mod stacks;
 pub mod timeline;
 pub mod workers;

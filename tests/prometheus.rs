@@ -185,7 +185,7 @@ fn a_rule_speaks_of_no_metric_that_is_not_written() {
     write_metrics(&file);
     let written = fs::read_to_string(&file).expect("file");
     // The host of this test has no PF.
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/model/metrics.rs");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/show/metrics.rs");
     let source = fs::read_to_string(source).expect("source");
     let rules = concat!(env!("CARGO_MANIFEST_DIR"), "/packaging/prometheus/ibprov.rules.yml");
     let rules = fs::read_to_string(rules).expect("rules");

@@ -20,7 +20,6 @@ use ibprov::firmware::{answer, record};
 use ibprov::graph::{consumers, cycles, deadlock, files, show};
 use ibprov::guests::domain::{self, Domains};
 use ibprov::host::{self, logs, persistent_names, udev_record};
-use ibprov::model::screen::Screen;
 use ibprov::model::{self, BootReport};
 use ibprov::names::{
     DomainName, FirmwareName, Guid, GuidRange, IfName, IfPattern, ModuleName, NameRule, PKey,
@@ -29,6 +28,7 @@ use ibprov::names::{
 };
 use ibprov::observe::{self, Look, Observer, plan_host};
 use ibprov::opensm;
+use ibprov::show::screen::Screen;
 use ibprov::stacks;
 use ibprov::timeline::{self, Timeline, svg};
 
@@ -209,7 +209,7 @@ pub fn names(data: &[u8]) {
 fn judged(intake: Intake) {
     let evidence = intake.finish();
     let diagnosis = diagnose(&evidence);
-    harmless(&model::check::text(&diagnosis, true, Screen::default()));
+    harmless(&ibprov::show::check::text(&diagnosis, true, Screen::default()));
     let _json = serde_json::to_string(&diagnosis).expect("JSON");
     for boot in &evidence.boots {
         drawn(&timeline::evidence::timeline(boot, &diagnosis.findings));
@@ -379,16 +379,16 @@ fn reread<T: serde::de::DeserializeOwned>(
 pub fn reports(data: &[u8]) {
     let Some(text) = text_of(data) else { return };
     if let Some(report) = reread(text, |boot: &BootReport| boot.told().to_json()) {
-        let _text = report.to_text();
+        let _text = ibprov::show::boot::text(&report);
         drawn(&timeline::report::timeline(&report));
     }
     if let Some(report) =
         reread(text, |guests: &model::guests::GuestsReport| guests.told().to_json())
     {
-        let _text = report.to_text();
+        let _text = ibprov::show::guests::text(&report);
     }
     if let Some(report) = reread(text, |iface: &model::iface::IfaceReport| iface.told().to_json()) {
-        let _text = report.to_text();
+        let _text = report.to_string();
     }
     let pf: PciAddress = "0000:4b:00.0".parse().expect("an address");
     let _outcome = model::pf::Outcome::of(pf, text, "it failed");
@@ -422,7 +422,7 @@ pub fn host(data: &[u8]) {
     check_host::gather(&mut boot, root, None);
     let evidence = ibprov::check::Evidence { boots: vec![boot], ..Default::default() };
     let diagnosis = diagnose(&evidence);
-    harmless(&model::check::text(&diagnosis, true, Screen::default()));
+    harmless(&ibprov::show::check::text(&diagnosis, true, Screen::default()));
     for boot in &evidence.boots {
         drawn(&timeline::evidence::timeline(boot, &diagnosis.findings));
     }

@@ -438,7 +438,7 @@ pub(super) fn tell(report: &IfaceReport) {
     let stack = report.decision.as_ref().and_then(|d| d.stack);
     let cause = (!report.failures.is_empty()).then(|| report.failures.join("; "));
     if report.bring_up == BringUp::Disappeared {
-        info!(netdev = report.netdev, "{}", report.to_text().trim_end());
+        info!(netdev = report.netdev, "{report}");
         return;
     }
     let (kind, level) = match report.bring_up {
@@ -454,8 +454,7 @@ pub(super) fn tell(report: &IfaceReport) {
         netdev = report.netdev,
         stack = stack.map(|s| s.to_string()).unwrap_or_default(),
         cause,
-        "{}",
-        report.to_text().trim_end()
+        "{report}"
     );
 }
 

@@ -5,7 +5,6 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::Value;
 use tracing::{error, warn};
 
@@ -22,15 +21,15 @@ use crate::ladder::WantedPf;
 use crate::model::boot::blank;
 use crate::model::common::{Exit, Finding, Kind, Report, Verdict};
 use crate::model::events as kinds;
-use crate::model::pf::{Outcome, PfReport, Unresolved};
-use crate::model::plan::PlannedPf;
-use crate::model::screen;
+use crate::model::pf::{Applied, Outcome, PfReport, Unresolved};
+use crate::model::preview::ApplyPreview;
 use crate::names::{BindOrder, Binding, PciAddress, Target, harmless, present, vf_ranges};
 use crate::node::Node;
 use crate::node::pf_preview::PfPreview;
 use crate::observe::Observer;
 use crate::observe::target::meant;
-use crate::plan::preview::ApplyPreview;
+use crate::show;
+use crate::show::screen;
 
 /// How long putting back is waited for, microseconds: less than `TimeoutStopSec=` of the units
 /// whose `ExecStopPost=` it is. What takes longer is done all the same, by the child.
@@ -204,31 +203,11 @@ fn apply(
     match format {
         Format::Text if terminal::is_by_hand() => {
             let mut out = terminal::stdout();
-            write!(out, "{}", screen(&out).page(&report.to_text()))?;
+            write!(out, "{}", screen(&out).page(&show::pf::text(&report)))?;
         }
         Format::Text | Format::Json => tell(&report),
     }
     Ok(report)
-}
-
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Applied {
-    /// The report of each PF, or what is known of it where that is lost.
-    #[cfg_attr(test, schemars(with = "Vec<AppliedPf>"))]
-    pfs: Vec<Value>,
-    /// The PFs of the configuration for which nothing can be done.
-    unresolved: Vec<Unresolved>,
-}
-
-/// The report of a PF, or what is known of it where that is lost.
-#[cfg(test)]
-#[derive(schemars::JsonSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "its schema is what counts")]
-enum AppliedPf {
-    Report(Report<crate::model::pf::ToldPf<'static>>),
-    Lost(Outcome),
 }
 
 fn tell(report: &PfReport) {
@@ -257,7 +236,7 @@ fn tell(report: &PfReport) {
         exit = report.exit_code,
         took_usec = report.finished_usec.saturating_sub(report.started_usec),
         "{}",
-        report.summary()
+        show::pf::summary(report)
     );
 }
 
@@ -283,7 +262,7 @@ fn print_all(
     let pfs = outcomes.into_iter().map(of_pf).collect::<Result<_, _>>()?;
     let body = Applied { pfs, unresolved: unresolved.to_vec() };
     print(&Report::new(Kind::Apply, verdict, findings, body), format, |screen| {
-        let lines = unresolved.iter().flat_map(Unresolved::lines);
+        let lines = unresolved.iter().flat_map(show::pf::unresolved);
         screen.page(&(text.to_owned() + &screen::text(lines)))
     })
 }
@@ -362,7 +341,7 @@ fn dry_run(
             };
             lines.push(format!("{} PFs, {how}:", binds.len()));
         }
-        lines.extend(report.pfs.iter().flat_map(PlannedPf::preview));
+        lines.extend(report.pfs.iter().flat_map(show::plan::preview));
         lines.extend(report.problems.iter().map(|problem| format!("cannot read {problem}")));
         screen.page(&screen::text(lines))
     })

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::{level, print, print_or_tell};
-use crate::apply::preview::{Preview, SettingsLook};
+use crate::apply::preview::SettingsLook;
 use crate::apply::rtnl::Rtnl;
 use crate::cli::{BootArgs, Format};
 use crate::config::timespan::LONGEST_SEC;
@@ -16,12 +16,13 @@ use crate::host::{self, Root, alarm, journal, live_line, process, state, systemd
 use crate::model::boot::{LeftOut, Step};
 use crate::model::common::{Code, Finding, Severity};
 use crate::model::port::port_span;
-use crate::model::{BootReport, Cause, NotExpected, PortProgress, events as kinds, metrics};
+use crate::model::preview::{ApplyPreview, Preview};
+use crate::model::{BootReport, Cause, NotExpected, PortProgress, events as kinds};
 use crate::names::{ModuleName, Rung, harmless};
 use crate::node::{Node, unreadable};
 use crate::observe::Install;
-use crate::plan::preview::ApplyPreview;
 use crate::plan::{Done, boot_steps, needed_modules};
+use crate::show;
 use crate::stacks::netplan;
 
 /// Bring the node up.
@@ -48,7 +49,9 @@ pub fn run(
         }
         let mut preview = preview(&config, root, args.force);
         preview.contradictions.splice(0..0, errors);
-        return print(&preview.told(), format, |screen| screen.page(&preview.to_text()));
+        return print(&preview.told(), format, |screen| {
+            screen.page(&show::preview::text(&preview))
+        });
     }
     if !process::is_root() {
         anyhow::bail!("boot must be run as root: use sudo, or --dry-run to see what it would do");
@@ -62,7 +65,7 @@ pub fn run(
         }
         // Last, since the file may be anywhere.
         if let Some(path) = &config.metrics_file
-            && let Err(e) = state::replace(path, &metrics::of_boot(report))
+            && let Err(e) = state::replace(path, &show::metrics::of_boot(report))
         {
             let (path, answer) = (path.display(), host::answer(&e));
             report
@@ -73,7 +76,7 @@ pub fn run(
     let report = crate::apply::boot::run(&config, config_file, root, args.force, errors, write)?;
     systemd::tell_status(&report.headline());
     live_line::end();
-    print_or_tell(&report.told(), format, || report.to_text(), || tell(&report))
+    print_or_tell(&report.told(), format, || show::boot::text(&report), || tell(&report))
 }
 
 /// `ibprov.timeout=SECONDS` on the kernel command line is the way out for
@@ -122,7 +125,7 @@ fn tell(report: &BootReport) {
         took_usec = report.finished_usec.saturating_sub(report.started_usec),
         cpu_usec = report.cpu_usec,
         "{}",
-        report.to_text().trim_end()
+        show::boot::text(report).trim_end()
     );
 }
 

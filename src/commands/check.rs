@@ -4,7 +4,6 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use serde::Serialize;
 
 use super::print;
 use crate::check::diagnose;
@@ -12,10 +11,10 @@ use crate::check::evidence::{Boot, Evidence, Intake, Source};
 use crate::check::rules;
 use crate::cli::{CheckArgs, Common, Format};
 use crate::host::{Root, logs, state, terminal};
-use crate::model;
 use crate::model::common::{Code, Exit, Kind, Report, Verdict};
-use crate::model::finding::{Diagnosis, Finding};
+use crate::model::finding::{Diagnosis, Explained, ExplainedCode, Finding};
 use crate::names::nearest;
+use crate::show;
 use crate::timeline::evidence::timeline;
 use crate::timeline::{Timeline, svg};
 
@@ -98,7 +97,7 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
         state::write_file(path, &picture)
             .with_context(|| format!("cannot write the picture to {}", path.display()))?;
     }
-    print(&diagnosis, format, |screen| model::check::text(&diagnosis, common.verbose, screen))
+    print(&diagnosis, format, |screen| show::check::text(&diagnosis, common.verbose, screen))
 }
 
 /// Why no byte was read of these, where these are the problems.
@@ -226,26 +225,6 @@ fn explain(code: &str, format: Format) -> anyhow::Result<u8> {
         );
     };
     print(&explained(&[*known]), format, |_| known.page().to_owned())
-}
-
-/// What `ibprov check --explain` says.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Explained {
-    /// The code that was asked for, or all.
-    diagnoses: Vec<ExplainedCode>,
-}
-
-/// What the code of a finding means.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct ExplainedCode {
-    /// The name by which programs know it.
-    code: &'static str,
-    /// What it means, in one sentence.
-    meaning: &'static str,
-    /// Its page, in Markdown.
-    page: &'static str,
 }
 
 fn explained(codes: &[Code]) -> Report<Explained> {

@@ -14,6 +14,7 @@ use crate::model::check_fleet::{CheckFleetReport, NodeFinding, Unread};
 use crate::model::check_schema;
 use crate::model::common::listed;
 use crate::names::harmless;
+use crate::show;
 
 /// No report of a node is longer, bytes.
 const FILE_LIMIT: u64 = 16 << 20;
@@ -57,7 +58,7 @@ pub fn run(dir: &Path, format: Format) -> anyhow::Result<u8> {
     }
     let report =
         CheckFleetReport { nodes: fleet.counts(), findings: fleet.findings(), problems, unread };
-    print(&report.told(), format, |screen| report.to_text(screen))
+    print(&report.told(), format, |screen| show::check_fleet::text(&report, screen))
 }
 
 /// The report of the node whose file or directory is `name`; `None` for an entry that is not

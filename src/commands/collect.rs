@@ -6,7 +6,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use serde::Serialize;
 
 use super::check_host;
 use super::print;
@@ -19,8 +18,10 @@ use crate::check::secrets::without_secrets;
 use crate::cli::{CollectArgs, Common};
 use crate::host::archive::{Archive, Written};
 use crate::host::{Root, answer, clock, config_files, logs};
+use crate::model::collect::Collected;
 use crate::model::common::{Kind, Report, Verdict, not_read};
 use crate::names::PINS_PATH;
+use crate::show;
 
 /// The folder that all files of an archive are in.
 const TOP: &str = "ibprov-collect";
@@ -95,7 +96,7 @@ pub fn run(args: &CollectArgs, common: &Common) -> anyhow::Result<u8> {
         false => Verdict::Exceptions,
     };
     let report = Report::new(Kind::Collect, verdict, not_read(&problems), collected);
-    print(&report, common.format, |_| report.body.to_text())
+    print(&report, common.format, |_| show::collected(&report.body))
 }
 
 /// The host as `check` sees it, and what could not be read.
@@ -368,33 +369,5 @@ fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
         if done {
             return Ok(());
         }
-    }
-}
-
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Collected {
-    file: String,
-    /// How many files are in it.
-    files: usize,
-    /// How long it is.
-    bytes: u64,
-    /// How many boots it has the journal of.
-    boots: usize,
-    /// Names and addresses are replaced.
-    anonymized: bool,
-}
-
-impl Collected {
-    fn to_text(&self) -> String {
-        let Self { file, files, bytes, anonymized, .. } = self;
-        let kib = bytes.div_ceil(1024);
-        let names = match anonymized {
-            true => "host names and addresses are replaced",
-            false => "the archive contains host names and addresses (see --anonymize)",
-        };
-        format!(
-            "{file}: {files} files, {kib} KiB; {names}\nTo read it: ibprov check --log {file}\n"
-        )
     }
 }

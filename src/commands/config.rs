@@ -2,8 +2,6 @@
 
 use std::io::Write;
 
-use serde::Serialize;
-
 use super::{generate, print};
 use crate::apply::boot;
 use crate::cli::{ConfigVerb, Format};
@@ -13,8 +11,10 @@ use crate::ladder::minimum::means;
 use crate::model::PortProgress;
 use crate::model::advice::{Advice, ToDo};
 use crate::model::common::{Code, Exit, Finding, Kind, NotBegun, Report, Severity, Verdict};
-use crate::model::screen::{self, Screen};
+use crate::model::config::{Checked, NotRead, Shown, ShownSetting};
 use crate::node;
+use crate::show::advice::finding as finding_text;
+use crate::show::screen;
 
 /// Answer for the configuration that [`config::load`] gave.
 ///
@@ -152,25 +152,6 @@ fn findings(problems: &Problems) -> Vec<Finding> {
     findings
 }
 
-/// What `ibprov config check` says.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Checked {
-    /// The files that were read, in order.
-    files: Vec<String>,
-    /// The files that were not, as another hides them or their names do not end in .toml.
-    not_read: Vec<NotRead>,
-    /// The expected ports that have no link now: whether that is meant the configuration can
-    /// say.
-    dark_ports: Vec<String>,
-}
-
-/// A finding of the host, with what to do.
-fn finding_text(finding: &Finding) -> String {
-    let advice = Advice::lines(&finding.advice, "    ", Screen::default());
-    screen::text(std::iter::once(finding.to_string()).chain(advice))
-}
-
 /// What to write into the configuration where expected ports are dark and that is meant.
 fn dark_text(dark: &[PortProgress], rows: &[PortRow]) -> String {
     let mut text = match dark.len() {
@@ -196,14 +177,6 @@ fn dark_text(dark: &[PortProgress], rows: &[PortRow]) -> String {
     text
 }
 
-/// A file that was not read.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct NotRead {
-    file: String,
-    reason: String,
-}
-
 impl NotRead {
     fn all(files: &[(String, String)]) -> Vec<Self> {
         let one = |(file, why): &(String, String)| Self { file: file.clone(), reason: why.clone() };
@@ -223,27 +196,6 @@ fn checked(
     let (files, not_read) = (files.to_vec(), NotRead::all(not_read));
     let body = Checked { files, not_read, dark_ports: Vec::new() };
     Report::new(Kind::ConfigCheck, verdict, findings, body).exiting(exit.code())
-}
-
-/// What `ibprov config show` says.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Shown {
-    /// The files that were read, in order.
-    files: Vec<String>,
-    settings: Vec<ShownSetting>,
-}
-
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct ShownSetting {
-    /// The key with dots; items of a list are counted.
-    key: String,
-    value: serde_json::Value,
-    /// The file that gives it; `null` for a default.
-    file: Option<String>,
-    /// The line of it.
-    line: Option<usize>,
 }
 
 impl ShownSetting {

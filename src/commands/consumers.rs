@@ -1,23 +1,22 @@
 //! `ibprov consumers`: which units of the next boot use InfiniBand, whether each comes after
 //! the ports, and the drop-ins that see to it.
 
-use serde::Serialize;
-
 use super::check_host;
 use super::print;
 use crate::check::evidence::Boot;
 use crate::check::predict;
 use crate::cli::{Common, ConsumersArgs};
 use crate::graph::Unit;
-use crate::graph::consumers::{self, DropIn, Need, PROVIDER, Proof};
+use crate::graph::consumers::{self, DropIn, PROVIDER, Proof};
 use crate::host::lock::Locks;
 use crate::host::{Root, process, site_files};
 use crate::migrate::carry_out;
 use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Exit, Finding, Kind, Report, Severity, Verdict, not_read};
+use crate::model::common::{Code, Finding, Severity, not_read};
+use crate::model::consumers::{Consumer, ConsumersReport, Order};
 use crate::model::migrate::Change;
-use crate::model::screen;
 use crate::names::{PathState, sh};
+use crate::show;
 use crate::stacks::netplan;
 
 /// The object of the lock of a run that changes something.
@@ -68,7 +67,7 @@ pub fn run(args: &ConsumersArgs, root: &Root, common: &Common) -> anyhow::Result
         report = ConsumersReport { changes: done, applied: true, ..look(root, common) };
     }
     report.problems.extend(kept);
-    print(&report.told(), common.format, |_| report.to_text())
+    print(&report.told(), common.format, |_| show::consumers::text(&report))
 }
 
 /// What the next boot starts.
@@ -209,154 +208,4 @@ fn removals(root: &Root) -> (Vec<Change>, Vec<Finding>) {
         }
     }
     (changes, kept)
-}
-
-/// What uses InfiniBand in the next boot.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct ConsumersReport {
-    /// The unit that brings the ports up; `null` if the next boot starts none.
-    provider: Option<String>,
-    #[serde(skip)]
-    has_no_goal: bool,
-    /// The units that use them.
-    consumers: Vec<Consumer>,
-    /// The drop-ins that are written or removed, or would be.
-    changes: Vec<Change>,
-    /// They were, not only shown.
-    applied: bool,
-    /// What is wrong beside.
-    #[serde(skip)]
-    problems: Vec<Finding>,
-}
-
-/// A unit that uses InfiniBand.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Consumer {
-    unit: String,
-    need: Need,
-    order: Order,
-    /// The units over which that is proved, both ends included.
-    path: Vec<String>,
-}
-
-/// Where a unit stands to the one that brings the ports up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-enum Order {
-    /// It comes after it.
-    After,
-    /// Nothing orders the two.
-    Missing,
-    /// It comes before it.
-    Before,
-}
-
-impl ConsumersReport {
-    fn exit(&self, is_ordered: bool) -> Exit {
-        let failed = self.problems.iter().any(|p| p.severity == Severity::Error);
-        let pending = !self.applied && !self.changes.is_empty();
-        let kept = self.problems.iter().any(|p| p.code == Code::ChangedSince);
-        match &self.provider {
-            _ if failed => Exit::NotReady,
-            Some(_) if is_ordered && !pending && !kept => Exit::Good,
-            // What was asked for is done: without the drop-ins nothing else can be.
-            Some(_) if !is_ordered && self.applied && !kept && self.removed() => Exit::Good,
-            _ => Exit::Exceptions,
-        }
-    }
-
-    /// With the keys that every report has.
-    pub(super) fn told(&self) -> Report<&Self> {
-        let is_ordered = self.consumers.iter().all(|c| c.order == Order::After);
-        let verdict = match &self.provider {
-            Some(_) if is_ordered => Verdict::Ready,
-            _ => Verdict::Exceptions,
-        };
-        let mut findings = self.problems.clone();
-        let provider = self.provider.as_deref().unwrap_or(PROVIDER);
-        for consumer in &self.consumers {
-            let message = match consumer.order {
-                Order::After => continue,
-                Order::Missing => {
-                    format!("is not ordered after {provider}: {}", consumer.need.harm())
-                }
-                Order::Before => format!(
-                    "is ordered before {provider}, over {}: {}",
-                    consumer.path.join(" > "),
-                    consumer.need.harm()
-                ),
-            };
-            let finding = Finding::warning(Code::OrderingMissing, message).about(&consumer.unit);
-            findings.push(finding.advise([match consumer.order {
-                Order::Before => {
-                    Advice::permanent("remove one of these orders: a drop-in would close a cycle")
-                }
-                _ => Advice::permanent(ToDo::run("ibprov consumers --install")),
-            }]));
-        }
-        if self.provider.is_none() {
-            let finding = Finding::warning(Code::OrderingMissing, self.no_provider());
-            findings.push(
-                finding.advise([Advice::permanent(ToDo::run("systemctl enable ibprov.service"))]),
-            );
-        }
-        Finding::worst_first(&mut findings);
-        let exit_code = self.exit(is_ordered).code();
-        Report::new(Kind::Consumers, verdict, findings, self).exiting(exit_code)
-    }
-
-    const fn no_provider(&self) -> &'static str {
-        match self.has_no_goal {
-            true => "there is no default.target: the next boot cannot be judged",
-            false => "no unit of the next boot brings the ports up",
-        }
-    }
-
-    fn removed(&self) -> bool {
-        !self.changes.is_empty() && self.changes.iter().all(|c| c.after == PathState::Absent)
-    }
-
-    fn to_text(&self) -> String {
-        let mut lines = Vec::new();
-        match (&self.provider, self.consumers.len()) {
-            (None, _) => lines.push(self.no_provider().to_owned()),
-            (Some(provider), 0) => {
-                lines.push(format!("no unit of the next boot is known to use InfiniBand; the ports are brought up by {provider}"));
-            }
-            (Some(provider), all) => {
-                let after = self.consumers.iter().filter(|c| c.order == Order::After).count();
-                lines.push(format!(
-                    "{after} of {all} units that use InfiniBand come after {provider}"
-                ));
-            }
-        }
-        let width = self.consumers.iter().map(|c| c.unit.len()).max().unwrap_or(0);
-        for consumer in &self.consumers {
-            let said = match consumer.order {
-                Order::After => "after the ports".to_owned(),
-                Order::Missing => format!("NOT ORDERED: {}", consumer.need.harm()),
-                Order::Before => format!("BEFORE the ports, over {}", consumer.path.join(" > ")),
-            };
-            let mark = if consumer.order == Order::After { ' ' } else { '!' };
-            lines.push(format!("{mark} {:width$}  {said}", consumer.unit));
-        }
-        for problem in &self.problems {
-            lines.push(problem.bare());
-        }
-        if !self.changes.is_empty() {
-            lines.push(if self.applied { "Changed:" } else { "Changes:" }.to_owned());
-            for change in &self.changes {
-                lines.push(format!("  {change}"));
-                if let PathState::File { text, .. } = &change.after {
-                    lines.extend(text.lines().map(|line| format!("    {line}")));
-                }
-            }
-        } else if self.consumers.iter().any(|c| c.order == Order::Missing) {
-            lines.push("To order them: ibprov consumers --install".to_owned());
-        }
-        screen::text(lines)
-    }
 }

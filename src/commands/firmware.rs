@@ -22,6 +22,7 @@ use crate::node::firmware::{identity, read_record};
 use crate::observe::pf::dir;
 use crate::observe::target::meant;
 use crate::observe::{Observed, Observer, PciFunction};
+use crate::show;
 
 /// Show the settings of the adapters that are configured, or of those of `args`; with --apply
 /// write what differs.
@@ -78,7 +79,7 @@ pub fn run(
         .map(|(pci, card)| run.adapter(pci, card))
         .collect::<anyhow::Result<_>>()?;
     let report = FirmwareReport { tool: run.used.join(", "), adapters };
-    print(&report.told(), format, |screen| report.to_text(screen))
+    print(&report.told(), format, |screen| show::firmware::text(&report, screen))
 }
 
 /// The adapters to look at, each with what is configured for it: those that are named, else

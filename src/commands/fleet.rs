@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::print;
 use crate::cli::Format;
@@ -10,43 +10,10 @@ use crate::config::PfSelector;
 use crate::config::pins::{PinnedPf, Pins};
 use crate::host::{ReadError, Root};
 use crate::model::check_schema;
-use crate::model::common::{Kind, Report, Verdict, not_read};
-use crate::model::screen;
+use crate::model::plan_fleet::FleetReport;
 use crate::names::{Guid, PciAddress, harmless};
-use crate::plan::fleet::{Fleet, FleetFinding};
-
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct FleetReport {
-    /// How many hosts' plans were read.
-    hosts: usize,
-    /// How many VFs they have.
-    vfs: usize,
-    /// Findings in all, those that are not listed too.
-    count: usize,
-    #[serde(skip)]
-    findings: Vec<FleetFinding>,
-    /// Files that could not be read, and why.
-    #[serde(skip)]
-    problems: Vec<String>,
-}
-
-impl FleetReport {
-    /// With the keys that every report has.
-    pub(super) fn told(&self) -> Report<&Self, FleetFinding> {
-        let verdict = if !self.problems.is_empty() || self.hosts == 0 {
-            Verdict::Unknown
-        } else if self.count > 0 {
-            Verdict::NotReady
-        } else {
-            Verdict::Ready
-        };
-        let unread = not_read(&self.problems).into_iter();
-        let unread = unread.map(|finding| FleetFinding { finding, holders: Vec::new() });
-        let findings = self.findings.iter().cloned().chain(unread).collect();
-        Report::new(Kind::PlanFleet, verdict, findings, self)
-    }
-}
+use crate::plan::fleet::Fleet;
+use crate::show;
 
 /// More findings are counted.
 const MOST: usize = 100;
@@ -64,7 +31,7 @@ const FILE_LIMIT: u64 = 4 << 20;
 pub fn run(dir: &Path, format: Format) -> anyhow::Result<u8> {
     let (hosts, problems) = hosts(dir)?;
     let report = judged(&hosts, problems);
-    print(&report.told(), format, |screen| screen.page(&report.to_text()))
+    print(&report.told(), format, |screen| screen.page(&show::plan::fleet(&report)))
 }
 
 /// What the plans of `hosts` come to.
@@ -186,24 +153,6 @@ fn planned(text: &str) -> Result<Pins, String> {
         });
     }
     Ok(pins)
-}
-
-impl FleetReport {
-    pub(super) fn to_text(&self) -> String {
-        let mut lines: Vec<String> = self.findings.iter().map(ToString::to_string).collect();
-        if let Some(more @ 1..) = self.count.checked_sub(self.findings.len()) {
-            lines.push(format!("and {more} more like these"));
-        }
-        lines.extend(self.problems.iter().map(|problem| format!("cannot read {problem}")));
-        let found = match (self.hosts, self.count) {
-            (0, _) => "no plan found: expected NAME.toml (pin file) or NAME.json (plan --format json) for each host".to_owned(),
-            (_, 0) => "no GUID is used twice".to_owned(),
-            (_, 1) => "1 conflict of GUIDs".to_owned(),
-            (_, n) => format!("{n} conflicts of GUIDs"),
-        };
-        lines.push(format!("{} hosts, {} VFs: {found}", self.hosts, self.vfs));
-        screen::text(lines)
-    }
 }
 
 #[cfg(test)]

@@ -3,13 +3,11 @@
 use std::io::Write as _;
 
 use anyhow::bail;
-use serde::Serialize;
 
 use super::print;
 use crate::cli::{Format, GidArgs};
 use crate::host::{Root, terminal};
-use crate::model::common::{Code, Finding, Kind, Report, Verdict};
-use crate::model::hardware::Gid;
+use crate::model::hardware::GidReport;
 use crate::names::{GidKind, IfName, LinkLayer, PortNumber, RdmaName, Target, Words as _};
 use crate::observe::{Observed, Observer, link, target};
 
@@ -55,50 +53,6 @@ pub fn run(args: &GidArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
         [gid] => format!("{}\n", gid.index),
         _ => String::new(),
     })
-}
-
-/// What was found in the GID table of a port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct GidReport {
-    rdma: RdmaName,
-    port: PortNumber,
-    /// What was looked for, in words.
-    #[serde(skip)]
-    wanted: String,
-    /// The entries that fit.
-    gids: Vec<Gid>,
-    /// How many entries the table has.
-    entries: usize,
-}
-
-impl GidReport {
-    /// With the keys that every report has.
-    pub(super) fn told(&self) -> Report<&Self> {
-        let wanted = &self.wanted;
-        let (verdict, wrong) = match self.gids.as_slice() {
-            [_] => (Verdict::Ready, None),
-            [] => {
-                let message = format!(
-                    "none of the {} entries of the GID table is {wanted}: `ibprov status --gids` shows them",
-                    self.entries
-                );
-                (Verdict::NotReady, Some(message))
-            }
-            several => {
-                let of = |gid: &Gid| format!("{} ({}, {})", gid.index, gid.kind.word(), gid.gid);
-                let each: Vec<String> = several.iter().map(of).collect();
-                let message = format!(
-                    "several entries of the GID table are {wanted}: {}; give --type and --address",
-                    each.join(", ")
-                );
-                (Verdict::NotReady, Some(message))
-            }
-        };
-        let object = format!("{}/{}", self.rdma, self.port);
-        let wrong = wrong.map(|wrong| Finding::error(Code::NoSuchGid, wrong).about(object));
-        Report::new(Kind::Gid, verdict, wrong.into_iter().collect(), self)
-    }
 }
 
 /// The RDMA device that software makes of the netdev `name`, such as rxe.

@@ -9,6 +9,7 @@ use crate::model::common::{Exit, Finding};
 use crate::model::guests::{GuestsReport, Phase};
 use crate::names::{Object, harmless};
 use crate::node::Node;
+use crate::show;
 
 /// Start the guests, or show how they are.
 ///
@@ -33,7 +34,7 @@ pub fn run(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> a
     }
     live_line::end();
     let code = print(&report.told(), format, |_| String::new())?;
-    tracing::info!("{}", report.to_text().trim_end());
+    tracing::info!("{}", show::guests::text(&report).trim_end());
     Ok(code)
 }
 
@@ -50,7 +51,7 @@ fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyh
         report.would_start.clone_from(&order);
     }
     print(&report.told(), format, |screen| {
-        let mut text = screen.page(&report.to_text());
+        let mut text = screen.page(&show::guests::text(&report));
         if args.dry_run {
             text.push_str("would be started, in this order:\n");
             let each = order.iter().enumerate();
@@ -124,6 +125,10 @@ mod tests {
         assert_eq!(rest, &told[..3]);
         let as_in_status = (Code::GuestFailed, Severity::Warning);
         assert_eq!((failed.code, failed.severity), as_in_status);
-        assert!(report.to_text().contains("  error: PF 0000:4b:00.0: x\n"), "{}", report.to_text());
+        assert!(
+            show::guests::text(&report).contains("  error: PF 0000:4b:00.0: x\n"),
+            "{}",
+            show::guests::text(&report)
+        );
     }
 }

@@ -13,6 +13,7 @@ use crate::model::common::{Code, Finding, Verdict};
 use crate::model::finding::Severity;
 use crate::model::node::Judgement;
 use crate::names::harmless;
+use crate::show::status::with_short_names;
 
 /// For how long the node is looked at. node-problem-detector ends a plugin after 5 s by default.
 const LONGEST: Duration = Duration::from_secs(2);
@@ -34,7 +35,7 @@ pub fn run(args: &HealthArgs, loaded: Loaded, root: Root, format: Format) -> any
     let (tell, told) = mpsc::channel();
     // What may hang is done by children; it ends with the process, whatever it waits for.
     thread::Builder::new().name("look".to_owned()).spawn(move || {
-        drop(tell.send(status::gather(false, &loaded.config, invalid, &root).with_short_names()));
+        drop(tell.send(with_short_names(&status::gather(false, &loaded.config, invalid, &root))));
     })?;
     let judgement = told.recv_timeout(LONGEST).ok();
     let mut out = terminal::stdout();

@@ -9,6 +9,7 @@ use crate::model::holders::{By, Holder, HoldersReport};
 use crate::names::{IB_DRIVERS, Resource};
 use crate::observe::target::meant;
 use crate::observe::{Observer, PciFunction};
+use crate::show;
 use crate::workers::{Answer, Client, Request};
 
 /// List what keeps the HCA of `args`, or all, busy.
@@ -57,7 +58,7 @@ pub fn run(args: &HoldersArgs, root: &Root, format: Format) -> anyhow::Result<u8
             "a copied tree has no kernel to ask for users of the HCA, and may lack its processes";
         report.problems.insert(why.to_owned());
     }
-    print(&report.told(), format, |screen| screen.page(&report.to_text()))
+    print(&report.told(), format, |screen| screen.page(&show::holders::text(&report)))
 }
 
 /// A card that hangs is not free.

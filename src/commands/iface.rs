@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Serialize;
-
 use super::print;
 use crate::apply::bring_up::explain;
 use crate::apply::children;
@@ -16,18 +14,15 @@ use crate::apply::warnings::queue_advice;
 use crate::cli::{Format, IfaceArgs};
 use crate::config::{Config, RxeRow};
 use crate::host::{Root, alarm, clock, links, process, systemctl, systemd};
-use crate::model::advice::{Advice, Purpose};
-use crate::model::common::{Code, Exit, Finding, Kind, Report, Verdict};
-use crate::model::iface::{BringUp, DeferredSettings, IfaceReport, IfaceStep, WantedInterface};
-use crate::model::rxe::{RxeReport, RxeState};
-use crate::model::screen::{self, Screen};
-use crate::model::stack::{Decision, View};
+use crate::model::common::{Code, Exit, Finding};
+use crate::model::iface::{BringUp, IfaceReport};
+use crate::model::preview::IfacePreview;
 use crate::names::{IfName, Object, PciAddress, RdmaName, Rung, Target, present};
 use crate::node::Node;
 use crate::observe::iface::{NotSeen, look};
-use crate::observe::ipoib::Interface;
 use crate::observe::target::meant;
 use crate::observe::{Look, Observer, ipoib};
+use crate::show;
 use crate::stacks::{KNOWN, netplan};
 use crate::workers::products::manages_nvswitch;
 
@@ -321,101 +316,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         stacks,
         rxe: None,
     };
-    print(&report.told(), format, |screen| screen.page(&report.to_text(ask)))
-}
-
-/// What `ibprov iface --dry-run` says.
-#[derive(Debug, Default, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct IfacePreview {
-    /// The interface as it is; `null` for the netdev of a soft RoCE device.
-    interface: Option<Interface>,
-    /// What is wanted of it.
-    wanted: WantedInterface,
-    /// What would be set, in this order.
-    steps: Vec<IfaceStep>,
-    /// What would be left undone, because the interface is in use.
-    deferred: Option<DeferredSettings>,
-    /// What the account of the node says of it.
-    #[serde(skip)]
-    findings: Vec<Finding>,
-    #[serde(skip)]
-    notes: Vec<String>,
-    /// How systemd was asked; `null` in a copied tree.
-    asked_by: Option<String>,
-    /// Who brings it up, and why; `null` in a copied tree.
-    decision: Option<Decision>,
-    /// What each network stack has to say of it.
-    stacks: Vec<View>,
-    /// The soft RoCE device that the configuration has for this netdev.
-    rxe: Option<RxeReport>,
-}
-
-impl IfacePreview {
-    fn is_refused(&self) -> bool {
-        self.findings.iter().any(|finding| finding.code == Code::SettingRefused)
-    }
-
-    fn verdict(&self) -> Verdict {
-        let is_absent = |rxe: &RxeReport| rxe.state == RxeState::Absent;
-        let is_stuck = self.decision.as_ref().is_some_and(|decision| decision.is_wrong);
-        if is_stuck || self.is_refused() || self.rxe.iter().any(RxeReport::is_refused) {
-            Verdict::WouldFail
-        } else if !self.steps.is_empty() || self.rxe.iter().any(is_absent) {
-            Verdict::WouldChange
-        } else if self.deferred.is_some() {
-            Verdict::Deferred
-        } else {
-            Verdict::NothingToDo
-        }
-    }
-
-    /// With the keys that every report has.
-    pub(super) fn told(&self) -> Report<&Self> {
-        let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
-        let mut findings: Vec<Finding> =
-            self.findings.iter().cloned().chain(rxe.filter_map(RxeReport::finding)).collect();
-        let name = self.interface.iter().map(|interface| &interface.name);
-        findings.extend(name.flat_map(|name| {
-            self.notes.iter().map(move |note| Finding::warning(Code::Notice, note).about(name))
-        }));
-        Report::new(Kind::IfaceDryRun, self.verdict(), findings, self)
-    }
-
-    fn to_text(&self, ask: Ask<'_>) -> String {
-        let name = ask.name;
-        let mut lines = Vec::new();
-        let origins = self.wanted.origins.join(", ");
-        if origins.is_empty() {
-            lines.push(format!("{name}: no settings are configured"));
-        } else if self.steps.is_empty() && !self.is_refused() && self.deferred.is_none() {
-            lines.push(format!("{name}: all settings are as configured ({origins})"));
-        } else {
-            lines.push(format!("{name}: settings of {origins}:"));
-            lines.extend(self.steps.iter().map(|step| format!("  would {step}")));
-        }
-        lines.extend(self.deferred.iter().map(|deferred| {
-            let command = DeferredSettings::command(name);
-            format!("  deferred: {}; to do it now: {command}", deferred.sentence(name))
-        }));
-        let others = self.findings.iter().filter(|f| f.code != Code::SettingDeferred);
-        for finding in others {
-            lines.push(finding.to_string());
-            let steps = finding.advice.iter().filter(|step| step.purpose != Purpose::Look);
-            lines.extend(Advice::lines(steps, "  ", Screen::default()));
-        }
-        lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
-        lines.extend(View::lines(&self.stacks));
-        match (&self.decision, &self.asked_by) {
-            (Some(decision), Some(way)) => {
-                lines.push(format!("decision: {}: {}", decision.action, decision.why));
-                lines.push(format!("queried by: {way}"));
-            }
-            _ if ask.settings_only => {}
-            _ => lines.push(
-                "decision: unknown, because the decision depends on the state of units, and no systemd runs in a copied tree".to_owned(),
-            ),
-        }
-        screen::text(lines)
-    }
+    print(&report.told(), format, |screen| {
+        screen.page(&show::preview::iface(&report, ask.name, ask.settings_only))
+    })
 }

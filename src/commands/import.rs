@@ -4,8 +4,6 @@
 use super::print;
 use crate::cli::{Format, ImportVerb};
 
-use serde::Serialize;
-
 use crate::config::foreign::{
     Imported, ifcfg, interfaces, keyfile, mlx4_conf, openib_conf, operator_guids, rdma_conf,
     sriov_vfs,
@@ -13,6 +11,7 @@ use crate::config::foreign::{
 use crate::host::Root;
 use crate::migrate::fit;
 use crate::model::common::{Code, Finding, Kind, Report, Verdict};
+use crate::model::config::Import;
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, interface_manager};
 
@@ -90,13 +89,4 @@ pub fn run(verb: &ImportVerb, root: &Root, format: Format) -> anyhow::Result<u8>
 fn of_stack(root: &Root, file: &str, mut said: interfaces::Said) -> Imported {
     fit(&mut said, &Interfaces::look(root).all);
     interfaces::import(&[(file.to_owned(), said)])
-}
-
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Import {
-    /// The file that was converted.
-    file: String,
-    /// ibprov's configuration, a file for /etc/ibprov/ibprov.d.
-    toml: String,
 }

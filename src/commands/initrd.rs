@@ -3,19 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
-
 use super::print;
 use crate::apply::boot;
 use crate::cli::{CheckArgs, Format};
 use crate::config::Config;
 use crate::host::initrd::{self, Image};
 use crate::host::{Root, persistent_names};
-use crate::model::advice::Advice;
 use crate::model::common::{Code, Finding, Kind, Report, Severity, Verdict};
-use crate::model::screen::{self, Screen};
+use crate::model::initrd::{InitrdReport, Line, NeededModule, Place, rebuild};
 use crate::names::{IB_DRIVERS, rdma_half_of};
 use crate::observe::Observer;
+use crate::show;
 
 /// Compare the image that `args` names with the host below `root`.
 ///
@@ -25,7 +23,7 @@ pub fn run(args: &CheckArgs, config: &Config, root: &Root, format: Format) -> an
     let Some(path) = &args.initrd else { anyhow::bail!("no image was given") };
     let image = initrd::read(path, is_text).map_err(|why| anyhow::anyhow!("{why}"))?;
     let report = judge(&path.display().to_string(), &image, config, root);
-    print(&report, format, |_| text(&report))
+    print(&report, format, |_| show::initrd::text(&report))
 }
 
 /// Directories of an image, with or without `usr/` and `usr/local/` before.
@@ -40,53 +38,6 @@ fn below<'p>(path: &'p str, dir: &str) -> Option<&'p str> {
 fn is_text(path: &str) -> bool {
     below(path, "udev/rules.d/").is_some()
         || below(path, "modules/").is_some_and(|rest| rest.ends_with("/modules.builtin"))
-}
-
-/// What an image has of what is needed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct InitrdReport {
-    image: String,
-    /// The kernels for which it has modules.
-    kernels: Vec<String>,
-    /// Each module that the ports need.
-    modules: Vec<NeededModule>,
-    /// Always empty: modprobe.d is not compared.
-    options: Vec<Line>,
-    /// The udev rules that give interfaces their names, after the configuration.
-    naming_rules: Vec<Line>,
-    /// Always empty: the names of RDMA devices are not compared.
-    rdma_naming_rules: Vec<Line>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct NeededModule {
-    name: String,
-    /// The kernel that it is for.
-    kernel: String,
-    /// Whether the image has it, or the kernel has it built in.
-    present: bool,
-}
-
-/// A line of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Line {
-    text: String,
-    place: Place,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-enum Place {
-    /// On the host and in the image.
-    Both,
-    /// The image has not it.
-    OnlyHost,
-    /// The host has not it any more.
-    OnlyImage,
 }
 
 fn compared(host: &BTreeSet<String>, image: &BTreeSet<String>) -> Vec<Line> {
@@ -176,12 +127,6 @@ fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> Report<Init
     Report::new(Kind::CheckInitrd, verdict, findings, body)
 }
 
-fn rebuild() -> Advice {
-    Advice::permanent(
-        "rebuild the image with ibprov's module (see ibprov-images(7)): update-initramfs -u, or dracut -f",
-    )
-}
-
 /// The drivers of this host's HCAs; of a tree without devices, those that the image has.
 fn drivers(root: &Root, image: &Image) -> Vec<&'static str> {
     let functions = Observer::new(root).look_at_pfs().functions;
@@ -231,32 +176,6 @@ fn modules_of(image: &Image, kernel: &str) -> BTreeSet<String> {
         }
     }
     all
-}
-
-fn text(report: &Report<InitrdReport>) -> String {
-    let InitrdReport { image, kernels, modules, naming_rules, .. } = &report.body;
-    let mut lines = vec![match report.verdict {
-        Verdict::Ready => {
-            format!("{}: has what the ports of this host need", image)
-        }
-        Verdict::Exceptions => format!("{}: differs from this host", image),
-        _ => format!("{}: NOT COMPLETE", image),
-    }];
-    for kernel in kernels {
-        let of = modules.iter().filter(|m| m.kernel == *kernel);
-        let word = |m: &NeededModule| {
-            if m.present { m.name.clone() } else { format!("{} (missing)", m.name) }
-        };
-        lines.push(format!("  kernel {kernel}: {}", of.map(word).collect::<Vec<_>>().join(", ")));
-    }
-    let same = naming_rules.iter().filter(|line| line.place == Place::Both).count();
-    lines.push(format!("  naming rules: {same} of {} are in both", naming_rules.len()));
-    let findings = report.findings.iter();
-    lines.extend(findings.map(|finding| format!("{}: {}", finding.severity, finding.message)));
-    if !report.findings.is_empty() {
-        lines.extend(Advice::lines(&[rebuild()], "", Screen::default()));
-    }
-    screen::text(lines)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::host::{Root, process, site_files};
 use crate::migrate::{Record, Step, back_steps, carry_out, find, proof, record};
 use crate::model::common::{Code, Finding, Severity};
 use crate::model::migrate::{Change, Migration};
+use crate::show;
 
 /// The object of the lock of a run that changes something.
 const LOCK: &str = "migrate";
@@ -31,7 +32,7 @@ pub fn run(args: &MigrateArgs, root: &Root, common: &Common) -> anyhow::Result<u
         true => undo(root, recorded, args.apply),
     };
     drop(lock);
-    print(&report.told(), common.format, |screen| screen.page(&report.to_text()))
+    print(&report.told(), common.format, |screen| screen.page(&show::migrate::text(&report)))
 }
 
 fn lock() -> anyhow::Result<crate::host::lock::Held> {

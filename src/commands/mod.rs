@@ -13,7 +13,7 @@ use crate::host::{Root, state, terminal};
 use crate::model;
 use crate::model::Exit;
 use crate::model::common::Report;
-use crate::model::screen::Screen;
+use crate::show::screen::Screen;
 
 pub mod apply;
 pub mod boot;

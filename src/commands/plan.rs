@@ -3,22 +3,21 @@
 use std::io::Write;
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::fleet::{self};
 use super::print;
 use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::{Root, answer, pins_file, process, terminal};
-use crate::model::advice::Advice;
 use crate::model::common::{Code, Finding, Kind, Report, Verdict, not_read};
-use crate::model::plan::PlanReport;
-use crate::model::screen::Screen;
+use crate::model::plan::{Partitions, Pinned, PlanReport};
 use crate::names::PINS_PATH;
 use crate::node::{Node, Plans, firmware};
 use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve_anew};
 use crate::plan::partitions::{self, BroadcastGroup, Partition};
+use crate::show;
+use crate::show::advice;
+use crate::show::screen::Screen;
 
 /// Show what the VFs shall be and what would change; or pin it, or print it for
 /// the subnet manager.
@@ -75,21 +74,15 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
         ..PlanReport::default()
     };
     let report = report.judged();
-    print(&report.told(), format, |screen| screen.page(&report.to_text(args.all, screen)))
+    print(&report.told(), format, |screen| {
+        screen.page(&show::plan::text(&report, args.all, screen))
+    })
 }
 
 /// The partition that the lines are for.
 fn partition(args: &PlanArgs) -> Partition {
     let group = args.ipoib.then_some(BroadcastGroup { mtu: args.mtu, rate: args.rate });
     Partition { pkey: args.pkey, membership: args.membership, group }
-}
-
-/// What `ibprov plan --partitions` says.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Partitions {
-    /// Lines for opensm's partitions.conf.
-    lines: String,
 }
 
 /// Print the lines of partitions.conf of all hosts of `dir` for the one host with the subnet
@@ -115,7 +108,7 @@ fn partitions_of_fleet(dir: &Path, partition: Partition, format: Format) -> anyh
     let report = Report::new(Kind::PlanPartitions, verdict, findings, Partitions { lines });
     let code = print(&report, format, |_| report.body.lines.clone())?;
     if format == Format::Text && verdict != Verdict::NothingToDo {
-        write!(terminal::stderr(), "{}", judged.to_text())?;
+        write!(terminal::stderr(), "{}", show::plan::fleet(&judged))?;
     }
     Ok(code)
 }
@@ -133,17 +126,6 @@ fn findings(plans: &[Resolved]) -> Vec<Finding> {
     findings
 }
 
-/// What `ibprov plan --pin` says.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Pinned {
-    /// The file of the pins.
-    file: String,
-    written: bool,
-    /// What it holds or would hold; `null` where nothing can be pinned.
-    toml: Option<String>,
-}
-
 /// Of a run by which nothing is pinned.
 fn unpinned(verdict: Verdict, findings: Vec<Finding>) -> Report<Pinned> {
     let body = Pinned { file: PINS_PATH.to_owned(), written: false, toml: None };
@@ -158,7 +140,7 @@ fn complain(plans: &[Resolved]) -> std::io::Result<()> {
         for finding in plan.findings() {
             let (severity, message) = (finding.severity, &finding.message);
             writeln!(err, "{} ({}): {severity}: {message}", plan.which, plan.origin)?;
-            for line in Advice::lines(&finding.advice, "  ", Screen::default()) {
+            for line in advice::lines(&finding.advice, "  ", Screen::default()) {
                 writeln!(err, "{line}")?;
             }
         }

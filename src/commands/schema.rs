@@ -8,13 +8,11 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::commands::{
-    apply, check, collect, config, consumers, fleet, gid, iface, import, initrd, opensm, plan, seal,
-};
+use crate::commands::opensm;
 use crate::model::common::{Kind, NotBegun, Report};
 use crate::model::{
-    BootReport, check_fleet, finding, firmware, guests, holders, iface as iface_report, online, pf,
-    plan as plan_report, status,
+    BootReport, check_fleet, collect, config, consumers, finding, firmware, guests, hardware,
+    holders, iface, initrd, online, pf, plan, plan_fleet, preview, status,
 };
 
 /// The entries of all reports, and what they refer to.
@@ -46,31 +44,31 @@ fn all() -> Value {
     let mut all = Reports { generator, entries: Map::new() };
     all.told(Kind::Status, status::Status::told);
     all.add::<finding::Diagnosis>(Kind::Check);
-    all.add::<Report<check::Explained>>(Kind::CheckExplain);
+    all.add::<Report<finding::Explained>>(Kind::CheckExplain);
     all.told(Kind::CheckFleet, check_fleet::CheckFleetReport::told);
     all.add::<Report<initrd::InitrdReport>>(Kind::CheckInitrd);
     all.add::<Report<collect::Collected>>(Kind::Collect);
     all.told(Kind::Consumers, consumers::ConsumersReport::told);
     all.told(Kind::Firmware, firmware::FirmwareReport::told);
-    all.told(Kind::Gid, gid::GidReport::told);
+    all.told(Kind::Gid, hardware::GidReport::told);
     all.told(Kind::Holders, holders::HoldersReport::told);
     all.told(Kind::WaitOnline, online::OnlineReport::told);
-    all.told(Kind::Plan, plan_report::PlanReport::told);
-    all.told(Kind::PlanFleet, fleet::FleetReport::told);
+    all.told(Kind::Plan, plan::PlanReport::told);
+    all.told(Kind::PlanFleet, plan_fleet::FleetReport::told);
     all.add::<Report<plan::Pinned>>(Kind::PlanPin);
-    all.told(Kind::PlanSeal, seal::Sealed::told);
+    all.told(Kind::PlanSeal, plan::Sealed::told);
     all.add::<Report<plan::Partitions>>(Kind::PlanPartitions);
-    all.add::<Report<apply::Applied>>(Kind::Apply);
+    all.add::<Report<pf::Applied>>(Kind::Apply);
     all.told(Kind::ApplyPf, pf::PfReport::told);
-    all.told(Kind::ApplyDryRun, crate::plan::preview::ApplyPreview::told);
+    all.told(Kind::ApplyDryRun, crate::model::preview::ApplyPreview::told);
     all.told(Kind::Guests, guests::GuestsReport::told);
     all.told(Kind::Boot, BootReport::told);
-    all.told(Kind::BootDryRun, crate::apply::preview::Preview::told);
-    all.told(Kind::Iface, iface_report::IfaceReport::told);
-    all.told(Kind::IfaceDryRun, iface::IfacePreview::told);
+    all.told(Kind::BootDryRun, crate::model::preview::Preview::told);
+    all.told(Kind::Iface, iface::IfaceReport::told);
+    all.told(Kind::IfaceDryRun, preview::IfacePreview::told);
     all.add::<Report<config::Checked>>(Kind::ConfigCheck);
     all.add::<Report<config::Shown>>(Kind::ConfigShow);
-    all.add::<Report<import::Import>>(Kind::Import);
+    all.add::<Report<config::Import>>(Kind::Import);
     all.told(Kind::Migrate, crate::model::migrate::Migration::told);
     all.add::<Report<opensm::Checked, opensm::OpensmFinding>>(Kind::OpensmCheck);
     all.add::<NotBegun>(Kind::NotBegun);

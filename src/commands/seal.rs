@@ -1,20 +1,18 @@
 //! `ibprov plan --seal`: what makes an image this host's own is taken out of it before it
 //! is captured, or told.
 
-use serde::Serialize;
-
 use super::print;
 use crate::cli::Format;
 use crate::config::{Config, GuidSource, InterfaceSelector, Pf, PfSelector};
 use crate::host::{Root, answer, pins_file, process};
-use crate::model::common::{Code, Finding, Kind, Report, Verdict};
-use crate::model::screen;
+use crate::model::plan::Sealed;
 use crate::names::host_number::{of_name, of_text};
 use crate::names::template::FieldName;
 use crate::names::{HostNumber, PINS_PATH, PortSelector};
 use crate::observe::Look;
 use crate::observe::captured::is_captured;
 use crate::observe::plan_host::{name_in_file, number_file};
+use crate::show;
 
 /// Remove the pins; say what else is one host's, which is not ours to change.
 ///
@@ -42,46 +40,7 @@ pub fn run(config: &Config, root: &Root, dry_run: bool, format: Format) -> anyho
         removed: !dry_run,
         left: of_one_host(config, &mut Look::new(root)),
     };
-    print(&report.told(), format, |_| report.to_text())
-}
-
-/// What `ibprov plan --seal` says.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Sealed {
-    /// The files with pins that were there.
-    files: Vec<String>,
-    /// They were removed, not only looked for.
-    removed: bool,
-    #[serde(skip)]
-    left: Vec<String>,
-}
-
-impl Sealed {
-    fn to_text(&self) -> String {
-        let done = if self.removed { "removed" } else { "would be removed" };
-        let mut lines: Vec<String> =
-            self.files.iter().map(|file| format!("{done}: {file}")).collect();
-        if self.files.is_empty() {
-            lines.push("no pin file: nothing to remove".to_owned());
-        }
-        lines.extend(self.left.iter().map(|line| format!("to do by hand: {line}")));
-        if !self.left.is_empty() {
-            lines.push("not sealed: the image names one host until this is done".to_owned());
-        }
-        screen::text(lines)
-    }
-
-    /// With the keys that every report has.
-    pub(super) fn told(&self) -> Report<&Self> {
-        let verdict = match (self.removed || self.files.is_empty(), self.left.is_empty()) {
-            (false, _) => Verdict::WouldChange,
-            (true, false) => Verdict::Exceptions,
-            (true, true) => Verdict::Done,
-        };
-        let left = self.left.iter().map(|line| Finding::warning(Code::OneHostOnly, line));
-        Report::new(Kind::PlanSeal, verdict, left.collect(), self)
-    }
+    print(&report.told(), format, |_| show::plan::sealed(&report))
 }
 
 /// What of the configuration, and of the files from which it takes the host's number, fits
@@ -166,6 +125,7 @@ mod tests {
     use super::*;
     use crate::config::{Problems, Source, resolve};
     use crate::host::testing::tree;
+    use crate::model::common::Verdict;
 
     fn config(text: &str) -> Config {
         let source = Source { path: "/c.toml".to_owned(), text: text.to_owned() };
@@ -252,7 +212,7 @@ guid.template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"
         let sealed = |files: &[&str], removed, left: &[&str]| {
             let owned = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect();
             let report = Sealed { files: owned(files), removed, left: owned(left) };
-            assert_eq!(report.to_text().contains("not sealed"), !left.is_empty());
+            assert_eq!(show::plan::sealed(&report).contains("not sealed"), !left.is_empty());
             let told = report.told();
             (told.verdict, told.exit_code)
         };

@@ -16,8 +16,8 @@ use crate::model::common::Finding;
 use crate::model::degraded::PcieLink;
 use crate::model::rxe::RxeReport;
 use crate::model::status::{
-    Absent, Child, Detail, Hca, Ladder, LastBoot, ModuleNow, Named, PortStatus, Role, SoftRoce,
-    Status, Udev, VfPortStatus, VfStatus,
+    Absent, Child, Hca, Ladder, LastBoot, ModuleNow, Named, PortStatus, Role, SoftRoce, Status,
+    Udev, VfPortStatus, VfStatus,
 };
 use crate::model::{self, BootReport, NotExpected, PortProgress, ReadError};
 use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target, Targets};
@@ -26,6 +26,8 @@ use crate::observe::link::PortAnswer;
 use crate::observe::target::{NoSuch, meant};
 use crate::observe::{self, Look, Observer, PciFunction, Port, RdmaDevice};
 use crate::plan::settings::{Settings, parent_of_missing, settings};
+use crate::show;
+use crate::show::status::Detail;
 use crate::stacks;
 
 /// Show the state of the host.
@@ -54,7 +56,7 @@ pub fn run(args: &StatusArgs, loaded: &Loaded, root: &Root, common: &Common) -> 
         return watch(look, detail, root, common.format);
     }
     let status = look()?;
-    print(&status.told(), common.format, |screen| status.to_text(screen, detail))
+    print(&status.told(), common.format, |screen| show::status::text(&status, screen, detail))
 }
 
 /// Keep what has one of these names.
@@ -151,7 +153,7 @@ fn watch(
         let looked = clock::monotonic_usec();
         let status = look()?;
         let text = match format {
-            Format::Text => status.to_text(screen(&out), detail),
+            Format::Text => show::status::text(&status, screen(&out), detail),
             Format::Json => {
                 format!("{}\n", status.told().to_json_line()?)
             }

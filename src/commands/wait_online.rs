@@ -10,6 +10,7 @@ use crate::model::online::{Goal, OnlineReport};
 use crate::names::WAIT_ONLINE_UNIT;
 use crate::observe::ModprobeRules;
 use crate::online::{self, Wanted};
+use crate::show;
 
 /// Wait until the ports are online.
 ///
@@ -63,7 +64,7 @@ pub fn run(
     }
     systemd::tell_status(&report.headline());
     live_line::end();
-    print_or_tell(&report.told(), format, || report.to_text(), || tell(&report))
+    print_or_tell(&report.told(), format, || show::online::text(&report), || tell(&report))
 }
 
 /// To the journal, with fields; to standard error where programs read standard output.
@@ -76,6 +77,6 @@ fn tell(report: &OnlineReport) {
         exit = report.exit_code,
         took_usec = took,
         "{}",
-        report.to_text().trim_end()
+        show::online::text(report).trim_end()
     );
 }

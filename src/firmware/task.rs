@@ -273,8 +273,8 @@ mod tests {
 
     use super::*;
     use crate::model::firmware::FirmwareReport;
-    use crate::model::screen::Screen;
     use crate::names::FirmwareValue;
+    use crate::show::{self, screen::Screen};
 
     /// Stands for the tool and the adapter: it answers as mstconfig 4.21 prints.
     #[derive(Default)]
@@ -412,7 +412,7 @@ mod tests {
         let findings = told.findings.iter().map(|finding| format!("{finding}\n"));
         let text = format!(
             "{}{}exit {}\n",
-            report.to_text(Screen::default()),
+            show::firmware::text(&report, Screen::default()),
             findings.collect::<String>(),
             told.exit_code
         );

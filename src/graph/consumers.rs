@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{Graph, Load, Unit};
+pub use crate::model::consumers::{Need, PROVIDER};
 use crate::names::{NetworkRole, OPENIBD_STAND_IN};
 
 /// What a unit of a network stack does for interfaces, by its name; `None` if it is
@@ -18,50 +19,6 @@ pub struct Judged {
     pub proof: Proof,
 }
 
-/// What a unit needs the netdevs for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Need {
-    /// Sets interfaces up once and never again: what is not there stays down.
-    NetworkOnce,
-    /// Sets interfaces up whenever they come.
-    NetworkHotplug,
-    /// Waits until the network is there, under a time limit.
-    WaitOnline,
-    /// Mounts a file system over the network.
-    Mount,
-    Guests,
-    /// A storage or job service that uses the fabric.
-    Service,
-    /// Starts containers, which may be given RDMA devices.
-    Containers,
-}
-
-impl Need {
-    /// Too early is a failure, not only a delay.
-    pub const fn is_hard(self) -> bool {
-        !matches!(self, Self::NetworkHotplug | Self::WaitOnline | Self::Containers)
-    }
-
-    /// What is wrong with coming too early, as a half sentence.
-    pub const fn harm(self) -> &'static str {
-        match self {
-            Self::NetworkOnce => "an interface that the service does not find stays down",
-            Self::NetworkHotplug => {
-                "the service configures late interfaces, but units that wait for the service do not wait for them"
-            }
-            Self::WaitOnline => {
-                "the service may report the network as online before the InfiniBand ports are present"
-            }
-            Self::Mount => "the mount fails or hangs",
-            Self::Guests => "a guest fails to start without its VF",
-            Self::Service => "the service fails, or runs without the fabric",
-            Self::Containers => "a container that uses an RDMA device may start without it",
-        }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
     /// It comes after the provider, over these units, both ends included.
@@ -72,9 +29,6 @@ pub enum Proof {
     /// cycle.
     Before(Vec<String>),
 }
-
-/// The unit of ours that waits for the netdevs, and that others are ordered after.
-pub const PROVIDER: &str = "ibprov.service";
 
 /// A drop-in that adds an edge.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::screen::{RUN, Screen};
 use crate::names::{Guid, MadPort, PKey};
 
 /// What a step is for. The order is the order in which steps are shown.
@@ -134,22 +133,6 @@ impl Advice {
     /// The first of `steps`, to stand behind a sentence.
     pub fn remedy(steps: &[Self]) -> String {
         steps.first().map(|advice| format!(". To fix: {}", advice.step)).unwrap_or_default()
-    }
-
-    /// `steps` as lines of a text, indented by `indent`.
-    pub fn lines<'a>(
-        steps: impl IntoIterator<Item = &'a Self>,
-        indent: &str,
-        screen: Screen,
-    ) -> Vec<String> {
-        let mut lines = Vec::new();
-        for Self { step: ToDo { words, command }, .. } in steps {
-            if let Some(words) = words {
-                lines.extend(screen.wrapped(&format!("{indent}do: "), words));
-            }
-            lines.extend(command.iter().map(|command| format!("{indent}{RUN}{command}")));
-        }
-        lines
     }
 
     /// How the port with this GUID becomes a full member of the partition of `pkey`.

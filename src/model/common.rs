@@ -8,7 +8,6 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::advice::{Advice, ToDo};
-use super::screen::Tone;
 use crate::names::{Object, escaped};
 
 /// Version of all JSON output. Fields and codes are added, never changed.
@@ -453,16 +452,6 @@ impl Code {
     }
 }
 
-impl From<Severity> for Tone {
-    fn from(severity: Severity) -> Self {
-        match severity {
-            Severity::Error => Self::Bad,
-            Severity::Warning => Self::Warning,
-            Severity::Info => Self::Dim,
-        }
-    }
-}
-
 /// How much it matters. The order is the order of the report.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display,
@@ -722,7 +711,7 @@ impl Finding {
     }
 
     /// What stands before its objects: what they are, where their names do not say it.
-    pub(super) fn noun(&self) -> &'static str {
+    pub fn noun(&self) -> &'static str {
         match self.objects.first() {
             None => self.code.whole(),
             Some(Object::Function(_)) => self.code.noun(),

@@ -60,3 +60,23 @@ pub struct ReadEvidence {
     /// What it rests on.
     pub read: Read,
 }
+
+/// What `ibprov check --explain` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Explained {
+    /// The code that was asked for, or all.
+    pub diagnoses: Vec<ExplainedCode>,
+}
+
+/// What the code of a finding means.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ExplainedCode {
+    /// The name by which programs know it.
+    pub code: &'static str,
+    /// What it means, in one sentence.
+    pub meaning: &'static str,
+    /// Its page, in Markdown.
+    pub page: &'static str,
+}

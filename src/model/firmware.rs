@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::advice::{Advice, ToDo};
 use super::common::{Code, Finding, Kind, Report, Verdict};
-use super::screen::{Screen, Tone};
 use crate::names::{FirmwareName, FirmwareValue, LinkLayer, PciAddress};
 
 /// How a setting stands.
@@ -46,17 +45,6 @@ pub enum State {
     /// It could not be read.
     #[strum(serialize = "unreadable")]
     Unreadable,
-}
-
-impl State {
-    const fn tone(self) -> Tone {
-        match self {
-            Self::Shown => Tone::Dim,
-            Self::AsWanted => Tone::Good,
-            Self::NotSet | Self::Unreadable => Tone::Bad,
-            _ => Tone::Warning,
-        }
-    }
 }
 
 /// A setting, and how it stands.
@@ -191,7 +179,7 @@ impl CardSettings {
     }
 
     /// `ibprov firmware --apply` writes it: nothing is known that keeps it from that.
-    fn would_set(&self, setting: &Setting) -> bool {
+    pub fn would_set(&self, setting: &Setting) -> bool {
         setting.state == State::ToBeSet && setting.reason.is_none() && self.problem.is_none()
     }
 
@@ -204,56 +192,6 @@ impl CardSettings {
         } else {
             Verdict::Ready
         }
-    }
-
-    /// The lines for people.
-    fn lines(&self, screen: Screen) -> Vec<String> {
-        let mut head = self.pci.to_string();
-        head.extend(self.device_type.as_ref().map(|device| format!("  {device}")));
-        head.extend(self.firmware.as_ref().map(|version| format!(", firmware {version}")));
-        let mut lines = vec![screen.paint(Tone::Head, &head)];
-        let value = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-        let title = ["setting", "current", "next boot", "wanted"].map(str::to_owned);
-        let rows: Vec<[String; 4]> = self
-            .settings
-            .iter()
-            .map(|s| {
-                let wanted = s.wanted.as_ref().map_or_else(|| "-".to_owned(), shown_value);
-                [s.name.to_string(), value(&s.current), value(&s.next), wanted]
-            })
-            .collect();
-        let mut widths = title.each_ref().map(String::len);
-        for row in &rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.len());
-            }
-        }
-        let line = |row: &[String; 4]| {
-            let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  "));
-            format!("  {}", cells.collect::<String>())
-        };
-        if !rows.is_empty() {
-            lines.push(format!("{}state", line(&title)));
-        }
-        for (row, setting) in rows.iter().zip(&self.settings) {
-            let state = screen.paint(setting.state.tone(), setting.state.into());
-            lines.push(format!("{}{state}", line(row)));
-        }
-        for setting in &self.settings {
-            let told = setting.reason.as_ref().map(|why| format!("{}: {why}", setting.name));
-            lines.extend(told.iter().flat_map(|told| screen.wrapped("    ", told)));
-        }
-        lines.extend(self.problem.iter().flat_map(|why| screen.wrapped("  error: ", why)));
-        for finding in &self.findings {
-            lines.extend(
-                screen.wrapped("  ", &format!("{}: {}", finding.severity, finding.message)),
-            );
-            lines.extend(Advice::lines(&finding.advice, "    ", screen));
-        }
-        if let Some(effect) = &self.effect {
-            lines.extend(screen.wrapped("  the tool says: ", effect));
-        }
-        lines
     }
 }
 
@@ -274,36 +212,5 @@ impl FirmwareReport {
         let mut findings: Vec<_> = self.adapters.iter().flat_map(CardSettings::findings).collect();
         Finding::worst_first(&mut findings);
         Report::new(Kind::Firmware, worst.unwrap_or(Verdict::Ready), findings, self)
-    }
-
-    /// For people: a table for each adapter, and what is to be done.
-    pub fn to_text(&self, screen: Screen) -> String {
-        let mut lines: Vec<String> = Vec::new();
-        if self.adapters.is_empty() {
-            lines.push("this host has no adapter whose firmware has settings".to_owned());
-        }
-        for adapter in &self.adapters {
-            if !lines.is_empty() {
-                lines.push(String::new());
-            }
-            lines.extend(adapter.lines(screen));
-        }
-        let has =
-            |wanted| self.adapters.iter().flat_map(|a| &a.settings).any(|s| s.state == wanted);
-        let mut to_do = Vec::new();
-        if self.adapters.iter().any(|a| a.settings.iter().any(|s| a.would_set(s))) {
-            to_do.push("to set what differs: ibprov firmware --apply");
-        }
-        if has(State::PendingReboot) {
-            to_do.push("what is pending takes effect at the next reboot");
-        }
-        if has(State::PendingPowerCycle) {
-            to_do.push("what is pending a power cycle was written, and is not written again: power the host off and on (after a kexec, a reboot is enough)");
-        }
-        if !to_do.is_empty() {
-            lines.push(String::new());
-        }
-        lines.extend(to_do.into_iter().flat_map(|text| screen.wrapped("", text)));
-        lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
     }
 }

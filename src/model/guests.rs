@@ -7,10 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::{PciAddress, VfName, VfRung};
 
-use super::advice::Advice;
 use super::common::{Code, Exit, Finding, Kind, Report, Verdict, not_read};
 use super::duration::seconds;
-use super::screen::{self, Screen};
 
 /// How far a guest is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::EnumDiscriminants)]
@@ -219,30 +217,7 @@ impl GuestsReport {
         }
     }
 
-    /// What `ibprov guests` prints for people.
-    pub fn to_text(&self) -> String {
-        if self.guests.is_empty() {
-            return "no guests are configured\n".to_owned();
-        }
-        let up = self.guests.iter().filter(|g| matches!(g.phase, Phase::Up { .. })).count();
-        let mut lines = vec![format!("{up} of {} guests up", self.guests.len())];
-        for guest in &self.guests {
-            lines.push(format!("  {} {}: {}", guest.kind, guest.name, self.state(guest)));
-            lines.extend(guest.vfs.iter().flatten().map(|vf| {
-                let reached = vf.reached.map_or("absent", |rung| rung.word());
-                let how = vf.lacks.as_deref().unwrap_or("right");
-                format!("      {}: {reached}: {how}", vf.label())
-            }));
-        }
-        for finding in &self.account {
-            lines.push(format!("  {finding}"));
-            lines.extend(Advice::lines(&finding.advice, "    ", Screen::default()));
-        }
-        lines.extend(self.problems.iter().map(|problem| format!("  note: {problem}")));
-        screen::text(lines)
-    }
-
-    fn state(&self, guest: &GuestReport) -> String {
+    pub fn state(&self, guest: &GuestReport) -> String {
         match &guest.phase {
             Phase::Idle => match &guest.waits {
                 Some(why) => format!("waits: {why}"),
@@ -290,7 +265,7 @@ mod tests {
             origin: String::new(),
         });
         assert_eq!(
-            report.to_text(),
+            crate::show::guests::text(&report),
             "0 of 1 guests up\n  domain vm: waits: why\n      \
              function 0000:4b:00.1: absent: no PCI function has this address; the guest is started when one appears\n      \
              function 0000:4b:00.1: absent: right\n"

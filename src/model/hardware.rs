@@ -4,9 +4,10 @@ use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
+use super::common::{Code, Finding, Kind, Report, Verdict};
 use crate::names::{
-    GidKind, Guid, IfName, LinkState, Membership, PciAddress, PhysicalState, Policy, Rate,
-    TablePKey, VfIndex,
+    GidKind, Guid, IfName, LinkState, Membership, PciAddress, PhysicalState, Policy, PortNumber,
+    Rate, RdmaName, TablePKey, VfIndex,
 };
 
 /// A card, by its RDMA device.
@@ -142,4 +143,48 @@ pub struct Vf {
     /// Its link state.
     #[serde(rename = "link_state")]
     pub policy: Option<Policy>,
+}
+
+/// What was found in the GID table of a port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct GidReport {
+    pub rdma: RdmaName,
+    pub port: PortNumber,
+    /// What was looked for, in words.
+    #[serde(skip)]
+    pub wanted: String,
+    /// The entries that fit.
+    pub gids: Vec<Gid>,
+    /// How many entries the table has.
+    pub entries: usize,
+}
+
+impl GidReport {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<&Self> {
+        let wanted = &self.wanted;
+        let (verdict, wrong) = match self.gids.as_slice() {
+            [_] => (Verdict::Ready, None),
+            [] => {
+                let message = format!(
+                    "none of the {} entries of the GID table is {wanted}: `ibprov status --gids` shows them",
+                    self.entries
+                );
+                (Verdict::NotReady, Some(message))
+            }
+            several => {
+                let of = |gid: &Gid| format!("{} ({}, {})", gid.index, gid.kind.word(), gid.gid);
+                let each: Vec<String> = several.iter().map(of).collect();
+                let message = format!(
+                    "several entries of the GID table are {wanted}: {}; give --type and --address",
+                    each.join(", ")
+                );
+                (Verdict::NotReady, Some(message))
+            }
+        };
+        let object = format!("{}/{}", self.rdma, self.port);
+        let wrong = wrong.map(|wrong| Finding::error(Code::NoSuchGid, wrong).about(object));
+        Report::new(Kind::Gid, verdict, wrong.into_iter().collect(), self)
+    }
 }

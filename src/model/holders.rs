@@ -6,9 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::common::{Code, Exit, Finding, Kind, Report, Severity, Verdict};
-use super::screen;
 use super::uses::Away;
-use crate::names::{PciAddress, RdmaName, few};
+use crate::names::{PciAddress, RdmaName};
 
 /// Something that keeps an HCA or a kernel module of it busy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -143,7 +142,7 @@ pub struct HoldersReport {
 }
 
 impl HoldersReport {
-    fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> Verdict {
         match (self.holders.is_empty(), self.problems.is_empty()) {
             (true, true) => Verdict::Ready,
             // What could not be read may be a holder.
@@ -168,57 +167,5 @@ impl HoldersReport {
             Verdict::Unknown => report.exiting(Exit::Exceptions.code()),
             _ => report,
         }
-    }
-
-    /// What people know an HCA by.
-    fn name(&self, hca: PciAddress) -> String {
-        match self.devices.get(&hca) {
-            Some(device) => format!("{device} ({hca})"),
-            None => hca.to_string(),
-        }
-    }
-
-    /// The HCAs by name where they are few, and how many VFs they have.
-    fn subject(&self) -> String {
-        let names = match (self.pfs.len(), self.pfs.as_slice()) {
-            (0..=4, pfs) => pfs.iter().map(|pf| self.name(*pf)).collect::<Vec<_>>().join(", "),
-            (n, _) => format!("{n} HCAs"),
-        };
-        match self.hcas.len().saturating_sub(self.pfs.len()) {
-            0 => names,
-            1 => format!("{names} with 1 VF"),
-            vfs => format!("{names} with {vfs} VFs"),
-        }
-    }
-
-    /// For people: the HCAs, then a line for each holder.
-    pub fn to_text(&self) -> String {
-        let subject = self.subject();
-        let mut lines = Vec::new();
-        if self.hcas.is_empty() {
-            lines.push("this host has no HCA".to_owned());
-        } else {
-            lines.push(match self.verdict() {
-                Verdict::Ready => {
-                    format!("{subject}: not busy, nor are the kernel modules")
-                }
-                Verdict::Unknown => {
-                    format!("{subject}: not known: no user was found, but not all could be read (see below)")
-                }
-                _ => format!("{subject}: kept busy by:"),
-            });
-        }
-        // What is said of many VFs is said once.
-        let mut held: Vec<(&By, Vec<String>)> = Vec::new();
-        for Holder { hca, by } in &self.holders {
-            let object = hca.map_or_else(|| "host".to_owned(), |hca| self.name(hca));
-            match held.iter_mut().find(|(other, _)| *other == by) {
-                Some((_, objects)) => objects.push(object),
-                None => held.push((by, vec![object])),
-            }
-        }
-        lines.extend(held.into_iter().map(|(by, objects)| format!("  {}: {by}", few(&objects))));
-        lines.extend(self.problems.iter().map(|problem| format!("warning: not read: {problem}")));
-        screen::text(lines)
     }
 }

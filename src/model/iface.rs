@@ -1,7 +1,8 @@
 //! What `ibprov iface` did with one interface:
-//! `/run/ibprov/ports/IFINDEX.json`, and its text.
+//! `/run/ibprov/ports/IFINDEX.json`.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -15,9 +16,45 @@ use super::common::{Code, Exit, Finding, Kind, Report, Verdict};
 use super::duration::seconds;
 use super::finding::Severity;
 
-use crate::model::screen;
 use crate::model::stack::{Decision, View};
-use crate::names::harmless;
+use crate::names::{Guid, IfName, Mode, PKey, PciAddress, PortNumber, harmless};
+
+/// An IPoIB interface as it is set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Interface {
+    /// Its name now.
+    pub name: IfName,
+    /// Of the names in the configuration those that are alternative ones of it, or of its parent.
+    #[serde(skip)]
+    pub altnames: Vec<IfName>,
+    pub ifindex: u32,
+    /// Index of the interface it is a P_Key child of; of none: a port's own.
+    pub parent: Option<u32>,
+    /// The name of that, if it could be seen.
+    pub parent_name: Option<IfName>,
+    /// The PCI function of its port.
+    pub pci: Option<PciAddress>,
+    pub port: Option<PortNumber>,
+    /// Port GUID, the last 8 bytes of its address.
+    #[serde(rename = "port_guid")]
+    pub guid: Option<Guid>,
+    /// Its P_Key, from the broadcast address that the kernel makes of it.
+    pub pkey: Option<PKey>,
+    /// The driver can do connected mode (IPOIB_FLAGS_RC in the first byte of
+    /// the address; RFC 4755, section 3.1).
+    pub can_connect: bool,
+    /// Its port is one of Omni-Path, whose packets are larger.
+    pub omni_path: bool,
+    /// Transport mode; open where nothing could tell it.
+    pub mode: Option<Mode>,
+    /// In bytes.
+    pub mtu: Option<u32>,
+    /// User space may join multicast groups.
+    pub umcast: Option<bool>,
+    /// IFF_UP.
+    pub up: bool,
+}
 
 /// How far bringing it up is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -262,9 +299,11 @@ impl IfaceReport {
         };
         format!("{name}: {set}{up}")
     }
+}
 
-    /// The text of it.
-    pub fn to_text(&self) -> String {
+/// What the journal has of it.
+impl fmt::Display for IfaceReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = harmless(&self.netdev);
         let mut lines = vec![self.headline()];
         lines.extend(self.failures.iter().map(|failure| format!("  why: {failure}")));
@@ -278,7 +317,7 @@ impl IfaceReport {
         }));
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
         lines.extend(View::lines(&self.stacks));
-        screen::text(lines)
+        f.write_str(&lines.join("\n"))
     }
 }
 
@@ -312,7 +351,7 @@ mod tests {
         report.bring_up = BringUp::Up;
         report.exit_code = report.judge();
         assert_eq!((report.exit_code, report.verdict()), (1, Verdict::Deferred));
-        let text = report.to_text();
+        let text = report.to_string();
         let want =
             "ib0 is in use: ib0 has address 10.1.0.1/24; deferred to the next boot: set MTU 1500";
         assert!(text.contains(want) && text.contains("ibprov iface ib0 --force"), "{text}");
@@ -337,6 +376,10 @@ mod tests {
         assert!(report.headline().starts_with("ib2: the interface disappeared"));
         let severities: Vec<Severity> = report.told().findings.iter().map(|f| f.severity).collect();
         assert_eq!(severities, [Severity::Warning, Severity::Warning]);
-        assert!(report.to_text().contains("note: ib2: set mtu: ENODEV"), "{}", report.to_text());
+        assert!(
+            report.to_string().contains("note: ib2: set mtu: ENODEV"),
+            "{}",
+            report.to_string()
+        );
     }
 }

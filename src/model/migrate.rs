@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::advice::Advice;
 use super::common::{Code, Finding, Kind, Report, Severity, Verdict};
-use super::screen::{self, Screen};
 use crate::names::{PathState, mark};
 
 /// What becomes of something that brings InfiniBand up today.
@@ -55,7 +54,7 @@ macro_rules! reasons {
                 }
             }
 
-            const fn advice(self) -> &'static str {
+            pub const fn advice(self) -> &'static str {
                 match self {
                     $(Self::$reason => concat!($($advice)?),)+
                 }
@@ -205,14 +204,14 @@ impl Item {
         Self { drop_in: Some(path.to_owned()), ..self }
     }
 
-    fn place(&self) -> String {
+    pub fn place(&self) -> String {
         match self.line {
             Some(line) => format!("{}:{line}", self.object),
             None => self.object.clone(),
         }
     }
 
-    const fn guess(&self) -> &'static str {
+    pub const fn guess(&self) -> &'static str {
         if self.guessed { "probably, " } else { "" }
     }
 
@@ -226,7 +225,7 @@ impl Item {
 }
 
 /// As it may be printed within a line, and not too long.
-fn short(text: &str) -> String {
+pub fn short(text: &str) -> String {
     text.chars().take(200).map(mark).collect()
 }
 
@@ -295,59 +294,7 @@ impl Migration {
         decisions || self.problems.iter().any(|problem| problem.severity == Severity::Warning)
     }
 
-    /// For people.
-    pub fn to_text(&self) -> String {
-        let verdict = match self.verdict() {
-            Verdict::NothingToDo if self.back => "nothing to undo",
-            Verdict::NothingToDo => "nothing to do",
-            Verdict::WouldChange if self.back => "the migration would be undone",
-            Verdict::WouldChange => "would be migrated",
-            Verdict::WouldFail => "would fail: nothing is changed",
-            Verdict::Done | Verdict::Exceptions if self.back => {
-                "the migration was undone; the next boot is as before"
-            }
-            Verdict::Done | Verdict::Exceptions => "migrated; it takes effect at the next boot",
-            _ => "FAILED",
-        };
-        let mut lines = vec![verdict.to_owned()];
-        let mut items: Vec<&Item> = self.items.iter().collect();
-        items.sort_by_key(|item| item.becomes);
-        for item in items {
-            let place = item.place();
-            let said = item.text.as_ref().map_or_else(String::new, |said| format!(" ({said})"));
-            lines.push(format!(
-                "  {}: {place}{said}: {}{}",
-                item.becomes,
-                item.guess(),
-                item.message
-            ));
-            lines.extend(item.drop_in.iter().map(|drop_in| format!("    drop-in: {drop_in}")));
-            let advice = item.reason.advice();
-            lines.extend((!advice.is_empty()).then(|| format!("    do: {advice}")));
-        }
-        for problem in &self.problems {
-            lines.push(problem.bare());
-            lines.extend(Advice::lines(&problem.advice, "    ", Screen::default()));
-        }
-        if !self.changes.is_empty() {
-            lines.push(if self.applied { "Changed:" } else { "Changes:" }.to_owned());
-            let changes = self.changes.iter();
-            lines.extend(changes.map(|change| format!("  {}", short(&change.to_string()))));
-        }
-        let back = if self.back { " --back" } else { "" };
-        match self.verdict() {
-            Verdict::WouldChange => {
-                lines.push(format!("Nothing was changed. To do it: ibprov migrate{back} --apply"));
-            }
-            Verdict::Done | Verdict::Exceptions if !self.back => {
-                lines.push("To undo it: ibprov migrate --back --apply".to_owned());
-            }
-            _ => {}
-        }
-        screen::text(lines)
-    }
-
-    fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> Verdict {
         match (self.applied, self.has_errors()) {
             (true, true) => Verdict::Failed,
             (false, true) => Verdict::WouldFail,

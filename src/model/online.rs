@@ -6,13 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::{LinkState, PhysicalState, Rate, Rung};
 
-use super::advice::Advice;
 use super::common::{Code, Finding, Kind, Report, Verdict, not_read};
 use super::degraded::Degraded;
 use super::duration::seconds;
 use super::finding::Severity;
 use super::node::Standing;
-use super::screen::{self, Screen};
 use crate::model::{Cause, PortProgress};
 
 /// What is waited for.
@@ -330,22 +328,5 @@ impl OnlineReport {
     fn gave_up(&self) -> bool {
         let deadline = self.timeout_sec.saturating_mul(1_000_000);
         self.finished_usec.saturating_sub(self.started_usec) < deadline
-    }
-
-    /// What `ibprov wait-online` prints for people.
-    pub fn to_text(&self) -> String {
-        let mut lines = vec![self.headline()];
-        for error in &self.configuration {
-            lines.push(format!("  {error}"));
-            lines.extend(Advice::lines(&error.advice, "      ", Screen::default()));
-        }
-        for port in &self.ports {
-            lines.push(format!("  {}", port.line()));
-            let causes = port.cause.iter().flat_map(Cause::all);
-            let steps = causes.flat_map(|cause| &cause.advice);
-            lines.extend(Advice::lines(steps, "      ", Screen::default()));
-        }
-        lines.extend(self.problems.iter().map(|problem| format!("  note: {problem}")));
-        screen::text(lines)
     }
 }

@@ -3,13 +3,12 @@
 
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::common::{
     Code, Exit, Finding, Kind, Report, Severity, Verdict, as_text, not_read, with_remedy,
 };
 use super::duration::seconds;
-use super::plan::no_change;
-use super::screen;
 use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung, vf_ranges};
 
 pub use super::vf_cause::{DROPPED, REFUSED, StepFailure};
@@ -274,7 +273,7 @@ impl PfReport {
 
     /// The VFs that are not as planned, by what is to be said of them: one of each kind,
     /// and all of that kind.
-    fn wrong(&self) -> Vec<(&VfOutcome, Vec<&VfOutcome>)> {
+    pub fn wrong(&self) -> Vec<(&VfOutcome, Vec<&VfOutcome>)> {
         let mut kinds: Vec<(&VfOutcome, Vec<&VfOutcome>)> = Vec::new();
         for vf in self.vfs.iter().filter(|vf| !vf.right) {
             match kinds.iter_mut().find(|(first, _)| first.says_the_same(vf)) {
@@ -283,27 +282,6 @@ impl PfReport {
             }
         }
         kinds
-    }
-
-    /// The text of it without the VFs, which have journal entries of their own.
-    pub fn summary(&self) -> String {
-        let is_vf = |line: &&str| !line.starts_with("  VF ") && !line.starts_with("  VFs ");
-        self.to_text().lines().filter(is_vf).collect::<Vec<_>>().join("\n")
-    }
-
-    /// The text of it.
-    pub fn to_text(&self) -> String {
-        let mut lines = vec![self.headline()];
-        // What puts back says it in the line above.
-        let problem = self.problem.as_ref().filter(|_| self.purpose == Purpose::Apply);
-        lines.extend(problem.map(|problem| format!("  why: {}", problem.with_remedy())));
-        lines.extend(self.wrong().into_iter().map(|(vf, same)| match same.as_slice() {
-            [_] => format!("  {}", vf.line()),
-            same => format!("  {}: {}", vf_ranges(same.iter().map(|vf| vf.vf)), vf.said()),
-        }));
-        lines.extend(self.deferred.iter().map(|deferred| format!("  deferred: {deferred}")));
-        lines.extend(self.problems.iter().map(|problem| format!("  note: {problem}")));
-        screen::text(lines)
     }
 }
 
@@ -315,7 +293,7 @@ impl VfOutcome {
     }
 
     /// How it is, and why.
-    fn said(&self) -> String {
+    pub fn said(&self) -> String {
         let why = self.cause.as_ref().map(|cause| format!(": {}", cause.with_remedy()));
         let why = why.unwrap_or_default();
         format!("{}{why}", self.state())
@@ -364,11 +342,6 @@ impl Unresolved {
     /// It is right and only not there yet.
     pub fn may_pass(&self) -> bool {
         self.errors.iter().all(|error| error.code.may_pass())
-    }
-
-    /// The text of it.
-    pub fn lines(&self) -> Vec<String> {
-        no_change(&self.which, &self.origin, &self.errors)
     }
 
     /// What is wrong, for the report that it is part of.
@@ -444,6 +417,26 @@ impl Outcome {
     }
 }
 
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Applied {
+    /// The report of each PF, or what is known of it where that is lost.
+    #[cfg_attr(test, schemars(with = "Vec<AppliedPf>"))]
+    pub pfs: Vec<Value>,
+    /// The PFs of the configuration for which nothing can be done.
+    pub unresolved: Vec<Unresolved>,
+}
+
+/// The report of a PF, or what is known of it where that is lost.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "its schema is what counts")]
+enum AppliedPf {
+    Report(Report<ToldPf<'static>>),
+    Lost(Outcome),
+}
+
 #[cfg(test)]
 mod tests {
     use nix::errno::Errno;
@@ -451,6 +444,7 @@ mod tests {
 
     use super::*;
     use crate::model::advice::ToDo;
+    use crate::show;
 
     fn pf() -> PciAddress {
         "0000:4b:00.0".parse().expect("address")
@@ -491,7 +485,7 @@ mod tests {
         let blank = PfReport { purpose: Purpose::Undo, ..PfReport::blank(pf(), 0) };
         let mut report = PfReport { steps: done.to_vec(), ..blank.clone() };
         let head = "PF 0000:4b:00.0: 2 of 2 changes of an interrupted run restored after 0.000 s";
-        assert_eq!((report.to_text(), report.findings().len()), (format!("{head}\n"), 0));
+        assert_eq!((show::pf::text(&report), report.findings().len()), (format!("{head}\n"), 0));
         report.steps[1].failure = Some(StepFailure::Unfinished);
         report.verdict = Verdict::Failed;
         let value = json_of(&report);
@@ -508,7 +502,7 @@ mod tests {
             "PF 0000:4b:00.0: nothing is restored yet (process 2420 holds /run/ibprov/lock/pf-0000:4b:00.0); that process restores sriov_drivers_autoprobe and driver_override when it has finished, or the next `ibprov apply` if it is killed"
         );
         assert_eq!(json_of(&busy)["findings"][0]["severity"], "warning");
-        assert_eq!(busy.to_text(), format!("{}\n", busy.headline()));
+        assert_eq!(show::pf::text(&busy), format!("{}\n", busy.headline()));
     }
 
     #[test]
@@ -539,7 +533,11 @@ mod tests {
         let reason = busy().with_remedy();
         assert_eq!(value["reason"], json!(reason));
         assert_eq!(value["findings"][0], json!(busy()));
-        assert!(report.to_text().contains(&format!("\n  why: {reason}\n")), "{}", report.to_text());
+        assert!(
+            show::pf::text(&report).contains(&format!("\n  why: {reason}\n")),
+            "{}",
+            show::pf::text(&report)
+        );
         report.verdict = Verdict::Failed;
         let headline = report.headline();
         assert!(headline.contains("is unknown (sriov_numvfs: ENOSPC) after"), "{headline}");
@@ -583,13 +581,13 @@ mod tests {
         let index = |vf| VfIndex::new(vf).expect("index");
         report.vfs = (1..4).map(|at| VfOutcome { vf: index(at), ..vf.clone() }).collect();
         report.vfs.push(VfOutcome { vf: index(0), right: true, ..vf.clone() });
-        let text = report.to_text();
+        let text = show::pf::text(&report);
         let said = "not as planned (state: guid, expected: verified)";
         let head =
             format!("PF 0000:4b:00.0: 1 of 4 VFs as planned (VFs 1-3: {said}) after 0.000 s");
         assert!(text.starts_with(&head), "{text}");
         assert!(text.contains(&format!("\n  VFs 1-3: {said}\n")), "{text}");
-        assert!(!report.summary().contains("\n  VF"), "{}", report.summary());
+        assert!(!show::pf::summary(&report).contains("\n  VF"), "{}", show::pf::summary(&report));
         assert_eq!(serde_json::to_value(&vf).expect("JSON")["reason"], Value::Null);
     }
 

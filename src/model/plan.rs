@@ -11,8 +11,7 @@ use super::node::Count;
 use super::pf::Deferred;
 use super::refusal::Refusal;
 use super::rxe::{RxeReport, RxeState};
-use super::screen::{self, Screen, Tone};
-use super::vf_step::{VfStep, together};
+use super::vf_step::VfStep;
 use crate::names::{Binding, Guid, Object, PciAddress, RdmaName, VfIndex, vf_ranges};
 
 pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf};
@@ -142,51 +141,6 @@ impl PlanReport {
         self.errors = self.pfs.iter().any(|pf| !pf.errors.is_empty());
         self
     }
-
-    /// The text for people; `all` VFs, not only those that would change.
-    pub fn to_text(&self, all: bool, screen: Screen) -> String {
-        let mut lines = Vec::new();
-        let is_empty = self.pfs.is_empty() && self.rxe.is_empty() && self.firmware.is_empty();
-        if is_empty && self.netns.is_none() {
-            lines.push("no [[pf]] is configured, so that there is nothing to plan".to_owned());
-        }
-        for pf in &self.pfs {
-            lines.extend((!lines.is_empty()).then(String::new));
-            lines.extend(pf.lines(all, screen));
-        }
-        lines.extend(self.rxe.iter().map(RxeReport::planned));
-        if let Some(netns) = &self.netns {
-            lines.push(netns.to_string());
-            let warning = screen.paint(Tone::Warning, "warning:");
-            let others = netns.contradictions();
-            lines.extend(others.map(|other| format!("  {warning} {}", other.message)));
-        }
-        for told in &self.firmware {
-            lines.push(told.to_string());
-            lines.extend(Advice::lines(&told.advice, "  ", screen));
-        }
-        let cannot = screen.paint(Tone::Bad, "cannot read");
-        lines.extend(self.problems.iter().map(|problem| format!("{cannot} {problem}")));
-        if let Some(summary) = self.summary() {
-            lines.extend([String::new(), summary]);
-        }
-        screen::text(lines)
-    }
-
-    /// What would be done to all VFs, in one line.
-    fn summary(&self) -> Option<String> {
-        let counts = counts(self.pfs.iter().flat_map(|pf| &pf.vfs));
-        let mut words: Vec<String> = counts.iter().map(|(n, what)| format!("{n} {what}")).collect();
-        if let (Some(first), Some((n, what))) = (words.first_mut(), counts.first()) {
-            *first = format!("{} {what}", vfs(*n));
-        }
-        let refused = self.pfs.iter().filter(|pf| !pf.errors.is_empty()).count();
-        words.extend((refused > 0).then(|| {
-            let pfs = if refused == 1 { "1 PF".to_owned() } else { format!("{refused} PFs") };
-            format!("{pfs} would not be applied")
-        }));
-        (!words.is_empty()).then(|| format!("Plan: {}", words.join(", ")))
-    }
 }
 
 impl PlannedPf {
@@ -240,7 +194,7 @@ impl PlannedPf {
         findings.into_iter().map(|finding| finding.about(&object)).collect()
     }
 
-    fn is_made_anew(&self, vf: VfIndex) -> bool {
+    pub fn is_made_anew(&self, vf: VfIndex) -> bool {
         self.vfs.iter().any(|planned| planned.index == vf && planned.is_made_anew())
     }
 
@@ -265,7 +219,7 @@ impl PlannedPf {
     }
 
     /// All that is deferred, of VFs too.
-    fn all_deferred(&self) -> impl Iterator<Item = &Deferred> {
+    pub fn all_deferred(&self) -> impl Iterator<Item = &Deferred> {
         self.deferred.iter().chain(self.vfs.iter().filter_map(|vf| vf.deferred.as_ref()))
     }
 
@@ -274,142 +228,51 @@ impl PlannedPf {
         let is_deferred = self.all_deferred().next().is_some();
         !self.is_planned || self.is_change() || is_deferred || !self.refused.is_empty()
     }
-
-    /// What a dry run says of it: what it comes to, and a line for each thing that is done.
-    pub fn preview(&self) -> Vec<String> {
-        let Some(pf) = self.pci.filter(|_| self.is_planned) else {
-            return no_change(&self.named, &self.origin, &self.errors);
-        };
-        let head = match &self.problem {
-            Some(problem) => format!("no change is possible now: {}", problem.with_remedy()),
-            None if !self.is_pending() => format!(
-                "{} {} as planned, nothing to do",
-                self.wanted,
-                if self.wanted == 1 { "VF" } else { "VFs" }
-            ),
-            None if !self.steps.is_empty() => "in this order:".to_owned(),
-            None if self.all_deferred().next().is_none() => "nothing to do".to_owned(),
-            None => "no change is possible while VFs are in use".to_owned(),
-        };
-        let mut lines = vec![format!("PF {pf}: {head}")];
-        let numbered = together(&self.steps).into_iter().enumerate();
-        lines.extend(numbered.map(|(at, step)| format!("  {}. {step}", at + 1)));
-        lines.extend(self.all_deferred().map(|deferred| format!("  deferred: {deferred}")));
-        lines.extend(told(self.refused.iter().map(|refusal| &refusal.finding), Screen::default()));
-        let warnings = self.warnings.iter();
-        lines.extend(warnings.map(|told| format!("  {}: {}", told.severity, told.message)));
-        lines
-    }
-
-    fn lines(&self, all: bool, screen: Screen) -> Vec<String> {
-        let place = match (self.pci, &self.rdma) {
-            (Some(pci), Some(rdma)) => format!("PF {pci} {rdma}"),
-            (Some(pci), None) => format!("PF {pci}"),
-            (None, _) => self.named.clone(),
-        };
-        let place = screen.paint(Tone::Head, &place);
-        let mut lines = vec![format!("{place} ({})", self.origin)];
-        lines.push(if self.errors.is_empty() {
-            format!("  {}", self.summary())
-        } else {
-            format!("  {}", screen.paint(Tone::Bad, "would not be applied:"))
-        });
-        if let Some(bind) = self.bind.filter(|bind| self.wanted > 0 && bind.is_on_host()) {
-            lines.push(format!("  VFs are bound {bind}"));
-        }
-        if let Some(problem) = &self.problem {
-            let head = screen.paint(Tone::Bad, "no change is possible:");
-            lines.push(format!("  {head} {}", problem.with_remedy()));
-        }
-        let head = screen.paint(Tone::Warning, "deferred:");
-        lines.extend(self.deferred.iter().map(|deferred| format!("  {head} {deferred}")));
-        let warning = screen.paint(Tone::Warning, "warning:");
-        lines.extend(told(&self.errors, screen));
-        lines.extend(told(self.refused.iter().map(|refusal| &refusal.finding), screen));
-        lines.extend(told(&self.warnings, screen));
-        if self.removed().next().is_some() {
-            let vfs = vf_ranges(self.removed());
-            lines.push(format!("  {warning} apply removes {vfs}{REMOVED_WITH}"));
-        }
-        let of = |is: fn(&PlannedVf) -> bool| self.vfs.iter().filter(move |vf| is(vf));
-        let anew = || of(PlannedVf::is_made_anew).map(|vf| vf.index);
-        if anew().next().is_some() {
-            let (mark, why) = (screen.paint(Tone::Bad, "-/+"), Change::made_anew());
-            lines.push(format!("  {mark} {}: {why}", vf_ranges(anew())));
-        }
-        lines.extend(self.vfs.iter().flat_map(|vf| vf.lines(all, screen)));
-        let gone = || of(|vf| vf.action == Action::Remove).map(|vf| vf.index);
-        if gone().next().is_some() {
-            let mark = screen.paint(Tone::Bad, "-");
-            lines.push(format!("  {mark} {}", vf_ranges(gone())));
-        }
-        lines
-    }
-
-    fn summary(&self) -> String {
-        let mut words = vec![format!("{} planned, {} present", vfs(self.wanted), self.present)];
-        words.extend(counts(&self.vfs).iter().map(|(n, what)| format!("{n} {what}")));
-        words.push(match self.pinned {
-            0 => "GUIDs not pinned".to_owned(),
-            n if n == self.wanted => "GUIDs pinned".to_owned(),
-            n => format!("GUIDs of {n} pinned"),
-        });
-        if self.wanted == 0 {
-            words.pop();
-        }
-        words.join(", ")
-    }
-}
-
-/// More lines of one kind are counted.
-const MOST_LINES: usize = 20;
-
-fn told<'a>(findings: impl IntoIterator<Item = &'a Finding>, screen: Screen) -> Vec<String> {
-    let mut findings = findings.into_iter();
-    let mut lines = Vec::new();
-    for finding in findings.by_ref().take(MOST_LINES) {
-        let tone = finding.severity.into();
-        let head = screen.paint(tone, &format!("{}:", finding.severity));
-        lines.push(format!("  {head} {}", finding.message));
-        lines.extend(Advice::lines(&finding.advice, "    ", screen));
-    }
-    let more = findings.count();
-    lines.extend((more > 0).then(|| format!("  and {more} more like these")));
-    lines
-}
-
-/// That nothing is changed at the PF that the configuration calls `named`, because of `errors`.
-pub(super) fn no_change(named: &str, origin: &str, errors: &[Finding]) -> Vec<String> {
-    let head = format!("{named} ({origin}): no change is possible:");
-    [head].into_iter().chain(told(errors, Screen::default())).collect()
-}
-
-/// How many of `vfs` there are of each kind.
-fn counts<'a>(vfs: impl IntoIterator<Item = &'a PlannedVf>) -> Vec<(usize, String)> {
-    let vfs: Vec<&PlannedVf> = vfs.into_iter().collect();
-    let of = |action| vfs.iter().filter(|vf| vf.action == action).count();
-    let anew = vfs.iter().filter(|vf| vf.is_made_anew()).count();
-    let bound_again = vfs.iter().filter(|vf| vf.is_bound_again()).count();
-    let change = match bound_again {
-        0 => "to change".to_owned(),
-        n => format!("to change ({n} of them bound again)"),
-    };
-    let parts = [
-        (of(Action::Create), "to create"),
-        (of(Action::Change) - anew, &change),
-        (anew, "to remove and create again"),
-        (of(Action::Remove), "to remove"),
-        (of(Action::Defer), "deferred"),
-        (of(Action::Refuse), "not as planned"),
-        (of(Action::Block), "not possible to change now"),
-        (of(Action::Keep), "as planned"),
-    ];
-    parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| (n, what.to_owned())).collect()
 }
 
 /// What disappears with VFs.
-const REMOVED_WITH: &str = ", with their netdevs and RDMA devices";
+pub const REMOVED_WITH: &str = ", with their netdevs and RDMA devices";
 
-fn vfs(count: usize) -> String {
-    if count == 1 { "1 VF".to_owned() } else { format!("{count} VFs") }
+/// What `ibprov plan --partitions` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Partitions {
+    /// Lines for opensm's partitions.conf.
+    pub lines: String,
+}
+
+/// What `ibprov plan --pin` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Pinned {
+    /// The file of the pins.
+    pub file: String,
+    pub written: bool,
+    /// What it holds or would hold; `null` where nothing can be pinned.
+    pub toml: Option<String>,
+}
+
+/// What `ibprov plan --seal` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Sealed {
+    /// The files with pins that were there.
+    pub files: Vec<String>,
+    /// They were removed, not only looked for.
+    pub removed: bool,
+    #[serde(skip)]
+    pub left: Vec<String>,
+}
+
+impl Sealed {
+    /// With the keys that every report has.
+    pub fn told(&self) -> Report<&Self> {
+        let verdict = match (self.removed || self.files.is_empty(), self.left.is_empty()) {
+            (false, _) => Verdict::WouldChange,
+            (true, false) => Verdict::Exceptions,
+            (true, true) => Verdict::Done,
+        };
+        let left = self.left.iter().map(|line| Finding::warning(Code::OneHostOnly, line));
+        Report::new(Kind::PlanSeal, verdict, left.collect(), self)
+    }
 }

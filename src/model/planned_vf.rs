@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::hardware::Vf;
 use super::pf::Deferred;
-use super::screen::{Screen, Tone};
 use super::vf_lack::Attribute;
 use crate::names::{Guid, IfName, Policy, RdmaName, VfDriver, VfIndex, VfOwner};
 
@@ -151,18 +150,18 @@ impl fmt::Display for Change {
 
 impl PlannedVf {
     /// It is destroyed and created again.
-    pub(super) fn is_made_anew(&self) -> bool {
+    pub fn is_made_anew(&self) -> bool {
         self.changes.iter().any(|change| change.what == Attribute::Vf)
     }
 
     /// It is taken from its driver and given back to it.
-    pub(super) fn is_bound_again(&self) -> bool {
+    pub fn is_bound_again(&self) -> bool {
         self.changes.iter().any(|change| change.what == Attribute::Binding)
     }
 
     /// What is not as planned of one that is there, in phrases; of one that is in use, whose
     /// changes are no plan, by what is `seen`.
-    pub(super) fn deviations(&self, seen: &Vf) -> String {
+    pub fn deviations(&self, seen: &Vf) -> String {
         // Who is bound again to read a GUID lacks that GUID.
         let brings_guid = self.changes.iter().any(Change::brings_guid);
         let is_told = |c: &&Change| c.what != Attribute::Binding || !brings_guid;
@@ -177,80 +176,5 @@ impl PlannedVf {
             all.extend(seen.iter().filter_map(Change::deviation));
         }
         if all.is_empty() { "not as planned".to_owned() } else { all.join("; ") }
-    }
-
-    /// Its lines in the text; `all` also where it is kept as it is, or created again. That
-    /// it is removed is told of all such VFs together.
-    pub(super) fn lines(&self, all: bool, screen: Screen) -> Vec<String> {
-        let index = self.index;
-        let (good, warned, bad) = (
-            screen.paint(Tone::Good, "+"),
-            |mark| screen.paint(Tone::Warning, mark),
-            screen.paint(Tone::Bad, "!"),
-        );
-        let whole = |mark: &str, wanted: &PlannedAs| {
-            vec![format!("  {mark} VF {index}  {}", wanted.text())]
-        };
-        match (self.action, &self.wanted) {
-            (Action::Keep, Some(wanted)) if all => whole("=", wanted),
-            (Action::Keep | Action::Remove, _) => Vec::new(),
-            (Action::Change, Some(_)) if self.is_made_anew() && !all => Vec::new(),
-            (Action::Change, Some(wanted)) if self.is_made_anew() => whole(&good, wanted),
-            (Action::Block, Some(wanted)) => whole(&bad, wanted),
-            (Action::Create, Some(wanted)) => whole(&good, wanted),
-            (Action::Block | Action::Defer, _) if self.changes.is_empty() => {
-                let what = self.deferred.as_ref().map(ToString::to_string);
-                let what = what.unwrap_or_else(|| format!("VF {index}"));
-                vec![format!("  {} {what}", warned("!"))]
-            }
-            (
-                Action::Create | Action::Change | Action::Defer | Action::Refuse | Action::Block,
-                wanted,
-            ) => {
-                let from = wanted.as_ref().map_or("", |w| &w.guids_from);
-                let line = |(at, change): (usize, &Change)| {
-                    let head = if at == 0 { format!("VF {index}") } else { String::new() };
-                    let mark = match (at, self.action) {
-                        (0, Action::Refuse) => bad.clone(),
-                        (0, _) => warned("~"),
-                        _ => " ".to_owned(),
-                    };
-                    let why =
-                        if change.brings_guid() { format!(" ({from})") } else { String::new() };
-                    format!("  {mark} {head:<6} {change}{why}")
-                };
-                let deferred =
-                    self.deferred.iter().map(|deferred| format!("           {deferred}"));
-                self.changes.iter().enumerate().map(line).chain(deferred).collect()
-            }
-        }
-    }
-}
-
-impl PlannedAs {
-    fn text(&self) -> String {
-        let Self {
-            node_guid,
-            port_guid,
-            policy,
-            driver,
-            owner,
-            guids_from,
-            netdev_name,
-            rdma_name,
-        } = self;
-        let mut text = format!(
-            "node GUID {node_guid}  port GUID {port_guid} ({guids_from})  link state {policy}  driver {driver}"
-        );
-        if *owner == VfOwner::Cni {
-            text.push_str("  from then on the CNI's");
-        }
-        if let Some(name) = netdev_name {
-            text.push_str(&format!("  netdev {name}"));
-        }
-        if let Some(name) = rdma_name {
-            text.push_str(&format!("  RDMA device {name}"));
-        }
-        text
     }
 }

@@ -7,52 +7,16 @@
 use std::collections::BTreeMap;
 
 use nix::libc::{ARPHRD_INFINIBAND, IFF_UP};
-use serde::Serialize;
 
 use super::pf;
 use super::rdma::port_guid_of;
 use super::{Look, interface_manager};
 use crate::host::{Root, links, state};
 use crate::model::iface::IfaceReport;
+pub use crate::model::iface::Interface;
 use crate::model::stack::{StackName, StackSetting};
 use crate::model::{self, Use};
-use crate::names::{Guid, IfName, Mode, PKey, PciAddress, PortNumber};
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Interface {
-    /// Its name now.
-    pub name: IfName,
-    /// Of the names in the configuration those that are alternative ones of it, or of its parent.
-    #[serde(skip)]
-    pub altnames: Vec<IfName>,
-    pub ifindex: u32,
-    /// Index of the interface it is a P_Key child of; of none: a port's own.
-    pub parent: Option<u32>,
-    /// The name of that, if it could be seen.
-    pub parent_name: Option<IfName>,
-    /// The PCI function of its port.
-    pub pci: Option<PciAddress>,
-    pub port: Option<PortNumber>,
-    /// Port GUID, the last 8 bytes of its address.
-    #[serde(rename = "port_guid")]
-    pub guid: Option<Guid>,
-    /// Its P_Key, from the broadcast address that the kernel makes of it.
-    pub pkey: Option<PKey>,
-    /// The driver can do connected mode (IPOIB_FLAGS_RC in the first byte of
-    /// the address; RFC 4755, section 3.1).
-    pub can_connect: bool,
-    /// Its port is one of Omni-Path, whose packets are larger.
-    pub omni_path: bool,
-    /// Transport mode; open where nothing could tell it.
-    pub mode: Option<Mode>,
-    /// In bytes.
-    pub mtu: Option<u32>,
-    /// User space may join multicast groups.
-    pub umcast: Option<bool>,
-    /// IFF_UP.
-    pub up: bool,
-}
+use crate::names::{IfName, PKey, PortNumber};
 
 impl Interface {
     /// Learn which of `names` are alternative ones of it, or of its parent.
@@ -81,7 +45,7 @@ impl Interface {
             pkey: PKey::new(0xffff),
             can_connect: true,
             omni_path: false,
-            mode: Some(Mode::Datagram),
+            mode: Some(crate::names::Mode::Datagram),
             mtu: Some(2044),
             umcast: Some(false),
             up: false,

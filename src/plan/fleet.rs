@@ -3,12 +3,9 @@
 //! Pure and lean: a GUID of a host takes 24 bytes, so that tens of thousands of
 //! hosts are judged in one go.
 
-use std::fmt;
-
-use serde::Serialize;
-
 use crate::config::pins::Pins;
-use crate::model::common::{Code, Finding};
+use crate::model::common::Code;
+use crate::model::plan_fleet::{FleetFinding, Holder, MOST_HOLDERS};
 use crate::names::{Guid, GuidKind, PciAddress};
 
 /// The GUIDs of many hosts.
@@ -31,47 +28,6 @@ struct Entry {
     /// The VF, or the card itself.
     vf: Option<u16>,
     kind: GuidKind,
-}
-
-/// A GUID that is in two places, or one that is none.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FleetFinding {
-    /// What every finding has; its object is the GUID, or the file that was not read.
-    #[serde(flatten)]
-    pub finding: Finding,
-    /// Who has the GUID, in the order of the hosts.
-    pub holders: Vec<Holder>,
-}
-
-impl FleetFinding {
-    fn of(code: Code, guid: Guid, holders: Vec<Holder>) -> Self {
-        let message = match code {
-            Code::VfGuidDuplicate => format!("{guid} is used more than once"),
-            Code::GuidLinkLocalTwin => {
-                let twin = guid.link_local_twin();
-                format!("{guid} and {twin} map to the same IPv6 link-local address")
-            }
-            _ => format!(
-                "the GUID {guid} is all zero, with which the port stays down or rdma_cm fails"
-            ),
-        };
-        Self { finding: Finding::error(code, message).about(guid), holders }
-    }
-}
-
-/// Who has a GUID.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Holder {
-    /// The host, as its file is called.
-    pub host: String,
-    /// The PF.
-    pub pci: PciAddress,
-    /// The VF; absent for the card itself.
-    pub vf: Option<u16>,
-    /// As what.
-    pub kind: GuidKind,
 }
 
 impl Fleet {
@@ -165,9 +121,6 @@ impl Fleet {
     }
 }
 
-/// A GUID that a thousand hosts have is shown for this many.
-const MOST_HOLDERS: usize = 8;
-
 fn index(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
@@ -181,25 +134,6 @@ fn is_one_device(same: &[Entry]) -> bool {
     same.iter().all(|e| device(e) == device(first))
         && kinds(GuidKind::Node) <= 1
         && kinds(GuidKind::Port) <= 1
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, pci, vf, kind } = self;
-        match vf {
-            Some(vf) => write!(f, "{host}: {kind} of VF {vf} of {pci}"),
-            None => write!(f, "{host}: {kind} of the adapter {pci}"),
-        }
-    }
-}
-
-impl fmt::Display for FleetFinding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.finding.message)?;
-        self.holders.iter().try_for_each(|holder| write!(f, "\n  {holder}"))?;
-        let is_cut = self.holders.len() == MOST_HOLDERS;
-        if is_cut { f.write_str("\n  and possibly more") } else { Ok(()) }
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ pub mod fleet;
 pub mod guid;
 mod iface;
 pub mod partitions;
-pub mod preview;
 pub mod rxe;
 pub mod settings;
 pub mod subnet_manager;

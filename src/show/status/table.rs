@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::{Child, Detail, Hca, PortStatus, Role, Status, VfPortStatus, VfStatus, elsewhere};
+use super::{Detail, elsewhere};
 use crate::model::NotExpected;
 use crate::model::common::{Code, Finding, Severity};
 use crate::model::hardware::Link;
 use crate::model::plan::{Action, PlannedVf};
-use crate::model::screen::{Screen, Tone};
+use crate::model::status::{Child, Hca, PortStatus, Role, Status, VfPortStatus, VfStatus};
 use crate::names::{
     LinkLayer, LinkState, Object, PhysicalState, Rate, RdmaName, Rung, VfIndex, Words, vf_ranges,
 };
+use crate::show::screen::{Screen, Tone};
 
 /// How much a line of the table matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use std::fmt::{self, Write as _};
 
 use strum::VariantArray as _;
 
-use super::boot::{BootReport, PortReport};
-use super::common::{Finding, SCHEMA, Verdict};
-use super::guests::{GuestsReport, PhaseWord};
-use super::status::{Hca, Role, Status};
+use crate::model::boot::{BootReport, PortReport};
+use crate::model::common::{Finding, SCHEMA, Verdict};
+use crate::model::guests::{GuestsReport, PhaseWord};
+use crate::model::status::{Hca, Role, Status};
 use crate::names::{LinkLayer, PciAddress, Rung, mark};
 
 /// What the configuration of a node comes to, in numbers.

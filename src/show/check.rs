@@ -1,10 +1,11 @@
 //! `ibprov check`: findings for people, the root cause first, its consequences
 //! below it.
 
+use super::advice;
+use super::screen::{self, Screen, Tone};
 use crate::model::advice::{Advice, Purpose};
 use crate::model::common::Verdict;
 use crate::model::finding::{Diagnosis, Failures, Finding, Quote, Read, Severity};
-use crate::model::screen::{self, Screen, Tone};
 
 /// Lines of evidence shown for each finding; JSON has all.
 const QUOTES: usize = 8;
@@ -112,7 +113,7 @@ fn of(finding: &Finding, said: &[&Finding], screen: Screen) -> Vec<String> {
     let is_new = |step: &&Advice| !said.iter().any(|other| other.advice.contains(step));
     for purpose in Purpose::ALL {
         let steps = finding.advice.iter().filter(|step| step.purpose == purpose).filter(is_new);
-        let steps = Advice::lines(steps, &format!("{indent}    "), screen);
+        let steps = advice::lines(steps, &format!("{indent}    "), screen);
         if !steps.is_empty() {
             let heading = format!("{indent}  {}:", purpose.heading());
             lines.push(screen.paint(Tone::Head, &heading));

@@ -2,6 +2,8 @@
 
 use anstyle::{AnsiColor, Style};
 
+use crate::model::common::Severity;
+
 /// What a command stands behind. A line that begins so is never broken.
 pub const RUN: &str = "run: ";
 
@@ -34,6 +36,16 @@ impl Tone {
             Self::Warning => AnsiColor::Yellow.on_default(),
             Self::Head => Style::new().bold(),
             Self::Dim => Style::new().dimmed(),
+        }
+    }
+}
+
+impl From<Severity> for Tone {
+    fn from(severity: Severity) -> Self {
+        match severity {
+            Severity::Error => Self::Bad,
+            Severity::Warning => Self::Warning,
+            Severity::Info => Self::Dim,
         }
     }
 }

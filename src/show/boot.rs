@@ -1,0 +1,206 @@
+//! The text of `ibprov boot`.
+
+use super::screen::Screen;
+use super::{advice, screen};
+use crate::model::Cause;
+use crate::model::boot::{BootReport, ModuleOutcome, StepReport};
+use crate::model::duration::seconds;
+
+/// More lines than this are for programs, not for a serial console.
+const TIMELINE_LINES: usize = 40;
+
+/// The text of it.
+pub fn text(report: &BootReport) -> String {
+    let mut lines = vec![report.headline()];
+    for error in &report.configuration {
+        lines.push(error.to_string());
+        lines.extend(advice::lines(&error.advice, "  ", Screen::default()));
+    }
+    for port in &report.ports {
+        lines.push(port.line());
+        for cause in port.cause.iter().flat_map(Cause::all) {
+            lines.push(format!("  why: {}", cause.text));
+            lines.extend(advice::lines(&cause.advice, "  ", Screen::default()));
+        }
+    }
+    lines.extend(report.pfs.iter().map(|pf| pf.headline.clone()));
+    for pf in &report.unresolved_pfs {
+        let errors: Vec<&str> = pf.errors.iter().map(|e| e.message.as_str()).collect();
+        lines.push(format!("{} ({}): not changed: {}", pf.which, pf.origin, errors.join("; ")));
+    }
+    lines.extend(report.rxe.iter().map(ToString::to_string));
+    let left_out = report.left_out.iter();
+    lines.extend(left_out.map(|out| format!("not waited for {}: {}", out.pci, out.reason)));
+    for module in &report.modules {
+        if let ModuleOutcome::Missing { trouble } = &module.outcome {
+            lines.push(format!("module {}: not loaded: {trouble}", module.name));
+            let steps = trouble.advice(&module.name);
+            lines.extend(advice::lines(&steps, "  ", Screen::default()));
+        }
+    }
+    let there: Vec<&str> = report
+        .modules
+        .iter()
+        .filter(|m| m.outcome == ModuleOutcome::AlreadyThere)
+        .map(|m| m.name.as_str())
+        .collect();
+    if !there.is_empty() {
+        lines.push(format!(
+            "modules already loaded (initramfs, udev or built in): {}",
+            there.join(", ")
+        ));
+    }
+    lines.extend(report.steps.iter().map(StepReport::line));
+    lines.extend(report.problems.iter().map(|problem| format!("note: {problem}")));
+    if !report.timeline.is_empty() {
+        lines.push("timeline of boot:".to_owned());
+    }
+    for moment in report.timeline.iter().take(TIMELINE_LINES) {
+        let (sign, off) = match moment.usec.checked_sub(report.started_usec) {
+            Some(after) => ('+', after),
+            None => ('-', report.started_usec - moment.usec),
+        };
+        lines.push(format!("{sign}{:>10}  {}", seconds(off), moment.text));
+    }
+    if let Some(more @ 1..) = report.timeline.len().checked_sub(TIMELINE_LINES) {
+        lines.push(format!("... and {more} more in /run/ibprov/boot.json"));
+    }
+    screen::text(lines)
+}
+
+impl StepReport {
+    fn line(&self) -> String {
+        match (self.took_usec, &self.failure) {
+            (None, _) => format!("still running: {}", self.step),
+            (Some(took), None) => format!("changed by ibprov: {} in {}", self.step, seconds(took)),
+            (Some(took), Some(failure)) => {
+                format!("failed: {} after {}: {failure}", self.step, seconds(took))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::model::PortProgress;
+    use crate::model::advice::Advice;
+    use crate::model::boot::{Climbed, Moment, PortReport, Step, blank};
+    use crate::model::common::Verdict;
+    use crate::names::{LinkLayer, PortNumber, Rung};
+
+    fn port(reached: Rung) -> PortReport {
+        let progress = PortProgress {
+            expected: "0000:4b:00.0".into(),
+            pci: "0000:4b:00.0".parse().ok(),
+            rdma: "mlx5_0".parse().ok(),
+            port: PortNumber::new(1).ok(),
+            guid: "b859:9f03:0012:a480".parse().ok(),
+            link_layer: Some(LinkLayer::InfiniBand),
+            netdev: "ib0".parse().ok().filter(|_| reached >= Rung::Netdev),
+            named_usec: None,
+            reached: Some(reached),
+            goal: Rung::Named,
+            optional: false,
+            must_be_infiniband: false,
+            must_be_ethernet: false,
+            of_number: None,
+            why: "class 0x020700".to_owned(),
+        };
+        let cause = (reached < Rung::Named).then(|| Cause {
+            text: "module ib_ipoib is not loaded: deny-listed by /etc/modprobe.d/x.conf:1"
+                .to_owned(),
+            advice: vec![Advice::permanent("remove the line")],
+            is_final: true,
+            ..Cause::waiting("", [])
+        });
+        PortReport {
+            ready: progress.is_ready(),
+            missing: progress.missing(),
+            progress,
+            cause,
+            waited_usec: 1_234_567,
+        }
+    }
+
+    fn report(verdict: Verdict, ports: Vec<PortReport>) -> BootReport {
+        BootReport {
+            finished_usec: 7_312_000,
+            verdict,
+            ports,
+            timeline: vec![
+                Moment { usec: 4_900_000, text: "ib0 was there".to_owned(), climbed: None },
+                Moment {
+                    usec: 5_312_000,
+                    text: "mlx5_0 port 1: named as ib0".to_owned(),
+                    climbed: Some(Climbed {
+                        expected: "0000:4b:00.0".into(),
+                        port: PortNumber::new(1).ok(),
+                        rung: Rung::Named,
+                    }),
+                },
+            ],
+            ..blank(5_000_000)
+        }
+    }
+
+    #[test]
+    fn a_ready_boot_reads_well() {
+        let text = text(&report(Verdict::Ready, vec![port(Rung::Named)]));
+        expect![[r#"
+            1 of 1 expected ports ready after 2.312 s
+            mlx5_0 port 1 (0000:4b:00.0): ready, netdev ib0, port GUID b859:9f03:0012:a480
+            timeline of boot:
+            -   0.100 s  ib0 was there
+            +   0.312 s  mlx5_0 port 1: named as ib0
+        "#]]
+        .assert_eq(&text);
+    }
+
+    #[test]
+    fn a_deferred_boot_says_why_and_what_to_do() {
+        let mut report = report(Verdict::Exceptions, vec![port(Rung::Rdma)]);
+        report.steps.push(StepReport {
+            step: Step::LoadModule { module: "ib_umad".parse().expect("name") },
+            started_usec: 5_100_000,
+            took_usec: Some(90_000),
+            failure: None,
+        });
+        report.problems.push("cannot read /dev/kmsg".to_owned());
+        expect![[r#"
+            boot incomplete after 2.312 s: mlx5_0 port 1 (0000:4b:00.0): no netdev; 0 of 1 expected ports ready
+            mlx5_0 port 1 (0000:4b:00.0): NOT READY: no netdev after 1.234 s, port GUID b859:9f03:0012:a480
+              why: module ib_ipoib is not loaded: deny-listed by /etc/modprobe.d/x.conf:1
+              do: remove the line
+            changed by ibprov: load ib_umad in 0.090 s
+            note: cannot read /dev/kmsg
+            timeline of boot:
+            -   0.100 s  ib0 was there
+            +   0.312 s  mlx5_0 port 1: named as ib0
+        "#]].assert_eq(&text(&report));
+    }
+
+    #[test]
+    fn a_long_timeline_is_cut() {
+        let mut report = report(Verdict::Ready, Vec::new());
+        let moment = Moment { usec: 5_000_000, text: "x".to_owned(), climbed: None };
+        report.timeline = vec![moment; 43];
+        let text = text(&report);
+        assert_eq!(text.lines().filter(|l| l.ends_with("  x")).count(), TIMELINE_LINES);
+        assert!(text.ends_with("... and 3 more in /run/ibprov/boot.json\n"), "{text}");
+    }
+
+    #[test]
+    fn json_is_flat_and_carries_its_schema() {
+        let report = report(Verdict::NotReady, vec![port(Rung::Rdma)]);
+        let json: serde_json::Value =
+            serde_json::from_str(&report.told().to_json().expect("JSON")).expect("JSON");
+        assert_eq!((&json["schema"], &json["report"]), (&1.into(), &"boot".into()));
+        assert_eq!(json["verdict"], "not-ready");
+        assert_eq!(json["ports"][0]["reached"], "rdma");
+        assert_eq!(json["ports"][0]["missing"], "netdev");
+        assert_eq!(json["ports"][0]["cause"]["final"], true);
+    }
+}

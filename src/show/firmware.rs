@@ -1,0 +1,98 @@
+//! The text of `ibprov firmware`.
+
+use super::advice;
+use super::screen::{Screen, Tone};
+use crate::model::firmware::{CardSettings, FirmwareReport, State, shown_value};
+
+/// For people: a table for each adapter, and what is to be done.
+pub fn text(report: &FirmwareReport, screen: Screen) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    if report.adapters.is_empty() {
+        lines.push("this host has no adapter whose firmware has settings".to_owned());
+    }
+    for adapter in &report.adapters {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(adapter.lines(screen));
+    }
+    let has = |wanted| report.adapters.iter().flat_map(|a| &a.settings).any(|s| s.state == wanted);
+    let mut to_do = Vec::new();
+    if report.adapters.iter().any(|a| a.settings.iter().any(|s| a.would_set(s))) {
+        to_do.push("to set what differs: ibprov firmware --apply");
+    }
+    if has(State::PendingReboot) {
+        to_do.push("what is pending takes effect at the next reboot");
+    }
+    if has(State::PendingPowerCycle) {
+        to_do.push("what is pending a power cycle was written, and is not written again: power the host off and on (after a kexec, a reboot is enough)");
+    }
+    if !to_do.is_empty() {
+        lines.push(String::new());
+    }
+    lines.extend(to_do.into_iter().flat_map(|text| screen.wrapped("", text)));
+    lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+impl CardSettings {
+    /// The lines for people.
+    fn lines(&self, screen: Screen) -> Vec<String> {
+        let mut head = self.pci.to_string();
+        head.extend(self.device_type.as_ref().map(|device| format!("  {device}")));
+        head.extend(self.firmware.as_ref().map(|version| format!(", firmware {version}")));
+        let mut lines = vec![screen.paint(Tone::Head, &head)];
+        let value = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let title = ["setting", "current", "next boot", "wanted"].map(str::to_owned);
+        let rows: Vec<[String; 4]> = self
+            .settings
+            .iter()
+            .map(|s| {
+                let wanted = s.wanted.as_ref().map_or_else(|| "-".to_owned(), shown_value);
+                [s.name.to_string(), value(&s.current), value(&s.next), wanted]
+            })
+            .collect();
+        let mut widths = title.each_ref().map(String::len);
+        for row in &rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.len());
+            }
+        }
+        let line = |row: &[String; 4]| {
+            let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  "));
+            format!("  {}", cells.collect::<String>())
+        };
+        if !rows.is_empty() {
+            lines.push(format!("{}state", line(&title)));
+        }
+        for (row, setting) in rows.iter().zip(&self.settings) {
+            let state = screen.paint(setting.state.tone(), setting.state.into());
+            lines.push(format!("{}{state}", line(row)));
+        }
+        for setting in &self.settings {
+            let told = setting.reason.as_ref().map(|why| format!("{}: {why}", setting.name));
+            lines.extend(told.iter().flat_map(|told| screen.wrapped("    ", told)));
+        }
+        lines.extend(self.problem.iter().flat_map(|why| screen.wrapped("  error: ", why)));
+        for finding in &self.findings {
+            lines.extend(
+                screen.wrapped("  ", &format!("{}: {}", finding.severity, finding.message)),
+            );
+            lines.extend(advice::lines(&finding.advice, "    ", screen));
+        }
+        if let Some(effect) = &self.effect {
+            lines.extend(screen.wrapped("  the tool says: ", effect));
+        }
+        lines
+    }
+}
+
+impl State {
+    const fn tone(self) -> Tone {
+        match self {
+            Self::Shown => Tone::Dim,
+            Self::AsWanted => Tone::Good,
+            Self::NotSet | Self::Unreadable => Tone::Bad,
+            _ => Tone::Warning,
+        }
+    }
+}
