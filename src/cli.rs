@@ -18,7 +18,7 @@ use crate::config::timespan::{self, TimeSpan};
 use crate::model::opensm::OpensmFile;
 use crate::names::{
     BadText, Colour, GidKind, GroupMtu, GroupRate, IfName, Membership, NetnsMode, PKey, PciAddress,
-    PortNumber, PortType, RdmaName, Resource, Rung, Target, Words,
+    PortNumber, PortType, RdmaName, Resource, Rung, Target, Targets, Words,
 };
 
 /// Boot-time provisioning of InfiniBand nodes.
@@ -184,7 +184,7 @@ pub struct Common {
     #[arg(long, global = true, value_name = "DIR")]
     pub root: Option<PathBuf>,
     /// How to print: text or json
-    #[arg(long, global = true, value_enum, hide_possible_values = true, default_value_t = Format::Text)]
+    #[arg(short = 'o', long, global = true, value_enum, hide_possible_values = true, default_value_t = Format::Text)]
     pub format: Format,
     /// Colour: auto, always or never
     #[arg(
@@ -375,7 +375,7 @@ not valid; 3 an expected port or a planned VF is not ready.
 Examples:
   ibprov status ib0            all that is known of one port, and what it lacks
   ibprov status -v             all that is known of each adapter
-  ibprov status --format json  for programs")]
+  ibprov status -o json        for programs")]
     Status(Lazy<StatusArgs>),
     /// Print the state of the node for Prometheus
     #[command(after_help = "\
@@ -631,9 +631,9 @@ pub struct MigrateArgs {
 #[derive(Debug, Clone, Args)]
 pub struct StatusArgs {
     /// All that is known of these alone, and why they are so: ib0,
-    /// mlx5_0, mlx5_0/1, 4b:00.0 or a port GUID
+    /// mlx5_0, mlx5_0/1, 4b:00.0, a port GUID or a pattern: 'ib*'
     #[arg(verbatim_doc_comment, value_name = "NAME")]
-    pub names: Vec<Target>,
+    pub names: Vec<Targets>,
     /// Show only what is wrong
     #[arg(long)]
     pub problems: bool,

@@ -1,40 +1,15 @@
-//! Each command that a report tells to run: sh can read it, its programs are known ones, it has no
-//! placeholder, and what it asks of ibprov is a command line of ibprov.
+//! Each command that a report tells to run, as the sources have it.
 
 #![allow(clippy::disallowed_methods, reason = "tests read the sources")]
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may panic in its helpers too")]
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use clap::Parser as _;
 use proc_macro2::{TokenStream, TokenTree};
 
-/// Programs that may be told of: those of the field, of systemd and of each distribution.
-const PROGRAMS: &str = "
-    ausearch basename cat cd depmod devlink dkms dmesg dracut du df echo ethtool find findmnt for grep ibportstate
-    ibprov ibstat ifup ip journalctl ln ls lsinitrd lsmod lspci mkdir mlxlink modinfo modprobe mokutil
-    mount
-    mstconfig mstflint mstfwreset mstlink nmcli opahfirev opensm pgrep printf ps rdma readlink setenforce sminfo
-    sort swapon systemctl systemd-analyze udevadm virsh xargs";
-
-/// What a reader would have to fill in.
-const PLACEHOLDERS: [&str; 13] = [
-    "ADDRESS",
-    "DRIVER",
-    "FILE",
-    "GUEST",
-    "GUID",
-    "LID",
-    "N",
-    "NAME",
-    "PF_NETDEV",
-    "PID",
-    "PORT",
-    "SERVER",
-    "VF",
-];
+#[path = "bed/told.rs"]
+mod told;
 
 /// A string literal as it is meant; in `format!` with a value for each argument.
 fn filled(literal: &str) -> String {
@@ -113,41 +88,11 @@ fn below(dir: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// The simple commands of a command line.
-fn simple(command: &str) -> impl Iterator<Item = Vec<&str>> {
-    let parts = command.split([';', '|', '&']).flat_map(|part| part.split("$("));
-    let parts = parts.map(|part| part.split_whitespace().filter(|w| *w != "do" && *w != "done"));
-    parts.map(Iterator::collect::<Vec<_>>).filter(|words| !words.is_empty())
-}
-
 #[test]
 fn each_command_that_is_told_is_one() {
     let mut all = Vec::new();
     below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
     assert!(all.len() > 100, "{} commands were found", all.len());
-    let known: Vec<&str> = PROGRAMS.split_whitespace().collect();
-    let mut wrong = Vec::new();
-    for command in &all {
-        let read = Command::new("sh").args(["-n", "-c", command]).output().expect("sh");
-        if !read.status.success() || command.contains('`') {
-            wrong.push(format!("{command}: {}", String::from_utf8_lossy(&read.stderr)));
-        }
-        // Quoted words are patterns of grep.
-        let bare: String = command.split('\'').step_by(2).collect::<Vec<_>>().join("'x'");
-        for words in simple(&bare) {
-            let program = words.first().copied().unwrap_or_default();
-            if !known.contains(&program) {
-                wrong.push(format!("{command}: {program} is no known program"));
-            }
-            if let Some(word) = words.iter().find(|word| PLACEHOLDERS.contains(word)) {
-                wrong.push(format!("{command}: {word} is not filled in"));
-            }
-            if program == "ibprov"
-                && let Err(e) = ibprov::cli::Cli::try_parse_from(&words)
-            {
-                wrong.push(format!("{command}: {e}"));
-            }
-        }
-    }
+    let wrong: Vec<String> = all.iter().flat_map(|command| told::faults(command)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

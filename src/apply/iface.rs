@@ -21,7 +21,7 @@ use crate::model::iface::{
     BringUp, DeferredSettings, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface,
 };
 use crate::model::{Cause, Use, events as kinds};
-use crate::names::{BadText, IfName, harmless};
+use crate::names::{BadText, IfName, harmless, sh};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
 use crate::observe::udev::initialized_usec;
@@ -658,7 +658,7 @@ fn explain(step: &IfaceStep, interface: &Interface, e: &NotDone) -> String {
     let (answer, errno) = match e {
         NotDone::Refused(refusal) => (refusal.said.clone(), refusal.errno.map(Errno::from_raw)),
         NotDone::Held(_) | NotDone::NoChild(_) | NotDone::Unexpected(_) => {
-            return format!("{e}, then run `ibprov iface {}`", interface.name);
+            return format!("{e}, then run `ibprov iface {}`", sh(interface.name.as_str()));
         }
     };
     let name = &interface.name;

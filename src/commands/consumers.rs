@@ -15,7 +15,7 @@ use crate::model::advice::{Advice, ToDo};
 use crate::model::common::{Code, Finding, Severity, not_read};
 use crate::model::consumers::{Consumer, ConsumersReport, Order};
 use crate::model::migrate::Change;
-use crate::names::PathState;
+use crate::names::{PathState, sh};
 use crate::show;
 use crate::stacks::netplan;
 
@@ -109,15 +109,18 @@ fn locked_memory(unit: &Unit) -> Option<Finding> {
         "LimitMEMLOCK={soft}: a process that it starts can register no more memory than that for RDMA, unless it has CAP_IPC_LOCK or a limit of its own"
     );
     let dir = format!("{}/{}.d", DropIn::UNITS, unit.name);
+    let file = format!("{dir}/memlock.conf");
     let command = format!(
-        "mkdir -p '{dir}' && printf '[Service]\\nLimitMEMLOCK=infinity\\n' >'{dir}/memlock.conf' && systemctl daemon-reload"
+        "mkdir -p {} && printf '[Service]\\nLimitMEMLOCK=infinity\\n' >{} && systemctl daemon-reload",
+        sh(&dir),
+        sh(&file)
     );
     let finding = Finding::new(Code::Notice, Severity::Info, message).about(&unit.name);
     let advice = [
         Advice::permanent(ToDo::run(command)),
         Advice::permanent(ToDo::with(
             "once nothing that it has started runs",
-            format!("systemctl restart {}", unit.name),
+            format!("systemctl restart {}", sh(&unit.name)),
         )),
     ];
     consumers::passes_limits_on(unit).then(|| finding.advise(advice))

@@ -10,7 +10,7 @@ use super::{print, screen};
 use crate::cli::{Common, Format, StatusArgs};
 use crate::config::{Config, Loaded};
 use crate::host::events::Events;
-use crate::host::{Root, clock, state, terminal};
+use crate::host::{Root, clock, kernel_log, state, terminal};
 use crate::ladder::active::{self, Activity};
 use crate::model::common::Finding;
 use crate::model::degraded::PcieLink;
@@ -20,10 +20,10 @@ use crate::model::status::{
     Udev, VfPortStatus, VfStatus,
 };
 use crate::model::{self, BootReport, NotExpected, PortProgress, ReadError};
-use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target};
-use crate::node::{Account, JudgedPort, Node, soft_roce};
+use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target, Targets};
+use crate::node::{Account, JudgedPort, Node, history, soft_roce};
 use crate::observe::link::PortAnswer;
-use crate::observe::target::meant;
+use crate::observe::target::{NoSuch, meant};
 use crate::observe::{self, Look, Observer, PciFunction, Port, RdmaDevice};
 use crate::plan::settings::{Settings, parent_of_missing, settings};
 use crate::show;
@@ -60,10 +60,30 @@ pub fn run(args: &StatusArgs, loaded: &Loaded, root: &Root, common: &Common) -> 
 }
 
 /// Keep what has one of these names.
-fn keep(status: &mut Status, names: &[Target], config: &Config, root: &Root) -> anyhow::Result<()> {
+fn keep(
+    status: &mut Status,
+    names: &[Targets],
+    config: &Config,
+    root: &Root,
+) -> anyhow::Result<()> {
     let observed = Observer::new(root).look([], &BTreeSet::new());
+    let mut targets = Vec::new();
+    for name in names {
+        let before = targets.len();
+        match name {
+            Targets::One(target) => targets.push(target.clone()),
+            Targets::Like(pattern) => {
+                let is_like = |name: &String| pattern.matches(name);
+                let like = status.names().into_iter().filter(is_like);
+                targets.extend(like.filter_map(|name| name.parse().ok()));
+            }
+        }
+        if targets.len() == before {
+            return Err(NoSuch::new(name, &observed).into());
+        }
+    }
     let (mut named, mut others) = (Vec::new(), Vec::new());
-    for target in names {
+    for target in &targets {
         let name = target.to_string();
         let mut absent = status.absent.iter().map(|absent| absent.expected.clone());
         let mut soft = status.soft_roce.iter().map(|soft| &soft.rxe);
@@ -86,7 +106,23 @@ fn keep(status: &mut Status, names: &[Target], config: &Config, root: &Root) -> 
         }));
     }
     status.keep(&named, &others);
+    if root.is_live() {
+        add_history(status);
+    }
     Ok(())
+}
+
+/// Add what the kernel log has. That it cannot be read is a note already.
+fn add_history(status: &mut Status) {
+    let log = kernel_log().unwrap_or_default();
+    let now = clock::monotonic_usec();
+    for hca in &mut status.hcas {
+        hca.history = history::of(&log, &hca.names(), now);
+        let Some(device) = &hca.rdma else { continue };
+        for port in &mut hca.ports {
+            port.link_change = history::link_change(&log, device, port.port, now);
+        }
+    }
 }
 
 /// How often ports are looked at although nothing was heard: the kernel has no event for
@@ -244,6 +280,7 @@ impl View<'_> {
             pcie: node.survey.pcie.get(&pci).copied().filter(|link| *link != PcieLink::default()),
             role: role(left_out.as_ref(), judged),
             planned: None,
+            history: None,
             ports: function
                 .rdma
                 .iter()
@@ -348,6 +385,7 @@ impl View<'_> {
         };
         let ladder = Ladder::of(rungs, reached, why);
         PortStatus {
+            link_change: None,
             port: port.number,
             role: role(left_out, judged),
             guid: port.guid,

@@ -76,9 +76,10 @@ impl Manager {
     /// What to do at the port. Two subnet managers in one fabric do harm: one more is advised
     /// only where it is asked first whether there is one.
     pub fn advice(&self, at: &MadPort) -> [Advice; 2] {
+        let sminfo = ToDo::at(at, format!("sminfo {at}"));
         match self {
             Self::Seen(_) => [
-                Advice::look(ToDo::with("ask the subnet manager", format!("sminfo {at}"))),
+                Advice::look(sminfo.after("ask the subnet manager")),
                 Advice::look(
                     "if it answers: check the switch port, and look for this port's GUID in its log; if not, restart it where it runs",
                 ),
@@ -92,10 +93,7 @@ impl Manager {
                 )),
             ],
             Self::Unknown => [
-                Advice::look(ToDo::with(
-                    "check whether the fabric has a subnet manager",
-                    format!("sminfo {at}"),
-                )),
+                Advice::look(sminfo.after("check whether the fabric has a subnet manager")),
                 Advice::now(
                     "if it has none: enable that of the switch, or `systemctl start opensm` (opafm for Omni-Path) on one node",
                 ),
@@ -121,9 +119,8 @@ pub fn words(port: &Subject, answer: &PortAnswer) -> Cause {
 fn no_link(port: &Subject, physical: Option<PhysicalState>) -> Cause {
     let Subject { pci, at, vf, driver, .. } = port;
     // mlxlink and the setting are those of ConnectX-4 and later.
-    let is_mlx5 = driver == "mlx5_core";
-    let adapter = pci.map_or_else(|| "ADDRESS".to_owned(), |pci| pci.to_string());
-    let number = pci.map_or_else(|| "N".to_owned(), |pci| pci.port_of_adapter().to_string());
+    let mlx5 = pci.filter(|_| driver == "mlx5_core");
+    let ibportstate = |operation| ToDo::at(at, at.ibportstate(operation));
     let state = physical.map_or("unknown", PhysicalState::word);
     match (physical, vf) {
         (_, IsVf::PassedThrough) => Cause::waiting(
@@ -145,24 +142,23 @@ fn no_link(port: &Subject, physical: Option<PhysicalState>) -> Cause {
             "no cable, or the other end is down (Polling)",
             [
                 Advice::look("check the cable and the switch port"),
-                Advice::look(ToDo::run(match is_mlx5 {
-                    true => format!("mlxlink -d {adapter} || mstlink -d {adapter}"),
-                    false => at.ibportstate("query"),
-                })),
+                Advice::look(match mlx5 {
+                    Some(pci) => ToDo::run(format!("mlxlink -d {pci} || mstlink -d {pci}")),
+                    None => ibportstate("query"),
+                }),
             ],
         ),
         (Some(PhysicalState::Disabled), _) => Cause::waiting(
             "the port is disabled (Disabled)",
-            [Advice::now(ToDo::run(at.ibportstate("enable")))].into_iter().chain(is_mlx5.then(
-                || {
-                    let set = how_to_set(&adapter, &format!("KEEP_IB_LINK_UP_P{number}=1"), false);
-                    Advice::permanent(set.after("if it is disabled after each boot"))
-                },
-            )),
+            [Advice::now(ibportstate("enable"))].into_iter().chain(mlx5.map(|pci| {
+                let keep = format!("KEEP_IB_LINK_UP_P{}=1", pci.port_of_adapter());
+                let set = how_to_set(pci, &keep, false);
+                Advice::permanent(set.after("if it is disabled after each boot"))
+            })),
         ),
         (Some(PhysicalState::Sleep), _) => Cause::waiting(
             "the port is in sleep state (Sleep)",
-            [Advice::now(ToDo::run(at.ibportstate("reset")))],
+            [Advice::now(ibportstate("reset"))],
         ),
         _ => unknown_state("the physical link is not up", state),
     }
@@ -273,6 +269,20 @@ mod tests {
         // The subnet manager is asked through the PF's port, and not through the VF's.
         let said = said(link("INIT", "LinkUp", None), None, IsVf::PassedThrough);
         assert!(said.contains("`sminfo -C DEVICE -P PORT`"), "{said}");
+    }
+
+    #[test]
+    fn a_command_without_its_port_is_words() {
+        let unknown = Subject { driver: "mlx5_core".to_owned(), ..Subject::default() };
+        for (state, physical) in
+            [("DOWN", "Disabled"), ("DOWN", "Sleep"), ("DOWN", "Polling"), ("INIT", "LinkUp")]
+        {
+            let answer = PortAnswer { link: link(state, physical, None), policy: None };
+            let steps = words(&unknown, &answer).advice;
+            assert!(steps.iter().all(|a| a.step.command.is_none()), "{steps:?}");
+            let steps = words(&subject(), &answer).advice;
+            assert!(steps.iter().any(|a| a.step.command.is_some()), "{steps:?}");
+        }
     }
 
     /// A second one in a fabric does harm.

@@ -89,15 +89,15 @@ pub struct HalfFailure {
 /// Why `port` is missing its next rung; `None` if it is missing none.
 pub fn cause(port: &PortProgress, observed: &Observed, facts: &KernelLogFacts) -> Option<Cause> {
     let missing = port.missing()?;
-    let function = port.pci.and_then(|a| observed.functions.iter().find(|f| f.address == a));
-    let log = port.pci.and_then(|a| facts.functions.get(&a));
+    let Some(at) = port.pci else { return Some(absent(port)) };
+    let function = observed.functions.iter().find(|f| f.address == at);
+    let log = facts.functions.get(&at);
     let driver = function.and_then(|f| f.driver.as_deref());
-    let at = port.pci.map_or_else(|| "ADDRESS".to_owned(), |pci| pci.to_string());
     let trouble = |name: &str| {
         let (module, trouble) = facts.modules.iter().find(|(m, _)| m.as_str() == name)?;
         let of_driver = missing <= Rung::Rdma;
         Some(match trouble {
-            ModuleTrouble::Denied { by } if of_driver => driver_denied(module, by, &at),
+            ModuleTrouble::Denied { by } if of_driver => driver_denied(module, by, at),
             _ => Cause::module(module, trouble),
         })
     };
@@ -118,7 +118,7 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &KernelLogFacts) -
     };
     let half_failed = || {
         let half = facts.halves.get(function?.rdma_auxiliary.as_ref()?)?;
-        let probed = facts.probed.get(&port.pci?).copied().unwrap_or_default();
+        let probed = facts.probed.get(&at).copied().unwrap_or_default();
         let said = log.map_or_else(|| half.line.clone(), |l| l.with_first_error(&half.line));
         (half.number > probed).then(|| {
             Cause::last(
@@ -130,29 +130,16 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &KernelLogFacts) -
             )
         })
     };
-    if let Some(cause) = other_type(port, function, facts) {
+    if let Some(cause) = other_type(port, at, function, facts) {
         return Some(cause);
     }
     let cause = match missing {
-        Rung::Pci if port.guid.is_some() => Cause::waiting(
-            "no port on this host has this GUID so far",
-            [Advice::look(ToDo::with(
-                "compare the port GUIDs; a replaced adapter has a new one",
-                "ibstat -p",
-            ))],
-        ),
-        Rung::Pci => Cause::waiting(
-            "no such PCI function or RDMA device on this host",
-            [Advice::look(ToDo::with(
-                "see whether the adapter is in another slot or disabled in the firmware setup, or the VF not created yet",
-                "lspci -Dnn -d 15b3:",
-            ))],
-        ),
+        Rung::Pci => absent(port),
         Rung::Driver => {
             let denied = function.and_then(|f| f.ib_driver).and_then(trouble);
             if let Some(cause) = probe_failed().or(denied) {
                 cause
-            } else if port.pci.is_some_and(|a| facts.no_driver.contains(&a)) {
+            } else if facts.no_driver.contains(&at) {
                 let modalias = function.map_or("", |f| f.modalias.as_str());
                 Cause::last(
                     format!("this kernel has no module for the function ({modalias})"),
@@ -248,12 +235,29 @@ pub fn cause(port: &PortProgress, observed: &Observed, facts: &KernelLogFacts) -
     Some(cause)
 }
 
+/// Why nothing of `port` is there.
+fn absent(port: &PortProgress) -> Cause {
+    let (text, words, command) = match port.guid {
+        Some(_) => (
+            "no port on this host has this GUID so far",
+            "compare the port GUIDs; a replaced adapter has a new one",
+            "ibstat -p",
+        ),
+        None => (
+            "no such PCI function or RDMA device on this host",
+            "see whether the adapter is in another slot or disabled in the firmware setup, or the VF not created yet",
+            "lspci -Dnn -d 15b3:",
+        ),
+    };
+    Cause::waiting(text, [Advice::look(ToDo::with(words, command))])
+}
+
 /// The file in which NVIDIA's driver container denies the kernel's own modules on the host, as
 /// long as it runs; where it ends badly, the file stays (doca-driver-build, entrypoint).
 pub const CONTAINERS_DENY_LIST: &str = "/blacklist-ofed-modules.conf";
 
 /// That `by` denies `module`, the driver of the function `at` or its RDMA half.
-fn driver_denied(module: &ModuleName, by: &str, at: &str) -> Cause {
+fn driver_denied(module: &ModuleName, by: &str, at: PciAddress) -> Cause {
     let text = format!("module {module} is not loaded: deny-listed by {by}");
     let to_use = format!("to use the adapter: remove the line in {by}, then `modprobe {module}`");
     let to_ignore =
@@ -284,6 +288,7 @@ fn wanted(cause: Cause, facts: &KernelLogFacts) -> Cause {
 /// with the firmware's settings and a reset, never by waiting.
 fn other_type(
     port: &PortProgress,
+    at: PciAddress,
     function: Option<&PciFunction>,
     facts: &KernelLogFacts,
 ) -> Option<Cause> {
@@ -308,7 +313,7 @@ fn other_type(
         Some(_) => return None,
     };
     let told = format!("{seen}, and {expected} is expected ({})", port.why);
-    if let Some(uses) = port.pci.and_then(|pci| facts.types_in_use.get(&pci)) {
+    if let Some(uses) = facts.types_in_use.get(&at) {
         return Some(Cause::in_use(
             format!(
                 "{told}; the type is set at the next boot, because the adapter is in use: {uses}"
@@ -316,23 +321,19 @@ fn other_type(
             [Advice::now(ToDo::run("ibprov boot --force"))],
         ));
     }
-    let at = port.pci.map_or_else(|| "ADDRESS".to_owned(), |pci| pci.to_string());
     let number = port.port.map_or_else(|| "1".to_owned(), |n| n.to_string());
     let set = match function.and_then(|f| f.ib_driver) {
-        Some("mlx4_core") if port.pci.is_some_and(|pci| facts.setting_types.contains(&pci)) => {
+        Some("mlx4_core") if facts.setting_types.contains(&at) => {
             return Some(Cause::waiting(format!("{seen}: the type is being set"), []));
         }
         Some("mlx4_core") => ToDo::with(
             format!("set type = \"{word}\" in its [[port]], or until the next boot"),
             format!("echo {word} >/sys/bus/pci/devices/{at}/mlx4_port{number}"),
         ),
-        _ => {
-            let set = port.pci.map(|pci| link_type(pci, wanted));
-            how_to_set(&at, &set.unwrap_or_else(|| "LINK_TYPE_P1".to_owned()), false)
-        }
+        _ => how_to_set(at, &link_type(at, wanted), false),
     };
-    let failure = port.pci.and_then(|pci| facts.unset_types.get(&pci));
-    let failure = failure.map(|failure| format!("; the type could not be set: {failure}"));
+    let failure =
+        facts.unset_types.get(&at).map(|failure| format!("; the type could not be set: {failure}"));
     let failure = failure.unwrap_or_default();
     Some(Cause::last(
         format!("{told}{failure}"),

@@ -5,7 +5,7 @@ use crate::host::Root;
 use crate::model::PortProgress;
 use crate::model::advice::{Advice, ToDo};
 use crate::model::common::{Code, Finding};
-use crate::names::{ModuleName, ModuleState, few, natural};
+use crate::names::{ModuleName, ModuleState, few, natural, sh};
 use crate::observe::{ModprobeRules, Observed, module_file};
 
 /// Of the modules behind `ports`.
@@ -97,7 +97,7 @@ fn of_kernel(root: &Root, running: &str, kernel: &str, loaded: &[ModuleName]) ->
     let message = format!("installed, and newer than the running kernel: it has {what}");
     let finding = Finding::warning(Code::NextBootAtRisk, message).about(format!("kernel {kernel}"));
     Some(finding.advise([
-        Advice::look(ToDo::run(format!("find /lib/modules/{kernel} -name 'mlx5*' -o -name 'ib_ipoib*'; dkms status"))),
+        Advice::look(ToDo::run(format!("find /lib/modules/{} -name 'mlx5*' -o -name 'ib_ipoib*'; dkms status", sh(kernel)))),
         Advice::permanent(format!(
             "install the modules for it before it is booted (dkms autoinstall -k {kernel}, or the package of the drivers), and rebuild its initrd"
         )),

@@ -8,7 +8,7 @@ use crate::model::advice::{Advice, ToDo};
 use crate::model::hardware::Gid;
 use crate::model::hardware::NetDevState;
 use crate::model::online::Lack;
-use crate::names::{GidKind, IfName, LinkLayer, Rung};
+use crate::names::{GidKind, IfName, LinkLayer, Rung, sh};
 use crate::observe::PciFunction;
 
 /// True if a `[[port]]` expects an Ethernet port of `function`.
@@ -60,20 +60,22 @@ pub fn has_gid(gids: &[Gid]) -> bool {
 /// global scope, if they are known.
 pub fn words(netdev: Option<&IfName>, lack: Lack, addresses: Option<&[String]>) -> Cause {
     let name = netdev.map_or("the netdev", IfName::as_str);
+    let step = |words: &str, command: &dyn Fn(&str) -> String| match netdev {
+        Some(name) => ToDo::with(words, command(&sh(name.as_str()))),
+        None => words.into(),
+    };
     let (text, advice) = match lack {
         Lack::Up => (
             format!("{name} is down: no network stack has brought it up"),
-            vec![Advice::now(ToDo::with(
-                "bring it up, or configure it in the network stack",
-                format!("ip link set {name} up"),
-            ))],
+            vec![Advice::now(step("bring it up, or configure it in the network stack", &|name| {
+                format!("ip link set {name} up")
+            }))],
         ),
         Lack::Carrier => (
             format!("{name} has no carrier: the cable is missing, or the other end is down"),
-            vec![Advice::look(ToDo::with(
-                "check the cable and the switch port",
-                format!("ethtool {name}"),
-            ))],
+            vec![Advice::look(step("check the cable and the switch port", &|name| {
+                format!("ethtool {name}")
+            }))],
         ),
         Lack::Gid => match addresses {
             Some([]) => (

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::{Guid, PKey};
+use crate::names::{Guid, MadPort, PKey};
 
 /// What a step is for. The order is the order in which steps are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -54,6 +54,12 @@ impl ToDo {
     /// This command, of which `words` say when or what for it is.
     pub fn with(words: impl Into<String>, command: impl Into<String>) -> Self {
         Self { words: Some(words.into()), command: Some(command.into()) }
+    }
+
+    /// `command`, which has `port` in it; words where that is not known.
+    pub fn at(port: &MadPort, command: String) -> Self {
+        let step = Self::run(command);
+        if port.is_known() { step } else { step.to_string().into() }
     }
 
     /// The same step, before whose words `words` stand.

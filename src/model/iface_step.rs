@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::common::listed;
 use super::uses::{Use, told};
-use crate::names::{IfName, Mode, PKey};
+use crate::names::{IfName, Mode, PKey, sh};
 
 /// What one interface shall be. What is `None` or empty is left alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,7 +128,7 @@ impl DeferredSettings {
 
     /// The command that takes these steps all the same.
     pub fn command(netdev: impl fmt::Display) -> String {
-        format!("ibprov iface {netdev} --force")
+        format!("ibprov iface {} --force", sh(&netdev.to_string()))
     }
 }
 

@@ -12,6 +12,7 @@ use super::iface::{DeferredSettings, IfaceStep};
 use super::node::Standing;
 use crate::names::{
     Guid, IfName, LinkLayer, MadPort, ModuleName, Object, PciAddress, PortNumber, RdmaName, Rung,
+    sh,
 };
 
 /// What is waited for since some moment, however many of it are still missing.
@@ -226,6 +227,11 @@ pub struct Cause {
     pub others: Vec<Self>,
 }
 
+/// The command that makes the settings of `netdev`.
+fn iface(netdev: &IfName) -> String {
+    format!("ibprov iface {}", sh(netdev.as_str()))
+}
+
 impl Cause {
     pub(crate) fn waiting(
         text: impl Into<String>,
@@ -317,17 +323,14 @@ impl Cause {
             steps => format!("to be done on {netdev}: {}", listed(steps)),
         };
         let units = ToDo::run("systemctl status 'ibprov-iface@*' ibprov-children.service");
-        Self::waiting(
-            text,
-            [Advice::look(units), Advice::now(ToDo::run(format!("ibprov iface {netdev}")))],
-        )
+        Self::waiting(text, [Advice::look(units), Advice::now(ToDo::run(iface(netdev)))])
     }
 
     /// Settings of `netdev` could not be made.
     pub(crate) fn not_made(netdev: &IfName, why: String) -> Self {
         let advice = [
-            Advice::look(ToDo::run(format!("ibprov iface {netdev} --dry-run"))),
-            Advice::now(ToDo::run(format!("ibprov iface {netdev}"))),
+            Advice::look(ToDo::run(format!("{} --dry-run", iface(netdev)))),
+            Advice::now(ToDo::run(iface(netdev))),
         ];
         Self::last(why, advice)
     }
@@ -335,7 +338,7 @@ impl Cause {
     /// Settings of `netdev` are left as they are, because it is in use.
     pub(crate) fn deferred(netdev: &IfName, deferred: &DeferredSettings) -> Self {
         let advice = [
-            Advice::look(ToDo::run(format!("ibprov iface {netdev} --dry-run"))),
+            Advice::look(ToDo::run(format!("{} --dry-run", iface(netdev)))),
             Advice::now(ToDo::run(DeferredSettings::command(netdev))),
         ];
         let text = deferred.sentence(netdev);

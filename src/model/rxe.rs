@@ -8,7 +8,7 @@ use super::advice::{Advice, ToDo};
 use super::common::{Code, Finding};
 use super::finding::Severity;
 use super::node::Standing;
-use crate::names::{IfName, Object, RdmaName};
+use crate::names::{IfName, Object, RdmaName, sh};
 
 /// A soft RoCE device that is configured, or that is there and is not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,7 +156,9 @@ impl RxeReport {
                 ]
             }
             RxeState::NoNetdev | RxeState::NotNamed => {
-                vec![Advice::look(ToDo::run(format!("ip link show dev {}", self.netdev_word())))]
+                let netdev = self.netdev.as_ref();
+                let show = |name: &IfName| format!("ip link show dev {}", sh(name.as_str()));
+                netdev.map(|name| Advice::look(ToDo::run(show(name)))).into_iter().collect()
             }
             RxeState::OverIpoib => {
                 vec![Advice::permanent("name an Ethernet netdev in [[rxe]] of ibprov.toml")]

@@ -192,6 +192,43 @@ pub struct Hca {
     /// What is planned for them; `ibprov plan` has it in JSON.
     #[serde(skip)]
     pub planned: Option<PlannedPf>,
+    /// What the kernel log has of it, of one that was named on this host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
+}
+
+/// What the kernel log has of an adapter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct History {
+    /// The last lines.
+    pub last: Vec<Told>,
+    /// How many there are.
+    pub of: usize,
+    /// The kernel has overwritten its oldest lines.
+    pub cut_off: bool,
+}
+
+/// A line of the kernel log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Told {
+    /// When, microseconds of the kernel's clock.
+    pub usec: u64,
+    /// How long ago.
+    pub ago_usec: u64,
+    pub text: String,
+}
+
+/// A change of a link that the kernel has logged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LinkChange {
+    /// What it has become: `ACTIVE` or `DOWN`.
+    pub state: String,
+    /// What it was before, if that is logged too.
+    pub before: Option<String>,
+    pub ago_usec: u64,
 }
 
 /// One port of an HCA, as it is now.
@@ -227,6 +264,9 @@ pub struct PortStatus {
     pub pkeys: Option<Vec<PKeyEntry>>,
     /// Its GID table, if asked for.
     pub gids: Option<Vec<Gid>>,
+    /// The last change of its link, of one that was named on this host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_change: Option<LinkChange>,
 }
 
 /// Which rungs are reached.
@@ -297,6 +337,22 @@ impl Status {
         Report::new(Kind::Status, verdict, findings, self).exiting(exit_code)
     }
 
+    /// What can be named of it.
+    pub fn names(&self) -> BTreeSet<String> {
+        let mut names: BTreeSet<String> =
+            self.absent.iter().map(|absent| absent.expected.clone()).collect();
+        names.extend(self.soft_roce.iter().map(|soft| soft.rxe.name.to_string()));
+        for hca in &self.hcas {
+            names.extend(hca.names());
+            for vf in &hca.vfs {
+                names.insert(vf.vf.pci.to_string());
+                names.extend(vf.rdma.iter().map(ToString::to_string));
+                names.extend(vf.netdev.iter().map(ToString::to_string));
+            }
+        }
+        names
+    }
+
     /// Keeps what was named: these adapters and VFs, and what has no function, by these names.
     /// Of a VF its PF is kept too, without its other VFs.
     pub fn keep(&mut self, named: &[Named], others: &[String]) {
@@ -340,6 +396,19 @@ impl Status {
 }
 
 impl Hca {
+    /// What it, its ports and their netdevs are called.
+    pub fn names(&self) -> Vec<String> {
+        let of_port = |port: &PortStatus| {
+            let netdev = port.netdev.iter();
+            let netdevs = netdev.chain(port.children.iter().map(|child| &child.name));
+            let netdevs = netdevs.map(ToString::to_string);
+            self.name(port).into_iter().chain(netdevs).collect::<Vec<_>>()
+        };
+        let rdma = self.rdma.iter().map(ToString::to_string);
+        let names = [self.pci.to_string()].into_iter().chain(rdma);
+        names.chain(self.ports.iter().flat_map(of_port)).collect()
+    }
+
     /// What findings about it, its ports and its VFs call them.
     fn objects(&self) -> Vec<Object> {
         let mut objects = vec![self.pci.into()];
@@ -363,6 +432,11 @@ impl Hca {
     /// How its port `port` is called in findings.
     pub fn label(&self, port: &PortStatus) -> Option<Object> {
         Some(Object::port_of(self.rdma.clone()?, port.port, self.pci))
+    }
+
+    /// How it is called in the table.
+    pub fn name(&self, port: &PortStatus) -> Option<String> {
+        Some(format!("{}/{}", self.rdma.as_ref()?, port.port))
     }
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::advice::{Advice, ToDo};
 use super::common::{Code, Finding};
 use super::finding::Severity;
-use crate::names::{Guid, Object, PortNumber, RdmaName};
+use crate::names::{Guid, Object, PortNumber, RdmaName, sh};
 
 /// What makes udev start the subnet managers.
 pub const TARGET: &str = "ibprov-opensm.target";
@@ -144,8 +144,8 @@ impl SubnetManagerReport {
                 ))]
             }
             (_, Some(unit)) => vec![
-                Advice::look(ToDo::run(format!("systemctl status '{unit}'"))),
-                Advice::now(ToDo::run(format!("systemctl restart '{unit}'"))),
+                Advice::look(ToDo::run(format!("systemctl status {}", sh(unit)))),
+                Advice::now(ToDo::run(format!("systemctl restart {}", sh(unit)))),
             ],
             (_, None) => Vec::new(),
         };

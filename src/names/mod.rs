@@ -69,7 +69,9 @@ pub use object::Object;
 pub use path_state::{FileOwner, FileTime, PathState};
 pub use pci::{BLUEFIELD, IsVf, MELLANOX, PciAddress, is_vf_hca_type, is_vf_id, is_vf_id_text};
 pub use pkey::{GroupMtu, GroupRate, Membership, PKey, PKeyLack, TablePKey};
-pub use port::{MadPort, PortChoice, PortNumber, PortNumberError, PortSelector, PortWait, Target};
+pub use port::{
+    MadPort, PortChoice, PortNumber, PortNumberError, PortSelector, PortWait, Target, Targets,
+};
 pub use rdma::{NetnsMode, RdmaName};
 pub use resource::Resource;
 pub use rung::{Rung, VfRung};
@@ -82,7 +84,7 @@ pub use vf_naming::{
     is_given_by_kernel,
 };
 pub use vf_settings::{Administered, Policy, VFIO, VfDriver, VfOwner, is_vfio, keeps_for_others};
-pub use words::{BadText, Words, beginning, few, natural, nearest, present, shown};
+pub use words::{BadText, Words, beginning, few, natural, nearest, present, sh, sh_words, shown};
 
 /// Where the pins of a host are kept. Beside the configuration, since it is
 /// part of what the administrator decided; never touched by packages.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BadText, Guid, IfName, PciAddress, RdmaName};
+use super::{BadText, Guid, IfName, PciAddress, RdmaName, is_hostile};
 
 /// The number of a physical port of an RDMA device, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -63,7 +63,8 @@ impl fmt::Display for PortNumber {
 
 /// The port through which a tool of infiniband-diags sends its datagrams, as its options
 /// `-C` and `-P`. Without them it takes the first port that is up, which may be another
-/// adapter's (rdma-core, ibportstate(8)). What is not known is a placeholder.
+/// adapter's (rdma-core, ibportstate(8)). What is not known is a placeholder, and the command is
+/// none that can be run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MadPort {
     pub device: Option<RdmaName>,
@@ -71,6 +72,10 @@ pub struct MadPort {
 }
 
 impl MadPort {
+    pub const fn is_known(&self) -> bool {
+        self.device.is_some() && self.port.is_some()
+    }
+
     /// The command that does this to the port itself: `enable`, `query`.
     pub fn ibportstate(&self, operation: &str) -> String {
         format!("ibportstate {self} -D 0 {} {operation}", self.number())
@@ -175,6 +180,27 @@ impl FromStr for Target {
             return Ok(Self::Name(name));
         }
         name.parse().map(|name| Self::Rdma(name, port)).map_err(|_| bad())
+    }
+}
+
+/// What `ibprov status` takes: a name, or a shell pattern for those that the host has.
+#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
+pub enum Targets {
+    #[strum(to_string = "{0}")]
+    One(Target),
+    #[strum(to_string = "{0}")]
+    Like(glob::Pattern),
+}
+
+impl FromStr for Targets {
+    type Err = BadText;
+
+    fn from_str(text: &str) -> Result<Self, BadText> {
+        if !text.contains(['*', '?', '[']) || text.len() > 64 || text.contains(is_hostile) {
+            return text.parse().map(Self::One);
+        }
+        let pattern = glob::Pattern::new(text);
+        pattern.map(Self::Like).map_err(|_| BadText::new(text, "is not a pattern of a shell"))
     }
 }
 

@@ -1,6 +1,9 @@
 //! Words that users type, what to say to one that means nothing, and how names are ordered.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
+
+use super::ifname::is_plain_char;
 
 /// A type that is one of a few words, which strum derives from its variants. Its parser, what
 /// its errors say that is possible, and the configuration's schema all come from this one list.
@@ -62,6 +65,20 @@ pub fn beginning(text: &str) -> String {
 /// A bad text as a message repeats it: in quotes and escaped.
 pub fn shown(text: &str) -> String {
     format!("{:?}", beginning(text))
+}
+
+/// `word` for a command that is told: one word of sh, whatever it has in it.
+pub fn sh(word: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| is_plain_char(c) || matches!(c, '/' | ':' | '@');
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => Cow::Borrowed(word),
+        false => Cow::Owned(format!("'{}'", word.replace('\'', r"'\''"))),
+    }
+}
+
+/// The same of several.
+pub fn sh_words<W: AsRef<str>>(words: &[W]) -> String {
+    words.iter().map(|word| sh(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
 /// The one of `candidates` that is most like `word`, if any is: about a quarter of its
@@ -149,6 +166,21 @@ pub fn natural(name: &str) -> (Vec<Part>, Reverse<usize>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_one_word_of_sh() {
+        for (name, word) in [
+            ("ib0.8001", "ib0.8001"),
+            ("vm@9.service", "vm@9.service"),
+            (r"mnt-a\x2db.mount", r"'mnt-a\x2db.mount'"),
+            ("$(id)", "'$(id)'"),
+            ("vm 1", "'vm 1'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(sh(name), word);
+        }
+    }
 
     #[test]
     fn distance_counts_letters() {

@@ -12,7 +12,7 @@ use crate::model::finding::Severity;
 use crate::model::hardware::{NetDevState, PKeyEntry};
 use crate::model::node::PortCount;
 use crate::model::stack::Asked;
-use crate::names::{IfName, LinkLayer, PKey, PKeyLack, TablePKey, is_ipoib_name};
+use crate::names::{IfName, LinkLayer, PKey, PKeyLack, TablePKey, is_ipoib_name, sh};
 use crate::observe::ipoib::Interface;
 use crate::plan::wanted;
 
@@ -142,13 +142,14 @@ impl ActivePort<'_> {
     /// Why the fabric does not use a netdev that is meant to be used, and what to do.
     fn not_online(&self, netdev: &FabricNetdev<'_>) -> Option<(String, Vec<Advice>)> {
         if netdev.lacks_carrier() {
+            let port = self.port.mad_port();
             let look = || {
                 vec![
                     Advice::look(format!(
                         "dmesg | grep '{}: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses",
                         netdev.name
                     )),
-                    Advice::look(ToDo::run(format!("sminfo {}", self.port.mad_port()))),
+                    Advice::look(ToDo::at(&port, format!("sminfo {port}"))),
                 ]
             };
             // What to do about a partition stands at the port.
@@ -167,10 +168,10 @@ impl ActivePort<'_> {
         let message =
             format!("down, and {} is configured to set it up ({})", asked.unit, asked.file);
         let look = [
-            format!("ibprov iface {} --dry-run", netdev.name),
-            format!("journalctl -b -u {}", asked.unit),
+            format!("ibprov iface {} --dry-run", sh(netdev.name.as_str())),
+            format!("journalctl -b -u {}", sh(&asked.unit)),
         ];
-        Some((message, look.map(Advice::look).to_vec()))
+        Some((message, look.map(|command| Advice::look(ToDo::run(command))).to_vec()))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::model::guests::GuestsReport;
 use crate::model::node::Judgement;
 use crate::model::rxe::RxeReport;
 use crate::model::{self, BootReport};
-use crate::names::{ModuleState, Rung};
+use crate::names::{ModuleState, Rung, sh};
 use crate::observe::{Look, units};
 use crate::plan::needed_modules;
 
@@ -236,7 +236,7 @@ impl Account<'_> {
         for unit in &self.failed_units {
             let finding = Finding::warning(Code::UnitFailed, "the unit has failed").about(unit);
             findings.push(
-                finding.advise([Advice::look(ToDo::run(format!("systemctl status {unit}")))]),
+                finding.advise([Advice::look(ToDo::run(format!("systemctl status {}", sh(unit))))]),
             );
         }
     }

@@ -3,6 +3,7 @@
 mod adapters;
 mod fabric;
 pub mod firmware;
+pub mod history;
 mod judge;
 pub mod pf_preview;
 mod ports;

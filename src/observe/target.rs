@@ -21,6 +21,12 @@ pub struct NoSuch {
     names: String,
 }
 
+impl NoSuch {
+    pub fn new(target: impl ToString, observed: &Observed) -> Self {
+        Self { target: target.to_string(), names: names(observed) }
+    }
+}
+
 /// The functions and ports that `target` names, by alternative names of netdevs and by P_Key
 /// children too.
 ///
@@ -50,11 +56,7 @@ pub fn meant<'a>(
             .then_some(Meant { function, ports })
     };
     let meant: Vec<Meant<'_>> = observed.functions.iter().filter_map(of).collect();
-    if meant.is_empty() {
-        Err(NoSuch { target: target.to_string(), names: names(observed) })
-    } else {
-        Ok(meant)
-    }
+    if meant.is_empty() { Err(NoSuch::new(target, observed)) } else { Ok(meant) }
 }
 
 fn is_meant(target: &Target, function: &PciFunction, device: &RdmaDevice, port: &Port) -> bool {

@@ -9,7 +9,7 @@ use crate::model::hardware::NetDevState;
 use crate::model::online::{Goal, Lack};
 use crate::model::port::Awaited;
 use crate::model::{Cause, PortProgress};
-use crate::names::{IsVf, PortNumber, Rung};
+use crate::names::{IfName, IsVf, PortNumber, Rung, sh};
 use crate::observe::link::PortAnswer;
 
 /// What is known of a port beyond its ladder up to `named`.
@@ -129,7 +129,7 @@ pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Cause {
     match lack {
         Lack::Up if port.must_be_ethernet => say(
             format!("{netdev} is down: no network stack has brought it up"),
-            Advice::now(owner_advice(seen, &netdev, "bring it up")),
+            Advice::now(owner_advice(seen, port.netdev.as_ref(), "bring it up")),
         ),
         Lack::Carrier | Lack::Gid if port.must_be_ethernet => {
             roce::words(port.netdev.as_ref(), lack, seen.addresses.as_deref())
@@ -150,7 +150,7 @@ pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Cause {
         }
         Lack::Up => say(
             format!("the port is Active, but {netdev} is down: no network stack has brought it up"),
-            Advice::now(owner_advice(seen, &netdev, "bring it up")),
+            Advice::now(owner_advice(seen, port.netdev.as_ref(), "bring it up")),
         ),
         Lack::Carrier => say(
             format!(
@@ -162,7 +162,7 @@ pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Cause {
         ),
         Lack::Address => say(
             format!("{netdev} has no address of global scope"),
-            Advice::now(owner_advice(seen, &netdev, "give it one")),
+            Advice::now(owner_advice(seen, port.netdev.as_ref(), "give it one")),
         ),
         Lack::Stable => too_short(seen.answer.as_ref().and_then(|a| a.link.link_downed)),
     }
@@ -203,13 +203,14 @@ fn silence(seen: &Seen, netdev: &str) -> Cause {
     )
 }
 
-fn owner_advice(seen: &Seen, netdev: &str, verb: &str) -> ToDo {
-    match &seen.owner {
-        Some(owner) => format!("{owner} should {verb}: see its log").into(),
-        None => ToDo::with(
+fn owner_advice(seen: &Seen, netdev: Option<&IfName>, verb: &str) -> ToDo {
+    match (&seen.owner, netdev) {
+        (Some(owner), _) => format!("{owner} should {verb}: see its log").into(),
+        (None, Some(netdev)) => ToDo::with(
             format!("no network stack has a configuration for {netdev}: add one, or bring it up"),
-            format!("ip link set {netdev} up"),
+            format!("ip link set {} up", sh(netdev.as_str())),
         ),
+        (None, None) => "bring the netdev up".into(),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::model::common::{Code, Finding};
 use crate::model::pf::{Deferred, VfLack, VfStep};
 use crate::model::plan::{Action, Attribute, Change, PlannedAs, PlannedPf, PlannedVf};
 use crate::model::refusal::Refusal;
-use crate::names::{VfDriver, VfIndex, vf_ranges};
+use crate::names::{VfDriver, VfIndex, sh, vf_ranges};
 use crate::observe::limits::{Limits, Mlx4, SharedGroup};
 use crate::observe::plan_host::PlanFunction;
 use crate::observe::{Backend, ObservedPf, ObservedVf};
@@ -228,8 +228,9 @@ pub fn refusals(
     let refusal = |((finding, driver), vfs): (Kind, Vec<VfIndex>)| {
         let numbers: Vec<String> = vfs.iter().map(ToString::to_string).collect();
         let unbind = driver.map(|driver| ToDo::with("if they are not in use", format!(
-            "for n in {}; do basename $(readlink /sys/bus/pci/devices/{pf}/virtfn$n) >/sys/bus/pci/drivers/{driver}/unbind; done; ibprov apply {pf}",
-            numbers.join(" ")
+            "for n in {}; do basename $(readlink /sys/bus/pci/devices/{pf}/virtfn$n) >/sys/bus/pci/drivers/{}/unbind; done; ibprov apply {pf}",
+            numbers.join(" "),
+            sh(&driver)
         )));
         let message = format!("{}: {}", vf_ranges(vfs.iter().copied()), finding.message);
         let finding = Finding { message, ..finding }.about(pf).now(unbind);

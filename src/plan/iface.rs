@@ -7,7 +7,7 @@ use crate::model::iface::{
     ChildCreator, DeferredSettings, IfaceStep, WantedChild, WantedInterface,
 };
 use crate::model::{Cause, Use};
-use crate::names::{IfName, Mode, PKey};
+use crate::names::{IfName, Mode, PKey, sh};
 use crate::observe::ipoib::{Interface, StackChild};
 
 /// What is to be done to one interface.
@@ -141,13 +141,14 @@ pub fn rename(
     let other = |i: &Interface| wanted(rules, i, &[]).name.filter(|n| *n != i.name);
     let Some(to) = other(interface) else { return Ok(None) };
     let name = &interface.name;
+    let here = sh(name.as_str());
     if interface.up {
         return Err(Cause::refused(
             name,
             &format!(
                 "its configured name is {to}, but an interface that is up is not renamed (Linux before 6.2 cannot): it was created and brought up before `ibprov boot` (in the initramfs, or because the driver was loaded earlier)"
             ),
-            Advice::now(ToDo::run(format!("ip link set {name} down && ibprov iface {name}"))),
+            Advice::now(ToDo::run(format!("ip link set {here} down && ibprov iface {here}"))),
         ));
     }
     if !names.iter().any(|n| n == to.as_str()) {
@@ -164,7 +165,7 @@ pub fn rename(
                 "its configured name is {to}, which is the name of another interface that is up"
             ),
             Advice::now(ToDo::run(format!(
-                "ip link set {to} down && ibprov iface {to} && ibprov iface {name}"
+                "ip link set {to} down && ibprov iface {to} && ibprov iface {here}"
             ))),
         )),
         _ => Err(Cause::refused(

@@ -4,17 +4,20 @@ mod table;
 
 use self::table::table;
 use super::advice;
-use super::screen::{self, Screen, Tone};
+use super::screen::{self, RUN, Screen, Tone};
 use crate::model::Away;
 use crate::model::common::{Finding, Severity, Verdict, listed};
+use crate::model::duration::duration;
 use crate::model::hardware::{Gid, Link, NetDevState, PKeyEntry};
 use crate::model::node::Judgement;
 use crate::model::rxe::RxeState;
 use crate::model::status::{
-    Hca, Ladder, ModuleNow, Owner, PortStatus, SoftRoce, Status, VfPortStatus, VfStatus,
+    Hca, History, Ladder, LinkChange, ModuleNow, Owner, PortStatus, SoftRoce, Status, Told,
+    VfPortStatus, VfStatus,
 };
 use crate::names::{
-    Guid, LinkLayer, LinkState, ModuleState, PhysicalState, RdmaName, Words, few, harmless,
+    Guid, LinkLayer, LinkState, ModuleState, PciAddress, PhysicalState, RdmaName, Words, few,
+    harmless,
 };
 
 /// How much of it is shown.
@@ -233,11 +236,6 @@ fn to_do(screen: Screen, indent: &str, finding: &Finding, steps: usize) -> Vec<S
 }
 
 impl Hca {
-    /// How it is called in the table.
-    fn name(&self, port: &PortStatus) -> Option<String> {
-        Some(format!("{}/{}", self.rdma.as_ref()?, port.port))
-    }
-
     fn lines(&self) -> Vec<String> {
         let name = self.rdma.as_ref().map_or("no RDMA device", RdmaName::as_str);
         let mut head = format!("{name}  {}  {}", self.pci, self.id);
@@ -268,7 +266,32 @@ impl Hca {
             lines.extend(port.lines());
         }
         lines.extend(self.vfs.iter().map(VfStatus::line));
+        lines.extend(self.history.iter().flat_map(|history| history.lines(self.pci)));
         lines
+    }
+}
+
+impl History {
+    fn lines(&self, pci: PciAddress) -> Vec<String> {
+        let told = |told: &Told| format!("    {} ago: {}", duration(told.ago_usec), told.text);
+        let head = match self.cut_off {
+            true => "  kernel log, cut off; the journal may have what was before:".to_owned(),
+            false if self.of > self.last.len() => {
+                format!("  kernel log, the last of {} lines:", self.of)
+            }
+            false => "  kernel log:".to_owned(),
+        };
+        let journal = || format!("    {RUN}journalctl -k -b _KERNEL_DEVICE=+pci:{pci}");
+        let journal = self.cut_off.then(journal);
+        [head].into_iter().chain(journal).chain(self.last.iter().map(told)).collect()
+    }
+}
+
+impl LinkChange {
+    fn line(&self) -> String {
+        let before = self.before.iter().map(|before| format!(" ({before} before)"));
+        format!("    link {} for {}", self.state, duration(self.ago_usec))
+            + &before.collect::<String>()
     }
 }
 
@@ -304,6 +327,7 @@ impl PortStatus {
             head.push_str(&format!("  link_downed {downed}"));
         }
         let mut lines = vec![head];
+        lines.extend(self.link_change.iter().map(LinkChange::line));
         if let (Some(netdev), Some(state)) = (&self.netdev, &self.netdev_state) {
             let mtu = state.mtu.map_or_else(unknown, |m| m.to_string());
             let addresses = if self.addresses.is_empty() {

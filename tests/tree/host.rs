@@ -1,11 +1,14 @@
 //! Lays out the part of a host's tree that ibprov reads.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
 use std::{fs, io};
 
 use crate::reports::assert_valid;
+use crate::told;
 
 /// The HCA of a healthy node.
 pub const PF: &str = "0000:4b:00.0";
@@ -274,8 +277,17 @@ pub fn ibprov(root: &Path, arguments: &[&str]) -> Output {
     out
 }
 
-/// What ibprov prints as JSON is a report, as its schema has it.
+/// What ibprov prints as JSON is a report, as its schema has it; each command that text tells to
+/// run is one.
 pub fn assert_report(arguments: &[&str], out: &Output) {
+    static GOOD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let text = [&out.stdout[..], &out.stderr].map(String::from_utf8_lossy);
+    let lines = text.iter().flat_map(|text| text.lines());
+    for command in lines.filter_map(|line| line.trim_start().strip_prefix("run: ")) {
+        if GOOD.lock().expect("a lock").insert(command.to_owned()) {
+            assert_eq!(told::faults(command), <[String; 0]>::default(), "{arguments:?}");
+        }
+    }
     if !arguments.windows(2).any(|pair| pair == ["--format", "json"]) {
         return;
     }

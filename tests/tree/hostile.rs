@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use crate::host::{Host, PF};
+use crate::host::{Host, PF, PortSpec};
 
 /// It clears a screen, and turns and hides text.
 const TEXT: &str = "\u{1b}[2J\u{202e}x\u{200b}\u{9b}8m\u{feff}x";
@@ -146,4 +146,42 @@ fn no_text_of_a_tree_reaches_a_terminal_as_it_is() {
     let report = host.ibprov(&["status", "--format", "json"]);
     let report = String::from_utf8(report.stdout).expect("UTF-8");
     assert!(report.contains(r"\u001b[2J\u202ex\u200b\u009b8m\ufeffx\nforged: ready"), "{report}");
+}
+
+/// Names that sh would obey, or break in two.
+#[test]
+fn a_name_in_a_command_is_one_word_of_sh() {
+    let mut host = Host::enabled();
+    host.function(PF, "15b3:101b", "020700", Some("mlx5_core"));
+    let port = PortSpec { netdev: Some("ib$(id)"), ..PortSpec::default() };
+    host.rdma(PF, "mlx5_0", "b859:9f03:0012:a480", &[port]);
+    host.file(
+        "etc/ibprov/ibprov.toml",
+        "[[interface]]\nmatch.port-guid = \"b859:9f03:0012:a480\"\nname = \"rail0\"\n",
+    );
+    let units = "etc/systemd/system";
+    host.link(&format!("{units}/default.target"), "multi-user.target");
+    host.file(&format!("{units}/multi-user.target"), "[Unit]\nDescription=x\n");
+    let needs =
+        "[Unit]\nRequires=none.service\n[Mount]\nWhat=mgs:/a-b\nWhere=/mnt/a-b\nType=lustre\n";
+    for (name, text) in [
+        (r"mnt-a\x2db.mount", needs),
+        ("libvirtd.service", "[Service]\nExecStart=/usr/sbin/libvirtd\n"),
+    ] {
+        host.file(&format!("{units}/{name}"), text);
+        host.link(&format!("{units}/multi-user.target.wants/{name}"), &format!("../{name}"));
+    }
+    host.file(
+        "etc/libvirt/qemu/autostart/vm.xml",
+        "<domain><name>vm $(id) it's</name>\n<source>\n<address domain='0x0000' bus='0x4b' slot='0x00' function='0x1'/>\n</source></domain>\n",
+    );
+    let told = ["status", "check"].map(|verb| host.show(&[verb]));
+    for command in [
+        "ip link set 'ib$(id)' down && ibprov iface 'ib$(id)'\n",
+        r"systemctl cat 'mnt-a\x2db.mount' | grep",
+        r"virsh autostart --disable 'vm $(id) it'\''s'",
+    ] {
+        let line = format!("run: {command}");
+        assert!(told.iter().any(|text| text.contains(&line)), "{line}: {}", told.join("\n"));
+    }
 }

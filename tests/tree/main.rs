@@ -43,4 +43,6 @@ mod soft_roce;
 mod status;
 mod subnet_manager;
 mod terminal;
+#[path = "../bed/told.rs"]
+mod told;
 mod vfs;

@@ -252,8 +252,8 @@ fn one_that_is_down_is_missed_where_a_network_stack_is_to_set_it_up() {
     expect![[r#"
         ready with exceptions: 1 of 1 expected ports active
           warning: ib0: down, and networking.service is configured to set it up (/etc/network/interfaces)
-            do: ibprov iface ib0 --dry-run
-            do: journalctl -b -u networking.service
+            run: ibprov iface ib0 --dry-run
+            run: journalctl -b -u networking.service
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE

@@ -690,3 +690,26 @@ fn a_node_description_is_compared_with_what_rdma_ndd_sets() {
     host.file(&path, "node7\n");
     assert!(!host.show(&["status"]).contains("rdma-ndd"));
 }
+
+#[test]
+fn several_names_and_patterns_are_shown_together() {
+    let host = Host::with_hcas(3);
+    let shown = |names: &[&str]| {
+        let out = host.ibprov(&[&["status", "--format", "json"], names].concat());
+        let report: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
+        let hcas = report["hcas"].as_array().expect("adapters");
+        let ports = hcas.iter().map(|hca| hca["rdma"].as_str().expect("a name").to_owned());
+        ports.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(shown(&["ib*"]), "mlx5_0 mlx5_1 mlx5_2 mlx5_3");
+    assert_eq!(shown(&["mlx5_[12]/1", "ib3"]), "mlx5_1 mlx5_2 mlx5_3");
+    assert_eq!(shown(&["0001:00:0?.0"]), "mlx5_1 mlx5_2 mlx5_3");
+    for nothing in ["ib9*", "ib[", "ib0 ib1"] {
+        let out = host.ibprov(&["status", "ib0", nothing]);
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.code() == Some(2) && said.contains(nothing), "{nothing}: {said}");
+    }
+    // The short option is the same.
+    let json = |format: &str| host.ibprov(&["status", format, "json", "ib*"]).stdout;
+    assert!(!json("-o").is_empty() && json("-o") == json("--format"));
+}

@@ -7,7 +7,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use nix::pty::{Winsize, openpty};
+use serde_json::Value;
 
+use crate::active::{LIT, json, vfs};
 use crate::host::{Host, PF};
 use crate::sites;
 
@@ -97,6 +99,30 @@ fn a_terminal_gets_colour_and_its_own_width() {
         format!("{}exit 1\n", on(100, true)),
         host.show_on(&[("COLUMNS", "100")], &["status"])
     );
+}
+
+/// What is marked and pasted is what was meant: a terminal breaks a long line itself, and pastes it
+/// whole, but not one that the program has broken.
+#[test]
+fn a_command_comes_out_of_a_terminal_unbroken() {
+    let host = vfs(LIT, "Follow");
+    let path = "etc/ibprov/ibprov.toml";
+    let planned = std::fs::read_to_string(host.path(path)).expect("file");
+    host.file(path, &format!("{planned}vf-rdma-name = \"{{rdma}}v{{vf}}\"\n"));
+    for (verb, arguments) in [("status", &["status", "-v"][..]), ("check", &["check"])] {
+        let report = json(&host, &[verb]);
+        let steps = |finding: &Value| finding["advice"].as_array().cloned().expect("advice");
+        let findings = report["findings"].as_array().expect("findings");
+        let meant: Vec<String> = findings
+            .iter()
+            .flat_map(steps)
+            .filter_map(|step| step["run"].as_str().map(str::to_owned))
+            .collect();
+        assert!(meant.iter().any(|command| command.len() > 120), "{report:#}");
+        let shown = on_terminal(&host, 24, 80, arguments);
+        let lines = shown.lines().filter_map(|line| line.trim_start().strip_prefix("run: "));
+        assert_eq!(lines.collect::<Vec<_>>(), meant, "{shown}");
+    }
 }
 
 /// A copy of the program that everybody can run, to be run as nobody, who leaves nothing in

@@ -6,6 +6,7 @@ use crate::graph::consumers;
 use crate::model::advice::ToDo;
 use crate::model::common::{Code, listed};
 use crate::model::finding::{Confidence, Finding, Severity};
+use crate::names::sh;
 use crate::observe::autostart::{AutostartGuest, ResumedDomain, START_NOBODY};
 
 /// What starts guests that are given a VF without a look at it.
@@ -58,6 +59,7 @@ fn by_autostart(host: &Host) -> Option<Finding> {
         return None;
     }
     let names: Vec<&str> = host.autostart.iter().map(|g| g.name.as_str()).collect();
+    let words: Vec<_> = names.iter().map(|name| sh(name)).collect();
     let told = format!(
         "libvirt starts {} by autostart, although its PCI function may not be ready.",
         names.join(", ")
@@ -80,7 +82,7 @@ fn by_autostart(host: &Host) -> Option<Finding> {
             .permanent([
                 ToDo::run(format!(
                     "virsh autostart --disable {}",
-                    names.join("; virsh autostart --disable ")
+                    words.join("; virsh autostart --disable ")
                 )),
                 LEAVE.into(),
             ]),

@@ -8,6 +8,7 @@ use crate::model::advice::ToDo;
 use crate::model::common::Code;
 use crate::model::duration::duration;
 use crate::model::finding::{Confidence, Finding, Quote, Severity};
+use crate::names::sh_words;
 use crate::stacks;
 
 /// One finding for each kind of consumer that is not proved.
@@ -119,7 +120,7 @@ fn before(provider: &str, unit: &str, need: Need, severity: Severity, chain: &[S
         .chain([format!("The order is {}.", in_order(chain))])
         .look([ToDo::run(format!(
             "systemctl cat {} | grep -E '^(#|After|Before)'",
-            chain.join(" ")
+            sh_words(chain)
         ))])
         .permanent([format!(
             "remove the line that orders {unit} first, then: systemctl daemon-reload"

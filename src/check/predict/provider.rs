@@ -6,7 +6,7 @@ use crate::graph::{Load, consumers};
 use crate::model::advice::ToDo;
 use crate::model::common::Code;
 use crate::model::finding::{Confidence, Finding, Severity};
-use crate::names::{OPENIBD_STAND_IN, Rung};
+use crate::names::{OPENIBD_STAND_IN, Rung, sh};
 
 /// openibd or ibprov is there and does not run at boot; or its alias is broken.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {
@@ -32,8 +32,8 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
     .quoting([shown(host, format!("{unit}: {state}"))])
     .permanent([
         ToDo::run(match state.as_str() {
-            "masked" => format!("systemctl unmask {unit}"),
-            _ => format!("systemctl enable {unit}"),
+            "masked" => format!("systemctl unmask {}", sh(&unit)),
+            _ => format!("systemctl enable {}", sh(&unit)),
         }),
         ToDo::with("or install ibprov", "systemctl enable ibprov.service"),
     ]);

@@ -11,6 +11,7 @@ use crate::ladder::cause::CONTAINERS_DENY_LIST;
 use crate::model::advice::ToDo;
 use crate::model::common::Code;
 use crate::model::finding::{Confidence, Finding, Severity};
+use crate::names::{sh, sh_words};
 use crate::stacks;
 
 /// So many are named in the summary.
@@ -51,7 +52,7 @@ fn of_cycle(host: &Host, cycle: &Cycle) -> Finding {
         ])
         .quoting([shown(host, format!("order: {way}"))])
         .look([
-            ToDo::run(format!("systemctl cat {} | grep -E '^(#|After|Before)'", cycle.units.join(" "))),
+            ToDo::run(format!("systemctl cat {} | grep -E '^(#|After|Before)'", sh_words(&cycle.units))),
             ToDo::run("systemd-analyze verify default.target"),
         ])
         .permanent([ToDo::with("remove one After= or Before= of that cycle, preferably one that a drop-in in /etc adds", "systemctl daemon-reload")])
@@ -101,7 +102,7 @@ fn of_requirement(host: &Host, unit: &Unit, needed: &str, why: &str) -> Finding 
     Finding::of(Code::RequiredUnitMissing, Severity::Warning, Confidence::High, told)
         .about(name.as_str())
         .quoting([shown(host, format!("{name}: Requires={needed}"))])
-        .look([ToDo::run(format!("systemctl cat {name} | grep -E '^(#|Requires|BindsTo)'"))])
+        .look([ToDo::run(format!("systemctl cat {} | grep -E '^(#|Requires|BindsTo)'", sh(name)))])
         .permanent(remedies(name, needed))
 }
 

@@ -3,6 +3,7 @@
 use super::{Advice, Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
 use crate::check::pattern::{caught_one, has_any, word};
 use crate::model::advice::ToDo;
+use crate::names::sh;
 
 pub(super) const OPENIBD_DISABLED: Rule = Rule {
     code: Code::OpenibdDisabled,
@@ -254,7 +255,7 @@ fn ifup_skipped_os_booting(boot: &Boot) -> Option<Finding> {
         Finding::of(Code::IfupSkippedOsBooting, Severity::Error, Confidence::High, told)
             .about(netdev)
             .quoting(seen::quotes(boot, [asked, event]))
-            .now([ToDo::run(format!("ifup {netdev}"))])
+            .now([ToDo::run(format!("ifup {}", sh(netdev)))])
             .permanent(["systemctl enable ibprov.service, so that the netdev is present before the network service looks for it"]),
     )
 }

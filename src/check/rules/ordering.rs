@@ -10,7 +10,7 @@ use crate::check::pattern::{caught_one, has_any, has_word, word};
 use crate::graph::consumers::{DropIn, PROVIDER};
 use crate::model::advice::ToDo;
 use crate::model::duration::duration;
-use crate::names::is_ipoib_name;
+use crate::names::{is_ipoib_name, sh};
 use crate::stacks;
 
 pub(super) const ORDERING_CYCLE: Rule = Rule {
@@ -156,8 +156,8 @@ fn ordering_missing(boot: &Boot) -> Vec<Finding> {
             ])
             .quoting([boot.quote(asked), boot.quote(failed)])
             .quoting(came.line.map(|event| boot.quote(event)))
-            .look([ToDo::run(format!("systemctl show -p After,Before {name}"))])
-            .now([ToDo::run(format!("systemctl restart {name}"))])
+            .look([ToDo::run(format!("systemctl show -p After,Before {}", sh(&name)))])
+            .now([ToDo::run(format!("systemctl restart {}", sh(&name)))])
             .permanent([ToDo::run(drop_in.commands())]);
         found.push(finding);
     }
