@@ -14,7 +14,7 @@ fn main() -> Result<(), Error> {
     for path in [
         "check/rules/messages.toml",
         "check/rules/causes.toml",
-        "check/rules/needles.toml",
+        "check/rules/rules.toml",
         "check/ledger/words.toml",
         "inventory/known.toml",
     ] {

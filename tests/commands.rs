@@ -1,4 +1,4 @@
-//! Each command that a report tells to run, as the sources have it.
+//! Each command that a report tells to run, as the sources and the data of the rules have it.
 
 #![allow(clippy::disallowed_methods, reason = "tests read the sources")]
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may panic in its helpers too")]
@@ -26,7 +26,8 @@ fn filled(literal: &str) -> String {
         let (name, after) = from[1..].split_once('}').expect("an argument");
         text.push_str(match name {
             "pci" | "pf" | "at" | "address" | "adapter" => "0000:4b:00.0",
-            "netdev" | "name" | "to" | "by" => "ib0",
+            "netdev" | "name" | "to" | "by" | "NETDEV" => "ib0",
+            "MODULE" => "ib_umad",
             "n" | "pid" | "number" => "1",
             _ => "0000:4b:00.0",
         });
@@ -76,6 +77,19 @@ fn commands(tokens: TokenStream, found: &mut Vec<String>) {
     }
 }
 
+/// The commands of the steps in `value`, which are data of the rules of `check`.
+fn in_data(value: &toml::Value, found: &mut Vec<String>) {
+    match value {
+        toml::Value::Table(table) => {
+            let run = table.get("run").and_then(toml::Value::as_str);
+            found.extend(run.map(filled));
+            table.values().for_each(|value| in_data(value, found));
+        }
+        toml::Value::Array(values) => values.iter().for_each(|value| in_data(value, found)),
+        _ => {}
+    }
+}
+
 fn below(dir: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(dir).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -91,8 +105,13 @@ fn below(dir: &Path, found: &mut Vec<String>) {
 #[test]
 fn each_command_that_is_told_is_one() {
     let mut all = Vec::new();
-    below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
-    assert!(all.len() > 100, "{} commands were found", all.len());
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    below(&sources, &mut all);
+    let in_rust = all.len();
+    let rules = fs::read_to_string(sources.join("check/rules/rules.toml")).expect("the rules");
+    in_data(&rules.parse().map(toml::Value::Table).expect("TOML"), &mut all);
+    let in_rows = all.len() - in_rust;
+    assert!(in_rust > 80 && in_rows > 15, "{in_rust} and {in_rows} commands were found");
     let wrong: Vec<String> = all.iter().flat_map(|command| told::faults(command)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

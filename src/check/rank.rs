@@ -137,6 +137,7 @@ pub fn judge(boot: &Boot) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for rule in rules::ALL {
         match rule.judge {
+            Judge::Row => findings.extend(rules::row::judge(boot, rule.code)),
             Judge::One(judge) => findings.extend(judge(boot)),
             Judge::Many(judge) => findings.extend(judge(boot)),
             Judge::Host | Judge::Rest(_) => {}

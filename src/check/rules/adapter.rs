@@ -1,48 +1,10 @@
 //! The adapter on its bus, and the loading of its driver.
 
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Rule, Severity, row, seen};
 use crate::check::evidence::event::function;
 use crate::check::pattern::has_any;
 
-pub(super) const PCI_BAR_UNASSIGNED: Rule = Rule {
-    code: Code::PciBarUnassigned,
-    needles: &[&["Missing UAR", "Missing DCS", "Missing registers BAR"]],
-    judge: Judge::One(pci_bar_unassigned),
-};
-
-fn pci_bar_unassigned(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot
-        .with_any_of(PCI_BAR_UNASSIGNED.needles)
-        .filter(|e| seen::rdma_module(&e.text).is_some())
-        .collect();
-    let first = lines.first()?;
-    let addresses: Vec<&str> =
-        seen::by_function(lines.iter().copied()).into_iter().filter_map(|(of, _)| of).collect();
-    let bars = boot.events.iter().filter(|e| {
-        addresses.iter().any(|address| e.text.contains(address))
-            && e.text.contains("BAR")
-            && has_any(&e.text, &["no space", "failed to assign", "can't assign"])
-    });
-    let of = seen::all_of("adapter", &addresses);
-    let told = format!("This host has no address space for {of}: {}", first.text.trim());
-    Some(
-        Finding::of(Code::PciBarUnassigned, Severity::Error, Confidence::High, told)
-            .about_all(&addresses)
-            .quoting(seen::quotes(boot, lines.iter().copied().chain(bars)))
-            .look(seen::for_each(
-                "lspci -vv -s {} | grep Region; dmesg | grep -e {} -e BAR",
-                &addresses,
-                "ADDRESS",
-            ))
-            .permanent([
-                "enable Above 4G decoding in the firmware setup",
-                "or add pci=realloc to the kernel command line",
-            ]),
-    )
-}
-
-pub(super) const PCIE_LINK_REDUCED: Rule =
-    Rule { code: Code::PcieLinkReduced, needles: &[], judge: Judge::One(pcie_link_reduced) };
+pub(super) const PCIE_LINK_REDUCED: Rule = Rule::one(Code::PcieLinkReduced, pcie_link_reduced, &[]);
 
 fn pcie_link_reduced(boot: &Boot) -> Option<Finding> {
     let said =
@@ -75,18 +37,16 @@ fn pcie_link_reduced(boot: &Boot) -> Option<Finding> {
         [] => String::new(),
         addresses => format!(" of {}", seen::all_of("adapter", addresses)),
     };
-    Some(
-        Finding::of(Code::PcieLinkReduced, severity, Confidence::High, format!("The PCIe link{of} is {what}."))
-            .about_all(&addresses)
-            .quoting(seen::quotes(boot, width.into_iter().chain(slow)))
-            .quoting(shown.iter().map(|(f, text)| boot.quote_at(f.origin, "", &format!("{} {}", f.text, text.trim()))))
-            .look(seen::for_each("lspci -vv -s {} | grep -e LnkCap: -e LnkSta:", &addresses, "ADDRESS"))
-            .permanent(["reseat the adapter or try another slot; check the slot's width and speed in the firmware setup"]),
-    )
+    let lines = width.into_iter().chain(slow);
+    let shown = shown
+        .iter()
+        .map(|(f, text)| boot.quote_at(f.origin, "", &format!("{} {}", f.text, text.trim())));
+    let told = format!("The PCIe link{of} is {what}.");
+    let judged = (severity, Confidence::High);
+    Some(row::told(boot, Code::PcieLinkReduced, judged, told, &addresses, lines).quoting(shown))
 }
 
-pub(super) const UDEV_TIMEOUT: Rule =
-    Rule { code: Code::UdevTimeout, needles: &[KILLED], judge: Judge::One(udev_timeout) };
+pub(super) const UDEV_TIMEOUT: Rule = Rule::one(Code::UdevTimeout, udev_timeout, &[KILLED]);
 
 const KILLED: &[&str] = &[
     "timeout: killing",
@@ -167,25 +127,17 @@ fn udev_timeout(boot: &Boot) -> Option<Finding> {
         )
     });
     let told = format!("systemd-udevd reached its time limit for a device: {}", first.text.trim());
-    Some(
-        Finding::of(Code::UdevTimeout, severity, confidence, told)
-            .about_all(&addresses)
-            .quoting(seen::quotes(boot, slow.iter().chain(&killed).chain(&settle).copied()))
-            .look([
-                "find in dmesg which driver was being probed at that time, and what it waited for",
-            ])
-            .now(probe.into_iter().flatten())
-            .permanent([
-                "add udev.event_timeout=600 rd.udev.event_timeout=600 to the kernel command line",
-            ]),
-    )
+    let lines = slow.iter().chain(&killed).chain(&settle).copied();
+    let judged = (severity, confidence);
+    let finding = row::told(boot, Code::UdevTimeout, judged, told, &addresses, lines);
+    Some(finding.now(probe.into_iter().flatten()))
 }
 
-pub(super) const DRIVER_UNLOAD_UNDER_REMOTE_ROOT: Rule = Rule {
-    code: Code::DriverUnloadUnderRemoteRoot,
-    needles: &[LOCAL, REMOTE, UNLOADED],
-    judge: Judge::One(driver_unload_under_remote_root),
-};
+pub(super) const DRIVER_UNLOAD_UNDER_REMOTE_ROOT: Rule = Rule::one(
+    Code::DriverUnloadUnderRemoteRoot,
+    driver_unload_under_remote_root,
+    &[LOCAL, REMOTE, UNLOADED],
+);
 
 /// A disk of its own that fails says so through its controller.
 const LOCAL: &[&str] = &["Sense Key", "exception Emask", "Medium Error", "failed command:"];
@@ -228,12 +180,9 @@ fn driver_unload_under_remote_root(boot: &Boot) -> Option<Finding> {
         (true, true) => (Severity::Warning, Confidence::Low),
     };
     let told = "The root disk disappeared without an error of a disk controller, and the system hangs, which happens when the driver that carries a remote root is unloaded.";
-    Some(
-        Finding::of(Code::DriverUnloadUnderRemoteRoot, severity, confidence, told)
-            .quoting(seen::quotes(boot, unloaded.into_iter().chain(remote).chain(errors)))
-            .quoting(seen::quotes(boot, root_hangs))
-            .look(["check whether the root file system is reached over the network: findmnt /; lsblk -S"])
-            .now(["reset the host"])
-            .permanent(["set ALLOW_STOP=no in /etc/infiniband/openib.conf, and never unload the adapter's driver on this host"]),
-    )
+    let lines = unloaded.into_iter().chain(remote).chain(errors);
+    let judged = (severity, confidence);
+    let code = Code::DriverUnloadUnderRemoteRoot;
+    let hangs = seen::quotes(boot, root_hangs);
+    Some(row::told(boot, code, judged, told, &[], lines).quoting(hangs))
 }

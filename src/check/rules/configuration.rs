@@ -2,18 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Boot, Code, Confidence, Finding, Judge, Kind, Quote, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Kind, Quote, Rule, Severity, seen};
 use crate::check::evidence::account::Account;
 use crate::check::evidence::own::About;
 use crate::model::common::{self, listed};
 use crate::model::node::{Judgement, Standing};
 use crate::names::Object;
 
-pub(super) const CONFIGURATION_INVALID: Rule =
-    Rule { code: Code::ConfigurationInvalid, needles: &[], judge: Judge::Host };
-
-pub(super) const NOT_AS_EXPECTED: Rule =
-    Rule { code: Code::NotAsExpected, needles: &[], judge: Judge::One(not_as_expected) };
+pub(super) const NOT_AS_EXPECTED: Rule = Rule::one(Code::NotAsExpected, not_as_expected, &[]);
 
 fn not_as_expected(boot: &Boot) -> Option<Finding> {
     let judgement = boot.judgement();
@@ -206,11 +202,8 @@ fn own_unit(name: &str) -> Option<&str> {
     DESCRIPTIONS.iter().find(|(words, _)| name.starts_with(words)).map(|(_, unit)| *unit)
 }
 
-pub(super) const IBPROV_SWITCHED_OFF: Rule = Rule {
-    code: Code::IbprovSwitchedOff,
-    needles: &[&["ommand line: "]],
-    judge: Judge::One(ibprov_switched_off),
-};
+pub(super) const IBPROV_SWITCHED_OFF: Rule =
+    Rule::one(Code::IbprovSwitchedOff, ibprov_switched_off, &[&["ommand line: "]]);
 
 fn ibprov_switched_off(boot: &Boot) -> Option<Finding> {
     // A host is judged by its /proc/cmdline.
@@ -223,31 +216,6 @@ fn ibprov_switched_off(boot: &Boot) -> Option<Finding> {
     let finding = Finding::of(Code::IbprovSwitchedOff, Severity::Info, Confidence::High, text);
     Some(finding.quoting([boot.quote(line)]))
 }
-
-pub(super) const RUN_FULL: Rule = Rule {
-    code: Code::RunFull,
-    needles: &[&["cannot write /run/", "cannot use the lock /run/", "No space left on device"]],
-    judge: Judge::One(run_full),
-};
-
-fn run_full(boot: &Boot) -> Option<Finding> {
-    let lines = seen::found(
-        boot.with("No space left on device")
-            .filter(|e| e.text.contains("/run/") && !e.text.contains("/run/media")),
-    )?;
-    let told =
-        "/run has no room left, so that files of ibprov and other programs are missing there.";
-    Some(
-        Finding::of(Code::RunFull, Severity::Warning, Confidence::High, told)
-            .about("/run")
-            .quoting(seen::quotes(boot, lines))
-            .look(["df -h /run; df -i /run", "du -xhd2 /run | sort -h"])
-            .now(["remove the files that fill /run, or `mount -o remount,size=SIZE /run`, then `systemctl restart ibprov.service`"]),
-    )
-}
-
-pub(super) const PORT_NOT_READY: Rule =
-    Rule { code: Code::PortNotReady, needles: &[], judge: Judge::Host };
 
 #[cfg(test)]
 mod tests {

@@ -1,16 +1,12 @@
 //! Mounts and services that use the fabric before it can be used.
 
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, row, seen};
 use crate::check::pattern::has_any;
 use crate::graph::consumers;
-use crate::model::advice::ToDo;
 use crate::names::is_ipoib_name;
 
-pub(super) const CONSUMER_BEFORE_ADDRESS: Rule = Rule {
-    code: Code::ConsumerBeforeAddress,
-    needles: &[BINDS, RECONNECTS],
-    judge: Judge::Many(consumer_before_address),
-};
+pub(super) const CONSUMER_BEFORE_ADDRESS: Rule =
+    Rule::many(Code::ConsumerBeforeAddress, consumer_before_address, &[BINDS, RECONNECTS]);
 
 const BINDS: &[&str] = &["binding CM ID to", "rdma_bind_addr"];
 const RECONNECTS: &[&str] = &["Successfully reconnected", "new ctrl: NQN"];
@@ -67,16 +63,10 @@ fn consumer_before_address(boot: &Boot) -> Vec<Finding> {
         let who = seen::all_of("service", &names);
         let told = format!("{who} came before the address of the fabric: {said}");
         let restart = names.iter().map(|name| format!("systemctl restart {}", unit(name)));
-        Some(
-            Finding::of(Code::ConsumerBeforeAddress, severity, Confidence::High, told)
-                .about_all(&names)
-                .quoting(seen::quotes(boot, of.iter().map(|(event, _)| *event)))
-                .now(restart)
-                .permanent([
-                    "ibprov consumers --install, which orders such units after the ports",
-                    "for the address too: systemctl enable ibprov-wait-online.service, and After=network-online.target for the unit",
-                ]),
-        )
+        let lines = of.iter().map(|(event, _)| *event);
+        let judged = (severity, Confidence::High);
+        let code = Code::ConsumerBeforeAddress;
+        Some(row::told(boot, code, judged, told, &names, lines).now(restart))
     };
     [finding(bad, Severity::Error), finding(good, Severity::Warning)]
         .into_iter()
@@ -98,11 +88,8 @@ fn unit(module: &str) -> String {
     format!("{stem}.service")
 }
 
-pub(super) const MOUNT_BEFORE_IPOIB: Rule = Rule {
-    code: Code::MountBeforeIpoib,
-    needles: &[STARTS, UNREACHABLE],
-    judge: Judge::One(mount_before_ipoib),
-};
+pub(super) const MOUNT_BEFORE_IPOIB: Rule =
+    Rule::one(Code::MountBeforeIpoib, mount_before_ipoib, &[STARTS, UNREACHABLE]);
 
 const STARTS: &[&str] = &["starting up LNI o2ib", "query IPoIB interface"];
 
@@ -196,24 +183,12 @@ pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {
         "A mount or LNet was started before IPoIB could be used{end}: {}",
         last.text.trim()
     );
-    Some(
-        Finding::of(Code::MountBeforeIpoib, severity, confidence, told)
-            .about_all(Some(&*last.unit).filter(|unit| !unit.is_empty()))
-            .quoting(seen::quotes(boot, lines))
-            .now(["mount -a, or systemctl restart lnet"])
-            .permanent([
-                "systemctl enable ibprov-wait-online.service, so that network-online.target waits for the port",
-                "LNet: add a drop-in for lnet.service with After= and Requires=ibprov-wait-online.service",
-                "NFS: add x-systemd.requires=ibprov-wait-online.service in fstab",
-            ]),
-    )
+    let unit = seen::each(Some(&*last.unit).filter(|unit| !unit.is_empty()));
+    Some(row::told(boot, Code::MountBeforeIpoib, (severity, confidence), told, &unit, lines))
 }
 
-pub(super) const MOUNT_BEFORE_NETWORK: Rule = Rule {
-    code: Code::MountBeforeNetwork,
-    needles: &[UNREACHABLE, &["mount.nfs", "mount.cifs", "glusterfs"]],
-    judge: Judge::One(mount_before_network),
-};
+pub(super) const MOUNT_BEFORE_NETWORK: Rule =
+    Rule::one(Code::MountBeforeNetwork, mount_before_network, &[UNREACHABLE]);
 
 fn mount_before_network(boot: &Boot) -> Option<Finding> {
     let lines: Vec<_> = boot.events.iter().filter(|e| no_network(e)).collect();
@@ -226,11 +201,12 @@ fn mount_before_network(boot: &Boot) -> Option<Finding> {
     let severity = if mounted { Severity::Warning } else { Severity::Error };
     let told =
         "A mount was tried before the network was up; no line of the log is about InfiniBand.";
-    Some(
-        Finding::of(Code::MountBeforeNetwork, severity, Confidence::Medium, told)
-            .quoting(seen::quotes(boot, lines))
-            .look([ToDo::run("systemctl is-enabled NetworkManager-wait-online.service systemd-networkd-wait-online.service")])
-            .now([ToDo::run("mount -a")])
-            .permanent(["add _netdev or x-systemd.automount to its line in /etc/fstab"]),
-    )
+    Some(row::told(
+        boot,
+        Code::MountBeforeNetwork,
+        (severity, Confidence::Medium),
+        told,
+        &[],
+        lines,
+    ))
 }

@@ -2,16 +2,16 @@
 
 use super::causes::explains;
 use super::vfs::is_out_of_room;
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, seen};
 use crate::check::evidence::event::function;
 use crate::check::pattern::has_any;
 use crate::names::{HCA_DRIVERS, Object, RDMA_MODULES, RDMA_MODULES_IN_TRACES};
 
-pub(super) const DRIVER_REGRESSION: Rule = Rule {
-    code: Code::DriverRegression,
-    needles: &[RDMA_MODULES_IN_TRACES, CRASH, WARN, HANG, GIVES_UP, STOPPED],
-    judge: Judge::Rest(driver_regression),
-};
+pub(super) const DRIVER_REGRESSION: Rule = Rule::rest(
+    Code::DriverRegression,
+    driver_regression,
+    &[RDMA_MODULES_IN_TRACES, CRASH, WARN, HANG, GIVES_UP, STOPPED],
+);
 
 /// True if `event`, by which a driver gives up, has its reason among `findings`.
 fn is_explained(boot: &Boot, event: &Event, findings: &[Finding]) -> bool {

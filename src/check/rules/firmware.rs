@@ -1,18 +1,14 @@
 //! The adapter's firmware.
 
 use super::sriov::is_missed;
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Needs, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Needs, Rule, Severity, row, seen};
 use crate::check::evidence::event::function;
 use crate::check::evidence::state::Setting;
 use crate::check::ledger::path::{above, card};
 use crate::check::pattern::has_any;
-use crate::model::advice::ToDo;
 
-pub(super) const FW_INIT_TIMEOUT: Rule = Rule {
-    code: Code::FwInitTimeout,
-    needles: &[WAITS, FINAL],
-    judge: Judge::Many(fw_init_timeout),
-};
+pub(super) const FW_INIT_TIMEOUT: Rule =
+    Rule::many(Code::FwInitTimeout, fw_init_timeout, &[WAITS, FINAL]);
 
 const WAITS: &[&str] = &["Waiting for FW initialization", "Waiting for FW pre-initializing"];
 /// Lines that by themselves mean that the card was given up.
@@ -129,11 +125,8 @@ fn fw_init_timeout(boot: &Boot) -> Vec<Finding> {
     seen::by_key(ends).into_iter().map(finding).collect()
 }
 
-pub(super) const FIRMWARE_FATAL: Rule = Rule {
-    code: Code::FirmwareFatal,
-    needles: &[SIGNS, TOO_HOT, LOST],
-    judge: Judge::Many(firmware_fatal),
-};
+pub(super) const FIRMWARE_FATAL: Rule =
+    Rule::many(Code::FirmwareFatal, firmware_fatal, &[SIGNS, TOO_HOT, LOST]);
 
 const SIGNS: &[&str] = &[
     "health compromised",
@@ -232,11 +225,8 @@ fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
     seen::by_key(ends).into_iter().map(finding).collect()
 }
 
-pub(super) const FIRMWARE_TOO_OLD: Rule = Rule {
-    code: Code::FirmwareTooOld,
-    needles: &[REFUSES, ADVISES, NO_DEVICE],
-    judge: Judge::Many(firmware_too_old),
-};
+pub(super) const FIRMWARE_TOO_OLD: Rule =
+    Rule::many(Code::FirmwareTooOld, firmware_too_old, &[REFUSES, ADVISES, NO_DEVICE]);
 
 /// The driver does not work with such firmware.
 const REFUSES: &[&str] = &[
@@ -284,36 +274,25 @@ fn firmware_too_old(boot: &Boot) -> Vec<Finding> {
         let of = seen::all_of("adapter", &addresses);
         let said = lines.first().map(|e| e.text.trim()).unwrap_or_default();
         let told = format!("The firmware of {of} is too old for the driver: {said}");
-        Finding::of(Code::FirmwareTooOld, severity, confidence, told)
-            .about_all(&addresses)
-            .look(seen::firmware_query(&lines, &addresses))
-            .quoting(seen::quotes(boot, lines))
-            .quoting(seen::quotes(boot, no_device.iter().copied()))
-            .permanent([
-                "burn the newest firmware for that adapter, then power the host off and on",
-            ])
+        row::told(
+            boot,
+            Code::FirmwareTooOld,
+            (severity, confidence),
+            told,
+            &addresses,
+            lines.clone(),
+        )
+        .look(seen::firmware_query(&lines, &addresses))
+        .quoting(seen::quotes(boot, no_device.iter().copied()))
     };
     seen::by_key(judged).into_iter().map(finding).collect()
 }
 
-pub(super) const FIRMWARE_RESET_PENDING: Rule = Rule {
-    code: Code::FirmwareResetPending,
-    needles: &[&[
-        "PCI Sync FW Update Reset",
-        "to load new configurations",
-        "FW sync reset timeout",
-        "reset is required",
-    ]],
-    judge: Judge::One(firmware_reset_pending),
-};
+pub(super) const FIRMWARE_RESET_PENDING: Rule =
+    Rule::one(Code::FirmwareResetPending, firmware_reset_pending, &[]);
 
 fn firmware_reset_pending(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot
-        .with_any_of(FIRMWARE_RESET_PENDING.needles)
-        .filter(|e| {
-            e.text.contains("to load new configurations") || seen::rdma_module(&e.text).is_some()
-        })
-        .collect();
+    let lines = row::lines(boot, Code::FirmwareResetPending);
     let pending: Vec<&Setting> = boot.state.settings.iter().filter(|s| s.is_pending()).collect();
     let of_lines = seen::by_function(lines.iter().copied()).into_iter().filter_map(|(at, _)| at);
     let of_settings = pending.iter().map(|s| s.device.as_str()).filter(|device| !device.is_empty());
@@ -335,23 +314,8 @@ fn firmware_reset_pending(boot: &Boot) -> Option<Finding> {
     // Somebody misses the VFs already.
     let is_missed = !pending.is_empty() && is_missed(boot);
     let severity = if is_missed { Severity::Error } else { Severity::Warning };
-    Some(
-        Finding::of(Code::FirmwareResetPending, severity, Confidence::High, told)
-            .about_all(&devices)
-            .quoting(pending.iter().map(|s| boot.quote_at(s.origin, "", &s.text)))
-            .quoting(seen::quotes(boot, lines))
-            .look(seen::for_each_proven(
-                boot,
-                Needs::Mellanox,
-                ToDo::with("compare the values under Next Boot and Current", "mstconfig -d {} -e query"),
-                &devices,
-            ))
-            .now(seen::for_each_proven(
-                boot,
-                Needs::Mlx5,
-                ToDo::with("where the adapter allows it", "mstfwreset -d {} reset"),
-                &devices,
-            ))
-            .permanent(["power the host off and on, so that the slot loses its power; a reboot may not be enough"]),
-    )
+    let shown = pending.iter().map(|s| boot.quote_at(s.origin, "", &s.text));
+    let judged = (severity, Confidence::High);
+    let code = Code::FirmwareResetPending;
+    Some(row::told(boot, code, judged, told, &devices, lines).quoting(shown))
 }

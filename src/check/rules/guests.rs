@@ -1,11 +1,10 @@
 //! VFs for virtual machines.
 
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, row, seen};
 use crate::check::evidence::event::function;
 use crate::check::pattern::{caught_one, has_any};
 
-pub(super) const VM_BEFORE_VF: Rule =
-    Rule { code: Code::VmBeforeVf, needles: &[NOT_FOUND], judge: Judge::One(vm_before_vf) };
+pub(super) const VM_BEFORE_VF: Rule = Rule::one(Code::VmBeforeVf, vm_before_vf, &[NOT_FOUND]);
 
 /// What libvirt says of a file or node of a device that is not there.
 const NOT_FOUND: &[&str] = &[
@@ -60,67 +59,32 @@ fn vm_before_vf(boot: &Boot) -> Option<Finding> {
         }
     };
     let confidence = if later.is_some() { Confidence::High } else { Confidence::Medium };
-    Some(
-        Finding::of(Code::VmBeforeVf, Severity::Error, confidence, told)
-            .about_all(&addresses)
-            .quoting(seen::quotes(boot, lines))
-            .quoting(seen::quotes(boot, later))
-            .now(["virsh start GUEST, now that the VF is present"])
-            .permanent(["add a drop-in with After=ibprov.service for libvirtd.service (virtqemud.service), or list the guest in ibprov.toml"]),
-    )
+    let judged = (Severity::Error, confidence);
+    let finding = row::told(boot, Code::VmBeforeVf, judged, told, &addresses, lines);
+    Some(finding.quoting(seen::quotes(boot, later)))
 }
 
-pub(super) const AUTOSTART_GUEST_ON_VF: Rule = Rule {
-    code: Code::AutostartGuestOnVf,
-    needles: &[&["autostart"]],
-    judge: Judge::One(autostart_guest_on_vf),
-};
+pub(super) const AUTOSTART_GUEST_ON_VF: Rule =
+    Rule::one(Code::AutostartGuestOnVf, autostart_guest_on_vf, &[]);
 
 fn autostart_guest_on_vf(boot: &Boot) -> Option<Finding> {
     let lines =
         seen::found(boot.events.iter().filter(|e| e.text.contains("utostart") && refused(e)))?;
     let told = "libvirt started a guest by autostart before its VF was present.";
-    Some(
-        Finding::of(Code::AutostartGuestOnVf, Severity::Warning, Confidence::High, told)
-            .quoting(seen::quotes(boot, lines))
-            .permanent(["virsh autostart --disable GUEST, and list it in ibprov.toml"]),
-    )
+    let judged = (Severity::Warning, Confidence::High);
+    Some(row::told(boot, Code::AutostartGuestOnVf, judged, told, &[], lines))
 }
 
-pub(super) const IOMMU_OFF: Rule =
-    Rule { code: Code::IommuOff, needles: &[SAID], judge: Judge::One(iommu_off) };
-
-const SAID: &[&str] = &[
-    "No ACPI DMAR table found",
-    "IOMMU appears to be disabled",
-    "IOMMU either disabled",
-    "iommu_group is not a symlink",
-    "doesn't support passthrough of host PCI devices",
-    "does not support passthrough",
-    "no iommu_group found",
-    "No available IOMMU models",
-    "no iommu_group",
-    "IOMMU not found",
-    "No IOMMU found",
-    "IOMMU was not enabled",
-    "No interrupt remapping support",
-    "No IOMMU detected",
-    "no IOMMU",
-    "is not in an IOMMU group",
-];
+pub(super) const IOMMU_OFF: Rule = Rule::one(Code::IommuOff, iommu_off, &[]);
 
 fn iommu_off(boot: &Boot) -> Option<Finding> {
     let lines: Vec<_> = boot
         .events
         .iter()
         .filter(|e| {
-            // Proxmox VE. Other drivers say it of themselves.
-            let pve = e.text.contains("IOMMU not present") && e.text.contains("pass-through");
-            let probe = matches!(&e.kind, Kind::ProbeFailed { driver, errno: -22, .. } if &**driver == "vfio-pci");
-            probe || pve || has_any(&e.text, SAID)
+            let is_probe = matches!(&e.kind, Kind::ProbeFailed { driver, errno: -22, .. } if &**driver == "vfio-pci");
+            is_probe || row::is_line(Code::IommuOff, e)
         })
-        // Allowed on purpose.
-        .filter(|e| !e.text.contains("enabling unsafe"))
         .collect();
     // That the board has none matters where a device is to be given away.
     let general = |e: &&Event| {
@@ -139,12 +103,5 @@ fn iommu_off(boot: &Boot) -> Option<Finding> {
     let confidence = if is_sure { Confidence::High } else { Confidence::Medium };
     let address = lines.iter().find_map(|e| function(&e.text)).unwrap_or("the device");
     let told = format!("{address} is in no IOMMU group, so that it cannot be assigned to a guest.");
-    Some(
-        Finding::of(Code::IommuOff, severity, confidence, told)
-            .quoting(seen::quotes(boot, lines))
-            .look(["dmesg | grep -e DMAR -e IOMMU -e AMD-Vi; ls /sys/kernel/iommu_groups"])
-            .permanent([
-                "enable VT-d or AMD-Vi, and SR-IOV, in the firmware setup, and add to the kernel command line: intel_iommu=on iommu=pt",
-            ]),
-    )
+    Some(row::told(boot, Code::IommuOff, (severity, confidence), told, &[], lines))
 }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Deserializer};
 
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Rule, Severity, seen};
 use crate::check::evidence::event::function;
 use crate::check::pattern::has_any;
 use crate::model::data::data;
@@ -70,12 +70,7 @@ fn messages() -> &'static Messages {
     MESSAGES.get_or_init(|| data(include_bytes!(concat!(env!("OUT_DIR"), "/messages.toml.gz"))))
 }
 
-pub(super) const HARMLESS_WARNING: Rule = Rule {
-    code: Code::HarmlessWarning,
-    // Beside the words of messages.toml.
-    needles: &[],
-    judge: Judge::Rest(harmless_warning),
-};
+pub(super) const HARMLESS_WARNING: Rule = Rule::rest(Code::HarmlessWarning, harmless_warning, &[]);
 
 fn harmless_warning(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     // A line that a failure rests on is not harmless.

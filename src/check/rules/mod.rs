@@ -1,6 +1,7 @@
 //! One file, one topic: for each of its diagnoses the words it looks for and how it judges a boot. What they say of logs is tested by `cases.toml`.
 //!
-//! A new rule is a constant in the file of its topic and its row in [`ALL`]; nothing else knows it.
+//! A new rule is a constant in the file of its topic, or its row in `rules.toml` alone; and its row in
+//! [`ALL`]; nothing else knows it.
 //! The order of the rows is the order of findings that are equally grave and equally sure: what
 //! is nearer to the root cause first.
 
@@ -22,6 +23,7 @@ mod openibd;
 mod opensm;
 mod ordering;
 mod ports;
+pub(super) mod row;
 mod seen;
 mod services;
 mod sriov;
@@ -32,14 +34,12 @@ mod unexplained;
 mod vf_ports;
 mod vfs;
 
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 // What nearly every rule uses.
 use super::evidence::{Boot, Event, Kind};
 use crate::model::advice::Advice;
 use crate::model::common::Code;
-use crate::model::data::data;
 use crate::model::finding::{Confidence, Finding, Quote, Severity};
 
 use super::evidence::Needles;
@@ -52,24 +52,50 @@ pub(super) use seen::rdma_module;
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     pub code: Code,
-    /// Words of the lines it looks at and tells apart; the others are in `needles.toml`.
-    pub needles: &'static [&'static [&'static str]],
+    /// Words of the lines it looks at and tells apart; the others are in `rules.toml`.
+    pub needles: Words,
     pub judge: Judge,
 }
 
+/// Groups of words.
+type Words = &'static [&'static [&'static str]];
+
 impl Rule {
+    const fn host(code: Code) -> Self {
+        Self { code, needles: &[], judge: Judge::Host }
+    }
+
+    const fn row(code: Code) -> Self {
+        Self { code, needles: &[], judge: Judge::Row }
+    }
+
+    const fn one(code: Code, judge: fn(&Boot) -> Option<Finding>, needles: Words) -> Self {
+        Self { code, needles, judge: Judge::One(judge) }
+    }
+
+    const fn many(code: Code, judge: fn(&Boot) -> Vec<Finding>, needles: Words) -> Self {
+        Self { code, needles, judge: Judge::Many(judge) }
+    }
+
+    const fn rest(
+        code: Code,
+        judge: fn(&Boot, &[Finding]) -> Vec<Finding>,
+        needles: Words,
+    ) -> Self {
+        Self { code, needles, judge: Judge::Rest(judge) }
+    }
+
     /// All words of the lines it looks at.
     fn words(&self) -> impl Iterator<Item = &'static str> {
-        static MORE: OnceLock<BTreeMap<String, Vec<String>>> = OnceLock::new();
-        let read = || data(include_bytes!(concat!(env!("OUT_DIR"), "/needles.toml.gz")));
-        let more = MORE.get_or_init(read).get(self.code.name()).into_iter().flatten();
-        self.needles.iter().copied().flatten().copied().chain(more.map(String::as_str))
+        self.needles.iter().copied().flatten().copied().chain(row::row(self.code).words())
     }
 }
 
 /// How a rule judges.
 #[derive(Debug, Clone, Copy)]
 pub enum Judge {
+    /// By its row in `rules.toml` alone.
+    Row,
     /// By what was seen in one boot.
     One(fn(&Boot) -> Option<Finding>),
     /// The same, where there may be several findings.
@@ -82,30 +108,30 @@ pub enum Judge {
 
 /// Every rule.
 pub const ALL: &[&Rule] = &[
-    &configuration::CONFIGURATION_INVALID,
-    &openibd::OPENIBD_SKIPS_INBOX_MODULES,
+    &Rule::host(Code::ConfigurationInvalid),
+    &Rule::row(Code::OpenibdSkipsInboxModules),
     &openibd::OPENIBD_DISABLED,
     &ordering::ORDERING_CYCLE,
     &ordering::START_WAIT_DEADLOCK,
     &modules_loaded::MODULE_LOAD_INTERRUPTED,
-    &modules_refused::MODULE_SIGNATURE_REFUSED,
+    &Rule::row(Code::ModuleSignatureRefused),
     &modules_refused::MODULE_SYMBOL_MISMATCH,
-    &ordering::REQUIRED_UNIT_MISSING,
-    &configuration::RUN_FULL,
+    &Rule::host(Code::RequiredUnitMissing),
+    &Rule::row(Code::RunFull),
     &modules_missing::MODULE_MISSING_FOR_KERNEL,
     &modules_missing::MODULE_MISSING_IN_INITRD,
     &modules_missing::INITRD_WITHOUT_FABRIC,
     &modules_missing::MODULE_IS_A_DUMMY,
     &modules_missing::MODULE_WRONG_DRIVER,
-    &modules_refused::MODULE_PARAMETER,
+    &Rule::row(Code::ModuleParameter),
     &modules_refused::MODULE_DENIED,
     &firmware::FIRMWARE_TOO_OLD,
     &firmware::FIRMWARE_RESET_PENDING,
     &firmware::FIRMWARE_FATAL,
     &firmware::FW_INIT_TIMEOUT,
     &adapter::DRIVER_UNLOAD_UNDER_REMOTE_ROOT,
-    &adapter::PCI_BAR_UNASSIGNED,
-    &subnet::SELINUX_DENIES_SUBNET,
+    &Rule::row(Code::PciBarUnassigned),
+    &Rule::row(Code::SelinuxDeniesSubnet),
     &vfs::VF_PROBE_FAILED,
     &driver_regression::DRIVER_REGRESSION,
     &adapter::UDEV_TIMEOUT,
@@ -123,23 +149,23 @@ pub const ALL: &[&Rule] = &[
     &vf_ports::VF_POLICY_DOWN,
     &subnet::UMAD_ZERO_GUID,
     &opensm::OPENSM_SKIPPED,
-    &opensm::OPENSM_PARTITIONS_REJECTED,
-    &opensm::OPENSM_OTHER_PORT,
+    &Rule::row(Code::OpensmPartitionsRejected),
+    &Rule::row(Code::OpensmOtherPort),
     &opensm::OPENSM_MISCONFIGURED,
     &opensm::OPENSM_VIRT_DISABLED,
-    &vf_ports::VF_PORT_NOT_ACTIVE,
+    &Rule::host(Code::VfPortNotActive),
     &subnet::NO_SUBNET_MANAGER,
     &ports::LINK_DOWN_CABLE,
     &modules_loaded::MODULE_NOT_LOADED,
     &openibd::OPENIBD_FAILED,
-    &openibd::OPENIBD_ALIAS_BROKEN,
+    &Rule::row(Code::OpenibdAliasBroken),
     &openibd::MLNX_INTERFACE_MGR_ARMED,
-    &configuration::PORT_NOT_READY,
+    &Rule::host(Code::PortNotReady),
     &ports::PORT_NOT_ACTIVE,
     &subnet::PKEY_MISSING,
-    &ports::PORT_DEGRADED,
+    &Rule::host(Code::PortDegraded),
     &configuration::NOT_AS_EXPECTED,
-    &netdevs::NETDEV_LATE,
+    &Rule::host(Code::NetdevLate),
     &ordering::ORDERING_MISSING,
     &modules_loaded::MODULE_LOAD_ORDER,
     &modules_loaded::MODULE_LOADED_LATE,

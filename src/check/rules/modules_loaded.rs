@@ -1,17 +1,17 @@
 //! Modules that are not loaded, too late, or not to the end.
 
 use super::consumers::ib_here;
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, row, seen};
 use crate::check::evidence::relevance::rdma_device_in;
 use crate::check::pattern::{caught, has_any};
 use crate::model::advice::ToDo;
 use crate::names::{IB_DRIVERS, is_ipoib_name, may_be_ipoib_name, rdma_half_of};
 
-pub(super) const MODULE_NOT_LOADED: Rule = Rule {
-    code: Code::ModuleNotLoaded,
-    needles: &[UMAD, UVERBS, UCM, NVME, &[NO_DEVICES, NO_TRANSPORT]],
-    judge: Judge::One(module_not_loaded),
-};
+pub(super) const MODULE_NOT_LOADED: Rule = Rule::one(
+    Code::ModuleNotLoaded,
+    module_not_loaded,
+    &[UMAD, UVERBS, UCM, NVME, &[NO_DEVICES, NO_TRANSPORT]],
+);
 
 const NO_DEVICES: &str = "no RDMA devices found";
 /// The kernel knows no such transport: EPROTONOSUPPORT, net/sunrpc/xprt.c.
@@ -236,11 +236,8 @@ fn shown_by_ls(boot: &Boot) -> bool {
         })
 }
 
-pub(super) const MODULE_LOAD_INTERRUPTED: Rule = Rule {
-    code: Code::ModuleLoadInterrupted,
-    needles: &[&["-EINTR", "rdma-load-modules@", "Interrupted system call", "rescuer kthread"]],
-    judge: Judge::One(module_load_interrupted),
-};
+pub(super) const MODULE_LOAD_INTERRUPTED: Rule =
+    Rule::one(Code::ModuleLoadInterrupted, module_load_interrupted, &[]);
 
 fn module_load_interrupted(boot: &Boot) -> Option<Finding> {
     let lines: Vec<_> = boot
@@ -272,26 +269,19 @@ fn module_load_interrupted(boot: &Boot) -> Option<Finding> {
             known.join(", ")
         ),
     };
+    let judged = (severity, Confidence::High);
     Some(
-        Finding::of(Code::ModuleLoadInterrupted, severity, Confidence::High, told)
-            .about_all(&devices)
+        row::told(boot, Code::ModuleLoadInterrupted, judged, told, &devices, lines)
             .chain([
                 "the process that loads the modules was stopped, which systemd does before it switches to the root file system",
                 "the kernel could not create a thread (EINTR) and gave the port up",
                 "no service loads the module again, because it counts as loaded",
             ])
-            .quoting(seen::quotes(boot, lines.clone()))
-            .quoting(seen::quotes(boot, port))
-            .now([ToDo::run("modprobe -r ib_ipoib && modprobe ib_ipoib")])
-            .permanent(["update rdma-core (rdma-load-modules@ before initrd.target), rebuild the initramfs"]),
+            .quoting(seen::quotes(boot, port)),
     )
 }
 
-pub(super) const MODULE_LOAD_ORDER: Rule = Rule {
-    code: Code::ModuleLoadOrder,
-    needles: &[&["is not found", "P_Key 0x"]],
-    judge: Judge::One(module_load_order),
-};
+pub(super) const MODULE_LOAD_ORDER: Rule = Rule::one(Code::ModuleLoadOrder, module_load_order, &[]);
 
 fn module_load_order(boot: &Boot) -> Option<Finding> {
     let lost: Vec<_> = boot
@@ -317,31 +307,13 @@ fn module_load_order(boot: &Boot) -> Option<Finding> {
     let told = format!(
         "{of} {was} brought up before the port had its P_Key, which has appeared unnoticed since."
     );
-    Some(
-        Finding::of(Code::ModuleLoadOrder, Severity::Error, Confidence::Medium, told)
-            .about_all(&netdevs)
-            .quoting(seen::quotes(boot, lost.iter().map(|(e, _)| *e)))
-            .look([ToDo::with(
-                "check whether the port has the P_Key now",
-                "cat /sys/class/infiniband/*/ports/*/pkeys/* | sort -u",
-            )])
-            .now(seen::for_each(
-                "when ibstat reports the port as Active: ip link set {} down; ip link set {} up",
-                &netdevs,
-                "NETDEV",
-            ))
-            .permanent([ToDo::with(
-                "let children wait for the port",
-                "systemctl enable ibprov-wait-online.service",
-            )]),
-    )
+    let judged = (Severity::Error, Confidence::Medium);
+    let lines = lost.iter().map(|(e, _)| *e);
+    Some(row::told(boot, Code::ModuleLoadOrder, judged, told, &netdevs, lines))
 }
 
-pub(super) const MODULE_LOADED_LATE: Rule = Rule {
-    code: Code::ModuleLoadedLate,
-    needles: &[seen::NOT_FOUND],
-    judge: Judge::One(module_loaded_late),
-};
+pub(super) const MODULE_LOADED_LATE: Rule =
+    Rule::one(Code::ModuleLoadedLate, module_loaded_late, &[seen::NOT_FOUND]);
 
 fn module_loaded_late(boot: &Boot) -> Option<Finding> {
     let late = seen::late(boot)?;
@@ -359,11 +331,7 @@ fn module_loaded_late(boot: &Boot) -> Option<Finding> {
     let told = format!(
         "{netdev} was created{gap} after the network service had looked for it, and {end}."
     );
-    Some(
-        Finding::of(Code::ModuleLoadedLate, severity, Confidence::Medium, told)
-            .about(netdev)
-            .quoting(seen::quotes(boot, [late.asked, late.made]))
-            .now([format!("ip link set {netdev} up, or ifup {netdev}")])
-            .permanent(["systemctl enable ibprov.service, so that the network service starts after the netdevs are present"]),
-    )
+    let judged = (severity, Confidence::Medium);
+    let lines = [late.asked, late.made];
+    Some(row::told(boot, Code::ModuleLoadedLate, judged, told, &[netdev], lines))
 }

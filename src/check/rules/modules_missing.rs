@@ -1,15 +1,12 @@
 //! Modules that do not exist where they are needed, or not for this hardware.
 
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Rule, Severity, row, seen};
 use crate::check::pattern::{caught_one, has_any, word};
 use crate::model::advice::ToDo;
 use crate::names::HCA_DRIVERS;
 
-pub(super) const MODULE_MISSING_FOR_KERNEL: Rule = Rule {
-    code: Code::ModuleMissingForKernel,
-    needles: &[BUILDS],
-    judge: Judge::One(module_missing_for_kernel),
-};
+pub(super) const MODULE_MISSING_FOR_KERNEL: Rule =
+    Rule::one(Code::ModuleMissingForKernel, module_missing_for_kernel, &[BUILDS]);
 
 const BUILDS: &[&str] =
     &["Error! Bad return status for module build", "kernel headers for kernel", "/dkms/mlnx-of"];
@@ -109,24 +106,17 @@ fn module_missing_for_kernel(boot: &Boot) -> Option<Finding> {
         (false, false) => Severity::Error,
     };
     let told = format!("{of} {does} not exist for the running kernel.");
+    let judged = (severity, Confidence::High);
+    let find = "find /lib/modules/$(uname -r) -name '{}.ko*'";
     Some(
-        Finding::of(Code::ModuleMissingForKernel, severity, Confidence::High, told)
-            .about_all(&modules)
-            .quoting(seen::quotes(boot, lines))
+        row::told(boot, Code::ModuleMissingForKernel, judged, told, &modules, lines)
             .quoting(seen::quotes(boot, builds))
-            .look(seen::for_each("find /lib/modules/$(uname -r) -name '{}.ko*'", &modules, "ib_core"))
-            .permanent([
-                "install the running kernel's modules (linux-modules-extra, kernel-modules-extra), or a kernel other than a cloud kernel",
-                "with OFED: dkms autoinstall, or mlnxofedinstall --add-kernel-support",
-            ]),
+            .look(seen::for_each(find, &modules, "ib_core")),
     )
 }
 
-pub(super) const MODULE_MISSING_IN_INITRD: Rule = Rule {
-    code: Code::ModuleMissingInInitrd,
-    needles: &[],
-    judge: Judge::One(module_missing_in_initrd),
-};
+pub(super) const MODULE_MISSING_IN_INITRD: Rule =
+    Rule::one(Code::ModuleMissingInInitrd, module_missing_in_initrd, &[]);
 
 fn module_missing_in_initrd(boot: &Boot) -> Option<Finding> {
     let lines =
@@ -145,23 +135,17 @@ fn module_missing_in_initrd(boot: &Boot) -> Option<Finding> {
         _ => Severity::Warning,
     };
     let told = format!("{of} {rest} not in it.");
-    Some(
-        Finding::of(Code::ModuleMissingInInitrd, severity, Confidence::Medium, told)
-            .about_all(&modules)
-            .quoting(seen::quotes(boot, lines))
-            .look(["lsinitrd | grep -e rpcrdma -e ib_ (or lsinitramfs)"])
-            .permanent([format!(
-                "dracut -f --add-drivers '{}', or remove the names from /etc/rdma/modules/rdma.conf",
-                modules.join(" ")
-            )]),
-    )
+    let judged = (severity, Confidence::Medium);
+    let add = format!(
+        "dracut -f --add-drivers '{}', or remove the names from /etc/rdma/modules/rdma.conf",
+        modules.join(" ")
+    );
+    let finding = row::told(boot, Code::ModuleMissingInInitrd, judged, told, &modules, lines);
+    Some(finding.permanent([add]))
 }
 
-pub(super) const INITRD_WITHOUT_FABRIC: Rule = Rule {
-    code: Code::InitrdWithoutFabric,
-    needles: &[&["dracut-initqueue", "Command line:", "ommand line: ", "Could not boot"]],
-    judge: Judge::One(initrd_without_fabric),
-};
+pub(super) const INITRD_WITHOUT_FABRIC: Rule =
+    Rule::one(Code::InitrdWithoutFabric, initrd_without_fabric, &[]);
 
 fn initrd_without_fabric(boot: &Boot) -> Option<Finding> {
     let asks = |text: &str| {
@@ -186,22 +170,12 @@ fn initrd_without_fabric(boot: &Boot) -> Option<Finding> {
         return None;
     }
     let told = "The initramfs waits for an InfiniBand interface, and has loaded no driver of the RDMA stack.";
-    Some(
-        Finding::of(Code::InitrdWithoutFabric, Severity::Error, Confidence::Medium, told)
-            .quoting([boot.quote(asked)])
-            .quoting(seen::quotes(boot, gave_up))
-            .look(["lsinitrd | grep -e mlx5 -e ib_ipoib (or lsinitramfs)"])
-            .permanent([ToDo::run(
-                "dracut -f --add rdma --add-drivers 'mlx5_core mlx5_ib ib_ipoib'",
-            )]),
-    )
+    let judged = (Severity::Error, Confidence::Medium);
+    let lines = [asked].into_iter().chain(gave_up);
+    Some(row::told(boot, Code::InitrdWithoutFabric, judged, told, &[], lines))
 }
 
-pub(super) const MODULE_IS_A_DUMMY: Rule = Rule {
-    code: Code::ModuleIsADummy,
-    needles: &[&["dummy kernel module", "Protocol not supported", "rotocol not supported"]],
-    judge: Judge::One(module_is_a_dummy),
-};
+pub(super) const MODULE_IS_A_DUMMY: Rule = Rule::one(Code::ModuleIsADummy, module_is_a_dummy, &[]);
 
 fn module_is_a_dummy(boot: &Boot) -> Option<Finding> {
     let described: Vec<_> = boot.with("dummy kernel module").collect();
@@ -219,17 +193,11 @@ fn module_is_a_dummy(boot: &Boot) -> Option<Finding> {
     };
     let told =
         "A module of the vendor's stack is an empty one, so that the service that needs it fails.";
-    Some(
-        Finding::of(Code::ModuleIsADummy, Severity::Error, confidence, told)
-            .quoting(seen::quotes(boot, lines))
-            .look([ToDo::with("find the modules that are dummies", "modinfo -n -d rpcrdma ib_srp ib_iser nvme-rdma rdma_rxe")])
-            .now(["mount with proto=tcp"])
-            .permanent(["install the vendor's package with the real module (mlnx-nfsrdma-dkms), or use the kernel's own stack"]),
-    )
+    Some(row::told(boot, Code::ModuleIsADummy, (Severity::Error, confidence), told, &[], lines))
 }
 
 pub(super) const MODULE_WRONG_DRIVER: Rule =
-    Rule { code: Code::ModuleWrongDriver, needles: &[], judge: Judge::One(module_wrong_driver) };
+    Rule::one(Code::ModuleWrongDriver, module_wrong_driver, &[]);
 
 /// What lspci calls the cards of each driver.
 const FAMILIES: [(&str, &[&str]); 5] = [

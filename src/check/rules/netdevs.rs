@@ -1,13 +1,12 @@
 //! Netdevs: their names, and whether they are up.
 
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, row, seen};
 use crate::check::evidence::event::function;
 use crate::check::evidence::state::NetdevSeen;
 use crate::check::pattern::{caught, has_word};
 use crate::names::{is_ipoib_name, is_kernel_ipoib_name, may_be_ipoib_name};
 
-pub(super) const NETDEV_RENAMED: Rule =
-    Rule { code: Code::NetdevRenamed, needles: &[], judge: Judge::One(netdev_renamed) };
+pub(super) const NETDEV_RENAMED: Rule = Rule::one(Code::NetdevRenamed, netdev_renamed, &[]);
 
 /// A kernel name is asked for, and `ip link` shows only netdevs of other names.
 fn shown_otherwise(boot: &Boot) -> Option<(&Event, &str, &NetdevSeen)> {
@@ -152,8 +151,7 @@ fn netdev_renamed(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const NETDEV_ADMIN_DOWN: Rule =
-    Rule { code: Code::NetdevAdminDown, needles: &[], judge: Judge::One(netdev_admin_down) };
+pub(super) const NETDEV_ADMIN_DOWN: Rule = Rule::one(Code::NetdevAdminDown, netdev_admin_down, &[]);
 
 fn netdev_admin_down(boot: &Boot) -> Option<Finding> {
     let state = &boot.state;
@@ -188,18 +186,9 @@ fn netdev_admin_down(boot: &Boot) -> Option<Finding> {
         (false, _) => (Severity::Warning, Confidence::Medium),
     };
     let told = format!("{name} exists, but no network service has brought it up.");
-    Some(
-        Finding::of(Code::NetdevAdminDown, severity, confidence, told)
-            .about(name.as_str())
-            .quoting(
-                down.iter()
-                    .take(8)
-                    .map(|n| boot.quote_at(n.origin, "", &n.text))
-                    .collect::<Vec<_>>(),
-            )
-            .now([format!("ip link set {name} up, and assign an address to {name}")])
-            .permanent([format!("name {name} in the configuration of the network service in use")]),
-    )
+    let shown = down.iter().take(8).map(|n| boot.quote_at(n.origin, "", &n.text));
+    let judged = (severity, confidence);
+    Some(row::told(boot, Code::NetdevAdminDown, judged, told, &[name], []).quoting(shown))
 }
 
 /// True if a program of user space, a command or a configuration names `netdev`.
@@ -210,11 +199,7 @@ fn is_wanted(boot: &Boot, netdev: &str) -> bool {
         || boot.host.iter().flat_map(|host| &host.asked).any(|asked| asked.netdev == netdev)
 }
 
-pub(super) const NETDEV_LATE: Rule =
-    Rule { code: Code::NetdevLate, needles: &[], judge: Judge::Host };
-
-pub(super) const IPOIB_PARENT_DOWN: Rule =
-    Rule { code: Code::IpoibParentDown, needles: &[], judge: Judge::One(ipoib_parent_down) };
+pub(super) const IPOIB_PARENT_DOWN: Rule = Rule::one(Code::IpoibParentDown, ipoib_parent_down, &[]);
 
 fn ipoib_parent_down(boot: &Boot) -> Option<Finding> {
     let netdevs = &boot.state.netdevs;

@@ -1,25 +1,13 @@
 //! Network services and their configuration.
 
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Rule, Severity, row, seen};
 use crate::check::pattern::{caught_one, has_any};
-use crate::model::advice::ToDo;
 use crate::names::{RDMA_MODULES, is_ipoib_name};
 
-pub(super) const IFCFG_MISMATCH: Rule =
-    Rule { code: Code::IfcfgMismatch, needles: &[SAID], judge: Judge::One(ifcfg_mismatch) };
-
-const SAID: &[&str] = &[
-    "different MAC address than expected",
-    "instead of configured address",
-    "no suitable device found",
-    "Ignoring unknown interface",
-    "No suitable device found",
-    "mismatching interface name",
-];
+pub(super) const IFCFG_MISMATCH: Rule = Rule::one(Code::IfcfgMismatch, ifcfg_mismatch, &[]);
 
 fn ifcfg_mismatch(boot: &Boot) -> Option<Finding> {
-    let said: Vec<_> = boot.events.iter().filter(|e| has_any(&e.text, SAID)).collect();
-    let lines = said;
+    let lines = row::lines(boot, Code::IfcfgMismatch);
     let first = lines.first()?;
     // An attempt that worked afterwards.
     let name = seen::not_found(first).or_else(|| seen::ib_netdev_in(&first.text));
@@ -27,20 +15,12 @@ fn ifcfg_mismatch(boot: &Boot) -> Option<Finding> {
         return None;
     }
     let told = format!("The network configuration fits no device: {}", first.text.trim());
-    Some(
-        Finding::of(Code::IfcfgMismatch, Severity::Error, Confidence::Medium, told)
-            .quoting(seen::quotes(boot, lines))
-            .look([
-                ToDo::with("check that there is an RDMA device: without one the driver is missing, and the configuration may be right", "ls /sys/class/infiniband"),
-                ToDo::with("compare names and addresses with the profile, of an IPoIB address the last 8 bytes", "ip -d link"),
-                ToDo::run("nmcli -f NAME,DEVICE,FILENAME connection; grep -H -e HWADDR -e DEVICE /etc/sysconfig/network-scripts/ifcfg-*"),
-            ])
-            .permanent(["correct the name or address in the profile"]),
-    )
+    let judged = (Severity::Error, Confidence::Medium);
+    Some(row::told(boot, Code::IfcfgMismatch, judged, told, &[], lines))
 }
 
 pub(super) const NETWORK_STACK_BUG: Rule =
-    Rule { code: Code::NetworkStackBug, needles: &[], judge: Judge::Many(network_stack_bug) };
+    Rule::many(Code::NetworkStackBug, network_stack_bug, &[]);
 
 fn of_network_manager(event: &Event) -> bool {
     has_any(

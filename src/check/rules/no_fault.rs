@@ -1,6 +1,6 @@
 //! No fault, or none that is known.
 
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Quote, Rule, Severity, seen};
 use crate::check::evidence::LeftOut;
 use crate::check::evidence::fold::Object;
 use crate::check::evidence::own::About;
@@ -10,8 +10,7 @@ use crate::check::pattern::has_any;
 use crate::model::advice::ToDo;
 use crate::model::common::Verdict;
 
-pub(super) const INPUT_LEFT_OUT: Rule =
-    Rule { code: Code::InputLeftOut, needles: &[], judge: Judge::One(input_left_out) };
+pub(super) const INPUT_LEFT_OUT: Rule = Rule::one(Code::InputLeftOut, input_left_out, &[]);
 
 fn input_left_out(boot: &Boot) -> Option<Finding> {
     let LeftOut { boots, words } = boot.left_out;
@@ -32,8 +31,7 @@ fn input_left_out(boot: &Boot) -> Option<Finding> {
     Some(finding.look([look]))
 }
 
-pub(super) const HEALTHY: Rule =
-    Rule { code: Code::Healthy, needles: &[], judge: Judge::Rest(healthy) };
+pub(super) const HEALTHY: Rule = Rule::rest(Code::Healthy, healthy, &[]);
 
 fn healthy(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let denies = |f: &Finding| {
@@ -79,12 +77,7 @@ fn came_up(confidence: Confidence, objects: &[&Object]) -> Finding {
         .quoting(quotes.into_iter().map(|(_, quote)| quote).take(ENOUGH))
 }
 
-pub(super) const NOT_INFINIBAND: Rule = Rule {
-    code: Code::NotInfiniband,
-    // Without another rule's word, tools of the fabric.
-    needles: &[TOOLS],
-    judge: Judge::Rest(not_infiniband),
-};
+pub(super) const NOT_INFINIBAND: Rule = Rule::rest(Code::NotInfiniband, not_infiniband, &[TOOLS]);
 
 const TOOLS: &[&str] = &[
     "osm_",
@@ -149,8 +142,7 @@ fn about(text: &str) -> bool {
         || concerns_rdma(&text)
 }
 
-pub(super) const UNKNOWN: Rule =
-    Rule { code: Code::Unknown, needles: &[], judge: Judge::Rest(unknown) };
+pub(super) const UNKNOWN: Rule = Rule::rest(Code::Unknown, unknown, &[]);
 
 const COLLECT: [&str; 3] = [
     "journalctl -b -o short-precise > journal.txt",

@@ -1,23 +1,9 @@
 //! MLNX_OFED's openibd and mlnx_interface_mgr.
 
-use super::{Advice, Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, row, seen};
 use crate::check::pattern::{caught_one, has_any, word};
-use crate::model::advice::ToDo;
-use crate::names::sh;
 
-pub(super) const OPENIBD_DISABLED: Rule = Rule {
-    code: Code::OpenibdDisabled,
-    needles: &[&["OS is booting, will not run ifup", "Setting up Mellanox network interface"]],
-    judge: Judge::One(openibd_disabled),
-};
-
-fn advice_to_enable() -> [Advice; 3] {
-    [
-        Advice::look(ToDo::run("systemctl is-enabled openibd.service")),
-        Advice::now("run ifup for the interface, or restart the network service"),
-        Advice::permanent("run systemctl enable ibprov.service (or openibd.service), then reboot"),
-    ]
-}
+pub(super) const OPENIBD_DISABLED: Rule = Rule::one(Code::OpenibdDisabled, openibd_disabled, &[]);
 
 fn openibd_disabled(boot: &Boot) -> Option<Finding> {
     let unit = boot.state.unit("openibd.service").filter(|u| {
@@ -38,6 +24,9 @@ fn openibd_disabled(boot: &Boot) -> Option<Finding> {
     let typed = typed.map(|command| boot.quote_at(command.origin, "", &command.text));
     let mut quotes: Vec<_> = unit.into_iter().chain(typed).collect();
     let shown = !quotes.is_empty();
+    let finding = |judged, told: String| {
+        row::told(boot, Code::OpenibdDisabled, judged, told, &["openibd.service"], [])
+    };
     let Some(late) = late else {
         if !shown || seen::sign_of_life(boot).is_some() {
             return None;
@@ -45,8 +34,8 @@ fn openibd_disabled(boot: &Boot) -> Option<Finding> {
         let without = boot.state.netdevs.iter().all(|n| !n.infiniband);
         let severity = if without { Severity::Error } else { Severity::Warning };
         let told = "openibd.service is not enabled, so that no unit loads the IPoIB modules before the network starts.";
-        let finding = Finding::of(Code::OpenibdDisabled, severity, Confidence::Medium, told);
-        return Some(finding.about("openibd.service").quoting(quotes).advise(advice_to_enable()));
+        let judged = (severity, Confidence::Medium);
+        return Some(finding(judged, told.to_owned()).quoting(quotes));
     };
     if ran || !(ofed || shown) {
         return None;
@@ -70,8 +59,7 @@ fn openibd_disabled(boot: &Boot) -> Option<Finding> {
         "openibd did not run, so that {netdev} was created only at {made}{gap}, after the network service had looked for it at {asked}."
     );
     Some(
-        Finding::of(Code::OpenibdDisabled, Severity::Error, confidence, told)
-            .about("openibd.service")
+        finding((Severity::Error, confidence), told)
             .chain([
                 "openibd did not run, probably because it is not enabled: this boot has no line of it".to_owned(),
                 format!("at {asked} the network service looked for {netdev}, which did not exist"),
@@ -79,16 +67,11 @@ fn openibd_disabled(boot: &Boot) -> Option<Finding> {
                 "mlnx_interface_mgr considers the system to be booting and leaves the interface to the network service".to_owned(),
                 format!("no unit tried again: {netdev} stayed down{until}"),
             ])
-            .quoting(quotes)
-            .advise(advice_to_enable()),
+            .quoting(quotes),
     )
 }
 
-pub(super) const OPENIBD_FAILED: Rule = Rule {
-    code: Code::OpenibdFailed,
-    needles: &[&["openibd", "Loading HCA driver and Access Layer"], UNLOAD],
-    judge: Judge::One(openibd_failed),
-};
+pub(super) const OPENIBD_FAILED: Rule = Rule::one(Code::OpenibdFailed, openibd_failed, &[UNLOAD]);
 
 /// What the script writes when modules do not go: a module that is used, sessions of
 /// storage that are open.
@@ -146,75 +129,16 @@ fn openibd_failed(boot: &Boot) -> Option<Finding> {
     });
     let shown = unit.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.text, u.active)));
     let told = format!("openibd.service failed{end}.");
+    let judged = (severity, Confidence::High);
     Some(
-        Finding::of(Code::OpenibdFailed, severity, Confidence::High, told)
-            .about("openibd.service")
-            .quoting(seen::quotes(boot, lines))
+        row::told(boot, Code::OpenibdFailed, judged, told, &["openibd.service"], lines)
             .quoting(seen::quotes(boot, said))
-            .quoting(shown)
-            .look(["journalctl -b -u openibd.service; dmesg | grep -i -e mlx -e symbol"])
-            .now([ToDo::with(
-                "after the reason is corrected",
-                "systemctl restart openibd.service",
-            )]),
+            .quoting(shown),
     )
 }
 
-pub(super) const OPENIBD_SKIPS_INBOX_MODULES: Rule = Rule {
-    code: Code::OpenibdSkipsInboxModules,
-    needles: &[&[
-        "which is not a part of MLNX",
-        "is not a part of MLNX_OFED",
-        "Avoid loading inbox module",
-    ]],
-    judge: Judge::One(openibd_skips_inbox_modules),
-};
-
-fn openibd_skips_inbox_modules(boot: &Boot) -> Option<Finding> {
-    let lines = seen::found(boot.with_any_of(OPENIBD_SKIPS_INBOX_MODULES.needles))?;
-    let modules: Vec<&str> = lines.iter().filter_map(|e| seen::rdma_module(&e.text)).collect();
-    let which = modules.first().map_or("modules", |m| m);
-    let told = format!(
-        "openibd does not load {which}, which is the kernel's own module, not one built by OFED."
-    );
-    Some(
-        Finding::of(Code::OpenibdSkipsInboxModules, Severity::Error, Confidence::High, told)
-            .about_all(&modules)
-            .quoting(seen::quotes(boot, lines))
-            .look(["modinfo -n mlx5_core ib_core; uname -r"])
-            .permanent([
-                "mlnxofedinstall --add-kernel-support (or dkms autoinstall) for the running kernel",
-                "or set FORCE_MODE=yes in /etc/infiniband/openib.conf, then systemctl restart openibd",
-            ]),
-    )
-}
-
-pub(super) const OPENIBD_ALIAS_BROKEN: Rule = Rule {
-    code: Code::OpenibdAliasBroken,
-    needles: &[&[
-        "openibd.service already exists",
-        "openibd.service is a symlink",
-        "openibd.service is linked or masked",
-    ]],
-    judge: Judge::One(openibd_alias_broken),
-};
-
-fn openibd_alias_broken(boot: &Boot) -> Option<Finding> {
-    let lines = seen::found(boot.with_any_of(OPENIBD_ALIAS_BROKEN.needles))?;
-    let told = "The name openibd.service belongs to another unit, so that units ordered after it do not wait for ibprov.";
-    Some(
-        Finding::of(Code::OpenibdAliasBroken, Severity::Warning, Confidence::High, told)
-            .about("openibd.service")
-            .quoting(seen::quotes(boot, lines))
-            .permanent(["run systemctl disable openibd.service, remove its unit file from /etc, then run systemctl reenable ibprov.service"]),
-    )
-}
-
-pub(super) const MLNX_INTERFACE_MGR_ARMED: Rule = Rule {
-    code: Code::MlnxInterfaceMgrArmed,
-    needles: &[&["mlnx_interface_mgr"], &["ibprov["]],
-    judge: Judge::One(mlnx_interface_mgr_armed),
-};
+pub(super) const MLNX_INTERFACE_MGR_ARMED: Rule =
+    Rule::one(Code::MlnxInterfaceMgrArmed, mlnx_interface_mgr_armed, &[]);
 
 fn mlnx_interface_mgr_armed(boot: &Boot) -> Option<Finding> {
     let of = |program: &str| boot.events.iter().find(|e| e.program.starts_with(program));
@@ -222,21 +146,13 @@ fn mlnx_interface_mgr_armed(boot: &Boot) -> Option<Finding> {
         return None;
     };
     let told = "MLNX_OFED's mlnx_interface_mgr configures the same interfaces as ibprov.";
-    Some(
-        Finding::of(Code::MlnxInterfaceMgrArmed, Severity::Warning, Confidence::High, told)
-            .about("mlnx_interface_mgr")
-            .quoting(seen::quotes(boot, [other, ours]))
-            .permanent([ToDo::run(
-                "ln -sf /dev/null /etc/udev/rules.d/90-ib.rules && udevadm control --reload",
-            )]),
-    )
+    let (judged, lines) = ((Severity::Warning, Confidence::High), [other, ours]);
+    let code = Code::MlnxInterfaceMgrArmed;
+    Some(row::told(boot, code, judged, told, &["mlnx_interface_mgr"], lines))
 }
 
-pub(super) const IFUP_SKIPPED_OS_BOOTING: Rule = Rule {
-    code: Code::IfupSkippedOsBooting,
-    needles: &[&["OS is booting, will not run ifup"]],
-    judge: Judge::One(ifup_skipped_os_booting),
-};
+pub(super) const IFUP_SKIPPED_OS_BOOTING: Rule =
+    Rule::one(Code::IfupSkippedOsBooting, ifup_skipped_os_booting, &[]);
 
 fn ifup_skipped_os_booting(boot: &Boot) -> Option<Finding> {
     let skipped = boot.with("OS is booting, will not run ifup").find_map(|e| {
@@ -251,11 +167,6 @@ fn ifup_skipped_os_booting(boot: &Boot) -> Option<Finding> {
     let told = format!(
         "mlnx_interface_mgr did not bring {netdev} up, and the network service had already given up on it."
     );
-    Some(
-        Finding::of(Code::IfupSkippedOsBooting, Severity::Error, Confidence::High, told)
-            .about(netdev)
-            .quoting(seen::quotes(boot, [asked, event]))
-            .now([ToDo::run(format!("ifup {}", sh(netdev)))])
-            .permanent(["systemctl enable ibprov.service, so that the netdev is present before the network service looks for it"]),
-    )
+    let (judged, lines) = ((Severity::Error, Confidence::High), [asked, event]);
+    Some(row::told(boot, Code::IfupSkippedOsBooting, judged, told, &[netdev], lines))
 }

@@ -1,18 +1,15 @@
 //! opensm on this host, and what it does not serve.
 
 use super::vf_ports::{dead_ports, is_zero, quote_ports, vfs};
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Quote, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Quote, Rule, Severity, row, seen};
 use crate::check::evidence::state::UnitSeen;
 use crate::check::pattern::has_any;
 use crate::graph::consumers::{DropIn, PROVIDER};
 use crate::model::advice::ToDo;
 use crate::names::{Object, Policy};
 
-pub(super) const OPENSM_MISCONFIGURED: Rule = Rule {
-    code: Code::OpensmMisconfigured,
-    needles: &[SURE, ENDS, NUMBERS, RUNS],
-    judge: Judge::One(opensm_misconfigured),
-};
+pub(super) const OPENSM_MISCONFIGURED: Rule =
+    Rule::one(Code::OpensmMisconfigured, opensm_misconfigured, &[SURE, ENDS, NUMBERS, RUNS]);
 
 /// Words by which it says that it runs.
 pub(super) const RUNS: &[&str] = &["SUBNET UP", "Entering MASTER state", "Entering STANDBY state"];
@@ -73,86 +70,16 @@ fn opensm_misconfigured(boot: &Boot) -> Option<Finding> {
     let ended = shown.filter(is_ended).map(|_| "its unit is active, and no process of it is left");
     let why = lines.first().map_or(ended.unwrap_or("it exits"), |e| e.text.trim());
     let told = format!("opensm {fault}{end}: {why}");
-    Some(
-        Finding::of(Code::OpensmMisconfigured, severity, confidence, told)
-            .about("opensm.service")
-            .quoting(seen::quotes(boot, lines.into_iter().chain(units)))
-            .quoting(shown.map(|unit| seen::quote_unit(boot, unit)))
-            .look([
-                ToDo::with(
-                    "set guid in /etc/opensm/opensm.conf to a port GUID of this host, or to 0",
-                    "ibstat -p",
-                ),
-                ToDo::with(
-                    "check that ib_umad is loaded and that there is no second opensm",
-                    "lsmod | grep ib_umad; pgrep -a opensm",
-                ),
-                ToDo::with("see the reason on the terminal", "opensm -o -f stdout"),
-            ]),
-    )
+    let (lines, judged) = (lines.into_iter().chain(units), (severity, confidence));
+    let unit = shown.map(|unit| seen::quote_unit(boot, unit));
+    let code = Code::OpensmMisconfigured;
+    Some(row::told(boot, code, judged, told, &["opensm.service"], lines).quoting(unit))
 }
 
-pub(super) const OPENSM_OTHER_PORT: Rule = Rule {
-    code: Code::OpensmOtherPort,
-    needles: &[&["Parsing error in field guid"]],
-    judge: Judge::One(opensm_other_port),
-};
-
-fn opensm_other_port(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot.with_any_of(OPENSM_OTHER_PORT.needles).collect();
-    let first = lines.first()?;
-    let told = format!(
-        "opensm could not read the GUID of its port, and runs on the first port: {}",
-        first.text.trim()
-    );
-    Some(
-        Finding::of(Code::OpensmOtherPort, Severity::Error, Confidence::High, told)
-            .about("opensm.service")
-            .quoting(seen::quotes(boot, lines))
-            .look(["ibstat -p; grep -n guid /etc/opensm/opensm.conf /etc/default/opensm"])
-            .permanent([
-                "run one opensm for each port: opensm -g GUID, each with its own OSM_CACHE_DIR",
-            ]),
-    )
-}
-
-pub(super) const OPENSM_PARTITIONS_REJECTED: Rule = Rule {
-    code: Code::OpensmPartitionsRejected,
-    needles: &[&["PARSE ERROR partition conf", "Partition configuration in error"]],
-    judge: Judge::One(opensm_partitions_rejected),
-};
-
-fn opensm_partitions_rejected(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot.with_any_of(OPENSM_PARTITIONS_REJECTED.needles).collect();
-    let first = lines.first()?;
-    let told = format!(
-        "opensm has rejected partitions.conf, and every port is in the default partition alone: {}",
-        first.text.trim()
-    );
-    Some(
-        Finding::of(Code::OpensmPartitionsRejected, Severity::Error, Confidence::High, told)
-            .about("partitions.conf")
-            .quoting(seen::quotes(boot, lines))
-            .look([
-                ToDo::run("ibprov opensm check"),
-                "read the P_Keys of the ports: `smpquery -C DEVICE -P PORT pkeys LID`".into(),
-            ])
-            .permanent(["correct the line of /etc/opensm/partitions.conf (GUIDs as 0x and 16 digits, a semicolon at the end), then: pkill -HUP -x opensm"]),
-    )
-}
-
-pub(super) const OPENSM_SKIPPED: Rule = Rule {
-    code: Code::OpensmSkipped,
-    needles: &[&["infiniband_mad/abi_version", "InfiniBand subnet", "ubnet manager being skipped"]],
-    judge: Judge::One(opensm_skipped),
-};
+pub(super) const OPENSM_SKIPPED: Rule = Rule::one(Code::OpensmSkipped, opensm_skipped, &[]);
 
 fn opensm_skipped(boot: &Boot) -> Option<Finding> {
-    let skipped = |text: &str| {
-        text.contains("skipped") && has_any(text, &["infiniband_mad/abi_version", "opensm"])
-    };
-    let lines: Vec<_> =
-        boot.with_any_of(OPENSM_SKIPPED.needles).filter(|e| skipped(&e.text)).collect();
+    let lines = row::lines(boot, Code::OpensmSkipped);
     let unit = boot.host.iter().filter_map(|host| host.graph.get("opensm.service"));
     let unit = unit.filter(|unit| unit.now.condition_failed && unit.now.active != "active");
     let shown: Vec<_> = unit
@@ -175,19 +102,14 @@ fn opensm_skipped(boot: &Boot) -> Option<Finding> {
     let severity = seen::error_unless_alive(boot);
     let told =
         "opensm.service was skipped: ib_umad was not loaded when systemd checked the condition.";
-    Some(
-        Finding::of(Code::OpensmSkipped, severity, Confidence::High, told)
-            .about("opensm.service")
-            .quoting(seen::quotes(boot, lines))
-            .quoting(shown)
-            .look(["systemctl status opensm.service; ls /sys/class/infiniband_mad"])
-            .now(["modprobe ib_umad; systemctl start opensm.service"])
-            .permanent([ToDo::run(DropIn::new("opensm.service", PROVIDER).commands())]),
-    )
+    let judged = (severity, Confidence::High);
+    let finding = row::told(boot, Code::OpensmSkipped, judged, told, &["opensm.service"], lines);
+    let after = ToDo::run(DropIn::new("opensm.service", PROVIDER).commands());
+    Some(finding.quoting(shown).permanent([after]))
 }
 
 pub(super) const OPENSM_VIRT_DISABLED: Rule =
-    Rule { code: Code::OpensmVirtDisabled, needles: &[], judge: Judge::One(opensm_virt_disabled) };
+    Rule::one(Code::OpensmVirtDisabled, opensm_virt_disabled, &[]);
 
 fn opensm_virt_disabled(boot: &Boot) -> Option<Finding> {
     let setting: Vec<_> = boot
@@ -236,14 +158,9 @@ fn opensm_virt_disabled(boot: &Boot) -> Option<Finding> {
     };
     let told =
         "The PF is Active and its VFs are not: the subnet manager does not serve virtual ports.";
-    Some(
-        Finding::of(Code::OpensmVirtDisabled, Severity::Warning, confidence, told)
-            .about_all(dead.iter().copied())
-            .quoting(seen::quotes(boot, setting))
-            .quoting(quote_ports(boot, &dead))
-            .look(["check that GUID and link state of the VF are set: ibprov status, or ip link show PF_NETDEV"])
-            .permanent(["set virt_enabled 2 in /etc/opensm/opensm.conf of NVIDIA's opensm (the distributions' opensm has no such option), then restart opensm"]),
-    )
+    let judged = (Severity::Warning, confidence);
+    let finding = row::told(boot, Code::OpensmVirtDisabled, judged, told, &[], setting);
+    Some(finding.about_all(dead.iter().copied()).quoting(quote_ports(boot, &dead)))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::consumers::mount_before_ipoib;
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, row, seen};
 use crate::check::evidence::host::HostPort;
 use crate::check::evidence::relevance::rdma_device_in;
 use crate::check::pattern::{caught_one, has_any, has_word, word};
@@ -13,11 +13,7 @@ use crate::model::duration::duration;
 use crate::names::{is_ipoib_name, sh};
 use crate::stacks;
 
-pub(super) const ORDERING_CYCLE: Rule = Rule {
-    code: Code::OrderingCycle,
-    needles: &[&["ordering cycle", "Found dependency on"]],
-    judge: Judge::One(ordering_cycle),
-};
+pub(super) const ORDERING_CYCLE: Rule = Rule::one(Code::OrderingCycle, ordering_cycle, &[]);
 
 /// Words of the units without which the network, the RDMA stack or what lies on them
 /// does not work: what systemd itself, the message bus and every target carry too.
@@ -61,7 +57,7 @@ fn is_needed(job: &str) -> bool {
 }
 
 fn ordering_cycle(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot.with_any_of(ORDERING_CYCLE.needles).collect();
+    let lines = row::lines(boot, Code::OrderingCycle);
     let deleted: Vec<&str> = lines
         .iter()
         .filter_map(|e| {
@@ -84,20 +80,14 @@ fn ordering_cycle(boot: &Boot) -> Option<Finding> {
         .map_or("the log does not name the job that was deleted".to_owned(), |job| {
             format!("systemd deleted the job of {job}")
         });
-    Some(
-        Finding::of(Code::OrderingCycle, severity, Confidence::High, format!("Units form an ordering cycle; {what}."))
-            .about_all(deleted.first().map(|job| job.split('/').next().unwrap_or(job)))
-            .quoting(seen::quotes(boot, lines))
-            .look(["show the cycle: systemd-analyze verify UNIT"])
-            .permanent(["in the unit that closes the cycle, set DefaultDependencies=no, or remove the ordering with a drop-in"]),
-    )
+    let unit = deleted.first().map(|job| job.split('/').next().unwrap_or(job));
+    let (judged, told) =
+        ((severity, Confidence::High), format!("Units form an ordering cycle; {what}."));
+    Some(row::told(boot, Code::OrderingCycle, judged, told, unit.as_slice(), lines))
 }
 
-pub(super) const ORDERING_MISSING: Rule = Rule {
-    code: Code::OrderingMissing,
-    needles: &[MISSED, &[NAMED]],
-    judge: Judge::Many(ordering_missing),
-};
+pub(super) const ORDERING_MISSING: Rule =
+    Rule::many(Code::OrderingMissing, ordering_missing, &[MISSED, &[NAMED]]);
 
 /// Words of lines of which some say that an interface is not there.
 const NAMED: &str = "interface ib";
@@ -286,7 +276,7 @@ fn came_by<'a>(
 }
 
 pub(super) const START_WAIT_DEADLOCK: Rule =
-    Rule { code: Code::StartWaitDeadlock, needles: &[], judge: Judge::Many(start_wait_deadlock) };
+    Rule::many(Code::StartWaitDeadlock, start_wait_deadlock, &[]);
 
 fn start_wait_deadlock(boot: &Boot) -> Vec<Finding> {
     // From a log it shows only where the waiting program says what it waits for.
@@ -318,9 +308,6 @@ fn start_wait_deadlock(boot: &Boot) -> Vec<Finding> {
     }
     found
 }
-
-pub(super) const REQUIRED_UNIT_MISSING: Rule =
-    Rule { code: Code::RequiredUnitMissing, needles: &[], judge: Judge::Host };
 
 #[cfg(test)]
 mod tests {

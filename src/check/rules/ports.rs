@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Needs, Quote, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Needs, Quote, Rule, Severity, seen};
 use crate::check::evidence::fold::{Lack, Object};
 use crate::check::evidence::state::{NetdevSeen, PortSeen};
 use crate::check::pattern::has_any;
 use crate::model::advice::ToDo;
 use crate::model::status::Role;
 
-pub(super) const LINK_DOWN_CABLE: Rule =
-    Rule { code: Code::LinkDownCable, needles: &[], judge: Judge::One(link_down_cable) };
+pub(super) const LINK_DOWN_CABLE: Rule = Rule::one(Code::LinkDownCable, link_down_cable, &[]);
 
 fn link_down_cable(boot: &Boot) -> Option<Finding> {
     let ports: Vec<_> = boot.state.ports.iter().filter(|p| p.is_of_pf()).collect();
@@ -191,12 +190,7 @@ fn lost_again(boot: &Boot, lost: &[(&Object, Lack)]) -> Option<Finding> {
     )
 }
 
-pub(super) const PORT_NOT_ACTIVE: Rule = Rule {
-    code: Code::PortNotActive,
-    needles: &[],
-    // Of a host its judgement tells them.
-    judge: Judge::One(port_not_active),
-};
+pub(super) const PORT_NOT_ACTIVE: Rule = Rule::one(Code::PortNotActive, port_not_active, &[]);
 
 fn port_not_active(boot: &Boot) -> Option<Finding> {
     let is_judged = boot.judgement().is_some();
@@ -229,9 +223,6 @@ fn idle(boot: &Boot) -> Option<Finding> {
             .look([ToDo::run("ibstat"), ToDo::run("ip -d link")]),
     )
 }
-
-pub(super) const PORT_DEGRADED: Rule =
-    Rule { code: Code::PortDegraded, needles: &[], judge: Judge::Host };
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,7 @@
 //! Questions about a boot that several rules ask.
 
+use serde::Deserialize;
+
 use super::super::evidence::event::function;
 use super::super::evidence::relevance::came_too_late;
 use super::super::evidence::relevance::concerns_rdma;
@@ -156,7 +158,8 @@ pub(super) fn for_each(command: &str, objects: &[&str], unknown: &str) -> Vec<St
 }
 
 /// What has to be proven of a PCI function before a step is advised that only such a one takes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Needs {
     /// mstflint, mstconfig and their namesakes of MFT know no other adapter.
     Mellanox,

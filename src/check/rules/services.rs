@@ -1,14 +1,11 @@
 //! Services that fail, or that wait in vain.
 
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Kind, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, row, seen};
 use crate::check::pattern::has_any;
 use crate::model::advice::ToDo;
 
-pub(super) const RDMA_SERVICE_FAILED: Rule = Rule {
-    code: Code::RdmaServiceFailed,
-    needles: &[SERVICES, &["rdma-hw", "ibsrpdm"]],
-    judge: Judge::Many(rdma_service_failed),
-};
+pub(super) const RDMA_SERVICE_FAILED: Rule =
+    Rule::many(Code::RdmaServiceFailed, rdma_service_failed, &[SERVICES]);
 
 const SERVICES: &[&str] = &[
     "rdma-ndd",
@@ -109,7 +106,7 @@ fn rdma_service_failed(boot: &Boot) -> Vec<Finding> {
 }
 
 pub(super) const WAIT_ONLINE_TIMEOUT: Rule =
-    Rule { code: Code::WaitOnlineTimeout, needles: &[], judge: Judge::One(wait_online_timeout) };
+    Rule::one(Code::WaitOnlineTimeout, wait_online_timeout, &[]);
 
 fn wait_online_timeout(boot: &Boot) -> Option<Finding> {
     let lines: Vec<_> = boot
@@ -150,14 +147,7 @@ fn wait_online_timeout(boot: &Boot) -> Option<Finding> {
     let ib = boot.events.iter().any(|e| seen::ib_netdev_in(&e.text).is_some());
     let which = if ib { "" } else { "; the log does not name the interface" };
     let told = format!("The boot waited in vain for the network to be online{which}.");
-    Some(
-        Finding::of(Code::WaitOnlineTimeout, severity, Confidence::High, told)
-            .quoting(seen::quotes(boot, lines))
-            .quoting(shown.map(|unit| seen::quote_unit(boot, unit)))
-            .look([
-                "find the interface that is being configured or has no carrier: networkctl list, or nmcli device".into(),
-                ToDo::with("for an IPoIB port, check that it is Active", "ibstat"),
-            ])
-            .permanent(["if the interface is not required: set RequiredForOnline=no in its .network file, or autoconnect no in its profile"]),
-    )
+    let judged = (severity, Confidence::High);
+    let finding = row::told(boot, Code::WaitOnlineTimeout, judged, told, &[], lines);
+    Some(finding.quoting(shown.map(|unit| seen::quote_unit(boot, unit))))
 }

@@ -1,15 +1,14 @@
 //! VFs that cannot be created.
 
 use super::vfs::is_out_of_room;
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Needs, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Needs, Rule, Severity, row, seen};
 use crate::check::evidence::event::function;
 use crate::check::evidence::state::Setting;
 use crate::check::pattern::has_any;
-use crate::model::advice::ToDo;
 use crate::model::firmware::how_to_set;
 
 pub(super) const SRIOV_NOT_ENABLED_FW: Rule =
-    Rule { code: Code::SriovNotEnabledFw, needles: &[], judge: Judge::One(sriov_not_enabled_fw) };
+    Rule::one(Code::SriovNotEnabledFw, sriov_not_enabled_fw, &[]);
 
 fn sriov_not_enabled_fw(boot: &Boot) -> Option<Finding> {
     let is_off = |s: &&Setting| {
@@ -66,17 +65,10 @@ fn sriov_not_enabled_fw(boot: &Boot) -> Option<Finding> {
     let confidence = if off.is_empty() { Confidence::Medium } else { Confidence::High };
     let told = "The adapter's firmware has SR-IOV disabled, or allows fewer VFs than are planned.";
     Some(
-        Finding::of(Code::SriovNotEnabledFw, severity, confidence, told)
+        row::told(boot, Code::SriovNotEnabledFw, (severity, confidence), told, &devices, [])
             .quoting(off)
             .quoting(zero)
             .quoting(seen::quotes(boot, range))
-            .about_all(&devices)
-            .look(seen::for_each_proven(
-                boot,
-                Needs::Mellanox,
-                ToDo::run("mstconfig -d {} query SRIOV_EN NUM_OF_VFS"),
-                &devices,
-            ))
             .permanent(seen::for_each_proven(
                 boot,
                 Needs::Mellanox,
@@ -115,8 +107,7 @@ fn wants_vfs(boot: &Boot, text: &str) -> bool {
         })
 }
 
-pub(super) const SRIOV_MMIO: Rule =
-    Rule { code: Code::SriovMmio, needles: &[], judge: Judge::One(sriov_mmio) };
+pub(super) const SRIOV_MMIO: Rule = Rule::one(Code::SriovMmio, sriov_mmio, &[]);
 
 fn sriov_mmio(boot: &Boot) -> Option<Finding> {
     let refused: Vec<_> = boot
@@ -179,11 +170,8 @@ fn sriov_mmio(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const SRIOV_NOT_EXPOSED_KERNEL: Rule = Rule {
-    code: Code::SriovNotExposedKernel,
-    needles: &[],
-    judge: Judge::One(sriov_not_exposed_kernel),
-};
+pub(super) const SRIOV_NOT_EXPOSED_KERNEL: Rule =
+    Rule::one(Code::SriovNotExposedKernel, sriov_not_exposed_kernel, &[]);
 
 fn sriov_not_exposed_kernel(boot: &Boot) -> Option<Finding> {
     let reserved = boot
@@ -217,22 +205,16 @@ fn sriov_not_exposed_kernel(boot: &Boot) -> Option<Finding> {
         (true, true) => (Severity::Warning, Confidence::Low),
     };
     let told = "The kernel has removed the region of extended PCI configuration space (ECAM), so that it sees no SR-IOV capability.";
-    Some(
-        Finding::of(Code::SriovNotExposedKernel, severity, confidence, told)
-            .quoting(seen::quotes(boot, removed.into_iter().chain(refused).chain(missing)))
-            .look(["check, as root, that lspci -vvv has a line \"Single Root I/O Virtualization\""])
-            .permanent(["boot a kernel before 5.19 or from 6.2 on"]),
-    )
+    let lines = removed.into_iter().chain(refused).chain(missing);
+    let judged = (severity, confidence);
+    Some(row::told(boot, Code::SriovNotExposedKernel, judged, told, &[], lines))
 }
 
-pub(super) const SRIOV_VF_UNREACHABLE: Rule = Rule {
-    code: Code::SriovVfUnreachable,
-    needles: &[&["unknown header type 7f", "Unknown header type 7f", "type 7f class 0xffffff"]],
-    judge: Judge::One(sriov_vf_unreachable),
-};
+pub(super) const SRIOV_VF_UNREACHABLE: Rule =
+    Rule::one(Code::SriovVfUnreachable, sriov_vf_unreachable, &[]);
 
 fn sriov_vf_unreachable(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot.with_any_of(SRIOV_VF_UNREACHABLE.needles).collect();
+    let lines = row::lines(boot, Code::SriovVfUnreachable);
     let lspci: Vec<_> = boot
         .state
         .pci
@@ -248,14 +230,7 @@ fn sriov_vf_unreachable(boot: &Boot) -> Option<Finding> {
     let does = if addresses.len() > 1 { "do" } else { "does" };
     let of = seen::all_of("VF", &addresses);
     let told = format!("{of} {does} not answer in configuration space (header type 7f).");
-    Some(
-        Finding::of(Code::SriovVfUnreachable, Severity::Error, Confidence::High, told)
-            .about_all(&addresses)
-            .quoting(seen::quotes(boot, lines))
-            .quoting(lspci)
-            .look([
-                "check whether a bridge without ARI is above the adapter (lspci -tv), and try a slot at a root port",
-            ])
-            .permanent(["update the host's firmware, or add pci=assign-busses to the kernel command line"]),
-    )
+    let judged = (Severity::Error, Confidence::High);
+    let code = Code::SriovVfUnreachable;
+    Some(row::told(boot, code, judged, told, &addresses, lines).quoting(lspci))
 }

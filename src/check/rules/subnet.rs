@@ -1,18 +1,15 @@
 //! Ports and netdevs for which the subnet manager does not do what they need.
 
 use super::opensm::RUNS;
-use super::{Advice, Boot, Code, Confidence, Event, Finding, Judge, Quote, Rule, Severity, seen};
+use super::{Advice, Boot, Code, Confidence, Event, Finding, Quote, Rule, Severity, row, seen};
 use crate::check::evidence::state::{NetdevSeen, PortSeen};
 use crate::ladder::active::Manager;
 use crate::model::advice::ToDo;
 use crate::model::status::Role;
 use crate::names::{IfName, MadPort, PKey};
 
-pub(super) const NO_SUBNET_MANAGER: Rule = Rule {
-    code: Code::NoSubnetManager,
-    needles: &[SILENT, &[CONFIGURED]],
-    judge: Judge::One(no_subnet_manager),
-};
+pub(super) const NO_SUBNET_MANAGER: Rule =
+    Rule::one(Code::NoSubnetManager, no_subnet_manager, &[SILENT, &[CONFIGURED]]);
 
 /// hfi1 says so of a port that a subnet manager has configured: PORT_ARMED, PORT_ACTIVE.
 const CONFIGURED: &str = "logical state changed to PORT_A";
@@ -149,36 +146,10 @@ fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const SELINUX_DENIES_SUBNET: Rule = Rule {
-    code: Code::SelinuxDeniesSubnet,
-    needles: &[&["manage_subnet"]],
-    judge: Judge::One(selinux_denies_subnet),
-};
-
-fn selinux_denies_subnet(boot: &Boot) -> Option<Finding> {
-    let denied = |text: &str| text.contains("denied") && !text.contains("permissive=1");
-    let lines = seen::found(boot.with("manage_subnet").filter(|e| denied(&e.text)))?;
-    let severity = seen::error_unless_alive(boot);
-    let told = "SELinux has denied manage_subnet on an InfiniBand port, so that the kernel does not answer the subnet manager there.";
-    Some(
-        Finding::of(Code::SelinuxDeniesSubnet, severity, Confidence::High, told)
-            .quoting(seen::quotes(boot, lines))
-            .look(["ausearch -m avc -c modprobe; ausearch -m avc | audit2allow"])
-            .now(["setenforce 0; modprobe -r mlx5_ib; modprobe mlx5_ib; setenforce 1"])
-            .permanent([
-                "add a policy module that allows manage_subnet to the domain that loads the modules",
-            ]),
-    )
-}
-
-pub(super) const UMAD_ZERO_GUID: Rule = Rule {
-    code: Code::UmadZeroGuid,
-    needles: &[&["can't open UMAD port", "ibpanic", "umad_get_ca"]],
-    judge: Judge::One(umad_zero_guid),
-};
+pub(super) const UMAD_ZERO_GUID: Rule = Rule::one(Code::UmadZeroGuid, umad_zero_guid, &[]);
 
 fn umad_zero_guid(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot.with_any_of(UMAD_ZERO_GUID.needles).collect();
+    let lines = row::lines(boot, Code::UmadZeroGuid);
     let zero = |guid: &str| {
         !guid.is_empty() && guid.trim_start_matches("0x").bytes().all(|b| b == b'0' || b == b':')
     };
@@ -189,18 +160,13 @@ fn umad_zero_guid(boot: &Boot) -> Option<Finding> {
         return None;
     }
     let told = "Tools for management datagrams fail: they give up at a device whose GUID is 0.";
-    Some(
-        Finding::of(Code::UmadZeroGuid, Severity::Error, Confidence::Medium, told)
-            .quoting(seen::quotes(boot, lines))
-            .quoting(shown)
-            .look([ToDo::run("grep -H . /sys/class/infiniband/*/node_guid")])
-            .now(is_vf.then_some("ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID; bind the VF again"))
-            .permanent(["plan GUIDs in /etc/ibprov/ibprov.toml, or install a newer rdma-core"]),
-    )
+    let set = "ip link set PF_NETDEV vf N node_guid GUID; ip link set PF_NETDEV vf N port_guid GUID; bind the VF again";
+    let judged = (Severity::Error, Confidence::Medium);
+    let finding = row::told(boot, Code::UmadZeroGuid, judged, told, &[], lines);
+    Some(finding.quoting(shown).now(is_vf.then_some(set)))
 }
 
-pub(super) const PKEY_MISSING: Rule =
-    Rule { code: Code::PkeyMissing, needles: &[], judge: Judge::Many(pkey_missing) };
+pub(super) const PKEY_MISSING: Rule = Rule::many(Code::PkeyMissing, pkey_missing, &[]);
 
 fn pkey_missing(boot: &Boot) -> Vec<Finding> {
     // A host is judged as it is now.
@@ -235,11 +201,8 @@ fn pkey_missing(boot: &Boot) -> Vec<Finding> {
     findings
 }
 
-pub(super) const INTERFACE_NOT_ONLINE: Rule = Rule {
-    code: Code::InterfaceNotOnline,
-    needles: &[&["multicast join failed for"]],
-    judge: Judge::Many(interface_not_online),
-};
+pub(super) const INTERFACE_NOT_ONLINE: Rule =
+    Rule::many(Code::InterfaceNotOnline, interface_not_online, &[]);
 
 fn interface_not_online(boot: &Boot) -> Vec<Finding> {
     // A host is judged as it is now.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::messages::{is_quoted, source};
-use super::{Boot, Code, Confidence, Event, Finding, Judge, Quote, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Quote, Rule, Severity, seen};
 use crate::check::evidence::fold::{Lack, Object, What};
 use crate::check::evidence::relevance::concerns_rdma;
 use crate::check::evidence::state::PortSeen;
@@ -11,12 +11,8 @@ use crate::check::ledger::{DEVICE_OF_MESSAGE, Flap, Ledger};
 use crate::check::pattern::has_word;
 use crate::model::advice::ToDo;
 
-pub(super) const UNEXPLAINED: Rule = Rule {
-    code: Code::Unexplained,
-    // What a unit writes that uses the stack by its libraries or by an OFED's sources.
-    needles: &[DEVICE_OF_MESSAGE],
-    judge: Judge::Rest(unexplained),
-};
+pub(super) const UNEXPLAINED: Rule =
+    Rule::rest(Code::Unexplained, unexplained, &[DEVICE_OF_MESSAGE]);
 
 fn unexplained(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
     let mut told = lost(boot, findings);

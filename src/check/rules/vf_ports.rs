@@ -1,23 +1,11 @@
 //! The ports of VFs: GUIDs, link state.
 
-use super::{Advice, Boot, Code, Confidence, Finding, Judge, Quote, Rule, Severity, seen};
+use super::{Advice, Boot, Code, Confidence, Finding, Quote, Rule, Severity, row, seen};
 use crate::check::evidence::state::{NetdevSeen, PortSeen, VfSeen};
 use crate::check::pattern::has_any;
 use crate::names::IsVf;
 
-pub(super) const VF_GUID_ZERO: Rule = Rule {
-    code: Code::VfGuidZero,
-    needles: &[&[
-        "GUID is not valid",
-        "GUID is zero",
-        "guid is all zero",
-        "zero GUID",
-        "node_guid is zero",
-        "invalid guid",
-        "Invalid GUID",
-    ]],
-    judge: Judge::One(vf_guid_zero),
-};
+pub(super) const VF_GUID_ZERO: Rule = Rule::one(Code::VfGuidZero, vf_guid_zero, &[]);
 
 fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
     let zero: Vec<_> = vfs(boot)
@@ -46,10 +34,8 @@ fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
         })
         .map(|c| boot.quote_at(c.origin, "", &format!("{}: {}", c.text, c.answer())))
         .collect();
-    let said: Vec<_> = boot
-        .with_any_of(VF_GUID_ZERO.needles)
-        .filter(|e| has_any(&e.text, &["VF", "vf"]))
-        .collect();
+    let mut said = row::lines(boot, Code::VfGuidZero);
+    said.retain(|e| has_any(&e.text, &["VF", "vf"]));
     let devices: Vec<_> = boot.state.devices.iter().filter(|d| is_zero(&d.node_guid)).collect();
     // ibdev2netdev finds the netdev by the GUID: two devices have one of a GUID that both have.
     let all = &boot.state.netdevs;
@@ -116,10 +102,9 @@ fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
         let rebind = "then rebind the VF, which reads its GUID when its driver is bound";
         advice.push(Advice::now(rebind));
     }
-    advice.push(Advice::permanent("plan GUIDs in /etc/ibprov/ibprov.toml"));
+    let told = format!("{which} GUID zero.");
     Some(
-        Finding::of(Code::VfGuidZero, severity, confidence, format!("{which} GUID zero."))
-            .about_all(&names)
+        row::told(boot, Code::VfGuidZero, (severity, confidence), told, &names, said)
             .quoting(quote_vfs(boot, &zero))
             .quoting(ports.iter().take(12).map(|port| {
                 let told = format!("{}: node GUID {}", port.name(), port.node_guid);
@@ -128,31 +113,14 @@ fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
             .quoting(sysfs)
             .quoting(twins.iter().map(|n| boot.quote_at(n.origin, "", &n.text)))
             .quoting(devices.iter().map(|d| boot.quote_at(d.origin, "", &d.text)))
-            .quoting(seen::quotes(boot, said))
             .advise(advice),
     )
 }
 
-pub(super) const VF_GUID_DUPLICATE: Rule = Rule {
-    code: Code::VfGuidDuplicate,
-    needles: &[&[
-        "Duplicate Port GUID",
-        "uplicate port GUID",
-        "uplicated node GUID",
-        "uplicate GUID",
-        "uplicated port",
-        "uplicate node GUID",
-        "Duplicated GUID",
-        "ERR 0D01",
-    ]],
-    judge: Judge::One(vf_guid_duplicate),
-};
+pub(super) const VF_GUID_DUPLICATE: Rule = Rule::one(Code::VfGuidDuplicate, vf_guid_duplicate, &[]);
 
 fn vf_guid_duplicate(boot: &Boot) -> Option<Finding> {
-    let said: Vec<_> = boot
-        .with_any_of(VF_GUID_DUPLICATE.needles)
-        .filter(|e| !e.text.contains("Might be"))
-        .collect();
+    let said = row::lines(boot, Code::VfGuidDuplicate);
     let mut twice = Vec::new();
     let all: Vec<_> = vfs(boot).collect();
     for (i, a) in all.iter().enumerate() {
@@ -196,21 +164,16 @@ fn vf_guid_duplicate(boot: &Boot) -> Option<Finding> {
     // Only where one of them is not of this host the fabric has to be asked.
     let mad_port = ports.first().map(|port| port.mad_port()).unwrap_or_default();
     let ask = format!("find the other port of the fabric: saquery {mad_port} -N | grep GUID");
+    let judged = (Severity::Error, Confidence::High);
     Some(
-        Finding::of(Code::VfGuidDuplicate, Severity::Error, Confidence::High, told)
-            .about_all(&names)
-            .quoting(seen::quotes(boot, said))
+        row::told(boot, Code::VfGuidDuplicate, judged, told, &names, said)
             .quoting(quote_vfs(boot, &twice))
             .quoting(quote_ports(boot, &ports))
-            .look((names.len() < 2).then_some(ask))
-            .permanent([
-                "assign to each VF a GUID of its own (ibprov plan shows one), and rebind the VF",
-            ]),
+            .look((names.len() < 2).then_some(ask)),
     )
 }
 
-pub(super) const VF_POLICY_DOWN: Rule =
-    Rule { code: Code::VfPolicyDown, needles: &[], judge: Judge::One(vf_policy_down) };
+pub(super) const VF_POLICY_DOWN: Rule = Rule::one(Code::VfPolicyDown, vf_policy_down, &[]);
 
 fn vf_policy_down(boot: &Boot) -> Option<Finding> {
     let down: Vec<_> =
@@ -237,19 +200,15 @@ fn vf_policy_down(boot: &Boot) -> Option<Finding> {
             seen::all_of("VF", several)
         ),
     };
+    let judged = (Severity::Error, confidence);
     Some(
-        Finding::of(Code::VfPolicyDown, Severity::Error, confidence, told)
-            .about_all(&names)
+        row::told(boot, Code::VfPolicyDown, judged, told, &names, [])
             .quoting(quote_vfs(boot, &down))
             .quoting(sysfs)
             .quoting(quote_ports(boot, &dead))
-            .advise(repaired(boot, &down, "ip link set {pf} vf {vf} state auto"))
-            .permanent(["plan the VF, or set link-state = \"follow\" in its plan, in /etc/ibprov/ibprov.toml"]),
+            .advise(repaired(boot, &down, "ip link set {pf} vf {vf} state auto")),
     )
 }
-
-pub(super) const VF_PORT_NOT_ACTIVE: Rule =
-    Rule { code: Code::VfPortNotActive, needles: &[], judge: Judge::Host };
 
 // What the dumps show of VFs that are down while their PF works: three rules draw different
 // conclusions from it.

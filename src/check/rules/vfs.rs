@@ -1,7 +1,7 @@
 //! VFs without a driver, and settings that their PF does not take.
 
 use super::{
-    Boot, Code, Confidence, Event, Finding, Judge, Kind, Needs, Quote, Rule, Severity, seen,
+    Boot, Code, Confidence, Event, Finding, Kind, Needs, Quote, Rule, Severity, row, seen,
 };
 use crate::check::evidence::event::function;
 use crate::check::evidence::own::About;
@@ -11,33 +11,23 @@ use crate::model::node::Standing;
 use crate::model::pf::{DROPPED, REFUSED};
 use crate::names::{HCA_DRIVERS, Object, PciAddress};
 
-pub(super) const VF_NOT_PROBED: Rule = Rule {
-    code: Code::VfNotProbed,
-    needles: &[&["Skipping virtual function"]],
-    judge: Judge::One(vf_not_probed),
-};
+pub(super) const VF_NOT_PROBED: Rule = Rule::one(Code::VfNotProbed, vf_not_probed, &[]);
 
 fn vf_not_probed(boot: &Boot) -> Option<Finding> {
-    let quotes = seen::quotes(boot, boot.with("Skipping virtual function"));
+    let lines = row::lines(boot, Code::VfNotProbed);
     // The plan of a host that was judged says whether they are meant for guests.
     let judgement = boot.judgement();
     let is_meant =
         judgement.is_some_and(|j| j.findings.iter().all(|f| f.code != Code::VfNotProbed));
-    if is_meant || quotes.is_empty() {
+    if is_meant || lines.is_empty() {
         return None;
     }
     let text = "mlx4_core has left VFs without a driver: its parameter probe_vf says how many the host may bind.";
-    let finding = Finding::of(Code::VfNotProbed, Severity::Info, Confidence::High, text)
-        .quoting(quotes)
-        .look([ToDo::run("cat /sys/module/mlx4_core/parameters/num_vfs /sys/module/mlx4_core/parameters/probe_vf")])
-        .permanent([
-            "if the host is to use them: `options mlx4_core probe_vf=N` in a file of /etc/modprobe.d, with the N of num_vfs; rebuild the initramfs if it contains mlx4_core, and reboot",
-        ]);
-    Some(finding)
+    let judged = (Severity::Info, Confidence::High);
+    Some(row::told(boot, Code::VfNotProbed, judged, text, &[], lines))
 }
 
-pub(super) const VF_PROBE_FAILED: Rule =
-    Rule { code: Code::VfProbeFailed, needles: &[SLAVE], judge: Judge::One(vf_probe_failed) };
+pub(super) const VF_PROBE_FAILED: Rule = Rule::one(Code::VfProbeFailed, vf_probe_failed, &[SLAVE]);
 
 const SLAVE: &[&str] = &[
     "Failed to initialize slave",
@@ -154,11 +144,8 @@ fn reset() -> ToDo {
     ToDo::with("reset the adapter", "mstfwreset -d {} reset")
 }
 
-pub(super) const VF_SETTING_DROPPED: Rule = Rule {
-    code: Code::VfSettingDropped,
-    needles: &[&[DROPPED]],
-    judge: Judge::Many(vf_setting_dropped),
-};
+pub(super) const VF_SETTING_DROPPED: Rule =
+    Rule::many(Code::VfSettingDropped, vf_setting_dropped, &[&[DROPPED]]);
 
 fn vf_setting_dropped(boot: &Boot) -> Vec<Finding> {
     told_of_pfs(boot, Code::VfSettingDropped, DROPPED, |pf| {
@@ -245,11 +232,8 @@ fn is_made_good(boot: &Boot, event: &Event, pf: &Object) -> bool {
     })
 }
 
-pub(super) const VF_SETTING_REFUSED: Rule = Rule {
-    code: Code::VfSettingRefused,
-    needles: &[&[REFUSED]],
-    judge: Judge::Many(vf_setting_refused),
-};
+pub(super) const VF_SETTING_REFUSED: Rule =
+    Rule::many(Code::VfSettingRefused, vf_setting_refused, &[&[REFUSED]]);
 
 fn vf_setting_refused(boot: &Boot) -> Vec<Finding> {
     told_of_pfs(boot, Code::VfSettingRefused, REFUSED, |pf| {
