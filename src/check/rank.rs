@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::evidence::event::function;
 use super::evidence::{Boot, Evidence};
-use super::ledger::{self, Ledger};
+use super::ledger::{self, Book, Ledger};
 use super::predict;
 use super::rules::causes::explains;
 use super::rules::{self, Judge, ib_netdev_in, rdma_module};
@@ -31,8 +31,9 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
     let nothing = Boot::default();
     let boots = if told.is_empty() { vec![&nothing] } else { told };
     for boot in boots {
-        let mut of_boot = judge(boot);
-        count_failures(boot, &of_boot, &mut failures);
+        let book = Book::of(boot);
+        let mut of_boot = judge(&book);
+        count_failures(&book, &of_boot, &mut failures);
         if several {
             for finding in &mut of_boot {
                 finding.boot = Some(label(boot));
@@ -56,12 +57,12 @@ pub fn diagnosis(evidence: &Evidence) -> Diagnosis {
     Diagnosis::new(Kind::Check, verdict, findings, ReadEvidence { read: read(evidence, failures) })
 }
 
-/// Adds what became of the failures of `boot`.
-fn count_failures(boot: &Boot, findings: &[Finding], all: &mut Failures) {
+/// Adds what became of the failures of a boot.
+fn count_failures(book: &Book<'_>, findings: &[Finding], all: &mut Failures) {
     const NONE: [Code; 3] = [Code::Unexplained, Code::HarmlessWarning, Code::Healthy];
     let explain = |finding: &&Finding| !NONE.contains(&finding.code);
     let findings: Vec<Finding> = findings.iter().filter(explain).cloned().collect();
-    let ledger = Ledger::of(boot, &findings);
+    let ledger = Ledger::of(book, &findings);
     all.explained += ledger.explained;
     all.harmless += ledger.harmless;
     all.over += ledger.over;
@@ -133,7 +134,8 @@ fn object(text: &str) -> Option<Object> {
 }
 
 /// What the rules say of one boot.
-pub fn judge(boot: &Boot) -> Vec<Finding> {
+pub fn judge(book: &Book<'_>) -> Vec<Finding> {
+    let boot = book.boot;
     let mut findings: Vec<Finding> = Vec::new();
     for rule in rules::ALL {
         match rule.judge {
@@ -149,12 +151,12 @@ pub fn judge(boot: &Boot) -> Vec<Finding> {
     }
     for rule in rules::ALL {
         if let Judge::Rest(judge) = rule.judge {
-            let more = judge(boot, &findings);
+            let more = judge(book, &findings);
             findings.extend(more);
         }
     }
     without_own_words(boot, &mut findings);
-    ledger::quote_causes(boot, &mut findings);
+    ledger::quote_causes(book, &mut findings);
     for finding in findings.iter_mut().filter(|f| f.objects.is_empty() && is_about_one(f)) {
         finding.objects.extend(finding.evidence.iter().find_map(|quote| object(&quote.text)));
     }

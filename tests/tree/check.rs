@@ -614,7 +614,7 @@ fn a_log_that_does_not_mention_infiniband_proves_nothing() {
 #[test]
 fn what_no_diagnosis_explains_is_known() {
     use ibprov::check::evidence::Intake;
-    use ibprov::check::ledger::Ledger;
+    use ibprov::check::ledger::{Book, Ledger};
     use ibprov::check::{rank, rules};
     let mut unexplained = String::new();
     let (mut all, mut left) = (0, 0);
@@ -622,8 +622,9 @@ fn what_no_diagnosis_explains_is_known() {
         let mut intake = Intake::new(rules::needles());
         intake.read(name, &mut public(name).as_bytes());
         for boot in intake.finish().boots {
-            let findings = rank::judge(&boot);
-            let ledger = Ledger::of(&boot, &findings);
+            let book = Book::of(&boot);
+            let findings = rank::judge(&book);
+            let ledger = Ledger::of(&book, &findings);
             all += ledger.explained + ledger.harmless + ledger.over + ledger.failures.len();
             for failure in &ledger.failures {
                 left += 1;

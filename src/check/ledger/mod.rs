@@ -58,16 +58,15 @@ fn kind(text: &str) -> String {
 }
 
 impl<'a> Ledger<'a> {
-    /// Of the lines of `boot`, of which `findings` are made.
-    pub fn of(boot: &'a Boot, findings: &[Finding]) -> Self {
-        let book = Book::of(boot);
-        let all = book.failures();
+    /// Of the lines of a boot, of which `findings` are made.
+    pub fn of(book: &Book<'a>, findings: &[Finding]) -> Self {
+        let boot = book.boot;
         let flaps = flaps::flaps(boot, &book.entities);
         let mut ledger = Self { flaps, ..Self::default() };
-        for (at, failure) in &all {
+        for (at, failure) in &book.failures {
             if is_quoted(boot, failure.event, findings) {
                 ledger.explained += 1;
-            } else if is_harmless(failure.event) && !book.fails_beside(failure, &all) {
+            } else if is_harmless(failure.event) && !book.fails_beside(failure) {
                 ledger.harmless += 1;
             } else if book.is_over(*at, failure) {
                 ledger.over += 1;
@@ -105,22 +104,18 @@ fn is_within(event: &Event, other: &Event, before: i64) -> bool {
 
 /// Adds to each of `findings` that is grave what else of the same card, and of the PCIe path
 /// above it, failed shortly before and after: the cause is among that.
-pub fn quote_causes(boot: &Boot, findings: &mut [Finding]) {
+pub fn quote_causes(book: &Book<'_>, findings: &mut [Finding]) {
     /// Of each, more prove nothing more.
     const MOST: usize = 4;
-    let is_grave = |f: &&mut Finding| f.severity != Severity::Info;
-    if !findings.iter_mut().any(|f| is_grave(&f)) {
-        return;
-    }
-    let book = Book::of(boot);
-    let all = book.failures();
-    for finding in findings.iter_mut().filter(is_grave) {
+    let boot = book.boot;
+    for finding in findings.iter_mut().filter(|f| f.severity != Severity::Info) {
         let first = boot.events.iter().find(|e| finding.evidence.contains(&boot.quote(e)));
         let address = first.and_then(|first| function(&first.text).map(|at| (first, at)));
         let Some((first, address)) = address else { continue };
         let card = path::card(address);
         let is_of = |f: &Failure<'_>| path::card(&f.path) == card && is_near(first, f.event);
-        let beside = all.iter().map(|(_, failure)| failure).filter(|failure| is_of(failure));
+        let beside =
+            book.failures.iter().map(|(_, failure)| failure).filter(|failure| is_of(failure));
         let beside = beside.map(|failure| failure.event).take(MOST);
         let above = path::above(boot, address, first);
         // What failed above it first, is the cause, and not what a rule takes for it.
@@ -139,25 +134,24 @@ pub fn quote_causes(boot: &Boot, findings: &mut [Finding]) {
 }
 
 /// A boot that is gone through.
-struct Book<'a> {
-    boot: &'a Boot,
+#[derive(Debug)]
+pub struct Book<'a> {
+    pub boot: &'a Boot,
     entities: Entities,
+    /// Everything of the fabric that fails, with its place in the boot.
+    failures: Vec<(usize, Failure<'a>)>,
 }
 
 impl<'a> Book<'a> {
-    fn of(boot: &'a Boot) -> Self {
-        Self { boot, entities: Entities::of(boot) }
-    }
-
-    /// Everything of the fabric that fails, with its place in the boot.
-    fn failures(&self) -> Vec<(usize, Failure<'a>)> {
+    pub fn of(boot: &'a Boot) -> Self {
+        let mut book = Self { boot, entities: Entities::of(boot), failures: Vec::new() };
         let mut is_ending = false;
-        let mut all: Vec<(usize, Failure<'a>)> = Vec::new();
-        for (at, event) in self.boot.events.iter().enumerate() {
+        for (at, event) in boot.events.iter().enumerate() {
             is_ending = ends(&event.text).unwrap_or(is_ending);
-            all.extend(self.failure(event).filter(|_| !is_ending).map(|failure| (at, failure)));
+            let failure = book.failure(event).filter(|_| !is_ending);
+            book.failures.extend(failure.map(|failure| (at, failure)));
         }
-        all
+        book
     }
 
     /// What fails by `event`, if anything of the fabric does.
@@ -253,7 +247,7 @@ impl<'a> Book<'a> {
 
     /// True if something else of the same object fails beside what is harmless alone, if the
     /// kernel stumbles there, or if it is the provider of an adapter of this boot that is missing.
-    fn fails_beside(&self, one: &Failure<'a>, all: &[(usize, Failure<'a>)]) -> bool {
+    fn fails_beside(&self, one: &Failure<'a>) -> bool {
         let provider = caught_one(&one.event.text, "couldn't load driver 'lib{}-rdmav");
         let is_driven = |e: &Event, by: &str| driven(&e.text).is_some() && e.text.starts_with(by);
         if provider.is_some_and(|by| self.boot.events.iter().any(|e| is_driven(e, by))) {
@@ -271,7 +265,8 @@ impl<'a> Book<'a> {
                 && is_near(event)
                 && event.origin >= one.event.origin
         };
-        all.iter().any(|(_, other)| is_beside(other)) || self.boot.events.iter().any(stumbles)
+        self.failures.iter().any(|(_, other)| is_beside(other))
+            || self.boot.events.iter().any(stumbles)
     }
 }
 

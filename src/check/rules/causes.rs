@@ -67,6 +67,7 @@ pub fn is_decided(one: Code, other: Code) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::ledger::Book;
     use crate::check::rank::ranked;
     use crate::check::rules;
     use crate::check::rules::testing::{host, port};
@@ -127,7 +128,7 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut look = |name: &str, boot: &crate::check::evidence::Boot| {
-            let made = crate::check::rank::judge(boot);
+            let made = crate::check::rank::judge(&Book::of(boot));
             let made = made.iter().filter(|f| f.severity != Severity::Info).map(|f| f.code);
             let codes: Vec<Code> = made.collect();
             for one in &codes {

@@ -222,6 +222,7 @@ mod tests {
     use super::super::testing::severity;
     use super::*;
     use crate::check::evidence::host::Host;
+    use crate::check::ledger::Book;
 
     #[test]
     fn it_is_the_first_thing_that_is_told() {
@@ -233,7 +234,7 @@ mod tests {
         let judgement = Judgement::new(Vec::new(), Vec::new(), true, true, vec![told]);
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
-        let all = crate::check::rank::judge(&boot);
+        let all = crate::check::rank::judge(&Book::of(&boot));
         assert_eq!(all.first().map(|f| f.code), Some(Code::ConfigurationInvalid), "{all:?}");
         assert!(all.iter().all(|f| f.code != Code::NotAsExpected), "{all:?}");
     }

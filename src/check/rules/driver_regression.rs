@@ -2,7 +2,7 @@
 
 use super::causes::explains;
 use super::vfs::is_out_of_room;
-use super::{Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, seen};
+use super::{Book, Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, seen};
 use crate::check::evidence::event::function;
 use crate::check::pattern::has_any;
 use crate::names::{HCA_DRIVERS, Object, RDMA_MODULES, RDMA_MODULES_IN_TRACES};
@@ -24,7 +24,8 @@ fn is_explained(boot: &Boot, event: &Event, findings: &[Finding]) -> bool {
     })
 }
 
-fn driver_regression(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+fn driver_regression(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
+    let boot = book.boot;
     let mut given_up = given_up(boot);
     given_up.retain(|e| {
         // A VF's own trouble is another finding.

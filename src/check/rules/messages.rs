@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Deserializer};
 
-use super::{Boot, Code, Confidence, Event, Finding, Rule, Severity, seen};
+use super::{Book, Boot, Code, Confidence, Event, Finding, Rule, Severity, seen};
 use crate::check::evidence::event::function;
 use crate::check::pattern::has_any;
 use crate::model::data::data;
@@ -72,7 +72,8 @@ fn messages() -> &'static Messages {
 
 pub(super) const HARMLESS_WARNING: Rule = Rule::rest(Code::HarmlessWarning, harmless_warning, &[]);
 
-fn harmless_warning(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+fn harmless_warning(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
+    let boot = book.boot;
     // A line that a failure rests on is not harmless.
     let blamed = |event: &Event| {
         let blames = |f: &&Finding| f.severity != Severity::Info || f.code == Code::Unexplained;

@@ -43,6 +43,7 @@ use crate::model::common::Code;
 use crate::model::finding::{Confidence, Finding, Quote, Severity};
 
 use super::evidence::Needles;
+use super::ledger::Book;
 use super::ledger::words::words;
 use seen::Needs;
 pub use seen::ib_netdev_in;
@@ -79,7 +80,7 @@ impl Rule {
 
     const fn rest(
         code: Code,
-        judge: fn(&Boot, &[Finding]) -> Vec<Finding>,
+        judge: fn(&Book<'_>, &[Finding]) -> Vec<Finding>,
         needles: Words,
     ) -> Self {
         Self { code, needles, judge: Judge::Rest(judge) }
@@ -103,7 +104,7 @@ pub enum Judge {
     /// By the host itself, where it was looked at: `predict` does.
     Host,
     /// By what was seen and what the rules of the first kinds found there.
-    Rest(fn(&Boot, &[Finding]) -> Vec<Finding>),
+    Rest(fn(&Book<'_>, &[Finding]) -> Vec<Finding>),
 }
 
 /// Every rule.

@@ -1,6 +1,6 @@
 //! No fault, or none that is known.
 
-use super::{Boot, Code, Confidence, Event, Finding, Kind, Quote, Rule, Severity, seen};
+use super::{Book, Boot, Code, Confidence, Event, Finding, Kind, Quote, Rule, Severity, seen};
 use crate::check::evidence::LeftOut;
 use crate::check::evidence::fold::Object;
 use crate::check::evidence::own::About;
@@ -33,7 +33,8 @@ fn input_left_out(boot: &Boot) -> Option<Finding> {
 
 pub(super) const HEALTHY: Rule = Rule::rest(Code::Healthy, healthy, &[]);
 
-fn healthy(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+fn healthy(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
+    let boot = book.boot;
     let denies = |f: &Finding| {
         f.severity == Severity::Error || matches!(f.code, Code::InputLeftOut | Code::Unexplained)
     };
@@ -92,7 +93,8 @@ const TOOLS: &[&str] = &[
     "ibv_",
 ];
 
-fn not_infiniband(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+fn not_infiniband(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
+    let boot = book.boot;
     if !findings.is_empty() {
         return Vec::new();
     }
@@ -150,7 +152,8 @@ const COLLECT: [&str; 3] = [
     "ibprov check --log journal.txt state.txt",
 ];
 
-fn unknown(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+fn unknown(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
+    let boot = book.boot;
     // A netdev that was not there when it was wanted is a failure, whose cause
     // nobody here has found.
     let is_ipoib = |name: &str| boot.fold().is_ipoib(name);

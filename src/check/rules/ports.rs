@@ -229,6 +229,7 @@ mod tests {
     use super::super::testing::{ca, host, port, severity};
     use super::*;
     use crate::check::evidence::host::Host;
+    use crate::check::ledger::Book;
     use crate::check::rank;
     use crate::model::common::{Finding as Told, listed};
     use crate::model::node::Judgement;
@@ -254,7 +255,7 @@ mod tests {
 
     /// What is told of such a host: severity, code, object and cause.
     fn told(ports: Vec<PortSeen>, named: &[(&str, Severity)]) -> Vec<String> {
-        let all = rank::judge(&host(ports, named)).into_iter();
+        let all = rank::judge(&Book::of(&host(ports, named))).into_iter();
         all.filter(|finding| {
             ![Code::Healthy, Code::NotInfiniband, Code::Unknown].contains(&finding.code)
         })
@@ -321,7 +322,7 @@ mod tests {
         assert_eq!(judgement.exit_code, 1);
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
-        let all = crate::check::rank::judge(&boot);
+        let all = crate::check::rank::judge(&Book::of(&boot));
         let of = |code| all.iter().filter(|f| f.code == code).count();
         assert_eq!((of(Code::PortDegraded), of(Code::PcieLinkReduced)), (1, 1), "{all:?}");
     }

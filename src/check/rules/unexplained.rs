@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::messages::{is_quoted, source};
-use super::{Boot, Code, Confidence, Event, Finding, Quote, Rule, Severity, seen};
+use super::{Book, Boot, Code, Confidence, Event, Finding, Quote, Rule, Severity, seen};
 use crate::check::evidence::fold::{Lack, Object, What};
 use crate::check::evidence::relevance::concerns_rdma;
 use crate::check::evidence::state::PortSeen;
@@ -14,13 +14,14 @@ use crate::model::advice::ToDo;
 pub(super) const UNEXPLAINED: Rule =
     Rule::rest(Code::Unexplained, unexplained, &[DEVICE_OF_MESSAGE]);
 
-fn unexplained(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
+fn unexplained(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
+    let boot = book.boot;
     let mut told = lost(boot, findings);
     // Beside an error, what else is strange is not worth a second verdict.
     if !told.is_empty() || findings.iter().any(|f| f.severity == Severity::Error) {
         return told;
     }
-    let ledger = Ledger::of(boot, findings);
+    let ledger = Ledger::of(book, findings);
     told.extend(ledger.flaps.iter().map(|flap| comes_and_goes(boot, flap)));
     let failures = &ledger.failures;
     let lines: Vec<&Event> = failures.iter().map(|failure| failure.event).collect();
