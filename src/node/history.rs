@@ -67,7 +67,7 @@ mod tests {
             (1, "mlx5_core 0000:4b:00.0: firmware version: 20.36.1010"),
             (2, "mlx5_core 0000:4b:00.1: firmware version: 20.36.1010"),
             (3, "mlx5_core 0000:4b:00.0 mlx5_1: Port: 1 Link ACTIVE"),
-            (4, "mlx5_core 0000:4b:00.0 mlx5_10: Port: 1 Link ACTIVE"),
+            (4, "mlx5_core 0000:4b:00.1 mlx5_10: Port: 1 Link ACTIVE"),
             (5, "ib1.8001: enabling connected mode will cause multicast packet drops"),
             (6, "ib1: link becomes ready"),
             (7, "mlx5_core 0000:4b:00.0: Port module event: module 0, Cable unplugged"),

@@ -22,7 +22,7 @@ pub struct NoSuch {
 }
 
 impl NoSuch {
-    pub fn new(target: impl ToString, observed: &Observed) -> Self {
+    pub fn new(target: &(impl ToString + ?Sized), observed: &Observed) -> Self {
         Self { target: target.to_string(), names: names(observed) }
     }
 }

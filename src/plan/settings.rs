@@ -562,7 +562,8 @@ mod tests {
         facts.unset.insert("ib0".parse().expect("name"), unset);
         let port = PortProgress::absent("0000:4b:00.0".to_owned(), Rung::Configured, String::new());
         let netdev = Some("ib0".parse().expect("name"));
-        let port = PortProgress { netdev, reached: Some(Rung::Named), ..port };
+        let pci = Some("0000:4b:00.0".parse().expect("address"));
+        let port = PortProgress { pci, netdev, reached: Some(Rung::Named), ..port };
         let cause = crate::ladder::cause::cause(&port, &Observed::default(), &facts).expect("one");
         assert!(cause.is_final && cause.in_use, "{cause:?}");
         assert_eq!(port.standing(Some(&cause)), Standing::Excused);

@@ -45,8 +45,9 @@ pub(crate) fn faults(command: &str) -> Vec<String> {
             wrong.push(format!("{command}: {program} is no known program"));
         }
         // What grep looks for stands as it is.
-        let given = words.iter().enumerate().filter(|(n, _)| *n == 0 || words[n - 1] != "-e");
-        if let Some((_, word)) = given.into_iter().find(|(_, word)| is_placeholder(word)) {
+        let before = std::iter::once("").chain(words.iter().copied());
+        let mut given = words.iter().zip(before).filter(|(_, before)| *before != "-e");
+        if let Some((word, _)) = given.find(|(word, _)| is_placeholder(word)) {
             wrong.push(format!("{command}: {word} is not filled in"));
         }
         if program == "ibprov"

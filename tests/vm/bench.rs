@@ -23,6 +23,8 @@ mod host;
 mod machine;
 #[path = "../boot/nspawn.rs"]
 mod nspawn;
+#[path = "../bed/told.rs"]
+mod told;
 
 use bed::reports;
 use std::collections::BTreeMap;
