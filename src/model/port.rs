@@ -227,9 +227,14 @@ pub struct Cause {
     pub others: Vec<Self>,
 }
 
-/// The command that makes the settings of `netdev`.
-fn iface(netdev: &IfName) -> String {
-    format!("ibprov iface {}", sh(netdev.as_str()))
+/// Make the settings of `netdev`.
+fn iface(netdev: &IfName) -> ToDo {
+    ToDo::run(format!("ibprov iface {}", sh(netdev.as_str())))
+}
+
+/// See what that would do.
+fn iface_dry_run(netdev: &IfName) -> ToDo {
+    ToDo::run(format!("ibprov iface {} --dry-run", sh(netdev.as_str())))
 }
 
 impl Cause {
@@ -323,22 +328,19 @@ impl Cause {
             steps => format!("to be done on {netdev}: {}", listed(steps)),
         };
         let units = ToDo::run("systemctl status 'ibprov-iface@*' ibprov-children.service");
-        Self::waiting(text, [Advice::look(units), Advice::now(ToDo::run(iface(netdev)))])
+        Self::waiting(text, [Advice::look(units), Advice::now(iface(netdev))])
     }
 
     /// Settings of `netdev` could not be made.
     pub(crate) fn not_made(netdev: &IfName, why: String) -> Self {
-        let advice = [
-            Advice::look(ToDo::run(format!("{} --dry-run", iface(netdev)))),
-            Advice::now(ToDo::run(iface(netdev))),
-        ];
+        let advice = [Advice::look(iface_dry_run(netdev)), Advice::now(iface(netdev))];
         Self::last(why, advice)
     }
 
     /// Settings of `netdev` are left as they are, because it is in use.
     pub(crate) fn deferred(netdev: &IfName, deferred: &DeferredSettings) -> Self {
         let advice = [
-            Advice::look(ToDo::run(format!("{} --dry-run", iface(netdev)))),
+            Advice::look(iface_dry_run(netdev)),
             Advice::now(ToDo::run(DeferredSettings::command(netdev))),
         ];
         let text = deferred.sentence(netdev);

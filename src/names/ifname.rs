@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::words::is_plain_char;
 use super::{BadText, beginning, is_hostile};
 
 /// The name of a network device.
@@ -24,11 +25,6 @@ const NOT_GIVEN: &str = "cannot be given to a network device: expected 1 to 15 l
 /// to udev, a shell or a path.
 pub fn is_plain(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(is_plain_char)
-}
-
-/// True for a character of a plain name.
-pub(super) const fn is_plain_char(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 
 /// udev and `ip` take it for an index (`parse_ifindex()`, `src/basic/parse-util.c`).

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-use super::ifname::is_plain_char;
+use super::words::is_plain_char;
 use super::{IfName, RdmaName, VfIndex, harmless};
 
 /// A pattern that gives each VF of a PF a name: text with the fields `{vf}`, the VF's

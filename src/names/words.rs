@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use super::ifname::is_plain_char;
-
 /// A type that is one of a few words, which strum derives from its variants. Its parser, what
 /// its errors say that is possible, and the configuration's schema all come from this one list.
 pub trait Words: Copy + Into<&'static str> + 'static {
@@ -65,6 +63,11 @@ pub fn beginning(text: &str) -> String {
 /// A bad text as a message repeats it: in quotes and escaped.
 pub fn shown(text: &str) -> String {
     format!("{:?}", beginning(text))
+}
+
+/// True for a character of a plain name.
+pub(super) const fn is_plain_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 
 /// `word` for a command that is told: one word of sh, whatever it has in it.
