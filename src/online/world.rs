@@ -445,7 +445,7 @@ impl State {
         }
         // All has been well for so long that it had to be seen.
         let quiet = [longest * 2, ASK_EVERY_USEC * 2, goal.stable_sec * SEC].iter().sum::<u64>();
-        let quiet_since = now.saturating_sub(quiet + LOOK_EVERY_USEC);
+        let quiet_since = now.saturating_sub(quiet);
         let is_quiet = times.iter().all(|at| *at < quiet_since || *at > now);
         let answers = self.story.latencies.iter().all(Option::is_some) && longest < SEC;
         if is_quiet && answers && quiet_since > BEGIN && cards.iter().all(|c| c.is_good(goal, now))
