@@ -36,6 +36,8 @@ pub struct PlannedAs {
     pub node_guid: Guid,
     /// Its port GUID.
     pub port_guid: Guid,
+    /// That of its second InfiniBand port, if it has one (mlx4).
+    pub port2_guid: Option<Guid>,
     /// Its link state.
     #[serde(rename = "link_state")]
     pub policy: Policy,
@@ -108,7 +110,8 @@ impl Change {
 
     /// It sets a GUID that the PF does not have yet.
     pub fn brings_guid(&self) -> bool {
-        matches!(self.what, Attribute::NodeGuid | Attribute::PortGuid) && self.from != self.to
+        let guids = [Attribute::NodeGuid, Attribute::PortGuid, Attribute::Port2Guid];
+        guids.contains(&self.what) && self.from != self.to
     }
 
     /// What is not as planned, in a phrase; none of what is only set once more.
@@ -172,6 +175,7 @@ impl PlannedVf {
             let seen = [
                 Change::guid(Attribute::NodeGuid, seen.node_guid, wanted.node_guid),
                 Change::guid(Attribute::PortGuid, seen.port_guid, wanted.port_guid),
+                Change::new(Attribute::Port2Guid, seen.port2_guid, wanted.port2_guid),
                 Change::new(Attribute::LinkState, seen.policy, Some(wanted.policy)),
             ];
             all.extend(seen.iter().filter_map(Change::deviation));
@@ -232,6 +236,7 @@ impl PlannedAs {
         let Self {
             node_guid,
             port_guid,
+            port2_guid,
             policy,
             driver,
             owner,
@@ -239,8 +244,9 @@ impl PlannedAs {
             netdev_name,
             rdma_name,
         } = self;
+        let port2 = port2_guid.map(|guid| format!(", {guid}")).unwrap_or_default();
         let mut text = format!(
-            "node GUID {node_guid}  port GUID {port_guid} ({guids_from})  link state {policy}  driver {driver}"
+            "node GUID {node_guid}  port GUID {port_guid}{port2} ({guids_from})  link state {policy}  driver {driver}"
         );
         if *owner == VfOwner::Cni {
             text.push_str("  from then on the CNI's");
