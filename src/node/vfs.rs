@@ -129,16 +129,15 @@ impl Account<'_> {
                 ),
             ]));
         }
-        // Where the plan gives it one, or says that it does not, that is enough.
-        let is_told = |(pf, vf): &(PciAddress, &Vf)| {
-            self.plan(*pf).is_some_and(|plan| {
-                let planned = plan.vfs.iter().find(|planned| planned.index == vf.index);
-                let wanted = planned.and_then(|planned| planned.wanted.as_ref());
+        // Where the plan gives them GUIDs, or says that it does not, that is enough.
+        let is_told = |pf| {
+            self.plan(pf).is_some_and(|plan| {
+                let mut wanted = plan.vfs.iter().filter_map(|vf| vf.wanted.as_ref());
                 plan.refused.iter().any(|refusal| refusal.finding.code == Code::VfGuidZero)
-                    || wanted.is_some_and(|wanted| wanted.port2_guid.is_some())
+                    || wanted.any(|wanted| wanted.port2_guid.is_some())
             })
         };
-        let untold = self.all_vfs().filter(|vf| !is_told(vf));
+        let untold = self.all_vfs().filter(|(pf, _)| !is_told(*pf));
         for function in untold.filter_map(|(_, vf)| self.node.function(vf.pci)) {
             let of_infiniband = |port: &Port| port.link_layer == LinkLayer::InfiniBand;
             for (device, port) in ports(function).skip(1) {

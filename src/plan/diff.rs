@@ -216,8 +216,11 @@ pub fn refusals(
                 Finding::error(Code::VfNotAsPlanned, message).look([ToDo::run("ibprov plan")]);
             return Some((finding, Some(driver)));
         }
+        let is_idle = || plan.steps.iter().all(|step| step.vf() != Some(vf.index));
+        let not_granted = || not_granted(vf, seen, observed).filter(|_| is_idle());
         let port2 = || port2_unset(vf, seen, limits);
-        Some((limited(vf, seen, observed, limits).or_else(port2)?, None))
+        let why = limited(vf, seen, observed, limits).or_else(not_granted).or_else(port2);
+        Some((why?, None))
     };
     let mut kinds: Vec<(Kind, Vec<VfIndex>)> = Vec::new();
     for vf in &wanted.vfs {
@@ -239,6 +242,15 @@ pub fn refusals(
         Refusal { vfs, finding }
     };
     kinds.into_iter().map(refusal).collect()
+}
+
+/// That a GUID of a VF waits for the subnet manager, which an active port of the PF has asked.
+fn not_granted(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> Option<Finding> {
+    let lacks = vf_progress(vf, Some(seen), pf).lacks?;
+    let message = "a port GUID is set that the subnet manager has not granted";
+    matches!(lacks, VfLack::NotGranted { .. }).then(|| {
+        Finding::error(Code::VfNotAsPlanned, message).look(["see the log of the subnet manager"])
+    })
 }
 
 /// That the GUID of the second port of a VF is not set.
