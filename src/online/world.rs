@@ -425,8 +425,10 @@ impl State {
                 let stable = goal.stable_sec * SEC;
                 let is_long_enough = now.saturating_sub(stable) >= BEGIN;
                 let is_asked = goal.rung >= Rung::Link;
-                // Without a line of the kernel it is seen when the port is asked again.
-                let unheard = if self.story.logs { 0 } else { ASK_EVERY_USEC + longest };
+                // Without a line of the kernel it is seen when the port is asked again; and no answer
+                // is awaited beyond the deadline.
+                let is_heard = self.story.logs && now < deadline;
+                let unheard = if is_heard { 0 } else { ASK_EVERY_USEC + longest };
                 let seen = now.saturating_sub(unheard);
                 let is_lost = |since| is_asked && card.downed(seen) > card.downed(since);
                 if stable > 0 && (!is_long_enough || is_lost(now - stable)) {

@@ -24,4 +24,4 @@ unit_of() {
 	systemd-escape --path --template=ibprov-opensm@.service "$device"
 }
 # advised: what status says to start.
-advised() { ibprov status | sed -n "s/^ *run: \(systemctl restart 'ibprov-opensm@.*\)/\1/p" | sort -u; }
+advised() { ibprov status | sed -n "s/^ *run: \(systemctl restart '\{0,1\}ibprov-opensm@.*\)/\1/p" | sort -u; }
