@@ -131,7 +131,7 @@ fn a_second_port_without_a_cable_holds_up_no_vf() {
         let all = all.as_array().expect("VFs").iter();
         all.map(|vf| vf["right"].as_bool().expect("right")).collect::<Vec<_>>()
     };
-    // Nobody grants the GUID of the VF that has port 2 alone.
+    // Nobody grants the GUID of VF 1, which has port 2 alone.
     assert_eq!(right("dark"), [true, false, true, true], "{:#}", vfs("dark"));
     let cause = vfs("dark")[1]["reason"].as_str().expect("cause").to_owned();
     assert!(cause.contains("the subnet manager has not granted"), "{cause}");

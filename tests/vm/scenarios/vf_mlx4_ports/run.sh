@@ -19,10 +19,11 @@ aliases() {
 		done
 	done >"$OUT/$1.aliases"
 }
-# other NAME GUID: the plan with another part of the GUIDs.
+# other NAME GUID [MORE]: the plan with another part of the GUIDs, and more.
 other() {
 	printf '[boot]\nadapter-timeout = "5s"\n\n' >"/run/$1.toml"
 	sed "s/02:00:00:70/02:00:00:$2/" /etc/ibprov/ibprov.toml >>"/run/$1.toml"
+	printf '%b' "${3:-}" >>"/run/$1.toml"
 	apply "$1" --config "/run/$1.toml"
 	aliases "$1"
 }
@@ -37,7 +38,9 @@ counters >"$OUT/counters.after"
 
 phase "port 2 without a cable, and with one"
 rule "$pf/link2=down"
-other dark 71
+# Nobody grants the GUID of VF 1, which has port 2 alone; VFs with a driver of the host would wait
+# for their turn behind it.
+other dark 71 '\n[[pf.vf]]\nindex = 1\ndriver = "none"\n'
 rule "$pf/link2=active"
 other lit 71
 
