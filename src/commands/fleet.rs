@@ -126,6 +126,7 @@ struct PrintedVf {
 struct PrintedWanted {
     node_guid: String,
     port_guid: String,
+    port2_guid: Option<String>,
 }
 
 /// What `ibprov plan --format json` printed, as if it were pinned.
@@ -148,7 +149,10 @@ fn planned(text: &str) -> Result<Pins, String> {
             node_guid: pf.node_guid.as_ref().map(guid).transpose()?,
             port_guids: pf.port_guids.iter().map(guid).collect::<Result<_, _>>()?,
             vfs: vfs
-                .map(|vf| Ok([guid(&vf.node_guid)?, guid(&vf.port_guid)?]))
+                .map(|vf| {
+                    let port2 = vf.port2_guid.as_ref().map(guid).transpose()?;
+                    Ok([Some(guid(&vf.node_guid)?), Some(guid(&vf.port_guid)?), port2])
+                })
                 .collect::<Result<_, String>>()?,
         });
     }

@@ -116,8 +116,12 @@ pub(super) fn known(config: Option<&Config>) -> Known {
 fn fleet_guids(dir: &Path, root: &Root) -> anyhow::Result<(BTreeSet<u64>, Vec<String>)> {
     let (hosts, problems) = fleet::hosts(dir)?;
     let pfs = hosts.iter().flat_map(|(_, pins)| &pins.pfs);
-    let planned = pfs
-        .flat_map(|pf| pf.port_guids.iter().copied().chain(pf.vfs.iter().map(|[_, port]| *port)));
+    let planned = pfs.flat_map(|pf| {
+        pf.port_guids
+            .iter()
+            .copied()
+            .chain(pf.vfs.iter().flat_map(|[_, ports @ ..]| ports.iter().copied().flatten()))
+    });
     let observed = Observer::new(root).look([], &BTreeSet::new());
     let devices = observed.functions.iter().flat_map(|function| &function.rdma);
     let here = devices.flat_map(|device| &device.ports).filter_map(|port| port.guid);

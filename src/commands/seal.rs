@@ -117,7 +117,7 @@ fn has_literal_guids(pf: &Pf) -> bool {
     };
     is_literal(&pf.node)
         || is_literal(&pf.port)
-        || pf.exceptions.iter().any(|e| e.node_guid.is_some() || e.port_guid.is_some())
+        || pf.exceptions.iter().any(|e| e.node_guid.or(e.port_guid).or(e.port2_guid).is_some())
 }
 
 #[cfg(test)]

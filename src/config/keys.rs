@@ -270,6 +270,8 @@ pub(crate) mod vf {
             "The node GUID of this one VF.";
         PORT_GUID: Guid = "port-guid", Kind::Word(&words::GUID), "",
             "The port GUID of this one VF.";
+        PORT2_GUID: Guid = "port2-guid", Kind::Word(&words::GUID), "",
+            "The GUID of the second InfiniBand port of this one VF of a ConnectX-3.";
         LINK_STATE: Policy = "link-state", Kind::Word(&words::LINK_STATE), "",
             "The link state of these VFs.";
         DRIVER: VfDriver = "driver", Kind::Word(&words::DRIVER), "",

@@ -127,6 +127,8 @@ pub struct VfException {
     pub node_guid: Option<Guid>,
     /// The port GUID, for a single VF.
     pub port_guid: Option<Guid>,
+    /// The GUID of its second port, for a single VF.
+    pub port2_guid: Option<Guid>,
     pub link_state: Option<Policy>,
     pub driver: Option<VfDriver>,
     pub owner: VfOwner,
@@ -318,7 +320,7 @@ fn is_for_several(row: &Row, second: &Place, problems: &mut Problems) -> bool {
         );
     }
     for row in row.tables(pf::VF) {
-        for key in [vf::NODE_GUID, vf::PORT_GUID] {
+        for key in [vf::NODE_GUID, vf::PORT_GUID, vf::PORT2_GUID] {
             let Some((_, at)) = row.field(key) else { continue };
             good = false;
             problems.push(
@@ -568,7 +570,8 @@ fn exceptions(row: &Row, problems: &mut Problems) -> Option<Vec<VfException>> {
             );
             continue;
         };
-        if let Some((_, guid_at)) = row.field(vf::NODE_GUID).or_else(|| row.field(vf::PORT_GUID))
+        let guids = [vf::NODE_GUID, vf::PORT_GUID, vf::PORT2_GUID];
+        if let Some((_, guid_at)) = guids.into_iter().find_map(|key| row.field(key))
             && !vfs.is_one()
         {
             problems.push(
@@ -590,6 +593,7 @@ fn exceptions(row: &Row, problems: &mut Problems) -> Option<Vec<VfException>> {
             vfs,
             node_guid: row.value(vf::NODE_GUID),
             port_guid: row.value(vf::PORT_GUID),
+            port2_guid: row.value(vf::PORT2_GUID),
             link_state: row.value(vf::LINK_STATE),
             driver: row.value(vf::DRIVER),
             owner: row.value(vf::OWNER).unwrap_or_default(),

@@ -50,7 +50,7 @@ pub(super) fn judge(pfs: &[Placed<'_>], merged: &Merged, problems: &mut Problems
         .enumerate()
         .filter(|(_, placed)| !placed.pf.is_withheld && !placed.row.is_broken_beside(&NOT_OF_GUIDS))
     {
-        for kind in [GuidKind::Node, GuidKind::Port] {
+        for kind in GuidKind::ALL {
             let source = Source::of(placed.row, kind);
             let number_at = placed.row.field(pf::NUMBER).map_or(placed.at, |(_, at)| at);
             let found = [
@@ -112,12 +112,14 @@ fn twice(pfs: &[Placed<'_>], mut given: Vec<Given<'_>>, problems: &mut Problems)
 impl<'a> Source<'a> {
     fn of(row: &'a Row, kind: GuidKind) -> Self {
         let [both, node, port] = SOURCES;
-        let (own, exception) = match kind {
-            GuidKind::Node => (node, vf::NODE_GUID),
-            GuidKind::Port => (port, vf::PORT_GUID),
+        let (keys, exception) = match kind {
+            GuidKind::Node => (vec![both, node], vf::NODE_GUID),
+            GuidKind::Port => (vec![both, port], vf::PORT_GUID),
+            // What a template gives is judged on the host, where it is known which VFs have one.
+            GuidKind::Port2 => (Vec::new(), vf::PORT2_GUID),
         };
-        let way = [both, own].into_iter().flat_map(|keys| ways(row, keys)).next();
-        let items = [both.0, own.0].into_iter().flat_map(|list| row.each(list));
+        let way = keys.iter().flat_map(|keys| ways(row, *keys)).next();
+        let items = keys.iter().flat_map(|keys| row.each(keys.0));
         let exceptions = row.tables(pf::VF).iter().filter_map(|row| {
             let (vfs, _) = row.field(vf::INDEX)?;
             Some((vfs.last(), row.field(exception)?))

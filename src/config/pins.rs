@@ -6,7 +6,7 @@
 use serde::Deserialize;
 
 use crate::config::PfSelector;
-use crate::names::{DmiDigest, Guid, Machine, PciAddress, harmless, is_hostile};
+use crate::names::{DmiDigest, Guid, Machine, PciAddress, VfGuids, harmless, is_hostile};
 
 /// The pins of one host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,8 +30,8 @@ pub struct PinnedPf {
     pub node_guid: Option<Guid>,
     /// The GUIDs of its ports, as far as it showed them.
     pub port_guids: Vec<Guid>,
-    /// Node and port GUID of each VF, from VF 0 on.
-    pub vfs: Vec<[Guid; 2]>,
+    /// The GUIDs of each VF, from VF 0 on; no VF lacks its node GUID or its port GUID.
+    pub vfs: Vec<VfGuids>,
 }
 
 impl PinnedPf {
@@ -74,7 +74,7 @@ struct FilePf<'a> {
     #[serde(default, borrow)]
     port_guids: Vec<Word<'a>>,
     #[serde(default, borrow)]
-    vfs: Vec<[Word<'a>; 2]>,
+    vfs: Vec<Vec<Word<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -162,8 +162,9 @@ impl Pins {
                 text.push_str(&format!("port-guids = [{}]\n", guids.join(", ")));
             }
             text.push_str("vfs = [\n");
-            for (vf, [node, port]) in pf.vfs.iter().enumerate() {
-                text.push_str(&format!("    [\"{node}\", \"{port}\"], # VF {vf}\n"));
+            for (vf, guids) in pf.vfs.iter().enumerate() {
+                let guids: Vec<_> = guids.iter().flatten().map(|g| format!("\"{g}\"")).collect();
+                text.push_str(&format!("    [{}], # VF {vf}\n", guids.join(", ")));
             }
             text.push_str("]\n");
         }
@@ -176,7 +177,7 @@ const HEAD: &str = "\
 # They take precedence over ibprov.toml: see ibprov-plan(8).
 # machine: digests of DMI's product UUID and board serial number, which a clone lacks;
 # config: how ibprov.toml names the PF; pci, node-guid, port-guids: which adapter
-# it was then; vfs: node GUID and port GUID of each VF, from VF 0 on.
+# it was then; vfs: node GUID and port GUIDs of each VF, from VF 0 on.
 schema = 1
 ";
 
@@ -197,7 +198,11 @@ fn quoted(text: &str) -> String {
 impl FilePf<'_> {
     fn read(&self) -> Result<PinnedPf, String> {
         let guids = self.port_guids.iter().map(Word::get);
-        let vfs = self.vfs.iter().map(|[node, port]| Ok([node.get()?, port.get()?]));
+        let vfs = self.vfs.iter().map(|vf| match vf.as_slice() {
+            [node, port] => Ok([Some(node.get()?), Some(port.get()?), None]),
+            [node, port, port2] => Ok([Some(node.get()?), Some(port.get()?), Some(port2.get()?)]),
+            guids => Err(format!("expected 2 or 3 GUIDs for a VF, found {}", guids.len())),
+        });
         Ok(PinnedPf {
             which: match &self.config {
                 FileSelector::Pci(word) => PfSelector::Pci(word.get()?),

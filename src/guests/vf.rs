@@ -83,7 +83,18 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
     let policy_named = false;
     let (index, names) = (name.index, VfNames::default());
     let owner = VfOwner::Plan;
-    climbed(&WantedVf { index, node_guid, port_guid, policy, policy_named, driver, owner, names })
+    let port2_guid = seen.admin.port2.and_then(|port| port.guid);
+    climbed(&WantedVf {
+        index,
+        node_guid,
+        port_guid,
+        port2_guid: port2_guid.filter(|guid| !guid.is_zero()),
+        policy,
+        policy_named,
+        driver,
+        owner,
+        names,
+    })
 }
 
 /// That the PF of a VF does not exist.

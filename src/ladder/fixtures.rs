@@ -12,6 +12,7 @@ pub(crate) fn wanted(drivers: &[VfDriver]) -> WantedPf {
         index,
         node_guid: Guid::new(0x0200_0000_0000_0001 + u64::from(index.get())),
         port_guid: Guid::new(0x0200_0000_0000_0101 + u64::from(index.get())),
+        port2_guid: None,
         policy: Policy::Follow,
         policy_named: false,
         driver: *driver,
@@ -32,6 +33,7 @@ pub(crate) fn right(wanted: &WantedPf) -> ObservedPf {
         rdma: format!("mlx5_{}", vf.index.get() + 1).parse().expect("name"),
         node_guid: Some(vf.node_guid),
         port_guid: Some(vf.port_guid),
+        port2_guid: None,
         netdev: format!("ib{}", vf.index.get() + 1).parse().ok(),
         netdev_guid: Some(vf.port_guid),
     };
@@ -49,6 +51,7 @@ pub(crate) fn right(wanted: &WantedPf) -> ObservedPf {
             port_guid: Some(vf.port_guid),
             policy: Some(vf.policy),
             granted: None,
+            port2: None,
             is_answered: true,
         },
         own: (vf.driver == VfDriver::Host).then(|| own(vf)),

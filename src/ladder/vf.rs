@@ -6,7 +6,8 @@ use crate::model::VfLack;
 use crate::model::pf::{GuidAtPf, OtherGuid, VfGuid};
 use crate::model::plan::Attribute;
 use crate::names::{
-    Binding, Guid, PciAddress, Policy, VFIO, VfDriver, VfIndex, VfNames, VfOwner, VfRung, is_vfio,
+    Administered, Binding, Guid, PciAddress, Policy, PortNumber, VFIO, VfDriver, VfIndex, VfNames,
+    VfOwner, VfRung, is_vfio,
 };
 use crate::observe::{Backend, ObservedPf, ObservedVf, VfDevices};
 
@@ -28,6 +29,8 @@ pub struct WantedVf {
     pub index: VfIndex,
     pub node_guid: Guid,
     pub port_guid: Guid,
+    /// Of a second InfiniBand port, where it has one.
+    pub port2_guid: Option<Guid>,
     pub policy: Policy,
     /// The configuration names that policy for this very VF, so it is set whoever
     /// uses the VF.
@@ -37,6 +40,44 @@ pub struct WantedVf {
     pub owner: VfOwner,
     /// What it is called on this host.
     pub names: VfNames,
+}
+
+/// A port of a VF.
+#[derive(Debug)]
+pub struct PlannedPort {
+    pub number: PortNumber,
+    which: VfGuid,
+    pub planned: Guid,
+    /// As the PF has it.
+    pub is: Option<Guid>,
+    /// As the subnet manager has granted it (mlx4).
+    granted: Option<Guid>,
+}
+
+impl PlannedPort {
+    fn not_granted(&self) -> Option<Guid> {
+        self.granted.filter(|granted| *granted != self.planned)
+    }
+}
+
+/// The ports of a VF for which there is a GUID, as the VF counts them: of `admin` it is known
+/// whether it has a second one.
+pub fn ports(vf: &WantedVf, admin: Administered) -> impl Iterator<Item = PlannedPort> + use<> {
+    let first = PlannedPort {
+        number: PortNumber::FIRST,
+        which: VfGuid::Port,
+        planned: vf.port_guid,
+        is: admin.port_guid,
+        granted: admin.granted,
+    };
+    let second = vf.port2_guid.zip(admin.port2).map(|(planned, port2)| PlannedPort {
+        number: PortNumber::SECOND,
+        which: VfGuid::Port2,
+        planned,
+        is: port2.guid,
+        granted: port2.granted,
+    });
+    [first].into_iter().chain(second)
 }
 
 /// How far a VF is.
@@ -69,12 +110,14 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
         let lack = VfLack::GuidsAtPf(other_guids_at_pf(vf, seen, pf));
         return at(Some(VfRung::Created), Some(lack));
     }
-    let granted = seen.admin.granted.filter(|_| !is_left_to_cni(vf, seen));
-    if let Some(in_force) = granted.filter(|g| *g != vf.port_guid) {
-        let lack = VfLack::NotGranted { planned: vf.port_guid, in_force };
+    let is_left = is_left_to_cni(vf, seen);
+    let not_granted = |port: PlannedPort| {
+        let in_force = port.not_granted()?;
+        Some(VfLack::NotGranted { planned: port.planned, in_force })
+    };
+    if let Some(lack) = ports(vf, seen.admin).filter(|_| !is_left).find_map(not_granted) {
         return at(Some(VfRung::Created), Some(lack));
     }
-    let is_left = is_left_to_cni(vf, seen);
     let other_policy = match seen.admin.policy {
         _ if vf.owner == VfOwner::Cni => None,
         Some(policy) if has_node_guids(&pf.backend) && policy != vf.policy => {
@@ -176,8 +219,8 @@ fn other_guids_at_pf(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> Vec<G
     let node = has_node_guids(&pf.backend)
         .then(|| other(VfGuid::Node, seen.admin.node_guid, vf.node_guid))
         .flatten();
-    let port = other(VfGuid::Port, seen.admin.port_guid, vf.port_guid);
-    node.into_iter().chain(port).collect()
+    let ports = ports(vf, seen.admin).filter_map(|port| other(port.which, port.is, port.planned));
+    node.into_iter().chain(ports).collect()
 }
 
 /// It may still get there by waiting: its driver is bound and the rest comes
@@ -196,8 +239,8 @@ pub fn may_come(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> bool {
 /// Its alias GUID was asked of the subnet manager, which has not answered yet
 /// (mlx4).
 pub fn awaits_grant(vf: &WantedVf, seen: &ObservedVf) -> bool {
-    seen.admin.port_guid == Some(vf.port_guid)
-        && seen.admin.granted.is_some_and(|granted| granted != vf.port_guid)
+    let mut ports = ports(vf, seen.admin);
+    ports.any(|port| port.is == Some(port.planned) && port.not_granted().is_some())
 }
 
 /// The driver that a VF shall have.
@@ -243,7 +286,8 @@ pub fn shows_its_guids(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> b
 pub fn has_other_guids(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> bool {
     let is_other = |is: Option<Guid>, planned| is.is_some_and(|is| is != planned);
     let node = has_node_guids(backend) && is_other(seen.admin.node_guid, vf.node_guid);
-    !is_left_to_cni(vf, seen) && (node || is_other(seen.admin.port_guid, vf.port_guid))
+    let port = || ports(vf, seen.admin).any(|port| is_other(port.is, port.planned));
+    !is_left_to_cni(vf, seen) && (node || port())
 }
 
 /// mlx4 has alias GUIDs for ports alone, and no policy.
@@ -260,6 +304,10 @@ pub fn shows_other(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> Optio
     };
     let node =
         has_node_guids(backend).then(|| other(VfGuid::Node, own.node_guid, vf.node_guid)).flatten();
+    // Without a grant it has another, or none.
+    let mut granted = ports(vf, seen.admin).filter(|port| port.granted == Some(port.planned));
+    let port2 = granted.find(|port| port.which == VfGuid::Port2);
     node.or_else(|| other(VfGuid::Port, own.port_guid, vf.port_guid))
         .or_else(|| other(VfGuid::Netdev, own.netdev_guid, vf.port_guid))
+        .or_else(|| other(VfGuid::Port2, own.port2_guid, port2?.planned))
 }

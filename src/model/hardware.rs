@@ -136,6 +136,8 @@ pub struct Vf {
     pub node_guid: Option<Guid>,
     /// Its port GUID, administered at the PF.
     pub port_guid: Option<Guid>,
+    /// That of its second InfiniBand port, if it has one (mlx4).
+    pub port2_guid: Option<Guid>,
     /// Its link state.
     #[serde(rename = "link_state")]
     pub policy: Option<Policy>,

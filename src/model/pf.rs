@@ -92,6 +92,8 @@ pub struct VfOutcome {
     pub node_guid: Guid,
     /// The port GUID of the plan.
     pub port_guid: Guid,
+    /// The GUID of its second InfiniBand port by the plan, if it can have one (mlx4).
+    pub port2_guid: Option<Guid>,
     pub rdma: Option<RdmaName>,
     /// The netdev that it has on this host; `None` if it has none.
     pub netdev: Option<IfName>,
@@ -547,6 +549,7 @@ mod tests {
             goal: VfRung::Verified,
             node_guid: Guid::new(1),
             port_guid: Guid::new(2),
+            port2_guid: None,
             rdma: None,
             netdev: None,
             cause: Some(cause),

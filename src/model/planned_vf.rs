@@ -32,6 +32,8 @@ pub struct PlannedVf {
 pub struct PlannedAs {
     pub node_guid: Guid,
     pub port_guid: Guid,
+    /// That of its second InfiniBand port, if it has one (mlx4).
+    pub port2_guid: Option<Guid>,
     /// Its link state.
     #[serde(rename = "link_state")]
     pub policy: Policy,
@@ -103,7 +105,8 @@ impl Change {
 
     /// It sets a GUID that the PF does not have yet.
     pub fn brings_guid(&self) -> bool {
-        matches!(self.what, Attribute::NodeGuid | Attribute::PortGuid) && self.from != self.to
+        let guids = [Attribute::NodeGuid, Attribute::PortGuid, Attribute::Port2Guid];
+        guids.contains(&self.what) && self.from != self.to
     }
 
     /// What is not as planned, in a phrase; none of what is only set once more.
@@ -167,6 +170,7 @@ impl PlannedVf {
             let seen = [
                 Change::guid(Attribute::NodeGuid, seen.node_guid, wanted.node_guid),
                 Change::guid(Attribute::PortGuid, seen.port_guid, wanted.port_guid),
+                Change::new(Attribute::Port2Guid, seen.port2_guid, wanted.port2_guid),
                 Change::new(Attribute::LinkState, seen.policy, Some(wanted.policy)),
             ];
             all.extend(seen.iter().filter_map(Change::deviation));

@@ -74,6 +74,8 @@ pub enum Attribute {
     NodeGuid,
     /// Its port GUID at the PF.
     PortGuid,
+    /// The GUID of its second port at the PF.
+    Port2Guid,
     /// Its link state at the PF.
     LinkState,
     /// Its driver.
@@ -92,6 +94,7 @@ impl Attribute {
             Self::Vf => "VF",
             Self::NodeGuid => "node GUID",
             Self::PortGuid => "port GUID",
+            Self::Port2Guid => "GUID of port 2",
             Self::LinkState => "link state",
             Self::Driver | Self::Binding => "driver",
             Self::Netdev => "netdev",
@@ -109,6 +112,9 @@ pub enum VfGuid {
     /// The port GUID: at the PF, or the low half of GID 0.
     #[strum(to_string = "port GUID")]
     Port,
+    /// The same of its second port.
+    #[strum(to_string = "GUID of port 2")]
+    Port2,
     /// The last 8 bytes of the netdev's address.
     #[strum(to_string = "netdev's GUID")]
     Netdev,

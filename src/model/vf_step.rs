@@ -9,7 +9,7 @@ use super::Use;
 use super::common::as_text;
 use super::uses::told;
 use super::vf_lack::VfLack;
-use crate::names::{Guid, PciAddress, Policy, RdmaName, VfIndex, vf_ranges};
+use crate::names::{Guid, PciAddress, Policy, PortNumber, RdmaName, VfIndex, vf_ranges};
 
 /// One change at a PF or a VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,10 +34,12 @@ pub enum VfStep {
         from: Option<Guid>,
         to: Guid,
     },
-    /// Set its port GUID at the PF.
+    /// Set the GUID of a port of it at the PF.
     PortGuid {
         /// The VF that it is done to.
         vf: VfIndex,
+        /// Which of its ports, as the VF counts them.
+        port: PortNumber,
         /// As it is, if it can be read.
         from: Option<Guid>,
         to: Guid,
@@ -115,6 +117,7 @@ impl VfStep {
                 (Self::RestoreOverride { pci, .. }, Self::RestoreOverride { pci: b, .. }) => {
                     pci == b
                 }
+                (Self::PortGuid { port, .. }, Self::PortGuid { port: b, .. }) => port == b,
                 _ => true,
             }
     }
@@ -133,8 +136,8 @@ impl VfStep {
             (Self::Unbind { driver: a, .. }, Self::Unbind { driver: b, .. })
             | (Self::Bind { driver: a, .. }, Self::Bind { driver: b, .. }) => a == b,
             (Self::Policy { to: a, .. }, Self::Policy { to: b, .. }) => a == b,
-            (Self::NodeGuid { .. }, Self::NodeGuid { .. })
-            | (Self::PortGuid { .. }, Self::PortGuid { .. }) => true,
+            (Self::NodeGuid { .. }, Self::NodeGuid { .. }) => true,
+            (Self::PortGuid { port: a, .. }, Self::PortGuid { port: b, .. }) => a == b,
             _ => false,
         }
     }
@@ -167,8 +170,11 @@ impl fmt::Display for VfStep {
             Self::NodeGuid { vf, from, to } => {
                 write!(f, "set node GUID of VF {vf} to {to}{}", was(from.as_ref()))
             }
-            Self::PortGuid { vf, from, to } => {
+            Self::PortGuid { vf, port: PortNumber::FIRST, from, to } => {
                 write!(f, "set port GUID of VF {vf} to {to}{}", was(from.as_ref()))
+            }
+            Self::PortGuid { vf, port, from, to } => {
+                write!(f, "set GUID of port {port} of VF {vf} to {to}{}", was(from.as_ref()))
             }
             Self::Policy { vf, from, to } => {
                 write!(f, "set link state of VF {vf} to {to}{}", was(from.as_ref()))
@@ -215,8 +221,12 @@ fn line(group: &[&VfStep]) -> String {
         (VfStep::NodeGuid { to, .. }, VfStep::NodeGuid { to: end, .. }) => {
             format!("set the node GUIDs of {vfs}: {to} to {end}")
         }
-        (VfStep::PortGuid { to, .. }, VfStep::PortGuid { to: end, .. }) => {
-            format!("set the port GUIDs of {vfs}: {to} to {end}")
+        (VfStep::PortGuid { port, to, .. }, VfStep::PortGuid { to: end, .. }) => {
+            let what = match *port {
+                PortNumber::FIRST => "the port GUIDs".to_owned(),
+                port => format!("the GUIDs of port {port}"),
+            };
+            format!("set {what} of {vfs}: {to} to {end}")
         }
         (VfStep::Policy { to, .. }, _) => format!("set link state of {vfs} to {to}"),
         (VfStep::Bind { driver, .. }, VfStep::Bind { after, .. }) => {

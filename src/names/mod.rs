@@ -75,7 +75,7 @@ pub use port::{
 pub use rdma::{NetnsMode, RdmaName};
 pub use resource::Resource;
 pub use rung::{Rung, VfRung};
-pub use template::{GuidKind, Template};
+pub use template::{GuidKind, Template, VfGuids};
 pub use terminal::{Colour, escaped, harmless, is_hostile, mark, mark_in_lines};
 pub use units::{NetworkRole, OPENIBD_STAND_IN, UNIT_DIRS, UnitName, WAIT_ONLINE_UNIT};
 pub use vf::{VfIndex, VfName, VfRange, vf_ranges};
@@ -83,7 +83,9 @@ pub use vf_naming::{
     BindOrder, BindReason, Binding, PfNames, VfNamePattern, VfNamePatternError, VfNames,
     is_given_by_kernel,
 };
-pub use vf_settings::{Administered, Policy, VFIO, VfDriver, VfOwner, is_vfio, keeps_for_others};
+pub use vf_settings::{
+    Administered, Policy, Port2, VFIO, VfDriver, VfOwner, is_vfio, keeps_for_others,
+};
 pub use words::{BadText, Words, beginning, few, natural, nearest, present, sh, sh_words, shown};
 
 /// Where the pins of a host are kept. Beside the configuration, since it is

@@ -21,6 +21,7 @@ pub struct PortNumberError(i64);
 impl PortNumber {
     /// Port 1, the only one of most devices.
     pub const FIRST: Self = Self(1);
+    pub const SECOND: Self = Self(2);
 
     /// The port with this number.
     ///

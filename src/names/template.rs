@@ -60,13 +60,23 @@ pub enum Base {
     Decimal,
 }
 
-/// Which of a VF's two GUIDs.
+/// Which of a VF's GUIDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum GuidKind {
     Node,
     Port,
+    /// Of a second InfiniBand port, which VFs of mlx4 may have.
+    Port2,
+}
+
+/// The GUIDs of a VF, one of each [`GuidKind`].
+pub type VfGuids = [Option<Guid>; 3];
+
+impl GuidKind {
+    /// In the order of [`VfGuids`].
+    pub const ALL: [Self; 3] = [Self::Node, Self::Port, Self::Port2];
 }
 
 impl fmt::Display for GuidKind {
@@ -74,6 +84,7 @@ impl fmt::Display for GuidKind {
         f.pad(match self {
             Self::Node => "node",
             Self::Port => "port",
+            Self::Port2 => "port 2",
         })
     }
 }
@@ -256,6 +267,8 @@ impl Template {
                         (FieldName::Vf, _) => numbers.vf,
                         (FieldName::Kind, GuidKind::Node) => node,
                         (FieldName::Kind, GuidKind::Port) => port,
+                        // Beyond both, so that it is neither of them.
+                        (FieldName::Kind, GuidKind::Port2) => node.max(port) + 1,
                     };
                     (field.bits, field.encode(content)?)
                 }

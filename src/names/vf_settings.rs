@@ -81,9 +81,21 @@ pub struct Administered {
     pub policy: Option<Policy>,
     /// For mlx4: the port GUID that the subnet manager has granted.
     pub granted: Option<Guid>,
+    /// For mlx4: the VF's second InfiniBand port, if it has one.
+    pub port2: Option<Port2>,
     /// The place where it is set has answered all that it has. False: the question was
     /// refused, this VF was left out of the answer, or a file could not be read.
     pub is_answered: bool,
+}
+
+/// What mlx4 has for the second InfiniBand port of a VF.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Port2 {
+    pub guid: Option<Guid>,
+    /// What is granted; absent while the port of the PF is not active, of which mlx4 asks no
+    /// subnet manager.
+    pub granted: Option<Guid>,
 }
 
 /// The driver that keeps a VF for a virtual machine.

@@ -16,7 +16,8 @@ use crate::names::{
     Guid, IB_DRIVERS, IsVf, LinkLayer, LinkState, MadPort, Object, PciAddress, Policy, RdmaName,
     VfIndex, VfName, vf_ranges,
 };
-use crate::observe::{self, Look, PciFunction, Port, RdmaDevice};
+use crate::observe::administered::alias_entries;
+use crate::observe::{self, Backend, Look, PciFunction, Port, RdmaDevice};
 
 impl Account<'_> {
     fn all_vfs(&self) -> impl Iterator<Item = (PciAddress, &Vf)> {
@@ -77,7 +78,7 @@ impl Account<'_> {
                     Some(LinkState::Armed) => "Armed",
                     Some(LinkState::Nop | LinkState::Unknown) => "in an unknown state",
                 };
-                let Some(of_pf) = node.active_port(pf, port) else { continue };
+                let Some(of_pf) = node.active_port(&mut look, pf, vf.pci, port) else { continue };
                 // On mlx4 the GUID is an alias that the subnet manager grants.
                 let (why, advice) = if function.driver.as_deref() == Some("mlx4_core") {
                     (
@@ -128,10 +129,13 @@ impl Account<'_> {
                 ),
             ]));
         }
-        // Where the plan says it, that is enough.
+        // Where the plan gives them GUIDs, or says that it does not, that is enough.
         let is_told = |pf| {
-            let mut refused = self.plan(pf).into_iter().flat_map(|plan| &plan.refused);
-            refused.any(|refusal| refusal.finding.code == Code::VfGuidZero)
+            self.plan(pf).is_some_and(|plan| {
+                let mut wanted = plan.vfs.iter().filter_map(|vf| vf.wanted.as_ref());
+                plan.refused.iter().any(|refusal| refusal.finding.code == Code::VfGuidZero)
+                    || wanted.any(|wanted| wanted.port2_guid.is_some())
+            })
         };
         let untold = self.all_vfs().filter(|(pf, _)| !is_told(*pf));
         for function in untold.filter_map(|(_, vf)| self.node.function(vf.pci)) {
@@ -268,11 +272,24 @@ impl Node<'_> {
     }
 
     /// The active port of a PF that a port of its VF shares.
-    fn active_port(&self, pf: PciAddress, port: &Port) -> Option<MadPort> {
+    fn active_port(
+        &self,
+        look: &mut Look<'_>,
+        pf: PciAddress,
+        vf: PciAddress,
+        port: &Port,
+    ) -> Option<MadPort> {
         let function = self.function(pf)?;
+        let number = match observe::pf::backend(look, pf) {
+            Backend::Mlx4 { iov: Some(iov) } => {
+                let at = usize::from(port.number.get()) - 1;
+                alias_entries(look, &iov, vf).get(at)?.0
+            }
+            _ => port.number,
+        };
         ports(function).find_map(|(device, own)| {
             let told = self.survey.port(pf, &device.name, own.number)?;
-            let is_it = own.number == port.number && told.link.is_active();
+            let is_it = own.number == number && told.link.is_active();
             let device: Option<RdmaName> = Some(device.name.clone());
             is_it.then_some(MadPort { device, port: Some(own.number) })
         })

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::pci::dir;
 use super::{Look, Root};
 use crate::host::netlink;
-use crate::names::{Administered, Guid, PciAddress, Policy, VfIndex, VfName};
+use crate::names::{Administered, Guid, PciAddress, Policy, Port2, PortNumber, VfIndex, VfName};
 
 /// By which of the host's interfaces a PF administers its VFs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,7 +96,7 @@ fn one(
                 port_guid,
                 // Another word says that nobody has set one.
                 policy: policy.and_then(|t| Policy::from_word(&t)),
-                granted: None,
+                ..Administered::default()
             }
         }
         Backend::Netlink { .. } => {
@@ -104,15 +104,24 @@ fn one(
             vf.map(|(_, administered)| *administered).unwrap_or_default()
         }
         Backend::Mlx4 { iov: Some(iov) } => {
-            let entry = alias_entry(&mut look, iov, index, pci, 1);
-            let granted = entry.replace("/admin_guids/", "/gids/");
-            let port_guid = look.parsed(&entry, |t| alias_guid(t).parse::<Guid>());
-            Administered {
-                granted: look.attribute(&granted).and_then(|t| Guid::from_gid(&t)),
-                port_guid,
-                is_answered: port_guid.is_some(),
-                ..Administered::default()
+            let ports = alias_entries(&mut look, iov, pci);
+            if ports.is_empty() {
+                look.problems.insert(format!("{iov}/{pci}/ports: the VF has no InfiniBand port"));
             }
+            let mut ports = ports.iter().map(|(_, entry)| {
+                let gid = look.attribute(&entry.replace("/admin_guids/", "/gids/"));
+                let guid = look.parsed(entry, |t| alias_guid(t).parse::<Guid>());
+                (guid, gid.and_then(|gid| Guid::from_gid(&gid)))
+            });
+            let (port_guid, granted) = ports.next().unwrap_or_default();
+            let port2 = ports.next().map(|(guid, granted)| Port2 { guid, granted });
+            let is_answered = port_guid.is_some() && port2.is_none_or(|port| port.guid.is_some());
+            // Of a port that is not active the driver asks no subnet manager (`set_guid_rec()`).
+            let active = look.attribute(&format!("{}/ports/2/state", device_of(iov)));
+            let is_asked = active.is_some_and(|state| state.starts_with("4:"));
+            let port2 =
+                port2.map(|port| Port2 { granted: port.granted.filter(|_| is_asked), ..port });
+            Administered { port_guid, granted, port2, is_answered, ..Administered::default() }
         }
         Backend::Mlx4 { iov: None } => Administered::default(),
     };
@@ -120,24 +129,26 @@ fn one(
     AdministeredVf { vf, admin, problems: look.problems.into_iter().collect() }
 }
 
-/// Where mlx4 keeps the alias GUID of a VF at a port: the entry of the GID table that is the VF's
-/// own GID 0.
-pub fn alias_entry(
-    look: &mut Look<'_>,
-    iov: &str,
-    vf: VfIndex,
-    pci: PciAddress,
-    port: u8,
-) -> String {
-    let index = look.attribute(&format!("{iov}/{pci}/ports/{port}/gid_idx/0"));
-    let index = index.and_then(|t| t.parse().ok()).unwrap_or(u32::from(vf.get()) + 1);
-    format!("{iov}/ports/{port}/admin_guids/{index}")
+/// The InfiniBand ports of the PF that an mlx4 VF has, each with where the alias GUID of the VF is
+/// kept: the entry of the GID table that is the VF's own GID 0. They are in the order in which the
+/// VF counts them: one of port 2 alone shows it as its port 1 (`mlx4_slave_convert_port()`).
+pub fn alias_entries(look: &mut Look<'_>, iov: &str, pci: PciAddress) -> Vec<(PortNumber, String)> {
+    let mut entry = |port| {
+        let index: u32 = look.number(&format!("{iov}/{pci}/ports/{port}/gid_idx/0"))?;
+        is_infiniband(look, &format!("{}/ports/{port}", device_of(iov)))
+            .then(|| (port, format!("{iov}/ports/{port}/admin_guids/{index}")))
+    };
+    [PortNumber::FIRST, PortNumber::SECOND].into_iter().filter_map(&mut entry).collect()
 }
 
-/// True if nobody has set the alias GUID at `entry`.
-pub(super) fn is_unset(look: &mut Look<'_>, entry: &str) -> bool {
-    let guid = look.parsed(entry, |t| alias_guid(t).parse::<Guid>());
-    guid.is_none_or(|guid| guid.is_zero())
+/// The RDMA device of an `iov` directory.
+fn device_of(iov: &str) -> &str {
+    iov.trim_end_matches("/iov")
+}
+
+/// The port of an RDMA device at `dir` is one of InfiniBand.
+pub(super) fn is_infiniband(look: &mut Look<'_>, dir: &str) -> bool {
+    look.attribute(&format!("{dir}/link_layer")).as_deref() == Some("InfiniBand")
 }
 
 /// mlx4 prints an alias GUID as one hexadecimal number, leading zeros left out.

@@ -1,11 +1,11 @@
 //! What the kernel lets be done with the VFs of a PF, as it can be read before it is tried.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::administered::{Backend, alias_entry, is_unset};
+use super::administered::{Backend, is_infiniband};
 use super::pci::dir;
 use super::pf::driver;
-use super::{Look, ObservedPf, ObservedVf};
+use super::{Look, ObservedPf};
 use crate::names::{PciAddress, VfIndex, keeps_for_others};
 
 /// What is refused, of one PF.
@@ -14,8 +14,9 @@ pub struct Limits {
     pub mlx4: Option<Mlx4>,
     /// The VFs whose IOMMU group has a function that a driver of the host has.
     pub shared: BTreeMap<VfIndex, SharedGroup>,
-    /// The VFs with a second InfiniBand port that has no GUID: no plan sets one.
-    pub second_without_guid: BTreeSet<VfIndex>,
+    /// The VFs have a second InfiniBand port, and not by mlx4: mlx5 sets the GUIDs of VFs at
+    /// port 1, whatever port it is asked for (`mlx5_ib_set_vf_guid()`).
+    pub port2_cannot_be_set: bool,
 }
 
 /// The parameters of mlx4_core, as the kernel prints them.
@@ -45,30 +46,12 @@ pub fn limits(look: &mut Look<'_>, pf: &ObservedPf) -> Limits {
     let mut users = BTreeMap::new();
     let shared = pf.vfs.iter().filter_map(|vf| Some((vf.index, shared(look, vf.pci, &mut users)?)));
     let shared = shared.collect();
-    let second_without_guid = second_without_guid(look, pf);
-    Limits { mlx4, shared, second_without_guid }
-}
-
-/// Those of mlx4 may be of one port alone, which the kernel shows at the PF.
-fn second_without_guid(look: &mut Look<'_>, pf: &ObservedPf) -> BTreeSet<VfIndex> {
     let device = format!("{}/infiniband", dir(pf.pf));
     let devices = look.list(&device);
-    let is_infiniband = |name: &String| {
-        let layer = look.attribute(&format!("{device}/{name}/ports/2/link_layer"));
-        layer.as_deref() == Some("InfiniBand")
-    };
-    if !devices.iter().any(is_infiniband) {
-        return BTreeSet::new();
-    }
-    let is_without = |vf: &&ObservedVf| match &pf.backend {
-        Backend::Mlx4 { iov: Some(iov) } => {
-            let entry = alias_entry(look, iov, vf.index, vf.pci, 2);
-            look.root.exists(&format!("{iov}/{}/ports/2", vf.pci)) && is_unset(look, &entry)
-        }
-        Backend::Mlx4 { iov: None } => false,
-        Backend::OfedSysfs | Backend::Netlink { .. } => true,
-    };
-    pf.vfs.iter().filter(is_without).map(|vf| vf.index).collect()
+    let mut has_port2 = |name: &String| is_infiniband(look, &format!("{device}/{name}/ports/2"));
+    let port2_cannot_be_set =
+        !matches!(pf.backend, Backend::Mlx4 { .. }) && devices.iter().any(&mut has_port2);
+    Limits { mlx4, shared, port2_cannot_be_set }
 }
 
 /// The group of a VF, if it is not its alone; `users` are the groups that were looked at.

@@ -82,6 +82,9 @@ pub struct VfDevices {
     pub node_guid: Option<Guid>,
     /// The low half of GID 0.
     pub port_guid: Option<Guid>,
+    /// The same of its second port, if it has one.
+    pub port2_guid: Option<Guid>,
+    /// That of its first port.
     pub netdev: Option<IfName>,
     /// The last 8 bytes of the netdev's address.
     pub netdev_guid: Option<Guid>,
@@ -348,13 +351,15 @@ fn own_now(look: &mut Look<'_>, pci: PciAddress) -> Option<VfDevices> {
     let rdma = rdma_device(look, pci)?;
     let device = format!("{dir}/infiniband/{rdma}");
     let node_guid = look.parsed(&format!("{device}/node_guid"), |t| t.parse::<Guid>());
-    let port_guid = look.parsed(&format!("{device}/ports/1/gids/0"), |t| {
-        Guid::from_gid(t).ok_or_else(|| format!("{t:?} is not a GID"))
+    let [port_guid, port2_guid] = [1, 2].map(|port| {
+        look.parsed(&format!("{device}/ports/{port}/gids/0"), |t| {
+            Guid::from_gid(t).ok_or_else(|| format!("{t:?} is not a GID"))
+        })
     });
     let netdev = netdev(look, pci);
     let address = netdev.as_ref().and_then(|n| look.attribute(&format!("{dir}/net/{n}/address")));
     let netdev_guid = address.and_then(|a| rdma::port_guid_of(&a));
-    Some(VfDevices { rdma, node_guid, port_guid, netdev, netdev_guid })
+    Some(VfDevices { rdma, node_guid, port_guid, port2_guid, netdev, netdev_guid })
 }
 
 /// The names of a VF's devices now, by which they may be known no more.
@@ -400,13 +405,17 @@ fn rdma_device(look: &mut Look<'_>, pci: PciAddress) -> Option<RdmaName> {
     names.into_iter().find_map(|name| name.parse().ok())
 }
 
-/// The netdev of a VF's port. A P_Key child has the same GUID, but is no proof
+/// The netdev of a VF's first port. A P_Key child has the same GUID, but is no proof
 /// that the port's own netdev is there.
 fn netdev(look: &mut Look<'_>, pci: PciAddress) -> Option<IfName> {
     let net = format!("{}/net", dir(pci));
     let names = look.list(&net);
-    let is_child = |name: &String| look.root.exists(&format!("{net}/{name}/parent"));
-    names.iter().find(|name| !is_child(name)).and_then(|name| name.parse().ok())
+    let mut is_it = |name: &&String| {
+        let dev_port = look.attribute(&format!("{net}/{name}/dev_port"));
+        dev_port.is_none_or(|port| port == "0")
+            && !look.root.exists(&format!("{net}/{name}/parent"))
+    };
+    names.iter().find(&mut is_it).and_then(|name| name.parse().ok())
 }
 
 /// The auxiliary device of a function for RDMA has no driver, and the module that drives

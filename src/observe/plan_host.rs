@@ -55,6 +55,8 @@ pub struct PlanFunction {
     pub node_guid: Option<Guid>,
     /// The GUIDs of its InfiniBand ports, by number.
     pub port_guids: Vec<Guid>,
+    /// Its VFs may have a second port with a GUID: mlx4 with two InfiniBand ports, or with none yet.
+    pub vfs_have_port2: bool,
     /// How many VFs it can have; `None` without an SR-IOV capability.
     pub total_vfs: Option<u16>,
     /// All its ports speak Ethernet, or its PCI class says so.
@@ -158,6 +160,8 @@ fn function(look: &mut Look<'_>, function: &PciFunction) -> PlanFunction {
             .map(|netdev| netdev.name.clone()),
         node_guid: function.rdma.iter().find_map(|device| device.node_guid),
         port_guids: ports().filter_map(|port| port.guid).filter(|guid| !guid.is_zero()).collect(),
+        vfs_have_port2: function.driver.as_deref() == Some("mlx4_core")
+            && ports().filter(|port| port.link_layer == LinkLayer::InfiniBand).count() != 1,
         total_vfs,
         ethernet: match ports().next() {
             Some(_) => speaks(LinkLayer::Ethernet),

@@ -11,10 +11,10 @@ use crate::model::common::{Code, Finding};
 use crate::model::pf::{Deferred, VfLack, VfStep};
 use crate::model::plan::{Action, Attribute, Change, PlannedAs, PlannedPf, PlannedVf};
 use crate::model::refusal::Refusal;
-use crate::names::{VfDriver, VfIndex, sh, vf_ranges};
+use crate::names::{Guid, PortNumber, VfDriver, VfIndex, sh, vf_ranges};
 use crate::observe::limits::{Limits, Mlx4, SharedGroup};
 use crate::observe::plan_host::PlanFunction;
-use crate::observe::{Backend, ObservedPf, ObservedVf};
+use crate::observe::{ObservedPf, ObservedVf};
 
 /// The plan of one PF as `ibprov plan` shows it; `observed` is the PF and what would be done there, where it is
 /// clear which it is.
@@ -111,6 +111,7 @@ pub fn diff(
         let wanted = Some(PlannedAs {
             node_guid: vf.node_guid,
             port_guid: vf.port_guid,
+            port2_guid: vf.port2_guid,
             policy: vf.policy,
             driver: vf.driver,
             owner: vf.owner,
@@ -154,7 +155,10 @@ fn name(vf: &WantedVf, seen: &ObservedVf) -> Option<Change> {
 fn administered(step: &VfStep) -> Option<Change> {
     match *step {
         VfStep::NodeGuid { from, to, .. } => Some(Change::guid(Attribute::NodeGuid, from, to)),
-        VfStep::PortGuid { from, to, .. } => Some(Change::guid(Attribute::PortGuid, from, to)),
+        VfStep::PortGuid { port: PortNumber::FIRST, from, to, .. } => {
+            Some(Change::guid(Attribute::PortGuid, from, to))
+        }
+        VfStep::PortGuid { from, to, .. } => Some(Change::guid(Attribute::Port2Guid, from, to)),
         VfStep::Policy { from, to, .. } => Some(Change::new(Attribute::LinkState, from, Some(to))),
         _ => None,
     }
@@ -212,9 +216,11 @@ pub fn refusals(
                 Finding::error(Code::VfNotAsPlanned, message).look([ToDo::run("ibprov plan")]);
             return Some((finding, Some(driver)));
         }
-        let second =
-            || limits.second_without_guid.contains(&vf.index).then(|| second_port(observed));
-        Some((limited(vf, seen, observed, limits).or_else(second)?, None))
+        let is_idle = || plan.steps.iter().all(|step| step.vf() != Some(vf.index));
+        let not_granted = || not_granted(vf, seen, observed).filter(|_| is_idle());
+        let port2 = || port2_unset(vf, seen, limits);
+        let why = limited(vf, seen, observed, limits).or_else(not_granted).or_else(port2);
+        Some((why?, None))
     };
     let mut kinds: Vec<(Kind, Vec<VfIndex>)> = Vec::new();
     for vf in &wanted.vfs {
@@ -239,22 +245,29 @@ pub fn refusals(
     kinds.into_iter().map(refusal).collect()
 }
 
-/// That the GUID of the second port of VFs is not set.
-fn second_port(pf: &ObservedPf) -> Finding {
-    let message =
-        "the GUID of port 2 is not set: a plan has one port GUID for each VF, that of port 1";
-    match &pf.backend {
-        Backend::Mlx4 { iov: Some(iov) } => {
-            let command = format!(
-                "for each of them, GUID being 16 digits and VF its address: echo GUID >{iov}/ports/2/admin_guids/$(cat {iov}/VF/ports/2/gid_idx/0)"
-            );
-            Finding::warning(Code::VfGuidZero, message).now([command])
-        }
-        _ => Finding::warning(
-            Code::VfGuidZero,
-            format!("{message}; no kernel has a way to set the other on this adapter"),
-        ),
+/// That a GUID of a VF waits for the subnet manager, which an active port of the PF has asked.
+fn not_granted(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> Option<Finding> {
+    let lacks = vf_progress(vf, Some(seen), pf).lacks?;
+    let message = "a port GUID is set that the subnet manager has not granted";
+    matches!(lacks, VfLack::NotGranted { .. }).then(|| {
+        Finding::error(Code::VfNotAsPlanned, message).look(["see the log of the subnet manager"])
+    })
+}
+
+/// That the GUID of the second port of a VF is not set.
+fn port2_unset(vf: &WantedVf, seen: &ObservedVf, limits: &Limits) -> Option<Finding> {
+    if limits.port2_cannot_be_set {
+        let message = "the GUID of port 2 cannot be set: the driver sets that of port 1 alone, through the netdev of either port";
+        return Some(Finding::warning(Code::VfGuidZero, message));
     }
+    let is_set = |guid: Guid| !guid.is_zero();
+    if vf.port2_guid.is_some() || seen.admin.port2?.guid.is_some_and(is_set) {
+        return None;
+    }
+    let message = "the GUID of port 2 is not set: the configuration gives none";
+    Some(Finding::warning(Code::VfGuidZero, message).permanent([
+        "use a guid.template with {kind:BITS}, with room for a third number, or set port2-guid in a [[pf.vf]] for each VF",
+    ]))
 }
 
 /// What the driver of a VF, or vfio, refuses.
@@ -295,7 +308,7 @@ mod tests {
     use super::*;
     use crate::ladder::fixtures;
     use crate::model::Use;
-    use crate::names::{Guid, Policy};
+    use crate::names::Policy;
     use crate::observe::VfDevices;
     use crate::plan::vf::{Uses, removed, vf_steps};
 
@@ -338,6 +351,7 @@ mod tests {
             rdma: "mlx5_1".parse().expect("name"),
             node_guid: Some(Guid::new(7)),
             port_guid: None,
+            port2_guid: None,
             netdev: None,
             netdev_guid: None,
         });

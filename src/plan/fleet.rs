@@ -47,9 +47,10 @@ impl Fleet {
             for guid in &pin.port_guids {
                 entry(*guid, None, GuidKind::Port);
             }
-            for (vf, [node, port]) in (0_u16..).zip(&pin.vfs) {
-                entry(*node, Some(vf), GuidKind::Node);
-                entry(*port, Some(vf), GuidKind::Port);
+            for (vf, guids) in (0_u16..).zip(&pin.vfs) {
+                for (kind, guid) in GuidKind::ALL.into_iter().zip(guids) {
+                    guid.inspect(|guid| entry(*guid, Some(vf), kind));
+                }
             }
             self.vfs += pin.vfs.len();
         }
@@ -87,7 +88,7 @@ impl Fleet {
             }
             // Each pair once, from its smaller one.
             let twin = guid.link_local_twin();
-            let port = |e: &&Entry| e.kind == GuidKind::Port;
+            let port = |e: &&Entry| e.kind != GuidKind::Node;
             if guid < twin
                 && let Some(mine) = same.iter().find(port)
                 && let Some(other) = self.with(twin).find(port)
@@ -130,10 +131,8 @@ fn index(len: usize) -> u32 {
 fn is_one_device(same: &[Entry]) -> bool {
     let Some(first) = same.first() else { return true };
     let device = |e: &Entry| (e.host, e.pf, e.vf);
-    let kinds = |kind| same.iter().filter(|e| e.kind == kind).count();
-    same.iter().all(|e| device(e) == device(first))
-        && kinds(GuidKind::Node) <= 1
-        && kinds(GuidKind::Port) <= 1
+    let nodes = same.iter().filter(|e| e.kind == GuidKind::Node).count();
+    same.iter().all(|e| device(e) == device(first)) && nodes <= 1 && same.len() - nodes <= 1
 }
 
 #[cfg(test)]
@@ -149,7 +148,10 @@ mod tests {
             pci,
             node_guid: Some(Guid::new(card)),
             port_guids: vec![Guid::new(card)],
-            vfs: vfs.iter().map(|guids| guids.map(Guid::new)).collect(),
+            vfs: vfs
+                .iter()
+                .map(|guids| [Some(Guid::new(guids[0])), Some(Guid::new(guids[1])), None])
+                .collect(),
         };
         Pins { pfs: vec![pf], ..Pins::default() }
     }
@@ -185,6 +187,21 @@ mod tests {
                 "0000:0000:0000:0010 is used more than once\n  a: node of VF 0 of 0000:4b:00.0\n  a: node of VF 1 of 0000:4b:00.0",
                 "0000:0000:0000:0011 and 0200:0000:0000:0011 map to the same IPv6 link-local address\n  a: port of VF 0 of 0000:4b:00.0\n  b: port of VF 1 of 0000:4b:00.0",
                 "0000:0000:0000:0020 is used more than once\n  b: node of VF 0 of 0000:4b:00.0\n  c: port of VF 0 of 0000:4b:00.0",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_second_port_is_a_port() {
+        let mut first = pins(0xa, &[[0x10, 0x11]]);
+        first.pfs[0].vfs[0][2] = Some(Guid::new(0x11));
+        let mut second = pins(0xb, &[[0x20, 0x21]]);
+        second.pfs[0].vfs[0][2] = Some(Guid::new(0x11 | 2 << 56));
+        assert_eq!(
+            shown(&[("a", first), ("b", second)]),
+            [
+                "0000:0000:0000:0011 is used more than once\n  a: port of VF 0 of 0000:4b:00.0\n  a: port 2 of VF 0 of 0000:4b:00.0",
+                "0000:0000:0000:0011 and 0200:0000:0000:0011 map to the same IPv6 link-local address\n  a: port of VF 0 of 0000:4b:00.0\n  b: port 2 of VF 0 of 0000:4b:00.0",
             ]
         );
     }

@@ -14,7 +14,7 @@ use crate::ladder::{WantedPf, WantedVf};
 use crate::model::advice::ToDo;
 use crate::model::common::{Code, Finding, listed};
 use crate::names::{
-    Binding, Guid, GuidKind, Machine, Object, PINS_PATH, PciAddress, VfDriver, VfIndex, VfNames,
+    Binding, Machine, Object, PINS_PATH, PciAddress, VfDriver, VfGuids, VfIndex, VfNames,
 };
 use crate::observe::plan_host::{PlanFunction, PlanHost};
 
@@ -84,9 +84,8 @@ pub fn resolve(config: &Config, pins: Result<&Pins, &str>, host: &PlanHost) -> V
 struct Draft<'a> {
     config: &'a Pf,
     function: Option<&'a PlanFunction>,
-    /// Node and port GUID of each VF, as they shall be; `None` where an error
-    /// says why not.
-    guids: Vec<[Option<Guid>; 2]>,
+    /// The GUIDs of each VF, as they shall be; without a node or a port GUID an error says why.
+    guids: Vec<VfGuids>,
     /// What each VF is called.
     names: Vec<VfNames>,
     pinned: usize,
@@ -128,7 +127,9 @@ impl<'a> Draft<'a> {
             return;
         };
         for (guids, pinned) in self.guids.iter_mut().zip(&pin.vfs) {
-            *guids = pinned.map(Some);
+            for (guid, pinned) in guids.iter_mut().zip(pinned) {
+                *guid = pinned.or(*guid);
+            }
         }
         self.pinned = pin.vfs.len().min(count);
         if self.pinned == count {
@@ -179,14 +180,15 @@ impl<'a> Draft<'a> {
     }
 }
 
-fn wanted_vfs(config: &Pf, guids: &[[Option<Guid>; 2]], names: &[VfNames]) -> Vec<WantedVf> {
+fn wanted_vfs(config: &Pf, guids: &[VfGuids], names: &[VfNames]) -> Vec<WantedVf> {
     let each = VfIndex::first(config.vfs).zip(guids).zip(names);
-    let vfs = each.filter_map(|((index, [node, port]), names)| {
+    let vfs = each.filter_map(|((index, [node, port, port2]), names)| {
         let exception = config.exceptions.iter().find(|e| e.vfs.contains(index));
         Some(WantedVf {
             index,
             node_guid: (*node)?,
             port_guid: (*port)?,
+            port2_guid: *port2,
             policy: exception.and_then(|e| e.link_state).unwrap_or(config.link_state),
             policy_named: exception.is_some_and(|e| e.link_state.is_some()),
             driver: exception.and_then(|e| e.driver).unwrap_or(config.driver),
@@ -275,8 +277,8 @@ pub fn pins_of(plans: &[Resolved], old: &Pins, host: &PlanHost, replace: bool) -
     for plan in plans {
         let Ok(wanted) = &plan.wanted else { continue };
         let function = host.functions.iter().find(|f| f.pci == wanted.pf);
-        let mut vfs: Vec<[Guid; 2]> =
-            wanted.vfs.iter().map(|vf| [vf.node_guid, vf.port_guid]).collect();
+        let guids = |vf: &WantedVf| [Some(vf.node_guid), Some(vf.port_guid), vf.port2_guid];
+        let mut vfs: Vec<VfGuids> = wanted.vfs.iter().map(guids).collect();
         let before = plan.pin.and_then(|at| old.pfs.get(at));
         if let Some(before) = before.filter(|_| !replace) {
             vfs.extend(before.vfs.iter().skip(vfs.len()));
@@ -310,9 +312,6 @@ pub fn resolve_anew(config: &Config, pins: &Pins, host: &PlanHost) -> Vec<Resolv
     let known = without.into_iter().zip(with);
     known.map(|(plan, with)| Resolved { pin: with.pin, ..plan }).collect()
 }
-
-/// The two kinds, in the order in which they are kept.
-const KINDS: [GuidKind; 2] = [GuidKind::Node, GuidKind::Port];
 
 #[cfg(test)]
 mod tests;

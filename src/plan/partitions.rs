@@ -53,13 +53,15 @@ pub fn planned(plans: &[Resolved], host: Option<&str>) -> Vec<Member> {
     let host = host.unwrap_or_default();
     let of = |wanted: &WantedPf| {
         let (host, pf) = (host.to_owned(), wanted.pf.to_string());
-        let member = |vf: &WantedVf| Member {
+        let ports = |vf: &WantedVf| [Some(vf.port_guid), vf.port2_guid].into_iter().flatten();
+        let member = |vf: &WantedVf, port_guid| Member {
             host: host.clone(),
             pf: pf.clone(),
             vf: vf.index.get(),
-            port_guid: vf.port_guid,
+            port_guid,
         };
-        wanted.vfs.iter().map(member).collect::<Vec<_>>()
+        let members = |vf| ports(vf).map(move |guid| member(vf, guid)).collect::<Vec<_>>();
+        wanted.vfs.iter().flat_map(members).collect::<Vec<_>>()
     };
     plans.iter().filter_map(|plan| plan.wanted.as_ref().ok()).flat_map(of).collect()
 }
@@ -69,9 +71,13 @@ pub fn of_fleet(hosts: &[(String, Pins)]) -> Vec<Member> {
     let mut members: Vec<Member> = Vec::new();
     for (host, pins) in hosts {
         for pf in &pins.pfs {
-            for (vf, [_, port_guid]) in (0_u16..).zip(&pf.vfs) {
-                let (host, pf) = (host.clone(), pf.pci.to_string());
-                members.push(Member { host, pf, vf, port_guid: *port_guid });
+            for (vf, [_, ports @ ..]) in (0_u16..).zip(&pf.vfs) {
+                members.extend(ports.iter().flatten().map(|port_guid| Member {
+                    host: host.clone(),
+                    pf: pf.pci.to_string(),
+                    vf,
+                    port_guid: *port_guid,
+                }));
             }
         }
     }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use super::guid::{ethernet, is_vf, too_few_vfs};
 use crate::ladder::vf::{
-    awaits_grant, guids_are_hidden, has_driver, has_node_guids, has_other_guids, is_left_to_cni,
-    may_come, shows_other, vf_progress, wanted_driver,
+    PlannedPort, awaits_grant, guids_are_hidden, has_driver, has_node_guids, has_other_guids,
+    is_left_to_cni, may_come, ports, shows_other, vf_progress, wanted_driver,
 };
 use crate::ladder::{WantedPf, WantedVf};
 use crate::model::Use;
@@ -232,9 +232,10 @@ fn one_vf(
         let (from, to) = (admin.node_guid, vf.node_guid);
         plan.steps.push(VfStep::NodeGuid { vf: index, from, to });
     }
-    if tells(admin.port_guid, vf.port_guid) {
-        let (from, to) = (admin.port_guid, vf.port_guid);
-        plan.steps.push(VfStep::PortGuid { vf: index, from, to });
+    for PlannedPort { number: port, planned: to, is: from, .. } in ports(vf, admin) {
+        if tells(from, to) {
+            plan.steps.push(VfStep::PortGuid { vf: index, port, from, to });
+        }
     }
     policy(plan, vf, seen, &pf.backend, uses);
     if is_left {

@@ -197,6 +197,7 @@ impl PlannedAs {
         let Self {
             node_guid,
             port_guid,
+            port2_guid,
             policy,
             driver,
             owner,
@@ -204,8 +205,9 @@ impl PlannedAs {
             netdev_name,
             rdma_name,
         } = self;
+        let port2 = port2_guid.map(|guid| format!(", {guid}")).unwrap_or_default();
         let mut text = format!(
-            "node GUID {node_guid}  port GUID {port_guid} ({guids_from})  link state {policy}  driver {driver}"
+            "node GUID {node_guid}  port GUID {port_guid}{port2} ({guids_from})  link state {policy}  driver {driver}"
         );
         if *owner == VfOwner::Cni {
             text.push_str("  from then on the CNI's");

@@ -12,7 +12,8 @@ use crate::model::Silence;
 use crate::model::degraded::PcieLink;
 use crate::model::hardware::{PKeyEntry, Vf};
 use crate::names::{
-    Administered, IfName, LinkLayer, ModuleName, PciAddress, PortNumber, RdmaName, Resource, VfName,
+    Administered, Guid, IfName, LinkLayer, ModuleName, PciAddress, PortNumber, RdmaName, Resource,
+    VfName,
 };
 use crate::observe::administered::{AdministeredVf, VfInfoQuery};
 use crate::observe::link::PortAnswer;
@@ -367,12 +368,14 @@ impl Survey {
             let admin = self.administered.get(name).copied().unwrap_or_default();
             // An alias GUID that nobody set is zero: the subnet manager gives one.
             let is_alias = self.with_aliases.contains(&pf);
+            let is_set = |guid: &Guid| !is_alias || !guid.is_zero();
             Vf {
                 index: name.index,
                 pci: *pci,
                 driver: pf::driver(look, *pci),
                 node_guid: admin.node_guid,
-                port_guid: admin.port_guid.filter(|guid| !is_alias || !guid.is_zero()),
+                port_guid: admin.port_guid.filter(is_set),
+                port2_guid: admin.port2.and_then(|port| port.guid).filter(is_set),
                 policy: admin.policy,
             }
         };

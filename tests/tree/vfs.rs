@@ -90,51 +90,238 @@ fn vfs_with_other_names_are_not_as_planned_in_any_verb() {
     }
 }
 
+const CX3: &str = "0000:08:00.0";
+
 /// A ConnectX-3 with two VFs for the host, of which mlx4_core binds as many as `probe_vf` says.
 fn connectx3(probe_vf: &str) -> Host {
+    mlx4(
+        &[PortSpec { guid: "0002:c903:00a1:b2c1", ..PortSpec::default() }],
+        &[&[1], &[1]],
+        probe_vf,
+    )
+}
+
+/// A ConnectX-3 with these ports, and VFs that have these of them.
+fn mlx4(ports: &[PortSpec<'_>], vfs: &[&[u8]], probe_vf: &str) -> Host {
     let mut host = Host::new();
-    let pf = "0000:08:00.0";
-    host.function(pf, "15b3:1003", "020700", Some("mlx4_core"));
-    let guid = "0002:c903:00a1:b2c1";
-    host.rdma(pf, "mlx4_0", "0002:c903:00a1:b2c0", &[PortSpec { guid, ..PortSpec::default() }]);
-    let dir = format!("sys/bus/pci/devices/{pf}");
+    host.function(CX3, "15b3:1003", "020700", Some("mlx4_core"));
+    host.rdma(CX3, "mlx4_0", "0002:c903:00a1:b2c0", ports);
+    let dir = format!("sys/bus/pci/devices/{CX3}");
     host.file(&format!("{dir}/sriov_totalvfs"), "8\n");
-    for index in 0..2 {
+    for (index, ports) in vfs.iter().enumerate() {
         let vf = format!("0000:08:00.{}", index + 1);
         host.function(&vf, "15b3:1004", "020700", None);
-        host.link(&format!("sys/bus/pci/devices/{vf}/physfn"), &format!("../{pf}"));
+        host.link(&format!("sys/bus/pci/devices/{vf}/physfn"), &format!("../{CX3}"));
         host.link(&format!("{dir}/virtfn{index}"), &format!("../{vf}"));
-        let iov = format!("{dir}/infiniband/mlx4_0/iov");
-        host.file(&format!("{iov}/{vf}/ports/1/gid_idx/0"), &format!("{}\n", index + 1));
-        host.file(&format!("{iov}/ports/1/admin_guids/{}", index + 1), "0x0000000000000000\n");
+        for port in *ports {
+            let iov = format!("{dir}/infiniband/mlx4_0/iov/{vf}/ports/{port}");
+            host.file(&format!("{iov}/gid_idx/0"), &format!("{}\n", index + 1));
+        }
+        // Every port of the PF has an entry for every function.
+        for port in ports.iter().chain(&[1]) {
+            alias(&host, *port, index, "0000:0000:0000:0000");
+        }
     }
-    for (parameter, value) in [("num_vfs", "2"), ("probe_vf", probe_vf)] {
+    for (parameter, value) in [("num_vfs", vfs.len().to_string()), ("probe_vf", probe_vf.into())] {
         host.file(&format!("sys/module/mlx4_core/parameters/{parameter}"), &format!("{value}\n"));
     }
-    let plan = "[[pf]]\npci = \"0000:08:00.0\"\nvfs = 2\nguid.template = \"02:00:00:00:00:12:{kind:8}:{vf:8}\"\n";
-    host.file("etc/ibprov/ibprov.toml", plan);
+    let plan = format!(
+        "[[pf]]\npci = \"{CX3}\"\nvfs = {}\nguid.template = \"02:00:00:00:00:12:{{kind:8}}:{{vf:8}}\"\n",
+        vfs.len()
+    );
+    host.file("etc/ibprov/ibprov.toml", &plan);
     host
 }
 
+/// The alias GUID of a VF at a port of the PF is this one, and granted, as mlx4 prints both.
+fn alias(host: &Host, port: u8, vf: usize, guid: &str) {
+    let dir = format!("sys/bus/pci/devices/{CX3}/infiniband/mlx4_0/iov/ports/{port}");
+    let digits = guid.replace(':', "");
+    let digits = digits.trim_start_matches('0');
+    let digits = if digits.is_empty() { "0" } else { digits };
+    host.file(&format!("{dir}/admin_guids/{}", vf + 1), &format!("{digits}\n"));
+    host.file(&format!("{dir}/gids/{}", vf + 1), &format!("fe80:0000:0000:0000:{guid}\n"));
+}
+
+/// A VF is bound to its driver, and its ports show these GUIDs.
+fn bound(host: &mut Host, vf: usize, guids: &[&str]) {
+    let pci = format!("0000:08:00.{}", vf + 1);
+    host.link(&format!("sys/bus/pci/devices/{pci}/driver"), "../../drivers/mlx4_core");
+    let netdevs: Vec<String> =
+        (1..=guids.len()).map(|port| format!("ib{}", 10 * (vf + 1) - port)).collect();
+    let ports = (1..).zip(guids).zip(&netdevs).map(|((number, guid), netdev)| {
+        let is_dark = guid.ends_with("0000:0000:0000");
+        let state = if is_dark { "1: DOWN" } else { "4: ACTIVE" };
+        PortSpec { number, guid, state, netdev: Some(netdev), ..PortSpec::default() }
+    });
+    let ports: Vec<PortSpec<'_>> = ports.collect();
+    host.rdma(&pci, &format!("mlx4_{}", vf + 1), "0002:c903:00a1:b2d0", &ports);
+}
+
+/// Both ports of a dual-port MT4099; the second one is in this state.
+fn two_ports(state: &str) -> [PortSpec<'_>; 2] {
+    let port = PortSpec { guid: "0002:c903:00a1:b2c1", ..PortSpec::default() };
+    let second =
+        PortSpec { number: 2, guid: "0002:c903:00a1:b2c2", state, netdev: Some("ib1"), ..port };
+    [port, second]
+}
+
+const ACTIVE: &str = "4: ACTIVE";
+
+/// The first has port 1, the second one port 2 alone, which it counts as its port 1.
 #[test]
-fn that_the_guid_of_a_second_port_is_not_set_is_told() {
-    let host = connectx3("2");
-    let dir = "sys/bus/pci/devices/0000:08:00.0/infiniband/mlx4_0";
-    let told = || host.show(&["plan"]).contains("VF 1: the GUID of port 2 is not set");
-    // VF 0 is of port 1 alone.
-    host.file(&format!("{dir}/iov/0000:08:00.2/ports/2/gid_idx/0"), "2\n");
-    host.file(&format!("{dir}/ports/2/link_layer"), "Ethernet\n");
-    assert!(!told(), "RoCE takes its GIDs from addresses");
-    host.file(&format!("{dir}/ports/2/link_layer"), "InfiniBand\n");
-    assert!(told(), "{}", host.show(&["plan"]));
-    let plan = host.show(&["plan"]);
-    let entry = format!("/{dir}/iov/ports/2/admin_guids/$(cat /{dir}/iov/VF/ports/2/gid_idx/0)");
-    assert!(plan.contains(&entry) && plan.ends_with("exit 1\n"), "{plan}");
-    host.file(&format!("{dir}/iov/ports/2/admin_guids/2"), "0x200000000120001\n");
-    assert!(!told(), "somebody has set it");
-    host.file(&format!("{dir}/iov/ports/2/admin_guids/2"), "0x0000000000000000\n");
-    assert!(host.show(&["status"]).contains("VF 1: the GUID of port 2 is not set"));
-    assert_eq!(json(&host, &["check"])["exit_code"], 3, "not bound as planned");
+fn each_port_that_a_vf_of_mlx4_has_gets_its_guid_and_is_verified() {
+    let mut host = mlx4(&two_ports(ACTIVE), &[&[1], &[2], &[1, 2]], "3");
+    expect![[r#"
+        PF 0000:08:00.0 mlx4_0 (/etc/ibprov/ibprov.toml:1)
+          3 VFs planned, 3 present, 3 to change, GUIDs not pinned
+          VFs are bound one after the other, so that the kernel numbers them in their order
+          ~ VF 0   port GUID 0000:0000:0000:0000 -> 0200:0000:0012:0100 (template)
+                   driver none -> mlx4_core
+          ~ VF 1   port GUID 0000:0000:0000:0000 -> 0200:0000:0012:0101 (template)
+                   driver none -> mlx4_core
+          ~ VF 2   port GUID 0000:0000:0000:0000 -> 0200:0000:0012:0102 (template)
+                   GUID of port 2 0000:0000:0000:0000 -> 0200:0000:0012:0202 (template)
+                   driver none -> mlx4_core
+
+        Plan: 3 VFs to change
+        exit 1
+    "#]]
+    .assert_eq(&host.show(&["plan"]));
+    let report = json(&host, &["plan"]);
+    let steps = report["pfs"][0]["steps"].as_array().expect("steps").iter();
+    let ports =
+        steps.filter(|s| s["step"] == "port-guid").map(|s| format!("{} {}", s["vf"], s["port"]));
+    assert_eq!(ports.collect::<Vec<_>>(), ["0 1", "1 1", "2 1", "2 2"]);
+    let guid = |kind: u8, vf: usize| format!("0200:0000:0012:{kind:02x}{vf:02x}");
+    for (port, kind, vf) in [(1, 1, 0), (2, 1, 1), (1, 1, 2), (2, 2, 2)] {
+        alias(&host, port, vf, &guid(kind, vf));
+    }
+    bound(&mut host, 0, &[&guid(1, 0)]);
+    bound(&mut host, 1, &[&guid(1, 1)]);
+    bound(&mut host, 2, &[&guid(1, 2), &guid(2, 2)]);
+    for verb in VERBS {
+        assert_eq!(json(&host, verb)["exit_code"], 0, "{verb:?}: {}", host.show(verb));
+    }
+    let status = json(&host, &["status"]);
+    let port2 = format!("\"port2_guid\":\"{}\"", guid(2, 2));
+    assert!(status.to_string().contains(&port2), "{status:#}");
+    // Another one at the PF, then at the VF.
+    alias(&host, 2, 2, &guid(9, 2));
+    let shown = host.show(&["status"]);
+    assert!(
+        shown.contains("GUID of port 2 0200:0000:0012:0902, planned 0200:0000:0012:0202"),
+        "{shown}"
+    );
+    assert_eq!(json(&host, &["status"])["exit_code"], 3, "{shown}");
+    alias(&host, 2, 2, &guid(2, 2));
+    let gid = "sys/bus/pci/devices/0000:08:00.3/infiniband/mlx4_3/ports/2/gids/0";
+    host.file(gid, &format!("fe80:0000:0000:0000:{}\n", guid(9, 2)));
+    let shown = host.show(&["plan"]);
+    assert!(
+        shown.contains(
+            "the GUID of port 2 of the VF is 0200:0000:0012:0902 instead of 0200:0000:0012:0202"
+        ),
+        "{shown}"
+    );
+    // The same of a VF whose only port is the second.
+    host.file(gid, &format!("fe80:0000:0000:0000:{}\n", guid(2, 2)));
+    alias(&host, 2, 1, &guid(9, 1));
+    let shown = host.show(&["plan"]);
+    assert!(
+        shown.contains("VF 1   port GUID 0200:0000:0012:0901 -> 0200:0000:0012:0101"),
+        "{shown}"
+    );
+}
+
+/// mlx4 asks no subnet manager of a port that is not active.
+#[test]
+fn a_second_port_without_a_cable_is_as_planned_once_its_guid_is_asked_for() {
+    let mut host = mlx4(&two_ports("1: DOWN"), &[&[1, 2]], "1");
+    let zero = "0000:0000:0000:0000";
+    alias(&host, 1, 0, "0200:0000:0012:0100");
+    bound(&mut host, 0, &["0200:0000:0012:0100", zero]);
+    assert!(
+        host.show(&["plan"]).contains("GUID of port 2 0000:0000:0000:0000 -> 0200:0000:0012:0200")
+    );
+    alias(&host, 2, 0, "0200:0000:0012:0200");
+    host.file(
+        &format!("sys/bus/pci/devices/{CX3}/infiniband/mlx4_0/iov/ports/2/gids/1"),
+        &format!("fe80:0000:0000:0000:{zero}\n"),
+    );
+    host.file(
+        "etc/ibprov/ibprov.toml",
+        &format!(
+            "[[port]]\npci = \"{CX3}\"\nport = 2\nrequired = false\n\n{}",
+            std::fs::read_to_string(host.path("etc/ibprov/ibprov.toml")).expect("file")
+        ),
+    );
+    let codes = |host: &Host| -> Vec<String> {
+        let report = json(host, &["status"]);
+        let findings = report["findings"].as_array().expect("findings").iter();
+        findings
+            .filter(|f| f["code"].as_str().is_some_and(|c| c.starts_with("vf-")))
+            .map(|f| f.to_string())
+            .collect()
+    };
+    assert_eq!(codes(&host), [""; 0]);
+    assert_eq!(json(&host, &["plan"])["exit_code"], 0, "{}", host.show(&["plan"]));
+    // With a cable and no grant it is none.
+    host.file(&format!("sys/bus/pci/devices/{CX3}/infiniband/mlx4_0/ports/2/state"), "4: ACTIVE\n");
+    let shown = codes(&host).join("");
+    assert!(
+        shown.contains("VF 0: a port GUID is set that the subnet manager has not granted"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_second_port_for_which_there_is_no_guid_is_told() {
+    let host = mlx4(&two_ports(ACTIVE), &[&[1], &[1, 2]], "2");
+    let path = "etc/ibprov/ibprov.toml";
+    let text = std::fs::read_to_string(host.path(path)).expect("file").replace("{kind:8}", "00");
+    host.file(path, &text);
+    let told = "VF 1: the GUID of port 2 is not set: the configuration gives none\n";
+    for verb in ["plan", "status"] {
+        assert!(host.show(&[verb]).contains(told), "{}", host.show(&[verb]));
+    }
+    plan(&host, "[[pf.vf]]\nindex = 1\nport2-guid = \"0200:0000:0012:0201\"");
+    let shown = host.show(&["plan"]);
+    assert!(
+        !shown.contains("is not set")
+            && shown.contains("GUID of port 2 0000:0000:0000:0000 -> 0200:0000:0012:0201"),
+        "{shown}"
+    );
+    host.file(path, &text);
+    alias(&host, 2, 1, "0014:0500:0000:0002");
+    assert!(!host.show(&["plan"]).contains("is not set"), "somebody has set it");
+    // RoCE takes its GIDs from addresses.
+    alias(&host, 2, 1, "0000:0000:0000:0000");
+    host.file(
+        &format!("sys/bus/pci/devices/{CX3}/infiniband/mlx4_0/ports/2/link_layer"),
+        "Ethernet\n",
+    );
+    assert!(!host.show(&["plan"]).contains("port 2"), "{}", host.show(&["plan"]));
+}
+
+/// A Connect-IB: mlx5 has no way to port 2.
+#[test]
+fn a_second_port_of_mlx5_cannot_be_set() {
+    let mut host = vfs(LIT, "Follow");
+    let port = PortSpec {
+        number: 2,
+        guid: "b859:9f03:0012:a481",
+        netdev: Some("ib9"),
+        ..PortSpec::default()
+    };
+    host.rdma(PF, "mlx5_0", "b859:9f03:0012:a480", &[port]);
+    assert_named(&host, 1, "warning", "vf-guid-zero", PF);
+    for verb in ["plan", "status"] {
+        let shown = host.show(&[verb]);
+        let told =
+            "VFs 0-1: the GUID of port 2 cannot be set: the driver sets that of port 1 alone";
+        assert!(shown.contains(told), "{shown}");
+    }
 }
 
 #[test]
@@ -298,22 +485,9 @@ fn vfs_that_lost_their_plan_are_orphaned() {
 fn a_second_port_of_a_vf_without_a_guid_is_told() {
     let mut host = connectx3("2");
     for index in 0..2 {
-        let vf = format!("0000:08:00.{}", index + 1);
-        host.link(&format!("sys/bus/pci/devices/{vf}/driver"), "../../drivers/mlx4_core");
-        let iov = "sys/bus/pci/devices/0000:08:00.0/infiniband/mlx4_0/iov/ports/1/admin_guids";
-        host.file(&format!("{iov}/{}", index + 1), &format!("0x02000000001201{index:02x}\n"));
-        let (guid, netdev) = (format!("0200:0000:0012:010{index}"), format!("ib{}", index + 1));
-        let first = PortSpec { guid: &guid, netdev: Some(&netdev), ..PortSpec::default() };
-        let (guid, netdev) = ("0000:0000:0000:0000", format!("ib{}", index + 3));
-        let second = PortSpec {
-            number: 2,
-            guid,
-            state: "1: DOWN",
-            lid: "0x0",
-            netdev: Some(&netdev),
-            ..PortSpec::default()
-        };
-        host.rdma(&vf, &format!("mlx4_{}", index + 1), "0002:c903:00a1:b2d0", &[first, second]);
+        let guid = format!("0200:0000:0012:010{index}");
+        alias(&host, 1, index, &guid);
+        bound(&mut host, index, &[&guid, "0000:0000:0000:0000"]);
     }
     for verb in ["status", "check"] {
         let report = json(&host, &[verb]);
@@ -327,21 +501,6 @@ fn a_second_port_of_a_vf_without_a_guid_is_told() {
         );
         assert_eq!(report["exit_code"], 1, "{report:#}");
     }
-    // The PF shows its second port too: the plan knows what it does not set.
-    let device = "sys/bus/pci/devices/0000:08:00.0/infiniband/mlx4_0";
-    host.file(&format!("{device}/ports/2/link_layer"), "InfiniBand\n");
-    for index in 1..=2 {
-        let entry = format!("{device}/iov/0000:08:00.{index}/ports/2/gid_idx/0");
-        host.file(&entry, &format!("{index}\n"));
-    }
-    for verb in ["plan", "status", "check"] {
-        let report = json(&host, &[verb]);
-        let findings = report["findings"].as_array().expect("findings").iter();
-        let of: Vec<_> = findings.filter(|f| f["code"] == "vf-guid-zero").collect();
-        assert_eq!((of.len(), of[0]["object"].as_str()), (1, Some("0000:08:00.0")), "{report:#}");
-        assert_ne!(report["exit_code"], 0, "{report:#}");
-    }
-    assert_eq!(json(&host, &["plan"])["exit_code"], 1, "for that alone");
 }
 
 /// A rule that names no adapter is for all; what names another one is not for this PF.

@@ -89,3 +89,67 @@ fn a_port_type_is_not_changed_while_a_netdev_is_in_use() {
     assert_eq!(is("netdev"), "10.4.0.1/24");
     assert_eq!(is("force"), "0 eth", "{}", guest.file("type.force"));
 }
+
+/// What the VFs of a dual-port card have and show, by [`planned`]'s template: one of port 1, one of
+/// port 2, which it shows as its port 1, and two of both, of which the host has one.
+fn of_ports(first: &str) -> String {
+    let guid = |kind: u32, vf: u32| format!("{first}:{kind:04x}:{vf:04x}");
+    let has = |vf, port, kind| {
+        let guid = guid(kind, vf);
+        let number = guid.replace(':', "");
+        format!("{vf} has {port} {} {guid}\n", number.trim_start_matches('0'))
+    };
+    let shows = |vf, port, kind| format!("{vf} shows {port} {}\n", guid(kind, vf));
+    [
+        has(0, 1, 1) + &shows(0, 1, 1),
+        has(1, 2, 1) + &shows(1, 1, 1),
+        has(2, 1, 1) + &has(2, 2, 2) + &shows(2, 1, 1) + &shows(2, 2, 2),
+        has(3, 1, 1) + &has(3, 2, 2),
+    ]
+    .concat()
+}
+
+#[test]
+fn each_port_of_a_vf_gets_its_guid_and_is_verified() {
+    let guest = boot("vf_mlx4_ports");
+    guest.assert_success();
+    assert_eq!(guest.file("fresh.aliases"), of_ports("0200:0070"));
+    let report = guest.json("booted.json");
+    assert_eq!(report["pfs"][0]["exit_code"], 0, "{report:#}");
+    let status = guest.json("status.json");
+    assert_eq!(status["planned_vfs"], serde_json::json!({"good": 4, "of": 4}), "{status:#}");
+    assert!(guest.stdout().contains("again: 0\n"), "{}", guest.stdout());
+    assert_eq!(grown(&guest, "counters.before", "counters.after"), BTreeMap::new());
+}
+
+#[test]
+fn a_second_port_without_a_cable_holds_up_no_vf() {
+    let guest = boot("vf_mlx4_ports");
+    let vfs = |name: &str| guest.json(&format!("{name}.json"))["pfs"][0]["vfs"].clone();
+    let right = |name: &str| {
+        let all = vfs(name);
+        let all = all.as_array().expect("VFs").iter();
+        all.map(|vf| vf["right"].as_bool().expect("right")).collect::<Vec<_>>()
+    };
+    // Nobody grants the GUID of VF 1, which has port 2 alone.
+    assert_eq!(right("dark"), [true, false, true, true], "{:#}", vfs("dark"));
+    let cause = vfs("dark")[1]["reason"].as_str().expect("cause").to_owned();
+    assert!(cause.contains("the subnet manager has not granted"), "{cause}");
+    assert_eq!(right("lit"), [true; 4], "{:#}", vfs("lit"));
+    assert_eq!(guest.file("lit.aliases"), of_ports("0200:0071"));
+}
+
+#[test]
+fn a_vf_whose_second_port_is_in_use_keeps_its_guids() {
+    let guest = boot("vf_mlx4_ports");
+    assert!(guest.stdout().contains("used: 1\n"), "{}", guest.stdout());
+    let report = guest.json("used.json");
+    let vf = &report["pfs"][0]["vfs"][2];
+    assert_eq!((&vf["right"], &vf["deferred"]), (&false.into(), &true.into()), "{vf:#}");
+    let of = |text: &str, vf: &str| -> Vec<String> {
+        text.lines().filter(|line| line.starts_with(vf)).map(str::to_owned).collect()
+    };
+    let now = guest.file("used.aliases");
+    assert_eq!(of(&now, "2 "), of(&of_ports("0200:0071"), "2 "));
+    assert_eq!(of(&now, "0 "), of(&of_ports("0200:0072"), "0 "));
+}

@@ -7,7 +7,7 @@ use super::watch::Watch;
 use crate::host::netlink::VfSetting;
 use crate::model::Use;
 use crate::model::pf::{StepFailure, VfStep};
-use crate::names::{PciAddress, RdmaName, VfIndex};
+use crate::names::{PciAddress, PortNumber, RdmaName, VfIndex};
 use crate::observe::pf::dir;
 use crate::observe::{Backend, ObservedPf, ObservedVf, Undo};
 use crate::workers::survey::rdma_held;
@@ -117,7 +117,9 @@ pub(super) fn request(
     machine: &impl Machine,
 ) -> Option<Request> {
     let pf = observed.pf;
-    let set = |vf: VfIndex, setting| Some(set_vf(observed, observed.vf(vf)?, setting, machine));
+    let set = |vf: VfIndex, setting| {
+        set_vf(observed, observed.vf(vf)?, PortNumber::FIRST, setting, machine)
+    };
     match step {
         VfStep::AutoprobeOff => Some(write(format!("{}/sriov_drivers_autoprobe", dir(pf)), "0")),
         VfStep::Count { to, .. } => Some(to_number(pf, *to, Vec::new())),
@@ -130,7 +132,9 @@ pub(super) fn request(
             })
         }
         VfStep::NodeGuid { vf, to, .. } => set(*vf, VfSetting::NodeGuid(*to)),
-        VfStep::PortGuid { vf, to, .. } => set(*vf, VfSetting::PortGuid(*to)),
+        VfStep::PortGuid { vf, port, to, .. } => {
+            set_vf(observed, observed.vf(*vf)?, *port, VfSetting::PortGuid(*to), machine)
+        }
         VfStep::Policy { vf, to, .. } => set(*vf, VfSetting::Policy(*to)),
         VfStep::Bind { vf, driver, rdma, .. } => {
             let pci = observed.vf(*vf)?.pci;
@@ -148,13 +152,19 @@ pub(super) fn to_number(pf: PciAddress, number: u16, unless_used: Vec<PciAddress
     Request::Write { path, value: number.to_string(), unless_used }
 }
 
-fn set_vf(pf: &ObservedPf, vf: &ObservedVf, setting: VfSetting, machine: &impl Machine) -> Request {
+fn set_vf(
+    pf: &ObservedPf,
+    vf: &ObservedVf,
+    port: PortNumber,
+    setting: VfSetting,
+    machine: &impl Machine,
+) -> Option<Request> {
     let (file, value) = match setting {
         VfSetting::NodeGuid(guid) => ("node", guid.bytes()),
         VfSetting::PortGuid(guid) => ("port", guid.bytes()),
         VfSetting::Policy(policy) => ("policy", policy.word().to_owned()),
     };
-    match &pf.backend {
+    Some(match &pf.backend {
         Backend::OfedSysfs => write(format!("{}/sriov/{}/{file}", dir(pf.pf), vf.index), &value),
         // Without a netdev there is no step (Code::PfNotReady).
         Backend::Netlink { ifindex } => {
@@ -163,10 +173,10 @@ fn set_vf(pf: &ObservedPf, vf: &ObservedVf, setting: VfSetting, machine: &impl M
         // Nor without a directory. It has port GUIDs only.
         Backend::Mlx4 { iov } => {
             let iov = iov.as_deref().unwrap_or_default();
-            let path = machine.alias_entry(iov, vf.index, vf.pci);
+            let path = machine.alias_entry(iov, vf.pci, port)?;
             write(path, &value.replace(':', ""))
         }
-    }
+    })
 }
 
 fn write(path: String, value: &str) -> Request {

@@ -134,6 +134,7 @@ pub(super) fn vfs(
             goal: progress.goal,
             node_guid: want.node_guid,
             port_guid: want.port_guid,
+            port2_guid: want.port2_guid,
             rdma: own.map(|o| o.rdma.clone()),
             netdev: own.and_then(|o| o.netdev.clone()),
             cause,
@@ -294,7 +295,7 @@ mod tests {
     use super::*;
     use crate::ladder::cause;
     use crate::ladder::fixtures;
-    use crate::names::{Guid, Policy, VfDriver};
+    use crate::names::{Guid, Policy, PortNumber, VfDriver};
     use crate::observe::VfDevices;
 
     const NODE: Guid = Guid::new(0x0200_0000_0000_0001);
@@ -471,7 +472,12 @@ mod tests {
         let none = |vf: &mut ObservedVf| {
             vf.own = vf.own.take().map(|own| VfDevices { port_guid: Some(Guid::new(0)), ..own });
         };
-        let set = VfStep::PortGuid { vf: VfIndex::new(0).expect("a VF"), from: None, to: OTHER };
+        let set = VfStep::PortGuid {
+            vf: VfIndex::new(0).expect("a VF"),
+            port: PortNumber::FIRST,
+            from: None,
+            to: OTHER,
+        };
         let dropped = said(none, &[(set, None), (bind("mlx5_core"), None)]);
         assert!(dropped.ends_with("the write succeeded: the firmware ignored it"), "{dropped}");
         // One that was set in an earlier run may show what it had before.

@@ -8,8 +8,8 @@ use crate::host::lock::{Held, LockError, Locks};
 use crate::host::{Root, clock, persistent_names};
 use crate::model::advice::ToDo;
 use crate::model::common::{Code, Finding};
-use crate::names::{PciAddress, RdmaName, VfIndex, VfNames};
-use crate::observe::administered::alias_entry;
+use crate::names::{PciAddress, PortNumber, RdmaName, VfIndex, VfNames};
+use crate::observe::administered::alias_entries;
 use crate::observe::pf::{self, dir};
 use crate::observe::udev::is_settled;
 use crate::observe::{Look, ObservedPf, Undo};
@@ -86,8 +86,8 @@ pub(super) trait Machine {
     /// udev has nothing queued or in work.
     fn is_udev_settled(&self) -> bool;
 
-    /// Where mlx4 keeps the alias GUID of a VF.
-    fn alias_entry(&self, iov: &str, vf: VfIndex, pci: PciAddress) -> String;
+    /// Where mlx4 keeps the alias GUID of a port of a VF.
+    fn alias_entry(&self, iov: &str, vf: PciAddress, port: PortNumber) -> Option<String>;
 
     /// Have udev name the VFs, and no others of this PF.
     fn name_vfs(&mut self, names: &[(PciAddress, VfNames)]) -> Result<(), String>;
@@ -238,8 +238,9 @@ impl Machine for Live<'_> {
         is_settled(self.root)
     }
 
-    fn alias_entry(&self, iov: &str, vf: VfIndex, pci: PciAddress) -> String {
-        alias_entry(&mut Look::new(self.root), iov, vf, pci, 1)
+    fn alias_entry(&self, iov: &str, vf: PciAddress, port: PortNumber) -> Option<String> {
+        let entries = alias_entries(&mut Look::new(self.root), iov, vf);
+        entries.into_iter().nth(usize::from(port.get()) - 1).map(|(_, entry)| entry)
     }
 
     fn name_vfs(&mut self, names: &[(PciAddress, VfNames)]) -> Result<(), String> {

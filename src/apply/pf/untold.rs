@@ -8,7 +8,7 @@ use super::judge::Attempts;
 use crate::ladder::vf::{guids_are_untold, has_node_guids, shows_its_guids};
 use crate::ladder::{WantedPf, WantedVf};
 use crate::model::pf::{StepDone, VfStep};
-use crate::names::{VfIndex, vf_ranges};
+use crate::names::{PortNumber, VfIndex, vf_ranges};
 use crate::observe::ObservedPf;
 
 /// The VFs of which it was not known when the PF was asked last.
@@ -37,7 +37,9 @@ impl Untold {
             for done in attempts.of_vf(vf.index).filter(|done| done.is_done()) {
                 match done.step {
                     VfStep::NodeGuid { to, .. } => admin.node_guid = admin.node_guid.or(Some(to)),
-                    VfStep::PortGuid { to, .. } => admin.port_guid = admin.port_guid.or(Some(to)),
+                    VfStep::PortGuid { port: PortNumber::FIRST, to, .. } => {
+                        admin.port_guid = admin.port_guid.or(Some(to));
+                    }
                     VfStep::Policy { to, .. } => admin.policy = admin.policy.or(Some(to)),
                     _ => {}
                 }
@@ -148,7 +150,7 @@ mod tests {
         let vf = index(3);
         for step in [
             VfStep::NodeGuid { vf, from: None, to: NODE },
-            VfStep::PortGuid { vf, from: None, to: PORT },
+            VfStep::PortGuid { vf, port: PortNumber::FIRST, from: None, to: PORT },
         ] {
             attempts.add(StepDone { step, failure: None });
         }
@@ -183,7 +185,7 @@ mod tests {
         let mut attempts = Attempts::default();
         for step in [
             VfStep::NodeGuid { vf, from: None, to: NODE },
-            VfStep::PortGuid { vf, from: None, to: PORT },
+            VfStep::PortGuid { vf, port: PortNumber::FIRST, from: None, to: PORT },
             VfStep::Policy { vf, from: None, to: Policy::Follow },
         ] {
             attempts.add(StepDone { step, failure: None });

@@ -18,7 +18,8 @@ use crate::ladder::vf::has_driver;
 use crate::model::Use;
 use crate::model::common::{Code, Finding, Verdict};
 use crate::names::{
-    BindOrder, LinkLayer, PciAddress, Policy, RdmaName, VfDriver, VfIndex, VfName, VfNames, is_vfio,
+    BindOrder, LinkLayer, PciAddress, Policy, PortNumber, RdmaName, VfDriver, VfIndex, VfName,
+    VfNames, is_vfio,
 };
 use crate::observe::administered::AdministeredVf;
 use crate::observe::{Backend, ObservedPf, Undo, VfDevices};
@@ -891,7 +892,7 @@ impl Machine for &mut World {
         self.now >= self.udev_until
     }
 
-    fn alias_entry(&self, _: &str, _: VfIndex, _: PciAddress) -> String {
+    fn alias_entry(&self, _: &str, _: PciAddress, _: PortNumber) -> Option<String> {
         unreachable!("no mlx4 is here")
     }
 

@@ -19,7 +19,11 @@ fn a_file_is_read_back_and_explains_itself() {
             pci: "0000:4b:00.0".parse().expect("address"),
             node_guid: Some(Guid::new(0xb859_9f03_0012_a480)),
             port_guids: vec![Guid::new(0xb859_9f03_0012_a480)],
-            vfs: vec![[Guid::new(0x0200_000c_0000_0000), Guid::new(0x0200_000c_0001_0000)]],
+            vfs: vec![
+                [0x0200_000c_0000_0000, 0x0200_000c_0001_0000, 0x0200_000c_0002_0000]
+                    .map(|guid| Some(Guid::new(guid))),
+                [Some(Guid::new(2)), Some(Guid::new(3)), None],
+            ],
         }],
     };
     expect_test::expect![[r##"
@@ -27,7 +31,7 @@ fn a_file_is_read_back_and_explains_itself() {
         # They take precedence over ibprov.toml: see ibprov-plan(8).
         # machine: digests of DMI's product UUID and board serial number, which a clone lacks;
         # config: how ibprov.toml names the PF; pci, node-guid, port-guids: which adapter
-        # it was then; vfs: node GUID and port GUID of each VF, from VF 0 on.
+        # it was then; vfs: node GUID and port GUIDs of each VF, from VF 0 on.
         schema = 1
         host = "c12.example"
         machine = { product-uuid = "baa2002367a0dbf1", board-serial = "de48b68a760af56c" }
@@ -38,7 +42,8 @@ fn a_file_is_read_back_and_explains_itself() {
         node-guid = "b859:9f03:0012:a480"
         port-guids = ["b859:9f03:0012:a480"]
         vfs = [
-            ["0200:000c:0000:0000", "0200:000c:0001:0000"], # VF 0
+            ["0200:000c:0000:0000", "0200:000c:0001:0000", "0200:000c:0002:0000"], # VF 0
+            ["0000:0000:0000:0002", "0000:0000:0000:0003"], # VF 1
         ]
     "##]]
     .assert_eq(&pins.to_toml());
@@ -60,6 +65,8 @@ fn what_is_wrong_is_said_with_its_line() {
     let vfs = format!("{pf}vfs = [[\"12\", \"0200:0000:0000:0000\"]]\n");
     assert!(why(&vfs).starts_with("pf 1: \"12\" is not a GUID"), "{}", why(&vfs));
     assert!(Pins::parse(&pf).is_ok(), "no VFs is a plan too");
+    let one = format!("{pf}vfs = [[\"0200:0000:0000:0001\"]]\n");
+    assert_eq!(why(&one), "pf 1: expected 2 or 3 GUIDs for a VF, found 1");
     let machine = why("schema = 1\nmachine = { product-uuid = \"\\u001b\" }\n");
     assert!(machine.starts_with("machine: ") && !machine.contains('\u{1b}'), "{machine}");
 }
@@ -81,7 +88,9 @@ fn selector() -> impl Strategy<Value = PfSelector> {
 }
 
 fn pinned() -> impl Strategy<Value = PinnedPf> {
-    let vfs = prop::collection::vec([guid(), guid()], 0..4);
+    let vf = (guid(), guid(), prop::option::of(guid()));
+    let vf = vf.prop_map(|(node, port, port2)| [Some(node), Some(port), port2]);
+    let vfs = prop::collection::vec(vf, 0..4);
     let cards = (prop::option::of(guid()), prop::collection::vec(guid(), 0..3));
     (selector(), cards, vfs).prop_map(|(which, (node_guid, port_guids), vfs)| PinnedPf {
         which,

@@ -161,13 +161,25 @@ fn field() -> impl Strategy<Value = (u32, bool)> {
     (1_u32..=3, any::<bool>()).prop_map(|(nibbles, decimal)| (4 * nibbles, decimal))
 }
 
+/// A second port is of a third kind, whatever the numbers of the other two are.
+#[test]
+fn a_second_port_has_a_kind_of_its_own_where_there_is_room() {
+    let port2 =
+        |kind: &str| guid(&template(&format!("{:0<14}{{{kind}}}", "")), 1, 0, GuidKind::Port2);
+    assert!(port2("kind:8").is_ok_and(|guid| guid.ends_with(":02")));
+    assert!(port2("kind:8:node=1,port=0").is_ok_and(|guid| guid.ends_with(":02")));
+    assert!(port2("kind:8:node=6,port=3").is_ok_and(|guid| guid.ends_with(":07")));
+    let full = port2("kind:8:node=1,port=255");
+    assert!(full.as_ref().is_err_and(|why| why.contains("kind 256 does not fit")), "{full:?}");
+}
+
 proptest! {
     #[test]
     fn distinct_numbers_never_give_one_guid(
         fields in prop::collection::vec(field(), 4),
         one in prop::array::uniform3(0_u64..5000),
         other in prop::array::uniform3(0_u64..5000),
-        kinds in any::<[bool; 2]>(),
+        kinds in prop::array::uniform2(prop::sample::select(GuidKind::ALL.to_vec())),
     ) {
         let used: u32 = fields.iter().map(|(bits, _)| bits).sum();
         let mut text = "0".repeat(((64 - used) / 4) as usize);
@@ -176,8 +188,7 @@ proptest! {
             text.push_str(&format!("{{{name}:{bits}{base}}}"));
         }
         let template = template(&text);
-        let fill = |[host, pf, vf]: [u64; 3], port: bool| {
-            let kind = if port { GuidKind::Port } else { GuidKind::Node };
+        let fill = |[host, pf, vf]: [u64; 3], kind| {
             template.guid(&Numbers { host: Some(host), site: None, pf, vf }, kind)
         };
         let [a, b] = [fill(one, kinds[0]), fill(other, kinds[1])];

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Draft, KINDS, quoted};
+use super::{Draft, quoted};
 use crate::config::{GuidSource, Pf};
 use crate::model::advice::ToDo;
 use crate::model::common::{Code, Finding};
 use crate::names::host_number::{of_name, of_text};
-use crate::names::template::{Misfit, Numbers};
+use crate::names::template::{FieldName, Misfit, Numbers};
 use crate::names::{
-    Guid, GuidKind, HostNumber, IfName, NameRule, PfNames, VfIndex, VfNamePattern, VfNames,
-    is_given_by_kernel,
+    Guid, GuidKind, HostNumber, IfName, NameRule, PfNames, Template, VfGuids, VfIndex,
+    VfNamePattern, VfNames, is_given_by_kernel,
 };
 use crate::observe::plan_host::{PlanFunction, PlanHost};
 
@@ -62,23 +62,29 @@ fn of_fixed_name(name: &str, overruled: Option<&str>, rule: NameRule) -> Result<
     }
 }
 
-/// Node and port GUID of each VF; `None` where a finding says why not.
+/// The GUIDs of each VF. Without a node or a port GUID a finding says why; where VFs have no
+/// second port, or nothing gives that a GUID, there is none.
 pub(super) fn guids(
     config: &Pf,
     function: Option<&PlanFunction>,
     number: &Result<u64, Finding>,
-) -> (Vec<[Option<Guid>; 2]>, Vec<Finding>) {
+) -> (Vec<VfGuids>, Vec<Finding>) {
     let mut findings: Vec<Finding> = Vec::new();
     let guids = VfIndex::first(config.vfs)
         .map(|vf| {
             let exception = config.exceptions.iter().find(|e| e.vfs.contains(vf));
-            KINDS.map(|kind| {
+            GuidKind::ALL.map(|kind| {
                 let given = exception.and_then(|e| match kind {
                     GuidKind::Node => e.node_guid,
                     GuidKind::Port => e.port_guid,
+                    GuidKind::Port2 => e.port2_guid,
                 });
+                let may_have =
+                    kind != GuidKind::Port2 || function.is_some_and(|f| f.vfs_have_port2);
                 match given.map_or_else(|| one(config, function, number, vf, kind), Ok) {
-                    Ok(guid) => Some(guid),
+                    Ok(guid) => Some(guid).filter(|_| may_have),
+                    // That it stays unset is a refusal of the plan.
+                    Err(_) if kind == GuidKind::Port2 => None,
                     Err(finding) => {
                         note(&mut findings, finding);
                         None
@@ -107,7 +113,7 @@ fn one(
 ) -> Result<Guid, Finding> {
     let source = match kind {
         GuidKind::Node => &config.node,
-        GuidKind::Port => &config.port,
+        GuidKind::Port | GuidKind::Port2 => &config.port,
     };
     let index = u64::from(vf.get());
     let nothing = || {
@@ -116,8 +122,16 @@ fn one(
         Finding::error(Code::GuidMissing, message)
             .permanent(["add guid.template, guid.list, guid.range or guid.offset to this [[pf]]"])
     };
+    let has_kinds = |template: &Template| template.field(FieldName::Kind).is_some();
     match source {
         None => Err(nothing()),
+        // Only a template tells its two ports apart.
+        Some(source)
+            if kind == GuidKind::Port2
+                && !matches!(source, GuidSource::Template(template) if has_kinds(template)) =>
+        {
+            Err(nothing())
+        }
         // The configuration has one for each VF.
         Some(GuidSource::List(list)) => {
             list.get(usize::from(vf.get())).copied().ok_or_else(nothing)

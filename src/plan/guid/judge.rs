@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Draft, KINDS, quoted};
+use super::{Draft, quoted};
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{FirmwareCard, Pf};
 use crate::model::advice::ToDo;
@@ -10,7 +10,8 @@ use crate::model::common::{Code, Finding, Severity};
 use crate::model::firmware::{how_to_set, link_type};
 use crate::names::host_number::is_placeholder;
 use crate::names::{
-    FirmwareName, Guid, GuidKind, LinkLayer, PINS_PATH, PciAddress, VfDriver, VfIndex, vf_ranges,
+    FirmwareName, Guid, GuidKind, LinkLayer, PINS_PATH, PciAddress, VfDriver, VfGuids, VfIndex,
+    vf_ranges,
 };
 use crate::observe::plan_host::{PlanFunction, PlanHost};
 
@@ -156,7 +157,7 @@ pub(super) fn guids(drafts: &mut [Draft<'_>], host: &PlanHost) {
     for (at, draft) in drafts.iter_mut().enumerate() {
         let (mut group, mut not_local) = (BTreeMap::new(), BTreeMap::new());
         for (vf, guids) in VfIndex::first(draft.config.vfs).zip(&draft.guids) {
-            for (kind, guid) in KINDS.into_iter().zip(guids) {
+            for (kind, guid) in GuidKind::ALL.into_iter().zip(guids) {
                 let Some(guid) = *guid else { continue };
                 let mut is_none = |code, why: &str| {
                     let finding =
@@ -237,8 +238,10 @@ fn against_each_other(drafts: &mut [Draft<'_>], all: &[(Guid, Owner)]) {
                     );
                     note(Code::GuidOfHardware, message, either);
                 }
-                // One VF may have one GUID for both.
-                Owner::Vf { draft, vf: other_vf, .. } if (draft, other_vf) == (at, vf) => {}
+                // One VF may have one GUID as a node and as a port.
+                Owner::Vf { draft, vf: other_vf, kind: other }
+                    if (draft, other_vf) == (at, vf)
+                        && (kind != GuidKind::Port2 || other != GuidKind::Port) => {}
                 // Of two in one PF, the later one tells.
                 Owner::Vf { draft, vf: other_vf, .. } if draft == at && other_vf > vf => {}
                 Owner::Vf { draft, vf: other_vf, .. } if told == Some((draft, other_vf)) => {}
@@ -253,11 +256,11 @@ fn against_each_other(drafts: &mut [Draft<'_>], all: &[(Guid, Owner)]) {
             }
         }
         // Only port GUIDs make IPv6 addresses.
-        let twins = holders(guid.link_local_twin()).filter(|_| kind == GuidKind::Port);
+        let twins = holders(guid.link_local_twin()).filter(|_| kind != GuidKind::Node);
         for (_, twin) in twins {
             let other = match *twin {
                 Owner::Card { pci, kind: GuidKind::Port } => pci.to_string(),
-                Owner::Vf { draft, vf: other, kind: GuidKind::Port }
+                Owner::Vf { draft, vf: other, kind: GuidKind::Port | GuidKind::Port2 }
                     if draft != at || other < vf =>
                 {
                     name(draft, other, at)
@@ -363,15 +366,15 @@ fn is_same_host(one: &str, other: &str) -> bool {
 /// Where configuration, pin and host do not agree.
 pub(super) fn drift(
     pin: &PinnedPf,
-    computed: &[[Option<Guid>; 2]],
+    computed: &[VfGuids],
     function: Option<&PlanFunction>,
 ) -> Vec<Finding> {
-    let of_vf = |(vf, (pinned, now)): (VfIndex, (&[Guid; 2], &[Option<Guid>; 2]))| {
-        let mut all = KINDS.into_iter().zip(pinned).zip(now);
-        let differs = |((kind, pinned), now): ((GuidKind, &Guid), &Option<Guid>)| {
-            now.filter(|now| now != pinned).map(|now| (vf, kind, *pinned, now))
-        };
-        all.find_map(differs)
+    let of_vf = |(vf, (pinned, now)): (VfIndex, (&VfGuids, &VfGuids))| {
+        let mut all = GuidKind::ALL.into_iter().zip(pinned).zip(now);
+        all.find_map(|((kind, pinned), now)| {
+            let (pinned, now) = pinned.zip(*now)?;
+            (pinned != now).then_some((vf, kind, pinned, now))
+        })
     };
     let all = VfIndex::first(u16::MAX).zip(pin.vfs.iter().zip(computed));
     let drifted: Vec<_> = all.filter_map(of_vf).collect();

@@ -1,6 +1,7 @@
 use super::*;
 use crate::config::pins::Pins;
 use crate::config::{Problems, Source};
+use crate::names::Guid;
 use proptest::prelude::*;
 
 fn guid(text: &str) -> Guid {
@@ -21,6 +22,7 @@ fn host() -> PlanHost {
         netdev: rdma.replace("mlx5_", "ibs").parse().ok(),
         node_guid: Some(guid(guid_text)),
         port_guids: vec![guid(guid_text)],
+        vfs_have_port2: false,
         total_vfs: Some(16),
         ethernet: false,
         nvswitch: false,
@@ -92,6 +94,82 @@ fn a_template_is_filled_for_every_vf() {
         ]
     );
     assert_eq!((resolved[0].warnings.len(), resolved[0].pinned), (0, 0));
+}
+
+/// The GUIDs of the second ports of a plan's VFs, of a dual-port ConnectX-3.
+fn second_ports(lines: &str, pins: &Pins) -> (String, Vec<Resolved>) {
+    let mut host = host();
+    host.functions[0].vfs_have_port2 = true;
+    let text = format!("[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 2\n{lines}\n");
+    let resolved = plan(&text, pins, &host);
+    let text = match &resolved[0].wanted {
+        Ok(wanted) => {
+            let guids = wanted.vfs.iter().map(|vf| vf.port2_guid);
+            guids
+                .map(|guid| guid.map_or("none".to_owned(), |g| g.to_string()))
+                .collect::<Vec<_>>()
+                .join(" ")
+        }
+        Err(errors) => errors.iter().map(|e| e.message.as_str()).collect::<Vec<_>>().join("; "),
+    };
+    (text, resolved)
+}
+
+#[test]
+fn a_second_port_gets_the_next_kind_or_what_is_said_of_it_alone() {
+    let of = |lines: &str| second_ports(lines, &Pins::default()).0;
+    let template = "guid.template = \"02:00:{host:16}:00:{kind:8}:{vf:16}\"";
+    assert_eq!(of(template), "0200:000c:0002:0000 0200:000c:0002:0001");
+    let said = "\n[[pf.vf]]\nindex = 1\nport2-guid = \"0200:000c:0099:0001\"";
+    assert_eq!(of(&format!("{template}{said}")), "0200:000c:0002:0000 0200:000c:0099:0001");
+    // Nothing else tells two ports apart, and that is no error: a VF may have one port.
+    for lines in [
+        "guid.template = \"02:00:{host:16}:00:00:{vf:16}\"".to_owned(),
+        "guid.range = \"0200:0000:0000:0000 - 0200:0000:0000:0009\"".to_owned(),
+        "guid.offset = 48".to_owned(),
+        "guid.list = [\"0200:0000:0000:0000\", \"0200:0000:0000:0001\"]".to_owned(),
+    ] {
+        assert_eq!(of(&lines), "none none", "{lines}");
+        assert_eq!(of(&format!("{lines}{said}")), "none 0200:000c:0099:0001", "{lines}");
+    }
+    // Elsewhere there is no such port.
+    let one = plan(&GOOD.replace("vfs = 3", "vfs = 1"), &Pins::default(), &host());
+    assert_eq!(one[0].wanted.as_ref().expect("good").vfs[0].port2_guid, None);
+}
+
+#[test]
+fn a_second_port_shares_its_guid_with_no_other_port() {
+    let list = "guid.list = [\"0200:0000:0000:0000\", \"0200:0000:0000:0001\"]\n[[pf.vf]]\nindex = 0\nport2-guid = ";
+    let of = |guid: &str| second_ports(&format!("{list}\"{guid}\""), &Pins::default()).0;
+    assert_eq!(
+        of("b859:9f03:0012:a4a0")
+            .matches("VF 0: the port 2 GUID b859:9f03:0012:a4a0 is already")
+            .count(),
+        2
+    );
+    let twin = of("0000:0000:0000:0001");
+    assert!(twin.contains("differs from that of VF 0 only in bit 0x02"), "{twin}");
+    let own = "guid.node.range = \"0200:0000:0000:0000 - 0200:0000:0000:0009\"\nguid.port.range = \"0200:0000:0000:0100 - 0200:0000:0000:0109\"\n[[pf.vf]]\nindex = 0\nport2-guid = \"0200:0000:0000:0100\"";
+    assert_eq!(
+        second_ports(own, &Pins::default()).0,
+        "VF 0: the port 2 GUID 0200:0000:0000:0100 is also the port GUID of VF 0"
+    );
+}
+
+#[test]
+fn a_second_port_is_pinned_like_the_first() {
+    let template =
+        |kind: &str| format!("guid.template = \"02:00:{{host:16}}:00:{{{kind}}}:{{vf:16}}\"");
+    let (first, plans) = second_ports(&template("kind:8"), &Pins::default());
+    let pins = pins_of(&plans, &Pins::default(), &host(), false);
+    let pins = Pins::parse(&pins.to_toml()).expect("read back");
+    let (second, plans) = second_ports(&template("kind:8:node=0,port=7"), &pins);
+    assert_eq!(second, first);
+    assert!(plans[0].warnings.iter().any(is_drift), "{:?}", plans[0].warnings);
+    // Pins from before it had one.
+    let mut older = pins.clone();
+    older.pfs[0].vfs.iter_mut().for_each(|guids| guids[2] = None);
+    assert_eq!(second_ports(&template("kind:8"), &older).0, first);
 }
 
 #[test]
@@ -547,6 +625,8 @@ fn source() -> impl Strategy<Value = &'static str> {
         "guid.template = \"00:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"",
         "guid.template = \"0000:0000:0000:00{vf:4}{kind:4}\"",
         "guid.list = [\"0200:0000:0000:0001\", \"0200:0000:0000:0001\"]",
+        "guid.range = \"0200:0000:0000:0100 - 0200:0000:0000:0104\"\n[[pf.vf]]\nindex = 0\nport2-guid = \"0200:0000:0000:0002\"",
+        "guid.range = \"0200:0000:0000:0100 - 0200:0000:0000:0104\"\n[[pf.vf]]\nindex = 0\nport2-guid = \"0200:0000:0000:0100\"",
     ])
 }
 
@@ -557,6 +637,7 @@ proptest! {
     fn a_good_plan_has_no_collision(
         pfs in prop::collection::vec((selector(), 1_u16..7, source()), 1..4),
         name in "[a-z]{1,3}[0-9]{0,6}",
+        two_ports in any::<[bool; 2]>(),
     ) {
         let mut text = String::new();
         let mut seen = Vec::new();
@@ -566,7 +647,10 @@ proptest! {
                 seen.push(which);
             }
         }
-        let host = PlanHost { name: Some(name), ..host() };
+        let mut host = PlanHost { name: Some(name), ..host() };
+        for (function, two) in host.functions.iter_mut().zip(two_ports) {
+            function.vfs_have_port2 = two;
+        }
         let source = Source { path: "/c.toml".to_owned(), text: text.clone() };
         // What each host would refuse is no configuration.
         let loaded = crate::config::resolve(vec![source], Problems::default());
@@ -581,14 +665,17 @@ proptest! {
         for wanted in resolved.iter().filter_map(|r| r.wanted.as_ref().ok()) {
             for vf in &wanted.vfs {
                 let owner = format!("{} {}", wanted.pf, vf.index);
-                for guid in [vf.node_guid, vf.port_guid] {
+                for guid in [Some(vf.node_guid), Some(vf.port_guid), vf.port2_guid].into_iter().flatten() {
                     prop_assert!(!guid.is_zero() && guid.value() != u64::MAX);
                     let other = owners.iter().find(|(g, o)| *g == guid && *o != owner);
                     prop_assert_eq!(other, None, "{} in {}", guid, text);
                     owners.push((guid, owner.clone()));
                 }
-                prop_assert!(!ports.contains(&vf.port_guid.link_local_twin()), "{}", text);
-                ports.push(vf.port_guid);
+                for guid in [Some(vf.port_guid), vf.port2_guid].into_iter().flatten() {
+                    prop_assert!(!ports.contains(&guid.link_local_twin()), "{}", text);
+                    ports.push(guid);
+                }
+                prop_assert!(vf.port2_guid != Some(vf.port_guid), "{}", text);
             }
         }
     }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::pf::VfStep;
 use crate::names::{
-    Administered, Binding, Guid, LinkLayer, PciAddress, Policy, VFIO, VfDriver, VfIndex, VfNames,
-    VfOwner,
+    Administered, Binding, Guid, LinkLayer, PciAddress, Policy, Port2, PortNumber, VFIO, VfDriver,
+    VfIndex, VfNames, VfOwner,
 };
 use crate::observe::{Undo, VfDevices};
 
@@ -17,6 +17,8 @@ pub(crate) const HOST: &str = "mlx5_core";
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Kernel {
     pub(crate) total: u16,
+    /// It is mlx4: neither the number, nor node GUIDs, nor policies can be set.
+    pub(crate) is_mlx4: bool,
     pub(crate) autoprobe: bool,
     /// `/run/ibprov/pf/PCI.undo`.
     pub(crate) undo: Undo,
@@ -51,19 +53,44 @@ pub(crate) fn pf() -> PciAddress {
 }
 
 impl Kernel {
+    /// As a PF with so many VFs: mlx4 makes them when it is loaded.
+    pub(crate) fn with_vfs(mut self, number: usize) -> Self {
+        if self.is_mlx4 {
+            let made = self.vfs.clone();
+            self.make(number, self.autoprobe);
+            self.vfs.iter_mut().zip(made).for_each(|(vf, made)| *vf = made);
+        }
+        self
+    }
+
+    /// What the PF tells of a VF; the subnet manager grants what it is asked for.
+    fn told(&self, n: usize) -> Administered {
+        let admin = self.admin[n];
+        if self.is_mlx4 {
+            let granted = admin.port_guid;
+            Administered { node_guid: None, policy: None, granted, ..admin }
+        } else {
+            admin
+        }
+    }
+
     pub(crate) fn observe(&self) -> ObservedPf {
+        let iov = Some("/sys/iov".to_owned());
+        // A port without a grant is dark, and has no GUID.
+        let shown = |port2: Port2| port2.granted.map_or(Some(Guid::new(0)), |_| port2.guid);
         let vf = |(n, vf): (usize, &Vf)| ObservedVf {
             index: index(n),
             pci: pci(n),
             driver: vf.driver.clone(),
             driver_override: Some(vf.driver_override.clone()).filter(|o| !o.is_empty()),
-            admin: self.admin[n],
+            admin: self.told(n),
             half_bound: vf.half_bound,
             ipoib_failed: vf.ipoib_failed,
             own: (vf.driver.as_deref() == Some(HOST) && !vf.half_bound).then(|| VfDevices {
                 rdma: format!("mlx5_{n}").parse().expect("name"),
                 node_guid: vf.read.node_guid,
                 port_guid: vf.read.port_guid,
+                port2_guid: vf.read.port2.and_then(shown),
                 netdev: format!("ib{n}").parse().ok().filter(|_| !vf.ipoib_failed),
                 netdev_guid: vf.read.port_guid.filter(|_| !vf.ipoib_failed),
             }),
@@ -76,7 +103,7 @@ impl Kernel {
             total_vfs: Some(self.total),
             autoprobe: Some(self.autoprobe),
             link_layer: Some(LinkLayer::InfiniBand),
-            backend: Backend::OfedSysfs,
+            backend: if self.is_mlx4 { Backend::Mlx4 { iov } } else { Backend::OfedSysfs },
             ipoib: true,
             vfs: self.vfs.iter().enumerate().map(vf).collect(),
             undo: self.undo.clone(),
@@ -129,8 +156,12 @@ impl Kernel {
             VfStep::NodeGuid { vf, to, .. } => vec![Box::new(move |k| {
                 k.admin[usize::from(vf.get())].node_guid = Some(to);
             })],
-            VfStep::PortGuid { vf, to, .. } => vec![Box::new(move |k| {
+            VfStep::PortGuid { vf, port: PortNumber::FIRST, to, .. } => vec![Box::new(move |k| {
                 k.admin[usize::from(vf.get())].port_guid = Some(to);
+            })],
+            VfStep::PortGuid { vf, to, .. } => vec![Box::new(move |k| {
+                let port2 = k.admin[usize::from(vf.get())].port2.as_mut().expect("a second port");
+                *port2 = Port2 { guid: Some(to), granted: port2.granted.and(Some(to)) };
             })],
             VfStep::Policy { vf, to, .. } => vec![Box::new(move |k| {
                 k.admin[usize::from(vf.get())].policy = Some(to);
@@ -197,16 +228,29 @@ type Part = Box<dyn Fn(&mut Kernel)>;
 pub(crate) fn admin() -> impl Strategy<Value = Administered> {
     let guid = || prop_oneof![Just(0_u64), 1_u64..4].prop_map(|g| Some(Guid::new(g)));
     let policy = prop_oneof![Just(Policy::Down), Just(Policy::Follow)];
-    (guid(), guid(), policy).prop_map(|(node_guid, port_guid, policy)| Administered {
+    let port2 = prop::option::of((guid(), any::<bool>()))
+        .prop_map(|port2| port2.map(|(guid, lit)| Port2 { guid, granted: guid.filter(|_| lit) }));
+    (guid(), guid(), port2, policy).prop_map(|(node_guid, port_guid, port2, policy)| Administered {
         node_guid,
         port_guid,
         policy: Some(policy),
         granted: None,
+        port2,
         is_answered: true,
     })
 }
 
+/// mlx5's or mlx4's.
+pub(crate) fn either() -> impl Strategy<Value = Kernel> {
+    any::<bool>().prop_flat_map(of)
+}
+
+/// mlx5's.
 pub(crate) fn kernel() -> impl Strategy<Value = Kernel> {
+    of(false)
+}
+
+fn of(is_mlx4: bool) -> impl Strategy<Value = Kernel> {
     let driver = prop_oneof![
         Just(None),
         Just(Some(HOST.to_owned())),
@@ -227,12 +271,16 @@ pub(crate) fn kernel() -> impl Strategy<Value = Kernel> {
     );
     let parts =
         (any::<bool>(), prop::collection::vec(admin(), 4), prop::collection::vec(vf, 0..=4));
-    parts.prop_map(|(autoprobe, admin, vfs)| Kernel {
-        total: 4,
-        autoprobe,
-        undo: Undo::default(),
-        admin,
-        vfs,
+    parts.prop_map(move |(autoprobe, mut admin, vfs)| {
+        // mlx5 has no second port with a GUID.
+        admin.iter_mut().for_each(|admin| admin.port2 = admin.port2.filter(|_| is_mlx4));
+        let mut kernel = Kernel { total: 4, is_mlx4, autoprobe, undo: Undo::default(), admin, vfs };
+        for (vf, admin) in kernel.vfs.iter_mut().zip(&kernel.admin) {
+            // It has the ports that it has, and which of them are dark is the same for both.
+            let guid = vf.read.port2.map_or(Some(Guid::new(0)), |port2| port2.guid);
+            vf.read.port2 = admin.port2.map(|port2| Port2 { guid, ..port2 });
+        }
+        kernel
     })
 }
 
@@ -248,6 +296,7 @@ pub(crate) fn wanted() -> impl Strategy<Value = WantedPf> {
                 index: index(n),
                 node_guid: Guid::new(1 + n as u64 % 3),
                 port_guid: Guid::new(2 + n as u64 % 2),
+                port2_guid: (n != 1).then(|| Guid::new(1 + n as u64 % 2)),
                 policy,
                 policy_named,
                 driver,

@@ -1,14 +1,14 @@
 use proptest::prelude::*;
 
-use super::kernel::{HOST, Kernel, index, kernel, pci, pf, wanted};
+use super::kernel::{HOST, Kernel, either, index, pci, pf, wanted};
 use super::*;
 use crate::ladder::vf::{has_driver, has_other_guids, shows_other, vf_progress, wanted_driver};
 use crate::model::VfLack;
 use crate::model::pf::VfStep;
 use crate::model::plan::Action;
 use crate::names::{
-    Administered, BindReason, Binding, Guid, Policy, VFIO, VfDriver, VfIndex, VfNames, VfOwner,
-    VfRung,
+    Administered, BindReason, Binding, Guid, Policy, Port2, VFIO, VfDriver, VfIndex, VfNames,
+    VfOwner, VfRung,
 };
 use crate::observe::Undo;
 use crate::plan::diff::diff;
@@ -21,7 +21,8 @@ proptest! {
     /// Applying and planning again gives an empty plan, and nothing else but
     /// what is wanted has changed.
     #[test]
-    fn applied_means_nothing_left(before in kernel(), wanted in wanted()) {
+    fn applied_means_nothing_left(before in either(), wanted in wanted()) {
+        let before = before.with_vfs(wanted.vfs.len());
         let mut kernel = before.clone();
         prop_assert!(kernel.run(&wanted, usize::MAX));
         let plan = vf_steps(&wanted, &kernel.observe(), &kernel.uses());
@@ -32,11 +33,14 @@ proptest! {
             prop_assert_eq!(&plan.deferred, &vec![]);
             prop_assert_eq!(kernel.vfs.len(), wanted.vfs.len());
             for (vf, want) in kernel.observe().vfs.iter().zip(&wanted.vfs) {
-                prop_assert!(!has_other_guids(want, vf, &Backend::OfedSysfs));
-                prop_assert_eq!(shows_other(want, vf, &Backend::OfedSysfs), None);
+                let backend = kernel.observe().backend;
+                prop_assert!(!has_other_guids(want, vf, &backend));
+                prop_assert_eq!(shows_other(want, vf, &backend), None);
+                let port2 = vf.admin.port2.and_then(|port2| port2.guid);
+                prop_assert!(want.port2_guid.is_none() || port2.is_none_or(|is| want.port2_guid == Some(is)));
                 prop_assert!(!vf.half_bound && !vf.ipoib_failed);
                 prop_assert_eq!(vf.driver.clone(), wanted_driver(want, &kernel.observe()));
-                prop_assert_eq!(vf.admin.policy, Some(want.policy));
+                prop_assert!(kernel.is_mlx4 || vf.admin.policy == Some(want.policy));
             }
         }
         if before.vfs.len() == kernel.vfs.len() {
@@ -48,11 +52,12 @@ proptest! {
     /// an undisturbed one reaches.
     #[test]
     fn killed_anywhere_the_next_run_gets_there(
-        before in kernel(),
+        before in either(),
         wanted in wanted(),
         first in 0_usize..60,
         second in 0_usize..60,
     ) {
+        let before = before.with_vfs(wanted.vfs.len());
         let mut undisturbed = before.clone();
         prop_assert!(undisturbed.run(&wanted, usize::MAX));
         let mut kernel = before;
@@ -65,13 +70,15 @@ proptest! {
     /// A VF in use keeps its driver, its GUIDs and its life; its link too, unless
     /// the configuration says otherwise of that very VF.
     #[test]
-    fn what_is_in_use_is_left_alone(before in kernel(), wanted in wanted()) {
+    fn what_is_in_use_is_left_alone(before in either(), wanted in wanted()) {
+        let before = before.with_vfs(wanted.vfs.len());
         let mut kernel = before.clone();
         kernel.run(&wanted, usize::MAX);
         for (n, vf) in before.vfs.iter().enumerate().filter(|(_, v)| v.in_use) {
             prop_assert_eq!(&kernel.vfs[n], vf);
             prop_assert_eq!(kernel.admin[n].node_guid, before.admin[n].node_guid);
             prop_assert_eq!(kernel.admin[n].port_guid, before.admin[n].port_guid);
+            prop_assert_eq!(kernel.admin[n].port2, before.admin[n].port2);
             let (then, now) = (before.admin[n].policy, kernel.admin[n].policy);
             if wanted.vfs.get(n).is_none_or(|want| !want.policy_named) {
                 prop_assert!(now == then || now != Some(Policy::Down));
@@ -86,6 +93,7 @@ fn plan_of(n: usize, driver: VfDriver) -> WantedPf {
         index: index(n),
         node_guid: Guid::new(0x0200_0000_0000_0000 + n as u64),
         port_guid: Guid::new(0x0200_0000_0000_0100 + n as u64),
+        port2_guid: None,
         policy: Policy::Follow,
         policy_named: false,
         driver,
@@ -101,10 +109,12 @@ fn fresh() -> Kernel {
         port_guid: Some(Guid::new(0)),
         policy: Some(Policy::Down),
         granted: None,
+        port2: None,
         is_answered: true,
     };
     Kernel {
         total: 4,
+        is_mlx4: false,
         autoprobe: true,
         undo: Undo::default(),
         admin: vec![admin; 4],
@@ -198,6 +208,91 @@ fn one_wrong_guid_is_one_rebind() {
         ]
     );
     assert_eq!(disturbed(&wanted, &plan, &kernel.observe()), [index(1)]);
+}
+
+/// A dual-port ConnectX-3, whose VFs have as many ports as said, without GUIDs.
+fn connectx3(two_ports: &[bool]) -> (Kernel, WantedPf) {
+    let mut wanted = plan_of(two_ports.len(), VfDriver::Host);
+    for (n, vf) in (0..).zip(&mut wanted.vfs) {
+        vf.port2_guid = Some(Guid::new(0x0200_0000_0000_0200 + n));
+    }
+    let mut kernel = Kernel { is_mlx4: true, ..fresh() };
+    let none = Some(Guid::new(0));
+    for (admin, two) in kernel.admin.iter_mut().zip(two_ports) {
+        admin.port2 = two.then_some(Port2 { guid: none, granted: none });
+    }
+    (kernel.with_vfs(two_ports.len()), wanted)
+}
+
+#[test]
+fn each_port_of_a_vf_of_mlx4_gets_its_guid() {
+    let (mut kernel, wanted) = connectx3(&[true, false]);
+    kernel.vfs.iter_mut().for_each(|vf| vf.driver = None);
+    let steps = texts(&vf_steps(&wanted, &kernel.observe(), &Uses::new()));
+    assert_eq!(
+        steps,
+        [
+            "set port GUID of VF 0 to 0200:0000:0000:0100 (was 0000:0000:0000:0000)",
+            "set GUID of port 2 of VF 0 to 0200:0000:0000:0200 (was 0000:0000:0000:0000)",
+            "set port GUID of VF 1 to 0200:0000:0000:0101 (was 0000:0000:0000:0000)",
+            "bind VF 0 to mlx5_core",
+            "bind VF 1 to mlx5_core",
+        ]
+    );
+    assert!(kernel.run(&wanted, usize::MAX));
+    assert_eq!(texts(&vf_steps(&wanted, &kernel.observe(), &Uses::new())), [""; 0]);
+    let right = |kernel: &Kernel| {
+        let seen = kernel.observe();
+        vf_progress(&wanted.vfs[0], seen.vf(index(0)), &seen).lacks.map(|lack| lack.to_string())
+    };
+    assert_eq!(right(&kernel), None);
+    // Another GUID of the second port alone.
+    let mut other = kernel.clone();
+    other.admin[0].port2 = Some(Port2 { guid: Some(Guid::new(7)), granted: Some(Guid::new(7)) });
+    let lack = right(&other).expect("another");
+    assert_eq!(
+        lack,
+        "the GUID of port 2 at the PF is 0000:0000:0000:0007 instead of 0200:0000:0000:0200"
+    );
+    let rebind = [
+        "unbind VF 0 from mlx5_core",
+        "set GUID of port 2 of VF 0 to 0200:0000:0000:0200 (was 0000:0000:0000:0007)",
+        "bind VF 0 to mlx5_core",
+    ];
+    assert_eq!(texts(&vf_steps(&wanted, &other.observe(), &Uses::new())), rebind);
+    let plan = vf_steps(&wanted, &other.observe(), &used(0));
+    assert_eq!((plan.steps, plan.deferred.len()), (vec![], 1), "it is in use");
+    // The VF has read another.
+    kernel.vfs[0].read.port2 = other.admin[0].port2;
+    let lack = right(&kernel).expect("another");
+    assert_eq!(
+        lack,
+        "the GUID of port 2 of the VF is 0000:0000:0000:0007 instead of 0200:0000:0000:0200"
+    );
+}
+
+#[test]
+fn a_dark_second_port_holds_up_no_vf_and_one_that_is_active_is_waited_for() {
+    let (mut kernel, wanted) = connectx3(&[true]);
+    kernel.admin[0].port2 = Some(Port2 { guid: Some(Guid::new(0)), granted: None });
+    kernel.vfs[0].driver = None;
+    assert!(kernel.run(&wanted, usize::MAX));
+    let mut seen = kernel.observe();
+    let right = |seen: &ObservedPf| vf_progress(&wanted.vfs[0], seen.vf(index(0)), seen);
+    assert_eq!(seen.vfs[0].own.as_ref().and_then(|own| own.port2_guid), Some(Guid::new(0)));
+    assert_eq!((right(&seen).lacks, kernel.vfs[0].driver.as_deref()), (None, Some(HOST)));
+    assert_eq!(texts(&vf_steps(&wanted, &seen, &Uses::new())), [""; 0], "nothing is bound again");
+    // Its subnet manager has not answered.
+    let port2 = seen.vfs[0].admin.port2.as_mut().expect("a second port");
+    port2.granted = Some(Guid::new(0));
+    (seen.vfs[0].driver, seen.vfs[0].own) = (None, None);
+    assert_eq!(texts(&vf_steps(&wanted, &seen, &Uses::new())), [""; 0]);
+    assert!(may_come(&wanted.vfs[0], &seen.vfs[0], &seen));
+    let lack = right(&seen).lacks.expect("a grant").to_string();
+    assert_eq!(
+        lack,
+        "the subnet manager has not granted the port GUID 0200:0000:0000:0200: 0000:0000:0000:0000 is in force"
+    );
 }
 
 #[test]

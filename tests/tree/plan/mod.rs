@@ -261,6 +261,7 @@ fn json_has_everything() {
                   "wanted": {
                     "node_guid": "0200:000c:0000:0000",
                     "port_guid": "0200:000c:0001:0000",
+                    "port2_guid": null,
                     "link_state": "follow",
                     "driver": "host",
                     "owner": "plan",
@@ -277,6 +278,7 @@ fn json_has_everything() {
                   "wanted": {
                     "node_guid": "0200:000c:0000:0001",
                     "port_guid": "0200:000c:0001:0001",
+                    "port2_guid": null,
                     "link_state": "follow",
                     "driver": "host",
                     "owner": "plan",
@@ -301,6 +303,7 @@ fn json_has_everything() {
                 {
                   "step": "port-guid",
                   "vf": 0,
+                  "port": 1,
                   "from": null,
                   "to": "0200:000c:0001:0000"
                 },
@@ -319,6 +322,7 @@ fn json_has_everything() {
                 {
                   "step": "port-guid",
                   "vf": 1,
+                  "port": 1,
                   "from": null,
                   "to": "0200:000c:0001:0001"
                 },

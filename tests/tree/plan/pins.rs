@@ -34,7 +34,7 @@ fn pins_hold_and_drift_wants_a_decision() {
         # They take precedence over ibprov.toml: see ibprov-plan(8).
         # machine: digests of DMI's product UUID and board serial number, which a clone lacks;
         # config: how ibprov.toml names the PF; pci, node-guid, port-guids: which adapter
-        # it was then; vfs: node GUID and port GUID of each VF, from VF 0 on.
+        # it was then; vfs: node GUID and port GUIDs of each VF, from VF 0 on.
         schema = 1
         host = "c12"
 

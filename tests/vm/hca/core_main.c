@@ -24,12 +24,47 @@ MODULE_PARM_DESC(init_delay_ms, "sleep uninterruptibly while loading");
 
 #ifdef SIM_MLX4
 /* ConnectX-3 makes its VFs when the PF is probed, and never else. */
-static int num_vfs;
-module_param(num_vfs, int, 0444);
+/* One number; or those of port 1 alone, of port 2 alone, and of both. */
+static int num_vfs[3], num_vfs_argc;
+module_param_array(num_vfs, int, &num_vfs_argc, 0444);
 MODULE_PARM_DESC(num_vfs, "VFs of each PF");
-static int probe_vf;
-module_param(probe_vf, int, 0444);
+static int probe_vf[3], probe_vf_argc;
+module_param_array(probe_vf, int, &probe_vf_argc, 0444);
 MODULE_PARM_DESC(probe_vf, "so many of them are driven here");
+
+static int of_kind(const int *numbers, int argc, int kind)
+{
+	if (argc != 1)
+		return numbers[kind];
+	return kind == 2 ? numbers[0] : 0;
+}
+
+static int all_vfs(void)
+{
+	return num_vfs[0] + num_vfs[1] + num_vfs[2];
+}
+
+/* Which kind of VF it is, and its PLACE among those. */
+static int kind_of(int vf, int *place)
+{
+	int kind, n;
+
+	for (kind = 0; kind < 2; kind++) {
+		n = of_kind(num_vfs, num_vfs_argc, kind);
+		if (vf < n)
+			break;
+		vf -= n;
+	}
+	*place = vf;
+	return kind;
+}
+
+static bool is_probed(int vf)
+{
+	int place, kind = kind_of(vf, &place);
+
+	return place < of_kind(probe_vf, probe_vf_argc, kind);
+}
 #endif
 
 static int set_param(const char *text, const struct kernel_param *kp)
@@ -45,6 +80,29 @@ static int set_param(const char *text, const struct kernel_param *kp)
 static const struct kernel_param_ops set_ops = { .set = set_param };
 module_param_cb(set, &set_ops, NULL, 0);
 MODULE_PARM_DESC(set, "WHO/KNOB=VALUE[,...], may be repeated");
+
+unsigned int sim_vf_ports(struct sim_func *pf, int vf, unsigned int *first)
+{
+#ifdef SIM_MLX4
+	int place, kind = kind_of(vf, &place);
+
+	*first = kind == 1 ? 2 : 1;
+	return kind == 2 ? pf->nports : 1;
+#else
+	*first = 1;
+	return 1;
+#endif
+}
+EXPORT_SYMBOL_GPL(sim_vf_ports);
+
+bool sim_link(struct sim_func *f, unsigned int port)
+{
+	char value[SIM_VALUE_LEN];
+
+	return !sim_knob_port(f->pdev, "link", port, value) ||
+	       strcmp(value, "down");
+}
+EXPORT_SYMBOL_GPL(sim_link);
 
 bool sim_port_is_eth(struct sim_func *f, unsigned int port)
 {
@@ -105,9 +163,11 @@ static void read_identity(struct sim_func *f)
 {
 	unsigned int port;
 
+	f->first_port = 1;
 	f->nports = f->is_vf ? 1 : sim_knob_u64(f->pdev, "ports", 1);
 	f->nports = clamp(f->nports, 1U, (unsigned int)SIM_MAX_PORTS);
 	if (f->pf) {
+		f->nports = sim_vf_ports(f->pf, f->vf_index, &f->first_port);
 		sim_vf_latch(f);
 		return;
 	}
@@ -184,7 +244,7 @@ static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		return -ENOMEM;
 	sim_count(f, SIM_C_probe);
 #ifdef SIM_MLX4
-	if (pdev->is_virtfn && f->vf_index >= probe_vf) {
+	if (pdev->is_virtfn && !is_probed(f->vf_index)) {
 		pci_info(pdev, "Skipping virtual function:%d\n", f->vf_index);
 		err = -ENODEV;
 		goto fail;
@@ -214,8 +274,8 @@ static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	mutex_unlock(&funcs_lock);
 
 #ifdef SIM_MLX4
-	if (!f->is_vf && f->total_vfs && num_vfs) {
-		err = sim_sriov_set(f, min(num_vfs, f->total_vfs));
+	if (!f->is_vf && f->total_vfs && all_vfs()) {
+		err = sim_sriov_set(f, min(all_vfs(), f->total_vfs));
 		if (err < 0)
 			pci_err(pdev, "Failed to enable SR-IOV, continuing without SR-IOV (err = %d)\n",
 				err);

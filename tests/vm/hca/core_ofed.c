@@ -27,7 +27,7 @@ static ssize_t guid_show(struct sim_vf *vf, char *buf, bool node)
 	err = sim_vf_query(vf->pf, vf->index, &now);
 	if (err)
 		return err;
-	guid = node ? now.fw.node_guid : now.fw.port_guid;
+	guid = node ? now.fw.node_guid : now.fw.port_guid[0];
 	*(__be64 *)b = cpu_to_be64(guid);
 	return sysfs_emit(buf, "%8phC\n", b);
 }
@@ -46,7 +46,7 @@ static ssize_t guid_store(struct sim_vf *vf, const char *buf, size_t len,
 		return -EINVAL;
 	for (i = 0; i < 8; i++)
 		guid = guid << 8 | (b[i] & 0xff);
-	err = sim_vf_set_guid(vf->pf, vf->index, node, guid, false);
+	err = sim_vf_set_guid(vf->pf, vf->index, !node, guid, false);
 	return err ?: len;
 }
 

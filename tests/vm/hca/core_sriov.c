@@ -27,30 +27,30 @@ static struct sim_vf *vf_of(struct sim_func *pf, int vf)
 	return &pf->vfs[vf];
 }
 
-int sim_vf_set_guid(struct sim_func *pf, int index, bool node, u64 guid,
+int sim_vf_set_guid(struct sim_func *pf, int index, unsigned int port, u64 guid,
 		    bool from_netlink)
 {
 	struct sim_vf *vf;
 	bool drop;
 	int err;
 
-	sim_fw_cmd(pf, node ? SIM_C_set_node_guid : SIM_C_set_port_guid);
+	sim_fw_cmd(pf, port ? SIM_C_set_port_guid : SIM_C_set_node_guid);
 	mutex_lock(&pf->sriov_lock);
 	vf = vf_of(pf, index);
 	err = vf ? injected(pf, &drop) : -EINVAL;
 	if (err)
 		goto out;
 	/* The driver believes the firmware's OK, dropped or not. */
-	if (node) {
+	if (!port) {
 		vf->cache.node_guid = guid;
 		vf->node_valid |= from_netlink;
 		if (!drop)
 			vf->fw.node_guid = guid;
 	} else {
-		vf->cache.port_guid = guid;
+		vf->cache.port_guid[port - 1] = guid;
 		vf->port_valid |= from_netlink;
 		if (!drop)
-			vf->fw.port_guid = guid;
+			vf->fw.port_guid[port - 1] = guid;
 	}
 out:
 	mutex_unlock(&pf->sriov_lock);
@@ -114,17 +114,27 @@ void sim_vf_latch(struct sim_func *f)
 {
 	struct sim_vf_values *fw = &f->pf->vfs[f->vf_index].fw;
 	char value[SIM_VALUE_LEN];
+	unsigned int i, port;
 
 	if (sim_knob_str(f->pdev, "latch", value) && !strcmp(value, "stale")) {
 		f->node_guid = f->slot->last_node_guid;
-		f->port_guid[0] = f->slot->last_port_guid;
+		memcpy(f->port_guid, f->slot->last_port_guid,
+		       sizeof(f->port_guid));
 		return;
 	}
 	/* Not under sriov_lock: enabling VFs probes them while holding it. */
 	f->node_guid = READ_ONCE(fw->node_guid);
-	f->port_guid[0] = READ_ONCE(fw->port_guid);
+	for (i = 0; i < f->nports; i++) {
+		port = f->first_port + i;
+		f->port_guid[i] = READ_ONCE(fw->port_guid[port - 1]);
+#ifdef SIM_MLX4
+		/* No SM was asked. */
+		if (!sim_link(f->pf, port))
+			f->port_guid[i] = 0;
+#endif
+	}
 	f->slot->last_node_guid = f->node_guid;
-	f->slot->last_port_guid = f->port_guid[0];
+	memcpy(f->slot->last_port_guid, f->port_guid, sizeof(f->port_guid));
 }
 
 static void enable_hca(struct sim_func *f, int num)
@@ -225,7 +235,8 @@ int sim_sriov_init(struct sim_func *f)
 		f->vfs[i].index = i;
 #ifdef SIM_MLX4
 		/* What the SM gives by itself; the link is the PF's. */
-		f->vfs[i].cache.port_guid = 0x0014050000000000ULL + i + 1;
+		f->vfs[i].cache.port_guid[0] = 0x0014050000000000ULL + i + 1;
+		f->vfs[i].cache.port_guid[1] = 0x0014050000000100ULL + i + 1;
 		f->vfs[i].cache.policy = SIM_POLICY_FOLLOW;
 #endif
 	}

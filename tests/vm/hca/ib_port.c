@@ -12,27 +12,20 @@ static struct sim_port *port_of(struct ib_device *ibdev, sim_num num)
 	return &to_sim(ibdev)->port[num - 1];
 }
 
-static bool cable(struct sim_func *f)
-{
-	char value[SIM_VALUE_LEN];
-
-	return !sim_knob_str(f->pdev, "link", value) || strcmp(value, "down");
-}
-
 /* Where the port should be; *phys_up tells of the cable alone. */
 static enum ib_port_state goal(struct sim_port *p, bool *phys_up)
 {
 	struct sim_func *f = p->ib->func;
 	enum sim_policy policy = sim_vf_own_policy(f);
 
-	*phys_up = cable(f->pf ?: f);
+	*phys_up = sim_link(f->pf ?: f, f->first_port + p->num - 1);
 	/* As mlx5_ib: the state of a RoCE port is its netdev's. */
 	if (sim_port_is_eth(f, p->num))
 		return *phys_up && sim_eth_runs(p) ? IB_PORT_ACTIVE : IB_PORT_DOWN;
-	if (policy == SIM_POLICY_DOWN || (f->pf && !f->port_guid[0]))
+	if (policy == SIM_POLICY_DOWN || (f->pf && !f->port_guid[p->num - 1]))
 		return IB_PORT_DOWN;
 	/* Up: the VF's port rises whatever the cable does. */
-	if ((!*phys_up && policy != SIM_POLICY_UP) || !cable(f))
+	if ((!*phys_up && policy != SIM_POLICY_UP) || !sim_link(f, p->num))
 		return IB_PORT_DOWN;
 	return IB_PORT_ACTIVE;
 }

@@ -67,7 +67,7 @@ static int get_vf_guid(struct ib_device *ibdev, int vf, sim_num port,
 	if (err)
 		return err;
 	node_guid->guid = now.node_valid ? now.cache.node_guid : 0;
-	port_guid->guid = now.port_valid ? now.cache.port_guid : 0;
+	port_guid->guid = now.port_valid ? now.cache.port_guid[0] : 0;
 	return 0;
 }
 
@@ -76,8 +76,9 @@ static int set_vf_guid(struct ib_device *ibdev, int vf, sim_num port, u64 guid,
 {
 	if (type != IFLA_VF_IB_NODE_GUID && type != IFLA_VF_IB_PORT_GUID)
 		return -EINVAL;
+	/* As mlx5: port 1's, whatever PORT is. */
 	return sim_vf_set_guid(to_sim(ibdev)->func, vf,
-			       type == IFLA_VF_IB_NODE_GUID, guid, true);
+			       type == IFLA_VF_IB_PORT_GUID, guid, true);
 }
 
 static int get_vf_stats(struct ib_device *ibdev, int vf, sim_num port,

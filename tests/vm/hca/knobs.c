@@ -27,8 +27,8 @@ static DEFINE_SPINLOCK(rules_lock);
 
 /* A misspelt knob would make a test pass for the wrong reason. */
 static const char * const known[] = {
-	"board_id", "fw_ver", "guid_write", "latch", "link", "link_layer",
-	"link_layer1", "link_layer2", "node_guid", "ofed", "port1_guid",
+	"board_id", "fw_ver", "guid_write", "latch", "link", "link1", "link2",
+	"link_layer", "link_layer1", "link_layer2", "node_guid", "ofed", "port1_guid",
 	"port2_guid", "port_query_ms", "ports", "probe_delay_ms", "probe_errno",
 	"probe_fail_nth", "probe_serial_ms", "sriov_errno", "vf_guid_read",
 	"vf_query_ms",
@@ -161,7 +161,7 @@ static bool value_fits(const char *knob, const char *value)
 		return *value;
 	if (strstarts(knob, "link_layer"))
 		return one_of(value, "ib", "eth");
-	if (!strcmp(knob, "link"))
+	if (strstarts(knob, "link"))
 		return one_of(value, "down", "active");
 	if (!strcmp(knob, "latch"))
 		return one_of(value, "fresh", "stale");

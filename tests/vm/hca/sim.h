@@ -85,7 +85,7 @@ struct sim_slot {
 	atomic_long_t counter[SIM_C_NR];
 	struct dentry *dir;
 	u64 last_node_guid;		/* what the last probe latched */
-	u64 last_port_guid;
+	u64 last_port_guid[SIM_MAX_PORTS];
 	struct sim_hold device_lock;
 };
 
@@ -96,7 +96,7 @@ struct sim_slot {
  */
 struct sim_vf_values {
 	u64 node_guid;
-	u64 port_guid;
+	u64 port_guid[SIM_MAX_PORTS];	/* by the PF's port */
 	enum sim_policy policy;
 };
 
@@ -122,6 +122,7 @@ struct sim_func {
 	int vf_index;
 
 	unsigned int nports;
+	unsigned int first_port;	/* the PF's, which is a VF's port 1 */
 	u64 node_guid;			/* latched at probe */
 	u64 port_guid[SIM_MAX_PORTS];
 
@@ -204,7 +205,12 @@ void sim_slots_free(void);
 /* core_main.c */
 #define sim_port_is_eth SIM_SYM(port_is_eth)
 #define sim_set_event SIM_SYM(set_event)
+#define sim_link SIM_SYM(link)
+#define sim_vf_ports SIM_SYM(vf_ports)
 bool sim_port_is_eth(struct sim_func *f, unsigned int port);
+bool sim_link(struct sim_func *f, unsigned int port);
+/* How many ports a VF has, and which of the PF's is its first. */
+unsigned int sim_vf_ports(struct sim_func *pf, int vf, unsigned int *first);
 void sim_set_event(struct sim_func *f, void (*event)(void *ctx), void *ctx);
 void sim_event(struct sim_func *f);
 void sim_event_all(void);
@@ -226,7 +232,8 @@ void sim_unregister_interface(void);
 #define sim_vf_set_policy SIM_SYM(vf_set_policy)
 #define sim_vf_query SIM_SYM(vf_query)
 #define sim_vf_own_policy SIM_SYM(vf_own_policy)
-int sim_vf_set_guid(struct sim_func *pf, int vf, bool node, u64 guid,
+/* PORT is the PF's; 0: the node GUID. */
+int sim_vf_set_guid(struct sim_func *pf, int vf, unsigned int port, u64 guid,
 		    bool from_netlink);
 int sim_vf_set_policy(struct sim_func *pf, int vf, enum sim_policy policy);
 int sim_vf_query(struct sim_func *pf, int vf, struct sim_vf *out);
