@@ -226,7 +226,11 @@ impl<'a> Waiting<'a> {
         self.tell(&states);
         let until = deadline.min(self.due.look).min(self.due.netdevs);
         let ports = asks.then_some(self.due.ports);
-        Next::Wait(ports.into_iter().chain(answers).chain(products).fold(until, u64::min))
+        // That time has passed is no event.
+        let is_short = states.iter().any(|state| state.lack == Some(Lack::Stable));
+        let stable = is_short.then_some(now + ASK_EVERY_USEC);
+        let sooner = ports.into_iter().chain(answers).chain(products).chain(stable);
+        Next::Wait(sooner.fold(until, u64::min))
     }
 
     /// What can be read when an answer has come.

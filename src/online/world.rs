@@ -414,9 +414,17 @@ impl State {
             let within = times.iter().copied().filter(|at| (oldest..=now).contains(at));
             within.chain([oldest, now])
         };
+        // For so long all is as it is, and after so long that had to be seen.
+        let last = times.iter().copied().filter(|at| *at <= now).max().unwrap_or(BEGIN);
+        let quiet = [longest * 2, ASK_EVERY_USEC * 2, goal.stable_sec * SEC].iter().sum::<u64>();
+        let answers = self.story.latencies.iter().all(Option::is_some) && longest < SEC;
+        let is_quiet = answers && now > last.max(BEGIN) + quiet;
         if report.verdict == Verdict::Ready {
             if cards.is_empty() {
                 return Err("ready without a port".to_owned());
+            }
+            if is_quiet {
+                return Err("it goes on although all is well".to_owned());
             }
             for card in &cards {
                 if !moments().any(|at| card.is_good(goal, at)) {
@@ -443,18 +451,12 @@ impl State {
         if now < deadline {
             return Err("it gives up although ports can come".to_owned());
         }
-        // All has been well for so long that it had to be seen.
-        let quiet = [longest * 2, ASK_EVERY_USEC * 2, goal.stable_sec * SEC].iter().sum::<u64>();
-        let quiet_since = now.saturating_sub(quiet);
-        let is_quiet = times.iter().all(|at| *at < quiet_since || *at > now);
-        let answers = self.story.latencies.iter().all(Option::is_some) && longest < SEC;
-        if is_quiet && answers && quiet_since > BEGIN && cards.iter().all(|c| c.is_good(goal, now))
-        {
+        if is_quiet && cards.iter().all(|card| card.is_good(goal, now)) {
             return Err("all is well, and it does not see that".to_owned());
         }
-        if is_quiet && answers && quiet_since > BEGIN {
+        if is_quiet && self.story.is_named {
             for (card, port) in self.story.cards.iter().zip(&report.ports) {
-                if port.online != card.is_good(goal, now) && self.story.is_named {
+                if port.online != card.is_good(goal, now) {
                     return Err(format!("{} is not told as it is: {card:?}", port.line()));
                 }
             }
@@ -524,6 +526,23 @@ fn a_link_that_is_lost_at_the_last_moment_is_asked_for() {
         logs: true,
         is_named: false,
         goal: Goal { rung: Rung::Link, address: true, stable_sec: 2 },
+        timeout_sec: 36,
+        stop: None,
+    };
+    is_good(&story).expect("good");
+}
+
+/// Without a link that is asked for nothing but time makes a port stable.
+#[test]
+fn a_port_that_has_been_there_for_so_long_ends_the_wait() {
+    let never = NEVER / 4;
+    let card = Card { comes: 0, link: never, sm: 0, loses: None, up: never, address: never };
+    let story = Story {
+        cards: vec![card],
+        latencies: vec![Some(0)],
+        logs: false,
+        is_named: false,
+        goal: Goal { rung: Rung::Named, address: false, stable_sec: 1 },
         timeout_sec: 36,
         stop: None,
     };
