@@ -1,12 +1,13 @@
 //! What the next boot would not load although it is loaded now: drivers that modprobe.d denies
-//! since, and those that a newer kernel has not.
+//! since, those that a newer kernel has not, and those that come after vfio-pci has taken the
+//! adapter.
 
 use crate::host::Root;
 use crate::model::PortProgress;
 use crate::model::advice::{Advice, ToDo};
 use crate::model::common::{Code, Finding};
 use crate::names::{ModuleName, ModuleState, few, natural, sh};
-use crate::observe::{ModprobeRules, Observed, module_file};
+use crate::observe::{ModprobeRules, Observed, PciFunction, module_file};
 
 /// Of the modules behind `ports`.
 pub fn findings(
@@ -17,6 +18,7 @@ pub fn findings(
 ) -> Vec<Finding> {
     let loaded = loaded(root, observed, ports);
     let mut findings = denied(root, rules, &loaded);
+    findings.extend(taken(root, rules, observed, ports));
     if let Some(kernel) = newer_kernel(root, &observed.kernel) {
         findings.extend(of_kernel(root, &observed.kernel, &kernel, &loaded));
     }
@@ -46,19 +48,52 @@ fn loaded(root: &Root, observed: &Observed, ports: &[PortProgress]) -> Vec<Modul
 /// Those that a file denies which is newer than this boot. An older one has not kept the module
 /// from being loaded.
 fn denied(root: &Root, rules: &ModprobeRules, loaded: &[ModuleName]) -> Vec<Finding> {
-    let began = root.boot_sec();
     let finding = |module: &ModuleName| {
         let by = rules.denied(module)?;
-        let (file, _) = by.rsplit_once(':').filter(|(file, _)| file.starts_with('/'))?;
-        let is_newer = root.changed_sec(file).zip(began).is_some_and(|(at, began)| at >= began);
         let message = format!(
             "is loaded now, and {by} denies it: the next boot does not load it, unless the initrd or another program does"
         );
         let remedy = format!("if the port is to come up: remove {by}, and rebuild the initrd");
         let finding = Finding::warning(Code::NextBootAtRisk, message).about(module);
-        is_newer.then(|| finding.advise([Advice::permanent(remedy)]))
+        is_newer(root, by).then(|| finding.advise([Advice::permanent(remedy)]))
     };
     loaded.iter().filter_map(finding).collect()
+}
+
+/// `FILE:LINE` was changed since this boot began.
+fn is_newer(root: &Root, origin: &str) -> bool {
+    let file = origin.rsplit_once(':').map(|(file, _)| file).filter(|file| file.starts_with('/'));
+    let changed = file.and_then(|file| root.changed_sec(file));
+    changed.zip(root.boot_sec()).is_some_and(|(at, began)| at >= began)
+}
+
+/// The adapters that vfio-pci takes, since it is loaded before their driver and given their IDs:
+/// two lines, of which one is newer than this boot.
+fn taken(
+    root: &Root,
+    rules: &ModprobeRules,
+    observed: &Observed,
+    ports: &[PortProgress],
+) -> Vec<Finding> {
+    let Some((ids, given)) = rules.option("vfio_pci", "ids") else { return Vec::new() };
+    let finding = |function: &PciFunction| {
+        let driver = function.driver.as_deref()?;
+        let first = rules.loads_before("vfio_pci", driver)?;
+        let id = format!("{:04x}:{:04x}", function.vendor, function.device);
+        let is_its = ids.split(',').any(|one| one.to_ascii_lowercase().starts_with(&id));
+        let is_new = is_newer(root, given) || is_newer(root, first);
+        let message = format!(
+            "{driver} drives it now, and at the next boot vfio-pci takes it: {given} gives it {id}, and {first} has it loaded before {driver}"
+        );
+        let remedy = format!(
+            "if its ports are to come up: remove {id} from {given}, and rebuild the initrd; set driver_override of a single VF instead"
+        );
+        let finding = Finding::warning(Code::NextBootAtRisk, message).about(function.address);
+        (is_its && is_new).then(|| finding.advise([Advice::permanent(remedy)]))
+    };
+    let is_expected =
+        |function: &&PciFunction| ports.iter().any(|port| port.pci == Some(function.address));
+    observed.functions.iter().filter(is_expected).filter_map(finding).collect()
 }
 
 /// The newest kernel of the running one's flavour that is installed, if it is newer.

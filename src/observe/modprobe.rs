@@ -16,6 +16,8 @@ pub struct ModprobeRules {
     install: BTreeMap<ModuleName, Install>,
     /// Module, `key=value`, origin; the last one wins, as in the kernel.
     options: Vec<(ModuleName, String, String)>,
+    /// Module, one that is loaded before it, origin.
+    softdeps: Vec<(ModuleName, ModuleName, String)>,
     /// What could not be read, one line each.
     pub problems: BTreeSet<String>,
 }
@@ -91,6 +93,14 @@ impl ModprobeRules {
         )
     }
 
+    /// Where it stands that `first` is loaded before `module`.
+    pub fn loads_before(&self, first: &str, module: &str) -> Option<&str> {
+        let is_it = |(of, before, _): &&(ModuleName, ModuleName, String)| {
+            of.as_str() == module && before.as_str() == first
+        };
+        self.softdeps.iter().find(is_it).map(|(_, _, origin)| origin.as_str())
+    }
+
     fn add_file(&mut self, path: &str, text: &str) {
         for (number, line) in joined_lines(text) {
             let origin = || format!("{path}:{number}");
@@ -113,6 +123,14 @@ impl ModprobeRules {
                     let name: ModuleName = name;
                     for setting in words {
                         self.options.push((name.clone(), setting.to_owned(), origin()));
+                    }
+                }
+                (Some("softdep"), Some(name)) => {
+                    let name: ModuleName = name;
+                    let before = words.skip_while(|word| *word != "pre:").skip(1);
+                    let before = before.take_while(|word| *word != "post:");
+                    for module in before.filter_map(|word| word.parse().ok()) {
+                        self.softdeps.push((name.clone(), module, origin()));
                     }
                 }
                 _ => {}

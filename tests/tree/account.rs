@@ -509,6 +509,23 @@ fn what_the_next_boot_would_not_load_is_foretold() {
     host.remove("etc/modprobe.d/site.conf");
     is(&host, 0, &[]);
 
+    // The driver comes first, whatever IDs vfio-pci has, unless it is loaded after it.
+    let ids = "options vfio-pci ids=10de:2330,15b3:101B\n";
+    host.file("etc/modprobe.d/vfio.conf", ids);
+    is(&host, 0, &[]);
+    host.file("etc/modprobe.d/softdep.conf", "softdep mlx5-core pre: x vfio-pci post: y\n");
+    let (status, _) = is(&host, 1, &[&format!("warning next-boot-at-risk {PF}")]);
+    let told = message(&status, "next-boot-at-risk");
+    assert!(told.contains("/etc/modprobe.d/vfio.conf:1 gives it 15b3:101b"), "{told}");
+    assert!(told.contains("/etc/modprobe.d/softdep.conf:1 has it loaded before"), "{told}");
+    host.file("etc/modprobe.d/softdep.conf", "softdep mlx5_core pre: x post: vfio-pci\n");
+    is(&host, 0, &[]);
+    host.file("etc/modprobe.d/softdep.conf", "softdep mlx5_core pre: vfio-pci\n");
+    host.file("etc/modprobe.d/vfio.conf", "options vfio-pci ids=15b3:101c\n");
+    is(&host, 0, &[]);
+    host.remove("etc/modprobe.d/vfio.conf");
+    host.remove("etc/modprobe.d/softdep.conf");
+
     for other in ["6.1.0-8-amd64", "6.2.0-1-rt-amd64"] {
         built(other, &[], "kernel");
     }
