@@ -13,7 +13,9 @@ mod part;
 use crate::names::{harmless, is_ipoib_name};
 use std::collections::BTreeSet;
 use std::io::{self, Cursor, Read};
+use std::thread;
 
+use aho_corasick::AhoCorasick;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use super::account::{self, Accounts};
@@ -36,7 +38,7 @@ use part::Part;
 /// How much of a source is taken apart line by line.
 const CLOSELY: u64 = 2 * 1024 * 1024;
 /// Bytes read at once.
-const BLOCK: usize = 256 * 1024;
+const BLOCK: usize = 1024 * 1024;
 /// Netdevs and PCI functions whose names are kept.
 const NAMED: usize = 4096;
 /// Boots that are judged, the newest.
@@ -313,16 +315,16 @@ impl Intake {
         };
         // Up to where lines are numbered and taken.
         let mut taken = 0;
-        let mut hits = finder.find_overlapping_iter(block).peekable();
-        while let Some(hit) = hits.next() {
-            if hit.start() < taken {
+        let mut hits = found(finder, block).into_iter().peekable();
+        while let Some((at, word)) = hits.next() {
+            if at < taken {
                 continue;
             }
-            let range = line_around(block, hit.start());
+            let range = line_around(block, at);
             self.words.clear();
-            self.words.push(hit.pattern().as_usize());
-            while let Some(hit) = hits.next_if(|hit| hit.start() < range.end) {
-                self.words.push(hit.pattern().as_usize());
+            self.words.push(word);
+            while let Some((_, word)) = hits.next_if(|&(at, _)| at < range.end) {
+                self.words.push(word);
             }
             // Whether a line with a general word says a failure is told where it is taken apart.
             let has_enough =
@@ -336,7 +338,7 @@ impl Intake {
                 taken = (range.end + 1).min(block.len());
                 continue;
             }
-            let window = window(block, hit.start());
+            let window = window(block, at);
             let start = window.start.max(taken);
             if start > taken {
                 self.gap();
@@ -570,6 +572,26 @@ impl Held {
         let event = Event { origin, when, program, unit, text, level, kind };
         (!event.text.is_empty()).then_some(event)
     }
+}
+
+/// Where in `block` the words of `finder` begin, and which they are. Its halves are searched at
+/// the same time: this is most of what a long log costs.
+fn found(finder: &AhoCorasick, block: &[u8]) -> Vec<(usize, Word)> {
+    let middle = block.get(..block.len() / 2).unwrap_or_default();
+    // No word goes over the end of a line.
+    let half = memrchr(b'\n', middle).map_or(0, |at| at + 1);
+    let (first, second) = block.split_at(half);
+    let words = |of: &[u8], before: usize| -> Vec<(usize, Word)> {
+        let hits = finder.find_overlapping_iter(of);
+        hits.map(|hit| (before + hit.start(), hit.pattern().as_usize())).collect()
+    };
+    thread::scope(|scope| {
+        let other = thread::Builder::new().spawn_scoped(scope, || words(second, half));
+        let mut all = words(first, 0);
+        let rest = other.ok().and_then(|thread| thread.join().ok());
+        all.extend(rest.unwrap_or_else(|| words(second, half)));
+        all
+    })
 }
 
 /// How many lines end in `block`.
