@@ -96,7 +96,7 @@ fn is_rdma_device(word: &str) -> bool {
     ];
     let driver = word.trim_end_matches(|c: char| c.is_ascii_digit());
     let of_slot = || {
-        let rest = ["roce", "iw", "opa"].iter().find_map(|kind| word.strip_prefix(kind));
+        let rest = ["roce", "iw", "opa", "rdma"].iter().find_map(|kind| word.strip_prefix(kind));
         rest.and_then(|rest| rest.strip_prefix(['p', 's', 'o', 'x', 'P']))
             .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_hexdigit()))
     };
@@ -175,9 +175,17 @@ mod tests {
         {
             assert_eq!(rdma_device_in(name), Some(name));
         }
-        for name in
-            ["mlx5_ib", "mlx5_core", "rocev2", "roce", "opensm", "iwpmd", "rxe", "sriov_numvfs"]
-        {
+        for name in [
+            "mlx5_ib",
+            "mlx5_core",
+            "rocev2",
+            "roce",
+            "rdmap",
+            "opensm",
+            "iwpmd",
+            "rxe",
+            "sriov_numvfs",
+        ] {
             assert_eq!(rdma_device_in(name), None, "{name}");
         }
         let of_port = "Transport retry count exceeded on mlx5_0:1/IB";

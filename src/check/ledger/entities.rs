@@ -57,6 +57,11 @@ impl Entities {
 
     fn learn(&mut self, event: &Event) {
         let text = &*event.text;
+        if let Kind::PciFunction { address, class, .. } = &event.kind
+            && class.starts_with("0207")
+        {
+            self.names.insert(address.clone());
+        }
         let driven = driven(text).filter(|_| event.from_kernel());
         let device = rdma_device_in(text);
         // Half of an Ethernet adapter is the fabric's if its RDMA device is named beside it.

@@ -39,8 +39,9 @@ fn driver_regression(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
 /// The kernel reports a fault itself.
 fn crashed(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
     let worst = reports(boot).into_iter().min_by_key(|r| (r.kind, !r.in_probe))?;
-    let is_broken =
-        worst.kind == Severity::Error || worst.in_probe && seen::sign_of_life(boot).is_none();
+    let is_broken = worst.kind == Severity::Error
+        || loses_adapter(given_up)
+        || worst.in_probe && seen::sign_of_life(boot).is_none();
     let severity = if is_broken { Severity::Error } else { Severity::Warning };
     let confidence =
         if worst.culprit.text.contains("+0x") { Confidence::High } else { Confidence::Medium };
@@ -53,6 +54,7 @@ fn crashed(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
     let told = format!("{what} in the RDMA stack ({}): {said}", worst.module);
     Some(
         Finding::of(Code::DriverRegression, severity, confidence, told)
+            .about_all(adapters(given_up))
             .quoting(seen::quotes(boot, [worst.head, worst.culprit]))
             .quoting(seen::quotes(boot, given_up.iter().copied()))
             .now(["boot the kernel that worked before"])
@@ -65,10 +67,8 @@ fn crashed(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
 
 fn gave_up(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
     let said = given_up.last()?.text.trim();
-    let ethernet = given_up.iter().all(|e| has_any(&e.text, &ROCE) || is_of_bnxt_re(&e.text));
-    let severity = if ethernet { Severity::Warning } else { Severity::Error };
-    let groups = seen::by_function(given_up.iter().copied());
-    let addresses: Vec<&str> = groups.into_iter().filter_map(|(of, _)| of).collect();
+    let severity = if loses_adapter(given_up) { Severity::Error } else { Severity::Warning };
+    let addresses = adapters(given_up);
     let of = match &addresses[..] {
         [] | [_] => String::new(),
         several => format!(" {}", seen::all_of("adapter", several)),
@@ -85,6 +85,17 @@ fn gave_up(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
                 false => "look for a newer kernel or driver with a fix",
             }]),
     )
+}
+
+/// The adapters of lines by which a driver gives up.
+fn adapters<'a>(given_up: &[&'a Event]) -> Vec<&'a str> {
+    let groups = seen::by_function(given_up.iter().copied());
+    groups.into_iter().filter_map(|(of, _)| of).collect()
+}
+
+/// True if more than the RDMA half of Ethernet cards is lost.
+fn loses_adapter(given_up: &[&Event]) -> bool {
+    given_up.iter().any(|e| !has_any(&e.text, &ROCE) && !is_of_bnxt_re(&e.text))
 }
 
 /// Beside no other fault, what is strange.

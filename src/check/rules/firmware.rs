@@ -126,7 +126,7 @@ fn fw_init_timeout(boot: &Boot) -> Vec<Finding> {
 }
 
 pub(super) const FIRMWARE_FATAL: Rule =
-    Rule::many(Code::FirmwareFatal, firmware_fatal, &[SIGNS, TOO_HOT, LOST]);
+    Rule::many(Code::FirmwareFatal, firmware_fatal, &[SIGNS, TOO_HOT, LOST, BROKEN]);
 
 const SIGNS: &[&str] = &[
     "health compromised",
@@ -141,8 +141,11 @@ const SIGNS: &[&str] = &[
 enum Outside {
     TooHot,
     Lost,
+    Broken,
 }
 
+/// Health syndromes of mlx5 that are faults of the hardware (`hsynd_str()` of its health.c).
+const BROKEN: &[&str] = &["unrecoverable hardware error", "HW fatal error", "irisc not responding"];
 const TOO_HOT: &[&str] = &["High temperature", "temp_warn"];
 const LOST: &[&str] = &["PCI slot is unavailable", "PCI reads still not working"];
 
@@ -153,7 +156,7 @@ fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
         .events
         .iter()
         .filter(|e| e.from_kernel() && ours(&e.text))
-        .filter(|e| has_any(&e.text, SIGNS) || fatal(&e.text))
+        .filter(|e| has_any(&e.text, SIGNS) || has_any(&e.text, BROKEN) || fatal(&e.text))
         .collect();
     let ends = seen::by_function(lines).into_iter().map(|(address, lines)| {
         let last = lines.last().map(|e| e.origin);
@@ -169,7 +172,8 @@ fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
         let end = says(TOO_HOT).then_some(Outside::TooHot);
         let above = || lines.iter().flat_map(|e| above(boot, address.unwrap_or_default(), e));
         let is_lost = || says(LOST) || above().next().is_some();
-        ((severity, end.or_else(|| is_lost().then_some(Outside::Lost))), address, lines)
+        let end = end.or_else(|| is_lost().then_some(Outside::Lost));
+        ((severity, end.or_else(|| says(BROKEN).then_some(Outside::Broken))), address, lines)
     });
     let finding = |((severity, end), mut addresses, lines): (_, Vec<&str>, Vec<&Event>)| {
         // What was too hot is the card, and not a function of it.
@@ -185,6 +189,7 @@ fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
             None => format!("The firmware of {of} has failed: {said}"),
             Some(Outside::TooHot) => format!("The firmware of {of} has stopped, too hot: {said}"),
             Some(Outside::Lost) => format!("{of} does not answer on PCIe any more: {said}"),
+            Some(Outside::Broken) => format!("The hardware of {of} has failed: {said}"),
         };
         let is_its = |e: &&Event| function(&e.text).is_none_or(|at| addresses.contains(&at));
         let blamed: Vec<&Event> = boot.with("firmware internal error").filter(is_its).collect();
@@ -203,6 +208,10 @@ fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
             Some(Outside::Lost) => (
                 "power the host off and on",
                 "check slot, riser and power of the adapter: dmesg | grep -e pciehp -e AER -e DPC",
+            ),
+            Some(Outside::Broken) => (
+                "power the host off and on",
+                "if it fails again, replace the adapter; report the health buffer to the vendor",
             ),
         };
         let finding = Finding::of(Code::FirmwareFatal, severity, Confidence::High, told)

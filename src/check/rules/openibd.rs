@@ -121,6 +121,9 @@ fn openibd_failed(boot: &Boot) -> Option<Finding> {
     });
     let (severity, end) =
         if recovered { (Severity::Warning, ", and started later") } else { (Severity::Error, "") };
+    let refused = |e: &&Event| is_marked(&e.text) && e.text.contains("oad");
+    let modules = boot.events.iter().filter(refused).filter_map(|e| seen::rdma_module(&e.text));
+    let objects = seen::each(std::iter::once("openibd.service").chain(modules));
     let said = boot.events.iter().filter(|e| {
         let told = &*e.program == "openibd" || &*e.unit == "openibd.service";
         told && has_any(&e.text, &["rror", "ail", "FATAL", "skipping"])
@@ -131,7 +134,7 @@ fn openibd_failed(boot: &Boot) -> Option<Finding> {
     let told = format!("openibd.service failed{end}.");
     let judged = (severity, Confidence::High);
     Some(
-        row::told(boot, Code::OpenibdFailed, judged, told, &["openibd.service"], lines)
+        row::told(boot, Code::OpenibdFailed, judged, told, &objects, lines)
             .quoting(seen::quotes(boot, said))
             .quoting(shown),
     )

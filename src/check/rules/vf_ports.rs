@@ -1,8 +1,9 @@
 //! The ports of VFs: GUIDs, link state.
 
 use super::{Advice, Boot, Code, Confidence, Finding, Quote, Rule, Severity, row, seen};
+use crate::check::evidence::fold::lines::last_word;
 use crate::check::evidence::state::{NetdevSeen, PortSeen, VfSeen};
-use crate::check::pattern::has_any;
+use crate::check::pattern::{caught_one, has_any};
 use crate::names::IsVf;
 
 pub(super) const VF_GUID_ZERO: Rule = Rule::one(Code::VfGuidZero, vf_guid_zero, &[]);
@@ -81,6 +82,10 @@ fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
     }
     if names.is_empty() {
         names.extend(twins.iter().filter_map(|n| Some(n.port.as_ref()?.0.clone())));
+    }
+    if names.is_empty() {
+        let netdevs = said.iter().filter_map(|e| caught_one(&e.text, "VF {} GUID is not valid"));
+        names.extend(seen::each(netdevs.map(|netdev| last_word(netdev).to_owned())));
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let which = match &names[..] {
