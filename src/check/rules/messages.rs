@@ -112,7 +112,8 @@ fn why(text: &str) -> Option<&'static str> {
     // Queries that the firmware refuses do no harm; commands that make
     // something are another matter, and fail a probe.
     let refused = has_any(text, &["mlx5_cmd_out_err", "mlx5_cmd_check"])
-        && has_any(text, &["ACCESS_REG", "QUERY_", "bad operation"]);
+        && (has_any(text, &["QUERY_", "bad operation"])
+            || text.contains("ACCESS_REG") && text.contains("bad parameter"));
     let refused =
         refused.then_some("the firmware does not know a query that the driver can do without");
     known.or(refused)
