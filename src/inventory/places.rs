@@ -74,8 +74,10 @@ struct At<'a> {
     when: When,
     /// The file of the place.
     file: &'a str,
-    /// The whole that the line is of: it may name the adapter.
+    /// The whole that the line is of.
     context: &'a str,
+    /// What may name the adapter where the line does not.
+    names: &'a str,
     /// How many scripts and units run it, one by the other.
     depth: u8,
 }
@@ -83,7 +85,8 @@ struct At<'a> {
 impl<'a> At<'a> {
     /// A line of a file that takes effect at boot.
     const fn line(file: &'a str, number: usize, text: &'a str, context: &'a str) -> Self {
-        Self { place: file, line: Some(number), text, when: When::AtBoot, file, context, depth: 0 }
+        let (place, line, when) = (file, Some(number), When::AtBoot);
+        Self { place, line, text, when, file, context, names: context, depth: 0 }
     }
 }
 
@@ -193,7 +196,8 @@ impl Reader<'_> {
         for (number, line) in joined_lines(text) {
             let expanded = variables.expanded(&line);
             let Some(part) = command(&expanded) else { continue };
-            let at = At { when, ..At::line(file, number, &line, text) };
+            let names = if part.contains('$') { "" } else { text };
+            let at = At { when, names, ..At::line(file, number, &line, text) };
             self.line(at, part, &mut folder);
         }
     }
@@ -371,12 +375,18 @@ impl Reader<'_> {
             if !known.insert(does) {
                 continue;
             }
-            let mut objects = objects(lines);
-            for wider in script.into_iter().chain([at.context]) {
-                if objects.is_empty() {
-                    objects = self::objects(wider);
+            let own = objects(lines);
+            // What a line takes from a variable is not known, whatever else the script names.
+            let is_open = lines.lines().any(|l| l.contains('$') && objects(l).is_empty());
+            let wider = script.into_iter().filter(|_| own.is_empty()).chain([at.names]);
+            let objects = match does {
+                _ if !own.is_empty() && !is_open => own,
+                Does::CallsOpenibd | Does::RunsOpensm | Does::LoadsModules | Does::StartsGuests => {
+                    Vec::new()
                 }
-            }
+                _ if is_open => objects(at.names),
+                _ => wider.map(objects).find(|named| !named.is_empty()).unwrap_or_default(),
+            };
             self.found.entries.push(Entry {
                 place: at.place.to_owned(),
                 line: at.line,
@@ -426,7 +436,8 @@ impl Reader<'_> {
             let context = format!("{}\n{settings}", command.line);
             let text = &command.line;
             let file = &unit.fragment;
-            let at = At { place, line: None, text, when, file, context: &context, depth: 0 };
+            let names = context.as_str();
+            let at = At { place, line: None, text, when, file, context: names, names, depth: 0 };
             match &command.script {
                 // Of a start script with rc links, which is no file of the line.
                 Some(script) if file.starts_with("/etc/init.d/") => {
@@ -436,7 +447,7 @@ impl Reader<'_> {
             }
         }
         let file = &unit.fragment;
-        let at = At { place, line: None, text: "", when, file, context: "", depth: 0 };
+        let at = At { place, line: None, text: "", when, file, context: "", names: "", depth: 0 };
         if self.found.entries.len() == from {
             let line = unit.commands.first().map_or("", |command| command.line.as_str());
             let of_name = Known::all().acting(&unit.name);

@@ -191,7 +191,7 @@ fn what_runs_by_something_else_is_followed() {
         found,
         [
             "/etc/rc.local:4 SetsVfs mlx5_0",
-            "/etc/rc.local:6 LoadsModules ib1",
+            "/etc/rc.local:6 LoadsModules",
             "/etc/rc.local:7 Tunes mlx5_*",
             "/etc/rc.local:8 SetsInterfaces ib1",
             "/opt/hook:2 SetsVfs?",
@@ -472,4 +472,27 @@ fn who_sets_the_mode_of_network_namespaces_is_known_with_its_place() {
         ("/etc/udev/rules.d/70-site.rules:1", NetnsMode::Shared),
     ];
     assert_eq!(found, want.map(|(place, mode)| (place.to_owned(), mode)));
+}
+
+#[test]
+fn what_a_script_takes_from_a_variable_is_no_adapter_that_it_names_elsewhere() {
+    let rc = "#!/bin/sh
+PF=ib0
+/etc/init.d/openibd start
+for pf in $(ibdev2netdev | awk '/mlx5/{print $5}'); do
+  echo 8 > /sys/class/net/$pf/device/sriov_numvfs
+  bdf=$(basename $(readlink /sys/class/net/$pf/device/virtfn0))
+  echo $bdf > /sys/bus/pci/drivers/mlx5_core/unbind
+done
+echo connected > /sys/class/net/$PF/mode
+";
+    assert_eq!(
+        acts(&[("etc/rc.local", rc)]),
+        [
+            "/etc/rc.local:3 CallsOpenibd",
+            "/etc/rc.local:5 SetsVfs",
+            "/etc/rc.local:7 BindsDrivers",
+            "/etc/rc.local:9 SetsInterfaces ib0",
+        ]
+    );
 }
