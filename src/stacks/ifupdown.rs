@@ -1,4 +1,4 @@
-//! Debian's ifupdown: interfaces(5), its record of what is up, and the unit that
+//! Debian's ifupdown, and ifupdown2 in its place: interfaces(5), its record of what is up, and the unit that
 //! its udev rule starts for an interface that is marked `allow-hotplug`.
 
 use super::files::{Files, LIMIT, folder, mtu_setting, setting};
@@ -20,6 +20,9 @@ const FILE: &str = "/etc/network/interfaces";
 const DIR: &str = "/etc/network/interfaces.d";
 /// `IFACE=LOGICAL` lines, written when an interface has come up.
 const RECORD: &str = "/run/network/ifstate";
+/// The record of ifupdown2, objects of Python (protocol 4 of pickle: length and text of each
+/// string) of all that it was asked for, and the file by which it marks that it has run in this boot.
+const RECORD_2: [&str; 2] = ["/var/tmp/network/ifstatenew", "/run/network/ifstatelock"];
 /// As deep as `source` may go.
 const DEEPEST: u32 = 8;
 
@@ -88,7 +91,15 @@ impl Stack for Ifupdown {
     fn has_brought_up(&self, root: &Root, interface: &Interface) -> bool {
         let text = root.text(RECORD, LIMIT).unwrap_or_default();
         let name = interface.name.as_str();
-        text.lines().any(|l| l.split_once('=').is_some_and(|(i, _)| i == name))
+        let is_recorded = text.lines().any(|l| l.split_once('=').is_some_and(|(i, _)| i == name));
+        let [record, mark] = RECORD_2;
+        is_recorded
+            || root.exists(mark) && {
+                let length = u8::try_from(name.len()).unwrap_or(u8::MAX);
+                let string = [&[length], name.as_bytes()].concat();
+                let objects = root.bytes(record, LIMIT).unwrap_or_default();
+                memchr::memmem::find(&objects, &string).is_some()
+            }
     }
 
     fn command(&self, how: Action, name: &IfName) -> Result<Command, NoCommand> {

@@ -91,6 +91,11 @@ fn ifupdown_auto() {
     let active = [unit("networking.service", "active")];
     let action = |files: &[_], of: &Interface| decided(files, of, &active, &Live::default()).action;
     assert_eq!(action(&[INTERFACES, ib0, recorded], &up), Action::Nothing);
+    // ifupdown2 has another record, which outlives the boot.
+    let [objects, mark] =
+        [("/var/tmp/network/ifstatenew", "\u{4}name\u{3}ib0"), ("/run/network/ifstatelock", "")];
+    assert_eq!(action(&[INTERFACES, ib0, objects, mark], &up), Action::Nothing);
+    assert_eq!(action(&[INTERFACES, ib0, objects], &up), Action::Ifup);
     let other = interface("ib0", false);
     assert_eq!(action(&[INTERFACES, ib0, recorded], &other), Action::IfupAgain);
     assert_eq!(action(&[INTERFACES, ib0], &interface("ib2", false)), Action::Nobody);
