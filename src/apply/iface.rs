@@ -21,7 +21,7 @@ use crate::model::iface::{
     BringUp, DeferredSettings, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface,
 };
 use crate::model::{Cause, Use, events as kinds};
-use crate::names::{BadText, IfName, harmless, sh};
+use crate::names::{BadText, IfName, harmless, is_group_mtu, sh};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
 use crate::observe::udev::initialized_usec;
@@ -407,6 +407,7 @@ impl Run<'_> {
                 if let (Some(asked), Some(mtu)) = (report.wanted.mtu, interface.mtu)
                     && report.mtu_asked == Some(asked)
                     && mtu < asked
+                    && is_group_mtu(mtu)
                 {
                     report.notes.push(format!(
                         "the MTU is {mtu}, not {asked}: limited by the fabric's broadcast group (see the subnet manager's mtu for the IPoIB partition)"

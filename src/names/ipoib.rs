@@ -34,6 +34,12 @@ impl Mode {
     }
 }
 
+/// True of an MTU that a broadcast group can have: that of a packet (`ib_mtu_enum_to_int`,
+/// `opa_mtu_enum_to_int`) less IPoIB's header.
+pub const fn is_group_mtu(mtu: u32) -> bool {
+    matches!(mtu, 252 | 508 | 1020 | 2044 | 4092 | 8188 | 10236)
+}
+
 // What the names of IPoIB netdevs look like, where nothing but the name is known. Three things,
 // each wider than the one before: how the kernel numbers them, what is one, and what may be one.
 

@@ -54,7 +54,7 @@ pub use guest::{Connection, DomainName, GuestVf, OnFailure, Ready};
 pub use guid::{GidKind, Guid, GuidRange, GuidRangeError};
 pub use host_number::{HostNumber, NameRule};
 pub use ifname::{IfName, IfPattern, IfPatternError, is_plain};
-pub use ipoib::{Mode, is_ipoib_name, is_kernel_ipoib_name, may_be_ipoib_name};
+pub use ipoib::{Mode, is_group_mtu, is_ipoib_name, is_kernel_ipoib_name, may_be_ipoib_name};
 pub use lines::joined_lines;
 pub use link::{LinkLayer, LinkState, PhysicalState, PortType, Rate};
 pub use link_minimum::{

@@ -7,7 +7,7 @@ use crate::model::iface::{
     ChildCreator, DeferredSettings, IfaceStep, WantedChild, WantedInterface,
 };
 use crate::model::{Cause, Use};
-use crate::names::{IfName, Mode, PKey, sh};
+use crate::names::{IfName, Mode, PKey, is_group_mtu, sh};
 use crate::observe::ipoib::{Interface, StackChild};
 
 /// What is to be done to one interface.
@@ -218,7 +218,7 @@ pub fn iface_plan(
         // applies it only as far as the broadcast group allows.
         let held = mode == Some(Mode::Datagram)
             && mtu_asked == Some(mtu)
-            && interface.mtu.is_some_and(|now| now < mtu);
+            && interface.mtu.is_some_and(|now| now < mtu && is_group_mtu(now));
         if mtu > limit {
             let word = mode.map_or("this", Mode::word);
             let or = if interface.can_connect && mtu <= Mode::Connected.largest_mtu(false) {
@@ -387,6 +387,18 @@ mod tests {
         let back = "[[interface]]\nmatch.name = \"*\"\nmode = \"datagram\"\nmtu = 2044\n";
         let (steps, _) = planned(back, &connected, &all);
         assert_eq!(steps, ["set mode datagram", "set MTU 2044"], "a mode takes its own MTU along");
+    }
+
+    #[test]
+    fn only_an_mtu_that_a_broadcast_group_can_have_is_the_fabrics_doing() {
+        let rules = rules("[[interface]]\nmatch.name = \"*\"\nmtu = 2000\n");
+        for (now, steps) in [(1020, 0), (2000, 0), (1500, 1)] {
+            let mode = Some(Mode::Datagram);
+            let ib0 = Interface { mode, mtu: Some(now), ..interface("ib0", 2) };
+            let wanted = wanted(&rules, &ib0, &[]);
+            let plan = iface_plan(&wanted, &ib0, &[], &[], Some(2000));
+            assert_eq!(plan.steps.len(), steps, "{now}: {:?}", plan.steps);
+        }
     }
 
     #[test]

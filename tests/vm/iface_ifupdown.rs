@@ -118,3 +118,20 @@ fn dry_run_explains_and_both_ways_of_asking_agree() {
     let all = guest.file("dry-run");
     assert!(all.contains("stack ifupdown (failed): claims it: allow-hotplug in"), "{all}");
 }
+
+#[test]
+#[ignore = "a root file system of its own"]
+fn ifupdown2_is_asked_as_ifupdown_is() {
+    let guest = boot("iface_ifupdown2");
+    guest.assert_success();
+    let scene = |name: &str| machine::scene("iface_ifupdown2", name);
+    assert_eq!(scene("before"), "active umcast=1 10.0.0.1/24 ups=1");
+    // It runs the commands of an interface that is not there, too.
+    assert_eq!(scene("late"), "active umcast=1 10.0.1.1/24 ups=2");
+    assert_eq!(scene("hotplug"), "active umcast=1 10.0.2.1/24 ups=1");
+    assert_eq!(scene("again").trim(), "ib0 ib1 ib1 ib2", "{}", guest.file("again"));
+    // An MTU of its own is not taken for the fabric's.
+    assert_eq!(scene("mtu"), "1500");
+    let deferred = &guest.json("ib0.json")["deferred"]["steps"];
+    assert!(deferred.to_string().contains("2000"), "{deferred}");
+}
