@@ -101,6 +101,8 @@ fn main() -> ExitCode {
 fn boot(bed: &Bed) -> Vec<Line> {
     const MOST: usize = 12;
     const NARROW: f64 = 0.1;
+    let scenarios = bed::tools::project().join("tests/vm/scenarios");
+    let scenario = bed::scenario::Scenario::load(&scenarios, bed.scenario).expect("a scenario");
     let mut machines: Vec<Vec<Line>> = Vec::new();
     let mut stood_still = 0;
     let ratios = |machines: &[Vec<Line>], at: usize| -> Vec<f64> {
@@ -114,8 +116,9 @@ fn boot(bed: &Bed) -> Vec<Line> {
     };
     while machines.is_empty() || machines.len() < MOST && !is_known(&machines) {
         println!("Booting a guest and measuring {ROUNDS} rounds on the {} ...", bed.name);
+        let label = format!("{}-{}", bed.scenario, machines.len() + stood_still);
         let measured = || {
-            let guest = machine::boot(bed.scenario);
+            let guest = machine::run(&scenario, &label).expect("a machine");
             guest.assert_success();
             times(&guest, bed).into_iter().chain(own_use(&guest)).collect()
         };
