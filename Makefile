@@ -36,7 +36,7 @@ man_pages := $(wildcard docs/*.5.md docs/*.7.md docs/*.8.md)
 named_tests := vm boot demo bench picture prometheus release
 tree_tests := $(filter-out house $(named_tests),$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
-.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-health test-sos test-ansible test-opensm test-walk test-field-trial test-initramfs test-older test-newer test-newest test-all test-mutants fuzz bench demo house
+.PHONY: all release install install-man deps lint test test-unit test-tree test-release test-boot test-vm test-picture test-prometheus test-health test-sos test-ansible test-opensm test-walk test-field-trial test-initramfs test-older test-newer test-newest test-all test-properties test-agreement test-vm-long test-mutants fuzz bench demo house
 
 all: release
 
@@ -194,17 +194,19 @@ test-walk: deps
 test-initramfs: deps release
 	@sh tests/lane.sh initramfs sh tests/initramfs.sh $(abspath $(binary))
 
-# Campaigns of many boots or long waits, left out of `make test`. Fuzzing takes half an hour
-# of one processor, as there are 15 targets.
-test-all: test
+# Campaigns of many boots or long waits, left out of `make test`. A lane that fails does not keep
+# the others from telling. Fuzzing takes half an hour of one processor, as there are 15 targets.
+test-all:
+	@$(MAKE) --no-print-directory --keep-going test test-properties test-agreement \
+		test-picture test-prometheus test-health test-sos test-ansible test-opensm test-walk \
+		test-field-trial test-packages test-packages-clean test-vm-long test-initramfs \
+		test-older test-newer test-newest fuzz FUZZ_SECONDS=130
+test-properties: deps
 	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
+test-agreement: deps
 	@PROPTEST_CASES=2000 sh tests/lane.sh agreement $(CARGO) test --locked --test tree agreement
-	@$(MAKE) --no-print-directory test-picture test-prometheus test-health test-sos test-ansible test-opensm test-walk test-field-trial
-	@$(MAKE) --no-print-directory test-packages test-packages-clean
+test-vm-long: deps
 	@IBPROV_CAMPAIGN_VFS=31,63,127 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
-	@$(MAKE) --no-print-directory test-initramfs
-	@$(MAKE) --no-print-directory test-older test-newer test-newest
-	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=130
 
 # Debian 11: kernel 5.10, systemd 247, and the program linked with that release's C
 # library. mlx5 has no auxiliary devices there, and a link with many VFs is described only
@@ -214,11 +216,12 @@ older_tests := card:: vf_use:: vf_reload:: vf_plan:: vf_untold:: vf_netns:: \
 	iface_ifupdown:: iface_daemons::networkd guests::
 # Its drivers are reloaded too: VFs stay there then, and come again with their PF.
 test-older: deps
-	@built=$$(sh tests/vm/image/agent.sh $(older)) && \
-	export IBPROV_RELEASE=$$built IBPROV_ROOT_SUITE=$(older) IBPROV_KERNEL_SUITE=$(older) && \
-	sh tests/lane.sh older $(CARGO) test --locked --test vm -- --test-threads=64 $(older_tests) && \
-	sh tests/lane.sh older-boot $(CARGO) test --locked --test boot -- --test-threads=1 reload:: && \
-	sh tests/lane.sh older-long $(CARGO) test --locked --test vm -- --ignored vf_many:: campaigns::the_plan_survives_fifty_reloads_of_the_real_drivers
+	@built=$$(sh tests/vm/image/agent.sh $(older)) || exit 1; failed=0; \
+	export IBPROV_RELEASE=$$built IBPROV_ROOT_SUITE=$(older) IBPROV_KERNEL_SUITE=$(older); \
+	sh tests/lane.sh older $(CARGO) test --locked --test vm -- --test-threads=64 $(older_tests) || failed=1; \
+	sh tests/lane.sh older-boot $(CARGO) test --locked --test boot -- --test-threads=1 reload:: || failed=1; \
+	sh tests/lane.sh older-long $(CARGO) test --locked --test vm -- --ignored vf_many:: campaigns::the_plan_survives_fifty_reloads_of_the_real_drivers || failed=1; \
+	exit $$failed
 
 # The mstconfig of Debian 13, 4.31, has another layout than that of Debian 12; its opensm is
 # tried with both scenarios.
@@ -236,10 +239,11 @@ newest_tests := again:: card:: early_drivers:: expected:: guests:: iface_daemons
 not_newest := openibd::a_restart_stops_nothing openibd::calls_of_the_script openibd::rc_links_call
 newest_long := card_enhanced:: images:: migration:: netplan::
 test-newest: deps
-	@export IBPROV_ROOT_SUITE=$(newest) IBPROV_KERNEL_SUITE=$(newest) && \
-	sh tests/lane.sh newest-boot $(CARGO) test --locked --test boot -- --test-threads=1 $(addprefix --skip ,$(not_newest)) && \
-	sh tests/lane.sh newest $(CARGO) test --locked --test vm -- --test-threads=64 $(newest_tests) && \
-	sh tests/lane.sh newest-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored $(newest_long)
+	@export IBPROV_ROOT_SUITE=$(newest) IBPROV_KERNEL_SUITE=$(newest); failed=0; \
+	sh tests/lane.sh newest-boot $(CARGO) test --locked --test boot -- --test-threads=1 $(addprefix --skip ,$(not_newest)) || failed=1; \
+	sh tests/lane.sh newest $(CARGO) test --locked --test vm -- --test-threads=64 $(newest_tests) || failed=1; \
+	sh tests/lane.sh newest-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored $(newest_long) || failed=1; \
+	exit $$failed
 
 # Each parser of what others wrote, by libFuzzer (fuzz/run.sh): so many seconds each, or
 # of FUZZ alone.

@@ -6,6 +6,7 @@ states() { # WHEN: how each unit is
 	done
 }
 runs() { journalctl --sync; journalctl -o json --no-pager MESSAGE_ID=ae6974c6aa324960b805a4bda5d71cf6 | wc -l; }
+no_jobs() { [ -z "$(systemctl list-jobs --no-legend)" ]; }
 did() { # WHAT: its exit code, and how often ibprov boot has run by now
 	echo "$1: $2, $(runs) runs"
 }
@@ -14,6 +15,8 @@ systemctl status --no-pager openibd.service >"$OUT/status"
 did boot 0
 systemctl restart openibd.service
 did restart $?
+# What requires it is started again after it; what is stopped while it starts has failed.
+within 60 no_jobs
 systemctl stop openibd.service
 did stop $?
 states stopped
@@ -30,7 +33,6 @@ users="site-daemon.service site-wants.service hpc.mount needs-ports.service"
 systemctl start $users
 runs_of() { for unit in $users; do echo "$unit $(systemctl show -p InvocationID --value "$unit")"; done; }
 # What it stops, if only to start it again: what is no longer in the run that it was in.
-no_jobs() { [ -z "$(systemctl list-jobs --no-legend)" ]; }
 stops() { # WHAT COMMAND...
 	what=$1
 	shift
