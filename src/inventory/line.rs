@@ -27,8 +27,8 @@ pub(super) struct Places {
     pub(super) crontabs: Vec<String>,
     pub(super) interfaces: Vec<String>,
     pub(super) hooks: Vec<String>,
-    /// A folder, how the names of its files end, and what a line has that sets a number of VFs.
-    pub(super) settings: Vec<(String, String, String)>,
+    /// A folder, how the names of its files end, what a line has, and what that does.
+    pub(super) settings: Vec<(String, String, String, Does)>,
     pub(super) written: Vec<String>,
     pub(super) programs: Vec<String>,
     /// Units that start what is looked at by itself.

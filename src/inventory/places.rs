@@ -512,14 +512,14 @@ impl Reader<'_> {
 
     fn settings(&mut self) {
         let places = &Known::all().places;
-        for (dir, end, key) in &places.settings {
+        for (dir, end, key, does) in &places.settings {
             for file in self.files(std::slice::from_ref(dir), end) {
                 let Some(text) = self.text_of_file(&file) else { continue };
                 let is_set =
                     |line: &str| !line.trim_start().starts_with(['#', ';']) && line.contains(key);
                 for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| is_set(line)) {
                     let at = At::line(&file, number, line, &text);
-                    self.add(at, &[(Does::SetsVfs, true)], line, "", None);
+                    self.add(at, &[(*does, true)], line, "", None);
                 }
             }
         }

@@ -65,6 +65,7 @@ fn each_place_is_looked_at() {
             "network:\n  ethernets:\n    ib0:\n      virtual-function-count: 4\n",
         ),
         ("etc/sriov-operator/x.yaml", "- pciAddress: 0000:4b:00.0\n  numVfs: 8\n"),
+        ("etc/waagent.conf", "# OS.EnableRDMA=y\nOS.EnableRDMA=y\n"),
         (
             "etc/modprobe.d/m.conf",
             "options mlx4_core num_vfs=4\ninstall ib_ipoib /opt/x; modprobe --ignore-install ib_ipoib\nsoftdep mlx5_core post: ib_srp\ninstall ib_srp /bin/false\n",
@@ -76,6 +77,7 @@ fn each_place_is_looked_at() {
             "/etc/systemd/network/25.link:4 SetsVfs ib0",
             "/etc/netplan/10.yaml:4 SetsVfs ib0",
             "/etc/sriov-operator/x.yaml:2 SetsVfs 0000:4b:00.0",
+            "/etc/waagent.conf:2 SetsInterfaces",
             "/etc/sysfs.d/v.conf:2 SetsVfs ib0",
             "/etc/tmpfiles.d/v.conf:1 SetsVfs ib00",
             "/etc/modprobe.d/m.conf:1 SetsVfs",
