@@ -503,7 +503,7 @@ pub struct FirmwareArgs {
     /// Write what differs from the configuration
     #[arg(long)]
     pub apply: bool,
-    /// With --apply: write again what no boot has made effective
+    /// With --apply: write again what no boot made effective
     #[arg(long, requires = "apply")]
     pub again: bool,
 }
@@ -698,8 +698,9 @@ pub struct BootArgs {
     /// Show what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Set mode and MTU of interfaces, and port types of adapters,
-    /// although they are in use, which interrupts their traffic
+    /// Set mode and MTU of interfaces, and port types of
+    /// adapters, although they are in use, which interrupts
+    /// their traffic
     #[arg(verbatim_doc_comment, long)]
     pub force: bool,
 }
@@ -707,7 +708,7 @@ pub struct BootArgs {
 #[derive(Debug, Clone, Args)]
 pub struct CheckArgs {
     /// Read these instead of the host: logs, output of tools,
-    /// journals, tar archives, directories; - is standard input
+    /// journals, archives, directories; - is standard input
     #[arg(verbatim_doc_comment, long, value_name = "FILE", num_args = 1..)]
     pub log: Vec<PathBuf>,
     /// Judge the reports of many nodes: DIR holds a file or
@@ -717,7 +718,7 @@ pub struct CheckArgs {
     /// Judge this boot only: 0 is the last, -1 the one before
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = boot_number)]
     pub boot: Option<i32>,
-    /// Draw the boot as a picture, for a browser (-: standard output)
+    /// Draw the boot as a picture (-: to standard output)
     #[arg(long, value_name = "FILE", conflicts_with = "explain")]
     pub svg: Option<PathBuf>,
     /// Also exit with 1 for errors that no diagnosis explains
@@ -726,7 +727,7 @@ pub struct CheckArgs {
     /// Compare an initramfs image with what this host needs
     #[arg(long, value_name = "IMAGE", conflicts_with_all = ["log", "boot", "svg", "strict", "explain"])]
     pub initrd: Option<PathBuf>,
-    /// Print what the code of a finding means, or list all codes
+    /// Print what a code of findings means, or list all
     #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "", conflicts_with = "log")]
     pub explain: Option<String>,
 }
@@ -746,17 +747,17 @@ pub struct ConsumersArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct CollectArgs {
-    /// The archive (tar, gzip); an existing one is replaced
+    /// The archive; replaced if it exists
     #[arg(value_name = "FILE", default_value = "ibprov-collect.tar.gz")]
     pub file: PathBuf,
-    /// Replace host names, IP addresses, MAC addresses and GUIDs
+    /// Replace host names, IP and MAC addresses and GUIDs
     /// consistently: equal values get equal substitutes
     #[arg(verbatim_doc_comment, long)]
     pub anonymize: bool,
-    /// Of how many earlier boots the journal is taken
+    /// Number of earlier boots in the journal
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub boots: u16,
-    /// Maximum time, like 90s or 2min, at most 1h [default: 2min]
+    /// Maximum time, like 90s, at most 1h [default: 2min]
     #[arg(long, value_name = "TIME", value_parser = timeout)]
     pub timeout: Option<Duration>,
 }
@@ -766,41 +767,40 @@ pub struct PlanArgs {
     /// Also show the VFs that are as planned
     #[arg(long)]
     pub all: bool,
-    /// Judge the plans of many hosts together, or with --partitions print
-    /// the lines of all: DIR holds a file for each
+    /// Judge the plans of many hosts, or with --partitions
+    /// print the lines of all: DIR holds a file for each
     #[arg(verbatim_doc_comment, long, value_name = "DIR", conflicts_with_all = ["writes", "all"])]
     pub fleet: Option<PathBuf>,
-    /// Write the GUIDs to the pin file, so that they do not change with
-    /// the configuration
-    #[arg(verbatim_doc_comment, long, conflicts_with = "partitions", group = "writes")]
+    /// Pin the GUIDs, so that no configuration changes them
+    #[arg(long, conflicts_with = "partitions", group = "writes")]
     pub pin: bool,
-    /// With --pin: replace the pinned GUIDs by those of the configuration
+    /// With --pin: pin those of the configuration instead
     #[arg(long, requires = "pin")]
     pub replace: bool,
-    /// Remove the pin file, and list what else names one host, before
-    /// an image is captured
+    /// Remove the pin file, and list what else names one
+    /// host, before an image is captured
     #[arg(verbatim_doc_comment, long, conflicts_with = "partitions", group = "writes")]
     pub seal: bool,
-    /// With --pin or --seal: show what would be written or removed
+    /// With --pin or --seal: show what would be done
     #[arg(long)]
     pub dry_run: bool,
-    /// Print lines for opensm's partitions.conf with the VFs' port GUIDs
+    /// Print partitions.conf lines of the VFs' port GUIDs
     #[arg(long)]
     pub partitions: bool,
-    /// With --partitions: the partition's P_Key
+    /// With --partitions: its P_Key
     #[arg(long, value_name = "P_KEY", default_value = "0xffff", requires = "partitions")]
     pub pkey: PKey,
-    /// With --partitions: the membership of the ports
-    #[arg(long, value_enum, default_value_t = Membership::Full, requires = "partitions")]
+    /// Of the ports: full, limited or both
+    #[arg(long, value_name = "KIND", value_enum, hide_possible_values = true, default_value_t = Membership::Full, requires = "partitions")]
     pub membership: Membership,
-    /// With --partitions: let opensm make the broadcast group of IPoIB
+    /// With --partitions: opensm makes the IPoIB group
     #[arg(long, requires = "partitions")]
     pub ipoib: bool,
-    /// With --ipoib: the MTU of that group: 256, 512, 1024, 2048 or 4096
+    /// With --ipoib: its MTU, 256, 512, 1024, 2048 or 4096
     #[arg(long, value_name = "BYTES", requires = "ipoib")]
     pub mtu: Option<GroupMtu>,
-    /// With --ipoib: its rate in Gb/s, which every port has to have:
-    /// 10, 20, 40, 56, 100, 200 ...
+    /// With --ipoib: its rate in Gb/s, which every port has
+    /// to have: 10, 20, 40, 56, 100, 200 ...
     #[arg(verbatim_doc_comment, long, value_name = "GBPS", requires = "ipoib")]
     pub rate: Option<GroupRate>,
 }
@@ -864,11 +864,23 @@ pub struct OpensmArgs {
     /// partitions.conf or opensm.conf [default: those of this host]
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// What each FILE is, whatever its name
-    #[arg(long = "as", value_name = "KIND", value_enum, requires = "files")]
+    /// What each FILE is: partitions or opensm
+    #[arg(
+        long = "as",
+        value_name = "KIND",
+        value_enum,
+        hide_possible_values = true,
+        requires = "files"
+    )]
     pub kind: Option<OpensmFile>,
-    /// Which opensm is to read them
-    #[arg(long, value_name = "WHICH", value_enum, default_value = "upstream")]
+    /// Whose opensm: upstream or nvidia
+    #[arg(
+        long,
+        value_name = "WHICH",
+        value_enum,
+        hide_possible_values = true,
+        default_value = "upstream"
+    )]
     pub opensm: OpensmProgram,
     /// Also name port GUIDs that no host of the fleet has:
     /// DIR is as for plan --fleet
@@ -980,7 +992,7 @@ mod tests {
         cli.build();
         let (mut commands, mut wide) = (vec![cli], Vec::new());
         while let Some(mut command) = commands.pop() {
-            let page = command.render_long_help().to_string();
+            let page = format!("{}{}", command.render_help(), command.render_long_help());
             let lines = page.lines().filter(|line| line.chars().count() > 80);
             wide.extend(lines.map(|line| format!("{}: {line}", command.get_name())));
             commands.extend(command.get_subcommands().filter(|c| !c.is_hide_set()).cloned());

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use ibprov::cli::{Cli, Common, Format, Internal, OpensmVerb, Verb};
 use ibprov::commands;
 use ibprov::config::{self, Config, Loaded};
@@ -54,6 +55,10 @@ fn refused(e: &clap::Error) -> ExitCode {
         let first = text.lines().next().unwrap_or_default();
         let message = first.strip_prefix("error: ").unwrap_or(first);
         not_begun(Format::Json, Code::Usage, message);
+        return ExitCode::from(Exit::NotBegun.code());
+    }
+    if e.kind() == ErrorKind::MissingSubcommand {
+        not_begun(Format::Text, Code::Usage, "no verb is given: ibprov --help lists them");
         return ExitCode::from(Exit::NotBegun.code());
     }
     if e.use_stderr() {
@@ -108,7 +113,7 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         alarm::begin();
     }
     let common = &cli.common;
-    terminal::choose(common.color);
+    terminal::choose(common.color, common.verbose);
     if let Some(problem) = journal::install(common.verbose) {
         tracing::warn!(warning = problem, "{problem}");
     }

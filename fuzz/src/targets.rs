@@ -209,7 +209,7 @@ pub fn names(data: &[u8]) {
 fn judged(intake: Intake) {
     let evidence = intake.finish();
     let diagnosis = diagnose(&evidence);
-    harmless(&ibprov::show::check::text(&diagnosis, true, Screen::default()));
+    harmless(&ibprov::show::check::text(&diagnosis, Screen { verbose: true, ..Screen::default() }));
     let _json = serde_json::to_string(&diagnosis).expect("JSON");
     for boot in &evidence.boots {
         drawn(&timeline::evidence::timeline(boot, &diagnosis.findings));
@@ -379,13 +379,13 @@ fn reread<T: serde::de::DeserializeOwned>(
 pub fn reports(data: &[u8]) {
     let Some(text) = text_of(data) else { return };
     if let Some(report) = reread(text, |boot: &BootReport| boot.told().to_json()) {
-        let _text = ibprov::show::boot::text(&report);
+        let _text = ibprov::show::boot::text(&report, Screen::default());
         drawn(&timeline::report::timeline(&report));
     }
     if let Some(report) =
         reread(text, |guests: &model::guests::GuestsReport| guests.told().to_json())
     {
-        let _text = ibprov::show::guests::text(&report);
+        let _text = ibprov::show::guests::text(&report, Screen::default());
     }
     if let Some(report) = reread(text, |iface: &model::iface::IfaceReport| iface.told().to_json()) {
         let _text = report.to_string();
@@ -422,7 +422,7 @@ pub fn host(data: &[u8]) {
     check_host::gather(&mut boot, root, None);
     let evidence = ibprov::check::Evidence { boots: vec![boot], ..Default::default() };
     let diagnosis = diagnose(&evidence);
-    harmless(&ibprov::show::check::text(&diagnosis, true, Screen::default()));
+    harmless(&ibprov::show::check::text(&diagnosis, Screen { verbose: true, ..Screen::default() }));
     for boot in &evidence.boots {
         drawn(&timeline::evidence::timeline(boot, &diagnosis.findings));
     }

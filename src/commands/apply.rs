@@ -203,7 +203,8 @@ fn apply(
     match format {
         Format::Text if terminal::is_by_hand() => {
             let mut out = terminal::stdout();
-            write!(out, "{}", screen(&out).page(&show::pf::text(&report)))?;
+            let screen = screen(&out);
+            write!(out, "{}", screen.page(&show::pf::text(&report, screen)))?;
         }
         Format::Text | Format::Json => tell(&report),
     }
@@ -262,7 +263,7 @@ fn print_all(
     let pfs = outcomes.into_iter().map(of_pf).collect::<Result<_, _>>()?;
     let body = Applied { pfs, unresolved: unresolved.to_vec() };
     print(&Report::new(Kind::Apply, verdict, findings, body), format, |screen| {
-        let lines = unresolved.iter().flat_map(show::pf::unresolved);
+        let lines = unresolved.iter().flat_map(|pf| show::pf::unresolved(pf, screen));
         screen.page(&(text.to_owned() + &screen::text(lines)))
     })
 }
@@ -341,7 +342,7 @@ fn dry_run(
             };
             lines.push(format!("{} PFs, {how}:", binds.len()));
         }
-        lines.extend(report.pfs.iter().flat_map(show::plan::preview));
+        lines.extend(report.pfs.iter().flat_map(|pf| show::plan::preview(pf, screen)));
         lines.extend(report.problems.iter().map(|problem| format!("cannot read {problem}")));
         screen.page(&screen::text(lines))
     })

@@ -23,6 +23,7 @@ use crate::node::{Node, unreadable};
 use crate::observe::Install;
 use crate::plan::{Done, boot_steps, needed_modules};
 use crate::show;
+use crate::show::screen::Screen;
 use crate::stacks::netplan;
 
 /// Bring the node up.
@@ -50,7 +51,7 @@ pub fn run(
         let mut preview = preview(&config, root, args.force);
         preview.contradictions.splice(0..0, errors);
         return print(&preview.told(), format, |screen| {
-            screen.page(&show::preview::text(&preview))
+            screen.page(&show::preview::text(&preview, screen))
         });
     }
     if !process::is_root() {
@@ -76,7 +77,12 @@ pub fn run(
     let report = crate::apply::boot::run(&config, config_file, root, args.force, errors, write)?;
     systemd::tell_status(&report.headline());
     live_line::end();
-    print_or_tell(&report.told(), format, || show::boot::text(&report), || tell(&report))
+    print_or_tell(
+        &report.told(),
+        format,
+        |screen| show::boot::text(&report, screen),
+        || tell(&report),
+    )
 }
 
 /// `ibprov.timeout=SECONDS` on the kernel command line is the way out for
@@ -125,7 +131,7 @@ fn tell(report: &BootReport) {
         took_usec = report.finished_usec.saturating_sub(report.started_usec),
         cpu_usec = report.cpu_usec,
         "{}",
-        show::boot::text(report).trim_end()
+        show::boot::text(report, Screen::default()).trim_end()
     );
 }
 

@@ -97,7 +97,7 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
         state::write_file(path, &picture)
             .with_context(|| format!("cannot write the picture to {}", path.display()))?;
     }
-    print(&diagnosis, format, |screen| show::check::text(&diagnosis, common.verbose, screen))
+    print(&diagnosis, format, |screen| show::check::text(&diagnosis, screen))
 }
 
 /// Why no byte was read of these, where these are the problems.

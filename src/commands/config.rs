@@ -13,8 +13,7 @@ use crate::model::advice::{Advice, ToDo};
 use crate::model::common::{Code, Exit, Finding, Kind, NotBegun, Report, Severity, Verdict};
 use crate::model::config::{Checked, NotRead, Shown, ShownSetting};
 use crate::node;
-use crate::show::advice::finding as finding_text;
-use crate::show::screen;
+use crate::show::{advice, screen};
 
 /// Answer for the configuration that [`config::load`] gave.
 ///
@@ -58,13 +57,14 @@ pub fn run(verb: ConfigVerb, loaded: Loaded, root: &Root, format: Format) -> any
         }
         (Ok(loaded), _) => {
             let (dark, of_host) = node::of_host(&loaded.config, root);
-            let told: String = of_host.iter().map(finding_text).collect();
             let is_error = |finding: &Finding| finding.severity == Severity::Error;
             let head = good_text(&loaded, of_host.iter().any(is_error));
-            let mut report = checked(&loaded.files, &loaded.not_read, of_host);
+            let mut report = checked(&loaded.files, &loaded.not_read, of_host.clone());
             report.body.dark_ports = dark.iter().map(|port| port.label().to_string()).collect();
             let dark = dark_text(&dark, &loaded.config.ports);
-            print(&report, format, |_| format!("{head}{dark}{told}"))
+            print(&report, format, |screen| {
+                head + &dark + &screen::text(advice::findings(&of_host, "", screen))
+            })
         }
         // `show` was asked for something that a pipe may be waiting for.
         (Err(problems), ConfigVerb::Show { .. } | ConfigVerb::Generate) => {
@@ -72,11 +72,11 @@ pub fn run(verb: ConfigVerb, loaded: Loaded, root: &Root, format: Format) -> any
         }
         (Err(problems), _) => {
             let pins = node::unreadable_pins(root);
-            let told: String = pins.iter().map(finding_text).collect();
-            let all = findings(&problems).into_iter().chain(pins);
+            let all = findings(&problems).into_iter().chain(pins.clone());
             let report = checked(&problems.files, &problems.not_read, all.collect());
             print(&report, format, |screen| {
                 let files = files_text(&problems.files, &problems.not_read);
+                let told = screen::text(advice::findings(&pins, "", screen));
                 format!("{}\n{files}{told}", problems.render(screen.colour))
             })
         }

@@ -10,6 +10,7 @@ use crate::model::guests::{GuestsReport, Phase};
 use crate::names::{Object, harmless};
 use crate::node::Node;
 use crate::show;
+use crate::show::screen::Screen;
 
 /// Start the guests, or show how they are.
 ///
@@ -34,7 +35,7 @@ pub fn run(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> a
     }
     live_line::end();
     let code = print(&report.told(), format, |_| String::new())?;
-    tracing::info!("{}", show::guests::text(&report).trim_end());
+    tracing::info!("{}", show::guests::text(&report, Screen::default()).trim_end());
     Ok(code)
 }
 
@@ -51,8 +52,8 @@ fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyh
         report.would_start.clone_from(&order);
     }
     print(&report.told(), format, |screen| {
-        let mut text = screen.page(&show::guests::text(&report));
-        if args.dry_run {
+        let mut text = screen.page(&show::guests::text(&report, screen));
+        if args.dry_run && !order.is_empty() {
             text.push_str("would be started, in this order:\n");
             let each = order.iter().enumerate();
             text.extend(each.map(|(at, guest)| format!("  {}. {guest}\n", at + 1)));
@@ -126,9 +127,10 @@ mod tests {
         let as_in_status = (Code::GuestFailed, Severity::Warning);
         assert_eq!((failed.code, failed.severity), as_in_status);
         assert!(
-            show::guests::text(&report).contains("  error: PF 0000:4b:00.0: x\n"),
+            show::guests::text(&report, Screen::default())
+                .contains("  error: PF 0000:4b:00.0: x\n"),
             "{}",
-            show::guests::text(&report)
+            show::guests::text(&report, Screen::default())
         );
     }
 }

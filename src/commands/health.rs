@@ -102,7 +102,7 @@ fn line(judgement: &Judgement, fails: impl Fn(&Finding) -> bool) -> String {
 /// a `|` is perfdata.
 fn for_nagios(line: &str, judgement: &Judgement) -> String {
     let Judgement { ports, vfs, .. } = judgement;
-    let findings = judgement.grouped();
+    let findings = Finding::grouped(&judgement.findings);
     let long = findings.iter().map(|finding| format!("\n{}", harmless(&finding.to_string())));
     let (line, long) = (line.replace('|', "/"), long.collect::<String>().replace('|', "/"));
     let perfdata =

@@ -7,6 +7,7 @@ use crate::cli::{Format, HoldersArgs};
 use crate::host::{Root, process};
 use crate::model::holders::{By, Holder, HoldersReport};
 use crate::names::{IB_DRIVERS, Resource};
+use crate::node::unreadable;
 use crate::observe::target::meant;
 use crate::observe::{Observer, PciFunction};
 use crate::show;
@@ -21,6 +22,9 @@ pub fn run(args: &HoldersArgs, root: &Root, format: Format) -> anyhow::Result<u8
         bail!(
             "holders must be run as root, which alone can see the open files of other processes: use sudo"
         );
+    }
+    if let Some(why) = unreadable(root) {
+        bail!(why);
     }
     let observed = Observer::new(root).look([], &Default::default());
     let mut hcas = Vec::new();

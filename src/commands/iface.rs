@@ -317,6 +317,6 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         rxe: None,
     };
     print(&report.told(), format, |screen| {
-        screen.page(&show::preview::iface(&report, ask.name, ask.settings_only))
+        screen.page(&show::preview::iface(&report, ask.name, ask.settings_only, screen))
     })
 }

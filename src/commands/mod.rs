@@ -65,14 +65,14 @@ fn print<B: Serialize, F: Serialize>(
 fn print_or_tell<B: Serialize, F: Serialize>(
     report: &Report<B, F>,
     format: Format,
-    text: impl FnOnce() -> String,
+    text: impl FnOnce(Screen) -> String,
     tell: impl FnOnce(),
 ) -> anyhow::Result<u8> {
     let by_hand = format == Format::Text && terminal::is_by_hand();
     if !by_hand {
         tell();
     }
-    print(report, format, |screen| if by_hand { screen.page(&text()) } else { String::new() })
+    print(report, format, |screen| if by_hand { screen.page(&text(screen)) } else { String::new() })
 }
 
 /// The report `name` that the last run has left, if it can be read; what is wrong with it is a
@@ -97,5 +97,7 @@ fn screen(stream: &impl AsFd) -> Screen {
         columns: terminal::columns(stream),
         rows: terminal::rows(stream),
         colour: terminal::wants_colour(stream),
+        verbose: terminal::wanted().verbose,
+        more: &terminal::wanted().more,
     }
 }

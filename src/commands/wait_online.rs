@@ -11,6 +11,7 @@ use crate::names::WAIT_ONLINE_UNIT;
 use crate::observe::ModprobeRules;
 use crate::online::{self, Wanted};
 use crate::show;
+use crate::show::screen::Screen;
 
 /// Wait until the ports are online.
 ///
@@ -64,7 +65,12 @@ pub fn run(
     }
     systemd::tell_status(&report.headline());
     live_line::end();
-    print_or_tell(&report.told(), format, || show::online::text(&report), || tell(&report))
+    print_or_tell(
+        &report.told(),
+        format,
+        |screen| show::online::text(&report, screen),
+        || tell(&report),
+    )
 }
 
 /// To the journal, with fields; to standard error where programs read standard output.
@@ -77,6 +83,6 @@ fn tell(report: &OnlineReport) {
         exit = report.exit_code,
         took_usec = took,
         "{}",
-        show::online::text(report).trim_end()
+        show::online::text(report, Screen::default()).trim_end()
     );
 }

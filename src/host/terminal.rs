@@ -13,14 +13,34 @@ use nix::unistd::isatty;
 
 use super::{answer, clock};
 
-use crate::names::{Colour, mark_in_lines};
+use crate::names::{Colour, mark_in_lines, sh_words};
 
-static CHOSEN: OnceLock<Colour> = OnceLock::new();
+static WANTED: OnceLock<Wanted> = OnceLock::new();
 
-/// What the command line says of colour, for the whole program. The first call counts.
-pub fn choose(colour: Colour) {
+/// What the command line says of all that is printed.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    pub colour: Colour,
+    /// More detail.
+    pub verbose: bool,
+    /// The command that shows more detail.
+    pub more: String,
+}
+
+/// Keep what the command line says, for the whole program. The first call counts.
+pub fn choose(colour: Colour, verbose: bool) {
+    let typed = std::env::args_os().skip(1);
+    let mut words: Vec<String> = typed.map(|word| word.to_string_lossy().into_owned()).collect();
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    words.insert(end, "-v".to_owned());
+    let more = format!("ibprov {}", sh_words(&words));
     // A second call would be a mistake of ours and harms nothing.
-    let _ = CHOSEN.set(colour);
+    let _ = WANTED.set(Wanted { colour, verbose, more });
+}
+
+/// What the command line says.
+pub fn wanted() -> &'static Wanted {
+    WANTED.get_or_init(Wanted::default)
 }
 
 /// True if `stream` shall get colour: where nothing was chosen, a terminal that is not told
@@ -28,7 +48,7 @@ pub fn choose(colour: Colour) {
 pub fn wants_colour(stream: &impl AsFd) -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    match CHOSEN.get().copied().unwrap_or_default() {
+    match wanted().colour {
         Colour::Always => true,
         Colour::Never => false,
         Colour::Auto => is_terminal(stream) && !is_set("NO_COLOR") && !dumb,

@@ -8,7 +8,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::advice::{Advice, ToDo};
-use crate::names::{Object, escaped};
+use crate::names::{Object, escaped, grouped};
 
 /// Version of all JSON output. Fields and codes are added, never changed.
 pub const SCHEMA: u32 = 1;
@@ -680,6 +680,16 @@ impl Finding {
     /// Sorts errors before warnings before notes; what is as grave keeps its order.
     pub fn worst_first(findings: &mut [Self]) {
         findings.sort_by_key(|finding| finding.severity);
+    }
+
+    /// `findings`, those that say the same of several objects as one, with what to do at each.
+    pub fn grouped<'a>(findings: impl IntoIterator<Item = &'a Self>) -> Vec<Self> {
+        let said = |finding: &&'a Self| (finding.code, finding.severity, &finding.message);
+        let together = |first: Self, Self { objects, advice, .. }: Self| {
+            Self { objects: [first.objects.clone(), objects].concat(), ..first }.advise(advice)
+        };
+        let groups = grouped(findings, said).into_iter();
+        groups.filter_map(|(_, same)| same.into_iter().cloned().reduce(together)).collect()
     }
 
     /// Adds what is said of settings, but where that is told of an expected port.

@@ -261,7 +261,7 @@ mod tests {
             origin: String::new(),
         });
         assert_eq!(
-            crate::show::guests::text(&report),
+            crate::show::guests::text(&report, Default::default()),
             "0 of 1 guests up\n  domain vm: waits: why\n      \
              function 0000:4b:00.1: absent: no PCI function has this address; the guest is started when one appears\n      \
              function 0000:4b:00.1: absent: right\n"

@@ -5,7 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::advice::Advice;
 use super::common::{Code, Finding, Verdict};
 use super::finding::Severity;
 use crate::names::Object;
@@ -196,28 +195,6 @@ impl Judgement {
             judged.exit_code = judged.verdict.exit().code();
         }
         judged
-    }
-
-    /// The findings, those that say the same of several objects as one, with what to do at each.
-    pub fn grouped(&self) -> Vec<Finding> {
-        let mut groups: Vec<Finding> = Vec::new();
-        for finding in &self.findings {
-            let says_the_same = |first: &&mut Finding| {
-                (first.code, first.severity, &first.message)
-                    == (finding.code, finding.severity, &finding.message)
-            };
-            match groups.iter_mut().find(says_the_same) {
-                Some(first) => {
-                    first.objects.extend_from_slice(&finding.objects);
-                    // A command is of one object.
-                    let more = finding.advice.iter().filter(|step| !first.advice.contains(step));
-                    let more: Vec<Advice> = more.cloned().collect();
-                    first.advice.extend(more);
-                }
-                None => groups.push(finding.clone()),
-            }
-        }
-        groups
     }
 
     /// True if nothing is wrong, and at least one port is used by the fabric.

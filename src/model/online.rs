@@ -181,15 +181,24 @@ impl OnlinePort {
         Standing::of_port(self.online, self.progress.optional, is_in_use)
     }
 
-    /// `ib0 (mlx5_0 port 1 (0000:4b:00.0)): no subnet manager ... for 42 s`.
-    pub fn line(&self) -> String {
+    /// `ib0, mlx5_0 port 1 (0000:4b:00.0)`.
+    pub fn name(&self) -> String {
         let label = self.progress.label();
-        let name = match &self.progress.netdev {
+        match &self.progress.netdev {
             Some(netdev) => format!("{netdev}, {label}"),
             None => label.to_string(),
-        };
+        }
+    }
+
+    /// The two in one line.
+    pub fn line(&self) -> String {
+        format!("{}: {}", self.name(), self.said())
+    }
+
+    /// `no link: no cable, or the other end is down, for 42 s`.
+    pub fn said(&self) -> String {
         if self.progress.is_ethernet() {
-            return format!("{name}: in Ethernet mode, not waited for");
+            return "in Ethernet mode, not waited for".to_owned();
         }
         let Some(lacking) = self.lack.map(Lack::lacking) else {
             let lid = self.lid.map(|lid| format!(", LID {lid}")).unwrap_or_default();
@@ -198,53 +207,52 @@ impl OnlinePort {
                 [] => String::new(),
                 degraded => format!("; degraded: {}", Degraded::phrase(degraded)),
             };
-            return format!("{name}: online{lid}{addresses}{degraded}");
+            return format!("online{lid}{addresses}{degraded}");
         };
         let cause = self.cause.as_ref().map(Cause::line).filter(|cause| !cause.is_empty());
-        let since = match self.for_sec {
-            Some(sec) if sec > 0 => format!(", for {sec} s"),
-            _ => String::new(),
-        };
-        format!("{name}: {lacking}: {}{since}", cause.as_deref().unwrap_or("the cause is unknown"))
+        let since = self.for_sec.filter(|sec| *sec > 0).map(|sec| format!(", for {sec} s"));
+        let since = since.unwrap_or_default();
+        format!("{lacking}: {}{since}", cause.as_deref().unwrap_or("the cause is unknown"))
     }
 }
 
 impl OnlineReport {
+    /// What is wrong with `port`.
+    pub fn findings(&self, port: &OnlinePort) -> Vec<Finding> {
+        let severity = match port.standing() {
+            Standing::Ready => return Vec::new(),
+            Standing::Excused => Severity::Warning,
+            Standing::Missing => Severity::Error,
+        };
+        let unknown = (self.verdict, port.lack) == (Verdict::NotBegun, Some(Lack::Rung(Rung::Pci)));
+        // As status says it, but for what only this verb asks for.
+        let is_below = matches!(port.lack, Some(Lack::Rung(_))) && !unknown;
+        if is_below && !port.progress.is_ready() {
+            return port.progress.findings(port.cause.as_ref());
+        }
+        let (code, object) = match (port.lack, &port.progress.netdev) {
+            (Some(Lack::Up | Lack::Carrier), Some(netdev)) if !port.progress.must_be_ethernet => {
+                (Code::InterfaceNotOnline, netdev.into())
+            }
+            (Some(Lack::Address | Lack::Stable) | None, _) => {
+                (Code::PortNotOnline, port.progress.label())
+            }
+            _ if unknown => (Code::NoSuchPort, port.progress.label()),
+            _ => (Code::PortNotActive, port.progress.label()),
+        };
+        let mut cause = port.cause.iter().map(|cause| cause.text.as_str());
+        let cause = cause.find(|text| !text.is_empty());
+        let lacking = port.lack.map_or("not online", Lack::lacking);
+        let message = format!("{lacking}: {}", cause.unwrap_or("the cause is unknown"));
+        let causes = port.cause.iter().flat_map(Cause::all);
+        let advice = causes.flat_map(|cause| cause.advice.clone());
+        vec![Finding::new(code, severity, message).about(object).advise(advice)]
+    }
+
     /// With the keys that every report has.
     pub fn told(&self) -> Report<&Self> {
-        let of = |port: &OnlinePort| {
-            let severity = match port.standing() {
-                Standing::Ready => return Vec::new(),
-                Standing::Excused => Severity::Warning,
-                Standing::Missing => Severity::Error,
-            };
-            let unknown =
-                (self.verdict, port.lack) == (Verdict::NotBegun, Some(Lack::Rung(Rung::Pci)));
-            // As status says it, but for what only this verb asks for.
-            let is_below = matches!(port.lack, Some(Lack::Rung(_))) && !unknown;
-            if is_below && !port.progress.is_ready() {
-                return port.progress.findings(port.cause.as_ref());
-            }
-            let (code, object) = match (port.lack, &port.progress.netdev) {
-                (Some(Lack::Up | Lack::Carrier), Some(netdev))
-                    if !port.progress.must_be_ethernet =>
-                {
-                    (Code::InterfaceNotOnline, netdev.into())
-                }
-                (Some(Lack::Address | Lack::Stable) | None, _) => {
-                    (Code::PortNotOnline, port.progress.label())
-                }
-                _ if unknown => (Code::NoSuchPort, port.progress.label()),
-                _ => (Code::PortNotActive, port.progress.label()),
-            };
-            let mut cause = port.cause.iter().map(|cause| cause.text.as_str());
-            let cause = cause.find(|text| !text.is_empty());
-            let lacking = port.lack.map_or("not online", Lack::lacking);
-            let message = format!("{lacking}: {}", cause.unwrap_or("the cause is unknown"));
-            let advice = port.cause.iter().flat_map(|cause| cause.advice.clone());
-            vec![Finding::new(code, severity, message).about(object).advise(advice)]
-        };
-        let mut findings: Vec<Finding> = self.ports.iter().flat_map(of).collect();
+        let mut findings: Vec<Finding> =
+            self.ports.iter().flat_map(|port| self.findings(port)).collect();
         let degraded = self.ports.iter().filter(|port| !port.degraded.is_empty());
         findings.extend(degraded.map(|port| {
             let message = format!("degraded: {}", Degraded::phrase(&port.degraded));

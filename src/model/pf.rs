@@ -9,7 +9,9 @@ use super::common::{
     Code, Exit, Finding, Kind, Report, Severity, Verdict, as_text, not_read, with_remedy,
 };
 use super::duration::seconds;
-use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung, vf_ranges};
+use crate::names::{
+    Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung, counted, grouped, vf_ranges,
+};
 
 pub use super::vf_cause::{DROPPED, REFUSED, StepFailure};
 pub use super::vf_lack::{GuidAtPf, OtherGuid, VfGuid, VfLack};
@@ -141,7 +143,8 @@ impl PfReport {
 
     fn plan_findings(&self) -> Vec<Finding> {
         let mut findings: Vec<Finding> = self.problem.clone().into_iter().collect();
-        for (vf, same) in self.wrong() {
+        for same in self.wrong() {
+            let Some(vf) = same.first() else { continue };
             let vfs = vf_ranges(same.iter().map(|vf| vf.vf));
             let why = vf.cause.as_ref();
             let message = match why {
@@ -198,8 +201,7 @@ impl PfReport {
         let right = self.vfs.iter().filter(|v| v.right).count();
         let changed = match self.steps.len() {
             0 => "nothing changed".to_owned(),
-            1 => "1 step".to_owned(),
-            n => format!("{n} steps"),
+            n => counted(n, "step"),
         };
         let tail = match self.verdict {
             Verdict::Deferred => ", the others are in use".to_owned(),
@@ -253,7 +255,8 @@ impl PfReport {
             }),
             (None, Some(problem)) => Some(problem.message.clone()),
             (None, None) => {
-                let (first, same) = self.wrong().into_iter().next()?;
+                let same = self.wrong().into_iter().next()?;
+                let first = same.first()?;
                 let vfs = vf_ranges(same.iter().map(|vf| vf.vf));
                 Some(match &first.cause {
                     Some(cause) => format!("{vfs}: {}", cause.message),
@@ -263,17 +266,11 @@ impl PfReport {
         }
     }
 
-    /// The VFs that are not as planned, by what is to be said of them: one of each kind,
-    /// and all of that kind.
-    pub fn wrong(&self) -> Vec<(&VfOutcome, Vec<&VfOutcome>)> {
-        let mut kinds: Vec<(&VfOutcome, Vec<&VfOutcome>)> = Vec::new();
-        for vf in self.vfs.iter().filter(|vf| !vf.right) {
-            match kinds.iter_mut().find(|(first, _)| first.says_the_same(vf)) {
-                Some((_, same)) => same.push(vf),
-                None => kinds.push((vf, vec![vf])),
-            }
-        }
-        kinds
+    /// The VFs that are not as planned, those of which the same is to be said together.
+    pub fn wrong(&self) -> Vec<Vec<&VfOutcome>> {
+        let said = |vf: &&VfOutcome| (vf.reached, vf.goal, vf.deferred, vf.cause.clone());
+        let kinds = grouped(self.vfs.iter().filter(|vf| !vf.right), said);
+        kinds.into_iter().map(|(_, same)| same).collect()
     }
 }
 
@@ -305,12 +302,6 @@ impl VfOutcome {
                 )
             }
         }
-    }
-
-    /// Nothing that is said of it but its number is another.
-    fn says_the_same(&self, other: &Self) -> bool {
-        (self.reached, self.goal, self.deferred) == (other.reached, other.goal, other.deferred)
-            && self.cause == other.cause
     }
 }
 
@@ -474,7 +465,10 @@ mod tests {
         let blank = PfReport { purpose: Purpose::Undo, ..PfReport::blank(pf(), 0) };
         let mut report = PfReport { steps: done.to_vec(), ..blank.clone() };
         let head = "PF 0000:4b:00.0: 2 of 2 changes of an interrupted run restored after 0.000 s";
-        assert_eq!((show::pf::text(&report), report.findings().len()), (format!("{head}\n"), 0));
+        assert_eq!(
+            (show::pf::text(&report, Default::default()), report.findings().len()),
+            (format!("{head}\n"), 0)
+        );
         report.steps[1].failure = Some(StepFailure::Unfinished);
         report.verdict = Verdict::Failed;
         let value = json_of(&report);
@@ -491,7 +485,7 @@ mod tests {
             "PF 0000:4b:00.0: nothing is restored yet (process 2420 holds /run/ibprov/lock/pf-0000:4b:00.0); that process restores sriov_drivers_autoprobe and driver_override when it has finished, or the next `ibprov apply` if it is killed"
         );
         assert_eq!(json_of(&busy)["findings"][0]["severity"], "warning");
-        assert_eq!(show::pf::text(&busy), format!("{}\n", busy.headline()));
+        assert_eq!(show::pf::text(&busy, Default::default()), format!("{}\n", busy.headline()));
     }
 
     #[test]
@@ -523,9 +517,9 @@ mod tests {
         assert_eq!(value["reason"], json!(reason));
         assert_eq!(value["findings"][0], json!(busy()));
         assert!(
-            show::pf::text(&report).contains(&format!("\n  why: {reason}\n")),
+            show::pf::text(&report, Default::default()).contains(&format!("\n  why: {reason}\n")),
             "{}",
-            show::pf::text(&report)
+            show::pf::text(&report, Default::default())
         );
         report.verdict = Verdict::Failed;
         let headline = report.headline();
@@ -571,7 +565,7 @@ mod tests {
         let index = |vf| VfIndex::new(vf).expect("index");
         report.vfs = (1..4).map(|at| VfOutcome { vf: index(at), ..vf.clone() }).collect();
         report.vfs.push(VfOutcome { vf: index(0), right: true, ..vf.clone() });
-        let text = show::pf::text(&report);
+        let text = show::pf::text(&report, Default::default());
         let said = "not as planned (state: guid, expected: verified)";
         let head =
             format!("PF 0000:4b:00.0: 1 of 4 VFs as planned (VFs 1-3: {said}) after 0.000 s");

@@ -109,17 +109,26 @@ impl Change {
         guids.contains(&self.what) && self.from != self.to
     }
 
-    /// What is not as planned, in a phrase; none of what is only set once more.
-    fn deviation(&self) -> Option<String> {
-        match self.what {
-            Attribute::Vf => return Some("to be recreated".to_owned()),
-            Attribute::Binding => return self.reason.clone(),
-            _ if self.from == self.to => return None,
-            _ => {}
-        }
+    /// What is not as planned, in a phrase that is true `of_several` VFs, where that is asked
+    /// for; none of what is only set once more.
+    fn deviation(&self, of_several: bool) -> Option<String> {
+        let what = self.what.text();
         let is_zero = self.from.as_ref().is_some_and(|from| *from == Guid::new(0).to_string());
-        let from = if is_zero { "0" } else { self.shown_from() };
-        Some(format!("{} {from}, planned {}", self.what.text(), self.shown_to()))
+        let is_own = !matches!(self.what, Attribute::LinkState | Attribute::Driver);
+        match self.what {
+            Attribute::Vf => Some("to be recreated".to_owned()),
+            Attribute::Binding => self.reason.clone(),
+            _ if self.from == self.to => None,
+            _ if of_several && is_zero => Some(format!("{what} 0")),
+            Attribute::Netdev | Attribute::RdmaDevice if of_several => {
+                Some(format!("{what} not named as planned"))
+            }
+            _ if of_several && is_own => Some(format!("{what} not as planned")),
+            _ => {
+                let from = if is_zero { "0" } else { self.shown_from() };
+                Some(format!("{what} {from} (planned {})", self.shown_to()))
+            }
+        }
     }
 
     fn shown_from(&self) -> &str {
@@ -158,14 +167,14 @@ impl PlannedVf {
         self.changes.iter().any(|change| change.what == Attribute::Binding)
     }
 
-    /// What is not as planned of one that is there, in phrases; of one that is in use, whose
-    /// changes are no plan, by what is `seen`.
-    pub fn deviations(&self, seen: &Vf) -> String {
+    /// What is not as planned of one that is there, in phrases that are true `of_several`, where
+    /// that is asked for; of one that is in use, whose changes are no plan, by what is `seen`.
+    pub fn deviations(&self, seen: &Vf, of_several: bool) -> String {
         // Who is bound again to read a GUID lacks that GUID.
         let brings_guid = self.changes.iter().any(Change::brings_guid);
         let is_told = |c: &&Change| c.what != Attribute::Binding || !brings_guid;
         let told = self.changes.iter().filter(is_told);
-        let mut all: Vec<String> = told.filter_map(Change::deviation).collect();
+        let mut all: Vec<String> = told.filter_map(|change| change.deviation(of_several)).collect();
         if let Some(wanted) = self.wanted.as_ref().filter(|_| self.changes.is_empty()) {
             let seen = [
                 Change::guid(Attribute::NodeGuid, seen.node_guid, wanted.node_guid),
@@ -173,8 +182,8 @@ impl PlannedVf {
                 Change::new(Attribute::Port2Guid, seen.port2_guid, wanted.port2_guid),
                 Change::new(Attribute::LinkState, seen.policy, Some(wanted.policy)),
             ];
-            all.extend(seen.iter().filter_map(Change::deviation));
+            all.extend(seen.iter().filter_map(|change| change.deviation(of_several)));
         }
-        if all.is_empty() { "not as planned".to_owned() } else { all.join("; ") }
+        if all.is_empty() { "not as planned".to_owned() } else { all.join(", ") }
     }
 }

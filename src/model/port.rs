@@ -12,7 +12,7 @@ use super::iface::{DeferredSettings, IfaceStep};
 use super::node::Standing;
 use crate::names::{
     Guid, IfName, LinkLayer, MadPort, ModuleName, Object, PciAddress, PortNumber, RdmaName, Rung,
-    sh,
+    grouped, sh,
 };
 
 /// What is waited for since some moment, however many of it are still missing.
@@ -274,24 +274,18 @@ impl Cause {
     /// A sentence for each of `all` that says something else, with the interfaces of which it
     /// is said.
     pub fn sentences<'a>(all: impl IntoIterator<Item = &'a Self>) -> Vec<String> {
-        let mut kinds: Vec<(&Self, Vec<&IfName>)> = Vec::new();
-        for cause in all {
-            let is_same = |(other, _): &&mut (&Self, Vec<&IfName>)| {
-                other.phrase() == cause.phrase() && other.advice == cause.advice
-            };
-            match kinds.iter_mut().find(is_same) {
-                Some((_, interfaces)) => interfaces.extend(&cause.interface),
-                None => kinds.push((cause, cause.interface.iter().collect())),
-            }
-        }
-        let told = |(cause, interfaces): &(&Self, Vec<&IfName>)| match interfaces.as_slice() {
-            [] | [_] => cause.sentence(),
+        let kinds = grouped(all, |cause| (cause.phrase(), &cause.advice));
+        let told = |((phrase, advice), causes): ((&str, &Vec<Advice>), Vec<&Self>)| match causes
+            .as_slice()
+        {
+            [cause] => cause.sentence(),
             several => {
-                let names: Vec<&str> = several.iter().map(|name| name.as_str()).collect();
-                format!("{}: {}{}", names.join(", "), cause.phrase(), Advice::remedy(&cause.advice))
+                let names = several.iter().filter_map(|cause| cause.interface.as_ref());
+                let names: Vec<&str> = names.map(IfName::as_str).collect();
+                format!("{}: {phrase}{}", names.join(", "), Advice::remedy(advice))
             }
         };
-        kinds.iter().map(told).collect()
+        kinds.into_iter().map(told).collect()
     }
 
     pub(crate) fn last(text: impl Into<String>, advice: impl IntoIterator<Item = Advice>) -> Self {
@@ -325,10 +319,13 @@ impl Cause {
     pub(crate) fn not_made_yet(netdev: &IfName, steps: &[IfaceStep]) -> Self {
         let text = match steps {
             [] => "the settings are not applied yet".to_owned(),
+            [IfaceStep::AddChild { pkey, name }] => {
+                format!("P_Key child {name} ({pkey}) is missing")
+            }
             steps => format!("to be done on {netdev}: {}", listed(steps)),
         };
         let units = ToDo::run("systemctl status 'ibprov-iface@*' ibprov-children.service");
-        Self::waiting(text, [Advice::look(units), Advice::now(iface(netdev))])
+        Self::waiting(text, [Advice::now(iface(netdev)), Advice::look(units)])
     }
 
     /// Settings of `netdev` could not be made.

@@ -63,6 +63,27 @@ pub enum VfLack {
     Name { what: Attribute, is: String, planned: String },
 }
 
+impl VfLack {
+    /// The same of several VFs, whose plans give each another GUID or name.
+    pub fn of_several(&self) -> String {
+        match self {
+            Self::GuidsAtPf(guids) => {
+                let each = guids.iter().map(|GuidAtPf { which, is, .. }| match is {
+                    Some(is) if is.is_zero() => format!("the {which} at the PF is 0"),
+                    Some(_) => format!("the {which} at the PF is not as planned"),
+                    None => format!("the {which} at the PF cannot be read"),
+                });
+                each.collect::<Vec<_>>().join(", ")
+            }
+            Self::Shows(OtherGuid { which, .. }) => {
+                format!("the {which} of the VF is not as planned")
+            }
+            Self::Name { what, .. } => format!("the {} is not named as planned", what.text()),
+            lack => lack.to_string(),
+        }
+    }
+}
+
 /// What a VF has, by which it may differ from its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

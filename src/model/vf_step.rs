@@ -9,7 +9,7 @@ use super::Use;
 use super::common::as_text;
 use super::uses::told;
 use super::vf_lack::VfLack;
-use crate::names::{Guid, PciAddress, Policy, PortNumber, RdmaName, VfIndex, vf_ranges};
+use crate::names::{Guid, PciAddress, Policy, PortNumber, RdmaName, VfIndex, grouped, vf_ranges};
 
 /// One change at a PF or a VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -272,6 +272,22 @@ impl Deferred {
             Self::Vf { vf, .. } => Some(*vf),
         }
     }
+}
+
+/// `deferred`, VFs of which the same is said in one line.
+pub fn left_alone<'a>(deferred: impl IntoIterator<Item = &'a Deferred>) -> Vec<String> {
+    let said = |deferred: &&'a Deferred| match deferred {
+        Deferred::Vf { what, uses, .. } => Some((what.of_several(), uses)),
+        Deferred::Count { .. } => None,
+    };
+    let line = |(said, all): (Option<(String, &Vec<Use>)>, Vec<&Deferred>)| match said {
+        Some((what, uses)) if all.len() > 1 => {
+            let vfs = vf_ranges(all.iter().filter_map(|deferred| deferred.vf()));
+            vec![format!("{vfs} are left alone: {what}; {}", told("each", uses))]
+        }
+        _ => all.iter().map(ToString::to_string).collect(),
+    };
+    grouped(deferred, said).into_iter().flat_map(line).collect()
 }
 
 impl fmt::Display for Deferred {

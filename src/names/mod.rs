@@ -86,7 +86,10 @@ pub use vf_naming::{
 pub use vf_settings::{
     Administered, Policy, Port2, VFIO, VfDriver, VfOwner, is_vfio, keeps_for_others,
 };
-pub use words::{BadText, Words, beginning, few, natural, nearest, present, sh, sh_words, shown};
+pub use words::{
+    BadText, Words, beginning, counted, few, first, grouped, natural, nearest, present, sh,
+    sh_words, shown,
+};
 
 /// Where the pins of a host are kept. Beside the configuration, since it is
 /// part of what the administrator decided; never touched by packages.

@@ -108,12 +108,34 @@ pub fn present(names: impl IntoIterator<Item = String>) -> String {
     if names.is_empty() { "none".to_owned() } else { first(&names, 12) }
 }
 
+/// `items` with what is said of each, those of which the same is said together.
+pub fn grouped<T, S: PartialEq>(
+    items: impl IntoIterator<Item = T>,
+    said: impl Fn(&T) -> S,
+) -> Vec<(S, Vec<T>)> {
+    let mut groups: Vec<(S, Vec<T>)> = Vec::new();
+    for item in items {
+        let of_item = said(&item);
+        match groups.iter_mut().find(|(of_group, _)| *of_group == of_item) {
+            Some((_, items)) => items.push(item),
+            None => groups.push((of_item, vec![item])),
+        }
+    }
+    groups
+}
+
+/// So many of `noun`: `1 VF`, `2 VFs`.
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// The first few of these names, and how many there are more.
 pub fn few<S: AsRef<str>>(names: &[S]) -> String {
     first(names, 4)
 }
 
-fn first<S: AsRef<str>>(names: &[S], most: usize) -> String {
+/// The first of these names, at most so many, and how many there are more.
+pub fn first<S: AsRef<str>>(names: &[S], most: usize) -> String {
     let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
     match names.len().saturating_sub(most) {
         0 => shown.join(", "),

@@ -205,8 +205,7 @@ impl Account<'_> {
         }
     }
 
-    /// Ports with the same GUID, of those with one that no plan gives. Several functions of an
-    /// adapter may show one port.
+    /// Ports with the same GUID. Several functions of an adapter may show one port.
     pub(super) fn duplicate_guids(&self, findings: &mut Vec<Finding>) {
         let mut by_guid: BTreeMap<Guid, Vec<(Object, Option<Guid>)>> = BTreeMap::new();
         let mut add = |object, node, guid: Option<Guid>| {
@@ -225,7 +224,7 @@ impl Account<'_> {
                 }
             }
         }
-        for (pf, vf) in self.all_vfs().filter(|(pf, _)| self.plan(*pf).is_none()) {
+        for (pf, vf) in self.all_vfs() {
             let shown = || ports(self.node.function(vf.pci)?).next()?.1.guid;
             let object = Object::Vf(VfName { pf, index: vf.index });
             add(object, None, vf.port_guid.or_else(shown));
@@ -238,10 +237,15 @@ impl Account<'_> {
             let message =
                 format!("port GUID {guid}, which is that of another port of this host too");
             for (object, _) in all.into_iter().filter(|_| !is_one) {
+                let is_planned = matches!(&object, Object::Vf(vf) if self.plan(vf.pf).is_some());
+                let advice = match is_planned {
+                    true => Advice::now(ToDo::run("ibprov apply")),
+                    false => Advice::permanent(
+                        "give each VF a GUID of its own with a [[pf]] (man 5 ibprov.toml), and rebind the VF",
+                    ),
+                };
                 let finding = Finding::warning(Code::VfGuidDuplicate, message.clone());
-                findings.push(finding.about(object).advise([Advice::permanent(
-                    "give each VF a GUID of its own with a [[pf]] (man 5 ibprov.toml), and rebind the VF",
-                )]));
+                findings.push(finding.about(object).advise([advice]));
             }
         }
     }

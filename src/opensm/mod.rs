@@ -57,11 +57,6 @@ impl Fault {
     }
 }
 
-/// How many of `noun`.
-fn count(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
 /// What came from a file, to be shown.
 fn shown(text: &[u8]) -> String {
     const MOST: usize = 48;

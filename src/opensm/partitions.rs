@@ -5,9 +5,9 @@ use std::net::Ipv6Addr;
 use std::ops::Range;
 
 use super::text::Text;
-use super::{Fault, count, flags, number, shown};
+use super::{Fault, flags, number, shown};
 use crate::model::opensm::{FaultKind, Member, Partition};
-use crate::names::Membership;
+use crate::names::{Membership, counted};
 use flags::{Group, Stated};
 
 /// What the file is judged by, beside itself.
@@ -596,7 +596,7 @@ impl Reader<'_> {
         let what = match all {
             0 => "this file".to_owned(),
             1 => "the partition of this file".to_owned(),
-            _ => format!("all {} of this file", count(all, "partition")),
+            _ => format!("all {} of this file", counted(all, "partition")),
         };
         let consequence = format!(
             "opensm would throw away {what}; every port would be a full member of 0x7fff alone"

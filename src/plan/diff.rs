@@ -11,7 +11,7 @@ use crate::model::common::{Code, Finding};
 use crate::model::pf::{Deferred, VfLack, VfStep};
 use crate::model::plan::{Action, Attribute, Change, PlannedAs, PlannedPf, PlannedVf};
 use crate::model::refusal::Refusal;
-use crate::names::{Guid, PortNumber, VfDriver, VfIndex, sh, vf_ranges};
+use crate::names::{Guid, PortNumber, VfDriver, VfIndex, grouped, sh, vf_ranges};
 use crate::observe::limits::{Limits, Mlx4, SharedGroup};
 use crate::observe::plan_host::PlanFunction;
 use crate::observe::{ObservedPf, ObservedVf};
@@ -222,16 +222,9 @@ pub fn refusals(
         let why = limited(vf, seen, observed, limits).or_else(not_granted).or_else(port2);
         Some((why?, None))
     };
-    let mut kinds: Vec<(Kind, Vec<VfIndex>)> = Vec::new();
-    for vf in &wanted.vfs {
-        let Some(why) = of_vf(vf) else { continue };
-        match kinds.iter_mut().find(|(kind, _)| *kind == why) {
-            Some((_, vfs)) => vfs.push(vf.index),
-            None => kinds.push((why, vec![vf.index])),
-        }
-    }
     let pf = wanted.pf;
-    let refusal = |((finding, driver), vfs): (Kind, Vec<VfIndex>)| {
+    let refusal = |((finding, driver), vfs): (Kind, Vec<&WantedVf>)| {
+        let vfs: Vec<VfIndex> = vfs.iter().map(|vf| vf.index).collect();
         let numbers: Vec<String> = vfs.iter().map(ToString::to_string).collect();
         let unbind = driver.map(|driver| ToDo::with("if they are not in use", format!(
             "for n in {}; do basename $(readlink /sys/bus/pci/devices/{pf}/virtfn$n) >/sys/bus/pci/drivers/{}/unbind; done; ibprov apply {pf}",
@@ -242,7 +235,8 @@ pub fn refusals(
         let finding = Finding { message, ..finding }.about(pf).now(unbind);
         Refusal { vfs, finding }
     };
-    kinds.into_iter().map(refusal).collect()
+    let kinds = grouped(&wanted.vfs, |vf| of_vf(vf)).into_iter();
+    kinds.filter_map(|(why, vfs)| Some((why?, vfs))).map(refusal).collect()
 }
 
 /// That a GUID of a VF waits for the subnet manager, which an active port of the PF has asked.

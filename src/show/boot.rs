@@ -9,18 +9,17 @@ use crate::model::duration::seconds;
 /// More lines than this are for programs, not for a serial console.
 const TIMELINE_LINES: usize = 40;
 
-pub fn text(report: &BootReport) -> String {
+pub fn text(report: &BootReport, screen: Screen) -> String {
     let mut lines = vec![report.headline()];
-    for error in &report.configuration {
-        lines.push(error.to_string());
-        lines.extend(advice::lines(&error.advice, "  ", Screen::default()));
-    }
+    lines.extend(advice::findings(&report.configuration, "", screen));
     for port in &report.ports {
         lines.push(port.line());
         for cause in port.cause.iter().flat_map(Cause::all) {
             lines.push(format!("  why: {}", cause.text));
-            lines.extend(advice::lines(&cause.advice, "  ", Screen::default()));
+            lines.extend(advice::lines(&cause.advice, "  ", screen));
         }
+        let findings = port.progress.findings(port.cause.as_ref());
+        lines.extend(findings.iter().filter_map(|f| advice::explained(f.code, "  ", screen)));
     }
     lines.extend(report.pfs.iter().map(|pf| pf.headline.clone()));
     for pf in &report.unresolved_pfs {
@@ -34,7 +33,8 @@ pub fn text(report: &BootReport) -> String {
         if let ModuleOutcome::Missing { trouble } = &module.outcome {
             lines.push(format!("module {}: not loaded: {trouble}", module.name));
             let steps = trouble.advice(&module.name);
-            lines.extend(advice::lines(&steps, "  ", Screen::default()));
+            lines.extend(advice::lines(&steps, "  ", screen));
+            lines.extend(advice::explained(trouble.code(), "  ", screen));
         }
     }
     let there: Vec<&str> = report
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_ready_boot_reads_well() {
-        let text = text(&report(Verdict::Ready, vec![port(Rung::Named)]));
+        let text = text(&report(Verdict::Ready, vec![port(Rung::Named)]), Screen::default());
         expect![[r#"
             1 of 1 expected ports ready after 2.312 s
             mlx5_0 port 1 (0000:4b:00.0): ready, netdev ib0, port GUID b859:9f03:0012:a480
@@ -178,7 +178,7 @@ mod tests {
             timeline of boot:
             -   0.100 s  ib0 was there
             +   0.312 s  mlx5_0 port 1: named as ib0
-        "#]].assert_eq(&text(&report));
+        "#]].assert_eq(&text(&report, Screen::default()));
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
         let mut report = report(Verdict::Ready, Vec::new());
         let moment = Moment { usec: 5_000_000, text: "x".to_owned(), climbed: None };
         report.timeline = vec![moment; 43];
-        let text = text(&report);
+        let text = text(&report, Screen::default());
         assert_eq!(text.lines().filter(|l| l.ends_with("  x")).count(), TIMELINE_LINES);
         assert!(text.ends_with("... and 3 more in /run/ibprov/boot.json\n"), "{text}");
     }

@@ -6,15 +6,13 @@ use super::screen::{self, Screen, Tone};
 use crate::model::advice::{Advice, Purpose};
 use crate::model::common::Verdict;
 use crate::model::finding::{Diagnosis, Failures, Finding, Quote, Read, Severity};
+use crate::names::{counted, few};
 
 /// Lines of evidence shown for each finding; JSON has all.
 const QUOTES: usize = 8;
 
-/// Sources named in the first lines.
-const SOURCES: usize = 4;
-
-/// The whole diagnosis as text; `verbose` with what became of each failure that was read.
-pub fn text(diagnosis: &Diagnosis, verbose: bool, screen: Screen) -> String {
+/// The whole diagnosis as text; more of it with what became of each failure that was read.
+pub fn text(diagnosis: &Diagnosis, screen: Screen) -> String {
     let tone = match diagnosis.verdict {
         Verdict::Ready => Tone::Good,
         Verdict::Exceptions => Tone::Warning,
@@ -22,7 +20,7 @@ pub fn text(diagnosis: &Diagnosis, verbose: bool, screen: Screen) -> String {
     };
     let mut lines = vec![screen.paint(tone, &headline(diagnosis))];
     lines.extend(screen.wrapped("read: ", &read(&diagnosis.body.read)));
-    if verbose {
+    if screen.verbose {
         let Failures { explained, harmless, over, unexplained } = diagnosis.body.read.failures;
         let told = format!(
             "{explained} explained, {harmless} harmless, {over} over, {unexplained} unexplained"
@@ -43,7 +41,11 @@ pub fn text(diagnosis: &Diagnosis, verbose: bool, screen: Screen) -> String {
 }
 
 fn headline(diagnosis: &Diagnosis) -> String {
-    let count = |s| diagnosis.findings.iter().filter(|f| f.severity == s).count();
+    // What follows from a cause is counted with it.
+    let causes = diagnosis.findings.chunk_by(|_, next| next.caused_by.is_some());
+    let worst: Vec<Severity> =
+        causes.filter_map(|of_one| of_one.iter().map(|f| f.severity).min()).collect();
+    let count = |severity| worst.iter().filter(|of_one| **of_one == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
     let said = diagnosis.verdict.word();
     format!("verdict: {said} (errors: {errors}, warnings: {warnings})")
@@ -51,21 +53,14 @@ fn headline(diagnosis: &Diagnosis) -> String {
 
 /// `messages, dmesg: 4711 lines, 2 boots, Mar 18 10:29:41 to Mar 22 16:56:38`.
 fn read(read: &Read) -> String {
-    let plural = |n: u64, what: &str| match n {
-        1 => format!("1 {what}"),
-        n => format!("{n} {what}s"),
-    };
-    let names: Vec<&str> = read.sources.iter().take(SOURCES).map(|s| s.name.as_str()).collect();
-    let more = match read.sources.len().saturating_sub(SOURCES) {
-        0 => String::new(),
-        n => format!(" and {n} more"),
-    };
+    let names: Vec<&str> = read.sources.iter().map(|source| source.name.as_str()).collect();
     if names.is_empty() {
         return "no log".to_owned();
     }
-    let mut text = format!("{}{more}: ", names.join(", "));
-    text.push_str(&plural(read.sources.iter().map(|source| source.lines).sum(), "line"));
-    text.push_str(&format!(", {}", plural(read.boots.try_into().unwrap_or(u64::MAX), "boot")));
+    let mut text = format!("{}: ", few(&names));
+    let lines = read.sources.iter().map(|source| source.lines).sum::<u64>();
+    let lines = counted(lines.try_into().unwrap_or(usize::MAX), "line");
+    text.push_str(&format!("{lines}, {}", counted(read.boots, "boot")));
     match (read.begins.as_str(), read.ends.as_str()) {
         ("", "") => text.push_str(", without times"),
         (begins, "") => text.push_str(&format!(", from {begins}")),
@@ -120,6 +115,7 @@ fn of(finding: &Finding, said: &[&Finding], screen: Screen) -> Vec<String> {
             lines.extend(steps);
         }
     }
+    lines.extend(advice::explained(finding.code, &format!("{indent}  "), screen));
     lines
 }
 

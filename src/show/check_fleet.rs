@@ -2,9 +2,9 @@
 
 use super::advice;
 use super::screen::{self, Screen, Tone};
-use crate::model::advice::{Advice, Purpose};
 use crate::model::check_fleet::{CheckFleetReport, FleetFinding, NodeCounts, Unread};
 use crate::model::common::Verdict;
+use crate::names::{counted, first};
 
 /// Nodes that are named in text; JSON has all.
 const NAMES: usize = 8;
@@ -19,7 +19,7 @@ pub fn text(report: &CheckFleetReport, screen: Screen) -> String {
     };
     let mut head = format!(
         "{word}: {}: {not_ready} not ready, {exceptions} with exceptions, {good} as expected",
-        nodes(all)
+        counted(all, "node")
     );
     if all == 0 {
         head = "UNKNOWN: no report found. Expected for each node: NAME.json (boot.json, or the output of check or status with --format json), NAME.tar.gz (collect) or a directory NAME".to_owned();
@@ -28,13 +28,12 @@ pub fn text(report: &CheckFleetReport, screen: Screen) -> String {
     for finding in &report.findings {
         lines.push(String::new());
         lines.extend(screen.painted(finding.first.severity.into(), "", &finding.head(all)));
-        lines.extend(screen.wrapped("  nodes: ", &finding.names()));
+        lines.extend(screen.wrapped("  nodes: ", &first(&finding.nodes, NAMES)));
         let object = finding.first.object.as_ref().map(|object| format!("{object}: "));
         let example = format!("{}{}", object.unwrap_or_default(), finding.first.message);
         lines.extend(screen.wrapped(&format!("  {}: ", finding.example), &example));
-        let is_look = |step: &&Advice| step.purpose != Purpose::Look;
-        let steps = finding.first.advice.iter().filter(is_look);
-        lines.extend(advice::lines(steps, "  ", screen));
+        lines.extend(advice::lines(&finding.first.advice, "  ", screen));
+        lines.extend(advice::explained(&finding.first.code, "  ", screen));
     }
     if report.unread > 0 {
         lines.push(String::new());
@@ -53,21 +52,10 @@ impl FleetFinding {
     fn head(&self, all: usize) -> String {
         let since = self.since_kernel.as_ref().map(|kernel| format!(" since kernel {kernel}"));
         let (count, severity, code) = (self.nodes.len(), self.first.severity, &self.first.code);
-        format!("{count} of {}: {severity}: {code}{}", nodes(all), since.unwrap_or_default())
-    }
-
-    fn names(&self) -> String {
-        let shown = self.nodes.get(..NAMES).unwrap_or(&self.nodes).join(", ");
-        match self.nodes.len().saturating_sub(NAMES) {
-            0 => shown,
-            more => format!("{shown} and {more} more"),
-        }
-    }
-}
-
-fn nodes(count: usize) -> String {
-    match count {
-        1 => "1 node".to_owned(),
-        count => format!("{count} nodes"),
+        format!(
+            "{count} of {}: {severity}: {code}{}",
+            counted(all, "node"),
+            since.unwrap_or_default()
+        )
     }
 }

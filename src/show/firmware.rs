@@ -1,8 +1,8 @@
 //! The text of `ibprov firmware`.
 
 use super::advice;
-use super::screen::{Screen, Tone};
-use crate::model::firmware::{CardSettings, FirmwareReport, State, shown_value};
+use super::screen::{Screen, Tone, columns};
+use crate::model::firmware::{CardSettings, FirmwareReport, Setting, State, shown_value};
 
 /// For people: a table for each adapter, and what is to be done.
 pub fn text(report: &FirmwareReport, screen: Screen) -> String {
@@ -42,30 +42,18 @@ impl CardSettings {
         let mut lines = vec![screen.paint(Tone::Head, &head)];
         let value = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let title = ["setting", "current", "next boot", "wanted"].map(str::to_owned);
-        let rows: Vec<[String; 4]> = self
-            .settings
-            .iter()
-            .map(|s| {
-                let wanted = s.wanted.as_ref().map_or_else(|| "-".to_owned(), shown_value);
-                [s.name.to_string(), value(&s.current), value(&s.next), wanted]
-            })
-            .collect();
-        let mut widths = title.each_ref().map(String::len);
-        for row in &rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.len());
-            }
-        }
-        let line = |row: &[String; 4]| {
-            let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  "));
-            format!("  {}", cells.collect::<String>())
+        let row = |s: &Setting| {
+            let wanted = s.wanted.as_ref().map_or_else(|| "-".to_owned(), shown_value);
+            [s.name.to_string(), value(&s.current), value(&s.next), wanted]
         };
-        if !rows.is_empty() {
-            lines.push(format!("{}state", line(&title)));
-        }
-        for (row, setting) in rows.iter().zip(&self.settings) {
-            let state = screen.paint(setting.state.tone(), setting.state.into());
-            lines.push(format!("{}{state}", line(row)));
+        let rows: Vec<[String; 4]> =
+            [title].into_iter().chain(self.settings.iter().map(row)).collect();
+        let states = self.settings.iter();
+        let states = states.map(|s| screen.paint(s.state.tone(), s.state.into()));
+        let states = ["state".to_owned()].into_iter().chain(states);
+        if rows.len() > 1 {
+            let rows = columns(&rows).into_iter().zip(states);
+            lines.extend(rows.map(|(row, state)| format!("  {row}  {state}")));
         }
         for setting in &self.settings {
             let told = setting.reason.as_ref().map(|why| format!("{}: {why}", setting.name));
@@ -76,7 +64,7 @@ impl CardSettings {
             lines.extend(
                 screen.wrapped("  ", &format!("{}: {}", finding.severity, finding.message)),
             );
-            lines.extend(advice::lines(&finding.advice, "    ", screen));
+            lines.extend(advice::of(finding, "    ", screen));
         }
         if let Some(effect) = &self.effect {
             lines.extend(screen.wrapped("  the tool says: ", effect));

@@ -5,7 +5,7 @@ use super::{advice, screen};
 use crate::model::guests::{GuestsReport, Phase};
 
 /// What `ibprov guests` prints for people.
-pub fn text(report: &GuestsReport) -> String {
+pub fn text(report: &GuestsReport, screen: Screen) -> String {
     if report.guests.is_empty() {
         return "no guests are configured\n".to_owned();
     }
@@ -19,10 +19,7 @@ pub fn text(report: &GuestsReport) -> String {
             format!("      {}: {reached}: {how}", vf.label())
         }));
     }
-    for finding in &report.account {
-        lines.push(format!("  {finding}"));
-        lines.extend(advice::lines(&finding.advice, "    ", Screen::default()));
-    }
+    lines.extend(advice::findings(&report.account, "  ", screen));
     lines.extend(report.problems.iter().map(|problem| format!("  note: {problem}")));
     screen::text(lines)
 }

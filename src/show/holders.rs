@@ -2,8 +2,8 @@
 
 use super::screen;
 use crate::model::common::Verdict;
-use crate::model::holders::{By, Holder, HoldersReport};
-use crate::names::{PciAddress, few};
+use crate::model::holders::{Holder, HoldersReport};
+use crate::names::{PciAddress, counted, few, grouped};
 
 /// For people: the HCAs, then a line for each holder.
 pub fn text(report: &HoldersReport) -> String {
@@ -25,15 +25,12 @@ pub fn text(report: &HoldersReport) -> String {
         });
     }
     // What is said of many VFs is said once.
-    let mut held: Vec<(&By, Vec<String>)> = Vec::new();
-    for Holder { hca, by } in &report.holders {
-        let object = hca.map_or_else(|| "host".to_owned(), |hca| report.name(hca));
-        match held.iter_mut().find(|(other, _)| *other == by) {
-            Some((_, objects)) => objects.push(object),
-            None => held.push((by, vec![object])),
-        }
+    for (by, held) in grouped(&report.holders, |holder| &holder.by) {
+        let name =
+            |holder: &&Holder| holder.hca.map_or_else(|| "host".to_owned(), |hca| report.name(hca));
+        let objects: Vec<String> = held.iter().map(name).collect();
+        lines.push(format!("  {}: {by}", few(&objects)));
     }
-    lines.extend(held.into_iter().map(|(by, objects)| format!("  {}: {by}", few(&objects))));
     lines.extend(report.problems.iter().map(|problem| format!("warning: not read: {problem}")));
     screen::text(lines)
 }
@@ -55,8 +52,7 @@ impl HoldersReport {
         };
         match self.hcas.len().saturating_sub(self.pfs.len()) {
             0 => names,
-            1 => format!("{names} with 1 VF"),
-            vfs => format!("{names} with {vfs} VFs"),
+            vfs => format!("{names} with {}", counted(vfs, "VF")),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::{advice, screen};
 use crate::model::common::Verdict;
 use crate::model::migrate::{Item, Migration, short};
 
-pub fn text(report: &Migration) -> String {
+pub fn text(report: &Migration, screen: Screen) -> String {
     let verdict = match report.verdict() {
         Verdict::NothingToDo if report.back => "nothing to undo",
         Verdict::NothingToDo => "nothing to do",
@@ -31,7 +31,7 @@ pub fn text(report: &Migration) -> String {
     }
     for problem in &report.problems {
         lines.push(problem.bare());
-        lines.extend(advice::lines(&problem.advice, "    ", Screen::default()));
+        lines.extend(advice::of(problem, "    ", screen));
     }
     if !report.changes.is_empty() {
         lines.push(if report.applied { "Changed:" } else { "Changes:" }.to_owned());

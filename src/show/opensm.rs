@@ -1,14 +1,12 @@
 //! The text of `ibprov opensm check`.
 
 use crate::model::opensm::{Checked, CheckedFile, OpensmFile};
+use crate::names::counted;
 
 pub fn text(report: &Checked) -> String {
     if report.files.is_empty() {
         return "no partitions.conf and no opensm.conf: opensm would use its defaults\n".to_owned();
     }
-    let counted = |number: usize, noun: &str| {
-        format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-    };
     let line = |file: &CheckedFile| {
         let found = match (file.errors, file.warnings) {
             (0, 0) => "as it is meant".to_owned(),

@@ -8,8 +8,8 @@ use crate::model::plan::{
 };
 use crate::model::plan_fleet::FleetReport;
 use crate::model::rxe::RxeReport;
-use crate::model::vf_step::together;
-use crate::names::{VfOwner, vf_ranges};
+use crate::model::vf_step::{left_alone, together};
+use crate::names::{VfOwner, counted, grouped, vf_ranges};
 
 /// The text for people; `all` VFs, not only those that would change.
 pub fn text(report: &PlanReport, all: bool, screen: Screen) -> String {
@@ -31,7 +31,7 @@ pub fn text(report: &PlanReport, all: bool, screen: Screen) -> String {
     }
     for told in &report.firmware {
         lines.push(told.to_string());
-        lines.extend(advice::lines(&told.advice, "  ", screen));
+        lines.extend(advice::of(told, "  ", screen));
     }
     let cannot = screen.paint(Tone::Bad, "cannot read");
     lines.extend(report.problems.iter().map(|problem| format!("{cannot} {problem}")));
@@ -46,28 +46,23 @@ fn summary(report: &PlanReport) -> Option<String> {
     let counts = counts(report.pfs.iter().flat_map(|pf| &pf.vfs));
     let mut words: Vec<String> = counts.iter().map(|(n, what)| format!("{n} {what}")).collect();
     if let (Some(first), Some((n, what))) = (words.first_mut(), counts.first()) {
-        *first = format!("{} {what}", vfs(*n));
+        *first = format!("{} {what}", counted(*n, "VF"));
     }
     let refused = report.pfs.iter().filter(|pf| !pf.errors.is_empty()).count();
-    words.extend((refused > 0).then(|| {
-        let pfs = if refused == 1 { "1 PF".to_owned() } else { format!("{refused} PFs") };
-        format!("{pfs} would not be applied")
-    }));
+    words.extend((refused > 0).then(|| format!("{} would not be applied", counted(refused, "PF"))));
     (!words.is_empty()).then(|| format!("Plan: {}", words.join(", ")))
 }
 
 /// What a dry run says of it: what it comes to, and a line for each thing that is done.
-pub fn preview(planned: &PlannedPf) -> Vec<String> {
+pub fn preview(planned: &PlannedPf, screen: Screen) -> Vec<String> {
     let Some(pf) = planned.pci.filter(|_| planned.is_planned) else {
-        return no_change(&planned.named, &planned.origin, &planned.errors);
+        return no_change(&planned.named, &planned.origin, &planned.errors, screen);
     };
     let head = match &planned.problem {
         Some(problem) => format!("no change is possible now: {}", problem.with_remedy()),
-        None if !planned.is_pending() => format!(
-            "{} {} as planned, nothing to do",
-            planned.wanted,
-            if planned.wanted == 1 { "VF" } else { "VFs" }
-        ),
+        None if !planned.is_pending() => {
+            format!("{} as planned, nothing to do", counted(planned.wanted, "VF"))
+        }
         None if !planned.steps.is_empty() => "in this order:".to_owned(),
         None if planned.all_deferred().next().is_none() => "nothing to do".to_owned(),
         None => "no change is possible while VFs are in use".to_owned(),
@@ -75,14 +70,23 @@ pub fn preview(planned: &PlannedPf) -> Vec<String> {
     let mut lines = vec![format!("PF {pf}: {head}")];
     let numbered = together(&planned.steps).into_iter().enumerate();
     lines.extend(numbered.map(|(at, step)| format!("  {}. {step}", at + 1)));
-    lines.extend(planned.all_deferred().map(|deferred| format!("  deferred: {deferred}")));
-    lines.extend(told(planned.refused.iter().map(|refusal| &refusal.finding), Screen::default()));
+    let deferred = left_alone(planned.all_deferred());
+    lines.extend(deferred.iter().map(|deferred| format!("  deferred: {deferred}")));
+    let refused = planned.refused.iter().map(|refusal| &refusal.finding);
+    lines.extend(told(refused, Screen { colour: false, ..screen }));
     let warnings = planned.warnings.iter();
     lines.extend(warnings.map(|told| format!("  {}: {}", told.severity, told.message)));
+    lines.extend(planned.removes().map(|removes| format!("  warning: {removes}")));
     lines
 }
 
 impl PlannedPf {
+    /// What apply removes, if anything.
+    fn removes(&self) -> impl Iterator<Item = String> {
+        let vfs = self.removed().next().map(|_| vf_ranges(self.removed()));
+        vfs.map(|vfs| format!("apply removes {vfs}{REMOVED_WITH}")).into_iter()
+    }
+
     fn lines(&self, all: bool, screen: Screen) -> Vec<String> {
         let place = match (self.pci, &self.rdma) {
             (Some(pci), Some(rdma)) => format!("PF {pci} {rdma}"),
@@ -109,17 +113,21 @@ impl PlannedPf {
         lines.extend(told(&self.errors, screen));
         lines.extend(told(self.refused.iter().map(|refusal| &refusal.finding), screen));
         lines.extend(told(&self.warnings, screen));
-        if self.removed().next().is_some() {
-            let vfs = vf_ranges(self.removed());
-            lines.push(format!("  {warning} apply removes {vfs}{REMOVED_WITH}"));
-        }
+        lines.extend(self.removes().map(|removes| format!("  {warning} {removes}")));
         let of = |is: fn(&PlannedVf) -> bool| self.vfs.iter().filter(move |vf| is(vf));
         let anew = || of(PlannedVf::is_made_anew).map(|vf| vf.index);
         if anew().next().is_some() {
             let (mark, why) = (screen.paint(Tone::Bad, "-/+"), Change::made_anew());
             lines.push(format!("  {mark} {}: {why}", vf_ranges(anew())));
         }
-        lines.extend(self.vfs.iter().flat_map(|vf| vf.lines(all, screen)));
+        let mark = screen.paint(Tone::Warning, "!");
+        let alone = self.vfs.iter().filter(|vf| vf.changes.is_empty());
+        let alone = left_alone(alone.filter_map(|vf| vf.deferred.as_ref()));
+        lines.extend(alone.iter().map(|deferred| format!("  {mark} {deferred}")));
+        for (_, alike) in grouped(&self.vfs, |vf| vf.lines("", all, screen)) {
+            let vfs = vf_ranges(alike.iter().map(|vf| vf.index));
+            lines.extend(alike.first().iter().flat_map(|vf| vf.lines(&vfs, all, screen)));
+        }
         let gone = || of(|vf| vf.action == Action::Remove).map(|vf| vf.index);
         if gone().next().is_some() {
             let mark = screen.paint(Tone::Bad, "-");
@@ -129,7 +137,8 @@ impl PlannedPf {
     }
 
     fn summary(&self) -> String {
-        let mut words = vec![format!("{} planned, {} present", vfs(self.wanted), self.present)];
+        let mut words =
+            vec![format!("{} planned, {} present", counted(self.wanted, "VF"), self.present)];
         words.extend(counts(&self.vfs).iter().map(|(n, what)| format!("{n} {what}")));
         words.push(match self.pinned {
             0 => "GUIDs not pinned".to_owned(),
@@ -144,18 +153,18 @@ impl PlannedPf {
 }
 
 impl PlannedVf {
-    /// Its lines in the text; `all` also where it is kept as it is, or created again. That
-    /// it is removed is told of all such VFs together.
-    fn lines(&self, all: bool, screen: Screen) -> Vec<String> {
-        let index = self.index;
+    /// Its lines in the text, and those of the VFs that differ in nothing but their numbers:
+    /// `vfs` names them. `all` also where it is kept as it is, or created again. That it is
+    /// removed or left alone is told of all such VFs together.
+    fn lines(&self, vfs: &str, all: bool, screen: Screen) -> Vec<String> {
+        let width = "VF 10".len().max(vfs.len()) + 1;
         let (good, warned, bad) = (
             screen.paint(Tone::Good, "+"),
             |mark| screen.paint(Tone::Warning, mark),
             screen.paint(Tone::Bad, "!"),
         );
-        let whole = |mark: &str, wanted: &PlannedAs| {
-            vec![format!("  {mark} VF {index}  {}", wanted.text())]
-        };
+        let whole =
+            |mark: &str, wanted: &PlannedAs| vec![format!("  {mark} {vfs}  {}", wanted.text())];
         match (self.action, &self.wanted) {
             (Action::Keep, Some(wanted)) if all => whole("=", wanted),
             (Action::Keep | Action::Remove, _) => Vec::new(),
@@ -163,10 +172,9 @@ impl PlannedVf {
             (Action::Change, Some(wanted)) if self.is_made_anew() => whole(&good, wanted),
             (Action::Block, Some(wanted)) => whole(&bad, wanted),
             (Action::Create, Some(wanted)) => whole(&good, wanted),
+            _ if self.changes.is_empty() && self.deferred.is_some() => Vec::new(),
             (Action::Block | Action::Defer, _) if self.changes.is_empty() => {
-                let what = self.deferred.as_ref().map(ToString::to_string);
-                let what = what.unwrap_or_else(|| format!("VF {index}"));
-                vec![format!("  {} {what}", warned("!"))]
+                vec![format!("  {} {vfs}", warned("!"))]
             }
             (
                 Action::Create | Action::Change | Action::Defer | Action::Refuse | Action::Block,
@@ -174,7 +182,7 @@ impl PlannedVf {
             ) => {
                 let from = wanted.as_ref().map_or("", |w| &w.guids_from);
                 let line = |(at, change): (usize, &Change)| {
-                    let head = if at == 0 { format!("VF {index}") } else { String::new() };
+                    let head = if at == 0 { vfs } else { "" };
                     let mark = match (at, self.action) {
                         (0, Action::Refuse) => bad.clone(),
                         (0, _) => warned("~"),
@@ -182,10 +190,10 @@ impl PlannedVf {
                     };
                     let why =
                         if change.brings_guid() { format!(" ({from})") } else { String::new() };
-                    format!("  {mark} {head:<6} {change}{why}")
+                    format!("  {mark} {head:<width$} {change}{why}")
                 };
                 let deferred =
-                    self.deferred.iter().map(|deferred| format!("           {deferred}"));
+                    self.deferred.iter().map(|deferred| format!("    {:width$} {deferred}", ""));
                 self.changes.iter().enumerate().map(line).chain(deferred).collect()
             }
         }
@@ -232,7 +240,7 @@ fn told<'a>(findings: impl IntoIterator<Item = &'a Finding>, screen: Screen) -> 
         let tone = finding.severity.into();
         let head = screen.paint(tone, &format!("{}:", finding.severity));
         lines.push(format!("  {head} {}", finding.message));
-        lines.extend(advice::lines(&finding.advice, "    ", screen));
+        lines.extend(advice::of(finding, "    ", screen));
     }
     let more = findings.count();
     lines.extend((more > 0).then(|| format!("  and {more} more like these")));
@@ -240,9 +248,9 @@ fn told<'a>(findings: impl IntoIterator<Item = &'a Finding>, screen: Screen) -> 
 }
 
 /// That nothing is changed at the PF that the configuration calls `named`, because of `errors`.
-pub fn no_change(named: &str, origin: &str, errors: &[Finding]) -> Vec<String> {
+pub fn no_change(named: &str, origin: &str, errors: &[Finding], screen: Screen) -> Vec<String> {
     let head = format!("{named} ({origin}): no change is possible:");
-    [head].into_iter().chain(told(errors, Screen::default())).collect()
+    [head].into_iter().chain(told(errors, Screen { colour: false, ..screen })).collect()
 }
 
 /// How many of `vfs` there are of each kind.
@@ -266,10 +274,6 @@ fn counts<'a>(vfs: impl IntoIterator<Item = &'a PlannedVf>) -> Vec<(usize, Strin
         (of(Action::Keep), "as planned"),
     ];
     parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| (n, what.to_owned())).collect()
-}
-
-fn vfs(count: usize) -> String {
-    if count == 1 { "1 VF".to_owned() } else { format!("{count} VFs") }
 }
 
 pub fn fleet(report: &FleetReport) -> String {

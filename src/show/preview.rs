@@ -2,7 +2,6 @@
 
 use super::screen::{self, Screen};
 use super::{advice, plan};
-use crate::model::advice::Purpose;
 use crate::model::boot::LeftOut;
 use crate::model::common::{Code, Finding};
 use crate::model::iface::DeferredSettings;
@@ -11,13 +10,13 @@ use crate::model::preview::{IfacePreview, Preview, Settings};
 use crate::model::rxe::{RxeReport, RxeState};
 use crate::model::stack::View;
 use crate::model::{Cause, PortProgress};
-use crate::names::{IfName, PciAddress, Rung};
+use crate::names::{IfName, Rung, grouped};
 
 /// The text of it: what would be done, in this order, and what would not.
-pub fn text(report: &Preview) -> String {
+pub fn text(report: &Preview, screen: Screen) -> String {
     let mut stages = vec![report.loads(), report.creates(), report.waits(), report.sets()];
     let (pending, done): (Vec<_>, Vec<_>) = report.pfs.pfs.iter().partition(|pf| pf.is_pending());
-    stages.extend(pending.into_iter().map(plan::preview));
+    stages.extend(pending.into_iter().map(|pf| plan::preview(pf, screen)));
     stages.retain(|stage| !stage.is_empty());
     let is_complete = report.ports.iter().all(PortProgress::is_ready);
     let head = match (stages.is_empty(), report.ports.is_empty()) {
@@ -46,7 +45,7 @@ pub fn text(report: &Preview) -> String {
         lines.push(format!("{reached}: {}{}", port.label(), netdev.unwrap_or_default()));
     }
     for pf in done {
-        lines.extend(plan::preview(pf));
+        lines.extend(plan::preview(pf, screen));
     }
     lines.extend(report.denied.iter().map(Finding::sentence));
     let told = report.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
@@ -137,27 +136,20 @@ impl Preview {
         let hopeless =
             hopeless.map(|(port, why)| format!("not waited for: {}: {}", port.label(), why.text));
         let mut lines: Vec<String> = hopeless.collect();
-        let mut reasons: Vec<(String, Vec<PciAddress>)> = Vec::new();
-        for LeftOut { pci, reason } in &self.left_out {
-            let reason = reason.to_string();
-            match reasons.iter_mut().find(|(known, _)| *known == reason) {
-                Some((_, functions)) => functions.push(*pci),
-                None => reasons.push((reason, vec![*pci])),
-            }
-        }
-        lines.extend(reasons.iter().map(|(reason, functions)| {
-            let first = functions.first().map(ToString::to_string).unwrap_or_default();
+        let reasons = grouped(&self.left_out, |left_out| &left_out.reason);
+        lines.extend(reasons.iter().filter_map(|(reason, functions)| {
+            let LeftOut { pci, .. } = functions.first()?;
             let more = match functions.len() - 1 {
                 0 => String::new(),
                 n => format!(" and {n} more functions"),
             };
-            format!("not waited for: {first}{more}: {reason}")
+            Some(format!("not waited for: {pci}{more}: {reason}"))
         }));
         lines
     }
 }
 
-pub fn iface(report: &IfacePreview, name: &IfName, settings_only: bool) -> String {
+pub fn iface(report: &IfacePreview, name: &IfName, settings_only: bool, screen: Screen) -> String {
     let mut lines = Vec::new();
     let origins = report.wanted.origins.join(", ");
     if origins.is_empty() {
@@ -175,8 +167,7 @@ pub fn iface(report: &IfacePreview, name: &IfName, settings_only: bool) -> Strin
     let others = report.findings.iter().filter(|f| f.code != Code::SettingDeferred);
     for finding in others {
         lines.push(finding.to_string());
-        let steps = finding.advice.iter().filter(|step| step.purpose != Purpose::Look);
-        lines.extend(advice::lines(steps, "  ", Screen::default()));
+        lines.extend(advice::of(finding, "  ", screen));
     }
     lines.extend(report.notes.iter().map(|note| format!("note: {note}")));
     lines.extend(View::lines(&report.stacks));

@@ -1,6 +1,7 @@
 //! How text for people is laid out: its width and its colours.
 
 use anstyle::{AnsiColor, Style};
+use textwrap::core::display_width;
 
 use crate::model::common::Severity;
 
@@ -16,6 +17,10 @@ pub struct Screen {
     pub rows: Option<usize>,
     /// It shows colours, and they are wanted.
     pub colour: bool,
+    /// More detail is wanted.
+    pub verbose: bool,
+    /// The command that shows more detail.
+    pub more: &'static str,
 }
 
 /// What a stretch of text means.
@@ -55,6 +60,21 @@ pub fn text(lines: impl IntoIterator<Item = String>) -> String {
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
+/// `rows` as lines, in columns as wide as their widest cell.
+pub fn columns<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+    let mut widths = [0; N];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        cells.collect::<Vec<_>>().join("  ")
+    };
+    rows.iter().map(line).collect()
+}
+
 impl Screen {
     /// `text` in the colour of `tone`, where there is colour.
     pub fn paint(self, tone: Tone, text: &str) -> String {
@@ -69,11 +89,14 @@ impl Screen {
     /// `text` behind `first`, broken where the screen ends; what follows is indented as
     /// far as `first` reaches. Words longer than a line, such as paths, are left whole.
     pub fn wrapped(self, first: &str, text: &str) -> Vec<String> {
+        self.broken(first, &" ".repeat(display_width(first)), text)
+    }
+
+    fn broken(self, first: &str, indent: &str, text: &str) -> Vec<String> {
         let Some(columns) = self.columns else { return vec![format!("{first}{text}")] };
-        let indent = " ".repeat(textwrap::core::display_width(first));
         let options = textwrap::Options::new(columns.max(40))
             .initial_indent(first)
-            .subsequent_indent(&indent)
+            .subsequent_indent(indent)
             .break_words(false)
             .word_splitter(textwrap::WordSplitter::NoHyphenation);
         textwrap::wrap(text, options).into_iter().map(String::from).collect()
@@ -87,28 +110,16 @@ impl Screen {
     /// `text`, each line broken where the screen ends; what follows is indented two columns
     /// further than its line.
     pub fn page(self, text: &str) -> String {
-        let Some(columns) = self.columns else { return text.to_owned() };
-        let mut page = String::new();
-        for line in text.lines() {
+        let line = |line: &str| {
             let start = line.trim_start();
-            if start.starts_with(RUN) || textwrap::core::display_width(line) <= columns {
-                page.push_str(line);
-                page.push('\n');
-                continue;
+            let fits = self.columns.is_none_or(|columns| display_width(line) <= columns);
+            if start.starts_with(RUN) || fits {
+                return vec![line.to_owned()];
             }
             let indent = &line[..line.len() - start.len()];
-            let further = format!("{indent}  ");
-            let options = textwrap::Options::new(columns.max(40))
-                .initial_indent(indent)
-                .subsequent_indent(&further)
-                .break_words(false)
-                .word_splitter(textwrap::WordSplitter::NoHyphenation);
-            for part in textwrap::wrap(start, options) {
-                page.push_str(&part);
-                page.push('\n');
-            }
-        }
-        page
+            self.broken(indent, &format!("{indent}  "), start)
+        };
+        self::text(text.lines().flat_map(line))
     }
 }
 

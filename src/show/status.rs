@@ -35,18 +35,36 @@ pub enum Detail {
 
 /// What `ibprov status` shows people: whether the node is as it is meant to be and what
 /// is not, then a line for each port; with more `detail` all that is known of each. Where
-/// that is higher than the screen, each finding has its first step only, and if that is
-/// not enough the verdict stands at the end again.
+/// that is higher than the screen, each finding has its first step only, nothing is said of
+/// ibprov itself that is as usual, and if that is not enough the verdict stands at the end again.
 pub fn text(status: &Status, screen: Screen, detail: Detail) -> String {
     let is_higher = |lines: &[String]| screen.rows.is_some_and(|rows| lines.len() >= rows);
-    let mut lines = status.lines(screen, detail, usize::MAX);
-    if is_higher(&lines) && matches!(detail, Detail::Problems | Detail::Ports) {
-        lines = status.lines(screen, detail, 1);
+    let mut lines = status.lines(screen, detail, &mut Steps { most: usize::MAX, left_out: 0 });
+    let can_be_shorter = !screen.verbose && matches!(detail, Detail::Problems | Detail::Ports);
+    if is_higher(&lines) && can_be_shorter {
+        lines = status.lines(screen, detail, &mut Steps { most: 1, left_out: 0 });
     }
     if is_higher(&lines) {
         lines.extend(status.headline(screen));
     }
     screen::text(lines)
+}
+
+/// So many steps are shown of each finding, and so many were left out.
+struct Steps {
+    most: usize,
+    left_out: usize,
+}
+
+impl Steps {
+    fn of(&mut self, finding: &Finding, indent: &str, screen: Screen) -> Vec<String> {
+        let indent = format!("{indent}  ");
+        let (shown, left_out) = finding.advice.split_at(self.most.min(finding.advice.len()));
+        self.left_out += left_out.len();
+        let mut lines = advice::lines(shown, &indent, screen);
+        lines.extend(advice::explained(finding.code, &indent, screen));
+        lines
+    }
 }
 
 /// The judgement, with ports called as in the table.
@@ -72,17 +90,17 @@ impl Status {
         screen.painted(tone, "", &self.judgement.headline())
     }
 
-    /// The findings, those of which `is_shown`, each with so many steps. What is to be done
-    /// about several that follow one another stands below the last of them.
+    /// The findings, those of which `is_shown`. What is to be done about several that follow
+    /// one another stands below the last of them.
     fn findings(
         &self,
         screen: Screen,
         indent: &str,
-        steps: usize,
+        steps: &mut Steps,
         is_shown: fn(Severity) -> bool,
     ) -> Vec<String> {
         let mut lines = Vec::new();
-        let mut grouped = with_short_names(self).grouped();
+        let mut grouped = Finding::grouped(&with_short_names(self).findings);
         grouped.retain(|finding| is_shown(finding.severity));
         let mut grouped = grouped.iter().peekable();
         while let Some(finding) = grouped.next() {
@@ -94,35 +112,40 @@ impl Status {
             let subject = format!("{}{}", finding.noun(), few(&names));
             let text = format!("{}: {subject}: {}", finding.severity, finding.message);
             lines.extend(screen.painted(tone, indent, &text));
-            if grouped.peek().is_none_or(|next| next.advice != finding.advice) {
-                lines.extend(to_do(screen, indent, finding, steps));
+            let is_told_below = |next: &&Finding| {
+                next.advice == finding.advice && (!screen.verbose || next.code == finding.code)
+            };
+            if !grouped.peek().is_some_and(is_told_below) {
+                lines.extend(steps.of(finding, indent, screen));
             }
         }
         lines
     }
 
-    fn lines(&self, screen: Screen, detail: Detail, steps: usize) -> Vec<String> {
+    fn lines(&self, screen: Screen, detail: Detail, steps: &mut Steps) -> Vec<String> {
         let mut lines = self.headline(screen);
         lines.extend(self.findings(screen, "  ", steps, |severity| severity != Severity::Info));
-        if matches!(detail, Detail::Ports | Detail::All) {
+        let has_room = steps.most == usize::MAX;
+        if matches!(detail, Detail::Ports | Detail::All) && (has_room || !self.is_usual()) {
             lines.extend(screen.wrapped("", &self.head()));
         }
         for finding in &self.units.findings {
             let text = format!("{}: {}", finding.code.name(), finding.message);
             lines.extend(screen.wrapped("  ", &text));
-            lines.extend(to_do(screen, "  ", finding, steps));
+            lines.extend(steps.of(finding, "  ", screen));
         }
         match self.udev.running {
             Some(true) => {}
             Some(false) => lines.push("udev: systemd-udevd is not running".to_owned()),
             None => lines.push("udev: not known: this copy has no /run/udev/control".to_owned()),
         }
-        let table = table(self, screen, detail);
+        let (table, left_out) = table(self, screen, detail);
         if !table.is_empty() {
             lines.push(String::new());
             lines.extend(table);
         }
         if detail == Detail::Problems {
+            lines.extend(advice::left_out(left_out, steps.left_out, screen));
             return lines;
         }
         lines.extend(self.findings(screen, "", steps, |severity| severity == Severity::Info));
@@ -163,6 +186,7 @@ impl Status {
         for problem in &self.problems {
             lines.extend(screen.wrapped("note: ", problem));
         }
+        lines.extend(advice::left_out(left_out, steps.left_out, screen));
         lines
     }
 
@@ -214,6 +238,12 @@ impl Status {
         lines
     }
 
+    /// Nothing of ibprov itself is to be known.
+    fn is_usual(&self) -> bool {
+        let is_good = self.last_boot.as_ref().is_some_and(|boot| boot.exit_code == 0);
+        self.units.enabled && self.units.openibd == Owner::Ibprov && is_good
+    }
+
     fn head(&self) -> String {
         let enabled = if self.units.enabled { "enabled" } else { "NOT enabled" };
         let owner = match self.units.openibd {
@@ -228,11 +258,6 @@ impl Status {
         );
         format!("ibprov: {enabled}; {last}; openibd.service: {owner}")
     }
-}
-
-/// The first `steps` of what to do about `finding`.
-fn to_do(screen: Screen, indent: &str, finding: &Finding, steps: usize) -> Vec<String> {
-    advice::lines(finding.advice.iter().take(steps), &format!("{indent}  "), screen)
 }
 
 impl Hca {

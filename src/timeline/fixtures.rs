@@ -57,7 +57,7 @@ pub(crate) fn seed_failing() -> Timeline {
             declined_usec: Some(93 * S),
             still_down: false,
         }],
-        fault: None,
+        finding: None,
         notes: vec![
             Note {
                 usec: 12 * S,
@@ -96,7 +96,7 @@ pub(crate) fn seed_good() -> Timeline {
             up_usec: Some(16 * S),
             ..PortTrack::default()
         }],
-        fault: None,
+        finding: None,
         notes: Vec::new(),
     }
 }
@@ -149,7 +149,7 @@ pub(crate) fn many(n: u64) -> Timeline {
             module("ib_ipoib", 3 * S + 200_000, "ibprov.service"),
         ],
         ports: (0..n).map(port).collect(),
-        fault: None,
+        finding: None,
         notes: Vec::new(),
     }
 }

@@ -111,7 +111,7 @@ impl Timeline {
             }
             return Some((true, text));
         }
-        if let Some(fault) = &self.fault {
+        if let Some((true, fault)) = &self.finding {
             return Some((true, fault.clone()));
         }
         let answered = |p: &&PortTrack| {
@@ -120,7 +120,7 @@ impl Timeline {
         };
         let good = self.ports.iter().filter(answered).count();
         match good {
-            0 => None,
+            0 => self.finding.clone(),
             1 => Some((false, "the netdev existed before any service asked for it".to_owned())),
             n => {
                 Some((false, format!("all {n} netdevs existed before any service asked for them")))

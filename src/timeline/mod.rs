@@ -32,8 +32,8 @@ pub struct Timeline {
     pub ports: Vec<PortTrack>,
     /// What was said at one moment and matters for the story.
     pub notes: Vec<Note>,
-    /// The first thing that is wrong, whether or not it can be drawn.
-    pub fault: Option<String>,
+    /// What is said first, whether or not it can be drawn, and whether something is wrong.
+    pub finding: Option<(bool, String)>,
 }
 
 /// A unit, a guest or a program that ran for some time.

@@ -112,7 +112,7 @@ fn one_dark_rail_of_four_is_an_exception_in_every_verb() {
         exit 1
     "#]].assert_eq(&host.show(&["status"]));
     expect![[r#"
-        verdict: exceptions (errors: 0, warnings: 2)
+        verdict: exceptions (errors: 0, warnings: 1)
         read: no log
 
         warning: link-down-cable (confidence high)
@@ -150,12 +150,12 @@ fn with_all_cables_out_the_node_is_not_ready() {
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV  STATE    LID  RATE  NOTE
-        ~ mlx5_0/1  0000:10:00.0  ib0     polling  -    -
-        ~ mlx5_1/1  0000:11:00.0  ib1     polling  -    -
+        ! mlx5_0/1  0000:10:00.0  ib0     polling  -    -
+        ! mlx5_1/1  0000:11:00.0  ib1     polling  -    -
         exit 3
     "#]].assert_eq(&host.show(&["status"]));
     expect![[r#"
-        verdict: not-ready (errors: 2, warnings: 0)
+        verdict: not-ready (errors: 1, warnings: 0)
         read: no log
 
         error: link-down-cable (confidence high)
@@ -441,11 +441,11 @@ fn ports_of_vfs_beside_an_active_one_are_exceptions_in_every_verb() {
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
-        ~     VFs 0-1: mlx5_core, link state follow, as planned, port 1 down
+        ~     VFs 0-1  mlx5_core, link state follow, as planned, port 1 down
         exit 1
     "#]].assert_eq(&host.show(&["status"]));
     expect![[r#"
-        verdict: exceptions (errors: 0, warnings: 2)
+        verdict: exceptions (errors: 0, warnings: 1)
         read: no log
 
         warning: opensm-virt-disabled (confidence medium)

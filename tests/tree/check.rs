@@ -56,7 +56,7 @@ fn codes(output: &Output) -> Vec<String> {
 #[test]
 fn the_boot_without_openibd_is_explained() {
     expect![[r#"
-        verdict: not-ready (errors: 3, warnings: 0)
+        verdict: not-ready (errors: 1, warnings: 0)
         read: openibd-disabled.log: 26 lines, 1 boot, Mar 18 10:29:41 to Mar 22 16:56:38
 
         error: openibd-disabled (confidence medium)

@@ -88,18 +88,17 @@ fn four_faults_fit_a_serial_console() {
             run: mlxlink -d 0000:c0:00.0
           warning: nvidia_peermem, rpcrdma: not loaded: not built for the running kernel
             do: install it for kernel 6.1.0-9-amd64, or run `depmod -a`
-        ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV    STATE           LID  RATE        NOTE
           mlx5_0/1  0000:18:00.0  ibp24s0   active          40   400 NDR
-        ~ mlx5_1/1  0000:40:00.0  ibp64s0   initializing    -    400 NDR
+        ! mlx5_1/1  0000:40:00.0  ibp64s0   initializing    -    400 NDR
           mlx5_2/1  0000:4f:00.0  ibp79s0   active          42   400 NDR
-        ~ mlx5_3/1  0000:5e:00.0  ibp94s0   polling         -    -
+        ! mlx5_3/1  0000:5e:00.0  ibp94s0   polling         -    -
           mlx5_4/1  0000:9a:00.0  ibp154s0  active          44   400 NDR
         ~ mlx5_5/1  0000:c0:00.0  ibp192s0  active          45   200 2X NDR
           mlx5_6/1  0000:ce:00.0  ibp206s0  active          46   400 NDR
         ~ -         0000:dc:00.0  -         no RDMA device  -    -
-        2 ports that are not expected: see `ibprov status -v`
+        2 unexpected ports, 5 more steps: ibprov --root ROOT status -v
         exit 3
     "#]]
     .assert_eq(&shown);
@@ -203,8 +202,8 @@ fn what_is_wrong_alone() {
                 /lib/modules/6.1.0-9-amd64/modules.dep must name it
 
           PORT      PCI           NETDEV    STATE           LID  RATE        NOTE
-        ~ mlx5_1/1  0000:40:00.0  ibp64s0   initializing    -    400 NDR
-        ~ mlx5_3/1  0000:5e:00.0  ibp94s0   polling         -    -
+        ! mlx5_1/1  0000:40:00.0  ibp64s0   initializing    -    400 NDR
+        ! mlx5_3/1  0000:5e:00.0  ibp94s0   polling         -    -
         ~ mlx5_5/1  0000:c0:00.0  ibp192s0  active          45   200 2X NDR
         ~ -         0000:dc:00.0  -         no RDMA device  -    -
         exit 3
@@ -278,7 +277,7 @@ fn all_that_is_known_of_one_port_is_told() {
                 [[port]], or boot.ignore (man 5 ibprov.toml)
 
           PORT      PCI           NETDEV   STATE    LID  RATE  NOTE
-        ~ mlx5_3/1  0000:5e:00.0  ibp94s0  polling  -    -
+        ! mlx5_3/1  0000:5e:00.0  ibp94s0  polling  -    -
 
         mlx5_3  0000:5e:00.0  15b3:1021  MT4123  firmware 20.36.1010  node GUID
           a088:c203:00ab:0030  driver mlx5_core
@@ -329,10 +328,9 @@ fn a_child_that_is_missing_is_named_and_its_port_stays_active() {
     let shown = on_terminal(&host, 24, 80, &["status"]);
     expect![[r#"
         NOT READY: 8 of 8 expected ports active, 7 ready
-          error: mlx5_6/1: not configured: to be done on ibp206s0: create P_Key child
-          ibp206s0.8001 (0x8001)
-            run: systemctl status 'ibprov-iface@*' ibprov-children.service
+          error: mlx5_6/1: not configured: P_Key child ibp206s0.8001 (0x8001) is missing
             run: ibprov iface ibp206s0
+            run: systemctl status 'ibprov-iface@*' ibprov-children.service
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
           PORT      PCI           NETDEV    STATE   LID  RATE     NOTE
@@ -344,12 +342,12 @@ fn a_child_that_is_missing_is_named_and_its_port_stays_active() {
           mlx5_5/1  0000:c0:00.0  ibp192s0  active  45   400 NDR
         ! mlx5_6/1  0000:ce:00.0  ibp206s0  active  46   400 NDR  not configured
           mlx5_7/1  0000:dc:00.0  ibp220s0  active  47   400 NDR
-        7 P_Key children up (0x8001): see `ibprov status -v`
-        2 ports that are not expected: see `ibprov status -v`
+        7 P_Key children up (0x8001), 2 unexpected ports:
+          ibprov --root ROOT status -v
         exit 3
     "#]]
     .assert_eq(&shown);
-    let missing = "to be done on ibp206s0: create P_Key child ibp206s0.8001 (0x8001)";
+    let missing = "P_Key child ibp206s0.8001 (0x8001) is missing";
     for name in ["ibp206s0.8001", "ibp206s0", "mlx5_6/1"] {
         let of_name = host.show(&["status", name]);
         assert!(of_name.contains(missing) && of_name.contains("! mlx5_6/1 "), "{of_name}");
@@ -364,6 +362,73 @@ fn a_child_that_is_missing_is_named_and_its_port_stays_active() {
     assert!(metrics.contains("\nibprov_ports_ready 7\n"), "{metrics}");
     // Once it is there, nothing is said of it alone.
     let whole = with_children(8).show(&["status"]);
-    assert!(whole.contains("\n8 P_Key children up (0x8001): see `ibprov status -v`\n"), "{whole}");
+    assert!(
+        whole.contains("\n8 P_Key children up (0x8001), 2 unexpected ports: ibprov "),
+        "{whole}"
+    );
     assert_eq!(whole.matches("8001").count(), 1, "{whole}");
+}
+
+/// A P_Key child on each rail but one, and five faults besides.
+fn five_faults() -> Host {
+    let host = with_children(6);
+    let set = |rail: usize, files: &[(&str, &str)]| {
+        for (file, text) in files {
+            host.file(&format!("{}/{file}", port_dir(rail)), &format!("{text}\n"));
+        }
+    };
+    set(1, &[("state", "2: INIT"), ("lid", "0x0"), ("sm_lid", "0x0")]);
+    set(3, &[("state", "1: DOWN"), ("phys_state", "2: Polling"), ("lid", "0xffff")]);
+    set(5, &[("rate", "200 Gb/sec (2X NDR)")]);
+    host.file("sys/class/net/ibp64s0.8001/carrier", "0\n");
+    host.file("sys/class/net/ibp94s0.8001/carrier", "0\n");
+    let path = "etc/ibprov/ibprov.toml";
+    let wanted = std::fs::read_to_string(host.path(path)).expect("file");
+    let rails: Vec<String> = (0..8).map(|rail| format!("\"{}\"", address(rail))).collect();
+    let rate = format!("[[port]]\npci = [{}]\nrate = \"400 Gb/s\"\n", rails.join(", "));
+    host.file(path, &format!("[modules]\nload = [\"nvidia_peermem\"]\n{wanted}{rate}"));
+    host
+}
+
+#[test]
+fn five_faults_and_a_p_key_child_on_each_rail_fit_a_serial_console() {
+    let host = five_faults();
+    let shown = on_terminal(&host, 24, 80, &["status"]);
+    expect![[r#"
+        NOT READY: 6 of 8 expected ports active
+          error: mlx5_6/1: not configured: P_Key child ibp206s0.8001 (0x8001) is missing
+            run: ibprov iface ibp206s0
+          warning: mlx5_1/1: not active: no subnet manager configured it (Initializing)
+            do: if it is in the fabric of mlx5_0/1 (Active): check its switch port
+          warning: mlx5_3/1: no link: no cable, or the other end is down (Polling)
+            do: check the cable and the switch port
+          warning: mlx5_5/1: degraded: rate 200 Gb/sec (2X NDR), minimum 400 Gb/s
+            run: mlxlink -d 0000:c0:00.0
+          warning: nvidia_peermem: not loaded: not built for the running kernel
+            do: install it for kernel 6.1.0-9-amd64, or run `depmod -a`
+
+          PORT      PCI           NETDEV    STATE         LID  RATE        NOTE
+          mlx5_0/1  0000:18:00.0  ibp24s0   active        40   400 NDR
+        ~ mlx5_1/1  0000:40:00.0  ibp64s0   initializing  -    400 NDR
+          mlx5_2/1  0000:4f:00.0  ibp79s0   active        42   400 NDR
+        ~ mlx5_3/1  0000:5e:00.0  ibp94s0   polling       -    -
+          mlx5_4/1  0000:9a:00.0  ibp154s0  active        44   400 NDR
+        ~ mlx5_5/1  0000:c0:00.0  ibp192s0  active        45   200 2X NDR
+        ! mlx5_6/1  0000:ce:00.0  ibp206s0  active        46   400 NDR
+          mlx5_7/1  0000:dc:00.0  ibp220s0  active        47   400 NDR
+        5 of 7 P_Key children up (0x8001), 2 unexpected ports, 6 more steps:
+          ibprov --root ROOT status -v
+        exit 3
+    "#]]
+    .assert_eq(&shown);
+    assert!(shown.lines().count() <= 24, "with the exit code: {shown}");
+    // All that was left out.
+    let more = on_terminal(&host, 24, 80, &["status", "-v"]);
+    assert!(more.contains("  see: ibprov check --explain port-degraded\n"), "{more}");
+    assert!(!more.contains(" more step"), "{more}");
+    let problems = on_terminal(&host, 16, 80, &["status", "--problems"]);
+    assert!(
+        problems.contains(" more steps: ibprov --root ROOT status --problems -v\n"),
+        "{problems}"
+    );
 }

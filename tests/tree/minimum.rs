@@ -98,6 +98,7 @@ fn a_pcie_link_that_lost_lanes_is_a_note_unless_it_is_configured() {
         note: adapter 0000:4b:00.0: the PCIe width is x8, and adapter and slot are capable of x16
           run: lspci -vv -s 0000:4b:00.0 | grep -e LnkCap: -e LnkSta:
           do: reseat the adapter, or check speed and width of the slot in the firmware setup
+          see: ibprov check --explain pcie-link-reduced
 
         kernel 6.1.0-9-amd64
         modules: ib_ipoib, ib_umad, ib_uverbs

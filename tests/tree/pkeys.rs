@@ -117,7 +117,7 @@ fn a_limited_member_of_the_default_partition_has_no_carrier() {
         exit 1
     "#]].assert_eq(&host.show(&["status"]));
     expect![[r#"
-        verdict: exceptions (errors: 0, warnings: 2)
+        verdict: exceptions (errors: 0, warnings: 1)
         read: no log
 
         warning: pkey-missing (confidence high)
@@ -376,7 +376,7 @@ fn a_log_of_joins_that_are_refused_is_told_and_the_table_explains_it() {
         exit 1
     "#]].assert_eq(&check(&["journal.log"]));
     expect![[r#"
-        verdict: exceptions (errors: 0, warnings: 2)
+        verdict: exceptions (errors: 0, warnings: 1)
         read: ROOT/journal.log, ROOT/state.txt: 26 lines, 1 boot, Oct 04 08:11:20 to Oct 04 08:12:40
 
         warning: pkey-missing (confidence medium)

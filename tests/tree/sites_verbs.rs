@@ -39,7 +39,7 @@ fn check() {
         &degraded(),
         &["check"],
         &expect![[r#"
-            verdict: exceptions (errors: 0, warnings: 5)
+            verdict: exceptions (errors: 0, warnings: 3)
             read: no log
 
             warning: no-subnet-manager (confidence high)
@@ -94,7 +94,7 @@ fn check() {
         &failed(),
         &["check"],
         &expect![[r#"
-            verdict: not-ready (errors: 2, warnings: 2)
+            verdict: not-ready (errors: 2, warnings: 1)
             read: no log
 
             error: port-not-ready (confidence high)
@@ -422,7 +422,7 @@ fn iface_that_has_settings() {
               not support it (the hardware address is that of enhanced IPoIB of mlx5, or of
               MLNX_OFED 23.07 and later)
               do: set mode = "datagram", or load ib_ipoib with ipoib_enhanced=0 if that
-                parameter exists
+                  parameter exists
             error: ib0: not configured: an MTU of 65520 is configured, but the maximum in
               datagram mode is 4092
               do: set mtu to 4092 or less
@@ -581,7 +581,7 @@ fn check_in_colour() {
         &failed(),
         "check",
         &expect![[r#"
-            ^[[1m^[[31mverdict: not-ready (errors: 2, warnings: 2)^[[0m
+            ^[[1m^[[31mverdict: not-ready (errors: 2, warnings: 1)^[[0m
             read: no log
 
             ^[[1m^[[31merror: port-not-ready (confidence high)^[[0m
@@ -637,7 +637,7 @@ fn status_in_colour() {
             ^[[33m~ -         0000:9a:00.0  -       absent     -    -^[[0m
               mlx5_0/1  0000:4b:00.0  ib0     active     7    200 HDR
             ^[[1m^[[31m! -         0000:5e:00.0  -       no driver  -    -^[[0m
-            1 port that is not expected: see `ibprov status -v`
+            1 unexpected port: ibprov --root ROOT status --color always -v
             exit 3
         "#]],
     );
@@ -682,32 +682,31 @@ fn a_degraded_site_in_colour() {
             ^[[1m  PORT       PCI           NETDEV   STATE         LID  RATE     NOTE^[[0m
               mlx5_0/1   0000:10:00.0  ibp16s0  active        7    200 HDR
             ^[[33m~     P_Key children: ibp16s0.8001 (0x8001) down^[[0m
-                  VFs 0-15: vfio-pci, link state follow, as planned
+                  VFs 0-15  vfio-pci, link state follow, as planned
               mlx5_1/1   0000:11:00.0  ibp17s0  active        8    200 HDR
-                  VFs 0-15: vfio-pci, link state follow, as planned
+                  VFs 0-15  vfio-pci, link state follow, as planned
             ^[[33m~ mlx5_2/1   0000:12:00.0  ibp18s0  initializing  -    200 HDR^[[0m
-                  VFs 0-15: vfio-pci, link state follow, as planned
+                  VFs 0-15  vfio-pci, link state follow, as planned
             ^[[33m~ mlx5_3/1   0000:13:00.0  ibp19s0  polling       -    -^[[0m
-                  VFs 0-15: vfio-pci, link state follow, as planned
+                  VFs 0-15  vfio-pci, link state follow, as planned
               mlx5_4/1   0000:14:00.0  ibp20s0  active        11   200 HDR
-                  VFs 0-4, 6-15: vfio-pci, link state follow, as planned
-            ^[[33m~     VF 5: vfio-pci, link state follow, port GUID 0, planned^[[0m
-            ^[[33m      0200:0000:0412:0105; in use^[[0m
+                  VFs 0-4, 6-15  vfio-pci, link state follow, as planned
+            ^[[33m~     VF 5  port GUID 0 (planned 0200:0000:0412:0105); in use^[[0m
               mlx5_5/1   0000:15:00.0  ibp21s0  active        12   200 HDR
-                  VFs 0-15: vfio-pci, link state follow, as planned
+                  VFs 0-15  vfio-pci, link state follow, as planned
               mlx5_6/1   0000:16:00.0  ibp22s0  active        13   200 HDR
-                  VFs 0-15: vfio-pci, link state follow, as planned
+                  VFs 0-15  vfio-pci, link state follow, as planned
               mlx5_7/1   0000:17:00.0  ibp23s0  active        14   200 HDR
-                  VFs 0-15: vfio-pci, link state follow, as planned
+                  VFs 0-15  vfio-pci, link state follow, as planned
               mlx5_8/1   0000:18:00.0  ibp24s0  active        15   200 HDR
-                  VFs 0-15: vfio-pci, link state follow, as planned
+                  VFs 0-15  vfio-pci, link state follow, as planned
               mlx5_9/1   0000:19:00.0  ibp25s0  active        16   200 HDR
-                  VFs 0-15: vfio-pci, link state follow, as planned
+                  VFs 0-15  vfio-pci, link state follow, as planned
               mlx5_10/1  0000:1a:00.0  ibp26s0  active        17   200 HDR
-                  VFs 0-15: vfio-pci, link state follow, as planned
+                  VFs 0-15  vfio-pci, link state follow, as planned
               mlx5_11/1  0000:1b:00.0  ibp27s0  active        18   200 HDR
-                  VFs 0-15: vfio-pci, link state follow, as planned
-            2 ports that are not expected: see `ibprov status -v`
+                  VFs 0-15  vfio-pci, link state follow, as planned
+            2 unexpected ports: ibprov --root ROOT status --color always -v
             exit 1
         "#]],
     );

@@ -79,7 +79,7 @@ fn each_missing_rung_says_why() {
         ! mlx5_1/1  0000:03:00.0  -       active                   7    200 HDR  no netdev
         ! mlx5_1/2  0000:03:00.0  ib7     not named, initializing  -    200 HDR
           mlx5_0/1  0000:4b:00.0  ib0     active                   7    200 HDR
-        1 port that is not expected: see `ibprov status -v`
+        1 unexpected port: ibprov --root ROOT status -v
         exit 3
     "#]].assert_eq(&host.show(&["status"]));
 }
@@ -95,10 +95,10 @@ fn what_the_configuration_skips_is_not_waited_for() {
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
-        1 port that is not expected: see `ibprov status -v`
         note: 0000:02:00.0: the driver mlx4_core is deny-listed by modules.exclude of the configuration
           do: to use the adapter: remove mlx4_core from modules.exclude of the configuration
           run: systemctl restart ibprov
+        1 unexpected port: ibprov --root ROOT status -v
         exit 0
     "#]]
     .assert_eq(&host.show(&["status"]));
@@ -221,9 +221,9 @@ fn vfs_stand_below_their_pf_with_guids_policy_and_binding() {
 
           PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
-              VF 0: mlx5_core, link state follow, no plan
-              VF 1: vfio-pci, link state follow, no plan
-              VF 2: no driver, link state follow, no plan
+              VF 0  mlx5_core, link state follow, no plan
+              VF 1  vfio-pci, link state follow, no plan
+              VF 2  no driver, link state follow, no plan
         exit 0
     "#]]
     .assert_eq(&host.show(&["status"]));
@@ -605,7 +605,7 @@ fn what_is_planned_for_vfs_is_held_against_them() {
         [0, 1].iter().map(|vf| &devices[*vf]["other_namespace"]).collect();
     assert_eq!(away, [&serde_json::Value::Null, &serde_json::Value::from("netdev")]);
     let shown = host.show(&["status"]);
-    assert!(shown.contains("VF 1: mlx5_core, link state follow, "), "{shown}");
+    assert!(shown.contains("VF 1  mlx5_core, link state follow, "), "{shown}");
     assert!(shown.contains(", its netdev not in this network namespace\n"), "{shown}");
 }
 
@@ -617,19 +617,29 @@ fn why_a_vf_is_not_as_planned_is_told_beside_it() {
     host.file(&format!("sys/bus/pci/devices/{pf}/sriov/6/policy"), "Down\n");
     let shown = host.show(&["status", pf]);
     for line in [
-        "~     VF 5: vfio-pci, link state follow, port GUID 0, planned 0200:0000:0412:0105; in use\n",
-        "!     VF 6: vfio-pci, link state down, link state down, planned follow\n",
+        "~     VF 5  port GUID 0 (planned 0200:0000:0412:0105); in use\n",
+        "!     VF 6  link state down (planned follow)\n",
     ] {
         assert!(shown.contains(line), "{shown}");
     }
+    // What several have in common is one line, though the plan of each is another.
+    for vf in [7, 8] {
+        let port = format!("sys/bus/pci/devices/{pf}/sriov/{vf}/port");
+        host.file(&port, "00:00:00:00:00:00:00:00\n");
+    }
+    let shown = host.show(&["status", pf]);
+    assert!(shown.contains("\n~     VFs 5, 7-8  port GUID 0; in use\n"), "{shown}");
+    let plan = host.show(&["plan"]);
+    let alone = "  ! VFs 5, 7-8 are left alone: the port GUID at the PF is 0; each may be in use: ";
+    assert!(plan.contains(alone), "{plan}");
     let config = std::fs::read_to_string(host.path("etc/ibprov/ibprov.toml")).expect("rows");
     host.file("etc/ibprov/ibprov.toml", &config.replacen("vfs = 16", "vfs = 17", 1));
     let shown = host.show(&["status", "0000:10:00.0"]);
-    let line = "\n!     VFs 0-15: vfio-pci, link state follow, its plan has an error\n";
+    let line = "\n!     VFs 0-15  vfio-pci, link state follow, its plan has an error\n";
     assert!(shown.contains(line) && shown.contains("the firmware allows 16"), "{shown}");
     // A VF by itself, with what is found of its PF.
     let shown = host.show(&["status", "14:00.6"]);
-    assert!(shown.contains("     VF 5: ") && !shown.contains("     VF 6: "), "{shown}");
+    assert!(shown.contains("     VF 5  ") && !shown.contains("     VF 6  "), "{shown}");
     assert!(shown.ends_with("exit 3\n"), "{shown}");
 }
 

@@ -14,7 +14,6 @@ mod units;
 use super::evidence::{Boot, Host};
 use crate::graph;
 use crate::model::finding::{Confidence, Finding, Quote};
-use crate::model::node::Judgement;
 
 pub use order::consumers;
 
@@ -100,8 +99,8 @@ pub fn account(host: &Host, found: &mut Vec<Finding>) {
         let message = format!("{}: {}.", told.subject(), told.message.trim_end_matches('.'));
         Finding { message, confidence: Some(Confidence::High), ..told }
     };
-    let grouped = host.judgement.iter().flat_map(Judgement::grouped);
-    let mut told: Vec<Finding> = grouped.map(finding).collect();
+    let of_node = host.judgement.iter().flat_map(|judgement| &judgement.findings);
+    let mut told: Vec<Finding> = Finding::grouped(of_node).into_iter().map(finding).collect();
     found.retain_mut(|of_logs| match told.iter_mut().find(|f| f.code == of_logs.code) {
         Some(finding) => {
             finding.evidence.append(&mut of_logs.evidence);
@@ -120,6 +119,7 @@ mod tests {
     use super::*;
     use crate::model::common::Code;
     use crate::model::finding::{Quote, Severity};
+    use crate::model::node::Judgement;
     use crate::names::Object;
 
     #[test]

@@ -13,7 +13,9 @@ use crate::graph::consumers::uses_fabric_by_name;
 use crate::model::advice::ToDo;
 use crate::model::common::Code;
 use crate::model::finding::{Quote, Severity};
-use crate::names::{Object, PciAddress, RDMA_MODULES, RDMA_USERS, is_ipoib_name, is_vf_id_text};
+use crate::names::{
+    Object, PciAddress, RDMA_MODULES, RDMA_USERS, grouped, is_ipoib_name, is_vf_id_text,
+};
 
 /// The module of the RDMA stack that stands in square brackets in a stack
 /// frame or at the instruction pointer.
@@ -131,15 +133,7 @@ pub(super) fn quotes<'a>(boot: &Boot, events: impl IntoIterator<Item = &'a Event
 pub(super) fn by_function<'a>(
     events: impl IntoIterator<Item = &'a Event>,
 ) -> Vec<(Option<&'a str>, Vec<&'a Event>)> {
-    let mut all: Vec<(Option<&str>, Vec<&Event>)> = Vec::new();
-    for event in events {
-        let of = function(&event.text);
-        match all.iter_mut().find(|(known, _)| *known == of) {
-            Some((_, events)) => events.push(event),
-            None => all.push((of, vec![event])),
-        }
-    }
-    all
+    grouped(events, |event| function(&event.text))
 }
 
 /// `objects` of a `kind` as a sentence names them: a single one alone, several with their number.

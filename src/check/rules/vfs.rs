@@ -9,7 +9,7 @@ use crate::model::advice::ToDo;
 use crate::model::common::Kind as Report;
 use crate::model::node::Standing;
 use crate::model::pf::{DROPPED, REFUSED};
-use crate::names::{HCA_DRIVERS, Object, PciAddress};
+use crate::names::{HCA_DRIVERS, Object, PciAddress, grouped};
 
 pub(super) const VF_NOT_PROBED: Rule = Rule::one(Code::VfNotProbed, vf_not_probed, &[]);
 
@@ -196,20 +196,13 @@ fn told_of_pfs(
         found.extend(finding(pf, quotes.collect()));
     }
     // A file is replaced at each run, and so tells more than the log of the same PF.
-    let mut logged: Vec<(Object, Vec<&Event>)> = Vec::new();
-    for (event, pf) in boot.events.iter().filter_map(|event| Some((event, pf(event, said)?))) {
-        if reports.clone().any(|account| account.object.as_ref() == Some(&pf))
-            || !is_so_now(&pf)
-            || is_made_good(boot, event, &pf)
-        {
-            continue;
-        }
-        match logged.iter_mut().find(|(known, _)| *known == pf) {
-            Some((_, events)) => events.push(event),
-            None => logged.push((pf, vec![event])),
-        }
-    }
-    found.extend(logged.into_iter().filter_map(|(pf, of)| finding(&pf, seen::quotes(boot, of))));
+    let of_pf = |event: &&Event| {
+        let pf = pf(event, said)?;
+        let is_reported = reports.clone().any(|account| account.object.as_ref() == Some(&pf));
+        (!is_reported && is_so_now(&pf) && !is_made_good(boot, event, &pf)).then_some(pf)
+    };
+    let logged = grouped(&boot.events, of_pf);
+    found.extend(logged.into_iter().filter_map(|(pf, of)| finding(&pf?, seen::quotes(boot, of))));
     found
 }
 

@@ -9,9 +9,10 @@ use crate::model::hardware::Link;
 use crate::model::plan::{Action, PlannedVf};
 use crate::model::status::{Child, Hca, PortStatus, Role, Status, VfPortStatus, VfStatus};
 use crate::names::{
-    LinkLayer, LinkState, Object, PhysicalState, Rate, RdmaName, Rung, VfIndex, Words, vf_ranges,
+    Guid, LinkLayer, LinkState, Object, PhysicalState, Rate, RdmaName, Rung, Words, counted,
+    grouped, vf_ranges,
 };
-use crate::show::screen::{Screen, Tone};
+use crate::show::screen::{Screen, Tone, columns};
 
 /// How much a line of the table matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,8 @@ struct Row {
     mark: Mark,
     cells: [String; COLUMNS.len()],
     note: String,
+    /// A finding says what the note says.
+    is_told: bool,
     below: Vec<(Mark, String)>,
     /// Nobody counts on it.
     is_aside: bool,
@@ -65,15 +68,16 @@ impl Row {
     }
 }
 
-/// The lines of the table; none where there is nothing to show. Ports that nobody expects are
-/// counted below it, unless there are no others or all is to be shown.
-pub fn table(status: &Status, screen: Screen, detail: Detail) -> Vec<String> {
+/// The lines of the table, none where there is nothing to show, and what is left out of it: ports
+/// that nobody expects, unless there are no others or all is to be shown.
+pub fn table(status: &Status, screen: Screen, detail: Detail) -> (Vec<String>, Vec<String>) {
     /// So many P_Key children that are up are told one by one.
     const FEW: usize = 2;
     let ports = status.hcas.iter().flat_map(|hca| &hca.ports);
-    let up: Vec<&Child> = ports.flat_map(|port| &port.children).filter(|c| is_up(c)).collect();
-    let counted = detail == Detail::Ports && up.len() > FEW;
-    let of_hcas = status.hcas.iter().flat_map(|hca| rows(hca, status, counted));
+    let all: Vec<&Child> = ports.flat_map(|port| &port.children).collect();
+    let up = all.iter().filter(|child| is_up(child)).count();
+    let in_sum = detail == Detail::Ports && up > FEW;
+    let of_hcas = status.hcas.iter().flat_map(|hca| rows(hca, status, in_sum));
     let mut rows: Vec<Row> = absent(status).chain(of_hcas).collect();
     let is_hidden = |row: &Row| row.is_aside && row.below.is_empty();
     let hidden = rows.iter().filter(|row| is_hidden(row)).count();
@@ -84,33 +88,27 @@ pub fn table(status: &Status, screen: Screen, detail: Detail) -> Vec<String> {
         Detail::Named | Detail::All => {}
     }
     if rows.is_empty() {
-        return Vec::new();
+        return (Vec::new(), Vec::new());
     }
-    let mut widths = COLUMNS.map(str::len);
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(&row.cells) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let lined = |cells: &[String]| {
-        let padded = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
-        padded.collect::<Vec<_>>().join("  ")
-    };
-    let head = format!("  {}  NOTE", lined(&COLUMNS.map(str::to_owned)));
+    let cells = rows.iter().map(|row| row.cells.clone());
+    let cells: Vec<_> = [COLUMNS.map(str::to_owned)].into_iter().chain(cells).collect();
+    let mut lined = columns(&cells).into_iter();
+    let head = format!("  {}  NOTE", lined.next().unwrap_or_default());
     let mut lines = vec![screen.paint(Tone::Head, &head)];
     let mut say = |mark: Mark, text: &str| {
         let text = text.trim_end();
         lines.push(mark.tone().map_or_else(|| text.to_owned(), |tone| screen.paint(tone, text)));
     };
-    for row in &rows {
-        let line = format!("{}{}", row.mark.sign(), lined(&row.cells));
+    for (row, cells) in rows.iter().zip(lined) {
+        let line = format!("{}{cells}", row.mark.sign());
         let whole = format!("{line}  {}", row.note);
         let fits = |columns| whole.trim_end().chars().count() <= columns;
         if row.note.is_empty() || screen.columns.is_none_or(fits) {
             say(row.mark, &whole);
         } else {
             say(row.mark, &line);
-            for line in screen.wrapped("      ", &row.note) {
+            let note = (!row.is_told).then(|| screen.wrapped("      ", &row.note));
+            for line in note.into_iter().flatten() {
                 say(row.mark, &line);
             }
         }
@@ -123,18 +121,15 @@ pub fn table(status: &Status, screen: Screen, detail: Detail) -> Vec<String> {
             }
         }
     }
-    if counted {
-        let pkeys: BTreeSet<String> = up.iter().map(|child| pkey(child)).collect();
+    let mut left_out = Vec::new();
+    if in_sum {
+        let pkeys: BTreeSet<String> = all.iter().map(|child| pkey(child)).collect();
         let pkeys = pkeys.into_iter().collect::<Vec<_>>().join(", ");
-        lines.push(format!("{} P_Key children up ({pkeys}): see `ibprov status -v`", up.len()));
+        let of_all = if up == all.len() { String::new() } else { format!(" of {}", all.len()) };
+        left_out.push(format!("{up}{of_all} P_Key children up ({pkeys})"));
     }
-    match hidden {
-        0 => {}
-        _ if !hides => {}
-        1 => lines.push("1 port that is not expected: see `ibprov status -v`".to_owned()),
-        n => lines.push(format!("{n} ports that are not expected: see `ibprov status -v`")),
-    }
-    lines
+    left_out.extend((hides && hidden > 0).then(|| counted(hidden, "unexpected port")));
+    (lines, left_out)
 }
 
 fn dash() -> String {
@@ -151,15 +146,15 @@ fn absent(status: &Status) -> impl Iterator<Item = Row> {
         };
         // What is expected of it is said above.
         let mark = if absent.optional { Mark::Look } else { Mark::Wrong };
-        Row { mark, cells, note: String::new(), below: Vec::new(), is_aside: false }
+        Row { mark, cells, note: String::new(), is_told: false, below: Vec::new(), is_aside: false }
     })
 }
 
-/// Where they are `counted`, P_Key children that are up have no line.
-fn rows(hca: &Hca, status: &Status, counted: bool) -> Vec<Row> {
+/// Where they are told `in_sum`, P_Key children that are up have no line.
+fn rows(hca: &Hca, status: &Status, in_sum: bool) -> Vec<Row> {
     let findings = &status.judgement.findings;
     let mut rows: Vec<Row> =
-        hca.ports.iter().map(|port| port_row(hca, port, status, counted)).collect();
+        hca.ports.iter().map(|port| port_row(hca, port, status, in_sum)).collect();
     if rows.is_empty() {
         let name = hca.rdma.as_ref().map_or_else(dash, ToString::to_string);
         // Its ports are not shown.
@@ -177,7 +172,7 @@ fn rows(hca: &Hca, status: &Status, counted: bool) -> Vec<Row> {
         };
         let is_aside = is_aside(hca.role);
         let note = reason(hca, hca.role, &status.judgement.findings, Some(&hca.pci.into()));
-        rows.push(Row { mark, cells, note, below: Vec::new(), is_aside });
+        rows.push(Row { mark, cells, note, is_told: false, below: Vec::new(), is_aside });
     }
     if let Some(last) = rows.last_mut() {
         last.below.extend(vfs(hca, findings));
@@ -212,7 +207,7 @@ const fn judged(role: Role, good: bool) -> Mark {
     }
 }
 
-fn port_row(hca: &Hca, port: &PortStatus, status: &Status, counted: bool) -> Row {
+fn port_row(hca: &Hca, port: &PortStatus, status: &Status, in_sum: bool) -> Row {
     let link = &port.link;
     let name = hca.name(port).unwrap_or_else(dash);
     let netdev = port.netdev.as_ref().map_or_else(dash, ToString::to_string);
@@ -252,9 +247,10 @@ fn port_row(hca: &Hca, port: &PortStatus, status: &Status, counted: bool) -> Row
         rate,
     ];
     let is_aside = is_aside(port.role);
-    let is_told = is_told(findings, Code::PortNotActive, label.as_ref());
+    let has = |code| is_told(findings, code, label.as_ref());
+    let is_told = has(Code::PortNotReady);
     // Nobody counts on what is aside.
-    let lack = Some(lack).filter(|_| !is_aside && !is_told);
+    let lack = Some(lack).filter(|_| !is_aside && !has(Code::PortNotActive));
     let is_degraded = !port.degraded.is_empty();
     let less = less_than_siblings(hca, port, status).filter(|_| !is_aside && !is_degraded);
     let reason = reason(hca, port.role, findings, label.as_ref());
@@ -271,16 +267,21 @@ fn port_row(hca: &Hca, port: &PortStatus, status: &Status, counted: bool) -> Row
     notes.extend(code.map(|wrong| wrong.code.name().to_owned()));
     let note = notes.join(", ");
     let mark = judged(port.role, port.ladder.missing.is_none());
+    let is_error = wrong.is_some_and(|finding| finding.severity == Severity::Error);
     let mark = match (mark, reached_its_goal) {
         _ if is_ethernet => Mark::Aside,
-        (Mark::Wrong, true) if !port.is_of_other_type => Mark::Look,
+        (Mark::Wrong, true) if !port.is_of_other_type && !is_error => Mark::Look,
         // Meant to be dark, perhaps.
         (Mark::Look, true) if port.role == Role::Optional => Mark::Aside,
         (Mark::Fine, _) if is_degraded || less.is_some() || wrong.is_some() => Mark::Look,
         (mark, _) => mark,
     };
-    let told = port.children.iter().filter(|child| !counted || !is_up(child));
-    Row { mark, cells, note, below: children(told).into_iter().collect(), is_aside }
+    // That a child has no carrier follows from its port.
+    let is_shown = |child: &&Child| {
+        !in_sum || !is_up(child) && (child.state.admin_up != Some(true) || link.is_active())
+    };
+    let told = port.children.iter().filter(is_shown);
+    Row { mark, cells, note, is_told, below: children(told).into_iter().collect(), is_aside }
 }
 
 /// What its link has less than those of most ports of such adapters: lanes, or else rate.
@@ -361,61 +362,58 @@ fn children<'a>(of: impl Iterator<Item = &'a Child>) -> Option<(Mark, String)> {
 
 /// Its VFs and those that are planned: those that are alike in one line.
 fn vfs(hca: &Hca, findings: &[Finding]) -> Vec<(Mark, String)> {
-    /// More are not told one by one.
-    const MOST: usize = 8;
-    let all = || hca.planned.iter().flat_map(|pf| &pf.vfs);
-    let planned = |vf: VfIndex| all().find(|planned| planned.index == vf);
-    let is_wrong =
-        |vf: &&PlannedVf| matches!(vf.action, Action::Change | Action::Refuse | Action::Defer);
-    let has_errors = hca.planned.as_ref().is_some_and(|pf| !pf.errors.is_empty());
-    let is_detailed = all().filter(is_wrong).count() <= MOST;
-    let mut kinds: Vec<(Mark, String, Vec<VfIndex>)> = Vec::new();
-    let mut add = |mark: Mark, text: String, vf: VfIndex| match kinds
-        .iter_mut()
-        .find(|(m, t, _)| *m == mark && *t == text)
-    {
-        Some((.., vfs)) => vfs.push(vf),
-        None => kinds.push((mark, text, vec![vf])),
-    };
-    for seen in &hca.vfs {
-        let vf = &seen.vf;
-        let driver = vf.driver.as_deref().unwrap_or("no driver");
-        let policy = vf.policy.map_or("?", Words::typed);
-        let elsewhere = seen.other_namespace.map(elsewhere).unwrap_or_default();
-        let planned = planned(vf.index);
-        let why = || planned.filter(|_| is_detailed).map(|planned| planned.deviations(vf));
-        let why = || why().unwrap_or_else(|| "not as planned: see ibprov plan".to_owned());
-        let (mark, deviation) = match planned.map(|planned| planned.action) {
-            Some(Action::Keep) => (Mark::Fine, "as planned".to_owned()),
-            Some(Action::Create) => (Mark::Wrong, "to be recreated".to_owned()),
-            Some(Action::Change | Action::Refuse) => (Mark::Wrong, why()),
-            Some(Action::Remove) => (Mark::Wrong, "to be removed".to_owned()),
-            Some(Action::Defer) => (Mark::Look, format!("{}; in use", why())),
-            Some(Action::Block) => (Mark::Wrong, "no change is possible at its PF".to_owned()),
-            None if has_errors => (Mark::Wrong, "its plan has an error".to_owned()),
-            None if vf.port_guid.is_some_and(crate::names::Guid::is_zero) => {
-                (Mark::Look, "port GUID 0".to_owned())
-            }
-            None => (Mark::Fine, "no plan".to_owned()),
+    let mut rows = Vec::new();
+    for ((mark, text), alike) in grouped(&hca.vfs, |seen| vf_state(hca, seen, findings, true)) {
+        let text = match alike.as_slice() {
+            [only] => vf_state(hca, only, findings, false).1,
+            _ => text,
         };
-        let dark = dark_ports(seen, findings);
-        let mark = if mark == Mark::Fine && !dark.is_empty() { Mark::Look } else { mark };
-        add(mark, format!("{driver}, link state {policy}, {deviation}{elsewhere}{dark}"), vf.index);
+        rows.push((mark, format!("{}  {text}", vf_ranges(alike.iter().map(|seen| seen.vf.index)))));
     }
-    for planned in all() {
-        if !hca.vfs.iter().any(|seen| seen.vf.index == planned.index) {
-            let text = match planned.action {
-                Action::Create => "to be created",
-                Action::Defer => "planned, but absent: VFs are in use",
-                _ => "planned, but absent",
-            };
-            add(Mark::Wrong, text.to_owned(), planned.index);
-        }
-    }
-    let line = |(mark, text, vfs): (Mark, String, Vec<VfIndex>)| {
-        (mark, format!("{}: {text}", vf_ranges(vfs.into_iter())))
+    let is_absent = |vf: &&PlannedVf| !hca.vfs.iter().any(|seen| seen.vf.index == vf.index);
+    let text = |vf: &&PlannedVf| match vf.action {
+        Action::Create => "to be created",
+        Action::Defer => "planned, but absent: VFs are in use",
+        _ => "planned, but absent",
     };
-    kinds.into_iter().map(line).collect()
+    let all = hca.planned.iter().flat_map(|pf| &pf.vfs);
+    for (text, alike) in grouped(all.filter(is_absent), text) {
+        rows.push((Mark::Wrong, format!("{}  {text}", vf_ranges(alike.iter().map(|vf| vf.index)))));
+    }
+    rows
+}
+
+/// How a VF is, in words that are true `of_several` where that is asked for.
+fn vf_state(hca: &Hca, seen: &VfStatus, findings: &[Finding], of_several: bool) -> (Mark, String) {
+    let vf = &seen.vf;
+    let has_errors = hca.planned.as_ref().is_some_and(|pf| !pf.errors.is_empty());
+    let mut all = hca.planned.iter().flat_map(|pf| &pf.vfs);
+    let planned = all.find(|planned| planned.index == vf.index);
+    let (mark, deviation) = match planned.map(|planned| planned.action) {
+        Some(Action::Keep) => (Mark::Fine, "as planned"),
+        Some(Action::Create) => (Mark::Wrong, "to be recreated"),
+        Some(Action::Change | Action::Refuse) => (Mark::Wrong, ""),
+        Some(Action::Remove) => (Mark::Wrong, "to be removed"),
+        Some(Action::Defer) => (Mark::Look, "; in use"),
+        Some(Action::Block) => (Mark::Wrong, "no change is possible at its PF"),
+        None if has_errors => (Mark::Wrong, "its plan has an error"),
+        None if vf.port_guid.is_some_and(Guid::is_zero) => (Mark::Look, "port GUID 0"),
+        None => (Mark::Fine, "no plan"),
+    };
+    let text = match planned {
+        Some(
+            planned @ PlannedVf { action: Action::Change | Action::Refuse | Action::Defer, .. },
+        ) => planned.deviations(vf, of_several) + deviation,
+        _ => {
+            let driver = vf.driver.as_deref().unwrap_or("no driver");
+            let policy = vf.policy.map_or("?", Words::typed);
+            format!("{driver}, link state {policy}, {deviation}")
+        }
+    };
+    let dark = dark_ports(seen, findings);
+    let mark = if mark == Mark::Fine && !dark.is_empty() { Mark::Look } else { mark };
+    let elsewhere = seen.other_namespace.map(elsewhere).unwrap_or_default();
+    (mark, format!("{text}{elsewhere}{dark}"))
 }
 
 fn is_told(findings: &[Finding], code: Code, object: Option<&Object>) -> bool {

@@ -95,8 +95,11 @@ impl Zero {
 /// The date of a time as logs write it: what stands before the first word with
 /// a colon in it (`Mar 18 10:29:41`, `2026-03-18T10:29:41`).
 fn date(stamp: &str) -> String {
-    let words = stamp.split([' ', 'T']).take_while(|w| !w.contains(':'));
-    words.collect::<Vec<_>>().join(" ")
+    let words: Vec<&str> = stamp.split(' ').take_while(|word| !word.contains(':')).collect();
+    match stamp.split_once('T') {
+        Some((date, _)) if words.is_empty() => date.to_owned(),
+        _ => words.join(" "),
+    }
 }
 
 fn title(boot: &Boot) -> String {
@@ -105,6 +108,8 @@ fn title(boot: &Boot) -> String {
         ("", "", _) => "boot".to_owned(),
         ("", begins, _) => format!("boot of {begins}"),
         (source, "", _) => source.to_owned(),
+        // Seconds since the start of the kernel are no date.
+        (source, begins, _) if begins.parse::<f64>().is_ok() => source.to_owned(),
         (source, begins, _) => format!("{source}, boot of {begins}"),
     }
 }
@@ -434,10 +439,10 @@ impl Drawing {
         timeline.asks.sort_by_key(|a| a.usec);
         timeline.modules.sort_by_key(|m| (m.usec.is_none(), m.usec));
         timeline.notes = notes(boot, findings, zero);
-        let fault = findings.iter().find(|finding| finding.severity != Severity::Info);
-        timeline.fault = fault.map(|fault| match fault.objects.first() {
-            Some(object) => format!("{object}: {}", fault.message),
-            None => fault.message.clone(),
+        let first = findings.iter().min_by_key(|finding| finding.severity == Severity::Info);
+        timeline.finding = Some(match first {
+            Some(finding) => (finding.severity != Severity::Info, finding.message.clone()),
+            None => (false, "nothing is known to be wrong".to_owned()),
         });
         let waits = waits(&timeline);
         timeline.notes.extend(waits);

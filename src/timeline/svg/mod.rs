@@ -72,13 +72,22 @@ impl Drawing<'_> {
         body.consumers();
         body.modules();
         body.ports();
+        let (rows, end_of_rows) = (std::mem::take(&mut body.pen), body.y + 6.0);
         body.notes();
         let bottom = body.y + 6.0;
-        self.red_bands(axis + 26.0, bottom);
-        self.axis(axis + 18.0, bottom, true);
-        self.ask_lines(axis + 26.0, bottom);
+        if body.y > axis + 26.0 {
+            self.red_bands(axis + 26.0, bottom);
+            self.axis(axis + 18.0, bottom, true);
+            self.ask_lines(axis + 26.0, bottom);
+        } else {
+            let text =
+                "Nothing that was read of this boot has a time: see the text of ibprov check.";
+            self.pen.text((MARGIN, axis + 18.0), Anchor::Start, "small", text);
+        }
+        self.pen.append(&rows);
+        // An excerpt can be read across what is cut out.
+        self.cuts(axis + 26.0, end_of_rows);
         self.pen.append(&body.pen);
-        self.cuts(axis + 26.0, bottom);
         self.y = bottom;
         if bottom - axis > 700.0 {
             self.axis(bottom + 14.0, bottom, false);
@@ -385,26 +394,51 @@ impl Drawing<'_> {
         }
     }
 
+    /// The meaning of each sign that is drawn.
     fn legend(&mut self) {
         self.y += 24.0;
         let mut x = MARGIN;
-        self.pen.text((x, self.y), Anchor::Start, "small", "ladder of a port:");
-        x += 105.0;
-        for (rung, class) in Rung::ALL.into_iter().zip(pen::RUNG_CLASSES) {
-            self.pen.rect((x, self.y - 11.0), (14.0, 14.0), class);
-            self.pen.text((x + 19.0, self.y), Anchor::Start, "small", rung.word());
-            x += 34.0 + pen::width(rung.word(), 12.0);
-        }
-        x += 10.0;
-        for (class, text) in
-            [("gap missing", "requested, not present"), ("gap down", "present, not configured")]
-        {
-            self.pen.rect((x, self.y - 11.0), (14.0, 14.0), class);
+        let rungs = Rung::ALL.into_iter().zip(pen::RUNG_CLASSES);
+        let rungs = rungs.map(|(rung, class)| (class, &BOX[..], rung.word()));
+        for (class, shape, text) in rungs.chain(SIGNS) {
+            if !self.pen.has(class) {
+                continue;
+            }
+            let width = 34.0 + pen::width(text, 12.0);
+            if x + width > WIDTH - MARGIN {
+                (x, self.y) = (MARGIN, self.y + 20.0);
+            }
+            let points: Vec<(f64, f64)> =
+                shape.iter().map(|(right, down)| (x + right, self.y - 11.0 + down)).collect();
+            self.pen.shape(&points, class);
             self.pen.text((x + 19.0, self.y), Anchor::Start, "small", text);
-            x += 40.0 + pen::width(text, 12.0);
+            x += width;
         }
     }
 }
+
+type Shape = [(f64, f64)];
+const BOX: [(f64, f64); 4] = [(0.0, 0.0), (14.0, 0.0), (14.0, 14.0), (0.0, 14.0)];
+const DIAMOND: [(f64, f64); 4] = [(7.0, -1.0), (15.0, 7.0), (7.0, 15.0), (-1.0, 7.0)];
+const DOWN: [(f64, f64); 3] = [(0.0, 0.0), (14.0, 0.0), (7.0, 14.0)];
+const UP: [(f64, f64); 3] = [(0.0, 14.0), (14.0, 14.0), (7.0, 0.0)];
+const BAR: [(f64, f64); 4] = [(4.0, 1.0), (10.0, 1.0), (10.0, 13.0), (4.0, 13.0)];
+
+/// The signs beside the states of a port: class, shape, meaning.
+const SIGNS: [(&str, &Shape, &str); 12] = [
+    ("gap missing", &BOX, "requested, not present"),
+    ("gap down", &BOX, "present, not configured"),
+    ("unit", &BOX, "unit starts"),
+    ("unit good", &BOX, "unit started"),
+    ("unit bad", &BOX, "unit failed"),
+    ("mark red", &DOWN, "asks, not present"),
+    ("mark green", &DOWN, "asks, present"),
+    ("module", &DIAMOND, "module loaded"),
+    ("setup", &UP, "set up"),
+    ("declined", &UP, "not set up by its network service"),
+    ("address", &DIAMOND, "has an address"),
+    ("note", &BAR, "log line"),
+];
 
 #[cfg(test)]
 mod tests;

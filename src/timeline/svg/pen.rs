@@ -77,6 +77,11 @@ impl Pen {
         )
     }
 
+    /// Something of this class was drawn.
+    pub(super) fn has(&self, class: &str) -> bool {
+        self.0.contains(&format!("class=\"{class}\""))
+    }
+
     /// What another pen drew, over this one's.
     pub(super) fn append(&mut self, other: &Self) {
         self.0.push_str(&other.0);
@@ -178,6 +183,7 @@ text{font-family:system-ui,'DejaVu Sans',Verdana,Arial,sans-serif;font-size:13px
 .module{fill:#6a3d9a}
 .note{fill:#b06000}
 .mark.red{fill:#b71c1c;stroke:#fff}.mark.green{fill:#2e7d32;stroke:#fff}
+.address{fill:#2e7d32;stroke:#fff}
 .setup{fill:#2e7d32;stroke:#fff}.declined{fill:#b06000;stroke:#fff}
 .r1{fill:#dce9f5}.r2{fill:#bfd8ec}.r3{fill:#94c1e0}.r4{fill:#5fa2d0}
 .r5{fill:#3680bd}.r6{fill:#1c619f}.r7{fill:#0d4580}.r8{fill:#082b57}

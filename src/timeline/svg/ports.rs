@@ -63,7 +63,7 @@ impl Drawing<'_> {
         if let Some(usec) = port.address_usec {
             let (x, half) = (self.x(usec), (row / 4.0).min(7.0));
             let points = [(x - half, top + half), (x, top), (x + half, top + half)];
-            self.pen.shape(&[points[0], points[1], points[2], (x, top + 2.0 * half)], "mark green");
+            self.pen.shape(&[points[0], points[1], points[2], (x, top + 2.0 * half)], "address");
         }
         let class = match (bad, size < 11.0) {
             (true, true) => "tiny red",
@@ -97,7 +97,7 @@ impl Drawing<'_> {
             (Some((from, until)), _) => {
                 said.push_str(&format!(", {} late", duration(until.saturating_sub(from))));
             }
-            (None, Some(rung)) => said.push_str(&format!(", no {rung}")),
+            (None, Some(rung)) => said.push_str(&format!(", {}", rung.lacking())),
             (None, None) => {}
         }
         if let Some(at) = port.address_usec {
@@ -114,6 +114,9 @@ impl Drawing<'_> {
     fn stairs(&mut self, port: &PortTrack, (top, bottom): (f64, f64), size: f64) {
         let steps = port.steps();
         let ends = steps.iter().skip(1).map(|(_, usec)| Some(*usec)).chain([None]);
+        let marks = port.declined_usec.iter().chain(&port.up_usec).map(|usec| self.x(*usec));
+        let cuts = self.scale.cuts().into_iter().map(|(place, _)| LEFT + place);
+        let over: Vec<f64> = marks.chain(cuts).collect();
         for ((rung, usec), end) in steps.iter().zip(ends) {
             let index = Rung::ALL.iter().position(|r| r == rung).unwrap_or_default();
             let class = RUNG_CLASSES.get(index).copied().unwrap_or("r1");
@@ -121,7 +124,9 @@ impl Drawing<'_> {
             let from = self.x(*usec);
             let until = end.map_or(RIGHT, |usec| self.x(usec));
             self.pen.rect((from, bottom - height), ((until - from).max(1.0), height), class);
-            if size > 11.0 && width(rung.word(), 11.0) + 8.0 < until - from {
+            let room = width(rung.word(), 11.0) + 8.0;
+            let is_free = !over.iter().any(|x| *x > from - 9.0 && *x < from + room + 9.0);
+            if size > 11.0 && room < until - from && is_free {
                 let class = if index < 3 { "onlight" } else { "ondark" };
                 self.pen.text((from + 5.0, bottom - 4.0), Anchor::Start, class, rung.word());
             }

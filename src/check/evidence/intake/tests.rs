@@ -106,7 +106,7 @@ proptest! {
     #[test]
     fn no_log_panics_and_nothing_hostile_is_printed(log in mangled()) {
         let diagnosis = crate::check::diagnose(&read(&log));
-        let text = crate::show::check::text(&diagnosis, false, Default::default());
+        let text = crate::show::check::text(&diagnosis, Default::default());
         let harmless = |c: char| !c.is_control() || c == '\n' || c == '\t';
         prop_assert!(text.chars().all(harmless), "{text:?}");
         prop_assert!(!diagnosis.findings.is_empty());
