@@ -67,7 +67,7 @@ pub fn run(args: &ConsumersArgs, root: &Root, common: &Common) -> anyhow::Result
         report = ConsumersReport { changes: done, applied: true, ..look(root, common) };
     }
     report.problems.extend(kept);
-    print(&report.told(), common.format, |_| show::consumers::text(&report))
+    print(&report.told(), common.format, |screen| show::consumers::text(&report, screen))
 }
 
 /// What the next boot starts.
