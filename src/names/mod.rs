@@ -21,6 +21,32 @@ macro_rules! as_it_is {
     };
 }
 
+/// How a type is read from text: `$read` gives the value, or none where the text `$why`.
+macro_rules! parsed {
+    ($name:ident, $why:expr, $read:expr) => {
+        impl std::str::FromStr for $name {
+            type Err = $crate::names::BadText;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let read: fn(&str) -> Option<Self> = $read;
+                read(text).ok_or_else(|| $crate::names::BadText::new(text, $why))
+            }
+        }
+    };
+}
+
+/// How a type is written: the parts of the value, and their format.
+macro_rules! displayed {
+    ($name:ident, $parts:pat => $($format:tt)+) => {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let $parts = self;
+                write!(f, $($format)+)
+            }
+        }
+    };
+}
+
 mod firmware;
 mod guest;
 mod guid;

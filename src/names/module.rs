@@ -1,10 +1,6 @@
 //! Kernel modules: their names, and which ones are of the RDMA stack or drive its adapters.
 
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
-
-use super::BadText;
 
 /// The name of a kernel module, in the kernel's own spelling: `-` is `_`.
 ///
@@ -18,16 +14,12 @@ as_it_is!(ModuleName);
 
 const NOT_A_MODULE: &str = "is not a kernel module name: expected letters, digits, '_' or '-', as `lsmod` prints it, without path or .ko";
 
-impl FromStr for ModuleName {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let good = (1..=55).contains(&text.len())
-            && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-        if good { Ok(Self(text.replace('-', "_"))) } else { Err(BadText::new(text, NOT_A_MODULE)) }
-    }
-}
+parsed!(ModuleName, NOT_A_MODULE, |text| {
+    let good = (1..=55).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    good.then(|| Self(text.replace('-', "_")))
+});
 
 /// Whether a kernel module is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
