@@ -114,11 +114,10 @@ impl fmt::Display for PKeyLack {
 }
 
 /// How a port is a member of a partition.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize, strum::Display,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[derive(clap::ValueEnum, strum::Display)]
 pub enum Membership {
     /// Reaches every member.
     #[strum(to_string = "full")]

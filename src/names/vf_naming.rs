@@ -172,11 +172,10 @@ impl VfNames {
 }
 
 /// In what order a PF's VFs are bound to their drivers.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr, strum::VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum BindOrder {
     /// The next one when the one before has its RDMA device and its netdev.
