@@ -11,8 +11,10 @@ use crate::host::systemctl::SystemctlError;
 use crate::host::unit::{Apart, CALL_USEC, JobEnd, UnitState};
 use crate::host::{Root, answer, clock, journal, systemctl};
 use crate::model::events as kinds;
-use crate::model::iface::{BringUp, IfaceReport};
-use crate::model::stack::{Action, Decision, Phase, View};
+use crate::model::{
+    BringUp, IfaceReport,
+    stack::{Action, Decision, Phase, View},
+};
 use crate::observe::iface::look;
 use crate::observe::ipoib::Interface;
 use crate::stacks::files::Files;

@@ -16,9 +16,9 @@ use crate::host::manager::Manager;
 use crate::host::start_up::{self, StartUp};
 use crate::host::unit::JobEnd;
 use crate::host::{Root, answer, clock, errno_name, lock, state, systemctl, unit_links};
-use crate::model::common::Finding;
-use crate::model::iface::{
-    BringUp, DeferredSettings, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface,
+use crate::model::{
+    BringUp, DeferredSettings, Finding, IfaceReport, IfaceStep, WantedInterface,
+    iface::IfaceStepReport,
 };
 use crate::model::{Cause, Use, events as kinds};
 use crate::names::{BadText, IfName, harmless, sh};

@@ -27,10 +27,12 @@ use super::locks;
 use crate::host::{Root, clock, live_line};
 use crate::ladder::vf::{awaits_grant, lacks_name, may_come};
 use crate::ladder::{WantedPf, WantedVf};
-use crate::model::common::{Code, Verdict};
 use crate::model::events as kinds;
-use crate::model::pf::{PfReport, Purpose, Stage, StepDone, StepFailure, VfStep};
-use crate::model::vf_step::together;
+use crate::model::{
+    Code, PfReport, StepDone, StepFailure, Verdict, VfStep,
+    pf::{Purpose, Stage},
+    vf_step::together,
+};
 use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio, vf_ranges};
 use crate::observe::{Backend, ObservedPf, ObservedVf, Undo, VfDevices};
 use crate::plan::VfPlan;

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::host::events::Events;
 use crate::host::{Root, answer, clock, live_line};
 use crate::ladder::WantedPf;
-use crate::model::pf::{Outcome, Unresolved};
+use crate::model::{Unresolved, pf::Outcome};
 use crate::names::{BindOrder, ModuleName, PciAddress, VfNamePattern};
 use crate::observe::{Look, Observed, Observer, Port, plan_host};
 use crate::plan::guid::{self, Resolved};

@@ -18,11 +18,13 @@ use crate::host::{
     Root, alarm, answer, clock, journal, live_line, persistent_names, process, state, terminal,
 };
 use crate::ladder::WantedPf;
-use crate::model::boot::blank;
-use crate::model::common::{Exit, Finding, Kind, Report, Verdict};
 use crate::model::events as kinds;
-use crate::model::pf::{Applied, Outcome, PfReport, Unresolved};
-use crate::model::preview::ApplyPreview;
+use crate::model::{
+    Exit, Finding, Kind, PfReport, Report, Unresolved, Verdict,
+    boot::blank,
+    pf::{Applied, Outcome},
+    preview::ApplyPreview,
+};
 use crate::names::{BindOrder, Binding, PciAddress, Target, harmless, present, vf_ranges};
 use crate::node::Node;
 use crate::node::pf_preview::PfPreview;

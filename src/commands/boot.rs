@@ -13,11 +13,11 @@ use crate::cli::{BootArgs, Format};
 use crate::config::timespan::LONGEST_SEC;
 use crate::config::{Config, Loaded};
 use crate::host::{self, Root, alarm, journal, live_line, process, state, systemd};
-use crate::model::boot::{LeftOut, Step};
-use crate::model::common::{Code, Finding, Severity};
-use crate::model::port::port_span;
-use crate::model::preview::{ApplyPreview, Preview};
 use crate::model::{BootReport, Cause, NotExpected, PortProgress, events as kinds};
+use crate::model::{
+    Code, Finding, LeftOut, Severity, Step, port_span,
+    preview::{ApplyPreview, Preview},
+};
 use crate::names::{ModuleName, Rung, harmless};
 use crate::node::{Node, unreadable};
 use crate::observe::Install;

@@ -9,10 +9,11 @@ use super::print;
 use crate::check::fleet::{Fleet, NodeReport};
 use crate::cli::Format;
 use crate::host::Root;
-use crate::model::advice::Advice;
-use crate::model::check_fleet::{CheckFleetReport, NodeFinding, Unread};
-use crate::model::check_schema;
-use crate::model::common::listed;
+use crate::model::{
+    Advice,
+    check_fleet::{CheckFleetReport, NodeFinding, Unread},
+    check_schema, listed,
+};
 use crate::names::harmless;
 use crate::show;
 

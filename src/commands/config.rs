@@ -8,10 +8,10 @@ use crate::cli::{ConfigVerb, Format};
 use crate::config::{self, Loaded, Part, PortRow, Problems, Setting};
 use crate::host::{Root, persistent_names, terminal};
 use crate::ladder::minimum::means;
-use crate::model::PortProgress;
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Exit, Finding, Kind, NotBegun, Report, Severity, Verdict};
-use crate::model::config::{Checked, NotRead, Shown, ShownSetting};
+use crate::model::{
+    Advice, Code, Exit, Finding, Kind, NotBegun, PortProgress, Report, Severity, ToDo, Verdict,
+    config::{Checked, NotRead, Shown, ShownSetting},
+};
 use crate::node;
 use crate::show::advice::finding as finding_text;
 use crate::show::screen;

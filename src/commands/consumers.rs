@@ -11,10 +11,12 @@ use crate::graph::consumers::{self, DropIn, PROVIDER, Proof};
 use crate::host::lock::Locks;
 use crate::host::{Root, process, site_files};
 use crate::migrate::carry_out;
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding, Severity, not_read};
-use crate::model::consumers::{Consumer, ConsumersReport, Order};
-use crate::model::migrate::Change;
+use crate::model::{
+    Advice, Code, Finding, Severity, ToDo,
+    consumers::{Consumer, ConsumersReport, Order},
+    migrate::Change,
+    not_read,
+};
 use crate::names::{PathState, sh};
 use crate::show;
 use crate::stacks::netplan;

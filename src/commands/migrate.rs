@@ -6,8 +6,10 @@ use crate::graph::files;
 use crate::host::lock::{LockError, Locks};
 use crate::host::{Root, process, site_files};
 use crate::migrate::{Record, Step, back_steps, carry_out, find, proof, record};
-use crate::model::common::{Code, Finding, Severity};
-use crate::model::migrate::{Change, Migration};
+use crate::model::{
+    Code, Finding, Severity,
+    migrate::{Change, Migration},
+};
 use crate::show;
 
 /// The object of the lock of a run that changes something.

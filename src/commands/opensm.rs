@@ -9,9 +9,10 @@ use crate::check::evidence::host::OpensmFault;
 use crate::cli::{Format, OpensmArgs, OpensmProgram};
 use crate::config::{Config, Loaded, Place, Problem, Problems, Source};
 use crate::host::{ReadError, Root};
-use crate::model::advice::Advice;
-use crate::model::common::{Finding, Kind, Report, Severity, Verdict, not_read};
-use crate::model::opensm::{Checked, CheckedFile, FaultKind, OpensmFile, OpensmFinding, Partition};
+use crate::model::{
+    Advice, Finding, Kind, Report, Severity, Verdict, not_read,
+    opensm::{Checked, CheckedFile, FaultKind, OpensmFile, OpensmFinding, Partition},
+};
 use crate::names::harmless;
 use crate::observe::Observer;
 use crate::opensm::partitions::Known;

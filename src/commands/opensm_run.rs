@@ -8,8 +8,10 @@ use crate::cli::{Format, OpensmRunArgs};
 use crate::config::{Config, SubnetManager};
 use crate::host::{Root, answer, clock, process, state, systemd, terminal};
 use crate::inventory::Inventory;
-use crate::model::common::Exit;
-use crate::model::subnet_manager::{Stage, SubnetManagerRun};
+use crate::model::{
+    Exit,
+    subnet_manager::{Stage, SubnetManagerRun},
+};
 use crate::names::{Guid, LinkLayer, PortNumber, RdmaName, Resource, harmless};
 use crate::observe::opensm::Issm;
 use crate::observe::{Look, Observer, PciFunction, Port, RdmaDevice, opensm};

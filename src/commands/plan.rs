@@ -9,8 +9,10 @@ use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::{Root, answer, pins_file, process, terminal};
-use crate::model::common::{Code, Finding, Kind, Report, Verdict, not_read};
-use crate::model::plan::{Partitions, Pinned, PlanReport};
+use crate::model::{
+    Code, Finding, Kind, Report, Verdict, not_read,
+    plan::{Partitions, Pinned, PlanReport},
+};
 use crate::names::PINS_PATH;
 use crate::node::{Node, Plans, firmware};
 use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve_anew};

@@ -8,10 +8,10 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::model::common::{Kind, NotBegun, Report};
 use crate::model::{
-    BootReport, check_fleet, collect, config, consumers, finding, firmware, guests, hardware,
-    holders, iface, initrd, online, opensm, pf, plan, plan_fleet, preview, status,
+    BootReport, Kind, NotBegun, Report, check_fleet, collect, config, consumers, finding, firmware,
+    guests, hardware, holders, iface, initrd, online, opensm, pf, plan, plan_fleet, preview,
+    status,
 };
 
 /// The entries of all reports, and what they refer to.

@@ -12,14 +12,14 @@ use crate::config::{Config, Loaded};
 use crate::host::events::Events;
 use crate::host::{Root, clock, kernel_log, state, terminal};
 use crate::ladder::active::{self, Activity};
-use crate::model::common::Finding;
-use crate::model::degraded::PcieLink;
-use crate::model::rxe::RxeReport;
-use crate::model::status::{
-    Absent, Child, Hca, Ladder, LastBoot, ModuleNow, Named, PortStatus, Role, SoftRoce, Status,
-    Udev, VfPortStatus, VfStatus,
+use crate::model::{
+    self, BootReport, Finding, NotExpected, PcieLink, PortProgress, PortStatus, ReadError,
+    RxeReport, Status,
+    status::{
+        Absent, Child, Hca, Ladder, LastBoot, ModuleNow, Named, Role, SoftRoce, Udev, VfPortStatus,
+        VfStatus,
+    },
 };
-use crate::model::{self, BootReport, NotExpected, PortProgress, ReadError};
 use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target, Targets};
 use crate::node::{Account, JudgedPort, Node, history, soft_roce};
 use crate::observe::link::PortAnswer;

@@ -6,7 +6,7 @@ use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::{Loaded, Part};
 use crate::host::{self, Root, alarm, journal, live_line, state, systemd};
 use crate::model::events as kinds;
-use crate::model::online::{Goal, OnlineReport};
+use crate::model::{OnlineReport, online::Goal};
 use crate::names::WAIT_ONLINE_UNIT;
 use crate::observe::ModprobeRules;
 use crate::online::{self, Wanted};

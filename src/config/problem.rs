@@ -2,14 +2,13 @@
 //! and as JSON. Whatever came from a file or a file's name is made harmless
 //! for a terminal here.
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 
 use crate::model::common::Place as ToldPlace;
-use crate::names::{harmless, mark_in_lines};
+use crate::names::{displayed, harmless, mark_in_lines};
 
 /// The text of one configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,13 +120,8 @@ impl Place {
     }
 }
 
-/// `/etc/ibprov/ibprov.toml:12`.
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, line, _) = self.position();
-        write!(f, "{path}:{line}")
-    }
-}
+// `/etc/ibprov/ibprov.toml:12`.
+displayed!(Place, place => "{}:{}", place.path(), place.line());
 
 impl Problem {
     pub(crate) fn new(message: impl Into<String>) -> Self {
@@ -304,11 +298,7 @@ impl Problems {
     }
 }
 
-impl fmt::Display for Problems {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.render(false))
-    }
-}
+displayed!(Problems, problems => "{}", problems.render(false));
 
 impl std::error::Error for Problems {}
 

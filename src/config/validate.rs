@@ -13,7 +13,7 @@ use super::timespan::TimeSpan;
 use super::{
     AtLeast, Boot, Config, Health, Ignored, Modules, Network, PortRow, WaitOnline, pf, pf_guids,
 };
-use crate::model::common::Code;
+use crate::model::Code;
 use crate::names::{ModuleName, PortChoice, PortSelector, is_kernel_ipoib_name};
 
 /// The configuration that `merged` stands for. What contradicts is noted in

@@ -8,8 +8,10 @@ use super::judge::{Past, judge, to_write};
 use super::record::Written;
 use super::{CPU_MODEL, CPU_OFFLOAD, shown};
 use crate::config::FirmwareSetting;
-use crate::model::common::Finding;
-use crate::model::firmware::{CardSettings, Setting, State, shown_value};
+use crate::model::{
+    Finding,
+    firmware::{CardSettings, Setting, State, shown_value},
+};
 use crate::names::{FirmwareName, PciAddress, harmless};
 
 /// What a task needs of the host.

@@ -18,7 +18,7 @@ use crate::config::guest::GuestIndex;
 use crate::host::events::{Events, Happened};
 use crate::host::virsh::Virsh;
 use crate::host::{Root, clock, lock, systemd};
-use crate::model::guests::{GuestsReport, Phase};
+use crate::model::{GuestsReport, guests::Phase};
 use crate::observe::autostart::{self, START_NOBODY};
 
 /// How long nothing at all may happen.

@@ -10,8 +10,8 @@ use super::members::Members;
 use super::order::Waiting;
 use crate::config::guest::{GuestIndex, What};
 use crate::host::{answer, clock, journal, state, systemd};
+use crate::model::GuestsReport;
 use crate::model::events as kinds;
-use crate::model::guests::GuestsReport;
 
 /// After the report was brought up to date comes a pause that is so many times as long as that
 /// took: it is of all guests, and while hundreds of them start it changes with each.

@@ -1,8 +1,7 @@
 //! How far each expected port has climbed.
 
 use crate::config::AtLeast;
-use crate::model::PortProgress;
-use crate::model::port::Awaited;
+use crate::model::{Awaited, PortProgress};
 
 use super::expect::{ExpectedVfs, is_meant};
 use super::{Expectation, Expected};

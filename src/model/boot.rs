@@ -4,12 +4,10 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::common::{Code, Exit, Finding, Kind, Report, Verdict, not_read};
-use super::duration::seconds;
-use super::node::Standing;
-use super::pf::{Outcome, Unresolved};
-use super::rxe::RxeReport;
-use crate::model::{Cause, ModuleTrouble, NotExpected, PortProgress};
+use super::{
+    Cause, Code, Exit, Finding, Kind, ModuleTrouble, NotExpected, PortProgress, Report, RxeReport,
+    Standing, Unresolved, Verdict, not_read, pf::Outcome, seconds,
+};
 use crate::names::{ModuleName, Object, PciAddress, PortNumber, Rung};
 
 pub use super::boot_step::Step;

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::advice::Advice;
-use super::common::{Code, Kind, Report, Severity, Verdict};
+use super::{Advice, Code, Kind, Report, Severity, Verdict};
 
 /// The reports of many nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -7,8 +7,8 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::advice::{Advice, ToDo};
-use crate::names::{Object, escaped};
+use super::{Advice, ToDo};
+use crate::names::{Object, displayed, escaped};
 
 /// Version of all JSON output. Fields and codes are added, never changed.
 pub const SCHEMA: u32 = 1;
@@ -719,11 +719,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.severity, self.sentence())
-    }
-}
+displayed!(Finding, finding => "{}: {}", finding.severity, finding.sentence());
 
 /// One [`Finding::not_read`] for each of `problems`.
 pub fn not_read<'a>(problems: impl IntoIterator<Item = &'a String>) -> Vec<Finding> {

@@ -2,9 +2,7 @@
 
 use serde::Serialize;
 
-use super::advice::{Advice, ToDo};
-use super::common::{Code, Exit, Finding, Kind, Report, Severity, Verdict};
-use super::migrate::Change;
+use super::{Advice, Code, Exit, Finding, Kind, Report, Severity, ToDo, Verdict, migrate::Change};
 use crate::names::PathState;
 
 /// The unit of ours that waits for the netdevs, and that others are ordered after.

@@ -4,8 +4,7 @@ use std::fmt::Display;
 
 use serde::Serialize;
 
-use super::advice::{Advice, ToDo};
-use super::common::{Code, Finding, Kind, Report, Verdict};
+use super::{Advice, Code, Finding, Kind, Report, ToDo, Verdict};
 use crate::names::{FirmwareName, FirmwareValue, LinkLayer, PciAddress};
 
 /// How a setting stands.

@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::common::{Code, Finding, Kind, Report, Verdict};
+use super::{Code, Finding, Kind, Report, Verdict};
 use crate::names::{
     GidKind, Guid, IfName, LinkState, Membership, PciAddress, PhysicalState, Policy, PortNumber,
     Rate, RdmaName, TablePKey, VfIndex,

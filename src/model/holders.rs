@@ -5,8 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::common::{Code, Exit, Finding, Kind, Report, Severity, Verdict};
-use super::uses::Away;
+use super::{Away, Code, Exit, Finding, Kind, Report, Severity, Verdict};
 use crate::names::{PciAddress, RdmaName};
 
 /// Something that keeps an HCA or a kernel module of it busy.

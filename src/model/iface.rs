@@ -11,12 +11,11 @@ pub use super::iface_step::{
     ChildCreator, DeferredSettings, IfaceStep, WantedChild, WantedInterface, aside_name,
 };
 
-use super::advice::{Advice, ToDo};
-use super::common::{Code, Exit, Finding, Kind, Report, Verdict};
-use super::duration::seconds;
-use super::finding::Severity;
+use super::{
+    Advice, Code, Exit, Finding, Kind, Report, Severity, ToDo, Verdict, seconds,
+    stack::{Decision, View},
+};
 
-use crate::model::stack::{Decision, View};
 use crate::names::{Guid, IfName, Mode, PKey, PciAddress, PortNumber, harmless};
 
 /// An IPoIB interface as it is set.

@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::advice::Advice;
-use super::common::{Code, Finding, Kind, Report, Severity, Verdict};
+use super::{Advice, Code, Finding, Kind, Report, Severity, Verdict};
 use crate::names::{PathState, mark};
 
 /// What becomes of something that brings InfiniBand up today.

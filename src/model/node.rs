@@ -5,9 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::advice::Advice;
-use super::common::{Code, Finding, Verdict};
-use super::finding::Severity;
+use super::{Advice, Code, Finding, Severity, Verdict};
 use crate::names::Object;
 
 impl Verdict {

@@ -6,12 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::{LinkState, PhysicalState, Rate, Rung};
 
-use super::common::{Code, Finding, Kind, Report, Verdict, not_read};
-use super::degraded::Degraded;
-use super::duration::seconds;
-use super::finding::Severity;
-use super::node::Standing;
-use crate::model::{Cause, PortProgress};
+use super::{
+    Cause, Code, Degraded, Finding, Kind, PortProgress, Report, Severity, Standing, Verdict,
+    not_read, seconds,
+};
 
 /// What is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

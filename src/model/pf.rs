@@ -5,10 +5,11 @@ use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::common::{
-    Code, Exit, Finding, Kind, Report, Severity, Verdict, as_text, not_read, with_remedy,
+use super::{
+    Code, Exit, Finding, Kind, Report, Severity, Verdict,
+    common::{as_text, with_remedy},
+    not_read, seconds,
 };
-use super::duration::seconds;
 use crate::names::{Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung, vf_ranges};
 
 pub use super::vf_cause::{DROPPED, REFUSED, StepFailure};

@@ -2,16 +2,14 @@
 
 use serde::Serialize;
 
-use super::advice::{Advice, ToDo};
-use super::common::{
-    Code, Finding, Kind, Report, Severity, Verdict, as_text, not_read, with_remedy,
+use super::{
+    Advice, Code, Deferred, Finding, Kind, Refusal, Report, RxeReport, RxeState, Severity, ToDo,
+    Verdict, VfStep,
+    common::{as_text, with_remedy},
+    netns::Netns,
+    node::Count,
+    not_read,
 };
-use super::netns::Netns;
-use super::node::Count;
-use super::pf::Deferred;
-use super::refusal::Refusal;
-use super::rxe::{RxeReport, RxeState};
-use super::vf_step::VfStep;
 use crate::names::{Binding, Guid, Object, PciAddress, RdmaName, VfIndex, vf_ranges};
 
 pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::common::{Code, Finding, Kind, Report, Verdict, not_read};
+use super::{Code, Finding, Kind, Report, Verdict, not_read};
 use crate::names::{Guid, GuidKind, PciAddress};
 
 #[derive(Debug, Serialize)]

@@ -2,15 +2,14 @@
 
 use serde::Serialize;
 
-use super::boot::{LeftOut, Step};
-use super::common::{Code, Finding, Kind, Report, Severity, Verdict, not_read};
-use super::iface::{DeferredSettings, IfaceStep, Interface, WantedInterface};
-use super::netns::Netns;
-use super::plan::PlannedPf;
-use super::refusal::Refusal;
-use super::rxe::{RxeReport, RxeState};
-use super::stack::{Decision, View};
-use super::{Cause, PortProgress};
+use super::{
+    Cause, Code, DeferredSettings, Finding, IfaceStep, Kind, LeftOut, PlannedPf, PortProgress,
+    Refusal, Report, RxeReport, RxeState, Severity, Step, Verdict, WantedInterface,
+    iface::Interface,
+    netns::Netns,
+    not_read,
+    stack::{Decision, View},
+};
 use crate::names::IfName;
 
 /// What `ibprov apply --dry-run` says, and that of boot of VFs.

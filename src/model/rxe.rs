@@ -1,14 +1,9 @@
 //! How a soft RoCE device stands, in every report that tells of it.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-use super::advice::{Advice, ToDo};
-use super::common::{Code, Finding};
-use super::finding::Severity;
-use super::node::Standing;
-use crate::names::{IfName, Object, RdmaName, sh};
+use super::{Advice, Code, Finding, Severity, Standing, ToDo};
+use crate::names::{IfName, Object, RdmaName, displayed, sh};
 
 /// A soft RoCE device that is configured, or that is there and is not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -182,8 +177,4 @@ impl RxeReport {
     }
 }
 
-impl fmt::Display for RxeReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.object(), self.message())
-    }
-}
+displayed!(RxeReport, rxe => "{}: {}", rxe.object(), rxe.message());

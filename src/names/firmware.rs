@@ -1,7 +1,6 @@
 //! Settings in the firmware of a ConnectX, as mstconfig and mlxconfig have them.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 

@@ -47,6 +47,8 @@ macro_rules! displayed {
     };
 }
 
+pub(crate) use displayed;
+
 mod firmware;
 mod guest;
 mod guid;

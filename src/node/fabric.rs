@@ -5,13 +5,10 @@ use std::fmt;
 
 use super::{Account, Node};
 use crate::ladder::minimum;
-use crate::model::PortProgress;
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding};
-use crate::model::finding::Severity;
-use crate::model::hardware::{NetDevState, PKeyEntry};
-use crate::model::node::PortCount;
-use crate::model::stack::Asked;
+use crate::model::{
+    Advice, Code, Finding, NetDevState, PKeyEntry, PortProgress, Severity, ToDo, node::PortCount,
+    stack::Asked,
+};
 use crate::names::{IfName, LinkLayer, PKey, PKeyLack, TablePKey, is_ipoib_name, sh};
 use crate::observe::ipoib::Interface;
 use crate::plan::wanted;

@@ -9,13 +9,9 @@ use super::{Account, Node, firmware};
 use crate::config::timespan::TimeSpan;
 use crate::host::start_up::FirstRun;
 use crate::host::{Root, answer, clock, state, systemctl};
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding};
-use crate::model::finding::Severity;
-use crate::model::guests::GuestsReport;
-use crate::model::node::Judgement;
-use crate::model::rxe::RxeReport;
-use crate::model::{self, BootReport};
+use crate::model::{
+    self, Advice, BootReport, Code, Finding, GuestsReport, Judgement, RxeReport, Severity, ToDo,
+};
 use crate::names::{ModuleState, Rung, sh};
 use crate::observe::{Look, units};
 use crate::plan::needed_modules;

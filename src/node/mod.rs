@@ -31,16 +31,15 @@ use crate::ladder::next_boot;
 use crate::ladder::progress::progress;
 use crate::ladder::roce::{self};
 use crate::ladder::{Expectation, KernelLogFacts, cause};
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding, Severity};
-use crate::model::hardware::{NetDevState, Vf};
-use crate::model::netns::{Netns, OtherAgent};
-use crate::model::online::Lack;
-use crate::model::plan::PlannedPf;
-use crate::model::rxe::RxeReport;
-use crate::model::stack::Asked;
-use crate::model::subnet_manager::SubnetManagerReport;
-use crate::model::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
+use crate::model::{
+    Advice, BootReport, Cause, Code, Finding, ModuleTrouble, NetDevState, NotExpected, PlannedPf,
+    PortProgress, RxeReport, Severity, ToDo,
+    hardware::Vf,
+    netns::{Netns, OtherAgent},
+    online::Lack,
+    stack::Asked,
+    subnet_manager::SubnetManagerReport,
+};
 use crate::names::{
     IfName, ModuleName, ModuleState, NetnsMode, PciAddress, PortWait, Rung, is_ipoib_name,
 };

@@ -6,12 +6,10 @@ use serde_json::Value;
 
 use super::{Account, Node};
 use crate::host::state;
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding};
-use crate::model::finding::Severity;
-use crate::model::hardware::{Link, Vf};
-use crate::model::plan::{Action, PlannedPf};
-use crate::model::{self, Away, PortProgress};
+use crate::model::{
+    self, Advice, Away, Code, Finding, Link, PlannedPf, PortProgress, Severity, ToDo, hardware::Vf,
+    plan::Action,
+};
 use crate::names::{
     Guid, IB_DRIVERS, IsVf, LinkLayer, LinkState, MadPort, Object, PciAddress, Policy, RdmaName,
     VfIndex, VfName, vf_ranges,

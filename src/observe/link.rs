@@ -10,7 +10,10 @@ use super::administered::{VfInfoQuery, administered};
 use super::ipoib::is_up;
 use super::{Look, PciFunction, RdmaDevice, pci, pf};
 use crate::host::{Root, unit_links};
-use crate::model::hardware::{Card, Gid, Link, NetDevState, NodeDescription, PKeyEntry};
+use crate::model::{
+    Gid, Link, NetDevState, PKeyEntry,
+    hardware::{Card, NodeDescription},
+};
 use crate::names::{
     BadText, GidKind, IfName, LinkLayer, LinkState, PciAddress, PhysicalState, Policy, PortNumber,
     RdmaName, TablePKey,

@@ -12,7 +12,7 @@ use super::modules::Aliases;
 use super::rdma::{self, RdmaDevice};
 use super::vpd::{self, Product};
 use crate::host::Root;
-use crate::model::degraded::{NarrowLink, PcieLink};
+use crate::model::{NarrowLink, PcieLink};
 use crate::names::{
     IB_DRIVERS, IsVf, MELLANOX, PciAddress, PcieSpeed, PcieWidth, PortType, is_vf_id,
 };

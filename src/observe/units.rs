@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::host::{Root, SYSV_GENERATOR};
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding};
-use crate::model::status::{Owner, Units};
+use crate::model::{
+    Advice, Code, Finding, ToDo,
+    status::{Owner, Units},
+};
 use crate::names::{OPENIBD_STAND_IN as STAND_IN, UNIT_DIRS};
 use crate::observe::interface_manager;
 

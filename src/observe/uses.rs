@@ -4,8 +4,7 @@
 //! Reads `/proc/*/fd`, sysfs and, on a live host, RDMA netlink and rtnetlink.
 //! All of it may wait for a lock, so on a live host it is run in a child.
 
-use crate::model::Away;
-use crate::model::Use;
+use crate::model::{Away, Use};
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -25,12 +25,11 @@ use crate::host::events::{Events, Happened};
 use crate::host::{Root, answer, clock, journal, kernel_log, links, state, systemd, terminal};
 use crate::ladder::minimum::{degraded_port, minimum};
 use crate::ladder::{Expectation, KernelLogFacts, UdevHistory, cause, expect, progress, roce};
-use crate::model::advice::Advice;
-use crate::model::common::{Code, Finding, Verdict};
-use crate::model::node::Standing;
-use crate::model::online::{Goal, Lack, OnlinePort, OnlineReport};
-use crate::model::port::{Awaited, port_span};
-use crate::model::rxe::{RxeReport, RxeState};
+use crate::model::{
+    Advice, Awaited, Code, Finding, OnlineReport, RxeReport, RxeState, Standing, Verdict,
+    online::{Goal, Lack, OnlinePort},
+    port_span,
+};
 use crate::model::{Cause, PortProgress, events as kinds};
 use crate::names::{IfName, LinkLayer, ModuleName, Object, PortNumber, Rung, Target};
 use crate::observe::{self, ModprobeRules, Observed, Observer, driver_modules};

@@ -4,8 +4,10 @@
 //! hosts are judged in one go.
 
 use crate::config::pins::Pins;
-use crate::model::common::Code;
-use crate::model::plan_fleet::{FleetFinding, Holder, MOST_HOLDERS};
+use crate::model::{
+    Code,
+    plan_fleet::{FleetFinding, Holder, MOST_HOLDERS},
+};
 use crate::names::{Guid, GuidKind, PciAddress};
 
 /// The GUIDs of many hosts.

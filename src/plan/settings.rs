@@ -4,11 +4,10 @@
 use super::iface::{IfacePlan, iface_plan, rename, wanted};
 use crate::config::Config;
 use crate::ladder::{KernelLogFacts, progress};
-use crate::model::advice::Advice;
-use crate::model::common::{Code, Finding};
-use crate::model::iface::{IfaceReport, IfaceStep, WantedInterface};
-use crate::model::stack::{SettingValue, StackName, StackSetting};
-use crate::model::{Cause, PortProgress};
+use crate::model::{
+    Advice, Cause, Code, Finding, IfaceReport, IfaceStep, PortProgress, StackName, StackSetting,
+    WantedInterface, stack::SettingValue,
+};
 use crate::names::{IfName, Mode, Rung};
 use crate::observe::iface::Seen;
 use crate::observe::ipoib::{Interface, Interfaces};

@@ -12,10 +12,7 @@ use crate::ladder::vf::{
     is_left_to_cni, may_come, ports, shows_other, vf_progress, wanted_driver,
 };
 use crate::ladder::{WantedPf, WantedVf};
-use crate::model::Use;
-use crate::model::advice::ToDo;
-use crate::model::common::{Code, Finding};
-use crate::model::pf::{Deferred, VfLack, VfStep};
+use crate::model::{Code, Deferred, Finding, ToDo, Use, VfLack, VfStep};
 use crate::names::{
     BindOrder, Guid, LinkLayer, PciAddress, Policy, VfDriver, VfIndex, VfOwner, is_vfio,
 };

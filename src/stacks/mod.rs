@@ -24,8 +24,10 @@ use crate::host::bus::BusError;
 use crate::host::manager::Manager;
 use crate::host::unit::{LoadState, UnitState};
 use crate::host::{Root, unit_links};
-use crate::model::iface::{IfaceReport, WantedInterface};
-use crate::model::stack::{Answer, Asked, Claim, Phase, StackName, StackSetting, View};
+use crate::model::{
+    IfaceReport, StackName, StackSetting, WantedInterface,
+    stack::{Answer, Asked, Claim, Phase, View},
+};
 use crate::names::{IfName, NetworkRole, harmless};
 use crate::observe::ipoib::{Interface, Interfaces, StackChild};
 use files::Files;

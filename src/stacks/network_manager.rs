@@ -10,7 +10,10 @@ use crate::config::foreign::interfaces::Which;
 use crate::host::Root;
 use crate::host::bus::{At, Bus, BusError, ObjectPath};
 use crate::host::manager::Manager;
-use crate::model::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
+use crate::model::{
+    StackName, StackSetting,
+    stack::{Answer, Claim, Phase, SettingValue},
+};
 use crate::names::{IfName, Mode, NetworkRole, PKey, harmless};
 use crate::observe::ipoib::Interface;
 

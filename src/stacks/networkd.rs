@@ -9,7 +9,10 @@ use crate::host::Root;
 use crate::host::bus::BusError;
 use crate::host::manager::Manager;
 use crate::host::{links, udev_record};
-use crate::model::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
+use crate::model::{
+    StackName, StackSetting,
+    stack::{Answer, Claim, Phase, SettingValue},
+};
 use crate::names::{IfName, NetworkRole, harmless};
 use crate::observe::ipoib::Interface;
 

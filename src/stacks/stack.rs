@@ -9,7 +9,10 @@ use crate::host::bus::BusError;
 use crate::host::manager::Manager;
 use crate::host::unit::{ActiveState, UnitState};
 use crate::host::{Root, process};
-use crate::model::stack::{Action, Claim, Phase, StackName, StackSetting, View};
+use crate::model::{
+    StackName, StackSetting,
+    stack::{Action, Claim, Phase, View},
+};
 use crate::names::{IfName, NetworkRole, PKey};
 use crate::observe::ipoib::Interface;
 

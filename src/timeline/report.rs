@@ -1,8 +1,10 @@
 //! The picture of a boot from ibprov's own report, `/run/ibprov/boot.json`.
 
 use super::{Clock, ModuleLoad, Outcome, PortTrack, Role, Timeline, UnitBar};
-use crate::model::BootReport;
-use crate::model::boot::{Climbed, Moment, PortReport, StepReport};
+use crate::model::{
+    BootReport, PortReport, StepReport,
+    boot::{Climbed, Moment},
+};
 
 pub fn timeline(report: &BootReport) -> Timeline {
     let outcome = if report.exit_code >= 2 { Outcome::Failed } else { Outcome::Good };

@@ -2,7 +2,7 @@
 
 use super::Boot;
 use crate::config::RXE_MODULE;
-use crate::model::rxe::{RxeReport, RxeState};
+use crate::model::{RxeReport, RxeState};
 use crate::names::ModuleState;
 use crate::observe::{Observed, rxe};
 use crate::plan::rxe::judge_rxe;

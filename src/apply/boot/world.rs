@@ -18,7 +18,7 @@ use crate::host::KernelLine;
 use crate::host::UdevEvent;
 use crate::host::lock::Held;
 use crate::host::testing::tree;
-use crate::model::iface::{DeferredSettings, IfaceReport};
+use crate::model::{DeferredSettings, IfaceReport};
 use crate::names::{LinkLayer, PortNumber};
 use crate::observe::{NetDev, PciFunction, Port, RdmaDevice, UdevState};
 

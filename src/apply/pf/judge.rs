@@ -4,10 +4,9 @@ use nix::errno::Errno;
 
 use crate::ladder::vf::{shows_other, vf_progress};
 use crate::ladder::{KernelLogFacts, WantedPf, WantedVf};
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding, Severity};
-use crate::model::pf::{
-    DROPPED, Deferred, REFUSED, Stage, StepDone, StepFailure, VfLack, VfOutcome, VfStep,
+use crate::model::{
+    Advice, Code, Deferred, Finding, Severity, StepDone, StepFailure, ToDo, VfLack, VfStep,
+    pf::{DROPPED, REFUSED, Stage, VfOutcome},
 };
 use crate::names::{PciAddress, VfIndex, VfOwner, VfRung};
 use crate::observe::{ObservedPf, ObservedVf};

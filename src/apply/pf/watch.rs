@@ -8,7 +8,7 @@ use crate::host::events::Happened;
 use crate::host::live_line;
 use crate::host::lock::RETRY_USEC;
 use crate::ladder::{KernelLogFacts, cause};
-use crate::model::common::Finding;
+use crate::model::Finding;
 use crate::workers::{Reply, Request};
 
 /// How long what was changed for the time of the work is tried to be put back

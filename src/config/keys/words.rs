@@ -1,7 +1,7 @@
 //! The kinds of words that keys hold.
 
 use super::kinds::{Spelling, Value, Word, named, one_of, text, word};
-use crate::model::common::Code;
+use crate::model::Code;
 use crate::names::{
     BindOrder, Connection, DomainName, FirmwareVersion, Gbps, GuestVf, Guid, GuidRange, IfName,
     IfPattern, LinkLayer, LinkSpeed, LinkWidth, Mode, ModuleName, NameRule, NetnsMode, OnFailure,

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::{Draft, quoted};
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{FirmwareCard, Pf};
-use crate::model::advice::ToDo;
-use crate::model::common::{Code, Finding, Severity};
-use crate::model::firmware::{how_to_set, link_type};
+use crate::model::{
+    Code, Finding, Severity, ToDo,
+    firmware::{how_to_set, link_type},
+};
 use crate::names::host_number::is_placeholder;
 use crate::names::{
     FirmwareName, Guid, GuidKind, LinkLayer, PINS_PATH, PciAddress, VfDriver, VfGuids, VfIndex,
