@@ -10,9 +10,8 @@ use crate::host::manager::{Manager, ManagerError};
 use crate::host::systemctl::SystemctlError;
 use crate::host::unit::{Apart, CALL_USEC, JobEnd, UnitState};
 use crate::host::{Root, answer, clock, journal, systemctl};
-use crate::model::events as kinds;
 use crate::model::{
-    BringUp, IfaceReport,
+    BringUp, IfaceReport, events as kinds,
     stack::{Action, Decision, Phase, View},
 };
 use crate::observe::iface::look;

@@ -17,10 +17,9 @@ use crate::host::start_up::{self, StartUp};
 use crate::host::unit::JobEnd;
 use crate::host::{Root, answer, clock, errno_name, lock, state, systemctl, unit_links};
 use crate::model::{
-    BringUp, DeferredSettings, Finding, IfaceReport, IfaceStep, WantedInterface,
-    iface::IfaceStepReport,
+    BringUp, Cause, DeferredSettings, Finding, IfaceReport, IfaceStep, Use, WantedInterface,
+    events as kinds, iface::IfaceStepReport,
 };
-use crate::model::{Cause, Use, events as kinds};
 use crate::names::{BadText, IfName, harmless, sh};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
@@ -555,9 +554,8 @@ fn ended(report: IfaceReport) -> IfaceReport {
 
 fn write(report: &mut IfaceReport) {
     let json = report.told().to_json().unwrap_or_default();
-    if let Err((path, e)) = state::write(&outcome_file(report.ifindex), &json) {
-        let note = format!("cannot write {}: {}", path.display(), crate::host::answer(&e));
-        report.notes.push(note);
+    if let Err(e) = state::write(&outcome_file(report.ifindex), &json) {
+        report.notes.push(format!("cannot write {e}"));
     }
 }
 

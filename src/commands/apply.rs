@@ -15,13 +15,13 @@ use crate::apply::pfs;
 use crate::cli::{ApplyArgs, Format};
 use crate::config::Config;
 use crate::host::{
-    Root, alarm, answer, clock, journal, live_line, persistent_names, process, state, terminal,
+    Root, alarm, clock, journal, live_line, persistent_names, process, state, terminal,
 };
 use crate::ladder::WantedPf;
-use crate::model::events as kinds;
 use crate::model::{
     Exit, Finding, Kind, PfReport, Report, Unresolved, Verdict,
     boot::blank,
+    events as kinds,
     pf::{Applied, Outcome},
     preview::ApplyPreview,
 };
@@ -199,8 +199,8 @@ fn apply(
     report.problems.extend(warnings.iter().cloned());
     let name = format!("pf/{}.json", wanted.pf);
     let json = report.told().to_json()?;
-    if let Err((path, e)) = state::write(&name, &json) {
-        report.problems.push(format!("cannot write {}: {}", path.display(), answer(&e)));
+    if let Err(e) = state::write(&name, &json) {
+        report.problems.push(format!("cannot write {e}"));
     }
     match format {
         Format::Text if terminal::is_by_hand() => {
@@ -311,9 +311,8 @@ fn tell_of_a_killed_boot() {
     report.problems.push(format!(
         "signal {signal} ended ibprov boot before its report (see journalctl -b -u ibprov.service)"
     ));
-    if let Err((path, e)) = state::write("boot.json", &report.told().to_json().unwrap_or_default())
-    {
-        warn!("cannot write {}: {}", path.display(), answer(&e));
+    if let Err(e) = state::write("boot.json", &report.told().to_json().unwrap_or_default()) {
+        warn!("cannot write {e}");
     }
 }
 

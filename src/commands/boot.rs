@@ -13,9 +13,9 @@ use crate::cli::{BootArgs, Format};
 use crate::config::timespan::LONGEST_SEC;
 use crate::config::{Config, Loaded};
 use crate::host::{self, Root, alarm, journal, live_line, process, state, systemd};
-use crate::model::{BootReport, Cause, NotExpected, PortProgress, events as kinds};
 use crate::model::{
-    Code, Finding, LeftOut, Severity, Step, port_span,
+    BootReport, Cause, Code, Finding, LeftOut, ModuleTrouble, NotExpected, PortProgress, Severity,
+    Step, events as kinds, port_span,
     preview::{ApplyPreview, Preview},
 };
 use crate::names::{ModuleName, Rung, harmless};
@@ -60,8 +60,8 @@ pub fn run(
     live_line::deadline(config.boot.timeout);
     let write = |report: &mut BootReport| {
         let json = report.told().to_json().unwrap_or_default();
-        if let Err((path, e)) = state::write("boot.json", &json) {
-            report.problems.push(format!("cannot write {}: {}", path.display(), host::answer(&e)));
+        if let Err(e) = state::write("boot.json", &json) {
+            report.problems.push(format!("cannot write {e}"));
         }
         // Last, since the file may be anywhere.
         if let Some(path) = &config.metrics_file
@@ -140,7 +140,10 @@ fn preview(config: &Config, root: &Root, force: bool) -> Preview {
     steps.retain(|step| !is_left(step));
     let denied = needed_modules(config, observed, !ports.is_empty()).into_iter();
     let denied = denied.filter_map(|name| {
-        let trouble = facts.modules.get(name).filter(|trouble| trouble.is_denied())?;
+        let trouble = facts
+            .modules
+            .get(name)
+            .filter(|trouble| matches!(trouble, ModuleTrouble::Denied { .. }))?;
         Some(trouble.finding(name))
     });
     let rtnl = Rtnl::to_look(node.survey.rtnl.is_some());

@@ -144,9 +144,9 @@ fn findings(problems: &Problems) -> Vec<Finding> {
         Finding { places, ..finding }.advise(help.map(Advice::permanent))
     };
     let mut findings: Vec<Finding> = problems.told().into_iter().map(finding).collect();
-    if problems.more() > 0 {
+    if problems.more > 0 {
         let message =
-            format!("the configuration has {} more errors, which are not listed", problems.more());
+            format!("the configuration has {} more errors, which are not listed", problems.more);
         findings.push(Finding::error(Code::ConfigurationInvalid, message));
     }
     findings

@@ -143,12 +143,8 @@ pub fn run(
         write!(terminal::stdout(), "{}", text(&entry.without_secrets()))?;
         return Ok(Exit::Good.code());
     }
-    let failed = |(path, e): (std::path::PathBuf, std::io::Error)| {
-        anyhow::anyhow!("{}: {}", path.display(), answer(&e))
-    };
-    let dir = state::lasting_dir(&format!("opensm/{guid}")).map_err(failed)?;
-    let file =
-        state::write_secret(&format!("opensm/{guid}/opensm.conf"), &text(entry)).map_err(failed)?;
+    let dir = state::lasting_dir(&format!("opensm/{guid}"))?;
+    let file = state::write_secret(&format!("opensm/{guid}/opensm.conf"), &text(entry))?;
     let program = process::find("opensm").ok_or_else(|| anyhow::anyhow!(NO_OPENSM))?;
     tell(Stage::Running, None);
     systemd::tell_status(&format!(
@@ -297,8 +293,8 @@ fn outcome(guid: &str, stage: Stage, reason: Option<&str>) {
     let run =
         SubnetManagerRun { stage, reason: reason.map(str::to_owned), pid: std::process::id() };
     let text = serde_json::to_string(&run).unwrap_or_default();
-    if let Err((path, e)) = state::write(&format!("opensm/{guid}.json"), &text) {
-        tracing::warn!("{}: {}", path.display(), answer(&e));
+    if let Err(e) = state::write(&format!("opensm/{guid}.json"), &text) {
+        tracing::warn!("{e}");
     }
 }
 

@@ -4,9 +4,8 @@ use super::{level, print_or_tell};
 use crate::apply::ipoib;
 use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::{Loaded, Part};
-use crate::host::{self, Root, alarm, journal, live_line, state, systemd};
-use crate::model::events as kinds;
-use crate::model::{OnlineReport, online::Goal};
+use crate::host::{Root, alarm, journal, live_line, state, systemd};
+use crate::model::{OnlineReport, events as kinds, online::Goal};
 use crate::names::WAIT_ONLINE_UNIT;
 use crate::observe::ModprobeRules;
 use crate::online::{self, Wanted};
@@ -51,9 +50,8 @@ pub fn run(
     // The report is evidence of the node's boot: a run by hand may ask for any port.
     match systemd::own_unit(root) {
         Ok(Some(unit)) if unit == WAIT_ONLINE_UNIT => {
-            if let Err((path, e)) = state::write("online.json", &json) {
-                let e = host::answer(&e);
-                report.problems.push(format!("cannot write {}: {e}", path.display()));
+            if let Err(e) = state::write("online.json", &json) {
+                report.problems.push(format!("cannot write {e}"));
             }
         }
         Ok(_) => {}

@@ -72,16 +72,9 @@ pub(super) fn rules(merged: &Merged, problems: &mut Problems) -> Vec<InterfaceRu
     for row in merged.all(INTERFACE).iter().filter(|row| row.is_left_out) {
         let whichs = selectors(row, &mut Problems::default()).into_iter();
         rules.extend(whichs.map(|(which, _)| InterfaceRule {
-            which,
-            mode: None,
-            mtu: None,
-            umcast: None,
-            partitions: Vec::new(),
             name: None,
-            receive_queue: None,
-            send_queue: None,
             is_withheld: true,
-            origin: row.place.to_string(),
+            ..rule(row, which, Vec::new())
         }));
     }
     for row in merged.tables(INTERFACE) {

@@ -40,7 +40,7 @@ pub struct Problem {
 pub struct Problems {
     list: Vec<Problem>,
     /// How many more there are than [`MOST`].
-    more: usize,
+    pub more: usize,
     /// The files that were read, in the order in which they were applied.
     pub files: Vec<String>,
     /// The files that were ignored, each with the reason.
@@ -290,11 +290,6 @@ impl Problems {
     /// Those that are shown, as values.
     pub fn told(&self) -> Vec<ProblemTold> {
         self.list.iter().map(Problem::told).collect()
-    }
-
-    /// How many more there are.
-    pub const fn more(&self) -> usize {
-        self.more
     }
 }
 

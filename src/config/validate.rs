@@ -69,7 +69,7 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
         subnet_managers,
         wait_online: wait_online(merged, problems),
         host_number: pf::host_number(merged, problems),
-        netns_mode: merged.value(RDMA_NETNS).filter(|_| !merged.lacks_file()),
+        netns_mode: merged.value(RDMA_NETNS).filter(|_| !merged.lacks_file),
         metrics_file: merged.value(METRICS_FILE).map(Into::into),
         health: health(merged, problems),
         pf: pfs.into_iter().map(|placed| placed.pf).collect(),

@@ -283,7 +283,7 @@ impl<'a> Reader<'a> {
                 }
                 // What makes /tmp's content private comes after /tmp is tidy
                 // (systemd.exec(5), "Implicit Dependencies").
-                if is_true(read.last("Service", "PrivateTmp")) {
+                if matches!(read.last("Service", "PrivateTmp"), "yes" | "true" | "1" | "on") {
                     unit.after.insert("systemd-tmpfiles-setup.service".to_owned());
                 }
                 for phase in ["ExecStartPre", "ExecStart", "ExecStartPost"] {
@@ -392,10 +392,6 @@ const NEEDED_PATHS: [&str; 7] = [
     "AssertPathExistsGlob",
     "AssertDirectoryNotEmpty",
 ];
-
-fn is_true(value: &str) -> bool {
-    matches!(value, "yes" | "true" | "1" | "on")
-}
 
 /// What DefaultDependencies=yes adds (systemd.service(5), "Default
 /// Dependencies", and the same section of the other kinds).

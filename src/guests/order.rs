@@ -1,7 +1,5 @@
 //! Who is started next, and what another one waits for: pure, from what is known of every guest.
 
-use std::fmt;
-
 use super::libvirt::Trouble;
 use crate::config::guest::{GuestIndex, What};
 use crate::model::guests::{Phase, VfState};
@@ -41,17 +39,22 @@ pub fn first_before(
 }
 
 /// What a guest waits for. Printed as a reason, it is `waits` of the report.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Waiting {
     /// libvirt, without which nothing is known of it.
+    #[error("{0}")]
     Libvirt(Trouble),
     /// Its VFs that are not right; never empty.
+    #[error("{}", .0.iter().map(|vf| format!("{}: {}", vf.label, vf.lacks)).collect::<Vec<_>>().join("; "))]
     Vfs(Vec<WrongVf>),
     /// A guest that comes before it.
+    #[error("the guest starts after {0}, which is not up yet")]
     After(What),
     /// The look at its VFs that is under way.
+    #[error("the VFs of the guest are being checked")]
     Look,
     /// Others, as many as may be starting at the same time.
+    #[error("other guests are being started")]
     Slot,
 }
 
@@ -67,24 +70,6 @@ impl WrongVf {
     pub(super) fn of(state: &VfState) -> Option<Self> {
         let lacks = state.lacks.clone()?;
         Some(Self { label: state.label(), lacks })
-    }
-}
-
-impl fmt::Display for Waiting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Libvirt(trouble) => trouble.fmt(f),
-            Self::Vfs(wrong) => {
-                for (number, vf) in wrong.iter().enumerate() {
-                    let between = if number == 0 { "" } else { "; " };
-                    write!(f, "{between}{}: {}", vf.label, vf.lacks)?;
-                }
-                Ok(())
-            }
-            Self::After(what) => write!(f, "the guest starts after {what}, which is not up yet"),
-            Self::Look => f.write_str("the VFs of the guest are being checked"),
-            Self::Slot => f.write_str("other guests are being started"),
-        }
     }
 }
 

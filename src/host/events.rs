@@ -111,13 +111,8 @@ impl Events {
         let mut events = Self::open_quiet()?;
         events.take_udev(udev);
         events.watch_closed(watched_dirs);
-        events.watch_udev();
+        events.watch(Path::new(UDEV_RUN), AddWatchFlags::IN_DELETE);
         Ok(events)
-    }
-
-    /// Tell of it when udevd has nothing left to do.
-    pub fn watch_udev(&mut self) {
-        self.watch(Path::new(UDEV_RUN), AddWatchFlags::IN_DELETE);
     }
 
     fn take_udev(&mut self, udev: io::Result<UdevMonitor>) {

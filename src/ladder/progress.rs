@@ -112,11 +112,7 @@ fn one(expected: &Expected, goal: Rung, observed: &Observed) -> Vec<PortProgress
     if !found.is_empty() {
         return found.into_iter().map(|(f, d, p)| with_port(nothing.clone(), f, d, p)).collect();
     }
-    let function = observed.functions.iter().find(|f| match &expected.which {
-        PortSelector::Pci(address) => f.address == *address,
-        PortSelector::Rdma(name) => f.rdma.iter().any(|d| d.name == *name),
-        PortSelector::PortGuid(_) => false,
-    });
+    let function = observed.functions.iter().find(|f| is_meant(&expected.which, f));
     vec![match function {
         Some(function) => without_port(nothing, function),
         None => nothing,

@@ -110,11 +110,6 @@ impl fmt::Display for Said {
 }
 
 impl ModuleTrouble {
-    /// True if the administrator denies it.
-    pub const fn is_denied(&self) -> bool {
-        matches!(self, Self::Denied { .. })
-    }
-
     /// It says more than that the module is not there.
     pub const fn tells(&self) -> bool {
         !matches!(self, Self::Other { said } if said.is_nothing())

@@ -585,7 +585,8 @@ mod tests {
     #[test]
     fn what_apply_printed_is_passed_on() {
         let report = json!({ "exit_code": 1, "headline": "PF x: 3 of 4", "vfs": [] });
-        let printed = json!({ "schema": crate::model::SCHEMA, "pfs": [report] }).to_string();
+        let printed =
+            json!({ "schema": crate::model::SCHEMA, "exit_code": 1, "pfs": [report] }).to_string();
         let outcome = Outcome::of(pf(), &printed, "");
         assert_eq!((outcome.exit_code, outcome.headline.as_str()), (1, "PF x: 3 of 4"));
         assert_eq!(outcome.report, report);

@@ -83,12 +83,8 @@ impl RxeReport {
         Some(finding.about(self.object()).advise(self.advice()))
     }
 
-    fn netdev_word(&self) -> &str {
-        self.netdev.as_ref().map_or("its netdev", IfName::as_str)
-    }
-
     pub fn message(&self) -> String {
-        let netdev = self.netdev_word();
+        let netdev = self.netdev.as_ref().map_or("its netdev", IfName::as_str);
         let reason = self.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         match &self.state {
             RxeState::Present => format!("soft RoCE device on {netdev}{reason}"),

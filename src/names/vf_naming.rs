@@ -164,13 +164,6 @@ pub struct VfNames {
     pub rdma: Option<RdmaName>,
 }
 
-impl VfNames {
-    /// Nothing of it has a name that the kernel chooses.
-    pub const fn are_all(&self) -> bool {
-        self.netdev.is_some() && self.rdma.is_some()
-    }
-}
-
 /// In what order a PF's VFs are bound to their drivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -215,7 +208,7 @@ impl Binding {
         let (mut any, mut all_named) = (false, true);
         for names in on_host {
             any = true;
-            all_named &= names.are_all();
+            all_named &= names.netdev.is_some() && names.rdma.is_some();
         }
         match (any, configured, all_named) {
             (false, _, _) => Self { order: BindOrder::Parallel, why: BindReason::NotOnHost },

@@ -3,10 +3,12 @@
 use super::Node;
 use crate::config::SubnetManager;
 use crate::host::{Root, state, unit_links};
-use crate::model::subnet_manager::{
-    Stage, SubnetManagerReport, SubnetManagerRun, SubnetManagerState as State, TARGET,
+use crate::model::{
+    Advice, Code, Finding, Link, ToDo,
+    subnet_manager::{
+        Stage, SubnetManagerReport, SubnetManagerRun, SubnetManagerState as State, TARGET,
+    },
 };
-use crate::model::{Advice, Code, Finding, Link, ToDo};
 use crate::names::{LinkLayer, PhysicalState, RdmaName};
 use crate::observe::opensm::Issm;
 use crate::observe::{Look, opensm};

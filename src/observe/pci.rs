@@ -93,6 +93,25 @@ pub struct PciFunction {
 }
 
 impl PciFunction {
+    /// The function at `address`, of which nothing else is known.
+    const fn at(address: PciAddress, class: PciClass) -> Self {
+        Self {
+            address,
+            vendor: 0,
+            device: 0,
+            class,
+            modalias: String::new(),
+            ib_driver: None,
+            driver: None,
+            driver_override: None,
+            physfn: None,
+            rdma_auxiliary: None,
+            rdma: Vec::new(),
+            mlx4_types: Vec::new(),
+            product: None,
+        }
+    }
+
     /// True where product data decide what it is for: an InfiniBand PF of this vendor.
     pub fn is_told_by_product_data(&self) -> bool {
         self.class.is_infiniband() && self.vendor == MELLANOX && self.physfn.is_none()
@@ -135,19 +154,11 @@ impl PciFunction {
     /// A ConnectX-6 in InfiniBand mode that nothing has happened to.
     pub(crate) fn connectx6() -> Self {
         Self {
-            address: "0000:4b:00.0".parse().expect("address"),
             vendor: 0x15b3,
             device: 0x101b,
-            class: PciClass(0x02_0700),
             modalias: "pci:v000015B3d0000101B".to_owned(),
             ib_driver: Some("mlx5_core"),
-            driver: None,
-            driver_override: None,
-            physfn: None,
-            rdma_auxiliary: None,
-            rdma: Vec::new(),
-            mlx4_types: Vec::new(),
-            product: None,
+            ..Self::at("0000:4b:00.0".parse().expect("address"), PciClass(0x02_0700))
         }
     }
 }
@@ -184,21 +195,7 @@ pub(super) fn functions(
         }
         let physfn = look.link_name(&format!("{dir}/physfn")).and_then(|n| n.parse().ok());
         if physfn.is_some() && vfs == Vfs::Present {
-            functions.push(PciFunction {
-                address,
-                vendor: 0,
-                device: 0,
-                class,
-                modalias: String::new(),
-                ib_driver: None,
-                driver: None,
-                driver_override: None,
-                physfn,
-                rdma_auxiliary: None,
-                rdma: Vec::new(),
-                mlx4_types: Vec::new(),
-                product: None,
-            });
+            functions.push(PciFunction { physfn, ..PciFunction::at(address, class) });
             continue;
         }
         let mut function = function(look, &dir, address, class);
@@ -249,19 +246,15 @@ fn function(look: &mut Look<'_>, dir: &str, address: PciAddress, class: PciClass
         _ => Vec::new(),
     };
     let mut function = PciFunction {
-        address,
         vendor: id(look, "vendor"),
         device: id(look, "device"),
-        class,
         modalias,
-        ib_driver: None,
         driver,
-        driver_override: None,
         physfn,
         rdma_auxiliary,
         rdma,
         mlx4_types,
-        product: None,
+        ..PciFunction::at(address, class)
     };
     if function.is_told_by_product_data() {
         function.product = vpd::kept(look, address, &function.modalias);

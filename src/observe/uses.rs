@@ -61,17 +61,25 @@ pub fn lacks_netdev(device: &RdmaDevice) -> bool {
 /// The uses of each of these VFs, in their order.
 pub fn uses(root: &Root, vfs: &[PciAddress]) -> Vec<Vec<Use>> {
     let mut host = Host::new(root);
-    vfs.iter().map(|vf| host.uses(*vf).into_iter().collect()).collect()
+    vfs.iter().map(|vf| collected(root, |look, uses| host.uses(look, *vf, uses))).collect()
 }
 
 /// The uses of the RDMA device of a function: by processes, by clients in the kernel, and by disks
 /// of SRP and iSER.
 pub fn rdma_uses(root: &Root, function: PciAddress) -> Vec<Use> {
-    let (mut look, dir, mut uses) = (Look::new(root), pf::dir(function), BTreeSet::new());
-    if let Some(driver) = look.link_name(&format!("{dir}/driver")) {
-        let devices = rdma::devices(&mut look, &dir);
-        by_rdma(&mut look, &dir, &driver, &devices, &mut uses);
-    }
+    let dir = pf::dir(function);
+    collected(root, |look, uses| {
+        if let Some(driver) = look.link_name(&format!("{dir}/driver")) {
+            let devices = rdma::devices(look, &dir);
+            by_rdma(look, &dir, &driver, &devices, uses);
+        }
+    })
+}
+
+/// What `find` finds; what it cannot read may be a use.
+fn collected(root: &Root, find: impl FnOnce(&mut Look<'_>, &mut BTreeSet<Use>)) -> Vec<Use> {
+    let (mut look, mut uses) = (Look::new(root), BTreeSet::new());
+    find(&mut look, &mut uses);
     uses.extend(look.problems.into_iter().map(|why| Use::Unknown { why }));
     uses.into_iter().collect()
 }
@@ -107,14 +115,10 @@ fn by_rdma(
 /// Waits for the RTNL lock.
 pub fn netdev_uses(root: &Root, netdevs: &[IfName]) -> Vec<Vec<Use>> {
     let mut host = Host::new(root);
-    let mut of = |netdev: &IfName| {
-        let mut look = Look::new(root);
-        let mut uses = BTreeSet::new();
-        host.traffic(&mut look, netdev.as_str(), &mut Vec::new(), &mut uses);
-        uses.extend(look.problems.into_iter().map(|why| Use::Unknown { why }));
-        uses.into_iter().collect()
+    let of = |netdev: &IfName| {
+        collected(root, |look, uses| host.traffic(look, netdev.as_str(), &mut Vec::new(), uses))
     };
-    netdevs.iter().map(&mut of).collect()
+    netdevs.iter().map(of).collect()
 }
 
 /// The uses of the port of each of these netdevs by the RDMA connection manager, in their order.
@@ -123,13 +127,11 @@ pub fn netdev_uses(root: &Root, netdevs: &[IfName]) -> Vec<Vec<Use>> {
 /// Waits for a registration of an RDMA device, as [`rdma::ipoib_netdevs`] does.
 pub fn cm_uses(root: &Root, netdevs: &[IfName]) -> Vec<Vec<Use>> {
     let of = |netdev: &IfName| {
-        let mut look = Look::new(root);
-        let mut uses = BTreeSet::new();
-        if is_up(&mut look, netdev.as_str()) {
-            connections(&mut look, netdev.as_str(), &mut uses);
-        }
-        uses.extend(look.problems.into_iter().map(|why| Use::Unknown { why }));
-        uses.into_iter().collect()
+        collected(root, |look, uses| {
+            if is_up(look, netdev.as_str()) {
+                connections(look, netdev.as_str(), uses);
+            }
+        })
     };
     netdevs.iter().map(of).collect()
 }
@@ -197,17 +199,15 @@ impl<'a> Host<'a> {
         Self { root, net: None, open: None, children: None }
     }
 
-    fn uses(&mut self, vf: PciAddress) -> BTreeSet<Use> {
-        let mut uses = BTreeSet::new();
-        let mut look = Look::new(self.root);
+    fn uses(&mut self, look: &mut Look<'_>, vf: PciAddress, uses: &mut BTreeSet<Use>) {
         let dir = pf::dir(vf);
         let driver = look.link_name(&format!("{dir}/driver"));
         match driver.as_deref() {
             // Nobody uses a function that nothing drives.
             None => {}
-            Some(vfio) if is_vfio(vfio) => self.vfio(&mut look, &dir, &mut uses),
+            Some(vfio) if is_vfio(vfio) => self.vfio(look, &dir, uses),
             Some(hca) if IB_DRIVERS.contains(&hca) => {
-                self.on_this_host(&mut look, &dir, hca, &mut uses);
+                self.on_this_host(look, &dir, hca, uses);
             }
             // xen-pciback, pci-stub, uio: what these give it to cannot be seen.
             Some(other) => {
@@ -215,8 +215,6 @@ impl<'a> Host<'a> {
                 uses.insert(Use::Unknown { why });
             }
         }
-        uses.extend(look.problems.into_iter().map(|why| Use::Unknown { why }));
-        uses
     }
 
     fn vfio(&mut self, look: &mut Look<'_>, dir: &str, uses: &mut BTreeSet<Use>) {

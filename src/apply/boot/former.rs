@@ -29,8 +29,8 @@ pub(super) fn forget(root: &Root, problems: &mut Vec<String>) {
         }
     };
     for name in reports_before(root, start_up.began_usec) {
-        if let Err((path, e)) = state::remove(&name) {
-            problems.push(format!("cannot remove {}: {}", path.display(), answer(&e)));
+        if let Err(e) = state::remove(&name) {
+            problems.push(format!("cannot remove {e}"));
         }
     }
 }

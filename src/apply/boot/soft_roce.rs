@@ -29,9 +29,14 @@ impl Boot<'_> {
         let mut reports = judge_rxe(rows, &rxe(self.observer.root(), rows));
         for report in &mut reports {
             match &report.state {
-                RxeState::Absent => report.reason = self.steps.rxe_failure(&report.name),
+                RxeState::Absent => {
+                    let first = self.steps.creations_of(&report.name).next();
+                    report.reason = first.and_then(|step| step.failure.clone());
+                }
                 // rdma-core's rule renames it, and ours names it again.
-                RxeState::NetdevTaken { .. } if self.steps.has_created(&report.name) => {
+                RxeState::NetdevTaken { .. }
+                    if self.steps.creations_of(&report.name).any(|step| step.failure.is_none()) =>
+                {
                     report.state = RxeState::NotNamed;
                 }
                 _ => {}
@@ -47,7 +52,7 @@ impl Boot<'_> {
         now: u64,
         deadline: u64,
     ) -> Option<u64> {
-        if self.steps.done().rxe_in_flight() {
+        if self.steps.done.rxe_in_flight() {
             return (now < deadline).then_some(deadline);
         }
         let is_open = reports.iter().any(|report| report.state == RxeState::NotNamed);

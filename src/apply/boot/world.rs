@@ -347,7 +347,7 @@ fn is_good(story: &Story) -> Result<(), String> {
     let told = || world.0.borrow().told.concat();
     for _turn in 0..2_000 {
         let ended = boot.steps.collect_ended();
-        let observed = world.0.borrow().observe(boot.heard.devices());
+        let observed = world.0.borrow().observe(&boot.heard.devices);
         let now = world.now();
         let (ports, next) = boot.turn(&observed, ended, is_stopped, now, deadline);
         match next {
@@ -490,7 +490,7 @@ fn what_an_earlier_run_found_in_use_is_waited_for() {
             let happened = world.pass(NEVER);
             boot.learn(&happened);
         }
-        let observed = world.0.borrow().observe(boot.heard.devices());
+        let observed = world.0.borrow().observe(&boot.heard.devices);
         let now = world.now();
         let (ports, next) = boot.turn(&observed, Vec::new(), false, now, now + 1_000_000);
         assert_eq!(ports[0].reached, Some(crate::names::Rung::Named), "{ports:?}");

@@ -14,7 +14,7 @@ use crate::plan::VfPlan;
 
 /// The steps of a run, in order. None is tried twice.
 #[derive(Debug, Default)]
-pub(super) struct Attempts(Vec<StepDone>);
+pub(super) struct Attempts(pub(super) Vec<StepDone>);
 
 impl Attempts {
     pub(super) fn add(&mut self, attempt: StepDone) {
@@ -50,18 +50,9 @@ impl Attempts {
         self.0.iter().filter(|attempt| attempt.step.stage() == Stage::Count)
     }
 
-    /// The last step was a success.
-    pub(super) fn end_well(&self) -> bool {
-        self.0.last().is_some_and(StepDone::is_done)
-    }
-
     /// The steps that were a success.
     pub(super) fn done(&self) -> impl Iterator<Item = &VfStep> {
         self.0.iter().filter(|attempt| attempt.is_done()).map(|attempt| &attempt.step)
-    }
-
-    pub(super) fn into_steps(self) -> Vec<StepDone> {
-        self.0
     }
 }
 

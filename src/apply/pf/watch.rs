@@ -26,9 +26,9 @@ pub(in crate::apply) const LONGEST_END_USEC: u64 = GRACE_USEC + RESTORE_USEC;
 /// A machine, and the time that a run has there.
 pub(super) struct Watch<M> {
     pub(super) machine: M,
-    deadline: u64,
-    is_stopped: bool,
-    facts: KernelLogFacts,
+    pub(super) deadline: u64,
+    pub(super) is_stopped: bool,
+    pub(super) facts: KernelLogFacts,
 }
 
 impl<M: Machine> Watch<M> {
@@ -37,17 +37,8 @@ impl<M: Machine> Watch<M> {
         Self { machine, deadline, is_stopped: false, facts: KernelLogFacts::default() }
     }
 
-    /// What the kernel said of functions.
-    pub(super) const fn facts(&self) -> &KernelLogFacts {
-        &self.facts
-    }
-
     pub(super) fn now(&self) -> u64 {
         self.machine.now()
-    }
-
-    pub(super) const fn deadline(&self) -> u64 {
-        self.deadline
     }
 
     /// Until when the host is looked at for the last time.
@@ -58,11 +49,6 @@ impl<M: Machine> Watch<M> {
     /// Until when it is waited for that what was changed for the work is put back.
     pub(super) fn until_restored(&self) -> u64 {
         self.last_moment().max(self.now().saturating_add(RESTORE_USEC))
-    }
-
-    /// A signal asked to end.
-    pub(super) const fn is_stopped(&self) -> bool {
-        self.is_stopped
     }
 
     /// Nothing more is to be begun.
