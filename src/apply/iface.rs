@@ -553,7 +553,7 @@ fn ended(report: IfaceReport) -> IfaceReport {
 }
 
 fn write(report: &mut IfaceReport) {
-    let json = report.told().to_json().unwrap_or_default();
+    let json = report.to_report().to_json().unwrap_or_default();
     if let Err(e) = state::write(&outcome_file(report.ifindex), &json) {
         report.notes.push(format!("cannot write {e}"));
     }

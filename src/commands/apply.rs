@@ -162,7 +162,7 @@ fn outcome(report: &PfReport) -> anyhow::Result<Outcome> {
         pf: report.pf,
         exit_code: report.exit_code,
         headline: report.headline(),
-        report: serde_json::to_value(report.told())?,
+        report: serde_json::to_value(report.to_report())?,
     })
 }
 
@@ -198,7 +198,7 @@ fn apply(
     live_line::end();
     report.problems.extend(warnings.iter().cloned());
     let name = format!("pf/{}.json", wanted.pf);
-    let json = report.told().to_json()?;
+    let json = report.to_report().to_json()?;
     if let Err(e) = state::write(&name, &json) {
         report.problems.push(format!("cannot write {e}"));
     }
@@ -311,7 +311,7 @@ fn tell_of_a_killed_boot() {
     report.problems.push(format!(
         "signal {signal} ended ibprov boot before its report (see journalctl -b -u ibprov.service)"
     ));
-    if let Err(e) = state::write("boot.json", &report.told().to_json().unwrap_or_default()) {
+    if let Err(e) = state::write("boot.json", &report.to_report().to_json().unwrap_or_default()) {
         warn!("cannot write {e}");
     }
 }
@@ -331,7 +331,7 @@ fn dry_run(
         return print_all(format, Vec::new(), &[], &text);
     }
     let report = ApplyPreview::new(planned, problems.into_iter().collect());
-    print(&report.told(), format, |screen| {
+    print(&report.to_report(), format, |screen| {
         let mut lines = Vec::new();
         let binds: Vec<Binding> = report.pfs.iter().filter_map(|pf| pf.bind).collect();
         if binds.len() > 1 {

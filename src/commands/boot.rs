@@ -49,7 +49,7 @@ pub fn run(
         }
         let mut preview = preview(&config, root, args.force);
         preview.contradictions.splice(0..0, errors);
-        return print(&preview.told(), format, |screen| {
+        return print(&preview.to_report(), format, |screen| {
             screen.page(&show::preview::text(&preview))
         });
     }
@@ -59,7 +59,7 @@ pub fn run(
     alarm::at_deadline(config.boot.timeout);
     live_line::deadline(config.boot.timeout);
     let write = |report: &mut BootReport| {
-        let json = report.told().to_json().unwrap_or_default();
+        let json = report.to_report().to_json().unwrap_or_default();
         if let Err(e) = state::write("boot.json", &json) {
             report.problems.push(format!("cannot write {e}"));
         }
@@ -76,7 +76,7 @@ pub fn run(
     let report = crate::apply::boot::run(&config, config_file, root, args.force, errors, write)?;
     systemd::tell_status(&report.headline());
     live_line::end();
-    print_or_tell(&report.told(), format, || show::boot::text(&report), || tell(&report))
+    print_or_tell(&report.to_report(), format, || show::boot::text(&report), || tell(&report))
 }
 
 /// `ibprov.timeout=SECONDS` on the kernel command line is the way out for

@@ -59,7 +59,7 @@ pub fn run(dir: &Path, format: Format) -> anyhow::Result<u8> {
     }
     let report =
         CheckFleetReport { nodes: fleet.counts(), findings: fleet.findings(), problems, unread };
-    print(&report.told(), format, |screen| show::check_fleet::text(&report, screen))
+    print(&report.to_report(), format, |screen| show::check_fleet::text(&report, screen))
 }
 
 /// The report of the node whose file or directory is `name`; `None` for an entry that is not

@@ -69,7 +69,7 @@ pub fn run(args: &ConsumersArgs, root: &Root, common: &Common) -> anyhow::Result
         report = ConsumersReport { changes: done, applied: true, ..look(root, common) };
     }
     report.problems.extend(kept);
-    print(&report.told(), common.format, |_| show::consumers::text(&report))
+    print(&report.to_report(), common.format, |_| show::consumers::text(&report))
 }
 
 /// What the next boot starts.

@@ -79,7 +79,7 @@ pub fn run(
         .map(|(pci, card)| run.adapter(pci, card))
         .collect::<anyhow::Result<_>>()?;
     let report = FirmwareReport { tool: run.used.join(", "), adapters };
-    print(&report.told(), format, |screen| show::firmware::text(&report, screen))
+    print(&report.to_report(), format, |screen| show::firmware::text(&report, screen))
 }
 
 /// The adapters to look at, each with what is configured for it: those that are named, else

@@ -30,7 +30,7 @@ const FILE_LIMIT: u64 = 4 << 20;
 pub fn run(dir: &Path, format: Format) -> anyhow::Result<u8> {
     let (hosts, problems) = hosts(dir)?;
     let report = judged(&hosts, problems);
-    print(&report.told(), format, |screen| screen.page(&show::plan::fleet(&report)))
+    print(&report.to_report(), format, |screen| screen.page(&show::plan::fleet(&report)))
 }
 
 /// What the plans of `hosts` come to.

@@ -43,7 +43,7 @@ pub fn run(args: &GidArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
     let wanted: Vec<String> = [kind, address].into_iter().flatten().collect();
     let wanted = if wanted.is_empty() { "wanted".to_owned() } else { wanted.join(" ") };
     let report = GidReport { rdma, port, wanted, gids, entries };
-    let report = report.told();
+    let report = report.to_report();
     if format == Format::Text {
         for finding in &report.findings {
             writeln!(terminal::stderr(), "{finding}")?;

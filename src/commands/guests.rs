@@ -32,7 +32,7 @@ pub fn run(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> a
         report.exit_code = Some(Exit::NotReady.code());
     }
     live_line::end();
-    let code = print(&report.told(), format, |_| String::new())?;
+    let code = print(&report.to_report(), format, |_| String::new())?;
     tracing::info!("{}", show::guests::text(&report).trim_end());
     Ok(code)
 }
@@ -49,7 +49,7 @@ fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyh
         report.exit_code = Some(change.code());
         report.would_start.clone_from(&order);
     }
-    print(&report.told(), format, |screen| {
+    print(&report.to_report(), format, |screen| {
         let mut text = screen.page(&show::guests::text(&report));
         if args.dry_run {
             text.push_str("would be started, in this order:\n");
@@ -119,7 +119,7 @@ mod tests {
         let told = about.map(|(code, object)| Finding::error(code, "x").about(object));
         report.account = of_vfs(told.to_vec(), &report);
         assert_eq!(report.account, told[..3]);
-        let findings = report.told().findings;
+        let findings = report.to_report().findings;
         let [rest @ .., failed] = &findings[..] else { panic!("{findings:?}") };
         assert_eq!(rest, &told[..3]);
         let as_in_status = (Code::GuestFailed, Severity::Warning);

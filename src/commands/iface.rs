@@ -100,7 +100,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
             report.bring_up = BringUp::NotAsked;
             report.configured = true;
             report.notes.push(e.to_string());
-            print(&report.told(), format, |_| String::new())
+            print(&report.to_report(), format, |_| String::new())
         }
         // It has disappeared since udev saw it, and systemd will stop the unit.
         (Err(e), Some(_)) if is_absent(&e) => {
@@ -108,7 +108,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
             report.disappeared();
             report.exit_code = report.judge();
             tracing::info!(netdev = %name, "{}", report.headline());
-            print(&report.told(), format, |_| String::new())
+            print(&report.to_report(), format, |_| String::new())
         }
         (Err(e), None) if is_absent(&e) => {
             let all = ipoib::interfaces(&mut Look::new(root));
@@ -177,7 +177,7 @@ fn soft_roce(row: &RxeRow, timeout: Duration, format: Format) -> anyhow::Result<
     systemd::tell_status(&told);
     report.finished_usec = clock::monotonic_usec();
     report.notes.push(told);
-    print(&report.told(), format, |_| String::new())
+    print(&report.to_report(), format, |_| String::new())
 }
 
 /// Has a child create it: a registration waits for locks that a driver may hold.
@@ -203,7 +203,7 @@ fn soft_roce_dry_run(
     let all = Node::look(root, config, None).soft_roce;
     let rxe = all.into_iter().find(|rxe| rxe.name == row.name);
     let report = IfacePreview { rxe, ..IfacePreview::default() };
-    print(&report.told(), format, |screen| {
+    print(&report.to_report(), format, |screen| {
         let planned = report.rxe.iter().map(|rxe| format!("{}\n", rxe.planned()));
         screen.page(&planned.collect::<String>())
     })
@@ -245,7 +245,7 @@ fn set_up_or_show(
     alarm::at_deadline(config.network.timeout);
     let report = set_up(config, root, ask)?;
     systemd::tell_status(&report.headline());
-    print(&report.told(), format, |_| String::new())
+    print(&report.to_report(), format, |_| String::new())
 }
 
 /// The unit has stopped: start it again if that was for an interface that is
@@ -314,7 +314,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         stacks,
         rxe: None,
     };
-    print(&report.told(), format, |screen| {
+    print(&report.to_report(), format, |screen| {
         screen.page(&show::preview::iface(&report, ask.name, ask.settings_only))
     })
 }

@@ -34,7 +34,7 @@ pub fn run(args: &MigrateArgs, root: &Root, common: &Common) -> anyhow::Result<u
         true => undo(root, recorded, args.apply),
     };
     drop(lock);
-    print(&report.told(), common.format, |screen| screen.page(&show::migrate::text(&report)))
+    print(&report.to_report(), common.format, |screen| screen.page(&show::migrate::text(&report)))
 }
 
 fn lock() -> anyhow::Result<crate::host::lock::Held> {

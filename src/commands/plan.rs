@@ -76,7 +76,7 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
         ..PlanReport::default()
     };
     let report = report.judged();
-    print(&report.told(), format, |screen| {
+    print(&report.to_report(), format, |screen| {
         screen.page(&show::plan::text(&report, args.all, screen))
     })
 }
@@ -96,7 +96,7 @@ fn partition(args: &PlanArgs) -> Partition {
 fn partitions_of_fleet(dir: &Path, partition: Partition, format: Format) -> anyhow::Result<u8> {
     let (hosts, problems) = fleet::hosts(dir)?;
     let judged = fleet::judged(&hosts, problems);
-    let told = judged.told();
+    let told = judged.to_report();
     let verdict = match told.verdict {
         Verdict::Ready => Verdict::NothingToDo,
         Verdict::NotReady => Verdict::WouldFail,

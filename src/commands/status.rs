@@ -56,7 +56,7 @@ pub fn run(args: &StatusArgs, loaded: &Loaded, root: &Root, common: &Common) -> 
         return watch(look, detail, root, common.format);
     }
     let status = look()?;
-    print(&status.told(), common.format, |screen| show::status::text(&status, screen, detail))
+    print(&status.to_report(), common.format, |screen| show::status::text(&status, screen, detail))
 }
 
 /// Keep what has one of these names.
@@ -155,7 +155,7 @@ fn watch(
         let text = match format {
             Format::Text => show::status::text(&status, screen(&out), detail),
             Format::Json => {
-                format!("{}\n", status.told().to_json_line()?)
+                format!("{}\n", status.to_report().to_json_line()?)
             }
         };
         if text != shown {

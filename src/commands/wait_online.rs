@@ -46,7 +46,7 @@ pub fn run(
         wants_ipoib: ipoib::wanted_denied(root, config, &ModprobeRules::read(root)),
     };
     let mut report = online::run(config, &wanted, root)?;
-    let json = report.told().to_json()?;
+    let json = report.to_report().to_json()?;
     // The report is evidence of the node's boot: a run by hand may ask for any port.
     match systemd::own_unit(root) {
         Ok(Some(unit)) if unit == WAIT_ONLINE_UNIT => {
@@ -62,7 +62,7 @@ pub fn run(
     }
     systemd::tell_status(&report.headline());
     live_line::end();
-    print_or_tell(&report.told(), format, || show::online::text(&report), || tell(&report))
+    print_or_tell(&report.to_report(), format, || show::online::text(&report), || tell(&report))
 }
 
 /// To the journal, with fields; to standard error where programs read standard output.

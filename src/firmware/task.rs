@@ -410,7 +410,7 @@ mod tests {
     /// What is printed of the adapter, the messages, and the exit code.
     fn told(card: CardSettings, expected: &Expect) {
         let report = FirmwareReport { tool: "mstconfig".to_owned(), adapters: vec![card] };
-        let told = report.told();
+        let told = report.to_report();
         let findings = told.findings.iter().map(|finding| format!("{finding}\n"));
         let text = format!(
             "{}{}exit {}\n",

@@ -183,7 +183,7 @@ impl GuestsReporter {
         if self.is_silent {
             return None;
         }
-        let json = self.report.told().to_json().unwrap_or_default();
+        let json = self.report.to_report().to_json().unwrap_or_default();
         if json == self.written {
             return None;
         }

@@ -172,7 +172,7 @@ pub struct Climbed {
 
 impl BootReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let mut findings: Vec<Finding> =
             self.ports.iter().flat_map(|p| p.progress.findings(p.cause.as_ref())).collect();
         findings.extend(self.pfs.iter().flat_map(Outcome::findings));

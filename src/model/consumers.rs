@@ -110,7 +110,7 @@ impl ConsumersReport {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let is_ordered = self.consumers.iter().all(|c| c.order == Order::After);
         let verdict = match &self.provider {
             Some(_) if is_ordered => Verdict::Ready,

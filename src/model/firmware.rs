@@ -202,7 +202,7 @@ pub fn shown_value(value: &FirmwareValue) -> String {
 
 impl FirmwareReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let verdicts: Vec<_> = self.adapters.iter().map(CardSettings::verdict).collect();
         let all = [Verdict::Failed, Verdict::Exceptions];
         let worst = all.into_iter().find(|v| verdicts.contains(v));

@@ -169,7 +169,7 @@ impl GuestsReport {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let of = |guest: &GuestReport| {
             let finding = match &guest.phase {
                 Phase::Failed { .. } => Finding::warning(Code::GuestFailed, self.state(guest)),

@@ -160,7 +160,7 @@ pub struct GidReport {
 
 impl GidReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let wanted = &self.wanted;
         let (verdict, wrong) = match self.gids.as_slice() {
             [_] => (Verdict::Ready, None),

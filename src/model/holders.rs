@@ -146,7 +146,7 @@ impl HoldersReport {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let unread = self.problems.iter().map(Finding::not_read);
         let held = self.holders.iter().map(|holder| {
             let finding = Finding::new(Code::HcaHeld, Severity::Info, holder.by.to_string());

@@ -302,7 +302,7 @@ impl Migration {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let decisions = self.items.iter().filter(|item| item.becomes == Becomes::NeedsDecision);
         let mut findings: Vec<Finding> = self.problems.clone();
         findings.extend(decisions.map(Item::finding));

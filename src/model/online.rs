@@ -209,7 +209,7 @@ impl OnlinePort {
 
 impl OnlineReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let of = |port: &OnlinePort| {
             let severity = match port.standing() {
                 Standing::Ready => return Vec::new(),

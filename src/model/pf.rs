@@ -115,7 +115,7 @@ pub struct ToldPf<'a> {
 
 impl PfReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<ToldPf<'_>> {
+    pub fn to_report(&self) -> Report<ToldPf<'_>> {
         let body = ToldPf { headline: self.headline(), report: self };
         Report::new(Kind::ApplyPf, self.verdict, self.findings(), body).exiting(self.exit_code)
     }
@@ -447,7 +447,7 @@ mod tests {
     }
 
     fn json_of(report: &PfReport) -> Value {
-        serde_json::to_value(report.told()).expect("JSON")
+        serde_json::to_value(report.to_report()).expect("JSON")
     }
 
     #[test]

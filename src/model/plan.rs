@@ -108,7 +108,7 @@ impl PlanReport {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let of = |pf: &PlannedPf| pf.findings(None);
         let mut findings: Vec<Finding> = self.pfs.iter().flat_map(of).collect();
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
@@ -260,7 +260,7 @@ pub struct Sealed {
 
 impl Sealed {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let verdict = match (self.removed || self.files.is_empty(), self.left.is_empty()) {
             (false, _) => Verdict::WouldChange,
             (true, false) => Verdict::Exceptions,

@@ -28,7 +28,7 @@ pub const MOST_HOLDERS: usize = 8;
 
 impl FleetReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self, FleetFinding> {
+    pub fn to_report(&self) -> Report<&Self, FleetFinding> {
         let verdict = if !self.problems.is_empty() || self.hosts == 0 {
             Verdict::Unknown
         } else if self.count > 0 {

@@ -51,7 +51,7 @@ impl ApplyPreview {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let mut findings = self.findings();
         Finding::worst_first(&mut findings);
         findings.extend(not_read(&self.problems));
@@ -123,7 +123,7 @@ impl Preview {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let mut findings = self.pfs.findings();
         findings.extend(self.with_causes().flat_map(|(port, cause)| port.findings(cause)));
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
@@ -226,7 +226,7 @@ impl IfacePreview {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         let mut findings: Vec<Finding> =
             self.findings.iter().cloned().chain(rxe.filter_map(RxeReport::finding)).collect();

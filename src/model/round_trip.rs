@@ -473,21 +473,21 @@ proptest! {
 
     #[test]
     fn of_boot(report in boot_report()) {
-        prop_assert_eq!(back(&report.told()), report);
+        prop_assert_eq!(back(&report.to_report()), report);
     }
 
     #[test]
     fn of_iface(report in iface_report()) {
-        prop_assert_eq!(back(&report.told()), report);
+        prop_assert_eq!(back(&report.to_report()), report);
     }
 
     #[test]
     fn of_guests(report in guests_report()) {
-        prop_assert_eq!(back(&report.told()), report);
+        prop_assert_eq!(back(&report.to_report()), report);
     }
 
     #[test]
     fn of_wait_online(report in online_report()) {
-        prop_assert_eq!(back(&report.told()), report);
+        prop_assert_eq!(back(&report.to_report()), report);
     }
 }

@@ -328,7 +328,7 @@ impl Ladder {
 
 impl Status {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let mut findings = self.judgement.findings.clone();
         findings.extend(self.units.findings.iter().cloned());
         findings.extend(not_read(&self.problems));

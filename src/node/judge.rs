@@ -265,6 +265,6 @@ fn guests(root: &Root, problems: &mut Vec<String>) -> Vec<Finding> {
     };
     let report = model::read::<GuestsReport>(&text);
     let report = report.map_err(|e| problems.push(format!("{path}: {e}")));
-    let findings = report.map(|report| report.told().findings).unwrap_or_default();
+    let findings = report.map(|report| report.to_report().findings).unwrap_or_default();
     findings.into_iter().filter(|finding| finding.code == Code::GuestFailed).collect()
 }

@@ -715,7 +715,7 @@ mod tests {
             let mut outcome = IfaceReport::blank("ib0", 0);
             outcome.ifindex = 3;
             change(&mut outcome);
-            let text = outcome.told().to_json().expect("JSON");
+            let text = outcome.to_report().to_json().expect("JSON");
             look(Some(&text))
         };
         assert_eq!(after(&|outcome| outcome.configured = true), Settings::Made);

@@ -458,7 +458,7 @@ fn what_an_earlier_run_found_in_use_is_waited_for() {
             deferred: Some(nothing.clone()),
             ..IfaceReport::blank("ib0", began)
         };
-        let json = outcome.told().to_json().expect("JSON");
+        let json = outcome.to_report().to_json().expect("JSON");
         let net = "sys/class/net/ib0";
         let files = [("ifindex", "10\n"), ("type", "32\n"), ("dev_port", "0\n"), ("uevent", "\n")];
         let mut files = files.map(|(file, text)| (format!("{net}/{file}"), text)).to_vec();
