@@ -148,6 +148,10 @@ impl Problem {
         self
     }
 
+    pub(crate) fn add_to(self, problems: &mut Problems) {
+        problems.push(self);
+    }
+
     pub(crate) fn told(&self) -> ProblemTold {
         let place = |(place, label): &(Place, String)| {
             let (file, line, column) = place.position();
