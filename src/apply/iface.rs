@@ -554,9 +554,8 @@ fn ended(report: IfaceReport) -> IfaceReport {
 
 fn write(report: &mut IfaceReport) {
     let json = report.to_report().to_json().unwrap_or_default();
-    if let Err(e) = state::write(&outcome_file(report.ifindex), &json) {
-        report.notes.push(format!("cannot write {e}"));
-    }
+    let written = state::write(&outcome_file(report.ifindex), &json);
+    report.notes.extend(written.err().map(|e| format!("cannot write {e}")));
 }
 
 /// Leave undone what would interrupt the traffic of an interface that is in use, unless this run

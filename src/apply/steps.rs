@@ -133,7 +133,11 @@ impl<'a> Steps<'a> {
             }
             None => None,
         };
-        let begun = what.program.path(self.machine).and_then(|program| {
+        let program = match what.is_modprobe {
+            true => self.machine.find("modprobe").ok_or(Failure::NoModprobe),
+            false => Ok(PathBuf::from("/proc/self/exe")),
+        };
+        let begun = program.and_then(|program| {
             self.machine
                 .start(&program, &what.arguments, lock)
                 .map_err(|answer| Failure::NotStarted { program, answer })
@@ -399,37 +403,23 @@ fn has_ended(worker: &mut Worker, locks: Option<&Locks>) -> Option<Ended> {
 
 /// What a step is done by.
 struct Recipe {
-    program: Program,
+    /// By modprobe, or else by a child of our own kind, which can be stuck where it waits for a
+    /// sick driver.
+    is_modprobe: bool,
     arguments: Vec<String>,
     /// One lock per object: the module set, one module, one PCI function.
     lock: String,
 }
 
-enum Program {
-    /// It honours deny-lists as udev does (`-b`).
-    Modprobe,
-    /// A child of our own kind, which can be stuck where it waits for a sick driver.
-    Ibprov,
-}
-
-impl Program {
-    fn path(&self, machine: &dyn Machine) -> Result<PathBuf, Failure> {
-        match self {
-            Self::Modprobe => machine.find("modprobe").ok_or(Failure::NoModprobe),
-            Self::Ibprov => Ok(PathBuf::from("/proc/self/exe")),
-        }
-    }
-}
-
 impl Recipe {
     fn of(step: &Step, config_file: Option<&Path>, force: bool, of_unit: bool) -> Self {
         let modprobe = |arguments: Vec<String>, lock| {
+            // It honours deny-lists as udev does.
             let arguments = ["-b".to_owned()].into_iter().chain(arguments).collect();
-            Self { program: Program::Modprobe, arguments, lock }
+            Self { is_modprobe: true, arguments, lock }
         };
         let one = |name: &str| vec!["--".to_owned(), name.to_owned()];
-        let ibprov =
-            |arguments: Vec<String>, lock| Self { program: Program::Ibprov, arguments, lock };
+        let ibprov = |arguments: Vec<String>, lock| Self { is_modprobe: false, arguments, lock };
         let force = force.then(|| "--force".to_owned());
         match step {
             Step::LoadModules { modules } => {

@@ -60,9 +60,8 @@ pub fn run(
     live_line::deadline(config.boot.timeout);
     let write = |report: &mut BootReport| {
         let json = report.to_report().to_json().unwrap_or_default();
-        if let Err(e) = state::write("boot.json", &json) {
-            report.problems.push(format!("cannot write {e}"));
-        }
+        let written = state::write("boot.json", &json);
+        report.problems.extend(written.err().map(|e| format!("cannot write {e}")));
         // Last, since the file may be anywhere.
         if let Some(path) = &config.metrics_file
             && let Err(e) = state::replace(path, &show::metrics::of_boot(report))

@@ -296,13 +296,8 @@ impl Gathering<'_> {
     fn netdev_state(&mut self, seen: &mut State) {
         let origin = self.origin();
         for function in &self.node.observed.functions {
-            let netdevs: Vec<_> = function
-                .rdma
-                .iter()
-                .flat_map(|d| d.ports.iter().map(move |p| (d, p)))
-                .filter_map(|(d, p)| Some((d, p, p.netdev.as_ref()?)))
-                .collect();
-            for (device, port, netdev) in &netdevs {
+            let netdevs = function.ports().filter_map(|(d, p)| Some((d, p, p.netdev.as_ref()?)));
+            for (device, port, netdev) in netdevs {
                 let now = self.node.netdev(&netdev.name);
                 // One that is down is the judgement's business.
                 if now.admin_up != Some(true) {
@@ -354,6 +349,6 @@ impl Gathering<'_> {
 
 /// The names of the IPoIB netdevs that are there.
 fn netdevs(observed: &Observed) -> Vec<String> {
-    let ports = observed.functions.iter().flat_map(|f| &f.rdma).flat_map(|d| &d.ports);
-    ports.filter_map(|p| Some(p.netdev.as_ref()?.name.to_string())).collect()
+    let ports = observed.functions.iter().flat_map(PciFunction::ports);
+    ports.filter_map(|(_, port)| Some(port.netdev.as_ref()?.name.to_string())).collect()
 }

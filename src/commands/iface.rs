@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::Result;
+
 use super::print;
 use crate::apply::bring_up::explain;
 use crate::apply::children;
@@ -25,7 +27,7 @@ use crate::stacks::{KNOWN, netplan};
 use crate::workers::products::manages_nvswitch;
 
 /// The netdev that `name` is of, or that its port has. What nothing has now is refused later.
-fn netdev(name: &str, root: &Root) -> anyhow::Result<IfName> {
+fn netdev(name: &str, root: &Root) -> Result<IfName> {
     let target: Target = name.parse()?;
     if let Target::Name(name) = &target {
         let own = links::own_name(root, name);
@@ -53,7 +55,7 @@ fn netdev(name: &str, root: &Root) -> anyhow::Result<IfName> {
 ///
 /// # Errors
 /// It could not begin: no such interface, not root, or standard output is gone.
-pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> Result<u8> {
     // It was not to act, and would be started again and again.
     if args.stopped.is_some() && service_result() == "exec-condition" {
         return Ok(Exit::Good.code());
@@ -120,7 +122,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
 }
 
 /// Set up all P_Key children; `stopped` is the unit that has done so, and may have missed one.
-fn set_up_children(stopped: Option<&str>, config: &Config, root: &Root) -> anyhow::Result<u8> {
+fn set_up_children(stopped: Option<&str>, config: &Config, root: &Root) -> Result<u8> {
     if !root.is_live() || !process::is_root() {
         anyhow::bail!("iface --children is for ibprov-children.service");
     }
@@ -150,7 +152,7 @@ fn service_result() -> String {
 }
 
 /// Create the soft RoCE device of a netdev that has appeared.
-fn soft_roce(row: &RxeRow, timeout: Duration, format: Format) -> anyhow::Result<u8> {
+fn soft_roce(row: &RxeRow, timeout: Duration, format: Format) -> Result<u8> {
     if !process::is_root() {
         anyhow::bail!("iface must be run as root: use sudo");
     }
@@ -181,7 +183,7 @@ fn soft_roce(row: &RxeRow, timeout: Duration, format: Format) -> anyhow::Result<
 }
 
 /// Has a child create it: a registration waits for locks that a driver may hold.
-fn create_rxe(name: &RdmaName, netdev: &IfName, timeout: Duration) -> anyhow::Result<()> {
+fn create_rxe(name: &RdmaName, netdev: &IfName, timeout: Duration) -> Result<()> {
     let args = ["create-rxe", "--", name.as_str(), netdev.as_str()];
     let until = clock::monotonic_usec().saturating_add(clock::usec(timeout));
     let out = process::own_output_until(&args, until)?;
@@ -194,12 +196,7 @@ fn create_rxe(name: &RdmaName, netdev: &IfName, timeout: Duration) -> anyhow::Re
 }
 
 /// What would become of the soft RoCE device of a netdev.
-fn soft_roce_dry_run(
-    row: &RxeRow,
-    config: &Config,
-    root: &Root,
-    format: Format,
-) -> anyhow::Result<u8> {
+fn soft_roce_dry_run(row: &RxeRow, config: &Config, root: &Root, format: Format) -> Result<u8> {
     let all = Node::look(root, config, None).soft_roce;
     let rxe = all.into_iter().find(|rxe| rxe.name == row.name);
     let report = IfacePreview { rxe, ..IfacePreview::default() };
@@ -235,7 +232,7 @@ fn set_up_or_show(
     config: &Config,
     root: &Root,
     format: Format,
-) -> anyhow::Result<u8> {
+) -> Result<u8> {
     if args.dry_run || !root.is_live() {
         return dry_run(ask, config, root, format);
     }
@@ -250,7 +247,7 @@ fn set_up_or_show(
 
 /// The unit has stopped: start it again if that was for an interface that is
 /// gone, and another one has its path meanwhile.
-fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
+fn stopped(unit: &str, device: &Path, root: &Root) -> Result<u8> {
     let name = name_of(device)?;
     if is_missed(root, &name).map_err(anyhow::Error::msg)? {
         tracing::info!(netdev = %name, unit, "{name} has appeared again: starting {unit} again");
@@ -260,7 +257,7 @@ fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
 }
 
 /// What a run would do, and what the account of the node says of the interface.
-fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> Result<u8> {
     let problems = look(root, ask.name)?.problems;
     let node = Node::look_as_iface(root, config, ask.force);
     let is_it = |finding: &Finding| finding.objects == [Object::from(ask.name)];

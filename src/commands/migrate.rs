@@ -109,9 +109,8 @@ fn undo(root: &Root, recorded: Option<Record>, apply: bool) -> Migration {
                 // What it keeps is the only copy of what was there.
                 false => recorded.write(root),
             };
-            if let Err(why) = ended {
-                report.problems.push(Finding::error(Code::StepFailed, why));
-            }
+            let failed = ended.err().map(|why| Finding::error(Code::StepFailed, why));
+            report.problems.extend(failed);
         }
     }
     sorted(report)

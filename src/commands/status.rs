@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use anyhow::Result;
+
 use super::config::{complain, errors};
 use super::{print, screen};
 use crate::cli::{Common, Format, StatusArgs};
@@ -34,7 +36,7 @@ use crate::stacks;
 ///
 /// # Errors
 /// Standard output is gone.
-pub fn run(args: &StatusArgs, loaded: &Loaded, root: &Root, common: &Common) -> anyhow::Result<u8> {
+pub fn run(args: &StatusArgs, loaded: &Loaded, root: &Root, common: &Common) -> Result<u8> {
     let invalid = errors(loaded);
     if !invalid.is_empty() {
         complain(&loaded.problems)?;
@@ -60,12 +62,7 @@ pub fn run(args: &StatusArgs, loaded: &Loaded, root: &Root, common: &Common) -> 
 }
 
 /// Keep what has one of these names.
-fn keep(
-    status: &mut Status,
-    names: &[Targets],
-    config: &Config,
-    root: &Root,
-) -> anyhow::Result<()> {
+fn keep(status: &mut Status, names: &[Targets], config: &Config, root: &Root) -> Result<()> {
     let observed = Observer::new(root).look([], &BTreeSet::new());
     let mut targets = Vec::new();
     for name in names {
@@ -135,11 +132,11 @@ const BURST_USEC: u64 = 250_000;
 /// Show what `look` sees, and again when it is something else: on a terminal in the place of
 /// what was shown before, elsewhere below it; JSON is one line each time.
 fn watch(
-    look: impl Fn() -> anyhow::Result<Status>,
+    look: impl Fn() -> Result<Status>,
     detail: Detail,
     root: &Root,
     format: Format,
-) -> anyhow::Result<u8> {
+) -> Result<u8> {
     if !root.is_live() {
         anyhow::bail!("--watch cannot be combined with --root: nothing changes in a copied tree");
     }
@@ -282,9 +279,7 @@ impl View<'_> {
             planned: None,
             history: None,
             ports: function
-                .rdma
-                .iter()
-                .flat_map(|d| d.ports.iter().map(move |p| (d, p)))
+                .ports()
                 .map(|(d, p)| self.port(function, d, p, left_out.as_ref()))
                 .collect(),
             left_out,

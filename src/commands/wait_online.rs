@@ -1,5 +1,7 @@
 //! `ibprov wait-online`.
 
+use anyhow::Result;
+
 use super::{level, print_or_tell};
 use crate::apply::ipoib;
 use crate::cli::{Format, WaitOnlineArgs};
@@ -16,12 +18,7 @@ use crate::show;
 /// # Errors
 /// It could not begin: no signals or poll, a copied tree, or standard output is
 /// gone.
-pub fn run(
-    args: &WaitOnlineArgs,
-    loaded: &Loaded,
-    root: &Root,
-    format: Format,
-) -> anyhow::Result<u8> {
+pub fn run(args: &WaitOnlineArgs, loaded: &Loaded, root: &Root, format: Format) -> Result<u8> {
     if !root.is_live() {
         anyhow::bail!(
             "wait-online cannot be combined with --root: no port comes online in a copied tree"
@@ -50,9 +47,8 @@ pub fn run(
     // The report is evidence of the node's boot: a run by hand may ask for any port.
     match systemd::own_unit(root) {
         Ok(Some(unit)) if unit == WAIT_ONLINE_UNIT => {
-            if let Err(e) = state::write("online.json", &json) {
-                report.problems.push(format!("cannot write {e}"));
-            }
+            let written = state::write("online.json", &json);
+            report.problems.extend(written.err().map(|e| format!("cannot write {e}")));
         }
         Ok(_) => {}
         Err(e) => report.problems.push(format!(

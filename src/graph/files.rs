@@ -217,7 +217,9 @@ impl<'a> Reader<'a> {
             .flatten()
             .find_map(|file| self.places.get(&file).map(|dir| format!("{dir}/{file}")));
         let Some(path) = file else {
-            unit.load = if is_built_in(&name) { Load::Loaded } else { Load::NotFound };
+            // Those systemd makes without a file.
+            let is_made = [".slice", ".scope", ".device"].iter().any(|kind| name.ends_with(kind));
+            unit.load = if is_made { Load::Loaded } else { Load::NotFound };
             return unit;
         };
         unit.fragment.clone_from(&path);
@@ -432,11 +434,6 @@ fn drop_in_names(name: &str) -> Vec<String> {
     names.extend(template(name));
     names.push(name.to_owned());
     names
-}
-
-/// Units that systemd makes without a file.
-fn is_built_in(name: &str) -> bool {
-    name.ends_with(".slice") || name.ends_with(".scope") || name.ends_with(".device")
 }
 
 /// The text of the script that a command line runs.

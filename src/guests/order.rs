@@ -2,7 +2,7 @@
 
 use super::libvirt::Trouble;
 use crate::config::guest::{GuestIndex, What};
-use crate::model::guests::{Phase, VfState};
+use crate::model::guests::Phase;
 
 /// What decides about one guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,9 +44,9 @@ pub(super) enum Waiting {
     /// libvirt, without which nothing is known of it.
     #[error("{0}")]
     Libvirt(Trouble),
-    /// Its VFs that are not right; never empty.
-    #[error("{}", .0.iter().map(|vf| format!("{}: {}", vf.label, vf.lacks)).collect::<Vec<_>>().join("; "))]
-    Vfs(Vec<WrongVf>),
+    /// Its VFs that are not right, each with what it lacks; never empty.
+    #[error("{}", .0.join("; "))]
+    Vfs(Vec<String>),
     /// A guest that comes before it.
     #[error("the guest starts after {0}, which is not up yet")]
     After(What),
@@ -56,21 +56,6 @@ pub(super) enum Waiting {
     /// Others, as many as may be starting at the same time.
     #[error("other guests are being started")]
     Slot,
-}
-
-/// A VF that is not right for a guest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct WrongVf {
-    label: String,
-    lacks: String,
-}
-
-impl WrongVf {
-    /// `None` for one that is right.
-    pub(super) fn of(state: &VfState) -> Option<Self> {
-        let lacks = state.lacks.clone()?;
-        Some(Self { label: state.label(), lacks })
-    }
 }
 
 #[cfg(test)]

@@ -144,7 +144,7 @@ impl<'a> Service<'a> {
     /// What can be asked before anything is known.
     fn begin(&mut self) {
         if self.members.any(GuestState::is_domain) {
-            if self.tasks.has_virsh() {
+            if self.tasks.virsh.is_some() {
                 self.ask_libvirt(clock::monotonic_usec());
             } else {
                 let why =

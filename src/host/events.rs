@@ -199,18 +199,14 @@ impl Events {
     ///
     /// # Errors
     /// As [`Events::wait`].
-    pub fn wait_also(
-        &mut self,
-        until_usec: u64,
-        more: Vec<BorrowedFd<'_>>,
-    ) -> io::Result<Happened> {
+    pub fn wait_also(&mut self, until: u64, more: Vec<BorrowedFd<'_>>) -> io::Result<Happened> {
         let mut fds: Vec<BorrowedFd<'_>> = more;
         fds.extend([self.stop.as_fd(), self.child.as_fd()]);
         fds.extend(self.udev.as_ref().map(AsFd::as_fd));
         fds.extend(self.kernel.as_ref().map(AsFd::as_fd));
         fds.extend(self.files.as_ref().map(AsFd::as_fd));
         fds.extend(self.links.as_ref().map(AsFd::as_fd));
-        clock::readable(&fds, until_usec)?;
+        clock::readable(&fds, until)?;
         let (udev_idle, files) = self.changed_files()?;
         let udev = self.udev.as_ref().map_or_else(|| Ok(Drained::default()), UdevMonitor::drain)?;
         Ok(Happened {
@@ -230,14 +226,10 @@ impl Events {
     ///
     /// # Errors
     /// As [`Events::wait`].
-    pub fn wait_only(
-        &mut self,
-        until_usec: u64,
-        more: Vec<BorrowedFd<'_>>,
-    ) -> io::Result<Happened> {
+    pub fn wait_only(&mut self, until: u64, more: Vec<BorrowedFd<'_>>) -> io::Result<Happened> {
         let mut fds: Vec<BorrowedFd<'_>> = more;
         fds.extend([self.stop.as_fd(), self.child.as_fd()]);
-        clock::readable(&fds, until_usec)?;
+        clock::readable(&fds, until)?;
         self.signals()
     }
 

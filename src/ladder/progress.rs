@@ -88,7 +88,7 @@ fn one(expected: &Expected, goal: Rung, observed: &Observed) -> Vec<PortProgress
     let mut found: Vec<(&PciFunction, &RdmaDevice, &Port)> = observed
         .functions
         .iter()
-        .flat_map(|f| f.rdma.iter().flat_map(move |d| d.ports.iter().map(move |p| (f, d, p))))
+        .flat_map(|f| f.ports().map(move |(d, p)| (f, d, p)))
         .filter(|(f, d, p)| {
             expected.port.is_none_or(|n| n == p.number)
                 && !expected.except.contains(&p.number)

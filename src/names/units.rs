@@ -18,6 +18,15 @@ pub const UNIT_DIRS: [&str; 9] = [
     "/run/systemd/generator.late",
 ];
 
+/// Those that hold files of administrators and packages, what counts first.
+pub const UNIT_FILE_DIRS: [&str; 5] = [
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+];
+
 /// Our unit that has the name openibd.service: it comes after ibprov.service, does
 /// nothing and never fails, so that what requires openibd starts although a port is
 /// missing, as it did with the vendor's.

@@ -149,11 +149,10 @@ impl<'a> Node<'a> {
         let mut facts = KernelLogFacts::default();
         learn(&mut facts, root, config, &rules, &observed, last_boot, &mut problems);
         // Boot loads it, and waits for what it makes.
-        let mut ports =
-            observed.functions.iter().flat_map(|f| &f.rdma).flat_map(|device| &device.ports);
+        let has_netdev = |f: &PciFunction| f.ports().any(|(_, port)| port.netdev.is_some());
         let is_without = children == Children::Counted
             && observed.is_absent("ib_ipoib")
-            && ports.all(|port| port.netdev.is_none());
+            && !observed.functions.iter().any(has_netdev);
         facts.wants_ipoib = if is_without {
             ipoib::wanted(root, config, &rules)
         } else {

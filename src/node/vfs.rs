@@ -65,7 +65,7 @@ impl Account<'_> {
             {
                 continue;
             }
-            for (device, port) in ports(function).filter(|(_, port)| !is_zero(port.guid)) {
+            for (device, port) in function.ports().filter(|(_, port)| !is_zero(port.guid)) {
                 let told = node.survey.port(vf.pci, &device.name, port.number);
                 let policy = vf.policy.or(told.and_then(|told| told.policy));
                 let state = match told.and_then(|told| told.link.state) {
@@ -138,7 +138,7 @@ impl Account<'_> {
         let untold = self.all_vfs().filter(|(pf, _)| !is_told(*pf));
         for function in untold.filter_map(|(_, vf)| self.node.function(vf.pci)) {
             let of_infiniband = |port: &Port| port.link_layer == LinkLayer::InfiniBand;
-            for (device, port) in ports(function).skip(1) {
+            for (device, port) in function.ports().skip(1) {
                 if of_infiniband(port) && is_zero(port.guid) {
                     let message = "the port GUID of this port of a VF is 0";
                     let object =
@@ -215,7 +215,7 @@ impl Account<'_> {
         };
         let adapters = self.node.observed.functions.iter();
         for function in adapters.filter(|f| f.physfn.is_none() && !f.manages_nvswitch()) {
-            for (device, port) in ports(function) {
+            for (device, port) in function.ports() {
                 if port.link_layer == LinkLayer::InfiniBand {
                     let (name, number) = (device.name.clone(), port.number);
                     let object = Object::port_of(name, number, function.address);
@@ -224,7 +224,7 @@ impl Account<'_> {
             }
         }
         for (pf, vf) in self.all_vfs().filter(|(pf, _)| self.plan(*pf).is_none()) {
-            let shown = || ports(self.node.function(vf.pci)?).next()?.1.guid;
+            let shown = || self.node.function(vf.pci)?.ports().next()?.1.guid;
             let object = Object::Vf(VfName { pf, index: vf.index });
             add(object, None, vf.port_guid.or_else(shown));
         }
@@ -250,7 +250,7 @@ impl Node<'_> {
     fn has_zero_guid(&self, vf: &Vf) -> bool {
         let shows_zero = |function: &PciFunction| {
             let devices = function.rdma.iter().any(|device| is_zero(device.node_guid));
-            devices || ports(function).next().is_some_and(|(_, port)| is_zero(port.guid))
+            devices || function.ports().next().is_some_and(|(_, port)| is_zero(port.guid))
         };
         is_zero(vf.port_guid) || self.function(vf.pci).is_some_and(shows_zero)
     }
@@ -285,7 +285,7 @@ impl Node<'_> {
             }
             _ => port.number,
         };
-        ports(function).find_map(|(device, own)| {
+        function.ports().find_map(|(device, own)| {
             let told = self.survey.port(pf, &device.name, own.number)?;
             let is_it = own.number == number && told.link.is_active();
             let device: Option<RdmaName> = Some(device.name.clone());
@@ -309,7 +309,7 @@ impl Node<'_> {
             let told = self.survey.port(function.address, &device.name, port.number)?;
             Some((port.clone(), told.link.clone()))
         };
-        ports(function).filter_map(link).collect()
+        function.ports().filter_map(link).collect()
     }
 }
 
@@ -319,8 +319,4 @@ fn is_driven(vf: &Vf) -> bool {
 
 fn is_zero(guid: Option<Guid>) -> bool {
     guid.is_some_and(Guid::is_zero)
-}
-
-fn ports(function: &PciFunction) -> impl Iterator<Item = (&RdmaDevice, &Port)> {
-    function.rdma.iter().flat_map(|device| device.ports.iter().map(move |port| (device, port)))
 }

@@ -1,7 +1,6 @@
 //! The functions on the PCI bus and their PCIe links.
 
 use std::cell::OnceCell;
-use std::fmt;
 
 use serde::{Serialize, Serializer};
 
@@ -14,7 +13,7 @@ use super::vpd::{self, Product};
 use crate::host::Root;
 use crate::model::{NarrowLink, PcieLink};
 use crate::names::{
-    IB_DRIVERS, IsVf, MELLANOX, PciAddress, PcieSpeed, PcieWidth, PortType, is_vf_id,
+    IB_DRIVERS, IsVf, MELLANOX, PciAddress, PcieSpeed, PcieWidth, PortType, displayed, is_vf_id,
 };
 
 /// The directory of a PCI function.
@@ -44,11 +43,7 @@ impl PciClass {
     }
 }
 
-impl fmt::Display for PciClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "0x{:06x}", self.0)
-    }
-}
+displayed!(PciClass, Self(class) => "0x{class:06x}");
 
 impl Serialize for PciClass {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
@@ -110,6 +105,11 @@ impl PciFunction {
             mlx4_types: Vec::new(),
             product: None,
         }
+    }
+
+    /// Its ports, each with its RDMA device.
+    pub fn ports(&self) -> impl Iterator<Item = (&RdmaDevice, &rdma::Port)> {
+        self.rdma.iter().flat_map(|device| device.ports.iter().map(move |port| (device, port)))
     }
 
     /// True where product data decide what it is for: an InfiniBand PF of this vendor.

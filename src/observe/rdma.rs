@@ -61,10 +61,8 @@ pub fn ipoib_netdevs(root: &Root, name: &RdmaName) -> Option<usize> {
         return None;
     }
     let count = || match rdma_netlink::modules_with_pd(name.as_str()) {
-        Ok(modules) => {
-            let modules = modules.filter(|modules| !modules.is_empty())?;
-            Some(modules.iter().filter(|module| *module == "ib_ipoib").count())
-        }
+        Ok(modules) if modules.is_empty() => None,
+        Ok(modules) => Some(modules.iter().filter(|module| *module == "ib_ipoib").count()),
         Err(e) => {
             tracing::debug!(cause = answer(&e), "{name}: protection domains cannot be read");
             None

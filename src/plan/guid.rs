@@ -59,9 +59,7 @@ pub fn resolve(config: &Config, pins: Result<&Pins, &str>, host: &PlanHost) -> V
         .iter()
         .map(|pf| {
             let mut draft = Draft::new(pf, host, &config.firmware);
-            if let Err(why) = pins {
-                draft.errors.push(pins_unreadable(why));
-            }
+            draft.errors.extend(pins.err().map(pins_unreadable));
             draft.errors.extend(foreign.clone());
             draft
         })

@@ -207,9 +207,8 @@ fn one_vf(
         policy(plan, vf, seen, &pf.backend, uses);
         return;
     }
-    if let Some(driver) = bound.clone().filter(|_| moves || rebind) {
-        plan.steps.push(VfStep::Unbind { vf: vf.index, driver });
-    }
+    let taken = bound.clone().filter(|_| moves || rebind);
+    plan.steps.extend(taken.map(|driver| VfStep::Unbind { vf: vf.index, driver }));
     let (index, admin) = (vf.index, seen.map(|s| s.admin).unwrap_or_default());
     // By netlink the PF's driver repeats what it was told, whether firmware took
     // it or not: it is told again before each bind.

@@ -20,7 +20,7 @@ pub mod wicked;
 
 use crate::config::foreign::interfaces::Which;
 use crate::config::{Config, InterfaceRule};
-use crate::host::bus::BusError;
+use crate::host::bus;
 use crate::host::manager::Manager;
 use crate::host::unit::{LoadState, UnitState};
 use crate::host::{Root, unit_links};
@@ -123,7 +123,7 @@ impl Stacks {
         manager: &mut Manager,
         states: &[UnitState],
         interface: &Interface,
-    ) -> Result<Live, BusError> {
+    ) -> bus::Result<Live> {
         let mut live = Live::default();
         for stack in self.0 {
             let facts = stack.facts();

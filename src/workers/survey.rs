@@ -391,13 +391,8 @@ impl Survey {
     }
 
     /// The state of a port, if it was told.
-    pub fn port(
-        &self,
-        pci: PciAddress,
-        device: &RdmaName,
-        port: PortNumber,
-    ) -> Option<&PortAnswer> {
-        self.ports.get(&(pci, device.clone(), port))
+    pub fn port(&self, pci: PciAddress, rdma: &RdmaName, port: PortNumber) -> Option<&PortAnswer> {
+        self.ports.get(&(pci, rdma.clone(), port))
     }
 }
 

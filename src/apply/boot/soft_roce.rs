@@ -46,16 +46,11 @@ impl Boot<'_> {
     }
 
     /// Until when boot goes on for the sake of them; `None` if there is nothing to wait for.
-    pub(super) fn rxe_deadline(
-        &self,
-        reports: &[RxeReport],
-        now: u64,
-        deadline: u64,
-    ) -> Option<u64> {
+    pub(super) fn rxe_deadline(&self, rxe: &[RxeReport], now: u64, deadline: u64) -> Option<u64> {
         if self.steps.done.rxe_in_flight() {
             return (now < deadline).then_some(deadline);
         }
-        let is_open = reports.iter().any(|report| report.state == RxeState::NotNamed);
+        let is_open = rxe.iter().any(|report| report.state == RxeState::NotNamed);
         let until = deadline.min(self.report.started_usec + NAMED_USEC);
         (is_open && now < until).then_some(until)
     }

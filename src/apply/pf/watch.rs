@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::Result;
+
 use super::machine::{Asked, Ear, Machine};
 use crate::host::events::Happened;
 use crate::host::live_line;
@@ -57,7 +59,7 @@ impl<M: Machine> Watch<M> {
     }
 
     /// Until something happens, `until` or the deadline.
-    pub(super) fn wait(&mut self, until: u64) -> anyhow::Result<()> {
+    pub(super) fn wait(&mut self, until: u64) -> Result<()> {
         let happened = self.machine.wait(until.min(self.deadline), Ear::All)?;
         self.learn(&happened);
         Ok(())
@@ -70,7 +72,7 @@ impl<M: Machine> Watch<M> {
         who: Asked,
         requests: &[Request],
         until: u64,
-    ) -> anyhow::Result<Vec<Option<Reply>>> {
+    ) -> Result<Vec<Option<Reply>>> {
         let numbers: Vec<u64> = requests.iter().map(|r| self.machine.ask(who, r)).collect();
         let mut replies = BTreeMap::new();
         // Who asks after a signal has reckoned with it.
@@ -95,10 +97,7 @@ impl<M: Machine> Watch<M> {
 
     /// Take our turn at the PF: who is at work there is waited for until the deadline or a
     /// signal comes, and who comes second then finds all done. Gives who still is.
-    pub(super) fn take_turn(
-        &mut self,
-        problems: &mut Vec<String>,
-    ) -> anyhow::Result<Option<Finding>> {
+    pub(super) fn take_turn(&mut self, problems: &mut Vec<String>) -> Result<Option<Finding>> {
         loop {
             let other = self.machine.lock(problems);
             if other.is_none() || self.is_late() {
