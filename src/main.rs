@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::Parser;
 use clap::error::ErrorKind;
 use ibprov::cli::{Cli, Common, Format, Internal, OpensmVerb, Verb};
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
 }
 
 /// What the process ends with.
-fn ended(ran: anyhow::Result<u8>, format: Format) -> u8 {
+fn ended(ran: Result<u8>, format: Format) -> u8 {
     match ran {
         Ok(code) => code,
         Err(e) => {
@@ -90,7 +91,7 @@ fn not_begun(format: Format, code: Code, message: &str) {
     }
 }
 
-fn run_internal(internal: Internal) -> anyhow::Result<u8> {
+fn run_internal(internal: Internal) -> Result<u8> {
     drop(journal::install(false));
     match internal {
         Internal::Worker { pf, queries } => child::run(pf, queries.is_some())?,
@@ -108,7 +109,7 @@ fn run_internal(internal: Internal) -> anyhow::Result<u8> {
     Ok(Exit::Good.code())
 }
 
-fn run(cli: &Cli) -> anyhow::Result<u8> {
+fn run(cli: &Cli) -> Result<u8> {
     if cli.verb.is_of_units() {
         alarm::begin();
     }
@@ -126,11 +127,9 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
         Verb::Consumers(args) => commands::consumers::run(args, &root(common)?, common),
         // A bad configuration is no reason not to read another.
         Verb::Import { verb } => commands::import::run(verb, &root(common)?, format),
-        Verb::Opensm { verb: OpensmVerb::Check(args) } => {
-            let root = root(common)?;
-            let loaded = config::load(&root, file).whole().ok();
-            commands::opensm::run(args, loaded.as_ref(), &root, format)
-        }
+        Verb::Opensm { verb: OpensmVerb::Check(args) } => loaded(common, |loaded, root| {
+            commands::opensm::run(args, loaded.whole().ok().as_ref(), &root, format)
+        }),
         Verb::Opensm { verb: OpensmVerb::Run(args) } => of_unit(common, |loaded, root| {
             commands::opensm_run::run(args, &loaded.config, root, format)
         }),
@@ -140,53 +139,47 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
             // A diagnosis needs no configuration, and a bad one must not hinder it.
             (None, None) => commands::check::run(args, common),
             (None, Some(dir)) => commands::check_fleet::run(dir, format),
-            (Some(_), _) => configured(common, |config, root| {
-                commands::initrd::run(args, &config, root, format)
-            }),
+            (Some(_), _) => {
+                configured(common, |config, root| commands::initrd::run(args, config, root, format))
+            }
         },
         Verb::Config { verb } => {
-            let root = root(common)?;
-            commands::config::run(*verb, config::load(&root, file), &root, format)
+            loaded(common, |loaded, root| commands::config::run(*verb, loaded, &root, format))
         }
         Verb::Status(args) => {
-            let root = root(common)?;
-            commands::status::run(args, &config::load(&root, file), &root, common)
+            loaded(common, |loaded, root| commands::status::run(args, &loaded, &root, common))
         }
         Verb::Metrics(args) => {
-            let root = root(common)?;
-            commands::metrics::run(args, &config::load(&root, file), &root, format)
+            loaded(common, |loaded, root| commands::metrics::run(args, &loaded, &root, format))
         }
         Verb::Health(args) => {
-            let root = root(common)?;
-            commands::health::run(args, config::load(&root, file), root, format)
+            loaded(common, |loaded, root| commands::health::run(args, loaded, root, format))
         }
         Verb::Apply(args) if args.undo => commands::apply::undo(args, &root(common)?, format),
         Verb::Apply(args) if args.in_turn => of_unit(common, |loaded, root| {
             commands::apply::run(args, &loaded.config, file, root, format)
         }),
         // boot, which has started it, has said what is wrong.
-        Verb::Apply(args) if args.timeout_msec.is_some() => {
-            let root = root(common)?;
-            let config = config::load(&root, file).config;
-            commands::apply::run(args, &config, file, &root, format)
-        }
+        Verb::Apply(args) if args.timeout_msec.is_some() => loaded(common, |loaded, root| {
+            commands::apply::run(args, &loaded.config, file, &root, format)
+        }),
         Verb::Apply(args) => configured(common, |config, root| {
-            commands::apply::run(args, &config, file, root, format)
+            commands::apply::run(args, config, file, root, format)
         }),
         Verb::Boot(args) => {
             of_unit(common, |loaded, root| commands::boot::run(args, loaded, file, root, format))
         }
         Verb::Plan(args) => {
-            configured(common, |config, root| commands::plan::run(args, &config, root, format))
+            configured(common, |config, root| commands::plan::run(args, config, root, format))
         }
         Verb::Firmware(args) => {
-            configured(common, |config, root| commands::firmware::run(args, &config, root, format))
+            configured(common, |config, root| commands::firmware::run(args, config, root, format))
         }
         Verb::Iface(args) if args.device.is_some() || args.children || args.settings_only => {
             of_unit(common, |loaded, root| commands::iface::run(args, &loaded.config, root, format))
         }
         Verb::Iface(args) => {
-            configured(common, |config, root| commands::iface::run(args, &config, root, format))
+            configured(common, |config, root| commands::iface::run(args, config, root, format))
         }
         Verb::WaitOnline(args) => {
             of_unit(common, |loaded, root| commands::wait_online::run(args, &loaded, root, format))
@@ -197,34 +190,33 @@ fn run(cli: &Cli) -> anyhow::Result<u8> {
     }
 }
 
-fn root(common: &Common) -> anyhow::Result<Root> {
+fn root(common: &Common) -> Result<Root> {
     Ok(match &common.root {
         Some(dir) => Root::copy_at(dir).map_err(|e| anyhow::anyhow!("--root {e}"))?,
         None => Root::live(),
     })
 }
 
-/// Runs a verb as its unit does: with what is right of a bad configuration.
-fn of_unit(
-    common: &Common,
-    verb: impl FnOnce(Loaded, &Root) -> anyhow::Result<u8>,
-) -> anyhow::Result<u8> {
+/// Runs a verb with the configuration as it is, good or bad.
+fn loaded(common: &Common, verb: impl FnOnce(Loaded, Root) -> Result<u8>) -> Result<u8> {
     let root = root(common)?;
-    let loaded = config::load(&root, common.config.as_deref());
-    for error in commands::config::errors(&loaded) {
-        tracing::error!("{}", error.sentence());
-    }
-    verb(loaded, &root)
+    verb(config::load(&root, common.config.as_deref()), root)
+}
+
+/// Runs a verb as its unit does: with what is right of a bad configuration.
+fn of_unit(common: &Common, verb: impl FnOnce(Loaded, &Root) -> Result<u8>) -> Result<u8> {
+    loaded(common, |loaded, root| {
+        for error in commands::config::errors(&loaded) {
+            tracing::error!("{}", error.sentence());
+        }
+        verb(loaded, &root)
+    })
 }
 
 /// Runs a verb that cannot begin with a bad configuration.
-fn configured(
-    common: &Common,
-    verb: impl FnOnce(Config, &Root) -> anyhow::Result<u8>,
-) -> anyhow::Result<u8> {
-    let root = root(common)?;
-    match config::load(&root, common.config.as_deref()).whole() {
-        Ok(loaded) => verb(loaded.config, &root),
+fn configured(common: &Common, verb: impl FnOnce(&Config, &Root) -> Result<u8>) -> Result<u8> {
+    loaded(common, |loaded, root| match loaded.whole() {
+        Ok(loaded) => verb(&loaded.config, &root),
         Err(problems) => commands::config::refuse(&problems, common.format),
-    }
+    })
 }

@@ -20,8 +20,8 @@ use goblin::elf::section_header::SHT_SYMTAB;
 /// is asked for.
 const NEEDED: [&str; 3] = ["libc.so.6", "libgcc_s.so.1", "libudev.so.1"];
 
-/// 7.5 MiB.
-const MOST_BYTES: usize = 30 << 18;
+/// 7.75 MiB.
+const MOST_BYTES: usize = 31 << 18;
 
 fn binary() -> (PathBuf, Vec<u8>) {
     let path = std::env::var_os("IBPROV_RELEASE").expect("IBPROV_RELEASE: see `make test-release`");

@@ -378,16 +378,18 @@ fn reread<T: serde::de::DeserializeOwned>(
 /// What other runs of ibprov have left, and what its children say.
 pub fn reports(data: &[u8]) {
     let Some(text) = text_of(data) else { return };
-    if let Some(report) = reread(text, |boot: &BootReport| boot.told().to_json()) {
+    if let Some(report) = reread(text, |boot: &BootReport| boot.to_report().to_json()) {
         let _text = ibprov::show::boot::text(&report, Screen::default());
         drawn(&timeline::report::timeline(&report));
     }
     if let Some(report) =
-        reread(text, |guests: &model::guests::GuestsReport| guests.told().to_json())
+        reread(text, |guests: &model::guests::GuestsReport| guests.to_report().to_json())
     {
         let _text = ibprov::show::guests::text(&report, Screen::default());
     }
-    if let Some(report) = reread(text, |iface: &model::iface::IfaceReport| iface.told().to_json()) {
+    if let Some(report) =
+        reread(text, |iface: &model::iface::IfaceReport| iface.to_report().to_json())
+    {
         let _text = report.to_string();
     }
     let pf: PciAddress = "0000:4b:00.0".parse().expect("an address");

@@ -31,12 +31,12 @@ use crate::host::persistent_names::NamedPort;
 use crate::host::process::{self, Ended};
 use crate::host::start_up::{FirstRun, StartUp};
 use crate::host::state::{self, Running};
-use crate::host::{Root, answer, clock, lock, persistent_names, rxe_rules, systemd};
+use crate::host::{Root, clock, lock, persistent_names, rxe_rules, systemd};
 use crate::ladder::{self, Expectation, KernelLogFacts, UdevHistory, expect, progress};
-use crate::model::boot::{ModuleOutcome, ModuleReport, Step, blank};
-use crate::model::common::{Finding, Verdict};
-use crate::model::port::port_span;
-use crate::model::{BootReport, PortProgress, events as kinds};
+use crate::model::{
+    BootReport, Finding, ModuleOutcome, ModuleReport, PortProgress, Step, Verdict, boot::blank,
+    events as kinds, port_span,
+};
 use crate::names::{IfName, ModuleName, ModuleState, PciAddress};
 use crate::observe::{ModprobeRules, Observed, Observer, driver_modules};
 use crate::plan::rxe::rxe_steps;
@@ -109,8 +109,8 @@ pub fn run(
     report.timeout_sec = config.boot.timeout.as_secs();
     report.adapter_timeout_sec = config.boot.adapter_timeout.as_secs();
 
-    if let Err((path, e)) = FirstRun::begin(root, started, deadline) {
-        report.problems.push(format!("cannot write {}: {}", path.display(), answer(&e)));
+    if let Err(e) = FirstRun::begin(root, started, deadline) {
+        report.problems.push(format!("cannot write {e}"));
     }
     let locks = locks(&mut report.problems);
     let mut watched: Vec<&Path> = locks.iter().map(lock::Locks::dir).collect();
@@ -118,9 +118,7 @@ pub fn run(
     let outcomes = state::outcomes_dir(state::PORTS);
     match &outcomes {
         Ok(dir) => watched.push(dir),
-        Err((path, e)) => {
-            report.problems.push(format!("cannot make {}: {}", path.display(), answer(e)));
-        }
+        Err(e) => report.problems.push(format!("cannot make {e}")),
     }
     let mut events = Events::open(&watched)?;
     report.problems.append(&mut events.problems);
@@ -142,9 +140,8 @@ pub fn run(
         // replaced by this one.
         Turn::Ours(_lock) => {
             let running = Running::begin();
-            if let Err((path, e)) = &running {
-                let problem = format!("cannot write {}: {}", path.display(), answer(e));
-                boot.report.problems.push(problem);
+            if let Err(e) = &running {
+                boot.report.problems.push(format!("cannot write {e}"));
             }
             former::forget(root, &mut boot.report.problems);
             boot.write_rules();
@@ -328,7 +325,7 @@ impl<'a> Boot<'a> {
             expect::expectation(self.config, observed, self.rules, wants_ipoib).of_boot();
         let mut ports = progress::progress(&expectation, observed);
         let held = self.rdma_names.hold(&mut ports, observed, now);
-        hold_misnamed(self.config, observed, &mut ports, self.steps.done());
+        hold_misnamed(self.config, observed, &mut ports, &self.steps.done);
         let overdue = self.settings(&mut ports, now);
         for port in self.waited.note(&ports, &self.interfaces, now) {
             tell_ready(port);
@@ -337,7 +334,7 @@ impl<'a> Boot<'a> {
             self.left_out(&expectation);
             return (ports, Next::End(Some(Verdict::Interrupted)));
         }
-        let done = self.steps.done();
+        let done = &self.steps.done;
         let mut steps = boot_steps(self.config, self.rules, observed, &expectation, &ports, done);
         free_names_first(&mut steps, observed);
         let rxe = self.rxe();
@@ -359,7 +356,7 @@ impl<'a> Boot<'a> {
         self.vfs.begin(root, observed, &ports, &unclear, awaits, (now, deadline));
         // Hundreds of lines that a good boot has no need of: read once
         // modprobe is through and a port is still missing.
-        if !self.steps.done().modules_in_flight() && ports.iter().any(|p| !p.is_ready()) {
+        if !self.steps.done.modules_in_flight() && ports.iter().any(|p| !p.is_ready()) {
             self.heard.learn_history(&mut self.facts, || self.machine.kernel_log());
         }
         let deadlines = [
@@ -401,7 +398,8 @@ impl<'a> Boot<'a> {
         udev_decides: bool,
     ) -> anyhow::Result<bool> {
         let udev_decides = udev_decides || !events.hears_udev();
-        let quiet = match self.steps.loading_since() {
+        let quiet = match self.steps.at_work_since(|step| matches!(step, Step::LoadModules { .. }))
+        {
             Some(since) if !udev_decides => since + QUIET_USEC,
             _ => 0,
         };
@@ -454,11 +452,11 @@ impl<'a> Boot<'a> {
         let per_hca = clock::usec(self.config.boot.adapter_timeout);
         let next = self.waited.next_deadline(ports, is_blocked, per_hca, now);
         let mut next = next.map(|n| n.min(deadline));
-        if self.steps.done().modules_in_flight() {
+        if self.steps.done.modules_in_flight() {
             next = Some(next.unwrap_or(deadline));
         }
         // It holds up nothing, so a child that hangs is not waited for as long as a port.
-        if let Some(since) = self.steps.setting_netns_since()
+        if let Some(since) = self.steps.at_work_since(|step| matches!(step, Step::NetnsMode { .. }))
             && now < since + NETNS_USEC
         {
             next = Some(next.unwrap_or(deadline).min(since + NETNS_USEC));
@@ -492,7 +490,7 @@ impl<'a> Boot<'a> {
     }
 
     fn tell_status(&mut self, ports: &[PortProgress], observed: &Observed, now: u64) {
-        let work = if self.steps.done().modules_in_flight() {
+        let work = if self.steps.done.modules_in_flight() {
             Some("waiting for modprobe".to_owned())
         } else {
             self.vfs.waiting()
@@ -504,7 +502,7 @@ impl<'a> Boot<'a> {
     fn observe(&self) -> Observed {
         let modules: Vec<ModuleName> =
             self.config.modules.load.iter().cloned().chain(driver_modules()).collect();
-        self.observer.look(&modules, self.heard.devices())
+        self.observer.look(&modules, &self.heard.devices)
     }
 
     fn first_look(&mut self, observed: &Observed) {
@@ -570,9 +568,9 @@ impl<'a> Boot<'a> {
             finished_usec: now,
             cpu_usec: usage.cpu_usec.saturating_sub(self.report.cpu_before_usec),
             peak_memory_kib: usage.peak_memory_kib,
-            forks: self.steps.forks(),
+            forks: self.steps.forks,
             modules,
-            steps: self.steps.into_reports(),
+            steps: self.steps.reports,
             ports: ports_reports,
             pfs,
             unresolved_pfs,

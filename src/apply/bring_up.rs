@@ -1,6 +1,7 @@
 //! Seeing that an interface comes up, by the stack that it belongs to.
 
 use anyhow::Context as _;
+use anyhow::Result;
 use tracing::{Level, info};
 
 use super::rtnl::Rtnl;
@@ -10,9 +11,10 @@ use crate::host::manager::{Manager, ManagerError};
 use crate::host::systemctl::SystemctlError;
 use crate::host::unit::{Apart, CALL_USEC, JobEnd, UnitState};
 use crate::host::{Root, answer, clock, journal, systemctl};
-use crate::model::events as kinds;
-use crate::model::iface::{BringUp, IfaceReport};
-use crate::model::stack::{Action, Decision, Phase, View};
+use crate::model::{
+    BringUp, IfaceReport, events as kinds,
+    stack::{Action, Decision, Phase, View},
+};
 use crate::observe::iface::look;
 use crate::observe::ipoib::Interface;
 use crate::stacks::files::Files;
@@ -116,10 +118,7 @@ pub fn bring_up(
 ///
 /// # Errors
 /// As `ask`.
-pub(super) fn while_late<T>(
-    deadline: u64,
-    mut ask: impl FnMut() -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
+pub(super) fn while_late<T>(deadline: u64, mut ask: impl FnMut() -> Result<T>) -> Result<T> {
     loop {
         match ask() {
             Err(e) if may_ask_again(&e, deadline) => {}
@@ -151,7 +150,7 @@ pub fn ask_systemd(
     root: &Root,
     interface: &Interface,
     no_bus: bool,
-) -> anyhow::Result<(Manager, Vec<UnitState>)> {
+) -> Result<(Manager, Vec<UnitState>)> {
     let names = KNOWN.units(&Files::of(root), interface);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     if no_bus {
@@ -164,7 +163,7 @@ pub fn ask_systemd(
 
 impl Run<'_> {
     /// Look, decide and do one thing.
-    fn step(&mut self, states: Option<Vec<UnitState>>) -> anyhow::Result<Next> {
+    fn step(&mut self, states: Option<Vec<UnitState>>) -> Result<Next> {
         let watch = Watch::open(self.root, &self.interface)?;
         let states = match states {
             Some(states) => states,
@@ -258,7 +257,7 @@ impl Run<'_> {
         Next::End(BringUp::Failed)
     }
 
-    fn wait_for(&mut self, unit: &str) -> anyhow::Result<Next> {
+    fn wait_for(&mut self, unit: &str) -> Result<Next> {
         match systemctl::wait_for_job(unit, self.deadline)? {
             JobEnd::Pending => Ok(self.failed(&format!(
                 "{unit} is still starting after network.timeout: see systemctl status {unit}"
@@ -269,7 +268,7 @@ impl Run<'_> {
 
     /// A stack's own unit for the interface has no job while it works: the change of the
     /// interface is waited for.
-    fn wait_for_own(&mut self, own: &OwnUnit, watch: &Watch) -> anyhow::Result<Next> {
+    fn wait_for_own(&mut self, own: &OwnUnit, watch: &Watch) -> Result<Next> {
         let unit = own.of(&self.interface);
         let state = self.manager.units(&[&unit])?;
         self.manager.disconnect();
@@ -298,7 +297,7 @@ impl Run<'_> {
 
     /// The stack's command, in a unit of its own: a DHCP client that it starts
     /// outlives us.
-    fn ifup(&mut self, stack: &dyn Stack, decision: &Decision) -> anyhow::Result<Next> {
+    fn ifup(&mut self, stack: &dyn Stack, decision: &Decision) -> Result<Next> {
         let before = self.acted.replace(decision.action);
         let command = stack
             .command(decision.action, &self.interface.name)
@@ -343,7 +342,7 @@ impl Run<'_> {
     }
 
     /// A stack that takes interfaces by itself: see that it does.
-    fn verify(&mut self, live: &Live, decision: &Decision, watch: &Watch) -> anyhow::Result<Next> {
+    fn verify(&mut self, live: &Live, decision: &Decision, watch: &Watch) -> Result<Next> {
         let stack = known(decision.stack)?;
         match live.progress(stack, &self.interface) {
             Progress::Up => return Ok(Next::End(BringUp::Up)),
@@ -369,7 +368,7 @@ impl Run<'_> {
 
     /// Wait until something changes, or the stacks are to be asked again; false at
     /// `until`.
-    fn wait(&mut self, until: u64, watch: &Watch) -> anyhow::Result<bool> {
+    fn wait(&mut self, until: u64, watch: &Watch) -> Result<bool> {
         let ask = clock::monotonic_usec().saturating_add(self.ask_again);
         if watch.wait(self.root, until.min(ask))? {
             self.ask_again = ASK_AGAIN_USEC;
@@ -389,7 +388,7 @@ struct Watch {
 
 impl Watch {
     /// Watch; to miss nothing, before the stacks are asked.
-    fn open(root: &Root, interface: &Interface) -> anyhow::Result<Self> {
+    fn open(root: &Root, interface: &Interface) -> Result<Self> {
         let links = LinkEvents::of(interface.ifindex)
             .map_err(|e| anyhow::anyhow!("cannot listen to rtnetlink: {}", answer(&e)))?;
         let records = KNOWN.records_of(interface).into_iter();
@@ -398,7 +397,7 @@ impl Watch {
     }
 
     /// Wait until something has changed; false at `until`.
-    fn wait(&self, root: &Root, until: u64) -> anyhow::Result<bool> {
+    fn wait(&self, root: &Root, until: u64) -> Result<bool> {
         let (mut step, most) = PEEK_USEC;
         loop {
             let next = until.min(clock::monotonic_usec().saturating_add(step));
@@ -417,16 +416,12 @@ impl Watch {
 }
 
 /// What an action needs of the stack that it was decided for.
-fn known<T>(of_stack: Option<T>) -> anyhow::Result<T> {
+fn known<T>(of_stack: Option<T>) -> Result<T> {
     of_stack.context("the network stack is not known")
 }
 
 /// The interface is down and has addresses, over which a stack of this host would stumble.
-fn is_addressed(
-    interface: &Interface,
-    states: &[UnitState],
-    rtnl: &mut Rtnl,
-) -> anyhow::Result<bool> {
+fn is_addressed(interface: &Interface, states: &[UnitState], rtnl: &mut Rtnl) -> Result<bool> {
     if interface.up || !KNOWN.may_stumble(states) {
         return Ok(false);
     }
@@ -467,7 +462,7 @@ pub fn explain(
     interface: &Interface,
     no_bus: bool,
     rtnl: &mut Rtnl,
-) -> anyhow::Result<(String, Vec<View>, Decision)> {
+) -> Result<(String, Vec<View>, Decision)> {
     let (mut manager, states) = ask_systemd(root, interface, no_bus)?;
     let mut live = KNOWN.ask(root, &mut manager, &states, interface)?;
     live.addressed = is_addressed(interface, &states, rtnl)?;

@@ -17,8 +17,7 @@ use super::iface::{self, Ask, StartedBy};
 use crate::config::Config;
 use crate::host::events::Events;
 use crate::host::{Root, alarm};
-use crate::model::Exit;
-use crate::model::iface::{BringUp, IfaceReport};
+use crate::model::{BringUp, Exit, IfaceReport};
 use crate::names::IfName;
 use crate::observe::ipoib::outcome;
 use crate::observe::{Look, ipoib};
@@ -186,7 +185,7 @@ mod tests {
             (report.ifindex, report.settled_usec, report.finished_usec) = (ifindex, 6, 7);
             (report.configured, report.bring_up) = (true, BringUp::Up);
             change(&mut report);
-            let json = report.told().to_json().expect("JSON");
+            let json = report.to_report().to_json().expect("JSON");
             (format!("run/ibprov/ports/{ifindex}.json"), json)
         };
         let mut files = vec![

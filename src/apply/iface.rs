@@ -16,11 +16,10 @@ use crate::host::manager::Manager;
 use crate::host::start_up::{self, StartUp};
 use crate::host::unit::JobEnd;
 use crate::host::{Root, answer, clock, errno_name, lock, state, systemctl, unit_links};
-use crate::model::common::Finding;
-use crate::model::iface::{
-    BringUp, DeferredSettings, IfaceReport, IfaceStep, IfaceStepReport, WantedInterface,
+use crate::model::{
+    BringUp, Cause, DeferredSettings, Finding, IfaceReport, IfaceStep, Use, WantedInterface,
+    events as kinds, iface::IfaceStepReport,
 };
-use crate::model::{Cause, Use, events as kinds};
 use crate::names::{BadText, IfName, harmless, is_group_mtu, sh};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
@@ -555,11 +554,9 @@ fn ended(report: IfaceReport) -> IfaceReport {
 }
 
 fn write(report: &mut IfaceReport) {
-    let json = report.told().to_json().unwrap_or_default();
-    if let Err((path, e)) = state::write(&outcome_file(report.ifindex), &json) {
-        let note = format!("cannot write {}: {}", path.display(), crate::host::answer(&e));
-        report.notes.push(note);
-    }
+    let json = report.to_report().to_json().unwrap_or_default();
+    let written = state::write(&outcome_file(report.ifindex), &json);
+    report.notes.extend(written.err().map(|e| format!("cannot write {e}")));
 }
 
 /// Leave undone what would interrupt the traffic of an interface that is in use, unless this run

@@ -27,10 +27,11 @@ use super::locks;
 use crate::host::{Root, clock, live_line};
 use crate::ladder::vf::{awaits_grant, lacks_name, may_come};
 use crate::ladder::{WantedPf, WantedVf};
-use crate::model::common::{Code, Verdict};
-use crate::model::events as kinds;
-use crate::model::pf::{PfReport, Purpose, Stage, StepDone, StepFailure, VfStep};
-use crate::model::vf_step::together;
+use crate::model::{
+    Code, PfReport, StepDone, StepFailure, Verdict, VfStep, events as kinds,
+    pf::{Purpose, Stage},
+    vf_step::together,
+};
 use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio, vf_ranges};
 use crate::observe::{Backend, ObservedPf, ObservedVf, Undo, VfDevices};
 use crate::plan::VfPlan;
@@ -129,7 +130,7 @@ fn put_back_at<M: Machine>(
     let is_known = report.problems.len() == told;
     let steps = record.steps();
     let requests: Vec<Request> = steps.iter().filter_map(|s| undo::restore(pf, s)).collect();
-    let replies = watch.ask(Asked::Child, &requests, watch.deadline())?;
+    let replies = watch.ask(Asked::Child, &requests, watch.deadline)?;
     for (step, reply) in steps.into_iter().zip(replies) {
         let failure = match reply {
             Some(Ok(Answer::Done)) => {
@@ -280,7 +281,7 @@ impl<M: Machine> Run<'_, M> {
     ) -> anyhow::Result<Option<ObservedPf>> {
         match stage {
             // Nobody has told the PF anything for them, or nobody knows: it is told all.
-            Stage::Count if self.attempts.end_well() => {
+            Stage::Count if self.attempts.0.last().is_some_and(StepDone::is_done) => {
                 let mut problems = Vec::new();
                 let seen = self.watch.machine.look_at_vfs(observed, &mut problems);
                 self.note(problems);
@@ -461,7 +462,7 @@ impl<M: Machine> Run<'_, M> {
         let requests: Vec<Request> = requests.into_iter().map(Request::Each).collect();
         let until = match stage {
             Stage::Restore => self.watch.until_restored(),
-            _ => self.watch.deadline(),
+            _ => self.watch.deadline,
         };
         let replies = self.watch.ask(Asked::Child, &requests, until)?;
         let mut bound = Vec::new();
@@ -533,7 +534,7 @@ impl<M: Machine> Run<'_, M> {
             let mut reply = Some(Ok(Answer::Done));
             for request in to_none.into_iter().chain([to_number(pf, to, Vec::new())]) {
                 if matches!(reply, Some(Ok(Answer::Done))) {
-                    let until = self.watch.deadline();
+                    let until = self.watch.deadline;
                     reply = self.watch.ask(Asked::Child, &[request], until)?.pop().flatten();
                 }
             }
@@ -591,11 +592,9 @@ impl<M: Machine> Run<'_, M> {
     }
 
     fn wait_for_links(&mut self, to: u16) -> anyhow::Result<()> {
-        let until = self.watch.deadline().min(self.watch.now() + LINKS_USEC);
+        let until = self.watch.deadline.min(self.watch.now() + LINKS_USEC);
         let Some(last) = to.checked_sub(1) else { return Ok(()) };
-        while !self.watch.machine.has_vf(last)
-            && self.watch.now() < until
-            && !self.watch.is_stopped()
+        while !self.watch.machine.has_vf(last) && self.watch.now() < until && !self.watch.is_stopped
         {
             // It may have come before anybody listened.
             if !self.watch.machine.listen_to_devices() {
@@ -628,7 +627,7 @@ impl<M: Machine> Run<'_, M> {
             self.give_udev_time();
             let now = self.watch.now();
             let until = Some(self.names_until).filter(|until| *until > now);
-            self.watch.wait(until.unwrap_or(self.watch.deadline()))?;
+            self.watch.wait(until.unwrap_or(self.watch.deadline))?;
             // Told by the whole look that follows.
             let mut problems = Vec::new();
             let now = self.watch.machine.look(self.record.undo().clone(), &mut problems);
@@ -704,7 +703,7 @@ impl<M: Machine> Run<'_, M> {
             let netdevs = if run.is_rdma_held { Netdevs::Unanswered } else { Netdevs::Asked };
             let udev_works = !run.watch.machine.is_udev_settled();
             let seen = judge::LastLook { observed: &observed, netdevs, udev_works };
-            judge::vfs(run.wanted, seen, &plan, &run.attempts, run.watch.facts())
+            judge::vfs(run.wanted, seen, &plan, &run.attempts, &run.watch.facts)
         };
         let mut vfs = judge(&self);
         if vfs.iter().any(|v| !v.right) || self.attempts.failed_count().is_some() {
@@ -715,10 +714,10 @@ impl<M: Machine> Run<'_, M> {
         self.report.vfs = vfs;
         self.report.problems.extend(self.untold.notes(self.wanted, &observed, &self.attempts));
         // It says more than the problem that this has left behind.
-        let facts = self.watch.facts();
+        let facts = &self.watch.facts;
         let number = judge::number_failed(&plan, &self.attempts, facts, self.wanted.pf);
         self.report.problem = number.or(plan.problem);
-        self.report.steps = self.attempts.into_steps();
+        self.report.steps = self.attempts.0;
         self.report.deferred = plan.deferred;
         let all_right =
             self.report.vfs.iter().all(|v| v.right || v.deferred) && self.report.problem.is_none();
@@ -726,7 +725,7 @@ impl<M: Machine> Run<'_, M> {
         let verdict = match (all_right && put_back, self.report.deferred.is_empty()) {
             (true, true) => Verdict::Done,
             (true, false) => Verdict::Deferred,
-            (false, _) if self.watch.is_stopped() => Verdict::Interrupted,
+            (false, _) if self.watch.is_stopped => Verdict::Interrupted,
             (false, _) => Verdict::Failed,
         };
         if !put_back {

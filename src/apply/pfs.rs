@@ -4,12 +4,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use anyhow::Result;
+
 use super::machine::{Child, Live, Machine};
 use crate::config::Config;
 use crate::host::events::Events;
 use crate::host::{Root, answer, clock, live_line};
 use crate::ladder::WantedPf;
-use crate::model::pf::{Outcome, Unresolved};
+use crate::model::{Unresolved, pf::Outcome};
 use crate::names::{BindOrder, ModuleName, PciAddress, VfNamePattern};
 use crate::observe::{Look, Observed, Observer, Port, plan_host};
 use crate::plan::guid::{self, Resolved};
@@ -91,7 +93,7 @@ pub fn resolve_soon(
     root: &Root,
     only: Option<PciAddress>,
     deadline: u64,
-) -> anyhow::Result<Plans> {
+) -> Result<Plans> {
     let mut events = None;
     let needs = Needs::of(config);
     let renamed_by = clock::monotonic_usec().saturating_add(RENAMED_USEC);
@@ -236,11 +238,7 @@ impl<'a> PfRuns<'a> {
 ///
 /// # Errors
 /// Nothing could be waited for at all.
-pub fn run_all(
-    wanted: &[&WantedPf],
-    config: Option<&Path>,
-    deadline: u64,
-) -> anyhow::Result<Vec<Outcome>> {
+pub fn run_all(wanted: &[&WantedPf], config: Option<&Path>, deadline: u64) -> Result<Vec<Outcome>> {
     let mut events = Events::open(&[])?;
     let mut runs = PfRuns::new(&Live, config);
     let mut to_come = wanted.to_vec();

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 
 use crate::config::RxeRow;
 use crate::host::{Root, answer, rdma_netlink};
-use crate::model::rxe::{RxeReport, RxeState};
+use crate::model::{RxeReport, RxeState};
 use crate::names::{IfName, RdmaName};
 use crate::observe::rxe;
 use crate::plan::rxe::judge_rxe;

@@ -1,6 +1,5 @@
 //! Running steps: children, their locks, and what their failures mean.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,11 +8,10 @@ use tracing::{Span, debug, error_span, warn};
 use super::machine::{Child, Machine};
 use crate::host::lock::{LockError, Locks};
 use crate::host::process::{self, Ended};
-use crate::host::{KernelLine, Root, alarm, answer};
+use crate::host::{self, KernelLine, Root, alarm};
 use crate::ladder::KernelLogFacts;
 use crate::ladder::module_trouble::{Signs, diagnose};
-use crate::model::boot::{Step, StepReport};
-use crate::model::{Cause, Exit, ModuleTrouble, events as kinds};
+use crate::model::{Cause, Exit, ModuleTrouble, Step, StepReport, events as kinds, listed};
 use crate::names::{ModuleName, ModuleState, PciAddress, RdmaName};
 use crate::observe::{ModprobeRules, Observed, PciFunction, is_built};
 use crate::plan::Done;
@@ -35,12 +33,12 @@ pub(super) struct Steps<'a> {
     force: bool,
     /// systemd has started this run, as ibprov.service.
     of_unit: bool,
-    done: Done,
+    pub(super) done: Done,
     running: Vec<(Step, Worker)>,
-    reports: Vec<StepReport>,
+    pub(super) reports: Vec<StepReport>,
     kernel_lines: Vec<String>,
     last_stderr: String,
-    forks: u32,
+    pub(super) forks: u32,
 }
 
 #[derive(Debug)]
@@ -77,11 +75,6 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// What was begun and what has ended.
-    pub(super) const fn done(&self) -> &Done {
-        &self.done
-    }
-
     /// Remember what the kernel says while modules load.
     pub(super) fn hear(&mut self, line: &KernelLine) {
         if self.running.is_empty() {
@@ -99,18 +92,8 @@ impl<'a> Steps<'a> {
         self.running.iter().any(|(_, worker)| matches!(worker, Worker::Stranded { .. }))
     }
 
-    /// When the modprobe of the configured modules began, if it is at work.
-    pub(super) fn loading_since(&self) -> Option<u64> {
-        self.at_work_since(|step| matches!(step, Step::LoadModules { .. }))
-    }
-
-    /// Since when the network namespace mode is being set.
-    pub(super) fn setting_netns_since(&self) -> Option<u64> {
-        self.at_work_since(|step| matches!(step, Step::NetnsMode { .. }))
-    }
-
     /// When a child of this run began with such a step, if it is at work.
-    fn at_work_since(&self, is_it: impl Fn(&Step) -> bool) -> Option<u64> {
+    pub(super) fn at_work_since(&self, is_it: impl Fn(&Step) -> bool) -> Option<u64> {
         self.running.iter().find_map(|(step, worker)| match worker {
             Worker::Ours(child) if is_it(step) => Some(child.started_usec()),
             Worker::Ours(_) | Worker::Stranded { .. } => None,
@@ -150,7 +133,11 @@ impl<'a> Steps<'a> {
             }
             None => None,
         };
-        let begun = what.program.path(self.machine).and_then(|program| {
+        let program = match what.is_modprobe {
+            true => self.machine.find("modprobe").ok_or(Failure::NoModprobe),
+            false => Ok(PathBuf::from("/proc/self/exe")),
+        };
+        let begun = program.and_then(|program| {
             self.machine
                 .start(&program, &what.arguments, lock)
                 .map_err(|answer| Failure::NotStarted { program, answer })
@@ -309,30 +296,10 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Why the soft RoCE device `name` could not be created, if that was tried.
-    pub(super) fn rxe_failure(&self, name: &RdmaName) -> Option<String> {
-        self.creations_of(name).next()?.failure.clone()
-    }
-
-    /// The soft RoCE device `name` has been created in this run.
-    pub(super) fn has_created(&self, name: &RdmaName) -> bool {
-        self.creations_of(name).any(|report| report.failure.is_none())
-    }
-
-    fn creations_of(&self, name: &RdmaName) -> impl Iterator<Item = &StepReport> {
+    pub(super) fn creations_of(&self, name: &RdmaName) -> impl Iterator<Item = &StepReport> {
         let is_it =
             move |step: &Step| matches!(step, Step::CreateRxe { name: of, .. } if of == name);
         self.reports.iter().filter(move |report| is_it(&report.step))
-    }
-
-    /// What was done, in order.
-    pub(super) fn into_reports(self) -> Vec<StepReport> {
-        self.reports
-    }
-
-    /// How many programs were run.
-    pub(super) const fn forks(&self) -> u32 {
-        self.forks
     }
 }
 
@@ -369,34 +336,32 @@ fn span_of(step: &Step) -> Span {
 }
 
 /// Why a step did not do what it was for.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum Failure {
+    #[error("modprobe is not installed (package kmod)")]
     NoModprobe,
     /// Its program could not be started.
-    NotStarted {
-        program: PathBuf,
-        answer: io::Error,
-    },
+    #[error("cannot run {}: {}", program.display(), host::answer(answer))]
+    NotStarted { program: PathBuf, answer: io::Error },
     /// Its program did not succeed.
+    #[error("{how}: {said}")]
     Ended {
         how: process::Failure,
         /// What it wrote to standard error.
         said: String,
     },
     /// Its program has left something undone, as what would interrupt somebody's traffic.
+    #[error("left undone{}{said}", if said.is_empty() { "" } else { ": " })]
     Left {
         /// What it wrote to standard error; nothing where it wrote to the journal.
         said: String,
     },
     /// These modules are not there after all were asked for at once.
-    NotBrought {
-        modules: Vec<ModuleName>,
-    },
+    #[error("did not bring {}", listed(modules))]
+    NotBrought { modules: Vec<ModuleName> },
     /// A module that was asked for alone is not there.
-    Module {
-        module: ModuleName,
-        trouble: ModuleTrouble,
-    },
+    #[error("{module}: {trouble}")]
+    Module { module: ModuleName, trouble: ModuleTrouble },
 }
 
 impl Failure {
@@ -411,25 +376,6 @@ impl Failure {
         match end.failure?.exit_code() == Some(Exit::Exceptions.code()) {
             true => Some(Self::Left { said: end.stderr.clone() }),
             false => Self::ended(end),
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoModprobe => f.write_str("modprobe is not installed (package kmod)"),
-            Self::NotStarted { program, answer: e } => {
-                write!(f, "cannot run {}: {}", program.display(), answer(e))
-            }
-            Self::Ended { how, said } => write!(f, "{how}: {said}"),
-            Self::Left { said } if said.is_empty() => f.write_str("left undone"),
-            Self::Left { said } => write!(f, "left undone: {said}"),
-            Self::NotBrought { modules } => {
-                let names: Vec<&str> = modules.iter().map(ModuleName::as_str).collect();
-                write!(f, "did not bring {}", names.join(", "))
-            }
-            Self::Module { module, trouble } => write!(f, "{module}: {trouble}"),
         }
     }
 }
@@ -457,37 +403,23 @@ fn has_ended(worker: &mut Worker, locks: Option<&Locks>) -> Option<Ended> {
 
 /// What a step is done by.
 struct Recipe {
-    program: Program,
+    /// By modprobe, or else by a child of our own kind, which can be stuck where it waits for a
+    /// sick driver.
+    is_modprobe: bool,
     arguments: Vec<String>,
     /// One lock per object: the module set, one module, one PCI function.
     lock: String,
 }
 
-enum Program {
-    /// It honours deny-lists as udev does (`-b`).
-    Modprobe,
-    /// A child of our own kind, which can be stuck where it waits for a sick driver.
-    Ibprov,
-}
-
-impl Program {
-    fn path(&self, machine: &dyn Machine) -> Result<PathBuf, Failure> {
-        match self {
-            Self::Modprobe => machine.find("modprobe").ok_or(Failure::NoModprobe),
-            Self::Ibprov => Ok(PathBuf::from("/proc/self/exe")),
-        }
-    }
-}
-
 impl Recipe {
     fn of(step: &Step, config_file: Option<&Path>, force: bool, of_unit: bool) -> Self {
         let modprobe = |arguments: Vec<String>, lock| {
+            // It honours deny-lists as udev does.
             let arguments = ["-b".to_owned()].into_iter().chain(arguments).collect();
-            Self { program: Program::Modprobe, arguments, lock }
+            Self { is_modprobe: true, arguments, lock }
         };
         let one = |name: &str| vec!["--".to_owned(), name.to_owned()];
-        let ibprov =
-            |arguments: Vec<String>, lock| Self { program: Program::Ibprov, arguments, lock };
+        let ibprov = |arguments: Vec<String>, lock| Self { is_modprobe: false, arguments, lock };
         let force = force.then(|| "--force".to_owned());
         match step {
             Step::LoadModules { modules } => {

@@ -2,8 +2,7 @@
 
 use crate::config::Config;
 use crate::host::Root;
-use crate::model::common::{Code, Finding};
-use crate::model::iface::WantedInterface;
+use crate::model::{Code, Finding, WantedInterface};
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::observe::{ModprobeRules, Observed};
 use crate::plan::settings::contradictions;

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::Result;
 use serde_json::Value;
 use tracing::{error, warn};
 
@@ -15,14 +16,16 @@ use crate::apply::pfs;
 use crate::cli::{ApplyArgs, Format};
 use crate::config::Config;
 use crate::host::{
-    Root, alarm, answer, clock, journal, live_line, persistent_names, process, state, terminal,
+    Root, alarm, clock, journal, live_line, persistent_names, process, state, terminal,
 };
 use crate::ladder::WantedPf;
-use crate::model::boot::blank;
-use crate::model::common::{Exit, Finding, Kind, Report, Verdict};
-use crate::model::events as kinds;
-use crate::model::pf::{Applied, Outcome, PfReport, Unresolved};
-use crate::model::preview::ApplyPreview;
+use crate::model::{
+    Exit, Finding, Kind, PfReport, Report, Unresolved, Verdict,
+    boot::blank,
+    events as kinds,
+    pf::{Applied, Outcome},
+    preview::ApplyPreview,
+};
 use crate::names::{BindOrder, Binding, PciAddress, Target, harmless, present, vf_ranges};
 use crate::node::Node;
 use crate::node::pf_preview::PfPreview;
@@ -48,7 +51,7 @@ pub fn run(
     config_file: Option<&Path>,
     root: &Root,
     format: Format,
-) -> anyhow::Result<u8> {
+) -> Result<u8> {
     let limit = args.timeout_msec.map_or(config.boot.adapter_timeout, Duration::from_millis);
     let mut deadline = deadline_in(limit);
     let only = args.pf.as_ref().map(|pf| address(pf, root)).transpose()?;
@@ -119,7 +122,7 @@ pub fn run(
 }
 
 /// Ask whether VFs with a driver may be removed, if any would be.
-fn agree_to_removal(wanted: &[(WantedPf, Vec<String>)], root: &Root) -> anyhow::Result<()> {
+fn agree_to_removal(wanted: &[(WantedPf, Vec<String>)], root: &Root) -> Result<()> {
     let mut preview = PfPreview::of_apply(root);
     let removed = wanted.iter().map(|(wanted, _)| (wanted.pf, preview.removed(wanted)));
     let removed = removed.filter(|(_, vfs)| !vfs.is_empty());
@@ -155,17 +158,17 @@ fn deadline_in(limit: Duration) -> u64 {
 }
 
 /// What `report` comes to.
-fn outcome(report: &PfReport) -> anyhow::Result<Outcome> {
+fn outcome(report: &PfReport) -> Result<Outcome> {
     Ok(Outcome {
         pf: report.pf,
         exit_code: report.exit_code,
         headline: report.headline(),
-        report: serde_json::to_value(report.told())?,
+        report: serde_json::to_value(report.to_report())?,
     })
 }
 
 /// What is said of a PF that no `[[pf]]` means: udev starts us for each there is.
-fn not_planned(pf: PciAddress, config: &Config, root: &Root) -> anyhow::Result<String> {
+fn not_planned(pf: PciAddress, config: &Config, root: &Root) -> Result<String> {
     let dir = format!("/sys/bus/pci/devices/{pf}");
     if let Ok(physfn) = root.link_name(&format!("{dir}/physfn")) {
         anyhow::bail!("{pf} is a VF of {physfn}: use the PF's address");
@@ -187,7 +190,7 @@ fn apply(
     root: &Root,
     deadline: u64,
     format: Format,
-) -> anyhow::Result<PfReport> {
+) -> Result<PfReport> {
     // A child's terminal is its parent's.
     if format == Format::Text {
         live_line::show(&format!("PF {}: applying the plan of its VFs", wanted.pf));
@@ -196,10 +199,9 @@ fn apply(
     live_line::end();
     report.problems.extend(warnings.iter().cloned());
     let name = format!("pf/{}.json", wanted.pf);
-    let json = report.told().to_json()?;
-    if let Err((path, e)) = state::write(&name, &json) {
-        report.problems.push(format!("cannot write {}: {}", path.display(), answer(&e)));
-    }
+    let json = report.to_report().to_json()?;
+    let written = state::write(&name, &json);
+    report.problems.extend(written.err().map(|e| format!("cannot write {e}")));
     match format {
         Format::Text if terminal::is_by_hand() => {
             let mut out = terminal::stdout();
@@ -246,7 +248,7 @@ fn print_all(
     outcomes: Vec<Outcome>,
     unresolved: &[Unresolved],
     text: &str,
-) -> anyhow::Result<u8> {
+) -> Result<u8> {
     let verdict = match outcomes.iter().map(|outcome| outcome.exit_code).max() {
         _ if !unresolved.is_empty() => Verdict::Failed,
         None | Some(0) => Verdict::Done,
@@ -273,7 +275,7 @@ fn print_all(
 ///
 /// # Errors
 /// As [`run`].
-pub fn undo(args: &ApplyArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
+pub fn undo(args: &ApplyArgs, root: &Root, format: Format) -> Result<u8> {
     if !root.is_live() {
         anyhow::bail!("apply --undo changes the running host, never a copy: omit --root");
     }
@@ -310,19 +312,13 @@ fn tell_of_a_killed_boot() {
     report.problems.push(format!(
         "signal {signal} ended ibprov boot before its report (see journalctl -b -u ibprov.service)"
     ));
-    if let Err((path, e)) = state::write("boot.json", &report.told().to_json().unwrap_or_default())
-    {
-        warn!("cannot write {}: {}", path.display(), answer(&e));
+    if let Err(e) = state::write("boot.json", &report.to_report().to_json().unwrap_or_default()) {
+        warn!("cannot write {e}");
     }
 }
 
 /// The same plans, without the doing: of `only` one or of all PFs.
-fn dry_run(
-    only: Option<PciAddress>,
-    config: &Config,
-    root: &Root,
-    format: Format,
-) -> anyhow::Result<u8> {
+fn dry_run(only: Option<PciAddress>, config: &Config, root: &Root, format: Format) -> Result<u8> {
     let node = Node::look(root, config, None);
     let (mut planned, problems) = node.held_against(node.plans());
     planned.retain(|pf| only.is_none() || pf.pci == only);
@@ -331,7 +327,7 @@ fn dry_run(
         return print_all(format, Vec::new(), &[], &text);
     }
     let report = ApplyPreview::new(planned, problems.into_iter().collect());
-    print(&report.told(), format, |screen| {
+    print(&report.to_report(), format, |screen| {
         let mut lines = Vec::new();
         let binds: Vec<Binding> = report.pfs.iter().filter_map(|pf| pf.bind).collect();
         if binds.len() > 1 {
@@ -349,7 +345,7 @@ fn dry_run(
 }
 
 /// The PF that `target` names. An address is taken as it is: the PF may be gone.
-fn address(target: &Target, root: &Root) -> anyhow::Result<PciAddress> {
+fn address(target: &Target, root: &Root) -> Result<PciAddress> {
     if let Target::Pci(pci, None) = target {
         return Ok(*pci);
     }

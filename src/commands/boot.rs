@@ -13,11 +13,11 @@ use crate::cli::{BootArgs, Format};
 use crate::config::timespan::LONGEST_SEC;
 use crate::config::{Config, Loaded};
 use crate::host::{self, Root, alarm, journal, live_line, process, state, systemd};
-use crate::model::boot::{LeftOut, Step};
-use crate::model::common::{Code, Finding, Severity};
-use crate::model::port::port_span;
-use crate::model::preview::{ApplyPreview, Preview};
-use crate::model::{BootReport, Cause, NotExpected, PortProgress, events as kinds};
+use crate::model::{
+    BootReport, Cause, Code, Finding, LeftOut, ModuleTrouble, NotExpected, PortProgress, Severity,
+    Step, events as kinds, port_span,
+    preview::{ApplyPreview, Preview},
+};
 use crate::names::{ModuleName, Rung, harmless};
 use crate::node::{Node, unreadable};
 use crate::observe::Install;
@@ -50,7 +50,7 @@ pub fn run(
         }
         let mut preview = preview(&config, root, args.force);
         preview.contradictions.splice(0..0, errors);
-        return print(&preview.told(), format, |screen| {
+        return print(&preview.to_report(), format, |screen| {
             screen.page(&show::preview::text(&preview, screen))
         });
     }
@@ -60,10 +60,9 @@ pub fn run(
     alarm::at_deadline(config.boot.timeout);
     live_line::deadline(config.boot.timeout);
     let write = |report: &mut BootReport| {
-        let json = report.told().to_json().unwrap_or_default();
-        if let Err((path, e)) = state::write("boot.json", &json) {
-            report.problems.push(format!("cannot write {}: {}", path.display(), host::answer(&e)));
-        }
+        let json = report.to_report().to_json().unwrap_or_default();
+        let written = state::write("boot.json", &json);
+        report.problems.extend(written.err().map(|e| format!("cannot write {e}")));
         // Last, since the file may be anywhere.
         if let Some(path) = &config.metrics_file
             && let Err(e) = state::replace(path, &show::metrics::of_boot(report))
@@ -78,7 +77,7 @@ pub fn run(
     systemd::tell_status(&report.headline());
     live_line::end();
     print_or_tell(
-        &report.told(),
+        &report.to_report(),
         format,
         |screen| show::boot::text(&report, screen),
         || tell(&report),
@@ -146,7 +145,10 @@ fn preview(config: &Config, root: &Root, force: bool) -> Preview {
     steps.retain(|step| !is_left(step));
     let denied = needed_modules(config, observed, !ports.is_empty()).into_iter();
     let denied = denied.filter_map(|name| {
-        let trouble = facts.modules.get(name).filter(|trouble| trouble.is_denied())?;
+        let trouble = facts
+            .modules
+            .get(name)
+            .filter(|trouble| matches!(trouble, ModuleTrouble::Denied { .. }))?;
         Some(trouble.finding(name))
     });
     let rtnl = Rtnl::to_look(node.survey.rtnl.is_some());

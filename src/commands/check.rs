@@ -11,8 +11,10 @@ use crate::check::evidence::{Boot, Evidence, Intake, Source};
 use crate::check::rules;
 use crate::cli::{CheckArgs, Common, Format};
 use crate::host::{Root, logs, state, terminal};
-use crate::model::common::{Code, Exit, Kind, Report, Verdict};
-use crate::model::finding::{Diagnosis, Explained, ExplainedCode, Finding};
+use crate::model::{
+    Code, Exit, Finding, Kind, Report, Verdict,
+    finding::{Diagnosis, Explained, ExplainedCode},
+};
 use crate::names::nearest;
 use crate::show;
 use crate::timeline::evidence::timeline;

@@ -9,10 +9,11 @@ use super::print;
 use crate::check::fleet::{Fleet, NodeReport};
 use crate::cli::Format;
 use crate::host::Root;
-use crate::model::advice::Advice;
-use crate::model::check_fleet::{CheckFleetReport, NodeFinding, Unread};
-use crate::model::check_schema;
-use crate::model::common::listed;
+use crate::model::{
+    Advice,
+    check_fleet::{CheckFleetReport, NodeFinding, Unread},
+    check_schema, listed,
+};
 use crate::names::harmless;
 use crate::show;
 
@@ -58,7 +59,7 @@ pub fn run(dir: &Path, format: Format) -> anyhow::Result<u8> {
     }
     let report =
         CheckFleetReport { nodes: fleet.counts(), findings: fleet.findings(), problems, unread };
-    print(&report.told(), format, |screen| show::check_fleet::text(&report, screen))
+    print(&report.to_report(), format, |screen| show::check_fleet::text(&report, screen))
 }
 
 /// The report of the node whose file or directory is `name`; `None` for an entry that is not

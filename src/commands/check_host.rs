@@ -13,8 +13,7 @@ use crate::config;
 use crate::graph::{Graph, Load, Unit, consumers, files, show};
 use crate::host::{Root, answer, state, systemctl};
 use crate::ladder::progress::progress;
-use crate::model::status::Role;
-use crate::model::{ModuleTrouble, PortProgress};
+use crate::model::{ModuleTrouble, PortProgress, status::Role};
 use crate::names::{LinkLayer, LinkState, PhysicalState, is_ipoib_name};
 use crate::node::{Account, JudgedPort, Node};
 use crate::observe::{self, Observed, PciFunction};
@@ -297,13 +296,8 @@ impl Gathering<'_> {
     fn netdev_state(&mut self, seen: &mut State) {
         let origin = self.origin();
         for function in &self.node.observed.functions {
-            let netdevs: Vec<_> = function
-                .rdma
-                .iter()
-                .flat_map(|d| d.ports.iter().map(move |p| (d, p)))
-                .filter_map(|(d, p)| Some((d, p, p.netdev.as_ref()?)))
-                .collect();
-            for (device, port, netdev) in &netdevs {
+            let netdevs = function.ports().filter_map(|(d, p)| Some((d, p, p.netdev.as_ref()?)));
+            for (device, port, netdev) in netdevs {
                 let now = self.node.netdev(&netdev.name);
                 // One that is down is the judgement's business.
                 if now.admin_up != Some(true) {
@@ -355,6 +349,6 @@ impl Gathering<'_> {
 
 /// The names of the IPoIB netdevs that are there.
 fn netdevs(observed: &Observed) -> Vec<String> {
-    let ports = observed.functions.iter().flat_map(|f| &f.rdma).flat_map(|d| &d.ports);
-    ports.filter_map(|p| Some(p.netdev.as_ref()?.name.to_string())).collect()
+    let ports = observed.functions.iter().flat_map(PciFunction::ports);
+    ports.filter_map(|(_, port)| Some(port.netdev.as_ref()?.name.to_string())).collect()
 }

@@ -18,8 +18,7 @@ use crate::check::secrets::without_secrets;
 use crate::cli::{CollectArgs, Common};
 use crate::host::archive::{Archive, Written};
 use crate::host::{Root, answer, clock, config_files, logs};
-use crate::model::collect::Collected;
-use crate::model::common::{Kind, Report, Verdict, not_read};
+use crate::model::{Kind, Report, Verdict, collect::Collected, not_read};
 use crate::names::PINS_PATH;
 use crate::show;
 

@@ -8,10 +8,10 @@ use crate::cli::{ConfigVerb, Format};
 use crate::config::{self, Loaded, Part, PortRow, Problems, Setting};
 use crate::host::{Root, persistent_names, terminal};
 use crate::ladder::minimum::means;
-use crate::model::PortProgress;
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Exit, Finding, Kind, NotBegun, Report, Severity, Verdict};
-use crate::model::config::{Checked, NotRead, Shown, ShownSetting};
+use crate::model::{
+    Advice, Code, Exit, Finding, Kind, NotBegun, PortProgress, Report, Severity, ToDo, Verdict,
+    config::{Checked, NotRead, Shown, ShownSetting},
+};
 use crate::node;
 use crate::show::{advice, screen};
 
@@ -144,9 +144,9 @@ fn findings(problems: &Problems) -> Vec<Finding> {
         Finding { places, ..finding }.advise(help.map(Advice::permanent))
     };
     let mut findings: Vec<Finding> = problems.told().into_iter().map(finding).collect();
-    if problems.more() > 0 {
+    if problems.more > 0 {
         let message =
-            format!("the configuration has {} more errors, which are not listed", problems.more());
+            format!("the configuration has {} more errors, which are not listed", problems.more);
         findings.push(Finding::error(Code::ConfigurationInvalid, message));
     }
     findings

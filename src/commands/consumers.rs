@@ -11,10 +11,12 @@ use crate::graph::consumers::{self, DropIn, PROVIDER, Proof};
 use crate::host::lock::Locks;
 use crate::host::{Root, process, site_files};
 use crate::migrate::carry_out;
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding, Severity, not_read};
-use crate::model::consumers::{Consumer, ConsumersReport, Order};
-use crate::model::migrate::Change;
+use crate::model::{
+    Advice, Code, Finding, Severity, ToDo,
+    consumers::{Consumer, ConsumersReport, Order},
+    migrate::Change,
+    not_read,
+};
 use crate::names::{PathState, sh};
 use crate::show;
 use crate::stacks::netplan;
@@ -67,7 +69,7 @@ pub fn run(args: &ConsumersArgs, root: &Root, common: &Common) -> anyhow::Result
         report = ConsumersReport { changes: done, applied: true, ..look(root, common) };
     }
     report.problems.extend(kept);
-    print(&report.told(), common.format, |_| show::consumers::text(&report))
+    print(&report.to_report(), common.format, |screen| show::consumers::text(&report, screen))
 }
 
 /// What the next boot starts.

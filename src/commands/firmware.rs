@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use anyhow::{anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 
 use super::print;
 use crate::cli::{FirmwareArgs, Format};
@@ -30,12 +30,7 @@ use crate::show;
 /// # Errors
 /// A copied tree; not root; the tool is not installed; the record cannot be read; standard
 /// output is gone.
-pub fn run(
-    args: &FirmwareArgs,
-    config: &Config,
-    root: &Root,
-    format: Format,
-) -> anyhow::Result<u8> {
+pub fn run(args: &FirmwareArgs, config: &Config, root: &Root, format: Format) -> Result<u8> {
     if !root.is_live() {
         bail!(
             "firmware cannot be combined with --root: the adapters of a copied tree cannot be asked; `ibprov status --root` judges what the tree shows"
@@ -77,9 +72,9 @@ pub fn run(
     let adapters: Vec<_> = chosen(&run.observed, config, &named)
         .into_iter()
         .map(|(pci, card)| run.adapter(pci, card))
-        .collect::<anyhow::Result<_>>()?;
+        .collect::<Result<_>>()?;
     let report = FirmwareReport { tool: run.used.join(", "), adapters };
-    print(&report.told(), format, |screen| show::firmware::text(&report, screen))
+    print(&report.to_report(), format, |screen| show::firmware::text(&report, screen))
 }
 
 /// The adapters to look at, each with what is configured for it: those that are named, else
@@ -128,7 +123,7 @@ impl Run<'_> {
         &mut self,
         pci: PciAddress,
         configured: Option<&FirmwareCard>,
-    ) -> anyhow::Result<CardSettings> {
+    ) -> Result<CardSettings> {
         let identity = identity(self.root, &self.observed, pci);
         let mut card = CardSettings::new(pci, identity.firmware.clone());
         let wanted = configured.map(|card| card.settings.as_slice()).unwrap_or_default();

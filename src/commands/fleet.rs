@@ -9,8 +9,7 @@ use crate::cli::Format;
 use crate::config::PfSelector;
 use crate::config::pins::{PinnedPf, Pins};
 use crate::host::{ReadError, Root};
-use crate::model::check_schema;
-use crate::model::plan_fleet::FleetReport;
+use crate::model::{check_schema, plan_fleet::FleetReport};
 use crate::names::{Guid, PciAddress, harmless};
 use crate::plan::fleet::Fleet;
 use crate::show;
@@ -31,7 +30,7 @@ const FILE_LIMIT: u64 = 4 << 20;
 pub fn run(dir: &Path, format: Format) -> anyhow::Result<u8> {
     let (hosts, problems) = hosts(dir)?;
     let report = judged(&hosts, problems);
-    print(&report.told(), format, |screen| screen.page(&show::plan::fleet(&report)))
+    print(&report.to_report(), format, |screen| screen.page(&show::plan::fleet(&report)))
 }
 
 /// What the plans of `hosts` come to.
@@ -41,7 +40,7 @@ pub(super) fn judged(hosts: &[(String, Pins)], problems: Vec<String>) -> FleetRe
         fleet.add(host.clone(), pins);
     }
     let (findings, count) = fleet.judge(MOST);
-    FleetReport { hosts: fleet.hosts(), vfs: fleet.vfs(), count, findings, problems }
+    FleetReport { hosts: fleet.hosts.len(), vfs: fleet.vfs, count, findings, problems }
 }
 
 /// The plans of hosts, by their names.

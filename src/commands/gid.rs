@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 
 use super::print;
 use crate::cli::{Format, GidArgs};
@@ -15,7 +15,7 @@ use crate::observe::{Observed, Observer, link, target};
 ///
 /// # Errors
 /// There is no such port; standard output is gone.
-pub fn run(args: &GidArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
+pub fn run(args: &GidArgs, root: &Root, format: Format) -> Result<u8> {
     let observed = Observer::new(root).look([], &Default::default());
     let (rdma, port) = found(&args.port, root, &observed)?;
     let path = format!("/sys/class/infiniband/{rdma}/ports/{port}");
@@ -43,7 +43,7 @@ pub fn run(args: &GidArgs, root: &Root, format: Format) -> anyhow::Result<u8> {
     let wanted: Vec<String> = [kind, address].into_iter().flatten().collect();
     let wanted = if wanted.is_empty() { "wanted".to_owned() } else { wanted.join(" ") };
     let report = GidReport { rdma, port, wanted, gids, entries };
-    let report = report.told();
+    let report = report.to_report();
     if format == Format::Text {
         for finding in &report.findings {
             writeln!(terminal::stderr(), "{finding}")?;
@@ -66,11 +66,7 @@ fn software_on(root: &Root, name: &IfName) -> Option<RdmaName> {
 }
 
 /// The device and port that `target` names.
-fn found(
-    target: &Target,
-    root: &Root,
-    observed: &Observed,
-) -> anyhow::Result<(RdmaName, PortNumber)> {
+fn found(target: &Target, root: &Root, observed: &Observed) -> Result<(RdmaName, PortNumber)> {
     let meant = target::meant(target, root, observed);
     let of_functions = meant.iter().flatten().flat_map(|meant| &meant.ports);
     let mut ports: Vec<(RdmaName, PortNumber)> =

@@ -5,8 +5,7 @@ use crate::cli::{Format, GuestsArgs};
 use crate::config::{Config, Part};
 use crate::guests::service;
 use crate::host::{Root, alarm, live_line, process};
-use crate::model::common::{Exit, Finding};
-use crate::model::guests::{GuestsReport, Phase};
+use crate::model::{Exit, Finding, GuestsReport, guests::Phase};
 use crate::names::{Object, harmless};
 use crate::node::Node;
 use crate::show;
@@ -34,7 +33,7 @@ pub fn run(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> a
         report.exit_code = Some(Exit::NotReady.code());
     }
     live_line::end();
-    let code = print(&report.told(), format, |_| String::new())?;
+    let code = print(&report.to_report(), format, |_| String::new())?;
     tracing::info!("{}", show::guests::text(&report, Screen::default()).trim_end());
     Ok(code)
 }
@@ -51,7 +50,7 @@ fn look(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> anyh
         report.exit_code = Some(change.code());
         report.would_start.clone_from(&order);
     }
-    print(&report.told(), format, |screen| {
+    print(&report.to_report(), format, |screen| {
         let mut text = screen.page(&show::guests::text(&report, screen));
         if args.dry_run && !order.is_empty() {
             text.push_str("would be started, in this order:\n");
@@ -121,7 +120,7 @@ mod tests {
         let told = about.map(|(code, object)| Finding::error(code, "x").about(object));
         report.account = of_vfs(told.to_vec(), &report);
         assert_eq!(report.account, told[..3]);
-        let findings = report.told().findings;
+        let findings = report.to_report().findings;
         let [rest @ .., failed] = &findings[..] else { panic!("{findings:?}") };
         assert_eq!(rest, &told[..3]);
         let as_in_status = (Code::GuestFailed, Severity::Warning);

@@ -9,9 +9,7 @@ use super::{config, status};
 use crate::cli::{Asker, Format, HealthArgs};
 use crate::config::{Health, Loaded};
 use crate::host::{Root, terminal};
-use crate::model::common::{Code, Finding, Verdict};
-use crate::model::finding::Severity;
-use crate::model::node::Judgement;
+use crate::model::{Code, Finding, Judgement, Severity, Verdict};
 use crate::names::harmless;
 use crate::show::status::with_short_names;
 

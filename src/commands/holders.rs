@@ -62,7 +62,7 @@ pub fn run(args: &HoldersArgs, root: &Root, format: Format) -> anyhow::Result<u8
             "a copied tree has no kernel to ask for users of the HCA, and may lack its processes";
         report.problems.insert(why.to_owned());
     }
-    print(&report.told(), format, |screen| screen.page(&show::holders::text(&report)))
+    print(&report.to_report(), format, |screen| screen.page(&show::holders::text(&report)))
 }
 
 /// A card that hangs is not free.

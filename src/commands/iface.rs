@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::Result;
+
 use super::print;
 use crate::apply::bring_up::explain;
 use crate::apply::children;
@@ -14,9 +16,7 @@ use crate::apply::warnings::queue_advice;
 use crate::cli::{Format, IfaceArgs};
 use crate::config::{Config, RxeRow};
 use crate::host::{Root, alarm, clock, links, process, systemctl, systemd};
-use crate::model::common::{Code, Exit, Finding};
-use crate::model::iface::{BringUp, IfaceReport};
-use crate::model::preview::IfacePreview;
+use crate::model::{BringUp, Code, Exit, Finding, IfaceReport, preview::IfacePreview};
 use crate::names::{IfName, Object, PciAddress, RdmaName, Rung, Target, present};
 use crate::node::Node;
 use crate::observe::iface::{NotSeen, look};
@@ -27,7 +27,7 @@ use crate::stacks::{KNOWN, netplan};
 use crate::workers::products::manages_nvswitch;
 
 /// The netdev that `name` is of, or that its port has. What nothing has now is refused later.
-fn netdev(name: &str, root: &Root) -> anyhow::Result<IfName> {
+fn netdev(name: &str, root: &Root) -> Result<IfName> {
     let target: Target = name.parse()?;
     if let Target::Name(name) = &target {
         let own = links::own_name(root, name);
@@ -55,7 +55,7 @@ fn netdev(name: &str, root: &Root) -> anyhow::Result<IfName> {
 ///
 /// # Errors
 /// It could not begin: no such interface, not root, or standard output is gone.
-pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> Result<u8> {
     // It was not to act, and would be started again and again.
     if args.stopped.is_some() && service_result() == "exec-condition" {
         return Ok(Exit::Good.code());
@@ -102,7 +102,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
             report.bring_up = BringUp::NotAsked;
             report.configured = true;
             report.notes.push(e.to_string());
-            print(&report.told(), format, |_| String::new())
+            print(&report.to_report(), format, |_| String::new())
         }
         // It has disappeared since udev saw it, and systemd will stop the unit.
         (Err(e), Some(_)) if is_absent(&e) => {
@@ -110,7 +110,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
             report.disappeared();
             report.exit_code = report.judge();
             tracing::info!(netdev = %name, "{}", report.headline());
-            print(&report.told(), format, |_| String::new())
+            print(&report.to_report(), format, |_| String::new())
         }
         (Err(e), None) if is_absent(&e) => {
             let all = ipoib::interfaces(&mut Look::new(root));
@@ -122,7 +122,7 @@ pub fn run(args: &IfaceArgs, config: &Config, root: &Root, format: Format) -> an
 }
 
 /// Set up all P_Key children; `stopped` is the unit that has done so, and may have missed one.
-fn set_up_children(stopped: Option<&str>, config: &Config, root: &Root) -> anyhow::Result<u8> {
+fn set_up_children(stopped: Option<&str>, config: &Config, root: &Root) -> Result<u8> {
     if !root.is_live() || !process::is_root() {
         anyhow::bail!("iface --children is for ibprov-children.service");
     }
@@ -152,7 +152,7 @@ fn service_result() -> String {
 }
 
 /// Create the soft RoCE device of a netdev that has appeared.
-fn soft_roce(row: &RxeRow, timeout: Duration, format: Format) -> anyhow::Result<u8> {
+fn soft_roce(row: &RxeRow, timeout: Duration, format: Format) -> Result<u8> {
     if !process::is_root() {
         anyhow::bail!("iface must be run as root: use sudo");
     }
@@ -179,11 +179,11 @@ fn soft_roce(row: &RxeRow, timeout: Duration, format: Format) -> anyhow::Result<
     systemd::tell_status(&told);
     report.finished_usec = clock::monotonic_usec();
     report.notes.push(told);
-    print(&report.told(), format, |_| String::new())
+    print(&report.to_report(), format, |_| String::new())
 }
 
 /// Has a child create it: a registration waits for locks that a driver may hold.
-fn create_rxe(name: &RdmaName, netdev: &IfName, timeout: Duration) -> anyhow::Result<()> {
+fn create_rxe(name: &RdmaName, netdev: &IfName, timeout: Duration) -> Result<()> {
     let args = ["create-rxe", "--", name.as_str(), netdev.as_str()];
     let until = clock::monotonic_usec().saturating_add(clock::usec(timeout));
     let out = process::own_output_until(&args, until)?;
@@ -196,16 +196,11 @@ fn create_rxe(name: &RdmaName, netdev: &IfName, timeout: Duration) -> anyhow::Re
 }
 
 /// What would become of the soft RoCE device of a netdev.
-fn soft_roce_dry_run(
-    row: &RxeRow,
-    config: &Config,
-    root: &Root,
-    format: Format,
-) -> anyhow::Result<u8> {
+fn soft_roce_dry_run(row: &RxeRow, config: &Config, root: &Root, format: Format) -> Result<u8> {
     let all = Node::look(root, config, None).soft_roce;
     let rxe = all.into_iter().find(|rxe| rxe.name == row.name);
     let report = IfacePreview { rxe, ..IfacePreview::default() };
-    print(&report.told(), format, |screen| {
+    print(&report.to_report(), format, |screen| {
         let planned = report.rxe.iter().map(|rxe| format!("{}\n", rxe.planned()));
         screen.page(&planned.collect::<String>())
     })
@@ -237,7 +232,7 @@ fn set_up_or_show(
     config: &Config,
     root: &Root,
     format: Format,
-) -> anyhow::Result<u8> {
+) -> Result<u8> {
     if args.dry_run || !root.is_live() {
         return dry_run(ask, config, root, format);
     }
@@ -247,12 +242,12 @@ fn set_up_or_show(
     alarm::at_deadline(config.network.timeout);
     let report = set_up(config, root, ask)?;
     systemd::tell_status(&report.headline());
-    print(&report.told(), format, |_| String::new())
+    print(&report.to_report(), format, |_| String::new())
 }
 
 /// The unit has stopped: start it again if that was for an interface that is
 /// gone, and another one has its path meanwhile.
-fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
+fn stopped(unit: &str, device: &Path, root: &Root) -> Result<u8> {
     let name = name_of(device)?;
     if is_missed(root, &name).map_err(anyhow::Error::msg)? {
         tracing::info!(netdev = %name, unit, "{name} has appeared again: starting {unit} again");
@@ -262,7 +257,7 @@ fn stopped(unit: &str, device: &Path, root: &Root) -> anyhow::Result<u8> {
 }
 
 /// What a run would do, and what the account of the node says of the interface.
-fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow::Result<u8> {
+fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> Result<u8> {
     let problems = look(root, ask.name)?.problems;
     let node = Node::look_as_iface(root, config, ask.force);
     let is_it = |finding: &Finding| finding.objects == [Object::from(ask.name)];
@@ -316,7 +311,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> anyhow
         stacks,
         rxe: None,
     };
-    print(&report.told(), format, |screen| {
+    print(&report.to_report(), format, |screen| {
         screen.page(&show::preview::iface(&report, ask.name, ask.settings_only, screen))
     })
 }

@@ -10,8 +10,7 @@ use crate::config::foreign::{
 };
 use crate::host::Root;
 use crate::migrate::fit;
-use crate::model::common::{Code, Finding, Kind, Report, Verdict};
-use crate::model::config::Import;
+use crate::model::{Code, Finding, Kind, Report, Verdict, config::Import};
 use crate::observe::ipoib::Interfaces;
 use crate::observe::{self, interface_manager};
 

@@ -9,8 +9,10 @@ use crate::cli::{CheckArgs, Format};
 use crate::config::Config;
 use crate::host::initrd::{self, Image};
 use crate::host::{Root, persistent_names};
-use crate::model::common::{Code, Finding, Kind, Report, Severity, Verdict};
-use crate::model::initrd::{InitrdReport, Line, NeededModule, Place, rebuild};
+use crate::model::{
+    Code, Finding, Kind, Report, Severity, Verdict,
+    initrd::{InitrdReport, Line, NeededModule, Place, rebuild},
+};
 use crate::names::{IB_DRIVERS, rdma_half_of};
 use crate::observe::Observer;
 use crate::show;

@@ -4,15 +4,14 @@
 
 use std::io::{self, Write as _};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, Result, bail};
 use tracing::{info, warn};
 
 use crate::apply::rxe;
 use crate::host::start_up::{self, BOOT_UNIT, StartUp};
 use crate::host::unit_links;
 use crate::host::{Root, answer, attribute, clock, process, rdma_netlink, state, terminal};
-use crate::model::netns::remedy;
-use crate::model::{Exit, Use, used_by};
+use crate::model::{Exit, Use, netns::remedy, used_by};
 use crate::names::harmless;
 use crate::names::{IfName, NetnsMode, PciAddress, PortNumber, PortType, RdmaName, present};
 use crate::observe::uses::{rdma_uses, uses};
@@ -24,7 +23,7 @@ use crate::observe::{namespaces, pf};
 ///
 /// # Errors
 /// The kernel refuses: another device is called so, or it is not root who asks.
-pub fn name_rdma(pci: PciAddress, name: &RdmaName, unless_used: bool) -> anyhow::Result<u8> {
+pub fn name_rdma(pci: PciAddress, name: &RdmaName, unless_used: bool) -> Result<u8> {
     let root = Root::live();
     let uses = if unless_used { rdma_uses(&root, pci) } else { Vec::new() };
     if !uses.is_empty() {
@@ -37,7 +36,7 @@ pub fn name_rdma(pci: PciAddress, name: &RdmaName, unless_used: bool) -> anyhow:
 }
 
 /// Nothing is done because of these uses, which boot reads on standard error.
-fn left(uses: &[Use]) -> anyhow::Result<u8> {
+fn left(uses: &[Use]) -> Result<u8> {
     write!(terminal::stderr(), "{}", used_by(uses))?;
     Ok(Exit::Exceptions.code())
 }
@@ -46,7 +45,7 @@ fn left(uses: &[Use]) -> anyhow::Result<u8> {
 ///
 /// # Errors
 /// As [`rxe::create`].
-pub fn create_rxe(name: &RdmaName, netdev: &IfName) -> anyhow::Result<()> {
+pub fn create_rxe(name: &RdmaName, netdev: &IfName) -> Result<()> {
     rxe::create(&Root::live(), name, netdev)
 }
 
@@ -54,7 +53,7 @@ pub fn create_rxe(name: &RdmaName, netdev: &IfName) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// As [`rxe::keep_name`].
-pub fn name_rxe(name: &RdmaName, netdev: &IfName) -> anyhow::Result<()> {
+pub fn name_rxe(name: &RdmaName, netdev: &IfName) -> Result<()> {
     rxe::keep_name(&Root::live(), name, netdev)
 }
 
@@ -98,11 +97,7 @@ pub fn may_act(unit: &str) -> Exit {
 ///
 /// # Errors
 /// The driver refuses, or a port has another type afterwards.
-pub fn set_port_type(
-    pci: PciAddress,
-    types: &[(PortNumber, PortType)],
-    force: bool,
-) -> anyhow::Result<u8> {
+pub fn set_port_type(pci: PciAddress, types: &[(PortNumber, PortType)], force: bool) -> Result<u8> {
     let path = |number: PortNumber| format!("{}/mlx4_port{number}", pf::dir(pci));
     let root = Root::live();
     let uses: Vec<Use> = match force {
@@ -159,7 +154,7 @@ const SYSTEMD_USEC: u64 = 8_000_000;
 ///
 /// # Errors
 /// The kernel refuses, or has another mode afterwards.
-pub fn set_netns_mode(mode: NetnsMode) -> anyhow::Result<()> {
+pub fn set_netns_mode(mode: NetnsMode) -> Result<()> {
     if let Err(e) = rdma_netlink::set_netns_mode(mode) {
         let tried = format!("set {mode} by RDMA netlink: {}", answer(&e));
         if e.raw_os_error() != Some(nix::libc::EBUSY) {

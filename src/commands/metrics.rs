@@ -8,9 +8,7 @@ use super::{config, last_report, status};
 use crate::cli::{Format, MetricsArgs};
 use crate::config::Loaded;
 use crate::host::{self, Root, state, terminal};
-use crate::model::common::Code;
-use crate::model::status::Status;
-use crate::model::{self, BootReport, guests::GuestsReport};
+use crate::model::{self, BootReport, Code, GuestsReport, Status};
 use crate::show::metrics::{self, ConfigurationMistakes};
 
 /// Print the state of the host as metrics, or write it to the file that is given.

@@ -6,8 +6,10 @@ use crate::graph::files;
 use crate::host::lock::{LockError, Locks};
 use crate::host::{Root, process, site_files};
 use crate::migrate::{Record, Step, back_steps, carry_out, find, proof, record};
-use crate::model::common::{Code, Finding, Severity};
-use crate::model::migrate::{Change, Migration};
+use crate::model::{
+    Code, Finding, Severity,
+    migrate::{Change, Migration},
+};
 use crate::show;
 
 /// The object of the lock of a run that changes something.
@@ -32,7 +34,7 @@ pub fn run(args: &MigrateArgs, root: &Root, common: &Common) -> anyhow::Result<u
         true => undo(root, recorded, args.apply),
     };
     drop(lock);
-    print(&report.told(), common.format, |screen| {
+    print(&report.to_report(), common.format, |screen| {
         screen.page(&show::migrate::text(&report, screen))
     })
 }
@@ -109,9 +111,8 @@ fn undo(root: &Root, recorded: Option<Record>, apply: bool) -> Migration {
                 // What it keeps is the only copy of what was there.
                 false => recorded.write(root),
             };
-            if let Err(why) = ended {
-                report.problems.push(Finding::error(Code::StepFailed, why));
-            }
+            let failed = ended.err().map(|why| Finding::error(Code::StepFailed, why));
+            report.problems.extend(failed);
         }
     }
     sorted(report)

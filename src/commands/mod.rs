@@ -10,9 +10,7 @@ use tracing::Level;
 
 use crate::cli::Format;
 use crate::host::{Root, state, terminal};
-use crate::model;
-use crate::model::Exit;
-use crate::model::common::Report;
+use crate::model::{self, Exit, Report};
 use crate::show::screen::Screen;
 
 pub mod apply;

@@ -4,14 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use anyhow::Result;
+
 use super::{fleet, print};
 use crate::check::evidence::host::OpensmFault;
 use crate::cli::{Format, OpensmArgs, OpensmProgram};
 use crate::config::{Config, Loaded, Place, Problem, Problems, Source};
 use crate::host::{ReadError, Root};
-use crate::model::advice::Advice;
-use crate::model::common::{Finding, Kind, Report, Severity, Verdict, not_read};
-use crate::model::opensm::{Checked, CheckedFile, FaultKind, OpensmFile, OpensmFinding, Partition};
+use crate::model::{
+    Advice, Finding, Kind, Report, Severity, Verdict, not_read,
+    opensm::{Checked, CheckedFile, FaultKind, OpensmFile, OpensmFinding, Partition},
+};
 use crate::names::harmless;
 use crate::observe::Observer;
 use crate::opensm::partitions::Known;
@@ -38,12 +41,7 @@ pub(super) struct Seen {
 ///
 /// # Errors
 /// The directory of the fleet cannot be read; standard output is gone.
-pub fn run(
-    args: &OpensmArgs,
-    loaded: Option<&Loaded>,
-    root: &Root,
-    format: Format,
-) -> anyhow::Result<u8> {
+pub fn run(args: &OpensmArgs, loaded: Option<&Loaded>, root: &Root, format: Format) -> Result<u8> {
     let mut unread = Vec::new();
     let mut known = known(loaded.map(|loaded| &loaded.config));
     if let Some(dir) = &args.fleet {
@@ -113,7 +111,7 @@ pub(super) fn known(config: Option<&Config>) -> Known {
 }
 
 /// The port GUIDs of the fleet and of this host.
-fn fleet_guids(dir: &Path, root: &Root) -> anyhow::Result<(BTreeSet<u64>, Vec<String>)> {
+fn fleet_guids(dir: &Path, root: &Root) -> Result<(BTreeSet<u64>, Vec<String>)> {
     let (hosts, problems) = fleet::hosts(dir)?;
     let pfs = hosts.iter().flat_map(|(_, pins)| &pins.pfs);
     let planned = pfs.flat_map(|pf| {
@@ -229,7 +227,7 @@ fn named(
     root: &Root,
     mut known: Known,
     unread: &mut Vec<String>,
-) -> anyhow::Result<Vec<Seen>> {
+) -> Result<Vec<Seen>> {
     let mut all = Vec::new();
     for file in &args.files {
         let path = file.display().to_string();

@@ -1,16 +1,19 @@
 //! `ibprov opensm run`: the checks before an opensm of ours, and its start.
 
-use std::fmt;
 use std::io::Write as _;
+
+use anyhow::Result;
 
 use super::opensm::{DIRECTORIES, judge_partitions, known};
 use crate::cli::{Format, OpensmRunArgs};
 use crate::config::{Config, SubnetManager};
 use crate::host::{Root, answer, clock, process, state, systemd, terminal};
 use crate::inventory::Inventory;
-use crate::model::common::Exit;
-use crate::model::subnet_manager::{Stage, SubnetManagerRun};
-use crate::names::{Guid, LinkLayer, PortNumber, RdmaName, Resource, harmless};
+use crate::model::{
+    Exit,
+    subnet_manager::{Stage, SubnetManagerRun},
+};
+use crate::names::{Guid, LinkLayer, PortNumber, RdmaName, Resource, displayed, harmless};
 use crate::observe::opensm::Issm;
 use crate::observe::{Look, Observer, PciFunction, Port, RdmaDevice, opensm};
 use crate::opensm::options;
@@ -45,23 +48,14 @@ struct At<'a> {
     guids: Vec<Guid>,
 }
 
-impl fmt::Display for At<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.device.name, self.port.number)
-    }
-}
+displayed!(At<'_>, at => "{}/{}", at.device.name, at.port.number);
 
 /// Check the subnet manager of the port, wait while the fabric has another one, and become
 /// opensm.
 ///
 /// # Errors
 /// JSON is asked for; this is not root; opensm cannot be executed.
-pub fn run(
-    args: &OpensmRunArgs,
-    config: &Config,
-    root: &Root,
-    format: Format,
-) -> anyhow::Result<u8> {
+pub fn run(args: &OpensmRunArgs, config: &Config, root: &Root, format: Format) -> Result<u8> {
     if format == Format::Json {
         anyhow::bail!("opensm run prints no JSON: see `ibprov status --format json`");
     }
@@ -141,12 +135,8 @@ pub fn run(
         write!(terminal::stdout(), "{}", text(&entry.without_secrets()))?;
         return Ok(Exit::Good.code());
     }
-    let failed = |(path, e): (std::path::PathBuf, std::io::Error)| {
-        anyhow::anyhow!("{}: {}", path.display(), answer(&e))
-    };
-    let dir = state::lasting_dir(&format!("opensm/{guid}")).map_err(failed)?;
-    let file =
-        state::write_secret(&format!("opensm/{guid}/opensm.conf"), &text(entry)).map_err(failed)?;
+    let dir = state::lasting_dir(&format!("opensm/{guid}"))?;
+    let file = state::write_secret(&format!("opensm/{guid}/opensm.conf"), &text(entry))?;
     let program = process::find("opensm").ok_or_else(|| anyhow::anyhow!(NO_OPENSM))?;
     tell(Stage::Running, None);
     systemd::tell_status(&format!(
@@ -260,7 +250,7 @@ fn template() -> Result<Template, String> {
 
 /// Before a SIGHUP: opensm would read its partitions file again, and throw all of it away for
 /// one error.
-fn reload(entry: &SubnetManager, guid: &str, root: &Root, at: &At<'_>) -> anyhow::Result<u8> {
+fn reload(entry: &SubnetManager, guid: &str, root: &Root, at: &At<'_>) -> Result<u8> {
     let path = format!("{}/opensm/{guid}/opensm.conf", state::RUN_DIR);
     let options = match root.bytes(&path, 1 << 20) {
         Ok(bytes) => options::read(&bytes),
@@ -295,8 +285,8 @@ fn outcome(guid: &str, stage: Stage, reason: Option<&str>) {
     let run =
         SubnetManagerRun { stage, reason: reason.map(str::to_owned), pid: std::process::id() };
     let text = serde_json::to_string(&run).unwrap_or_default();
-    if let Err((path, e)) = state::write(&format!("opensm/{guid}.json"), &text) {
-        tracing::warn!("{}: {}", path.display(), answer(&e));
+    if let Err(e) = state::write(&format!("opensm/{guid}.json"), &text) {
+        tracing::warn!("{e}");
     }
 }
 

@@ -9,8 +9,10 @@ use crate::cli::{Format, PlanArgs};
 use crate::config::Config;
 use crate::config::pins::Pins;
 use crate::host::{Root, answer, pins_file, process, terminal};
-use crate::model::common::{Code, Finding, Kind, Report, Verdict, not_read};
-use crate::model::plan::{Partitions, Pinned, PlanReport};
+use crate::model::{
+    Code, Finding, Kind, Report, Verdict, not_read,
+    plan::{Partitions, Pinned, PlanReport},
+};
 use crate::names::PINS_PATH;
 use crate::node::{Node, Plans, firmware};
 use crate::plan::guid::{Resolved, is_recognized, pins_of, resolve_anew};
@@ -74,7 +76,7 @@ pub fn run(args: &PlanArgs, config: &Config, root: &Root, format: Format) -> any
         ..PlanReport::default()
     };
     let report = report.judged();
-    print(&report.told(), format, |screen| {
+    print(&report.to_report(), format, |screen| {
         screen.page(&show::plan::text(&report, args.all, screen))
     })
 }
@@ -94,7 +96,7 @@ fn partition(args: &PlanArgs) -> Partition {
 fn partitions_of_fleet(dir: &Path, partition: Partition, format: Format) -> anyhow::Result<u8> {
     let (hosts, problems) = fleet::hosts(dir)?;
     let judged = fleet::judged(&hosts, problems);
-    let told = judged.told();
+    let told = judged.to_report();
     let verdict = match told.verdict {
         Verdict::Ready => Verdict::NothingToDo,
         Verdict::NotReady => Verdict::WouldFail,

@@ -8,10 +8,10 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::model::common::{Kind, NotBegun, Report};
 use crate::model::{
-    BootReport, check_fleet, collect, config, consumers, finding, firmware, guests, hardware,
-    holders, iface, initrd, online, opensm, pf, plan, plan_fleet, preview, status,
+    BootReport, Kind, NotBegun, Report, check_fleet, collect, config, consumers, finding, firmware,
+    guests, hardware, holders, iface, initrd, online, opensm, pf, plan, plan_fleet, preview,
+    status,
 };
 
 /// The entries of all reports, and what they refer to.
@@ -41,34 +41,34 @@ impl Reports {
 fn all() -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut all = Reports { generator, entries: Map::new() };
-    all.told(Kind::Status, status::Status::told);
+    all.told(Kind::Status, status::Status::to_report);
     all.add::<finding::Diagnosis>(Kind::Check);
     all.add::<Report<finding::Explained>>(Kind::CheckExplain);
-    all.told(Kind::CheckFleet, check_fleet::CheckFleetReport::told);
+    all.told(Kind::CheckFleet, check_fleet::CheckFleetReport::to_report);
     all.add::<Report<initrd::InitrdReport>>(Kind::CheckInitrd);
     all.add::<Report<collect::Collected>>(Kind::Collect);
-    all.told(Kind::Consumers, consumers::ConsumersReport::told);
-    all.told(Kind::Firmware, firmware::FirmwareReport::told);
-    all.told(Kind::Gid, hardware::GidReport::told);
-    all.told(Kind::Holders, holders::HoldersReport::told);
-    all.told(Kind::WaitOnline, online::OnlineReport::told);
-    all.told(Kind::Plan, plan::PlanReport::told);
-    all.told(Kind::PlanFleet, plan_fleet::FleetReport::told);
+    all.told(Kind::Consumers, consumers::ConsumersReport::to_report);
+    all.told(Kind::Firmware, firmware::FirmwareReport::to_report);
+    all.told(Kind::Gid, hardware::GidReport::to_report);
+    all.told(Kind::Holders, holders::HoldersReport::to_report);
+    all.told(Kind::WaitOnline, online::OnlineReport::to_report);
+    all.told(Kind::Plan, plan::PlanReport::to_report);
+    all.told(Kind::PlanFleet, plan_fleet::FleetReport::to_report);
     all.add::<Report<plan::Pinned>>(Kind::PlanPin);
-    all.told(Kind::PlanSeal, plan::Sealed::told);
+    all.told(Kind::PlanSeal, plan::Sealed::to_report);
     all.add::<Report<plan::Partitions>>(Kind::PlanPartitions);
     all.add::<Report<pf::Applied>>(Kind::Apply);
-    all.told(Kind::ApplyPf, pf::PfReport::told);
-    all.told(Kind::ApplyDryRun, crate::model::preview::ApplyPreview::told);
-    all.told(Kind::Guests, guests::GuestsReport::told);
-    all.told(Kind::Boot, BootReport::told);
-    all.told(Kind::BootDryRun, crate::model::preview::Preview::told);
-    all.told(Kind::Iface, iface::IfaceReport::told);
-    all.told(Kind::IfaceDryRun, preview::IfacePreview::told);
+    all.told(Kind::ApplyPf, pf::PfReport::to_report);
+    all.told(Kind::ApplyDryRun, crate::model::preview::ApplyPreview::to_report);
+    all.told(Kind::Guests, guests::GuestsReport::to_report);
+    all.told(Kind::Boot, BootReport::to_report);
+    all.told(Kind::BootDryRun, crate::model::preview::Preview::to_report);
+    all.told(Kind::Iface, iface::IfaceReport::to_report);
+    all.told(Kind::IfaceDryRun, preview::IfacePreview::to_report);
     all.add::<Report<config::Checked>>(Kind::ConfigCheck);
     all.add::<Report<config::Shown>>(Kind::ConfigShow);
     all.add::<Report<config::Import>>(Kind::Import);
-    all.told(Kind::Migrate, crate::model::migrate::Migration::told);
+    all.told(Kind::Migrate, crate::model::migrate::Migration::to_report);
     all.add::<Report<opensm::Checked, opensm::OpensmFinding>>(Kind::OpensmCheck);
     all.add::<NotBegun>(Kind::NotBegun);
     let names: Vec<Value> =

@@ -40,7 +40,7 @@ pub fn run(config: &Config, root: &Root, dry_run: bool, format: Format) -> anyho
         removed: !dry_run,
         left: of_one_host(config, &mut Look::new(root)),
     };
-    print(&report.told(), format, |_| show::plan::sealed(&report))
+    print(&report.to_report(), format, |_| show::plan::sealed(&report))
 }
 
 /// What of the configuration, and of the files from which it takes the host's number, fits
@@ -213,7 +213,7 @@ guid.template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"
             let owned = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect();
             let report = Sealed { files: owned(files), removed, left: owned(left) };
             assert_eq!(show::plan::sealed(&report).contains("not sealed"), !left.is_empty());
-            let told = report.told();
+            let told = report.to_report();
             (told.verdict, told.exit_code)
         };
         assert_eq!(sealed(&["pins"], true, &[]), (Verdict::Done, 0));

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use anyhow::Result;
+
 use super::config::{complain, errors};
 use super::{print, screen};
 use crate::cli::{Common, Format, StatusArgs};
@@ -12,14 +14,14 @@ use crate::config::{Config, Loaded};
 use crate::host::events::Events;
 use crate::host::{Root, clock, kernel_log, state, terminal};
 use crate::ladder::active::{self, Activity};
-use crate::model::common::Finding;
-use crate::model::degraded::PcieLink;
-use crate::model::rxe::RxeReport;
-use crate::model::status::{
-    Absent, Child, Hca, Ladder, LastBoot, ModuleNow, Named, PortStatus, Role, SoftRoce, Status,
-    Udev, VfPortStatus, VfStatus,
+use crate::model::{
+    self, BootReport, Finding, NotExpected, PcieLink, PortProgress, PortStatus, ReadError,
+    RxeReport, Status,
+    status::{
+        Absent, Child, Hca, Ladder, LastBoot, ModuleNow, Named, Role, SoftRoce, Udev, VfPortStatus,
+        VfStatus,
+    },
 };
-use crate::model::{self, BootReport, NotExpected, PortProgress, ReadError};
 use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target, Targets};
 use crate::node::{Account, JudgedPort, Node, history, soft_roce};
 use crate::observe::link::PortAnswer;
@@ -34,7 +36,7 @@ use crate::stacks;
 ///
 /// # Errors
 /// Standard output is gone.
-pub fn run(args: &StatusArgs, loaded: &Loaded, root: &Root, common: &Common) -> anyhow::Result<u8> {
+pub fn run(args: &StatusArgs, loaded: &Loaded, root: &Root, common: &Common) -> Result<u8> {
     let invalid = errors(loaded);
     if !invalid.is_empty() {
         complain(&loaded.problems)?;
@@ -56,16 +58,11 @@ pub fn run(args: &StatusArgs, loaded: &Loaded, root: &Root, common: &Common) -> 
         return watch(look, detail, root, common.format);
     }
     let status = look()?;
-    print(&status.told(), common.format, |screen| show::status::text(&status, screen, detail))
+    print(&status.to_report(), common.format, |screen| show::status::text(&status, screen, detail))
 }
 
 /// Keep what has one of these names.
-fn keep(
-    status: &mut Status,
-    names: &[Targets],
-    config: &Config,
-    root: &Root,
-) -> anyhow::Result<()> {
+fn keep(status: &mut Status, names: &[Targets], config: &Config, root: &Root) -> Result<()> {
     let observed = Observer::new(root).look([], &BTreeSet::new());
     let mut targets = Vec::new();
     for name in names {
@@ -135,11 +132,11 @@ const BURST_USEC: u64 = 250_000;
 /// Show what `look` sees, and again when it is something else: on a terminal in the place of
 /// what was shown before, elsewhere below it; JSON is one line each time.
 fn watch(
-    look: impl Fn() -> anyhow::Result<Status>,
+    look: impl Fn() -> Result<Status>,
     detail: Detail,
     root: &Root,
     format: Format,
-) -> anyhow::Result<u8> {
+) -> Result<u8> {
     if !root.is_live() {
         anyhow::bail!("--watch cannot be combined with --root: nothing changes in a copied tree");
     }
@@ -155,7 +152,7 @@ fn watch(
         let text = match format {
             Format::Text => show::status::text(&status, screen(&out), detail),
             Format::Json => {
-                format!("{}\n", status.told().to_json_line()?)
+                format!("{}\n", status.to_report().to_json_line()?)
             }
         };
         if text != shown {
@@ -282,9 +279,7 @@ impl View<'_> {
             planned: None,
             history: None,
             ports: function
-                .rdma
-                .iter()
-                .flat_map(|d| d.ports.iter().map(move |p| (d, p)))
+                .ports()
                 .map(|(d, p)| self.port(function, d, p, left_out.as_ref()))
                 .collect(),
             left_out,

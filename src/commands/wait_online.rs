@@ -1,12 +1,13 @@
 //! `ibprov wait-online`.
 
+use anyhow::Result;
+
 use super::{level, print_or_tell};
 use crate::apply::ipoib;
 use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::{Loaded, Part};
-use crate::host::{self, Root, alarm, journal, live_line, state, systemd};
-use crate::model::events as kinds;
-use crate::model::online::{Goal, OnlineReport};
+use crate::host::{Root, alarm, journal, live_line, state, systemd};
+use crate::model::{OnlineReport, events as kinds, online::Goal};
 use crate::names::WAIT_ONLINE_UNIT;
 use crate::observe::ModprobeRules;
 use crate::online::{self, Wanted};
@@ -18,12 +19,7 @@ use crate::show::screen::Screen;
 /// # Errors
 /// It could not begin: no signals or poll, a copied tree, or standard output is
 /// gone.
-pub fn run(
-    args: &WaitOnlineArgs,
-    loaded: &Loaded,
-    root: &Root,
-    format: Format,
-) -> anyhow::Result<u8> {
+pub fn run(args: &WaitOnlineArgs, loaded: &Loaded, root: &Root, format: Format) -> Result<u8> {
     if !root.is_live() {
         anyhow::bail!(
             "wait-online cannot be combined with --root: no port comes online in a copied tree"
@@ -48,14 +44,12 @@ pub fn run(
         wants_ipoib: ipoib::wanted_denied(root, config, &ModprobeRules::read(root)),
     };
     let mut report = online::run(config, &wanted, root)?;
-    let json = report.told().to_json()?;
+    let json = report.to_report().to_json()?;
     // The report is evidence of the node's boot: a run by hand may ask for any port.
     match systemd::own_unit(root) {
         Ok(Some(unit)) if unit == WAIT_ONLINE_UNIT => {
-            if let Err((path, e)) = state::write("online.json", &json) {
-                let e = host::answer(&e);
-                report.problems.push(format!("cannot write {}: {e}", path.display()));
-            }
+            let written = state::write("online.json", &json);
+            report.problems.extend(written.err().map(|e| format!("cannot write {e}")));
         }
         Ok(_) => {}
         Err(e) => report.problems.push(format!(
@@ -66,7 +60,7 @@ pub fn run(
     systemd::tell_status(&report.headline());
     live_line::end();
     print_or_tell(
-        &report.told(),
+        &report.to_report(),
         format,
         |screen| show::online::text(&report, screen),
         || tell(&report),

@@ -334,6 +334,9 @@ pub(crate) fn read(file: &Arc<Source>, problems: &mut Problems) -> (Draft, bool)
 /// that is meant.
 type Make = Box<dyn FnOnce() -> Problem>;
 
+/// A value of the file, with its place.
+type SpannedValue<'a> = Spanned<DeValue<'a>>;
+
 /// Where the lines of a text begin, for many look-ups.
 struct LineStarts(Vec<usize>);
 
@@ -422,12 +425,7 @@ impl DraftReader<'_> {
     }
 
     /// What `value` gives for `key`, which stands at `path`.
-    fn given(
-        &mut self,
-        path: &str,
-        key: &'static Key,
-        value: &Spanned<DeValue<'_>>,
-    ) -> Option<Given> {
+    fn given(&mut self, path: &str, key: &'static Key, value: &SpannedValue<'_>) -> Option<Given> {
         if let DeValue::Array(list) = value.get_ref()
             && let Some(first_over) = list.get(LONGEST_LIST)
         {
@@ -493,12 +491,7 @@ impl DraftReader<'_> {
         }
     }
 
-    fn item(
-        &mut self,
-        path: &str,
-        key: &'static Key,
-        value: &Spanned<DeValue<'_>>,
-    ) -> Option<Item> {
+    fn item(&mut self, path: &str, key: &'static Key, value: &SpannedValue<'_>) -> Option<Item> {
         match key.kind.read(value.get_ref()) {
             Ok(read) => Some(Item { value: read, place: Some(self.place(value.span())) }),
             Err(why) => {
@@ -513,7 +506,7 @@ impl DraftReader<'_> {
         path: &str,
         list: &'static Key,
         keys: &'static [Key],
-        row: &Spanned<DeValue<'_>>,
+        row: &SpannedValue<'_>,
     ) -> Option<Row> {
         let DeValue::Table(table) = row.get_ref() else {
             let why = format!("expected {}, got {}", list.kind.wanted(), type_name(row.get_ref()));

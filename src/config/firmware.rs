@@ -63,11 +63,9 @@ pub(super) fn cards(
                 continue;
             };
             if name.lacks_port() {
-                problems.push(
-                    Problem::new(format!("{name} is a setting of a port, and names none"))
+                Problem::new(format!("{name} is a setting of a port, and names none"))
                         .at(at, "of which port?")
-                        .help(format!("write {name}_P1 for the first port of the adapter, {name}_P2 for the second")),
-                );
+                        .help(format!("write {name}_P1 for the first port of the adapter, {name}_P2 for the second")).add_to(problems);
                 continue;
             }
             let setting = FirmwareSetting { name: name.clone(), value, origin: at.to_string() };
@@ -104,11 +102,10 @@ fn named(row: &Row, problems: &mut Problems) -> Vec<PciAddress> {
     let mut cards: Vec<(PciAddress, &Place)> = Vec::new();
     for (pci, at) in row.each(key::PCI) {
         match cards.iter().find(|(other, _)| other.is_beside(pci)) {
-            Some((_, other)) => problems.push(
-                Problem::new("firmware.pci names one adapter twice")
-                    .repeated(at, other)
-                    .help("the settings are of the whole adapter: keep one of its functions"),
-            ),
+            Some((_, other)) => Problem::new("firmware.pci names one adapter twice")
+                .repeated(at, other)
+                .help("the settings are of the whole adapter: keep one of its functions")
+                .add_to(problems),
             None => cards.push((pci, at)),
         }
     }
@@ -135,18 +132,17 @@ fn against_ports(given: &Given<'_>, merged: &Merged, pfs: &[Placed<'_>], problem
         pci.is_beside(given.pci) && i64::from(pci.port_of_adapter()) + further == i64::from(number)
     };
     let mut contradicts = |at: &Place, label: &str| {
-        problems.push(
-            Problem::new(format!(
-                "{name} makes a port of {} one that the configuration does not expect",
-                given.pci
-            ))
-            .at(
-                given.at,
-                format!("port {number} of the adapter is set to {}", Into::<&str>::into(layer)),
-            )
-            .at(at, label)
-            .help("change the one or the other"),
-        );
+        Problem::new(format!(
+            "{name} makes a port of {} one that the configuration does not expect",
+            given.pci
+        ))
+        .at(
+            given.at,
+            format!("port {number} of the adapter is set to {}", Into::<&str>::into(layer)),
+        )
+        .at(at, label)
+        .help("change the one or the other")
+        .add_to(problems);
     };
     for row in merged.tables(PORT) {
         let wanted = row.value(port::LINK_LAYER).unwrap_or(LinkLayer::InfiniBand);
@@ -187,30 +183,25 @@ fn against_vfs(given: &Given<'_>, all: &[Given<'_>], pfs: &[Placed<'_>], problem
     };
     for pf in pfs.iter().filter(|pf| u64::from(pf.pf.vfs) > most) {
         if matches!(pf.pf.which, PfSelector::Pci(pci) if pci.is_beside(given.pci)) {
-            problems.push(
-                Problem::new(format!(
-                    "{} has more VFs than its firmware is set to allow",
-                    pf.pf.which
-                ))
+            Problem::new(format!("{} has more VFs than its firmware is set to allow", pf.pf.which))
                 .at(pf.count.at, format!("{} VFs are planned", pf.pf.vfs))
                 .at(given.at, "the most that each PF of the adapter can have")
-                .help("raise NUM_OF_VFS, or plan fewer VFs"),
-            );
+                .help("raise NUM_OF_VFS, or plan fewer VFs")
+                .add_to(problems);
         }
     }
     let of_pf = all.iter().find(|other| {
         other.setting.name.as_str() == FirmwareName::PER_PF && other.pci.is_beside(given.pci)
     });
     if let Some(other) = of_pf.filter(|other| other.setting.value.number() != Some(0)) {
-        problems.push(
-            Problem::new(format!(
-                "{} has no effect beside {} = true",
-                FirmwareName::NUM_OF_VFS,
-                FirmwareName::PER_PF
-            ))
-            .at(given.at, "the number of VFs of each PF")
-            .at(other.at, "each PF has a number of its own, PF_NUM_OF_VF")
-            .help("keep one of the two"),
-        );
+        Problem::new(format!(
+            "{} has no effect beside {} = true",
+            FirmwareName::NUM_OF_VFS,
+            FirmwareName::PER_PF
+        ))
+        .at(given.at, "the number of VFs of each PF")
+        .at(other.at, "each PF has a number of its own, PF_NUM_OF_VF")
+        .help("keep one of the two")
+        .add_to(problems);
     }
 }

@@ -105,11 +105,9 @@ pub(super) fn guests(merged: &Merged, pfs: &[Placed<'_>], problems: &mut Problem
         vfs_exist(row, pfs, problems);
         for (what, at) in guests {
             match named.iter().find(|(other, _)| other.name() == what.name()) {
-                Some((_, other)) => problems.push(
-                    Problem::new("the same guest is listed twice")
+                Some((_, other)) => Problem::new("the same guest is listed twice")
                         .repeated(at, &other.place)
-                        .help("keep one of the two; `guest = []` in a file between them clears the list before it"),
-                ),
+                        .help("keep one of the two; `guest = []` in a file between them clears the list before it").add_to(problems),
                 None => named.push((what, row)),
             }
         }
@@ -155,20 +153,18 @@ fn what<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(What, &'a Place)> {
     let (_, domains) = row.way(key::DOMAIN, What::Domain);
     let (_, units) = row.way(key::UNIT, What::Unit);
     if let ([(_, domain_at), ..], [(_, unit_at), ..]) = (domains.as_slice(), units.as_slice()) {
-        problems.push(
-            Problem::new("guest is both a domain and a unit")
-                .at(domain_at, "a domain")
-                .at(unit_at, "and a unit")
-                .help("keep one; use a second [[guest]] for the other"),
-        );
+        Problem::new("guest is both a domain and a unit")
+            .at(domain_at, "a domain")
+            .at(unit_at, "and a unit")
+            .help("keep one; use a second [[guest]] for the other")
+            .add_to(problems);
         return Vec::new();
     }
     if row.lacks(&[&key::DOMAIN, &key::UNIT]) {
-        problems.push(
-            Problem::new("guest names neither a domain nor a unit")
-                .at(&row.place, "names nothing")
-                .help("give domain or unit"),
-        );
+        Problem::new("guest names neither a domain nor a unit")
+            .at(&row.place, "names nothing")
+            .help("give domain or unit")
+            .add_to(problems);
     }
     domains.into_iter().chain(units).collect()
 }
@@ -182,17 +178,15 @@ fn needs(what: &What, row: &Row, problems: &mut Problems) -> Needs {
     };
     if given.contains(&GuestVf::Auto) {
         if matches!(what, What::Unit(_)) {
-            problems.push(
-                Problem::new("the VFs of a unit cannot be determined automatically")
-                    .at(at, "auto stands for the hostdev devices of a domain")
-                    .help("name each VF as PF/INDEX"),
-            );
+            Problem::new("the VFs of a unit cannot be determined automatically")
+                .at(at, "auto stands for the hostdev devices of a domain")
+                .help("name each VF as PF/INDEX")
+                .add_to(problems);
         } else if given.len() > 1 {
-            problems.push(
-                Problem::new("vfs names VFs beside auto")
-                    .at(at, "auto and others")
-                    .help("either \"auto\" alone, or every VF by name"),
-            );
+            Problem::new("vfs names VFs beside auto")
+                .at(at, "auto and others")
+                .help("either \"auto\" alone, or every VF by name")
+                .add_to(problems);
         }
         return Needs::Auto;
     }
@@ -217,14 +211,13 @@ fn vfs_exist(row: &Row, pfs: &[Placed<'_>], problems: &mut Problems) {
         let Some(placed) = placed.filter(|placed| vf.index.get() >= placed.pf.vfs) else {
             continue;
         };
-        problems.push(
-            Problem::new(format!(
-                "guest needs VF {} of {named}, which has none of that number",
-                vf.index
-            ))
-            .at(at, format!("the last VF is {}", placed.pf.vfs - 1))
-            .at(placed.count.at, placed.count.label()),
-        );
+        Problem::new(format!(
+            "guest needs VF {} of {named}, which has none of that number",
+            vf.index
+        ))
+        .at(at, format!("the last VF is {}", placed.pf.vfs - 1))
+        .at(placed.count.at, placed.count.label())
+        .add_to(problems);
     }
 }
 
@@ -236,11 +229,12 @@ fn after(row: &Row, names: &[&str], complete: bool, problems: &mut Problems) -> 
         match found {
             Some(guest) if !before.contains(&guest) => before.push(guest),
             Some(_) => {}
-            None if complete => problems.push(
+            None if complete => {
                 Problem::new(format!("guest is after {:?}, which is not a guest", name.as_str()))
                     .at(at, "there is no [[guest]] of this name")
-                    .help("write the domain or unit exactly as its own [[guest]] does"),
-            ),
+                    .help("write the domain or unit exactly as its own [[guest]] does")
+                    .add_to(problems);
+            }
             None => {}
         }
     }
@@ -250,11 +244,10 @@ fn after(row: &Row, names: &[&str], complete: bool, problems: &mut Problems) -> 
 fn ready(what: &What, row: &Row, problems: &mut Problems) -> Ready {
     let Some((ready, at)) = row.field(key::READY) else { return Ready::Running };
     if ready == Ready::Agent && matches!(what, What::Unit(_)) {
-        problems.push(
-            Problem::new("a unit has no guest agent")
-                .at(at, "for domains only")
-                .help("use a unit that reports when it is ready (Type=notify)"),
-        );
+        Problem::new("a unit has no guest agent")
+            .at(at, "for domains only")
+            .help("use a unit that reports when it is ready (Type=notify)")
+            .add_to(problems);
     }
     ready
 }
@@ -273,11 +266,10 @@ fn circles(list: &[Guest], named: &[(What, &Row)], problems: &mut Problems) {
             }
         }
         if reached.contains(&start) {
-            problems.push(
-                Problem::new(format!("{what} comes after itself"))
-                    .at(&row.place, "here the cycle begins")
-                    .help("remove one of the guests from an `after` list"),
-            );
+            Problem::new(format!("{what} comes after itself"))
+                .at(&row.place, "here the cycle begins")
+                .help("remove one of the guests from an `after` list")
+                .add_to(problems);
             // One circle is told once.
             return;
         }

@@ -72,16 +72,9 @@ pub(super) fn rules(merged: &Merged, problems: &mut Problems) -> Vec<InterfaceRu
     for row in merged.all(INTERFACE).iter().filter(|row| row.is_left_out) {
         let whichs = selectors(row, &mut Problems::default()).into_iter();
         rules.extend(whichs.map(|(which, _)| InterfaceRule {
-            which,
-            mode: None,
-            mtu: None,
-            umcast: None,
-            partitions: Vec::new(),
             name: None,
-            receive_queue: None,
-            send_queue: None,
             is_withheld: true,
-            origin: row.place.to_string(),
+            ..rule(row, which, Vec::new())
         }));
     }
     for row in merged.tables(INTERFACE) {
@@ -90,12 +83,11 @@ pub(super) fn rules(merged: &Merged, problems: &mut Problems) -> Vec<InterfaceRu
         let of_one = matches!(whichs.as_slice(), [(which, _)] if which.is_one());
         for child in row.tables(key::PARTITION).iter().filter(|_| !of_one && !whichs.is_empty()) {
             if let Some((_, at)) = child.field(partition::NAME) {
-                problems.push(
-                    Problem::new("interface.partition.name is for one interface")
-                        .at(at, "one name")
-                        .at(&row.place, "and more than one interface, or a pattern")
-                        .help("remove it: children are then named PARENT.8001"),
-                );
+                Problem::new("interface.partition.name is for one interface")
+                    .at(at, "one name")
+                    .at(&row.place, "and more than one interface, or a pattern")
+                    .help("remove it: children are then named PARENT.8001")
+                    .add_to(problems);
             }
         }
         mtu_fits(row, problems);
@@ -201,14 +193,12 @@ fn one_mtu_fits(mode: Option<(Mode, &Place)>, mtu: Option<(i64, &Place)>, proble
         && mtu > i64::from(mode.largest_mtu(true))
     {
         let largest = mode.largest_mtu(true);
-        problems.push(
-            Problem::new(format!("the MTU {mtu} is too large for {} mode", mode.word()))
+        Problem::new(format!("the MTU {mtu} is too large for {} mode", mode.word()))
                 .at(mtu_at, format!("at most {largest} is possible"))
                 .at(mode_at, "in this mode")
                 .help(
                     "the maximum in datagram mode is 4092 (2044 on a link of 2048; 10236 on Omni-Path), and 65520 in connected mode",
-                ),
-        );
+                ).add_to(problems);
     }
 }
 
@@ -217,19 +207,19 @@ fn partitions(row: &Row, problems: &mut Problems) -> Vec<PartitionRule> {
     let mut rules: Vec<(PartitionRule, &Place)> = Vec::new();
     for child in row.tables(key::PARTITION) {
         if child.lacks(&[&partition::PKEY]) {
-            problems.push(
-                Problem::new("interface.partition has no P_Key")
-                    .at(&child.place, "names none")
-                    .help("add, for example, `pkey = \"0x8001\"`"),
-            );
+            Problem::new("interface.partition has no P_Key")
+                .at(&child.place, "names none")
+                .help("add, for example, `pkey = \"0x8001\"`")
+                .add_to(problems);
         }
         let Some((pkey, at)) = child.field(partition::PKEY) else { continue };
         match rules.iter().find(|(other, _)| other.pkey == pkey) {
-            Some((_, other_at)) => problems.push(
-                Problem::new(format!("P_Key {pkey} is listed twice for one interface"))
-                    .repeated(at, other_at)
-                    .help("keep one of the two; 0x0001 is 0x8001, since IPoIB is always a full member"),
-            ),
+            Some((_, other_at)) => Problem::new(format!(
+                "P_Key {pkey} is listed twice for one interface"
+            ))
+            .repeated(at, other_at)
+            .help("keep one of the two; 0x0001 is 0x8001, since IPoIB is always a full member")
+            .add_to(problems),
             None => {
                 let mtu = child.field(partition::MTU);
                 let rule = PartitionRule {
@@ -256,11 +246,9 @@ fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(InterfaceSelecto
         let name = row.field(key::NAME);
         let at = name.as_ref().map_or(&row.place, |(_, at)| *at);
         let label = if name.is_some() { "this is the name that is set" } else { "names none" };
-        problems.push(
-            Problem::new("interface does not select an interface")
+        Problem::new("interface does not select an interface")
                 .at(at, label)
-                .help("give exactly one of match.name, match.port-guid, match.pci; match.name = \"*\" means every one"),
-        );
+                .help("give exactly one of match.name, match.port-guid, match.pci; match.name = \"*\" means every one").add_to(problems);
     }
     let ways = [
         row.way(key::MATCH_NAME, InterfaceSelector::Name),
@@ -271,19 +259,17 @@ fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(InterfaceSelecto
     if let (Some((_, port_at)), Some((which, at))) = (&number, whichs.first())
         && !matches!(which, InterfaceSelector::Pci(..))
     {
-        problems.push(
-            Problem::new("match.port has no meaning without match.pci")
-                .at(port_at, "which port of an adapter")
-                .at(at, "does not name an adapter")
-                .help("leave it out"),
-        );
+        Problem::new("match.port has no meaning without match.pci")
+            .at(port_at, "which port of an adapter")
+            .at(at, "does not name an adapter")
+            .help("leave it out")
+            .add_to(problems);
     }
     for (which, at) in &whichs {
         if matches!(which, InterfaceSelector::PortGuid(guid) if guid.is_zero()) {
-            problems.push(
-                Problem::new("bad value for interface.match.port-guid")
-                    .at(at, "an all-zero GUID means that a port has no GUID"),
-            );
+            Problem::new("bad value for interface.match.port-guid")
+                .at(at, "an all-zero GUID means that a port has no GUID")
+                .add_to(problems);
         }
     }
     whichs

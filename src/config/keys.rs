@@ -30,7 +30,7 @@ mod words;
 
 use std::time::Duration;
 
-use crate::model::common::Code;
+use crate::model::Code;
 use crate::names::{Connection, ModuleName, NameRule, NetnsMode, PortChoice, PortSelector, Rung};
 pub(crate) use kinds::{
     Key, Kind, Name, OWN_OPTIONS, Settings, Tables, Value, Word, any_case, setting, type_name,

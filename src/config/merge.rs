@@ -22,7 +22,7 @@ pub(crate) struct Merged {
     /// What has an error.
     parts: BTreeSet<Part>,
     /// A file is not known, which may have replaced any plan, setting, name or guest.
-    lacks_file: bool,
+    pub(crate) lacks_file: bool,
 }
 
 /// What takes away: it is never left out for a contradiction.
@@ -175,11 +175,6 @@ impl Merged {
     /// Something of the value of that key is not known.
     pub(crate) fn is_lost(&self, path: &str) -> bool {
         self.lost.contains(path)
-    }
-
-    /// Whether it is not known what a file says.
-    pub(crate) const fn lacks_file(&self) -> bool {
-        self.lacks_file
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<&Given> {

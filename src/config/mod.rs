@@ -31,7 +31,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use self::guest::Guests;
-use crate::model::common::Code;
+use crate::model::Code;
 use crate::names::{
     HostNumber, IfName, LinkLayer, LinkMinimum, ModuleName, NetnsMode, PKey, PciAddress,
     PortChoice, PortNumber, PortSelector, PortType, PortWait, RdmaName, Rung,

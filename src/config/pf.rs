@@ -143,12 +143,11 @@ pub(crate) fn host_number(merged: &Merged, problems: &mut Problems) -> HostNumbe
     let file = merged.one(HOST_NUMBER_FILE);
     match (number, file) {
         (Some((_, Some(number_at))), Some((_, Some(file_at)))) => {
-            problems.push(
-                Problem::new("host.number and host.number-file are both set")
-                    .at(file_at, "the number is to be read from a file")
-                    .at(number_at, "the number is given")
-                    .help("keep one of the two"),
-            );
+            Problem::new("host.number and host.number-file are both set")
+                .at(file_at, "the number is to be read from a file")
+                .at(number_at, "the number is given")
+                .help("keep one of the two")
+                .add_to(problems);
         }
         (Some((number, _)), _) => return HostNumber::Given(number.unsigned_abs()),
         (None, Some((path, _))) => return HostNumber::File(path),
@@ -182,11 +181,9 @@ pub(super) fn pfs<'a>(merged: &'a Merged, problems: &mut Problems) -> Vec<Placed
             let pf = Pf { which, number, site, ..first.clone() };
             names.add(&pf, row, &pfs, problems);
             match pfs.iter().find(|other| other.pf.which == pf.which) {
-                Some(other) => problems.push(
-                    Problem::new(format!("{} is given twice", pf.which))
+                Some(other) => Problem::new(format!("{} is given twice", pf.which))
                         .repeated(at, other.at)
-                        .help("keep one of the two; `pf = []` in a file between them clears the list before it"),
-                ),
+                        .help("keep one of the two; `pf = []` in a file between them clears the list before it").add_to(problems),
                 None => pfs.push(Placed { pf, row, at, count }),
             }
         }
@@ -230,21 +227,19 @@ fn one<'a>(
         if !row.lacks(&[&pf::VFS, &pf::GUID_LIST, &pf::GUID_NODE_LIST, &pf::GUID_PORT_LIST]) {
             return None;
         }
-        problems.push(
-            Problem::new("pf does not set the number of VFs")
-                .at(&row.place, "no vfs, and no list of GUIDs to count")
-                .help("add, for example, `vfs = 8`"),
-        );
+        Problem::new("pf does not set the number of VFs")
+            .at(&row.place, "no vfs, and no list of GUIDs to count")
+            .help("add, for example, `vfs = 8`")
+            .add_to(problems);
         return None;
     };
     let vfs = count.vfs;
     // Without VFs they are only out of use for now.
     if let Some((_, at)) = past_the_end(row, vfs).filter(|_| vfs > 0) {
-        problems.push(
-            Problem::new("pf.vf is for a VF that the PF does not have")
-                .at(at, format!("the last VF is {}", vfs - 1))
-                .at(count.at, count.label()),
-        );
+        Problem::new("pf.vf is for a VF that the PF does not have")
+            .at(at, format!("the last VF is {}", vfs - 1))
+            .at(count.at, count.label())
+            .add_to(problems);
         return None;
     }
     let all = |of: fn(&VfException) -> Option<Guid>| {
@@ -312,23 +307,23 @@ fn is_for_several(row: &Row, second: &Place, problems: &mut Problems) -> bool {
             GuidSource::Template(_) | GuidSource::Offset(_) => continue,
         };
         good = false;
-        problems.push(
-            Problem::new(format!("pf.{key} would give VFs of several PFs the same GUIDs"))
-                .at(at, label)
-                .at(second, "the second PF")
-                .help(format!("recommended, with 00 for your site: \"{GOOD_TEMPLATE}\"; or a [[pf]] for each PF")),
-        );
+        Problem::new(format!("pf.{key} would give VFs of several PFs the same GUIDs"))
+            .at(at, label)
+            .at(second, "the second PF")
+            .help(format!(
+                "recommended, with 00 for your site: \"{GOOD_TEMPLATE}\"; or a [[pf]] for each PF"
+            ))
+            .add_to(problems);
     }
     for row in row.tables(pf::VF) {
         for key in [vf::NODE_GUID, vf::PORT_GUID, vf::PORT2_GUID] {
             let Some((_, at)) = row.field(key) else { continue };
             good = false;
-            problems.push(
-                Problem::new("VFs of several PFs cannot have one GUID")
-                    .at(at, "a single GUID")
-                    .at(second, "the second PF")
-                    .help("a PF with such a VF needs a [[pf]] of its own"),
-            );
+            Problem::new("VFs of several PFs cannot have one GUID")
+                .at(at, "a single GUID")
+                .at(second, "the second PF")
+                .help("a PF with such a VF needs a [[pf]] of its own")
+                .add_to(problems);
         }
     }
     good
@@ -422,12 +417,13 @@ impl LiteralNames {
                 };
                 let other_at =
                     if std::ptr::eq(row, other.row) { other.at.clone() } else { place(other.row) };
-                problems.push(
-                    Problem::new(format!("VFs of two PFs would have the same {what} name {name}"))
-                        .at(&place(row), format!("{} here", pf.which))
-                        .at(&other_at, format!("and {} here", other.pf.which))
-                        .help("use {netdev} or {rdma} to have names that differ by PF: \"{netdev}v{vf}\""),
-                );
+                Problem::new(format!("VFs of two PFs would have the same {what} name {name}"))
+                    .at(&place(row), format!("{} here", pf.which))
+                    .at(&other_at, format!("and {} here", other.pf.which))
+                    .help(
+                        "use {netdev} or {rdma} to have names that differ by PF: \"{netdev}v{vf}\"",
+                    )
+                    .add_to(problems);
                 break;
             }
         }
@@ -443,11 +439,9 @@ fn past_the_end(row: &Row, vfs: u16) -> Option<(VfRange, &Place)> {
 /// in several.
 fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(PfSelector, &'a Place)> {
     if row.lacks(&[&pf::PCI_ADDRESS, &pf::PORT_GUID, &pf::NODE_GUID, &pf::RDMA_NAME]) {
-        problems.push(
-            Problem::new("pf does not name a PF")
+        Problem::new("pf does not name a PF")
                 .at(&row.place, "names no PF")
-                .help("give exactly one of pci, port-guid, node-guid, rdma; a port or node GUID still applies if the adapter moves to another slot"),
-        );
+                .help("give exactly one of pci, port-guid, node-guid, rdma; a port or node GUID still applies if the adapter moves to another slot").add_to(problems);
     }
     let ways = [
         row.way(pf::PCI_ADDRESS, PfSelector::Pci),
@@ -458,10 +452,9 @@ fn selectors<'a>(row: &'a Row, problems: &mut Problems) -> Vec<(PfSelector, &'a 
     let mut named = one_way("pf names its PF", ways, problems);
     let is_zero = |which: &PfSelector| matches!(which, PfSelector::PortGuid(guid) | PfSelector::NodeGuid(guid) if guid.is_zero());
     for (_, at) in named.iter().filter(|(which, _)| is_zero(which)) {
-        problems.push(
-            Problem::new("bad value for the GUID of a PF")
-                .at(at, "an all-zero GUID means that a port has no GUID"),
-        );
+        Problem::new("bad value for the GUID of a PF")
+            .at(at, "an all-zero GUID means that a port has no GUID")
+            .add_to(problems);
     }
     named.retain(|(which, _)| !is_zero(which));
     // Of a row with one PF, the row is the place.
@@ -501,11 +494,9 @@ fn site_fits(row: &Row, site: Option<&(u64, Option<&Place>)>, problems: &mut Pro
         let GuidSource::Template(template) = source else { continue };
         let Some(field) = template.field(FieldName::Site) else { continue };
         match site {
-            None => problems.push(
-                Problem::new(format!("pf.{key} needs the site's number, but host.site is not set"))
+            None => Problem::new(format!("pf.{key} needs the site's number, but host.site is not set"))
                     .at(at, format!("{field} is that number"))
-                    .help("add, for example, `[host] site = 1`: use different numbers for clusters whose fabrics may be joined one day"),
-            ),
+                    .help("add, for example, `[host] site = 1`: use different numbers for clusters whose fabrics may be joined one day").add_to(problems),
             Some((site, site_at)) => {
                 if let Err(why) = field.encode(*site) {
                     let problem = Problem::new(why.to_string()).at(at, "the field");
@@ -527,11 +518,9 @@ fn sources(row: &Row, problems: &mut Problems) -> Option<[Option<GuidSource>; 2]
         matches!(source, GuidSource::Template(t) if t.field(FieldName::Vf).is_none())
     }) {
         if row.value(pf::VFS).is_some_and(|vfs| vfs > 1) {
-            problems.push(
-                Problem::new(format!("pf.{key} would give all VFs of the PF the same GUID"))
+            Problem::new(format!("pf.{key} would give all VFs of the PF the same GUID"))
                     .at(at, "has no {vf:BITS}")
-                    .help(format!("a good one is \"{GOOD_TEMPLATE}\"")),
-            );
+                    .help(format!("a good one is \"{GOOD_TEMPLATE}\"")).add_to(problems);
             good = false;
         }
     }
@@ -540,12 +529,11 @@ fn sources(row: &Row, problems: &mut Problems) -> Option<[Option<GuidSource>; 2]
         if let [(_, first_at, first), (_, second_at, second), ..] = ways.as_slice() {
             // Two keys for both kinds are one mistake, not two.
             if good {
-                problems.push(
-                    Problem::new("pf has two sources for the GUIDs of its VFs")
-                        .at(second_at, format!("{second} is one"))
-                        .at(first_at, format!("{first} is another"))
-                        .help("keep one of the two; use [[pf.vf]] for exceptions"),
-                );
+                Problem::new("pf has two sources for the GUIDs of its VFs")
+                    .at(second_at, format!("{second} is one"))
+                    .at(first_at, format!("{first} is another"))
+                    .help("keep one of the two; use [[pf.vf]] for exceptions")
+                    .add_to(problems);
             }
             good = false;
         }
@@ -563,30 +551,27 @@ fn exceptions(row: &Row, problems: &mut Problems) -> Option<Vec<VfException>> {
             if !row.lacks(&[&vf::INDEX]) {
                 continue;
             }
-            problems.push(
-                Problem::new("pf.vf does not name a VF")
-                    .at(&row.place, "names no VF")
-                    .help("add `index = 0`, or `index = \"0-7\"`"),
-            );
+            Problem::new("pf.vf does not name a VF")
+                .at(&row.place, "names no VF")
+                .help("add `index = 0`, or `index = \"0-7\"`")
+                .add_to(problems);
             continue;
         };
         let guids = [vf::NODE_GUID, vf::PORT_GUID, vf::PORT2_GUID];
         if let Some((_, guid_at)) = guids.into_iter().find_map(|key| row.field(key))
             && !vfs.is_one()
         {
-            problems.push(
-                Problem::new("several VFs cannot have one GUID")
-                    .at(guid_at, "a single GUID")
-                    .at(at, "more than one VF"),
-            );
+            Problem::new("several VFs cannot have one GUID")
+                .at(guid_at, "a single GUID")
+                .at(at, "more than one VF")
+                .add_to(problems);
             good = false;
         }
         if let Some((_, other)) = list.iter().find(|(other, _)| other.vfs.meets(vfs)) {
-            problems.push(
-                Problem::new("a VF has two exceptions")
-                    .repeated(&row.place, &other.place)
-                    .help("merge the two, or separate their ranges"),
-            );
+            Problem::new("a VF has two exceptions")
+                .repeated(&row.place, &other.place)
+                .help("merge the two, or separate their ranges")
+                .add_to(problems);
             good = false;
         }
         let exception = VfException {

@@ -34,26 +34,23 @@ pub(super) fn rows(
         for (port, place) in one(row, problems) {
             let is_named = |rxe: &&RxeRow| port.which == PortSelector::Rdma(rxe.name.clone());
             if let Some(rxe) = rxe.iter().find(is_named) {
-                problems.push(
-                    Problem::new(format!("port.rdma {} is a soft RoCE device", rxe.name))
+                Problem::new(format!("port.rdma {} is a soft RoCE device", rxe.name))
                         .at(&place, "")
                         .help(format!(
                             "{} has it as [[rxe]], which is waited for and judged without a [[port]]: remove this one",
                             rxe.origin
-                        )),
-                );
+                        )).add_to(problems);
                 continue;
             }
             let has_plan = |pf: &&Placed<'_>| is_planned(&port, &pf.pf);
             if let (Some((_, at)), Some(pf)) =
                 (row.field(key::VFS_EXPECTED), pfs.iter().find(has_plan))
             {
-                problems.push(
-                    Problem::new("port.vfs-expected is for VFs that another program creates")
-                        .at(at, "the number of VFs of that program")
-                        .at(pf.count.at, "ibprov creates the VFs of this PF itself")
-                        .help("keep one of the two"),
-                );
+                Problem::new("port.vfs-expected is for VFs that another program creates")
+                    .at(at, "the number of VFs of that program")
+                    .at(pf.count.at, "ibprov creates the VFs of this PF itself")
+                    .help("keep one of the two")
+                    .add_to(problems);
             }
             let has_name = |(other, _): &&(PortRow, Place)| {
                 port.rdma_name.is_some()
@@ -61,19 +58,16 @@ pub(super) fn rows(
                     && other.which != port.which
             };
             if let (Some((_, other)), Some(name)) = (ports.iter().find(has_name), &port.rdma_name) {
-                problems.push(
-                    Problem::new(format!("two RDMA devices would have the name {name}"))
-                        .at(&place, "this adapter")
-                        .at(other, "and this one")
-                        .help("give each a name of its own"),
-                );
+                Problem::new(format!("two RDMA devices would have the name {name}"))
+                    .at(&place, "this adapter")
+                    .at(other, "and this one")
+                    .help("give each a name of its own")
+                    .add_to(problems);
             }
             match ports.iter().find(|(other, _)| same(other, &port)) {
-                Some((_, other)) => problems.push(
-                    Problem::new("the same port is described twice")
+                Some((_, other)) => Problem::new("the same port is described twice")
                         .repeated(&place, other)
-                        .help("keep one of the two; `port = []` in a file between them clears the list before it"),
-                ),
+                        .help("keep one of the two; `port = []` in a file between them clears the list before it").add_to(problems),
                 None => ports.push((port, place)),
             }
         }
@@ -83,11 +77,10 @@ pub(super) fn rows(
 
 fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
     if row.lacks(&[&key::PCI, &key::PORT_GUID, &key::RDMA]) {
-        problems.push(
-            Problem::new("port does not name a port")
-                .at(&row.place, "names no adapter and no port")
-                .help("give exactly one of pci, port-guid, rdma"),
-        );
+        Problem::new("port does not name a port")
+            .at(&row.place, "names no adapter and no port")
+            .help("give exactly one of pci, port-guid, rdma")
+            .add_to(problems);
     }
     let ways = [
         row.way(key::PCI, PortSelector::Pci),
@@ -102,12 +95,11 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
     let layer = row.field(key::LINK_LAYER);
     let of_type = row.field(key::TYPE);
     if let (Some((_, type_at)), Some((_, layer_at))) = (&of_type, &layer) {
-        problems.push(
-            Problem::new("port.link-layer has no meaning beside port.type")
-                .at(layer_at, "the link layer")
-                .at(type_at, "already implies the link layer")
-                .help("remove link-layer"),
-        );
+        Problem::new("port.link-layer has no meaning beside port.type")
+            .at(layer_at, "the link layer")
+            .at(type_at, "already implies the link layer")
+            .help("remove link-layer")
+            .add_to(problems);
     }
     let port_type = of_type.as_ref().map(|(of_type, _)| *of_type);
     let link_layer = match (port_type, &layer) {
@@ -128,16 +120,18 @@ fn one(row: &Row, problems: &mut Problems) -> Vec<(PortRow, Place)> {
     let mut ports = Vec::new();
     for (number_of, (which, at)) in named.into_iter().enumerate() {
         match (&which, numbers.first()) {
-            (PortSelector::PortGuid(guid), _) if guid.is_zero() => problems.push(
+            (PortSelector::PortGuid(guid), _) if guid.is_zero() => {
                 Problem::new("bad value for port.port-guid")
-                    .at(at, "an all-zero GUID means that a port has no GUID"),
-            ),
-            (PortSelector::PortGuid(_), Some((_, number_at))) => problems.push(
+                    .at(at, "an all-zero GUID means that a port has no GUID")
+                    .add_to(problems);
+            }
+            (PortSelector::PortGuid(_), Some((_, number_at))) => {
                 Problem::new("port.port has no meaning beside port.port-guid")
                     .at(number_at, "which port of an adapter")
                     .at(at, "is one port already")
-                    .help("remove port"),
-            ),
+                    .help("remove port")
+                    .add_to(problems);
+            }
             (PortSelector::PortGuid(_) | PortSelector::Rdma(_), _) if of_type.is_some() => {
                 let problem = Problem::new("port.type needs port.pci")
                     .at(at, "a name that changes with the type")
@@ -197,30 +191,27 @@ fn rdma_names(
     let names = row.each(key::RDMA_NAME);
     let Some((_, first_at)) = names.first() else { return Vec::new() };
     if let Some((_, at)) = named.iter().find(|(which, _)| !matches!(which, PortSelector::Pci(_))) {
-        problems.push(
-            Problem::new("port.rdma-name needs port.pci")
-                .at(first_at, "names an RDMA device")
-                .at(at, "does not name the slot of the adapter")
-                .help("name the adapter with pci"),
-        );
+        Problem::new("port.rdma-name needs port.pci")
+            .at(first_at, "names an RDMA device")
+            .at(at, "does not name the slot of the adapter")
+            .help("name the adapter with pci")
+            .add_to(problems);
     }
     if !named.is_empty() && names.len() != named.len() {
-        problems.push(
-            Problem::new(format!(
-                "port.rdma-name has {} names for {} adapters",
-                names.len(),
-                named.len()
-            ))
-            .at(first_at, "the first name is that of the first adapter, and so on")
-            .help("give as many names as there are addresses in pci"),
-        );
+        Problem::new(format!(
+            "port.rdma-name has {} names for {} adapters",
+            names.len(),
+            named.len()
+        ))
+        .at(first_at, "the first name is that of the first adapter, and so on")
+        .help("give as many names as there are addresses in pci")
+        .add_to(problems);
     }
     for (name, at) in names.iter().filter(|(name, _)| is_given_by_kernel(name.as_str())) {
-        problems.push(
-            Problem::new(format!("{name} is a name that the kernel gives by itself"))
-                .at(at, "another adapter can have it first")
-                .help("use another one, such as mlx5_rail0"),
-        );
+        Problem::new(format!("{name} is a name that the kernel gives by itself"))
+            .at(at, "another adapter can have it first")
+            .help("use another one, such as mlx5_rail0")
+            .add_to(problems);
     }
     names.into_iter().map(|(name, _)| name).collect()
 }
@@ -230,18 +221,18 @@ fn pkeys(row: &Row, link_layer: LinkLayer, problems: &mut Problems) -> Vec<PKey>
     let mut all: Vec<(PKey, &Place)> = Vec::new();
     for (pkey, at) in row.each(key::PKEYS) {
         if link_layer == LinkLayer::Ethernet && all.is_empty() {
-            problems.push(
-                Problem::new("port.pkeys has no meaning for a port in Ethernet mode")
-                    .at(at, "a partition of an InfiniBand fabric")
-                    .help("remove pkeys"),
-            );
+            Problem::new("port.pkeys has no meaning for a port in Ethernet mode")
+                .at(at, "a partition of an InfiniBand fabric")
+                .help("remove pkeys")
+                .add_to(problems);
         }
         match all.iter().find(|(other, _)| *other == pkey) {
-            Some((_, other_at)) => problems.push(
+            Some((_, other_at)) => {
                 Problem::new(format!("P_Key {pkey} is listed twice for one port"))
                     .repeated(at, other_at)
-                    .help("keep one of the two; 0x0001 is 0x8001, since full membership is meant"),
-            ),
+                    .help("keep one of the two; 0x0001 is 0x8001, since full membership is meant")
+                    .add_to(problems);
+            }
             None => all.push((pkey, at)),
         }
     }

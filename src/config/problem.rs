@@ -2,14 +2,13 @@
 //! and as JSON. Whatever came from a file or a file's name is made harmless
 //! for a terminal here.
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 
 use crate::model::common::Place as ToldPlace;
-use crate::names::{harmless, mark_in_lines};
+use crate::names::{displayed, harmless, mark_in_lines};
 
 /// The text of one configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +40,7 @@ pub struct Problem {
 pub struct Problems {
     list: Vec<Problem>,
     /// How many more there are than [`MOST`].
-    more: usize,
+    pub more: usize,
     /// The files that were read, in the order in which they were applied.
     pub files: Vec<String>,
     /// The files that were ignored, each with the reason.
@@ -121,13 +120,8 @@ impl Place {
     }
 }
 
-/// `/etc/ibprov/ibprov.toml:12`.
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, line, _) = self.position();
-        write!(f, "{path}:{line}")
-    }
-}
+// `/etc/ibprov/ibprov.toml:12`.
+displayed!(Place, place => "{}:{}", place.path(), place.line());
 
 impl Problem {
     pub(crate) fn new(message: impl Into<String>) -> Self {
@@ -152,6 +146,10 @@ impl Problem {
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+
+    pub(crate) fn add_to(self, problems: &mut Problems) {
+        problems.push(self);
     }
 
     pub(crate) fn told(&self) -> ProblemTold {
@@ -297,18 +295,9 @@ impl Problems {
     pub fn told(&self) -> Vec<ProblemTold> {
         self.list.iter().map(Problem::told).collect()
     }
-
-    /// How many more there are.
-    pub const fn more(&self) -> usize {
-        self.more
-    }
 }
 
-impl fmt::Display for Problems {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.render(false))
-    }
-}
+displayed!(Problems, problems => "{}", problems.render(false));
 
 impl std::error::Error for Problems {}
 

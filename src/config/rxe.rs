@@ -35,14 +35,13 @@ pub(super) fn rows(
             is_selected || rule.name.as_ref() == Some(&row.netdev)
         };
         if let Some(rule) = interfaces.iter().find(named) {
-            problems.push(
-                Problem::new(format!("rxe.netdev {} is an IPoIB interface", row.netdev))
-                    .at(&netdev_at, "soft RoCE needs an Ethernet netdev")
-                    .help(format!(
-                        "{} configures this netdev as IPoIB; its adapter already has RDMA",
-                        rule.origin
-                    )),
-            );
+            Problem::new(format!("rxe.netdev {} is an IPoIB interface", row.netdev))
+                .at(&netdev_at, "soft RoCE needs an Ethernet netdev")
+                .help(format!(
+                    "{} configures this netdev as IPoIB; its adapter already has RDMA",
+                    rule.origin
+                ))
+                .add_to(problems);
             continue;
         }
         let same =
@@ -54,11 +53,9 @@ pub(super) fn rows(
                 } else {
                     format!("two [[rxe]] have the netdev {}", row.netdev)
                 };
-                problems.push(
-                    Problem::new(what)
+                Problem::new(what)
                         .repeated(&netdev_at, other_at)
-                        .help("a netdev can have only one soft RoCE device, and a name can belong to only one: keep one of the two; `rxe = []` in a file between them clears the list before it"),
-                );
+                        .help("a netdev can have only one soft RoCE device, and a name can belong to only one: keep one of the two; `rxe = []` in a file between them clears the list before it").add_to(problems);
             }
             None => rows.push((row, netdev_at)),
         }

@@ -47,7 +47,7 @@ fn bounds(path: &str) -> Vec<Json> {
     match path {
         "" => vec![not_both(&HOST_NUMBER, &HOST_NUMBER_FILE)],
         "port" => vec![
-            one_of(&[&port::PCI, &port::PORT_GUID, &port::RDMA]),
+            of("oneOf", &[&port::PCI, &port::PORT_GUID, &port::RDMA]),
             not_both(&port::PORT_GUID, &port::PORT),
             not_both(&port::TYPE, &port::LINK_LAYER),
             json!({"if": given(&port::TYPE), "then": given(&port::PCI)}),
@@ -70,7 +70,10 @@ fn bounds(path: &str) -> Vec<Json> {
             }),
         ],
         "interface" => vec![
-            one_of(&[&interface::MATCH_NAME, &interface::MATCH_PORT_GUID, &interface::MATCH_PCI]),
+            of(
+                "oneOf",
+                &[&interface::MATCH_NAME, &interface::MATCH_PORT_GUID, &interface::MATCH_PCI],
+            ),
             json!({"if": given(&interface::MATCH_PORT), "then": given(&interface::MATCH_PCI)}),
             not_both(&interface::NAME, &interface::MATCH_NAME),
             json!({
@@ -85,8 +88,8 @@ fn bounds(path: &str) -> Vec<Json> {
         "pf" => {
             let lists = [&*pf::VFS, &pf::GUID_LIST, &pf::GUID_NODE_LIST, &pf::GUID_PORT_LIST];
             vec![
-                one_of(&[&pf::PCI_ADDRESS, &pf::PORT_GUID, &pf::NODE_GUID, &pf::RDMA_NAME]),
-                any_of(&lists),
+                of("oneOf", &[&pf::PCI_ADDRESS, &pf::PORT_GUID, &pf::NODE_GUID, &pf::RDMA_NAME]),
+                of("anyOf", &lists),
                 // All of one kind, or one for node and one for port.
                 json!({"properties": {"guid": {
                     "anyOf": [
@@ -104,7 +107,7 @@ fn bounds(path: &str) -> Vec<Json> {
             vec![given(&subnet_manager::PORT_GUID), given(&subnet_manager::PRIORITY)]
         }
         "guest" => vec![
-            one_of(&[&guest::DOMAIN, &guest::UNIT]),
+            of("oneOf", &[&guest::DOMAIN, &guest::UNIT]),
             json!({
                 "if": given(&guest::UNIT),
                 "then": {"properties": {
@@ -132,12 +135,9 @@ fn given(key: &str) -> Json {
     }
 }
 
-fn any_of(keys: &[&str]) -> Json {
-    json!({"anyOf": keys.iter().map(|key| given(key)).collect::<Vec<_>>()})
-}
-
-fn one_of(keys: &[&str]) -> Json {
-    json!({"oneOf": keys.iter().map(|key| given(key)).collect::<Vec<_>>()})
+/// `how` many of these keys are given: `oneOf` or `anyOf`.
+fn of(how: &str, keys: &[&str]) -> Json {
+    json!({how: keys.iter().map(|key| given(key)).collect::<Vec<_>>()})
 }
 
 fn not_both(one: &str, other: &str) -> Json {

@@ -50,11 +50,10 @@ pub(super) fn entries(merged: &Merged, problems: &mut Problems) -> Vec<SubnetMan
             continue;
         };
         if port_guid.is_zero() {
-            problems.push(
-                Problem::new("subnet-manager.port-guid is an all-zero GUID")
-                    .at(at, "no port can be told from others by it")
-                    .help("`ibprov status` shows the port GUIDs of this host"),
-            );
+            Problem::new("subnet-manager.port-guid is an all-zero GUID")
+                .at(at, "no port can be told from others by it")
+                .help("`ibprov status` shows the port GUIDs of this host")
+                .add_to(problems);
             continue;
         }
         let entry = SubnetManager {
@@ -67,11 +66,9 @@ pub(super) fn entries(merged: &Merged, problems: &mut Problems) -> Vec<SubnetMan
             origin: row.place.to_string(),
         };
         match entries.iter().find(|(other, _)| other.port_guid == port_guid) {
-            Some((_, other)) => problems.push(
-                Problem::new(format!("two [[subnet-manager]] have the port {port_guid}"))
+            Some((_, other)) => Problem::new(format!("two [[subnet-manager]] have the port {port_guid}"))
                     .repeated(at, other)
-                    .help("one opensm runs on a port: keep one of the two; `subnet-manager = []` in a file between them clears the list before it"),
-            ),
+                    .help("one opensm runs on a port: keep one of the two; `subnet-manager = []` in a file between them clears the list before it").add_to(problems),
             None => entries.push((entry, at.clone())),
         }
     }

@@ -13,7 +13,7 @@ use super::timespan::TimeSpan;
 use super::{
     AtLeast, Boot, Config, Health, Ignored, Modules, Network, PortRow, WaitOnline, pf, pf_guids,
 };
-use crate::model::common::Code;
+use crate::model::Code;
 use crate::names::{ModuleName, PortChoice, PortSelector, is_kernel_ipoib_name};
 
 /// The configuration that `merged` stands for. What contradicts is noted in
@@ -69,7 +69,7 @@ pub(crate) fn build(merged: &Merged, problems: &mut Problems) -> Config {
         subnet_managers,
         wait_online: wait_online(merged, problems),
         host_number: pf::host_number(merged, problems),
-        netns_mode: merged.value(RDMA_NETNS).filter(|_| !merged.lacks_file()),
+        netns_mode: merged.value(RDMA_NETNS).filter(|_| !merged.lacks_file),
         metrics_file: merged.value(METRICS_FILE).map(Into::into),
         health: health(merged, problems),
         pf: pfs.into_iter().map(|placed| placed.pf).collect(),
@@ -123,22 +123,18 @@ fn ignored_and_described(merged: &Merged, ports: &[(PortRow, Place)], problems: 
         let Some(at) = at else { continue };
         let is_whole = |(port, _): &&(PortRow, Place)| port.which == which && port.port.is_none();
         if let Some((_, described)) = ports.iter().find(is_whole) {
-            problems.push(
-                Problem::new(format!("{which} is in boot.ignore and in a [[port]]"))
+            Problem::new(format!("{which} is in boot.ignore and in a [[port]]"))
                     .at(at, "not expected")
                     .at(described, "expected, because it is described")
-                    .help("remove one of the two; for a port that may be dark: `required = false` in its [[port]]"),
-            );
+                    .help("remove one of the two; for a port that may be dark: `required = false` in its [[port]]").add_to(problems);
         }
         if let PortSelector::Rdma(name) = &which
             // ib_ipoib calls netdevs so, and no driver an RDMA device.
             && is_kernel_ipoib_name(name.as_str())
         {
-            problems.push(
-                Problem::new(format!("boot.ignore names {name}, which is the name of a netdev"))
+            Problem::new(format!("boot.ignore names {name}, which is the name of a netdev"))
                     .at(at, "no adapter and no port is known by it")
-                    .help("name the PCI address, the port GUID or the RDMA device (mlx5_0): `ibprov status` shows them"),
-            );
+                    .help("name the PCI address, the port GUID or the RDMA device (mlx5_0): `ibprov status` shows them").add_to(problems);
         }
     }
 }
@@ -149,11 +145,10 @@ fn wait_online(merged: &Merged, problems: &mut Problems) -> WaitOnline {
     if let Some((span, Some(at))) = stable
         && span >= timeout
     {
-        problems.push(
-            Problem::new("wait-online.stable is not shorter than wait-online.timeout")
-                .at(at, format!("no port can be online for so long within {}", TimeSpan(timeout)))
-                .help("set wait-online.timeout to more than that"),
-        );
+        Problem::new("wait-online.stable is not shorter than wait-online.timeout")
+            .at(at, format!("no port can be online for so long within {}", TimeSpan(timeout)))
+            .help("set wait-online.timeout to more than that")
+            .add_to(problems);
     }
     WaitOnline {
         timeout,
@@ -168,12 +163,11 @@ fn health(merged: &Merged, problems: &mut Problems) -> Health {
     for (code, at) in &tolerate {
         let twice = fail_on.iter().find(|(other, _)| other == code);
         if let (Some(at), Some((_, Some(other)))) = (at, twice) {
-            problems.push(
-                Problem::new(format!("{code} is in health.tolerate and in health.fail-on"))
-                    .at(at, "no node fails by it")
-                    .at(other, "a node fails by it")
-                    .help("remove one of the two"),
-            );
+            Problem::new(format!("{code} is in health.tolerate and in health.fail-on"))
+                .at(at, "no node fails by it")
+                .at(other, "a node fails by it")
+                .help("remove one of the two")
+                .add_to(problems);
         }
     }
     let codes = |list: Vec<(Code, _)>| list.into_iter().map(|(code, _)| code).collect();
@@ -190,12 +184,13 @@ fn modules(merged: &Merged, problems: &mut Problems) -> Modules {
             // What is not known may be a module of the default list.
             (None, None) if excludes_unknown => {}
             (None, _) if !load.contains(&name) => load.push(name),
-            (Some((_, Some(exclude_at))), Some(place)) => problems.push(
+            (Some((_, Some(exclude_at))), Some(place)) => {
                 Problem::new(format!("module {name} is in modules.load and in modules.exclude"))
                     .at(place, "to be loaded here")
                     .at(exclude_at, "excluded here")
-                    .help("remove it from one of the two lists"),
-            ),
+                    .help("remove it from one of the two lists")
+                    .add_to(problems);
+            }
             // To exclude a module of the default list is what the list is for.
             (None | Some(_), _) => {}
         }

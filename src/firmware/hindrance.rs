@@ -1,8 +1,6 @@
 //! Which functions are asked for settings at all, and when the kernel lets the tool ask.
 
-use crate::model::advice::Advice;
-use crate::model::common::{Code, Finding, Severity};
-use crate::model::firmware::CardSettings;
+use crate::model::{Advice, Code, Finding, Severity, firmware::CardSettings};
 use crate::names::{IsVf, MELLANOX};
 use crate::observe::PciFunction;
 

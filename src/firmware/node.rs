@@ -3,9 +3,7 @@
 
 use super::judge::Past;
 use crate::config::FirmwareCard;
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding};
-use crate::model::firmware::shown_value;
+use crate::model::{Advice, Code, Finding, ToDo, firmware::shown_value};
 use crate::names::{FirmwareName, FirmwareValue, LinkLayer, PciAddress};
 
 /// A PF of an adapter, as sysfs shows it.

@@ -8,8 +8,10 @@ use super::judge::{Past, judge, to_write};
 use super::record::Written;
 use super::{CPU_MODEL, CPU_OFFLOAD, shown};
 use crate::config::FirmwareSetting;
-use crate::model::common::Finding;
-use crate::model::firmware::{CardSettings, Setting, State, shown_value};
+use crate::model::{
+    Finding,
+    firmware::{CardSettings, Setting, State, shown_value},
+};
 use crate::names::{FirmwareName, PciAddress, harmless};
 
 /// What a task needs of the host.
@@ -408,7 +410,7 @@ mod tests {
     /// What is printed of the adapter, the messages, and the exit code.
     fn told(card: CardSettings, expected: &Expect) {
         let report = FirmwareReport { tool: "mstconfig".to_owned(), adapters: vec![card] };
-        let told = report.told();
+        let told = report.to_report();
         let findings = told.findings.iter().map(|finding| format!("{finding}\n"));
         let text = format!(
             "{}{}exit {}\n",

@@ -152,60 +152,16 @@ pub fn need(unit: &Unit, role_of: RoleOf) -> Option<Need> {
 }
 
 /// Services that use the fabric, by their names without `.service`.
-const KNOWN: [(Need, &[&str]); 4] = [
-    (Need::WaitOnline, &["ibprov-wait-online"]),
-    (
-        Need::Guests,
-        &[
-            "libvirtd",
-            "virtqemud",
-            "libvirt-guests",
-            "ibprov-guests",
-            "pve-guests",
-            "nova-compute",
-            "incus",
-        ],
-    ),
+const KNOWN: [(Need, &str); 4] = [
+    (Need::WaitOnline, "ibprov-wait-online"),
+    (Need::Guests, "libvirtd virtqemud libvirt-guests ibprov-guests pve-guests nova-compute incus"),
     (
         Need::Service,
-        &[
-            "slurmd",
-            "lnet",
-            "lustre",
-            "lustre-client",
-            "gpfs",
-            "weka-agent",
-            "pbs",
-            "pbs_mom",
-            "opensm",
-            "opensmd",
-            "opafm",
-            "srp_daemon",
-            "nvidia-fabricmanager",
-            "nvlsm",
-            "ibacm",
-            "nvmet",
-            "nvmf-autoconnect",
-            "iscsi",
-            "iscsid",
-            "nfs-server",
-            "nfs-ganesha",
-            "target",
-        ],
+        "slurmd lnet lustre lustre-client gpfs weka-agent pbs pbs_mom opensm opensmd opafm \
+         srp_daemon nvidia-fabricmanager nvlsm ibacm nvmet nvmf-autoconnect iscsi iscsid \
+         nfs-server nfs-ganesha target",
     ),
-    (
-        Need::Containers,
-        &[
-            "kubelet",
-            "k3s",
-            "k3s-agent",
-            "rke2-server",
-            "rke2-agent",
-            "docker",
-            "containerd",
-            "crio",
-        ],
-    ),
+    (Need::Containers, "kubelet k3s k3s-agent rke2-server rke2-agent docker containerd crio"),
 ];
 
 /// ... and how the names of further ones begin.
@@ -214,7 +170,7 @@ const KNOWN_BEGINS: [&str; 3] = ["beegfs-", "opensm@", "srp_daemon_port@"];
 /// What the service of this name, without `.service`, needs the fabric for; `None` of one that
 /// is not known by its name.
 pub fn by_name(stem: &str) -> Option<Need> {
-    let known = KNOWN.iter().find(|(_, names)| names.contains(&stem));
+    let known = KNOWN.iter().find(|(_, names)| names.split(' ').any(|name| name == stem));
     let begins = || KNOWN_BEGINS.iter().any(|begin| stem.starts_with(begin));
     known.map(|(need, _)| *need).or_else(|| begins().then_some(Need::Service))
 }

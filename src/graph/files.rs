@@ -217,7 +217,9 @@ impl<'a> Reader<'a> {
             .flatten()
             .find_map(|file| self.places.get(&file).map(|dir| format!("{dir}/{file}")));
         let Some(path) = file else {
-            unit.load = if is_built_in(&name) { Load::Loaded } else { Load::NotFound };
+            // Those systemd makes without a file.
+            let is_made = [".slice", ".scope", ".device"].iter().any(|kind| name.ends_with(kind));
+            unit.load = if is_made { Load::Loaded } else { Load::NotFound };
             return unit;
         };
         unit.fragment.clone_from(&path);
@@ -283,7 +285,7 @@ impl<'a> Reader<'a> {
                 }
                 // What makes /tmp's content private comes after /tmp is tidy
                 // (systemd.exec(5), "Implicit Dependencies").
-                if is_true(read.last("Service", "PrivateTmp")) {
+                if matches!(read.last("Service", "PrivateTmp"), "yes" | "true" | "1" | "on") {
                     unit.after.insert("systemd-tmpfiles-setup.service".to_owned());
                 }
                 for phase in ["ExecStartPre", "ExecStart", "ExecStartPost"] {
@@ -393,10 +395,6 @@ const NEEDED_PATHS: [&str; 7] = [
     "AssertDirectoryNotEmpty",
 ];
 
-fn is_true(value: &str) -> bool {
-    matches!(value, "yes" | "true" | "1" | "on")
-}
-
 /// What DefaultDependencies=yes adds (systemd.service(5), "Default
 /// Dependencies", and the same section of the other kinds).
 fn default_dependencies(unit: &mut Unit, kind: &str) {
@@ -436,11 +434,6 @@ fn drop_in_names(name: &str) -> Vec<String> {
     names.extend(template(name));
     names.push(name.to_owned());
     names
-}
-
-/// Units that systemd makes without a file.
-fn is_built_in(name: &str) -> bool {
-    name.ends_with(".slice") || name.ends_with(".scope") || name.ends_with(".device")
 }
 
 /// The text of the script that a command line runs.

@@ -38,8 +38,10 @@ fn mount(line: &str) -> Option<Mount> {
             .map(name)
             .collect()
     };
+    // `\040` is a blank (fstab(5)).
+    let path = path.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\");
     let mut unit = Unit {
-        name: format!("{}.mount", escape_path(&decode(path))),
+        name: format!("{}.mount", escape_path(&path)),
         kind: kind.to_owned(),
         what: what.to_owned(),
         options: options.to_owned(),
@@ -91,11 +93,6 @@ pub(super) fn order_mount(unit: &mut Unit) {
 /// The options name units, or paths that stand for their mounts.
 fn name(value: &str) -> String {
     if value.starts_with('/') { format!("{}.mount", escape_path(value)) } else { value.to_owned() }
-}
-
-/// `\040` is a blank (fstab(5)).
-fn decode(path: &str) -> String {
-    path.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
 }
 
 #[cfg(test)]

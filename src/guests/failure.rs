@@ -1,7 +1,6 @@
 //! How a child of the service came to nothing. What virsh says is told apart
 //! here, where it comes in; after that nobody reads its words to decide.
 
-use std::fmt;
 use std::io;
 
 use crate::host;
@@ -10,29 +9,37 @@ use crate::names::harmless;
 use crate::workers;
 
 /// Why there is no answer from a child. Printed as a reason within a sentence.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Failure {
     /// It could not be started or waited for, and why.
+    #[error("{0}")]
     NotStarted(String),
     /// It had not answered at its deadline and was killed.
+    #[error(
+        "{command} has not answered before the timeout{}",
+        alive.iter().map(|e| format!(", and cannot be ended: {e}")).collect::<String>()
+    )]
     Late {
         command: String,
         /// Why it could not even be killed.
         alive: Option<String>,
     },
     /// It ended by itself and in failure, and said nothing.
+    #[error("{command}: {status}")]
     Silent {
         command: String,
         /// Its exit status, as text.
         status: String,
     },
     /// A signal that was not ours ended it, and it said nothing.
+    #[error("{command}: {status}")]
     Killed {
         command: String,
         /// The signal, as text.
         status: String,
     },
     /// It failed and said why.
+    #[error("{words}")]
     Said {
         meaning: Meaning,
         /// Its words, on one line.
@@ -136,24 +143,6 @@ pub(super) fn output(ended: Ended, command: &str) -> Result<String, Failure> {
     } else {
         Failure::Silent { command, status }
     })
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotStarted(why) => f.write_str(why),
-            Self::Late { command, alive: None } => {
-                write!(f, "{command} has not answered before the timeout")
-            }
-            Self::Late { command, alive: Some(e) } => {
-                write!(f, "{command} has not answered before the timeout, and cannot be ended: {e}")
-            }
-            Self::Silent { command, status } | Self::Killed { command, status } => {
-                write!(f, "{command}: {status}")
-            }
-            Self::Said { words, .. } => f.write_str(words),
-        }
-    }
 }
 
 #[cfg(test)]

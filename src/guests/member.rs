@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::domain::Domains;
 use super::failure::{Failure, Meaning};
 use super::libvirt::Trouble;
-use super::order::{Waiting, WrongVf};
+use super::order::Waiting;
 use super::tasks::Step;
 use super::vf::Need;
 use super::vf_reader::VfStates;
@@ -159,7 +159,8 @@ impl GuestState {
 
     /// That it waits for VFs; `None` if all are right, or that is not known.
     pub(super) fn wrong_vfs(&self) -> Option<Waiting> {
-        let wrong: Vec<WrongVf> = self.vfs.iter().flatten().filter_map(WrongVf::of).collect();
+        let wrong = |vf: &VfState| Some(format!("{}: {}", vf.label(), vf.lacks.as_ref()?));
+        let wrong: Vec<String> = self.vfs.iter().flatten().filter_map(wrong).collect();
         (!wrong.is_empty()).then_some(Waiting::Vfs(wrong))
     }
 

@@ -1,10 +1,8 @@
 //! Who is started next, and what another one waits for: pure, from what is known of every guest.
 
-use std::fmt;
-
 use super::libvirt::Trouble;
 use crate::config::guest::{GuestIndex, What};
-use crate::model::guests::{Phase, VfState};
+use crate::model::guests::Phase;
 
 /// What decides about one guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,51 +39,23 @@ pub fn first_before(
 }
 
 /// What a guest waits for. Printed as a reason, it is `waits` of the report.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Waiting {
     /// libvirt, without which nothing is known of it.
+    #[error("{0}")]
     Libvirt(Trouble),
-    /// Its VFs that are not right; never empty.
-    Vfs(Vec<WrongVf>),
+    /// Its VFs that are not right, each with what it lacks; never empty.
+    #[error("{}", .0.join("; "))]
+    Vfs(Vec<String>),
     /// A guest that comes before it.
+    #[error("the guest starts after {0}, which is not up yet")]
     After(What),
     /// The look at its VFs that is under way.
+    #[error("the VFs of the guest are being checked")]
     Look,
     /// Others, as many as may be starting at the same time.
+    #[error("other guests are being started")]
     Slot,
-}
-
-/// A VF that is not right for a guest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct WrongVf {
-    label: String,
-    lacks: String,
-}
-
-impl WrongVf {
-    /// `None` for one that is right.
-    pub(super) fn of(state: &VfState) -> Option<Self> {
-        let lacks = state.lacks.clone()?;
-        Some(Self { label: state.label(), lacks })
-    }
-}
-
-impl fmt::Display for Waiting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Libvirt(trouble) => trouble.fmt(f),
-            Self::Vfs(wrong) => {
-                for (number, vf) in wrong.iter().enumerate() {
-                    let between = if number == 0 { "" } else { "; " };
-                    write!(f, "{between}{}: {}", vf.label, vf.lacks)?;
-                }
-                Ok(())
-            }
-            Self::After(what) => write!(f, "the guest starts after {what}, which is not up yet"),
-            Self::Look => f.write_str("the VFs of the guest are being checked"),
-            Self::Slot => f.write_str("other guests are being started"),
-        }
-    }
 }
 
 #[cfg(test)]

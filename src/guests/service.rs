@@ -18,7 +18,7 @@ use crate::config::guest::GuestIndex;
 use crate::host::events::{Events, Happened};
 use crate::host::virsh::Virsh;
 use crate::host::{Root, clock, lock, systemd};
-use crate::model::guests::{GuestsReport, Phase};
+use crate::model::{GuestsReport, guests::Phase};
 use crate::observe::autostart::{self, START_NOBODY};
 
 /// How long nothing at all may happen.
@@ -144,7 +144,7 @@ impl<'a> Service<'a> {
     /// What can be asked before anything is known.
     fn begin(&mut self) {
         if self.members.any(GuestState::is_domain) {
-            if self.tasks.has_virsh() {
+            if self.tasks.virsh.is_some() {
                 self.ask_libvirt(clock::monotonic_usec());
             } else {
                 let why =

@@ -75,7 +75,7 @@ pub(super) enum Wait {
 
 #[derive(Debug)]
 pub(super) struct Tasks {
-    virsh: Option<Virsh>,
+    pub(super) virsh: Option<Virsh>,
     running: Vec<(Task, Work, u64)>,
     /// Questions that wait for their turn.
     queue: VecDeque<(Task, String)>,
@@ -104,10 +104,6 @@ pub(super) struct Done {
 impl Tasks {
     pub(super) const fn new(virsh: Option<Virsh>) -> Self {
         Self { virsh, running: Vec::new(), queue: VecDeque::new() }
-    }
-
-    pub(super) const fn has_virsh(&self) -> bool {
-        self.virsh.is_some()
     }
 
     pub(super) fn any(&self, wanted: impl Fn(&Task) -> bool) -> bool {

@@ -9,9 +9,8 @@ use tracing::{Level, error, error_span, info, warn};
 use super::members::Members;
 use super::order::Waiting;
 use crate::config::guest::{GuestIndex, What};
-use crate::host::{answer, clock, journal, state, systemd};
-use crate::model::events as kinds;
-use crate::model::guests::GuestsReport;
+use crate::host::{clock, journal, state, systemd};
+use crate::model::{GuestsReport, events as kinds};
 
 /// After the report was brought up to date comes a pause that is so many times as long as that
 /// took: it is of all guests, and while hundreds of them start it changes with each.
@@ -184,7 +183,7 @@ impl GuestsReporter {
         if self.is_silent {
             return None;
         }
-        let json = self.report.told().to_json().unwrap_or_default();
+        let json = self.report.to_report().to_json().unwrap_or_default();
         if json == self.written {
             return None;
         }
@@ -193,8 +192,8 @@ impl GuestsReporter {
     }
 
     fn write(&mut self, json: &str) {
-        if let Err((path, e)) = state::write("guests.json", json) {
-            self.note(format!("cannot write {}: {}", path.display(), answer(&e)));
+        if let Err(e) = state::write("guests.json", json) {
+            self.note(format!("cannot write {e}"));
         }
     }
 

@@ -2,10 +2,7 @@
 
 use crate::ladder::WantedVf;
 use crate::ladder::vf::{guids_are_untold, has_node_guids, vf_progress};
-use crate::model::VfLack;
-use crate::model::common::listed;
-use crate::model::guests::VfState;
-use crate::model::pf::VfGuid;
+use crate::model::{VfLack, guests::VfState, listed, pf::VfGuid};
 use crate::names::{
     Guid, LinkLayer, PciAddress, Policy, VfDriver, VfName, VfNames, VfOwner, VfRung, is_vfio,
 };

@@ -22,24 +22,19 @@ pub fn write(path: &str, value: &str) -> io::Result<()> {
     file.write_all(value.as_bytes())
 }
 
-/// Write `value` to the attribute of the netdev `name` if that has the index `ifindex`: the
+/// Write `value` to the attribute of the netdev `name` if that has the index `index`: the
 /// open folder stays that of one netdev, whoever is renamed meanwhile.
 ///
 /// # Errors
 /// ENODEV if the name is that of another netdev by now; else as [`write()`].
-pub fn write_of_netdev(
-    name: &IfName,
-    ifindex: u32,
-    attribute: &str,
-    value: &str,
-) -> io::Result<()> {
+pub fn write_of_netdev(name: &IfName, index: u32, attribute: &str, value: &str) -> io::Result<()> {
     let flags = (OFlag::O_PATH | OFlag::O_DIRECTORY).bits();
     let folder =
         File::options().read(true).custom_flags(flags).open(format!("/sys/class/net/{name}"))?;
     let open = |file: &str, how| openat(&folder, file, how | OFlag::O_CLOEXEC, Mode::empty());
     let mut its = String::new();
     File::from(open("ifindex", OFlag::O_RDONLY)?).read_to_string(&mut its)?;
-    if its.trim().parse() != Ok(ifindex) {
+    if its.trim().parse() != Ok(index) {
         return Err(nix::errno::Errno::ENODEV.into());
     }
     File::from(open(attribute, OFlag::O_WRONLY)?).write_all(value.as_bytes())

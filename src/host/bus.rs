@@ -49,6 +49,9 @@ const TURN_USEC: u64 = 20_000_000;
 /// How many signals may wait for us to take them.
 const QUEUE: Option<NonZeroUsize> = NonZeroUsize::new(1024);
 
+/// What the bus has answered.
+pub type Result<T, E = BusError> = std::result::Result<T, E>;
+
 /// A call that brought no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum BusError {
@@ -137,7 +140,7 @@ impl Bus {
     ///
     /// # Errors
     /// There is no bus, it does not answer in time, or others of ours keep it busy.
-    pub fn connect(within_usec: u64) -> Result<Self, BusError> {
+    pub fn connect(within_usec: u64) -> Result<Self> {
         let what = "connect";
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|e| broken(what, &e.to_string()))?;
@@ -155,7 +158,7 @@ impl Bus {
     ///
     /// # Errors
     /// No answer in time, an error, or an answer of another type.
-    pub fn call<B, R>(&mut self, at: At<'_>, method: &str, body: &B) -> Result<R, BusError>
+    pub fn call<B, R>(&mut self, at: At<'_>, method: &str, body: &B) -> Result<R>
     where
         B: serde::Serialize + DynamicType,
         R: DeserializeOwned + zbus::Type,
@@ -167,11 +170,7 @@ impl Bus {
     }
 
     /// Run to its end what is answered soon.
-    fn run<T>(
-        &mut self,
-        what: &str,
-        future: impl Future<Output = zbus::Result<T>>,
-    ) -> Result<T, BusError> {
+    fn run<T>(&mut self, what: &str, future: impl Future<Output = zbus::Result<T>>) -> Result<T> {
         let began = clock::monotonic_usec();
         let answer = self.runtime.block_on(within(alarm::before(began + CALL_USEC), future));
         answered(what, began, answer)
@@ -181,7 +180,7 @@ impl Bus {
     ///
     /// # Errors
     /// As [`Bus::call`].
-    pub fn properties(&mut self, at: At<'_>) -> Result<Properties, BusError> {
+    pub fn properties(&mut self, at: At<'_>) -> Result<Properties> {
         let to = At { interface: PROPERTIES, ..at };
         self.call(to, "GetAll", &at.interface).map(Properties)
     }
@@ -191,7 +190,7 @@ impl Bus {
     ///
     /// # Errors
     /// As [`Bus::call`]; an answer that leaves one out.
-    pub fn units(&mut self, names: &[&str]) -> Result<Vec<UnitState>, BusError> {
+    pub fn units(&mut self, names: &[&str]) -> Result<Vec<UnitState>> {
         // Loads them, and answers for what does not exist too, as systemctl does.
         let list: Vec<ListedUnit> = self.call(SYSTEMD, "ListUnitsByNames", &names)?;
         if list.len() != names.len() {
@@ -200,7 +199,7 @@ impl Bus {
         names.iter().zip(list).map(|(name, unit)| self.unit(name, unit)).collect()
     }
 
-    fn unit(&mut self, name: &str, listed: ListedUnit) -> Result<UnitState, BusError> {
+    fn unit(&mut self, name: &str, listed: ListedUnit) -> Result<UnitState> {
         let (id, _, load, active, sub, _, path, job, _, _) = listed;
         let name = name.to_owned();
         let (load, active) = (LoadState::of(&load), ActiveState::of(&active));
@@ -219,7 +218,7 @@ impl Bus {
         Ok(state)
     }
 
-    fn property<T>(&mut self, at: At<'_>, name: &str) -> Result<T, BusError>
+    fn property<T>(&mut self, at: At<'_>, name: &str) -> Result<T>
     where
         T: TryFrom<OwnedVariant>,
     {
@@ -229,7 +228,7 @@ impl Bus {
     }
 
     /// Start `unit` and wait until its job has ended, or `until_usec` has passed.
-    pub(super) fn start(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, BusError> {
+    pub(super) fn start(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd> {
         let connection = self.connection.clone();
         let jobs = self.run("listen to the ends of jobs", async {
             let rule = signal_rule(SYSTEMD, "JobRemoved")?;
@@ -308,11 +307,7 @@ async fn within<F: Future>(until_usec: u64, future: F) -> Option<F::Output> {
     tokio::time::timeout(Duration::from_micros(left), future).await.ok()
 }
 
-fn answered<T>(
-    what: &str,
-    began_usec: u64,
-    answer: Option<zbus::Result<T>>,
-) -> Result<T, BusError> {
+fn answered<T>(what: &str, began_usec: u64, answer: Option<zbus::Result<T>>) -> Result<T> {
     let waited = clock::monotonic_usec().saturating_sub(began_usec);
     let silent = || BusError::Silent { what: what.to_owned(), millis: waited / 1000 };
     answer.ok_or_else(silent)?.map_err(|e| error(what, &e))
@@ -323,17 +318,14 @@ fn broken(what: &str, text: &str) -> BusError {
 }
 
 fn error(what: &str, e: &zbus::Error) -> BusError {
+    let refused = |name: String, text: Option<&str>| BusError::Refused {
+        what: what.to_owned(),
+        name,
+        text: text.unwrap_or_default().to_owned(),
+    };
     match e {
-        zbus::Error::MethodError(name, text, _) => BusError::Refused {
-            what: what.to_owned(),
-            name: name.to_string(),
-            text: text.clone().unwrap_or_default(),
-        },
-        zbus::Error::FDO(e) => BusError::Refused {
-            what: what.to_owned(),
-            name: e.name().to_string(),
-            text: e.description().unwrap_or_default().to_owned(),
-        },
+        zbus::Error::MethodError(name, text, _) => refused(name.to_string(), text.as_deref()),
+        zbus::Error::FDO(e) => refused(e.name().to_string(), e.description()),
         zbus::Error::InputOutput(e) => broken(what, &super::answer(e)),
         e => broken(what, &e.to_string()),
     }

@@ -111,13 +111,8 @@ impl Events {
         let mut events = Self::open_quiet()?;
         events.take_udev(udev);
         events.watch_closed(watched_dirs);
-        events.watch_udev();
+        events.watch(Path::new(UDEV_RUN), AddWatchFlags::IN_DELETE);
         Ok(events)
-    }
-
-    /// Tell of it when udevd has nothing left to do.
-    pub fn watch_udev(&mut self) {
-        self.watch(Path::new(UDEV_RUN), AddWatchFlags::IN_DELETE);
     }
 
     fn take_udev(&mut self, udev: io::Result<UdevMonitor>) {
@@ -204,18 +199,14 @@ impl Events {
     ///
     /// # Errors
     /// As [`Events::wait`].
-    pub fn wait_also(
-        &mut self,
-        until_usec: u64,
-        more: Vec<BorrowedFd<'_>>,
-    ) -> io::Result<Happened> {
+    pub fn wait_also(&mut self, until: u64, more: Vec<BorrowedFd<'_>>) -> io::Result<Happened> {
         let mut fds: Vec<BorrowedFd<'_>> = more;
         fds.extend([self.stop.as_fd(), self.child.as_fd()]);
         fds.extend(self.udev.as_ref().map(AsFd::as_fd));
         fds.extend(self.kernel.as_ref().map(AsFd::as_fd));
         fds.extend(self.files.as_ref().map(AsFd::as_fd));
         fds.extend(self.links.as_ref().map(AsFd::as_fd));
-        clock::readable(&fds, until_usec)?;
+        clock::readable(&fds, until)?;
         let (udev_idle, files) = self.changed_files()?;
         let udev = self.udev.as_ref().map_or_else(|| Ok(Drained::default()), UdevMonitor::drain)?;
         Ok(Happened {
@@ -235,14 +226,10 @@ impl Events {
     ///
     /// # Errors
     /// As [`Events::wait`].
-    pub fn wait_only(
-        &mut self,
-        until_usec: u64,
-        more: Vec<BorrowedFd<'_>>,
-    ) -> io::Result<Happened> {
+    pub fn wait_only(&mut self, until: u64, more: Vec<BorrowedFd<'_>>) -> io::Result<Happened> {
         let mut fds: Vec<BorrowedFd<'_>> = more;
         fds.extend([self.stop.as_fd(), self.child.as_fd()]);
-        clock::readable(&fds, until_usec)?;
+        clock::readable(&fds, until)?;
         self.signals()
     }
 

@@ -1,6 +1,5 @@
 //! The doors of `fuzz/` to the parsers that no other room calls.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -51,9 +50,8 @@ pub fn netlink(datagram: &[u8]) -> Option<usize> {
         let _route = netlink::route_of(message);
         let _netns_mode = rdma_netlink::mode_in(message);
         let _mode = links::ipoib_in(message);
-        let mut owners = BTreeSet::new();
-        rdma_netlink::collect(message, &rdma_netlink::qp, &mut owners);
-        rdma_netlink::collect(message, &rdma_netlink::cm_id, &mut owners);
+        let _qps = rdma_netlink::entries(message, &rdma_netlink::qp);
+        let _cm_ids = rdma_netlink::entries(message, &rdma_netlink::cm_id);
         Some(())
     };
     netlink_wire::answers(&mut receive, &mut read).ok().map(|answers| answers.read.len())

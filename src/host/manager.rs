@@ -63,18 +63,15 @@ impl Manager {
         Ok((manager, states))
     }
 
-    /// As [`Manager::open`], asked again while systemd is late, at the latest at `until_usec`
+    /// As [`Manager::open`], asked again while systemd is late, at the latest at `until`
     /// of CLOCK_MONOTONIC.
     ///
     /// # Errors
     /// As [`Manager::open`].
-    pub fn open_until(
-        names: &[&str],
-        until_usec: u64,
-    ) -> Result<(Self, Vec<UnitState>), ManagerError> {
+    pub fn open_until(names: &[&str], until: u64) -> Result<(Self, Vec<UnitState>), ManagerError> {
         loop {
             match Self::open(names) {
-                Err(e) if e.is_late() && clock::monotonic_usec() < until_usec => {}
+                Err(e) if e.is_late() && clock::monotonic_usec() < until => {}
                 end => return end,
             }
         }

@@ -153,21 +153,18 @@ pub(super) struct Address {
     prefix: u8,
 }
 
-/// All addresses, the host's own ones too.
-fn all_addresses() -> io::Result<Vec<Address>> {
-    dump(RTM_GETADDR, &[0; ADDRESS_HEADER], RTM_NEWADDR, &mut address_of)
-}
-
 pub(super) fn address_of(message: &[u8]) -> Option<Address> {
     let [_, prefix, flags, scope, ..] = *message else { return None };
     let attributes = after(message, ADDRESS_HEADER);
     // On a point-to-point link IFA_ADDRESS is the peer's.
     let ip = value_of(attributes, IFA_LOCAL).or_else(|| value_of(attributes, IFA_ADDRESS));
-    Some(Address { ifindex: u32_at(message, 4)?, scope, flags, ip: ip.and_then(ip_of), prefix })
-}
-
-fn ip_of(bytes: &[u8]) -> Option<IpAddr> {
-    parse_ip(bytes).ok()
+    Some(Address {
+        ifindex: u32_at(message, 4)?,
+        scope,
+        flags,
+        ip: ip.and_then(|ip| parse_ip(ip).ok()),
+        prefix,
+    })
 }
 
 /// The addresses that a peer can use: of global scope, and past duplicate
@@ -177,7 +174,7 @@ fn ip_of(bytes: &[u8]) -> Option<IpAddr> {
 /// As [`administered_vfs`].
 pub fn global_addresses() -> io::Result<Vec<(u32, IpAddr, u8)>> {
     let mut found = Vec::new();
-    for address in all_addresses()? {
+    for address in dump(RTM_GETADDR, &[0; ADDRESS_HEADER], RTM_NEWADDR, &mut address_of)? {
         if address.scope == RT_SCOPE_UNIVERSE && u32::from(address.flags) & UNUSABLE == 0 {
             found.extend(address.ip.map(|ip| (address.ifindex, ip, address.prefix)));
         }
@@ -255,7 +252,7 @@ pub(super) fn route_of(message: &[u8]) -> Option<Vec<(u32, String)>> {
         return None;
     }
     let attributes = after(message, ROUTE_HEADER);
-    let to = value_of(attributes, RTA_DST).and_then(ip_of);
+    let to = value_of(attributes, RTA_DST).and_then(|ip| parse_ip(ip).ok());
     // The kernel's own for every IPv6 link, made as "boot" by older kernels.
     if matches!(to, Some(IpAddr::V6(ip)) if ip.is_unicast_link_local() || ip.is_multicast()) {
         return None;
@@ -342,7 +339,10 @@ mod tests {
     #[test]
     fn the_kernel_answers() {
         let local = |a: &Address| a.ip.is_some_and(|ip| ip.is_loopback());
-        let any = all_addresses().expect("addresses").iter().any(local);
+        let any = dump(RTM_GETADDR, &[0; ADDRESS_HEADER], RTM_NEWADDR, &mut address_of)
+            .expect("addresses")
+            .iter()
+            .any(local);
         assert!(any, "lo has an address where tests run");
         net_uses().expect("uses");
         administered_vfs().expect("VFs");

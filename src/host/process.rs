@@ -4,7 +4,6 @@
 //! child in that state cannot be killed, but it delays nobody.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
@@ -48,11 +47,13 @@ pub struct Ended {
 }
 
 /// Why a program is not known to have succeeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// It ended with another exit status than 0, or by a signal.
+    #[error("{0}")]
     Ended(ExitStatus),
     /// It could not be waited for: this is the answer.
+    #[error("{}", io::Error::from(*.0))]
     NotSeen(Errno),
 }
 
@@ -84,16 +85,6 @@ impl Failure {
     /// It could not be waited for, by the system's answer.
     pub fn not_seen(answer: &io::Error) -> Self {
         Self::NotSeen(answer.raw_os_error().map_or(Errno::UnknownErrno, Errno::from_raw))
-    }
-}
-
-impl fmt::Display for Failure {
-    /// `exit status: 1`, `signal: 9 (SIGKILL)`
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ended(status) => status.fmt(f),
-            Self::NotSeen(errno) => io::Error::from(*errno).fmt(f),
-        }
     }
 }
 

@@ -90,73 +90,62 @@ impl Resource {
     }
 }
 
-/// The owners of resources of the RDMA device `name`, with what they own.
-/// `None` if the kernel knows no device of that name.
+/// The owners of resources of the RDMA device `name`, with what they own; none if the kernel
+/// knows no device of that name.
 ///
 /// # Errors
 /// The socket fails, or the kernel knows none of the questions (before 4.17).
-pub fn owners(name: &str) -> io::Result<Option<BTreeSet<(Owner, Resource)>>> {
-    let Some(index) = index_of(name)? else { return Ok(None) };
-    let request = attribute(RDMA_NLDEV_ATTR_DEV_INDEX, &index.to_ne_bytes());
+pub fn owners(name: &str) -> io::Result<BTreeSet<(Owner, Resource)>> {
+    let Some(index) = index_of(name)? else { return Ok(BTreeSet::new()) };
     let mut owners = BTreeSet::new();
-    let mut ask = |command, what: &dyn Fn(&[u8]) -> Resource| {
-        let all = |attributes: &[u8]| {
-            collect(attributes, what, &mut owners);
-            Some(())
-        };
-        dump(command, &request, all).map(drop)
-    };
-    ask(RDMA_NLDEV_CMD_RES_QP_GET, &qp)?;
-    ask(RDMA_NLDEV_CMD_RES_CM_ID_GET, &cm_id)?;
+    owners.extend(owned(index, RDMA_NLDEV_CMD_RES_QP_GET, &qp)?);
+    owners.extend(owned(index, RDMA_NLDEV_CMD_RES_CM_ID_GET, &cm_id)?);
     for (command, word) in OTHERS {
-        match ask(command, &|_| Resource::Other(word)) {
+        match owned(index, command, &|_| Resource::Other(word)) {
             // Contexts and SRQs are younger than the rest; every user of them
             // that matters owns a PD as well.
             Err(e) if command >= RDMA_NLDEV_CMD_RES_CTX_GET && is_unknown(&e) => {}
-            other => other?,
+            other => owners.extend(other?),
         }
     }
-    Ok(Some(owners))
+    Ok(owners)
 }
 
 /// The identifiers of the connection manager of the RDMA device `name`, each with its owner.
-/// Like [`modules_with_pd`] it asks no firmware. `None` if the kernel knows no device of that
+/// Like [`modules_with_pd`] it asks no firmware. None if the kernel knows no device of that
 /// name.
 ///
 /// # Errors
 /// As [`modules_with_pd`].
-pub fn cm_ids(name: &str) -> io::Result<Option<BTreeSet<(Owner, Resource)>>> {
-    let Some(index) = index_of(name)? else { return Ok(None) };
-    let request = attribute(RDMA_NLDEV_ATTR_DEV_INDEX, &index.to_ne_bytes());
-    let mut owners = BTreeSet::new();
-    let all = |attributes: &[u8]| {
-        collect(attributes, &cm_id, &mut owners);
-        Some(())
-    };
-    dump(RDMA_NLDEV_CMD_RES_CM_ID_GET, &request, all)?;
-    Ok(Some(owners))
+pub fn cm_ids(name: &str) -> io::Result<BTreeSet<(Owner, Resource)>> {
+    let Some(index) = index_of(name)? else { return Ok(BTreeSet::new()) };
+    Ok(owned(index, RDMA_NLDEV_CMD_RES_CM_ID_GET, &cm_id)?.into_iter().collect())
 }
 
 /// The kernel modules that own protection domains of the RDMA device `name`, one for each
 /// protection domain. Unlike [`owners`] it asks no firmware, as the driver is asked for the
-/// state of each queue pair. `None` if the kernel knows no device of that name.
+/// state of each queue pair. None if the kernel knows no device of that name.
 ///
 /// # Errors
 /// The socket fails, or the kernel does not know the question (before 4.17).
-pub fn modules_with_pd(name: &str) -> io::Result<Option<Vec<String>>> {
-    let Some(index) = index_of(name)? else { return Ok(None) };
-    let request = attribute(RDMA_NLDEV_ATTR_DEV_INDEX, &index.to_ne_bytes());
-    let mut owners = Vec::new();
-    let all = |attributes: &[u8]| {
-        collect(attributes, &|_| Resource::Other("PD"), &mut owners);
-        Some(())
-    };
-    dump(RDMA_NLDEV_CMD_RES_PD_GET, &request, all)?;
+pub fn modules_with_pd(name: &str) -> io::Result<Vec<String>> {
+    let Some(index) = index_of(name)? else { return Ok(Vec::new()) };
+    let owners = owned(index, RDMA_NLDEV_CMD_RES_PD_GET, &|_| Resource::Other("PD"))?;
     let modules = owners.into_iter().filter_map(|(owner, _)| match owner {
         Owner::Kernel(module) => Some(module),
         Owner::Process(_) | Owner::EndedThread => None,
     });
-    Ok(Some(modules.collect()))
+    Ok(modules.collect())
+}
+
+/// The resources of the RDMA device `index` that `command` lists, each as `what` reads it.
+fn owned(
+    index: u32,
+    command: u16,
+    what: &dyn Fn(&[u8]) -> Resource,
+) -> io::Result<Vec<(Owner, Resource)>> {
+    let request = attribute(RDMA_NLDEV_ATTR_DEV_INDEX, &index.to_ne_bytes());
+    Ok(dump(command, &request, |message| Some(entries(message, what)))?.concat())
 }
 
 /// The kernel's number of the RDMA device `name`.
@@ -261,21 +250,16 @@ fn is_unknown(e: &io::Error) -> bool {
 }
 
 /// The entries of the tables in `message`, each as `what` reads it.
-pub(super) fn collect(
-    message: &[u8],
-    what: &dyn Fn(&[u8]) -> Resource,
-    owners: &mut impl Extend<(Owner, Resource)>,
-) {
+pub(super) fn entries(message: &[u8], what: &dyn Fn(&[u8]) -> Resource) -> Vec<(Owner, Resource)> {
     let tables = attributes(message).filter(|(kind, _)| TABLES.contains(kind));
-    for (kind, entry) in tables.flat_map(|(_, table)| attributes(table)) {
-        if !ENTRIES.contains(&kind) {
-            continue;
-        }
+    let entries = tables.flat_map(|(_, table)| attributes(table));
+    let owned = |(_, entry): (u16, &[u8])| {
         let process = value_of(entry, RDMA_NLDEV_ATTR_RES_PID).and_then(|v| u32_at(v, 0));
         let module = value_of(entry, RDMA_NLDEV_ATTR_RES_KERN_NAME).map(text_of);
         let owner = module.map(Owner::Kernel).or(process.map(Owner::Process));
-        owners.extend([(owner.unwrap_or(Owner::EndedThread), what(entry))]);
-    }
+        (owner.unwrap_or(Owner::EndedThread), what(entry))
+    };
+    entries.filter(|(kind, _)| ENTRIES.contains(kind)).map(owned).collect()
 }
 
 fn dump<T>(
@@ -297,9 +281,7 @@ mod tests {
     }
 
     fn read(what: &dyn Fn(&[u8]) -> Resource, message: &[u8]) -> Vec<(Owner, Resource)> {
-        let mut owners = BTreeSet::new();
-        collect(message, what, &mut owners);
-        owners.into_iter().collect()
+        BTreeSet::from_iter(entries(message, what)).into_iter().collect()
     }
 
     fn qp_of(owner: &[u8], state: u8) -> Vec<u8> {

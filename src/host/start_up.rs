@@ -2,9 +2,8 @@
 //! too. A soft-reboot (systemd 254 and newer) is another start in the same boot of the kernel.
 
 use std::io;
-use std::path::PathBuf;
 
-use super::state::{RUN_DIR, write};
+use super::state::{RUN_DIR, StateError, write};
 use super::systemctl::shown;
 use super::{Root, systemd};
 
@@ -69,11 +68,7 @@ impl FirstRun {
     ///
     /// # Errors
     /// As [`write`].
-    pub fn begin(
-        root: &Root,
-        started_usec: u64,
-        deadline_usec: u64,
-    ) -> Result<(), (PathBuf, io::Error)> {
+    pub fn begin(root: &Root, started_usec: u64, deadline_usec: u64) -> Result<(), StateError> {
         let Some(boot_id) = boot_id(root) else { return Ok(()) };
         let is_again = Self::read(root).is_some_and(|first| first.boot_id == boot_id);
         let own = systemd::own_unit(root).unwrap_or_default();

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use nix::libc::{O_DIRECTORY, O_NOFOLLOW};
 
+use super::answer;
+
 /// The directory of all state; gone at reboot, like what it describes.
 pub const RUN_DIR: &str = "/run/ibprov";
 /// The directory of what outlives a boot.
@@ -27,6 +29,20 @@ pub const RUNNING: &str = "boot.running";
 /// whatever umask it inherits.
 const DIRECTORY_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
+
+/// What the system answered about a file or directory of ours.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {answer}", path.display())]
+pub struct StateError {
+    path: PathBuf,
+    pub answer: String,
+}
+
+impl StateError {
+    fn at(path: &Path) -> impl Fn(io::Error) -> Self {
+        |e| Self { path: path.to_owned(), answer: answer(&e) }
+    }
+}
 
 /// Make the directory of all state, if it is not there, and see that it is root's alone.
 ///
@@ -79,12 +95,11 @@ pub(super) fn directories(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// The path that failed, with the system's answer.
-pub fn lasting_dir(name: &str) -> Result<PathBuf, (PathBuf, io::Error)> {
+pub fn lasting_dir(name: &str) -> Result<PathBuf, StateError> {
     let path = Path::new(LASTING_DIR).join(name);
-    match own_directories(Path::new(LASTING_DIR).parent().unwrap_or(&path), &path) {
-        Ok(()) => Ok(path),
-        Err(e) => Err((path, e)),
-    }
+    own_directories(Path::new(LASTING_DIR).parent().unwrap_or(&path), &path)
+        .map_err(StateError::at(&path))?;
+    Ok(path)
 }
 
 /// Root's, or of who runs this.
@@ -125,7 +140,7 @@ pub fn replace(path: &Path, content: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// The path that failed, with the system's answer (a read-only `/run`, say).
-pub fn write(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)> {
+pub fn write(name: &str, content: &str) -> Result<PathBuf, StateError> {
     write_with(name, content, FILE_MODE)
 }
 
@@ -133,11 +148,11 @@ pub fn write(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)>
 ///
 /// # Errors
 /// As [`write`].
-pub fn write_secret(name: &str, content: &str) -> Result<PathBuf, (PathBuf, io::Error)> {
+pub fn write_secret(name: &str, content: &str) -> Result<PathBuf, StateError> {
     write_with(name, content, 0o600)
 }
 
-fn write_with(name: &str, content: &str, mode: u32) -> Result<PathBuf, (PathBuf, io::Error)> {
+fn write_with(name: &str, content: &str, mode: u32) -> Result<PathBuf, StateError> {
     let run = Path::new(RUN_DIR);
     let path = run.join(name);
     let temporary = run.join(format!(".{}.{}", name.replace('/', "_"), std::process::id()));
@@ -148,17 +163,13 @@ fn write_with(name: &str, content: &str, mode: u32) -> Result<PathBuf, (PathBuf,
         file.write_all(content.as_bytes())?;
         fs::rename(&temporary, &path)
     };
-    match attempt() {
-        Ok(()) => {
-            sweep(run);
-            Ok(path)
-        }
-        Err(e) => {
-            // Best effort: the first error is the one to tell.
-            drop(fs::remove_file(&temporary));
-            Err((path, e))
-        }
-    }
+    attempt().map_err(|e| {
+        // Best effort: the first error is the one to tell.
+        drop(fs::remove_file(&temporary));
+        StateError::at(&path)(e)
+    })?;
+    sweep(run);
+    Ok(path)
 }
 
 /// `ibprov boot` is running, as long as this lives.
@@ -170,10 +181,11 @@ impl Running {
     ///
     /// # Errors
     /// As [`write`].
-    pub fn begin() -> Result<Self, (PathBuf, io::Error)> {
+    pub fn begin() -> Result<Self, StateError> {
         let path = Path::new(RUN_DIR).join(RUNNING);
         let made = directory().and_then(|()| link_to_self(&path));
-        made.map_err(|e| (path.clone(), e)).map(|()| Self(path))
+        made.map_err(StateError::at(&path))?;
+        Ok(Self(path))
     }
 }
 
@@ -228,10 +240,10 @@ fn new_file(path: &Path, mode: u32) -> io::Result<File> {
 ///
 /// # Errors
 /// The path that failed, with the system's answer.
-pub fn outcomes_dir(name: &str) -> Result<PathBuf, (PathBuf, io::Error)> {
+pub fn outcomes_dir(name: &str) -> Result<PathBuf, StateError> {
     let path = Path::new(RUN_DIR).join(name);
     let made = directory().and_then(|()| own_directory(&path, DIRECTORY_MODE));
-    made.map_err(|e| (path.clone(), e))?;
+    made.map_err(StateError::at(&path))?;
     Ok(path)
 }
 
@@ -239,10 +251,10 @@ pub fn outcomes_dir(name: &str) -> Result<PathBuf, (PathBuf, io::Error)> {
 ///
 /// # Errors
 /// The path that failed, with the system's answer.
-pub fn remove(name: &str) -> Result<(), (PathBuf, io::Error)> {
+pub fn remove(name: &str) -> Result<(), StateError> {
     let path = Path::new(RUN_DIR).join(name);
     match fs::remove_file(&path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err((path, e)),
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(StateError::at(&path)(e)),
         _ => Ok(()),
     }
 }

@@ -92,7 +92,7 @@ pub fn can_ask() -> bool {
 }
 
 /// True if `question`, which goes to standard error, is answered with yes on standard input
-/// before `until_usec` of CLOCK_MONOTONIC.
+/// before `until` of CLOCK_MONOTONIC.
 ///
 /// # Errors
 /// A stream is gone.
@@ -100,16 +100,11 @@ pub fn ask(question: &str, until_usec: u64) -> io::Result<bool> {
     asked(question, &io::stdin(), &mut stderr(), until_usec)
 }
 
-fn asked(
-    question: &str,
-    input: &impl AsFd,
-    out: &mut impl Write,
-    until_usec: u64,
-) -> io::Result<bool> {
+fn asked(question: &str, input: &impl AsFd, out: &mut impl Write, until: u64) -> io::Result<bool> {
     // What was typed or pasted before is no answer to a question that nobody has read.
     tcflush(input, FlushArg::TCIFLUSH)?;
     write!(out, "{question} [y/N] ")?;
-    let is_yes = answered_yes(input, until_usec)?;
+    let is_yes = answered_yes(input, until)?;
     // Where somebody has pressed Enter the line is ended.
     if is_yes.is_none() {
         writeln!(out)?;

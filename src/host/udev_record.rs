@@ -29,15 +29,11 @@ pub type Properties = BTreeMap<String, String>;
 ///
 /// # Errors
 /// They cannot be read.
-pub fn of_netdev(
-    root: &Root,
-    name: &IfName,
-    ifindex: u32,
-) -> Result<Option<Properties>, ReadError> {
+pub fn of_netdev(root: &Root, name: &IfName, index: u32) -> Result<Option<Properties>, ReadError> {
     if root.is_live() {
-        return asked(name, ifindex);
+        return asked(name, index);
     }
-    match root.attribute(&format!("/run/udev/data/n{ifindex}")) {
+    match root.attribute(&format!("/run/udev/data/n{index}")) {
         Ok(record) => Ok(Some(parsed(&record))),
         Err(e) if e.is_absent() => Ok(None),
         Err(e) => Err(e),

@@ -1,11 +1,7 @@
 //! The last rungs of an InfiniBand port: link, and active. Whether the fabric uses a port that
 //! boot does not wait for any more, and what it lacks if not.
 
-use crate::model::Cause;
-use crate::model::advice::{Advice, ToDo};
-use crate::model::firmware::how_to_set;
-use crate::model::hardware::Link;
-use crate::model::online::Lack;
+use crate::model::{Advice, Cause, Link, ToDo, firmware::how_to_set, online::Lack};
 use crate::names::{IsVf, LinkState, MadPort, PciAddress, PhysicalState, Policy, Rung};
 use crate::observe::link::PortAnswer;
 

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::Code;
-use crate::model::firmware::{how_to_set, link_type};
-use crate::model::{Cause, ModuleTrouble, PortProgress};
+use crate::model::{
+    Advice, Cause, Code, ModuleTrouble, PortProgress, ToDo,
+    firmware::{how_to_set, link_type},
+};
 use crate::names::{IfName, LinkLayer, ModuleName, PciAddress, Rung};
 use crate::observe::{Observed, PciFunction, rdma_half};
 

@@ -10,16 +10,11 @@ use crate::host::events::Happened;
 /// What was heard so far. What it tells of PCI functions goes to the [`KernelLogFacts`].
 #[derive(Debug, Default)]
 pub struct UdevHistory {
-    devices: BTreeSet<String>,
+    pub devices: BTreeSet<String>,
     knows_history: bool,
 }
 
 impl UdevHistory {
-    /// Devices that udev was heard to finish with, by their names in sysfs.
-    pub const fn devices(&self) -> &BTreeSet<String> {
-        &self.devices
-    }
-
     /// Take in what has happened. True if the kernel has said something that matters.
     pub fn learn(&mut self, happened: &Happened, facts: &mut KernelLogFacts) -> bool {
         for event in &happened.udev {
@@ -64,7 +59,7 @@ mod tests {
         let udev = vec![event("add", "ib0"), event("bind", "mlx5_0"), event("remove", "ib0")];
         let mut heard = UdevHistory::default();
         heard.learn(&Happened { udev, ..Happened::default() }, &mut KernelLogFacts::default());
-        assert_eq!(heard.devices().iter().collect::<Vec<_>>(), ["mlx5_0"]);
+        assert_eq!(heard.devices.iter().collect::<Vec<_>>(), ["mlx5_0"]);
     }
 
     #[test]

@@ -1,9 +1,7 @@
 //! What the link of a port has to be at least, and what of it is less.
 
 use crate::config::{Config, PortRow};
-use crate::model::PortProgress;
-use crate::model::degraded::{Degraded, PcieLink};
-use crate::model::hardware::Link;
+use crate::model::{Degraded, Link, PcieLink, PortProgress};
 use crate::names::{LinkMinimum, LinkSpeed, LinkState, PKey, PhysicalState, PortSelector, Words};
 
 /// What the rows that mean `port` say of its link, all of them together.

@@ -3,9 +3,7 @@
 //! adapter.
 
 use crate::host::Root;
-use crate::model::PortProgress;
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding};
+use crate::model::{Advice, Code, Finding, PortProgress, ToDo};
 use crate::names::{ModuleName, ModuleState, few, natural, sh};
 use crate::observe::{ModprobeRules, Observed, PciFunction, module_file};
 

@@ -1,8 +1,7 @@
 //! How far each expected port has climbed.
 
 use crate::config::AtLeast;
-use crate::model::PortProgress;
-use crate::model::port::Awaited;
+use crate::model::{Awaited, PortProgress};
 
 use super::expect::{ExpectedVfs, is_meant};
 use super::{Expectation, Expected};
@@ -89,7 +88,7 @@ fn one(expected: &Expected, goal: Rung, observed: &Observed) -> Vec<PortProgress
     let mut found: Vec<(&PciFunction, &RdmaDevice, &Port)> = observed
         .functions
         .iter()
-        .flat_map(|f| f.rdma.iter().flat_map(move |d| d.ports.iter().map(move |p| (f, d, p))))
+        .flat_map(|f| f.ports().map(move |(d, p)| (f, d, p)))
         .filter(|(f, d, p)| {
             expected.port.is_none_or(|n| n == p.number)
                 && !expected.except.contains(&p.number)
@@ -113,11 +112,7 @@ fn one(expected: &Expected, goal: Rung, observed: &Observed) -> Vec<PortProgress
     if !found.is_empty() {
         return found.into_iter().map(|(f, d, p)| with_port(nothing.clone(), f, d, p)).collect();
     }
-    let function = observed.functions.iter().find(|f| match &expected.which {
-        PortSelector::Pci(address) => f.address == *address,
-        PortSelector::Rdma(name) => f.rdma.iter().any(|d| d.name == *name),
-        PortSelector::PortGuid(_) => false,
-    });
+    let function = observed.functions.iter().find(|f| is_meant(&expected.which, f));
     vec![match function {
         Some(function) => without_port(nothing, function),
         None => nothing,

@@ -3,11 +3,7 @@
 
 use super::expect::is_meant;
 use crate::config::Config;
-use crate::model::Cause;
-use crate::model::advice::{Advice, ToDo};
-use crate::model::hardware::Gid;
-use crate::model::hardware::NetDevState;
-use crate::model::online::Lack;
+use crate::model::{Advice, Cause, Gid, NetDevState, ToDo, online::Lack};
 use crate::names::{GidKind, IfName, LinkLayer, Rung, sh};
 use crate::observe::PciFunction;
 

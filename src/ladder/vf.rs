@@ -2,9 +2,11 @@
 
 use serde::Serialize;
 
-use crate::model::VfLack;
-use crate::model::pf::{GuidAtPf, OtherGuid, VfGuid};
-use crate::model::plan::Attribute;
+use crate::model::{
+    VfLack,
+    pf::{GuidAtPf, OtherGuid, VfGuid},
+    plan::Attribute,
+};
 use crate::names::{
     Administered, Binding, Guid, PciAddress, Policy, PortNumber, VFIO, VfDriver, VfIndex, VfNames,
     VfOwner, VfRung, is_vfio,

@@ -2,8 +2,7 @@
 
 use crate::graph::planned::Planned;
 use crate::host::{Root, answer, site_files};
-use crate::model::common::{Code, Finding};
-use crate::model::migrate::Change;
+use crate::model::{Code, Finding, migrate::Change};
 use crate::names::PathState;
 
 use super::Record;

@@ -12,9 +12,10 @@ use crate::config::foreign::{
 };
 use crate::host::{Root, SYSV_GENERATOR, answer, site_files};
 use crate::inventory::{self, Does, Entry, Inventory, OPENIBD_HOOKS, When};
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding, Severity};
-use crate::model::migrate::{Change, Item, Reason};
+use crate::model::{
+    Advice, Code, Finding, Severity, ToDo,
+    migrate::{Change, Item, Reason},
+};
 use crate::names::{BLUEFIELD, Guid, IfName, MELLANOX, OPENIBD_STAND_IN, PathState, is_ipoib_name};
 use crate::observe::ipoib::{Interface, Interfaces};
 use crate::observe::{Look, Observer, PciFunction, interface_manager, opensm, pf};

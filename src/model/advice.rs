@@ -80,15 +80,9 @@ impl ToDo {
     }
 }
 
-impl From<String> for ToDo {
-    fn from(words: String) -> Self {
-        Self { words: Some(words), command: None }
-    }
-}
-
-impl From<&str> for ToDo {
-    fn from(words: &str) -> Self {
-        words.to_owned().into()
+impl<T: Into<String>> From<T> for ToDo {
+    fn from(words: T) -> Self {
+        Self { words: Some(words.into()), command: None }
     }
 }
 

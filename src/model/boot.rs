@@ -4,12 +4,10 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::common::{Code, Exit, Finding, Kind, Report, Verdict, not_read};
-use super::duration::seconds;
-use super::node::Standing;
-use super::pf::{Outcome, Unresolved};
-use super::rxe::RxeReport;
-use crate::model::{Cause, ModuleTrouble, NotExpected, PortProgress};
+use super::{
+    Cause, Code, Exit, Finding, Kind, ModuleTrouble, NotExpected, PortProgress, Report, RxeReport,
+    Standing, Unresolved, Verdict, not_read, pf::Outcome, seconds,
+};
 use crate::names::{ModuleName, Object, PciAddress, PortNumber, Rung};
 
 pub use super::boot_step::Step;
@@ -17,60 +15,44 @@ pub use super::boot_step::Step;
 /// All that `boot` saw and did. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct BootReport {
     /// Version of ibprov.
-    #[serde(default)]
     pub version: Cow<'static, str>,
     /// `uname -r`.
-    #[serde(default)]
     pub kernel: String,
     /// When boot began.
-    #[serde(default)]
     pub started_usec: u64,
-    #[serde(default)]
     pub finished_usec: u64,
     /// CPU time of ibprov itself since it began, user and system, microseconds.
-    #[serde(default)]
     pub cpu_usec: u64,
     /// CPU time that its process had used when ibprov began: loading the
     /// program, and systemd's preparations in the same process.
-    #[serde(default)]
     pub cpu_before_usec: u64,
-    #[serde(default)]
     pub peak_memory_kib: u64,
     /// Programs that it ran.
-    #[serde(default)]
     pub forks: u32,
     /// The deadlines it had, seconds.
-    #[serde(default)]
     pub timeout_sec: u64,
     /// For one HCA, seconds.
-    #[serde(default)]
     pub adapter_timeout_sec: u64,
     #[serde(skip_serializing)]
     pub verdict: Verdict,
     #[serde(skip_serializing)]
     pub exit_code: u8,
     /// The configured modules.
-    #[serde(default)]
     pub modules: Vec<ModuleReport>,
     /// What was done to the host, in order.
-    #[serde(default)]
     pub steps: Vec<StepReport>,
     /// The expected ports.
-    #[serde(default)]
     pub ports: Vec<PortReport>,
     /// The PFs with a GUID plan, and what came of each.
-    #[serde(default)]
     pub pfs: Vec<Outcome>,
     /// PFs of the configuration for which nothing could be done.
-    #[serde(default)]
     pub unresolved_pfs: Vec<Unresolved>,
     /// The soft RoCE devices, if any is configured.
-    #[serde(default)]
     pub rxe: Vec<RxeReport>,
     /// Functions that look like HCAs and were not waited for.
-    #[serde(default)]
     pub left_out: Vec<LeftOut>,
     /// What is wrong with the configuration, and left out.
     #[serde(skip)]
@@ -79,7 +61,6 @@ pub struct BootReport {
     #[serde(skip)]
     pub problems: Vec<String>,
     /// What happened when.
-    #[serde(default)]
     pub timeline: Vec<Moment>,
 }
 
@@ -191,7 +172,7 @@ pub struct Climbed {
 
 impl BootReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let mut findings: Vec<Finding> =
             self.ports.iter().flat_map(|p| p.progress.findings(p.cause.as_ref())).collect();
         findings.extend(self.pfs.iter().flat_map(Outcome::findings));

@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::common::listed;
+use super::listed;
 use crate::names::{IfName, ModuleName, NetnsMode, PciAddress, PortNumber, PortType, RdmaName};
 
 /// One thing that `boot` does to the host.

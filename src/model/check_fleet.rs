@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::advice::Advice;
-use super::common::{Code, Kind, Report, Severity, Verdict};
+use super::{Advice, Code, Kind, Report, Severity, Verdict};
 
 /// The reports of many nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -88,7 +87,7 @@ impl CheckFleetReport {
 
 impl CheckFleetReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self, FleetFinding> {
+    pub fn to_report(&self) -> Report<&Self, FleetFinding> {
         let unread = |Unread { file, why }: &Unread| FleetFinding {
             first: NodeFinding {
                 code: Code::NotRead.name().to_owned(),

@@ -7,8 +7,8 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::advice::{Advice, ToDo};
-use crate::names::{Object, escaped, grouped};
+use super::{Advice, ToDo};
+use crate::names::{Object, displayed, escaped, grouped};
 
 /// Version of all JSON output. Fields and codes are added, never changed.
 pub const SCHEMA: u32 = 1;
@@ -113,7 +113,7 @@ macro_rules! page {
 
 macro_rules! codes {
     (
-        every { $($code:ident = $name:literal,)+ }
+        every { $($code:ident = $name:literal $(of $noun:literal)?,)+ }
         check { $($rule:ident = $rule_name:literal,)+ }
     ) => {
         /// What kind of thing is wrong: the name by which programs know it, which never
@@ -132,6 +132,14 @@ macro_rules! codes {
                 match self {
                     $(Self::$code => $name,)+
                     $(Self::$rule => $rule_name,)+
+                }
+            }
+
+            /// What the object of such a finding is, to stand before its name.
+            const fn noun(self) -> &'static str {
+                match self {
+                    $(Self::$code => concat!($($noun, " ")?),)+
+                    _ => "",
                 }
             }
 
@@ -160,7 +168,7 @@ macro_rules! codes {
 }
 
 codes! {
-    // A report of any verb may have these.
+    // A report of any verb may have these; of what their object is, where its name does not say it.
     every {
         ConfigurationInvalid = "configuration-invalid",
         Usage = "usage",
@@ -180,7 +188,7 @@ codes! {
         PortDegraded = "port-degraded",
         PcieBelowMinimum = "pcie-below-minimum",
         FirmwareBelowMinimum = "firmware-below-minimum",
-        PcieLinkReduced = "pcie-link-reduced",
+        PcieLinkReduced = "pcie-link-reduced" of "adapter",
         NodeDescription = "node-description",
         PortNotOnline = "port-not-online",
         NoSuchPort = "no-such-port",
@@ -189,7 +197,7 @@ codes! {
         RxeNotReady = "rxe-not-ready",
         RdmaNameDiffers = "rdma-name-differs",
         NetnsMode = "netns-mode",
-        ModuleNotLoaded = "module-not-loaded",
+        ModuleNotLoaded = "module-not-loaded" of "module",
         ModuleParameter = "module-parameter",
         ModuleDenied = "module-denied",
         ModuleMissingForKernel = "module-missing-for-kernel",
@@ -206,20 +214,20 @@ codes! {
         InitrdNamesDiffer = "initrd-names-differ",
         StepFailed = "step-failed",
         Interrupted = "interrupted",
-        AdapterSilent = "adapter-silent",
+        AdapterSilent = "adapter-silent" of "adapter",
         RtnlHeld = "rtnl-held",
-        VfPlanBlocked = "vf-plan-blocked",
-        PfNotReady = "pf-not-ready",
-        VfNotAsPlanned = "vf-not-as-planned",
-        VfSettingDropped = "vf-setting-dropped",
-        VfSettingRefused = "vf-setting-refused",
-        VfNotProbed = "vf-not-probed",
-        IommuGroupShared = "iommu-group-shared",
-        VfDeferred = "vf-deferred",
+        VfPlanBlocked = "vf-plan-blocked" of "PF",
+        PfNotReady = "pf-not-ready" of "PF",
+        VfNotAsPlanned = "vf-not-as-planned" of "PF",
+        VfSettingDropped = "vf-setting-dropped" of "PF",
+        VfSettingRefused = "vf-setting-refused" of "PF",
+        VfNotProbed = "vf-not-probed" of "PF",
+        IommuGroupShared = "iommu-group-shared" of "PF",
+        VfDeferred = "vf-deferred" of "PF",
         VfPortNotActive = "vf-port-not-active",
-        VfGuidZero = "vf-guid-zero",
-        VfPolicyDown = "vf-policy-down",
-        VfOrphaned = "vf-orphaned",
+        VfGuidZero = "vf-guid-zero" of "PF",
+        VfPolicyDown = "vf-policy-down" of "PF",
+        VfOrphaned = "vf-orphaned" of "PF",
         ReportLost = "report-lost",
         BootFailed = "boot-failed",
         VfOtherWriter = "vf-other-writer",
@@ -253,36 +261,36 @@ codes! {
         NextBootNotWhole = "next-boot-not-whole",
         NextBootAtRisk = "next-boot-at-risk",
         ChangedSince = "changed-since",
-        PfAbsent = "pf-absent",
-        PfAmbiguous = "pf-ambiguous",
-        PfTwice = "pf-twice",
-        PfIsVf = "pf-is-vf",
-        PfNvswitch = "pf-nvswitch",
-        PfNoHca = "pf-no-hca",
-        PfEthernet = "pf-ethernet",
-        PfNameUnknown = "pf-name-unknown",
-        NameUnfit = "name-unfit",
-        NameOfKernel = "name-of-kernel",
-        NameTwice = "name-twice",
-        SriovNotEnabledFw = "sriov-not-enabled-fw",
-        TooManyVfs = "too-many-vfs",
-        IommuOff = "iommu-off",
-        PinsUnreadable = "pins-unreadable",
-        PinsOfAnotherHost = "pins-of-another-host",
-        PinsUndecided = "pins-undecided",
-        NoHostNumber = "no-host-number",
-        DoesNotFit = "does-not-fit",
-        GuidMissing = "guid-missing",
-        NoPfGuid = "no-pf-guid",
-        OffsetOverflow = "offset-overflow",
-        GuidZero = "guid-zero",
-        GuidAllOnes = "guid-all-ones",
-        VfGuidDuplicate = "vf-guid-duplicate",
-        GuidOfHardware = "guid-of-hardware",
-        GuidLinkLocalTwin = "guid-link-local-twin",
+        PfAbsent = "pf-absent" of "PF",
+        PfAmbiguous = "pf-ambiguous" of "PF",
+        PfTwice = "pf-twice" of "PF",
+        PfIsVf = "pf-is-vf" of "PF",
+        PfNvswitch = "pf-nvswitch" of "PF",
+        PfNoHca = "pf-no-hca" of "PF",
+        PfEthernet = "pf-ethernet" of "PF",
+        PfNameUnknown = "pf-name-unknown" of "PF",
+        NameUnfit = "name-unfit" of "PF",
+        NameOfKernel = "name-of-kernel" of "PF",
+        NameTwice = "name-twice" of "PF",
+        SriovNotEnabledFw = "sriov-not-enabled-fw" of "PF",
+        TooManyVfs = "too-many-vfs" of "PF",
+        IommuOff = "iommu-off" of "PF",
+        PinsUnreadable = "pins-unreadable" of "PF",
+        PinsOfAnotherHost = "pins-of-another-host" of "PF",
+        PinsUndecided = "pins-undecided" of "PF",
+        NoHostNumber = "no-host-number" of "PF",
+        DoesNotFit = "does-not-fit" of "PF",
+        GuidMissing = "guid-missing" of "PF",
+        NoPfGuid = "no-pf-guid" of "PF",
+        OffsetOverflow = "offset-overflow" of "PF",
+        GuidZero = "guid-zero" of "PF",
+        GuidAllOnes = "guid-all-ones" of "PF",
+        VfGuidDuplicate = "vf-guid-duplicate" of "PF",
+        GuidOfHardware = "guid-of-hardware" of "PF",
+        GuidLinkLocalTwin = "guid-link-local-twin" of "PF",
         GuidGroupBit = "guid-group-bit",
         GuidNotLocal = "guid-not-local",
-        HostNameTransient = "host-name-transient",
+        HostNameTransient = "host-name-transient" of "PF",
         Drift = "drift",
         DriftOtherCard = "drift-other-card",
         OpensmMisconfigured = "opensm-misconfigured",
@@ -386,62 +394,6 @@ impl Code {
         matches!(self, Self::Drift | Self::DriftOtherCard)
     }
 
-    /// True if it is about the VFs of a PF, and what is planned for them.
-    pub const fn is_of_pf(self) -> bool {
-        matches!(
-            self,
-            Self::VfPlanBlocked
-                | Self::PfNotReady
-                | Self::VfNotAsPlanned
-                | Self::VfSettingDropped
-                | Self::VfSettingRefused
-                | Self::VfDeferred
-                | Self::VfGuidZero
-                | Self::VfPolicyDown
-                | Self::VfOrphaned
-                | Self::VfGuidDuplicate
-                | Self::VfNotProbed
-                | Self::IommuGroupShared
-                | Self::SriovNotEnabledFw
-                | Self::IommuOff
-                | Self::PfAbsent
-                | Self::PfAmbiguous
-                | Self::PfTwice
-                | Self::PfIsVf
-                | Self::PfNvswitch
-                | Self::PfNoHca
-                | Self::PfEthernet
-                | Self::PfNameUnknown
-                | Self::NameUnfit
-                | Self::NameOfKernel
-                | Self::NameTwice
-                | Self::TooManyVfs
-                | Self::PinsUnreadable
-                | Self::PinsOfAnotherHost
-                | Self::PinsUndecided
-                | Self::NoHostNumber
-                | Self::DoesNotFit
-                | Self::GuidMissing
-                | Self::NoPfGuid
-                | Self::OffsetOverflow
-                | Self::GuidZero
-                | Self::GuidAllOnes
-                | Self::GuidOfHardware
-                | Self::GuidLinkLocalTwin
-                | Self::HostNameTransient
-        )
-    }
-
-    /// What the object of such a finding is, to stand before its name.
-    const fn noun(self) -> &'static str {
-        match self {
-            Self::ModuleNotLoaded => "module ",
-            Self::AdapterSilent | Self::PcieLinkReduced => "adapter ",
-            _ if self.is_of_pf() => "PF ",
-            _ => "",
-        }
-    }
-
     /// What a finding without an object is about.
     const fn whole(self) -> &'static str {
         match self {
@@ -453,11 +405,10 @@ impl Code {
 }
 
 /// How much it matters. The order is the order of the report.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::Display)]
 pub enum Severity {
     /// InfiniBand, or what needs it, does not work.
     #[strum(to_string = "error")]
@@ -471,21 +422,10 @@ pub enum Severity {
 }
 
 /// How sure the rule is. The order is the order of the report.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    strum::IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Confidence {
     /// The program that failed said so itself.
@@ -741,11 +681,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.severity, self.sentence())
-    }
-}
+displayed!(Finding, finding => "{}: {}", finding.severity, finding.sentence());
 
 /// One [`Finding::not_read`] for each of `problems`.
 pub fn not_read<'a>(problems: impl IntoIterator<Item = &'a String>) -> Vec<Finding> {
@@ -753,20 +689,10 @@ pub fn not_read<'a>(problems: impl IntoIterator<Item = &'a String>) -> Vec<Findi
 }
 
 /// How it went, in one word: the same words for every verb.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Default,
-    Serialize,
-    Deserialize,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Verdict {
     /// What was judged is as it is meant to be.

@@ -2,9 +2,7 @@
 
 use serde::Serialize;
 
-use super::advice::{Advice, ToDo};
-use super::common::{Code, Exit, Finding, Kind, Report, Severity, Verdict};
-use super::migrate::Change;
+use super::{Advice, Code, Exit, Finding, Kind, Report, Severity, ToDo, Verdict, migrate::Change};
 use crate::names::PathState;
 
 /// The unit of ours that waits for the netdevs, and that others are ordered after.
@@ -112,7 +110,7 @@ impl ConsumersReport {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let is_ordered = self.consumers.iter().all(|c| c.order == Order::After);
         let verdict = match &self.provider {
             Some(_) if is_ordered => Verdict::Ready,

@@ -4,9 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::common::{Code, listed};
+use super::{Code, listed};
 
-use crate::names::{FirmwareVersion, Gbps, LinkSpeed, PciAddress, PcieSpeed, PcieWidth, Rate};
+use crate::names::{
+    FirmwareVersion, Gbps, LinkSpeed, PciAddress, PcieSpeed, PcieWidth, Rate, displayed,
+};
 
 /// One thing of a port's link, of its adapter's PCIe link or of its firmware that is below the
 /// configured minimum; without what it is, the kernel does not report it.
@@ -134,15 +136,8 @@ pub struct NarrowLink {
     pub can_be: PcieWidth,
 }
 
-impl fmt::Display for NarrowLink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { above, below, width, can_be } = self;
-        write!(
-            f,
-            "above the slot, the PCIe width between {above} and {below} is {width}, and both are capable of {can_be}"
-        )
-    }
-}
+displayed!(NarrowLink, Self { above, below, width, can_be } =>
+    "above the slot, the PCIe width between {above} and {below} is {width}, and both are capable of {can_be}");
 
 impl PcieLink {
     /// What it loses, in one phrase, where adapter and slot can both have more.

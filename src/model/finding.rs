@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::common::{Report, or_null};
+use super::{Report, common::or_null};
 
 pub use super::common::{Confidence, Finding, Quote, Severity};
 

@@ -4,8 +4,7 @@ use std::fmt::Display;
 
 use serde::Serialize;
 
-use super::advice::{Advice, ToDo};
-use super::common::{Code, Finding, Kind, Report, Verdict};
+use super::{Advice, Code, Finding, Kind, Report, ToDo, Verdict};
 use crate::names::{FirmwareName, FirmwareValue, LinkLayer, PciAddress};
 
 /// How a setting stands.
@@ -203,7 +202,7 @@ pub fn shown_value(value: &FirmwareValue) -> String {
 
 impl FirmwareReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let verdicts: Vec<_> = self.adapters.iter().map(CardSettings::verdict).collect();
         let all = [Verdict::Failed, Verdict::Exceptions];
         let worst = all.into_iter().find(|v| verdicts.contains(v));

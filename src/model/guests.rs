@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::{PciAddress, VfName, VfRung};
 
-use super::common::{Code, Exit, Finding, Kind, Report, Verdict, not_read};
-use super::duration::seconds;
+use super::{Code, Exit, Finding, Kind, Report, Verdict, not_read, seconds};
 
 /// How far a guest is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::EnumDiscriminants)]
@@ -170,7 +169,7 @@ impl GuestsReport {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let of = |guest: &GuestReport| {
             let finding = match &guest.phase {
                 Phase::Failed { .. } => Finding::warning(Code::GuestFailed, self.state(guest)),

@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::common::{Code, Finding, Kind, Report, Verdict};
+use super::{Code, Finding, Kind, Report, Verdict};
 use crate::names::{
     GidKind, Guid, IfName, LinkState, Membership, PciAddress, PhysicalState, Policy, PortNumber,
     Rate, RdmaName, TablePKey, VfIndex,
@@ -160,7 +160,7 @@ pub struct GidReport {
 
 impl GidReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let wanted = &self.wanted;
         let (verdict, wrong) = match self.gids.as_slice() {
             [_] => (Verdict::Ready, None),

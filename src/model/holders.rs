@@ -5,8 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::common::{Code, Exit, Finding, Kind, Report, Severity, Verdict};
-use super::uses::Away;
+use super::{Away, Code, Exit, Finding, Kind, Report, Severity, Verdict};
 use crate::names::{PciAddress, RdmaName};
 
 /// Something that keeps an HCA or a kernel module of it busy.
@@ -147,7 +146,7 @@ impl HoldersReport {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let unread = self.problems.iter().map(Finding::not_read);
         let held = self.holders.iter().map(|holder| {
             let finding = Finding::new(Code::HcaHeld, Severity::Info, holder.by.to_string());

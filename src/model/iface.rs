@@ -11,12 +11,11 @@ pub use super::iface_step::{
     ChildCreator, DeferredSettings, IfaceStep, WantedChild, WantedInterface, aside_name,
 };
 
-use super::advice::{Advice, ToDo};
-use super::common::{Code, Exit, Finding, Kind, Report, Verdict};
-use super::duration::seconds;
-use super::finding::Severity;
+use super::{
+    Advice, Code, Exit, Finding, Kind, Report, Severity, ToDo, Verdict, seconds,
+    stack::{Decision, View},
+};
 
-use crate::model::stack::{Decision, View};
 use crate::names::{Guid, IfName, Mode, PKey, PciAddress, PortNumber, harmless};
 
 /// An IPoIB interface as it is set.
@@ -187,7 +186,7 @@ impl IfaceReport {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let code =
             if self.configured { Code::InterfaceNotUp } else { Code::InterfaceNotConfigured };
         let name = harmless(&self.netdev);
@@ -328,9 +327,9 @@ mod tests {
         let mut report = IfaceReport::blank("ib2", 0);
         report.rtnl_held = true;
         report.failures.push("ib2: set MTU 2044: no answer".to_owned());
-        let codes: Vec<Code> = report.told().findings.iter().map(|f| f.code).collect();
+        let codes: Vec<Code> = report.to_report().findings.iter().map(|f| f.code).collect();
         assert_eq!(codes, [Code::RtnlHeld, Code::InterfaceNotConfigured]);
-        let text = report.told().to_json().expect("JSON");
+        let text = report.to_report().to_json().expect("JSON");
         let read = |text: &str| crate::model::read::<IfaceReport>(text).expect("a report");
         assert_eq!((read(&text).failures, read(&text).rtnl_held), (report.failures.clone(), true));
         // One of a newer version, and one that has none.
@@ -352,9 +351,9 @@ mod tests {
         let want =
             "ib0 is in use: ib0 has address 10.1.0.1/24; deferred to the next boot: set MTU 1500";
         assert!(text.contains(want) && text.contains("ibprov iface ib0 --force"), "{text}");
-        let [finding] = report.told().findings.try_into().expect("one");
+        let [finding] = report.to_report().findings.try_into().expect("one");
         assert_eq!((finding.code, finding.severity), (Code::SettingDeferred, Severity::Warning));
-        let json = report.told().to_json().expect("JSON");
+        let json = report.to_report().to_json().expect("JSON");
         let back = crate::model::read::<IfaceReport>(&json).expect("a report");
         assert_eq!((&back.deferred, back.is_settled()), (&report.deferred, true));
         report.failures.push("ib0: set umcast 1: EPERM".to_owned());
@@ -371,7 +370,8 @@ mod tests {
         assert_eq!(report.exit_code, Exit::Exceptions.code());
         assert_eq!(report.verdict(), Verdict::Interrupted);
         assert!(report.headline().starts_with("ib2: the interface disappeared"));
-        let severities: Vec<Severity> = report.told().findings.iter().map(|f| f.severity).collect();
+        let severities: Vec<Severity> =
+            report.to_report().findings.iter().map(|f| f.severity).collect();
         assert_eq!(severities, [Severity::Warning, Severity::Warning]);
         assert!(
             report.to_string().contains("note: ib2: set mtu: ENODEV"),

@@ -2,8 +2,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::common::listed;
-use super::uses::{Use, told};
+use super::{Use, listed, uses::told};
 use crate::names::{IfName, Mode, PKey, sh};
 
 /// What one interface shall be. What is `None` or empty is left alone.

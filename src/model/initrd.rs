@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::advice::Advice;
+use super::Advice;
 
 /// What an image has of what is needed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::advice::Advice;
-use super::common::{Code, Finding, Kind, Report, Severity, Verdict};
+use super::{Advice, Code, Finding, Kind, Report, Severity, Verdict};
 use crate::names::{PathState, mark};
 
 /// What becomes of something that brings InfiniBand up today.
@@ -303,7 +302,7 @@ impl Migration {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let decisions = self.items.iter().filter(|item| item.becomes == Becomes::NeedsDecision);
         let mut findings: Vec<Finding> = self.problems.clone();
         findings.extend(decisions.map(Item::finding));

@@ -47,12 +47,30 @@ mod vf_cause;
 mod vf_lack;
 pub mod vf_step;
 
-pub use boot::BootReport;
-pub use common::{Exit, SCHEMA, Verdict};
+pub use advice::{Advice, ToDo};
+pub use boot::{BootReport, LeftOut, ModuleOutcome, ModuleReport, PortReport, Step, StepReport};
+pub use common::{
+    Code, Confidence, Exit, Finding, Kind, NotBegun, Quote, Report, SCHEMA, Severity, Verdict,
+    listed, not_read,
+};
+pub use degraded::{Degraded, NarrowLink, PcieLink};
+pub use duration::seconds;
+pub use guests::GuestsReport;
+pub use hardware::{Gid, Link, NetDevState, PKeyEntry};
+pub use iface::{
+    BringUp, ChildCreator, DeferredSettings, IfaceReport, IfaceStep, WantedChild, WantedInterface,
+};
 pub use module_trouble::{ModuleTrouble, Said};
-pub use pf::PfReport;
-pub use port::{Cause, NotExpected, PortProgress};
+pub use node::{Judgement, Standing};
+pub use online::OnlineReport;
+pub use pf::{Deferred, PfReport, StepDone, StepFailure, Unresolved, VfStep};
+pub use plan::{PlannedPf, PlannedVf};
+pub use port::{Awaited, Cause, NotExpected, PortProgress, port_span};
 pub use read::{ReadError, check_schema, read, unpacked};
+pub use refusal::Refusal;
+pub use rxe::{RxeReport, RxeState};
 pub use silence::Silence;
+pub use stack::{StackName, StackSetting};
+pub use status::{PortStatus, Status};
 pub use uses::{Away, Use, used_by};
 pub use vf_lack::VfLack;

@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::advice::{Advice, ToDo};
-use super::common::{Code, Finding};
+use super::{Advice, Code, Finding, ToDo};
 use crate::names::ModuleName;
 
 /// The cause, most telling first.
@@ -111,11 +110,6 @@ impl fmt::Display for Said {
 }
 
 impl ModuleTrouble {
-    /// True if the administrator denies it.
-    pub const fn is_denied(&self) -> bool {
-        matches!(self, Self::Denied { .. })
-    }
-
     /// It says more than that the module is not there.
     pub const fn tells(&self) -> bool {
         !matches!(self, Self::Other { said } if said.is_nothing())

@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::advice::{Advice, ToDo};
-use super::common::{Code, Finding};
+use super::{Advice, Code, Finding, ToDo};
 use crate::names::NetnsMode;
 
 /// The mode, where one is configured.

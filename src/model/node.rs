@@ -5,8 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::common::{Code, Finding, Verdict};
-use super::finding::Severity;
+use super::{Code, Finding, Severity, Verdict};
 use crate::names::Object;
 
 impl Verdict {

@@ -6,12 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::{LinkState, PhysicalState, Rate, Rung};
 
-use super::common::{Code, Finding, Kind, Report, Verdict, not_read};
-use super::degraded::Degraded;
-use super::duration::seconds;
-use super::finding::Severity;
-use super::node::Standing;
-use crate::model::{Cause, PortProgress};
+use super::{
+    Cause, Code, Degraded, Finding, Kind, PortProgress, Report, Severity, Standing, Verdict,
+    not_read, seconds,
+};
 
 /// What is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -250,7 +248,7 @@ impl OnlineReport {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let mut findings: Vec<Finding> =
             self.ports.iter().flat_map(|port| self.findings(port)).collect();
         let degraded = self.ports.iter().filter(|port| !port.degraded.is_empty());

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::common::{Finding, Severity};
+use super::{Finding, Severity};
 use crate::names::Membership;
 
 /// A finding of `ibprov opensm check`: its message says what opensm would do.

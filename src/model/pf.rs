@@ -5,10 +5,11 @@ use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::common::{
-    Code, Exit, Finding, Kind, Report, Severity, Verdict, as_text, not_read, with_remedy,
+use super::{
+    Code, Exit, Finding, Kind, Report, Severity, Verdict,
+    common::{as_text, with_remedy},
+    not_read, seconds,
 };
-use super::duration::seconds;
 use crate::names::{
     Guid, IfName, PciAddress, RdmaName, VfIndex, VfRung, counted, grouped, vf_ranges,
 };
@@ -116,7 +117,7 @@ pub struct ToldPf<'a> {
 
 impl PfReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<ToldPf<'_>> {
+    pub fn to_report(&self) -> Report<ToldPf<'_>> {
         let body = ToldPf { headline: self.headline(), report: self };
         Report::new(Kind::ApplyPf, self.verdict, self.findings(), body).exiting(self.exit_code)
     }
@@ -437,7 +438,7 @@ mod tests {
     }
 
     fn json_of(report: &PfReport) -> Value {
-        serde_json::to_value(report.told()).expect("JSON")
+        serde_json::to_value(report.to_report()).expect("JSON")
     }
 
     #[test]
@@ -578,7 +579,8 @@ mod tests {
     #[test]
     fn what_apply_printed_is_passed_on() {
         let report = json!({ "exit_code": 1, "headline": "PF x: 3 of 4", "vfs": [] });
-        let printed = json!({ "schema": crate::model::SCHEMA, "pfs": [report] }).to_string();
+        let printed =
+            json!({ "schema": crate::model::SCHEMA, "exit_code": 1, "pfs": [report] }).to_string();
         let outcome = Outcome::of(pf(), &printed, "");
         assert_eq!((outcome.exit_code, outcome.headline.as_str()), (1, "PF x: 3 of 4"));
         assert_eq!(outcome.report, report);

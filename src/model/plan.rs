@@ -2,16 +2,14 @@
 
 use serde::Serialize;
 
-use super::advice::{Advice, ToDo};
-use super::common::{
-    Code, Finding, Kind, Report, Severity, Verdict, as_text, not_read, with_remedy,
+use super::{
+    Advice, Code, Deferred, Finding, Kind, Refusal, Report, RxeReport, RxeState, Severity, ToDo,
+    Verdict, VfStep,
+    common::{as_text, with_remedy},
+    netns::Netns,
+    node::Count,
+    not_read,
 };
-use super::netns::Netns;
-use super::node::Count;
-use super::pf::Deferred;
-use super::refusal::Refusal;
-use super::rxe::{RxeReport, RxeState};
-use super::vf_step::VfStep;
 use crate::names::{Binding, Guid, Object, PciAddress, RdmaName, VfIndex, vf_ranges};
 
 pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf};
@@ -110,7 +108,7 @@ impl PlanReport {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let of = |pf: &PlannedPf| pf.findings(None);
         let mut findings: Vec<Finding> = self.pfs.iter().flat_map(of).collect();
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
@@ -262,7 +260,7 @@ pub struct Sealed {
 
 impl Sealed {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let verdict = match (self.removed || self.files.is_empty(), self.left.is_empty()) {
             (false, _) => Verdict::WouldChange,
             (true, false) => Verdict::Exceptions,

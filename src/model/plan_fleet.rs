@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::common::{Code, Finding, Kind, Report, Verdict, not_read};
+use super::{Code, Finding, Kind, Report, Verdict, not_read};
 use crate::names::{Guid, GuidKind, PciAddress};
 
 #[derive(Debug, Serialize)]
@@ -28,7 +28,7 @@ pub const MOST_HOLDERS: usize = 8;
 
 impl FleetReport {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self, FleetFinding> {
+    pub fn to_report(&self) -> Report<&Self, FleetFinding> {
         let verdict = if !self.problems.is_empty() || self.hosts == 0 {
             Verdict::Unknown
         } else if self.count > 0 {

@@ -4,9 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::hardware::Vf;
-use super::pf::Deferred;
-use super::vf_lack::Attribute;
+use super::{Deferred, hardware::Vf, vf_lack::Attribute};
 use crate::names::{Guid, IfName, Policy, RdmaName, VfDriver, VfIndex, VfOwner};
 
 /// The plan of one VF.

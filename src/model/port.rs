@@ -4,12 +4,10 @@ use tracing::{Span, error_span};
 
 use serde::{Deserialize, Serialize};
 
-use super::ModuleTrouble;
-use super::advice::{Advice, ToDo};
-use super::common::{Code, Finding, listed, opposite};
-use super::finding::Severity;
-use super::iface::{DeferredSettings, IfaceStep};
-use super::node::Standing;
+use super::{
+    Advice, Code, DeferredSettings, Finding, IfaceStep, ModuleTrouble, Severity, Standing, ToDo,
+    common::opposite, listed,
+};
 use crate::names::{
     Guid, IfName, LinkLayer, MadPort, ModuleName, Object, PciAddress, PortNumber, RdmaName, Rung,
     grouped, sh,

@@ -2,15 +2,14 @@
 
 use serde::Serialize;
 
-use super::boot::{LeftOut, Step};
-use super::common::{Code, Finding, Kind, Report, Severity, Verdict, not_read};
-use super::iface::{DeferredSettings, IfaceStep, Interface, WantedInterface};
-use super::netns::Netns;
-use super::plan::PlannedPf;
-use super::refusal::Refusal;
-use super::rxe::{RxeReport, RxeState};
-use super::stack::{Decision, View};
-use super::{Cause, PortProgress};
+use super::{
+    Cause, Code, DeferredSettings, Finding, IfaceStep, Kind, LeftOut, PlannedPf, PortProgress,
+    Refusal, Report, RxeReport, RxeState, Severity, Step, Verdict, WantedInterface,
+    iface::Interface,
+    netns::Netns,
+    not_read,
+    stack::{Decision, View},
+};
 use crate::names::IfName;
 
 /// What `ibprov apply --dry-run` says, and that of boot of VFs.
@@ -52,7 +51,7 @@ impl ApplyPreview {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let mut findings = self.findings();
         Finding::worst_first(&mut findings);
         findings.extend(not_read(&self.problems));
@@ -124,7 +123,7 @@ impl Preview {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let mut findings = self.pfs.findings();
         findings.extend(self.with_causes().flat_map(|(port, cause)| port.findings(cause)));
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
@@ -227,7 +226,7 @@ impl IfacePreview {
     }
 
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let rxe = self.rxe.iter().filter(|rxe| rxe.state != RxeState::Absent);
         let mut findings: Vec<Finding> =
             self.findings.iter().cloned().chain(rxe.filter_map(RxeReport::finding)).collect();

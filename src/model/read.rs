@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 
 use flate2::read::GzDecoder;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 
 use super::SCHEMA;
 
@@ -40,9 +40,11 @@ pub fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
     #[derive(Deserialize)]
     struct Head {
         schema: u64,
+        exit_code: Option<u8>,
     }
-    let Head { schema } = serde_json::from_str(json)?;
+    let Head { schema, exit_code } = serde_json::from_str(json)?;
     check_schema(schema)?;
+    exit_code.ok_or_else(|| serde_json::Error::missing_field("exit_code"))?;
     Ok(serde_json::from_str(json)?)
 }
 

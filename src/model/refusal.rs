@@ -1,9 +1,7 @@
 //! What of a plan does not come about, whatever `apply` does: known before the step.
 
-use std::fmt;
-
-use super::common::{Finding, Severity};
-use crate::names::VfIndex;
+use super::{Finding, Severity};
+use crate::names::{VfIndex, displayed};
 
 /// One such thing, at all VFs of a PF of which it is so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +17,4 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.finding.message)
-    }
-}
+displayed!(Refusal, Self { finding, .. } => "{}", finding.message);

@@ -9,23 +9,19 @@ use proptest::sample::select;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::advice::{Advice, Purpose, ToDo};
-use super::boot::{
-    Climbed, LeftOut, ModuleOutcome, ModuleReport, Moment, PortReport, Step, StepReport,
-};
-use super::common::{Code, Finding, Report, Verdict};
-use super::degraded::Degraded;
-use super::finding::Severity;
 use super::guests::{GuestKind, GuestReport, GuestsReport, Phase as GuestPhase};
-use super::iface::{
-    BringUp, ChildCreator, DeferredSettings, IfaceReport, IfaceStep, IfaceStepReport, WantedChild,
-    WantedInterface,
+use super::{
+    Advice, BootReport, BringUp, Cause, ChildCreator, Code, DeferredSettings, Degraded, Finding,
+    IfaceReport, IfaceStep, LeftOut, ModuleOutcome, ModuleReport, ModuleTrouble, NotExpected,
+    OnlineReport, PortProgress, PortReport, Report, RxeReport, RxeState, Severity, Step,
+    StepReport, ToDo, Unresolved, Use, Verdict, WantedChild, WantedInterface,
+    advice::Purpose,
+    boot::{Climbed, Moment},
+    iface::IfaceStepReport,
+    online::{Goal, Lack, OnlinePort},
+    pf::Outcome,
+    read,
 };
-use super::online::{Goal, Lack, OnlinePort, OnlineReport};
-use super::pf::{Outcome, Unresolved};
-use super::rxe::{RxeReport, RxeState};
-use super::uses::Use;
-use super::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress, read};
 use crate::names::{
     Guid, IfName, LinkLayer, LinkSpeed, LinkState, Mode, ModuleName, NetnsMode, Object, PKey,
     PciAddress, PcieSpeed, PhysicalState, PortNumber, PortType, Rate, RdmaName, Rung, Words as _,
@@ -477,21 +473,21 @@ proptest! {
 
     #[test]
     fn of_boot(report in boot_report()) {
-        prop_assert_eq!(back(&report.told()), report);
+        prop_assert_eq!(back(&report.to_report()), report);
     }
 
     #[test]
     fn of_iface(report in iface_report()) {
-        prop_assert_eq!(back(&report.told()), report);
+        prop_assert_eq!(back(&report.to_report()), report);
     }
 
     #[test]
     fn of_guests(report in guests_report()) {
-        prop_assert_eq!(back(&report.told()), report);
+        prop_assert_eq!(back(&report.to_report()), report);
     }
 
     #[test]
     fn of_wait_online(report in online_report()) {
-        prop_assert_eq!(back(&report.told()), report);
+        prop_assert_eq!(back(&report.to_report()), report);
     }
 }

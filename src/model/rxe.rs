@@ -1,14 +1,9 @@
 //! How a soft RoCE device stands, in every report that tells of it.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-use super::advice::{Advice, ToDo};
-use super::common::{Code, Finding};
-use super::finding::Severity;
-use super::node::Standing;
-use crate::names::{IfName, Object, RdmaName, sh};
+use super::{Advice, Code, Finding, Severity, Standing, ToDo};
+use crate::names::{IfName, Object, RdmaName, displayed, sh};
 
 /// A soft RoCE device that is configured, or that is there and is not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,12 +83,8 @@ impl RxeReport {
         Some(finding.about(self.object()).advise(self.advice()))
     }
 
-    fn netdev_word(&self) -> &str {
-        self.netdev.as_ref().map_or("its netdev", IfName::as_str)
-    }
-
     pub fn message(&self) -> String {
-        let netdev = self.netdev_word();
+        let netdev = self.netdev.as_ref().map_or("its netdev", IfName::as_str);
         let reason = self.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         match &self.state {
             RxeState::Present => format!("soft RoCE device on {netdev}{reason}"),
@@ -182,8 +173,4 @@ impl RxeReport {
     }
 }
 
-impl fmt::Display for RxeReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.object(), self.message())
-    }
-}
+displayed!(RxeReport, rxe => "{}: {}", rxe.object(), rxe.message());

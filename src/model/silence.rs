@@ -1,31 +1,20 @@
 //! That what was asked has not answered.
 
-use std::fmt;
-
 use super::duration::utc;
 
 /// For how long what was asked has not answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Silence {
     /// Not within so many seconds.
+    #[error("did not answer within {0} s")]
     Within(u64),
     /// Not to an earlier query, whose process is still waiting.
+    #[error("has not answered since {} UTC (process {pid})", utc(*started))]
     Since {
         /// When that process was started, seconds since 1970.
         started: u64,
         pid: u32,
     },
-}
-
-impl fmt::Display for Silence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Within(seconds) => write!(f, "did not answer within {seconds} s"),
-            Self::Since { started, pid } => {
-                write!(f, "has not answered since {} UTC (process {pid})", utc(*started))
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::common::{Finding, Kind, Report, Verdict, not_read};
-use crate::model::degraded::{Degraded, PcieLink};
-use crate::model::hardware::{Card, Gid, Link, NetDevState, NodeDescription, PKeyEntry, Vf};
-use crate::model::node::Judgement;
-use crate::model::plan::PlannedPf;
-use crate::model::rxe::RxeReport;
-use crate::model::subnet_manager::SubnetManagerReport;
-use crate::model::{Away, NotExpected};
+use super::{
+    Away, Degraded, Finding, Gid, Judgement, Kind, Link, NetDevState, NotExpected, PKeyEntry,
+    PcieLink, PlannedPf, Report, RxeReport, Verdict,
+    hardware::{Card, NodeDescription, Vf},
+    not_read,
+    subnet_manager::SubnetManagerReport,
+};
 use crate::names::{
     Guid, IfName, LinkLayer, ModuleName, ModuleState, Object, PKey, PciAddress, PortNumber,
     RdmaName, Rung,
@@ -329,7 +328,7 @@ impl Ladder {
 
 impl Status {
     /// With the keys that every report has.
-    pub fn told(&self) -> Report<&Self> {
+    pub fn to_report(&self) -> Report<&Self> {
         let mut findings = self.judgement.findings.clone();
         findings.extend(self.units.findings.iter().cloned());
         findings.extend(not_read(&self.problems));

@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::advice::{Advice, ToDo};
-use super::common::{Code, Finding};
-use super::finding::Severity;
+use super::{Advice, Code, Finding, Severity, ToDo};
 use crate::names::{Guid, Object, PortNumber, RdmaName, sh};
 
 /// What makes udev start the subnet managers.

@@ -2,14 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::common::listed;
+use super::listed;
 
 /// What of a function is in another network namespace, and so is not to be seen here.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::Display,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::Display)]
 pub enum Away {
     /// Its RDMA device, and with it all that is known by it.
     #[strum(to_string = "RDMA device")]

@@ -2,8 +2,7 @@
 
 use nix::errno::Errno;
 
-use super::Use;
-use super::uses::used_by;
+use super::{Use, used_by};
 
 /// How a step failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::common::listed;
+use super::listed;
 use crate::names::{Guid, Policy, Words};
 
 /// What is not as planned at a VF: the first that counts on its way up the ladder.

@@ -5,10 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::Use;
-use super::common::as_text;
-use super::uses::told;
-use super::vf_lack::VfLack;
+use super::{Use, VfLack, common::as_text, uses::told};
 use crate::names::{Guid, PciAddress, Policy, PortNumber, RdmaName, VfIndex, grouped, vf_ranges};
 
 /// One change at a PF or a VF.

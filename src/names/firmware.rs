@@ -1,11 +1,10 @@
 //! Settings in the firmware of a ConnectX, as mstconfig and mlxconfig have them.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BadText, LinkLayer, shown};
+use super::{LinkLayer, shown};
 
 /// The name of a setting, in the spelling of mstconfig: `NUM_OF_VFS`, `LINK_TYPE_P1`, an
 /// item of a list `NAME[3]`. It can stand on a command line.
@@ -43,20 +42,16 @@ impl FirmwareName {
     }
 }
 
-impl FromStr for FirmwareName {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let (name, item) = text.split_once('[').unwrap_or((text, "0]"));
-        let good = (1..=64).contains(&name.len())
-            && name.starts_with(|c: char| c.is_ascii_uppercase())
-            && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
-            && item.strip_suffix(']').is_some_and(|n| {
-                (1..=4).contains(&n.len()) && n.bytes().all(|b| b.is_ascii_digit())
-            });
-        good.then(|| Self(text.to_owned())).ok_or_else(|| BadText::new(text, NOT_A_SETTING))
-    }
-}
+parsed!(FirmwareName, NOT_A_SETTING, |text| {
+    let (name, item) = text.split_once('[').unwrap_or((text, "0]"));
+    let number = item.strip_suffix(']')?;
+    let good = (1..=64).contains(&name.len())
+        && name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+        && (1..=4).contains(&number.len())
+        && number.bytes().all(|b| b.is_ascii_digit());
+    good.then(|| Self(text.to_owned()))
+});
 
 /// What a setting is to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

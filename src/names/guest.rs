@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::{BadText, VfName, is_hostile};
+use super::{VfName, is_hostile};
 
 /// A libvirt domain, by name or UUID.
 ///
@@ -18,16 +18,12 @@ as_it_is!(DomainName);
 
 const NOT_A_DOMAIN: &str = "is not a libvirt domain: expected its name or UUID, 1 to 255 printable characters without '/', not beginning or ending with a blank";
 
-impl FromStr for DomainName {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let good = (1..=255).contains(&text.len())
-            && text.trim() == text
-            && !text.chars().any(|c| c == '/' || is_hostile(c));
-        if good { Ok(Self(text.to_owned())) } else { Err(BadText::new(text, NOT_A_DOMAIN)) }
-    }
-}
+parsed!(DomainName, NOT_A_DOMAIN, |text| {
+    let good = (1..=255).contains(&text.len())
+        && text.trim() == text
+        && !text.chars().any(|c| c == '/' || is_hostile(c));
+    good.then(|| Self(text.to_owned()))
+});
 
 /// libvirt's connection URI, `qemu:///system`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,18 +33,14 @@ as_it_is!(Connection);
 
 const NOT_A_CONNECTION: &str = "is not a libvirt connection: expected a URI such as qemu:///system";
 
-impl FromStr for Connection {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let (scheme, rest) = text.split_once(':').unwrap_or_default();
-        let good = scheme.starts_with(|c: char| c.is_ascii_lowercase())
-            && !rest.is_empty()
-            && text.len() <= 300
-            && text.bytes().all(|b| b.is_ascii_graphic());
-        good.then(|| Self(text.to_owned())).ok_or_else(|| BadText::new(text, NOT_A_CONNECTION))
-    }
-}
+parsed!(Connection, NOT_A_CONNECTION, |text| {
+    let (scheme, rest) = text.split_once(':')?;
+    let good = scheme.starts_with(|c: char| c.is_ascii_lowercase())
+        && !rest.is_empty()
+        && text.len() <= 300
+        && text.bytes().all(|b| b.is_ascii_graphic());
+    good.then(|| Self(text.to_owned()))
+});
 
 /// An entry of `vfs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
@@ -71,11 +63,10 @@ impl FromStr for GuestVf {
 }
 
 /// What to do if a guest's VFs are not right.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr, strum::VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum OnFailure {
     /// Start it when they are.
@@ -85,11 +76,10 @@ pub enum OnFailure {
 }
 
 /// What counts as up.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr, strum::VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Ready {
     Running,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::{BadText, Words, beginning};
+use super::{Words, beginning};
 
 /// A 64-bit InfiniBand GUID (EUI-64): a node GUID or a port GUID.
 ///
@@ -69,27 +69,19 @@ impl Guid {
     }
 }
 
-impl FromStr for Guid {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let bad = || BadText::new(text, NOT_A_GUID);
-        let bare = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
-        let width = match (text.len(), bare.len()) {
-            (16 | 18, 16) => 16,
-            (19, 19) => 4,
-            (23, 23) => 2,
-            _ => return Err(bad()),
-        };
-        let groups: Vec<&str> = bare.split(':').collect();
-        let well_formed = groups.len() == 16 / width
-            && groups.iter().all(|g| g.len() == width && g.bytes().all(|b| b.is_ascii_hexdigit()));
-        if !well_formed {
-            return Err(bad());
-        }
-        u64::from_str_radix(&groups.concat(), 16).map(Self).map_err(|_| bad())
-    }
-}
+parsed!(Guid, NOT_A_GUID, |text| {
+    let bare = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
+    let width = match (text.len(), bare.len()) {
+        (16 | 18, 16) => 16,
+        (19, 19) => 4,
+        (23, 23) => 2,
+        _ => return None,
+    };
+    let groups: Vec<&str> = bare.split(':').collect();
+    let well_formed = groups.len() == 16 / width
+        && groups.iter().all(|g| g.len() == width && g.bytes().all(|b| b.is_ascii_hexdigit()));
+    well_formed.then(|| u64::from_str_radix(&groups.concat(), 16).ok().map(Self)).flatten()
+});
 
 /// Four groups of four hex digits, as sysfs and ibstat users know it.
 impl fmt::Display for Guid {
@@ -166,11 +158,7 @@ impl FromStr for GuidRange {
     }
 }
 
-impl fmt::Display for GuidRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} - {}", self.first, self.last)
-    }
-}
+displayed!(GuidRange, Self { first, last } => "{first} - {last}");
 
 /// What a GID is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr)]

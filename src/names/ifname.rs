@@ -54,17 +54,13 @@ impl IfName {
     }
 }
 
-impl FromStr for IfName {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let good = (1..=15).contains(&text.len())
-            && text != "."
-            && text != ".."
-            && !text.chars().any(|c| c == '/' || c == ':' || c.is_whitespace() || is_hostile(c));
-        if good { Ok(Self(text.to_owned())) } else { Err(BadText::new(text, NOT_A_NAME)) }
-    }
-}
+parsed!(IfName, NOT_A_NAME, |text| {
+    let good = (1..=15).contains(&text.len())
+        && text != "."
+        && text != ".."
+        && !text.chars().any(|c| c == '/' || c == ':' || c.is_whitespace() || is_hostile(c));
+    good.then(|| Self(text.to_owned()))
+});
 
 /// A pattern for names of network devices, as a shell's: `*`, `?`, `[ab]`,
 /// `[!ab]`.

@@ -1,11 +1,8 @@
 //! The link of a port: what it speaks, its state and its rate.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
-use super::{BadText, Words};
+use super::Words;
 
 /// What a port speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
@@ -147,27 +144,16 @@ fn whole_if_it_is<S: serde::Serializer>(gbps: &f64, s: S) -> Result<S::Ok, S::Er
     }
 }
 
-impl FromStr for Rate {
-    type Err = BadText;
+parsed!(Rate, "is not the rate of a link", |text| {
+    let (gbps, rest) = text.split_once(" Gb/sec (")?;
+    let (width, speed) = rest.strip_suffix(')')?.split_once("X ")?;
+    let gbps: f64 = gbps.parse().ok()?;
+    let is_word = speed.chars().all(|c| c.is_ascii_alphanumeric()) && !speed.is_empty();
+    let rate = Self { gbps, width: width.parse().ok()?, speed: speed.to_lowercase() };
+    (gbps.is_finite() && gbps >= 0.0 && is_word).then_some(rate)
+});
 
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let parts = || {
-            let (gbps, rest) = text.split_once(" Gb/sec (")?;
-            let (width, speed) = rest.strip_suffix(')')?.split_once("X ")?;
-            let gbps: f64 = gbps.parse().ok()?;
-            let is_word = speed.chars().all(|c| c.is_ascii_alphanumeric()) && !speed.is_empty();
-            let rate = Self { gbps, width: width.parse().ok()?, speed: speed.to_lowercase() };
-            (gbps.is_finite() && gbps >= 0.0 && is_word).then_some(rate)
-        };
-        parts().ok_or_else(|| BadText::new(text, "is not the rate of a link"))
-    }
-}
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} Gb/sec ({}X {})", self.gbps, self.width, self.speed.to_uppercase())
-    }
-}
+displayed!(Rate, Self { gbps, width, speed } => "{gbps} Gb/sec ({width}X {})", speed.to_uppercase());
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,8 @@
 //! What a link has to be at least, as the configuration gives it.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
-use super::{BadText, Rate, Words};
+use super::{Rate, Words};
 
 /// The least that the link of a port and the PCIe link of its adapter have to be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,10 +47,10 @@ fn tenths(text: &str) -> Option<u32> {
     (tenths > 0).then_some(tenths)
 }
 
-fn of_tenths(f: &mut fmt::Formatter<'_>, tenths: u32) -> fmt::Result {
+fn of_tenths(tenths: u32) -> String {
     match tenths % 10 {
-        0 => write!(f, "{}", tenths / 10),
-        rest => write!(f, "{}.{rest}", tenths / 10),
+        0 => (tenths / 10).to_string(),
+        rest => format!("{}.{rest}", tenths / 10),
     }
 }
 
@@ -91,29 +88,24 @@ impl Gbps {
     }
 }
 
-impl FromStr for Gbps {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
+parsed!(
+    Gbps,
+    "is not a rate: expected gigabits per second, such as \"400 Gb/s\" or \"400 NDR\"",
+    |text| {
         let number = without_unit(text, &["Gb/s", "Gb/sec", "Gbps"]);
-        number.or_else(|| before_link(text)).and_then(tenths).map(Self).ok_or_else(|| {
-            BadText::new(
-                text,
-                "is not a rate: expected gigabits per second, such as \"400 Gb/s\" or \"400 NDR\"",
-            )
-        })
+        number.or_else(|| before_link(text)).and_then(tenths).map(Self)
     }
-}
+);
 
 /// A version of an adapter's firmware, as sysfs `fw_ver` shows it: `28.43.1014`. What a text
 /// leaves out is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FirmwareVersion([u32; 3]);
 
-impl FromStr for FirmwareVersion {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
+parsed!(
+    FirmwareVersion,
+    "is not a firmware version: expected numbers such as \"28.43.1014\"",
+    |text| {
         let mut parts = [0; 3];
         let numbers = text.trim_start_matches(">=").trim_start().split('.');
         let is_read = numbers.clone().count() <= parts.len()
@@ -124,25 +116,13 @@ impl FromStr for FirmwareVersion {
                     is_number
                 })
             });
-        is_read.then_some(Self(parts)).ok_or_else(|| {
-            BadText::new(text, "is not a firmware version: expected numbers such as \"28.43.1014\"")
-        })
+        is_read.then_some(Self(parts))
     }
-}
+);
 
-impl fmt::Display for FirmwareVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self([major, minor, build]) = self;
-        write!(f, "{major}.{minor}.{build}")
-    }
-}
+displayed!(FirmwareVersion, Self([major, minor, build]) => "{major}.{minor}.{build}");
 
-impl fmt::Display for Gbps {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        of_tenths(f, self.0)?;
-        f.write_str(" Gb/s")
-    }
-}
+displayed!(Gbps, Self(tenths) => "{} Gb/s", of_tenths(*tenths));
 
 /// The number of lanes of a port's link (InfiniBand Architecture,
 /// PortInfo.LinkWidthActive).
@@ -155,26 +135,16 @@ impl LinkWidth {
     }
 }
 
-impl FromStr for LinkWidth {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let lanes = text.strip_suffix(['x', 'X']).filter(|lanes| !lanes.starts_with(['0', '+']));
-        let lanes = lanes.and_then(|lanes| lanes.parse().ok());
-        lanes.filter(|lanes| [1, 2, 4, 8, 12].contains(lanes)).map(Self).ok_or_else(|| {
-            BadText::new(
-                text,
-                "is not a link width: expected \"1x\", \"2x\", \"4x\", \"8x\" or \"12x\"",
-            )
-        })
+parsed!(
+    LinkWidth,
+    "is not a link width: expected \"1x\", \"2x\", \"4x\", \"8x\" or \"12x\"",
+    |text| {
+        let lanes = text.strip_suffix(['x', 'X']).filter(|lanes| !lanes.starts_with(['0', '+']))?;
+        lanes.parse().ok().filter(|lanes| [1, 2, 4, 8, 12].contains(lanes)).map(Self)
     }
-}
+);
 
-impl fmt::Display for LinkWidth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}x", self.0)
-    }
-}
+displayed!(LinkWidth, Self(lanes) => "{lanes}x");
 
 /// The speed of one lane of a port's link, slowest first, by the names of `rate_show()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -203,11 +173,7 @@ pub enum LinkSpeed {
     Xdr,
 }
 
-impl fmt::Display for LinkSpeed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.typed().to_uppercase())
-    }
-}
+displayed!(LinkSpeed, speed => "{}", speed.typed().to_uppercase());
 
 /// The number of lanes of a PCIe link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -225,25 +191,16 @@ impl PcieWidth {
     const ALL: [u8; 7] = [1, 2, 4, 8, 12, 16, 32];
 }
 
-impl FromStr for PcieWidth {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
+parsed!(
+    PcieWidth,
+    "is not a PCIe width: expected \"x1\", \"x2\", \"x4\", \"x8\", \"x12\", \"x16\" or \"x32\"",
+    |text| {
         let lanes = text.strip_prefix(['x', 'X']).filter(|lanes| !lanes.starts_with(['0', '+']));
-        lanes.and_then(Self::from_sysfs).ok_or_else(|| {
-            BadText::new(
-                text,
-                "is not a PCIe width: expected \"x1\", \"x2\", \"x4\", \"x8\", \"x12\", \"x16\" or \"x32\"",
-            )
-        })
+        lanes.and_then(Self::from_sysfs)
     }
-}
+);
 
-impl fmt::Display for PcieWidth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "x{}", self.0)
-    }
-}
+displayed!(PcieWidth, Self(lanes) => "x{lanes}");
 
 /// The speed of a PCIe link in gigatransfers per second and lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -259,27 +216,17 @@ impl PcieSpeed {
     const ALL: [u32; 6] = [25, 50, 80, 160, 320, 640];
 }
 
-impl FromStr for PcieSpeed {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
+parsed!(
+    PcieSpeed,
+    "is not a PCIe speed: expected \"2.5 GT/s\", \"5 GT/s\", \"8 GT/s\", \"16 GT/s\", \"32 GT/s\" or \"64 GT/s\"",
+    |text| {
         let speed =
             without_unit(&text.to_ascii_lowercase(), &["gt/s", "gt/s pcie"]).and_then(tenths);
-        speed.filter(|speed| Self::ALL.contains(speed)).map(Self).ok_or_else(|| {
-            BadText::new(
-                text,
-                "is not a PCIe speed: expected \"2.5 GT/s\", \"5 GT/s\", \"8 GT/s\", \"16 GT/s\", \"32 GT/s\" or \"64 GT/s\"",
-            )
-        })
+        speed.filter(|speed| Self::ALL.contains(speed)).map(Self)
     }
-}
+);
 
-impl fmt::Display for PcieSpeed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        of_tenths(f, self.0)?;
-        f.write_str(" GT/s")
-    }
-}
+displayed!(PcieSpeed, Self(tenths) => "{} GT/s", of_tenths(*tenths));
 
 #[cfg(test)]
 mod tests {

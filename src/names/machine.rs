@@ -1,10 +1,6 @@
 //! Which machine this is by its firmware (SMBIOS), to tell a clone from its original.
 
-use std::fmt;
 use std::hash::Hasher;
-use std::str::FromStr;
-
-use super::BadText;
 
 /// What tells one machine from others of its kind. Both are digests: only root may read what
 /// they are made of, and everybody may read the pin file.
@@ -85,21 +81,12 @@ impl DmiDigest {
     }
 }
 
-impl fmt::Display for DmiDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
+displayed!(DmiDigest, Self(digest) => "{digest:016x}");
 
-impl FromStr for DmiDigest {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let is_hex = text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
-        let value = is_hex.then(|| u64::from_str_radix(text, 16).ok()).flatten();
-        value.map(Self).ok_or_else(|| BadText::new(text, "is not a digest: expected 16 hex digits"))
-    }
-}
+parsed!(DmiDigest, "is not a digest: expected 16 hex digits", |text| {
+    let is_hex = text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    is_hex.then(|| u64::from_str_radix(text, 16).ok().map(Self)).flatten()
+});
 
 #[cfg(test)]
 mod tests {

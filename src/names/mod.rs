@@ -21,6 +21,34 @@ macro_rules! as_it_is {
     };
 }
 
+/// How a type is read from text: `$read` gives the value, or none where the text `$why`.
+macro_rules! parsed {
+    ($name:ident, $why:expr, $read:expr) => {
+        impl std::str::FromStr for $name {
+            type Err = $crate::names::BadText;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let read: fn(&str) -> Option<Self> = $read;
+                read(text).ok_or_else(|| $crate::names::BadText::new(text, $why))
+            }
+        }
+    };
+}
+
+/// How a type is written: the parts of the value, and their format.
+macro_rules! displayed {
+    ($name:ty, $parts:pat => $($format:tt)+) => {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let $parts = self;
+                write!(f, $($format)+)
+            }
+        }
+    };
+}
+
+pub(crate) use displayed;
+
 mod firmware;
 mod guest;
 mod guid;
@@ -49,47 +77,13 @@ mod vf_naming;
 mod vf_settings;
 mod words;
 
-pub use firmware::{FirmwareName, FirmwareValue};
-pub use guest::{Connection, DomainName, GuestVf, OnFailure, Ready};
-pub use guid::{GidKind, Guid, GuidRange, GuidRangeError};
+pub use self::{
+    firmware::*, guest::*, guid::*, ifname::*, ipoib::*, lines::*, link::*, link_minimum::*,
+    machine::*, module::*, object::*, path_state::*, pci::*, pkey::*, port::*, rdma::*,
+    resource::*, rung::*, terminal::*, units::*, vf::*, vf_naming::*, vf_settings::*, words::*,
+};
 pub use host_number::{HostNumber, NameRule};
-pub use ifname::{IfName, IfPattern, IfPatternError, is_plain};
-pub use ipoib::{Mode, is_group_mtu, is_ipoib_name, is_kernel_ipoib_name, may_be_ipoib_name};
-pub use lines::joined_lines;
-pub use link::{LinkLayer, LinkState, PhysicalState, PortType, Rate};
-pub use link_minimum::{
-    FirmwareVersion, Gbps, LinkMinimum, LinkSpeed, LinkWidth, PcieSpeed, PcieWidth,
-};
-pub use machine::{DmiDigest, Machine};
-pub use module::{
-    HCA_DRIVERS, IB_DRIVERS, ModuleName, ModuleState, RDMA_CORE, RDMA_MODULES,
-    RDMA_MODULES_IN_TRACES, RDMA_USERS, is_rdma_module, rdma_half_of, roce_half_of,
-};
-pub use object::Object;
-pub use path_state::{FileOwner, FileTime, PathState};
-pub use pci::{BLUEFIELD, IsVf, MELLANOX, PciAddress, is_vf_hca_type, is_vf_id, is_vf_id_text};
-pub use pkey::{GroupMtu, GroupRate, Membership, PKey, PKeyLack, TablePKey};
-pub use port::{
-    MadPort, PortChoice, PortNumber, PortNumberError, PortSelector, PortWait, Target, Targets,
-};
-pub use rdma::{NetnsMode, RdmaName};
-pub use resource::Resource;
-pub use rung::{Rung, VfRung};
 pub use template::{GuidKind, Template, VfGuids};
-pub use terminal::{Colour, escaped, harmless, is_hostile, mark, mark_in_lines};
-pub use units::{NetworkRole, OPENIBD_STAND_IN, UNIT_DIRS, UnitName, WAIT_ONLINE_UNIT};
-pub use vf::{VfIndex, VfName, VfRange, vf_ranges};
-pub use vf_naming::{
-    BindOrder, BindReason, Binding, PfNames, VfNamePattern, VfNamePatternError, VfNames,
-    is_given_by_kernel,
-};
-pub use vf_settings::{
-    Administered, Policy, Port2, VFIO, VfDriver, VfOwner, is_vfio, keeps_for_others,
-};
-pub use words::{
-    BadText, Words, beginning, counted, few, first, grouped, natural, nearest, present, sh,
-    sh_words, shown,
-};
 
 /// Where the pins of a host are kept. Beside the configuration, since it is
 /// part of what the administrator decided; never touched by packages.

@@ -1,10 +1,6 @@
 //! Kernel modules: their names, and which ones are of the RDMA stack or drive its adapters.
 
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
-
-use super::BadText;
 
 /// The name of a kernel module, in the kernel's own spelling: `-` is `_`.
 ///
@@ -18,16 +14,12 @@ as_it_is!(ModuleName);
 
 const NOT_A_MODULE: &str = "is not a kernel module name: expected letters, digits, '_' or '-', as `lsmod` prints it, without path or .ko";
 
-impl FromStr for ModuleName {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let good = (1..=55).contains(&text.len())
-            && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-        if good { Ok(Self(text.replace('-', "_"))) } else { Err(BadText::new(text, NOT_A_MODULE)) }
-    }
-}
+parsed!(ModuleName, NOT_A_MODULE, |text| {
+    let good = (1..=55).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    good.then(|| Self(text.replace('-', "_")))
+});
 
 /// Whether a kernel module is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,119 +35,56 @@ pub enum ModuleState {
 }
 
 macro_rules! rdma_modules {
-    (core { $($core:literal,)+ } others { $($other:literal,)+ }) => {
+    (
+        core { $($core:literal,)+ } drivers { $($driver:literal,)+ } others { $($other:literal,)+ }
+        users { $($user:literal,)+ }
+    ) => {
         /// Those that stand below and beside the drivers of HCAs and go with them.
         pub const RDMA_CORE: &[&str] = &[$($core),+];
 
+        /// Drivers of HCAs, by the name they have on the PCI or auxiliary bus. Those of
+        /// [`RDMA_MODULES`] that find their cards through an Ethernet driver instead
+        /// (`i40iw`, `ocrdma`, `iw_cxgb3`) are on no bus.
+        pub const HCA_DRIVERS: &[&str] = &[$($driver),+];
+
         /// The kernel modules of the RDMA stack: cores, HCA drivers, upper layers.
-        pub const RDMA_MODULES: &[&str] = &[$($core,)+ $($other),+];
+        pub const RDMA_MODULES: &[&str] = &[$($core,)+ $($driver,)+ $($other),+];
 
         /// [`RDMA_MODULES`] as they stand behind a function in a stack trace of the
         /// kernel (`%pS`, `Documentation/core-api/printk-formats.rst`).
-        pub const RDMA_MODULES_IN_TRACES: &[&str] =
-            &[$(concat!(" [", $core, "]"),)+ $(concat!(" [", $other, "]")),+];
+        pub const RDMA_MODULES_IN_TRACES: &[&str] = &[
+            $(concat!(" [", $core, "]"),)+
+            $(concat!(" [", $driver, "]"),)+
+            $(concat!(" [", $other, "]")),+
+        ];
+
+        /// Modules that are built on the host and use the RDMA stack, or serve only with it.
+        pub const RDMA_USERS: &[&str] = &[$($user),+];
     };
 }
 
 rdma_modules! {
     core {
-        "ib_core",
-        "ib_cm",
-        "ib_mad",
-        "ib_sa",
-        "ib_addr",
-        "ib_umad",
-        "ib_uverbs",
-        "ib_uverbs_support",
-        "ib_ucm",
-        "ib_ipoib",
-        "iw_cm",
-        "rdma_cm",
-        "rdma_ucm",
-        "mlx4_en",
-        "mlx_compat",
+        "ib_core", "ib_cm", "ib_mad", "ib_sa", "ib_addr", "ib_umad", "ib_uverbs",
+        "ib_uverbs_support", "ib_ucm", "ib_ipoib", "iw_cm", "rdma_cm", "rdma_ucm",
+        "mlx4_en", "mlx_compat",
+    }
+    drivers {
+        "mlx4_core", "mlx5_core", "mlx5_ib", "mlx4_ib", "ib_mthca", "ib_qib",
+        "ib_ipath", "hfi1", "hfi2", "irdma", "bnxt_re", "qedr", "iw_cxgb4", "iw_nes",
+        "hns_roce", "hns_roce_hw_v2", "efa", "erdma", "mana_ib", "usnic_verbs",
+        "vmw_pvrdma",
     }
     others {
-        "ib_srp",
-        "ib_srpt",
-        "ib_iser",
-        "ib_isert",
-        "rdmavt",
-        "mlx4_core",
-        "mlx4_ib",
-        "mlx5_core",
-        "mlx5_ib",
-        "mlx5_vdpa",
-        "ib_mthca",
-        "ib_qib",
-        "ib_ipath",
-        "hfi1",
-        "hfi2",
-        "opa_vnic",
-        "irdma",
-        "i40iw",
-        "iw_cxgb3",
-        "iw_cxgb4",
-        "iw_nes",
-        "bnxt_re",
-        "qedr",
-        "ocrdma",
-        "hns_roce",
-        "hns_roce_hw_v2",
-        "efa",
-        "erdma",
-        "mana_ib",
-        "vmw_pvrdma",
-        "usnic_verbs",
-        "rdma_rxe",
-        "siw",
-        "rpcrdma",
-        "xprtrdma",
-        "svcrdma",
-        "nvme_rdma",
-        "nvmet_rdma",
-        "ko2iblnd",
-        "smc",
+        "ib_srp", "ib_srpt", "ib_iser", "ib_isert", "rdmavt", "mlx5_vdpa", "opa_vnic",
+        "i40iw", "iw_cxgb3", "ocrdma", "rdma_rxe", "siw", "rpcrdma", "xprtrdma",
+        "svcrdma", "nvme_rdma", "nvmet_rdma", "ko2iblnd", "smc",
+    }
+    users {
+        "lnet", "nvidia_peermem", "nv_peer_mem", "beegfs", "knem", "drbd_transport_rdma",
+        "hv_network_direct",
     }
 }
-
-/// Modules that are built on the host and use the RDMA stack, or serve only with it.
-pub const RDMA_USERS: &[&str] = &[
-    "lnet",
-    "nvidia_peermem",
-    "nv_peer_mem",
-    "beegfs",
-    "knem",
-    "drbd_transport_rdma",
-    "hv_network_direct",
-];
-
-/// Drivers of HCAs, by the name they have on the PCI or auxiliary bus. Those of
-/// [`RDMA_MODULES`] that find their cards through an Ethernet driver instead
-/// (`i40iw`, `ocrdma`, `iw_cxgb3`) are on no bus.
-pub const HCA_DRIVERS: &[&str] = &[
-    "mlx4_core",
-    "mlx5_core",
-    "mlx5_ib",
-    "mlx4_ib",
-    "ib_mthca",
-    "ib_qib",
-    "ib_ipath",
-    "hfi1",
-    "hfi2",
-    "irdma",
-    "bnxt_re",
-    "qedr",
-    "iw_cxgb4",
-    "iw_nes",
-    "hns_roce",
-    "hns_roce_hw_v2",
-    "efa",
-    "erdma",
-    "mana_ib",
-    "usnic_verbs",
-    "vmw_pvrdma",
-];
 
 /// PCI drivers that give, alone or with a second half, an RDMA device whose
 /// ports can be InfiniBand or Omni-Path (`drivers/infiniband/hw` and

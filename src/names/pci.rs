@@ -1,7 +1,6 @@
 //! PCI functions: their addresses, and which of them are VFs.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -48,18 +47,6 @@ impl PciAddress {
     pub const fn port_of_adapter(self) -> u8 {
         self.function + 1
     }
-
-    fn parse(text: &str) -> Option<Self> {
-        let (domain, rest) = text.split_once(':')?;
-        let (bus, rest) = rest.split_once(':')?;
-        let (device, function) = rest.split_once('.')?;
-        // Domains above ffff exist (Hyper-V, VMD): the kernel prints %04x.
-        let domain = hex(domain, 4..=8)?;
-        let bus = u8::try_from(hex(bus, 2..=2)?).ok()?;
-        let device = u8::try_from(hex(device, 2..=2)?).ok()?;
-        let function = u8::try_from(hex(function, 1..=1)?).ok()?;
-        (device < 32 && function < 8).then_some(Self { domain, bus, device, function })
-    }
 }
 
 fn hex(digits: &str, width: std::ops::RangeInclusive<usize>) -> Option<u32> {
@@ -68,20 +55,20 @@ fn hex(digits: &str, width: std::ops::RangeInclusive<usize>) -> Option<u32> {
     well_formed.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
 }
 
-impl FromStr for PciAddress {
-    type Err = BadText;
+parsed!(PciAddress, NOT_AN_ADDRESS, |text| {
+    let (domain, rest) = text.split_once(':')?;
+    let (bus, rest) = rest.split_once(':')?;
+    let (device, function) = rest.split_once('.')?;
+    // Domains above ffff exist (Hyper-V, VMD): the kernel prints %04x.
+    let domain = hex(domain, 4..=8)?;
+    let bus = u8::try_from(hex(bus, 2..=2)?).ok()?;
+    let device = u8::try_from(hex(device, 2..=2)?).ok()?;
+    let function = u8::try_from(hex(function, 1..=1)?).ok()?;
+    (device < 32 && function < 8).then_some(Self { domain, bus, device, function })
+});
 
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        Self::parse(text).ok_or_else(|| BadText::new(text, NOT_AN_ADDRESS))
-    }
-}
-
-impl fmt::Display for PciAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { domain, bus, device, function } = self;
-        write!(f, "{domain:04x}:{bus:02x}:{device:02x}.{function:x}")
-    }
-}
+displayed!(PciAddress, Self { domain, bus, device, function } =>
+    "{domain:04x}:{bus:02x}:{device:02x}.{function:x}");
 
 impl fmt::Debug for PciAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

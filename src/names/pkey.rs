@@ -45,24 +45,13 @@ impl PKey {
     }
 }
 
-impl FromStr for PKey {
-    type Err = BadText;
+parsed!(PKey, NOT_A_PKEY, |text| {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
+    let is_hex = digits.len() == 4 && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    u16::from_str_radix(digits, 16).ok().filter(|_| is_hex).and_then(Self::new)
+});
 
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let bad = || BadText::new(text, NOT_A_PKEY);
-        let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).ok_or_else(bad)?;
-        if digits.len() != 4 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(bad());
-        }
-        u16::from_str_radix(digits, 16).ok().and_then(Self::new).ok_or_else(bad)
-    }
-}
-
-impl fmt::Display for PKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "0x{:04x}", self.0)
-    }
-}
+displayed!(PKey, Self(value) => "0x{value:04x}");
 
 /// An entry of a port's P_Key table, with the membership bit as it stands there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,11 +86,7 @@ impl FromStr for TablePKey {
     }
 }
 
-impl fmt::Display for TablePKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "0x{:04x}", self.0)
-    }
-}
+displayed!(TablePKey, Self(value) => "0x{value:04x}");
 
 /// A port is not a full member of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,11 +114,10 @@ impl fmt::Display for PKeyLack {
 }
 
 /// How a port is a member of a partition.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize, strum::Display,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[derive(clap::ValueEnum, strum::Display)]
 pub enum Membership {
     /// Reaches every member.
     #[strum(to_string = "full")]

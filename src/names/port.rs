@@ -87,12 +87,8 @@ impl MadPort {
     }
 }
 
-impl fmt::Display for MadPort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let device = self.device.as_ref().map_or("DEVICE", RdmaName::as_str);
-        write!(f, "-C {device} -P {}", self.number())
-    }
-}
+displayed!(MadPort, port => "-C {} -P {}",
+    port.device.as_ref().map_or("DEVICE", RdmaName::as_str), port.number());
 
 /// How an adapter or a port of it is named in the configuration, the PCI address with or
 /// without its domain.
@@ -111,16 +107,11 @@ pub enum PortSelector {
 const NO_PORT: &str =
     "is not a PCI address (0000:4b:00.0), port GUID (0002:c903:000e:8acd) or RDMA device (mlx5_0)";
 
-impl FromStr for PortSelector {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let pci = PciAddress::typed(text).map(Self::Pci).ok();
-        let guid = || text.parse().map(Self::PortGuid).ok();
-        let rdma = || text.parse().map(Self::Rdma).ok();
-        pci.or_else(guid).or_else(rdma).ok_or_else(|| BadText::new(text, NO_PORT))
-    }
-}
+parsed!(PortSelector, NO_PORT, |text| {
+    let pci = PciAddress::typed(text).map(Self::Pci).ok();
+    let guid = || text.parse().map(Self::PortGuid).ok();
+    pci.or_else(guid).or_else(|| text.parse().map(Self::Rdma).ok())
+});
 
 /// Which ports are expected, whatever is said of single ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
@@ -157,32 +148,20 @@ pub enum Target {
 
 const NO_TARGET: &str = "does not name a port: expected a netdev (ib0), an RDMA device (mlx5_0, or mlx5_0/1 for its port 1), a PCI address (0000:4b:00.0) or a port GUID";
 
-impl FromStr for Target {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let bad = || BadText::new(text, NO_TARGET);
-        if let Ok(guid) = text.parse() {
-            return Ok(Self::Guid(guid));
-        }
-        let (name, port) = match text.split_once('/') {
-            Some((name, port)) => {
-                let number = port.parse::<i64>().ok().and_then(|n| PortNumber::new(n).ok());
-                (name, Some(number.ok_or_else(bad)?))
-            }
-            None => (text, None),
-        };
-        if let Ok(pci) = PciAddress::typed(name) {
-            return Ok(Self::Pci(pci, port));
-        }
-        if port.is_none()
-            && let Ok(name) = name.parse()
-        {
-            return Ok(Self::Name(name));
-        }
-        name.parse().map(|name| Self::Rdma(name, port)).map_err(|_| bad())
+parsed!(Target, NO_TARGET, |text| {
+    if let Ok(guid) = text.parse() {
+        return Some(Self::Guid(guid));
     }
-}
+    let (name, port) = match text.split_once('/') {
+        Some((name, port)) => (name, Some(PortNumber::new(port.parse().ok()?).ok()?)),
+        None => (text, None),
+    };
+    match (PciAddress::typed(name), name.parse()) {
+        (Ok(pci), _) => Some(Self::Pci(pci, port)),
+        (_, Ok(name)) if port.is_none() => Some(Self::Name(name)),
+        _ => name.parse().map(|name| Self::Rdma(name, port)).ok(),
+    }
+});
 
 /// What `ibprov status` takes: a name, or a shell pattern for those that the host has.
 #[derive(Debug, Clone, PartialEq, Eq, strum::Display)]

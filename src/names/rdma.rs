@@ -1,10 +1,8 @@
 //! RDMA devices: their names, and the network namespaces that they are in.
 
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
-use super::{BadText, is_plain};
+use super::is_plain;
 
 /// The name of an RDMA device, `mlx5_0` or `ibp75s0`: the entry in
 /// `/sys/class/infiniband`. At most 63 bytes (`IB_DEVICE_NAME_MAX`).
@@ -15,14 +13,9 @@ as_it_is!(RdmaName);
 
 const NOT_A_DEVICE: &str = "is not an RDMA device name: expected letters, digits, '_', '-' or '.', as `rdma link` prints it, e.g. mlx5_0";
 
-impl FromStr for RdmaName {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let good = text.len() <= 63 && is_plain(text);
-        if good { Ok(Self(text.to_owned())) } else { Err(BadText::new(text, NOT_A_DEVICE)) }
-    }
-}
+parsed!(RdmaName, NOT_A_DEVICE, |text| {
+    (text.len() <= 63 && is_plain(text)).then(|| Self(text.to_owned()))
+});
 
 /// Whether each RDMA device is in one network namespace alone, as
 /// `/sys/module/ib_core/parameters/netns_mode` has it (`ib_devices_shared_netns`,

@@ -61,13 +61,17 @@ pub enum Base {
 }
 
 /// Which of a VF's GUIDs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display,
+)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum GuidKind {
     Node,
     Port,
     /// Of a second InfiniBand port, which VFs of mlx4 may have.
+    #[strum(to_string = "port 2")]
     Port2,
 }
 
@@ -77,16 +81,6 @@ pub type VfGuids = [Option<Guid>; 3];
 impl GuidKind {
     /// In the order of [`VfGuids`].
     pub const ALL: [Self; 3] = [Self::Node, Self::Port, Self::Port2];
-}
-
-impl fmt::Display for GuidKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Node => "node",
-            Self::Port => "port",
-            Self::Port2 => "port 2",
-        })
-    }
 }
 
 /// The numbers that a template is filled with.

@@ -1,9 +1,5 @@
 //! systemd units: their names, where they are, and which ones ibprov or a network stack has.
 
-use std::str::FromStr;
-
-use super::BadText;
-
 /// The unit whose run of `wait-online` is of the boot: by hand, and in the prologs of jobs,
 /// it is run for any port.
 pub const WAIT_ONLINE_UNIT: &str = "ibprov-wait-online.service";
@@ -20,6 +16,15 @@ pub const UNIT_DIRS: [&str; 9] = [
     "/usr/lib/systemd/system",
     "/lib/systemd/system",
     "/run/systemd/generator.late",
+];
+
+/// Those that hold files of administrators and packages, what counts first.
+pub const UNIT_FILE_DIRS: [&str; 5] = [
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
 ];
 
 /// Our unit that has the name openibd.service: it comes after ibprov.service, does
@@ -40,18 +45,16 @@ const NOT_A_UNIT: &str = "is not a unit name: expected the full name, e.g. vm@9.
 const SUFFIXES: [&str; 7] =
     [".service", ".target", ".socket", ".mount", ".scope", ".path", ".timer"];
 
-impl FromStr for UnitName {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let stem = SUFFIXES.iter().find_map(|suffix| text.strip_suffix(suffix));
-        let good = text.len() <= 255
-            // A template without an instance cannot be started.
-            && stem.is_some_and(|s| !s.is_empty() && !s.ends_with('@') && !s.starts_with('@'))
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b":-_.\\@".contains(&b));
-        if good { Ok(Self(text.to_owned())) } else { Err(BadText::new(text, NOT_A_UNIT)) }
-    }
-}
+parsed!(UnitName, NOT_A_UNIT, |text| {
+    let stem = SUFFIXES.iter().find_map(|suffix| text.strip_suffix(suffix))?;
+    // A template without an instance cannot be started.
+    let good = !stem.is_empty()
+        && !stem.ends_with('@')
+        && !stem.starts_with('@')
+        && text.len() <= 255
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b":-_.\\@".contains(&b));
+    good.then(|| Self(text.to_owned()))
+});
 
 /// What a unit of a network stack does for interfaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! VFs by their index.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -33,17 +32,12 @@ impl VfIndex {
     }
 }
 
-impl FromStr for VfIndex {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let bad = || BadText::new(text, NOT_AN_INDEX);
-        if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(bad());
-        }
-        text.parse().ok().and_then(Self::new).ok_or_else(bad)
-    }
-}
+parsed!(VfIndex, NOT_AN_INDEX, |text| {
+    text.bytes()
+        .all(|b| b.is_ascii_digit())
+        .then(|| text.parse().ok().and_then(Self::new))
+        .flatten()
+});
 
 impl fmt::Display for VfIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -76,23 +70,12 @@ pub struct VfName {
 const NOT_A_VF: &str =
     "does not name a VF: expected the PF's PCI address and the VF's index, e.g. 0000:4b:00.0/3";
 
-impl FromStr for VfName {
-    type Err = BadText;
+parsed!(VfName, NOT_A_VF, |text| {
+    let (pf, index) = text.split_once('/')?;
+    Some(Self { pf: PciAddress::typed(pf).ok()?, index: index.parse().ok()? })
+});
 
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let parse = || {
-            let (pf, index) = text.split_once('/')?;
-            Some(Self { pf: PciAddress::typed(pf).ok()?, index: index.parse().ok()? })
-        };
-        parse().ok_or_else(|| BadText::new(text, NOT_A_VF))
-    }
-}
-
-impl fmt::Display for VfName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.pf, self.index)
-    }
-}
+displayed!(VfName, Self { pf, index } => "{pf}/{index}");
 
 /// `VF 3` or `VFs 0-3, 7`.
 pub fn vf_ranges(vfs: impl Iterator<Item = VfIndex>) -> String {
@@ -155,22 +138,12 @@ impl VfRange {
     }
 }
 
-impl FromStr for VfRange {
-    type Err = BadText;
-
-    fn from_str(text: &str) -> Result<Self, BadText> {
-        let bad = || BadText::new(text, NO_VFS);
-        let index = |text: &str| text.trim_matches(' ').parse::<VfIndex>().map_err(|_| bad());
-        let (first, last) = match text.split_once('-') {
-            Some((first, last)) => (index(first)?, index(last)?),
-            None => (index(text)?, index(text)?),
-        };
-        if first > last {
-            return Err(bad());
-        }
-        Ok(Self { first, last })
-    }
-}
+parsed!(VfRange, NO_VFS, |text| {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let [first, last] = [first, last].map(|index| index.trim_matches(' ').parse().ok());
+    let range = Self { first: first?, last: last? };
+    (range.first <= range.last).then_some(range)
+});
 
 impl fmt::Display for VfRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -164,29 +164,22 @@ pub struct VfNames {
     pub rdma: Option<RdmaName>,
 }
 
-impl VfNames {
-    /// Nothing of it has a name that the kernel chooses.
-    pub const fn are_all(&self) -> bool {
-        self.netdev.is_some() && self.rdma.is_some()
-    }
-}
-
 /// In what order a PF's VFs are bound to their drivers.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr, strum::VariantArray,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum BindOrder {
     /// The next one when the one before has its RDMA device and its netdev.
     InOrder,
     /// All at the same time.
+    #[default]
     Parallel,
 }
 
 /// Why a PF's VFs are bound in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum BindReason {
@@ -194,31 +187,29 @@ pub enum BindReason {
     /// Every VF with a driver of this host gets its names from the configuration.
     Named,
     /// No VF is for a driver of this host, so none has names.
+    #[default]
     NotOnHost,
     /// The kernel numbers RDMA devices and netdevs as they come.
     KernelNumbers,
 }
 
 /// How a PF's VFs are bound, and why so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Binding {
     pub order: BindOrder,
     pub why: BindReason,
 }
 
 impl Binding {
-    /// What is best where the configuration says `configured`, of VFs that are for a
+    /// What is best where the configuration says `given`, of VFs that are for a
     /// driver of this host and have these names.
-    pub fn of<'a>(
-        configured: Option<BindOrder>,
-        on_host: impl Iterator<Item = &'a VfNames>,
-    ) -> Self {
+    pub fn of<'a>(given: Option<BindOrder>, on_host: impl Iterator<Item = &'a VfNames>) -> Self {
         let (mut any, mut all_named) = (false, true);
         for names in on_host {
             any = true;
-            all_named &= names.are_all();
+            all_named &= names.netdev.is_some() && names.rdma.is_some();
         }
-        match (any, configured, all_named) {
+        match (any, given, all_named) {
             (false, _, _) => Self { order: BindOrder::Parallel, why: BindReason::NotOnHost },
             (true, Some(order), _) => Self { order, why: BindReason::Configured },
             (true, None, true) => Self { order: BindOrder::Parallel, why: BindReason::Named },
@@ -226,12 +217,6 @@ impl Binding {
                 Self { order: BindOrder::InOrder, why: BindReason::KernelNumbers }
             }
         }
-    }
-}
-
-impl Default for Binding {
-    fn default() -> Self {
-        Self { order: BindOrder::Parallel, why: BindReason::NotOnHost }
     }
 }
 

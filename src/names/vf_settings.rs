@@ -53,11 +53,10 @@ pub enum VfDriver {
 }
 
 /// To whom the GUIDs and the link state of a VF belong.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, strum::IntoStaticStr, strum::VariantArray,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum VfOwner {
     /// To the plan: what differs from it is put right.

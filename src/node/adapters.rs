@@ -6,12 +6,10 @@ use super::{Account, Node};
 use crate::apply::ipoib;
 use crate::config::Config;
 use crate::ladder::expect::candidate;
-use crate::model::NotExpected;
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding};
-use crate::model::degraded::{NarrowLink, PcieLink};
-use crate::model::finding::Severity;
-use crate::model::firmware::{how_to_set, link_type};
+use crate::model::{
+    Advice, Code, Finding, NarrowLink, NotExpected, PcieLink, Severity, ToDo,
+    firmware::{how_to_set, link_type},
+};
 use crate::names::{LinkLayer, PciAddress};
 use crate::observe::{PciFunction, link};
 

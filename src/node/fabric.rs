@@ -1,17 +1,12 @@
 //! What active ports and their netdevs lack of the fabric: membership of partitions, carrier, and
 //! the netdevs that the network configuration means.
 
-use std::fmt;
-
 use super::{Account, Node};
 use crate::ladder::minimum;
-use crate::model::PortProgress;
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding};
-use crate::model::finding::Severity;
-use crate::model::hardware::{NetDevState, PKeyEntry};
-use crate::model::node::PortCount;
-use crate::model::stack::Asked;
+use crate::model::{
+    Advice, Code, Finding, NetDevState, PKeyEntry, PortProgress, Severity, ToDo, node::PortCount,
+    stack::Asked,
+};
 use crate::names::{IfName, LinkLayer, PKey, PKeyLack, TablePKey, is_ipoib_name, sh};
 use crate::observe::ipoib::Interface;
 use crate::plan::wanted;
@@ -28,23 +23,16 @@ struct ActivePort<'a> {
 }
 
 /// What needs a port to be a member of a partition.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, strum::Display)]
 enum NeededBy<'a> {
     /// The `[[port]]` at this place.
+    #[strum(to_string = "the [[port]] at {0}")]
     Row(&'a str),
+    #[strum(to_string = "{0}")]
     Netdev(&'a IfName),
     /// An `[[interface.partition]]` of this netdev, which is still to be created.
+    #[strum(to_string = "the [[interface.partition]] of {0}")]
     Partition(&'a IfName),
-}
-
-impl fmt::Display for NeededBy<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Row(place) => write!(f, "the [[port]] at {place}"),
-            Self::Netdev(name) => name.fmt(f),
-            Self::Partition(parent) => write!(f, "the [[interface.partition]] of {parent}"),
-        }
-    }
 }
 
 /// A netdev of an active port.

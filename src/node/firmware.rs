@@ -6,7 +6,7 @@ use crate::firmware::node::{self, Function};
 use crate::firmware::record::{self, Identity, Record};
 use crate::host::start_up::boot_id;
 use crate::host::{Root, process};
-use crate::model::common::{Code, Finding, Severity};
+use crate::model::{Code, Finding, Severity};
 use crate::names::{LinkLayer, PciAddress, Resource};
 use crate::observe::link::card as card_of;
 use crate::observe::pf::dir;

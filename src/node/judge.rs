@@ -9,13 +9,9 @@ use super::{Account, Node, firmware};
 use crate::config::timespan::TimeSpan;
 use crate::host::start_up::FirstRun;
 use crate::host::{Root, answer, clock, state, systemctl};
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding};
-use crate::model::finding::Severity;
-use crate::model::guests::GuestsReport;
-use crate::model::node::Judgement;
-use crate::model::rxe::RxeReport;
-use crate::model::{self, BootReport};
+use crate::model::{
+    self, Advice, BootReport, Code, Finding, GuestsReport, Judgement, RxeReport, Severity, ToDo,
+};
 use crate::names::{ModuleState, Rung, sh};
 use crate::observe::{Look, units};
 use crate::plan::needed_modules;
@@ -269,6 +265,6 @@ fn guests(root: &Root, problems: &mut Vec<String>) -> Vec<Finding> {
     };
     let report = model::read::<GuestsReport>(&text);
     let report = report.map_err(|e| problems.push(format!("{path}: {e}")));
-    let findings = report.map(|report| report.told().findings).unwrap_or_default();
+    let findings = report.map(|report| report.to_report().findings).unwrap_or_default();
     findings.into_iter().filter(|finding| finding.code == Code::GuestFailed).collect()
 }

@@ -31,16 +31,15 @@ use crate::ladder::next_boot;
 use crate::ladder::progress::progress;
 use crate::ladder::roce::{self};
 use crate::ladder::{Expectation, KernelLogFacts, cause};
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding, Severity};
-use crate::model::hardware::{NetDevState, Vf};
-use crate::model::netns::{Netns, OtherAgent};
-use crate::model::online::Lack;
-use crate::model::plan::PlannedPf;
-use crate::model::rxe::RxeReport;
-use crate::model::stack::Asked;
-use crate::model::subnet_manager::SubnetManagerReport;
-use crate::model::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
+use crate::model::{
+    Advice, BootReport, Cause, Code, Finding, ModuleTrouble, NetDevState, NotExpected, PlannedPf,
+    PortProgress, RxeReport, Severity, ToDo,
+    hardware::Vf,
+    netns::{Netns, OtherAgent},
+    online::Lack,
+    stack::Asked,
+    subnet_manager::SubnetManagerReport,
+};
 use crate::names::{
     IfName, ModuleName, ModuleState, NetnsMode, PciAddress, PortWait, Rung, is_ipoib_name,
 };
@@ -150,11 +149,10 @@ impl<'a> Node<'a> {
         let mut facts = KernelLogFacts::default();
         learn(&mut facts, root, config, &rules, &observed, last_boot, &mut problems);
         // Boot loads it, and waits for what it makes.
-        let mut ports =
-            observed.functions.iter().flat_map(|f| &f.rdma).flat_map(|device| &device.ports);
+        let has_netdev = |f: &PciFunction| f.ports().any(|(_, port)| port.netdev.is_some());
         let is_without = children == Children::Counted
             && observed.is_absent("ib_ipoib")
-            && ports.all(|port| port.netdev.is_none());
+            && !observed.functions.iter().any(has_netdev);
         facts.wants_ipoib = if is_without {
             ipoib::wanted(root, config, &rules)
         } else {

@@ -8,9 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::host::Root;
 use crate::ladder::WantedPf;
-use crate::model::plan::PlannedPf;
-use crate::model::refusal::Refusal;
-use crate::model::{Silence, Use};
+use crate::model::{PlannedPf, Refusal, Silence, Use};
 use crate::names::{PciAddress, Resource, VfIndex, vf_ranges};
 use crate::observe::plan_host::PlanHost;
 use crate::observe::{Backend, Look, ObservedPf, Undo, limits, pf};

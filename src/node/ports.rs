@@ -5,14 +5,10 @@ use super::{Account, Node};
 use crate::ladder::active::{self, Activity, Subject};
 use crate::ladder::minimum::{degraded_pcie, degraded_port, minimum};
 use crate::ladder::roce::{self, Roce};
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding};
-use crate::model::degraded::Degraded;
-use crate::model::finding::Severity;
-use crate::model::node::{PortCount, Standing};
-use crate::model::online::Lack;
-use crate::model::port::Awaited;
-use crate::model::{Cause, PortProgress};
+use crate::model::{
+    Advice, Awaited, Cause, Code, Degraded, Finding, PortProgress, Severity, Standing, ToDo,
+    node::PortCount, online::Lack,
+};
 use crate::names::{
     FirmwareVersion, IsVf, LinkLayer, MadPort, ModuleState, Object, PciAddress, Rung,
 };

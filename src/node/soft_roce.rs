@@ -3,8 +3,7 @@
 use crate::config::Config;
 use crate::host::Root;
 use crate::ladder::roce::{Roce, words};
-use crate::model::hardware::Gid;
-use crate::model::rxe::{RxeReport, RxeState};
+use crate::model::{Gid, RxeReport, RxeState};
 use crate::names::{IfName, LinkLayer, Rung};
 use crate::observe::link::{gids_in, netdev};
 use crate::observe::rxe;

@@ -3,11 +3,11 @@
 use super::Node;
 use crate::config::SubnetManager;
 use crate::host::{Root, state, unit_links};
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding};
-use crate::model::hardware::Link;
-use crate::model::subnet_manager::{
-    Stage, SubnetManagerReport, SubnetManagerRun, SubnetManagerState as State, TARGET,
+use crate::model::{
+    Advice, Code, Finding, Link, ToDo,
+    subnet_manager::{
+        Stage, SubnetManagerReport, SubnetManagerRun, SubnetManagerState as State, TARGET,
+    },
 };
 use crate::names::{LinkLayer, PhysicalState, RdmaName};
 use crate::observe::opensm::Issm;

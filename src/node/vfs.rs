@@ -6,12 +6,10 @@ use serde_json::Value;
 
 use super::{Account, Node};
 use crate::host::state;
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding};
-use crate::model::finding::Severity;
-use crate::model::hardware::{Link, Vf};
-use crate::model::plan::{Action, PlannedPf};
-use crate::model::{self, Away, PortProgress};
+use crate::model::{
+    self, Advice, Away, Code, Finding, Link, PlannedPf, PortProgress, Severity, ToDo, hardware::Vf,
+    plan::Action,
+};
 use crate::names::{
     Guid, IB_DRIVERS, IsVf, LinkLayer, LinkState, MadPort, Object, PciAddress, Policy, RdmaName,
     VfIndex, VfName, vf_ranges,
@@ -67,7 +65,7 @@ impl Account<'_> {
             {
                 continue;
             }
-            for (device, port) in ports(function).filter(|(_, port)| !is_zero(port.guid)) {
+            for (device, port) in function.ports().filter(|(_, port)| !is_zero(port.guid)) {
                 let told = node.survey.port(vf.pci, &device.name, port.number);
                 let policy = vf.policy.or(told.and_then(|told| told.policy));
                 let state = match told.and_then(|told| told.link.state) {
@@ -140,7 +138,7 @@ impl Account<'_> {
         let untold = self.all_vfs().filter(|(pf, _)| !is_told(*pf));
         for function in untold.filter_map(|(_, vf)| self.node.function(vf.pci)) {
             let of_infiniband = |port: &Port| port.link_layer == LinkLayer::InfiniBand;
-            for (device, port) in ports(function).skip(1) {
+            for (device, port) in function.ports().skip(1) {
                 if of_infiniband(port) && is_zero(port.guid) {
                     let message = "the port GUID of this port of a VF is 0";
                     let object =
@@ -216,7 +214,7 @@ impl Account<'_> {
         };
         let adapters = self.node.observed.functions.iter();
         for function in adapters.filter(|f| f.physfn.is_none() && !f.manages_nvswitch()) {
-            for (device, port) in ports(function) {
+            for (device, port) in function.ports() {
                 if port.link_layer == LinkLayer::InfiniBand {
                     let (name, number) = (device.name.clone(), port.number);
                     let object = Object::port_of(name, number, function.address);
@@ -225,7 +223,7 @@ impl Account<'_> {
             }
         }
         for (pf, vf) in self.all_vfs() {
-            let shown = || ports(self.node.function(vf.pci)?).next()?.1.guid;
+            let shown = || self.node.function(vf.pci)?.ports().next()?.1.guid;
             let object = Object::Vf(VfName { pf, index: vf.index });
             add(object, None, vf.port_guid.or_else(shown));
         }
@@ -256,7 +254,7 @@ impl Node<'_> {
     fn has_zero_guid(&self, vf: &Vf) -> bool {
         let shows_zero = |function: &PciFunction| {
             let devices = function.rdma.iter().any(|device| is_zero(device.node_guid));
-            devices || ports(function).next().is_some_and(|(_, port)| is_zero(port.guid))
+            devices || function.ports().next().is_some_and(|(_, port)| is_zero(port.guid))
         };
         is_zero(vf.port_guid) || self.function(vf.pci).is_some_and(shows_zero)
     }
@@ -291,7 +289,7 @@ impl Node<'_> {
             }
             _ => port.number,
         };
-        ports(function).find_map(|(device, own)| {
+        function.ports().find_map(|(device, own)| {
             let told = self.survey.port(pf, &device.name, own.number)?;
             let is_it = own.number == number && told.link.is_active();
             let device: Option<RdmaName> = Some(device.name.clone());
@@ -315,7 +313,7 @@ impl Node<'_> {
             let told = self.survey.port(function.address, &device.name, port.number)?;
             Some((port.clone(), told.link.clone()))
         };
-        ports(function).filter_map(link).collect()
+        function.ports().filter_map(link).collect()
     }
 }
 
@@ -325,8 +323,4 @@ fn is_driven(vf: &Vf) -> bool {
 
 fn is_zero(guid: Option<Guid>) -> bool {
     guid.is_some_and(Guid::is_zero)
-}
-
-fn ports(function: &PciFunction) -> impl Iterator<Item = (&RdmaDevice, &Port)> {
-    function.rdma.iter().flat_map(|device| device.ports.iter().map(move |port| (device, port)))
 }

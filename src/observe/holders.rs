@@ -9,8 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::open_files::{OpenFiles, name, open_files, unit};
 use super::uses::uses;
 use super::{Look, pf};
-use crate::model::Use;
-use crate::model::holders::{By, Holder};
+use crate::model::{
+    Use,
+    holders::{By, Holder},
+};
 use crate::names::{HCA_DRIVERS, PciAddress, RDMA_CORE, harmless, rdma_half_of};
 
 /// What keeps these functions, or the modules of their drivers, busy.

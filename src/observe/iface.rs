@@ -3,8 +3,7 @@
 use super::Look;
 use super::ipoib::{self, Interface, Interfaces, Sort, StackChild, outcome};
 use crate::host::Root;
-use crate::model::iface::IfaceReport;
-use crate::model::stack::{StackName, StackSetting};
+use crate::model::{IfaceReport, StackName, StackSetting};
 use crate::names::{IfName, PciAddress};
 
 /// Everything that a plan for one interface is made of.

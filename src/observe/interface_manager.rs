@@ -8,20 +8,12 @@
 
 use super::udev;
 use crate::host::{Root, unit_links};
-use crate::names::IfName;
+use crate::names::{IfName, UNIT_FILE_DIRS};
 
 /// What the script needs.
 const CONF: &str = "/etc/infiniband/openib.conf";
 const RULE: &str = "90-ib.rules";
 const UNIT: &str = "mlnx_interface_mgr@.service";
-/// Where systemd looks, what counts first (systemd.unit(5)).
-const UNIT_DIRS: [&str; 5] = [
-    "/etc/systemd/system",
-    "/run/systemd/system",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-];
 
 /// What masks the rule where it is a link to /dev/null; updates of the package leave it.
 pub const MASK: &str = "/etc/udev/rules.d/90-ib.rules";
@@ -35,7 +27,7 @@ pub fn armed(root: &Root) -> Option<String> {
     if !root.exists(CONF) {
         return None;
     }
-    udev::unmasked(root, UNIT_DIRS, UNIT)?;
+    udev::unmasked(root, UNIT_FILE_DIRS, UNIT)?;
     rule(root)
 }
 

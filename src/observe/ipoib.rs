@@ -12,10 +12,8 @@ use super::pf;
 use super::rdma::port_guid_of;
 use super::{Look, interface_manager};
 use crate::host::{Root, links, state};
-use crate::model::iface::IfaceReport;
 pub use crate::model::iface::Interface;
-use crate::model::stack::{StackName, StackSetting};
-use crate::model::{self, Use};
+use crate::model::{self, IfaceReport, StackName, StackSetting, Use};
 use crate::names::{IfName, PKey, PortNumber};
 
 impl Interface {

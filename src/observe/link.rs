@@ -10,7 +10,10 @@ use super::administered::{VfInfoQuery, administered};
 use super::ipoib::is_up;
 use super::{Look, PciFunction, RdmaDevice, pci, pf};
 use crate::host::{Root, unit_links};
-use crate::model::hardware::{Card, Gid, Link, NetDevState, NodeDescription, PKeyEntry};
+use crate::model::{
+    Gid, Link, NetDevState, PKeyEntry,
+    hardware::{Card, NodeDescription},
+};
 use crate::names::{
     BadText, GidKind, IfName, LinkLayer, LinkState, PciAddress, PhysicalState, Policy, PortNumber,
     RdmaName, TablePKey,
@@ -105,13 +108,8 @@ pub fn pkeys(
 
 /// The link of a port, and if it is not up and a VF's, the link state that its PF
 /// administers. Asks firmware and, by netlink, takes the RTNL lock.
-pub fn port(
-    look: &mut Look<'_>,
-    pci: PciAddress,
-    device: &RdmaName,
-    port: PortNumber,
-) -> PortAnswer {
-    let link = link(look, pci, device, port);
+pub fn port(look: &mut Look<'_>, pci: PciAddress, rdma: &RdmaName, port: PortNumber) -> PortAnswer {
+    let link = link(look, pci, rdma, port);
     // Only a port that is not up may have been told so.
     let is_active = link.state == Some(LinkState::Active);
     PortAnswer { policy: if is_active { None } else { policy(look, pci) }, link }
@@ -254,17 +252,13 @@ pub fn software_devices(root: &Root, functions: &[PciFunction]) -> Vec<RdmaName>
 /// rdma-ndd uses: it ends its text with a NUL.
 const MOST: usize = 63;
 
-/// The node description of `device`, by which subnet managers and `ibnetdiscover` show a node;
+/// The node description of `rdma`, by which subnet managers and `ibnetdiscover` show a node;
 /// `None` if it cannot be read. The kernel keeps it: no firmware
 /// is asked (`node_desc_show()`, drivers/infiniband/core/sysfs.c).
-pub fn node_description(
-    root: &Root,
-    pci: PciAddress,
-    device: &RdmaName,
-) -> Option<NodeDescription> {
-    let path = format!("{}/infiniband/{device}/node_desc", pf::dir(pci));
+pub fn node_description(root: &Root, pci: PciAddress, rdma: &RdmaName) -> Option<NodeDescription> {
+    let path = format!("{}/infiniband/{rdma}/node_desc", pf::dir(pci));
     let text = root.attribute(&path).ok()?;
-    Some(NodeDescription { text, expected: expected(root, device) })
+    Some(NodeDescription { text, expected: expected(root, rdma) })
 }
 
 /// What rdma-ndd sets, if it is active.

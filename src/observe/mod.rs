@@ -32,6 +32,8 @@ pub mod vpd;
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::str::FromStr;
 
 use serde::Serialize;
 
@@ -147,7 +149,7 @@ impl<'a> Look<'a> {
     }
 
     /// An attribute that must parse: what it holds instead is noted, escaped.
-    fn parsed<T, E: std::fmt::Display>(
+    fn parsed<T, E: Display>(
         &mut self,
         path: &str,
         parse: impl FnOnce(&str) -> Result<T, E>,
@@ -162,13 +164,25 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn number<N: std::str::FromStr>(&mut self, path: &str) -> Option<N> {
+    fn number<N: FromStr>(&mut self, path: &str) -> Option<N> {
         self.parsed(path, |t| t.parse::<N>().map_err(|_| format!("{t:?} is not a number")))
     }
 
     fn list(&mut self, path: &str) -> Vec<String> {
         let reading = self.root.list_or_empty(path);
         self.note(reading).unwrap_or_default()
+    }
+
+    /// The names in a directory, as far as they are names of such devices.
+    fn names<T: FromStr<Err: Display>>(&mut self, path: &str) -> Vec<T> {
+        let mut names = Vec::new();
+        for entry in self.list(path) {
+            match entry.parse() {
+                Ok(name) => names.push(name),
+                Err(e) => drop(self.problems.insert(format!("{path}: {e}"))),
+            }
+        }
+        names
     }
 }
 

@@ -1,7 +1,6 @@
 //! The functions on the PCI bus and their PCIe links.
 
 use std::cell::OnceCell;
-use std::fmt;
 
 use serde::{Serialize, Serializer};
 
@@ -12,9 +11,9 @@ use super::modules::Aliases;
 use super::rdma::{self, RdmaDevice};
 use super::vpd::{self, Product};
 use crate::host::Root;
-use crate::model::degraded::{NarrowLink, PcieLink};
+use crate::model::{NarrowLink, PcieLink};
 use crate::names::{
-    IB_DRIVERS, IsVf, MELLANOX, PciAddress, PcieSpeed, PcieWidth, PortType, is_vf_id,
+    IB_DRIVERS, IsVf, MELLANOX, PciAddress, PcieSpeed, PcieWidth, PortType, displayed, is_vf_id,
 };
 
 /// The directory of a PCI function.
@@ -44,11 +43,7 @@ impl PciClass {
     }
 }
 
-impl fmt::Display for PciClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "0x{:06x}", self.0)
-    }
-}
+displayed!(PciClass, Self(class) => "0x{class:06x}");
 
 impl Serialize for PciClass {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
@@ -93,6 +88,30 @@ pub struct PciFunction {
 }
 
 impl PciFunction {
+    /// The function at `address`, of which nothing else is known.
+    const fn at(address: PciAddress, class: PciClass) -> Self {
+        Self {
+            address,
+            vendor: 0,
+            device: 0,
+            class,
+            modalias: String::new(),
+            ib_driver: None,
+            driver: None,
+            driver_override: None,
+            physfn: None,
+            rdma_auxiliary: None,
+            rdma: Vec::new(),
+            mlx4_types: Vec::new(),
+            product: None,
+        }
+    }
+
+    /// Its ports, each with its RDMA device.
+    pub fn ports(&self) -> impl Iterator<Item = (&RdmaDevice, &rdma::Port)> {
+        self.rdma.iter().flat_map(|device| device.ports.iter().map(move |port| (device, port)))
+    }
+
     /// True where product data decide what it is for: an InfiniBand PF of this vendor.
     pub fn is_told_by_product_data(&self) -> bool {
         self.class.is_infiniband() && self.vendor == MELLANOX && self.physfn.is_none()
@@ -135,19 +154,11 @@ impl PciFunction {
     /// A ConnectX-6 in InfiniBand mode that nothing has happened to.
     pub(crate) fn connectx6() -> Self {
         Self {
-            address: "0000:4b:00.0".parse().expect("address"),
             vendor: 0x15b3,
             device: 0x101b,
-            class: PciClass(0x02_0700),
             modalias: "pci:v000015B3d0000101B".to_owned(),
             ib_driver: Some("mlx5_core"),
-            driver: None,
-            driver_override: None,
-            physfn: None,
-            rdma_auxiliary: None,
-            rdma: Vec::new(),
-            mlx4_types: Vec::new(),
-            product: None,
+            ..Self::at("0000:4b:00.0".parse().expect("address"), PciClass(0x02_0700))
         }
     }
 }
@@ -184,21 +195,7 @@ pub(super) fn functions(
         }
         let physfn = look.link_name(&format!("{dir}/physfn")).and_then(|n| n.parse().ok());
         if physfn.is_some() && vfs == Vfs::Present {
-            functions.push(PciFunction {
-                address,
-                vendor: 0,
-                device: 0,
-                class,
-                modalias: String::new(),
-                ib_driver: None,
-                driver: None,
-                driver_override: None,
-                physfn,
-                rdma_auxiliary: None,
-                rdma: Vec::new(),
-                mlx4_types: Vec::new(),
-                product: None,
-            });
+            functions.push(PciFunction { physfn, ..PciFunction::at(address, class) });
             continue;
         }
         let mut function = function(look, &dir, address, class);
@@ -249,19 +246,15 @@ fn function(look: &mut Look<'_>, dir: &str, address: PciAddress, class: PciClass
         _ => Vec::new(),
     };
     let mut function = PciFunction {
-        address,
         vendor: id(look, "vendor"),
         device: id(look, "device"),
-        class,
         modalias,
-        ib_driver: None,
         driver,
-        driver_override: None,
         physfn,
         rdma_auxiliary,
         rdma,
         mlx4_types,
-        product: None,
+        ..PciFunction::at(address, class)
     };
     if function.is_told_by_product_data() {
         function.product = vpd::kept(look, address, &function.modalias);

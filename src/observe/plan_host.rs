@@ -168,12 +168,8 @@ fn function(look: &mut Look<'_>, function: &PciFunction) -> PlanFunction {
             None => function.class.is_ethernet(),
         },
         nvswitch: function.manages_nvswitch(),
-        iommu: has_iommu(look.root, &dir),
+        iommu: look.root.is_link(&format!("{dir}/iommu_group")),
     }
-}
-
-fn has_iommu(root: &Root, dir: &str) -> bool {
-    root.is_link(&format!("{dir}/iommu_group"))
 }
 
 #[cfg(test)]

@@ -61,10 +61,8 @@ pub fn ipoib_netdevs(root: &Root, name: &RdmaName) -> Option<usize> {
         return None;
     }
     let count = || match rdma_netlink::modules_with_pd(name.as_str()) {
-        Ok(modules) => {
-            let modules = modules.filter(|modules| !modules.is_empty())?;
-            Some(modules.iter().filter(|module| *module == "ib_ipoib").count())
-        }
+        Ok(modules) if modules.is_empty() => None,
+        Ok(modules) => Some(modules.iter().filter(|module| *module == "ib_ipoib").count()),
         Err(e) => {
             tracing::debug!(cause = answer(&e), "{name}: protection domains cannot be read");
             None
@@ -92,20 +90,13 @@ pub(super) fn wait_for_probe(root: &Root, dir: &str) -> Result<(), ReadError> {
 /// The RDMA devices of a PCI function, without sub-devices.
 pub(super) fn devices(look: &mut Look<'_>, pci_dir: &str) -> Vec<RdmaDevice> {
     let dir = format!("{pci_dir}/infiniband");
-    let names = look.list(&dir);
+    let names: Vec<RdmaName> = look.names(&dir);
     if names.is_empty() {
         return Vec::new();
     }
     let netdevs = netdevs(look, pci_dir, ARPHRD_INFINIBAND);
     let mut devices = Vec::new();
-    for entry in names {
-        let name = match entry.parse::<RdmaName>() {
-            Ok(name) => name,
-            Err(e) => {
-                look.problems.insert(format!("{dir}: {e}"));
-                continue;
-            }
-        };
+    for name in names {
         let device = format!("{dir}/{name}");
         let node_guid = look.parsed(&format!("{device}/node_guid"), |t| t.parse::<Guid>());
         let mut ports = ports(look, &format!("{device}/ports"), &netdevs);
@@ -205,14 +196,7 @@ fn is_uplink(look: &Look<'_>, name: &IfName) -> bool {
 pub(super) fn netdevs(look: &mut Look<'_>, pci_dir: &str, arphrd: u16) -> Vec<(i64, NetDev)> {
     let dir = format!("{pci_dir}/net");
     let mut netdevs = Vec::new();
-    for entry in look.list(&dir) {
-        let name = match entry.parse::<IfName>() {
-            Ok(name) => name,
-            Err(e) => {
-                look.problems.insert(format!("{dir}: {e}"));
-                continue;
-            }
-        };
+    for name in look.names::<IfName>(&dir) {
         let path = |attribute: &str| format!("{dir}/{name}/{attribute}");
         if look.number(&path("type")) != Some(u32::from(arphrd)) {
             continue;

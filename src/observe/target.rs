@@ -43,8 +43,8 @@ pub fn meant<'a>(
         _ => own,
     };
     let of = |function: &'a PciFunction| {
-        let all = function.rdma.iter().flat_map(|d| d.ports.iter().map(move |port| (d, port)));
-        let ports: Vec<_> = all.filter(|(d, port)| is_meant(&own, function, d, port)).collect();
+        let ports: Vec<_> =
+            function.ports().filter(|(d, port)| is_meant(&own, function, d, port)).collect();
         let mut names = function.rdma.iter().map(|device| device.name.as_str());
         let is_whole = match &own {
             Target::Pci(pci, None) => function.address == *pci,

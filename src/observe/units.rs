@@ -4,19 +4,14 @@
 use std::collections::BTreeMap;
 
 use crate::host::{Root, SYSV_GENERATOR};
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding};
-use crate::model::status::{Owner, Units};
-use crate::names::{OPENIBD_STAND_IN as STAND_IN, UNIT_DIRS};
+use crate::model::{
+    Advice, Code, Finding, ToDo,
+    status::{Owner, Units},
+};
+use crate::names::{OPENIBD_STAND_IN as STAND_IN, UNIT_DIRS, UNIT_FILE_DIRS};
 use crate::observe::interface_manager;
 
 const ETC: &str = "/etc/systemd/system";
-const VENDOR_DIRS: [&str; 4] = [
-    "/run/systemd/system",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-];
 const WANTS: &str = "/etc/systemd/system/sysinit.target.wants";
 const UNIT: &str = "ibprov.service";
 const INIT_SCRIPT: &str = "/etc/init.d/openibd";
@@ -104,7 +99,7 @@ impl Links {
         let etc = format!("{ETC}/openibd.service");
         let in_etc = root.link_name(&etc).ok();
         let file_in_etc = !root.is_link(&etc) && root.exists(&etc);
-        let vendor = VENDOR_DIRS.map(|dir| format!("{dir}/openibd.service"));
+        let [_, vendor @ ..] = UNIT_FILE_DIRS.map(|dir| format!("{dir}/openibd.service"));
         let is_ours = |path: &String| root.link_name(path).is_ok_and(|target| target == STAND_IN);
         let next = || vendor.iter().find(|path| root.exists(path) || is_ours(path));
         let alias = match in_etc {
@@ -113,7 +108,7 @@ impl Links {
             }
             in_etc => in_etc,
         };
-        let masks = [ETC, VENDOR_DIRS[0]].map(|dir| format!("{dir}/{UNIT}"));
+        let masks = [UNIT_FILE_DIRS[0], UNIT_FILE_DIRS[1]].map(|dir| format!("{dir}/{UNIT}"));
         let vendor_want = root.link_name(&format!("{WANTS}/openibd.service"));
         Self {
             alias,
@@ -257,7 +252,7 @@ fn alias_trouble(links: &Links) -> (String, String) {
 fn drop_ins(root: &Root) -> Vec<String> {
     // Of two with the same name the first counts.
     let mut found: BTreeMap<String, String> = BTreeMap::new();
-    for unit_dir in [ETC].into_iter().chain(VENDOR_DIRS) {
+    for unit_dir in UNIT_FILE_DIRS {
         let dir = format!("{unit_dir}/openibd.service.d");
         for name in root.list_or_empty(&dir).unwrap_or_default() {
             if name.ends_with(".conf") {
@@ -341,7 +336,7 @@ mod tests {
         let tests = rule.lines().filter(|l| l.starts_with("TEST==\"") && l.contains(UNIT));
         assert_eq!(tests.count(), links_to(UNIT).count());
         let masks = rule.lines().filter(|l| l.starts_with("TEST{0002}") && l.contains(UNIT));
-        assert_eq!(masks.count(), 2, "{ETC} and {}", VENDOR_DIRS[0]);
+        assert_eq!(masks.count(), 2, "{ETC} and {}", UNIT_FILE_DIRS[1]);
         assert!(rule.contains(&format!("TEST==\"{}/{}\"", state::RUN_DIR, state::RUNNING)));
         let other = tree(
             &[("etc/systemd/system/ibprov.service.d/site.conf", "")],

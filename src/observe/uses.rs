@@ -4,8 +4,7 @@
 //! Reads `/proc/*/fd`, sysfs and, on a live host, RDMA netlink and rtnetlink.
 //! All of it may wait for a lock, so on a live host it is run in a child.
 
-use crate::model::Away;
-use crate::model::Use;
+use crate::model::{Away, Use};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,37 +58,40 @@ pub fn lacks_netdev(device: &RdmaDevice) -> bool {
     device.ports.iter().any(lacks)
 }
 
+/// What is found, each once.
+type Uses = BTreeSet<Use>;
+
 /// The uses of each of these VFs, in their order.
 pub fn uses(root: &Root, vfs: &[PciAddress]) -> Vec<Vec<Use>> {
     let mut host = Host::new(root);
-    vfs.iter().map(|vf| host.uses(*vf).into_iter().collect()).collect()
+    vfs.iter().map(|vf| collected(root, |look, uses| host.uses(look, *vf, uses))).collect()
 }
 
 /// The uses of the RDMA device of a function: by processes, by clients in the kernel, and by disks
 /// of SRP and iSER.
 pub fn rdma_uses(root: &Root, function: PciAddress) -> Vec<Use> {
-    let (mut look, dir, mut uses) = (Look::new(root), pf::dir(function), BTreeSet::new());
-    if let Some(driver) = look.link_name(&format!("{dir}/driver")) {
-        let devices = rdma::devices(&mut look, &dir);
-        by_rdma(&mut look, &dir, &driver, &devices, &mut uses);
-    }
+    let dir = pf::dir(function);
+    collected(root, |look, uses| {
+        if let Some(driver) = look.link_name(&format!("{dir}/driver")) {
+            let devices = rdma::devices(look, &dir);
+            by_rdma(look, &dir, &driver, &devices, uses);
+        }
+    })
+}
+
+/// What `find` finds; what it cannot read may be a use.
+fn collected(root: &Root, find: impl FnOnce(&mut Look<'_>, &mut Uses)) -> Vec<Use> {
+    let (mut look, mut uses) = (Look::new(root), BTreeSet::new());
+    find(&mut look, &mut uses);
     uses.extend(look.problems.into_iter().map(|why| Use::Unknown { why }));
     uses.into_iter().collect()
 }
 
 /// The uses of `devices`, those of the function at `dir`.
-fn by_rdma(
-    look: &mut Look<'_>,
-    dir: &str,
-    driver: &str,
-    devices: &[RdmaDevice],
-    uses: &mut BTreeSet<Use>,
-) {
+fn by_rdma(look: &mut Look<'_>, dir: &str, driver: &str, devices: &[RdmaDevice], uses: &mut Uses) {
     for device in devices.iter().filter(|_| look.root.is_live()) {
         match rdma_netlink::owners(device.name.as_str()) {
-            Ok(Some(owners)) => uses.extend(owners.into_iter().filter_map(|o| owned(o, driver))),
-            // It went away while it was looked at.
-            Ok(None) => {}
+            Ok(owners) => uses.extend(owners.into_iter().filter_map(|o| owned(o, driver))),
             Err(e) => {
                 let why = format!("RDMA netlink: {}", answer(&e));
                 uses.insert(Use::Unknown { why });
@@ -108,14 +110,10 @@ fn by_rdma(
 /// Waits for the RTNL lock.
 pub fn netdev_uses(root: &Root, netdevs: &[IfName]) -> Vec<Vec<Use>> {
     let mut host = Host::new(root);
-    let mut of = |netdev: &IfName| {
-        let mut look = Look::new(root);
-        let mut uses = BTreeSet::new();
-        host.traffic(&mut look, netdev.as_str(), &mut Vec::new(), &mut uses);
-        uses.extend(look.problems.into_iter().map(|why| Use::Unknown { why }));
-        uses.into_iter().collect()
+    let of = |netdev: &IfName| {
+        collected(root, |look, uses| host.traffic(look, netdev.as_str(), &mut Vec::new(), uses))
     };
-    netdevs.iter().map(&mut of).collect()
+    netdevs.iter().map(of).collect()
 }
 
 /// The uses of the port of each of these netdevs by the RDMA connection manager, in their order.
@@ -124,13 +122,11 @@ pub fn netdev_uses(root: &Root, netdevs: &[IfName]) -> Vec<Vec<Use>> {
 /// Waits for a registration of an RDMA device, as [`rdma::ipoib_netdevs`] does.
 pub fn cm_uses(root: &Root, netdevs: &[IfName]) -> Vec<Vec<Use>> {
     let of = |netdev: &IfName| {
-        let mut look = Look::new(root);
-        let mut uses = BTreeSet::new();
-        if is_up(&mut look, netdev.as_str()) {
-            connections(&mut look, netdev.as_str(), &mut uses);
-        }
-        uses.extend(look.problems.into_iter().map(|why| Use::Unknown { why }));
-        uses.into_iter().collect()
+        collected(root, |look, uses| {
+            if is_up(look, netdev.as_str()) {
+                connections(look, netdev.as_str(), uses);
+            }
+        })
     };
     netdevs.iter().map(of).collect()
 }
@@ -198,17 +194,15 @@ impl<'a> Host<'a> {
         Self { root, net: None, open: None, children: None }
     }
 
-    fn uses(&mut self, vf: PciAddress) -> BTreeSet<Use> {
-        let mut uses = BTreeSet::new();
-        let mut look = Look::new(self.root);
+    fn uses(&mut self, look: &mut Look<'_>, vf: PciAddress, uses: &mut Uses) {
         let dir = pf::dir(vf);
         let driver = look.link_name(&format!("{dir}/driver"));
         match driver.as_deref() {
             // Nobody uses a function that nothing drives.
             None => {}
-            Some(vfio) if is_vfio(vfio) => self.vfio(&mut look, &dir, &mut uses),
+            Some(vfio) if is_vfio(vfio) => self.vfio(look, &dir, uses),
             Some(hca) if IB_DRIVERS.contains(&hca) => {
-                self.on_this_host(&mut look, &dir, hca, &mut uses);
+                self.on_this_host(look, &dir, hca, uses);
             }
             // xen-pciback, pci-stub, uio: what these give it to cannot be seen.
             Some(other) => {
@@ -216,19 +210,15 @@ impl<'a> Host<'a> {
                 uses.insert(Use::Unknown { why });
             }
         }
-        uses.extend(look.problems.into_iter().map(|why| Use::Unknown { why }));
-        uses
     }
 
-    fn vfio(&mut self, look: &mut Look<'_>, dir: &str, uses: &mut BTreeSet<Use>) {
+    fn vfio(&mut self, look: &mut Look<'_>, dir: &str, uses: &mut Uses) {
         let mut files = Vec::new();
         if let Some(group) = look.link_name(&format!("{dir}/iommu_group")) {
-            files.push(format!("/dev/vfio/{group}"));
-            files.push(format!("/dev/vfio/noiommu-{group}"));
+            files = vec![format!("/dev/vfio/{group}"), format!("/dev/vfio/noiommu-{group}")];
         }
-        for device in look.list(&format!("{dir}/vfio-dev")) {
-            files.push(format!("/dev/vfio/devices/{device}"));
-        }
+        let devices = look.list(&format!("{dir}/vfio-dev")).into_iter();
+        files.extend(devices.map(|device| format!("/dev/vfio/devices/{device}")));
         if files.is_empty() {
             uses.insert(Use::Unknown { why: "the function has no iommu_group".to_owned() });
         }
@@ -248,13 +238,7 @@ impl<'a> Host<'a> {
         uses.extend(open.unknown.clone().map(|why| Use::Unknown { why }));
     }
 
-    fn on_this_host(
-        &mut self,
-        look: &mut Look<'_>,
-        dir: &str,
-        driver: &str,
-        uses: &mut BTreeSet<Use>,
-    ) {
+    fn on_this_host(&mut self, look: &mut Look<'_>, dir: &str, driver: &str, uses: &mut Uses) {
         let mut here = self.here(look, dir);
         // Until it is registered, what comes looks like what is elsewhere.
         let is_hidden =
@@ -352,7 +336,7 @@ impl<'a> Host<'a> {
         own.map(|(_, name)| name.clone()).collect()
     }
 
-    fn netdev(&mut self, look: &mut Look<'_>, dir: &str, netdev: &str, uses: &mut BTreeSet<Use>) {
+    fn netdev(&mut self, look: &mut Look<'_>, dir: &str, netdev: &str, uses: &mut Uses) {
         let stacked = |with| Use::Stacked { netdev: netdev.to_owned(), with };
         uses.extend(uppers(look, dir).into_iter().map(stacked));
         self.network(look, dir, netdev, uses);
@@ -365,7 +349,7 @@ impl<'a> Host<'a> {
         look: &mut Look<'_>,
         netdev: &str,
         seen: &mut Vec<String>,
-        uses: &mut BTreeSet<Use>,
+        uses: &mut Uses,
     ) {
         if seen.iter().any(|of| of == netdev) || !is_up(look, netdev) {
             return;
@@ -385,7 +369,7 @@ impl<'a> Host<'a> {
     }
 
     /// The addresses and routes of `netdev`, which is at `dir`.
-    fn network(&mut self, look: &mut Look<'_>, dir: &str, netdev: &str, uses: &mut BTreeSet<Use>) {
+    fn network(&mut self, look: &mut Look<'_>, dir: &str, netdev: &str, uses: &mut Uses) {
         if !self.root.is_live() {
             return;
         }
@@ -427,7 +411,7 @@ fn is_up(look: &mut Look<'_>, netdev: &str) -> bool {
 
 /// What the connection manager has on the port of `netdev`, or of the netdev that it is a child
 /// of.
-fn connections(look: &mut Look<'_>, netdev: &str, uses: &mut BTreeSet<Use>) {
+fn connections(look: &mut Look<'_>, netdev: &str, uses: &mut Uses) {
     let number = |what: &str| {
         let text = look.root.attribute(&format!("{CLASS}/{netdev}/{what}")).ok()?;
         text.parse::<u32>().ok()
@@ -452,7 +436,7 @@ fn connections(look: &mut Look<'_>, netdev: &str, uses: &mut BTreeSet<Use>) {
         };
         match rdma_netlink::cm_ids(device.name.as_str()) {
             Ok(ids) => {
-                let ids = ids.unwrap_or_default().into_iter().filter(|(_, id)| is_own(id));
+                let ids = ids.into_iter().filter(|(_, id)| is_own(id));
                 uses.extend(ids.filter_map(|id| owned(id, &driver)));
             }
             Err(e) => {

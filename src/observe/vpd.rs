@@ -13,6 +13,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Look;
+use crate::host::state::StateError;
 use crate::host::{ReadError, Root, state};
 use crate::names::{PciAddress, is_hostile};
 
@@ -188,11 +189,7 @@ fn file(pci: PciAddress) -> String {
 ///
 /// # Errors
 /// The path that could not be written, with the system's answer.
-pub fn keep(
-    pci: PciAddress,
-    modalias: &str,
-    product: Product,
-) -> Result<(), (std::path::PathBuf, std::io::Error)> {
+pub fn keep(pci: PciAddress, modalias: &str, product: Product) -> Result<(), StateError> {
     let kept = Kept { modalias: modalias.to_owned(), product };
     // Plain values: there is no JSON that they do not make.
     let text = serde_json::to_string(&kept).unwrap_or_default();

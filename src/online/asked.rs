@@ -160,7 +160,7 @@ pub(super) struct Netdevs {
     is_stale: bool,
     carriers: BTreeMap<IfName, bool>,
     addresses: Option<Vec<(u32, IpAddr, u8)>>,
-    problem: Option<String>,
+    pub(super) problem: Option<String>,
 }
 
 impl Netdevs {
@@ -246,10 +246,5 @@ impl Netdevs {
     /// its prefix length, if they are known.
     pub(super) fn addresses(&self) -> Option<&[(u32, IpAddr, u8)]> {
         self.addresses.as_deref()
-    }
-
-    /// What went wrong since the last call.
-    pub(super) fn take_problem(&mut self) -> Option<String> {
-        self.problem.take()
     }
 }

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::ladder::active::{self, Subject};
 use crate::ladder::roce::{self, Roce};
-use crate::model::advice::{Advice, ToDo};
-use crate::model::hardware::NetDevState;
-use crate::model::online::{Goal, Lack};
-use crate::model::port::Awaited;
-use crate::model::{Cause, PortProgress};
+use crate::model::{
+    Advice, Awaited, Cause, NetDevState, PortProgress, ToDo,
+    online::{Goal, Lack},
+};
 use crate::names::{IfName, IsVf, PortNumber, Rung, sh};
 use crate::observe::link::PortAnswer;
 

@@ -22,16 +22,15 @@ use tracing::Level;
 use self::asked::{Netdevs, Ports, Start};
 use crate::config::Config;
 use crate::host::events::{Events, Happened};
-use crate::host::{Root, answer, clock, journal, kernel_log, links, state, systemd, terminal};
+use crate::host::{Root, clock, journal, kernel_log, links, state, systemd, terminal};
 use crate::ladder::minimum::{degraded_port, minimum};
 use crate::ladder::{Expectation, KernelLogFacts, UdevHistory, cause, expect, progress, roce};
-use crate::model::advice::Advice;
-use crate::model::common::{Code, Finding, Verdict};
-use crate::model::node::Standing;
-use crate::model::online::{Goal, Lack, OnlinePort, OnlineReport};
-use crate::model::port::{Awaited, port_span};
-use crate::model::rxe::{RxeReport, RxeState};
-use crate::model::{Cause, PortProgress, events as kinds};
+use crate::model::{
+    Advice, Awaited, Cause, Code, Finding, OnlineReport, PortProgress, RxeReport, RxeState,
+    Standing, Verdict, events as kinds,
+    online::{Goal, Lack, OnlinePort},
+    port_span,
+};
 use crate::names::{IfName, LinkLayer, ModuleName, Object, PortNumber, Rung, Target};
 use crate::observe::{self, ModprobeRules, Observed, Observer, driver_modules};
 use crate::plan::denied_modules;
@@ -111,8 +110,8 @@ pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<Onli
     let started = clock::monotonic_usec();
     // Where settings are made, of which no other event tells. Only root has it.
     let outcomes = state::outcomes_dir(state::PORTS);
-    if let Err((path, e)) = &outcomes {
-        tracing::debug!(cause = %answer(e), "cannot watch {}: {}", path.display(), answer(e));
+    if let Err(e) = &outcomes {
+        tracing::debug!(cause = e.answer, "cannot watch {e}");
     }
     let watched: Vec<&Path> = outcomes.iter().map(PathBuf::as_path).collect();
     let mut events = Events::open(&watched)?;
@@ -175,7 +174,7 @@ impl<'a> Waiting<'a> {
         if now >= self.due.look {
             let load = self.config.modules.load.iter().cloned();
             let modules: Vec<ModuleName> = load.chain(driver_modules()).collect();
-            self.observed = self.observer.look(&modules, self.heard.devices());
+            self.observed = self.observer.look(&modules, &self.heard.devices);
             self.facts.modules = denied_modules(self.config, &self.rules, &self.observed);
             self.products.learn(&mut self.observed, now);
             self.due.look = now + LOOK_EVERY_USEC;
@@ -370,7 +369,7 @@ impl<'a> Waiting<'a> {
     }
 
     fn judge(&mut self, progress: &[PortProgress], complete: bool, now: u64) -> Vec<OnlinePort> {
-        if let Some(problem) = self.netdevs.take_problem()
+        if let Some(problem) = self.netdevs.problem.take()
             && !self.report.problems.contains(&problem)
         {
             self.report.problems.push(problem);

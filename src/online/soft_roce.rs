@@ -4,9 +4,10 @@
 use crate::config::{Config, RxeRow};
 use crate::host::Root;
 use crate::ladder::roce::{self, Roce};
-use crate::model::online::{Goal, Lack};
-use crate::model::rxe::{RxeReport, RxeState};
-use crate::model::{Cause, PortProgress};
+use crate::model::{
+    Cause, PortProgress, RxeReport, RxeState,
+    online::{Goal, Lack},
+};
 use crate::names::{IfName, LinkLayer, PortNumber, Rung, Target};
 use crate::observe::link::{gids_in, netdev};
 use crate::observe::rxe;

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::*;
 use crate::host::testing::tree;
 use crate::host::{KernelLine, UdevEvent};
-use crate::model::hardware::Link;
+use crate::model::Link;
 use crate::names::{LinkState, PhysicalState};
 use crate::observe::link::PortAnswer;
 use crate::workers::{Answer, Request};

@@ -235,9 +235,8 @@ fn judge_abbreviation(name: Text<'_>, faults: &mut Vec<Fault>) {
     let fitting: Vec<&str> =
         all.copied().filter(|flag| flag.as_bytes().starts_with(name.bytes)).collect();
     let is_meant = fitting.len() == 1 || fitting.iter().any(|flag| flag.as_bytes() == name.bytes);
-    if let Some(taken) = fitting.first().filter(|_| !is_meant) {
-        faults.push(abbreviation(name, taken));
-    }
+    let taken = fitting.first().filter(|_| !is_meant);
+    faults.extend(taken.map(|taken| abbreviation(name, taken)));
 }
 
 /// `text` is taken for `word`.

@@ -11,8 +11,7 @@ mod text;
 
 use std::ops::Range;
 
-use crate::model::common::Code;
-use crate::model::opensm::FaultKind;
+use crate::model::{Code, opensm::FaultKind};
 
 /// One thing that opensm would not take as it is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]

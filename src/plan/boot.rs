@@ -3,8 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::config::{Config, RXE_MODULE};
 use crate::ladder::Expectation;
 use crate::ladder::expect::{denied, is_withheld};
-use crate::model::boot::Step;
-use crate::model::{ModuleTrouble, PortProgress};
+use crate::model::{ModuleTrouble, PortProgress, Step};
 use crate::names::{ModuleName, ModuleState, PortNumber, PortSelector, RdmaName, Rung};
 use crate::observe::{ModprobeRules, Observed, PciFunction, RdmaDevice, rdma_half};
 

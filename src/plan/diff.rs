@@ -6,11 +6,10 @@ use super::guid::Resolved;
 use super::vf::VfPlan;
 use crate::ladder::vf::{lacks_name, vf_progress};
 use crate::ladder::{WantedPf, WantedVf};
-use crate::model::advice::ToDo;
-use crate::model::common::{Code, Finding};
-use crate::model::pf::{Deferred, VfLack, VfStep};
-use crate::model::plan::{Action, Attribute, Change, PlannedAs, PlannedPf, PlannedVf};
-use crate::model::refusal::Refusal;
+use crate::model::{
+    Code, Deferred, Finding, PlannedPf, PlannedVf, Refusal, ToDo, VfLack, VfStep,
+    plan::{Action, Attribute, Change, PlannedAs},
+};
 use crate::names::{Guid, PortNumber, VfDriver, VfIndex, grouped, sh, vf_ranges};
 use crate::observe::limits::{Limits, Mlx4, SharedGroup};
 use crate::observe::plan_host::PlanFunction;

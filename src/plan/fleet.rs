@@ -4,17 +4,19 @@
 //! hosts are judged in one go.
 
 use crate::config::pins::Pins;
-use crate::model::common::Code;
-use crate::model::plan_fleet::{FleetFinding, Holder, MOST_HOLDERS};
+use crate::model::{
+    Code,
+    plan_fleet::{FleetFinding, Holder, MOST_HOLDERS},
+};
 use crate::names::{Guid, GuidKind, PciAddress};
 
 /// The GUIDs of many hosts.
 #[derive(Debug, Default)]
 pub struct Fleet {
-    hosts: Vec<String>,
+    pub hosts: Vec<String>,
     pfs: Vec<PciAddress>,
     guids: Vec<Entry>,
-    vfs: usize,
+    pub vfs: usize,
 }
 
 /// One GUID. Sorted by GUID, then by where it is.
@@ -54,16 +56,6 @@ impl Fleet {
             }
             self.vfs += pin.vfs.len();
         }
-    }
-
-    /// How many hosts were added.
-    pub fn hosts(&self) -> usize {
-        self.hosts.len()
-    }
-
-    /// How many VFs they have.
-    pub const fn vfs(&self) -> usize {
-        self.vfs
     }
 
     /// Everything that is wrong, at most `most` findings, and how many there

@@ -11,8 +11,7 @@ pub(super) use judge::{ethernet, is_vf, too_few_vfs};
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{Config, FirmwareCard, Pf, PfSelector};
 use crate::ladder::{WantedPf, WantedVf};
-use crate::model::advice::ToDo;
-use crate::model::common::{Code, Finding, listed};
+use crate::model::{Code, Finding, ToDo, listed};
 use crate::names::{
     Binding, Machine, Object, PINS_PATH, PciAddress, VfDriver, VfGuids, VfIndex, VfNames,
 };
@@ -60,9 +59,7 @@ pub fn resolve(config: &Config, pins: Result<&Pins, &str>, host: &PlanHost) -> V
         .iter()
         .map(|pf| {
             let mut draft = Draft::new(pf, host, &config.firmware);
-            if let Err(why) = pins {
-                draft.errors.push(pins_unreadable(why));
-            }
+            draft.errors.extend(pins.err().map(pins_unreadable));
             draft.errors.extend(foreign.clone());
             draft
         })

@@ -2,11 +2,10 @@
 //! settings that differ.
 
 use crate::config::{Config, InterfaceRule, InterfaceSelector, PartitionRule};
-use crate::model::advice::{Advice, ToDo};
-use crate::model::iface::{
-    ChildCreator, DeferredSettings, IfaceStep, WantedChild, WantedInterface,
+use crate::model::{
+    Advice, Cause, ChildCreator, DeferredSettings, IfaceStep, ToDo, Use, WantedChild,
+    WantedInterface,
 };
-use crate::model::{Cause, Use};
 use crate::names::{IfName, Mode, PKey, is_group_mtu, sh};
 use crate::observe::ipoib::{Interface, StackChild};
 

@@ -1,8 +1,7 @@
 //! What becomes of each `[[rxe]]`.
 
 use crate::config::RxeRow;
-use crate::model::boot::Step;
-use crate::model::rxe::{RxeReport, RxeState};
+use crate::model::{RxeReport, RxeState, Step};
 use crate::observe::{RxeDevice, RxeSeen};
 
 /// How each row stands, and then each soft RoCE device that no row names.

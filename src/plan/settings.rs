@@ -4,11 +4,10 @@
 use super::iface::{IfacePlan, iface_plan, rename, wanted};
 use crate::config::Config;
 use crate::ladder::{KernelLogFacts, progress};
-use crate::model::advice::Advice;
-use crate::model::common::{Code, Finding};
-use crate::model::iface::{IfaceReport, IfaceStep, WantedInterface};
-use crate::model::stack::{SettingValue, StackName, StackSetting};
-use crate::model::{Cause, PortProgress};
+use crate::model::{
+    Advice, Cause, Code, Finding, IfaceReport, IfaceStep, PortProgress, StackName, StackSetting,
+    WantedInterface, stack::SettingValue,
+};
 use crate::names::{IfName, Mode, Rung};
 use crate::observe::iface::Seen;
 use crate::observe::ipoib::{Interface, Interfaces};
@@ -68,7 +67,8 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
             let told = written.iter().filter_map(|(stack, setting)| {
                 let asked = against(&wanted, interface, setting.value)?;
                 let by = stack.to_string();
-                is_now(interface, setting.value).then(|| lost(interface, asked, &by, Some(setting)))
+                let is_now = now(interface, setting.value) == Some(setting.value);
+                is_now.then(|| lost(interface, asked, &by, Some(setting)))
             });
             if let Some(lost) = Cause::of_all(told.map(|why| Cause::not_made(name, why)).collect())
             {
@@ -149,17 +149,17 @@ pub fn mtu_asked(
     let asked = before.filter(|before| before.is_settled())?.mtu_asked;
     let is_by_stack = |(_, setting): &(StackName, StackSetting)| {
         matches!(setting.value, SettingValue::Mtu(_))
-            && is_now(interface, setting.value)
+            && now(interface, setting.value) == Some(setting.value)
             && against(wanted, interface, setting.value).is_some()
     };
     asked.filter(|_| !written.iter().any(is_by_stack))
 }
 
-/// `interface` has this setting.
-fn is_now(interface: &Interface, value: SettingValue) -> bool {
-    match value {
-        SettingValue::Mode(mode) => interface.mode == Some(mode),
-        SettingValue::Mtu(mtu) => interface.mtu == Some(mtu),
+/// What the interface has now where `like` is for.
+fn now(interface: &Interface, like: SettingValue) -> Option<SettingValue> {
+    match like {
+        SettingValue::Mode(_) => interface.mode.map(SettingValue::Mode),
+        SettingValue::Mtu(_) => interface.mtu.map(SettingValue::Mtu),
     }
 }
 
@@ -171,10 +171,7 @@ fn lost(
     by: &str,
     source: Option<&StackSetting>,
 ) -> String {
-    let now = match asked {
-        SettingValue::Mode(_) => interface.mode.map(|mode| mode.word().to_owned()),
-        SettingValue::Mtu(_) => interface.mtu.map(|mtu| mtu.to_string()),
-    };
+    let now = now(interface, asked).map(|now| now.to_string());
     let source = match source {
         Some(setting) => {
             format!("{setting}: change that, or {} in the configuration", asked.own_key())
@@ -266,7 +263,8 @@ pub fn overwritten(
     let by = stack.map_or_else(|| "its network stack".to_owned(), |stack| stack.to_string());
     let lost = |asked: SettingValue| {
         let source = writes.iter().find(|w| {
-            against(wanted, interface, w.value) == Some(asked) && is_now(interface, w.value)
+            against(wanted, interface, w.value) == Some(asked)
+                && now(interface, w.value) == Some(w.value)
         });
         lost(interface, asked, &by, source)
     };
@@ -286,9 +284,9 @@ pub fn overwritten(
         }
     }
     // A smaller one that the stack wrote looks like one that the fabric allows.
-    let held = writes
-        .iter()
-        .filter(|w| matches!(w.value, SettingValue::Mtu(_)) && is_now(interface, w.value));
+    let held = writes.iter().filter(|w| {
+        matches!(w.value, SettingValue::Mtu(_)) && now(interface, w.value) == Some(w.value)
+    });
     if let Some(asked) = held.filter_map(|w| against(wanted, interface, w.value)).next()
         && told.is_empty()
     {
@@ -716,7 +714,7 @@ mod tests {
             let mut outcome = IfaceReport::blank("ib0", 0);
             outcome.ifindex = 3;
             change(&mut outcome);
-            let text = outcome.told().to_json().expect("JSON");
+            let text = outcome.to_report().to_json().expect("JSON");
             look(Some(&text))
         };
         assert_eq!(after(&|outcome| outcome.configured = true), Settings::Made);

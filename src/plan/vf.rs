@@ -12,10 +12,7 @@ use crate::ladder::vf::{
     is_left_to_cni, may_come, ports, shows_other, vf_progress, wanted_driver,
 };
 use crate::ladder::{WantedPf, WantedVf};
-use crate::model::Use;
-use crate::model::advice::ToDo;
-use crate::model::common::{Code, Finding};
-use crate::model::pf::{Deferred, VfLack, VfStep};
+use crate::model::{Code, Deferred, Finding, ToDo, Use, VfLack, VfStep};
 use crate::names::{
     BindOrder, Guid, LinkLayer, PciAddress, Policy, VfDriver, VfIndex, VfOwner, is_vfio,
 };
@@ -210,9 +207,8 @@ fn one_vf(
         policy(plan, vf, seen, &pf.backend, uses);
         return;
     }
-    if let Some(driver) = bound.clone().filter(|_| moves || rebind) {
-        plan.steps.push(VfStep::Unbind { vf: vf.index, driver });
-    }
+    let taken = bound.clone().filter(|_| moves || rebind);
+    plan.steps.extend(taken.map(|driver| VfStep::Unbind { vf: vf.index, driver }));
     let (index, admin) = (vf.index, seen.map(|s| s.admin).unwrap_or_default());
     // By netlink the PF's driver repeats what it was told, whether firmware took
     // it or not: it is told again before each bind.

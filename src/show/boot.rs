@@ -195,7 +195,7 @@ mod tests {
     fn json_is_flat_and_carries_its_schema() {
         let report = report(Verdict::NotReady, vec![port(Rung::Rdma)]);
         let json: serde_json::Value =
-            serde_json::from_str(&report.told().to_json().expect("JSON")).expect("JSON");
+            serde_json::from_str(&report.to_report().to_json().expect("JSON")).expect("JSON");
         assert_eq!((&json["schema"], &json["report"]), (&1.into(), &"boot".into()));
         assert_eq!(json["verdict"], "not-ready");
         assert_eq!(json["ports"][0]["reached"], "rdma");

@@ -1,10 +1,11 @@
 //! The text of `ibprov consumers`.
 
-use super::screen;
+use super::advice;
+use super::screen::{self, Screen};
 use crate::model::consumers::{ConsumersReport, Order};
 use crate::names::PathState;
 
-pub fn text(report: &ConsumersReport) -> String {
+pub fn text(report: &ConsumersReport, screen: Screen) -> String {
     let mut lines = Vec::new();
     match (&report.provider, report.consumers.len()) {
         (None, _) => lines.push(report.no_provider().to_owned()),
@@ -28,6 +29,7 @@ pub fn text(report: &ConsumersReport) -> String {
     }
     for problem in &report.problems {
         lines.push(problem.bare());
+        lines.extend(advice::explained(problem.code, "  ", screen));
     }
     if !report.changes.is_empty() {
         lines.push(if report.applied { "Changed:" } else { "Changes:" }.to_owned());

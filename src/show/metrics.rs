@@ -160,7 +160,7 @@ impl Metrics {
         }
         self.family("node_verdict", "1 for the verdict on the node, 0 for the others.", &verdicts);
         let help = "The findings of ibprov status, by code and severity.";
-        self.family("findings", help, &findings(&status.told().findings));
+        self.family("findings", help, &findings(&status.to_report().findings));
         let help = "Errors in the configuration; what they concern is left out.";
         self.family("configuration_errors", help, &Family::of(mistakes.errors));
         let help = "Settings that will not last, and configuration files that were not read.";

@@ -53,7 +53,10 @@ pub fn text(report: &Preview, screen: Screen) -> String {
     lines.extend(report.refused());
     lines.extend(report.deferred());
     lines.extend(report.not_waited_for());
-    lines.extend(report.contradictions.iter().map(ToString::to_string));
+    for finding in &report.contradictions {
+        lines.push(finding.to_string());
+        lines.extend(advice::explained(finding.code, "  ", screen));
+    }
     lines.extend(report.problems.iter().map(|problem| format!("warning: cannot read {problem}")));
     let others = report.netns.iter().flat_map(Netns::contradictions);
     lines.extend(others.map(|other| format!("warning: {}", other.message)));

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use crate::config::foreign::ifcfg;
 use crate::config::foreign::shell::assignment;
 use crate::host::Root;
-use crate::model::stack::{SettingValue, StackSetting};
+use crate::model::{StackSetting, stack::SettingValue};
 use crate::names::harmless;
 use crate::observe::ipoib::Interface;
 

@@ -7,7 +7,10 @@ use super::stack::{
 };
 use crate::host::Root;
 use crate::host::unit::UnitState;
-use crate::model::stack::{Action, Answer, Claim, Phase, SettingValue, StackName, StackSetting};
+use crate::model::{
+    StackName, StackSetting,
+    stack::{Action, Answer, Claim, Phase, SettingValue},
+};
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
 

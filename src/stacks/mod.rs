@@ -20,12 +20,14 @@ pub mod wicked;
 
 use crate::config::foreign::interfaces::Which;
 use crate::config::{Config, InterfaceRule};
-use crate::host::bus::BusError;
+use crate::host::bus;
 use crate::host::manager::Manager;
 use crate::host::unit::{LoadState, UnitState};
 use crate::host::{Root, unit_links};
-use crate::model::iface::{IfaceReport, WantedInterface};
-use crate::model::stack::{Answer, Asked, Claim, Phase, StackName, StackSetting, View};
+use crate::model::{
+    IfaceReport, StackName, StackSetting, WantedInterface,
+    stack::{Answer, Asked, Claim, Phase, View},
+};
 use crate::names::{IfName, NetworkRole, harmless};
 use crate::observe::ipoib::{Interface, Interfaces, StackChild};
 use files::Files;
@@ -121,7 +123,7 @@ impl Stacks {
         manager: &mut Manager,
         states: &[UnitState],
         interface: &Interface,
-    ) -> Result<Live, BusError> {
+    ) -> bus::Result<Live> {
         let mut live = Live::default();
         for stack in self.0 {
             let facts = stack.facts();

@@ -3,8 +3,7 @@
 
 use super::files::folder;
 use crate::host::Root;
-use crate::model::common::{Code, Finding, Severity};
-use crate::model::stack::is_netplans;
+use crate::model::{Code, Finding, Severity, stack::is_netplans};
 use crate::names::harmless;
 
 /// Where its own files are (netplan(5)).

@@ -8,9 +8,12 @@ use super::stack::{Facts, Owner, Phases, Progress, Reply, Said, Stack, StackUnit
 use crate::config::foreign;
 use crate::config::foreign::interfaces::Which;
 use crate::host::Root;
-use crate::host::bus::{At, Bus, BusError, ObjectPath};
+use crate::host::bus::{self, At, Bus, BusError, ObjectPath};
 use crate::host::manager::Manager;
-use crate::model::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
+use crate::model::{
+    StackName, StackSetting,
+    stack::{Answer, Claim, Phase, SettingValue},
+};
 use crate::names::{IfName, Mode, NetworkRole, PKey, harmless};
 use crate::observe::ipoib::Interface;
 
@@ -168,12 +171,7 @@ impl Stack for NetworkManager {
     }
 
     /// It can be asked over the bus alone.
-    fn ask(
-        &self,
-        _root: &Root,
-        manager: &mut Manager,
-        interface: &Interface,
-    ) -> Result<Reply, BusError> {
+    fn ask(&self, _: &Root, manager: &mut Manager, interface: &Interface) -> bus::Result<Reply> {
         Ok(match manager.bus_by_all_means()? {
             Some(bus) => Reply::Says(Box::new(on_the_bus(bus, interface)?)),
             None => Reply::Unreachable,
@@ -221,10 +219,7 @@ impl Stack for NetworkManager {
                 let text = root.text(&file, LIMIT).unwrap_or_default();
                 let by_hand = first(&text, "autoconnect").is_some_and(|flag| flag == "false");
                 let netdev = first(&text, "interface-name").filter(|netdev| !netdev.is_empty());
-                let netdev = netdev.filter(|_| !by_hand);
-                if let Some(netdev) = netdev {
-                    found.push((netdev.to_owned(), file));
-                }
+                found.extend(netdev.filter(|_| !by_hand).map(|netdev| (netdev.to_owned(), file)));
             }
         }
         found
@@ -330,7 +325,7 @@ const IFCFG_PLUGIN: &str = "libnm-settings-plugin-ifcfg-rh.so";
 const BUS_NAME: &str = "org.freedesktop.NetworkManager";
 const BUS_PATH: &str = "/org/freedesktop/NetworkManager";
 
-fn on_the_bus(bus: &mut Bus, interface: &Interface) -> Result<Device, BusError> {
+fn on_the_bus(bus: &mut Bus, interface: &Interface) -> bus::Result<Device> {
     let manager = At { service: BUS_NAME, path: BUS_PATH, interface: BUS_NAME };
     let name = interface.name.as_str();
     let path: ObjectPath = match bus.call(manager, "GetDeviceByIpIface", &name) {

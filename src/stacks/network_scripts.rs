@@ -7,7 +7,10 @@ use super::network_manager;
 use super::stack::{Command, Facts, NoCommand, Owner, Phases, Stack, StackUnit, program};
 use crate::config::foreign;
 use crate::host::Root;
-use crate::model::stack::{Action, Answer, Claim, Phase, StackName, StackSetting};
+use crate::model::{
+    StackName, StackSetting,
+    stack::{Action, Answer, Claim, Phase},
+};
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
 

@@ -6,10 +6,13 @@ use super::files::{Files, LIMIT, address_trouble, first, folder, setting};
 use super::stack::{Facts, Owner, Phases, Progress, Reply, Said, Stack, StackUnit};
 use crate::config::foreign::keyfile;
 use crate::host::Root;
-use crate::host::bus::BusError;
+use crate::host::bus;
 use crate::host::manager::Manager;
 use crate::host::{links, udev_record};
-use crate::model::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
+use crate::model::{
+    StackName, StackSetting,
+    stack::{Answer, Claim, Phase, SettingValue},
+};
 use crate::names::{IfName, NetworkRole, harmless};
 use crate::observe::ipoib::Interface;
 
@@ -140,12 +143,7 @@ impl Stack for Networkd {
     }
 
     /// Its record says what its object on the bus does.
-    fn ask(
-        &self,
-        root: &Root,
-        _manager: &mut Manager,
-        interface: &Interface,
-    ) -> Result<Reply, BusError> {
+    fn ask(&self, root: &Root, _: &mut Manager, interface: &Interface) -> bus::Result<Reply> {
         Ok(Reply::Says(Box::new(record(root, interface.ifindex))))
     }
 

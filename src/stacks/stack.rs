@@ -5,11 +5,14 @@ use std::fmt;
 
 use super::files::Files;
 use crate::config::foreign::interfaces::Which;
-use crate::host::bus::BusError;
+use crate::host::bus;
 use crate::host::manager::Manager;
 use crate::host::unit::{ActiveState, UnitState};
 use crate::host::{Root, process};
-use crate::model::stack::{Action, Claim, Phase, StackName, StackSetting, View};
+use crate::model::{
+    StackName, StackSetting,
+    stack::{Action, Claim, Phase, View},
+};
 use crate::names::{IfName, NetworkRole, PKey};
 use crate::observe::ipoib::Interface;
 
@@ -124,7 +127,7 @@ pub trait Stack: Sync + fmt::Debug {
     fn claim(&self, root: &Root, interface: &Interface, phase: Phase, others: Phases<'_>) -> Claim;
 
     /// By what it records, it has brought `interface` up.
-    fn has_brought_up(&self, _root: &Root, interface: &Interface) -> bool {
+    fn has_brought_up(&self, _: &Root, interface: &Interface) -> bool {
         interface.up
     }
 
@@ -132,12 +135,7 @@ pub trait Stack: Sync + fmt::Debug {
     ///
     /// # Errors
     /// The bus broke.
-    fn ask(
-        &self,
-        _root: &Root,
-        _manager: &mut Manager,
-        _interface: &Interface,
-    ) -> Result<Reply, BusError> {
+    fn ask(&self, _: &Root, _: &mut Manager, _interface: &Interface) -> bus::Result<Reply> {
         Ok(Reply::Mute)
     }
 

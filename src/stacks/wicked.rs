@@ -4,7 +4,10 @@
 use super::files::{Files, LIMIT, folder, ifcfg, last, mtu_setting, setting};
 use super::stack::{Facts, Owner, Phases, Stack, StackUnit};
 use crate::host::Root;
-use crate::model::stack::{Answer, Claim, Phase, SettingValue, StackName, StackSetting};
+use crate::model::{
+    StackName, StackSetting,
+    stack::{Answer, Claim, Phase, SettingValue},
+};
 use crate::names::{IfName, NetworkRole};
 use crate::observe::ipoib::Interface;
 

@@ -1,8 +1,10 @@
 //! The picture of a boot from ibprov's own report, `/run/ibprov/boot.json`.
 
 use super::{Clock, ModuleLoad, Outcome, PortTrack, Role, Timeline, UnitBar};
-use crate::model::BootReport;
-use crate::model::boot::{Climbed, Moment, PortReport, StepReport};
+use crate::model::{
+    BootReport, PortReport, StepReport,
+    boot::{Climbed, Moment},
+};
 
 pub fn timeline(report: &BootReport) -> Timeline {
     let outcome = if report.exit_code >= 2 { Outcome::Failed } else { Outcome::Good };
@@ -110,7 +112,7 @@ mod tests {
             failure: failure.map(str::to_owned),
         };
         report.steps = vec![step(all, 1, None), step(one, 5, Some("denied"))];
-        let written = report.told().to_json().expect("JSON");
+        let written = report.to_report().to_json().expect("JSON");
         let timeline = timeline(&read(&written).expect("report"));
         let [port] = &timeline.ports[..] else { panic!("{timeline:?}") };
         assert_eq!(port.label, "mlx5_0 port 1 (0000:4b:00.0)");

@@ -1,7 +1,7 @@
 //! From moments to places: a linear axis in which very long stretches without
 //! any event are cut out; and how moments and durations are called.
 
-use crate::model::duration::seconds;
+use crate::model::seconds;
 
 /// A stretch that is cut out must be so many times longer than all the rest.
 const CUT_RATIO: u64 = 20;

@@ -263,10 +263,9 @@ impl<'a> Products<'a> {
             };
             asked.state = State::Known(product);
             if self.root.is_live()
-                && let Err((path, e)) = vpd::keep(*pci, &asked.modalias, product)
+                && let Err(e) = vpd::keep(*pci, &asked.modalias, product)
             {
-                let e = answer(&e);
-                self.problems.insert(format!("cannot write {}: {e}", path.display()));
+                self.problems.insert(format!("cannot write {e}"));
             }
         }
         is_news

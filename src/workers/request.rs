@@ -6,11 +6,7 @@ use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::host::netlink::VfSetting;
-use crate::model::Use;
-use crate::model::degraded::PcieLink;
-use crate::model::hardware::PKeyEntry;
-use crate::model::holders::Holder;
-use crate::model::iface::IfaceStep;
+use crate::model::{IfaceStep, PKeyEntry, PcieLink, Use, holders::Holder};
 use crate::names::{IfName, Mode, PciAddress, PortNumber, RdmaName, UnitName, VfIndex};
 use crate::observe::administered::{AdministeredVf, VfInfoQuery};
 use crate::observe::link::PortAnswer;

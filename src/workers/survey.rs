@@ -8,9 +8,7 @@ use super::client::{Client, Failure, Reply, ask_each};
 use super::products::learn_all;
 use super::request::{Answer, Request};
 use crate::host::Root;
-use crate::model::Silence;
-use crate::model::degraded::PcieLink;
-use crate::model::hardware::{PKeyEntry, Vf};
+use crate::model::{PKeyEntry, PcieLink, Silence, hardware::Vf};
 use crate::names::{
     Administered, Guid, IfName, LinkLayer, ModuleName, PciAddress, PortNumber, RdmaName, Resource,
     VfName,
@@ -393,13 +391,8 @@ impl Survey {
     }
 
     /// The state of a port, if it was told.
-    pub fn port(
-        &self,
-        pci: PciAddress,
-        device: &RdmaName,
-        port: PortNumber,
-    ) -> Option<&PortAnswer> {
-        self.ports.get(&(pci, device.clone(), port))
+    pub fn port(&self, pci: PciAddress, rdma: &RdmaName, port: PortNumber) -> Option<&PortAnswer> {
+        self.ports.get(&(pci, rdma.clone(), port))
     }
 }
 

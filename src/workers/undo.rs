@@ -6,9 +6,8 @@ use tracing::{info, warn};
 
 use super::perform::perform;
 use super::request::Request;
-use crate::host::{Root, answer, state};
-use crate::model::events as kinds;
-use crate::model::pf::VfStep;
+use crate::host::{Root, state};
+use crate::model::{VfStep, events as kinds};
 use crate::names::PciAddress;
 use crate::observe::pf::{self, dir};
 use crate::observe::{Look, Undo};
@@ -120,13 +119,7 @@ impl UndoRecord {
             let text = serde_json::to_string(&self.undo).unwrap_or_default();
             state::write(&self.file, &text).map(drop)
         };
-        result.map_err(|(path, e)| {
-            format!(
-                "{}: {}: if this run is killed, sriov_drivers_autoprobe stays off",
-                path.display(),
-                answer(&e)
-            )
-        })
+        result.map_err(|e| format!("{e}: if this run is killed, sriov_drivers_autoprobe stays off"))
     }
 }
 

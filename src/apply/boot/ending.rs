@@ -1,10 +1,10 @@
 //! What a boot ends with: how each port and module is told, and the verdict.
 
 use crate::ladder::Expectation;
-use crate::model::boot::{LeftOut, ModuleOutcome, ModuleReport, PortReport};
-use crate::model::common::{Severity, Verdict};
-use crate::model::node::Standing;
-use crate::model::{BootReport, Cause, ModuleTrouble, NotExpected, PortProgress};
+use crate::model::{
+    BootReport, Cause, LeftOut, ModuleOutcome, ModuleReport, ModuleTrouble, NotExpected,
+    PortProgress, PortReport, Severity, Standing, Verdict,
+};
 use crate::names::ModuleName;
 
 /// Who was not waited for; `has_plan` is true for a VF that a plan takes care of.

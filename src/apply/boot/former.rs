@@ -29,9 +29,7 @@ pub(super) fn forget(root: &Root, problems: &mut Vec<String>) {
         }
     };
     for name in reports_before(root, start_up.began_usec) {
-        if let Err((path, e)) = state::remove(&name) {
-            problems.push(format!("cannot remove {}: {}", path.display(), answer(&e)));
-        }
+        problems.extend(state::remove(&name).err().map(|e| format!("cannot remove {e}")));
     }
 }
 

@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::PortProgress;
-use crate::model::boot::Step;
-use crate::model::iface::IfaceReport;
+use crate::model::{IfaceReport, PortProgress, Step};
 use crate::names::{IfName, Rung};
 
 /// How long an interface's own unit may take to say how its settings went,

@@ -2,7 +2,7 @@
 
 use super::Boot;
 use crate::config::RXE_MODULE;
-use crate::model::rxe::{RxeReport, RxeState};
+use crate::model::{RxeReport, RxeState};
 use crate::names::ModuleState;
 use crate::observe::{Observed, rxe};
 use crate::plan::rxe::judge_rxe;
@@ -29,9 +29,14 @@ impl Boot<'_> {
         let mut reports = judge_rxe(rows, &rxe(self.observer.root(), rows));
         for report in &mut reports {
             match &report.state {
-                RxeState::Absent => report.reason = self.steps.rxe_failure(&report.name),
+                RxeState::Absent => {
+                    let first = self.steps.creations_of(&report.name).next();
+                    report.reason = first.and_then(|step| step.failure.clone());
+                }
                 // rdma-core's rule renames it, and ours names it again.
-                RxeState::NetdevTaken { .. } if self.steps.has_created(&report.name) => {
+                RxeState::NetdevTaken { .. }
+                    if self.steps.creations_of(&report.name).any(|step| step.failure.is_none()) =>
+                {
                     report.state = RxeState::NotNamed;
                 }
                 _ => {}
@@ -41,16 +46,11 @@ impl Boot<'_> {
     }
 
     /// Until when boot goes on for the sake of them; `None` if there is nothing to wait for.
-    pub(super) fn rxe_deadline(
-        &self,
-        reports: &[RxeReport],
-        now: u64,
-        deadline: u64,
-    ) -> Option<u64> {
-        if self.steps.done().rxe_in_flight() {
+    pub(super) fn rxe_deadline(&self, rxe: &[RxeReport], now: u64, deadline: u64) -> Option<u64> {
+        if self.steps.done.rxe_in_flight() {
             return (now < deadline).then_some(deadline);
         }
-        let is_open = reports.iter().any(|report| report.state == RxeState::NotNamed);
+        let is_open = rxe.iter().any(|report| report.state == RxeState::NotNamed);
         let until = deadline.min(self.report.started_usec + NAMED_USEC);
         (is_open && now < until).then_some(until)
     }

@@ -13,10 +13,9 @@ use super::rdma_names::RdmaNames;
 use crate::apply::pfs::{self, Plans};
 use crate::config::Config;
 use crate::host::events::Events;
-use crate::host::{Root, answer, clock, kernel_log, state};
+use crate::host::{Root, clock, kernel_log, state};
 use crate::ladder::{KernelLogFacts, UdevHistory, WantedPf, cause, expect, progress};
-use crate::model::pf::Unresolved;
-use crate::model::{self, PortProgress};
+use crate::model::{self, PortProgress, Unresolved};
 use crate::names::{BindOrder, ModuleName, ModuleState, PciAddress, Rung};
 use crate::observe::{ModprobeRules, Observer, PciFunction, driver_modules};
 use crate::workers::products::Products;
@@ -52,8 +51,8 @@ pub fn wait(own: &WantedPf, config: &Config, root: &Root, limit_usec: u64) -> an
     let (mut facts, mut heard) = (KernelLogFacts::default(), UdevHistory::default());
     let mut rdma_names = RdmaNames::default();
     let outcomes = state::outcomes_dir(state::PFS);
-    if let Err((path, e)) = &outcomes {
-        warn!(cause = %e, "cannot watch {}: {}", path.display(), answer(e));
+    if let Err(e) = &outcomes {
+        warn!(cause = e.answer, "cannot watch {e}");
     }
     let watched: Vec<&Path> = outcomes.iter().map(PathBuf::as_path).collect();
     let mut events = Events::open(&watched)?;
@@ -62,7 +61,7 @@ pub fn wait(own: &WantedPf, config: &Config, root: &Root, limit_usec: u64) -> an
     let modules: Vec<ModuleName> = driver_modules().into_iter().chain(ipoib.clone()).collect();
     let mut waits_for = Vec::new();
     loop {
-        let mut observed = observer.look(&modules, heard.devices());
+        let mut observed = observer.look(&modules, &heard.devices);
         products.learn_all(&mut observed);
         rdma_names.learn(&observed, waits_for.is_empty());
         let mut expectation = expect::expectation(config, &observed, &rules, None).of_boot();
@@ -181,7 +180,8 @@ mod tests {
         assert!(!is_through(pf, 0, &root), "nothing was applied");
         std::fs::create_dir_all(dir.path().join("run/ibprov/pf")).expect("a folder");
         let report = dir.path().join("run/ibprov/pf/0001:01:00.0.json");
-        std::fs::write(&report, "{\"schema\":1,\"finished_usec\":7}").expect("written");
+        std::fs::write(&report, "{\"schema\":1,\"exit_code\":0,\"finished_usec\":7}")
+            .expect("written");
         assert!(is_through(pf, 6, &root) && !is_through(pf, 7, &root));
         std::fs::write(&report, "{\"schema\":1,").expect("written");
         assert!(!is_through(pf, 0, &root), "cut off");

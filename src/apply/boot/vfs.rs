@@ -9,8 +9,7 @@ use crate::apply::machine::Machine;
 use crate::apply::pfs::{self, PfRuns, Plans};
 use crate::config::Config;
 use crate::host::{Root, clock};
-use crate::model::pf::{Outcome, Unresolved};
-use crate::model::{NotExpected, PortProgress};
+use crate::model::{NotExpected, PortProgress, Unresolved, pf::Outcome};
 use crate::names::{PciAddress, Rung};
 use crate::observe::Observed;
 

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use super::interfaces::Interfaces;
 use crate::ladder::{KernelLogFacts, cause};
-use crate::model::PortProgress;
-use crate::model::boot::{Climbed, Moment};
-use crate::model::port::Awaited;
+use crate::model::{
+    Awaited, PortProgress,
+    boot::{Climbed, Moment},
+};
 use crate::names::{PortNumber, Rung};
 use crate::observe::Observed;
 

@@ -18,7 +18,7 @@ use crate::host::KernelLine;
 use crate::host::UdevEvent;
 use crate::host::lock::Held;
 use crate::host::testing::tree;
-use crate::model::iface::{DeferredSettings, IfaceReport};
+use crate::model::{DeferredSettings, IfaceReport};
 use crate::names::{LinkLayer, PortNumber};
 use crate::observe::{NetDev, PciFunction, Port, RdmaDevice, UdevState};
 
@@ -347,7 +347,7 @@ fn is_good(story: &Story) -> Result<(), String> {
     let told = || world.0.borrow().told.concat();
     for _turn in 0..2_000 {
         let ended = boot.steps.collect_ended();
-        let observed = world.0.borrow().observe(boot.heard.devices());
+        let observed = world.0.borrow().observe(&boot.heard.devices);
         let now = world.now();
         let (ports, next) = boot.turn(&observed, ended, is_stopped, now, deadline);
         match next {
@@ -458,7 +458,7 @@ fn what_an_earlier_run_found_in_use_is_waited_for() {
             deferred: Some(nothing.clone()),
             ..IfaceReport::blank("ib0", began)
         };
-        let json = outcome.told().to_json().expect("JSON");
+        let json = outcome.to_report().to_json().expect("JSON");
         let net = "sys/class/net/ib0";
         let files = [("ifindex", "10\n"), ("type", "32\n"), ("dev_port", "0\n"), ("uevent", "\n")];
         let mut files = files.map(|(file, text)| (format!("{net}/{file}"), text)).to_vec();
@@ -490,7 +490,7 @@ fn what_an_earlier_run_found_in_use_is_waited_for() {
             let happened = world.pass(NEVER);
             boot.learn(&happened);
         }
-        let observed = world.0.borrow().observe(boot.heard.devices());
+        let observed = world.0.borrow().observe(&boot.heard.devices);
         let now = world.now();
         let (ports, next) = boot.turn(&observed, Vec::new(), false, now, now + 1_000_000);
         assert_eq!(ports[0].reached, Some(crate::names::Rung::Named), "{ports:?}");

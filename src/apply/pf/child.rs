@@ -5,8 +5,7 @@ use nix::errno::Errno;
 use super::machine::{Asked, Machine};
 use super::watch::Watch;
 use crate::host::netlink::VfSetting;
-use crate::model::Use;
-use crate::model::pf::{StepFailure, VfStep};
+use crate::model::{StepFailure, Use, VfStep};
 use crate::names::{PciAddress, PortNumber, RdmaName, VfIndex};
 use crate::observe::pf::dir;
 use crate::observe::{Backend, ObservedPf, ObservedVf, Undo};
@@ -80,7 +79,7 @@ impl<M: Machine> Watch<M> {
     pub(super) fn ask_uses(&mut self, vfs: Vec<PciAddress>) -> anyhow::Result<Vec<Vec<Use>>> {
         let count = vfs.len();
         let request = [Request::Uses(vfs)];
-        let reply = self.ask(Asked::Child, &request, self.deadline())?.pop().flatten();
+        let reply = self.ask(Asked::Child, &request, self.deadline)?.pop().flatten();
         Ok(match reply {
             Some(Ok(Answer::Uses(uses))) => uses,
             other => vec![vec![Use::Unknown { why: failure(other).to_string() }]; count],

@@ -4,10 +4,9 @@ use nix::errno::Errno;
 
 use crate::ladder::vf::{shows_other, vf_progress};
 use crate::ladder::{KernelLogFacts, WantedPf, WantedVf};
-use crate::model::advice::{Advice, ToDo};
-use crate::model::common::{Code, Finding, Severity};
-use crate::model::pf::{
-    DROPPED, Deferred, REFUSED, Stage, StepDone, StepFailure, VfLack, VfOutcome, VfStep,
+use crate::model::{
+    Advice, Code, Deferred, Finding, Severity, StepDone, StepFailure, ToDo, VfLack, VfStep,
+    pf::{DROPPED, REFUSED, Stage, VfOutcome},
 };
 use crate::names::{PciAddress, VfIndex, VfOwner, VfRung};
 use crate::observe::{ObservedPf, ObservedVf};
@@ -15,7 +14,7 @@ use crate::plan::VfPlan;
 
 /// The steps of a run, in order. None is tried twice.
 #[derive(Debug, Default)]
-pub(super) struct Attempts(Vec<StepDone>);
+pub(super) struct Attempts(pub(super) Vec<StepDone>);
 
 impl Attempts {
     pub(super) fn add(&mut self, attempt: StepDone) {
@@ -51,18 +50,9 @@ impl Attempts {
         self.0.iter().filter(|attempt| attempt.step.stage() == Stage::Count)
     }
 
-    /// The last step was a success.
-    pub(super) fn end_well(&self) -> bool {
-        self.0.last().is_some_and(StepDone::is_done)
-    }
-
     /// The steps that were a success.
     pub(super) fn done(&self) -> impl Iterator<Item = &VfStep> {
         self.0.iter().filter(|attempt| attempt.is_done()).map(|attempt| &attempt.step)
-    }
-
-    pub(super) fn into_steps(self) -> Vec<StepDone> {
-        self.0
     }
 }
 

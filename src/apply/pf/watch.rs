@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::Result;
+
 use super::machine::{Asked, Ear, Machine};
 use crate::host::events::Happened;
 use crate::host::live_line;
 use crate::host::lock::RETRY_USEC;
 use crate::ladder::{KernelLogFacts, cause};
-use crate::model::common::Finding;
+use crate::model::Finding;
 use crate::workers::{Reply, Request};
 
 /// How long what was changed for the time of the work is tried to be put back
@@ -26,9 +28,9 @@ pub(in crate::apply) const LONGEST_END_USEC: u64 = GRACE_USEC + RESTORE_USEC;
 /// A machine, and the time that a run has there.
 pub(super) struct Watch<M> {
     pub(super) machine: M,
-    deadline: u64,
-    is_stopped: bool,
-    facts: KernelLogFacts,
+    pub(super) deadline: u64,
+    pub(super) is_stopped: bool,
+    pub(super) facts: KernelLogFacts,
 }
 
 impl<M: Machine> Watch<M> {
@@ -37,17 +39,8 @@ impl<M: Machine> Watch<M> {
         Self { machine, deadline, is_stopped: false, facts: KernelLogFacts::default() }
     }
 
-    /// What the kernel said of functions.
-    pub(super) const fn facts(&self) -> &KernelLogFacts {
-        &self.facts
-    }
-
     pub(super) fn now(&self) -> u64 {
         self.machine.now()
-    }
-
-    pub(super) const fn deadline(&self) -> u64 {
-        self.deadline
     }
 
     /// Until when the host is looked at for the last time.
@@ -60,18 +53,13 @@ impl<M: Machine> Watch<M> {
         self.last_moment().max(self.now().saturating_add(RESTORE_USEC))
     }
 
-    /// A signal asked to end.
-    pub(super) const fn is_stopped(&self) -> bool {
-        self.is_stopped
-    }
-
     /// Nothing more is to be begun.
     pub(super) fn is_late(&self) -> bool {
         self.is_stopped || self.now() >= self.deadline
     }
 
     /// Until something happens, `until` or the deadline.
-    pub(super) fn wait(&mut self, until: u64) -> anyhow::Result<()> {
+    pub(super) fn wait(&mut self, until: u64) -> Result<()> {
         let happened = self.machine.wait(until.min(self.deadline), Ear::All)?;
         self.learn(&happened);
         Ok(())
@@ -84,7 +72,7 @@ impl<M: Machine> Watch<M> {
         who: Asked,
         requests: &[Request],
         until: u64,
-    ) -> anyhow::Result<Vec<Option<Reply>>> {
+    ) -> Result<Vec<Option<Reply>>> {
         let numbers: Vec<u64> = requests.iter().map(|r| self.machine.ask(who, r)).collect();
         let mut replies = BTreeMap::new();
         // Who asks after a signal has reckoned with it.
@@ -109,10 +97,7 @@ impl<M: Machine> Watch<M> {
 
     /// Take our turn at the PF: who is at work there is waited for until the deadline or a
     /// signal comes, and who comes second then finds all done. Gives who still is.
-    pub(super) fn take_turn(
-        &mut self,
-        problems: &mut Vec<String>,
-    ) -> anyhow::Result<Option<Finding>> {
+    pub(super) fn take_turn(&mut self, problems: &mut Vec<String>) -> Result<Option<Finding>> {
         loop {
             let other = self.machine.lock(problems);
             if other.is_none() || self.is_late() {

@@ -15,8 +15,7 @@ use crate::host::events::Happened;
 use crate::host::netlink::VfSetting;
 use crate::ladder::WantedPf;
 use crate::ladder::vf::has_driver;
-use crate::model::Use;
-use crate::model::common::{Code, Finding, Verdict};
+use crate::model::{Code, Finding, Use, Verdict};
 use crate::names::{
     BindOrder, LinkLayer, PciAddress, Policy, PortNumber, RdmaName, VfDriver, VfIndex, VfName,
     VfNames, is_vfio,

@@ -147,11 +147,13 @@ impl Word {
 }
 
 /// A name with a parser of its own, which says what is wrong.
-pub(super) fn text<T>(_: &Word, text: &str) -> Result<Value, String>
+pub(super) const fn text<T>(what: &'static str, example: &'static str, spelling: Spelling) -> Word
 where
     T: FromStr<Err: Display> + Display + Any + Send + Sync,
 {
-    text.parse::<T>().map(Value::text).map_err(|e| e.to_string())
+    let parse =
+        |_: &Word, text: &str| text.parse::<T>().map(Value::text).map_err(|e| e.to_string());
+    Word { what, example, spelling, parse }
 }
 
 /// One of a few words.

@@ -1,7 +1,8 @@
 //! The kinds of words that keys hold.
 
-use super::kinds::{Spelling, Value, Word, named, one_of, text, word};
-use crate::model::common::Code;
+use super::kinds::Spelling::{Any, Loose, OneOf, Pattern};
+use super::kinds::{Value, Word, named, one_of, text, word};
+use crate::model::Code;
 use crate::names::{
     BindOrder, Connection, DomainName, FirmwareVersion, Gbps, GuestVf, Guid, GuidRange, IfName,
     IfPattern, LinkLayer, LinkSpeed, LinkWidth, Mode, ModuleName, NameRule, NetnsMode, OnFailure,
@@ -10,17 +11,16 @@ use crate::names::{
     nearest, shown,
 };
 
-pub(super) const MODULE: Word = Word {
-    what: "a kernel module name",
-    example: "ib_srp",
-    spelling: Spelling::Pattern("^[A-Za-z0-9_][A-Za-z0-9_-]{0,54}$"),
-    parse: text::<ModuleName>,
-};
+pub(super) const MODULE: Word = text::<ModuleName>(
+    "a kernel module name",
+    "ib_srp",
+    Pattern("^[A-Za-z0-9_][A-Za-z0-9_-]{0,54}$"),
+);
 
 pub(super) const CODE: Word = Word {
     what: "the code of a finding",
     example: "port-degraded",
-    spelling: Spelling::OneOf(|| Code::ALL.iter().map(|code| code.name()).collect()),
+    spelling: OneOf(|| Code::ALL.iter().map(|code| code.name()).collect()),
     parse: |of, text| {
         let name = text.to_ascii_lowercase();
         let code = Code::ALL.iter().find(|code| code.name() == name);
@@ -36,56 +36,49 @@ pub(super) const CODE: Word = Word {
 pub(super) const PCI: Word = Word {
     what: "a PCI address",
     example: "0000:4b:00.0",
-    spelling: Spelling::Pattern("^([0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]$"),
+    spelling: Pattern("^([0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]$"),
     parse: |_, text| PciAddress::typed(text).map(Value::text).map_err(|e| e.to_string()),
 };
 
-pub(super) const GUID: Word = Word {
-    what: "a port GUID",
-    example: "0002:c903:000e:8acd",
-    spelling: Spelling::Pattern(
+pub(super) const GUID: Word = text::<Guid>(
+    "a port GUID",
+    "0002:c903:000e:8acd",
+    Pattern(
         "^((0[xX])?[0-9a-fA-F]{16}|([0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}|([0-9a-fA-F]{2}:){7}[0-9a-fA-F]{2})$",
     ),
-    parse: text::<Guid>,
-};
+);
 
-pub(super) const RDMA: Word = Word {
-    what: "an RDMA device name",
-    example: "mlx5_0",
-    spelling: Spelling::Pattern("^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"),
-    parse: text::<RdmaName>,
-};
+pub(super) const RDMA: Word =
+    text::<RdmaName>("an RDMA device name", "mlx5_0", Pattern("^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"));
 
 pub(super) const MODE: Word = named::<Mode>("a transport mode", "connected");
 
-pub(super) const PKEY: Word = Word {
-    what: "a P_Key",
-    example: "0x8001",
-    spelling: Spelling::Pattern(
+pub(super) const PKEY: Word = text::<PKey>(
+    "a P_Key",
+    "0x8001",
+    Pattern(
         "^0[xX]([0-9a-fA-F]{3}[1-9a-fA-F]|[0-9a-fA-F]{2}[1-9a-fA-F]0|[0-9a-fA-F][1-9a-fA-F]00|[1-79a-fA-F]000)$",
     ),
-    parse: text::<PKey>,
-};
+);
 
 /// A name that ibprov gives, or that stands in a rule of udev.
 pub(super) const IF_NAME: Word = Word {
     what: "a network device name of letters, digits, '_', '-' and '.'",
     example: "ib0",
-    spelling: Spelling::Loose("^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,14}$"),
+    spelling: Loose("^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,14}$"),
     parse: |_, text| IfName::to_give(text).map(Value::text).map_err(|e| e.to_string()),
 };
 
-pub(super) const IF_PATTERN: Word = Word {
-    what: "a pattern for names of network devices",
-    example: "ib*",
-    spelling: Spelling::Loose("^[^/:\\s\\x00-\\x1f\\x7f-\\x9f]{1,64}$"),
-    parse: text::<IfPattern>,
-};
+pub(super) const IF_PATTERN: Word = text::<IfPattern>(
+    "a pattern for names of network devices",
+    "ib*",
+    Loose("^[^/:\\s\\x00-\\x1f\\x7f-\\x9f]{1,64}$"),
+);
 
 pub(super) const STATE: Word = Word {
     what: "a state that can be waited for",
     example: "link",
-    spelling: Spelling::OneOf(Rung::words_to_wait_for),
+    spelling: OneOf(Rung::words_to_wait_for),
     parse: |_, text| {
         let want = || {
             format!(
@@ -102,7 +95,7 @@ pub(super) const NAME_RULE: Word = one_of::<NameRule>("a rule", "last-digits");
 pub(super) const PATH: Word = Word {
     what: "an absolute path",
     example: "/etc/site/host-number",
-    spelling: Spelling::Pattern("^/[^\\x00-\\x1f\\x7f-\\x9f]*$"),
+    spelling: Pattern("^/[^\\x00-\\x1f\\x7f-\\x9f]*$"),
     parse: |_, text| {
         let good = text.starts_with('/') && !text.contains(is_hostile);
         good.then(|| Value::text(text.to_owned()))
@@ -113,7 +106,7 @@ pub(super) const PATH: Word = Word {
 pub(super) const METRICS: Word = Word {
     what: "an absolute path that ends in .prom",
     example: "/var/lib/node_exporter/ibprov.prom",
-    spelling: Spelling::Pattern("^/[^\\x00-\\x1f\\x7f-\\x9f]*\\.prom$"),
+    spelling: Pattern("^/[^\\x00-\\x1f\\x7f-\\x9f]*\\.prom$"),
     parse: |_, text| {
         if text.ends_with(".prom") {
             PATH.read(text)
@@ -123,25 +116,20 @@ pub(super) const METRICS: Word = Word {
     },
 };
 
-pub(super) const CONNECTION: Word = Word {
-    what: "a libvirt connection",
-    example: "qemu:///session",
-    spelling: Spelling::Loose("^[a-z][!-9;-~]*:[!-~]+$"),
-    parse: text::<Connection>,
-};
+pub(super) const CONNECTION: Word =
+    text::<Connection>("a libvirt connection", "qemu:///session", Loose("^[a-z][!-9;-~]*:[!-~]+$"));
 
 pub(super) const PORTS: Word = one_of::<PortChoice>("a choice of ports", "listed");
 
 pub(super) const WAIT: Word = one_of::<PortWait>("where a port is waited for", "online");
 
-pub(super) const PORT_NAME: Word = Word {
-    what: "a PCI address, a port GUID or the name of an RDMA device",
-    example: "0000:4b:00.0",
-    spelling: Spelling::Pattern(
+pub(super) const PORT_NAME: Word = text::<PortSelector>(
+    "a PCI address, a port GUID or the name of an RDMA device",
+    "0000:4b:00.0",
+    Pattern(
         "^(([0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]|([0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}|([0-9a-fA-F]{2}:){7}[0-9a-fA-F]{2}|[A-Za-z0-9][A-Za-z0-9_.-]{0,62})$",
     ),
-    parse: text::<PortSelector>,
-};
+);
 
 pub(super) const LINK_LAYER: Word = named::<LinkLayer>("a link layer", "ethernet");
 
@@ -149,64 +137,43 @@ pub(super) const NETNS: Word = named::<NetnsMode>("a network namespace mode", "e
 
 pub(super) const PORT_TYPE: Word = named::<PortType>("a port type", "eth");
 
-pub(super) const RATE: Word = Word {
-    what: "a rate",
-    example: "400 Gb/s",
-    spelling: Spelling::Pattern(
+pub(super) const RATE: Word = text::<Gbps>(
+    "a rate",
+    "400 Gb/s",
+    Pattern(
         "^([1-9][0-9]{0,4}([.][0-9])?|0[.][1-9])( ?Gb(/s(ec)?|ps)| ((1|2|4|8|12)[xX] )?([sSdDqQeEhHnNxX][dD][rR]|[fF][dD][rR](10)?)| Gb/sec [(]((1|2|4|8|12)[xX] )?([sSdDqQeEhHnNxX][dD][rR]|[fF][dD][rR](10)?)[)])$",
     ),
-    parse: text::<Gbps>,
-};
+);
 
-pub(super) const LINK_WIDTH: Word = Word {
-    what: "a link width",
-    example: "4x",
-    spelling: Spelling::Pattern("^(1|2|4|8|12)[xX]$"),
-    parse: text::<LinkWidth>,
-};
+pub(super) const LINK_WIDTH: Word =
+    text::<LinkWidth>("a link width", "4x", Pattern("^(1|2|4|8|12)[xX]$"));
 
 pub(super) const LINK_SPEED: Word = named::<LinkSpeed>("a link speed", "ndr");
 
-pub(super) const PCIE_WIDTH: Word = Word {
-    what: "a PCIe width",
-    example: "x16",
-    spelling: Spelling::Pattern("^[xX](1|2|4|8|12|16|32)$"),
-    parse: text::<PcieWidth>,
-};
+pub(super) const PCIE_WIDTH: Word =
+    text::<PcieWidth>("a PCIe width", "x16", Pattern("^[xX](1|2|4|8|12|16|32)$"));
 
-pub(super) const FIRMWARE: Word = Word {
-    what: "a firmware version",
-    example: "28.43.1014",
-    spelling: Spelling::Pattern("^(>= *)?[0-9]{1,9}(\\.[0-9]{1,9}){0,2}$"),
-    parse: text::<FirmwareVersion>,
-};
+pub(super) const FIRMWARE: Word = text::<FirmwareVersion>(
+    "a firmware version",
+    "28.43.1014",
+    Pattern("^(>= *)?[0-9]{1,9}(\\.[0-9]{1,9}){0,2}$"),
+);
 
-pub(super) const PCIE_SPEED: Word = Word {
-    what: "a PCIe speed",
-    example: "16 GT/s",
-    spelling: Spelling::Pattern(
-        "^(2\\.5|(5|8|16|32|64)(\\.0)?) ?[gG][tT]/[sS]( [pP][cC][iI][eE])?$",
-    ),
-    parse: text::<PcieSpeed>,
-};
+pub(super) const PCIE_SPEED: Word = text::<PcieSpeed>(
+    "a PCIe speed",
+    "16 GT/s",
+    Pattern("^(2\\.5|(5|8|16|32|64)(\\.0)?) ?[gG][tT]/[sS]( [pP][cC][iI][eE])?$"),
+);
 
 pub(super) const ANY_GUID: Word = Word { what: "a GUID", ..GUID };
 
-pub(super) const GUIDS: Word = Word {
-    what: "a range of GUIDs",
-    example: "0200:0000:0000:0100 - 0200:0000:0000:010f",
-    // Which end is the larger is not for a pattern to say.
-    spelling: Spelling::Any,
-    parse: text::<GuidRange>,
-};
+// Which end is the larger is not for a pattern to say.
+pub(super) const GUIDS: Word =
+    text::<GuidRange>("a range of GUIDs", "0200:0000:0000:0100 - 0200:0000:0000:010f", Any);
 
-pub(super) const TEMPLATE: Word = Word {
-    what: "a GUID template",
-    example: "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}",
-    // That the widths make 64 bits is not for a pattern to say.
-    spelling: Spelling::Any,
-    parse: text::<Template>,
-};
+// That the widths make 64 bits is not for a pattern to say.
+pub(super) const TEMPLATE: Word =
+    text::<Template>("a GUID template", "02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}", Any);
 
 pub(super) const LINK_STATE: Word = Word {
     parse: |word, text| {
@@ -221,44 +188,37 @@ pub(super) const DRIVER: Word = one_of::<VfDriver>("a driver of VFs", "vfio-pci"
 
 pub(super) const OWNER: Word = one_of::<VfOwner>("the owner of a VF", "cni");
 
-pub(super) const VF_NAME: Word = Word {
-    what: "a pattern for the names of VFs",
-    example: "{netdev}v{vf}",
-    // That braces hold known fields is not for a pattern to say.
-    spelling: Spelling::Any,
-    parse: text::<VfNamePattern>,
-};
+// That braces hold known fields is not for a pattern to say.
+pub(super) const VF_NAME: Word =
+    text::<VfNamePattern>("a pattern for the names of VFs", "{netdev}v{vf}", Any);
 
 pub(super) const BIND: Word = one_of::<BindOrder>("an order of binding", "in-order");
 
-pub(super) const DOMAIN: Word = Word {
-    what: "a libvirt domain",
-    example: "vm09",
-    spelling: Spelling::Pattern(
+pub(super) const DOMAIN: Word = text::<DomainName>(
+    "a libvirt domain",
+    "vm09",
+    Pattern(
         "^[^/\\s\\x00-\\x1f\\x7f-\\x9f]([^/\\x00-\\x1f\\x7f-\\x9f]{0,253}[^/\\s\\x00-\\x1f\\x7f-\\x9f])?$",
     ),
-    parse: text::<DomainName>,
-};
+);
 
-pub(super) const UNIT: Word = Word {
-    what: "a systemd unit",
-    example: "vm@9.service",
-    spelling: Spelling::Loose(
+pub(super) const UNIT: Word = text::<UnitName>(
+    "a systemd unit",
+    "vm@9.service",
+    Loose(
         "^[A-Za-z0-9:_.\\\\-]([A-Za-z0-9:_.@\\\\-]*[A-Za-z0-9:_.\\\\-])?[.](service|target|socket|mount|scope|path|timer)$",
     ),
-    parse: text::<UnitName>,
-};
+);
 
 pub(super) const GUEST_NAME: Word = Word { what: "a guest of the list", example: "vm08", ..DOMAIN };
 
-pub(super) const GUEST_VF: Word = Word {
-    what: "a VF",
-    example: "0000:4b:00.0/3",
-    spelling: Spelling::Pattern(
+pub(super) const GUEST_VF: Word = text::<GuestVf>(
+    "a VF",
+    "0000:4b:00.0/3",
+    Pattern(
         "^(auto|([0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[01][0-9a-fA-F]\\.[0-7]/0*([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-4]))$",
     ),
-    parse: text::<GuestVf>,
-};
+);
 
 pub(super) const ON_FAILURE: Word =
     Word { parse: not_one_of::<OnFailure>, ..one_of::<OnFailure>("what to do", "report") };

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Draft, quoted};
 use crate::config::{GuidSource, Pf};
-use crate::model::advice::ToDo;
-use crate::model::common::{Code, Finding};
+use crate::model::{Code, Finding, ToDo};
 use crate::names::host_number::{of_name, of_text};
 use crate::names::template::{FieldName, Misfit, Numbers};
 use crate::names::{

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::{Draft, quoted};
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{FirmwareCard, Pf};
-use crate::model::advice::ToDo;
-use crate::model::common::{Code, Finding, Severity};
-use crate::model::firmware::{how_to_set, link_type};
+use crate::model::{
+    Code, Finding, Severity, ToDo,
+    firmware::{how_to_set, link_type},
+};
 use crate::names::host_number::is_placeholder;
 use crate::names::{
     FirmwareName, Guid, GuidKind, LinkLayer, PINS_PATH, PciAddress, VfDriver, VfGuids, VfIndex,
@@ -134,12 +135,6 @@ enum Owner {
     Vf { draft: usize, vf: VfIndex, kind: GuidKind },
 }
 
-impl Owner {
-    fn is_node_of(self, at: usize, index: VfIndex) -> bool {
-        self == Self::Vf { draft: at, vf: index, kind: GuidKind::Node }
-    }
-}
-
 /// What is wrong with the GUIDs, alone and against each other.
 pub(super) fn guids(drafts: &mut [Draft<'_>], host: &PlanHost) {
     let mut all: Vec<(Guid, Owner)> = Vec::new();
@@ -228,7 +223,8 @@ fn against_each_other(drafts: &mut [Draft<'_>], all: &[(Guid, Owner)]) {
         };
         let either = "change one of the two, or the template that gives them";
         // A GUID that is both of a VF is judged as its node GUID.
-        let both = kind == GuidKind::Port && holders(guid).any(|(_, o)| o.is_node_of(at, vf));
+        let node = Owner::Vf { draft: at, vf, kind: GuidKind::Node };
+        let both = kind == GuidKind::Port && holders(guid).any(|(_, owner)| *owner == node);
         let mut told = None;
         for (_, other) in holders(guid).filter(|_| !both) {
             match *other {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::pf::VfStep;
+use crate::model::VfStep;
 use crate::names::{
     Administered, Binding, Guid, LinkLayer, PciAddress, Policy, Port2, PortNumber, VFIO, VfDriver,
     VfIndex, VfNames, VfOwner,

@@ -3,9 +3,7 @@ use proptest::prelude::*;
 use super::kernel::{HOST, Kernel, either, index, pci, pf, wanted};
 use super::*;
 use crate::ladder::vf::{has_driver, has_other_guids, shows_other, vf_progress, wanted_driver};
-use crate::model::VfLack;
-use crate::model::pf::VfStep;
-use crate::model::plan::Action;
+use crate::model::{VfLack, VfStep, plan::Action};
 use crate::names::{
     Administered, BindReason, Binding, Guid, Policy, Port2, VFIO, VfDriver, VfIndex, VfNames,
     VfOwner, VfRung,

@@ -14,9 +14,7 @@ use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
 use crate::check::pattern::word;
 use crate::check::rules::ib_netdev_in;
 use crate::graph::{Unit, consumers};
-use crate::model::common::Code;
-use crate::model::duration::duration;
-use crate::model::finding::{Finding, Quote, Severity};
+use crate::model::{Code, Finding, Quote, Severity, duration::duration};
 use crate::names::{Object, Rung, is_kernel_ipoib_name, is_rdma_module, may_be_ipoib_name};
 use crate::stacks::KNOWN;
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::check::evidence::Intake;
-use crate::model::common::Code;
+use crate::model::Code;
 
 fn boots(log: &str) -> Vec<Timeline> {
     let mut intake = Intake::new(crate::check::rules::needles());
