@@ -140,10 +140,11 @@ fn look(boot: &Boot, ports: &[&PortSeen]) -> Vec<String> {
     if all.is_empty() {
         all.push(ask(&PortSeen::default()));
     }
-    all.push(
-        "check the LEDs at both ends of the cable, and whether the switch's port is enabled"
-            .to_owned(),
-    );
+    if ports.is_empty() || ports.iter().any(|port| !port.is_disabled()) {
+        let leds =
+            "check the LEDs at both ends of the cable, and whether the switch's port is enabled";
+        all.push(leds.to_owned());
+    }
     all
 }
 
