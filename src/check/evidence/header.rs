@@ -139,10 +139,13 @@ fn tail_of_dmesg(when: When, rest: &str) -> Header<'_> {
         return Header { when, host, program, text, level: None };
     }
     match rest.split_once(": ") {
-        Some((head, text)) if head.ends_with(']') => match program(rest) {
-            Some((program, _)) => Header { when, host: "", program, text, level: None },
-            None => Header { when, text: rest, ..Header::default() },
-        },
+        // Of a program that has crashed the kernel writes so itself.
+        Some((head, text)) if head.ends_with(']') && !text.starts_with("segfault at ") => {
+            match program(rest) {
+                Some((program, _)) => Header { when, host: "", program, text, level: None },
+                None => Header { when, text: rest, ..Header::default() },
+            }
+        }
         _ => Header { when, text: rest, ..Header::default() },
     }
 }

@@ -28,7 +28,7 @@ use super::relevance::{concerns_rdma, objects_in, rdma_device_in};
 use super::state::DumpReader;
 use super::{Boot, Evidence, LeftOut, Source, fold, own};
 use crate::check::ledger::has_word_of_fabric;
-use crate::check::ledger::words::{is_program, says_failure, says_recovery};
+use crate::check::ledger::words::{crashed, is_program, says_failure, says_recovery};
 use crate::graph::consumers::uses_fabric_by_name;
 
 use kept::Word;
@@ -492,7 +492,7 @@ impl Intake {
                 None => self.words.push(pattern),
             }
         }
-        let is_of_tool = is_program(program);
+        let is_of_tool = is_program(program) || crashed(text).is_some_and(is_program);
         // The needles of netdevs have what stands before these in a line.
         let head = text.split([':', ' ']).next().unwrap_or_default();
         if is_of_tool || is_ipoib_name(head) || self.netdevs.contains(head) {

@@ -316,6 +316,7 @@ fn is_of_driver(text: &str) -> bool {
     let name = head.replace('-', "_");
     RDMA_MODULES.contains(&name.as_str())
         || is_ipoib_name(head)
+        || words::crashed(text).is_some_and(is_program)
         || words().heads.iter().any(|known| *known == name || known == head)
 }
 

@@ -59,6 +59,15 @@ pub fn is_program(name: &str) -> bool {
     words().programs.iter().any(is_one) || name == "OpenSM"
 }
 
+/// The program of which the kernel says that it has crashed (`show_signal_msg()` and `do_trap()` of
+/// arch/x86): `opensm[6062]: segfault at 0 ip ...`, `traps: opensm[6062] general protection ...`.
+pub fn crashed(text: &str) -> Option<&str> {
+    let (name, rest) = text.trim_start_matches("traps: ").split_once('[')?;
+    let said = rest.split_once(']')?.1.trim_start_matches([':', ' ']);
+    let begins = ["segfault at", "general protection", "trap "];
+    begins.iter().any(|begin| said.starts_with(begin)).then_some(name)
+}
+
 /// True if `text` says that something has failed.
 pub fn says_failure(text: &str) -> bool {
     static FAILING: OnceLock<[Phrases; 2]> = OnceLock::new();
