@@ -670,8 +670,13 @@ fn agree(node: &Node) -> Result<(), TestCaseError> {
     }
     // A dry run has something to do or to wait for exactly where status finds something
     // that is not as it is meant to be.
-    // What no plan gives is not a plan's.
-    let is_planned = |code: &&String| !WITHOUT_A_PLAN.iter().any(|unplanned| *code == unplanned);
+    // What no plan gives is not a plan's; a GUID that a plan gives, and that cannot be set, is.
+    let pfs = plan["pfs"].as_array().expect("pfs");
+    let is_refused = pfs.iter().any(|pf| pf["refused"] != serde_json::json!([]));
+    let is_planned = |code: &&String| {
+        !WITHOUT_A_PLAN.iter().any(|unplanned| *code == unplanned)
+            || is_refused && *code == "vf-guid-zero"
+    };
     let about_vfs = codes.iter().filter(is_planned).any(|code| {
         ["vf-", "pf-", "sriov-", "too-many-vfs"].into_iter().any(|prefix| code.starts_with(prefix))
     });
