@@ -140,7 +140,7 @@ fn tail_of_dmesg(when: When, rest: &str) -> Header<'_> {
     }
     match rest.split_once(": ") {
         // Of a program that has crashed the kernel writes so itself.
-        Some((head, text)) if head.ends_with(']') && !text.starts_with("segfault at ") => {
+        Some((head, text)) if head.ends_with(']') && !text.starts_with("segfault ") => {
             match program(rest) {
                 Some((program, _)) => Header { when, host: "", program, text, level: None },
                 None => Header { when, text: rest, ..Header::default() },

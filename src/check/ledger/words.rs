@@ -59,12 +59,12 @@ pub fn is_program(name: &str) -> bool {
     words().programs.iter().any(is_one) || name == "OpenSM"
 }
 
-/// The program of which the kernel says that it has crashed (`show_signal_msg()` and `do_trap()` of
-/// arch/x86): `opensm[6062]: segfault at 0 ip ...`, `traps: opensm[6062] general protection ...`.
+/// The program of which the kernel says that it has crashed (`show_signal_msg()` of arch/x86 and
+/// arch/powerpc, `do_trap()` of arch/x86): `opensm[6062]: segfault at 0 ip ...`.
 pub fn crashed(text: &str) -> Option<&str> {
     let (name, rest) = text.trim_start_matches("traps: ").split_once('[')?;
     let said = rest.split_once(']')?.1.trim_start_matches([':', ' ']);
-    let begins = ["segfault at", "general protection", "trap "];
+    let begins = ["segfault ", "general protection", "trap "];
     begins.iter().any(|begin| said.starts_with(begin)).then_some(name)
 }
 
