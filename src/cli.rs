@@ -237,15 +237,12 @@ Examples:
     #[command(after_help = "\
 Exit codes: 0 healthy, or nothing is known to be wrong; 1 degraded, failed or
 unexplained, with --strict also unknown; 2 nothing could be read, or what is
-expected is not known; 3 this host is not ready, as `ibprov status` has it. With
---fleet: 0 every node is as expected; 1 with exceptions, or a file could not be
-read; 2 no report could be read; 3 nodes are not ready.
+expected is not known; 3 this host is not ready, as `ibprov status` has it.
 
 Examples:
   ibprov check                            this boot of this host
   ibprov check --boot -1                  the boot before
   ibprov check --log messages dmesg.txt   files of another host
-  ibprov check --fleet /srv/reports       what many nodes have, and what few
   ibprov check --explain ordering-cycle   what the code of a finding means")]
     Check(Lazy<CheckArgs>),
     /// Write an archive that check reads, to be mailed
@@ -711,10 +708,6 @@ pub struct CheckArgs {
     /// journals, archives, directories; - is standard input
     #[arg(verbatim_doc_comment, long, value_name = "FILE", num_args = 1..)]
     pub log: Vec<PathBuf>,
-    /// Judge the reports of many nodes: DIR holds a file or
-    /// directory for each
-    #[arg(verbatim_doc_comment, long, value_name = "DIR", conflicts_with_all = ["log", "boot", "svg", "strict", "explain"])]
-    pub fleet: Option<PathBuf>,
     /// Judge this boot only: 0 is the last, -1 the one before
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = boot_number)]
     pub boot: Option<i32>,

@@ -135,11 +135,10 @@ fn run(cli: &Cli) -> Result<u8> {
         }),
         // It judges the configuration as it would be.
         Verb::Migrate(args) => commands::migrate::run(args, &root(common)?, common),
-        Verb::Check(args) => match (&args.initrd, &args.fleet) {
+        Verb::Check(args) => match args.initrd {
             // A diagnosis needs no configuration, and a bad one must not hinder it.
-            (None, None) => commands::check::run(args, common),
-            (None, Some(dir)) => commands::check_fleet::run(dir, format),
-            (Some(_), _) => {
+            None => commands::check::run(args, common),
+            Some(_) => {
                 configured(common, |config, root| commands::initrd::run(args, config, root, format))
             }
         },

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Debian's sos collects what ibprov shows of this machine by packaging/sos/ibprov.py, and
 # `ibprov check --log` reads the archive, cleaned or not. `sos collect` does so of two nodes, this
-# machine and this machine by ssh, for `ibprov check --fleet`. As root.
+# machine and this machine by ssh. As root.
 # sos.sh PROGRAM
 set -eu
 cd "$(dirname "$0")/.."
@@ -66,9 +66,7 @@ run reports_are_collected /usr/bin/python3 /usr/bin/sos collect --batch --cluste
 	-i "$work/key" --tmp-dir "$work/both" -o ibprov,kernel
 tar -x --wildcards -f "$(ls "$work"/both/sos-collector-*.tar.?z)" -C "$work/reports" \
 	--strip-components=1 '*/sosreport-*.tar.xz'
-code=0
-ibprov check --fleet "$work/reports" >"$work/said" 2>&1 || code=$?
-# Of a machine without InfiniBand nothing is false.
-[ $code = 0 ] && grep -q '^as expected: 2 nodes' "$work/said" || fail collected_reports_are_judged
-echo "test collected_reports_are_judged ... ok"
-echo "test result: ok. 6 passed; 0 failed"
+ls "$work/reports" >"$work/said"
+[ "$(wc -l <"$work/said")" = 2 ] || fail reports_of_both_nodes
+for report in "$work"/reports/*; do judge a_collected_report_is_read "$report"; done
+echo "test result: ok. 7 passed; 0 failed"

@@ -8,7 +8,6 @@
 //! says so, or says nothing.
 
 pub mod evidence;
-pub mod fleet;
 pub mod ledger;
 pub mod mask;
 pub mod pattern;

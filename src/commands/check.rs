@@ -1,7 +1,6 @@
 //! `ibprov check`.
 
 use std::io::Write as _;
-use std::path::Path;
 
 use anyhow::Context as _;
 
@@ -132,41 +131,6 @@ fn judged(evidence: &Evidence, strict: bool) -> Diagnosis {
         verdict => verdict.exit(),
     };
     diagnosis.exiting(exit.code())
-}
-
-/// What the logs and reports of another host say of its last boot.
-pub(super) struct Taken {
-    pub(super) diagnosis: Diagnosis,
-    /// `uname -r` of that boot, if it is known.
-    pub(super) kernel: Option<String>,
-    /// What could not be read, one sentence each.
-    pub(super) problems: Vec<String>,
-}
-
-/// Judge the last boot in `path`, an archive or a directory.
-///
-/// # Errors
-/// Nothing could be read, in words.
-pub(super) fn from_logs(path: &Path) -> Result<Taken, String> {
-    let mut intake = Intake::new(rules::needles());
-    let problems = logs::read(path, &mut |name, stream| intake.read(name, stream));
-    let mut evidence = intake.finish();
-    if !evidence.sources.iter().any(|source| source.bytes > 0) {
-        return Err(why_nothing(&problems, &[]));
-    }
-    evidence.boots = evidence.boots.pop().into_iter().collect();
-    let kernel = evidence.boots.first().and_then(kernel_of);
-    Ok(Taken { diagnosis: judged(&evidence, false), kernel, problems })
-}
-
-/// The kernel of a boot, by ibprov's report of it, or by the kernel's first line.
-fn kernel_of(boot: &Boot) -> Option<String> {
-    let reported = boot.accounts.boot.as_ref().map(|report| report.kernel.clone());
-    let said = || {
-        let rest = boot.events.iter().find_map(|event| event.text.strip_prefix("Linux version "));
-        rest.and_then(|rest| rest.split(' ').next()).map(str::to_owned)
-    };
-    reported.filter(|kernel| !kernel.is_empty()).or_else(said)
 }
 
 /// Look at the host itself, live or the tree of one, unless logs or an earlier

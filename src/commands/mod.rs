@@ -16,7 +16,6 @@ use crate::show::screen::Screen;
 pub mod apply;
 pub mod boot;
 pub mod check;
-pub mod check_fleet;
 pub mod check_host;
 pub mod collect;
 pub mod completions;

@@ -9,9 +9,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::model::{
-    BootReport, Kind, NotBegun, Report, check_fleet, collect, config, consumers, finding, firmware,
-    guests, hardware, holders, iface, initrd, online, opensm, pf, plan, plan_fleet, preview,
-    status,
+    BootReport, Kind, NotBegun, Report, collect, config, consumers, finding, firmware, guests,
+    hardware, holders, iface, initrd, online, opensm, pf, plan, plan_fleet, preview, status,
 };
 
 /// The entries of all reports, and what they refer to.
@@ -44,7 +43,6 @@ fn all() -> Value {
     all.told(Kind::Status, status::Status::to_report);
     all.add::<finding::Diagnosis>(Kind::Check);
     all.add::<Report<finding::Explained>>(Kind::CheckExplain);
-    all.told(Kind::CheckFleet, check_fleet::CheckFleetReport::to_report);
     all.add::<Report<initrd::InitrdReport>>(Kind::CheckInitrd);
     all.add::<Report<collect::Collected>>(Kind::Collect);
     all.told(Kind::Consumers, consumers::ConsumersReport::to_report);

@@ -51,8 +51,6 @@ pub enum Kind {
     CheckExplain,
     /// `ibprov consumers`.
     Consumers,
-    /// `ibprov check --fleet`.
-    CheckFleet,
     /// `ibprov check --initrd`.
     CheckInitrd,
     /// `ibprov collect`.

@@ -4,7 +4,6 @@
 pub mod advice;
 pub mod boot;
 mod boot_step;
-pub mod check_fleet;
 pub mod collect;
 pub mod common;
 pub mod config;

@@ -3,7 +3,6 @@
 pub mod advice;
 pub mod boot;
 pub mod check;
-pub mod check_fleet;
 pub mod consumers;
 pub mod firmware;
 pub mod guests;

@@ -10,7 +10,6 @@ mod apply;
 mod archives;
 mod boot;
 mod check;
-mod check_fleet;
 mod collect;
 mod consumers;
 mod dgx;
