@@ -20,7 +20,7 @@ use crate::model::{
     BringUp, Cause, DeferredSettings, Finding, IfaceReport, IfaceStep, Use, WantedInterface,
     events as kinds, iface::IfaceStepReport,
 };
-use crate::names::{BadText, IfName, harmless, is_group_mtu, sh};
+use crate::names::{BadText, IfName, harmless, sh};
 use crate::observe::iface::{NotSeen, Seen, look};
 use crate::observe::ipoib::{self, Interface, Sort, outcome_file};
 use crate::observe::udev::initialized_usec;
@@ -403,11 +403,7 @@ impl Run<'_> {
                         "{name}: {step}: the kernel accepted the value, but reads back another"
                     ));
                 }
-                if let (Some(asked), Some(mtu)) = (report.wanted.mtu, interface.mtu)
-                    && report.mtu_asked == Some(asked)
-                    && mtu < asked
-                    && is_group_mtu(mtu)
-                {
+                if let (Some(asked), Some(mtu)) = (report.wanted.mtu, left.group_mtu) {
                     report.notes.push(format!(
                         "the MTU is {mtu}, not {asked}: limited by the fabric's broadcast group (see the subnet manager's mtu for the IPoIB partition)"
                     ));

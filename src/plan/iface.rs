@@ -20,6 +20,8 @@ pub struct IfacePlan {
     pub refused: Vec<Cause>,
     /// The P_Key children that a network stack is still to create, one sentence each.
     pub awaited: Vec<String>,
+    /// The MTU that it has, where the fabric's broadcast group allows less than is configured.
+    pub group_mtu: Option<u32>,
 }
 
 impl IfacePlan {
@@ -215,9 +217,9 @@ pub fn iface_plan(
         let limit = mode.unwrap_or(Mode::Connected).largest_mtu(interface.omni_path);
         // In datagram mode the kernel takes an MTU that the link can have, and
         // applies it only as far as the broadcast group allows.
-        let held = mode == Some(Mode::Datagram)
-            && mtu_asked == Some(mtu)
-            && interface.mtu.is_some_and(|now| now < mtu && is_group_mtu(now));
+        let may_be_held = mode == Some(Mode::Datagram) && mtu_asked == Some(mtu);
+        let held = interface.mtu.filter(|now| may_be_held && *now < mtu && is_group_mtu(*now));
+        plan.group_mtu = held;
         if mtu > limit {
             let word = mode.map_or("this", Mode::word);
             let or = if interface.can_connect && mtu <= Mode::Connected.largest_mtu(false) {
@@ -232,7 +234,7 @@ pub fn iface_plan(
                 ),
                 Advice::permanent(format!("set mtu to {limit} or less{or}")),
             ));
-        } else if switches || interface.mtu != Some(mtu) && !held {
+        } else if switches || interface.mtu != Some(mtu) && held.is_none() {
             // A change of mode changes the MTU too.
             plan.steps.push(IfaceStep::SetMtu { mtu });
         }
