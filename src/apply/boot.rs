@@ -292,7 +292,8 @@ impl<'a> Boot<'a> {
             let ended = self.steps.collect_ended();
             let mut observed = self.observe();
             let now = clock::monotonic_usec();
-            self.products.learn(&mut observed, now);
+            // modprobe is started before them: it takes longer than all else.
+            self.products.learn_later(&mut observed, now);
             let (ports, next) = self.turn(&observed, ended, stopped, now, deadline);
             match next {
                 Next::End(forced) => return Ok(self.finish(forced, &ports, &observed)),
@@ -412,15 +413,14 @@ impl<'a> Boot<'a> {
             if limit <= now {
                 return Ok(false);
             }
+            // Not at each answer: a look costs more than all of them.
+            if self.products.take(now) && self.products.due(true, now).is_none() {
+                return Ok(false);
+            }
             let happened = events.wait_also(limit, self.products.answers_come())?;
             news |= self.learn(&happened);
             if happened.stop {
                 return Ok(true);
-            }
-            // Not at each answer: a look costs more than all of them.
-            let now = clock::monotonic_usec();
-            if self.products.take(now) && self.products.due(true, now).is_none() {
-                return Ok(false);
             }
             if happened.child || happened.files {
                 return Ok(false);

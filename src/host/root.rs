@@ -227,7 +227,8 @@ impl Root {
     /// It cannot be opened or read, or holds more than `limit` bytes.
     pub fn bytes(&self, path: &str, limit: u64) -> Result<Vec<u8>, ReadError> {
         let file = File::from(self.open(path, OFlag::O_RDONLY)?);
-        let mut content = Vec::new();
+        // Most files are shorter than a page, and are read at once.
+        let mut content = Vec::with_capacity(4096);
         file.take(limit + 1).read_to_end(&mut content).map_err(|e| ReadError::System {
             path: path.to_owned(),
             errno: Errno::from_raw(e.raw_os_error().unwrap_or(nix::libc::EIO)),

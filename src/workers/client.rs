@@ -199,6 +199,14 @@ impl<'a> Client<'a> {
     /// Ask for one thing; the number is that of its reply. The child takes requests
     /// at once, whatever it is busy with, so this does not wait.
     pub fn ask(&mut self, what: &Request) -> u64 {
+        let number = self.queue(what);
+        self.send();
+        number
+    }
+
+    /// As [`Client::ask`], but the request is sent by the next call of another method: until
+    /// then no child is started for it.
+    pub fn queue(&mut self, what: &Request) -> u64 {
         self.last += 1;
         let number = self.last;
         if let Some(root) = self.copy {
@@ -208,7 +216,6 @@ impl<'a> Client<'a> {
         self.open.insert(number, clock::monotonic_usec());
         // Plain values: there is no JSON that they do not make.
         self.queued.push(serde_json::to_string(&Numbered { number, what }).unwrap_or_default());
-        self.send();
         number
     }
 

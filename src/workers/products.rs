@@ -100,6 +100,19 @@ impl<'a> Products<'a> {
     /// Ask for what `observed` does not know and nobody has asked for, and put in what
     /// has been answered. Does not wait.
     pub fn learn(&mut self, observed: &mut Observed, now: u64) {
+        self.query(observed, now);
+        self.take(now);
+        self.fill_in(observed, now);
+    }
+
+    /// As [`Products::learn`], but no child is started before the next [`Products::take`].
+    pub fn learn_later(&mut self, observed: &mut Observed, now: u64) {
+        self.take(now);
+        self.query(observed, now);
+        self.fill_in(observed, now);
+    }
+
+    fn query(&mut self, observed: &Observed, now: u64) {
         // Only root can read product data.
         if !self.root.is_live() || process::is_root() {
             self.ask_for_products(observed, now);
@@ -107,7 +120,9 @@ impl<'a> Products<'a> {
         if self.with_overrides {
             self.ask_for_overrides(observed, now);
         }
-        self.take(now);
+    }
+
+    fn fill_in(&mut self, observed: &mut Observed, now: u64) {
         for function in &mut observed.functions {
             let pci = function.address;
             let asked = self.asked.get(&pci);
@@ -174,7 +189,7 @@ impl<'a> Products<'a> {
         let request = question(pci);
         if self.is_look {
             let mut client = Client::new(self.root).patient().querying(Resource::Adapter(pci));
-            let number = client.ask(&request);
+            let number = client.queue(&request);
             self.clients.push((client, OF_A_CHILD));
             return Some((self.clients.len() - 1, number));
         }
@@ -185,7 +200,7 @@ impl<'a> Products<'a> {
         let mut clients = self.clients.iter_mut().enumerate();
         let (child, (client, open)) = clients.find(|(_, (_, open))| *open < OF_A_CHILD)?;
         *open += 1;
-        Some((child, client.ask(&request)))
+        Some((child, client.queue(&request)))
     }
 
     /// Take the answers that have come, and give up on those that are too late. True if

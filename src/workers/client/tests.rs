@@ -56,6 +56,21 @@ fn each_reply_is_that_of_its_request() {
 }
 
 #[test]
+fn what_is_queued_is_sent_by_the_next_look_at_the_replies() {
+    let (ours, theirs) = UnixStream::pair().expect("sockets");
+    theirs.set_nonblocking(true).expect("socket");
+    let mut child = BufReader::new(theirs);
+    let mut client = Client::over(ours);
+    let number = client.queue(&write("a"));
+    let mut line = String::new();
+    assert_eq!(child.read_line(&mut line).map_err(|e| e.kind()), Err(ErrorKind::WouldBlock));
+    assert!(client.until_usec().is_some(), "who waits for the reply does not sleep before");
+    assert!(client.replies().is_empty());
+    child.read_line(&mut line).expect("request");
+    assert!(line.contains(&format!("\"number\":{number}")), "{line}");
+}
+
+#[test]
 fn several_children_are_waited_for_together() {
     let (mut one, mut other) = (served(echo), served(echo));
     let replies =
