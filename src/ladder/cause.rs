@@ -418,6 +418,7 @@ fn failed_auxiliary(line: &str) -> Option<&str> {
 fn address_in(line: &str) -> Option<PciAddress> {
     line.split(|c: char| c.is_whitespace() || c == ',' || c == '(' || c == ')')
         .map(|word| word.trim_end_matches(':'))
+        .filter(|word| word.contains(':'))
         .find_map(|word| word.parse().ok())
 }
 
