@@ -49,6 +49,30 @@ fn main() {
         without.out.display(),
         with.out.display()
     );
+    println!("\nWithout ibprov: {}\nWith ibprov:    {}", proved(&without), proved(&with));
+}
+
+/// In one line, when the network service began, and what became of `ib0`.
+fn proved(guest: &Outcome) -> String {
+    let began = guest.journal.unit("networking.service").next().expect("networking began").at;
+    let ib0 = ib0_seen(guest);
+    let order = if began < ib0 { "before" } else { "after" };
+    let addr = guest.file("addr");
+    let line = addr.lines().find(|line| line.starts_with("ib0 ")).expect("ib0 is there");
+    let address = match line.split_whitespace().nth(2) {
+        Some(address) => format!("has {address}"),
+        None => "has no address".to_owned(),
+    };
+    let (began, ib0, network) =
+        (began.as_secs_f64(), ib0.as_secs_f64(), guest.file("networking").trim().to_owned());
+    format!(
+        "networking.service began at {began:.1} s, {order} ib0 was there ({ib0:.1} s): {network}; ib0 {address}."
+    )
+}
+
+/// When udev saw `ib0`, since the start of the kernel.
+fn ib0_seen(guest: &Outcome) -> Duration {
+    Duration::from_micros(guest.file("ib0-usec").trim().parse().expect("udev's time for ib0"))
 }
 
 /// The lines of the journal that tell the story: the card, the network
@@ -74,8 +98,7 @@ fn timeline(guest: &Outcome) -> String {
     let line = |at: Duration, what: &str| (at, format!("{:7.3} {what}\n", at.as_secs_f64()));
     let mut lines: Vec<_> =
         guest.journal.0.iter().filter(told).map(|e| line(e.at, &e.message)).collect();
-    let usec = guest.file("ib0-usec").trim().parse().expect("udev's time for ib0");
-    lines.push(line(Duration::from_micros(usec), "udev sees ib0"));
+    lines.push(line(ib0_seen(guest), "udev sees ib0"));
     lines.sort();
     lines.into_iter().map(|(_, text)| text).collect()
 }
