@@ -26,7 +26,6 @@ cat >"$work/status" <<'END'
 1 ibprov --root tests/tree/node plan
 # That boot failed.
 1 ibprov check --log tests/tree/logs/openibd-disabled.log | head -12
-1 ibprov check --log tests/tree/logs/openibd-disabled.log --timeline
 1 ibprov check --log tests/tree/logs/openibd-disabled.log --svg boot.svg
 END
 
