@@ -18,7 +18,7 @@ use ibprov::config::foreign::{
 use ibprov::config::{self, Config, Problems, Source, timespan};
 use ibprov::firmware::{answer, record};
 use ibprov::graph::{consumers, cycles, deadlock, files, show};
-use ibprov::guests::domain::{self, Domains};
+use ibprov::guests::domain::Domains;
 use ibprov::host::{self, logs, persistent_names, udev_record};
 use ibprov::model::{self, BootReport};
 use ibprov::names::{
@@ -26,7 +26,7 @@ use ibprov::names::{
     PciAddress, Policy, RdmaName, Target, Template, UnitName, VfDriver, VfIndex, VfName,
     VfNamePattern, VfRange, host_number,
 };
-use ibprov::observe::{self, Look, Observer, plan_host};
+use ibprov::observe::{self, Look, Observer, autostart, plan_host};
 use ibprov::opensm;
 use ibprov::show::screen::Screen;
 use ibprov::stacks;
@@ -299,7 +299,7 @@ pub fn units(data: &[u8]) {
 /// libvirt: a domain's XML, and virsh's lists.
 pub fn guests(data: &[u8]) {
     let Some(text) = text_of(data) else { return };
-    match domain::hostdevs(text) {
+    match autostart::hostdevs(text) {
         Ok(given) => {
             let distinct: BTreeSet<_> = given.iter().collect();
             assert_eq!(distinct.len(), given.len());

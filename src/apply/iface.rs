@@ -29,7 +29,7 @@ use crate::plan::settings::{mtu_asked, overwritten};
 use crate::plan::{IfacePlan, concerns_others, has_child, iface_plan, is_withheld, rename, wanted};
 use crate::stacks::KNOWN;
 use crate::stacks::files::Files;
-use crate::workers::Request;
+use crate::workers::{Failure, Request};
 
 /// What is asked of one run.
 #[derive(Debug, Clone, Copy)]
@@ -326,7 +326,7 @@ impl Run<'_> {
         let ifindex = seen.interface.ifindex;
         let done = self.rtnl.ask(&Request::SetInterface { ifindex, step: step.clone() });
         let done = match done {
-            Err(NotDone::Refused(_)) if self.has_come(&step, seen) => Ok(()),
+            Err(NotDone::Failed(Failure::Refused(_))) if self.has_come(&step, seen) => Ok(()),
             done => done.map(drop),
         };
         let failure = done.as_ref().err().map(|e| explain(&step, &seen.interface, e));
@@ -650,8 +650,8 @@ fn may_interrupt(
 fn explain(step: &IfaceStep, interface: &Interface, e: &NotDone) -> String {
     use nix::errno::Errno;
     let (answer, errno) = match e {
-        NotDone::Refused(refusal) => (refusal.said.clone(), refusal.errno.map(Errno::from_raw)),
-        NotDone::Held(_) | NotDone::NoChild(_) | NotDone::Unexpected(_) => {
+        NotDone::Failed(Failure::Refused(refusal)) => (refusal.said.clone(), refusal.errno()),
+        NotDone::Held(_) | NotDone::Failed(_) => {
             return format!("{e}, then run `ibprov iface {}`", sh(interface.name.as_str()));
         }
     };

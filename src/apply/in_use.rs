@@ -21,21 +21,19 @@ use crate::workers::{Answer, Failure, Request};
 pub fn uses(netdevs: &[IfName], rtnl: &mut Rtnl) -> Result<Vec<Vec<Use>>, NotDone> {
     let mut all = match rtnl.ask(&Request::NetdevUses(netdevs.to_vec()))? {
         Answer::Uses(all) => all,
-        other => return Err(NotDone::Unexpected(Box::new(other))),
+        other => return Err(Failure::of(Ok(other)).into()),
     };
     let without = netdevs.iter().zip(&mut all).filter(|(_, uses)| uses.is_empty());
     let (idle, open): (Vec<IfName>, Vec<_>) = without.map(|(n, u)| (n.clone(), u)).unzip();
     if idle.is_empty() {
         return Ok(all);
     }
-    let why = match rtnl.rdma_netlink().ask_all(&[Request::CmUses(idle)]).pop() {
-        Some(Ok(Answer::Uses(by_rdma))) => {
+    let why = match rtnl.rdma_netlink().ask_one(&Request::CmUses(idle)) {
+        Ok(Answer::Uses(by_rdma)) => {
             open.into_iter().zip(by_rdma).for_each(|(uses, by_rdma)| *uses = by_rdma);
             return Ok(all);
         }
-        Some(Ok(other)) => format!("an unexpected answer: {other:?}"),
-        Some(Err(failure)) => rdma_held(&failure),
-        None => rdma_held(&Failure::SILENT),
+        other => rdma_held(&Failure::of(other)),
     };
     open.into_iter().for_each(|uses| uses.push(Use::Unknown { why: why.clone() }));
     Ok(all)
@@ -70,14 +68,10 @@ pub fn learn(
         if port_types(config, function).is_none() {
             continue;
         }
-        let asked = [Request::Uses(vec![function.address])];
-        let uses: Vec<Use> = match rtnl.rdma_netlink().ask_all(&asked).pop() {
-            Some(Ok(Answer::Uses(uses))) => uses.into_iter().flatten().collect(),
-            Some(Ok(other)) => {
-                vec![Use::Unknown { why: format!("an unexpected answer: {other:?}") }]
-            }
-            Some(Err(failure)) => vec![Use::Unknown { why: rdma_held(&failure) }],
-            None => vec![Use::Unknown { why: rdma_held(&Failure::SILENT) }],
+        let request = Request::Uses(vec![function.address]);
+        let uses: Vec<Use> = match rtnl.rdma_netlink().ask_one(&request) {
+            Ok(Answer::Uses(uses)) => uses.into_iter().flatten().collect(),
+            other => vec![Use::Unknown { why: rdma_held(&Failure::of(other)) }],
         };
         if !uses.is_empty() {
             facts.types_in_use.insert(function.address, used_by(&uses));

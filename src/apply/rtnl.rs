@@ -10,7 +10,7 @@ use crate::host::{Root, clock};
 use crate::names::{IfName, Resource};
 use crate::observe::iface::Seen;
 use crate::workers::client::is_left;
-use crate::workers::{Answer, Client, Failure, Refusal, Request, SILENCE_USEC};
+use crate::workers::{Answer, Client, Failure, Request, SILENCE_USEC};
 
 /// Why something that needs the RTNL lock was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,13 +21,7 @@ pub enum NotDone {
     )]
     Held(u64),
     #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// There is no child that could be asked.
-    #[error("{0}")]
-    NoChild(String),
-    /// The child's answer is one to another question.
-    #[error("an unexpected answer: {0:?}")]
-    Unexpected(Box<Answer>),
+    Failed(#[from] Failure),
 }
 
 /// The child of this process that has waited for the lock in vain, and for how long, seconds.
@@ -126,8 +120,6 @@ impl Rtnl {
         let number = self.child.ask(what);
         let child = self.child.pid();
         self.child.wait_until(number, until).map_err(|failure| match failure {
-            Failure::Refused(refusal) => NotDone::Refused(refusal),
-            Failure::NoChild(_) => NotDone::NoChild(failure.to_string()),
             Failure::Silent(_) => {
                 let seconds = clock::monotonic_usec().saturating_sub(began) / 1_000_000;
                 self.held = Some(seconds);
@@ -136,6 +128,7 @@ impl Rtnl {
                 }
                 NotDone::Held(seconds)
             }
+            failure => failure.into(),
         })
     }
 
@@ -164,7 +157,7 @@ impl Rtnl {
                 seen.all = vec![seen.interface.clone()];
                 Ok(())
             }
-            other => Err(NotDone::Unexpected(Box::new(other))),
+            other => Err(Failure::of(Ok(other)).into()),
         }
     }
 
@@ -175,7 +168,7 @@ impl Rtnl {
     pub fn carrier(&mut self, name: &IfName) -> Result<bool, NotDone> {
         match self.ask(&Request::Carrier(name.clone()))? {
             Answer::Carrier(carrier) => Ok(carrier),
-            other => Err(NotDone::Unexpected(Box::new(other))),
+            other => Err(Failure::of(Ok(other)).into()),
         }
     }
 
@@ -186,7 +179,7 @@ impl Rtnl {
     pub fn has_address(&mut self, ifindex: u32) -> Result<bool, NotDone> {
         match self.ask(&Request::GlobalAddresses)? {
             Answer::GlobalAddresses(all) => Ok(all.iter().any(|(of, ..)| *of == ifindex)),
-            other => Err(NotDone::Unexpected(Box::new(other))),
+            other => Err(Failure::of(Ok(other)).into()),
         }
     }
 }
@@ -218,6 +211,9 @@ mod tests {
         }
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         drop(theirs);
-        assert!(matches!(over(ours).ask(&Request::Addresses), Err(NotDone::NoChild(_))));
+        assert!(matches!(
+            over(ours).ask(&Request::Addresses),
+            Err(NotDone::Failed(Failure::NoChild(_)))
+        ));
     }
 }

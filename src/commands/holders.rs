@@ -11,7 +11,7 @@ use crate::node::unreadable;
 use crate::observe::target::meant;
 use crate::observe::{Observer, PciFunction};
 use crate::show;
-use crate::workers::{Answer, Client, Request};
+use crate::workers::{Answer, Client, Failure, Request};
 
 /// List what keeps the HCA of `args`, or all, busy.
 ///
@@ -48,13 +48,12 @@ pub fn run(args: &HoldersArgs, root: &Root, format: Format) -> anyhow::Result<u8
     }
     if !report.hcas.is_empty() {
         let request = Request::Holders(report.hcas.clone());
-        match Client::new(root).querying(Resource::RdmaNetlink).ask_all(&[request]).pop() {
-            Some(Ok(Answer::Holders { holders, problems })) => {
+        match Client::new(root).querying(Resource::RdmaNetlink).ask_one(&request) {
+            Ok(Answer::Holders { holders, problems }) => {
                 report.holders = holders;
                 report.problems.extend(problems);
             }
-            Some(Err(e)) => report.holders.push(unknown(e.to_string())),
-            Some(Ok(_)) | None => report.holders.push(unknown("no answer".to_owned())),
+            other => report.holders.push(unknown(Failure::of(other).to_string())),
         }
     }
     if !root.is_live() && !report.hcas.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::names::{DomainName, PciAddress};
+use crate::names::DomainName;
 
 /// The domains of a libvirt at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,47 +61,6 @@ fn is_uuid(text: &str) -> bool {
         && groups.iter().all(|g| g.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// The PCI functions of the host that a domain is given, from its XML: hostdev
-/// devices, and interfaces of type hostdev (libvirt, `formatdomain`).
-///
-/// # Errors
-/// It is no XML, or an address in it is none.
-pub fn hostdevs(xml: &str) -> Result<Vec<PciAddress>, String> {
-    let document = roxmltree::Document::parse(xml).map_err(|e| e.to_string())?;
-    let mut found: Vec<PciAddress> = Vec::new();
-    let devices = document.root_element().children().filter(|n| n.has_tag_name("devices"));
-    for device in devices.flat_map(|d| d.children()) {
-        let given = device.has_tag_name("hostdev") && device.attribute("type") == Some("pci")
-            || device.has_tag_name("interface") && device.attribute("type") == Some("hostdev");
-        if !given {
-            continue;
-        }
-        let source = device.children().find(|n| n.has_tag_name("source"));
-        let address = source.and_then(|s| s.children().find(|n| n.has_tag_name("address")));
-        let Some(address) = address else { continue };
-        let number = |name: &str| {
-            let text = address.attribute(name).unwrap_or("0");
-            match text.strip_prefix("0x") {
-                Some(digits) => u32::from_str_radix(digits, 16),
-                None => text.parse(),
-            }
-            .map_err(|_| format!("{name}={text:?} of a hostdev is not a number"))
-        };
-        let text = format!(
-            "{:04x}:{:02x}:{:02x}.{:x}",
-            number("domain")?,
-            number("bus")?,
-            number("slot")?,
-            number("function")?
-        );
-        let address = text.parse().map_err(|e| format!("{e}"))?;
-        if !found.contains(&address) {
-            found.push(address);
-        }
-    }
-    Ok(found)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,40 +95,9 @@ mod tests {
         assert_eq!(domains.autostarted().map(|(name, _)| name).collect::<Vec<_>>(), ["vm; reboot"]);
     }
 
-    const XML: &str = "<domain type='kvm'><name>vm09</name><devices>
-        <hostdev mode='subsystem' type='pci' managed='yes'>
-          <driver name='vfio'/>
-          <source><address domain='0x0000' bus='0x4b' slot='0x00' function='0x3'/></source>
-          <address type='pci' domain='0x0000' bus='0x07' slot='0x00' function='0x0'/>
-        </hostdev>
-        <hostdev mode='subsystem' type='usb'><source><vendor id='0x1234'/></source></hostdev>
-        <interface type='hostdev' managed='yes'>
-          <source><address type='pci' domain='0' bus='75' slot='0' function='4'/></source>
-        </interface>
-        <interface type='network'><source network='default'/></interface>
-        </devices></domain>";
-
-    #[test]
-    fn hostdevs_are_read_from_the_source_address() {
-        let found: Vec<String> =
-            hostdevs(XML).expect("XML").iter().map(ToString::to_string).collect();
-        assert_eq!(found, ["0000:4b:00.3", "0000:4b:00.4"]);
-    }
-
-    #[test]
-    fn what_is_no_domain_is_an_error_or_nothing() {
-        assert!(hostdevs("<domain><devices>").is_err());
-        assert_eq!(hostdevs("<domain/>"), Ok(Vec::new()));
-        let bad = XML.replace("slot='0x00' function='0x3'", "slot='0x20' function='0x3'");
-        assert!(hostdevs(&bad).is_err());
-        // Entities could blow up what is read.
-        assert!(hostdevs("<!DOCTYPE x [<!ENTITY a 'aa'>]><domain>&a;</domain>").is_err());
-    }
-
     proptest::proptest! {
         #[test]
         fn no_text_panics(text in "(?s).{0,200}") {
-            let _devices = hostdevs(&text);
             let _domains = Domains::parse(&text, &text, &text);
         }
     }

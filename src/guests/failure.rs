@@ -10,50 +10,22 @@ use crate::workers;
 
 /// Why there is no answer from a child. Printed as a reason within a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Failure {
-    /// It could not be started or waited for, and why.
-    #[error("{0}")]
-    NotStarted(String),
-    /// It had not answered at its deadline and was killed.
-    #[error(
-        "{command} has not answered before the timeout{}",
-        alive.iter().map(|e| format!(", and cannot be ended: {e}")).collect::<String>()
-    )]
-    Late {
-        command: String,
-        /// Why it could not even be killed.
-        alive: Option<String>,
-    },
-    /// It ended by itself and in failure, and said nothing.
-    #[error("{command}: {status}")]
-    Silent {
-        command: String,
-        /// Its exit status, as text.
-        status: String,
-    },
-    /// A signal that was not ours ended it, and it said nothing.
-    #[error("{command}: {status}")]
-    Killed {
-        command: String,
-        /// The signal, as text.
-        status: String,
-    },
-    /// It failed and said why.
-    #[error("{words}")]
-    Said {
-        meaning: Meaning,
-        /// Its words, on one line.
-        words: String,
-    },
+#[error("{text}")]
+pub(super) struct Failure {
+    pub(super) kind: FailureKind,
+    /// On one line.
+    pub(super) text: String,
 }
 
-/// What virsh's words mean for what is done next.
+/// What a failure means for what is done next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum FailureKind {
     /// libvirt cannot be reached, or went away: nothing is known of the domain.
     LibvirtGone,
     /// The domain has no channel for a guest agent, so none will ever answer.
     NoAgentChannel,
+    /// The child ended by itself and in failure, and said nothing.
+    Silent,
     /// Anything else: it is about this one domain or unit.
     Other,
 }
@@ -77,49 +49,46 @@ const LIBVIRT_GONE: [(&str, &str); 10] = [
 /// src/qemu/qemu_domain.c: the domain was started without that channel.
 const NO_AGENT_CHANNEL: &str = "guest agent is not configured";
 
-impl Meaning {
-    fn of(words: &str) -> Self {
-        if LIBVIRT_GONE.iter().any(|(text, _)| words.contains(text)) {
-            Self::LibvirtGone
-        } else if words.contains(NO_AGENT_CHANNEL) {
-            Self::NoAgentChannel
-        } else {
-            Self::Other
-        }
-    }
-}
-
 impl Failure {
+    fn other(text: String) -> Self {
+        Self { kind: FailureKind::Other, text }
+    }
+
     /// It could not be started, or not be waited for.
     pub(super) fn not_started(e: &io::Error) -> Self {
-        Self::NotStarted(host::answer(e))
+        Self::other(host::answer(e))
     }
 
     /// It was killed at its deadline, as far as that went.
     pub(super) fn late(command: &str, killed: io::Result<()>) -> Self {
-        let alive = killed.err().map(|e| e.to_string());
-        Self::Late { command: command.to_owned(), alive }
+        let alive = killed.err().map(|e| format!(", and cannot be ended: {e}"));
+        let alive = alive.unwrap_or_default();
+        Self::other(format!("{command} has not answered before the timeout{alive}"))
     }
 
-    /// It said so itself, on standard error.
-    fn said(stderr: &str) -> Option<Self> {
-        let words = on_one_line(stderr);
-        (!words.is_empty()).then(|| Self::Said { meaning: Meaning::of(&words), words })
+    /// virsh said so itself, on standard error.
+    fn said(text: String) -> Self {
+        let kind = if LIBVIRT_GONE.iter().any(|(gone, _)| text.contains(gone)) {
+            FailureKind::LibvirtGone
+        } else if text.contains(NO_AGENT_CHANNEL) {
+            FailureKind::NoAgentChannel
+        } else {
+            FailureKind::Other
+        };
+        Self { kind, text }
     }
 
     /// Of the child that starts a unit.
     pub(super) fn of_worker(failure: workers::Failure) -> Self {
-        match failure {
-            workers::Failure::Refused(refusal) => {
-                Self::Said { meaning: Meaning::Other, words: on_one_line(&refusal.said) }
-            }
-            other => Self::NotStarted(other.to_string()),
-        }
+        Self::other(match failure {
+            workers::Failure::Refused(refusal) => on_one_line(&refusal.said),
+            other => other.to_string(),
+        })
     }
 
     /// libvirt cannot be reached, or went away.
-    pub(super) const fn is_libvirt_gone(&self) -> bool {
-        matches!(self, Self::Said { meaning: Meaning::LibvirtGone, .. })
+    pub(super) fn is_libvirt_gone(&self) -> bool {
+        self.kind == FailureKind::LibvirtGone
     }
 }
 
@@ -133,15 +102,11 @@ fn on_one_line(said: &str) -> String {
 /// What a child that has ended wrote to standard output, or how it failed.
 pub(super) fn output(ended: Ended, command: &str) -> Result<String, Failure> {
     let Some(status) = ended.failure else { return Ok(ended.stdout) };
-    if let Some(failure) = Failure::said(&ended.stderr) {
-        return Err(failure);
-    }
-    let (command, by_signal) = (command.to_owned(), status.is_by_signal());
-    let status = status.to_string();
-    Err(if by_signal {
-        Failure::Killed { command, status }
-    } else {
-        Failure::Silent { command, status }
+    let said = on_one_line(&ended.stderr);
+    Err(match status.is_by_signal() {
+        _ if !said.is_empty() => Failure::said(said),
+        true => Failure::other(format!("{command}: {status}")),
+        false => Failure { kind: FailureKind::Silent, text: format!("{command}: {status}") },
     })
 }
 
@@ -163,17 +128,14 @@ mod tests {
         }
     }
 
-    fn meaning(stderr: &str) -> Meaning {
-        match output(ended(EXIT_1, stderr), "virsh x") {
-            Err(Failure::Said { meaning, .. }) => meaning,
-            other => panic!("{other:?}"),
-        }
+    fn meaning(stderr: &str) -> FailureKind {
+        output(ended(EXIT_1, stderr), "virsh x").expect_err("failure").kind
     }
 
     #[test]
     fn a_libvirt_that_cannot_be_reached_is_told_from_a_domain_that_fails() {
         for (gone, _) in LIBVIRT_GONE {
-            assert_eq!(meaning(&format!("error: {gone}: so")), Meaning::LibvirtGone, "{gone}");
+            assert_eq!(meaning(&format!("error: {gone}: so")), FailureKind::LibvirtGone, "{gone}");
         }
         // As virsh prints them.
         for gone in [
@@ -181,7 +143,7 @@ mod tests {
             "error: Disconnected from qemu:///system due to end of file\nerror: Failed to start domain 'vm'\nerror: End of file while reading data: Input/output error",
             "error: internal error: client socket is closed",
         ] {
-            assert_eq!(meaning(gone), Meaning::LibvirtGone, "{gone}");
+            assert_eq!(meaning(gone), FailureKind::LibvirtGone, "{gone}");
         }
         for domain in [
             "error: failed to get domain 'vm'",
@@ -189,17 +151,17 @@ mod tests {
             "error: Failed to start domain 'vm'\nerror: Hook script execution failed: internal error: Child process (/etc/libvirt/hooks/qemu vm prepare begin -) unexpected exit status 1: no",
             "error: Guest agent is not responding: QEMU guest agent is not connected",
         ] {
-            assert_eq!(meaning(domain), Meaning::Other, "{domain}");
+            assert_eq!(meaning(domain), FailureKind::Other, "{domain}");
         }
         assert_eq!(
             meaning("error: argument unsupported: QEMU guest agent is not configured"),
-            Meaning::NoAgentChannel
+            FailureKind::NoAgentChannel
         );
     }
 
     #[test]
     fn what_the_child_that_starts_a_unit_says_is_one_line() {
-        let refusal = workers::Refusal {
+        let refusal = crate::model::Refusal {
             tried: "start a.service".to_owned(),
             errno: None,
             said: "its start failed\n\u{1b}[2J: End of file while reading data\n".to_owned(),
@@ -224,10 +186,10 @@ mod tests {
             "a; b\u{fffd}; c"
         );
         let silent = output(ended(EXIT_1, "\n"), "virsh x");
-        assert!(matches!(silent, Err(Failure::Silent { .. })), "{silent:?}");
+        assert_eq!(silent.as_ref().expect_err("failure").kind, FailureKind::Silent);
         assert_eq!(text(silent), "virsh x: exit status: 1");
         let killed = output(ended(SIGKILL, ""), "virsh x");
-        assert!(matches!(killed, Err(Failure::Killed { .. })), "{killed:?}");
+        assert_eq!(killed.as_ref().expect_err("failure").kind, FailureKind::Other);
         assert_eq!(text(killed), "virsh x: signal: 9 (SIGKILL)");
         assert_eq!(
             Failure::late("virsh x", Ok(())).to_string(),

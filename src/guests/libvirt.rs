@@ -11,21 +11,6 @@ use super::tasks::List;
 /// directory shows no new socket.
 const AGAIN_USEC: u64 = 5_000_000;
 
-/// Why nothing is known of domains for now. Printed as a reason, it is what a
-/// guest waits for.
-#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
-pub(super) enum Trouble {
-    /// It did not list its domains.
-    #[strum(to_string = "libvirt ({connection}) does not answer: {why}")]
-    NoAnswer { connection: String, why: Failure },
-    /// It went away while it was asked for a domain's XML.
-    #[strum(to_string = "{0}")]
-    Lost(Failure),
-    /// It went away while it started a domain.
-    #[strum(to_string = "libvirt has stopped: {0}")]
-    WentAway(Failure),
-}
-
 /// libvirt, as far as it has answered.
 #[derive(Debug)]
 pub(super) struct Libvirt {
@@ -57,7 +42,7 @@ impl Libvirt {
         &mut self,
         list: List,
         result: Result<String, Failure>,
-    ) -> Option<Result<&Domains, Trouble>> {
+    ) -> Option<Result<&Domains, String>> {
         let lists = self.lists.as_mut()?;
         lists.insert(list, result);
         if List::EACH.iter().any(|list| !lists.contains_key(list)) {
@@ -71,7 +56,7 @@ impl Libvirt {
                 Some(Ok(self.domains.insert(domains)))
             }
             (Err(why), ..) | (_, Err(why), _) | (.., Err(why)) => {
-                Some(Err(Trouble::NoAnswer { connection: self.connection.clone(), why }))
+                Some(Err(format!("libvirt ({}) does not answer: {why}", self.connection)))
             }
         }
     }

@@ -4,8 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::domain::Domains;
-use super::failure::{Failure, Meaning};
-use super::libvirt::Trouble;
+use super::failure::{Failure, FailureKind};
 use super::order::Waiting;
 use super::tasks::Step;
 use super::vf::Need;
@@ -33,9 +32,9 @@ pub(super) struct GuestState {
     /// When it was seen to be up.
     up_usec: Option<u64>,
     /// What is wrong with libvirt, which keeps a domain from being looked at.
-    libvirt_trouble: Option<Trouble>,
+    libvirt_trouble: Option<String>,
     /// What has gone wrong in its start so far without ending it.
-    setback: Option<Setback>,
+    setback: Option<String>,
 }
 
 /// The time that a start may take, microseconds. It runs while the guest is being started, and
@@ -46,17 +45,6 @@ enum Time {
     Left(u64),
     /// It runs until then, of CLOCK_MONOTONIC.
     Until(u64),
-}
-
-/// What goes wrong in a domain's start without ending it.
-#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
-enum Setback {
-    /// virsh could not start it. Somebody else may have been quicker.
-    #[strum(to_string = "{0}")]
-    Start(Failure),
-    /// Its guest agent does not answer yet.
-    #[strum(to_string = "the guest agent does not answer: {0}")]
-    Agent(Failure),
 }
 
 /// What follows when a step of a domain's start has ended.
@@ -153,8 +141,8 @@ impl GuestState {
     }
 
     /// What is wrong with libvirt, as long as that keeps it from being looked at.
-    pub(super) const fn libvirt_trouble(&self) -> Option<&Trouble> {
-        self.libvirt_trouble.as_ref()
+    pub(super) fn libvirt_trouble(&self) -> Option<&str> {
+        self.libvirt_trouble.as_deref()
     }
 
     /// That it waits for VFs; `None` if all are right, or that is not known.
@@ -267,15 +255,15 @@ impl GuestState {
 
     /// libvirt does not answer: a domain that is not up waits for it, for as
     /// long as its start may take.
-    pub(super) fn lose_libvirt(&mut self, trouble: &Trouble, now: u64) {
+    pub(super) fn lose_libvirt(&mut self, trouble: &str, now: u64) {
         if self.is_domain() && self.is_idle() {
-            self.libvirt_trouble = Some(trouble.clone());
+            self.libvirt_trouble = Some(trouble.to_owned());
             self.run_time(now);
         }
     }
 
     /// The trouble that it is given up for: libvirt did not come back in time.
-    pub(super) fn gives_up(&self, now: u64) -> Option<Trouble> {
+    pub(super) fn gives_up(&self, now: u64) -> Option<String> {
         if self.is_idle() && self.is_late(now) { self.libvirt_trouble.clone() } else { None }
     }
 
@@ -331,24 +319,24 @@ impl GuestState {
             // Read back, not believed.
             (Step::Start, Ok(_)) => self.go_on(Step::Check, now),
             (Step::Start, Err(why)) => {
-                self.setback = Some(Setback::Start(why));
+                self.setback = Some(why.to_string());
                 self.go_on(Step::Check, now)
             }
             (Step::Check, Ok(active)) => self.checked(&active, now),
             (Step::Ping, Ok(_)) => Next::Up,
-            (Step::Ping, Err(why @ Failure::Said { meaning: Meaning::NoAgentChannel, .. })) => {
+            (Step::Ping, Err(why)) if why.kind == FailureKind::NoAgentChannel => {
                 Next::Fail(format!("the guest runs, but {why}"))
             }
             (Step::Ping, Err(why)) => {
-                self.setback = Some(Setback::Agent(why));
+                self.setback = Some(format!("the guest agent does not answer: {why}"));
                 self.go_on(Step::AwaitAgent, now)
+            }
+            (Step::AwaitAgent, Err(why)) if why.kind != FailureKind::Silent => {
+                Next::Fail(format!("cannot wait for the guest agent: {why}"))
             }
             // Whatever was heard, the agent is asked. A wait that ends without an
             // event says nothing.
-            (Step::AwaitAgent, Ok(_) | Err(Failure::Silent { .. })) => self.go_on(Step::Ping, now),
-            (Step::AwaitAgent, Err(why)) => {
-                Next::Fail(format!("cannot wait for the guest agent: {why}"))
-            }
+            (Step::AwaitAgent, _) => self.go_on(Step::Ping, now),
         }
     }
 
@@ -372,7 +360,7 @@ impl GuestState {
         if !self.is_late(now) {
             return Next::Do(step);
         }
-        let why = self.setback.as_ref().map(ToString::to_string).unwrap_or_default();
+        let why = self.setback.as_deref().unwrap_or_default();
         Next::Fail(format!("not up after {} s: {why}", self.guest.timeout.as_secs()))
     }
 }
@@ -438,8 +426,7 @@ mod tests {
         let mute = || fails("Guest agent is not responding");
         assert_eq!(vm.step_ended(Step::Ping, mute(), 2), Next::Do(Step::AwaitAgent));
         // The wait has ended without an event, which virsh says by its status only.
-        let silent =
-            Failure::Silent { command: "virsh event".into(), status: "exit status: 1".into() };
+        let silent = Failure { kind: FailureKind::Silent, ..refusal("") };
         assert_eq!(vm.step_ended(Step::AwaitAgent, Err(silent), 3), Next::Do(Step::Ping));
         assert_eq!(vm.step_ended(Step::AwaitAgent, ok("event"), 3), Next::Do(Step::Ping));
         assert_eq!(vm.step_ended(Step::Ping, ok("{}"), 4), Next::Up);
@@ -483,7 +470,7 @@ mod tests {
         assert_eq!(vm.step_ended(Step::Check, fails("whatever"), 1), gone);
         // It comes back, and the domain runs: that was our start.
         vm.break_off();
-        vm.lose_libvirt(&Trouble::WentAway(refusal(GONE)), 2);
+        vm.lose_libvirt(GONE, 2);
         assert!(!vm.is_right() && vm.is_idle());
         vm.learn(&domains("vm"), 3);
         assert_eq!(vm.phase(), &Phase::Up { already: false });
@@ -503,12 +490,12 @@ mod tests {
         let broken_off = || {
             let mut vm = started(Ready::Running);
             vm.break_off();
-            vm.lose_libvirt(&Trouble::WentAway(refusal(GONE)), 1_000_000);
+            vm.lose_libvirt(GONE, 1_000_000);
             vm
         };
         // A domain that takes libvirt down with it does so for the time of one start.
         let mut vm = broken_off();
-        assert_eq!(vm.gives_up(TIMEOUT_USEC), Some(Trouble::WentAway(refusal(GONE))));
+        assert_eq!(vm.gives_up(TIMEOUT_USEC), Some(GONE.to_owned()));
         vm.learn(&domains(""), 2_000_000);
         assert_eq!(vm.begin(2_000_000), TIMEOUT_USEC);
         // To wait for another guest, or for a free place, is no part of its start.

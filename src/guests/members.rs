@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use super::domain::Domains;
-use super::libvirt::Trouble;
 use super::member::GuestState;
 use super::order::{Standing, Waiting, first_before, startable};
 use super::vf::Need;
@@ -111,7 +110,7 @@ impl Members {
             return None;
         }
         if let Some(trouble) = member.libvirt_trouble() {
-            return Some(Waiting::Libvirt(trouble.clone()));
+            return Some(Waiting::Libvirt(trouble.to_owned()));
         }
         if let Some(wrong) = member.wrong_vfs() {
             return Some(wrong);
@@ -132,14 +131,14 @@ impl Members {
     }
 
     /// libvirt does not answer, so guests wait for it.
-    pub(super) fn lose_libvirt(&mut self, trouble: &Trouble, now: u64) {
+    pub(super) fn lose_libvirt(&mut self, trouble: &str, now: u64) {
         for member in &mut self.list {
             member.lose_libvirt(trouble, now);
         }
     }
 
     /// Those for whom libvirt did not come back in time, and what was wrong.
-    pub(super) fn given_up(&self, now: u64) -> Vec<(GuestIndex, Trouble)> {
+    pub(super) fn given_up(&self, now: u64) -> Vec<(GuestIndex, String)> {
         self.iter().filter_map(|(index, m)| Some((index, m.gives_up(now)?))).collect()
     }
 
@@ -194,7 +193,7 @@ impl Members {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::{TIMEOUT_USEC, after, guest, guests, listed, refusal};
+    use super::super::fixtures::{TIMEOUT_USEC, after, guest, guests, listed};
     use super::*;
     use crate::config::guest::Guest;
     use crate::model::guests::VfState;
@@ -267,24 +266,18 @@ mod tests {
     #[test]
     fn who_waits_for_libvirt_is_given_up_when_its_start_would_be() {
         let mut all = members(vec![guest("vm"), guest("a.service")]);
-        let trouble = Trouble::NoAnswer {
-            connection: "qemu:///system".to_owned(),
-            why: refusal("failed to connect to the hypervisor"),
-        };
-        all.lose_libvirt(&trouble, 10);
-        assert_eq!(
-            waits(&all, 0),
-            "libvirt (qemu:///system) does not answer: failed to connect to the hypervisor"
-        );
+        let trouble = "libvirt does not answer";
+        all.lose_libvirt(trouble, 10);
+        assert_eq!(waits(&all, 0), trouble);
         // Units have nothing to do with it.
         assert_eq!(waits(&all, 1), "other guests are being started");
         assert!(all.are_looked_at() && !all.are_tried());
         // To be told so again does not give it more time.
-        all.lose_libvirt(&trouble, 1_000_000);
+        all.lose_libvirt(trouble, 1_000_000);
         assert_eq!(all.next_until(), Some(10 + TIMEOUT_USEC));
         assert_eq!(all.given_up(9 + TIMEOUT_USEC), []);
         let given_up = all.given_up(10 + TIMEOUT_USEC);
-        assert_eq!(given_up, [(GuestIndex::new(0), trouble)]);
+        assert_eq!(given_up, [(GuestIndex::new(0), trouble.to_owned())]);
         // Had it come back, the guest would have been asked for its devices.
         all.learn(&Domains::parse(&listed("vm", 1).0, "", ""), 20);
         assert_eq!(all.given_up(10 + TIMEOUT_USEC), []);
@@ -293,10 +286,9 @@ mod tests {
     #[test]
     fn after_an_outage_of_libvirt_a_start_has_all_its_time_whenever_it_comes() {
         let mut all = members(vec![guest("vm")]);
-        let trouble = Trouble::WentAway(refusal("Connection reset by peer"));
         let back = Domains::parse(&listed("vm", 1).0, "", "");
         for outage in [10, 7_200_000_000] {
-            all.lose_libvirt(&trouble, outage);
+            all.lose_libvirt("libvirt has stopped", outage);
             assert_eq!(all.next_until(), Some(outage + TIMEOUT_USEC));
             all.learn(&back, outage + 1);
             // It waits for its VFs, which has no end.

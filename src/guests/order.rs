@@ -1,6 +1,5 @@
 //! Who is started next, and what another one waits for: pure, from what is known of every guest.
 
-use super::libvirt::Trouble;
 use crate::config::guest::{GuestIndex, What};
 use crate::model::guests::Phase;
 
@@ -43,7 +42,7 @@ pub fn first_before(
 pub(super) enum Waiting {
     /// libvirt, without which nothing is known of it.
     #[error("{0}")]
-    Libvirt(Trouble),
+    Libvirt(String),
     /// Its VFs that are not right, each with what it lacks; never empty.
     #[error("{}", .0.join("; "))]
     Vfs(Vec<String>),

@@ -3,9 +3,8 @@
 
 use std::path::Path;
 
-use super::domain::hostdevs;
 use super::failure::Failure;
-use super::libvirt::{Libvirt, Trouble};
+use super::libvirt::Libvirt;
 use super::looks::VfPoller;
 use super::member::{GuestState, Next};
 use super::members::Members;
@@ -19,7 +18,7 @@ use crate::host::events::{Events, Happened};
 use crate::host::virsh::Virsh;
 use crate::host::{Root, clock, lock, systemd};
 use crate::model::{GuestsReport, guests::Phase};
-use crate::observe::autostart::{self, START_NOBODY};
+use crate::observe::autostart::{self, START_NOBODY, hostdevs};
 
 /// How long nothing at all may happen.
 const IDLE_USEC: u64 = 3_600_000_000;
@@ -182,7 +181,7 @@ impl<'a> Service<'a> {
         self.ask_next(now);
         self.see(now);
         for (index, why) in self.members.given_up(now) {
-            self.fail(index, why.to_string());
+            self.fail(index, why);
         }
         if self.only_look {
             if self.is_looked_at() || self.first_pass_until().is_some_and(|at| now >= at) {
@@ -377,7 +376,7 @@ impl<'a> Service<'a> {
                 }
             }
             Ok(Err(why)) => self.fail(index, format!("the domain's XML cannot be parsed: {why}")),
-            Err(why) if why.is_libvirt_gone() => self.lose_libvirt(&Trouble::Lost(why), now),
+            Err(why) if why.is_libvirt_gone() => self.lose_libvirt(&why.to_string(), now),
             Err(why) => self.fail(index, format!("the domain's XML cannot be read: {why}")),
         }
     }
@@ -401,7 +400,7 @@ impl<'a> Service<'a> {
 
     /// Guests that are not up wait for libvirt, each for as long as its start
     /// may take.
-    fn lose_libvirt(&mut self, trouble: &Trouble, now: u64) {
+    fn lose_libvirt(&mut self, trouble: &str, now: u64) {
         self.libvirt.ask_later(now);
         self.members.lose_libvirt(trouble, now);
     }
@@ -536,7 +535,7 @@ impl<'a> Service<'a> {
             Next::Fail(why) => self.fail(index, why),
             Next::LibvirtGone(why) => {
                 member.break_off();
-                self.lose_libvirt(&Trouble::WentAway(why), now);
+                self.lose_libvirt(&format!("libvirt has stopped: {why}"), now);
                 self.libvirt.ask_at_once(now);
             }
         }

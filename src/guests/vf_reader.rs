@@ -56,9 +56,8 @@ enum Found {
     Vf(VfName),
     /// Something else than an InfiniBand VF: none of our business.
     Other,
-    Absent(PciAddress),
-    /// What it is cannot be told, so no guest may be started on it.
-    Unclear(PciAddress, String),
+    /// It does not exist, or what it is cannot be told: no guest may be started on it.
+    Unclear(VfState),
 }
 
 /// Which function is which VF, of the PFs that a look has come to.
@@ -167,8 +166,7 @@ impl<'a> VfReader<'a> {
         let open = self.open.take()?;
         let state = |found: &Found| match found {
             Found::Other => None,
-            Found::Absent(pci) => Some(VfState::no_function(*pci)),
-            Found::Unclear(pci, why) => Some(VfState::unclear(*pci, why.clone())),
+            Found::Unclear(state) => Some(state.clone()),
             Found::Vf(vf) => Some(open.state(*vf)),
         };
         Some(open.needs.iter().map(|(need, found)| (*need, state(found))).collect())
@@ -197,13 +195,11 @@ impl<'a> VfReader<'a> {
                     }
                     self.problems.extend(problems);
                 }
-                Ok(other) => {
-                    self.problems.insert(format!("PF {address}: an unexpected answer: {other:?}"));
-                }
                 Err(Failure::Refused(refusal)) => {
                     self.problems.insert(refusal.to_string());
                 }
-                Err(e @ (Failure::NoChild(_) | Failure::Silent(_))) => {
+                other => {
+                    let e = Failure::of(other);
                     self.problems.insert(format!("cannot query PF {address}: {e}"));
                 }
             }
@@ -236,21 +232,19 @@ impl<'a> VfReader<'a> {
             Need::Vf(vf) => return Found::Vf(vf),
             Need::Function(pci) => pci,
         };
+        let unclear = |why: String| Found::Unclear(VfState::unclear(pci, why));
         if !self.root.exists(&dir(pci)) {
-            return Found::Absent(pci);
+            return Found::Unclear(VfState::no_function(pci));
         }
         let pf = match self.root.link_name(&format!("{}/physfn", dir(pci))) {
             Ok(name) => match name.parse::<PciAddress>() {
                 Ok(pf) => pf,
-                Err(e) => return Found::Unclear(pci, format!("its physfn: {e}")),
+                Err(e) => return unclear(format!("its physfn: {e}")),
             },
             // No VF, or one that was passed through to this machine.
             Err(e) if e.is_absent() => return Found::Other,
             Err(e) => {
-                return Found::Unclear(
-                    pci,
-                    format!("cannot determine whether the function is a VF: {e}"),
-                );
+                return unclear(format!("cannot determine whether the function is a VF: {e}"));
             }
         };
         // The VF of a network or storage card that is no HCA.
@@ -264,7 +258,7 @@ impl<'a> VfReader<'a> {
         });
         match vfs.get(&pci) {
             Some(index) => Found::Vf(VfName { pf, index: *index }),
-            None => Found::Unclear(pci, format!("the PF {pf} has no such VF")),
+            None => unclear(format!("the PF {pf} has no such VF")),
         }
     }
 

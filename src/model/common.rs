@@ -642,6 +642,10 @@ impl Finding {
         findings.extend(untold);
     }
 
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
     /// It is an error of the configuration.
     pub fn is_of_configuration(&self) -> bool {
         self.code == Code::ConfigurationInvalid
@@ -856,6 +860,11 @@ pub mod as_text {
     pub fn list<T: Display, S: Serializer>(values: &[T], s: S) -> Result<S::Ok, S::Error> {
         s.collect_seq(values.iter().map(ToString::to_string))
     }
+}
+
+/// Writes findings as the list of their messages.
+pub(super) fn messages<S: Serializer>(findings: &[Finding], s: S) -> Result<S::Ok, S::Error> {
+    s.collect_seq(findings.iter().map(|finding| &finding.message))
 }
 
 /// Writes the message of a finding, with what to do first.

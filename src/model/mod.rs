@@ -33,7 +33,7 @@ mod planned_vf;
 pub mod port;
 pub mod preview;
 mod read;
-pub mod refusal;
+mod refused;
 #[cfg(test)]
 mod round_trip;
 pub mod rxe;
@@ -66,7 +66,7 @@ pub use pf::{Deferred, PfReport, StepDone, StepFailure, Unresolved, VfStep};
 pub use plan::{PlannedPf, PlannedVf};
 pub use port::{Awaited, Cause, NotExpected, PortProgress, port_span};
 pub use read::{ReadError, check_schema, read, unpacked};
-pub use refusal::Refusal;
+pub use refused::Refusal;
 pub use rxe::{RxeReport, RxeState};
 pub use silence::Silence;
 pub use stack::{StackName, StackSetting};

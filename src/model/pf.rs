@@ -494,15 +494,15 @@ mod tests {
         let mut report = PfReport::blank(pf(), 0);
         let value = json_of(&report);
         assert_eq!(value["reason"], Value::Null);
-        let refused = StepFailure::Refused {
+        let refused = crate::model::Refusal {
             tried: "write \"8\" to /sys/x".to_owned(),
             said: "ENOSPC: No space left on device".to_owned(),
-            errno: Some(Errno::ENOSPC),
+            errno: Some(Errno::ENOSPC as i32),
         };
         let step = VfStep::Count { from: 0, to: 8 };
         report.steps = vec![
             StepDone { step: VfStep::AutoprobeOff, failure: None },
-            StepDone { step, failure: Some(refused) },
+            StepDone { step, failure: Some(refused.into()) },
         ];
         report.problem = Some(busy());
         let value = json_of(&report);

@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::{
-    Advice, Code, Deferred, Finding, Kind, Refusal, Report, RxeReport, RxeState, Severity, ToDo,
-    Verdict, VfStep,
-    common::{as_text, with_remedy},
+    Advice, Code, Deferred, Finding, Kind, Report, RxeReport, RxeState, Severity, ToDo, Verdict,
+    VfStep,
+    common::{as_text, messages, with_remedy},
     netns::Netns,
     node::Count,
     not_read,
@@ -71,9 +71,9 @@ pub struct PlannedPf {
     #[serde(skip)]
     pub errors: Vec<Finding>,
     /// What does not come about, whatever would be done; in JSON texts.
-    #[serde(serialize_with = "as_text::list")]
+    #[serde(serialize_with = "messages")]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
-    pub refused: Vec<Refusal>,
+    pub refused: Vec<Finding>,
     /// Why nothing can be done at it now, although the plan is good; in JSON a
     /// text, `reason`.
     #[serde(rename = "reason", serialize_with = "with_remedy")]
@@ -96,7 +96,7 @@ impl PlanReport {
         let mut errors = self.pfs.iter().flat_map(|pf| &pf.errors);
         let mut refused = self.pfs.iter().flat_map(|pf| &pf.refused);
         if errors.any(|error| !error.code.may_pass())
-            || refused.any(Refusal::is_error)
+            || refused.any(Finding::is_error)
             || self.rxe.iter().any(RxeReport::is_refused)
         {
             Verdict::WouldFail
@@ -154,7 +154,7 @@ impl PlannedPf {
         let object = self.object();
         let mut findings = self.errors();
         findings.extend(self.problem.clone());
-        findings.extend(self.refused.iter().map(|refusal| refusal.finding.clone()));
+        findings.extend(self.refused.iter().cloned());
         let of = |action| self.vfs.iter().filter(move |vf| vf.action == action).map(|vf| vf.index);
         let (anew, changed) = of(Action::Change).partition(|vf| self.is_made_anew(*vf));
         let parts: [(Vec<VfIndex>, _); 4] = [

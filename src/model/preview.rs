@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{
     Cause, Code, DeferredSettings, Finding, IfaceStep, Kind, LeftOut, PlannedPf, PortProgress,
-    Refusal, Report, RxeReport, RxeState, Severity, Step, Verdict, WantedInterface,
+    Report, RxeReport, RxeState, Severity, Step, Verdict, WantedInterface,
     iface::Interface,
     netns::Netns,
     not_read,
@@ -34,7 +34,7 @@ impl ApplyPreview {
     pub fn verdict(&self) -> Verdict {
         let mut errors = self.pfs.iter().flat_map(|pf| &pf.errors);
         let mut refused = self.pfs.iter().flat_map(|pf| &pf.refused);
-        if refused.any(Refusal::is_error) || errors.any(|error| !error.code.may_pass()) {
+        if refused.any(Finding::is_error) || errors.any(|error| !error.code.may_pass()) {
             Verdict::WouldFail
         } else if self.pfs.iter().any(|pf| !pf.is_planned || pf.is_change()) {
             Verdict::WouldChange

@@ -2,21 +2,13 @@
 
 use nix::errno::Errno;
 
-use super::{Use, used_by};
+use super::Refusal;
 
 /// How a step failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StepFailure {
-    #[error("{tried}: {said}")]
-    Refused {
-        /// What was tried on what: `write "8" to /sys/...`.
-        tried: String,
-        said: String,
-        /// Its error number, where it gave one.
-        errno: Option<Errno>,
-    },
-    #[error("{}", used_by(.0))]
-    InUse(Vec<Use>),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// It had not ended when the deadline came; the child is still at it.
     #[error("the step did not finish before the deadline; a child process is still running")]
     Unfinished,
@@ -30,9 +22,9 @@ pub enum StepFailure {
 
 impl StepFailure {
     /// The system's error number, where it refused with one.
-    pub const fn errno(&self) -> Option<Errno> {
+    pub fn errno(&self) -> Option<Errno> {
         match self {
-            Self::Refused { errno, .. } => *errno,
+            Self::Refused(refusal) => refusal.errno(),
             _ => None,
         }
     }

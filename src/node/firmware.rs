@@ -85,8 +85,8 @@ pub fn identity(root: &Root, observed: &Observed, pci: PciAddress) -> Identity {
     });
     // Who asks an adapter that hangs waits for ever: a child does.
     let mut client = Client::new(root).querying(Resource::Adapter(pci));
-    let serial = match client.ask_all(&[Request::Serial(pci)]).pop() {
-        Some(Ok(WorkerAnswer::Serial(serial))) => serial,
+    let serial = match client.ask_one(&Request::Serial(pci)) {
+        Ok(WorkerAnswer::Serial(serial)) => serial,
         _ => None,
     };
     Identity { serial, firmware }

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::host::Root;
 use crate::ladder::WantedPf;
-use crate::model::{PlannedPf, Refusal, Silence, Use};
+use crate::model::{PlannedPf, Silence, Use};
 use crate::names::{PciAddress, Resource, VfIndex, vf_ranges};
 use crate::observe::plan_host::PlanHost;
 use crate::observe::{Backend, Look, ObservedPf, Undo, limits, pf};
 use crate::plan::VfPlan;
-use crate::plan::diff::{pf_report, refusals};
+use crate::plan::diff::{Refused, pf_report, refusals};
 use crate::plan::guid::Resolved;
 use crate::plan::vf::{Uses, disturbed, removed, vf_steps};
 use crate::workers::client::ask_each;
@@ -116,9 +116,8 @@ impl<'a> PfPreview<'a> {
                     problems.push(format!("whether ib_ipoib has netdevs of {vfs} of {pci}: {why}"));
                 }
                 Ok(Answer::Administered(told)) => pf.learn(told, &mut problems),
-                Ok(other) => pf.unreadable = Some(format!("an unexpected answer: {other:?}")),
                 Err(Failure::Refused(refused)) => refusal = Some(refused.said),
-                Err(failure) => pf.unreadable = Some(why(&failure)),
+                other => pf.unreadable = Some(why(&Failure::of(other))),
             }
         }
         let unanswered: Vec<VfIndex> = pf.unanswered().collect();
@@ -135,7 +134,7 @@ impl<'a> PfPreview<'a> {
     }
 
     /// What would be done, and what would be refused.
-    fn steps(&mut self, wanted: &WantedPf, observed: &ObservedPf) -> (VfPlan, Vec<Refusal>) {
+    fn steps(&mut self, wanted: &WantedPf, observed: &ObservedPf) -> (VfPlan, Refused) {
         let plan = self.used_steps(wanted, observed);
         let mut look = Look::new(self.root);
         let limits = limits::limits(&mut look, observed);
@@ -155,13 +154,10 @@ impl<'a> PfPreview<'a> {
         let pcis = touched.iter().filter_map(|vf| of(*vf)).collect();
         // Last of all that shows a use RDMA netlink is asked.
         let mut client = self.client(Resource::RdmaNetlink);
-        let uses = match client.ask_all(&[Request::Uses(pcis)]).pop() {
-            Some(Ok(Answer::Uses(uses))) => uses,
-            Some(Err(failure)) => {
-                vec![vec![Use::Unknown { why: rdma_held(&failure) }]; touched.len()]
-            }
+        let uses = match client.ask_one(&Request::Uses(pcis)) {
+            Ok(Answer::Uses(uses)) => uses,
             other => {
-                let why = format!("an unexpected answer: {other:?}");
+                let why = rdma_held(&Failure::of(other));
                 vec![vec![Use::Unknown { why }]; touched.len()]
             }
         };

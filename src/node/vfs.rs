@@ -131,7 +131,7 @@ impl Account<'_> {
         let is_told = |pf| {
             self.plan(pf).is_some_and(|plan| {
                 let mut wanted = plan.vfs.iter().filter_map(|vf| vf.wanted.as_ref());
-                plan.refused.iter().any(|refusal| refusal.finding.code == Code::VfGuidZero)
+                plan.refused.iter().any(|refused| refused.code == Code::VfGuidZero)
                     || wanted.any(|wanted| wanted.port2_guid.is_some())
             })
         };

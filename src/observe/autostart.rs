@@ -3,6 +3,7 @@
 //! assignment"); and those that libvirt-guests.service starts again because they ran
 //! at shutdown.
 
+use roxmltree::{Document, Node};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Root;
@@ -14,12 +15,13 @@ const DOMAINS: &str = "/etc/libvirt/qemu";
 /// No definition is larger.
 const LIMIT: u64 = 1 << 20;
 
-/// A guest that libvirt starts by itself.
+/// A guest that is started by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutostartGuest {
     pub name: String,
     /// The functions that it is given.
     pub functions: Vec<PciAddress>,
+    /// The file that defines it.
     pub file: String,
 }
 
@@ -27,16 +29,8 @@ pub struct AutostartGuest {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumed {
     /// The domains that ran at shutdown and are to start again.
-    pub domains: Vec<ResumedDomain>,
+    pub domains: Vec<AutostartGuest>,
     pub file: String,
-}
-
-/// A domain that ran at shutdown.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResumedDomain {
-    pub name: String,
-    /// The functions that it is given.
-    pub functions: Vec<PciAddress>,
 }
 
 /// What must be said in the configuration of libvirt-guests for it to start nobody.
@@ -65,14 +59,8 @@ pub fn resumed(root: &Root) -> Resumed {
     if uuids.is_empty() {
         return Resumed::default();
     }
-    let domains = root.list_or_empty(DOMAINS).unwrap_or_default();
-    let domains = domains.into_iter().filter(|name| name.ends_with(".xml")).filter_map(|name| {
-        let text = root.text(&format!("{DOMAINS}/{name}"), LIMIT).ok()?;
-        let uuid = between(&text, "<uuid>", "</uuid>")?;
-        let name = between(&text, "<name>", "</name>")?.to_owned();
-        uuids.contains(&uuid).then(|| ResumedDomain { name, functions: functions(&text) })
-    });
-    Resumed { domains: domains.collect(), file }
+    let is_started = |uuid: &str| uuids.contains(&uuid);
+    Resumed { domains: defined(root, DOMAINS, is_started), file }
 }
 
 /// The value of ON_BOOT: the last one holds, a shell reads it.
@@ -84,41 +72,75 @@ fn on_boot(settings: &str) -> &str {
 
 /// The guests with a function of their own.
 pub fn guests(root: &Root) -> Vec<AutostartGuest> {
-    let names = root.list_or_empty(DIR).unwrap_or_default();
-    let files = names.into_iter().filter(|n| n.ends_with(".xml")).map(|n| format!("{DIR}/{n}"));
-    files
-        .filter_map(|file| {
-            let text = root.text(&file, LIMIT).ok()?;
-            let functions = functions(&text);
-            let name = between(&text, "<name>", "</name>").unwrap_or_default().to_owned();
-            (!functions.is_empty()).then_some(AutostartGuest { name, functions, file })
-        })
-        .collect()
+    let mut guests = defined(root, DIR, |_| true);
+    guests.retain(|guest| !guest.functions.is_empty());
+    guests
 }
 
-/// The source addresses of `<hostdev>` and `<interface type='hostdev'>`. Not an
-/// XML parser: libvirt itself writes these files, one element a line.
-fn functions(text: &str) -> Vec<PciAddress> {
-    let mut functions = Vec::new();
-    for source in text.split("<source>").skip(1) {
-        let source = source.split("</source>").next().unwrap_or_default();
-        let Some(address) = between(source, "<address ", ">") else { continue };
+/// The domains that the files of `dir` define, of whose UUIDs `is_meant` is true.
+fn defined(root: &Root, dir: &str, is_meant: impl Fn(&str) -> bool) -> Vec<AutostartGuest> {
+    let names = root.list_or_empty(dir).unwrap_or_default();
+    let files = names.into_iter().filter(|n| n.ends_with(".xml")).map(|n| format!("{dir}/{n}"));
+    let domain = |file: String| {
+        let text = root.text(&file, LIMIT).ok()?;
+        let document = Document::parse(&text).ok()?;
+        let text_of = |tag| child(document.root_element(), tag)?.text();
+        let functions = functions(&document).ok()?;
+        let name = text_of("name")?.to_owned();
+        is_meant(text_of("uuid").unwrap_or_default().trim()).then_some(AutostartGuest {
+            name,
+            functions,
+            file,
+        })
+    };
+    files.filter_map(domain).collect()
+}
+
+/// The PCI functions of the host that a domain is given, from its XML.
+///
+/// # Errors
+/// It is no XML, or an address in it is none.
+pub fn hostdevs(xml: &str) -> Result<Vec<PciAddress>, String> {
+    functions(&Document::parse(xml).map_err(|e| e.to_string())?)
+}
+
+fn child<'a, 'i>(node: Node<'a, 'i>, tag: &str) -> Option<Node<'a, 'i>> {
+    node.children().find(|child| child.has_tag_name(tag))
+}
+
+/// Of hostdev devices, and of interfaces of type hostdev (libvirt, `formatdomain`).
+fn functions(document: &Document<'_>) -> Result<Vec<PciAddress>, String> {
+    let mut found: Vec<PciAddress> = Vec::new();
+    let devices = document.root_element().children().filter(|n| n.has_tag_name("devices"));
+    for device in devices.flat_map(|d| d.children()) {
+        let given = device.has_tag_name("hostdev") && device.attribute("type") == Some("pci")
+            || device.has_tag_name("interface") && device.attribute("type") == Some("hostdev");
+        if !given {
+            continue;
+        }
+        let source = child(device, "source");
+        let Some(address) = source.and_then(|s| child(s, "address")) else { continue };
         let number = |name: &str| {
-            let value = between(address, &format!("{name}='"), "'")?;
-            u32::from_str_radix(value.trim_start_matches("0x"), 16).ok()
+            let text = address.attribute(name).unwrap_or("0");
+            match text.strip_prefix("0x") {
+                Some(digits) => u32::from_str_radix(digits, 16),
+                None => text.parse(),
+            }
+            .map_err(|_| format!("{name}={text:?} of a hostdev is not a number"))
         };
-        let parts = [number("domain"), number("bus"), number("slot"), number("function")];
-        if let [domain, Some(bus), Some(slot), Some(function)] = parts {
-            let domain = domain.unwrap_or_default();
-            let text = format!("{domain:04x}:{bus:02x}:{slot:02x}.{function:x}");
-            functions.extend(text.parse::<PciAddress>());
+        let text = format!(
+            "{:04x}:{:02x}:{:02x}.{:x}",
+            number("domain")?,
+            number("bus")?,
+            number("slot")?,
+            number("function")?
+        );
+        let address = text.parse().map_err(|e| format!("{e}"))?;
+        if !found.contains(&address) {
+            found.push(address);
         }
     }
-    functions
-}
-
-fn between<'a>(text: &'a str, begin: &str, end: &str) -> Option<&'a str> {
-    text.split_once(begin)?.1.split_once(end).map(|(inner, _)| inner)
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -161,8 +183,45 @@ mod tests {
       <address type='pci' domain='0x0000' bus='0x07' slot='0x00' function='0x0'/>
     </hostdev>
     <disk type='file'><source file='/x'/></disk></devices></domain>";
-        let all: Vec<String> = functions(xml).iter().map(ToString::to_string).collect();
-        assert_eq!(all, ["0000:4b:00.3"]);
-        assert_eq!(functions("<source><address uuid='x'/></source><source>"), []);
+        let all = hostdevs(xml).expect("XML");
+        assert_eq!(all.iter().map(ToString::to_string).collect::<Vec<_>>(), ["0000:4b:00.3"]);
+        assert!(hostdevs("<source><address uuid='x'/></source><source>").is_err());
+    }
+
+    const XML: &str = "<domain type='kvm'><name>vm09</name><devices>
+        <hostdev mode='subsystem' type='pci' managed='yes'>
+          <driver name='vfio'/>
+          <source><address domain='0x0000' bus='0x4b' slot='0x00' function='0x3'/></source>
+          <address type='pci' domain='0x0000' bus='0x07' slot='0x00' function='0x0'/>
+        </hostdev>
+        <hostdev mode='subsystem' type='usb'><source><vendor id='0x1234'/></source></hostdev>
+        <interface type='hostdev' managed='yes'>
+          <source><address type='pci' domain='0' bus='75' slot='0' function='4'/></source>
+        </interface>
+        <interface type='network'><source network='default'/></interface>
+        </devices></domain>";
+
+    #[test]
+    fn hostdevs_are_read_from_the_source_address() {
+        let found: Vec<String> =
+            hostdevs(XML).expect("XML").iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["0000:4b:00.3", "0000:4b:00.4"]);
+    }
+
+    #[test]
+    fn what_is_no_domain_is_an_error_or_nothing() {
+        assert!(hostdevs("<domain><devices>").is_err());
+        assert_eq!(hostdevs("<domain/>"), Ok(Vec::new()));
+        let bad = XML.replace("slot='0x00' function='0x3'", "slot='0x20' function='0x3'");
+        assert!(hostdevs(&bad).is_err());
+        // Entities could blow up what is read.
+        assert!(hostdevs("<!DOCTYPE x [<!ENTITY a 'aa'>]><domain>&a;</domain>").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in "(?s).{0,200}") {
+            let _devices = hostdevs(&text);
+        }
     }
 }

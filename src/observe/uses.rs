@@ -137,18 +137,10 @@ const CLASS: &str = "/sys/class/net";
 struct Host<'a> {
     root: &'a Root,
     net: Option<Result<Vec<(u32, String)>, String>>,
-    open: Option<OpenVfio>,
+    /// Who has files of VFIO open.
+    open: Option<OpenFiles>,
     /// The P_Key children of all netdevs, each with the index of its parent.
     children: Option<Vec<(String, String)>>,
-}
-
-/// Who has files of VFIO open.
-#[derive(Default)]
-struct OpenVfio {
-    /// Device number `MAJOR:MINOR` or path below `/dev`, process and its name.
-    files: Vec<(String, u32, String)>,
-    /// Why it is not the whole truth.
-    unknown: Option<String>,
 }
 
 /// What a function has in this network namespace.
@@ -224,7 +216,7 @@ impl<'a> Host<'a> {
         }
         let root = self.root;
         let open = self.open.get_or_insert_with(|| open_vfio(root));
-        for (file, pid, name) in &open.files {
+        for (pid, name, file) in &open.files {
             // In a virtual machine's own mount namespace the path is another
             // one: its end, below /dev, is the same.
             let end = |f: &String| {
@@ -485,25 +477,20 @@ fn owned((owner, resource): (Owner, Resource), driver: &str) -> Option<Use> {
 }
 
 /// Looks at the open files of every process.
-fn open_vfio(root: &Root) -> OpenVfio {
+fn open_vfio(root: &Root) -> OpenFiles {
     let is_device = |target: &str| target.contains("anon_inode:[vfio-device]");
     let is_group = |target: &str| target.contains("vfio/") && !target.ends_with("vfio/vfio");
-    let OpenFiles { files, unknown } =
+    let OpenFiles { files, mut unknown } =
         open_files(root, |target| is_device(target) || is_group(target));
-    let mut open = OpenVfio { files: Vec::new(), unknown };
-    let groups: BTreeSet<u32> =
-        files.iter().filter(|(.., f)| !is_device(f)).map(|(pid, ..)| *pid).collect();
-    for (pid, name, target) in files {
-        if !is_device(&target) {
-            open.files.push((target, pid, name));
-        } else if !groups.contains(&pid) {
-            // A device that outlives its group's file: of which VF is not told.
-            open.unknown = Some(format!(
-                "process {pid} has a VFIO device open, but not the group of the device"
-            ));
-        }
+    let (devices, groups): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|(.., target)| is_device(target));
+    // A device that outlives its group's file: of which VF is not told.
+    let is_alone = |pid: u32| groups.iter().all(|(of, ..)| *of != pid);
+    if let Some((pid, ..)) = devices.iter().rev().find(|(pid, ..)| is_alone(*pid)) {
+        unknown =
+            Some(format!("process {pid} has a VFIO device open, but not the group of the device"));
     }
-    open
+    OpenFiles { files: groups, unknown }
 }
 
 #[cfg(test)]

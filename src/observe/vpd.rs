@@ -64,66 +64,56 @@ const MANAGEMENT: &[u8] = b"SMDL=SW_MNG";
 /// # Errors
 /// They are not as the specification has them.
 pub fn product(data: &[u8]) -> Result<Product, VpdError> {
-    if data.is_empty() {
-        return Err(VpdError::Empty);
-    }
-    let mut at = 0;
-    loop {
-        let cut_off = VpdError::CutOff { at, length: data.len() };
-        let (tag, rest) = data.get(at..).and_then(<[u8]>::split_first).ok_or(cut_off)?;
-        match *tag {
-            SMALL_END => return Ok(Product::Other),
-            LARGE_IDENTIFIER | LARGE_READ_ONLY | LARGE_READ_WRITE => {}
-            tag => return Err(VpdError::NoTag { at, tag }),
-        }
-        let (length, rest) = rest.split_first_chunk::<2>().ok_or(cut_off)?;
-        let length = usize::from(u16::from_le_bytes(*length));
-        let content = rest.get(..length).ok_or(cut_off)?;
-        if *tag != LARGE_IDENTIFIER && has_management(content, at + 3, data.len())? {
-            return Ok(Product::NvSwitchManagement);
-        }
-        at += 3 + length;
-    }
-}
-
-/// True if one of the vendor's fields of `content`, which begins at `start` of `length`
-/// octets, says so. A field is a keyword of two letters, one octet of length, its text.
-fn has_management(mut content: &[u8], start: usize, length: usize) -> Result<bool, VpdError> {
-    let whole = content.len();
-    while !content.is_empty() {
-        let cut_off = VpdError::CutOff { at: start + whole - content.len(), length };
-        let (head, rest) = content.split_first_chunk::<3>().ok_or(cut_off)?;
-        let [first, _, size] = *head;
-        let (text, rest) = rest.split_at_checked(usize::from(size)).ok_or(cut_off)?;
+    let is_management = |_, [first, _]: [u8; 2], text: &[u8]| {
         let mut parts = text.split(|octet| *octet == b':');
-        if first == b'V' && parts.any(|part| without_padding(part) == MANAGEMENT) {
-            return Ok(true);
-        }
-        content = rest;
-    }
-    Ok(false)
+        let says = first == b'V' && parts.any(|part| without_padding(part) == MANAGEMENT);
+        says.then_some(Product::NvSwitchManagement)
+    };
+    Ok(first_field(data, is_management)?.unwrap_or(Product::Other))
 }
 
 /// The serial number (keyword SN) in product data, if they have one.
 pub fn serial(data: &[u8]) -> Option<String> {
+    let is_serial =
+        |tag, keyword, text| (tag == LARGE_READ_ONLY && keyword == *b"SN").then_some(text);
+    let text = first_field(data, is_serial).ok()??;
+    let text = std::str::from_utf8(without_padding(text)).ok()?;
+    Some(text.to_owned()).filter(|text| !text.is_empty() && !text.contains(is_hostile))
+}
+
+/// What `found` makes of the first field of which it makes something, by the tag of its resource,
+/// its keyword and its text. A field is a keyword of two letters, one octet of length, its text.
+fn first_field<'a, T>(
+    data: &'a [u8],
+    found: impl Fn(u8, [u8; 2], &'a [u8]) -> Option<T>,
+) -> Result<Option<T>, VpdError> {
+    if data.is_empty() {
+        return Err(VpdError::Empty);
+    }
+    // What begins so many octets before the end does not end within it.
+    let cut_off = |left: usize| VpdError::CutOff { at: data.len() - left, length: data.len() };
     let mut rest = data;
     loop {
-        let (tag, after) = rest.split_first()?;
-        if !matches!(*tag, LARGE_IDENTIFIER | LARGE_READ_ONLY | LARGE_READ_WRITE) {
-            return None;
+        let start = cut_off(rest.len());
+        let (tag, after) = rest.split_first().ok_or(start)?;
+        match *tag {
+            SMALL_END => return Ok(None),
+            LARGE_IDENTIFIER | LARGE_READ_ONLY | LARGE_READ_WRITE => {}
+            tag => return Err(VpdError::NoTag { at: data.len() - rest.len(), tag }),
         }
-        let (length, after) = after.split_first_chunk::<2>()?;
-        let (content, after) = after.split_at_checked(u16::from_le_bytes(*length).into())?;
-        let mut fields = if *tag == LARGE_READ_ONLY { content } else { &[] };
-        while let Some(([first, second, size], text)) = fields.split_first_chunk::<3>() {
-            let (text, next) = text.split_at_checked(usize::from(*size))?;
-            if [*first, *second] == *b"SN" {
-                let text = std::str::from_utf8(without_padding(text)).ok()?;
-                return Some(text.to_owned()).filter(|t| !t.is_empty() && !t.contains(is_hostile));
+        let (length, after) = after.split_first_chunk::<2>().ok_or(start)?;
+        let (mut fields, next) =
+            after.split_at_checked(u16::from_le_bytes(*length).into()).ok_or(start)?;
+        while *tag != LARGE_IDENTIFIER && !fields.is_empty() {
+            let start = cut_off(fields.len() + next.len());
+            let ([first, second, size], text) = fields.split_first_chunk::<3>().ok_or(start)?;
+            let (text, others) = text.split_at_checked((*size).into()).ok_or(start)?;
+            if let Some(found) = found(*tag, [*first, *second], text) {
+                return Ok(Some(found));
             }
-            fields = next;
+            fields = others;
         }
-        rest = after;
+        rest = next;
     }
 }
 
@@ -143,11 +133,9 @@ const LIMIT: u64 = 32 * 1024;
 /// # Errors
 /// They cannot be read, or make no sense.
 pub fn read(root: &Root, pci: PciAddress) -> Result<Product, NotRead> {
-    match root.bytes(&format!("{DEVICES}/{pci}/vpd"), LIMIT) {
-        Ok(data) => Ok(product(&data)?),
-        // Without the capability there is no file.
-        Err(e) if e.is_absent() => Ok(Product::Other),
-        Err(e) => Err(e.into()),
+    match bytes(root, pci)? {
+        Some(data) => Ok(product(&data)?),
+        None => Ok(Product::Other),
     }
 }
 
@@ -156,10 +144,14 @@ pub fn read(root: &Root, pci: PciAddress) -> Result<Product, NotRead> {
 /// # Errors
 /// The product data cannot be read.
 pub fn read_serial(root: &Root, pci: PciAddress) -> Result<Option<String>, ReadError> {
+    Ok(bytes(root, pci)?.as_deref().and_then(serial))
+}
+
+/// The product data of a function; without the capability there is no file.
+fn bytes(root: &Root, pci: PciAddress) -> Result<Option<Vec<u8>>, ReadError> {
     match root.bytes(&format!("{DEVICES}/{pci}/vpd"), LIMIT) {
-        Ok(data) => Ok(serial(&data)),
         Err(e) if e.is_absent() => Ok(None),
-        Err(e) => Err(e),
+        data => data.map(Some),
     }
 }
 

@@ -133,11 +133,10 @@ impl Asked {
         self.open = None;
         match reply {
             Ok(Answer::Port { answer, .. }) => self.last = Some(answer),
-            Ok(other) => self.lose(&format!("an unexpected answer: {other:?}")),
             Err(Failure::NoChild(why)) => {
                 self.lose(&format!("the process that asks for it has ended ({why})"));
             }
-            Err(other) => self.lose(&other.to_string()),
+            other => self.lose(&Failure::of(other).to_string()),
         }
     }
 

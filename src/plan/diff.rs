@@ -7,7 +7,7 @@ use super::vf::VfPlan;
 use crate::ladder::vf::{lacks_name, vf_progress};
 use crate::ladder::{WantedPf, WantedVf};
 use crate::model::{
-    Code, Deferred, Finding, PlannedPf, PlannedVf, Refusal, ToDo, VfLack, VfStep,
+    Code, Deferred, Finding, PlannedPf, PlannedVf, ToDo, VfLack, VfStep,
     plan::{Action, Attribute, Change, PlannedAs},
 };
 use crate::names::{Guid, PortNumber, VfDriver, VfIndex, grouped, sh, vf_ranges};
@@ -15,12 +15,16 @@ use crate::observe::limits::{Limits, Mlx4, SharedGroup};
 use crate::observe::plan_host::PlanFunction;
 use crate::observe::{ObservedPf, ObservedVf};
 
+/// What does not come about at some VFs, whatever would be done. An error: they do not become as
+/// planned; else they do, and are of no use.
+pub type Refused = Vec<(Vec<VfIndex>, Finding)>;
+
 /// The plan of one PF as `ibprov plan` shows it; `observed` is the PF and what would be done there, where it is
 /// clear which it is.
 pub fn pf_report(
     plan: &Resolved,
     function: Option<&PlanFunction>,
-    observed: Option<(ObservedPf, VfPlan, Vec<Refusal>)>,
+    observed: Option<(ObservedPf, VfPlan, Refused)>,
 ) -> PlannedPf {
     let wanted = plan.wanted.as_ref().ok();
     let from = |vf: VfIndex| match usize::from(vf.get()) {
@@ -55,7 +59,7 @@ pub fn pf_report(
             .into_iter()
             .filter(|deferred| matches!(deferred, Deferred::Count { .. }))
             .collect(),
-        refused,
+        refused: refused.into_iter().map(|(_, finding)| finding).collect(),
         warnings: plan.warnings.clone(),
     }
 }
@@ -65,7 +69,7 @@ pub fn diff(
     wanted: &WantedPf,
     observed: &ObservedPf,
     plan: &VfPlan,
-    refused: &[Refusal],
+    refused: &[(Vec<VfIndex>, Finding)],
     guids_from: &dyn Fn(VfIndex) -> String,
 ) -> Vec<PlannedVf> {
     let anew = plan.steps.iter().any(|step| matches!(step, VfStep::Count { .. }));
@@ -96,7 +100,8 @@ pub fn diff(
             let shown = seen.filter(|_| !changes.iter().any(Change::brings_guid));
             let why = || rebind(shown.and_then(|_| vf_progress(vf, seen, observed).lacks));
             changes.extend(driver(&steps, seen.and_then(|s| s.driver.as_ref()), why));
-            let refusal = refused.iter().find(|r| r.vfs.contains(&index) && r.is_error());
+            let refusal =
+                refused.iter().find(|(vfs, finding)| vfs.contains(&index) && finding.is_error());
             changes.extend(refusal.and_then(|_| name(vf, seen?)));
             match (deferred, changes.is_empty()) {
                 _ if refusal.is_some() => Action::Refuse,
@@ -197,7 +202,7 @@ pub fn refusals(
     observed: &ObservedPf,
     plan: &VfPlan,
     limits: &Limits,
-) -> Vec<Refusal> {
+) -> Refused {
     /// What is so of VFs, and the driver from which they would have to be unbound.
     type Kind = (Finding, Option<String>);
     let is_renewed = plan.steps.iter().any(|step| matches!(step, VfStep::Count { .. }));
@@ -232,7 +237,7 @@ pub fn refusals(
         )));
         let message = format!("{}: {}", vf_ranges(vfs.iter().copied()), finding.message);
         let finding = Finding { message, ..finding }.about(pf).now(unbind);
-        Refusal { vfs, finding }
+        (vfs, finding)
     };
     let kinds = grouped(&wanted.vfs, |vf| of_vf(vf)).into_iter();
     kinds.filter_map(|(why, vfs)| Some((why?, vfs))).map(refusal).collect()

@@ -72,8 +72,7 @@ pub fn preview(planned: &PlannedPf, screen: Screen) -> Vec<String> {
     lines.extend(numbered.map(|(at, step)| format!("  {}. {step}", at + 1)));
     let deferred = left_alone(planned.all_deferred());
     lines.extend(deferred.iter().map(|deferred| format!("  deferred: {deferred}")));
-    let refused = planned.refused.iter().map(|refusal| &refusal.finding);
-    lines.extend(told(refused, Screen { colour: false, ..screen }));
+    lines.extend(told(&planned.refused, Screen { colour: false, ..screen }));
     let warnings = planned.warnings.iter();
     lines.extend(warnings.map(|told| format!("  {}: {}", told.severity, told.message)));
     lines.extend(planned.removes().map(|removes| format!("  warning: {removes}")));
@@ -111,7 +110,7 @@ impl PlannedPf {
         lines.extend(self.deferred.iter().map(|deferred| format!("  {head} {deferred}")));
         let warning = screen.paint(Tone::Warning, "warning:");
         lines.extend(told(&self.errors, screen));
-        lines.extend(told(self.refused.iter().map(|refusal| &refusal.finding), screen));
+        lines.extend(told(&self.refused, screen));
         lines.extend(told(&self.warnings, screen));
         lines.extend(self.removes().map(|removes| format!("  {warning} {removes}")));
         let of = |is: fn(&PlannedVf) -> bool| self.vfs.iter().filter(move |vf| is(vf));

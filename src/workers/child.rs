@@ -18,9 +18,10 @@ use std::time::Duration;
 use serde::de::IgnoredAny;
 
 use super::perform::perform;
-use super::request::{Answer, Numbered, Refusal, Request};
+use super::request::{Answer, Numbered, Request};
 use super::undo;
 use crate::host::Root;
+use crate::model::Refusal;
 use crate::names::PciAddress;
 
 /// How many requests are worked on at the same time. Most of what binding in

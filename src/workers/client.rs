@@ -13,11 +13,11 @@ use nix::poll::{PollFd, PollFlags, poll};
 
 use super::child::VERB;
 use super::perform::perform;
-use super::request::{Answer, Numbered, Refusal, Request};
+use super::request::{Answer, Numbered, Request};
 use crate::host::lock::{Held, LockError, Locks, RETRY_USEC};
 use crate::host::process::{self, OwnProcess};
 use crate::host::{Root, answer, clock};
-use crate::model::Silence;
+use crate::model::{Refusal, Silence};
 use crate::names::{PciAddress, Resource};
 
 /// Who has not answered for so long, microseconds, is not waited for by those who
@@ -39,11 +39,19 @@ pub enum Failure {
     /// There was no answer in [`SILENCE_USEC`], or there has been none to an earlier query.
     #[error("{0}")]
     Silent(Silence),
+    /// The answer is one to another question.
+    #[error("an unexpected answer: {0:?}")]
+    Unexpected(Box<Answer>),
 }
 
 impl Failure {
     /// There was no answer in [`SILENCE_USEC`].
     pub const SILENT: Self = Self::Silent(Silence::Within(SILENCE_USEC / 1_000_000));
+
+    /// What a reply is that is no answer to what was asked.
+    pub fn of(reply: Reply) -> Self {
+        reply.map_or_else(|failure| failure, |answer| Self::Unexpected(Box::new(answer)))
+    }
 }
 
 /// Asks a child, which is started with the first question, and anew with the next
@@ -322,9 +330,9 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Ask for all of these and wait: a reply for each, in [`SILENCE_USEC`].
-    pub fn ask_all(&mut self, requests: &[Request]) -> Vec<Reply> {
-        ask_each(vec![(self, requests)]).pop().unwrap_or_default()
+    /// Ask for one thing and wait for the reply, for [`SILENCE_USEC`].
+    pub fn ask_one(&mut self, request: &Request) -> Reply {
+        self.ask_until(request, clock::monotonic_usec() + SILENCE_USEC)
     }
 }
 

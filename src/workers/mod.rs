@@ -14,4 +14,4 @@ pub mod survey;
 pub mod undo;
 
 pub use client::{Client, Failure, Reply, SILENCE_USEC};
-pub use request::{Answer, Refusal, Request};
+pub use request::{Answer, Request};

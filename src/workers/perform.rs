@@ -3,13 +3,13 @@
 
 use std::io;
 
-use super::request::{Answer, Refusal, Request};
+use super::request::{Answer, Request};
 use crate::host::clock::monotonic_usec;
 use crate::host::manager::Manager;
 use crate::host::netlink::VfSetting;
 use crate::host::unit::{JobEnd, UnitState};
 use crate::host::{ReadError, Root, answer, attribute, links, netlink, process};
-use crate::model::{IfaceStep, Use, iface::aside_name};
+use crate::model::{IfaceStep, Refusal, Use, iface::aside_name};
 use crate::names::{PciAddress, RdmaName, UnitName, VFIO};
 use crate::observe::administered::administered;
 use crate::observe::holders::holders;

@@ -226,12 +226,9 @@ impl<'a> Products<'a> {
             asked.open = None;
             let driver = match reply {
                 Ok(Answer::Override(driver)) => driver,
-                Ok(other) => {
-                    self.problems.insert(format!("{pci}: an unexpected answer: {other:?}"));
-                    None
-                }
                 Err(Failure::Refused(refusal)) if refusal.is_absent() => None,
-                Err(failure) => {
+                other => {
+                    let failure = Failure::of(other);
                     self.problems.insert(format!(
                         "driver_override of {pci} could not be read: {failure}: the ports of the function are expected"
                     ));
@@ -253,8 +250,9 @@ impl<'a> Products<'a> {
             let State::Open(child, number) = asked.state else { continue };
             let read = match replies.remove(&(child, number)) {
                 Some(Ok(Answer::Product(product))) => Ok(product),
-                Some(Ok(other)) => Err(format!("{pci}: an unexpected answer: {other:?}")),
-                Some(Err(failure)) => Err(format!("{failure}: the function counts as an adapter")),
+                Some(other) => {
+                    Err(format!("{}: the function counts as an adapter", Failure::of(other)))
+                }
                 None if asked.since + LIMIT_USEC <= now => Err(format!(
                     "the vital product data of {pci} could not be read within {} s: the function counts as an adapter",
                     LIMIT_USEC / 1_000_000

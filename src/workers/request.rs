@@ -2,11 +2,10 @@
 
 use std::net::IpAddr;
 
-use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::host::netlink::VfSetting;
-use crate::model::{IfaceStep, PKeyEntry, PcieLink, Use, holders::Holder};
+use crate::model::{IfaceStep, PKeyEntry, PcieLink, Refusal, Use, holders::Holder};
 use crate::names::{IfName, Mode, PciAddress, PortNumber, RdmaName, UnitName, VfIndex};
 use crate::observe::administered::{AdministeredVf, VfInfoQuery};
 use crate::observe::link::PortAnswer;
@@ -214,26 +213,6 @@ pub enum Answer {
         umcast: Option<bool>,
     },
     Each(Vec<Result<Answer, Refusal>>),
-}
-
-/// A request that the system refused.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{tried}: {said}")]
-pub struct Refusal {
-    /// What was tried, for people.
-    pub tried: String,
-    /// The error's number, where it has one.
-    pub errno: Option<i32>,
-    /// What the system answered, for people.
-    pub said: String,
-}
-
-impl Refusal {
-    /// What was asked about went away meanwhile.
-    pub(super) fn is_absent(&self) -> bool {
-        let errno = self.errno.map(Errno::from_raw);
-        matches!(errno, Some(Errno::ENOENT | Errno::ENOTDIR | Errno::ENODEV | Errno::ENXIO))
-    }
 }
 
 /// A request or what became of it on its way, with the number that joins them.

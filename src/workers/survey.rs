@@ -353,10 +353,7 @@ impl Survey {
                 self.rtnl = Some(silence);
                 self.unread.extend(question.hcas);
             }
-            (wish, Err(failure)) => missing.add(&question.hcas, &wish, &failure),
-            (wish, Ok(other)) => {
-                self.problems.insert(format!("{wish}: an unexpected answer: {other:?}"));
-            }
+            (wish, other) => missing.add(&question.hcas, &wish, &Failure::of(other)),
         }
     }
 

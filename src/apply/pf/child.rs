@@ -1,16 +1,14 @@
 //! What the child that holds the PF's lock is asked, and what it does, as it may hang.
 
-use nix::errno::Errno;
-
 use super::machine::{Asked, Machine};
 use super::watch::Watch;
 use crate::host::netlink::VfSetting;
-use crate::model::{StepFailure, Use, VfStep};
+use crate::model::{StepFailure, Use, VfStep, used_by};
 use crate::names::{PciAddress, PortNumber, RdmaName, VfIndex};
 use crate::observe::pf::dir;
 use crate::observe::{Backend, ObservedPf, ObservedVf, Undo};
 use crate::workers::survey::rdma_held;
-use crate::workers::{Answer, Failure, Refusal, Reply, Request, SILENCE_USEC, undo};
+use crate::workers::{Answer, Failure, Reply, Request, SILENCE_USEC, undo};
 
 impl<M: Machine> Watch<M> {
     /// How many netdevs ib_ipoib has of these RDMA devices; what is not known is left out.
@@ -90,20 +88,14 @@ impl<M: Machine> Watch<M> {
 /// What a reply that is no success says.
 pub(super) fn failure(reply: Option<Reply>) -> StepFailure {
     match reply {
-        Some(Err(Failure::Refused(Refusal { tried, said, errno }))) => {
-            StepFailure::Refused { tried, said, errno: errno.map(Errno::from_raw) }
+        Some(Ok(Answer::InUse(vfs))) => {
+            let uses: Vec<Use> = vfs.into_iter().flat_map(|(_, uses)| uses).collect();
+            StepFailure::Other(used_by(&uses))
         }
-        Some(Err(Failure::NoChild(why))) => {
-            StepFailure::Other(format!("cannot start a child process: {why}"))
-        }
+        Some(Err(Failure::Refused(refusal))) => refusal.into(),
         // This child is waited for until the deadline, not for so long.
         Some(Err(Failure::Silent(_))) | None => StepFailure::Unfinished,
-        Some(Ok(Answer::InUse(vfs))) => {
-            StepFailure::InUse(vfs.into_iter().flat_map(|(_, uses)| uses).collect())
-        }
-        Some(Ok(other)) => {
-            StepFailure::Other(format!("the child process gave an unexpected answer: {other:?}"))
-        }
+        Some(other) => StepFailure::Other(Failure::of(other).to_string()),
     }
 }
 

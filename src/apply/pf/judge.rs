@@ -193,7 +193,7 @@ fn explained(told: Finding, want: &WantedVf, lack: &VfLack, attempts: &Attempts)
     let failed = attempts.of_vf(want.index).find_map(|t| Some((&t.step, t.failure.as_ref()?)));
     if let Some((step, failure)) = failed {
         let is_refused =
-            step.stage() == Stage::Administer && matches!(failure, StepFailure::Refused { .. });
+            step.stage() == Stage::Administer && matches!(failure, StepFailure::Refused(_));
         if is_refused {
             let why = format!(", {REFUSED}{step}: {failure}");
             return because(Code::VfSettingRefused, &why);
@@ -313,7 +313,8 @@ mod tests {
 
     fn refused(errno: Errno) -> StepFailure {
         let said = format!("{errno:?}: {}", errno.desc());
-        StepFailure::Refused { tried: "write \"8\" to /sys/x".to_owned(), said, errno: Some(errno) }
+        let errno = Some(errno as i32);
+        crate::model::Refusal { tried: "write \"8\" to /sys/x".to_owned(), said, errno }.into()
     }
 
     /// What is said of the VF after these steps, on a host that differs by `change`

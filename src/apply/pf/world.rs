@@ -15,7 +15,7 @@ use crate::host::events::Happened;
 use crate::host::netlink::VfSetting;
 use crate::ladder::WantedPf;
 use crate::ladder::vf::has_driver;
-use crate::model::{Code, Finding, Use, Verdict};
+use crate::model::{Code, Finding, Refusal, Use, Verdict};
 use crate::names::{
     BindOrder, LinkLayer, PciAddress, Policy, PortNumber, RdmaName, VfDriver, VfIndex, VfName,
     VfNames, is_vfio,
@@ -24,7 +24,7 @@ use crate::observe::administered::AdministeredVf;
 use crate::observe::{Backend, ObservedPf, Undo, VfDevices};
 use crate::plan::vf::kernel::{self, HOST, Kernel};
 use crate::workers::undo::{UndoRecord, restore};
-use crate::workers::{Answer, Refusal, Reply, Request};
+use crate::workers::{Answer, Reply, Request};
 
 const MSEC: u64 = 1_000;
 const BEGIN: u64 = 1_000_000 * MSEC;

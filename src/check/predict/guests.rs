@@ -7,7 +7,7 @@ use crate::model::advice::ToDo;
 use crate::model::common::{Code, listed};
 use crate::model::finding::{Confidence, Finding, Severity};
 use crate::names::sh;
-use crate::observe::autostart::{AutostartGuest, ResumedDomain, START_NOBODY};
+use crate::observe::autostart::{AutostartGuest, START_NOBODY};
 
 /// What starts guests that are given a VF without a look at it.
 pub(super) fn judge(host: &Host) -> Vec<Finding> {
@@ -30,7 +30,7 @@ fn by_libvirt_guests(host: &Host) -> Option<Finding> {
         "libvirt-guests.service starts {} again, which ran at shutdown, although its PCI function may not be ready.",
         names.join(", ")
     );
-    let quote = |guest: &&ResumedDomain| {
+    let quote = |guest: &&AutostartGuest| {
         let (name, functions) = (&guest.name, listed(&guest.functions));
         shown(host, format!("/var/lib/libvirt/libvirt-guests: {name} is given {functions}"))
     };
@@ -98,7 +98,8 @@ mod tests {
     #[test]
     fn a_guest_that_ran_at_shutdown_is_a_warning_if_it_has_a_vf() {
         let mut host = host("goal.target wants ibprov.service\n", &[], &[]);
-        let mut domain = ResumedDomain { name: "n1".into(), functions: Vec::new() };
+        let (name, path) = ("n1".into(), "/etc/libvirt/qemu/n1.xml".into());
+        let mut domain = AutostartGuest { name, functions: Vec::new(), file: path };
         let file = "/etc/default/libvirt-guests".to_owned();
         host.resumed = Resumed { domains: vec![domain.clone()], file: file.clone() };
         assert_eq!(judge(&host), []);

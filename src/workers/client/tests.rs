@@ -45,12 +45,12 @@ fn each_reply_is_that_of_its_request() {
     let mut client = served(echo);
     let texts: Vec<String> = (0..40).map(|n| n.to_string()).collect();
     let requests: Vec<Request> = texts.iter().map(|t| write(t)).collect();
-    let replies = client.ask_all(&requests);
+    let replies = ask_each(vec![(&mut client, &requests)]).remove(0);
     assert_eq!(replies, texts.iter().map(|t| written(t)).collect::<Vec<_>>());
     assert_eq!(client.until_usec(), None);
     let pci: PciAddress = "0000:01:00.0".parse().expect("address");
-    match &client.ask_all(&[Request::Override(pci)])[..] {
-        [Err(Failure::Refused(refusal))] => assert_eq!(refusal.errno, Some(22)),
+    match &client.ask_one(&Request::Override(pci)) {
+        Err(Failure::Refused(refusal)) => assert_eq!(refusal.errno, Some(22)),
         other => panic!("{other:?}"),
     }
 }
@@ -216,8 +216,8 @@ fn a_copied_tree_is_looked_up_at_once() {
     let number = client.ask(&Request::Administered(Vec::new()));
     assert_eq!((client.until_usec(), client.fd().is_none()), (Some(0), true));
     assert_eq!(client.replies(), [(number, Ok(Answer::Administered(Vec::new())))]);
-    match &client.ask_all(&[Request::Override(pci)])[..] {
-        [Err(Failure::Refused(refusal))] => assert_eq!(refusal.errno, Some(2)),
+    match &client.ask_one(&Request::Override(pci)) {
+        Err(Failure::Refused(refusal)) => assert_eq!(refusal.errno, Some(2)),
         other => panic!("{other:?}"),
     }
 }
