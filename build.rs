@@ -1,8 +1,9 @@
 //! Packs texts that the program rarely needs, which are a tenth of their size then: the data of
-//! the rules of `check`.
+//! the rules of `check`. Lists of words that the rules name become constants.
 
 #![expect(clippy::disallowed_methods, reason = "it reads the sources, not a host")]
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{Error, Write as _};
 use std::path::{Path, PathBuf};
@@ -26,5 +27,32 @@ fn main() -> Result<(), Error> {
         packed.write_all(&fs::read(&path)?)?;
         packed.finish()?;
     }
+    for (path, name) in
+        [("src/check/rules/rules.toml", "rules.rs"), ("src/check/evidence/words.toml", "words.rs")]
+    {
+        println!("cargo::rerun-if-changed={path}");
+        let text = constants(&fs::read_to_string(path)?);
+        fs::write(out.join(name), text.ok_or_else(|| Error::other(path))?)?;
+    }
     Ok(())
+}
+
+/// `words` and `tells` of each table: a module for it, a constant for each list.
+fn constants(tables: &str) -> Option<String> {
+    let tables: toml::Table = tables.parse().ok()?;
+    let mut text = String::new();
+    for (name, table) in &tables {
+        let lists = ["words", "tells"].into_iter().filter_map(|key| table.get(key)?.as_table());
+        let mut constants = String::new();
+        for (list, words) in lists.flatten() {
+            let list = list.replace('-', "_").to_uppercase();
+            let words = words.as_array()?.iter().map(toml::Value::as_str);
+            let words = words.collect::<Option<Vec<_>>>()?;
+            writeln!(constants, "    pub const {list}: &[&str] = &{words:?};").ok()?;
+        }
+        if !constants.is_empty() {
+            writeln!(text, "pub mod {} {{\n{constants}}}", name.replace('-', "_")).ok()?;
+        }
+    }
+    Some(text)
 }

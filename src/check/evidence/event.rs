@@ -141,47 +141,6 @@ pub enum Kind {
     },
 }
 
-/// Words of the lines that [`kind`] knows and no rule asks for by itself.
-pub const NEEDLES: &[&str] = &[
-    "renamed from",
-    "link becomes ready",
-    "MLX5E: StrdRq",
-    "firmware version:",
-    "] type 0",
-    "failed with error -",
-    "modprobe ib_",
-    "modprobe mlx",
-    "Inserted module",
-    "Bringing up interface",
-    "Bring up/down networking",
-    "Network Manager",
-    "Network Configuration",
-    "Wait Online",
-    "Wait for Network",
-    "aise network interfaces",
-    "network interfaces.",
-    "Network Service",
-    "openibd",
-    "mlnx_interface_mgr",
-    "RDMA",
-    "Remote File Systems",
-    "irtualization daemon",
-    "\"JOB_TYPE\"",
-    "Linux version ",
-    "-- Reboot --",
-    "-- Boot ",
-    // Levels, as `dmesg -x` and the journal's JSON write them.
-    "kern  :err ",
-    "kern  :crit ",
-    "kern  :alert ",
-    "kern  :emerg ",
-    "\"PRIORITY\":\"0\"",
-    "\"PRIORITY\":\"1\"",
-    "\"PRIORITY\":\"2\"",
-    "\"PRIORITY\":\"3\"",
-    "\"PRIORITY\" : \"3\"",
-];
-
 /// What kind of line `text` of `program` is.
 pub fn kind(program: &str, text: &str) -> Kind {
     if program == "ibprov" {

@@ -18,6 +18,10 @@ pub mod own;
 pub mod record;
 pub mod relevance;
 pub mod state;
+/// The lists of `words.toml`, as constants.
+pub mod words {
+    include!(concat!(env!("OUT_DIR"), "/words.rs"));
+}
 
 pub use account::Accounts;
 pub use event::{Event, Kind, Level, Origin, When};

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-use super::{event, fold, own, state};
+use super::words::{dump, event, fold, own};
 
 /// All needles and the machine that finds them.
 pub struct Needles {
@@ -35,8 +35,8 @@ impl Needles {
         words: impl IntoIterator<Item = &'static str>,
         general: impl IntoIterator<Item = &'static str>,
     ) -> Self {
-        let shared = event::NEEDLES.iter().chain(own::NEEDLES).chain(state::NEEDLES);
-        let shared = shared.chain(fold::lines::NEEDLES).copied();
+        let shared = event::NEEDLES.iter().chain(own::NEEDLES).chain(dump::NEEDLES);
+        let shared = shared.chain(fold::NEEDLES).copied();
         let mut words: Vec<&'static str> = words.into_iter().chain(shared).collect();
         words.sort_unstable();
         words.dedup();

@@ -56,18 +56,6 @@ impl Own {
     }
 }
 
-/// Words of the lines that [`by_words`] knows.
-pub const NEEDLES: &[&str] = &[
-    "boot incomplete after",
-    "this host has no InfiniBand",
-    "expected ports ready after",
-    "VFs as planned",
-    ": NOT READY",
-    "ports online after",
-    "is not up: ",
-    ": not as planned",
-];
-
 /// The outcome of the message `id`, whose text is `text` and whose exit code, if it has
 /// one, is `exit`.
 pub fn by_id(id: &str, exit: Option<u8>, text: &str) -> Option<Own> {

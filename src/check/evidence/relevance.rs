@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::words::relevance::DEVICES;
+pub use super::words::relevance::NOT_FOUND;
 use super::{Event, Kind};
 use crate::check::pattern::{caught_one, has_any};
 use crate::names::{PciAddress, RDMA_MODULES, is_ipoib_name};
@@ -79,28 +81,13 @@ fn is_of_library(word: &str) -> bool {
 /// True of `mlx5_0` and its like, and of the names that rdma-core gives by slot or GUID, but for
 /// those that IPoIB netdevs have too.
 fn is_rdma_device(word: &str) -> bool {
-    const DRIVERS: [&str; 13] = [
-        "mlx5_",
-        "mlx5_bond_",
-        "mlx4_",
-        "mlx4_bond_",
-        "hfi1_",
-        "qib",
-        "irdma",
-        "bnxt_re",
-        "bnxt_re_bond",
-        "qedr",
-        "mthca",
-        "rxe",
-        "siw",
-    ];
     let driver = word.trim_end_matches(|c: char| c.is_ascii_digit());
     let of_slot = || {
         let rest = ["roce", "iw", "opa", "rdma"].iter().find_map(|kind| word.strip_prefix(kind));
         rest.and_then(|rest| rest.strip_prefix(['p', 's', 'o', 'x', 'P']))
             .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_hexdigit()))
     };
-    driver.len() < word.len() && DRIVERS.contains(&driver) || of_slot()
+    driver.len() < word.len() && DEVICES.contains(&driver) || of_slot()
 }
 
 /// The interface of the line in which a network service did not find it.
@@ -132,15 +119,6 @@ pub fn not_found(event: &Event) -> Option<&str> {
     }
     None
 }
-
-/// Words of the lines that [`not_found`] knows.
-pub const NOT_FOUND: &[&str] = &[
-    "does not seem to be present",
-    "Cannot find device",
-    "does not exist",
-    "not present",
-    "error fetching interface information",
-];
 
 /// Whether a netdev came too late for who asked for it. `found` is what the asker
 /// says: whether it was there; `None` if it says neither. `gap` is the time from the

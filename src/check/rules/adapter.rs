@@ -1,12 +1,12 @@
 //! The adapter on its bus, and the loading of its driver.
 
-use super::{Boot, Code, Confidence, Event, Finding, Rule, Severity, row, seen};
+use super::words::driver_unload_under_remote_root::{LOCAL, REMOTE, UNLOADED};
+use super::words::udev_timeout::KILLED;
+use super::{Boot, Code, Confidence, Event, Finding, Severity, row, seen};
 use crate::check::evidence::event::function;
 use crate::check::pattern::has_any;
 
-pub(super) const PCIE_LINK_REDUCED: Rule = Rule::one(Code::PcieLinkReduced, pcie_link_reduced, &[]);
-
-fn pcie_link_reduced(boot: &Boot) -> Option<Finding> {
+pub(super) fn pcie_link_reduced(boot: &Boot) -> Option<Finding> {
     let said =
         |word: &'static str| boot.with(word).filter(|e| seen::rdma_module(&e.text).is_some());
     let width: Vec<_> = said("PCIe width is lower").collect();
@@ -46,17 +46,7 @@ fn pcie_link_reduced(boot: &Boot) -> Option<Finding> {
     Some(row::told(boot, Code::PcieLinkReduced, judged, told, &addresses, lines).quoting(shown))
 }
 
-pub(super) const UDEV_TIMEOUT: Rule = Rule::one(Code::UdevTimeout, udev_timeout, &[KILLED]);
-
-const KILLED: &[&str] = &[
-    "timeout: killing",
-    "timeout; kill",
-    "timeout '/sbin/modprobe",
-    "timeout '/usr/sbin/modprobe",
-    "Giving up waiting for worker",
-];
-
-fn udev_timeout(boot: &Boot) -> Option<Finding> {
+pub(super) fn udev_timeout(boot: &Boot) -> Option<Finding> {
     let udev =
         |e: &&Event| e.program.contains("udev") || e.text.contains("udev") || e.program.is_empty();
     let killed: Vec<_> = boot
@@ -133,18 +123,7 @@ fn udev_timeout(boot: &Boot) -> Option<Finding> {
     Some(finding.now(probe.into_iter().flatten()))
 }
 
-pub(super) const DRIVER_UNLOAD_UNDER_REMOTE_ROOT: Rule = Rule::one(
-    Code::DriverUnloadUnderRemoteRoot,
-    driver_unload_under_remote_root,
-    &[LOCAL, REMOTE, UNLOADED],
-);
-
-/// A disk of its own that fails says so through its controller.
-const LOCAL: &[&str] = &["Sense Key", "exception Emask", "Medium Error", "failed command:"];
-const REMOTE: &[&str] = &["session recovery timed out", "detected conn error", "connection1:0"];
-const UNLOADED: &[&str] = &["Unloading HCA driver", "rmmod", "modprobe -r"];
-
-fn driver_unload_under_remote_root(boot: &Boot) -> Option<Finding> {
+pub(super) fn driver_unload_under_remote_root(boot: &Boot) -> Option<Finding> {
     let errors: Vec<_> = boot
         .with("I/O error, dev")
         .filter(|e| has_any(&e.text, &["dev sd", "dev dm-", "dev nvme"]))

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Boot, Code, Confidence, Finding, Kind, Quote, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Finding, Kind, Quote, Severity, seen};
 use crate::check::evidence::account::Account;
 use crate::check::evidence::own::About;
 use crate::model::common::{self, listed};
 use crate::model::node::{Judgement, Standing};
 use crate::names::Object;
 
-pub(super) const NOT_AS_EXPECTED: Rule = Rule::one(Code::NotAsExpected, not_as_expected, &[]);
-
-fn not_as_expected(boot: &Boot) -> Option<Finding> {
+pub(super) fn not_as_expected(boot: &Boot) -> Option<Finding> {
     let judgement = boot.judgement();
     // What was written down is one account.
     let mut told = logged(boot, judgement);
@@ -202,10 +200,7 @@ fn own_unit(name: &str) -> Option<&str> {
     DESCRIPTIONS.iter().find(|(words, _)| name.starts_with(words)).map(|(_, unit)| *unit)
 }
 
-pub(super) const IBPROV_SWITCHED_OFF: Rule =
-    Rule::one(Code::IbprovSwitchedOff, ibprov_switched_off, &[&["ommand line: "]]);
-
-fn ibprov_switched_off(boot: &Boot) -> Option<Finding> {
+pub(super) fn ibprov_switched_off(boot: &Boot) -> Option<Finding> {
     // A host is judged by its /proc/cmdline.
     if boot.judgement().is_some() {
         return None;
@@ -243,16 +238,16 @@ mod tests {
     fn what_ibprov_has_logged_counts_unless_it_was_made_good() {
         let failed = "Nov 23 10:00:09 n9 ibprov[77]: boot incomplete after 1.154 s: PF 0000:01:00.0: 0 of 4 VFs as planned (sriov_numvfs: ENOSPC); 1 of 1 expected ports ready";
         let good = "Nov 23 10:05:09 n9 ibprov[99]: 1 of 1 expected ports ready after 0.1 s";
-        assert_eq!(severity(&NOT_AS_EXPECTED, &[failed]), Some(Severity::Error));
-        assert_eq!(severity(&NOT_AS_EXPECTED, &[failed, good]), None);
-        assert_eq!(severity(&NOT_AS_EXPECTED, &[good]), None);
+        assert_eq!(severity(Code::NotAsExpected, &[failed]), Some(Severity::Error));
+        assert_eq!(severity(Code::NotAsExpected, &[failed, good]), None);
+        assert_eq!(severity(Code::NotAsExpected, &[good]), None);
         let unit =
             "Nov 23 10:00:09 n9 systemd[1]: ibprov-guests.service: Failed with result 'exit-code'.";
-        assert_eq!(severity(&NOT_AS_EXPECTED, &[good, unit]), Some(Severity::Error));
+        assert_eq!(severity(Code::NotAsExpected, &[good, unit]), Some(Severity::Error));
         let older = "Nov 23 10:00:09 n9 systemd[1]: Failed to start Bring up InfiniBand ports.";
-        assert_eq!(severity(&NOT_AS_EXPECTED, &[good, older]), Some(Severity::Error));
+        assert_eq!(severity(Code::NotAsExpected, &[good, older]), Some(Severity::Error));
         let another =
             "Nov 23 10:00:09 n9 systemd[1]: cups.service: Failed with result 'exit-code'.";
-        assert_eq!(severity(&NOT_AS_EXPECTED, &[good, another]), None);
+        assert_eq!(severity(Code::NotAsExpected, &[good, another]), None);
     }
 }

@@ -1,15 +1,11 @@
 //! Mounts and services that use the fabric before it can be used.
 
-use super::{Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, row, seen};
+use super::words::consumer_before_address::{BINDS, RECONNECTS};
+use super::words::mount_before_ipoib::{FABRIC, STARTS, UNREACHABLE};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Severity, row, seen};
 use crate::check::pattern::has_any;
 use crate::graph::consumers;
 use crate::names::is_ipoib_name;
-
-pub(super) const CONSUMER_BEFORE_ADDRESS: Rule =
-    Rule::many(Code::ConsumerBeforeAddress, consumer_before_address, &[BINDS, RECONNECTS]);
-
-const BINDS: &[&str] = &["binding CM ID to", "rdma_bind_addr"];
-const RECONNECTS: &[&str] = &["Successfully reconnected", "new ctrl: NQN"];
 
 /// What comes later than this after the failure is no longer the boot, microseconds.
 const SOON: i64 = 300_000_000;
@@ -50,7 +46,7 @@ fn is_made_good(boot: &Boot, event: &Event, who: &str) -> bool {
     })
 }
 
-fn consumer_before_address(boot: &Boot) -> Vec<Finding> {
+pub(super) fn consumer_before_address(boot: &Boot) -> Vec<Finding> {
     let found = boot
         .events
         .iter()
@@ -88,11 +84,6 @@ fn unit(module: &str) -> String {
     format!("{stem}.service")
 }
 
-pub(super) const MOUNT_BEFORE_IPOIB: Rule =
-    Rule::one(Code::MountBeforeIpoib, mount_before_ipoib, &[STARTS, UNREACHABLE]);
-
-const STARTS: &[&str] = &["starting up LNI o2ib", "query IPoIB interface"];
-
 /// LNet or the RDMA transport says so itself.
 fn over_ib(event: &Event) -> bool {
     let t = &event.text;
@@ -119,33 +110,10 @@ fn no_network(event: &Event) -> bool {
     mount && (has_any(t, UNREACHABLE) || has_any(t, &other))
 }
 
-const UNREACHABLE: &[&str] = &[
-    "Network is unreachable",
-    "No route to host",
-    "Failed to resolve server",
-    "Temporary failure in name resolution",
-    "Name or service not known",
-    "could not resolve address",
-];
-
 /// True if the boot's lines speak of InfiniBand as the way to the server.
 pub(super) fn ib_here(boot: &Boot) -> bool {
-    boot.events.iter().any(|e| {
-        seen::ib_netdev_in(&e.text).is_some()
-            || has_any(
-                &e.text,
-                &[
-                    "o2ib",
-                    "ib_ipoib",
-                    "openibd",
-                    "ipoib",
-                    "IPoIB",
-                    "nfiniBand",
-                    "rpcrdma",
-                    "proto=rdma",
-                ],
-            )
-    }) || boot.state.netdevs.iter().any(|n| n.infiniband)
+    boot.events.iter().any(|e| seen::ib_netdev_in(&e.text).is_some() || has_any(&e.text, FABRIC))
+        || boot.state.netdevs.iter().any(|n| n.infiniband)
         || !boot.state.ports.is_empty()
 }
 
@@ -187,10 +155,7 @@ pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {
     Some(row::told(boot, Code::MountBeforeIpoib, (severity, confidence), told, &unit, lines))
 }
 
-pub(super) const MOUNT_BEFORE_NETWORK: Rule =
-    Rule::one(Code::MountBeforeNetwork, mount_before_network, &[UNREACHABLE]);
-
-fn mount_before_network(boot: &Boot) -> Option<Finding> {
+pub(super) fn mount_before_network(boot: &Boot) -> Option<Finding> {
     let lines: Vec<_> = boot.events.iter().filter(|e| no_network(e)).collect();
     if lines.is_empty() || ib_here(boot) || boot.events.iter().any(over_ib) {
         return None;

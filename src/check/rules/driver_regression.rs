@@ -2,16 +2,11 @@
 
 use super::causes::explains;
 use super::vfs::is_out_of_room;
-use super::{Book, Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, seen};
+use super::words::driver_regression::{CRASH, GIVES_UP, HANG, PROBES, ROCE, STOPPED, WARN};
+use super::{Book, Boot, Code, Confidence, Event, Finding, Kind, Severity, seen};
 use crate::check::evidence::event::function;
 use crate::check::pattern::has_any;
-use crate::names::{HCA_DRIVERS, Object, RDMA_MODULES, RDMA_MODULES_IN_TRACES};
-
-pub(super) const DRIVER_REGRESSION: Rule = Rule::rest(
-    Code::DriverRegression,
-    driver_regression,
-    &[RDMA_MODULES_IN_TRACES, CRASH, WARN, HANG, GIVES_UP, STOPPED],
-);
+use crate::names::{HCA_DRIVERS, Object, RDMA_MODULES};
 
 /// True if `event`, by which a driver gives up, has its reason among `findings`.
 fn is_explained(boot: &Boot, event: &Event, findings: &[Finding]) -> bool {
@@ -24,7 +19,7 @@ fn is_explained(boot: &Boot, event: &Event, findings: &[Finding]) -> bool {
     })
 }
 
-fn driver_regression(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
+pub(super) fn driver_regression(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
     let boot = book.boot;
     let mut given_up = given_up(boot);
     given_up.retain(|e| {
@@ -95,7 +90,7 @@ fn adapters<'a>(given_up: &[&'a Event]) -> Vec<&'a str> {
 
 /// True if more than the RDMA half of Ethernet cards is lost.
 fn loses_adapter(given_up: &[&Event]) -> bool {
-    given_up.iter().any(|e| !has_any(&e.text, &ROCE) && !is_of_bnxt_re(&e.text))
+    given_up.iter().any(|e| !has_any(&e.text, ROCE) && !is_of_bnxt_re(&e.text))
 }
 
 /// Beside no other fault, what is strange.
@@ -120,39 +115,6 @@ fn is_strange(text: &str) -> bool {
     watchdog && seen::ib_netdev_in(text).is_some()
         || text.contains("suspicious rcu_dereference") && ours.iter().any(|p| text.contains(p))
 }
-
-/// Lines by which a driver gives up.
-const GIVES_UP: &[&str] = &[
-    "ipoib_intf_alloc failed",
-    "register ipoib port",
-    "Couldn't register device with driver model",
-    "Failed to register driver with ib core",
-    "cannot register verbs",
-    "Failed to alloc IRQs",
-    "Failed to create EQs",
-    "mlx5_load_one failed",
-    "mlx5_init_one failed",
-    "handle_hca_cap failed",
-    "enable msix failed",
-    "Couldn't create special QP",
-    "create_pv_resources: Couldn't create",
-    "Could not allocate unit ID",
-    "mlx5_device_enable_sriov failed",
-    "failed to enable eswitch SRIOV",
-    "health recovery flow aborted",
-    "health recovery failed",
-    "Couldn't start port",
-    "FW STALL Detected",
-    "Couldn't create ib_mad CQ",
-    "Couldn't open port",
-    "Couldn't create per-port data",
-    "Couldn't query the device attributes",
-    "Couldn't set up InfiniBand P_Key/GID cache",
-    "NOP command failed to generate interrupt",
-    ", aborting",
-];
-/// Drivers of Ethernet cards: without their RDMA half the network is there.
-const ROCE: [&str; 5] = ["bnxt_re", "irdma", "qedr", "hns_", "roce"];
 
 /// True of an error of bnxt_re, which writes through the PCI device of bnxt_en:
 /// `bnxt_en 0000:61:00.0 bnxt_re0: Failed to create HW CQ`.
@@ -197,8 +159,6 @@ fn is_final(boot: &Boot, e: &Event) -> bool {
         }
     }
 }
-/// ... by which mlx4 tells that the firmware of its card has stopped.
-const STOPPED: &[&str] = &["Internal error detected", "Internal error mark was detected"];
 
 /// Probes of HCAs that failed for good, and drivers that gave up.
 fn given_up(boot: &Boot) -> Vec<&Event> {
@@ -215,28 +175,6 @@ fn given_up(boot: &Boot) -> Vec<&Event> {
         })
         .collect()
 }
-
-/// Lines by which the kernel begins to tell of a crash.
-const CRASH: &[&str] = &[
-    "BUG: kernel NULL pointer",
-    "BUG: unable to handle",
-    "Unable to handle kernel",
-    "Oops: ",
-    "Oops[",
-    "general protection fault",
-    "kernel BUG at",
-    "Internal error: ",
-    "soft lockup",
-    "hard LOCKUP",
-    "BUG: scheduling while atomic",
-    "BUG: KASAN",
-    "cannot create duplicate filename",
-    ": Vector: ",
-];
-/// ... of a warning.
-const WARN: &[&str] = &["WARNING: CPU", "WARNING: at "];
-/// ... of tasks that do not go on.
-const HANG: &[&str] = &["blocked for more than", "state:D"];
 
 /// A report of the kernel: its head and the lines that belong to it.
 struct Report<'a> {
@@ -311,20 +249,7 @@ fn culprit<'a>(
         })
         .filter(|e| e.text.contains("+0x"))
         .collect();
-    let in_probe = body.iter().any(|e| {
-        !is_list(e)
-            && has_any(
-                &e.text,
-                &[
-                    "_probe",
-                    "init_one",
-                    "ib_register_device",
-                    "register_client",
-                    "work_for_cpu_fn",
-                    "do_init_module",
-                ],
-            )
-    });
+    let in_probe = body.iter().any(|e| !is_list(e) && has_any(&e.text, PROBES));
     if let Some((event, module)) =
         frames.iter().take(NEAR).find_map(|e| seen::module_in_frame(&e.text).map(|m| (**e, m)))
     {

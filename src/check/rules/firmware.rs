@@ -1,29 +1,14 @@
 //! The adapter's firmware.
 
 use super::sriov::is_missed;
-use super::{Boot, Code, Confidence, Event, Finding, Kind, Needs, Rule, Severity, row, seen};
+use super::words::firmware_fatal::{BROKEN, LOST, SIGNS, TOO_HOT};
+use super::words::firmware_too_old::{ADVISES, NO_DEVICE, REFUSES};
+use super::words::fw_init_timeout::{FINAL, WAITS};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Needs, Severity, row, seen};
 use crate::check::evidence::event::function;
 use crate::check::evidence::state::Setting;
 use crate::check::ledger::path::{above, card};
 use crate::check::pattern::has_any;
-
-pub(super) const FW_INIT_TIMEOUT: Rule =
-    Rule::many(Code::FwInitTimeout, fw_init_timeout, &[WAITS, FINAL]);
-
-const WAITS: &[&str] = &["Waiting for FW initialization", "Waiting for FW pre-initializing"];
-/// Lines that by themselves mean that the card was given up.
-const FINAL: &[&str] = &[
-    "in pre-initializing state, aborting",
-    "in initializing state, aborting",
-    "65535.65535.65535",
-    "wait_vital timed out",
-    "Failed to reset HCA",
-    "PCI device did not come back after reset",
-    "Failed to obtain HW semaphore",
-    "Failed to start FW",
-    "timeout. Will cause a leak of a command resource",
-    "go bit not cleared",
-];
 
 /// mlx5 says every 20 s that it is still waiting. Firmware that takes this long does
 /// not come.
@@ -84,7 +69,7 @@ impl End {
     }
 }
 
-fn fw_init_timeout(boot: &Boot) -> Vec<Finding> {
+pub(super) fn fw_init_timeout(boot: &Boot) -> Vec<Finding> {
     let of_hca = |text: &str| seen::rdma_module(text).is_some();
     // A VF that gets no answer, while its PF has one, is another finding.
     let of_vf = |text: &str| {
@@ -125,17 +110,6 @@ fn fw_init_timeout(boot: &Boot) -> Vec<Finding> {
     seen::by_key(ends).into_iter().map(finding).collect()
 }
 
-pub(super) const FIRMWARE_FATAL: Rule =
-    Rule::many(Code::FirmwareFatal, firmware_fatal, &[SIGNS, TOO_HOT, LOST, BROKEN]);
-
-const SIGNS: &[&str] = &[
-    "health compromised",
-    "starting health recovery flow",
-    "health recovery failed",
-    "health recovery flow aborted",
-    "Driver is in error state",
-];
-
 /// Why it has failed, where that is no fault of the firmware's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outside {
@@ -144,12 +118,7 @@ enum Outside {
     Broken,
 }
 
-/// Health syndromes of mlx5 that are faults of the hardware (`hsynd_str()` of its health.c).
-const BROKEN: &[&str] = &["unrecoverable hardware error", "HW fatal error", "irisc not responding"];
-const TOO_HOT: &[&str] = &["High temperature", "temp_warn"];
-const LOST: &[&str] = &["PCI slot is unavailable", "PCI reads still not working"];
-
-fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
+pub(super) fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
     let fatal = |text: &str| text.contains("Fatal error ") && text.contains(" detected");
     let ours = |text: &str| seen::rdma_module(text).is_some();
     let lines: Vec<_> = boot
@@ -234,34 +203,7 @@ fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
     seen::by_key(ends).into_iter().map(finding).collect()
 }
 
-pub(super) const FIRMWARE_TOO_OLD: Rule =
-    Rule::many(Code::FirmwareTooOld, firmware_too_old, &[REFUSES, ADVISES, NO_DEVICE]);
-
-/// The driver does not work with such firmware.
-const REFUSES: &[&str] = &[
-    "unsupported command interface revision",
-    "This driver version supports only revisions",
-    "does not support command interface version",
-];
-/// It works, perhaps without a feature.
-const ADVISES: &[&str] = &[
-    "is old (",
-    "try updating your HCA FW",
-    "upgrade your firmware",
-    "update your firmware",
-    "firmware is too old",
-    "FW is too old",
-    "old firmware",
-    "outdated firmware",
-    "Firmware too old",
-    "unsupported firmware",
-    "upgrade to later FW",
-    "Consider upgrading device FW",
-];
-/// No RDMA device came of it.
-const NO_DEVICE: &[&str] = &["sys files not found (/sys/class/infiniband", "No IB devices found"];
-
-fn firmware_too_old(boot: &Boot) -> Vec<Finding> {
+pub(super) fn firmware_too_old(boot: &Boot) -> Vec<Finding> {
     let refuses: Vec<_> = boot.with_any(REFUSES).collect();
     let advises = boot.with_any(ADVISES).filter(|e| seen::rdma_module(&e.text).is_some());
     let no_device: Vec<_> = boot.with_any(NO_DEVICE).collect();
@@ -297,10 +239,7 @@ fn firmware_too_old(boot: &Boot) -> Vec<Finding> {
     seen::by_key(judged).into_iter().map(finding).collect()
 }
 
-pub(super) const FIRMWARE_RESET_PENDING: Rule =
-    Rule::one(Code::FirmwareResetPending, firmware_reset_pending, &[]);
-
-fn firmware_reset_pending(boot: &Boot) -> Option<Finding> {
+pub(super) fn firmware_reset_pending(boot: &Boot) -> Option<Finding> {
     let lines = row::lines(boot, Code::FirmwareResetPending);
     let pending: Vec<&Setting> = boot.state.settings.iter().filter(|s| s.is_pending()).collect();
     let of_lines = seen::by_function(lines.iter().copied()).into_iter().filter_map(|(at, _)| at);

@@ -1,19 +1,10 @@
 //! VFs for virtual machines.
 
-use super::{Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, row, seen};
+use super::words::iommu_off::GENERAL;
+use super::words::vm_before_vf::NOT_FOUND;
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Severity, row, seen};
 use crate::check::evidence::event::function;
 use crate::check::pattern::{caught_one, has_any};
-
-pub(super) const VM_BEFORE_VF: Rule = Rule::one(Code::VmBeforeVf, vm_before_vf, &[NOT_FOUND]);
-
-/// What libvirt says of a file or node of a device that is not there.
-const NOT_FOUND: &[&str] = &[
-    "not found: could not access",
-    "no node device with matching name",
-    "Node device not found",
-    "could not access /sys/bus/pci/devices",
-    "Unable to read from '/sys/bus/pci/devices",
-];
 
 /// A guest was refused for want of a device.
 fn refused(event: &Event) -> bool {
@@ -43,7 +34,7 @@ fn offline(boot: &Boot) -> Option<Finding> {
     )
 }
 
-fn vm_before_vf(boot: &Boot) -> Option<Finding> {
+pub(super) fn vm_before_vf(boot: &Boot) -> Option<Finding> {
     let lines: Vec<_> = boot.events.iter().filter(|e| refused(e)).collect();
     let Some(first) = lines.first() else { return offline(boot) };
     let groups = seen::by_function(lines.iter().copied());
@@ -64,10 +55,7 @@ fn vm_before_vf(boot: &Boot) -> Option<Finding> {
     Some(finding.quoting(seen::quotes(boot, later)))
 }
 
-pub(super) const AUTOSTART_GUEST_ON_VF: Rule =
-    Rule::one(Code::AutostartGuestOnVf, autostart_guest_on_vf, &[]);
-
-fn autostart_guest_on_vf(boot: &Boot) -> Option<Finding> {
+pub(super) fn autostart_guest_on_vf(boot: &Boot) -> Option<Finding> {
     let lines =
         seen::found(boot.events.iter().filter(|e| e.text.contains("utostart") && refused(e)))?;
     let told = "libvirt started a guest by autostart before its VF was present.";
@@ -75,9 +63,7 @@ fn autostart_guest_on_vf(boot: &Boot) -> Option<Finding> {
     Some(row::told(boot, Code::AutostartGuestOnVf, judged, told, &[], lines))
 }
 
-pub(super) const IOMMU_OFF: Rule = Rule::one(Code::IommuOff, iommu_off, &[]);
-
-fn iommu_off(boot: &Boot) -> Option<Finding> {
+pub(super) fn iommu_off(boot: &Boot) -> Option<Finding> {
     let lines: Vec<_> = boot
         .events
         .iter()
@@ -87,12 +73,7 @@ fn iommu_off(boot: &Boot) -> Option<Finding> {
         })
         .collect();
     // That the board has none matters where a device is to be given away.
-    let general = |e: &&Event| {
-        has_any(
-            &e.text,
-            &["DMAR table", "disabled", "no IOMMU", "No IOMMU", "not found", "not enabled"],
-        )
-    };
+    let general = |e: &&Event| has_any(&e.text, GENERAL);
     let wanted = boot.events.iter().any(|e| {
         has_any(&e.text, &["vfio", "VFIO", "passthrough", "libvirt", "QEMU", "iommu_group"])
     });

@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Deserializer};
 
-use super::{Book, Boot, Code, Confidence, Event, Finding, Rule, Severity, seen};
+use super::words::harmless_warning::OURS;
+use super::{Book, Boot, Code, Confidence, Event, Finding, Severity, seen};
 use crate::check::evidence::event::function;
 use crate::check::pattern::has_any;
 use crate::model::data::data;
@@ -70,9 +71,7 @@ fn messages() -> &'static Messages {
     MESSAGES.get_or_init(|| data(include_bytes!(concat!(env!("OUT_DIR"), "/messages.toml.gz"))))
 }
 
-pub(super) const HARMLESS_WARNING: Rule = Rule::rest(Code::HarmlessWarning, harmless_warning, &[]);
-
-fn harmless_warning(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
+pub(super) fn harmless_warning(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
     let boot = book.boot;
     // A line that a failure rests on is not harmless.
     let blamed = |event: &Event| {
@@ -121,27 +120,7 @@ fn why(text: &str) -> Option<&'static str> {
 
 /// The taint and field-spanning lines name their module.
 fn is_ours(text: &str) -> bool {
-    seen::rdma_module(text).is_some()
-        || seen::ib_netdev_in(text).is_some()
-        || has_any(
-            text,
-            &[
-                "rdma",
-                "RDMA",
-                "defaulting to 1000",
-                "infiniband",
-                "ib_",
-                "mlx",
-                "hfi1",
-                "umad",
-                "srpt",
-                "HCA",
-                "verbs",
-                "iwpmd",
-                "ibacm",
-                "peermem",
-            ],
-        )
+    seen::rdma_module(text).is_some() || seen::ib_netdev_in(text).is_some() || has_any(text, OURS)
 }
 
 /// Which source file writes `event`, where that is known.

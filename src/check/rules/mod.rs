@@ -1,6 +1,6 @@
 //! One file, one topic: for each of its diagnoses the words it looks for and how it judges a boot. What they say of logs is tested by `cases.toml`.
 //!
-//! A new rule is a constant in the file of its topic, or its row in `rules.toml` alone; and its row in
+//! A new rule is a function in the file of its topic, or its row in `rules.toml` alone; and its row in
 //! [`ALL`]; nothing else knows it.
 //! The order of the rows is the order of findings that are equally grave and equally sure: what
 //! is nearer to the root cause first.
@@ -33,6 +33,10 @@ mod testing;
 mod unexplained;
 mod vf_ports;
 mod vfs;
+/// The lists of words in `rules.toml`, as constants.
+mod words {
+    include!(concat!(env!("OUT_DIR"), "/rules.rs"));
+}
 
 use std::sync::OnceLock;
 
@@ -43,8 +47,10 @@ use crate::model::common::Code;
 use crate::model::finding::{Confidence, Finding, Quote, Severity};
 
 use super::evidence::Needles;
-use super::ledger::Book;
-use super::ledger::words::words;
+use super::ledger::words as general;
+use super::ledger::{Book, DEVICE_OF_MESSAGE};
+use crate::model::pf::{DROPPED, REFUSED};
+use crate::names::RDMA_MODULES_IN_TRACES;
 use seen::Needs;
 pub use seen::ib_netdev_in;
 pub(super) use seen::rdma_module;
@@ -53,7 +59,7 @@ pub(super) use seen::rdma_module;
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     pub code: Code,
-    /// Words of the lines it looks at and tells apart; the others are in `rules.toml`.
+    /// Words of the lines it looks at, beside those of its row in `rules.toml`.
     pub needles: Words,
     pub judge: Judge,
 }
@@ -70,20 +76,20 @@ impl Rule {
         Self { code, needles: &[], judge: Judge::Row }
     }
 
-    const fn one(code: Code, judge: fn(&Boot) -> Option<Finding>, needles: Words) -> Self {
-        Self { code, needles, judge: Judge::One(judge) }
+    const fn one(code: Code, judge: fn(&Boot) -> Option<Finding>) -> Self {
+        Self { code, needles: &[], judge: Judge::One(judge) }
     }
 
-    const fn many(code: Code, judge: fn(&Boot) -> Vec<Finding>, needles: Words) -> Self {
-        Self { code, needles, judge: Judge::Many(judge) }
+    const fn many(code: Code, judge: fn(&Boot) -> Vec<Finding>) -> Self {
+        Self { code, needles: &[], judge: Judge::Many(judge) }
     }
 
-    const fn rest(
-        code: Code,
-        judge: fn(&Book<'_>, &[Finding]) -> Vec<Finding>,
-        needles: Words,
-    ) -> Self {
-        Self { code, needles, judge: Judge::Rest(judge) }
+    const fn rest(code: Code, judge: fn(&Book<'_>, &[Finding]) -> Vec<Finding>) -> Self {
+        Self { code, needles: &[], judge: Judge::Rest(judge) }
+    }
+
+    const fn looking_for(self, needles: Words) -> Self {
+        Self { needles, ..self }
     }
 
     /// All words of the lines it looks at.
@@ -108,95 +114,98 @@ pub enum Judge {
 }
 
 /// Every rule.
-pub const ALL: &[&Rule] = &[
-    &Rule::host(Code::ConfigurationInvalid),
-    &Rule::row(Code::OpenibdSkipsInboxModules),
-    &openibd::OPENIBD_DISABLED,
-    &ordering::ORDERING_CYCLE,
-    &ordering::START_WAIT_DEADLOCK,
-    &modules_loaded::MODULE_LOAD_INTERRUPTED,
-    &Rule::row(Code::ModuleSignatureRefused),
-    &modules_refused::MODULE_SYMBOL_MISMATCH,
-    &Rule::host(Code::RequiredUnitMissing),
-    &Rule::row(Code::RunFull),
-    &modules_missing::MODULE_MISSING_FOR_KERNEL,
-    &modules_missing::MODULE_MISSING_IN_INITRD,
-    &modules_missing::INITRD_WITHOUT_FABRIC,
-    &modules_missing::MODULE_IS_A_DUMMY,
-    &modules_missing::MODULE_WRONG_DRIVER,
-    &Rule::row(Code::ModuleParameter),
-    &modules_refused::MODULE_DENIED,
-    &firmware::FIRMWARE_TOO_OLD,
-    &firmware::FIRMWARE_RESET_PENDING,
-    &firmware::FIRMWARE_FATAL,
-    &firmware::FW_INIT_TIMEOUT,
-    &adapter::DRIVER_UNLOAD_UNDER_REMOTE_ROOT,
-    &Rule::row(Code::PciBarUnassigned),
-    &Rule::row(Code::SelinuxDeniesSubnet),
-    &vfs::VF_PROBE_FAILED,
-    &driver_regression::DRIVER_REGRESSION,
-    &adapter::UDEV_TIMEOUT,
-    &modules_refused::MODULE_INIT_SLOW,
-    &sriov::SRIOV_NOT_ENABLED_FW,
-    &sriov::SRIOV_MMIO,
-    &sriov::SRIOV_NOT_EXPOSED_KERNEL,
-    &guests::IOMMU_OFF,
-    &vfs::VF_NOT_PROBED,
-    &sriov::SRIOV_VF_UNREACHABLE,
-    &vfs::VF_SETTING_DROPPED,
-    &vfs::VF_SETTING_REFUSED,
-    &vf_ports::VF_GUID_ZERO,
-    &vf_ports::VF_GUID_DUPLICATE,
-    &vf_ports::VF_POLICY_DOWN,
-    &subnet::UMAD_ZERO_GUID,
-    &opensm::OPENSM_SKIPPED,
-    &Rule::row(Code::OpensmPartitionsRejected),
-    &Rule::row(Code::OpensmOtherPort),
-    &opensm::OPENSM_MISCONFIGURED,
-    &opensm::OPENSM_VIRT_DISABLED,
-    &Rule::host(Code::VfPortNotActive),
-    &subnet::NO_SUBNET_MANAGER,
-    &ports::LINK_DOWN_CABLE,
-    &modules_loaded::MODULE_NOT_LOADED,
-    &openibd::OPENIBD_FAILED,
-    &Rule::row(Code::OpenibdAliasBroken),
-    &openibd::MLNX_INTERFACE_MGR_ARMED,
-    &Rule::host(Code::PortNotReady),
-    &ports::PORT_NOT_ACTIVE,
-    &subnet::PKEY_MISSING,
-    &Rule::host(Code::PortDegraded),
-    &configuration::NOT_AS_EXPECTED,
-    &Rule::host(Code::NetdevLate),
-    &ordering::ORDERING_MISSING,
-    &modules_loaded::MODULE_LOAD_ORDER,
-    &modules_loaded::MODULE_LOADED_LATE,
-    &openibd::IFUP_SKIPPED_OS_BOOTING,
-    &netdevs::NETDEV_RENAMED,
-    &netdevs::IPOIB_PARENT_DOWN,
-    &network_services::NETWORK_STACK_BUG,
-    &network_services::IFCFG_MISMATCH,
-    &configuration::IBPROV_SWITCHED_OFF,
-    &subnet::INTERFACE_NOT_ONLINE,
-    &netdevs::NETDEV_ADMIN_DOWN,
-    &guests::AUTOSTART_GUEST_ON_VF,
-    &guests::VM_BEFORE_VF,
-    &consumers::CONSUMER_BEFORE_ADDRESS,
-    &consumers::MOUNT_BEFORE_IPOIB,
-    &consumers::MOUNT_BEFORE_NETWORK,
-    &services::WAIT_ONLINE_TIMEOUT,
-    &services::RDMA_SERVICE_FAILED,
-    &adapter::PCIE_LINK_REDUCED,
-    &unexplained::UNEXPLAINED,
-    &messages::HARMLESS_WARNING,
-    &no_fault::INPUT_LEFT_OUT,
-    &no_fault::HEALTHY,
-    &no_fault::NOT_INFINIBAND,
-    &no_fault::UNKNOWN,
+pub static ALL: &[Rule] = &[
+    Rule::host(Code::ConfigurationInvalid),
+    Rule::row(Code::OpenibdSkipsInboxModules),
+    Rule::one(Code::OpenibdDisabled, openibd::openibd_disabled),
+    Rule::one(Code::OrderingCycle, ordering::ordering_cycle),
+    Rule::many(Code::StartWaitDeadlock, ordering::start_wait_deadlock),
+    Rule::one(Code::ModuleLoadInterrupted, modules_loaded::module_load_interrupted),
+    Rule::row(Code::ModuleSignatureRefused),
+    Rule::one(Code::ModuleSymbolMismatch, modules_refused::module_symbol_mismatch),
+    Rule::host(Code::RequiredUnitMissing),
+    Rule::row(Code::RunFull),
+    Rule::one(Code::ModuleMissingForKernel, modules_missing::module_missing_for_kernel),
+    Rule::one(Code::ModuleMissingInInitrd, modules_missing::module_missing_in_initrd),
+    Rule::one(Code::InitrdWithoutFabric, modules_missing::initrd_without_fabric),
+    Rule::one(Code::ModuleIsADummy, modules_missing::module_is_a_dummy),
+    Rule::one(Code::ModuleWrongDriver, modules_missing::module_wrong_driver),
+    Rule::row(Code::ModuleParameter),
+    Rule::one(Code::ModuleDenied, modules_refused::module_denied),
+    Rule::many(Code::FirmwareTooOld, firmware::firmware_too_old),
+    Rule::one(Code::FirmwareResetPending, firmware::firmware_reset_pending),
+    Rule::many(Code::FirmwareFatal, firmware::firmware_fatal),
+    Rule::many(Code::FwInitTimeout, firmware::fw_init_timeout),
+    Rule::one(Code::DriverUnloadUnderRemoteRoot, adapter::driver_unload_under_remote_root),
+    Rule::row(Code::PciBarUnassigned),
+    Rule::row(Code::SelinuxDeniesSubnet),
+    Rule::one(Code::VfProbeFailed, vfs::vf_probe_failed),
+    Rule::rest(Code::DriverRegression, driver_regression::driver_regression)
+        .looking_for(&[RDMA_MODULES_IN_TRACES]),
+    Rule::one(Code::UdevTimeout, adapter::udev_timeout),
+    Rule::one(Code::ModuleInitSlow, modules_refused::module_init_slow),
+    Rule::one(Code::SriovNotEnabledFw, sriov::sriov_not_enabled_fw),
+    Rule::one(Code::SriovMmio, sriov::sriov_mmio),
+    Rule::one(Code::SriovNotExposedKernel, sriov::sriov_not_exposed_kernel),
+    Rule::one(Code::IommuOff, guests::iommu_off),
+    Rule::one(Code::VfNotProbed, vfs::vf_not_probed),
+    Rule::one(Code::SriovVfUnreachable, sriov::sriov_vf_unreachable),
+    Rule::many(Code::VfSettingDropped, vfs::vf_setting_dropped).looking_for(&[&[DROPPED]]),
+    Rule::many(Code::VfSettingRefused, vfs::vf_setting_refused).looking_for(&[&[REFUSED]]),
+    Rule::one(Code::VfGuidZero, vf_ports::vf_guid_zero),
+    Rule::one(Code::VfGuidDuplicate, vf_ports::vf_guid_duplicate),
+    Rule::one(Code::VfPolicyDown, vf_ports::vf_policy_down),
+    Rule::one(Code::UmadZeroGuid, subnet::umad_zero_guid),
+    Rule::one(Code::OpensmSkipped, opensm::opensm_skipped),
+    Rule::row(Code::OpensmPartitionsRejected),
+    Rule::row(Code::OpensmOtherPort),
+    Rule::one(Code::OpensmMisconfigured, opensm::opensm_misconfigured),
+    Rule::one(Code::OpensmVirtDisabled, opensm::opensm_virt_disabled),
+    Rule::host(Code::VfPortNotActive),
+    Rule::one(Code::NoSubnetManager, subnet::no_subnet_manager),
+    Rule::one(Code::LinkDownCable, ports::link_down_cable),
+    Rule::one(Code::ModuleNotLoaded, modules_loaded::module_not_loaded),
+    Rule::one(Code::OpenibdFailed, openibd::openibd_failed),
+    Rule::row(Code::OpenibdAliasBroken),
+    Rule::one(Code::MlnxInterfaceMgrArmed, openibd::mlnx_interface_mgr_armed),
+    Rule::host(Code::PortNotReady),
+    Rule::one(Code::PortNotActive, ports::port_not_active),
+    Rule::many(Code::PkeyMissing, subnet::pkey_missing),
+    Rule::host(Code::PortDegraded),
+    Rule::one(Code::NotAsExpected, configuration::not_as_expected),
+    Rule::host(Code::NetdevLate),
+    Rule::many(Code::OrderingMissing, ordering::ordering_missing),
+    Rule::one(Code::ModuleLoadOrder, modules_loaded::module_load_order),
+    Rule::one(Code::ModuleLoadedLate, modules_loaded::module_loaded_late)
+        .looking_for(&[seen::NOT_FOUND]),
+    Rule::one(Code::IfupSkippedOsBooting, openibd::ifup_skipped_os_booting),
+    Rule::one(Code::NetdevRenamed, netdevs::netdev_renamed),
+    Rule::one(Code::IpoibParentDown, netdevs::ipoib_parent_down),
+    Rule::many(Code::NetworkStackBug, network_services::network_stack_bug),
+    Rule::one(Code::IfcfgMismatch, network_services::ifcfg_mismatch),
+    Rule::one(Code::IbprovSwitchedOff, configuration::ibprov_switched_off),
+    Rule::many(Code::InterfaceNotOnline, subnet::interface_not_online),
+    Rule::one(Code::NetdevAdminDown, netdevs::netdev_admin_down),
+    Rule::one(Code::AutostartGuestOnVf, guests::autostart_guest_on_vf),
+    Rule::one(Code::VmBeforeVf, guests::vm_before_vf),
+    Rule::many(Code::ConsumerBeforeAddress, consumers::consumer_before_address),
+    Rule::one(Code::MountBeforeIpoib, consumers::mount_before_ipoib),
+    Rule::one(Code::MountBeforeNetwork, consumers::mount_before_network)
+        .looking_for(&[words::mount_before_ipoib::UNREACHABLE]),
+    Rule::one(Code::WaitOnlineTimeout, services::wait_online_timeout),
+    Rule::many(Code::RdmaServiceFailed, services::rdma_service_failed),
+    Rule::one(Code::PcieLinkReduced, adapter::pcie_link_reduced),
+    Rule::rest(Code::Unexplained, unexplained::unexplained).looking_for(&[DEVICE_OF_MESSAGE]),
+    Rule::rest(Code::HarmlessWarning, messages::harmless_warning),
+    Rule::one(Code::InputLeftOut, no_fault::input_left_out),
+    Rule::rest(Code::Healthy, no_fault::healthy),
+    Rule::rest(Code::NotInfiniband, no_fault::not_infiniband),
+    Rule::rest(Code::Unknown, no_fault::unknown),
 ];
 
 /// The rule with `code`.
 pub fn rule(code: Code) -> Option<&'static Rule> {
-    ALL.iter().copied().find(|r| r.code == code)
+    ALL.iter().find(|r| r.code == code)
 }
 
 /// The needles of every rule, for [`super::evidence::Intake`].
@@ -205,7 +214,7 @@ pub fn needles() -> &'static Needles {
     NEEDLES.get_or_init(|| {
         Needles::with(
             ALL.iter().flat_map(|rule| rule.words()).chain(messages::needles()),
-            words().needles.iter().chain(&words().phrases).map(String::as_str),
+            general::words().needles.iter().chain(&general::words().phrases).map(String::as_str),
         )
     })
 }
@@ -214,7 +223,7 @@ pub fn needles() -> &'static Needles {
 mod tests {
     use super::super::evidence::Intake;
     use super::testing::{ca, severity};
-    use super::{ALL, Code, Severity, rule};
+    use super::{ALL, Code, Severity};
 
     /// The tools that send management datagrams, through the first port that is up unless they
     /// are told which.
@@ -247,7 +256,7 @@ mod tests {
             let mut lines: Vec<&str> = flood.iter().map(String::as_str).collect();
             let line = format!("[ 2000.0] {line}");
             lines.push(&line);
-            let told = severity(rule(code).expect("a rule"), &lines);
+            let told = severity(code, &lines);
             assert_eq!(told, Some(Severity::Error), "{line}");
         }
     }

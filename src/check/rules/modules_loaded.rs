@@ -1,56 +1,26 @@
 //! Modules that are not loaded, too late, or not to the end.
 
 use super::consumers::ib_here;
-use super::{Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, row, seen};
+use super::words::module_not_loaded::{
+    NO_DEVICES, NO_NODE, NO_TRANSPORT, NOT_LOADED, NVME, UCM, UMAD, UVERBS,
+};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Severity, row, seen};
 use crate::check::evidence::relevance::rdma_device_in;
 use crate::check::pattern::{caught, has_any};
 use crate::model::advice::ToDo;
 use crate::names::{IB_DRIVERS, is_ipoib_name, may_be_ipoib_name, rdma_half_of};
 
-pub(super) const MODULE_NOT_LOADED: Rule = Rule::one(
-    Code::ModuleNotLoaded,
-    module_not_loaded,
-    &[UMAD, UVERBS, UCM, NVME, &[NO_DEVICES, NO_TRANSPORT]],
-);
-
-const NO_DEVICES: &str = "no RDMA devices found";
-/// The kernel knows no such transport: EPROTONOSUPPORT, net/sunrpc/xprt.c.
-const NO_TRANSPORT: &str = "mount.nfs: Protocol not supported";
-
 /// Words by which a program says that a module is missing, and the module.
 const SAID: [(&[&str], &str); 4] =
     [(UMAD, "ib_umad"), (UVERBS, "ib_uverbs"), (UCM, "rdma_ucm"), (NVME, "nvme_rdma")];
-const UMAD: &[&str] = &[
-    "can't open /sys/class/infiniband_mad",
-    "umad_init: can't read ABI version",
-    "is ib_umad module loaded",
-    "Error opening UMAD",
-];
-const UVERBS: &[&str] = &["couldn't read uverbs ABI version"];
-const UCM: &[&str] = &[
-    "unable to open RDMA device",
-    "librdmacm: couldn't read ABI version",
-    "librdmacm: Warning: couldn't read ABI version",
-    "librdmacm: Fatal: couldn't read ABI version",
-    "/dev/infiniband/rdma_cm",
-];
-/// drivers/nvme/host/fabrics.c, nvmf_create_ctrl().
-const NVME: &[&str] = &["no handler found for transport rdma"];
-
-/// Words by which any program says that a module is not there.
-const NOT_LOADED: [&str; 5] =
-    ["not loaded", "not been loaded", "n't loaded", "not be loaded", "is missing"];
-/// ... that a device node is not there.
-const NO_NODE: [&str; 5] = ["No such file", "no such", "not found", "does not exist", "is missing"];
-
 /// The module without which a program of the fabric does not find what it names: a module and
 /// a word of absence in one clause, or a node of /dev/infiniband and one.
 fn absence(text: &str) -> Option<&'static str> {
     text.split(';').find_map(|clause| {
-        if has_any(clause, &NOT_LOADED) {
+        if has_any(clause, NOT_LOADED) {
             return seen::rdma_module(clause);
         }
-        let is_absent = has_any(clause, &NO_NODE);
+        let is_absent = has_any(clause, NO_NODE);
         let of_node = || {
             let node = clause.split_once("/dev/infiniband/")?.1;
             makes(node)
@@ -78,7 +48,7 @@ fn makes(name: &str) -> Option<&'static str> {
     all.into_iter().find(|(node, _)| name.starts_with(node)).map(|(_, module)| module)
 }
 
-fn module_not_loaded(boot: &Boot) -> Option<Finding> {
+pub(super) fn module_not_loaded(boot: &Boot) -> Option<Finding> {
     let said: Vec<_> = boot
         .events
         .iter()
@@ -138,7 +108,7 @@ fn module_not_loaded(boot: &Boot) -> Option<Finding> {
 /// An NFS mount failed as one over RDMA does without the module of that transport.
 fn no_transport(boot: &Boot) -> Option<Finding> {
     let is_loaded = |name| boot.state.modules.as_ref().is_some_and(|modules| modules.has(name));
-    let lines: Vec<_> = boot.with(NO_TRANSPORT).collect();
+    let lines: Vec<_> = boot.with_any(NO_TRANSPORT).collect();
     let (severity, confidence) = match lines.iter().any(|e| e.text.contains("rdma")) {
         _ if lines.is_empty() || ["rpcrdma", "xprtrdma"].into_iter().any(is_loaded) => return None,
         true => (Severity::Error, Confidence::Medium),
@@ -158,7 +128,7 @@ fn no_transport(boot: &Boot) -> Option<Finding> {
 
 /// librdmacm found no RDMA device: mostly nobody loaded the second half of a driver.
 fn no_device(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot.with(NO_DEVICES).collect();
+    let lines: Vec<_> = boot.with_any(NO_DEVICES).collect();
     if lines.is_empty() || seen::sign_of_life(boot).is_some() {
         return None;
     }
@@ -236,10 +206,7 @@ fn shown_by_ls(boot: &Boot) -> bool {
         })
 }
 
-pub(super) const MODULE_LOAD_INTERRUPTED: Rule =
-    Rule::one(Code::ModuleLoadInterrupted, module_load_interrupted, &[]);
-
-fn module_load_interrupted(boot: &Boot) -> Option<Finding> {
+pub(super) fn module_load_interrupted(boot: &Boot) -> Option<Finding> {
     let lines: Vec<_> = boot
         .events
         .iter()
@@ -281,9 +248,7 @@ fn module_load_interrupted(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const MODULE_LOAD_ORDER: Rule = Rule::one(Code::ModuleLoadOrder, module_load_order, &[]);
-
-fn module_load_order(boot: &Boot) -> Option<Finding> {
+pub(super) fn module_load_order(boot: &Boot) -> Option<Finding> {
     let lost: Vec<_> = boot
         .events
         .iter()
@@ -312,10 +277,7 @@ fn module_load_order(boot: &Boot) -> Option<Finding> {
     Some(row::told(boot, Code::ModuleLoadOrder, judged, told, &netdevs, lines))
 }
 
-pub(super) const MODULE_LOADED_LATE: Rule =
-    Rule::one(Code::ModuleLoadedLate, module_loaded_late, &[seen::NOT_FOUND]);
-
-fn module_loaded_late(boot: &Boot) -> Option<Finding> {
+pub(super) fn module_loaded_late(boot: &Boot) -> Option<Finding> {
     let late = seen::late(boot)?;
     let gap = late
         .made

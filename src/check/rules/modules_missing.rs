@@ -1,34 +1,10 @@
 //! Modules that do not exist where they are needed, or not for this hardware.
 
-use super::{Boot, Code, Confidence, Event, Finding, Rule, Severity, row, seen};
+use super::words::module_missing_for_kernel::{BUILDS, GONE, OPTIONAL};
+use super::{Boot, Code, Confidence, Event, Finding, Severity, row, seen};
 use crate::check::pattern::{caught_one, has_any, word};
 use crate::model::advice::ToDo;
 use crate::names::HCA_DRIVERS;
-
-pub(super) const MODULE_MISSING_FOR_KERNEL: Rule =
-    Rule::one(Code::ModuleMissingForKernel, module_missing_for_kernel, &[BUILDS]);
-
-const BUILDS: &[&str] =
-    &["Error! Bad return status for module build", "kernel headers for kernel", "/dkms/mlnx-of"];
-
-/// Modules that no kernel has any more; lists still name them.
-const GONE: [&str; 4] = ["ib_ucm", "ib_sdp", "iw_nes", "ib_addr"];
-
-/// Modules that lists name on every host, as open-iscsi's does, and that few need.
-const OPTIONAL: [&str; 12] = [
-    "ib_iser",
-    "ib_isert",
-    "ib_srp",
-    "ib_srpt",
-    "rpcrdma",
-    "xprtrdma",
-    "svcrdma",
-    "iw_cm",
-    "iw_cxgb4",
-    "rdma_rxe",
-    "siw",
-    "nvme_rdma",
-];
 
 /// True if something else here is of InfiniBand: a driver, a netdev, a port, a card.
 fn has_infiniband(boot: &Boot) -> bool {
@@ -78,7 +54,7 @@ fn in_initramfs(boot: &Boot, event: &Event) -> bool {
     listed || program || inside || below.iter().any(leaves)
 }
 
-fn module_missing_for_kernel(boot: &Boot) -> Option<Finding> {
+pub(super) fn module_missing_for_kernel(boot: &Boot) -> Option<Finding> {
     let lines: Vec<_> = boot
         .events
         .iter()
@@ -115,10 +91,7 @@ fn module_missing_for_kernel(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const MODULE_MISSING_IN_INITRD: Rule =
-    Rule::one(Code::ModuleMissingInInitrd, module_missing_in_initrd, &[]);
-
-fn module_missing_in_initrd(boot: &Boot) -> Option<Finding> {
+pub(super) fn module_missing_in_initrd(boot: &Boot) -> Option<Finding> {
     let lines =
         seen::found(boot.events.iter().filter(|e| missing(e).is_some() && in_initramfs(boot, e)))?;
     let modules = seen::each(lines.iter().filter_map(|e| missing(e)));
@@ -144,10 +117,7 @@ fn module_missing_in_initrd(boot: &Boot) -> Option<Finding> {
     Some(finding.permanent([add]))
 }
 
-pub(super) const INITRD_WITHOUT_FABRIC: Rule =
-    Rule::one(Code::InitrdWithoutFabric, initrd_without_fabric, &[]);
-
-fn initrd_without_fabric(boot: &Boot) -> Option<Finding> {
+pub(super) fn initrd_without_fabric(boot: &Boot) -> Option<Finding> {
     let asks = |text: &str| {
         text.contains("ommand line: ")
             && text.split_whitespace().any(|word| {
@@ -175,9 +145,7 @@ fn initrd_without_fabric(boot: &Boot) -> Option<Finding> {
     Some(row::told(boot, Code::InitrdWithoutFabric, judged, told, &[], lines))
 }
 
-pub(super) const MODULE_IS_A_DUMMY: Rule = Rule::one(Code::ModuleIsADummy, module_is_a_dummy, &[]);
-
-fn module_is_a_dummy(boot: &Boot) -> Option<Finding> {
+pub(super) fn module_is_a_dummy(boot: &Boot) -> Option<Finding> {
     let described: Vec<_> = boot.with("dummy kernel module").collect();
     let refused: Vec<_> = boot
         .with("rotocol not supported")
@@ -196,9 +164,6 @@ fn module_is_a_dummy(boot: &Boot) -> Option<Finding> {
     Some(row::told(boot, Code::ModuleIsADummy, (Severity::Error, confidence), told, &[], lines))
 }
 
-pub(super) const MODULE_WRONG_DRIVER: Rule =
-    Rule::one(Code::ModuleWrongDriver, module_wrong_driver, &[]);
-
 /// What lspci calls the cards of each driver.
 const FAMILIES: [(&str, &[&str]); 5] = [
     (
@@ -214,7 +179,7 @@ const FAMILIES: [(&str, &[&str]); 5] = [
     ("hfi1", &["Omni-Path"]),
 ];
 
-fn module_wrong_driver(boot: &Boot) -> Option<Finding> {
+pub(super) fn module_wrong_driver(boot: &Boot) -> Option<Finding> {
     let modules = boot.state.modules.as_ref()?;
     for function in &boot.state.pci {
         let Some((right, _)) =

@@ -1,13 +1,11 @@
 //! Modules that the kernel or the administrator refuses.
 
-use super::{Boot, Code, Confidence, Event, Finding, Rule, Severity, row, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Severity, row, seen};
 use crate::check::pattern::caught;
 use crate::model::advice::ToDo;
 use crate::names::RDMA_USERS;
 
-pub(super) const MODULE_DENIED: Rule = Rule::one(Code::ModuleDenied, module_denied, &[]);
-
-fn module_denied(boot: &Boot) -> Option<Finding> {
+pub(super) fn module_denied(boot: &Boot) -> Option<Finding> {
     let lines = seen::found(boot.events.iter().filter(|e| denies(e)))?;
     let modules = seen::each(lines.iter().flat_map(|e| seen::rdma_modules(&e.text)));
     let is = if modules.len() > 1 { "are" } else { "is" };
@@ -31,9 +29,6 @@ fn denies(event: &Event) -> bool {
     listed || row::is_line(Code::ModuleDenied, event)
 }
 
-pub(super) const MODULE_SYMBOL_MISMATCH: Rule =
-    Rule::one(Code::ModuleSymbolMismatch, module_symbol_mismatch, &[]);
-
 /// True if `event` says why.
 fn is_mismatch(event: &Event) -> bool {
     row::is_line(Code::ModuleSymbolMismatch, event)
@@ -47,7 +42,7 @@ fn is_built_here(text: &str, module: &str) -> bool {
     text.contains(INSERT) && text.contains("Invalid argument") && RDMA_USERS.contains(&module)
 }
 
-fn module_symbol_mismatch(boot: &Boot) -> Option<Finding> {
+pub(super) fn module_symbol_mismatch(boot: &Boot) -> Option<Finding> {
     let of_symbol = |text: &str| {
         let mut words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
         words.any(|word| word.starts_with("ib_") || word.starts_with("rdma_"))
@@ -79,9 +74,7 @@ fn module_symbol_mismatch(boot: &Boot) -> Option<Finding> {
     Some(row::told(boot, Code::ModuleSymbolMismatch, judged, told, &modules, lines))
 }
 
-pub(super) const MODULE_INIT_SLOW: Rule = Rule::one(Code::ModuleInitSlow, module_init_slow, &[]);
-
-fn module_init_slow(boot: &Boot) -> Option<Finding> {
+pub(super) fn module_init_slow(boot: &Boot) -> Option<Finding> {
     let refused: Vec<_> = boot
         .with("gave up waiting for init of module")
         .filter_map(|event| {

@@ -1,12 +1,10 @@
 //! Netdevs: their names, and whether they are up.
 
-use super::{Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, row, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Severity, row, seen};
 use crate::check::evidence::event::function;
 use crate::check::evidence::state::NetdevSeen;
 use crate::check::pattern::{caught, has_word};
 use crate::names::{is_ipoib_name, is_kernel_ipoib_name, may_be_ipoib_name};
-
-pub(super) const NETDEV_RENAMED: Rule = Rule::one(Code::NetdevRenamed, netdev_renamed, &[]);
 
 /// A kernel name is asked for, and `ip link` shows only netdevs of other names.
 fn shown_otherwise(boot: &Boot) -> Option<(&Event, &str, &NetdevSeen)> {
@@ -106,7 +104,7 @@ fn not_renamed(boot: &Boot, refused: &[Refused<'_>]) -> Finding {
     ])
 }
 
-fn netdev_renamed(boot: &Boot) -> Option<Finding> {
+pub(super) fn netdev_renamed(boot: &Boot) -> Option<Finding> {
     let refused = refused(boot);
     if !refused.is_empty() {
         return Some(not_renamed(boot, &refused));
@@ -151,9 +149,7 @@ fn netdev_renamed(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const NETDEV_ADMIN_DOWN: Rule = Rule::one(Code::NetdevAdminDown, netdev_admin_down, &[]);
-
-fn netdev_admin_down(boot: &Boot) -> Option<Finding> {
+pub(super) fn netdev_admin_down(boot: &Boot) -> Option<Finding> {
     let state = &boot.state;
     let is_ib = |n: &&NetdevSeen| n.infiniband || is_ipoib_name(&n.name);
     let active = state.ports.iter().any(|p| p.is_active() && p.may_be_infiniband());
@@ -199,9 +195,7 @@ fn is_wanted(boot: &Boot, netdev: &str) -> bool {
         || boot.host.iter().flat_map(|host| &host.asked).any(|asked| asked.netdev == netdev)
 }
 
-pub(super) const IPOIB_PARENT_DOWN: Rule = Rule::one(Code::IpoibParentDown, ipoib_parent_down, &[]);
-
-fn ipoib_parent_down(boot: &Boot) -> Option<Finding> {
+pub(super) fn ipoib_parent_down(boot: &Boot) -> Option<Finding> {
     let netdevs = &boot.state.netdevs;
     let mut bad = Vec::new();
     for child in netdevs.iter().filter(|n| n.up && (n.infiniband || may_be_ipoib_name(&n.name))) {

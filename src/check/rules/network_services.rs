@@ -1,12 +1,11 @@
 //! Network services and their configuration.
 
-use super::{Boot, Code, Confidence, Event, Finding, Rule, Severity, row, seen};
+use super::words::network_stack_bug::{FAULTS, MANAGERS, WORKS};
+use super::{Boot, Code, Confidence, Event, Finding, Severity, row, seen};
 use crate::check::pattern::{caught_one, has_any};
 use crate::names::{RDMA_MODULES, is_ipoib_name};
 
-pub(super) const IFCFG_MISMATCH: Rule = Rule::one(Code::IfcfgMismatch, ifcfg_mismatch, &[]);
-
-fn ifcfg_mismatch(boot: &Boot) -> Option<Finding> {
+pub(super) fn ifcfg_mismatch(boot: &Boot) -> Option<Finding> {
     let lines = row::lines(boot, Code::IfcfgMismatch);
     let first = lines.first()?;
     // An attempt that worked afterwards.
@@ -19,27 +18,8 @@ fn ifcfg_mismatch(boot: &Boot) -> Option<Finding> {
     Some(row::told(boot, Code::IfcfgMismatch, judged, told, &[], lines))
 }
 
-pub(super) const NETWORK_STACK_BUG: Rule =
-    Rule::many(Code::NetworkStackBug, network_stack_bug, &[]);
-
 fn of_network_manager(event: &Event) -> bool {
-    has_any(
-        &event.program,
-        &[
-            "NetworkManager",
-            "systemd-networkd",
-            "wicked",
-            "netplan",
-            "cloud-init",
-            "dhclient",
-            "dhcpcd",
-            "ifup",
-            "nm-",
-            "networkd",
-            "python3",
-            "initrd",
-        ],
-    ) || event.program.is_empty()
+    has_any(&event.program, MANAGERS) || event.program.is_empty()
 }
 
 fn is_fault(event: &Event) -> bool {
@@ -49,30 +29,7 @@ fn is_fault(event: &Event) -> bool {
     if t.contains("could not be readied for configuration") {
         return true;
     }
-    names_ib
-        && has_any(
-            &low,
-            &[
-                "config-failed",
-                "activation: failed for connection",
-                "state change: config -> failed",
-                "unsupported device type",
-                "unsupported hardware type",
-                "unknown device type",
-                "unknown interface type",
-                "failed to set mode",
-                "bond config is using infiniband",
-                "invalid hardware address",
-                "hardware address length",
-                "invalid mac address",
-                "could not process link message",
-                "assertion",
-                "keyerror",
-                "valueerror",
-                "traceback",
-                "dumped core",
-            ],
-        )
+    names_ib && has_any(&low, FAULTS)
 }
 
 /// What a network manager says of an interface that it gave up.
@@ -108,7 +65,7 @@ fn unanswered<'a>(boot: &'a Boot, event: &'a Event) -> Option<&'a str> {
     seen::ib_netdev_in(&before.text)
 }
 
-fn network_stack_bug(boot: &Boot) -> Vec<Finding> {
+pub(super) fn network_stack_bug(boot: &Boot) -> Vec<Finding> {
     // What the kernel says of its own is no fault of a network manager.
     let faults = boot
         .events
@@ -136,18 +93,9 @@ fn finding(boot: &Boot, why: Why<'_>, names: &[&str], lines: &[&Event]) -> Findi
     let last = lines.iter().map(|e| e.origin).max();
     // A later attempt that worked.
     let works = |name: &&str| {
-        boot.events.iter().any(|e| {
-            Some(e.origin) > last
-                && e.text.contains(name)
-                && has_any(
-                    &e.text,
-                    &[
-                        "Activation: successful",
-                        "Gained carrier",
-                        "state change: secondaries -> activated",
-                    ],
-                )
-        })
+        boot.events
+            .iter()
+            .any(|e| Some(e.origin) > last && e.text.contains(name) && has_any(&e.text, WORKS))
     };
     let severity = if !names.is_empty() && names.iter().all(works) {
         Severity::Warning

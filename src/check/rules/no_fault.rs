@@ -1,6 +1,7 @@
 //! No fault, or none that is known.
 
-use super::{Book, Boot, Code, Confidence, Event, Finding, Kind, Quote, Rule, Severity, seen};
+use super::words::not_infiniband::TOOLS;
+use super::{Book, Boot, Code, Confidence, Event, Finding, Kind, Quote, Severity, seen};
 use crate::check::evidence::LeftOut;
 use crate::check::evidence::fold::Object;
 use crate::check::evidence::own::About;
@@ -10,9 +11,7 @@ use crate::check::pattern::has_any;
 use crate::model::advice::ToDo;
 use crate::model::common::Verdict;
 
-pub(super) const INPUT_LEFT_OUT: Rule = Rule::one(Code::InputLeftOut, input_left_out, &[]);
-
-fn input_left_out(boot: &Boot) -> Option<Finding> {
+pub(super) fn input_left_out(boot: &Boot) -> Option<Finding> {
     let LeftOut { boots, words } = boot.left_out;
     // What a host shows does not depend on its log.
     if (boots == 0 && !words) || boot.judgement().is_some() {
@@ -31,9 +30,7 @@ fn input_left_out(boot: &Boot) -> Option<Finding> {
     Some(finding.look([look]))
 }
 
-pub(super) const HEALTHY: Rule = Rule::rest(Code::Healthy, healthy, &[]);
-
-fn healthy(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
+pub(super) fn healthy(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
     let boot = book.boot;
     let denies = |f: &Finding| {
         f.severity == Severity::Error || matches!(f.code, Code::InputLeftOut | Code::Unexplained)
@@ -78,22 +75,7 @@ fn came_up(confidence: Confidence, objects: &[&Object]) -> Finding {
         .quoting(quotes.into_iter().map(|(_, quote)| quote).take(ENOUGH))
 }
 
-pub(super) const NOT_INFINIBAND: Rule = Rule::rest(Code::NotInfiniband, not_infiniband, &[TOOLS]);
-
-const TOOLS: &[&str] = &[
-    "osm_",
-    "sminfo",
-    "ibwarn:",
-    "iberror:",
-    "ibdiagnet",
-    "mlxconfig",
-    "mstconfig",
-    "mstflint",
-    "SMINFO_",
-    "ibv_",
-];
-
-fn not_infiniband(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
+pub(super) fn not_infiniband(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
     let boot = book.boot;
     if !findings.is_empty() {
         return Vec::new();
@@ -144,15 +126,13 @@ fn about(text: &str) -> bool {
         || concerns_rdma(&text)
 }
 
-pub(super) const UNKNOWN: Rule = Rule::rest(Code::Unknown, unknown, &[]);
-
 const COLLECT: [&str; 3] = [
     "journalctl -b -o short-precise > journal.txt",
     "(ibstat; ip -d link; lspci -nnk; lsmod; systemctl --failed) > state.txt",
     "ibprov check --log journal.txt state.txt",
 ];
 
-fn unknown(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
+pub(super) fn unknown(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
     let boot = book.boot;
     // A netdev that was not there when it was wanted is a failure, whose cause
     // nobody here has found.

@@ -1,11 +1,9 @@
 //! MLNX_OFED's openibd and mlnx_interface_mgr.
 
-use super::{Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, row, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Severity, row, seen};
 use crate::check::pattern::{caught_one, has_any, word};
 
-pub(super) const OPENIBD_DISABLED: Rule = Rule::one(Code::OpenibdDisabled, openibd_disabled, &[]);
-
-fn openibd_disabled(boot: &Boot) -> Option<Finding> {
+pub(super) fn openibd_disabled(boot: &Boot) -> Option<Finding> {
     let unit = boot.state.unit("openibd.service").filter(|u| {
         (u.enabled == "disabled" || u.enabled == "masked")
             && (u.active.is_empty() || u.active.starts_with("inactive"))
@@ -71,12 +69,6 @@ fn openibd_disabled(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const OPENIBD_FAILED: Rule = Rule::one(Code::OpenibdFailed, openibd_failed, &[UNLOAD]);
-
-/// What the script writes when modules do not go: a module that is used, sessions of
-/// storage that are open.
-const UNLOAD: &[&str] = &["Cannot unload driver while", "Unloading ", "is in use by: "];
-
 /// `openibd restart` could not take a module of ours away, so it loaded none anew.
 fn is_kept(event: &Event) -> bool {
     let text = &event.text;
@@ -107,7 +99,7 @@ fn failed(event: &Event) -> bool {
         || is_kept(event)
 }
 
-fn openibd_failed(boot: &Boot) -> Option<Finding> {
+pub(super) fn openibd_failed(boot: &Boot) -> Option<Finding> {
     let unit = boot.state.unit("openibd.service").filter(|u| u.active.starts_with("failed"));
     let lines: Vec<_> = boot.events.iter().filter(|e| failed(e)).collect();
     if lines.is_empty() && unit.is_none() {
@@ -140,10 +132,7 @@ fn openibd_failed(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const MLNX_INTERFACE_MGR_ARMED: Rule =
-    Rule::one(Code::MlnxInterfaceMgrArmed, mlnx_interface_mgr_armed, &[]);
-
-fn mlnx_interface_mgr_armed(boot: &Boot) -> Option<Finding> {
+pub(super) fn mlnx_interface_mgr_armed(boot: &Boot) -> Option<Finding> {
     let of = |program: &str| boot.events.iter().find(|e| e.program.starts_with(program));
     let (Some(other), Some(ours)) = (of("mlnx_interface_mgr"), of("ibprov")) else {
         return None;
@@ -154,10 +143,7 @@ fn mlnx_interface_mgr_armed(boot: &Boot) -> Option<Finding> {
     Some(row::told(boot, code, judged, told, &["mlnx_interface_mgr"], lines))
 }
 
-pub(super) const IFUP_SKIPPED_OS_BOOTING: Rule =
-    Rule::one(Code::IfupSkippedOsBooting, ifup_skipped_os_booting, &[]);
-
-fn ifup_skipped_os_booting(boot: &Boot) -> Option<Finding> {
+pub(super) fn ifup_skipped_os_booting(boot: &Boot) -> Option<Finding> {
     let skipped = boot.with("OS is booting, will not run ifup").find_map(|e| {
         let netdev = word(caught_one(&e.text, "will not run ifup on {}")?);
         let asked = boot

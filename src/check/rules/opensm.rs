@@ -1,41 +1,13 @@
 //! opensm on this host, and what it does not serve.
 
 use super::vf_ports::{dead_ports, is_zero, quote_ports, vfs};
-use super::{Boot, Code, Confidence, Event, Finding, Kind, Quote, Rule, Severity, row, seen};
+use super::words::opensm_misconfigured::{ENDS, NUMBERS, RUNS, SURE};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Quote, Severity, row, seen};
 use crate::check::evidence::state::UnitSeen;
 use crate::check::pattern::has_any;
 use crate::graph::consumers::{DropIn, PROVIDER};
 use crate::model::advice::ToDo;
 use crate::names::{Object, Policy};
-
-pub(super) const OPENSM_MISCONFIGURED: Rule =
-    Rule::one(Code::OpensmMisconfigured, opensm_misconfigured, &[SURE, ENDS, NUMBERS, RUNS]);
-
-/// Words by which it says that it runs.
-pub(super) const RUNS: &[&str] = &["SUBNET UP", "Entering MASTER state", "Entering STANDBY state"];
-
-/// Words by which it says that it ends through a fault of its configuration.
-const SURE: &[&str] = &[
-    "No local ports detected",
-    "Fail to parse config file",
-    "Perhaps another instance of OpenSM",
-    "Unable to find requested CA guid",
-    "is not an IB node type",
-    "Invalid GUID specified",
-];
-
-/// ... for another reason.
-const ENDS: &[&str] = &[
-    "Error from osm_opensm_bind",
-    "Error from osm_opensm_init",
-    "Error from osm_vendor_get_all_port_attr",
-    "Could not get port guid",
-    "Couldn't find SM port by guid",
-    "umad_open_port() failed",
-    "Unable to register class",
-];
-/// ... that the log of another program may have too.
-const NUMBERS: &[&str] = &["ERR 5424", "ERR 542B", "ERR 5426", "ERR 1000"];
 
 fn unit_failed(event: &Event) -> bool {
     matches!(&event.kind, Kind::UnitFailed(u) if u.to_ascii_lowercase().contains("opensm"))
@@ -44,7 +16,7 @@ fn unit_failed(event: &Event) -> bool {
                 || event.text.contains("code=exited, status=") && !event.text.contains("status=0"))
 }
 
-fn opensm_misconfigured(boot: &Boot) -> Option<Finding> {
+pub(super) fn opensm_misconfigured(boot: &Boot) -> Option<Finding> {
     let lines: Vec<_> = boot.with_any_of(&[SURE, ENDS, NUMBERS]).collect();
     let units: Vec<_> = boot.events.iter().filter(|e| unit_failed(e)).collect();
     // MLNX_OFED's start script: its unit stays active when opensm has ended.
@@ -76,9 +48,7 @@ fn opensm_misconfigured(boot: &Boot) -> Option<Finding> {
     Some(row::told(boot, code, judged, told, &["opensm.service"], lines).quoting(unit))
 }
 
-pub(super) const OPENSM_SKIPPED: Rule = Rule::one(Code::OpensmSkipped, opensm_skipped, &[]);
-
-fn opensm_skipped(boot: &Boot) -> Option<Finding> {
+pub(super) fn opensm_skipped(boot: &Boot) -> Option<Finding> {
     let lines = row::lines(boot, Code::OpensmSkipped);
     let unit = boot.host.iter().filter_map(|host| host.graph.get("opensm.service"));
     let unit = unit.filter(|unit| unit.now.condition_failed && unit.now.active != "active");
@@ -108,10 +78,7 @@ fn opensm_skipped(boot: &Boot) -> Option<Finding> {
     Some(finding.quoting(shown).permanent([after]))
 }
 
-pub(super) const OPENSM_VIRT_DISABLED: Rule =
-    Rule::one(Code::OpensmVirtDisabled, opensm_virt_disabled, &[]);
-
-fn opensm_virt_disabled(boot: &Boot) -> Option<Finding> {
+pub(super) fn opensm_virt_disabled(boot: &Boot) -> Option<Finding> {
     let setting: Vec<_> = boot
         .with("virt_enabled")
         .filter(|e| {
@@ -166,7 +133,7 @@ fn opensm_virt_disabled(boot: &Boot) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{ca, severity};
-    use super::{OPENSM_VIRT_DISABLED, Severity};
+    use super::{Code, Severity};
 
     #[test]
     fn a_vf_that_is_down_beside_its_pf() {
@@ -177,7 +144,7 @@ mod tests {
             (ca(1, "MT4123", 2, "Down", "Polling"), None),
             (ca(1, "MT4124", 0, "Down", "LinkUp"), None),
         ] {
-            assert_eq!(severity(&OPENSM_VIRT_DISABLED, &[&pf, &other]), told, "{other}");
+            assert_eq!(severity(Code::OpensmVirtDisabled, &[&pf, &other]), told, "{other}");
         }
     }
 
@@ -188,7 +155,7 @@ mod tests {
         for (value, told) in [(0, Some(Severity::Warning)), (1, Some(Severity::Warning)), (2, None)]
         {
             let option = format!("virt_enabled {value}");
-            assert_eq!(severity(&OPENSM_VIRT_DISABLED, &[&option, &pf, &vf]), told, "{value}");
+            assert_eq!(severity(Code::OpensmVirtDisabled, &[&option, &pf, &vf]), told, "{value}");
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use super::consumers::mount_before_ipoib;
-use super::{Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, row, seen};
+use super::words::ordering_cycle::NEEDED;
+use super::words::ordering_missing::{MISSED, NAMED};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Severity, row, seen};
 use crate::check::evidence::host::HostPort;
 use crate::check::evidence::relevance::rdma_device_in;
 use crate::check::pattern::{caught_one, has_any, has_word, word};
@@ -13,50 +15,13 @@ use crate::model::duration::duration;
 use crate::names::{is_ipoib_name, sh};
 use crate::stacks;
 
-pub(super) const ORDERING_CYCLE: Rule = Rule::one(Code::OrderingCycle, ordering_cycle, &[]);
-
-/// Words of the units without which the network, the RDMA stack or what lies on them
-/// does not work: what systemd itself, the message bus and every target carry too.
-const NEEDED: [&str; 30] = [
-    ".target",
-    ".mount",
-    "systemd-",
-    "dbus",
-    "udev",
-    "network",
-    "Network",
-    "wicked",
-    "netplan",
-    "ifup",
-    "dhc",
-    "bond",
-    "team",
-    "openvswitch",
-    "ovs",
-    "cloud-init",
-    "rdma",
-    "openib",
-    "ibprov",
-    "opensm",
-    "srp",
-    "iscsi",
-    "nvme",
-    "nfs",
-    "rpc",
-    "lnet",
-    "lustre",
-    "libvirt",
-    "virt",
-    "slurm",
-];
-
 /// True if the network or RDMA lacks something when `job` (`x.service/start`) is left
 /// out. At a shutdown nothing is.
 fn is_needed(job: &str) -> bool {
-    !job.ends_with("/stop") && has_any(job, &NEEDED)
+    !job.ends_with("/stop") && has_any(job, NEEDED)
 }
 
-fn ordering_cycle(boot: &Boot) -> Option<Finding> {
+pub(super) fn ordering_cycle(boot: &Boot) -> Option<Finding> {
     let lines = row::lines(boot, Code::OrderingCycle);
     let deleted: Vec<&str> = lines
         .iter()
@@ -86,30 +51,7 @@ fn ordering_cycle(boot: &Boot) -> Option<Finding> {
     Some(row::told(boot, Code::OrderingCycle, judged, told, unit.as_slice(), lines))
 }
 
-pub(super) const ORDERING_MISSING: Rule =
-    Rule::many(Code::OrderingMissing, ordering_missing, &[MISSED, &[NAMED]]);
-
-/// Words of lines of which some say that an interface is not there.
-const NAMED: &str = "interface ib";
-
-/// What programs say of an interface or device that is not there or has no address.
-const MISSED: &[&str] = &[
-    "No such device",
-    "no such device",
-    "Cannot assign requested address",
-    "cannot parse interface",
-    "query intf",
-    "no such interface",
-    "o such network interface",
-    "unknown interface",
-    "Unknown interface",
-    "nable to find interface",
-    "not find interface",
-    "nvalid interface",
-    "nterface not found",
-];
-
-fn ordering_missing(boot: &Boot) -> Vec<Finding> {
+pub(super) fn ordering_missing(boot: &Boot) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     for failed in seen::failed_units(boot) {
         let Kind::UnitFailed(unit) = &failed.kind else { continue };
@@ -189,7 +131,7 @@ fn missed<'a>(boot: &'a Boot, failed: &'a Event) -> Option<(&'a Event, Object)> 
 fn is_missed(text: &str) -> bool {
     let missing = ["not found", "not available", "unavailable", "is down", "nvalid"];
     has_any(text, MISSED)
-        || text.contains(NAMED) && missing.iter().any(|words| text.contains(words))
+        || has_any(text, NAMED) && missing.iter().any(|words| text.contains(words))
 }
 
 /// That something came after it was asked for.
@@ -275,10 +217,7 @@ fn came_by<'a>(
     is_shown().then_some(Came { line: None, late: None })
 }
 
-pub(super) const START_WAIT_DEADLOCK: Rule =
-    Rule::many(Code::StartWaitDeadlock, start_wait_deadlock, &[]);
-
-fn start_wait_deadlock(boot: &Boot) -> Vec<Finding> {
+pub(super) fn start_wait_deadlock(boot: &Boot) -> Vec<Finding> {
     // From a log it shows only where the waiting program says what it waits for.
     let mut found = Vec::new();
     for ended in boot.with("start operation timed out") {
@@ -323,7 +262,7 @@ mod tests {
             let line = format!(
                 "systemd[1]: x.service: Job {job} deleted to break ordering cycle starting with x.service/start"
             );
-            severity(&ORDERING_CYCLE, &[found, &line])
+            severity(Code::OrderingCycle, &[found, &line])
         };
         assert_eq!(dropped("plymouth-start.service/start"), Some(Severity::Warning));
         assert_eq!(dropped("local-fs.target/stop"), Some(Severity::Warning));
@@ -340,33 +279,33 @@ mod tests {
 
     #[test]
     fn a_unit_of_any_name_that_asked_too_early() {
-        assert_eq!(severity(&ORDERING_MISSING, &FAILED), Some(Severity::Error));
-        assert_eq!(severity(&ORDERING_MISSING, &FAILED[..2]), None, "the netdev never came");
+        assert_eq!(severity(Code::OrderingMissing, &FAILED), Some(Severity::Error));
+        assert_eq!(severity(Code::OrderingMissing, &FAILED[..2]), None, "the netdev never came");
         let [asked, failed, came] = FAILED;
         assert_eq!(
-            severity(&ORDERING_MISSING, &[came, asked, failed]),
+            severity(Code::OrderingMissing, &[came, asked, failed]),
             None,
             "it was there before"
         );
         let again = "Jan 02 10:00:30 n9 systemd[1]: Started site-fs.service - x.";
         assert_eq!(
-            severity(&ORDERING_MISSING, &[asked, failed, came, again]),
+            severity(Code::OrderingMissing, &[asked, failed, came, again]),
             None,
             "it was started again"
         );
         let other = asked.replace("ib0", "eth0");
-        assert_eq!(severity(&ORDERING_MISSING, &[&other, failed, came]), None);
+        assert_eq!(severity(Code::OrderingMissing, &[&other, failed, came]), None);
     }
 
     #[test]
     fn a_program_that_has_not_the_units_name() {
         let tool = "Jan 02 10:00:03 n9 site-fsctl[77]: Error: interface ib0 not found";
         assert_eq!(
-            severity(&ORDERING_MISSING, &[tool, FAILED[1], FAILED[2]]),
+            severity(Code::OrderingMissing, &[tool, FAILED[1], FAILED[2]]),
             Some(Severity::Error)
         );
         let good = "Jan 02 10:00:03 n9 site-fsctl[77]: using interface ib0";
-        assert_eq!(severity(&ORDERING_MISSING, &[good, FAILED[1], FAILED[2]]), None);
+        assert_eq!(severity(Code::OrderingMissing, &[good, FAILED[1], FAILED[2]]), None);
     }
 
     /// A dmesg, which is read before the journal.
@@ -394,19 +333,19 @@ mod tests {
             "Jan 02 10:00:03 n9 systemd[1]: kubelet.service: Failed with result 'exit-code'.";
         let came = "Jan 02 10:00:09 n9 kernel: infiniband mlx5_0: set_ib_dev_state";
         let shown = ca(0, "MT4123", 1, "Active", "LinkUp");
-        assert_eq!(severity(&ORDERING_MISSING, &[asked, failed, came]), Some(Severity::Error));
+        assert_eq!(severity(Code::OrderingMissing, &[asked, failed, came]), Some(Severity::Error));
         assert_eq!(
-            severity(&ORDERING_MISSING, &[asked, failed, "", "$ ibstat", &shown]),
+            severity(Code::OrderingMissing, &[asked, failed, "", "$ ibstat", &shown]),
             Some(Severity::Error)
         );
         assert_eq!(
-            severity(&ORDERING_MISSING, &[came, asked, failed]),
+            severity(Code::OrderingMissing, &[came, asked, failed]),
             None,
             "it was there before"
         );
         let other = "Jan 02 10:00:09 n9 kernel: mlx5_core 0000:4b:00.0 ib0: renamed from ib1";
         assert_eq!(
-            severity(&ORDERING_MISSING, &[asked, failed, other]),
+            severity(Code::OrderingMissing, &[asked, failed, other]),
             None,
             "that is another one"
         );
@@ -416,7 +355,6 @@ mod tests {
     fn lnet_is_told_as_what_mounts() {
         let log: Vec<String> = FAILED.iter().map(|l| l.replace("site-fs", "lnet")).collect();
         let lines: Vec<&str> = log.iter().map(String::as_str).collect();
-        let rule = super::super::rule(Code::MountBeforeIpoib).expect("rule");
-        assert_eq!(severity(rule, &lines), Some(Severity::Error));
+        assert_eq!(severity(Code::MountBeforeIpoib, &lines), Some(Severity::Error));
     }
 }

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{Boot, Code, Confidence, Event, Finding, Needs, Quote, Rule, Severity, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Needs, Quote, Severity, seen};
 use crate::check::evidence::fold::{Lack, Object};
 use crate::check::evidence::state::{NetdevSeen, PortSeen};
 use crate::check::pattern::has_any;
 use crate::model::advice::ToDo;
 use crate::model::status::Role;
 
-pub(super) const LINK_DOWN_CABLE: Rule = Rule::one(Code::LinkDownCable, link_down_cable, &[]);
-
-fn link_down_cable(boot: &Boot) -> Option<Finding> {
+pub(super) fn link_down_cable(boot: &Boot) -> Option<Finding> {
     let ports: Vec<_> = boot.state.ports.iter().filter(|p| p.is_of_pf()).collect();
     // One that is optional, and dark, is named as that.
     let down: Vec<_> = ports
@@ -191,9 +189,7 @@ fn lost_again(boot: &Boot, lost: &[(&Object, Lack)]) -> Option<Finding> {
     )
 }
 
-pub(super) const PORT_NOT_ACTIVE: Rule = Rule::one(Code::PortNotActive, port_not_active, &[]);
-
-fn port_not_active(boot: &Boot) -> Option<Finding> {
+pub(super) fn port_not_active(boot: &Boot) -> Option<Finding> {
     let is_judged = boot.judgement().is_some();
     idle(boot).filter(|_| !is_judged)
 }
@@ -237,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_second_port_without_cable_is_none() {
-        let told = |lines: &[&str]| severity(&LINK_DOWN_CABLE, lines);
+        let told = |lines: &[&str]| severity(Code::LinkDownCable, lines);
         let active = ca(0, "MT4123", 1, "Active", "LinkUp");
         let down = ca(1, "MT4123", 1, "Down", "Polling");
         assert_eq!(told(&[&down]), Some(Severity::Error));

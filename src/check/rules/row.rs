@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::{Advice, Boot, Code, Confidence, Event, Finding, Needs, Severity, seen};
 use crate::check::evidence::event::function;
@@ -17,6 +18,9 @@ use crate::names::sh;
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Row {
     needles: Vec<String>,
+    words: BTreeMap<String, Vec<String>>,
+    #[serde(rename = "tells")]
+    _tells: IgnoredAny,
     lines: Vec<Line>,
     beside: Vec<Line>,
     told: Option<Told>,
@@ -127,9 +131,11 @@ impl Step {
 }
 
 impl Row {
-    /// The words of its lines.
+    /// The words by which its lines are looked for.
     pub(super) fn words(&self) -> impl Iterator<Item = &str> {
-        self.needles.iter().chain(self.lines.iter().flat_map(Line::needles)).map(String::as_str)
+        let of_lines = self.lines.iter().flat_map(Line::needles);
+        let words = self.needles.iter().chain(self.words.values().flatten()).chain(of_lines);
+        words.map(String::as_str)
     }
 }
 

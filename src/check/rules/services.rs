@@ -1,26 +1,10 @@
 //! Services that fail, or that wait in vain.
 
-use super::{Boot, Code, Confidence, Event, Finding, Kind, Rule, Severity, row, seen};
+use super::words::rdma_service_failed::SERVICES;
+use super::words::wait_online_timeout::FAILS;
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Severity, row, seen};
 use crate::check::pattern::has_any;
 use crate::model::advice::ToDo;
-
-pub(super) const RDMA_SERVICE_FAILED: Rule =
-    Rule::many(Code::RdmaServiceFailed, rdma_service_failed, &[SERVICES]);
-
-const SERVICES: &[&str] = &[
-    "rdma-ndd",
-    "iwpmd",
-    "iWarp Port Mapper",
-    "iWARP Port Mapper",
-    "ibacm",
-    "srp_daemon",
-    "rdma-load-modules",
-    "rdma.service",
-    "opafm",
-    "Node Description Daemon",
-    "InfiniBand Address Cache",
-    "Load RDMA modules",
-];
 
 /// The service that `text` names. Too many lines have the last word for it to be looked for.
 fn service_in(text: &str) -> Option<&'static str> {
@@ -30,7 +14,7 @@ fn service_in(text: &str) -> Option<&'static str> {
 /// The subnet manager of Omni-Path.
 const MANAGER: &str = "opafm";
 
-fn rdma_service_failed(boot: &Boot) -> Vec<Finding> {
+pub(super) fn rdma_service_failed(boot: &Boot) -> Vec<Finding> {
     let lines: Vec<_> = boot
         .events
         .iter()
@@ -105,10 +89,7 @@ fn rdma_service_failed(boot: &Boot) -> Vec<Finding> {
     all.into_iter().flatten().collect()
 }
 
-pub(super) const WAIT_ONLINE_TIMEOUT: Rule =
-    Rule::one(Code::WaitOnlineTimeout, wait_online_timeout, &[]);
-
-fn wait_online_timeout(boot: &Boot) -> Option<Finding> {
+pub(super) fn wait_online_timeout(boot: &Boot) -> Option<Finding> {
     let lines: Vec<_> = boot
         .events
         .iter()
@@ -118,19 +99,7 @@ fn wait_online_timeout(boot: &Boot) -> Option<Finding> {
                 || e.program.contains("wait-online")
                 || has_any(t, &["Wait Online", "Wait for Network to be"]);
             t.contains("Timeout occurred while waiting for network connectivity")
-                || of
-                    && (matches!(e.kind, Kind::UnitFailed(_))
-                        || has_any(
-                            t,
-                            &[
-                                "status=1",
-                                "imed out",
-                                "Failed to start",
-                                "A start job is running",
-                                "Failed with result",
-                                "failed.",
-                            ],
-                        ))
+                || of && (matches!(e.kind, Kind::UnitFailed(_)) || has_any(t, FAILS))
         })
         .collect();
     let shown = seen::shown_failed(boot, |name| name.contains("wait-online"));

@@ -1,16 +1,13 @@
 //! VFs that cannot be created.
 
 use super::vfs::is_out_of_room;
-use super::{Boot, Code, Confidence, Event, Finding, Needs, Rule, Severity, row, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Needs, Severity, row, seen};
 use crate::check::evidence::event::function;
 use crate::check::evidence::state::Setting;
 use crate::check::pattern::has_any;
 use crate::model::firmware::how_to_set;
 
-pub(super) const SRIOV_NOT_ENABLED_FW: Rule =
-    Rule::one(Code::SriovNotEnabledFw, sriov_not_enabled_fw, &[]);
-
-fn sriov_not_enabled_fw(boot: &Boot) -> Option<Finding> {
+pub(super) fn sriov_not_enabled_fw(boot: &Boot) -> Option<Finding> {
     let is_off = |s: &&Setting| {
         s.name == "SRIOV_EN" && (has_any(&s.value, &["False", "(0)"]) || s.value == "0")
             || s.name == "NUM_OF_VFS" && s.value == "0"
@@ -107,9 +104,7 @@ fn wants_vfs(boot: &Boot, text: &str) -> bool {
         })
 }
 
-pub(super) const SRIOV_MMIO: Rule = Rule::one(Code::SriovMmio, sriov_mmio, &[]);
-
-fn sriov_mmio(boot: &Boot) -> Option<Finding> {
+pub(super) fn sriov_mmio(boot: &Boot) -> Option<Finding> {
     let refused: Vec<_> = boot
         .events
         .iter()
@@ -170,10 +165,7 @@ fn sriov_mmio(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const SRIOV_NOT_EXPOSED_KERNEL: Rule =
-    Rule::one(Code::SriovNotExposedKernel, sriov_not_exposed_kernel, &[]);
-
-fn sriov_not_exposed_kernel(boot: &Boot) -> Option<Finding> {
+pub(super) fn sriov_not_exposed_kernel(boot: &Boot) -> Option<Finding> {
     let reserved = boot
         .with_any(&["ECAM", "MMCONFIG"])
         .any(|e| e.text.contains("reserved") && !e.text.contains("not reserved"));
@@ -210,10 +202,7 @@ fn sriov_not_exposed_kernel(boot: &Boot) -> Option<Finding> {
     Some(row::told(boot, Code::SriovNotExposedKernel, judged, told, &[], lines))
 }
 
-pub(super) const SRIOV_VF_UNREACHABLE: Rule =
-    Rule::one(Code::SriovVfUnreachable, sriov_vf_unreachable, &[]);
-
-fn sriov_vf_unreachable(boot: &Boot) -> Option<Finding> {
+pub(super) fn sriov_vf_unreachable(boot: &Boot) -> Option<Finding> {
     let lines = row::lines(boot, Code::SriovVfUnreachable);
     let lspci: Vec<_> = boot
         .state

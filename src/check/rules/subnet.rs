@@ -1,19 +1,13 @@
 //! Ports and netdevs for which the subnet manager does not do what they need.
 
-use super::opensm::RUNS;
-use super::{Advice, Boot, Code, Confidence, Event, Finding, Quote, Rule, Severity, row, seen};
+use super::words::no_subnet_manager::{CONFIGURED, SILENT};
+use super::words::opensm_misconfigured::RUNS;
+use super::{Advice, Boot, Code, Confidence, Event, Finding, Quote, Severity, row, seen};
 use crate::check::evidence::state::{NetdevSeen, PortSeen};
 use crate::ladder::active::Manager;
 use crate::model::advice::ToDo;
 use crate::model::status::Role;
 use crate::names::{IfName, MadPort, PKey};
-
-pub(super) const NO_SUBNET_MANAGER: Rule =
-    Rule::one(Code::NoSubnetManager, no_subnet_manager, &[SILENT, &[CONFIGURED]]);
-
-/// hfi1 says so of a port that a subnet manager has configured: PORT_ARMED, PORT_ACTIVE.
-const CONFIGURED: &str = "logical state changed to PORT_A";
-const SILENT: &[&str] = &["sminfo: iberror", "maybe no SM is running"];
 
 /// What is known of the subnet manager of a port with this LID of one. A port that is Active
 /// stands for that of another fabric, or of the same.
@@ -30,7 +24,7 @@ fn manager(boot: &Boot, sm_lid: &str) -> Manager {
         true => port.name(),
         false => format!("{}/{}", port.device, port.port),
     };
-    let is_seen = || boot.says(CONFIGURED) || boot.with_any(RUNS).next().is_some();
+    let is_seen = || boot.with_any(CONFIGURED).chain(boot.with_any(RUNS)).next().is_some();
     match Manager::of(of_port, beside.map(label)) {
         // Of itself sminfo asks through a port that is Active, where there is one.
         Manager::Unknown if answered.is_some() || is_seen() => Manager::Seen(answered),
@@ -54,7 +48,7 @@ fn unheard(boot: &Boot) -> Vec<&Event> {
     if lines.len() >= MANY && long { lines } else { Vec::new() }
 }
 
-fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
+pub(super) fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
     let waiting: Vec<_> = boot
         .state
         .ports
@@ -68,7 +62,7 @@ fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
     let inits: Vec<_> = boot.with("logical state changed to PORT_INIT").collect();
     let stuck = inits.last().filter(|init| {
         let later = |e: &&Event| e.origin > init.origin;
-        let moved = boot.with(CONFIGURED).any(|e| later(&e));
+        let moved = boot.with_any(CONFIGURED).any(|e| later(&e));
         // The log must go on long enough for a subnet manager to come by.
         let goes_on = boot
             .events
@@ -146,9 +140,7 @@ fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const UMAD_ZERO_GUID: Rule = Rule::one(Code::UmadZeroGuid, umad_zero_guid, &[]);
-
-fn umad_zero_guid(boot: &Boot) -> Option<Finding> {
+pub(super) fn umad_zero_guid(boot: &Boot) -> Option<Finding> {
     let lines = row::lines(boot, Code::UmadZeroGuid);
     let zero = |guid: &str| {
         !guid.is_empty() && guid.trim_start_matches("0x").bytes().all(|b| b == b'0' || b == b':')
@@ -166,9 +158,7 @@ fn umad_zero_guid(boot: &Boot) -> Option<Finding> {
     Some(finding.quoting(shown).now(is_vf.then_some(set)))
 }
 
-pub(super) const PKEY_MISSING: Rule = Rule::many(Code::PkeyMissing, pkey_missing, &[]);
-
-fn pkey_missing(boot: &Boot) -> Vec<Finding> {
+pub(super) fn pkey_missing(boot: &Boot) -> Vec<Finding> {
     // A host is judged as it is now.
     if boot.judgement().is_some() {
         return Vec::new();
@@ -201,10 +191,7 @@ fn pkey_missing(boot: &Boot) -> Vec<Finding> {
     findings
 }
 
-pub(super) const INTERFACE_NOT_ONLINE: Rule =
-    Rule::many(Code::InterfaceNotOnline, interface_not_online, &[]);
-
-fn interface_not_online(boot: &Boot) -> Vec<Finding> {
+pub(super) fn interface_not_online(boot: &Boot) -> Vec<Finding> {
     // A host is judged as it is now.
     if boot.judgement().is_some() {
         return Vec::new();
@@ -336,13 +323,12 @@ fn refusal(text: &str) -> Option<(&str, Option<PKey>)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::no_fault::HEALTHY;
     use super::super::testing::{ca, severity};
     use super::*;
 
     #[test]
     fn initializing_is_no_cable_and_no_vf() {
-        let told = |lines: &[&str]| severity(&NO_SUBNET_MANAGER, lines);
+        let told = |lines: &[&str]| severity(Code::NoSubnetManager, lines);
         let port = |device, state, physical| ca(device, "MT4123", 1, state, physical);
         let init = port(1, "Initializing", "LinkUp");
         let alone = init.replace("SM lid: 1", "SM lid: 0");
@@ -372,7 +358,7 @@ mod tests {
             let mut lines: Vec<String> = ats.iter().map(|at| join(*at, status)).collect();
             lines.push(last.to_owned());
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            severity(&NO_SUBNET_MANAGER, &lines)
+            severity(Code::NoSubnetManager, &lines)
         };
         assert_eq!(told("-110", &[33, 37, 45, 61], ""), Some(Severity::Warning));
         // A fabric that starts answers late, and with errors of its own.
@@ -388,11 +374,11 @@ mod tests {
         let dark = "4: ib0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 2044\n    link/infiniband 00:00 brd ff";
         let port = ca(0, "MT4126", 1, "Active", "LinkUp");
         let table = |pkey: &str| format!("/sys/class/infiniband/mlx5_0/ports/1/pkeys/0:{pkey}");
-        let told = |pkey: &str| severity(&PKEY_MISSING, &[join, &port, &table(pkey), dark]);
+        let told = |pkey: &str| severity(Code::PkeyMissing, &[join, &port, &table(pkey), dark]);
         assert_eq!(told("0x7fff"), Some(Severity::Warning));
         assert_eq!(told("0x8012"), Some(Severity::Warning));
         assert_eq!(told("0xffff"), None);
-        assert_eq!(severity(&PKEY_MISSING, &[join, &port, dark]), None);
+        assert_eq!(severity(Code::PkeyMissing, &[join, &port, dark]), None);
     }
 
     #[test]
@@ -417,8 +403,8 @@ mod tests {
             let log = [port(state), netdev(flags, guid)];
             let log = log.each_ref().map(String::as_str);
             let want = told.then_some(Severity::Warning);
-            assert_eq!(severity(&INTERFACE_NOT_ONLINE, &log), want, "{log:#?}");
-            let is_healthy = severity(&HEALTHY, &log).is_some();
+            assert_eq!(severity(Code::InterfaceNotOnline, &log), want, "{log:#?}");
+            let is_healthy = severity(Code::Healthy, &log).is_some();
             assert_eq!(is_healthy, !told && state == "Active", "{log:#?}");
         }
         let brief = |guid: &str| {
@@ -429,7 +415,7 @@ mod tests {
             let log = [port("Active"), netdev];
             let want = told.then_some(Severity::Warning);
             assert_eq!(
-                severity(&INTERFACE_NOT_ONLINE, &log.each_ref().map(String::as_str)),
+                severity(Code::InterfaceNotOnline, &log.each_ref().map(String::as_str)),
                 want,
                 "{log:#?}"
             );
@@ -448,7 +434,7 @@ mod tests {
                 ats.iter().map(|at| join(*at, netdev, words, status)).collect();
             lines.push(last.to_owned());
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            severity(&INTERFACE_NOT_ONLINE, &lines)
+            severity(Code::InterfaceNotOnline, &lines)
         };
         let ats = [13, 17, 25, 41];
         assert_eq!(told("ib0", "", "-22", &ats, ""), Some(Severity::Warning));

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::super::evidence::host::Host;
 use super::super::evidence::state::PortSeen;
 use super::super::evidence::{Boot, Intake};
-use super::{Rule, Severity};
+use super::Severity;
 use crate::model::common::{Code, Finding, listed};
 use crate::model::node::Judgement;
 use crate::model::status::Role;
@@ -18,9 +18,9 @@ fn findings(log: &str) -> Vec<Finding> {
     super::super::diagnose(&intake.finish()).findings
 }
 
-/// How grave `rule` takes `lines` to be; `None` if it says nothing.
-pub(super) fn severity(rule: &Rule, lines: &[&str]) -> Option<Severity> {
-    findings(&lines.join("\n")).iter().find(|f| f.code == rule.code).map(|f| f.severity)
+/// How grave the finding of `code` in `lines` is; `None` if there is none.
+pub(super) fn severity(code: Code, lines: &[&str]) -> Option<Severity> {
+    findings(&lines.join("\n")).iter().find(|f| f.code == code).map(|f| f.severity)
 }
 
 /// What ibstat shows of `mlx5_<device>`, whose node GUID ends in `guid` and is

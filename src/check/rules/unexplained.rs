@@ -3,18 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::messages::{is_quoted, source};
-use super::{Book, Boot, Code, Confidence, Event, Finding, Quote, Rule, Severity, seen};
+use super::{Book, Boot, Code, Confidence, Event, Finding, Quote, Severity, seen};
 use crate::check::evidence::fold::{Lack, Object, What};
 use crate::check::evidence::relevance::concerns_rdma;
 use crate::check::evidence::state::PortSeen;
-use crate::check::ledger::{DEVICE_OF_MESSAGE, Flap, Ledger};
+use crate::check::ledger::{Flap, Ledger};
 use crate::check::pattern::has_word;
 use crate::model::advice::ToDo;
 
-pub(super) const UNEXPLAINED: Rule =
-    Rule::rest(Code::Unexplained, unexplained, &[DEVICE_OF_MESSAGE]);
-
-fn unexplained(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
+pub(super) fn unexplained(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
     let boot = book.boot;
     let mut told = lost(boot, findings);
     // Beside an error, what else is strange is not worth a second verdict.
@@ -170,13 +167,16 @@ mod tests {
     #[test]
     fn an_error_that_nobody_knows_is_quoted() {
         let strange = "kern  :err   : [    8.0] mlx5_core 0000:06:00.0: the flux is out of tune";
-        assert_eq!(severity(&UNEXPLAINED, &[strange, ACTIVE]), Some(Severity::Info));
-        assert_eq!(severity(&UNEXPLAINED, &[&strange.replace(":err ", ":info"), ACTIVE]), None);
+        assert_eq!(severity(Code::Unexplained, &[strange, ACTIVE]), Some(Severity::Info));
+        assert_eq!(
+            severity(Code::Unexplained, &[&strange.replace(":err ", ":info"), ACTIVE]),
+            None
+        );
         let elsewhere = "kern  :err   : [    8.0] ata1: the flux is out of tune";
-        assert_eq!(severity(&UNEXPLAINED, &[elsewhere, ACTIVE]), None);
+        assert_eq!(severity(Code::Unexplained, &[elsewhere, ACTIVE]), None);
         // Without a level nobody knows how grave it is.
         let plain = "[    8.0] mlx5_core 0000:05:00.0: the flux is out of tune";
-        assert_eq!(severity(&UNEXPLAINED, &[plain, ACTIVE]), None);
+        assert_eq!(severity(Code::Unexplained, &[plain, ACTIVE]), None);
     }
 
     #[test]
@@ -184,8 +184,8 @@ mod tests {
         let up =
             "Jan 02 10:00:10 n9 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready";
         let device = "Jan 02 10:00:09 n9 systemd[1]: Timed out waiting for device ib1.";
-        assert_eq!(severity(&UNEXPLAINED, &[device, up]), Some(Severity::Info));
-        assert_eq!(severity(&UNEXPLAINED, &[&device.replace("ib1", "dev-sdb1"), up]), None);
+        assert_eq!(severity(Code::Unexplained, &[device, up]), Some(Severity::Info));
+        assert_eq!(severity(Code::Unexplained, &[&device.replace("ib1", "dev-sdb1"), up]), None);
     }
 
     #[test]
@@ -194,8 +194,8 @@ mod tests {
         let said = "Jan 02 10:00:09 n9 fabric-metrics[77]: cannot open mlx5_0: No such device";
         let active =
             "Jan 02 10:00:10 n9 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready";
-        assert_eq!(severity(&UNEXPLAINED, &[said, failed, active]), Some(Severity::Info));
+        assert_eq!(severity(Code::Unexplained, &[said, failed, active]), Some(Severity::Info));
         let other = "Jan 02 10:00:09 n9 systemd[1]: cups.service: Failed with result 'exit-code'.";
-        assert_eq!(severity(&UNEXPLAINED, &[other, active]), None);
+        assert_eq!(severity(Code::Unexplained, &[other, active]), None);
     }
 }

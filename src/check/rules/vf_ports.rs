@@ -1,14 +1,12 @@
 //! The ports of VFs: GUIDs, link state.
 
-use super::{Advice, Boot, Code, Confidence, Finding, Quote, Rule, Severity, row, seen};
+use super::{Advice, Boot, Code, Confidence, Finding, Quote, Severity, row, seen};
 use crate::check::evidence::fold::lines::last_word;
 use crate::check::evidence::state::{NetdevSeen, PortSeen, VfSeen};
 use crate::check::pattern::{caught_one, has_any};
 use crate::names::IsVf;
 
-pub(super) const VF_GUID_ZERO: Rule = Rule::one(Code::VfGuidZero, vf_guid_zero, &[]);
-
-fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
+pub(super) fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
     let zero: Vec<_> = vfs(boot)
         .filter(|v| {
             v.node_guid.as_deref().is_some_and(is_zero)
@@ -122,9 +120,7 @@ fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const VF_GUID_DUPLICATE: Rule = Rule::one(Code::VfGuidDuplicate, vf_guid_duplicate, &[]);
-
-fn vf_guid_duplicate(boot: &Boot) -> Option<Finding> {
+pub(super) fn vf_guid_duplicate(boot: &Boot) -> Option<Finding> {
     let said = row::lines(boot, Code::VfGuidDuplicate);
     let mut twice = Vec::new();
     let all: Vec<_> = vfs(boot).collect();
@@ -178,9 +174,7 @@ fn vf_guid_duplicate(boot: &Boot) -> Option<Finding> {
     )
 }
 
-pub(super) const VF_POLICY_DOWN: Rule = Rule::one(Code::VfPolicyDown, vf_policy_down, &[]);
-
-fn vf_policy_down(boot: &Boot) -> Option<Finding> {
+pub(super) fn vf_policy_down(boot: &Boot) -> Option<Finding> {
     let down: Vec<_> =
         vfs(boot).filter(|v| v.link_state == "disable" && v.node_guid.is_some()).collect();
     let sysfs: Vec<_> = boot

@@ -1,8 +1,7 @@
 //! VFs without a driver, and settings that their PF does not take.
 
-use super::{
-    Boot, Code, Confidence, Event, Finding, Kind, Needs, Quote, Rule, Severity, row, seen,
-};
+use super::words::vf_probe_failed::SLAVE;
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Needs, Quote, Severity, row, seen};
 use crate::check::evidence::event::function;
 use crate::check::evidence::own::About;
 use crate::model::advice::ToDo;
@@ -11,9 +10,7 @@ use crate::model::node::Standing;
 use crate::model::pf::{DROPPED, REFUSED};
 use crate::names::{HCA_DRIVERS, Object, PciAddress, grouped};
 
-pub(super) const VF_NOT_PROBED: Rule = Rule::one(Code::VfNotProbed, vf_not_probed, &[]);
-
-fn vf_not_probed(boot: &Boot) -> Option<Finding> {
+pub(super) fn vf_not_probed(boot: &Boot) -> Option<Finding> {
     let lines = row::lines(boot, Code::VfNotProbed);
     // The plan of a host that was judged says whether they are meant for guests.
     let judgement = boot.judgement();
@@ -27,16 +24,7 @@ fn vf_not_probed(boot: &Boot) -> Option<Finding> {
     Some(row::told(boot, Code::VfNotProbed, judged, text, &[], lines))
 }
 
-pub(super) const VF_PROBE_FAILED: Rule = Rule::one(Code::VfProbeFailed, vf_probe_failed, &[SLAVE]);
-
-const SLAVE: &[&str] = &[
-    "Failed to initialize slave",
-    "PF is not responsive",
-    "slave driver version is not supported",
-    "Communication channel is offline",
-];
-
-fn vf_probe_failed(boot: &Boot) -> Option<Finding> {
+pub(super) fn vf_probe_failed(boot: &Boot) -> Option<Finding> {
     let probes: Vec<_> = boot
         .events
         .iter()
@@ -144,10 +132,7 @@ fn reset() -> ToDo {
     ToDo::with("reset the adapter", "mstfwreset -d {} reset")
 }
 
-pub(super) const VF_SETTING_DROPPED: Rule =
-    Rule::many(Code::VfSettingDropped, vf_setting_dropped, &[&[DROPPED]]);
-
-fn vf_setting_dropped(boot: &Boot) -> Vec<Finding> {
+pub(super) fn vf_setting_dropped(boot: &Boot) -> Vec<Finding> {
     told_of_pfs(boot, Code::VfSettingDropped, DROPPED, |pf| {
         let told = format!(
             "The firmware of PF {pf} has ignored a setting of a VF: the write succeeded, and another value is read back."
@@ -225,10 +210,7 @@ fn is_made_good(boot: &Boot, event: &Event, pf: &Object) -> bool {
     })
 }
 
-pub(super) const VF_SETTING_REFUSED: Rule =
-    Rule::many(Code::VfSettingRefused, vf_setting_refused, &[&[REFUSED]]);
-
-fn vf_setting_refused(boot: &Boot) -> Vec<Finding> {
+pub(super) fn vf_setting_refused(boot: &Boot) -> Vec<Finding> {
     told_of_pfs(boot, Code::VfSettingRefused, REFUSED, |pf| {
         let summary =
             format!("PF {pf} refuses a setting of a VF: the kernel returned an error for it.");
@@ -240,7 +222,6 @@ fn vf_setting_refused(boot: &Boot) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::driver_regression::DRIVER_REGRESSION;
     use super::super::testing::{severity, two_vfs};
     use super::*;
     use crate::check::evidence::host::Host;
@@ -254,9 +235,9 @@ mod tests {
             "[ 1.0] mlx4_core a6d1:00:02.0: Detected virtual function - running in slave mode";
         let aborts =
             "[ 1.1] mlx4_core a6d1:00:02.0: INTx is not supported in multi-function mode, aborting";
-        assert_eq!(severity(&VF_PROBE_FAILED, &[slave, aborts]), Some(Severity::Error));
-        assert_eq!(severity(&VF_PROBE_FAILED, &[slave]), None);
-        assert_eq!(severity(&DRIVER_REGRESSION, &[slave, aborts]), None);
+        assert_eq!(severity(Code::VfProbeFailed, &[slave, aborts]), Some(Severity::Error));
+        assert_eq!(severity(Code::VfProbeFailed, &[slave]), None);
+        assert_eq!(severity(Code::DriverRegression, &[slave, aborts]), None);
     }
 
     const PF: &str = "0000:4b:00.0";
@@ -315,23 +296,23 @@ mod tests {
 
     #[test]
     fn a_log_tells_it_too() {
-        assert_eq!(severity(&VF_SETTING_DROPPED, &[DROPPED_GUID]), Some(Severity::Error));
+        assert_eq!(severity(Code::VfSettingDropped, &[DROPPED_GUID]), Some(Severity::Error));
         let good = "Jan 02 10:00:09 n9 ibprov[99]: PF 0000:4b:00.0: 2 of 2 VFs as planned after 1.154 s, 4 steps";
-        assert_eq!(severity(&VF_SETTING_DROPPED, &[DROPPED_GUID, good]), None);
-        assert_eq!(severity(&VF_SETTING_DROPPED, &[good, DROPPED_GUID]), Some(Severity::Error));
+        assert_eq!(severity(Code::VfSettingDropped, &[DROPPED_GUID, good]), None);
+        assert_eq!(severity(Code::VfSettingDropped, &[good, DROPPED_GUID]), Some(Severity::Error));
         let others =
             DROPPED_GUID.replace(", although the write succeeded: the firmware ignored it", "");
-        assert_eq!(severity(&VF_SETTING_DROPPED, &[&others]), None);
+        assert_eq!(severity(Code::VfSettingDropped, &[&others]), None);
     }
 
     const REFUSED_GUID: &str = "Jan 02 10:00:03 n9 ibprov[77]: PF 0000:4b:00.0: VF 0 (0000:4b:00.1): not as planned (state: pci, expected: verified): the node GUID at the PF is 0000:0000:0000:0000 instead of 0200:0000:0000:0001, and the change was refused: set node GUID of VF 0 to 0200:0000:0000:0001: set by netlink: EIO";
 
     #[test]
     fn a_log_tells_it_until_it_is_made_good() {
-        assert_eq!(severity(&VF_SETTING_REFUSED, &[REFUSED_GUID]), Some(Severity::Error));
+        assert_eq!(severity(Code::VfSettingRefused, &[REFUSED_GUID]), Some(Severity::Error));
         let good = "Jan 02 10:00:09 n9 ibprov[99]: PF 0000:4b:00.0: 2 of 2 VFs as planned after 1.154 s, 4 steps";
-        assert_eq!(severity(&VF_SETTING_REFUSED, &[REFUSED_GUID, good]), None);
+        assert_eq!(severity(Code::VfSettingRefused, &[REFUSED_GUID, good]), None);
         let others = REFUSED_GUID.replace("and the change was refused: ", "");
-        assert_eq!(severity(&VF_SETTING_REFUSED, &[&others]), None);
+        assert_eq!(severity(Code::VfSettingRefused, &[&others]), None);
     }
 }

@@ -61,24 +61,6 @@ impl State {
     }
 }
 
-/// Words of the lines of dumps, for large sources (see `intake`).
-pub const NEEDLES: &[&str] = &[
-    "hysical state:",
-    "Link layer:",
-    "link_layer:",
-    "PORT_ACTIVE",
-    "PORT_DOWN",
-    "PORT_INIT",
-    "link/infiniband",
-    "==> ib",
-    "physical_state",
-    "SRIOV_EN",
-    "NUM_OF_VFS",
-    "Configurations:",
-    "PCI device:",
-    "openibd.service",
-];
-
 /// Puts the lines of dumps together.
 #[derive(Debug, Default)]
 pub struct DumpReader {

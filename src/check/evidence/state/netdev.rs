@@ -1,6 +1,7 @@
 //! A netdev as a tool shows it, and what its tools have in common: names, flags and
 //! link-layer addresses; and the lines of VFs in `ip link`, which are long and get broken.
 
+use crate::check::evidence::words::dump::{FLAGS, VF_BEGINS, VF_ENDS};
 use serde::{Deserialize, Serialize};
 
 use super::super::event::Origin;
@@ -45,29 +46,7 @@ impl Flags {
     /// `None` if a word is none of those that `ip` prints (iproute2,
     /// `print_link_flags`); flags that it has no word for are a number.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        const WORDS: [&str; 20] = [
-            "NO-CARRIER",
-            "LOOPBACK",
-            "BROADCAST",
-            "POINTOPOINT",
-            "MULTICAST",
-            "NOARP",
-            "ALLMULTI",
-            "PROMISC",
-            "MASTER",
-            "SLAVE",
-            "DEBUG",
-            "DYNAMIC",
-            "AUTOMEDIA",
-            "PORTSEL",
-            "NOTRAILERS",
-            "UP",
-            "LOWER_UP",
-            "DORMANT",
-            "ECHO",
-            "M-DOWN",
-        ];
-        let is_word = |word: &str| WORDS.contains(&word);
+        let is_word = |word: &str| FLAGS.contains(&word);
         let is_flag = |word: &str| is_word(word) || u32::from_str_radix(word, 16).is_ok();
         (text.split(',').all(is_flag) && text.split(',').any(is_word)).then_some(())?;
         let has = |flag: &str| text.split(',').any(|f| f == flag);
@@ -149,38 +128,17 @@ const VF_LINE: usize = 1024;
 /// True if the line of a VF that ends so was broken, as mailers do: behind a
 /// comma, or between a word and its value.
 pub(super) fn is_broken(text: &str) -> bool {
-    const WANTING: [&str; 12] = [
-        LINK,
-        "brd",
-        "MAC",
-        "vlan",
-        "qos",
-        "spoof",
-        "checking",
-        "NODE_GUID",
-        "PORT_GUID",
-        "link-state",
-        "trust",
-        "query_rss",
-    ];
     text.ends_with(',')
-        || text.rsplit(char::is_whitespace).next().is_some_and(|last| WANTING.contains(&last))
+        || text
+            .rsplit(char::is_whitespace)
+            .next()
+            .is_some_and(|last| last == LINK || VF_ENDS.contains(&last))
         || text.starts_with("vf ") && text.split_whitespace().count() == 2
 }
 
 /// True if a line begins as only the rest of a VF's line does.
 fn is_rest(text: &str) -> bool {
-    const REST: [&str; 8] = [
-        "brd ",
-        ",",
-        "spoof checking ",
-        "NODE_GUID ",
-        "PORT_GUID ",
-        "link-state ",
-        "trust ",
-        "query_rss ",
-    ];
-    REST.iter().any(|r| text.starts_with(r))
+    VF_BEGINS.iter().any(|r| text.starts_with(r))
 }
 
 impl VfSeen {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::event::Origin;
 use super::LIMIT;
+use crate::check::evidence::words::dump::{ACTIVE, LOAD};
 use crate::check::pattern::{caught_one, word};
 
 /// A unit as systemctl shows it.
@@ -19,19 +20,6 @@ pub struct UnitSeen {
     pub origin: Origin,
     pub text: String,
 }
-
-/// Load states and active states of units (systemd, `src/basic/unit-def.c`).
-const LOAD: [&str; 7] = ["stub", "loaded", "not-found", "bad-setting", "error", "merged", "masked"];
-const ACTIVE: [&str; 8] = [
-    "active",
-    "reloading",
-    "inactive",
-    "failed",
-    "activating",
-    "deactivating",
-    "maintenance",
-    "refreshing",
-];
 
 #[derive(Debug, Default)]
 pub(super) struct SystemctlReader {
