@@ -380,7 +380,6 @@ pub fn reports(data: &[u8]) {
     let Some(text) = text_of(data) else { return };
     if let Some(report) = reread(text, |boot: &BootReport| boot.to_report().to_json()) {
         let _text = ibprov::show::boot::text(&report, Screen::default());
-        drawn(&timeline::report::timeline(&report));
     }
     if let Some(report) =
         reread(text, |guests: &model::guests::GuestsReport| guests.to_report().to_json())

@@ -10,7 +10,7 @@ fn unit(name: &str, role: Role, from: Option<u64>, to: Option<u64>, outcome: Out
 }
 
 fn module(name: &str, usec: u64, remark: &str) -> ModuleLoad {
-    ModuleLoad { name: name.to_owned(), usec: Some(usec), remark: remark.to_owned() }
+    ModuleLoad { name: name.to_owned(), usec, remark: remark.to_owned() }
 }
 
 fn wall(hour: u64, minute: u64, second: u64, date: &str) -> Clock {

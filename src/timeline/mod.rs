@@ -103,9 +103,9 @@ pub struct Ask {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleLoad {
     pub name: String,
-    /// When it was there; none if it never was.
-    pub usec: Option<u64>,
-    /// By whom, or why not, where that is known.
+    /// When it was there.
+    pub usec: u64,
+    /// By whom, where that is known.
     pub remark: String,
 }
 
@@ -177,7 +177,7 @@ impl Timeline {
             all.extend(port.up_usec.iter().chain(&port.declined_usec).chain(&port.address_usec));
         }
         all.extend(self.asks.iter().map(|a| a.usec));
-        all.extend(self.modules.iter().filter_map(|m| m.usec));
+        all.extend(self.modules.iter().map(|m| m.usec));
         all.extend(self.notes.iter().map(|n| n.usec));
         all.sort_unstable();
         all.dedup();

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use self::roles::{known, role_of};
+use super::report::{loaded, reached};
 use super::{Ask, Clock, ModuleLoad, Note, Outcome, PortTrack, Role, Timeline, UnitBar};
 use crate::check::evidence::own::About;
 use crate::check::evidence::relevance::not_found;
@@ -14,7 +15,7 @@ use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
 use crate::check::pattern::word;
 use crate::check::rules::ib_netdev_in;
 use crate::graph::{Unit, consumers};
-use crate::model::{Code, Finding, Quote, Severity, duration::duration};
+use crate::model::{BootReport, Code, Finding, Quote, Severity, duration::duration};
 use crate::names::{Object, Rung, is_kernel_ipoib_name, is_rdma_module, may_be_ipoib_name};
 use crate::stacks::KNOWN;
 
@@ -27,13 +28,8 @@ const NOTES: usize = 8;
 /// The picture of `boot`; `findings` say which lines matter.
 pub fn timeline(boot: &Boot, findings: &[Finding]) -> Timeline {
     let zero = Zero::of(boot);
-    let reported = boot
-        .accounts
-        .boot
-        .as_deref()
-        // Without times there is nothing to draw.
-        .filter(|report| report.finished_usec > 0)
-        .map(super::report::timeline);
+    // Without times there is nothing to draw.
+    let reported = boot.accounts.boot.as_deref().filter(|report| report.finished_usec > 0);
     let mut drawing = Drawing {
         timeline: Timeline { title: title(boot), clock: zero.clock(), ..Timeline::default() },
         functions: Vec::new(),
@@ -265,7 +261,7 @@ impl Drawing {
         let modules = &mut self.timeline.modules;
         if !modules.iter().any(|m| m.name == name) {
             let remark = if by.is_empty() { String::new() } else { format!("by {by}") };
-            modules.push(ModuleLoad { name: name.to_owned(), usec: Some(usec), remark });
+            modules.push(ModuleLoad { name: name.to_owned(), usec, remark });
         }
     }
 
@@ -372,7 +368,7 @@ impl Drawing {
     }
 
     /// Lay what systemd, udev and ibprov itself know over it.
-    fn host(&mut self, host: &Host, reported: Option<Timeline>) {
+    fn host(&mut self, host: &Host, reported: Option<&BootReport>) {
         let transaction = host.graph.transaction();
         let provider = consumers::provider(&host.graph).map(|u| u.name.clone());
         for unit in host.graph.units() {
@@ -395,8 +391,7 @@ impl Drawing {
                 netdev.is_some() && t.netdev == netdev || pci.as_deref() == Some(&t.label)
             });
             let mut track = at.map_or_else(PortTrack::default, |at| tracks.remove(at));
-            let seen = reported.as_ref().and_then(|r| r.ports.iter().find(|t| t.label == label));
-            track.reached.extend(seen.into_iter().flat_map(|t| t.reached.iter().copied()));
+            track.reached.extend(reported.into_iter().flat_map(|boot| reached(boot, progress)));
             track.reached.extend(progress.named_usec.map(|usec| (Rung::Named, usec)));
             track.label = label;
             track.netdev = netdev.or(track.netdev);
@@ -406,13 +401,9 @@ impl Drawing {
             track.why = port.cause.as_ref().map(|c| c.text.clone()).unwrap_or_default();
             tracks.push(track);
         }
-        if let Some(reported) = reported {
-            for module in reported.modules {
-                if let Some(usec) = module.usec {
-                    self.timeline.modules.retain(|m| m.name != module.name);
-                    self.module(&module.name, usec, "ibprov");
-                }
-            }
+        for (module, usec) in reported.into_iter().flat_map(loaded) {
+            self.timeline.modules.retain(|m| m.name != module.as_str());
+            self.module(module.as_str(), usec, "ibprov");
         }
         for asked in &host.asked {
             let began = host.graph.get(&asked.unit).and_then(|u| u.now.began_usec);
@@ -435,7 +426,7 @@ impl Drawing {
         let mut timeline = self.timeline;
         timeline.units = self.units.into_values().collect();
         timeline.asks.sort_by_key(|a| a.usec);
-        timeline.modules.sort_by_key(|m| (m.usec.is_none(), m.usec));
+        timeline.modules.sort_by_key(|m| m.usec);
         timeline.notes = notes(boot, findings, zero);
         let first = findings.iter().min_by_key(|finding| finding.severity == Severity::Info);
         timeline.finding = Some(match first {
@@ -456,8 +447,8 @@ fn remark_late(timeline: &mut Timeline) {
     let late = gaps.iter().find(|g| g.until_usec.is_some() && !g.who.is_empty());
     let Some((gap, until)) = late.and_then(|g| Some((g, g.until_usec?))) else { return };
     for module in timeline.modules.iter_mut().filter(|m| m.name == "ib_ipoib") {
-        if module.usec.is_some_and(|usec| usec > gap.from_usec && usec <= until) {
-            let span = duration(module.usec.unwrap_or(until) - gap.from_usec);
+        if module.usec > gap.from_usec && module.usec <= until {
+            let span = duration(module.usec - gap.from_usec);
             module.remark = format!("{span} after {} asked for {}", gap.who, gap.netdev);
         }
     }

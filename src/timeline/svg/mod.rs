@@ -322,24 +322,17 @@ impl Drawing<'_> {
         let modules = &self.timeline.modules;
         for module in modules.iter().take(MOST_ROWS) {
             let middle = self.y + UNIT_ROW / 2.0;
-            let at = module.usec.map(|usec| self.timeline.clock.moment(usec));
-            let said = at.map_or_else(|| "never loaded".to_owned(), |at| format!("loaded {at}"));
+            let x = self.x(module.usec);
+            let said = format!("loaded {}", self.timeline.clock.moment(module.usec));
             self.pen.open(&format!("{}: {said} {}", module.name, module.remark));
             self.label(&module.name, "label", 13.0, middle + 5.0);
-            let class = if module.usec.is_some() { "result" } else { "result red" };
-            self.result(&said, class, 13.0, middle + 5.0);
-            if let Some(usec) = module.usec {
-                let x = self.x(usec);
-                self.pen.line((LEFT, middle), (x, middle), "dots");
-                self.pen.shape(
-                    &[(x, middle - 8.0), (x + 8.0, middle), (x, middle + 8.0), (x - 8.0, middle)],
-                    "module",
-                );
-                self.beside(x, middle, &module.remark);
-            } else {
-                self.pen.line((LEFT, middle), (RIGHT, middle), "never");
-                self.beside(LEFT, middle, &module.remark);
-            }
+            self.result(&said, "result", 13.0, middle + 5.0);
+            self.pen.line((LEFT, middle), (x, middle), "dots");
+            self.pen.shape(
+                &[(x, middle - 8.0), (x + 8.0, middle), (x, middle + 8.0), (x - 8.0, middle)],
+                "module",
+            );
+            self.beside(x, middle, &module.remark);
             self.pen.close();
             self.y += UNIT_ROW;
         }
