@@ -6,7 +6,7 @@
 
 use super::bus::{Bus, BusError};
 use super::systemctl::SystemctlError;
-use super::unit::{CALL_USEC, JobEnd, UnitState};
+use super::unit::{CALL_USEC, UnitState};
 use super::{Root, clock, systemctl, unit_links};
 
 /// Why the service manager could not be asked.
@@ -144,21 +144,6 @@ impl Manager {
         match self.bus()? {
             Some(bus) => Ok(bus.units(names)?),
             None => Ok(systemctl::units(names)?),
-        }
-    }
-
-    /// Start `unit` and wait until its job has ended, at the latest until
-    /// `until_usec` of CLOCK_MONOTONIC. An identical job that is there already
-    /// is joined. A connection to the bus is held meanwhile: for who starts few at a
-    /// time.
-    ///
-    /// # Errors
-    /// systemd could not be asked, or refuses (no such unit, masked).
-    pub fn start(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, ManagerError> {
-        match self.bus() {
-            Ok(Some(bus)) => Ok(bus.start(unit, until_usec)?),
-            // It takes no turn for this.
-            Ok(None) | Err(_) => Ok(systemctl::start(unit, until_usec)?),
         }
     }
 }
