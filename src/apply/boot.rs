@@ -580,7 +580,6 @@ impl<'a> Boot<'a> {
             ..self.report
         };
         report.verdict = forced.unwrap_or_else(|| ending::verdict(&report));
-        report.exit_code = report.verdict.exit().code();
         report
     }
 

@@ -17,7 +17,7 @@ mod world;
 use tracing::{debug, error_span, warn};
 
 use self::child::{failure, request, to_number};
-use self::judge::{Attempts, Netdevs};
+use self::judge::Attempts;
 use self::machine::{Asked, Live, Machine};
 use self::untold::Untold;
 #[cfg(test)]
@@ -26,9 +26,8 @@ use self::watch::Watch;
 use super::locks;
 use crate::host::{Root, clock, live_line};
 use crate::ladder::vf::{awaits_grant, lacks_name, may_come};
-use crate::ladder::{WantedPf, WantedVf};
 use crate::model::{
-    Code, PfReport, StepDone, StepFailure, Verdict, VfStep, events as kinds,
+    Code, PfReport, StepDone, StepFailure, Verdict, VfStep, WantedPf, WantedVf, events as kinds,
     pf::{Purpose, Stage},
     vf_step::together,
 };
@@ -150,7 +149,6 @@ fn put_back_at<M: Machine>(
 fn ended(mut report: PfReport, now: u64, verdict: Verdict) -> PfReport {
     report.finished_usec = now;
     report.verdict = verdict;
-    report.exit_code = verdict.exit().code();
     report
 }
 
@@ -700,9 +698,9 @@ impl<M: Machine> Run<'_, M> {
         }
         self.write_record();
         let judge = |run: &Self| {
-            let netdevs = if run.is_rdma_held { Netdevs::Unanswered } else { Netdevs::Asked };
+            let (observed, is_rdma_held) = (&observed, run.is_rdma_held);
             let udev_works = !run.watch.machine.is_udev_settled();
-            let seen = judge::LastLook { observed: &observed, netdevs, udev_works };
+            let seen = judge::LastLook { observed, is_rdma_held, udev_works };
             judge::vfs(run.wanted, seen, &plan, &run.attempts, &run.watch.facts)
         };
         let mut vfs = judge(&self);

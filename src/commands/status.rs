@@ -18,7 +18,7 @@ use crate::model::{
     self, BootReport, Finding, NotExpected, PcieLink, PortProgress, PortStatus, ReadError,
     RxeReport, Status,
     status::{
-        Absent, Child, Hca, Ladder, LastBoot, ModuleNow, Named, Role, SoftRoce, Udev, VfPortStatus,
+        Absent, Child, Hca, Ladder, LastBoot, ModuleNow, Named, Role, SoftRoce, VfPortStatus,
         VfStatus,
     },
 };
@@ -164,7 +164,7 @@ fn watch(
             write!(out, "{text}")?;
             out.flush()?;
             if out.is_closed() {
-                return Ok(status.judgement.exit_code);
+                return Ok(status.judgement.verdict.exit().code());
             }
             shown = text;
         }
@@ -172,7 +172,7 @@ fn watch(
         while clock::monotonic_usec() < until {
             let happened = events.wait(until)?;
             if happened.stop {
-                return Ok(status.judgement.exit_code);
+                return Ok(status.judgement.verdict.exit().code());
             }
             // Children end with each look.
             if happened.links || happened.files || happened.to_devices() {
@@ -211,9 +211,9 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Vec<Finding>, root: &
         units: observe::units::units(root),
         last_boot: last_boot
             .as_ref()
-            .map(|boot| LastBoot { verdict: boot.verdict, exit_code: boot.exit_code }),
+            .map(|boot| LastBoot { verdict: boot.verdict, exit_code: boot.verdict.exit().code() }),
         modules: modules.collect(),
-        udev: Udev { running: observed.udev.running, settled: observed.udev.settled },
+        udev: observed.udev.clone(),
         absent: absent.collect(),
         hcas,
         soft_roce: soft_roce.collect(),

@@ -154,13 +154,15 @@ pub fn is_given_by_kernel(name: &str) -> bool {
     heads.iter().any(|head| name.strip_prefix(head).is_some_and(is_number))
 }
 
-/// The names that a VF shall have; what is `None` stays as it comes.
+/// The names that a VF shall have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VfNames {
-    /// Its netdev's.
+    /// What its netdev is called; `null`: as it comes.
+    #[serde(rename = "netdev_name")]
     pub netdev: Option<IfName>,
-    /// Its RDMA device's.
+    /// What its RDMA device is called; `null`: as it comes.
+    #[serde(rename = "rdma_name")]
     pub rdma: Option<RdmaName>,
 }
 

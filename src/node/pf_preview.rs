@@ -7,8 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::host::Root;
-use crate::ladder::WantedPf;
-use crate::model::{PlannedPf, Silence, Use};
+use crate::model::{PlannedPf, Silence, Use, WantedPf};
 use crate::names::{PciAddress, Resource, VfIndex, vf_ranges};
 use crate::observe::plan_host::PlanHost;
 use crate::observe::{Backend, Look, ObservedPf, Undo, limits, pf};

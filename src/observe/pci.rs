@@ -165,20 +165,13 @@ impl PciFunction {
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 
-/// What of VFs of this host is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Vfs {
-    /// As much as of other functions.
-    Whole,
-    /// No more than that they are there.
-    Present,
-}
-
+/// The functions that may be of an HCA; without `with_vfs`, of VFs of this host no more than that
+/// they are there.
 pub(super) fn functions(
     look: &mut Look<'_>,
     aliases: &OnceCell<Aliases>,
     kernel: &str,
-    vfs: Vfs,
+    with_vfs: bool,
 ) -> Vec<PciFunction> {
     let mut functions = Vec::new();
     for name in look.list(DEVICES) {
@@ -194,7 +187,7 @@ pub(super) fn functions(
             continue;
         }
         let physfn = look.link_name(&format!("{dir}/physfn")).and_then(|n| n.parse().ok());
-        if physfn.is_some() && vfs == Vfs::Present {
+        if physfn.is_some() && !with_vfs {
             functions.push(PciFunction { physfn, ..PciFunction::at(address, class) });
             continue;
         }

@@ -2,12 +2,13 @@
 
 use super::{Clock, ModuleLoad, Outcome, PortTrack, Role, Timeline, UnitBar};
 use crate::model::{
-    BootReport, PortReport, StepReport,
+    BootReport, Exit, PortReport, StepReport,
     boot::{Climbed, Moment},
 };
 
 pub fn timeline(report: &BootReport) -> Timeline {
-    let outcome = if report.exit_code >= 2 { Outcome::Failed } else { Outcome::Good };
+    let outcome =
+        if report.verdict.exit() >= Exit::NotBegun { Outcome::Failed } else { Outcome::Good };
     Timeline {
         title: if report.kernel.is_empty() {
             "last boot, as ibprov saw it".to_owned()

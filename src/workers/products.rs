@@ -342,7 +342,7 @@ pub fn learn_all(root: &Root, observed: &mut Observed, is_look: bool) -> BTreeSe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::UdevState;
+    use crate::model::status::Udev;
 
     fn open(since: u64) -> Asked {
         Asked { modalias: "pci:a".to_owned(), since, state: State::Open(0, 1) }
@@ -425,7 +425,7 @@ mod tests {
 
     /// One ConnectX-6 without a driver, which udev has finished with.
     fn driverless() -> Observed {
-        let udev = UdevState { settled: true, ..UdevState::default() };
+        let udev = Udev { settled: true, ..Udev::default() };
         let functions = vec![PciFunction::connectx6()];
         Observed { functions, udev, ..Observed::default() }
     }

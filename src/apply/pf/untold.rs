@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 
 use super::judge::Attempts;
 use crate::ladder::vf::{guids_are_untold, has_node_guids, shows_its_guids};
-use crate::ladder::{WantedPf, WantedVf};
-use crate::model::{StepDone, VfStep};
+use crate::model::{StepDone, VfStep, WantedPf, WantedVf};
 use crate::names::{PortNumber, VfIndex, vf_ranges};
 use crate::observe::ObservedPf;
 

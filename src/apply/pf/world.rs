@@ -13,9 +13,8 @@ use super::{NAMES_USEC, run_at};
 use crate::host::KernelLine;
 use crate::host::events::Happened;
 use crate::host::netlink::VfSetting;
-use crate::ladder::WantedPf;
 use crate::ladder::vf::has_driver;
-use crate::model::{Code, Finding, Refusal, Use, Verdict};
+use crate::model::{Code, Finding, Refusal, Use, Verdict, WantedPf};
 use crate::names::{
     BindOrder, LinkLayer, PciAddress, Policy, PortNumber, RdmaName, VfDriver, VfIndex, VfName,
     VfNames, is_vfio,

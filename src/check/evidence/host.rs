@@ -88,7 +88,6 @@ mod judgement {
         let parts = Option::<Parts>::deserialize(d)?;
         Ok(parts.map(|(verdict, ports, vfs, findings, has_adapter)| Judgement {
             verdict,
-            exit_code: verdict.exit().code(),
             ports,
             vfs,
             findings,
