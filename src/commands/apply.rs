@@ -254,7 +254,8 @@ fn print_all(
         Some(1) => Verdict::Deferred,
         Some(_) => Verdict::Failed,
     };
-    let mut findings: Vec<Finding> = unresolved.iter().flat_map(Unresolved::findings).collect();
+    let mut findings: Vec<Finding> =
+        unresolved.iter().flat_map(|pf| pf.errors.iter().cloned()).collect();
     findings.extend(outcomes.iter().flat_map(Outcome::findings));
     Finding::worst_first(&mut findings);
     let of_pf = |outcome: Outcome| match outcome.report {

@@ -17,10 +17,7 @@ use crate::ladder::active::{self, Activity};
 use crate::model::{
     self, BootReport, Finding, NotExpected, PcieLink, PortProgress, PortStatus, ReadError,
     RxeReport, Status,
-    status::{
-        Absent, Child, Hca, Ladder, LastBoot, ModuleNow, Named, Role, SoftRoce, VfPortStatus,
-        VfStatus,
-    },
+    status::{Absent, Child, Hca, Ladder, LastBoot, ModuleNow, Named, Role, SoftRoce, VfStatus},
 };
 use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target, Targets};
 use crate::node::{Account, JudgedPort, Node, history, soft_roce};
@@ -416,17 +413,11 @@ impl View<'_> {
                 let device = function.and_then(|f| f.rdma.first());
                 let netdev = device.and_then(|d| d.ports.iter().find_map(|p| p.netdev.as_ref()));
                 let look = &mut *self.look.borrow_mut();
-                let links = function.map(|f| node.vf_links(f)).unwrap_or_default();
-                let status = |(port, link): (Port, _)| VfPortStatus {
-                    port: port.number,
-                    guid: port.guid,
-                    link,
-                };
                 VfStatus {
                     other_namespace: function.and_then(|f| node.away(look, &vf, f)),
                     rdma: device.map(|d| d.name.clone()),
                     netdev: netdev.map(|n| n.name.clone()),
-                    ports: links.into_iter().map(status).collect(),
+                    ports: function.map(|f| node.vf_links(f)).unwrap_or_default(),
                     vf,
                 }
             })

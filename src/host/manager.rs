@@ -4,8 +4,9 @@
 //! Both ways give the same [`UnitState`]. Every question has a deadline:
 //! before basic.target the bus socket is there and nobody answers.
 
+use std::io;
+
 use super::bus::{Bus, BusError};
-use super::systemctl::SystemctlError;
 use super::unit::{CALL_USEC, UnitState};
 use super::{Root, clock, systemctl, unit_links};
 
@@ -15,7 +16,7 @@ pub enum ManagerError {
     #[error(transparent)]
     Bus(#[from] BusError),
     #[error(transparent)]
-    Systemctl(#[from] SystemctlError),
+    Systemctl(#[from] io::Error),
 }
 
 impl ManagerError {
@@ -23,7 +24,7 @@ impl ManagerError {
     pub fn is_late(&self) -> bool {
         match self {
             Self::Bus(e) => e.is_late(),
-            Self::Systemctl(e) => e.is_late(),
+            Self::Systemctl(e) => e.kind() == io::ErrorKind::TimedOut,
         }
     }
 }

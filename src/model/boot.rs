@@ -174,7 +174,7 @@ impl BootReport {
         let mut findings: Vec<Finding> =
             self.ports.iter().flat_map(|p| p.progress.findings(p.cause.as_ref())).collect();
         findings.extend(self.pfs.iter().flat_map(Outcome::findings));
-        findings.extend(self.unresolved_pfs.iter().flat_map(Unresolved::findings));
+        findings.extend(self.unresolved_pfs.iter().flat_map(|pf| pf.errors.iter().cloned()));
         findings.extend(self.rxe.iter().filter_map(RxeReport::finding));
         for module in &self.modules {
             if let ModuleOutcome::Missing { trouble } = &module.outcome {

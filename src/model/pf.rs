@@ -323,11 +323,6 @@ impl Unresolved {
     pub fn may_pass(&self) -> bool {
         self.errors.iter().all(|error| error.code.may_pass())
     }
-
-    /// What is wrong, for the report that it is part of.
-    pub fn findings(&self) -> Vec<Finding> {
-        self.errors.clone()
-    }
 }
 
 /// What came of one PF: its report as JSON, and the exit code.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::words::is_plain_char;
 use super::{IfName, RdmaName, VfIndex, harmless};
@@ -196,7 +196,9 @@ pub enum BindReason {
 }
 
 /// How a PF's VFs are bound, and why so.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(into = "BindingJson")]
 pub struct Binding {
     pub order: BindOrder,
     pub why: BindReason,
@@ -268,21 +270,10 @@ struct BindingJson {
     message: String,
 }
 
-impl Serialize for Binding {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let Self { order, why } = *self;
-        BindingJson { order, because_of: why, message: self.to_string() }.serialize(s)
-    }
-}
-
-#[cfg(test)]
-impl schemars::JsonSchema for Binding {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        BindingJson::schema_name()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        BindingJson::json_schema(generator)
+impl From<Binding> for BindingJson {
+    fn from(binding: Binding) -> Self {
+        let Binding { order, why } = binding;
+        Self { order, because_of: why, message: binding.to_string() }
     }
 }
 

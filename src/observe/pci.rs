@@ -2,8 +2,6 @@
 
 use std::cell::OnceCell;
 
-use serde::{Serialize, Serializer};
-
 use nix::libc::ARPHRD_ETHER;
 
 use super::Look;
@@ -44,12 +42,6 @@ impl PciClass {
 }
 
 displayed!(PciClass, Self(class) => "0x{class:06x}");
-
-impl Serialize for PciClass {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
-}
 
 /// A PCI function that is, or could be, an InfiniBand HCA.
 #[derive(Debug, Clone, PartialEq, Eq)]

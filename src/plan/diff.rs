@@ -6,7 +6,7 @@ use super::guid::Resolved;
 use super::vf::VfPlan;
 use crate::ladder::vf::{lacks_name, vf_progress};
 use crate::model::{
-    Code, Deferred, Finding, PlannedPf, PlannedVf, ToDo, VfLack, VfStep, WantedPf, WantedVf,
+    Code, Finding, PlannedPf, PlannedVf, ToDo, VfLack, VfStep, WantedPf, WantedVf,
     plan::{Action, Attribute, Change},
 };
 use crate::names::{Guid, PortNumber, VfDriver, VfIndex, grouped, sh, vf_ranges};
@@ -49,11 +49,7 @@ pub fn pf_report(
         is_planned: wanted.is_some(),
         errors: plan.wanted.as_ref().err().cloned().unwrap_or_default(),
         problem: steps.problem,
-        deferred: steps
-            .deferred
-            .into_iter()
-            .filter(|deferred| matches!(deferred, Deferred::Count { .. }))
-            .collect(),
+        deferred: steps.deferred.into_iter().filter(|d| d.vf().is_none()).collect(),
         refused: refused.into_iter().map(|(_, finding)| finding).collect(),
         warnings: plan.warnings.clone(),
     }
@@ -101,7 +97,7 @@ fn planned_vf(
 ) -> PlannedVf {
     let (index, anew) = (vf.index, is_anew(plan));
     let seen = observed.vf(index);
-    let deferred = plan.deferred.iter().find(|deferred| is_about(deferred, index));
+    let deferred = plan.deferred.iter().find(|deferred| deferred.vf() == Some(index));
     let mut changes = Vec::new();
     let action = if plan.problem.is_some() {
         Action::Block
@@ -138,10 +134,6 @@ fn planned_vf(
         }
     };
     PlannedVf { index, action, changes, deferred: deferred.cloned(), wanted: Some(vf.clone()) }
-}
-
-fn is_about(deferred: &Deferred, index: VfIndex) -> bool {
-    matches!(deferred, Deferred::Vf { vf, .. } if *vf == index)
 }
 
 /// The name that stays.

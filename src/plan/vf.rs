@@ -309,7 +309,7 @@ fn policy(
     }
     if uses.is_empty() || !takes_link(vf, from) {
         plan.steps.push(VfStep::Policy { vf: index, from, to: vf.policy });
-    } else if !plan.deferred.iter().any(|d| matches!(d, Deferred::Vf { vf, .. } if *vf == index)) {
+    } else if plan.deferred.iter().all(|deferred| deferred.vf() != Some(index)) {
         let what = VfLack::Policy { is: from, planned: vf.policy };
         plan.deferred.push(Deferred::Vf { vf: index, what, uses: uses.to_vec() });
     }
