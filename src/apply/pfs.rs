@@ -88,13 +88,13 @@ pub fn resolve_soon(
     let no_modules: [ModuleName; 0] = [];
     loop {
         let mut observed = observer.look_at_pfs();
-        products.learn_all(&mut observed);
+        products.read_all(&mut observed);
         let mut plans = resolve(config, root, &observed);
         // VFs without a plan have GUIDs that no plan may give away.
         let planned = |pf: PciAddress| plans.wanted.iter().any(|(w, _)| w.pf == pf);
         if observed.functions.iter().filter_map(|f| f.physfn).any(|pf| !planned(pf)) {
             observed = observer.look(&no_modules, &BTreeSet::new());
-            products.learn_all(&mut observed);
+            products.read_all(&mut observed);
             plans = resolve(config, root, &observed);
         }
         let now = clock::monotonic_usec();

@@ -185,11 +185,11 @@ pub enum Reply {
     Mute,
     /// It can be asked, but not reached now.
     Unreachable,
-    Says(Box<dyn Said>),
+    State(Box<dyn StackState>),
 }
 
 /// What a stack that runs says itself of an interface.
-pub trait Said: fmt::Debug {
+pub trait StackState: fmt::Debug {
     /// Its claim; `None` while it has not decided.
     fn claim(&self, files: &Files<'_>, interface: &Interface) -> Option<Claim>;
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::client::{Client, Failure, Reply, ask_each};
-use super::products::learn_all;
+use super::products::read_all;
 use super::request::{Answer, Request};
 use crate::host::Root;
 use crate::model::{PKeyEntry, PcieLink, Silence, hardware::Vf};
@@ -118,7 +118,7 @@ pub fn survey(
         root.is_live() || root.exists(&format!("/sys/class/net/{netdev}/carrier"))
     };
     let mut observed = Observer::new(root).look(modules, &BTreeSet::new());
-    let mut survey = Survey { problems: learn_all(root, &mut observed, true), ..Survey::default() };
+    let mut survey = Survey { problems: read_all(root, &mut observed, true), ..Survey::default() };
     let mut by_hca: BTreeMap<PciAddress, Vec<Question>> = BTreeMap::new();
     let mut by_rtnl = Vec::new();
     let mut without_netdev = Vec::new();

@@ -56,13 +56,13 @@ pub fn wait(own: &WantedPf, config: &Config, root: &Root, limit_usec: u64) -> an
     }
     let watched: Vec<&Path> = outcomes.iter().map(PathBuf::as_path).collect();
     let mut events = Events::open(&watched)?;
-    heard.learn_history(&mut facts, kernel_log);
+    heard.read_history(&mut facts, kernel_log);
     let ipoib: Option<ModuleName> = "ib_ipoib".parse().ok();
     let modules: Vec<ModuleName> = driver_modules().into_iter().chain(ipoib.clone()).collect();
     let mut waits_for = Vec::new();
     loop {
         let mut observed = observer.look(&modules, &heard.devices);
-        products.learn_all(&mut observed);
+        products.read_all(&mut observed);
         rdma_names.learn(&observed, waits_for.is_empty());
         let mut expectation = expect::expectation(config, &observed, &rules, None).of_boot();
         // Nothing more of a port has a number, and without ib_ipoib no netdev comes.
