@@ -173,7 +173,7 @@ fn a_name_in_a_command_is_one_word_of_sh() {
     }
     host.file(
         "etc/libvirt/qemu/autostart/vm.xml",
-        "<domain><name>vm $(id) it's</name>\n<source>\n<address domain='0x0000' bus='0x4b' slot='0x00' function='0x1'/>\n</source></domain>\n",
+        "<domain><name>vm $(id) it's</name><devices><hostdev type='pci'><source><address domain='0x0000' bus='0x4b' slot='0x00' function='0x1'/></source></hostdev></devices></domain>\n",
     );
     let told = ["status", "check"].map(|verb| host.show(&[verb]));
     for command in [
