@@ -217,8 +217,7 @@ fn start(unit: &UnitName, wait: bool, until_usec: u64) -> anyhow::Result<()> {
 /// Whether a unit was started whose job has ended so.
 fn started(end: JobEnd, state: &UnitState) -> anyhow::Result<()> {
     match end {
-        // systemd forgets at a daemon-reexec who listens to the ends of jobs
-        // (https://github.com/systemd/systemd/issues/7236).
+        // It came up as the wait was given up.
         JobEnd::Pending if state.is_active() => Ok(()),
         JobEnd::Pending => {
             anyhow::bail!("the start has not finished before its timeout ({})", state.active)
