@@ -358,7 +358,7 @@ impl<'a> Boot<'a> {
         // Hundreds of lines that a good boot has no need of: read once
         // modprobe is through and a port is still missing.
         if !self.steps.done.modules_in_flight() && ports.iter().any(|p| !p.is_ready()) {
-            self.heard.learn_history(&mut self.facts, || self.machine.kernel_log());
+            self.heard.read_history(&mut self.facts, || self.machine.kernel_log());
         }
         let deadlines = [
             self.next_deadline(&ports, observed, now, deadline),
@@ -537,7 +537,7 @@ impl<'a> Boot<'a> {
         let now = self.machine.now();
         self.steps.give_up(&mut self.facts);
         if ports.iter().any(|p| !p.is_ready()) {
-            self.heard.learn_history(&mut self.facts, || self.machine.kernel_log());
+            self.heard.read_history(&mut self.facts, || self.machine.kernel_log());
         }
         let modules = self.module_reports(observed, !ports.is_empty());
         let (pfs, unresolved_pfs) = self.vfs.outcomes();
@@ -580,7 +580,6 @@ impl<'a> Boot<'a> {
             ..self.report
         };
         report.verdict = forced.unwrap_or_else(|| ending::verdict(&report));
-        report.exit_code = report.verdict.exit().code();
         report
     }
 

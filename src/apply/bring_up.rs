@@ -8,7 +8,6 @@ use super::rtnl::Rtnl;
 use crate::host::bus::BusError;
 use crate::host::link_events::LinkEvents;
 use crate::host::manager::{Manager, ManagerError};
-use crate::host::systemctl::SystemctlError;
 use crate::host::unit::{Apart, CALL_USEC, JobEnd, UnitState};
 use crate::host::{Root, answer, clock, journal, systemctl};
 use crate::model::{
@@ -131,7 +130,6 @@ pub(super) fn while_late<T>(deadline: u64, mut ask: impl FnMut() -> Result<T>) -
 /// interfaces come at once, and there is time for another question.
 fn may_ask_again(e: &anyhow::Error, deadline: u64) -> bool {
     let is_late = e.downcast_ref::<ManagerError>().is_some_and(ManagerError::is_late)
-        || e.downcast_ref::<SystemctlError>().is_some_and(SystemctlError::is_late)
         || e.downcast_ref::<std::io::Error>()
             .is_some_and(|e| e.kind() == std::io::ErrorKind::TimedOut)
         || e.downcast_ref::<BusError>().is_some_and(BusError::is_late);
@@ -501,7 +499,7 @@ mod tests {
     fn a_question_that_was_not_answered_in_time_is_asked_again_while_there_is_time() {
         let late = || {
             let e = std::io::Error::from(std::io::ErrorKind::TimedOut);
-            anyhow::Error::from(ManagerError::from(SystemctlError::from(e)))
+            anyhow::Error::from(ManagerError::from(e))
         };
         let now = clock::monotonic_usec();
         assert!(may_ask_again(&late(), now + 3 * CALL_USEC));
@@ -511,7 +509,7 @@ mod tests {
         let listed = std::io::Error::from(std::io::ErrorKind::TimedOut);
         assert!(may_ask_again(&listed.into(), now + 3 * CALL_USEC), "of all jobs");
         let refused = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
-        let refused = anyhow::Error::from(SystemctlError::from(refused));
+        let refused = anyhow::Error::from(refused);
         assert!(!may_ask_again(&refused, now + 3 * CALL_USEC));
     }
 }

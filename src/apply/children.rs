@@ -90,7 +90,7 @@ pub fn set_up(config: &Config, root: &Root) -> anyhow::Result<Exit> {
 /// Set `name` up on a thread, which writes its exit code to `ends` at its end.
 fn begin(config: &Arc<Config>, name: IfName, mut ends: UnixStream) -> std::io::Result<()> {
     let config = Arc::clone(config);
-    let set_up = move || {
+    let thread = thread::Builder::new().spawn(move || {
         let later = unit_escape(&format!("sys/devices/virtual/net/{name}"));
         let later = format!("ibprov-iface-later@{later}.service");
         let ask = Ask {
@@ -113,8 +113,8 @@ fn begin(config: &Arc<Config>, name: IfName, mut ends: UnixStream) -> std::io::R
         if let Err(e) = ends.write_all(&[code]) {
             warn!(netdev = %name, cause = %e, "the end of its run cannot be told: {e}");
         }
-    };
-    thread::Builder::new().spawn(set_up).map(drop)
+    });
+    thread.map(drop)
 }
 
 /// A P_Key child has come after [`set_up`] had had its last look, and was running still.
@@ -132,37 +132,37 @@ pub fn are_not_begun(root: &Root) -> bool {
 /// `begun`. As for udev's rule a child is an interface of its hardware type that no adapter is
 /// above of. First come those that no run has begun with.
 fn left(root: &Root, begun: &BTreeSet<Child>) -> Vec<Child> {
-    let child = |name: String| {
-        let dir = format!("/sys/class/net/{name}");
-        let name = name.parse::<IfName>().ok()?;
-        let target = root.link_target(&dir).ok()?;
-        if target.trim_start_matches("../") != format!("devices/virtual/net/{name}") {
-            return None;
-        }
-        let number = |what| root.attribute(&format!("{dir}/{what}")).ok()?.parse::<u32>().ok();
-        let ifindex = number("ifindex")?;
-        let child = Child { ifindex, name };
-        if begun.contains(&child) {
-            return None;
-        }
-        // What udev has not processed may get another name. It has a record of what it has
-        // (`device_get_db_path()`, src/libsystemd/sd-device).
-        let is_processed = root.exists(&format!("/run/udev/data/n{ifindex}"));
-        let is_infiniband = number("type") == Some(u32::from(ARPHRD_INFINIBAND));
-        let is_left = is_processed
-            && is_infiniband
-            && !outcome(root, ifindex).is_some_and(|outcome| is_through(&outcome, &child.name))
-            && matches!(
-                ipoib::sort(&mut Look::new(root), &child.name),
-                Some(ipoib::Sort::Ipoib(_))
-            );
-        is_left.then_some(child)
-    };
-    let names = root.list("/sys/class/net").unwrap_or_default().into_iter();
-    let mut all: Vec<Child> = names.filter_map(child).collect();
+    let names = root.list("/sys/class/net").unwrap_or_default();
+    let children = names.iter().filter_map(|name| left_child(root, name, begun));
+    let mut all: Vec<Child> = children.collect();
     // Each start after a kill is with some that no run has begun with, so that there is a last.
     all.sort_by_key(|child| outcome(root, child.ifindex).is_some());
     all
+}
+
+/// `name` as a P_Key child, if it is one that udev has processed and that is left to do.
+fn left_child(root: &Root, name: &str, begun: &BTreeSet<Child>) -> Option<Child> {
+    let dir = format!("/sys/class/net/{name}");
+    let name = name.parse::<IfName>().ok()?;
+    let target = root.link_target(&dir).ok()?;
+    if target.trim_start_matches("../") != format!("devices/virtual/net/{name}") {
+        return None;
+    }
+    let number = |what| root.attribute(&format!("{dir}/{what}")).ok()?.parse::<u32>().ok();
+    let ifindex = number("ifindex")?;
+    let child = Child { ifindex, name };
+    if begun.contains(&child) {
+        return None;
+    }
+    // What udev has not processed may get another name. It has a record of what it has
+    // (`device_get_db_path()`, src/libsystemd/sd-device).
+    let is_processed = root.exists(&format!("/run/udev/data/n{ifindex}"));
+    let is_infiniband = number("type") == Some(u32::from(ARPHRD_INFINIBAND));
+    let is_left = is_processed
+        && is_infiniband
+        && !outcome(root, ifindex).is_some_and(|outcome| is_through(&outcome, &child.name))
+        && matches!(ipoib::sort(&mut Look::new(root), &child.name), Some(ipoib::Sort::Ipoib(_)));
+    is_left.then_some(child)
 }
 
 /// The run that has left this has ended, and was to see that `name` comes up: boot makes only the

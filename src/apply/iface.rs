@@ -194,7 +194,7 @@ impl Run<'_> {
     fn look_for_plan(&mut self, name: &IfName) -> Result<Seen, NotSeen> {
         let (config, root) = (self.config, self.root);
         let mut seen = look(root, name)?;
-        seen.interface.learn_altnames(root, &config.interface_names());
+        seen.interface.read_altnames(root, &config.interface_names());
         if wanted(&config.interfaces, &seen.interface, &[]).sets() {
             self.rtnl.complete_or_tell(root, &mut seen);
         }

@@ -17,18 +17,17 @@ mod world;
 use tracing::{debug, error_span, warn};
 
 use self::child::{failure, request, to_number};
-use self::judge::{Attempts, Netdevs};
-use self::machine::{Asked, Live, Machine};
-use self::untold::Untold;
+use self::judge::Attempts;
+use self::machine::{Live, Machine, Responder};
+use self::untold::UnreportedVfs;
 #[cfg(test)]
 pub(super) use self::watch::LONGEST_END_USEC;
 use self::watch::Watch;
 use super::locks;
 use crate::host::{Root, clock, live_line};
 use crate::ladder::vf::{awaits_grant, lacks_name, may_come};
-use crate::ladder::{WantedPf, WantedVf};
 use crate::model::{
-    Code, PfReport, StepDone, StepFailure, Verdict, VfStep, events as kinds,
+    Code, PfReport, StepDone, StepFailure, Verdict, VfStep, WantedPf, WantedVf, events as kinds,
     pf::{Purpose, Stage},
     vf_step::together,
 };
@@ -88,7 +87,7 @@ fn run_at<M: Machine>(
         uses: Uses::new(),
         attempts: Attempts::default(),
         is_unrecorded: false,
-        untold: Untold::default(),
+        untold: UnreportedVfs::default(),
         names_until: 0,
         names_are_told: false,
         report,
@@ -130,7 +129,7 @@ fn put_back_at<M: Machine>(
     let is_known = report.problems.len() == told;
     let steps = record.steps();
     let requests: Vec<Request> = steps.iter().filter_map(|s| undo::restore(pf, s)).collect();
-    let replies = watch.ask(Asked::Child, &requests, watch.deadline)?;
+    let replies = watch.ask(Responder::Child, &requests, watch.deadline)?;
     for (step, reply) in steps.into_iter().zip(replies) {
         let failure = match reply {
             Some(Ok(Answer::Done)) => {
@@ -150,7 +149,6 @@ fn put_back_at<M: Machine>(
 fn ended(mut report: PfReport, now: u64, verdict: Verdict) -> PfReport {
     report.finished_usec = now;
     report.verdict = verdict;
-    report.exit_code = verdict.exit().code();
     report
 }
 
@@ -165,7 +163,7 @@ struct Run<'a, M> {
     /// What a kill would leave cannot be written down: nothing is begun.
     is_unrecorded: bool,
     /// What the kernel does not tell of the VFs.
-    untold: Untold,
+    untold: UnreportedVfs,
     /// Until when udev may take to name what has been bound last.
     names_until: u64,
     /// udev has been told of the VFs' names.
@@ -303,7 +301,7 @@ impl<M: Machine> Run<'_, M> {
     ) -> anyhow::Result<ObservedPf> {
         self.watch.ask_administered(&mut observed, &mut problems)?;
         self.untold.learn(&mut observed, &self.attempts);
-        self.learn_netdevs(&mut observed, &mut problems)?;
+        self.record_netdevs(&mut observed, &mut problems)?;
         let left: Vec<PciAddress> = self.record.undo().overrides.keys().copied().collect();
         for (pci, now) in self.overrides(&left)? {
             if let Some(vf) = observed.vfs.iter_mut().find(|v| v.pci == pci) {
@@ -315,7 +313,7 @@ impl<M: Machine> Run<'_, M> {
     }
 
     /// Which VFs ib_ipoib has made no netdev for. What this run has bound may still get its.
-    fn learn_netdevs(
+    fn record_netdevs(
         &mut self,
         observed: &mut ObservedPf,
         problems: &mut Vec<String>,
@@ -329,7 +327,7 @@ impl<M: Machine> Run<'_, M> {
         let devices = lacking.iter().map(|(_, device)| device.clone()).collect();
         match self.watch.ask_ipoib_netdevs(devices)? {
             Ok(counts) => {
-                observed.learn_netdevs(&lacking, &counts);
+                observed.record_netdevs(&lacking, &counts);
                 // The answer waits for registrations, by whose end the netdev has come.
                 let mut now = self.watch.machine.look(Undo::default(), problems).vfs;
                 for vf in
@@ -464,7 +462,7 @@ impl<M: Machine> Run<'_, M> {
             Stage::Restore => self.watch.until_restored(),
             _ => self.watch.deadline,
         };
-        let replies = self.watch.ask(Asked::Child, &requests, until)?;
+        let replies = self.watch.ask(Responder::Child, &requests, until)?;
         let mut bound = Vec::new();
         for (group, reply) in groups.into_iter().zip(replies) {
             let each: Vec<Option<Reply>> = match reply {
@@ -535,7 +533,7 @@ impl<M: Machine> Run<'_, M> {
             for request in to_none.into_iter().chain([to_number(pf, to, Vec::new())]) {
                 if matches!(reply, Some(Ok(Answer::Done))) {
                     let until = self.watch.deadline;
-                    reply = self.watch.ask(Asked::Child, &[request], until)?.pop().flatten();
+                    reply = self.watch.ask(Responder::Child, &[request], until)?.pop().flatten();
                 }
             }
             let is_done = matches!(reply, Some(Ok(Answer::Done)));
@@ -693,16 +691,16 @@ impl<M: Machine> Run<'_, M> {
         // given its devices since, unless the VF has gone with the PF's driver.
         observed.vfs.retain(|vf| self.watch.machine.has_vf(vf.index.get()));
         let mut problems = Vec::new();
-        self.watch.machine.learn_names(&mut observed, &mut problems);
+        self.watch.machine.read_names(&mut observed, &mut problems);
         self.note(problems);
         if !plan.steps.iter().any(|step| step.stage() == Stage::Restore) {
             self.record.forget_what_was_seen();
         }
         self.write_record();
         let judge = |run: &Self| {
-            let netdevs = if run.is_rdma_held { Netdevs::Unanswered } else { Netdevs::Asked };
+            let (observed, is_rdma_held) = (&observed, run.is_rdma_held);
             let udev_works = !run.watch.machine.is_udev_settled();
-            let seen = judge::LastLook { observed: &observed, netdevs, udev_works };
+            let seen = judge::LastLook { observed, is_rdma_held, udev_works };
             judge::vfs(run.wanted, seen, &plan, &run.attempts, &run.watch.facts)
         };
         let mut vfs = judge(&self);

@@ -10,8 +10,7 @@ use super::machine::{Child, Live, Machine};
 use crate::config::Config;
 use crate::host::events::Events;
 use crate::host::{Root, answer, clock, live_line};
-use crate::ladder::WantedPf;
-use crate::model::{Unresolved, pf::Outcome};
+use crate::model::{Unresolved, WantedPf, pf::Outcome};
 use crate::names::{BindOrder, ModuleName, PciAddress, VfNamePattern};
 use crate::observe::{Look, Observed, Observer, Port, plan_host};
 use crate::plan::guid::{self, Resolved};
@@ -62,22 +61,6 @@ pub fn resolve(config: &Config, root: &Root, observed: &Observed) -> Plans {
 /// How long udev may take to rename a PF's RDMA device: as boot waits for it.
 const RENAMED_USEC: u64 = 2_000_000;
 
-/// What the patterns for VFs' names need of their PFs.
-struct Needs {
-    netdev: bool,
-    rdma: bool,
-}
-
-impl Needs {
-    fn of(config: &Config) -> Self {
-        let patterns = || config.pf.iter().flat_map(|pf| [&pf.vf_name, &pf.vf_rdma_name]).flatten();
-        Self {
-            netdev: patterns().any(VfNamePattern::needs_netdev),
-            rdma: patterns().any(VfNamePattern::needs_rdma),
-        }
-    }
-}
-
 /// It has its netdev, and udev has named it.
 fn is_named(port: &Port) -> bool {
     port.netdev.as_ref().is_some_and(|netdev| netdev.named)
@@ -95,32 +78,35 @@ pub fn resolve_soon(
     deadline: u64,
 ) -> Result<Plans> {
     let mut events = None;
-    let needs = Needs::of(config);
+    // What the patterns for VFs' names need of their PFs.
+    let patterns = || config.pf.iter().flat_map(|pf| [&pf.vf_name, &pf.vf_rdma_name]).flatten();
+    let needs_netdev = patterns().any(VfNamePattern::needs_netdev);
+    let needs_rdma = patterns().any(VfNamePattern::needs_rdma);
     let renamed_by = clock::monotonic_usec().saturating_add(RENAMED_USEC);
     let observer = Observer::new(root);
     let mut products = Products::new(root);
     let no_modules: [ModuleName; 0] = [];
     loop {
         let mut observed = observer.look_at_pfs();
-        products.learn_all(&mut observed);
+        products.read_all(&mut observed);
         let mut plans = resolve(config, root, &observed);
         // VFs without a plan have GUIDs that no plan may give away.
         let planned = |pf: PciAddress| plans.wanted.iter().any(|(w, _)| w.pf == pf);
         if observed.functions.iter().filter_map(|f| f.physfn).any(|pf| !planned(pf)) {
             observed = observer.look(&no_modules, &BTreeSet::new());
-            products.learn_all(&mut observed);
+            products.read_all(&mut observed);
             plans = resolve(config, root, &observed);
         }
         let now = clock::monotonic_usec();
         let comes = observed.functions.iter().any(|f| {
             let asked = only.is_none_or(|pf| pf == f.address) && f.physfn.is_none();
-            let nameless = needs.netdev && f.rdma.iter().any(|d| !d.ports.iter().any(is_named));
+            let nameless = needs_netdev && f.rdma.iter().any(|d| !d.ports.iter().any(is_named));
             let comes = f.rdma.is_empty() || nameless;
             asked && f.ib_driver.is_some() && f.driver.is_some() && comes
         });
         let is_missing = plans.unresolved.iter().any(Unresolved::may_pass);
         // udev keeps no record of an RDMA device, and may be about to rename it.
-        let is_renaming = needs.rdma && !observed.udev.settled && now < renamed_by;
+        let is_renaming = needs_rdma && !observed.udev.settled && now < renamed_by;
         let is_open = comes && is_missing || is_renaming;
         if !root.is_live() || !is_open || now >= deadline {
             if let Some(pf) = only {
@@ -133,7 +119,7 @@ pub fn resolve_soon(
             Some(events) => events,
             // What came between the look and now is seen by looking again.
             None => {
-                events = Some(match needs.netdev || needs.rdma {
+                events = Some(match needs_netdev || needs_rdma {
                     true => Events::open(&[])?,
                     false => Events::open_unprocessed(&[])?,
                 });

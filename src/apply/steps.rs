@@ -1,6 +1,5 @@
 //! Running steps: children, their locks, and what their failures mean.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use tracing::{Span, debug, error_span, warn};
@@ -134,13 +133,12 @@ impl<'a> Steps<'a> {
             None => None,
         };
         let program = match what.is_modprobe {
-            true => self.machine.find("modprobe").ok_or(Failure::NoModprobe),
+            true => self.machine.find("modprobe").ok_or("modprobe is not installed (package kmod)"),
             false => Ok(PathBuf::from("/proc/self/exe")),
         };
-        let begun = program.and_then(|program| {
-            self.machine
-                .start(&program, &what.arguments, lock)
-                .map_err(|answer| Failure::NotStarted { program, answer })
+        let begun = program.map_err(str::to_owned).and_then(|program| {
+            let child = self.machine.start(&program, &what.arguments, lock);
+            child.map_err(|e| format!("cannot run {}: {}", program.display(), host::answer(&e)))
         });
         match begun {
             Ok(child) => {
@@ -152,13 +150,13 @@ impl<'a> Steps<'a> {
                 self.done.ended.insert(step.clone());
                 if let Step::PortTypes { pci, .. } = &step {
                     facts.setting_types.remove(pci);
-                    facts.unset_types.insert(*pci, failure.to_string());
+                    facts.unset_types.insert(*pci, failure.clone());
                 }
                 for module in step.modules() {
-                    let said = failure.to_string().into();
+                    let said = failure.clone().into();
                     facts.modules.insert(module.clone(), ModuleTrouble::Other { said });
                 }
-                self.note(step, started_usec, Some(failure.to_string()));
+                self.note(step, started_usec, Some(failure));
             }
         }
     }
@@ -195,7 +193,6 @@ impl<'a> Steps<'a> {
         self.done.ended.insert(step.clone());
         self.last_stderr.clone_from(&end.stderr);
         let failure = self.failure(step, end, facts, observed);
-        let failure = failure.map(|f| f.to_string());
         tell(step, end.took_usec, failure.as_deref());
         if let Some(report) = self.reports.iter_mut().find(|r| r.step == *step) {
             report.took_usec = Some(end.took_usec);
@@ -211,7 +208,7 @@ impl<'a> Steps<'a> {
         end: &Ended,
         facts: &mut KernelLogFacts,
         observed: &Observed,
-    ) -> Option<Failure> {
+    ) -> Option<String> {
         let is_loaded =
             |module: &ModuleName| observed.modules.get(module) == Some(&ModuleState::Loaded);
         for module in step.modules().iter().filter(|m| is_loaded(m)) {
@@ -222,41 +219,42 @@ impl<'a> Steps<'a> {
             Step::LoadModules { modules } => {
                 let absent = modules.iter().filter(|m| !is_loaded(m)).cloned();
                 let modules: Vec<ModuleName> = absent.collect();
-                (!modules.is_empty()).then_some(Failure::NotBrought { modules })
+                (!modules.is_empty()).then(|| format!("did not bring {}", listed(&modules)))
             }
             Step::LoadModule { module } | Step::LoadRdmaHalf { module, .. } => {
                 if is_loaded(module) {
                     return None;
                 }
                 let trouble = self.trouble(module, observed);
-                facts.modules.insert(module.clone(), trouble.clone());
-                Some(Failure::Module { module: module.clone(), trouble })
+                let failure = format!("{module}: {trouble}");
+                facts.modules.insert(module.clone(), trouble);
+                Some(failure)
             }
             Step::LoadDriver { pci, .. } => {
-                let failure = Failure::ended(end)?;
+                let failure = ended(end)?;
                 let of = |f: &PciFunction| f.address == *pci && f.driver.is_some();
                 if !observed.functions.iter().any(of) {
                     facts.no_driver.insert(*pci);
                 }
                 Some(failure)
             }
-            Step::NetnsMode { .. } => Failure::ended(end),
-            Step::NameRdma { .. } => Failure::ended_or_left(end),
+            Step::NetnsMode { .. } => ended(end),
+            Step::NameRdma { .. } => ended_or_left(end),
             Step::PortTypes { pci, .. } => {
                 facts.setting_types.remove(pci);
-                let failure = Failure::ended_or_left(end)?;
-                match &failure {
-                    Failure::Left { said } => facts.types_in_use.insert(*pci, said.clone()),
-                    failure => facts.unset_types.insert(*pci, failure.to_string()),
+                let failure = ended_or_left(end)?;
+                match left(end) {
+                    Some(said) => facts.types_in_use.insert(*pci, said.to_owned()),
+                    None => facts.unset_types.insert(*pci, failure.clone()),
                 };
                 Some(failure)
             }
-            Step::CreateRxe { .. } => Failure::ended(end),
+            Step::CreateRxe { .. } => ended(end),
             Step::Configure { netdev, .. } => {
-                let failure = Failure::ended_or_left(end)?;
+                let failure = ended_or_left(end)?;
                 // Its outcome says by what it is in use, or that it has disappeared.
-                if !matches!(failure, Failure::Left { .. }) {
-                    let unset = Cause::not_made(netdev, failure.to_string());
+                if left(end).is_none() {
+                    let unset = Cause::not_made(netdev, failure.clone());
                     facts.unset.insert(netdev.clone(), unset);
                 }
                 Some(failure)
@@ -335,48 +333,24 @@ fn span_of(step: &Step) -> Span {
     )
 }
 
-/// Why a step did not do what it was for.
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error("modprobe is not installed (package kmod)")]
-    NoModprobe,
-    /// Its program could not be started.
-    #[error("cannot run {}: {}", program.display(), host::answer(answer))]
-    NotStarted { program: PathBuf, answer: io::Error },
-    /// Its program did not succeed.
-    #[error("{how}: {said}")]
-    Ended {
-        how: process::Failure,
-        /// What it wrote to standard error.
-        said: String,
-    },
-    /// Its program has left something undone, as what would interrupt somebody's traffic.
-    #[error("left undone{}{said}", if said.is_empty() { "" } else { ": " })]
-    Left {
-        /// What it wrote to standard error; nothing where it wrote to the journal.
-        said: String,
-    },
-    /// These modules are not there after all were asked for at once.
-    #[error("did not bring {}", listed(modules))]
-    NotBrought { modules: Vec<ModuleName> },
-    /// A module that was asked for alone is not there.
-    #[error("{module}: {trouble}")]
-    Module { module: ModuleName, trouble: ModuleTrouble },
+/// How the program of a step failed, if it did, and what it wrote to standard error.
+fn ended(end: &Ended) -> Option<String> {
+    Some(format!("{}: {}", end.failure?, end.stderr))
 }
 
-impl Failure {
-    /// What this end is, unless it is success.
-    fn ended(end: &Ended) -> Option<Self> {
-        Some(Self::Ended { how: end.failure?, said: end.stderr.clone() })
-    }
+/// What a child of our own kind has left undone, as what would interrupt somebody's traffic: it ends
+/// with exit status 1 then. Nothing where it wrote to the journal.
+fn left(end: &Ended) -> Option<&str> {
+    let is_left = end.failure?.exit_code() == Some(Exit::Exceptions.code());
+    is_left.then_some(end.stderr.as_str())
+}
 
-    /// The same of a child of our own kind, which leaves undone what it ends with exit status 1
-    /// for.
-    fn ended_or_left(end: &Ended) -> Option<Self> {
-        match end.failure?.exit_code() == Some(Exit::Exceptions.code()) {
-            true => Some(Self::Left { said: end.stderr.clone() }),
-            false => Self::ended(end),
-        }
+/// As [`ended`], of a child that may leave something undone.
+fn ended_or_left(end: &Ended) -> Option<String> {
+    match left(end) {
+        Some("") => Some("left undone".to_owned()),
+        Some(said) => Some(format!("left undone: {said}")),
+        None => ended(end),
     }
 }
 

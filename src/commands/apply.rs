@@ -18,9 +18,8 @@ use crate::config::Config;
 use crate::host::{
     Root, alarm, clock, journal, live_line, persistent_names, process, state, terminal,
 };
-use crate::ladder::WantedPf;
 use crate::model::{
-    Exit, Finding, Kind, PfReport, Report, Unresolved, Verdict,
+    Exit, Finding, Kind, PfReport, Report, Unresolved, Verdict, WantedPf,
     boot::blank,
     events as kinds,
     pf::{Applied, Outcome},
@@ -161,7 +160,7 @@ fn deadline_in(limit: Duration) -> u64 {
 fn outcome(report: &PfReport) -> Result<Outcome> {
     Ok(Outcome {
         pf: report.pf,
-        exit_code: report.exit_code,
+        exit_code: report.verdict.exit().code(),
         headline: report.headline(),
         report: serde_json::to_value(report.to_report())?,
     })
@@ -236,7 +235,7 @@ fn tell(report: &PfReport) {
         message_id = kinds::PF_FINISHED,
         pf = %report.pf,
         verdict = report.verdict.word(),
-        exit = report.exit_code,
+        exit = report.verdict.exit().code(),
         took_usec = report.finished_usec.saturating_sub(report.started_usec),
         "{}",
         show::pf::summary(report)
@@ -255,7 +254,8 @@ fn print_all(
         Some(1) => Verdict::Deferred,
         Some(_) => Verdict::Failed,
     };
-    let mut findings: Vec<Finding> = unresolved.iter().flat_map(Unresolved::findings).collect();
+    let mut findings: Vec<Finding> =
+        unresolved.iter().flat_map(|pf| pf.errors.iter().cloned()).collect();
     findings.extend(outcomes.iter().flat_map(Outcome::findings));
     Finding::worst_first(&mut findings);
     let of_pf = |outcome: Outcome| match outcome.report {
@@ -307,7 +307,7 @@ fn tell_of_a_killed_boot() {
         return;
     }
     let mut report = blank(clock::monotonic_usec());
-    (report.verdict, report.exit_code) = (Verdict::NotReady, Verdict::NotReady.exit().code());
+    report.verdict = Verdict::NotReady;
     let signal = harmless(&signal);
     report.problems.push(format!(
         "signal {signal} ended ibprov boot before its report (see journalctl -b -u ibprov.service)"

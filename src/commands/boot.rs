@@ -126,7 +126,7 @@ fn tell(report: &BootReport) {
         level,
         message_id = kinds::FINISHED,
         verdict = report.verdict.word(),
-        exit = report.exit_code,
+        exit = report.verdict.exit().code(),
         took_usec = report.finished_usec.saturating_sub(report.started_usec),
         cpu_usec = report.cpu_usec,
         "{}",

@@ -80,7 +80,7 @@ fn look(root: &Root, common: &Common) -> ConsumersReport {
         let problem = Finding::not_read("the host could not be read");
         return ConsumersReport { problems: vec![problem], ..ConsumersReport::default() };
     };
-    let consumer = |judged: consumers::Judged| {
+    let consumer = |judged: consumers::JudgedUnit| {
         let (order, path) = match judged.proof {
             Proof::Ordered(path) => (Order::After, path),
             Proof::Before(path) => (Order::Before, path),

@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow, bail};
 use super::print;
 use crate::cli::{FirmwareArgs, Format};
 use crate::config::{Config, FirmwareCard};
-use crate::firmware::answer::Said;
+use crate::firmware::answer::ToolOutput;
 use crate::firmware::hindrance;
 use crate::firmware::node;
 use crate::firmware::record::{self, Identity, Written};
@@ -170,7 +170,7 @@ struct AtCard<'a, 'b> {
 }
 
 impl Host for AtCard<'_, '_> {
-    fn tool(&mut self, args: &[String]) -> Result<Said, String> {
+    fn tool(&mut self, args: &[String]) -> Result<ToolOutput, String> {
         // With the kernel module of MFT a query of a function that is gone ends the kernel
         // (Mellanox/mstflint issue 1786).
         if !self.run.root.exists(&dir(self.pci)) {
@@ -183,7 +183,7 @@ impl Host for AtCard<'_, '_> {
             Some(pid) => Err(format!(
                 "{command}: process {pid} has not ended 1 min after its start. It is left alone, because a tool that is ended leaves the adapter's semaphore taken. To go on: wait for its end, see `cat /proc/{pid}/stack`"
             )),
-            None => Ok(Said {
+            None => Ok(ToolOutput {
                 command,
                 stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
                 stderr: output.stderr,

@@ -18,7 +18,7 @@ use crate::observe::opensm::Issm;
 use crate::observe::{Look, Observer, PciFunction, Port, RdmaDevice, opensm};
 use crate::opensm::options;
 use crate::opensm::partitions::Known;
-use crate::plan::subnet_manager::{Heard, Template, Turn, opensm_conf, turn};
+use crate::plan::subnet_manager::{Sminfo, Template, Turn, opensm_conf, turn};
 use crate::workers::client::Client;
 use crate::workers::products::manages_nvswitch;
 use crate::workers::request::{Answer, Request};
@@ -305,7 +305,7 @@ fn wait(
         let heard = match is_without_other(at, root) {
             Ok(true) => return has_waited,
             Ok(false) => ask(at),
-            Err(why) => Heard::NotAsked(why),
+            Err(why) => Sminfo::NotAsked(why),
         };
         match turn(entry, &at.guids, &heard) {
             Turn::Now => return has_waited,
@@ -350,17 +350,17 @@ fn is_without_other(at: &At<'_>, root: &Root) -> Result<bool, String> {
 }
 
 /// Ask the subnet manager of the port who it is.
-fn ask(at: &At<'_>) -> Heard {
+fn ask(at: &At<'_>) -> Sminfo {
     if process::find("sminfo").is_none() {
-        return Heard::NotAsked("sminfo is not installed: install infiniband-diags".to_owned());
+        return Sminfo::NotAsked("sminfo is not installed: install infiniband-diags".to_owned());
     }
     let number = at.port.number.to_string();
     let args = ["-C", at.device.name.as_str(), "-P", &number];
     match process::output_until("sminfo", &args, clock::monotonic_usec() + ANSWER_USEC) {
         Ok(output) if output.ended => {
-            Heard::read(&String::from_utf8_lossy(&output.stdout), &output.stderr)
+            Sminfo::read(&String::from_utf8_lossy(&output.stdout), &output.stderr)
         }
-        Ok(_) => Heard::NotAsked("sminfo has not answered within 5 s".to_owned()),
-        Err(e) => Heard::NotAsked(answer(&e)),
+        Ok(_) => Sminfo::NotAsked("sminfo has not answered within 5 s".to_owned()),
+        Err(e) => Sminfo::NotAsked(answer(&e)),
     }
 }

@@ -17,10 +17,7 @@ use crate::ladder::active::{self, Activity};
 use crate::model::{
     self, BootReport, Finding, NotExpected, PcieLink, PortProgress, PortStatus, ReadError,
     RxeReport, Status,
-    status::{
-        Absent, Child, Hca, Ladder, LastBoot, ModuleNow, Named, Role, SoftRoce, Udev, VfPortStatus,
-        VfStatus,
-    },
+    status::{Absent, Child, Hca, Ladder, LastBoot, ModuleNow, Named, Role, SoftRoce, VfStatus},
 };
 use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target, Targets};
 use crate::node::{Account, JudgedPort, Node, history, soft_roce};
@@ -164,7 +161,7 @@ fn watch(
             write!(out, "{text}")?;
             out.flush()?;
             if out.is_closed() {
-                return Ok(status.judgement.exit_code);
+                return Ok(status.judgement.verdict.exit().code());
             }
             shown = text;
         }
@@ -172,7 +169,7 @@ fn watch(
         while clock::monotonic_usec() < until {
             let happened = events.wait(until)?;
             if happened.stop {
-                return Ok(status.judgement.exit_code);
+                return Ok(status.judgement.verdict.exit().code());
             }
             // Children end with each look.
             if happened.links || happened.files || happened.to_devices() {
@@ -211,9 +208,9 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Vec<Finding>, root: &
         units: observe::units::units(root),
         last_boot: last_boot
             .as_ref()
-            .map(|boot| LastBoot { verdict: boot.verdict, exit_code: boot.exit_code }),
+            .map(|boot| LastBoot { verdict: boot.verdict, exit_code: boot.verdict.exit().code() }),
         modules: modules.collect(),
-        udev: Udev { running: observed.udev.running, settled: observed.udev.settled },
+        udev: observed.udev.clone(),
         absent: absent.collect(),
         hcas,
         soft_roce: soft_roce.collect(),
@@ -416,17 +413,11 @@ impl View<'_> {
                 let device = function.and_then(|f| f.rdma.first());
                 let netdev = device.and_then(|d| d.ports.iter().find_map(|p| p.netdev.as_ref()));
                 let look = &mut *self.look.borrow_mut();
-                let links = function.map(|f| node.vf_links(f)).unwrap_or_default();
-                let status = |(port, link): (Port, _)| VfPortStatus {
-                    port: port.number,
-                    guid: port.guid,
-                    link,
-                };
                 VfStatus {
                     other_namespace: function.and_then(|f| node.away(look, &vf, f)),
                     rdma: device.map(|d| d.name.clone()),
                     netdev: netdev.map(|n| n.name.clone()),
-                    ports: links.into_iter().map(status).collect(),
+                    ports: function.map(|f| node.vf_links(f)).unwrap_or_default(),
                     vf,
                 }
             })

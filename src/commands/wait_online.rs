@@ -74,7 +74,7 @@ fn tell(report: &OnlineReport) {
         level(report.verdict.exit()),
         message_id = kinds::WAIT_FINISHED,
         verdict = report.verdict.word(),
-        exit = report.exit_code,
+        exit = report.verdict.exit().code(),
         took_usec = took,
         "{}",
         show::online::text(report, Screen::default()).trim_end()

@@ -90,7 +90,7 @@ fn loaded(found: ConfigFiles, remedy: Option<&str>) -> Loaded {
     }
     let not_read = found.not_read.into_iter();
     let not_read: Vec<(String, String)> =
-        not_read.map(|file| (harmless(&file.path), harmless(&file.why.to_string()))).collect();
+        not_read.map(|(path, why)| (harmless(&path), harmless(&why))).collect();
     Loaded { not_read, ..resolve_right(sources, problems) }
 }
 

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::firmware::State;
+use crate::model::firmware::{Setting, State};
 use crate::names::{FirmwareName, FirmwareValue, harmless};
 
 /// What the tool has printed, and how it ended.
 #[derive(Debug, Clone, Default)]
-pub struct Said {
+pub struct ToolOutput {
     /// The command that was run.
     pub command: String,
     pub stdout: String,
@@ -17,7 +17,7 @@ pub struct Said {
     pub failure: Option<String>,
 }
 
-impl Said {
+impl ToolOutput {
     pub fn answer(&self) -> Answer {
         read(&format!("{}\n{}", self.stdout, self.stderr))
     }
@@ -57,7 +57,7 @@ pub type Lacks = BTreeMap<FirmwareName, (State, Option<String>)>;
 pub struct Answer {
     /// `ConnectX6`
     pub device_type: Option<String>,
-    pub settings: Vec<Shown>,
+    pub settings: Vec<Setting>,
     /// The firmware tells the values that are in effect.
     pub tells_current: bool,
     /// Its lines that begin with `-E-`, without that.
@@ -66,15 +66,6 @@ pub struct Answer {
     pub effect: Option<String>,
     /// What was asked for besides, in vain.
     pub lacks: Lacks,
-}
-
-/// A setting as it is printed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
-    pub name: FirmwareName,
-    /// In effect; `None` where the firmware does not tell.
-    pub current: Option<String>,
-    pub next: Option<String>,
 }
 
 /// A column of the table.
@@ -134,7 +125,7 @@ fn columns_of(head: &str) -> Vec<Column> {
 /// A row of the table: marks, the name, a value for each column. `*` marks what differs from
 /// the default or from the current value, `RO` what cannot be set: neither says what is in
 /// effect.
-fn row(line: &str, columns: &[Column]) -> Option<Shown> {
+fn row(line: &str, columns: &[Column]) -> Option<Setting> {
     let mut words = line.split_whitespace().peekable();
     while words.next_if(|word| matches!(*word, "*" | "RO" | "*RO")).is_some() {}
     let name = words.next()?.parse().ok()?;
@@ -144,7 +135,7 @@ fn row(line: &str, columns: &[Column]) -> Option<Shown> {
         values.get(at).map(|value| one_line(value))
     };
     let is_whole = !columns.is_empty() && values.len() == columns.len();
-    is_whole.then(|| Shown { name, current: of(Column::Current), next: of(Column::Next) })
+    is_whole.then(|| Setting::shown(name, of(Column::Current), of(Column::Next)))
 }
 
 /// The setting that an error says the tool's database lacks, or the adapter.
@@ -158,7 +149,7 @@ pub fn lacking(error: &str) -> Option<(FirmwareName, State)> {
 }
 
 impl Answer {
-    pub fn setting(&self, name: &str) -> Option<&Shown> {
+    pub fn setting(&self, name: &str) -> Option<&Setting> {
         self.settings.iter().find(|shown| shown.name.as_str() == name)
     }
 
@@ -194,9 +185,9 @@ Configurations:                              Default         Current         Nex
 The '*' shows parameters with next value different from default/current value.
 ";
 
-    fn shown(name: &str, current: Option<&str>, next: Option<&str>) -> Shown {
+    fn shown(name: &str, current: Option<&str>, next: Option<&str>) -> Setting {
         let text = |text: Option<&str>| text.map(str::to_owned);
-        Shown { name: name.parse().expect("a name"), current: text(current), next: text(next) }
+        Setting::shown(name.parse().expect("a name"), text(current), text(next))
     }
 
     #[test]
@@ -306,7 +297,7 @@ Applying... Done!
         let told = |stdout: &str, stderr: &str, failure: &str| {
             let failure = Some(failure.to_owned()).filter(|failure| !failure.is_empty());
             let (command, stdout) = ("mstconfig q".to_owned(), stdout.to_owned());
-            let said = Said { command, stdout, stderr: stderr.to_owned(), failure };
+            let said = ToolOutput { command, stdout, stderr: stderr.to_owned(), failure };
             said.good().map(|answer| answer.settings.len())
         };
         let failed = |stdout, stderr| told(stdout, stderr, "exit code 3").expect_err("a failure");

@@ -1,6 +1,6 @@
 //! How a setting stands: what the adapter shows against what is wanted and was written.
 
-use super::answer::{Answer, Shown};
+use super::answer::Answer;
 use super::record::Written;
 use crate::config::FirmwareSetting;
 use crate::model::firmware::{Setting, State};
@@ -43,19 +43,14 @@ pub fn judge(wanted: &[FirmwareSetting], answer: &Answer, past: Past<'_>) -> Vec
             }
             (None, Some(shown)) => stands(setting, shown, past),
         };
-        Setting {
-            name: setting.name.clone(),
-            current: shown.and_then(|shown| shown.current.clone()),
-            next: shown.and_then(|shown| shown.next.clone()),
-            wanted: Some(setting.value.clone()),
-            state,
-            reason,
-        }
+        let printed = || Setting::shown(setting.name.clone(), None, None);
+        let printed = shown.cloned().unwrap_or_else(printed);
+        Setting { wanted: Some(setting.value.clone()), state, reason, ..printed }
     };
     wanted.iter().map(one).collect()
 }
 
-fn stands(wanted: &FirmwareSetting, shown: &Shown, past: Past<'_>) -> (State, Option<String>) {
+fn stands(wanted: &FirmwareSetting, shown: &Setting, past: Past<'_>) -> (State, Option<String>) {
     let is = |value: &Option<String>| value.as_ref().map(|text| wanted.value.is_shown_as(text));
     let written = past.of(&wanted.name, &wanted.value);
     let before = past.before_this_boot(wanted);
@@ -127,7 +122,7 @@ mod tests {
     fn answer(current: Option<&str>, next: &str) -> Answer {
         let name = "NUM_OF_VFS".parse().expect("name");
         let current = current.map(str::to_owned);
-        let shown = Shown { name, current, next: Some(next.to_owned()) };
+        let shown = Setting::shown(name, current, Some(next.to_owned()));
         Answer { settings: vec![shown], tells_current: true, ..Answer::default() }
     }
 
@@ -176,7 +171,7 @@ mod tests {
         let mut answer = answer(Some("0"), "0");
         let name = FirmwareName::PER_PF.parse().expect("name");
         let (current, next) = (Some("True(1)".to_owned()), Some("True(1)".to_owned()));
-        answer.settings.push(Shown { name, current, next });
+        answer.settings.push(Setting::shown(name, current, next));
         let past = Past { written: &[], boot_id: "now" };
         let judged = judge(&wanted, &answer, past);
         assert_eq!(judged[0].state, State::NoEffect);

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::answer::{Answer, Lacks, Said, lacking};
+use super::answer::{Answer, Lacks, ToolOutput, lacking};
 use super::judge::{Past, judge, to_write};
 use super::record::Written;
 use super::{CPU_MODEL, CPU_OFFLOAD, shown};
@@ -20,7 +20,7 @@ pub trait Host {
     ///
     /// # Errors
     /// It cannot be run, or does not end; a sentence.
-    fn tool(&mut self, args: &[String]) -> Result<Said, String>;
+    fn tool(&mut self, args: &[String]) -> Result<ToolOutput, String>;
 
     /// Goes over to the tool's other name for this adapter; false if there is none.
     fn change_tool(&mut self) -> bool;
@@ -76,7 +76,7 @@ impl Task<'_> {
         };
         card.device_type.clone_from(&answer.device_type);
         if self.wanted.is_empty() {
-            card.settings = all(answer);
+            card.settings = answer.settings;
             return Ok(());
         }
         let past = Past { written: &written, boot_id: self.boot_id };
@@ -98,12 +98,9 @@ impl Task<'_> {
     pub fn unreadable(&self, card: &mut CardSettings, why: String) {
         card.problem = Some(why);
         let one = |setting: &FirmwareSetting| Setting {
-            name: setting.name.clone(),
-            current: None,
-            next: None,
             wanted: Some(setting.value.clone()),
             state: State::Unreadable,
-            reason: None,
+            ..Setting::shown(setting.name.clone(), None, None)
         };
         card.settings = self.wanted.iter().map(one).collect();
     }
@@ -256,19 +253,6 @@ fn version_of(host: &mut impl Host) -> String {
     harmless(said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("?"))
 }
 
-/// All that was printed, where nothing is configured.
-fn all(answer: Answer) -> Vec<Setting> {
-    let one = |shown: super::answer::Shown| Setting {
-        name: shown.name,
-        current: shown.current,
-        next: shown.next,
-        wanted: None,
-        state: State::Shown,
-        reason: None,
-    };
-    answer.settings.into_iter().map(one).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
@@ -338,7 +322,7 @@ mod tests {
     const REBOOT: &str = "-I- Please reboot machine to load new configurations.";
 
     impl Host for StandIn {
-        fn tool(&mut self, args: &[String]) -> Result<Said, String> {
+        fn tool(&mut self, args: &[String]) -> Result<ToolOutput, String> {
             let name = if self.other { "mlxconfig" } else { "mstconfig" };
             let command = format!("{name} {}", args.join(" "));
             self.calls.push(command.clone());
@@ -347,7 +331,12 @@ mod tests {
             }
             if let Some((stdout, stderr)) = self.unreachable.filter(|_| !self.other) {
                 let (stdout, stderr) = (stdout.to_owned(), stderr.to_owned());
-                return Ok(Said { command, stdout, stderr, failure: Some("exit code 3".into()) });
+                return Ok(ToolOutput {
+                    command,
+                    stdout,
+                    stderr,
+                    failure: Some("exit code 3".into()),
+                });
             }
             let (stdout, failure) = match args {
                 [_, _, _, verb, names @ ..] if verb == "q" => self.query(names),
@@ -356,7 +345,7 @@ mod tests {
                 other => panic!("{other:?}"),
             };
             let failure = failure.map(str::to_owned);
-            Ok(Said { command, stdout, stderr: String::new(), failure })
+            Ok(ToolOutput { command, stdout, stderr: String::new(), failure })
         }
 
         fn change_tool(&mut self) -> bool {

@@ -13,7 +13,7 @@ pub type RoleOf = fn(&str) -> Option<NetworkRole>;
 
 /// A unit that needs InfiniBand netdevs, and what the order says of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judged {
+pub struct JudgedUnit {
     pub unit: String,
     pub need: Need,
     pub proof: Proof,
@@ -98,7 +98,7 @@ pub fn names_openibd(unit: &Unit) -> bool {
 
 /// Every consumer in the next boot, with its proof; none without a provider. A unit that
 /// `uses` the fabric is one, whatever it is called.
-pub fn judge(graph: &Graph, role_of: RoleOf, uses: impl Fn(&Unit) -> bool) -> Vec<Judged> {
+pub fn judge(graph: &Graph, role_of: RoleOf, uses: impl Fn(&Unit) -> bool) -> Vec<JudgedUnit> {
     let Some(provider) = provider(graph) else { return Vec::new() };
     let transaction = graph.started();
     let failed = graph.units().filter(|unit| unit.now.active == "failed");
@@ -110,12 +110,12 @@ pub fn judge(graph: &Graph, role_of: RoleOf, uses: impl Fn(&Unit) -> bool) -> Ve
         }
         need => need,
     };
-    let mut judged: Vec<Judged> = units
+    let mut judged: Vec<JudgedUnit> = units
         .into_iter()
         .filter_map(|name| graph.get(name))
         .filter(|unit| unit.name != provider.name)
         .filter_map(|unit| Some((unit, any(unit)?)))
-        .map(|(unit, need)| Judged {
+        .map(|(unit, need)| JudgedUnit {
             unit: unit.name.clone(),
             need,
             proof: proof(graph, &provider.name, &unit.name, &transaction),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::domain::Domains;
 use super::failure::{Failure, FailureKind};
-use super::order::Waiting;
+use super::order::WaitReason;
 use super::tasks::Step;
 use super::vf::Need;
 use super::vf_reader::VfStates;
@@ -146,10 +146,10 @@ impl GuestState {
     }
 
     /// That it waits for VFs; `None` if all are right, or that is not known.
-    pub(super) fn wrong_vfs(&self) -> Option<Waiting> {
+    pub(super) fn wrong_vfs(&self) -> Option<WaitReason> {
         let wrong = |vf: &VfState| Some(format!("{}: {}", vf.label(), vf.lacks.as_ref()?));
         let wrong: Vec<String> = self.vfs.iter().flatten().filter_map(wrong).collect();
-        (!wrong.is_empty()).then_some(Waiting::Vfs(wrong))
+        (!wrong.is_empty()).then_some(WaitReason::Vfs(wrong))
     }
 
     /// It is not to be tried again, but reported if its VFs are not right.
@@ -233,7 +233,7 @@ impl GuestState {
     }
 
     /// The PCI functions that the domain is given.
-    pub(super) fn learn_functions(&mut self, functions: Vec<PciAddress>) {
+    pub(super) fn record_functions(&mut self, functions: Vec<PciAddress>) {
         if functions.is_empty() {
             self.vfs = Some(Vec::new());
         }
@@ -380,7 +380,7 @@ mod tests {
     fn started(ready: Ready) -> GuestState {
         let mut member = GuestState::new(Guest { ready, ..guest("vm") });
         member.learn(&domains(""), 0);
-        member.learn_functions(Vec::new());
+        member.record_functions(Vec::new());
         assert!(member.is_right() && member.handle() == listed("vm", 1).1);
         assert_eq!(member.begin(0), TIMEOUT_USEC);
         member
@@ -504,7 +504,7 @@ mod tests {
         assert_eq!(vm.begin(90_000_000), 90_000_000 + TIMEOUT_USEC - 2_000_000);
         // Its VFs are not right any more: the next start is another one.
         let mut vm = broken_off();
-        vm.learn_functions(vec![pci()]);
+        vm.record_functions(vec![pci()]);
         vm.learn(&domains(""), 2_000_000);
         vm.see(&VfStates::from([(Need::Function(pci()), Some(VfState::no_function(pci())))]));
         assert_eq!(vm.begin(90_000_000), 90_000_000 + TIMEOUT_USEC);

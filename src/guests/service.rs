@@ -371,7 +371,7 @@ impl<'a> Service<'a> {
         match result.map(|xml| hostdevs(&xml)) {
             Ok(Ok(functions)) => {
                 if let Some(member) = self.members.get_mut(index) {
-                    member.learn_functions(functions);
+                    member.record_functions(functions);
                     self.poller.invalidate();
                 }
             }

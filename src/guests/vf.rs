@@ -1,8 +1,7 @@
 //! Whether a VF is right for a guest to be started on it.
 
-use crate::ladder::WantedVf;
 use crate::ladder::vf::{guids_are_untold, has_node_guids, vf_progress};
-use crate::model::{VfLack, guests::VfState, listed, pf::VfGuid};
+use crate::model::{VfLack, WantedVf, guests::VfState, listed, plan::Attribute};
 use crate::names::{
     Guid, LinkLayer, PciAddress, Policy, VfDriver, VfName, VfNames, VfOwner, VfRung, is_vfio,
 };
@@ -49,7 +48,7 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
     if seen.admin.policy == Some(Policy::Down) {
         return wrong(Some(VfRung::Created), "the link state is set to down");
     }
-    let set = |guid: Option<Guid>, which: VfGuid| match guid {
+    let set = |guid: Option<Guid>, which: Attribute| match guid {
         None => Err(format!("the {which} at the PF cannot be read")),
         Some(guid) if guid.is_zero() => Err(format!("the {which} is not set")),
         Some(guid) => Ok(guid),
@@ -60,8 +59,9 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
     } else {
         (seen.admin.node_guid, seen.admin.port_guid)
     };
-    let node = if has_node_guids(&pf.backend) { set(node, VfGuid::Node) } else { Ok(Guid::new(0)) };
-    let (node_guid, port_guid) = match (node, set(port, VfGuid::Port)) {
+    let node =
+        if has_node_guids(&pf.backend) { set(node, Attribute::NodeGuid) } else { Ok(Guid::new(0)) };
+    let (node_guid, port_guid) = match (node, set(port, Attribute::PortGuid)) {
         (Ok(node), Ok(port)) => (node, port),
         (node, port) => {
             let lacks: Vec<String> = node.err().into_iter().chain(port.err()).collect();
@@ -76,21 +76,18 @@ pub fn judge(name: VfName, planned: Option<&WantedVf>, pf: &ObservedPf) -> VfSta
         Some(driver) if is_vfio(driver) => VfDriver::VfioPci,
         Some(_) => VfDriver::Host,
     };
-    let policy = seen.admin.policy.unwrap_or(Policy::Follow);
-    let policy_named = false;
-    let (index, names) = (name.index, VfNames::default());
-    let owner = VfOwner::Plan;
     let port2_guid = seen.admin.port2.and_then(|port| port.guid);
     climbed(&WantedVf {
-        index,
+        index: name.index,
         node_guid,
         port_guid,
         port2_guid: port2_guid.filter(|guid| !guid.is_zero()),
-        policy,
-        policy_named,
+        policy: seen.admin.policy.unwrap_or(Policy::Follow),
+        policy_named: false,
         driver,
-        owner,
-        names,
+        owner: VfOwner::Plan,
+        guids_from: String::new(),
+        names: VfNames::default(),
     })
 }
 

@@ -6,23 +6,16 @@
 //! as types, so an answer of another shape is an error and not a guess.
 
 use std::collections::HashMap;
-use std::future::{Future, poll_fn};
-use std::num::NonZeroUsize;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::future::Future;
 use std::time::Duration;
 
-use futures_core::Stream;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use zbus::message::Type;
-use zbus::{
-    Connection, DBusError, DynamicType, MatchRule, Message, MessageStream, OwnedVariant, Variant,
-};
+use zbus::{Connection, DBusError, DynamicType, Message, OwnedVariant, Variant};
 
 use super::alarm;
 use super::clock;
-use super::unit::{ActiveState, CALL_USEC, JobEnd, LoadState, UnitState};
+use super::unit::{ActiveState, CALL_USEC, LoadState, UnitState};
 
 /// A path on the bus, as a type of an answer.
 pub use zbus::OwnedObjectPath as ObjectPath;
@@ -36,8 +29,8 @@ pub use zbus::OwnedObjectPath as ObjectPath;
 pub struct Bus {
     runtime: tokio::runtime::Runtime,
     connection: Connection,
-    /// Given back when the connection is closed, or is to be open for long.
-    turn: Option<SemaphorePermit<'static>>,
+    /// Given back when the connection is closed.
+    _turn: Option<SemaphorePermit<'static>>,
 }
 
 /// Turns at the bus.
@@ -45,9 +38,6 @@ static TURNS: Semaphore = Semaphore::const_new(4);
 
 /// How long a turn is waited for, microseconds. Each is some milliseconds long.
 const TURN_USEC: u64 = 20_000_000;
-
-/// How many signals may wait for us to take them.
-const QUEUE: Option<NonZeroUsize> = NonZeroUsize::new(1024);
 
 /// What the bus has answered.
 pub type Result<T, E = BusError> = std::result::Result<T, E>;
@@ -151,7 +141,7 @@ impl Bus {
         let connected = runtime
             .block_on(within(began + within_usec, zbus::connection::Builder::system().build()));
         let connection = answered(what, began, connected)?;
-        Ok(Self { runtime, connection, turn })
+        Ok(Self { runtime, connection, _turn: turn })
     }
 
     /// Call `method` and read its answer.
@@ -226,72 +216,6 @@ impl Bus {
         let value: OwnedVariant = self.call(to, "Get", &(at.interface, name))?;
         T::try_from(value).map_err(|_| broken(name, "a value of another type"))
     }
-
-    /// Start `unit` and wait until its job has ended, or `until_usec` has passed.
-    pub(super) fn start(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd> {
-        let connection = self.connection.clone();
-        let jobs = self.run("listen to the ends of jobs", async {
-            let rule = signal_rule(SYSTEMD, "JobRemoved")?;
-            // First the stream, then the signals, then the question.
-            let stream = MessageStream::for_match_rule(rule, &connection, QUEUE).await?;
-            call(&connection, SYSTEMD, "Subscribe", &()).await?;
-            Ok(stream)
-        });
-        // It goes to everybody and tells of every job of the boot. Signals are taken off
-        // the stream while the answer is waited for: a full stream would hold it up.
-        let mut jobs = jobs?;
-        let mut ended: HashMap<String, String> = HashMap::new();
-        let mut take = |cx: &mut Context<'_>, ended: &mut HashMap<String, String>| {
-            while let Poll::Ready(Some(Ok(message))) = Pin::new(&mut jobs).poll_next(cx) {
-                let body = message.body();
-                let removed = body.deserialize::<(u32, ObjectPath, String, String)>();
-                if let Ok((_, path, _, result)) = removed {
-                    ended.insert(path.as_str().to_owned(), result);
-                }
-            }
-        };
-        let what = format!("StartUnit of {}", SYSTEMD.path);
-        let began = clock::monotonic_usec();
-        let job = self.runtime.block_on(within(alarm::before(began + CALL_USEC), async {
-            let mut asked = pin!(async {
-                let answer = call(&connection, SYSTEMD, "StartUnit", &(unit, "replace")).await?;
-                answer.body().deserialize::<ObjectPath>()
-            });
-            poll_fn(|cx| {
-                take(cx, &mut ended);
-                asked.as_mut().poll(cx)
-            })
-            .await
-        }));
-        let job = answered(&what, began, job)?;
-        // The start may take minutes, and others have questions.
-        self.turn = None;
-        // Only the path says which job it was that ended.
-        let mut closed = pin!(connection.closed());
-        let result = poll_fn(|cx| {
-            take(cx, &mut ended);
-            match ended.remove(job.as_str()) {
-                Some(result) => Poll::Ready(Some(result)),
-                None => closed.as_mut().poll(cx).map(|()| None),
-            }
-        });
-        match self.runtime.block_on(within(until_usec, result)) {
-            None => Ok(JobEnd::Pending),
-            Some(None) => Err(broken(&format!("wait for {job}"), "the connection was closed")),
-            Some(Some(result)) if result == "done" => Ok(JobEnd::Done),
-            Some(Some(_)) => Ok(JobEnd::Failed),
-        }
-    }
-}
-
-fn signal_rule<'a>(at: At<'a>, member: &'a str) -> zbus::Result<MatchRule<'a>> {
-    MatchRule::builder()
-        .msg_type(Type::Signal)
-        .sender(at.service)
-        .path(at.path)
-        .interface(at.interface)
-        .member(member)
-        .build()
 }
 
 async fn call<B>(on: &Connection, at: At<'_>, method: &str, body: &B) -> zbus::Result<Message>

@@ -21,33 +21,12 @@ pub struct ConfigFiles {
     pub files: Vec<(String, Vec<u8>)>,
     /// What exists but could not be read.
     pub errors: Vec<ReadError>,
-    /// What lies there and does not count.
-    pub not_read: Vec<NotRead>,
+    /// The paths of files that do not count, each with the reason.
+    pub not_read: Vec<(String, String)>,
 }
 
-/// A file of the configuration's directories that does not count.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotRead {
-    /// The path inside the tree.
-    pub path: String,
-    pub why: WhyNotRead,
-}
-
-/// Why a file does not count.
-#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
-pub enum WhyNotRead {
-    /// Its name is none of a drop-in.
-    #[strum(to_string = "the name does not end in .toml, or begins with a dot")]
-    Name,
-    /// A file of the same name in a stronger directory counts.
-    #[strum(to_string = "masked by {by}")]
-    Hidden { by: String },
-    /// It is there to hide others.
-    #[strum(
-        to_string = "a link to /dev/null, which masks files of this name with lower precedence"
-    )]
-    Mask,
-}
+const BAD_NAME: &str = "the name does not end in .toml, or begins with a dot";
+const IS_MASK: &str = "a link to /dev/null, which masks files of this name with lower precedence";
 
 /// Reads the one file `only`, or all that belong to the configuration.
 pub fn read(root: &Root, only: Option<&Path>) -> ConfigFiles {
@@ -73,12 +52,12 @@ fn main_file(root: &Root, found: &mut ConfigFiles) {
         let is_link = root.is_link(&path);
         if let Some(by) = &strongest {
             if is_link || root.exists(&path) {
-                found.leave_out(path, WhyNotRead::Hidden { by: by.clone() });
+                found.leave_out(path, &format!("masked by {by}"));
             }
             continue;
         }
         if is_masked(root, &path) {
-            found.leave_out(path.clone(), WhyNotRead::Mask);
+            found.leave_out(path.clone(), IS_MASK);
         } else {
             match root.bytes(&path, SIZE_LIMIT) {
                 Err(e) if e.is_absent() && !is_link => continue,
@@ -100,7 +79,7 @@ fn drop_ins(root: &Root, found: &mut ConfigFiles) {
                     let path = format!("{directory}/{}", name.display());
                     let bytes = name.as_bytes();
                     if !bytes.ends_with(b".toml") || bytes.starts_with(b".") {
-                        found.leave_out(path, WhyNotRead::Name);
+                        found.leave_out(path, BAD_NAME);
                         continue;
                     }
                     let name = match name.into_string() {
@@ -112,7 +91,7 @@ fn drop_ins(root: &Root, found: &mut ConfigFiles) {
                         }
                     };
                     match paths.get(&name) {
-                        Some(by) => found.leave_out(path, WhyNotRead::Hidden { by: by.clone() }),
+                        Some(by) => found.leave_out(path, &format!("masked by {by}")),
                         None => drop(paths.insert(name, path)),
                     }
                 }
@@ -123,7 +102,7 @@ fn drop_ins(root: &Root, found: &mut ConfigFiles) {
     }
     for path in paths.into_values() {
         if is_masked(root, &path) {
-            found.leave_out(path, WhyNotRead::Mask);
+            found.leave_out(path, IS_MASK);
         } else {
             found.take(&path, root.bytes(&path, SIZE_LIMIT));
         }
@@ -151,8 +130,8 @@ impl ConfigFiles {
         self.files.insert(at, (path.to_owned(), text.as_bytes().to_vec()));
     }
 
-    fn leave_out(&mut self, path: String, why: WhyNotRead) {
-        self.not_read.push(NotRead { path, why });
+    fn leave_out(&mut self, path: String, why: &str) {
+        self.not_read.push((path, why.to_owned()));
     }
 
     fn take(&mut self, path: &str, content: Result<Vec<u8>, ReadError>) {
@@ -255,7 +234,7 @@ mod tests {
         ];
         assert_eq!(paths(&dir), (vec!["/run/ibprov/ibprov.d/10-a.toml".to_owned()], errors));
         let found = read(&Root::copy_at(dir.path()).expect("root"), None);
-        let not_read: Vec<_> = found.not_read.into_iter().map(|file| file.path).collect();
+        let not_read: Vec<_> = found.not_read.into_iter().map(|(path, _)| path).collect();
         let left = [".k\u{fffd}ln.toml", "50-k\u{fffd}ln.toml~"];
         assert_eq!(not_read, left.map(|name| format!("/run/ibprov/ibprov.d/{name}")));
     }

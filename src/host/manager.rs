@@ -4,9 +4,10 @@
 //! Both ways give the same [`UnitState`]. Every question has a deadline:
 //! before basic.target the bus socket is there and nobody answers.
 
+use std::io;
+
 use super::bus::{Bus, BusError};
-use super::systemctl::SystemctlError;
-use super::unit::{CALL_USEC, JobEnd, UnitState};
+use super::unit::{CALL_USEC, UnitState};
 use super::{Root, clock, systemctl, unit_links};
 
 /// Why the service manager could not be asked.
@@ -15,7 +16,7 @@ pub enum ManagerError {
     #[error(transparent)]
     Bus(#[from] BusError),
     #[error(transparent)]
-    Systemctl(#[from] SystemctlError),
+    Systemctl(#[from] io::Error),
 }
 
 impl ManagerError {
@@ -23,7 +24,7 @@ impl ManagerError {
     pub fn is_late(&self) -> bool {
         match self {
             Self::Bus(e) => e.is_late(),
-            Self::Systemctl(e) => e.is_late(),
+            Self::Systemctl(e) => e.kind() == io::ErrorKind::TimedOut,
         }
     }
 }
@@ -144,21 +145,6 @@ impl Manager {
         match self.bus()? {
             Some(bus) => Ok(bus.units(names)?),
             None => Ok(systemctl::units(names)?),
-        }
-    }
-
-    /// Start `unit` and wait until its job has ended, at the latest until
-    /// `until_usec` of CLOCK_MONOTONIC. An identical job that is there already
-    /// is joined. A connection to the bus is held meanwhile: for who starts few at a
-    /// time.
-    ///
-    /// # Errors
-    /// systemd could not be asked, or refuses (no such unit, masked).
-    pub fn start(&mut self, unit: &str, until_usec: u64) -> Result<JobEnd, ManagerError> {
-        match self.bus() {
-            Ok(Some(bus)) => Ok(bus.start(unit, until_usec)?),
-            // It takes no turn for this.
-            Ok(None) | Err(_) => Ok(systemctl::start(unit, until_usec)?),
         }
     }
 }

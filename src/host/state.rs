@@ -125,13 +125,15 @@ pub fn replace(path: &Path, content: &str) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
     let temporary = format!(".{}.{}", name.to_string_lossy(), std::process::id());
     let temporary = path.with_file_name(temporary);
-    let attempt = || {
-        new_file(&temporary, FILE_MODE)?.write_all(content.as_bytes())?;
-        fs::rename(&temporary, path)
-    };
-    attempt().inspect_err(|_| {
+    write_by_way_of(&temporary, path, content, FILE_MODE)
+}
+
+/// Write `content` to the new file `temporary`, and give that the name `path`.
+fn write_by_way_of(temporary: &Path, path: &Path, content: &str, mode: u32) -> io::Result<()> {
+    let written = new_file(temporary, mode).and_then(|mut file| file.write_all(content.as_bytes()));
+    written.and_then(|()| fs::rename(temporary, path)).inspect_err(|_| {
         // Best effort: the first error is the one to tell.
-        drop(fs::remove_file(&temporary));
+        drop(fs::remove_file(temporary));
     })
 }
 
@@ -156,18 +158,10 @@ fn write_with(name: &str, content: &str, mode: u32) -> Result<PathBuf, StateErro
     let run = Path::new(RUN_DIR);
     let path = run.join(name);
     let temporary = run.join(format!(".{}.{}", name.replace('/', "_"), std::process::id()));
-    let attempt = || {
-        directory()?;
-        own_directories(run, path.parent().unwrap_or(run))?;
-        let mut file = new_file(&temporary, mode)?;
-        file.write_all(content.as_bytes())?;
-        fs::rename(&temporary, &path)
-    };
-    attempt().map_err(|e| {
-        // Best effort: the first error is the one to tell.
-        drop(fs::remove_file(&temporary));
-        StateError::at(&path)(e)
-    })?;
+    directory()
+        .and_then(|()| own_directories(run, path.parent().unwrap_or(run)))
+        .and_then(|()| write_by_way_of(&temporary, &path, content, mode))
+        .map_err(StateError::at(&path))?;
     sweep(run);
     Ok(path)
 }

@@ -3,55 +3,37 @@
 //! (`bus_connect_transport_systemd()`, `src/shared/bus-util.c`) and hold no connection to
 //! the bus.
 
+use std::io;
+
 use super::alarm;
 use super::clock;
 use super::process::{self, Output};
 use super::unit::{ActiveState, Apart, CALL_USEC, JobEnd, LoadState, UnitState};
 
-/// Why systemd could not be asked through its commands.
-#[derive(Debug, thiserror::Error)]
-pub enum SystemctlError {
-    /// systemctl or systemd-run could not be run, or systemd refuses.
-    #[error("{0}")]
-    Run(#[from] std::io::Error),
-    /// It answered with something that is no answer.
-    #[error("{what}: cannot understand systemd's answer {answer:?}")]
-    Answer {
-        what: String,
-        /// What came, shortened.
-        answer: String,
-    },
-}
-
-impl SystemctlError {
-    /// True if it has not answered in time: systemd has much to do.
-    pub fn is_late(&self) -> bool {
-        matches!(self, Self::Run(e) if e.kind() == std::io::ErrorKind::TimedOut)
-    }
-}
-
 /// What is asked of a unit, as `systemctl show` names it.
 const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,Result,Job,InactiveEnterTimestampMonotonic,ConditionResult";
 
 /// The states of these units, in one run.
-pub(super) fn units(names: &[&str]) -> Result<Vec<UnitState>, SystemctlError> {
+pub(super) fn units(names: &[&str]) -> io::Result<Vec<UnitState>> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
     let mut args = vec!["show", "--no-pager", PROPERTIES, "--"];
     args.extend(names);
     let text = ask("systemctl", &args)?;
-    parse_units(names, &text).ok_or_else(|| SystemctlError::Answer {
-        what: format!("systemctl {}", args.join(" ")),
-        answer: text.chars().take(200).collect(),
+    parse_units(names, &text).ok_or_else(|| {
+        let (asked, answer) = (args.join(" "), text.chars().take(200).collect::<String>());
+        io::Error::other(format!(
+            "systemctl {asked}: cannot understand systemd's answer {answer:?}"
+        ))
     })
 }
 
-fn ask(program: &str, args: &[&str]) -> std::io::Result<String> {
+fn ask(program: &str, args: &[&str]) -> io::Result<String> {
     ask_within(CALL_USEC, program, args)
 }
 
-fn ask_within(usec: u64, program: &str, args: &[&str]) -> std::io::Result<String> {
+fn ask_within(usec: u64, program: &str, args: &[&str]) -> io::Result<String> {
     let until = alarm::before(clock::monotonic_usec() + usec);
     process::output_until(program, args, until)?.into_text(program, args)
 }
@@ -65,7 +47,7 @@ const REPORT_USEC: u64 = 10_000_000;
 /// # Errors
 /// It cannot be run, fails, or has no answer in time: a host without systemd,
 /// or one so early in its boot that nothing answers.
-pub fn shown(properties: &str, units: &[String]) -> std::io::Result<String> {
+pub fn shown(properties: &str, units: &[String]) -> io::Result<String> {
     let properties = format!("--property={properties}");
     let mut args = vec!["show", "--no-pager", "--all", properties.as_str(), "--"];
     args.extend(units.iter().map(String::as_str));
@@ -77,7 +59,7 @@ pub fn shown(properties: &str, units: &[String]) -> std::io::Result<String> {
 ///
 /// # Errors
 /// As [`shown`].
-pub fn failed(pattern: &str) -> std::io::Result<Vec<String>> {
+pub fn failed(pattern: &str) -> io::Result<Vec<String>> {
     let args = "list-units --all --full --plain --no-legend --no-pager --state=failed --";
     let args: Vec<&str> = args.split(' ').chain([pattern]).collect();
     let text = ask_within(REPORT_USEC, "systemctl", &args)?;
@@ -89,7 +71,7 @@ pub fn failed(pattern: &str) -> std::io::Result<Vec<String>> {
 ///
 /// # Errors
 /// systemctl is missing, or systemd refuses (no such unit, masked).
-pub fn start(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
+pub fn start(unit: &str, until_usec: u64) -> io::Result<JobEnd> {
     let args = ["start", "--no-ask-password", "--", unit];
     end_of_job(unit, &process::output_until("systemctl", &args, until_usec)?, until_usec)
 }
@@ -99,7 +81,7 @@ pub fn start(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
 ///
 /// # Errors
 /// systemctl is missing, or systemd refuses (the machine goes down).
-pub fn queue_restart(unit: &str) -> std::io::Result<()> {
+pub fn queue_restart(unit: &str) -> io::Result<()> {
     queue("restart", unit)
 }
 
@@ -108,11 +90,11 @@ pub fn queue_restart(unit: &str) -> std::io::Result<()> {
 ///
 /// # Errors
 /// systemctl is missing, or systemd refuses (no such unit, masked).
-pub fn queue_start(unit: &str) -> std::io::Result<()> {
+pub fn queue_start(unit: &str) -> io::Result<()> {
     queue("start", unit)
 }
 
-fn queue(verb: &str, unit: &str) -> std::io::Result<()> {
+fn queue(verb: &str, unit: &str) -> io::Result<()> {
     ask("systemctl", &[verb, "--no-block", "--no-ask-password", "--", unit]).map(drop)
 }
 
@@ -120,7 +102,7 @@ fn queue(verb: &str, unit: &str) -> std::io::Result<()> {
 ///
 /// # Errors
 /// systemctl is missing, or systemd does not answer.
-pub fn with_jobs() -> std::io::Result<Vec<String>> {
+pub fn with_jobs() -> io::Result<Vec<String>> {
     let list = ask("systemctl", &["list-jobs", "--no-legend", "--no-pager", "--full"])?;
     // JOB UNIT TYPE STATE
     let unit = |line: &str| {
@@ -135,9 +117,9 @@ pub fn with_jobs() -> std::io::Result<Vec<String>> {
 ///
 /// # Errors
 /// As [`start`].
-pub fn stop(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
+pub fn stop(unit: &str, until_usec: u64) -> io::Result<JobEnd> {
     let args = ["stop", "--no-ask-password", "--", unit];
-    Ok(job_end(&process::output_until("systemctl", &args, until_usec)?)?)
+    job_end(&process::output_until("systemctl", &args, until_usec)?)
 }
 
 /// Run a command as a service of its own, which outlives us, by `systemd-run`, and wait
@@ -145,7 +127,7 @@ pub fn stop(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
 ///
 /// # Errors
 /// systemd-run is missing, or systemd refuses (a unit of that name exists).
-pub fn run_apart(unit: &Apart<'_>, until_usec: u64) -> Result<JobEnd, SystemctlError> {
+pub fn run_apart(unit: &Apart<'_>, until_usec: u64) -> io::Result<JobEnd> {
     let name = format!("--unit={}", unit.name);
     let description = format!("--description={}", unit.description);
     let timeout = format!("--property=TimeoutStartSec={}us", unit.timeout_usec);
@@ -177,7 +159,7 @@ const RUN_APART: [&str; 7] = [
 ///
 /// # Errors
 /// systemctl or systemd-run is missing, or systemd does not answer.
-pub fn wait_for_job(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlError> {
+pub fn wait_for_job(unit: &str, until_usec: u64) -> io::Result<JobEnd> {
     if units(&[unit])?.iter().all(|state| state.job == 0) {
         return Ok(JobEnd::Done);
     }
@@ -206,14 +188,14 @@ pub fn wait_for_job(unit: &str, until_usec: u64) -> Result<JobEnd, SystemctlErro
             [false, _] => return Ok(JobEnd::Done),
             // The connection was cut, as in end_of_job().
             [true, true] => {}
-            _ => return Err(e.into()),
+            _ => return Err(e),
         }
     }
 }
 
 /// How the job of `unit` has ended that a command waited for. When systemd executes itself again
 /// it cuts its connections, so that the command fails, and goes on with its jobs.
-fn end_of_job(unit: &str, out: &Output, until_usec: u64) -> Result<JobEnd, SystemctlError> {
+fn end_of_job(unit: &str, out: &Output, until_usec: u64) -> io::Result<JobEnd> {
     let e = match job_end(out) {
         Ok(end) => return Ok(end),
         Err(e) => e,
@@ -225,7 +207,7 @@ fn end_of_job(unit: &str, out: &Output, until_usec: u64) -> Result<JobEnd, Syste
         }
         states = units_in_time(&[unit], until_usec)?;
     } else if !states.iter().any(UnitState::is_active) {
-        return Err(e.into());
+        return Err(e);
     }
     let has_failed = states.iter().any(|state| state.active == ActiveState::Failed);
     Ok(if has_failed { JobEnd::Failed } else { JobEnd::Done })
@@ -235,7 +217,7 @@ fn end_of_job(unit: &str, out: &Output, until_usec: u64) -> Result<JobEnd, Syste
 const AGAIN_USEC: u64 = 250_000;
 
 /// As [`units`], asked again while systemd cannot be reached: it executes itself again.
-fn units_in_time(names: &[&str], until_usec: u64) -> Result<Vec<UnitState>, SystemctlError> {
+fn units_in_time(names: &[&str], until_usec: u64) -> io::Result<Vec<UnitState>> {
     loop {
         let again = clock::monotonic_usec().saturating_add(AGAIN_USEC);
         match units(names) {
@@ -247,7 +229,7 @@ fn units_in_time(names: &[&str], until_usec: u64) -> Result<Vec<UnitState>, Syst
 
 /// systemctl and systemd-run end with 0 if the job is done. What they say when
 /// no job came to be is an error, what a job came to is not.
-fn job_end(out: &Output) -> std::io::Result<JobEnd> {
+fn job_end(out: &Output) -> io::Result<JobEnd> {
     if !out.ended {
         return Ok(JobEnd::Pending);
     }
@@ -257,7 +239,7 @@ fn job_end(out: &Output) -> std::io::Result<JobEnd> {
     if out.stderr.contains("Job for ") || out.stderr.contains("job for ") {
         return Ok(JobEnd::Failed);
     }
-    Err(std::io::Error::other(format!("{failure}: {}", out.stderr)))
+    Err(io::Error::other(format!("{failure}: {}", out.stderr)))
 }
 
 /// One paragraph of `Name=value` lines for each unit, in the order asked.

@@ -1,6 +1,6 @@
 //! A PF at 0000:4b:00.0 with VFs as they are planned, for tests.
 
-use super::{WantedPf, WantedVf};
+use crate::model::{WantedPf, WantedVf};
 use crate::names::{
     Administered, Binding, Guid, LinkLayer, Policy, VFIO, VfDriver, VfIndex, VfNames, VfOwner,
 };
@@ -17,6 +17,7 @@ pub(crate) fn wanted(drivers: &[VfDriver]) -> WantedPf {
         policy_named: false,
         driver: *driver,
         owner: VfOwner::Plan,
+        guids_from: String::new(),
         names: VfNames::default(),
     };
     let count = u16::try_from(drivers.len()).expect("few");

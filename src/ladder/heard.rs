@@ -30,7 +30,7 @@ impl UdevHistory {
 
     /// Take in what the kernel said before it was listened to. `log` is read
     /// once; who cannot read it was told so when the listening began.
-    pub fn learn_history<E>(
+    pub fn read_history<E>(
         &mut self,
         facts: &mut KernelLogFacts,
         log: impl FnOnce() -> Result<Vec<KernelLine>, E>,
@@ -68,7 +68,7 @@ mod tests {
         let (mut heard, mut facts) = (UdevHistory::default(), KernelLogFacts::default());
         let mut reads = 0;
         for _ in 0..2 {
-            heard.learn_history(&mut facts, || {
+            heard.read_history(&mut facts, || {
                 reads += 1;
                 Ok::<_, ()>(vec![KernelLine { usec: 0, level: 4, text: line.to_owned() }])
             });

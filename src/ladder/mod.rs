@@ -21,4 +21,3 @@ pub mod vf;
 pub use cause::KernelLogFacts;
 pub use expect::{Expectation, Expected};
 pub use heard::UdevHistory;
-pub use vf::{WantedPf, WantedVf};

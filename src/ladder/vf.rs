@@ -1,54 +1,14 @@
 //! What a PF's VFs shall be, how far each has climbed, and what it lacks.
 
-use serde::Serialize;
-
-use crate::model::{
-    VfLack,
-    pf::{GuidAtPf, OtherGuid, VfGuid},
-    plan::Attribute,
-};
-use crate::names::{
-    Administered, Binding, Guid, PciAddress, Policy, PortNumber, VFIO, VfDriver, VfIndex, VfNames,
-    VfOwner, VfRung, is_vfio,
-};
+use crate::model::{VfLack, WantedVf, pf::GuidAtPf, plan::Attribute};
+use crate::names::{Administered, Guid, PortNumber, VFIO, VfDriver, VfOwner, VfRung, is_vfio};
 use crate::observe::{Backend, ObservedPf, ObservedVf, VfDevices};
-
-/// What one PF's VFs shall be: the GUID plan of one PF, made from the configuration, the pins and
-/// the host's identity. VF `i` is `vfs[i]`; their number is wanted too. It holds no template and
-/// no name that could mean something else tomorrow.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct WantedPf {
-    /// The PF as it was found on this host.
-    pub pf: PciAddress,
-    /// Its VFs, from VF 0 on, without a gap; empty: no VFs are wanted.
-    pub vfs: Vec<WantedVf>,
-    pub binding: Binding,
-}
-
-/// What one VF shall be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct WantedVf {
-    pub index: VfIndex,
-    pub node_guid: Guid,
-    pub port_guid: Guid,
-    /// Of a second InfiniBand port, where it has one.
-    pub port2_guid: Option<Guid>,
-    pub policy: Policy,
-    /// The configuration names that policy for this very VF, so it is set whoever
-    /// uses the VF.
-    pub policy_named: bool,
-    pub driver: VfDriver,
-    /// Whose it is once it has GUIDs.
-    pub owner: VfOwner,
-    /// What it is called on this host.
-    pub names: VfNames,
-}
 
 /// A port of a VF.
 #[derive(Debug)]
 pub struct PlannedPort {
     pub number: PortNumber,
-    which: VfGuid,
+    which: Attribute,
     pub planned: Guid,
     /// As the PF has it.
     pub is: Option<Guid>,
@@ -67,14 +27,14 @@ impl PlannedPort {
 pub fn ports(vf: &WantedVf, admin: Administered) -> impl Iterator<Item = PlannedPort> + use<> {
     let first = PlannedPort {
         number: PortNumber::FIRST,
-        which: VfGuid::Port,
+        which: Attribute::PortGuid,
         planned: vf.port_guid,
         is: admin.port_guid,
         granted: admin.granted,
     };
     let second = vf.port2_guid.zip(admin.port2).map(|(planned, port2)| PlannedPort {
         number: PortNumber::SECOND,
-        which: VfGuid::Port2,
+        which: Attribute::Port2Guid,
         planned,
         is: port2.guid,
         granted: port2.granted,
@@ -154,7 +114,7 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
         }
         return at(Some(VfRung::Bound), Some(VfLack::NoRdmaDevice { driver }));
     };
-    let other = shows_other(vf, seen, &pf.backend).map(VfLack::Shows);
+    let other = shows_other(vf, seen, &pf.backend);
     if pf.ipoib && own.netdev.is_none() {
         if is_left {
             return at(Some(VfRung::Rdma), None);
@@ -201,13 +161,13 @@ pub fn lacks_name(vf: &WantedVf, seen: &ObservedVf) -> Option<VfLack> {
 }
 
 /// The first GUID that cannot be read: it proves nothing.
-const fn unread(own: &VfDevices, backend: &Backend) -> Option<VfGuid> {
+const fn unread(own: &VfDevices, backend: &Backend) -> Option<Attribute> {
     if has_node_guids(backend) && own.node_guid.is_none() {
-        Some(VfGuid::Node)
+        Some(Attribute::NodeGuid)
     } else if own.port_guid.is_none() {
-        Some(VfGuid::Port)
+        Some(Attribute::PortGuid)
     } else if own.netdev.is_some() && own.netdev_guid.is_none() {
-        Some(VfGuid::Netdev)
+        Some(Attribute::NetdevGuid)
     } else {
         None
     }
@@ -219,7 +179,7 @@ fn other_guids_at_pf(vf: &WantedVf, seen: &ObservedVf, pf: &ObservedPf) -> Vec<G
         (is != Some(planned)).then_some(GuidAtPf { which, is, planned })
     };
     let node = has_node_guids(&pf.backend)
-        .then(|| other(VfGuid::Node, seen.admin.node_guid, vf.node_guid))
+        .then(|| other(Attribute::NodeGuid, seen.admin.node_guid, vf.node_guid))
         .flatten();
     let ports = ports(vf, seen.admin).filter_map(|port| other(port.which, port.is, port.planned));
     node.into_iter().chain(ports).collect()
@@ -299,17 +259,18 @@ pub const fn has_node_guids(backend: &Backend) -> bool {
 
 /// The first GUID that a VF shows other than it shall: its driver read it before
 /// it was set.
-pub fn shows_other(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> Option<OtherGuid> {
+pub fn shows_other(vf: &WantedVf, seen: &ObservedVf, backend: &Backend) -> Option<VfLack> {
     let own = seen.own.as_ref().filter(|_| !is_left_to_cni(vf, seen))?;
     let other = |which, is: Option<Guid>, planned| {
-        is.filter(|is| *is != planned).map(|is| OtherGuid { which, is, planned })
+        is.filter(|is| *is != planned).map(|is| VfLack::Shows { which, is, planned })
     };
-    let node =
-        has_node_guids(backend).then(|| other(VfGuid::Node, own.node_guid, vf.node_guid)).flatten();
+    let node = has_node_guids(backend)
+        .then(|| other(Attribute::NodeGuid, own.node_guid, vf.node_guid))
+        .flatten();
     // Without a grant it has another, or none.
     let mut granted = ports(vf, seen.admin).filter(|port| port.granted == Some(port.planned));
-    let port2 = granted.find(|port| port.which == VfGuid::Port2);
-    node.or_else(|| other(VfGuid::Port, own.port_guid, vf.port_guid))
-        .or_else(|| other(VfGuid::Netdev, own.netdev_guid, vf.port_guid))
-        .or_else(|| other(VfGuid::Port2, own.port2_guid, port2?.planned))
+    let port2 = granted.find(|port| port.which == Attribute::Port2Guid);
+    node.or_else(|| other(Attribute::PortGuid, own.port_guid, vf.port_guid))
+        .or_else(|| other(Attribute::NetdevGuid, own.netdev_guid, vf.port_guid))
+        .or_else(|| other(Attribute::Port2Guid, own.port2_guid, port2?.planned))
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Cause, Code, Exit, Finding, Kind, ModuleTrouble, NotExpected, PortProgress, Report, RxeReport,
+    Cause, Code, Finding, Kind, ModuleTrouble, NotExpected, PortProgress, Report, RxeReport,
     Standing, Unresolved, Verdict, not_read, pf::Outcome, seconds,
 };
 use crate::names::{ModuleName, Object, PciAddress, PortNumber, Rung};
@@ -38,8 +38,6 @@ pub struct BootReport {
     pub adapter_timeout_sec: u64,
     #[serde(skip_serializing)]
     pub verdict: Verdict,
-    #[serde(skip_serializing)]
-    pub exit_code: u8,
     /// The configured modules.
     pub modules: Vec<ModuleReport>,
     /// What was done to the host, in order.
@@ -176,7 +174,7 @@ impl BootReport {
         let mut findings: Vec<Finding> =
             self.ports.iter().flat_map(|p| p.progress.findings(p.cause.as_ref())).collect();
         findings.extend(self.pfs.iter().flat_map(Outcome::findings));
-        findings.extend(self.unresolved_pfs.iter().flat_map(Unresolved::findings));
+        findings.extend(self.unresolved_pfs.iter().flat_map(|pf| pf.errors.iter().cloned()));
         findings.extend(self.rxe.iter().filter_map(RxeReport::finding));
         for module in &self.modules {
             if let ModuleOutcome::Missing { trouble } = &module.outcome {
@@ -195,7 +193,7 @@ impl BootReport {
             findings.push(Finding::warning(Code::Interrupted, "a signal ended the boot"));
         }
         findings.extend(not_read(&self.problems));
-        Report::new(Kind::Boot, self.verdict, findings, self).exiting(self.exit_code)
+        Report::new(Kind::Boot, self.verdict, findings, self)
     }
 
     /// Why `module` could not be loaded, if boot tried and it is missing.
@@ -309,7 +307,6 @@ pub fn blank(started_usec: u64) -> BootReport {
         version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
         started_usec,
         finished_usec: started_usec,
-        exit_code: Exit::Exceptions.code(),
         ..BootReport::default()
     }
 }

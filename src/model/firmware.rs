@@ -63,6 +63,13 @@ pub struct Setting {
     pub reason: Option<String>,
 }
 
+impl Setting {
+    /// As it is printed, where nothing is configured.
+    pub const fn shown(name: FirmwareName, current: Option<String>, next: Option<String>) -> Self {
+        Self { name, current, next, wanted: None, state: State::Shown, reason: None }
+    }
+}
+
 /// An adapter, and its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

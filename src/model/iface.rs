@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use super::iface_step::{
@@ -157,19 +156,13 @@ fn errors<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     struct Error {
         severity: Severity,
-        code: Option<Known>,
+        /// A newer ibprov may have other codes.
+        code: Option<String>,
         message: String,
-    }
-    /// A newer ibprov may have other codes.
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Known {
-        Code(Code),
-        Other(IgnoredAny),
     }
     let findings = Vec::<Error>::deserialize(d)?.into_iter();
     // That the RTNL lock was held is a field of the report.
-    let is_held = |f: &Error| matches!(f.code, Some(Known::Code(Code::RtnlHeld)));
+    let is_held = |f: &Error| f.code.as_deref() == Some(Code::RtnlHeld.name());
     let failures = findings.filter(|f| f.severity == Severity::Error && !is_held(f));
     Ok(failures.map(|f| f.message).collect())
 }

@@ -63,7 +63,7 @@ pub use module_trouble::{ModuleTrouble, Said};
 pub use node::{Judgement, Standing};
 pub use online::OnlineReport;
 pub use pf::{Deferred, PfReport, StepDone, StepFailure, Unresolved, VfStep};
-pub use plan::{PlannedPf, PlannedVf};
+pub use plan::{PlannedPf, PlannedVf, WantedPf, WantedVf};
 pub use port::{Awaited, Cause, NotExpected, PortProgress, port_span};
 pub use read::{ReadError, check_schema, read, unpacked};
 pub use refused::Refusal;

@@ -99,9 +99,6 @@ pub struct Judgement {
     /// The short answer.
     #[serde(skip)]
     pub verdict: Verdict,
-    /// What `ibprov status` exits with.
-    #[serde(skip)]
-    pub exit_code: u8,
     /// The ports that are expected.
     #[serde(rename = "expected_ports")]
     pub ports: PortCount,
@@ -163,18 +160,7 @@ impl Judgement {
             }
             Some(Severity::Info) | None => Verdict::Ready,
         };
-        let exit_code = verdict.exit().code();
-        Self {
-            verdict,
-            exit_code,
-            ports,
-            vfs,
-            findings,
-            of_ports,
-            of_pfs,
-            has_adapter,
-            has_soft_roce,
-        }
+        Self { verdict, ports, vfs, findings, of_ports, of_pfs, has_adapter, has_soft_roce }
     }
 
     /// What it is of the objects alone of which `is_of` is true; where the node could not be
@@ -191,7 +177,6 @@ impl Judgement {
         // None of these works; that others do is no matter here.
         if judged.verdict == Verdict::Exceptions && of > 0 && active + not_judged == 0 {
             judged.verdict = Verdict::NotReady;
-            judged.exit_code = judged.verdict.exit().code();
         }
         judged
     }

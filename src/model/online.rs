@@ -127,8 +127,6 @@ pub struct OnlineReport {
     pub goal: Goal,
     #[serde(skip_serializing)]
     pub verdict: Verdict,
-    #[serde(skip_serializing)]
-    pub exit_code: u8,
     /// Each port that was waited for.
     #[serde(default)]
     pub ports: Vec<OnlinePort>,
@@ -262,7 +260,7 @@ impl OnlineReport {
             findings.push(Finding::warning(Code::Interrupted, "a signal ended the wait"));
         }
         findings.extend(not_read(&self.problems));
-        Report::new(Kind::WaitOnline, self.verdict, findings, self).exiting(self.exit_code)
+        Report::new(Kind::WaitOnline, self.verdict, findings, self)
     }
 
     /// Of a wait that has just begun.
@@ -274,7 +272,6 @@ impl OnlineReport {
             timeout_sec,
             goal,
             verdict: Verdict::NothingExpected,
-            exit_code: 0,
             ports: Vec::new(),
             configuration: Vec::new(),
             problems: Vec::new(),
@@ -293,7 +290,6 @@ impl OnlineReport {
             _ => Verdict::Ready,
         };
         self.verdict = forced.unwrap_or_else(verdict);
-        self.exit_code = self.verdict.exit().code();
         self.ports = ports;
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Code, Exit, Finding, Kind, Report, Severity, Verdict,
+    Code, Finding, Kind, Report, Severity, Verdict,
     common::{as_text, with_remedy},
     not_read, seconds,
 };
@@ -15,7 +15,7 @@ use crate::names::{
 };
 
 pub use super::vf_cause::{DROPPED, REFUSED, StepFailure};
-pub use super::vf_lack::{GuidAtPf, OtherGuid, VfGuid, VfLack};
+pub use super::vf_lack::{GuidAtPf, VfLack};
 pub use super::vf_step::{Deferred, Stage, VfStep};
 
 /// What a run at a PF is for.
@@ -39,8 +39,6 @@ pub struct PfReport {
     pub finished_usec: u64,
     #[serde(skip)]
     pub verdict: Verdict,
-    #[serde(skip)]
-    pub exit_code: u8,
     /// What stood in the way at the PF itself; in JSON a text, `reason`.
     #[serde(rename = "reason", serialize_with = "with_remedy")]
     #[cfg_attr(test, schemars(with = "Option<String>"))]
@@ -119,7 +117,7 @@ impl PfReport {
     /// With the keys that every report has.
     pub fn to_report(&self) -> Report<ToldPf<'_>> {
         let body = ToldPf { headline: self.headline(), report: self };
-        Report::new(Kind::ApplyPf, self.verdict, self.findings(), body).exiting(self.exit_code)
+        Report::new(Kind::ApplyPf, self.verdict, self.findings(), body)
     }
 
     fn findings(&self) -> Vec<Finding> {
@@ -184,7 +182,6 @@ impl PfReport {
             started_usec,
             finished_usec: started_usec,
             verdict: Verdict::Interrupted,
-            exit_code: Exit::Exceptions.code(),
             problem: None,
             steps: Vec::new(),
             vfs: Vec::new(),
@@ -325,11 +322,6 @@ impl Unresolved {
     /// It is right and only not there yet.
     pub fn may_pass(&self) -> bool {
         self.errors.iter().all(|error| error.code.may_pass())
-    }
-
-    /// What is wrong, for the report that it is part of.
-    pub fn findings(&self) -> Vec<Finding> {
-        self.errors.clone()
     }
 }
 

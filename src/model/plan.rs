@@ -12,7 +12,7 @@ use super::{
 };
 use crate::names::{Binding, Guid, Object, PciAddress, RdmaName, VfIndex, vf_ranges};
 
-pub use super::planned_vf::{Action, Change, PlannedAs, PlannedVf};
+pub use super::planned_vf::{Action, Change, PlannedVf, WantedPf, WantedVf};
 pub use super::vf_lack::Attribute;
 
 /// The plans of one host.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::{Deferred, hardware::Vf, vf_lack::Attribute};
-use crate::names::{Guid, IfName, Policy, RdmaName, VfDriver, VfIndex, VfOwner};
+use crate::names::{Binding, Guid, PciAddress, Policy, VfDriver, VfIndex, VfNames, VfOwner};
 
 /// The plan of one VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -21,13 +21,27 @@ pub struct PlannedVf {
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub deferred: Option<Deferred>,
     /// What it shall be; `null` where it would be removed.
-    pub wanted: Option<PlannedAs>,
+    pub wanted: Option<WantedVf>,
+}
+
+/// What one PF's VFs shall be: the GUID plan of one PF, made from the configuration, the pins and
+/// the host's identity. VF `i` is `vfs[i]`; their number is wanted too. It holds no template and
+/// no name that could mean something else tomorrow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedPf {
+    /// The PF as it was found on this host.
+    pub pf: PciAddress,
+    /// Its VFs, from VF 0 on, without a gap; empty: no VFs are wanted.
+    pub vfs: Vec<WantedVf>,
+    pub binding: Binding,
 }
 
 /// What one VF shall be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PlannedAs {
+pub struct WantedVf {
+    #[serde(skip)]
+    pub index: VfIndex,
     pub node_guid: Guid,
     pub port_guid: Guid,
     /// That of its second InfiniBand port, if it has one (mlx4).
@@ -35,6 +49,10 @@ pub struct PlannedAs {
     /// Its link state.
     #[serde(rename = "link_state")]
     pub policy: Policy,
+    /// The configuration names that policy for this very VF, so it is set whoever
+    /// uses the VF.
+    #[serde(skip)]
+    pub policy_named: bool,
     /// Who drives it.
     pub driver: VfDriver,
     /// To whom its GUIDs and its link state belong once they are set.
@@ -42,10 +60,8 @@ pub struct PlannedAs {
     /// What gives it its GUIDs: `template`, `list`, `range`, `offset`,
     /// `[[pf.vf]]`, or `pin`, which holds against all of them.
     pub guids_from: String,
-    /// What its netdev is called; `null`: as it comes.
-    pub netdev_name: Option<IfName>,
-    /// What its RDMA device is called; `null`: as it comes.
-    pub rdma_name: Option<RdmaName>,
+    #[serde(flatten)]
+    pub names: VfNames,
 }
 
 /// What would be done with a VF.
@@ -110,7 +126,7 @@ impl Change {
     /// What is not as planned, in a phrase that is true `of_several` VFs, where that is asked
     /// for; none of what is only set once more.
     fn deviation(&self, of_several: bool) -> Option<String> {
-        let what = self.what.text();
+        let what = self.what;
         let is_zero = self.from.as_ref().is_some_and(|from| *from == Guid::new(0).to_string());
         let is_own = !matches!(self.what, Attribute::LinkState | Attribute::Driver);
         match self.what {
@@ -148,7 +164,7 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.what {
             Attribute::Vf => f.write_str("removed and created again")?,
-            what => write!(f, "{} {} -> {}", what.text(), self.shown_from(), self.shown_to())?,
+            what => write!(f, "{what} {} -> {}", self.shown_from(), self.shown_to())?,
         }
         self.reason.as_ref().map_or(Ok(()), |why| write!(f, " ({why})"))
     }

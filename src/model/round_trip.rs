@@ -257,12 +257,12 @@ fn boot_report() -> Any<BootReport> {
         let report = serde_json::json!({ "said": said });
         Outcome { pf, exit_code, headline, report }
     });
-    let head = (version(), text(), any::<[u64; 7]>(), any::<u32>(), verdict, any::<u8>());
+    let head = (version(), text(), any::<[u64; 7]>(), any::<u32>(), verdict);
     let done = (list(module_report()), list(step_report()), list(port_report()));
     let pfs = (list(outcome), list(unresolved()), list(left_out()), list(rxe()));
     (head, done, pfs, list(moment()))
         .prop_map(|(head, done, pfs, timeline)| {
-            let (version, kernel, times, forks, verdict, exit_code) = head;
+            let (version, kernel, times, forks, verdict) = head;
             let (modules, steps, ports) = done;
             let (pfs, unresolved_pfs, left_out, rxe) = pfs;
             BootReport {
@@ -278,7 +278,6 @@ fn boot_report() -> Any<BootReport> {
                 timeout_sec: times[5],
                 adapter_timeout_sec: times[6],
                 verdict,
-                exit_code,
                 modules,
                 steps,
                 ports,
@@ -445,8 +444,8 @@ fn online_report() -> Any<OnlineReport> {
         address,
         stable_sec,
     });
-    (version(), any::<[u64; 3]>(), goal, verdict, any::<u8>(), list(port))
-        .prop_map(|(version, times, goal, verdict, exit_code, ports)| OnlineReport {
+    (version(), any::<[u64; 3]>(), goal, verdict, list(port))
+        .prop_map(|(version, times, goal, verdict, ports)| OnlineReport {
             configuration: Vec::new(),
             version,
             started_usec: times[0],
@@ -454,7 +453,6 @@ fn online_report() -> Any<OnlineReport> {
             timeout_sec: times[2],
             goal,
             verdict,
-            exit_code,
             ports,
             // They are not read back.
             problems: Vec::new(),

@@ -51,7 +51,7 @@ impl fmt::Display for StackName {
 
 /// A unit is configured to set up a netdev.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct ConfiguredNetdev {
     pub unit: String,
     pub netdev: String,
     /// The file that says so.

@@ -103,7 +103,7 @@ pub struct ModuleNow {
 }
 
 /// How far udev is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Udev {
     /// systemd-udevd can be reached (`/run/udev/control`); `null` of a copy without it.
@@ -111,6 +111,19 @@ pub struct Udev {
     /// No event is queued or being worked on (`/run/udev/queue`, the file
     /// that `udevadm settle` watches).
     pub settled: bool,
+    /// The devices whose processed event was heard. A device's record under
+    /// `/run/udev/data` would not do: it is written before the event's module
+    /// is loaded, the event is sent after it.
+    #[serde(skip)]
+    pub heard: BTreeSet<String>,
+}
+
+impl Udev {
+    /// True if udev has done for this device what it was going to do, loading
+    /// its driver too.
+    pub fn is_done_with(&self, sysname: &str) -> bool {
+        self.settled || self.heard.contains(sysname)
+    }
 }
 
 /// How the last boot ended.
@@ -332,8 +345,7 @@ impl Status {
         let mut findings = self.judgement.findings.clone();
         findings.extend(self.units.findings.iter().cloned());
         findings.extend(not_read(&self.problems));
-        let Judgement { verdict, exit_code, .. } = self.judgement;
-        Report::new(Kind::Status, verdict, findings, self).exiting(exit_code)
+        Report::new(Kind::Status, self.judgement.verdict, findings, self)
     }
 
     /// What can be named of it.

@@ -53,13 +53,13 @@ pub enum VfLack {
     #[error("ib_ipoib has not created a netdev for the VF")]
     NoNetdev,
     /// It shows another GUID than the plan's, which its PF has.
-    #[error("{0}")]
-    Shows(OtherGuid),
+    #[error("the {which} of the VF is {is} instead of {planned}")]
+    Shows { which: Attribute, is: Guid, planned: Guid },
     /// A GUID that it shows cannot be read, which proves nothing.
-    #[error("the {}{} cannot be read, so that the VF is not verified", .0, if *.0 == VfGuid::Port { " (GID 0)" } else { "" })]
-    Unread(VfGuid),
+    #[error("the {}{} cannot be read, so that the VF is not verified", .0, if *.0 == Attribute::PortGuid { " (GID 0)" } else { "" })]
+    Unread(Attribute),
     /// Its netdev or its RDMA device is called otherwise than the configuration says.
-    #[error("the {} is named {is} instead of {planned}", .what.text())]
+    #[error("the {what} is named {is} instead of {planned}")]
     Name { what: Attribute, is: String, planned: String },
 }
 
@@ -75,89 +75,57 @@ impl VfLack {
                 });
                 each.collect::<Vec<_>>().join(", ")
             }
-            Self::Shows(OtherGuid { which, .. }) => {
-                format!("the {which} of the VF is not as planned")
-            }
-            Self::Name { what, .. } => format!("the {} is not named as planned", what.text()),
+            Self::Shows { which, .. } => format!("the {which} of the VF is not as planned"),
+            Self::Name { what, .. } => format!("the {what} is not named as planned"),
             lack => lack.to_string(),
         }
     }
 }
 
 /// What a VF has, by which it may differ from its plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Attribute {
     /// The VF itself, which is made anew.
+    #[strum(to_string = "VF")]
     Vf,
     /// Its node GUID at the PF.
+    #[strum(to_string = "node GUID")]
     NodeGuid,
     /// Its port GUID at the PF.
+    #[strum(to_string = "port GUID")]
     PortGuid,
     /// The GUID of its second port at the PF.
+    #[strum(to_string = "GUID of port 2")]
     Port2Guid,
     /// Its link state at the PF.
+    #[strum(to_string = "link state")]
     LinkState,
     /// Its driver.
+    #[strum(to_string = "driver")]
     Driver,
     /// The name of its netdev, which stays as it is.
+    #[strum(to_string = "netdev")]
     Netdev,
+    /// The last 8 bytes of the address of its netdev, which are no change of a plan.
+    #[strum(to_string = "netdev's GUID")]
+    #[serde(skip)]
+    NetdevGuid,
     /// The name of its RDMA device, which stays as it is.
+    #[strum(to_string = "RDMA device")]
     RdmaDevice,
     /// Nothing but that it is bound to its driver once more.
+    #[strum(to_string = "driver")]
     Binding,
-}
-
-impl Attribute {
-    pub(super) const fn text(self) -> &'static str {
-        match self {
-            Self::Vf => "VF",
-            Self::NodeGuid => "node GUID",
-            Self::PortGuid => "port GUID",
-            Self::Port2Guid => "GUID of port 2",
-            Self::LinkState => "link state",
-            Self::Driver | Self::Binding => "driver",
-            Self::Netdev => "netdev",
-            Self::RdmaDevice => "RDMA device",
-        }
-    }
-}
-
-/// One of the GUIDs by which a VF is verified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
-pub enum VfGuid {
-    /// The node GUID, at the PF or of the VF's RDMA device.
-    #[strum(to_string = "node GUID")]
-    Node,
-    /// The port GUID: at the PF, or the low half of GID 0.
-    #[strum(to_string = "port GUID")]
-    Port,
-    /// The same of its second port.
-    #[strum(to_string = "GUID of port 2")]
-    Port2,
-    /// The last 8 bytes of the netdev's address.
-    #[strum(to_string = "netdev's GUID")]
-    Netdev,
 }
 
 /// A GUID as the PF administers it, other than planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuidAtPf {
-    pub which: VfGuid,
+    pub which: Attribute,
     /// As it is, if it can be read.
     pub is: Option<Guid>,
-    /// The GUID of the plan.
-    pub planned: Guid,
-}
-
-/// A GUID as the VF shows it, other than planned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the {which} of the VF is {is} instead of {planned}")]
-pub struct OtherGuid {
-    /// The GUID that is meant.
-    pub which: VfGuid,
-    pub is: Guid,
     /// The GUID of the plan.
     pub planned: Guid,
 }

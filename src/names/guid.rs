@@ -105,32 +105,14 @@ pub struct GuidRange {
     last: Guid,
 }
 
-/// Why a text is not a [`GuidRange`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum GuidRangeError {
-    /// It is not two GUIDs.
-    #[error(
-        "{0:?} is not a range of GUIDs: expected the first and the last, \"0200:0000:0000:0100 - 0200:0000:0000:010f\""
-    )]
-    Form(String),
-    /// The last comes before the first.
-    #[error("the range ends at {last}, before its first GUID {first}")]
-    Backwards {
-        /// The GUID that was given as the first.
-        first: Guid,
-        /// The GUID that was given as the last.
-        last: Guid,
-    },
-}
-
 impl GuidRange {
     /// From `first` to `last`, both with it.
     ///
     /// # Errors
     /// `last` is before `first`.
-    pub fn new(first: Guid, last: Guid) -> Result<Self, GuidRangeError> {
+    pub fn new(first: Guid, last: Guid) -> Result<Self, String> {
         if first > last {
-            return Err(GuidRangeError::Backwards { first, last });
+            return Err(format!("the range ends at {last}, before its first GUID {first}"));
         }
         Ok(Self { first, last })
     }
@@ -148,10 +130,15 @@ impl GuidRange {
 }
 
 impl FromStr for GuidRange {
-    type Err = GuidRangeError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, GuidRangeError> {
-        let bad = || GuidRangeError::Form(beginning(text));
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || {
+            format!(
+                "{:?} is not a range of GUIDs: expected the first and the last, \"0200:0000:0000:0100 - 0200:0000:0000:010f\"",
+                beginning(text)
+            )
+        };
         let (first, last) = text.split_once('-').ok_or_else(bad)?;
         let guid = |text: &str| text.trim_matches(' ').parse::<Guid>().map_err(|_| bad());
         Self::new(guid(first)?, guid(last)?)

@@ -67,14 +67,6 @@ parsed!(IfName, NOT_A_NAME, |text| {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IfPattern(glob::Pattern);
 
-/// Why a text is not an [`IfPattern`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a name pattern: {why}")]
-pub struct IfPatternError {
-    text: String,
-    why: &'static str,
-}
-
 impl IfPattern {
     /// True if `name` is meant.
     pub fn matches(&self, name: &IfName) -> bool {
@@ -92,10 +84,10 @@ impl IfPattern {
 }
 
 impl FromStr for IfPattern {
-    type Err = IfPatternError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, IfPatternError> {
-        let bad = |why| IfPatternError { text: beginning(text), why };
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = |why| format!("{:?} is not a name pattern: {why}", beginning(text));
         if text.is_empty() || text.len() > 64 {
             return Err(bad("expected 1 to 64 bytes"));
         }

@@ -13,11 +13,6 @@ use super::{BadText, Guid, IfName, PciAddress, RdmaName, is_hostile};
 #[serde(into = "u8", try_from = "i64")]
 pub struct PortNumber(u8);
 
-/// Why a number is not a [`PortNumber`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is not a port number: expected 1 to 254")]
-pub struct PortNumberError(i64);
-
 impl PortNumber {
     /// Port 1, the only one of most devices.
     pub const FIRST: Self = Self(1);
@@ -28,12 +23,12 @@ impl PortNumber {
     /// # Errors
     /// 0 is a switch's management port and 255 is reserved (InfiniBand
     /// Architecture, PortInfo): neither is a port of an HCA.
-    pub fn new(number: i64) -> Result<Self, PortNumberError> {
+    pub fn new(number: i64) -> Result<Self, String> {
         u8::try_from(number)
             .ok()
             .filter(|n| (1..=254).contains(n))
             .map(Self)
-            .ok_or(PortNumberError(number))
+            .ok_or_else(|| format!("{number} is not a port number: expected 1 to 254"))
     }
 
     /// The number, from 1.
@@ -43,9 +38,9 @@ impl PortNumber {
 }
 
 impl TryFrom<i64> for PortNumber {
-    type Error = PortNumberError;
+    type Error = String;
 
-    fn try_from(number: i64) -> Result<Self, PortNumberError> {
+    fn try_from(number: i64) -> Result<Self, String> {
         Self::new(number)
     }
 }

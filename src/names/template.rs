@@ -128,31 +128,12 @@ impl Misfit {
     }
 }
 
-/// Why a text is not a [`Template`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TemplateError {
-    /// The widths do not add up.
-    #[error("the template has {0} bits, and a GUID has 64")]
-    Width(u32),
-    /// A colon stands inside a byte.
-    #[error("a ':' follows {0} bits: it is allowed only between bytes")]
-    Colon(u32),
-    #[error("{0:?} is neither a hex digit nor a field such as {{vf:16}}")]
-    Letter(char),
-    /// A field that is not understood; it may hold anything, and is printed escaped.
-    #[error(
+/// What is said of a field that is not understood; it may hold anything, and is printed escaped.
+fn bad_field(text: &str) -> String {
+    format!(
         "{{{}}} is not a field: expected {{host:BITS}}, {{site:BITS}}, {{pf:BITS}}, {{vf:BITS}} or {{kind:BITS}}, BITS from 1 to 56, and \":decimal\" after it where each decimal digit is to take 4 bits; {{kind:8:node=0,port=1}} says which number is which",
-        .0.escape_debug()
-    )]
-    Field(String),
-    /// A decimal field must hold whole digits.
-    #[error("{{{0}}} holds decimal digits of 4 bits each, so its width is a multiple of 4")]
-    Digits(String),
-    /// A kind's number does not fit, or both are the same.
-    #[error("{{{0}}} needs two different numbers that fit, one for node and one for port GUIDs")]
-    Kinds(String),
-    #[error("{{{0}}} occurs twice")]
-    Twice(&'static str),
+        beginning(text).escape_debug()
+    )
 }
 
 impl FieldName {
@@ -175,9 +156,8 @@ impl FieldName {
 const LONGEST: usize = 200;
 
 impl Field {
-    fn parse(text: &str) -> Result<Self, TemplateError> {
-        let bad = || TemplateError::Field(beginning(text));
-        let shown = || text.to_owned();
+    fn parse(text: &str) -> Result<Self, String> {
+        let bad = || bad_field(text);
         let mut words = text.split(':');
         let name = words.next().unwrap_or_default();
         let name = FieldName::from_typed(name).ok_or_else(bad)?;
@@ -196,11 +176,15 @@ impl Field {
             }
         }
         if field.base == Base::Decimal && !bits.is_multiple_of(4) {
-            return Err(TemplateError::Digits(shown()));
+            return Err(format!(
+                "{{{text}}} holds decimal digits of 4 bits each, so its width is a multiple of 4"
+            ));
         }
         let [node, port] = field.kinds;
         if name == FieldName::Kind && (node == port || node.max(port) > field.largest()) {
-            return Err(TemplateError::Kinds(shown()));
+            return Err(format!(
+                "{{{text}}} needs two different numbers that fit, one for node and one for port GUIDs"
+            ));
         }
         Ok(field)
     }
@@ -282,11 +266,11 @@ impl Template {
 }
 
 impl FromStr for Template {
-    type Err = TemplateError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, TemplateError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         if text.len() > LONGEST {
-            return Err(TemplateError::Field(beginning(text)));
+            return Err(bad_field(text));
         }
         let mut parts: Vec<Part> = Vec::new();
         let mut bits = 0_u32;
@@ -295,29 +279,33 @@ impl FromStr for Template {
             rest = rest.get(c.len_utf8()..).unwrap_or_default();
             match c {
                 ':' if bits.is_multiple_of(8) => {}
-                ':' => return Err(TemplateError::Colon(bits)),
+                ':' => {
+                    return Err(format!(
+                        "a ':' follows {bits} bits: it is allowed only between bytes"
+                    ));
+                }
                 '{' => {
-                    let field = rest.split_once('}');
-                    let (field, after) =
-                        field.ok_or_else(|| TemplateError::Field(beginning(rest)))?;
+                    let (field, after) = rest.split_once('}').ok_or_else(|| bad_field(rest))?;
                     rest = after;
                     let field = Field::parse(field)?;
                     let same = |p: &Part| matches!(p, Part::Field(f) if f.name == field.name);
                     if parts.iter().any(same) {
-                        return Err(TemplateError::Twice(field.name.word()));
+                        return Err(format!("{{{}}} occurs twice", field.name.word()));
                     }
                     bits += field.bits;
                     parts.push(Part::Field(field));
                 }
                 c => {
                     let digit = c.to_digit(16).and_then(|d| u8::try_from(d).ok());
-                    parts.push(Part::Digit(digit.ok_or(TemplateError::Letter(c))?));
+                    parts.push(Part::Digit(digit.ok_or_else(|| {
+                        format!("{c:?} is neither a hex digit nor a field such as {{vf:16}}")
+                    })?));
                     bits += 4;
                 }
             }
         }
         if bits != 64 {
-            return Err(TemplateError::Width(bits));
+            return Err(format!("the template has {bits} bits, and a GUID has 64"));
         }
         Ok(Self { parts })
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::words::is_plain_char;
 use super::{IfName, RdmaName, VfIndex, harmless};
@@ -22,21 +22,7 @@ enum Part {
     Rdma,
 }
 
-/// Why a text is no [`VfNamePattern`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum VfNamePatternError {
-    /// It is empty, or begins with what no name begins with.
-    #[error("a name begins with a letter or a digit")]
-    Start,
-    /// A character that is not for names.
-    #[error("{0:?} is not allowed in names: expected letters, digits, '_', '-', '.' and fields")]
-    Character(char),
-    /// A brace without its other half.
-    #[error("unbalanced '{{' or '}}'")]
-    Brace,
-    #[error("{{{0}}} is not a field: expected {{vf}}, {{netdev}} or {{rdma}}")]
-    Field(String),
-}
+const UNBALANCED: &str = "unbalanced '{' or '}'";
 
 /// What a PF is called, as far as it is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -87,30 +73,37 @@ impl VfNamePattern {
 }
 
 impl FromStr for VfNamePattern {
-    type Err = VfNamePatternError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, VfNamePatternError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let mut parts: Vec<Part> = Vec::new();
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
             if let Some(field) = rest.strip_prefix('{') {
-                let (name, after) = field.split_once('}').ok_or(VfNamePatternError::Brace)?;
+                let (name, after) = field.split_once('}').ok_or(UNBALANCED)?;
                 parts.push(match name {
                     "vf" => Part::Vf,
                     "netdev" => Part::Netdev,
                     "rdma" => Part::Rdma,
                     other => {
                         let shown: String = other.chars().take(32).collect();
-                        return Err(VfNamePatternError::Field(harmless(&shown)));
+                        return Err(format!(
+                            "{{{}}} is not a field: expected {{vf}}, {{netdev}} or {{rdma}}",
+                            harmless(&shown)
+                        ));
                     }
                 });
                 rest = after;
                 continue;
             }
             match first {
-                '}' => return Err(VfNamePatternError::Brace),
+                '}' => return Err(UNBALANCED.to_owned()),
                 c if is_plain_char(c) => {}
-                other => return Err(VfNamePatternError::Character(other)),
+                other => {
+                    return Err(format!(
+                        "{other:?} is not allowed in names: expected letters, digits, '_', '-', '.' and fields"
+                    ));
+                }
             }
             match parts.last_mut() {
                 Some(Part::Text(text)) => text.push(first),
@@ -118,12 +111,10 @@ impl FromStr for VfNamePattern {
             }
             rest = rest.get(first.len_utf8()..).unwrap_or_default();
         }
-        match parts.first() {
-            None => Err(VfNamePatternError::Start),
-            Some(Part::Text(text)) if !text.starts_with(|c: char| c.is_ascii_alphanumeric()) => {
-                Err(VfNamePatternError::Start)
-            }
-            Some(_) => Ok(Self(parts)),
+        if text.starts_with(|c: char| c == '{' || c.is_ascii_alphanumeric()) {
+            Ok(Self(parts))
+        } else {
+            Err("a name begins with a letter or a digit".to_owned())
         }
     }
 }
@@ -154,13 +145,15 @@ pub fn is_given_by_kernel(name: &str) -> bool {
     heads.iter().any(|head| name.strip_prefix(head).is_some_and(is_number))
 }
 
-/// The names that a VF shall have; what is `None` stays as it comes.
+/// The names that a VF shall have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VfNames {
-    /// Its netdev's.
+    /// What its netdev is called; `null`: as it comes.
+    #[serde(rename = "netdev_name")]
     pub netdev: Option<IfName>,
-    /// Its RDMA device's.
+    /// What its RDMA device is called; `null`: as it comes.
+    #[serde(rename = "rdma_name")]
     pub rdma: Option<RdmaName>,
 }
 
@@ -194,7 +187,9 @@ pub enum BindReason {
 }
 
 /// How a PF's VFs are bound, and why so.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(into = "BindingJson")]
 pub struct Binding {
     pub order: BindOrder,
     pub why: BindReason,
@@ -266,21 +261,10 @@ struct BindingJson {
     message: String,
 }
 
-impl Serialize for Binding {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let Self { order, why } = *self;
-        BindingJson { order, because_of: why, message: self.to_string() }.serialize(s)
-    }
-}
-
-#[cfg(test)]
-impl schemars::JsonSchema for Binding {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        BindingJson::schema_name()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        BindingJson::json_schema(generator)
+impl From<Binding> for BindingJson {
+    fn from(binding: Binding) -> Self {
+        let Binding { order, why } = binding;
+        Self { order, because_of: why, message: binding.to_string() }
     }
 }
 
@@ -313,16 +297,15 @@ mod tests {
 
     #[test]
     fn what_udev_would_read_otherwise_is_no_pattern() {
-        use VfNamePatternError as E;
         let why = |text: &str| text.parse::<VfNamePattern>().expect_err(text);
-        assert_eq!(why(""), E::Start);
-        assert_eq!(why("-{vf}"), E::Start);
+        assert_eq!(why(""), "a name begins with a letter or a digit");
+        assert_eq!(why("-{vf}"), why(""));
         for (text, c) in [("a$b", '$'), ("a%k", '%'), ("a\"b", '"'), ("a b", ' '), ("é", 'é')] {
-            assert_eq!(why(text), E::Character(c));
+            assert!(why(text).starts_with(&format!("{c:?} is not allowed in names: ")), "{text}");
         }
-        assert_eq!(why("a{vf"), E::Brace);
-        assert_eq!(why("a}"), E::Brace);
-        assert_eq!(why("a{vf:8}"), E::Field("vf:8".to_owned()));
+        assert_eq!(why("a{vf"), "unbalanced '{' or '}'");
+        assert_eq!(why("a}"), why("a{vf"));
+        assert_eq!(why("a{vf:8}"), "{vf:8} is not a field: expected {vf}, {netdev} or {rdma}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::{Account, Node};
 use crate::ladder::minimum;
 use crate::model::{
     Advice, Code, Finding, NetDevState, PKeyEntry, PortProgress, Severity, ToDo, node::PortCount,
-    stack::Asked,
+    stack::ConfiguredNetdev,
 };
 use crate::names::{IfName, LinkLayer, PKey, PKeyLack, TablePKey, is_ipoib_name, sh};
 use crate::observe::ipoib::Interface;
@@ -41,7 +41,7 @@ struct FabricNetdev<'a> {
     pkey: Option<PKey>,
     state: NetDevState,
     /// The network stack that is configured to set it up.
-    claim: Option<&'a Asked>,
+    claim: Option<&'a ConfiguredNetdev>,
 }
 
 impl FabricNetdev<'_> {
@@ -189,7 +189,7 @@ impl Account<'_> {
         let here: Vec<&str> = interfaces.all.iter().map(|i| i.name.as_str()).collect();
         let here = if here.is_empty() { "none".to_owned() } else { here.join(", ") };
         let before = findings.len();
-        for Asked { unit, netdev, file } in &self.node.asked {
+        for ConfiguredNetdev { unit, netdev, file } in &self.node.asked {
             let parent = netdev.split(['.', ':']).next().unwrap_or_default();
             let mut own = findings.iter().skip(before);
             let is_told = own.any(|finding| finding.objects == [netdev.into()]);

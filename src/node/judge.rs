@@ -10,7 +10,8 @@ use crate::config::timespan::TimeSpan;
 use crate::host::start_up::FirstRun;
 use crate::host::{Root, answer, clock, state, systemctl};
 use crate::model::{
-    self, Advice, BootReport, Code, Finding, GuestsReport, Judgement, RxeReport, Severity, ToDo,
+    self, Advice, BootReport, Code, Exit, Finding, GuestsReport, Judgement, RxeReport, Severity,
+    ToDo,
 };
 use crate::names::{ModuleState, Rung, sh};
 use crate::observe::{Look, units};
@@ -223,8 +224,9 @@ impl Account<'_> {
 
     /// How the last boot ended, and the units that have failed.
     fn boot_and_units(&self, findings: &mut Vec<Finding>) {
-        if let Some(boot) = self.last_boot.filter(|boot| boot.exit_code != 0) {
-            let message = format!("{} (exit code {})", boot.headline(), boot.exit_code);
+        if let Some(boot) = self.last_boot.filter(|boot| boot.verdict.exit() != Exit::Good) {
+            let code = boot.verdict.exit().code();
+            let message = format!("{} (exit code {code})", boot.headline());
             let finding = Finding::warning(Code::BootFailed, message);
             findings
                 .push(finding.advise([Advice::look(ToDo::run("journalctl -b -u ibprov.service"))]));

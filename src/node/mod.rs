@@ -37,7 +37,7 @@ use crate::model::{
     hardware::Vf,
     netns::{Netns, OtherAgent},
     online::Lack,
-    stack::Asked,
+    stack::ConfiguredNetdev,
     subnet_manager::SubnetManagerReport,
 };
 use crate::names::{
@@ -67,7 +67,7 @@ pub struct Node<'a> {
     pub left_out: BTreeMap<PciAddress, NotExpected>,
     pub interfaces: Interfaces,
     /// What the network stacks of this boot are configured to set up.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<ConfiguredNetdev>,
     pub facts: KernelLogFacts,
     /// The expected ports, with their settings judged.
     pub ports: Vec<PortProgress>,

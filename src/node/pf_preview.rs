@@ -7,8 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::host::Root;
-use crate::ladder::WantedPf;
-use crate::model::{PlannedPf, Silence, Use};
+use crate::model::{PlannedPf, Silence, Use, WantedPf};
 use crate::names::{PciAddress, Resource, VfIndex, vf_ranges};
 use crate::observe::plan_host::PlanHost;
 use crate::observe::{Backend, Look, ObservedPf, Undo, limits, pf};
@@ -108,7 +107,7 @@ impl<'a> PfPreview<'a> {
         let administered = by_pf.len();
         for (at, reply) in replies.into_iter().flatten().enumerate() {
             match reply {
-                Ok(Answer::IpoibNetdevs(counts)) => pf.learn_netdevs(&lacking, &counts),
+                Ok(Answer::IpoibNetdevs(counts)) => pf.record_netdevs(&lacking, &counts),
                 Err(failure) if at >= administered => {
                     self.is_rdma_held = true;
                     let vfs = vf_ranges(lacking.iter().map(|(index, _)| *index));

@@ -84,7 +84,8 @@ fn reports(
     let devices = opensm::devices(&mut look, &observed.functions);
     problems.extend(look.problems);
     let is_enabled = opensm::is_enabled(root);
-    let report = |entry: &SubnetManager| {
+    let entries = config.subnet_managers.iter();
+    let reports = entries.map(|entry| {
         let hcas = observed.functions.iter().flat_map(|f| &f.rdma);
         let ports = hcas.flat_map(|d| d.ports.iter().map(move |port| (&d.name, port)));
         let its = |(_, port): &(&RdmaName, &crate::observe::Port)| {
@@ -115,8 +116,8 @@ fn reports(
         let (rdma, port) = place.unzip();
         let SubnetManager { port_guid, priority, .. } = *entry;
         SubnetManagerReport { port_guid, priority, rdma, port, unit, state, reason }
-    };
-    config.subnet_managers.iter().map(report).collect()
+    });
+    reports.collect()
 }
 
 /// What `ibprov opensm run` has left of the entry.

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::{Account, Node};
 use crate::host::state;
 use crate::model::{
-    self, Advice, Away, Code, Finding, Link, PlannedPf, PortProgress, Severity, ToDo, hardware::Vf,
-    plan::Action,
+    self, Advice, Away, Code, Finding, PlannedPf, PortProgress, Severity, ToDo, hardware::Vf,
+    plan::Action, status::VfPortStatus,
 };
 use crate::names::{
     Guid, IB_DRIVERS, IsVf, LinkLayer, LinkState, MadPort, Object, PciAddress, Policy, RdmaName,
@@ -308,10 +308,10 @@ impl Node<'_> {
     }
 
     /// The links of a VF's ports that this host shows.
-    pub fn vf_links(&self, function: &PciFunction) -> Vec<(Port, Link)> {
+    pub fn vf_links(&self, function: &PciFunction) -> Vec<VfPortStatus> {
         let link = |(device, port): (&RdmaDevice, &Port)| {
             let told = self.survey.port(function.address, &device.name, port.number)?;
-            Some((port.clone(), told.link.clone()))
+            Some(VfPortStatus { port: port.number, guid: port.guid, link: told.link.clone() })
         };
         function.ports().filter_map(link).collect()
     }

@@ -18,7 +18,7 @@ use crate::names::{IfName, PKey, PortNumber};
 
 impl Interface {
     /// Learn which of `names` are alternative ones of it, or of its parent.
-    pub fn learn_altnames(&mut self, root: &Root, names: &[IfName]) {
+    pub fn read_altnames(&mut self, root: &Root, names: &[IfName]) {
         let is_its = |name: &&IfName| {
             let own = links::own_name(root, name);
             own != **name && own == *self.parent_name.as_ref().unwrap_or(&self.name)

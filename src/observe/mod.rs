@@ -35,10 +35,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::str::FromStr;
 
-use serde::Serialize;
-
 use self::modules::Aliases;
 use crate::host::{ReadError, Root};
+use crate::model::status::Udev;
 use crate::names::{ModuleName, ModuleState, NetnsMode};
 
 pub use administered::Backend;
@@ -61,7 +60,7 @@ pub struct Observed {
     /// Whether RDMA devices are shared by all network namespaces; `None` without ib_core.
     pub netns_mode: Option<NetnsMode>,
     /// What udev has said so far.
-    pub udev: UdevState,
+    pub udev: Udev,
     /// What could not be read, one line each.
     pub problems: BTreeSet<String>,
 }
@@ -71,28 +70,6 @@ impl Observed {
     pub fn is_absent(&self, module: &str) -> bool {
         let mut modules = self.modules.iter();
         modules.any(|(name, state)| name.as_str() == module && *state == ModuleState::Absent)
-    }
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct UdevState {
-    /// systemd-udevd can be reached (`/run/udev/control`); `None` of a copy without it.
-    pub running: Option<bool>,
-    /// No event is queued or being worked on (`/run/udev/queue`, the file
-    /// that `udevadm settle` watches).
-    pub settled: bool,
-    /// The devices whose processed event was heard. A device's record under
-    /// `/run/udev/data` would not do: it is written before the event's module
-    /// is loaded, the event is sent after it.
-    #[serde(skip)]
-    pub heard: BTreeSet<String>,
-}
-
-impl UdevState {
-    /// True if udev has done for this device what it was going to do, loading
-    /// its driver too.
-    pub fn is_done_with(&self, sysname: &str) -> bool {
-        self.settled || self.heard.contains(sysname)
     }
 }
 
@@ -204,7 +181,7 @@ impl<'a> Observer<'a> {
         let mut look = Look::new(self.root);
         let kernel = kernel_release(&mut look);
         let udev = udev::state(self.root, &BTreeSet::new());
-        let functions = pci::functions(&mut look, &self.aliases, &kernel, pci::Vfs::Present);
+        let functions = pci::functions(&mut look, &self.aliases, &kernel, false);
         let modules = BTreeMap::new();
         let problems = look.problems;
         Observed { kernel, functions, modules, netns_mode: None, udev, problems }
@@ -221,7 +198,7 @@ impl<'a> Observer<'a> {
         let mut look = Look::new(root);
         let kernel = kernel_release(&mut look);
         let udev = udev::state(root, heard);
-        let functions = pci::functions(&mut look, &self.aliases, &kernel, pci::Vfs::Whole);
+        let functions = pci::functions(&mut look, &self.aliases, &kernel, true);
         let modules = modules.into_iter().filter_map(|name| {
             let state = modules::state(&mut look, &self.builtin, &kernel, name)?;
             Some((name.clone(), state))

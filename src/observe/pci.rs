@@ -2,8 +2,6 @@
 
 use std::cell::OnceCell;
 
-use serde::{Serialize, Serializer};
-
 use nix::libc::ARPHRD_ETHER;
 
 use super::Look;
@@ -44,12 +42,6 @@ impl PciClass {
 }
 
 displayed!(PciClass, Self(class) => "0x{class:06x}");
-
-impl Serialize for PciClass {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
-}
 
 /// A PCI function that is, or could be, an InfiniBand HCA.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,20 +157,13 @@ impl PciFunction {
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 
-/// What of VFs of this host is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Vfs {
-    /// As much as of other functions.
-    Whole,
-    /// No more than that they are there.
-    Present,
-}
-
+/// The functions that may be of an HCA; without `with_vfs`, of VFs of this host no more than that
+/// they are there.
 pub(super) fn functions(
     look: &mut Look<'_>,
     aliases: &OnceCell<Aliases>,
     kernel: &str,
-    vfs: Vfs,
+    with_vfs: bool,
 ) -> Vec<PciFunction> {
     let mut functions = Vec::new();
     for name in look.list(DEVICES) {
@@ -194,7 +179,7 @@ pub(super) fn functions(
             continue;
         }
         let physfn = look.link_name(&format!("{dir}/physfn")).and_then(|n| n.parse().ok());
-        if physfn.is_some() && vfs == Vfs::Present {
+        if physfn.is_some() && !with_vfs {
             functions.push(PciFunction { physfn, ..PciFunction::at(address, class) });
             continue;
         }

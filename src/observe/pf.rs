@@ -295,7 +295,7 @@ fn vfs(look: &mut Look<'_>, pf: PciAddress, is_meant: impl Fn(VfIndex) -> bool) 
         problems
     });
     look.problems.extend(problems);
-    learn_recoveries(look, &mut vfs);
+    read_recoveries(look, &mut vfs);
     vfs
 }
 
@@ -311,7 +311,7 @@ pub fn without_netdev(look: &mut Look<'_>, pf: &ObservedPf) -> Vec<(VfIndex, Rdm
 }
 
 /// Read the kernel log if a VF of mlx5 has its driver and no RDMA device.
-fn learn_recoveries(look: &mut Look<'_>, vfs: &mut [ObservedVf]) {
+fn read_recoveries(look: &mut Look<'_>, vfs: &mut [ObservedVf]) {
     let is_mlx5 = |vf: &&mut ObservedVf| vf.driver.as_deref() == Some("mlx5_core");
     let lacking = |vf: &&mut ObservedVf| vf.own.is_none() && !vf.half_bound;
     let lacking: Vec<_> = vfs.iter_mut().filter(is_mlx5).filter(lacking).collect();
@@ -363,7 +363,7 @@ fn own_now(look: &mut Look<'_>, pci: PciAddress) -> Option<VfDevices> {
 }
 
 /// The names of a VF's devices now, by which they may be known no more.
-pub fn learn_names(look: &mut Look<'_>, pci: PciAddress, own: &mut VfDevices) {
+pub fn read_names(look: &mut Look<'_>, pci: PciAddress, own: &mut VfDevices) {
     let dir = dir(pci);
     if !look.root.exists(&format!("{dir}/infiniband/{}", own.rdma))
         && let Some(name) = rdma_device(look, pci)
@@ -459,7 +459,7 @@ impl ObservedPf {
     }
 
     /// Take in how many netdevs ib_ipoib has of these VFs, as far as that was told.
-    pub fn learn_netdevs(&mut self, vfs: &[(VfIndex, RdmaName)], counts: &[Option<usize>]) {
+    pub fn record_netdevs(&mut self, vfs: &[(VfIndex, RdmaName)], counts: &[Option<usize>]) {
         for ((index, _), count) in vfs.iter().zip(counts) {
             if let Some(vf) = self.vfs.iter_mut().find(|vf| vf.index == *index) {
                 vf.ipoib_failed = *count == Some(0);

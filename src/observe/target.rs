@@ -7,7 +7,7 @@ use crate::names::{PortNumber, Target, present};
 
 /// A function that is meant, with those of its ports that are.
 #[derive(Debug, Clone)]
-pub struct Meant<'a> {
+pub struct NamedFunction<'a> {
     pub function: &'a PciFunction,
     /// None of a function that shows none.
     pub ports: Vec<(&'a RdmaDevice, &'a Port)>,
@@ -36,7 +36,7 @@ pub fn meant<'a>(
     target: &Target,
     root: &Root,
     observed: &'a Observed,
-) -> Result<Vec<Meant<'a>>, NoSuch> {
+) -> Result<Vec<NamedFunction<'a>>, NoSuch> {
     let own = links::by_own_name(root, target);
     let own = match child(&own, root) {
         Some(Interface { pci: Some(pci), port, .. }) => Target::Pci(pci, port),
@@ -53,9 +53,9 @@ pub fn meant<'a>(
             _ => false,
         };
         (function.may_be_hca() && (is_whole || !ports.is_empty()))
-            .then_some(Meant { function, ports })
+            .then_some(NamedFunction { function, ports })
     };
-    let meant: Vec<Meant<'_>> = observed.functions.iter().filter_map(of).collect();
+    let meant: Vec<NamedFunction<'_>> = observed.functions.iter().filter_map(of).collect();
     if meant.is_empty() { Err(NoSuch::new(target, observed)) } else { Ok(meant) }
 }
 

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Look, UdevState};
+use super::Look;
 use crate::host::udev_record::{self, Properties, USEC_INITIALIZED};
 use crate::host::{ReadError, Root};
+use crate::model::status::Udev;
 use crate::names::IfName;
 
 /// Where udev looks for rules, what counts first (udev(7)).
@@ -97,8 +98,8 @@ fn is_running(root: &Root) -> Option<bool> {
     (is || root.is_live()).then_some(is)
 }
 
-pub(super) fn state(root: &Root, heard: &BTreeSet<String>) -> UdevState {
-    UdevState { heard: heard.clone(), running: is_running(root), settled: is_settled(root) }
+pub(super) fn state(root: &Root, heard: &BTreeSet<String>) -> Udev {
+    Udev { heard: heard.clone(), running: is_running(root), settled: is_settled(root) }
 }
 
 fn meaning(properties: &Properties) -> Record {

@@ -378,7 +378,7 @@ impl<'a> Waiting<'a> {
             // A copied tree has no log of its own.
             let is_live = self.observer.root().is_live();
             let log = || if is_live { kernel_log() } else { Ok(Vec::new()) };
-            self.heard.learn_history(&mut self.facts, log);
+            self.heard.read_history(&mut self.facts, log);
         }
         let mut states: Vec<OnlinePort> =
             progress.iter().map(|port| self.judge_one(port, complete, now)).collect();

@@ -232,8 +232,9 @@ mod tests {
     use super::*;
     use crate::ladder::expect::expectation;
     use crate::ladder::progress::progress;
+    use crate::model::status::Udev;
     use crate::names::{NetnsMode, PortType};
-    use crate::observe::{Product, UdevState};
+    use crate::observe::Product;
 
     fn name(text: &str) -> ModuleName {
         text.parse().expect("module name")
@@ -252,7 +253,7 @@ mod tests {
             }],
             modules: all.iter().map(|m| (name(m), state(m))).collect::<BTreeMap<_, _>>(),
             netns_mode: None,
-            udev: UdevState { running: Some(true), settled: false, heard: BTreeSet::new() },
+            udev: Udev { running: Some(true), settled: false, heard: BTreeSet::new() },
             problems: BTreeSet::new(),
         }
     }

@@ -5,10 +5,9 @@
 use super::guid::Resolved;
 use super::vf::VfPlan;
 use crate::ladder::vf::{lacks_name, vf_progress};
-use crate::ladder::{WantedPf, WantedVf};
 use crate::model::{
-    Code, Deferred, Finding, PlannedPf, PlannedVf, ToDo, VfLack, VfStep,
-    plan::{Action, Attribute, Change, PlannedAs},
+    Code, Finding, PlannedPf, PlannedVf, ToDo, VfLack, VfStep, WantedPf, WantedVf,
+    plan::{Action, Attribute, Change},
 };
 use crate::names::{Guid, PortNumber, VfDriver, VfIndex, grouped, sh, vf_ranges};
 use crate::observe::limits::{Limits, Mlx4, SharedGroup};
@@ -27,14 +26,10 @@ pub fn pf_report(
     observed: Option<(ObservedPf, VfPlan, Refused)>,
 ) -> PlannedPf {
     let wanted = plan.wanted.as_ref().ok();
-    let from = |vf: VfIndex| match usize::from(vf.get()) {
-        at if at < plan.pinned => "pin".to_owned(),
-        at => plan.sources.get(at).cloned().unwrap_or_default(),
-    };
     let vfs = observed
         .as_ref()
         .zip(wanted)
-        .map(|((observed, steps, refused), wanted)| diff(wanted, observed, steps, refused, &from))
+        .map(|((observed, steps, refused), wanted)| diff(wanted, observed, steps, refused))
         .unwrap_or_default();
     let (present, steps, refused) = observed
         .map_or_else(Default::default, |(pf, steps, refused)| (pf.vfs.len(), steps, refused));
@@ -54,77 +49,20 @@ pub fn pf_report(
         is_planned: wanted.is_some(),
         errors: plan.wanted.as_ref().err().cloned().unwrap_or_default(),
         problem: steps.problem,
-        deferred: steps
-            .deferred
-            .into_iter()
-            .filter(|deferred| matches!(deferred, Deferred::Count { .. }))
-            .collect(),
+        deferred: steps.deferred.into_iter().filter(|d| d.vf().is_none()).collect(),
         refused: refused.into_iter().map(|(_, finding)| finding).collect(),
         warnings: plan.warnings.clone(),
     }
 }
 
-/// What `plan` would change, by VF. `guids_from` says what gives a VF its GUIDs.
+/// What `plan` would change, by VF.
 pub fn diff(
     wanted: &WantedPf,
     observed: &ObservedPf,
     plan: &VfPlan,
     refused: &[(Vec<VfIndex>, Finding)],
-    guids_from: &dyn Fn(VfIndex) -> String,
 ) -> Vec<PlannedVf> {
-    let anew = plan.steps.iter().any(|step| matches!(step, VfStep::Count { .. }));
-    let each = |vf: &WantedVf| {
-        let index = vf.index;
-        let seen = observed.vf(index);
-        let deferred = plan.deferred.iter().find(|deferred| is_about(deferred, index));
-        let mut changes = Vec::new();
-        let action = if plan.problem.is_some() {
-            Action::Block
-        } else if anew && seen.is_none() {
-            Action::Create
-        } else {
-            if anew {
-                changes.push(Change::made_anew());
-            }
-            let of_vf = |step: &&VfStep| !anew && step.vf() == Some(index);
-            let steps: Vec<&VfStep> = plan.steps.iter().filter(of_vf).collect();
-            // What is not known is told anew, changed or not.
-            let is_known = |step: &&&VfStep| {
-                !matches!(
-                    step,
-                    VfStep::NodeGuid { from: None, .. } | VfStep::PortGuid { from: None, .. }
-                )
-            };
-            changes.extend(steps.iter().filter(is_known).filter_map(|step| administered(step)));
-            // A GUID that is set above says it already.
-            let shown = seen.filter(|_| !changes.iter().any(Change::brings_guid));
-            let why = || rebind(shown.and_then(|_| vf_progress(vf, seen, observed).lacks));
-            changes.extend(driver(&steps, seen.and_then(|s| s.driver.as_ref()), why));
-            let refusal =
-                refused.iter().find(|(vfs, finding)| vfs.contains(&index) && finding.is_error());
-            changes.extend(refusal.and_then(|_| name(vf, seen?)));
-            match (deferred, changes.is_empty()) {
-                _ if refusal.is_some() => Action::Refuse,
-                (Some(_), _) => Action::Defer,
-                // It will come to be when the number changes, which is deferred.
-                (None, true) if seen.is_none() => Action::Defer,
-                (None, true) => Action::Keep,
-                (None, false) => Action::Change,
-            }
-        };
-        let wanted = Some(PlannedAs {
-            node_guid: vf.node_guid,
-            port_guid: vf.port_guid,
-            port2_guid: vf.port2_guid,
-            policy: vf.policy,
-            driver: vf.driver,
-            owner: vf.owner,
-            guids_from: guids_from(index),
-            netdev_name: vf.names.netdev.clone(),
-            rdma_name: vf.names.rdma.clone(),
-        });
-        PlannedVf { index, action, changes, deferred: deferred.cloned(), wanted }
-    };
+    let anew = is_anew(plan);
     let action = match &plan.problem {
         Some(_) => Action::Block,
         None if anew => Action::Remove,
@@ -139,13 +77,63 @@ pub fn diff(
         wanted: None,
     };
     let surplus = observed.vfs.iter().filter(is_surplus).map(surplus);
-    let mut vfs: Vec<PlannedVf> = wanted.vfs.iter().map(each).chain(surplus).collect();
+    let planned = |vf: &WantedVf| planned_vf(vf, observed, plan, refused);
+    let mut vfs: Vec<PlannedVf> = wanted.vfs.iter().map(planned).chain(surplus).collect();
     vfs.sort_unstable_by_key(|vf| vf.index);
     vfs
 }
 
-fn is_about(deferred: &Deferred, index: VfIndex) -> bool {
-    matches!(deferred, Deferred::Vf { vf, .. } if *vf == index)
+/// The VFs that there are are removed first.
+fn is_anew(plan: &VfPlan) -> bool {
+    plan.steps.iter().any(|step| matches!(step, VfStep::Count { .. }))
+}
+
+/// What `plan` would change at one VF.
+fn planned_vf(
+    vf: &WantedVf,
+    observed: &ObservedPf,
+    plan: &VfPlan,
+    refused: &[(Vec<VfIndex>, Finding)],
+) -> PlannedVf {
+    let (index, anew) = (vf.index, is_anew(plan));
+    let seen = observed.vf(index);
+    let deferred = plan.deferred.iter().find(|deferred| deferred.vf() == Some(index));
+    let mut changes = Vec::new();
+    let action = if plan.problem.is_some() {
+        Action::Block
+    } else if anew && seen.is_none() {
+        Action::Create
+    } else if anew {
+        changes.push(Change::made_anew());
+        Action::Change
+    } else {
+        let of_vf = |step: &&VfStep| step.vf() == Some(index);
+        let steps: Vec<&VfStep> = plan.steps.iter().filter(of_vf).collect();
+        // What is not known is told anew, changed or not.
+        let is_known = |step: &&&VfStep| {
+            !matches!(
+                step,
+                VfStep::NodeGuid { from: None, .. } | VfStep::PortGuid { from: None, .. }
+            )
+        };
+        changes.extend(steps.iter().filter(is_known).filter_map(|step| administered(step)));
+        // A GUID that is set above says it already.
+        let shown = seen.filter(|_| !changes.iter().any(Change::brings_guid));
+        let why = || rebind(shown.and_then(|_| vf_progress(vf, seen, observed).lacks));
+        changes.extend(driver(&steps, seen.and_then(|s| s.driver.as_ref()), why));
+        let refusal =
+            refused.iter().find(|(vfs, finding)| vfs.contains(&index) && finding.is_error());
+        changes.extend(refusal.and_then(|_| name(vf, seen?)));
+        match (deferred, changes.is_empty()) {
+            _ if refusal.is_some() => Action::Refuse,
+            (Some(_), _) => Action::Defer,
+            // It will come to be when the number changes, which is deferred.
+            (None, true) if seen.is_none() => Action::Defer,
+            (None, true) => Action::Keep,
+            (None, false) => Action::Change,
+        }
+    };
+    PlannedVf { index, action, changes, deferred: deferred.cloned(), wanted: Some(vf.clone()) }
 }
 
 /// The name that stays.
@@ -171,7 +159,7 @@ fn administered(step: &VfStep) -> Option<Change> {
 /// Why a VF that has its driver, and lacks this, is bound to it once more.
 fn rebind(lack: Option<VfLack>) -> String {
     match lack {
-        Some(lack @ (VfLack::Shows(_) | VfLack::HalfBound { .. } | VfLack::NoNetdev)) => {
+        Some(lack @ (VfLack::Shows { .. } | VfLack::HalfBound { .. } | VfLack::NoNetdev)) => {
             lack.to_string()
         }
         _ => "a VF reads its GUIDs when it is bound".to_owned(),
@@ -205,8 +193,7 @@ pub fn refusals(
 ) -> Refused {
     /// What is so of VFs, and the driver from which they would have to be unbound.
     type Kind = (Finding, Option<String>);
-    let is_renewed = plan.steps.iter().any(|step| matches!(step, VfStep::Count { .. }));
-    if plan.problem.is_some() || is_renewed {
+    if plan.problem.is_some() || is_anew(plan) {
         return Vec::new();
     }
     let of_vf = |vf: &WantedVf| {
@@ -335,7 +322,7 @@ mod tests {
             let changes: Vec<_> = d.changes.iter().map(ToString::to_string).collect();
             format!("{} {:?}: {}", d.index, d.action, changes.join("; "))
         };
-        diff(wanted, observed, &plan, &[], &|_| String::new()).iter().map(text).collect()
+        diff(wanted, observed, &plan, &[]).iter().map(text).collect()
     }
 
     const ALL: [VfDriver; 4] = [VfDriver::Host, VfDriver::Host, VfDriver::Host, VfDriver::VfioPci];
@@ -454,7 +441,7 @@ mod tests {
                 VfStep::NodeGuid { from: None, .. } | VfStep::PortGuid { from: None, .. }
             );
             let done = plan.steps.iter().all(is_repeated) && plan.deferred.is_empty() && plan.problem.is_none();
-            let kept = diff(&wanted, &observed, &plan, &[], &|_| String::new()).iter().all(|d| d.action == Action::Keep);
+            let kept = diff(&wanted, &observed, &plan, &[]).iter().all(|d| d.action == Action::Keep);
             // A PF without VFs, of which none are wanted, shows nothing.
             let empty = drivers.is_empty() && there == 0;
             prop_assert!(kept == done || empty, "{:?}", plan);

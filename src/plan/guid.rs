@@ -10,8 +10,7 @@ pub(super) use judge::{ethernet, is_vf, too_few_vfs};
 
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{Config, FirmwareCard, Pf, PfSelector};
-use crate::ladder::{WantedPf, WantedVf};
-use crate::model::{Code, Finding, ToDo, listed};
+use crate::model::{Code, Finding, ToDo, WantedPf, WantedVf, listed};
 use crate::names::{
     Binding, Machine, Object, PINS_PATH, PciAddress, VfDriver, VfGuids, VfIndex, VfNames,
 };
@@ -36,8 +35,6 @@ pub struct Resolved {
     pub pinned: usize,
     /// Which of the pins' PFs it is.
     pub pin: Option<usize>,
-    /// Where each VF's GUIDs come from, pins aside: `template`, `[[pf.vf]]`.
-    pub sources: Vec<String>,
 }
 
 impl Resolved {
@@ -154,7 +151,7 @@ impl<'a> Draft<'a> {
         };
         let wanted = match (pci, self.errors.is_empty()) {
             (Some(pf), true) => {
-                let vfs = wanted_vfs(self.config, &self.guids, &self.names);
+                let vfs = wanted_vfs(self.config, &self.guids, &self.names, self.pinned);
                 let on_host = vfs.iter().filter(|vf| vf.driver == VfDriver::Host);
                 let binding = Binding::of(self.config.bind, on_host.map(|vf| &vf.names));
                 Ok(WantedPf { pf, vfs, binding })
@@ -170,17 +167,16 @@ impl<'a> Draft<'a> {
             warnings: about(self.warnings),
             pinned: self.pinned,
             pin: self.pin,
-            sources: VfIndex::first(self.config.vfs)
-                .map(|vf| compute::source(self.config, vf))
-                .collect(),
         }
     }
 }
 
-fn wanted_vfs(config: &Pf, guids: &[VfGuids], names: &[VfNames]) -> Vec<WantedVf> {
+/// The first so many VFs that are `pinned` have their GUIDs from the pins.
+fn wanted_vfs(config: &Pf, guids: &[VfGuids], names: &[VfNames], pinned: usize) -> Vec<WantedVf> {
     let each = VfIndex::first(config.vfs).zip(guids).zip(names);
     let vfs = each.filter_map(|((index, [node, port, port2]), names)| {
         let exception = config.exceptions.iter().find(|e| e.vfs.contains(index));
+        let is_pinned = usize::from(index.get()) < pinned;
         Some(WantedVf {
             index,
             node_guid: (*node)?,
@@ -190,6 +186,7 @@ fn wanted_vfs(config: &Pf, guids: &[VfGuids], names: &[VfNames]) -> Vec<WantedVf
             policy_named: exception.is_some_and(|e| e.link_state.is_some()),
             driver: exception.and_then(|e| e.driver).unwrap_or(config.driver),
             owner: exception.map(|e| e.owner).unwrap_or_default(),
+            guids_from: if is_pinned { "pin".to_owned() } else { compute::source(config, index) },
             names: names.clone(),
         })
     });

@@ -6,7 +6,7 @@
 
 use super::guid::Resolved;
 use crate::config::pins::Pins;
-use crate::ladder::{WantedPf, WantedVf};
+use crate::model::{WantedPf, WantedVf};
 use crate::names::{GroupMtu, GroupRate, Guid, Membership, PKey};
 
 /// A partition to put VFs in: its P_Key, its flags, and how they are members.

@@ -54,7 +54,7 @@ impl Template {
 
 /// Who answers as the subnet manager of a port, by `sminfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum Sminfo {
     Manager {
         guid: Guid,
         lid: u32,
@@ -68,7 +68,7 @@ pub enum Heard {
     NotAsked(String),
 }
 
-impl Heard {
+impl Sminfo {
     /// What sminfo has printed.
     pub fn read(stdout: &str, stderr: &str) -> Self {
         Self::manager(stdout).unwrap_or_else(|| {
@@ -111,18 +111,18 @@ pub enum Turn {
 
 /// Whether the opensm of `entry` may start, by what its port `heard`. `own` are the port GUIDs
 /// of this host.
-pub fn turn(entry: &SubnetManager, own: &[Guid], heard: &Heard) -> Turn {
+pub fn turn(entry: &SubnetManager, own: &[Guid], heard: &Sminfo) -> Turn {
     match heard {
-        Heard::Nobody => Turn::Now,
-        Heard::Manager { is_master: false, .. } => Turn::AskAgain,
-        Heard::Manager { guid, .. } if own.contains(guid) || entry.peers.contains(guid) => {
+        Sminfo::Nobody => Turn::Now,
+        Sminfo::Manager { is_master: false, .. } => Turn::AskAgain,
+        Sminfo::Manager { guid, .. } if own.contains(guid) || entry.peers.contains(guid) => {
             Turn::Now
         }
-        Heard::Manager { guid, lid, priority, .. } => Turn::Wait(format!(
+        Sminfo::Manager { guid, lid, priority, .. } => Turn::Wait(format!(
             "0x{:016x} (priority {priority}, LID {lid}) is the subnet manager of this fabric and not one of peers",
             guid.value()
         )),
-        Heard::NotAsked(why) => {
+        Sminfo::NotAsked(why) => {
             Turn::Wait(format!("it is not known whether this fabric has a subnet manager: {why}"))
         }
     }
@@ -150,7 +150,7 @@ mod tests {
             format!("sminfo: sm lid 4 sm guid {guid}, activity count 89 priority 5 state {state}\n")
         };
         let own = [Guid::new(0x10_0001)];
-        let turn = |stdout: &str, stderr: &str| turn(&entry(), &own, &Heard::read(stdout, stderr));
+        let turn = |stdout: &str, stderr: &str| turn(&entry(), &own, &Sminfo::read(stdout, stderr));
         assert_eq!(turn(&line("0x100001", "3 SMINFO_MASTER"), ""), Turn::Now);
         assert_eq!(turn(&line("0x100003", "3 SMINFO_MASTER"), ""), Turn::Now);
         assert_eq!(turn(&line("0x100005", "2 SMINFO_STANDBY"), ""), Turn::AskAgain);

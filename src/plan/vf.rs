@@ -11,8 +11,7 @@ use crate::ladder::vf::{
     PlannedPort, awaits_grant, guids_are_hidden, has_driver, has_node_guids, has_other_guids,
     is_left_to_cni, may_come, ports, shows_other, vf_progress, wanted_driver,
 };
-use crate::ladder::{WantedPf, WantedVf};
-use crate::model::{Code, Deferred, Finding, ToDo, Use, VfLack, VfStep};
+use crate::model::{Code, Deferred, Finding, ToDo, Use, VfLack, VfStep, WantedPf, WantedVf};
 use crate::names::{
     BindOrder, Guid, LinkLayer, PciAddress, Policy, VfDriver, VfIndex, VfOwner, is_vfio,
 };
@@ -183,14 +182,15 @@ fn one_vf(
     let bound = seen.and_then(|s| s.driver.clone());
     let guids_wrong = seen.is_none_or(|s| has_other_guids(vf, s, &pf.backend));
     let on_host = bound.is_some() && bound == pf.driver;
-    let stale = seen.filter(|_| on_host).and_then(|s| shows_other(vf, s, &pf.backend));
     let is_left = seen.is_some_and(|seen| is_left_to_cni(vf, seen));
     let is_given = seen.is_some_and(|seen| is_given_to_cni(vf, seen));
     let moves = !is_given && bound.is_some() && !has_driver(bound.as_deref(), target.as_deref());
+    let fails = |s: &ObservedVf| {
+        s.half_bound || s.ipoib_failed || shows_other(vf, s, &pf.backend).is_some()
+    };
+    let has_failed = on_host && !is_left && seen.is_some_and(fails);
     // Its driver has read, or is about to read, what is not to be.
-    let half_bound = on_host && !is_left && seen.is_some_and(|s| s.half_bound);
-    let ipoib_failed = on_host && !is_left && seen.is_some_and(|s| s.ipoib_failed);
-    let rebind = on_host && (guids_wrong || stale.is_some() || half_bound || ipoib_failed);
+    let rebind = has_failed || on_host && guids_wrong;
     let guids_hidden =
         bound.is_some() && !is_given && seen.is_some_and(|seen| guids_are_hidden(seen, pf));
     let disturbs = moves || rebind || (bound.is_some() && guids_wrong) || guids_hidden;
@@ -212,8 +212,7 @@ fn one_vf(
     let (index, admin) = (vf.index, seen.map(|s| s.admin).unwrap_or_default());
     // By netlink the PF's driver repeats what it was told, whether firmware took
     // it or not: it is told again before each bind.
-    let binds =
-        target.is_some() && (bound.is_none() || stale.is_some() || half_bound || ipoib_failed);
+    let binds = target.is_some() && (bound.is_none() || has_failed);
     let again = binds && seen.is_some() && matches!(pf.backend, Backend::Netlink { .. });
     let tells = |is: Option<Guid>, planned| {
         let is_due = match is {
@@ -310,7 +309,7 @@ fn policy(
     }
     if uses.is_empty() || !takes_link(vf, from) {
         plan.steps.push(VfStep::Policy { vf: index, from, to: vf.policy });
-    } else if !plan.deferred.iter().any(|d| matches!(d, Deferred::Vf { vf, .. } if *vf == index)) {
+    } else if plan.deferred.iter().all(|deferred| deferred.vf() != Some(index)) {
         let what = VfLack::Policy { is: from, planned: vf.policy };
         plan.deferred.push(Deferred::Vf { vf: index, what, uses: uses.to_vec() });
     }

@@ -152,7 +152,7 @@ impl Metrics {
         let judgement = &status.judgement;
         let help =
             "The exit code of ibprov status: 0 ready, 1 with exceptions, 2 not known, 3 not ready.";
-        self.family("node_exit_code", help, &Family::of(judgement.exit_code));
+        self.family("node_exit_code", help, &Family::of(judgement.verdict.exit().code()));
         let mut verdicts = Family::default();
         for verdict in OF_NODE {
             let value = u8::from(verdict == judgement.verdict);
@@ -255,7 +255,7 @@ impl Metrics {
 
     fn boot(&mut self, boot: &BootReport) {
         let help = "The exit code of ibprov boot: 0 ready, 1 with exceptions, 3 not ready.";
-        self.family("boot_exit_code", help, &Family::of(boot.exit_code));
+        self.family("boot_exit_code", help, &Family::of(boot.verdict.exit().code()));
         let mut verdicts = Family::default();
         for verdict in OF_BOOT {
             verdicts.add(&[("verdict", verdict.word())], u8::from(verdict == boot.verdict));

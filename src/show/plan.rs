@@ -4,7 +4,7 @@ use super::advice;
 use super::screen::{self, Screen, Tone};
 use crate::model::common::Finding;
 use crate::model::plan::{
-    Action, Change, PlanReport, PlannedAs, PlannedPf, PlannedVf, REMOVED_WITH, Sealed,
+    Action, Change, PlanReport, PlannedPf, PlannedVf, REMOVED_WITH, Sealed, WantedVf,
 };
 use crate::model::plan_fleet::FleetReport;
 use crate::model::rxe::RxeReport;
@@ -163,7 +163,7 @@ impl PlannedVf {
             screen.paint(Tone::Bad, "!"),
         );
         let whole =
-            |mark: &str, wanted: &PlannedAs| vec![format!("  {mark} {vfs}  {}", wanted.text())];
+            |mark: &str, wanted: &WantedVf| vec![format!("  {mark} {vfs}  {}", wanted.text())];
         match (self.action, &self.wanted) {
             (Action::Keep, Some(wanted)) if all => whole("=", wanted),
             (Action::Keep | Action::Remove, _) => Vec::new(),
@@ -199,18 +199,10 @@ impl PlannedVf {
     }
 }
 
-impl PlannedAs {
+impl WantedVf {
     fn text(&self) -> String {
         let Self {
-            node_guid,
-            port_guid,
-            port2_guid,
-            policy,
-            driver,
-            owner,
-            guids_from,
-            netdev_name,
-            rdma_name,
+            node_guid, port_guid, port2_guid, policy, driver, owner, guids_from, names, ..
         } = self;
         let port2 = port2_guid.map(|guid| format!(", {guid}")).unwrap_or_default();
         let mut text = format!(
@@ -219,10 +211,10 @@ impl PlannedAs {
         if *owner == VfOwner::Cni {
             text.push_str("  from then on the CNI's");
         }
-        if let Some(name) = netdev_name {
+        if let Some(name) = &names.netdev {
             text.push_str(&format!("  netdev {name}"));
         }
-        if let Some(name) = rdma_name {
+        if let Some(name) = &names.rdma {
             text.push_str(&format!("  RDMA device {name}"));
         }
         text

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::Asked;
+use super::ConfiguredNetdev;
 use crate::host::Root;
 
 /// No configuration is longer, bytes.
@@ -11,9 +11,9 @@ const LIMIT: u64 = 1 << 20;
 
 /// The addresses, with the lengths of their prefixes, that the files of `asked` give to
 /// the netdevs there. What cannot be read or understood is left out.
-pub fn configured(root: &Root, asked: &[Asked]) -> Vec<(IpAddr, u8)> {
+pub fn configured(root: &Root, asked: &[ConfiguredNetdev]) -> Vec<(IpAddr, u8)> {
     let mut found = Vec::new();
-    for Asked { netdev, file, .. } in asked {
+    for ConfiguredNetdev { netdev, file, .. } in asked {
         // `/etc/network/interfaces:7` names a line too.
         let (path, line) = file.rsplit_once(':').unwrap_or((file, ""));
         let path = if line.parse::<u32>().is_ok() { path } else { file };

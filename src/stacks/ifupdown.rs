@@ -3,7 +3,7 @@
 
 use super::files::{Files, LIMIT, folder, mtu_setting, setting};
 use super::stack::{
-    Command, Facts, NoCommand, OwnUnit, Owner, Phases, Stack, StackUnit, phase_of_unit, program,
+    Command, Facts, OwnUnit, Owner, Phases, Stack, StackUnit, phase_of_unit, program,
 };
 use crate::host::Root;
 use crate::host::unit::UnitState;
@@ -105,7 +105,7 @@ impl Stack for Ifupdown {
             }
     }
 
-    fn command(&self, how: Action, name: &IfName) -> Result<Command, NoCommand> {
+    fn command(&self, how: Action, name: &IfName) -> Result<Command, String> {
         let (ifup, name) = (program("ifup")?, name.to_string());
         Ok(match how {
             Action::IfupAgain => {

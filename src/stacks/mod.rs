@@ -26,7 +26,7 @@ use crate::host::unit::{LoadState, UnitState};
 use crate::host::{Root, unit_links};
 use crate::model::{
     IfaceReport, StackName, StackSetting, WantedInterface,
-    stack::{Answer, Asked, Claim, Phase, View},
+    stack::{Answer, Claim, ConfiguredNetdev, Phase, View},
 };
 use crate::names::{IfName, NetworkRole, harmless};
 use crate::observe::ipoib::{Interface, Interfaces, StackChild};
@@ -72,7 +72,7 @@ impl Live {
     /// the interface is up has to do.
     pub fn progress(&self, stack: StackName, interface: &Interface) -> Progress {
         match self.reply(stack) {
-            Reply::Says(said) => said.progress(interface),
+            Reply::State(said) => said.progress(interface),
             Reply::Mute if interface.up => Progress::Up,
             Reply::Mute | Reply::Unreachable => Progress::Working,
         }
@@ -81,7 +81,7 @@ impl Live {
     /// A stack that runs has not made up its mind.
     pub fn is_undecided(&self, interface: &Interface) -> bool {
         self.replies.iter().any(|(_, reply)| {
-            matches!(reply, Reply::Says(said) if said.progress(interface) == Progress::Undecided)
+            matches!(reply, Reply::State(said) if said.progress(interface) == Progress::Undecided)
         })
     }
 }
@@ -156,7 +156,7 @@ impl Stacks {
             let others = |service: &str| phase_in(states, service);
             let claim = match live.reply(facts.name) {
                 _ if phase == Phase::Absent => Some(Claim::new(Answer::No, "not on this host")),
-                Reply::Says(said) => said.claim(files, interface),
+                Reply::State(said) => said.claim(files, interface),
                 Reply::Mute | Reply::Unreachable => None,
             };
             let claim = claim.unwrap_or_else(|| stack.claim(files, interface, phase, &others));
@@ -297,14 +297,15 @@ impl Stacks {
     /// Every netdev with an InfiniBand name that a file sets up, with the unit that
     /// reads the file. Files of a stack that does not run count as well: the caller
     /// knows which do. Those that look once come first: what they miss stays down.
-    pub fn asked(self, root: &Root, is_infiniband: impl Fn(&str) -> bool) -> Vec<Asked> {
+    pub fn asked(self, root: &Root, is_infiniband: impl Fn(&str) -> bool) -> Vec<ConfiguredNetdev> {
         let mut stacks = self.0.to_vec();
         stacks.sort_by_key(|stack| !stack.facts().looks_once);
-        let mut all: Vec<Asked> = Vec::new();
+        let mut all: Vec<ConfiguredNetdev> = Vec::new();
         for stack in stacks {
             let named = stack.asked(root).into_iter().filter(|(netdev, _)| is_infiniband(netdev));
             for (netdev, file) in named {
-                let asked = Asked { unit: stack.facts().service.to_owned(), netdev, file };
+                let asked =
+                    ConfiguredNetdev { unit: stack.facts().service.to_owned(), netdev, file };
                 if !all.contains(&asked) {
                     all.push(asked);
                 }
@@ -318,7 +319,11 @@ impl Stacks {
 
     /// [`Stacks::asked`] of the stacks that are part of this boot: that run, or are enabled. A
     /// copied tree may show neither of any stack, and each that it has files of counts then.
-    pub fn claims(self, root: &Root, is_infiniband: impl Fn(&str) -> bool) -> Vec<Asked> {
+    pub fn claims(
+        self,
+        root: &Root,
+        is_infiniband: impl Fn(&str) -> bool,
+    ) -> Vec<ConfiguredNetdev> {
         let mut asked = self.asked(root, is_infiniband);
         let is_shown = |service: &str| is_in_boot(root, service);
         if root.is_live() || self.facts().any(|facts| is_shown(facts.service)) {
@@ -387,7 +392,7 @@ fn phase_in(states: &[UnitState], service: &str) -> Phase {
 pub fn interfaces(root: &Root, config: &Config) -> Interfaces {
     let mut seen = Interfaces::look(root);
     let names = config.interface_names();
-    seen.all.iter_mut().for_each(|interface| interface.learn_altnames(root, &names));
+    seen.all.iter_mut().for_each(|interface| interface.read_altnames(root, &names));
     seen.stack_children = KNOWN.children(root, &config.interfaces, &seen.all);
     let files = Files::of(root);
     let written = seen.all.iter().map(|interface| {

@@ -4,7 +4,7 @@ use super::files::{
     Files, LIMIT, NETWORK_SCRIPTS, Profile, address_trouble, first, folder, ifcfg, ifcfg_settings,
     last, mtu_setting, network_scripts, setting,
 };
-use super::stack::{Facts, Owner, Phases, Progress, Reply, Said, Stack, StackUnit};
+use super::stack::{Facts, Owner, Phases, Progress, Reply, Stack, StackState, StackUnit};
 use crate::config::foreign;
 use crate::config::foreign::interfaces::Which;
 use crate::host::Root;
@@ -107,7 +107,7 @@ pub struct Device {
     pub active: Option<String>,
 }
 
-impl Said for Device {
+impl StackState for Device {
     fn claim(&self, files: &Files<'_>, interface: &Interface) -> Option<Claim> {
         if self.state == DeviceState::Unknown {
             return None;
@@ -173,7 +173,7 @@ impl Stack for NetworkManager {
     /// It can be asked over the bus alone.
     fn ask(&self, _: &Root, manager: &mut Manager, interface: &Interface) -> bus::Result<Reply> {
         Ok(match manager.bus_by_all_means()? {
-            Some(bus) => Reply::Says(Box::new(on_the_bus(bus, interface)?)),
+            Some(bus) => Reply::State(Box::new(on_the_bus(bus, interface)?)),
             None => Reply::Unreachable,
         })
     }

@@ -4,7 +4,7 @@ use super::files::{
     Files, LIMIT, NETWORK_SCRIPTS, address_trouble, ifcfg, ifcfg_settings, last, network_scripts,
 };
 use super::network_manager;
-use super::stack::{Command, Facts, NoCommand, Owner, Phases, Stack, StackUnit, program};
+use super::stack::{Command, Facts, Owner, Phases, Stack, StackUnit, program};
 use crate::config::foreign;
 use crate::host::Root;
 use crate::model::{
@@ -90,7 +90,7 @@ impl Stack for NetworkScripts {
         }
     }
 
-    fn command(&self, _how: Action, name: &IfName) -> Result<Command, NoCommand> {
+    fn command(&self, _how: Action, name: &IfName) -> Result<Command, String> {
         Ok(Command { shown: "ifup", words: vec![program("ifup")?, name.to_string()] })
     }
 

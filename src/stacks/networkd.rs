@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::files::{Files, LIMIT, address_trouble, first, folder, setting};
-use super::stack::{Facts, Owner, Phases, Progress, Reply, Said, Stack, StackUnit};
+use super::stack::{Facts, Owner, Phases, Progress, Reply, Stack, StackState, StackUnit};
 use crate::config::foreign::keyfile;
 use crate::host::Root;
 use crate::host::bus;
@@ -97,7 +97,7 @@ pub struct Link {
     pub file: Option<String>,
 }
 
-impl Said for Link {
+impl StackState for Link {
     fn claim(&self, root: &Files<'_>, interface: &Interface) -> Option<Claim> {
         if self.state.is_undecided() {
             return None;
@@ -144,7 +144,7 @@ impl Stack for Networkd {
 
     /// Its record says what its object on the bus does.
     fn ask(&self, root: &Root, _: &mut Manager, interface: &Interface) -> bus::Result<Reply> {
-        Ok(Reply::Says(Box::new(record(root, interface.ifindex))))
+        Ok(Reply::State(Box::new(record(root, interface.ifindex))))
     }
 
     fn record_of(&self, interface: &Interface) -> Option<String> {

@@ -150,8 +150,8 @@ pub trait Stack: Sync + fmt::Debug {
     ///
     /// # Errors
     /// It has none, or its program is not there.
-    fn command(&self, _how: Action, _name: &IfName) -> Result<Command, NoCommand> {
-        Err(NoCommand::ByItself)
+    fn command(&self, _how: Action, _name: &IfName) -> Result<Command, String> {
+        Err("the stack brings interfaces up only by itself".to_owned())
     }
 
     /// The transport mode and the MTU that it writes to `interface` when it brings it
@@ -185,11 +185,11 @@ pub enum Reply {
     Mute,
     /// It can be asked, but not reached now.
     Unreachable,
-    Says(Box<dyn Said>),
+    State(Box<dyn StackState>),
 }
 
 /// What a stack that runs says itself of an interface.
-pub trait Said: fmt::Debug {
+pub trait StackState: fmt::Debug {
     /// Its claim; `None` while it has not decided.
     fn claim(&self, files: &Files<'_>, interface: &Interface) -> Option<Claim>;
 
@@ -215,24 +215,13 @@ pub struct Command {
     pub words: Vec<String>,
 }
 
-/// Why there is no command to bring an interface up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoCommand {
-    /// A program is not there.
-    #[error("the program {0} does not exist")]
-    NoProgram(&'static str),
-    /// The stack takes no commands.
-    #[error("the stack brings interfaces up only by itself")]
-    ByItself,
-}
-
 /// Where the program `name` is.
 ///
 /// # Errors
 /// It is not there.
-pub(super) fn program(name: &'static str) -> Result<String, NoCommand> {
-    let found = process::find(name).ok_or(NoCommand::NoProgram(name))?;
-    Ok(found.display().to_string())
+pub(super) fn program(name: &str) -> Result<String, String> {
+    let found = process::find(name).map(|path| path.display().to_string());
+    found.ok_or_else(|| format!("the program {name} does not exist"))
 }
 
 /// Where a unit is in this boot, by what systemd says of it.

@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 
 use super::network_manager::{Device, DeviceState};
 use super::networkd::{AdministrativeState, Link};
-use super::stack::{Said, StackUnit};
+use super::stack::{StackState, StackUnit};
 use super::*;
 use crate::config::{Problems, Source, resolve};
 use crate::host::links;
@@ -52,8 +52,8 @@ fn decided(files: &[(&str, &str)], of: &Interface, units: &[UnitState], live: &L
     decide(&KNOWN.standings(&Files::of(&root), of, units, live), of)
 }
 
-fn says(stack: &dyn Stack, said: impl Said + 'static) -> Live {
-    let replies = vec![(stack.facts().name, Reply::Says(Box::new(said)))];
+fn says(stack: &dyn Stack, said: impl StackState + 'static) -> Live {
+    let replies = vec![(stack.facts().name, Reply::State(Box::new(said)))];
     Live { replies, ..Live::default() }
 }
 

@@ -4,11 +4,10 @@
 use std::io;
 
 use super::request::{Answer, Request};
-use crate::host::clock::monotonic_usec;
 use crate::host::manager::Manager;
 use crate::host::netlink::VfSetting;
 use crate::host::unit::{JobEnd, UnitState};
-use crate::host::{ReadError, Root, answer, attribute, links, netlink, process};
+use crate::host::{ReadError, Root, answer, attribute, links, netlink, process, systemctl};
 use crate::model::{IfaceStep, Refusal, Use, iface::aside_name};
 use crate::names::{PciAddress, RdmaName, UnitName, VFIO};
 use crate::observe::administered::administered;
@@ -206,18 +205,11 @@ fn shown(root: &Root, pci: PciAddress) -> Option<VfDevices> {
 /// systemd could not be asked, or the unit did not come up, and why.
 fn start(unit: &UnitName, wait: bool, until_usec: u64) -> anyhow::Result<()> {
     let name = unit.as_str();
-    let (mut manager, _) = Manager::open_until(&[], until_usec)?;
     if !wait {
-        if matches!(manager.bus(), Ok(Some(_))) {
-            manager.start(name, monotonic_usec())?;
-        } else {
-            let args = ["start", "--no-block", "--no-ask-password", "--", name];
-            process::output_until("systemctl", &args, until_usec)?.into_text("systemctl", &args)?;
-        }
-        return Ok(());
+        return Ok(systemctl::queue_start(name)?);
     }
-    let end = manager.start(name, until_usec)?;
-    let states = manager.units(&[name])?;
+    let end = systemctl::start(name, until_usec)?;
+    let (_, states) = Manager::open_until(&[name], until_usec)?;
     let Some(state) = states.first() else { anyhow::bail!("systemd reports no reason") };
     started(end, state)
 }
@@ -225,8 +217,7 @@ fn start(unit: &UnitName, wait: bool, until_usec: u64) -> anyhow::Result<()> {
 /// Whether a unit was started whose job has ended so.
 fn started(end: JobEnd, state: &UnitState) -> anyhow::Result<()> {
     match end {
-        // systemd forgets at a daemon-reexec who listens to the ends of jobs
-        // (https://github.com/systemd/systemd/issues/7236).
+        // It came up as the wait was given up.
         JobEnd::Pending if state.is_active() => Ok(()),
         JobEnd::Pending => {
             anyhow::bail!("the start has not finished before its timeout ({})", state.active)

@@ -38,14 +38,14 @@ pub struct Products<'a> {
     with_overrides: bool,
     /// For who only looks: each function has a child of its own, and there is one at a time.
     is_look: bool,
-    asked: BTreeMap<PciAddress, Asked>,
+    asked: BTreeMap<PciAddress, ProductQuery>,
     overrides: BTreeMap<PciAddress, Override>,
     /// What could not be read or kept, one line each.
     pub problems: BTreeSet<String>,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct ProductQuery {
     modalias: String,
     since: u64,
     state: State,
@@ -127,7 +127,7 @@ impl<'a> Products<'a> {
             let pci = function.address;
             let asked = self.asked.get(&pci);
             let asked = asked.filter(|asked| asked.modalias == function.modalias);
-            if let Some(Asked { state: State::Known(product), .. }) = asked {
+            if let Some(ProductQuery { state: State::Known(product), .. }) = asked {
                 function.product = Some(*product);
             }
             match self.overrides.get(&pci) {
@@ -158,7 +158,8 @@ impl<'a> Products<'a> {
                 let state = question.map_or(State::Known(Product::Unread), |(child, number)| {
                     State::Open(child, number)
                 });
-                self.asked.insert(pci, Asked { modalias: modalias.clone(), since: now, state });
+                self.asked
+                    .insert(pci, ProductQuery { modalias: modalias.clone(), since: now, state });
             }
         }
     }
@@ -314,7 +315,7 @@ impl<'a> Products<'a> {
     }
 
     /// As [`Products::learn`], and wait for the answers.
-    pub fn learn_all(&mut self, observed: &mut Observed) {
+    pub fn read_all(&mut self, observed: &mut Observed) {
         loop {
             let now = clock::monotonic_usec();
             self.learn(observed, now);
@@ -340,7 +341,7 @@ pub fn manages_nvswitch(root: &Root, pci: PciAddress) -> bool {
     }
     let mut observed = Observer::new(root).look_at_pfs();
     observed.functions.retain(|function| function.address == pci);
-    for problem in learn_all(root, &mut observed, false) {
+    for problem in read_all(root, &mut observed, false) {
         tracing::debug!(cause = problem, "{problem}");
     }
     observed.functions.iter().any(PciFunction::manages_nvswitch)
@@ -348,19 +349,19 @@ pub fn manages_nvswitch(root: &Root, pci: PciAddress) -> bool {
 
 /// Put into `observed` what product data say, those of functions too that nobody has asked
 /// before; `is_look` is true for who only looks. Gives what could not be read or kept.
-pub fn learn_all(root: &Root, observed: &mut Observed, is_look: bool) -> BTreeSet<String> {
+pub fn read_all(root: &Root, observed: &mut Observed, is_look: bool) -> BTreeSet<String> {
     let mut products = Products { is_look, ..Products::new(root) };
-    products.learn_all(observed);
+    products.read_all(observed);
     products.problems
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::UdevState;
+    use crate::model::status::Udev;
 
-    fn open(since: u64) -> Asked {
-        Asked { modalias: "pci:a".to_owned(), since, state: State::Open(0, 1) }
+    fn open(since: u64) -> ProductQuery {
+        ProductQuery { modalias: "pci:a".to_owned(), since, state: State::Open(0, 1) }
     }
 
     fn pci(text: &str) -> PciAddress {
@@ -440,7 +441,7 @@ mod tests {
 
     /// One ConnectX-6 without a driver, which udev has finished with.
     fn driverless() -> Observed {
-        let udev = UdevState { settled: true, ..UdevState::default() };
+        let udev = Udev { settled: true, ..Udev::default() };
         let functions = vec![PciFunction::connectx6()];
         Observed { functions, udev, ..Observed::default() }
     }
@@ -454,9 +455,9 @@ mod tests {
         let mut observed = Observer::new(&root).look([], &BTreeSet::new());
         let driver = |observed: &Observed| observed.functions[0].driver_override.clone();
         assert_eq!(driver(&observed), None, "its reader may never come back");
-        learn_all(&root, &mut observed, false);
+        read_all(&root, &mut observed, false);
         assert_eq!(driver(&observed), None, "nothing depends on it");
-        Products::new(&root).with_overrides().learn_all(&mut observed);
+        Products::new(&root).with_overrides().read_all(&mut observed);
         assert_eq!(driver(&observed).as_deref(), Some("none"));
     }
 

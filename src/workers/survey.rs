@@ -2,10 +2,9 @@
 //! who show the host, and must come to an end on a sick card.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use super::client::{Client, Failure, Reply, ask_each};
-use super::products::learn_all;
+use super::products::read_all;
 use super::request::{Answer, Request};
 use crate::host::Root;
 use crate::model::{PKeyEntry, PcieLink, Silence, hardware::Vf};
@@ -53,42 +52,27 @@ pub struct Survey {
     with_aliases: BTreeSet<PciAddress>,
 }
 
-/// One thing that is asked for. In this order: one that hangs keeps a thread of the
-/// eight that its HCA has.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Query {
-    Override(PciAddress),
-    Port(PortOf),
-    Pcie(PciAddress),
-    PKeys(PortOf),
-    Administered,
-    Carrier(IfName),
-    Addresses,
-    IpoibNetdevs,
-}
-
-impl fmt::Display for Query {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Override(pci) => write!(f, "the driver_override of {pci}"),
-            Self::Port((_, device, port)) => write!(f, "the state of {device} port {port}"),
-            Self::Pcie(pci) => write!(f, "the PCIe link of {pci}"),
-            Self::PKeys((_, device, port)) => {
-                write!(f, "the P_Keys of {device} port {port}")
-            }
-            Self::Administered => f.write_str("the settings of its VFs"),
-            Self::Carrier(netdev) => write!(f, "the carrier of {netdev}"),
-            Self::Addresses => f.write_str("the addresses of its netdevs"),
-            Self::IpoibNetdevs => f.write_str("the netdevs that ib_ipoib has of its VFs"),
-        }
-    }
-}
-
-/// A request, and what it is for: HCAs, by the address of the PF, and what of each.
+/// A request, and the HCAs that it is for, by the address of the PF.
 struct Question {
     request: Request,
     hcas: Vec<PciAddress>,
-    wish: Query,
+}
+
+/// What is asked for, after its place in the order: a question that hangs keeps a thread of the
+/// eight that its HCA has.
+type Wish = (u8, String);
+
+fn wish(request: &Request) -> Wish {
+    match request {
+        Request::Override(pci) => (0, format!("the driver_override of {pci}")),
+        Request::Port { device, port, .. } => (1, format!("the state of {device} port {port}")),
+        Request::Pcie(pci) => (2, format!("the PCIe link of {pci}")),
+        Request::PKeys { device, port, .. } => (3, format!("the P_Keys of {device} port {port}")),
+        Request::Administered(_) => (4, "the settings of its VFs".to_owned()),
+        Request::Carrier(netdev) => (5, format!("the carrier of {netdev}")),
+        Request::Addresses => (6, "the addresses of its netdevs".to_owned()),
+        _ => (7, "the netdevs that ib_ipoib has of its VFs".to_owned()),
+    }
 }
 
 impl Question {
@@ -134,7 +118,7 @@ pub fn survey(
         root.is_live() || root.exists(&format!("/sys/class/net/{netdev}/carrier"))
     };
     let mut observed = Observer::new(root).look(modules, &BTreeSet::new());
-    let mut survey = Survey { problems: learn_all(root, &mut observed, true), ..Survey::default() };
+    let mut survey = Survey { problems: read_all(root, &mut observed, true), ..Survey::default() };
     let mut by_hca: BTreeMap<PciAddress, Vec<Question>> = BTreeMap::new();
     let mut by_rtnl = Vec::new();
     let mut without_netdev = Vec::new();
@@ -145,9 +129,8 @@ pub fn survey(
         let shown = netdevs(function).into_iter().filter(|_| has_asked_ports(function));
         let shown = shown.filter(&shows_carrier);
         by_rtnl.extend(shown.map(|netdev| Question {
-            request: Request::Carrier(netdev.clone()),
+            request: Request::Carrier(netdev),
             hcas: vec![hca(function)],
-            wish: Query::Carrier(netdev),
         }));
         let is_vf = function.physfn.is_some();
         let lacking = function.rdma.iter().filter(|device| is_vf && lacks_netdev(device));
@@ -156,37 +139,37 @@ pub fn survey(
             survey.ask_pf(&mut look, function.address, &mut by_hca, &mut by_rtnl);
         }
     }
-    by_rtnl.extend(others.iter().filter(|netdev| shows_carrier(netdev)).map(|netdev| Question {
-        request: Request::Carrier(netdev.clone()),
-        hcas: Vec::new(),
-        wish: Query::Carrier(netdev.clone()),
-    }));
+    by_rtnl.extend(
+        others
+            .iter()
+            .filter(|netdev| shows_carrier(netdev))
+            .map(|netdev| Question { request: Request::Carrier(netdev.clone()), hcas: Vec::new() }),
+    );
     let with_netdev = observed.functions.iter().filter(|f| !netdevs(f).is_empty());
     let hcas: BTreeSet<PciAddress> = with_netdev.map(hca).collect();
     // A copied tree has no kernel to ask.
     if root.is_live() && !(hcas.is_empty() && others.is_empty()) {
         let hcas = hcas.into_iter().collect();
-        let (request, wish) = (Request::Addresses, Query::Addresses);
-        by_rtnl.push(Question { request, hcas, wish });
+        by_rtnl.push(Question { request: Request::Addresses, hcas });
     }
     survey.problems.extend(look.problems);
     let mut by_rdma = Vec::new();
     if !without_netdev.is_empty() && root.exists("/sys/module/ib_ipoib") {
-        let (request, wish) = (Request::IpoibNetdevs(without_netdev), Query::IpoibNetdevs);
-        by_rdma.push(Question { request, hcas: Vec::new(), wish });
+        let request = Request::IpoibNetdevs(without_netdev);
+        by_rdma.push(Question { request, hcas: Vec::new() });
     }
     let by_hca = by_hca.into_iter().map(|(hca, group)| (Resource::Adapter(hca), group));
     let groups = by_hca.chain([(Resource::Rtnl, by_rtnl), (Resource::RdmaNetlink, by_rdma)]);
     let mut groups: Vec<(Resource, Vec<Question>)> =
         groups.filter(|(_, group)| !group.is_empty()).collect();
     for (_, group) in &mut groups {
-        group.sort_by(|a, b| a.wish.cmp(&b.wish));
+        group.sort_by_cached_key(|question| wish(&question.request));
     }
     let replies = ask(root, &groups);
     let mut missing = Missing::default();
     let questions = groups.into_iter().flat_map(|(_, group)| group);
     for (question, reply) in questions.zip(replies.into_iter().flatten()) {
-        survey.learn(question, reply, &mut observed, &mut missing);
+        survey.record(question, reply, &mut observed, &mut missing);
     }
     survey.silent = missing.silent();
     survey.problems.extend(missing.lines());
@@ -212,27 +195,23 @@ fn own_questions(
 ) -> Vec<Question> {
     let pci = function.address;
     let mut questions = Vec::new();
-    let mut ask = |request, wish| {
-        questions.push(Question { request, hcas: vec![hca(function)], wish });
-    };
+    let mut ask = |request| questions.push(Question { request, hcas: vec![hca(function)] });
     if function.driver.is_none() && observed.udev.is_done_with(&pci.to_string()) {
-        ask(Request::Override(pci), Query::Override(pci));
+        ask(Request::Override(pci));
     }
     for device in function.rdma.iter().filter(|_| has_asked_ports(function)) {
         for port in &device.ports {
             let (device, number) = (device.name.clone(), port.number);
             // Those of a VF are its PF's business.
             if port.link_layer == LinkLayer::InfiniBand && function.physfn.is_none() {
-                let wish = Query::PKeys((pci, device.clone(), number));
-                ask(Request::PKeys { pci, device: device.clone(), port: number }, wish);
+                ask(Request::PKeys { pci, device: device.clone(), port: number });
             }
-            let wish = Query::Port((pci, device.clone(), number));
-            ask(Request::Port { pci, device, port: number }, wish);
+            ask(Request::Port { pci, device, port: number });
         }
     }
     // The link of a VF is its PF's.
     if function.physfn.is_none() && !function.rdma.is_empty() && has_asked_ports(function) {
-        ask(Request::Pcie(pci), Query::Pcie(pci));
+        ask(Request::Pcie(pci));
     }
     questions
 }
@@ -269,34 +248,30 @@ impl Survey {
         let named = vfs.iter().map(|(index, pci)| (VfName { pf, index: *index }, *pci));
         self.vfs.insert(pf, named.collect());
         let questions = VfInfoQuery { pf, backend: pf::backend(look, pf), vfs };
-        let wish = Query::Administered;
         if matches!(questions.backend, Backend::Mlx4 { .. }) {
             self.with_aliases.insert(pf);
         }
         if matches!(questions.backend, Backend::Netlink { .. }) {
             // One dump tells of all of them.
-            match by_rtnl.iter_mut().find(|q| q.wish == wish) {
-                Some(Question { request: Request::Administered(all), hcas, .. }) => {
-                    all.push(questions);
-                    hcas.push(pf);
-                }
-                _ => {
-                    let request = Request::Administered(vec![questions]);
-                    by_rtnl.push(Question { request, hcas: vec![pf], wish });
-                }
+            let dump = by_rtnl.iter_mut().find_map(|question| match &mut question.request {
+                Request::Administered(all) => Some((all, &mut question.hcas)),
+                _ => None,
+            });
+            if let Some((all, hcas)) = dump {
+                all.push(questions);
+                hcas.push(pf);
+            } else {
+                let request = Request::Administered(vec![questions]);
+                by_rtnl.push(Question { request, hcas: vec![pf] });
             }
             return;
         }
         let requests = Request::in_parts(questions).into_iter();
         let of_hca = by_hca.entry(pf).or_default();
-        of_hca.extend(requests.map(|request| Question {
-            request,
-            hcas: vec![pf],
-            wish: wish.clone(),
-        }));
+        of_hca.extend(requests.map(|request| Question { request, hcas: vec![pf] }));
     }
 
-    fn learn(
+    fn record(
         &mut self,
         question: Question,
         reply: Reply,
@@ -304,41 +279,39 @@ impl Survey {
         missing: &mut Missing,
     ) {
         let waits_for_rtnl = question.waits_for_rtnl();
-        match (question.wish, reply) {
-            (Query::Override(pci), Ok(Answer::Override(driver))) => {
+        match (question.request, reply) {
+            (Request::Override(pci), Ok(Answer::Override(driver))) => {
                 let function = observed.functions.iter_mut().find(|f| f.address == pci);
                 if let Some(function) = function {
                     function.driver_override = driver;
                 }
             }
-            (Query::Port(port), Ok(Answer::Port { answer, problems })) => {
+            (Request::Port { pci, device, port }, Ok(Answer::Port { answer, problems })) => {
                 self.problems.extend(problems);
-                self.ports.insert(port, answer);
+                self.ports.insert((pci, device, port), answer);
             }
-            (Query::PKeys(port), Ok(Answer::PKeys { table, problems })) => {
+            (Request::PKeys { pci, device, port }, Ok(Answer::PKeys { table, problems })) => {
                 self.problems.extend(problems);
-                self.pkeys.extend(table.map(|table| (port, table)));
+                self.pkeys.extend(table.map(|table| ((pci, device, port), table)));
             }
-            (Query::Pcie(pci), Ok(Answer::Pcie(link))) => {
+            (Request::Pcie(pci), Ok(Answer::Pcie(link))) => {
                 self.pcie.insert(pci, link);
             }
-            (Query::Administered, Ok(Answer::Administered(told))) => {
+            (Request::Administered(_), Ok(Answer::Administered(told))) => {
                 for AdministeredVf { vf, admin, problems } in told {
                     self.problems.extend(problems);
                     self.administered.insert(vf, admin);
                 }
             }
-            (Query::Carrier(netdev), Ok(Answer::Carrier(carrier))) => {
+            (Request::Carrier(netdev), Ok(Answer::Carrier(carrier))) => {
                 self.carriers.insert(netdev, carrier);
             }
-            (Query::Addresses, Ok(Answer::Addresses(addresses))) => self.addresses = addresses,
-            (Query::IpoibNetdevs, Ok(Answer::IpoibNetdevs(counts))) => {
-                if let Request::IpoibNetdevs(devices) = question.request {
-                    self.ipoib_netdevs.extend(devices.into_iter().zip(counts));
-                }
+            (Request::Addresses, Ok(Answer::Addresses(addresses))) => self.addresses = addresses,
+            (Request::IpoibNetdevs(devices), Ok(Answer::IpoibNetdevs(counts))) => {
+                self.ipoib_netdevs.extend(devices.into_iter().zip(counts));
             }
             // A registration that hangs holds that lock against all: no adapter is to blame.
-            (Query::IpoibNetdevs, Err(failure)) => {
+            (Request::IpoibNetdevs(_), Err(failure)) => {
                 self.is_rdma_held = true;
                 let what = "whether VFs without a netdev have one in another network namespace";
                 self.problems.insert(format!("{what} is not known: {}", rdma_held(&failure)));
@@ -353,7 +326,7 @@ impl Survey {
                 self.rtnl = Some(silence);
                 self.unread.extend(question.hcas);
             }
-            (wish, other) => missing.add(&question.hcas, &wish, &Failure::of(other)),
+            (request, other) => missing.add(&question.hcas, &request, &Failure::of(other)),
         }
     }
 
@@ -395,10 +368,11 @@ impl Survey {
 
 /// What was not answered, by HCA and by why.
 #[derive(Debug, Default)]
-struct Missing(Vec<(PciAddress, Failure, BTreeSet<Query>)>);
+struct Missing(Vec<(PciAddress, Failure, BTreeSet<Wish>)>);
 
 impl Missing {
-    fn add(&mut self, hcas: &[PciAddress], wish: &Query, failure: &Failure) {
+    fn add(&mut self, hcas: &[PciAddress], request: &Request, failure: &Failure) {
+        let wish = wish(request);
         for hca in hcas {
             match self.0.iter_mut().find(|(of, why, _)| of == hca && why == failure) {
                 Some((_, _, wishes)) => {
@@ -427,7 +401,7 @@ impl Missing {
         const MOST: usize = 4;
         self.0.into_iter().map(|(hca, failure, wishes)| {
             let mut named: Vec<String> =
-                wishes.iter().take(MOST).map(ToString::to_string).collect();
+                wishes.iter().take(MOST).map(|(_, text)| text.clone()).collect();
             if wishes.len() > MOST {
                 named.push(format!("{} more", wishes.len() - MOST));
             }

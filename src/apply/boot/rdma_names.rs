@@ -71,7 +71,8 @@ impl RdmaNames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::{PciFunction, RdmaDevice, UdevState};
+    use crate::model::status::Udev;
+    use crate::observe::{PciFunction, RdmaDevice};
 
     const NAMED: u64 = 10_000_000;
 
@@ -80,7 +81,7 @@ mod tests {
             RdmaDevice { name: rdma.parse().expect("name"), node_guid: None, ports: Vec::new() };
         let function = PciFunction { rdma: vec![device], ..PciFunction::connectx6() };
         let heard = heard.iter().map(ToString::to_string).collect();
-        let udev = UdevState { running: Some(true), settled, heard };
+        let udev = Udev { running: Some(true), settled, heard };
         Observed { functions: vec![function], udev, ..Observed::default() }
     }
 

@@ -14,8 +14,8 @@ use crate::apply::pfs::{self, Plans};
 use crate::config::Config;
 use crate::host::events::Events;
 use crate::host::{Root, clock, kernel_log, state};
-use crate::ladder::{KernelLogFacts, UdevHistory, WantedPf, cause, expect, progress};
-use crate::model::{self, PortProgress, Unresolved};
+use crate::ladder::{KernelLogFacts, UdevHistory, cause, expect, progress};
+use crate::model::{self, PortProgress, Unresolved, WantedPf};
 use crate::names::{BindOrder, ModuleName, ModuleState, PciAddress, Rung};
 use crate::observe::{ModprobeRules, Observer, PciFunction, driver_modules};
 use crate::workers::products::Products;
@@ -56,13 +56,13 @@ pub fn wait(own: &WantedPf, config: &Config, root: &Root, limit_usec: u64) -> an
     }
     let watched: Vec<&Path> = outcomes.iter().map(PathBuf::as_path).collect();
     let mut events = Events::open(&watched)?;
-    heard.learn_history(&mut facts, kernel_log);
+    heard.read_history(&mut facts, kernel_log);
     let ipoib: Option<ModuleName> = "ib_ipoib".parse().ok();
     let modules: Vec<ModuleName> = driver_modules().into_iter().chain(ipoib.clone()).collect();
     let mut waits_for = Vec::new();
     loop {
         let mut observed = observer.look(&modules, &heard.devices);
-        products.learn_all(&mut observed);
+        products.read_all(&mut observed);
         rdma_names.learn(&observed, waits_for.is_empty());
         let mut expectation = expect::expectation(config, &observed, &rules, None).of_boot();
         // Nothing more of a port has a number, and without ib_ipoib no netdev comes.

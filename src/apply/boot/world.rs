@@ -20,7 +20,7 @@ use crate::host::lock::Held;
 use crate::host::testing::tree;
 use crate::model::{DeferredSettings, IfaceReport};
 use crate::names::{LinkLayer, PortNumber};
-use crate::observe::{NetDev, PciFunction, Port, RdmaDevice, UdevState};
+use crate::observe::{NetDev, PciFunction, Port, RdmaDevice};
 
 const MSEC: u64 = 1_000;
 const BEGIN: u64 = 10_000 * MSEC;
@@ -189,7 +189,7 @@ impl State {
             functions: self.known.iter().enumerate().map(function).collect(),
             modules: MODULES.map(|m| (m.parse().expect("name"), state(m))).into(),
             netns_mode: None,
-            udev: UdevState {
+            udev: crate::model::status::Udev {
                 running: Some(true),
                 settled: !self.udev_times().any(|(_, at)| at != NEVER && !is(at)),
                 heard: heard.clone(),

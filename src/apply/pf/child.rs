@@ -1,6 +1,6 @@
 //! What the child that holds the PF's lock is asked, and what it does, as it may hang.
 
-use super::machine::{Asked, Machine};
+use super::machine::{Machine, Responder};
 use super::watch::Watch;
 use crate::host::netlink::VfSetting;
 use crate::model::{StepFailure, Use, VfStep, used_by};
@@ -21,7 +21,7 @@ impl<M: Machine> Watch<M> {
     ) -> anyhow::Result<Result<Vec<Option<usize>>, String>> {
         let until = self.last_moment().min(self.now() + SILENCE_USEC);
         let request = [Request::IpoibNetdevs(devices)];
-        let reply = self.ask(Asked::RdmaNetlink, &request, until)?.pop().flatten();
+        let reply = self.ask(Responder::RdmaNetlink, &request, until)?.pop().flatten();
         Ok(match reply {
             Some(Ok(Answer::IpoibNetdevs(counts))) => Ok(counts),
             None => Err(rdma_held(&Failure::SILENT)),
@@ -42,7 +42,7 @@ impl<M: Machine> Watch<M> {
         if observed.vfs.is_empty() {
             return Ok(());
         }
-        for reply in self.ask(Asked::Child, &Request::all_of(observed), self.last_moment())? {
+        for reply in self.ask(Responder::Child, &Request::all_of(observed), self.last_moment())? {
             match reply {
                 Some(Ok(Answer::Administered(told))) => observed.learn(told, problems),
                 Some(Err(refused @ Failure::Refused(_))) => problems.push(refused.to_string()),
@@ -65,7 +65,7 @@ impl<M: Machine> Watch<M> {
         vfs: &[PciAddress],
     ) -> anyhow::Result<Vec<(PciAddress, String)>> {
         let requests: Vec<Request> = vfs.iter().copied().map(Request::Override).collect();
-        let replies = self.ask(Asked::Child, &requests, self.last_moment())?;
+        let replies = self.ask(Responder::Child, &requests, self.last_moment())?;
         let known = |(vf, reply): (&PciAddress, Option<Reply>)| match reply {
             Some(Ok(Answer::Override(driver))) => Some((*vf, driver.unwrap_or_default())),
             _ => None,
@@ -77,7 +77,7 @@ impl<M: Machine> Watch<M> {
     pub(super) fn ask_uses(&mut self, vfs: Vec<PciAddress>) -> anyhow::Result<Vec<Vec<Use>>> {
         let count = vfs.len();
         let request = [Request::Uses(vfs)];
-        let reply = self.ask(Asked::Child, &request, self.deadline)?.pop().flatten();
+        let reply = self.ask(Responder::Child, &request, self.deadline)?.pop().flatten();
         Ok(match reply {
             Some(Ok(Answer::Uses(uses))) => uses,
             other => vec![vec![Use::Unknown { why: failure(other).to_string() }]; count],

@@ -2,10 +2,11 @@
 
 use nix::errno::Errno;
 
+use crate::ladder::KernelLogFacts;
 use crate::ladder::vf::{shows_other, vf_progress};
-use crate::ladder::{KernelLogFacts, WantedPf, WantedVf};
 use crate::model::{
     Advice, Code, Deferred, Finding, Severity, StepDone, StepFailure, ToDo, VfLack, VfStep,
+    WantedPf, WantedVf,
     pf::{DROPPED, REFUSED, Stage, VfOutcome},
 };
 use crate::names::{PciAddress, VfIndex, VfOwner, VfRung};
@@ -60,23 +61,17 @@ impl Attempts {
 #[derive(Clone, Copy)]
 pub(super) struct LastLook<'a> {
     pub(super) observed: &'a ObservedPf,
-    pub(super) netdevs: Netdevs,
+    /// Which netdevs ib_ipoib has in other network namespaces is not known: RDMA netlink has
+    /// not answered.
+    pub(super) is_rdma_held: bool,
     /// udev has events to process, among which may be one of a name.
     pub(super) udev_works: bool,
-}
-
-/// What is known of the netdevs that ib_ipoib has in other network namespaces.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Netdevs {
-    /// It was asked, and is known as far as this kernel tells.
-    Asked,
-    Unanswered,
 }
 
 /// The VFs of the plan as they are after the run.
 pub(super) fn vfs(
     wanted: &WantedPf,
-    LastLook { observed, netdevs, udev_works }: LastLook<'_>,
+    LastLook { observed, is_rdma_held, udev_works }: LastLook<'_>,
     plan: &VfPlan,
     attempts: &Attempts,
     facts: &KernelLogFacts,
@@ -95,7 +90,7 @@ pub(super) fn vfs(
             VfOwner::Cni => &[VfRung::Rdma, VfRung::Bound],
         };
         let away = progress.reached.is_some_and(|rung| where_away.contains(&rung))
-            && netdevs == Netdevs::Asked
+            && !is_rdma_held
             && seen.is_some_and(|s| is_away(want, s, observed, attempts));
         let right = progress.lacks.is_none() || away;
         let cause = progress.lacks.map(|lack| {
@@ -214,14 +209,14 @@ fn explained(told: Finding, want: &WantedVf, lack: &VfLack, attempts: &Attempts)
         VfLack::Policy { .. } => did(|s| matches!(s, VfStep::Policy { .. })),
         // What mlx5 shows at the PF is its own copy: that firmware took nothing is seen at
         // the VF alone, which has no GUID at all then.
-        VfLack::Shows(guid) => is_bound && set_guid() && guid.is.is_zero(),
+        VfLack::Shows { is, .. } => is_bound && set_guid() && is.is_zero(),
         _ => false,
     };
     if is_dropped {
         return because(Code::VfSettingDropped, &format!(", although the {DROPPED}"));
     }
     match lack {
-        VfLack::Shows(_) if is_bound => because(
+        VfLack::Shows { .. } if is_bound => because(
             Code::VfNotAsPlanned,
             ", although the VF was bound after its GUIDs were set. The firmware of the VF still uses other GUIDs",
         )
@@ -335,7 +330,7 @@ mod tests {
     }
 
     const fn asked(observed: &ObservedPf) -> LastLook<'_> {
-        LastLook { observed, netdevs: Netdevs::Asked, udev_works: false }
+        LastLook { observed, is_rdma_held: false, udev_works: false }
     }
 
     /// Its registration may hang in ib_ipoib.
@@ -344,8 +339,8 @@ mod tests {
         let mut observed = right();
         let own = observed.vfs[0].own.as_mut().expect("own");
         (own.netdev, own.netdev_guid) = (None, None);
-        for (netdevs, right) in [(Netdevs::Asked, true), (Netdevs::Unanswered, false)] {
-            let seen = LastLook { netdevs, ..asked(&observed) };
+        for (is_rdma_held, right) in [(false, true), (true, false)] {
+            let seen = LastLook { is_rdma_held, ..asked(&observed) };
             let (plan, attempts) = (VfPlan::default(), Attempts::default());
             let vfs = vfs(&wanted(), seen, &plan, &attempts, &KernelLogFacts::default());
             assert_eq!(vfs[0].right, right, "{:?}", vfs[0].cause);

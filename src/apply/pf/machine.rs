@@ -17,7 +17,7 @@ use crate::workers::{Client, Reply, Request};
 
 /// Which child is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Responder {
     /// The one that holds the PF's lock.
     Child,
     /// One for RDMA netlink alone, so that a registration that hangs takes no thread of the other.
@@ -30,7 +30,7 @@ pub(super) enum Ear {
     /// All that is listened to.
     All,
     /// Replies of this child, and signals. What else happens is kept for the next wait.
-    Replies(Asked),
+    Replies(Responder),
 }
 
 pub(super) trait Machine {
@@ -56,10 +56,10 @@ pub(super) trait Machine {
     fn listen_to_devices(&mut self) -> bool;
 
     /// Ask a child for one thing. This does not wait; the number is that of the reply.
-    fn ask(&mut self, who: Asked, request: &Request) -> u64;
+    fn ask(&mut self, who: Responder, request: &Request) -> u64;
 
     /// The replies that have come since the last call.
-    fn replies(&mut self, who: Asked) -> Vec<(u64, Reply)>;
+    fn replies(&mut self, who: Responder) -> Vec<(u64, Reply)>;
 
     /// The child's process id, while there is one.
     fn child(&self) -> Option<u32>;
@@ -77,7 +77,7 @@ pub(super) trait Machine {
     fn without_netdev(&mut self, pf: &ObservedPf) -> Vec<(VfIndex, RdmaName)>;
 
     /// Take in the names that udev has given to devices of VFs since they were looked at.
-    fn learn_names(&mut self, pf: &mut ObservedPf, problems: &mut Vec<String>);
+    fn read_names(&mut self, pf: &mut ObservedPf, problems: &mut Vec<String>);
 
     /// The VF has its link at the PF.
     fn has_vf(&self, index: u16) -> bool;
@@ -124,10 +124,10 @@ impl<'a> Live<'a> {
         })
     }
 
-    fn client(&mut self, who: Asked) -> &mut Client<'a> {
+    fn client(&mut self, who: Responder) -> &mut Client<'a> {
         match who {
-            Asked::Child => &mut self.child,
-            Asked::RdmaNetlink => &mut self.rdma_netlink,
+            Responder::Child => &mut self.child,
+            Responder::RdmaNetlink => &mut self.rdma_netlink,
         }
     }
 
@@ -174,8 +174,8 @@ impl Machine for Live<'_> {
         let Self { events, child, rdma_netlink, .. } = self;
         let client = match ear {
             Ear::All => return events.wait(until),
-            Ear::Replies(Asked::Child) => child,
-            Ear::Replies(Asked::RdmaNetlink) => rdma_netlink,
+            Ear::Replies(Responder::Child) => child,
+            Ear::Replies(Responder::RdmaNetlink) => rdma_netlink,
         };
         events.wait_only(until, client.fd().into_iter().collect())
     }
@@ -191,11 +191,11 @@ impl Machine for Live<'_> {
         self.events.listen_to_kernel_devices()
     }
 
-    fn ask(&mut self, who: Asked, request: &Request) -> u64 {
+    fn ask(&mut self, who: Responder, request: &Request) -> u64 {
         self.client(who).ask(request)
     }
 
-    fn replies(&mut self, who: Asked) -> Vec<(u64, Reply)> {
+    fn replies(&mut self, who: Responder) -> Vec<(u64, Reply)> {
         self.client(who).replies()
     }
 
@@ -219,11 +219,11 @@ impl Machine for Live<'_> {
         pf::without_netdev(&mut Look::new(self.root), pf)
     }
 
-    fn learn_names(&mut self, pf: &mut ObservedPf, problems: &mut Vec<String>) {
+    fn read_names(&mut self, pf: &mut ObservedPf, problems: &mut Vec<String>) {
         self.see(problems, |look| {
             for vf in &mut pf.vfs {
                 if let Some(own) = &mut vf.own {
-                    pf::learn_names(look, vf.pci, own);
+                    pf::read_names(look, vf.pci, own);
                 }
             }
         });

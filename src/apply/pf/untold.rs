@@ -6,21 +6,20 @@ use std::collections::BTreeSet;
 
 use super::judge::Attempts;
 use crate::ladder::vf::{guids_are_untold, has_node_guids, shows_its_guids};
-use crate::ladder::{WantedPf, WantedVf};
-use crate::model::{StepDone, VfStep};
+use crate::model::{StepDone, VfStep, WantedPf, WantedVf};
 use crate::names::{PortNumber, VfIndex, vf_ranges};
 use crate::observe::ObservedPf;
 
 /// The VFs of which it was not known when the PF was asked last.
 #[derive(Debug, Default)]
-pub(super) struct Untold {
+pub(super) struct UnreportedVfs {
     /// The kernel has told of them, but no GUIDs.
     without_guids: BTreeSet<VfIndex>,
     /// Not all was answered.
     unanswered: BTreeSet<VfIndex>,
 }
 
-impl Untold {
+impl UnreportedVfs {
     /// Fill in what this run has told the PF with success. A kernel that tells GUIDs back
     /// has no more than that either: the PF's driver repeats what it was told.
     pub(super) fn learn(&mut self, observed: &mut ObservedPf, attempts: &Attempts) {
@@ -155,7 +154,7 @@ mod tests {
             attempts.add(StepDone { step, failure: None });
         }
         let mut seen = observed(None, &[true, true, true, false, false]);
-        let mut untold = Untold::default();
+        let mut untold = UnreportedVfs::default();
         untold.learn(&mut seen, &attempts);
         let admin = |n| seen.vf(index(n)).expect("VF").admin;
         assert_eq!((admin(3).node_guid, admin(3).port_guid), (Some(NODE), Some(PORT)));
@@ -174,7 +173,7 @@ mod tests {
     #[test]
     fn a_kernel_that_tells_leaves_nothing_to_say() {
         let mut seen = observed(Some(Guid::new(0)), &[true, false]);
-        let mut untold = Untold::default();
+        let mut untold = UnreportedVfs::default();
         untold.learn(&mut seen, &Attempts::default());
         assert_eq!(untold.notes(&wanted(2), &seen, &Attempts::default()), [""; 0]);
     }
@@ -192,7 +191,7 @@ mod tests {
         }
         let mut seen = observed(None, &[true, false]);
         seen.vfs.iter_mut().for_each(|vf| vf.admin = Administered::default());
-        let mut untold = Untold::default();
+        let mut untold = UnreportedVfs::default();
         untold.learn(&mut seen, &attempts);
         let told = Administered {
             node_guid: Some(NODE),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::machine::{Asked, Ear, Machine};
+use super::machine::{Ear, Machine, Responder};
 use crate::host::events::Happened;
 use crate::host::live_line;
 use crate::host::lock::RETRY_USEC;
@@ -69,7 +69,7 @@ impl<M: Machine> Watch<M> {
     /// deadline; a signal makes it the last moment. What has not come by then is `None`.
     pub(super) fn ask(
         &mut self,
-        who: Asked,
+        who: Responder,
         requests: &[Request],
         until: u64,
     ) -> Result<Vec<Option<Reply>>> {

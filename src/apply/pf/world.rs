@@ -8,14 +8,13 @@ use std::io;
 
 use proptest::prelude::*;
 
-use super::machine::{Asked, Ear, Machine};
+use super::machine::{Ear, Machine, Responder};
 use super::{NAMES_USEC, run_at};
 use crate::host::KernelLine;
 use crate::host::events::Happened;
 use crate::host::netlink::VfSetting;
-use crate::ladder::WantedPf;
 use crate::ladder::vf::has_driver;
-use crate::model::{Code, Finding, Refusal, Use, Verdict};
+use crate::model::{Code, Finding, Refusal, Use, Verdict, WantedPf};
 use crate::names::{
     BindOrder, LinkLayer, PciAddress, Policy, PortNumber, RdmaName, VfDriver, VfIndex, VfName,
     VfNames, is_vfio,
@@ -114,7 +113,7 @@ enum Event {
 
 #[derive(Debug, Clone)]
 struct Job {
-    who: Asked,
+    who: Responder,
     number: u64,
     request: Request,
 }
@@ -152,7 +151,7 @@ struct World {
     queue: VecDeque<Job>,
     at_work: usize,
     hanging: Vec<Job>,
-    replies: Vec<(Asked, u64, Reply)>,
+    replies: Vec<(Responder, u64, Reply)>,
     doors: u32,
     kill: Option<Kill>,
     is_killed: bool,
@@ -817,7 +816,7 @@ impl Machine for &mut World {
         !std::mem::replace(&mut self.hears_devices, true)
     }
 
-    fn ask(&mut self, who: Asked, request: &Request) -> u64 {
+    fn ask(&mut self, who: Responder, request: &Request) -> u64 {
         self.door();
         let end = self.stopped.map_or(self.deadline, |at| self.deadline.min(at + 20 * MSEC));
         // From one number of VFs to another the way is by none, in one step.
@@ -837,13 +836,13 @@ impl Machine for &mut World {
         number
     }
 
-    fn replies(&mut self, who: Asked) -> Vec<(u64, Reply)> {
+    fn replies(&mut self, who: Responder) -> Vec<(u64, Reply)> {
         let now = self.now;
         self.last_seen = now;
         let (come, rest) =
             std::mem::take(&mut self.replies).into_iter().partition(|(of, ..)| *of == who);
         self.replies = rest;
-        let come: Vec<(Asked, u64, Reply)> = come;
+        let come: Vec<(Responder, u64, Reply)> = come;
         come.into_iter().map(|(_, number, reply)| (number, reply)).collect()
     }
 
@@ -873,7 +872,7 @@ impl Machine for &mut World {
         lacking.map(|(index, own)| (index, own.rdma.clone())).collect()
     }
 
-    fn learn_names(&mut self, pf: &mut ObservedPf, _: &mut Vec<String>) {
+    fn read_names(&mut self, pf: &mut ObservedPf, _: &mut Vec<String>) {
         for (vf, now) in pf.vfs.iter_mut().zip(self.observe().vfs) {
             if let (Some(own), Some(now)) = (&mut vf.own, now.own)
                 && own.netdev.is_some()

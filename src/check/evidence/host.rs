@@ -10,7 +10,7 @@ use crate::check::pattern::has_word;
 use crate::graph::{Command, Graph, Unit};
 use crate::model::common::{Code, Severity};
 use crate::model::node::Judgement;
-use crate::model::stack::Asked;
+use crate::model::stack::ConfiguredNetdev;
 use crate::model::status::Units;
 use crate::model::{Cause, PortProgress};
 use crate::names::{Guid, ModuleName};
@@ -30,7 +30,7 @@ pub struct Host {
     /// Modules that expected ports lack because the administrator denies them.
     pub denied: Vec<Denied>,
     /// Which unit is configured to set up which netdev, and where it says so.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<ConfiguredNetdev>,
     /// Guests that libvirt starts by itself and that are given a VF.
     pub autostart: Vec<AutostartGuest>,
     /// Guests that libvirt-guests.service starts again.
@@ -88,7 +88,6 @@ mod judgement {
         let parts = Option::<Parts>::deserialize(d)?;
         Ok(parts.map(|(verdict, ports, vfs, findings, has_adapter)| Judgement {
             verdict,
-            exit_code: verdict.exit().code(),
             ports,
             vfs,
             findings,

@@ -4,7 +4,7 @@ use crate::check::evidence::Host;
 use crate::check::evidence::host::HostPort;
 use crate::graph::fixtures::graph;
 use crate::model::PortProgress;
-use crate::model::stack::Asked;
+use crate::model::stack::ConfiguredNetdev;
 use crate::names::{LinkLayer, Rung};
 
 /// Makes ports.
@@ -51,7 +51,7 @@ pub(super) fn host(lines: &str, ports: &[HostPort], asked: &[(&str, &str)]) -> H
         ports: ports.to_vec(),
         asked: asked
             .iter()
-            .map(|(unit, netdev)| Asked {
+            .map(|(unit, netdev)| ConfiguredNetdev {
                 unit: (*unit).to_owned(),
                 netdev: (*netdev).to_owned(),
                 file: "/etc/x".to_owned(),

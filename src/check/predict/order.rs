@@ -3,7 +3,7 @@
 use super::{has_infiniband, in_order, merge, shown};
 use crate::check::evidence::Host;
 use crate::graph::Unit;
-use crate::graph::consumers::{self, DropIn, Judged, Need, Proof};
+use crate::graph::consumers::{self, DropIn, JudgedUnit, Need, Proof};
 use crate::model::advice::ToDo;
 use crate::model::common::Code;
 use crate::model::duration::duration;
@@ -55,7 +55,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
 }
 
 /// The units of the next boot that need InfiniBand, each with what the order says of it.
-pub fn consumers(host: &Host) -> Vec<Judged> {
+pub fn consumers(host: &Host) -> Vec<JudgedUnit> {
     let uses = |unit: &Unit| host.fabric.is_used_by(unit);
     let mut judged = consumers::judge(&host.graph, stacks::network_role, uses);
     judged.retain(|judged| needs_infiniband(host, judged));
@@ -63,7 +63,7 @@ pub fn consumers(host: &Host) -> Vec<Judged> {
 }
 
 /// True if this unit is known to need an InfiniBand netdev, not any network.
-fn needs_infiniband(host: &Host, judged: &Judged) -> bool {
+fn needs_infiniband(host: &Host, judged: &JudgedUnit) -> bool {
     let Some(unit) = host.graph.get(&judged.unit) else { return false };
     match judged.need {
         Need::NetworkOnce | Need::NetworkHotplug => {

@@ -316,7 +316,7 @@ mod tests {
             Told::new(Code::PcieLinkReduced, Severity::Info, "the PCIe width is x8"),
         ];
         let judgement = Judgement::new(Vec::new(), Vec::new(), true, true, told);
-        assert_eq!(judgement.exit_code, 1);
+        assert_eq!(judgement.verdict.exit().code(), 1);
         let host = Host { live: true, judgement: Some(judgement), ..Host::default() };
         let boot = Boot { host: Some(Box::new(host)), ..Boot::default() };
         let all = crate::check::rank::judge(&Book::of(&boot));

@@ -92,7 +92,7 @@ impl Pf {
             ([], "", "") => Err("the entry gives no GUIDs".to_owned()),
             ([], start, end) => {
                 let (first, last) = (guid(start)?, guid(end)?);
-                let range = GuidRange::new(first, last).map_err(|e| e.to_string())?;
+                let range = GuidRange::new(first, last)?;
                 let vfs = (last.value() - first.value()).saturating_add(1).min(MOST_VFS);
                 let toml =
                     format!("[[pf]]\n{selector}\n{NAMES}vfs = {vfs}\nguid.range = \"{range}\"\n\n");

@@ -203,76 +203,73 @@ pub(super) fn names(drafts: &mut [Draft<'_>], host: &PlanHost) {
     }
     for draft in drafts {
         let Some(function) = draft.function else { continue };
-        let pf = PfNames { netdev: function.netdev.as_ref(), rdma: function.rdma.first() };
-        let Draft { config, errors, .. } = draft;
-        let vfs = || VfIndex::first(config.vfs);
-        let owner = |vf: VfIndex| format!("VF {vf} of {}", function.pci);
-        let mut of = |pattern: Option<&VfNamePattern>, what, taken: &mut BTreeMap<_, _>| {
-            let mut names = Vec::new();
-            for vf in vfs().filter(|_| pattern.is_some()) {
-                let Some(name) = pattern.and_then(|pattern| pattern.name(pf, vf)) else {
-                    let message = format!(
-                        "the pattern for the {what} names of VFs refers to a name of the PF, which is unknown until the PF has its RDMA device and its netdev"
-                    );
-                    errors.push(Finding::error(Code::PfNameUnknown, message).look([no_device()]));
-                    break;
-                };
-                let would_be = |code, whose: &str, remedy| {
-                    let message =
-                        format!("VF {vf}: the {what} name would be {name}, which {whose}");
-                    Finding::error(code, message).permanent([remedy])
-                };
-                if is_given_by_kernel(&name) {
-                    errors.push(would_be(
-                        Code::NameOfKernel,
-                        "the kernel itself assigns to the first free device",
-                        "put a letter between name and number, as in \"{netdev}v{vf}\"",
-                    ));
-                    break;
-                }
-                if let Some(other) = taken.insert(name.clone(), owner(vf)) {
-                    errors.push(would_be(
-                        Code::NameTwice,
-                        &format!("is that of {other}"),
-                        "choose another pattern for one of the two",
-                    ));
-                    break;
-                }
-                names.push(name);
-            }
-            names
+        let config = draft.config;
+        let most = "15 letters, digits, '_', '-' and '.', and neither a number nor lo, all, default or bonding_masters";
+        let give = |name: &str| IfName::to_give(name).ok();
+        let pattern = config.vf_name.as_ref();
+        let netdev = names_of(draft, function, pattern, ("netdev", most), &mut netdevs, give);
+        let most = "63 letters, digits, '_', '-' and '.'";
+        let give = |name: &str| name.parse().ok();
+        let pattern = config.vf_rdma_name.as_ref();
+        let device = names_of(draft, function, pattern, ("RDMA device", most), &mut rdma, give);
+        let named = |at| VfNames {
+            netdev: netdev.get(at).cloned().flatten(),
+            rdma: device.get(at).cloned().flatten(),
         };
-        let netdev_names = of(config.vf_name.as_ref(), "netdev", &mut netdevs);
-        let rdma_names = of(config.vf_rdma_name.as_ref(), "RDMA device", &mut rdma);
-        let mut all = Vec::new();
-        for (at, vf) in vfs().enumerate() {
-            let (netdev, device) = (netdev_names.get(at), rdma_names.get(at));
-            let named = VfNames {
-                netdev: netdev.and_then(|name| IfName::to_give(name).ok()),
-                rdma: device.and_then(|name| name.parse().ok()),
-            };
-            let unfit = [
-                (
-                    netdev.filter(|_| named.netdev.is_none()),
-                    "netdev",
-                    "15 letters, digits, '_', '-' and '.', and neither a number nor lo, all, default or bonding_masters",
-                ),
-                (
-                    device.filter(|_| named.rdma.is_none()),
-                    "RDMA device",
-                    "63 letters, digits, '_', '-' and '.'",
-                ),
-            ];
-            for (name, what, most) in unfit {
-                errors.extend(name.map(|name| {
-                    let message = format!(
-                        "VF {vf}: {name:?} is not a valid {what} name: expected at most {most}"
-                    );
-                    Finding::error(Code::NameUnfit, message).permanent(["write another pattern"])
-                }));
-            }
-            all.push(named);
-        }
-        draft.names = all;
+        draft.names = (0..usize::from(config.vfs)).map(named).collect();
     }
+}
+
+/// The names that `pattern` gives to the VFs of `function`, up to the first that none can have:
+/// `None` where it cannot be one of `what`, whose names have `most` of characters.
+fn names_of<N>(
+    draft: &mut Draft<'_>,
+    function: &PlanFunction,
+    pattern: Option<&VfNamePattern>,
+    (what, most): (&str, &str),
+    taken: &mut BTreeMap<String, String>,
+    give: impl Fn(&str) -> Option<N>,
+) -> Vec<Option<N>> {
+    let pf = PfNames { netdev: function.netdev.as_ref(), rdma: function.rdma.first() };
+    let mut names = Vec::new();
+    for vf in VfIndex::first(draft.config.vfs).filter(|_| pattern.is_some()) {
+        let Some(name) = pattern.and_then(|pattern| pattern.name(pf, vf)) else {
+            let message = format!(
+                "the pattern for the {what} names of VFs refers to a name of the PF, which is unknown until the PF has its RDMA device and its netdev"
+            );
+            draft.errors.push(Finding::error(Code::PfNameUnknown, message).look([no_device()]));
+            break;
+        };
+        let would_be = |code, whose: &str, remedy| {
+            let message = format!("VF {vf}: the {what} name would be {name}, which {whose}");
+            Finding::error(code, message).permanent([remedy])
+        };
+        if is_given_by_kernel(&name) {
+            draft.errors.push(would_be(
+                Code::NameOfKernel,
+                "the kernel itself assigns to the first free device",
+                "put a letter between name and number, as in \"{netdev}v{vf}\"",
+            ));
+            break;
+        }
+        let owner = format!("VF {vf} of {}", function.pci);
+        if let Some(other) = taken.insert(name.clone(), owner) {
+            draft.errors.push(would_be(
+                Code::NameTwice,
+                &format!("is that of {other}"),
+                "choose another pattern for one of the two",
+            ));
+            break;
+        }
+        let given = give(&name);
+        if given.is_none() {
+            let message =
+                format!("VF {vf}: {name:?} is not a valid {what} name: expected at most {most}");
+            draft.errors.push(
+                Finding::error(Code::NameUnfit, message).permanent(["write another pattern"]),
+            );
+        }
+        names.push(given);
+    }
+    names
 }

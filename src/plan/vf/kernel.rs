@@ -301,6 +301,7 @@ pub(crate) fn wanted() -> impl Strategy<Value = WantedPf> {
                 policy_named,
                 driver,
                 owner: VfOwner::Plan,
+                guids_from: String::new(),
                 names: VfNames::default(),
             })
             .collect(),

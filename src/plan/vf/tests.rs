@@ -96,6 +96,7 @@ fn plan_of(n: usize, driver: VfDriver) -> WantedPf {
         policy_named: false,
         driver,
         owner: VfOwner::Plan,
+        guids_from: String::new(),
         names: VfNames::default(),
     };
     WantedPf { pf: pf(), vfs: (0..n).map(vf).collect(), binding: Binding::default() }
@@ -459,7 +460,7 @@ fn where_the_kernel_tells_no_guids_what_the_vf_shows_counts() {
     assert!(told.len() == 2 && told[0].starts_with("set node GUID"), "{told:?}");
     let plan = vf_steps(&vfio, &handed, &Uses::new());
     assert_eq!(disturbed(&vfio, &plan, &handed), [index(0)], "who has it is asked first");
-    let shown = diff(&vfio, &handed, &plan, &[], &|_| String::new());
+    let shown = diff(&vfio, &handed, &plan, &[]);
     assert_eq!(shown[0].action, Action::Keep, "no change is known: {shown:?}");
     assert_eq!(steps(&vfio, &handed, true), (vec![], 0));
     // What was told stands for what is not told back (apply/pf/untold.rs).

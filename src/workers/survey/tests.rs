@@ -58,13 +58,14 @@ fn who_does_not_answer_is_named_once_with_all_that_was_asked() {
     let (one, other) = (address("0000:4b:00.0"), address("0000:b1:00.0"));
     let mut missing = Missing::default();
     for number in 1..=5 {
-        let name = "mlx5_0".parse().expect("name");
-        let port = (one, name, PortNumber::new(number).expect("port"));
-        missing.add(&[one], &Query::Port(port), &Failure::SILENT);
+        let device = "mlx5_0".parse().expect("name");
+        let port = PortNumber::new(number).expect("port");
+        missing.add(&[one], &Request::Port { pci: one, device, port }, &Failure::SILENT);
     }
-    missing.add(&[one, other], &Query::Administered, &Failure::SILENT);
-    missing.add(&[other], &Query::Addresses, &Failure::SILENT);
-    missing.add(&[other], &Query::Administered, &Failure::NoChild("EAGAIN: Try again".to_owned()));
+    let administered = Request::Administered(Vec::new());
+    missing.add(&[one, other], &administered, &Failure::SILENT);
+    missing.add(&[other], &Request::Addresses, &Failure::SILENT);
+    missing.add(&[other], &administered, &Failure::NoChild("EAGAIN: Try again".to_owned()));
     let lines: Vec<String> = missing.lines().collect();
     assert_eq!(
         lines,
@@ -85,14 +86,14 @@ fn who_waits_for_the_rtnl_lock_is_no_adapter_that_does_not_answer() {
     let netdev: IfName = "ib0".parse().expect("name");
     let administered =
         |backend| Request::Administered(vec![VfInfoQuery { pf, backend, vfs: Vec::new() }]);
-    for (request, wish, by_rtnl) in [
-        (Request::Carrier(netdev.clone()), Query::Carrier(netdev), true),
-        (Request::Addresses, Query::Addresses, true),
-        (administered(Backend::Netlink { ifindex: Some(3) }), Query::Administered, true),
-        (administered(Backend::OfedSysfs), Query::Administered, false),
+    for (request, by_rtnl) in [
+        (Request::Carrier(netdev), true),
+        (Request::Addresses, true),
+        (administered(Backend::Netlink { ifindex: Some(3) }), true),
+        (administered(Backend::OfedSysfs), false),
     ] {
-        let question = Question { request, hcas: vec![pf], wish };
-        survey.learn(question, Err(Failure::SILENT), &mut observed, &mut missing);
+        let question = Question { request, hcas: vec![pf] };
+        survey.record(question, Err(Failure::SILENT), &mut observed, &mut missing);
         assert!(survey.rtnl.is_some() && survey.unread.contains(&pf));
         assert_eq!(missing.0.is_empty(), by_rtnl);
     }
@@ -102,18 +103,15 @@ fn who_waits_for_the_rtnl_lock_is_no_adapter_that_does_not_answer() {
 #[test]
 fn rdma_netlink_that_does_not_answer_is_told_and_no_adapter_is_to_blame() {
     let device: RdmaName = "mlx5_1".parse().expect("name");
-    let question = || Question {
-        request: Request::IpoibNetdevs(vec![device.clone()]),
-        hcas: Vec::new(),
-        wish: Query::IpoibNetdevs,
-    };
+    let question =
+        || Question { request: Request::IpoibNetdevs(vec![device.clone()]), hcas: Vec::new() };
     let (mut survey, mut missing) = (Survey::default(), Missing::default());
     let mut observed = Observed::default();
     let answer = Ok(Answer::IpoibNetdevs(vec![Some(1)]));
-    survey.learn(question(), answer, &mut observed, &mut missing);
+    survey.record(question(), answer, &mut observed, &mut missing);
     assert_eq!(survey.ipoib_netdevs, BTreeMap::from([(device.clone(), Some(1))]));
     assert!(!survey.is_rdma_held && survey.problems.is_empty());
-    survey.learn(question(), Err(Failure::SILENT), &mut observed, &mut missing);
+    survey.record(question(), Err(Failure::SILENT), &mut observed, &mut missing);
     assert!(survey.is_rdma_held && missing.0.is_empty());
     let problems: Vec<&String> = survey.problems.iter().collect();
     assert!(
