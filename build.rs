@@ -17,6 +17,7 @@ fn main() -> Result<(), Error> {
         "check/rules/causes.toml",
         "check/rules/rules.toml",
         "check/ledger/words.toml",
+        "config/foreign/openib.toml",
         "inventory/known.toml",
     ] {
         let path = Path::new("src").join(path);
