@@ -58,10 +58,7 @@ fn track(port: &PortReport, moments: &[Moment]) -> PortTrack {
         reached: climbed.filter(|(c, _)| is_mine(c)).map(|(c, usec)| (c.rung, usec)).collect(),
         missing: port.missing.filter(|_| !progress.is_ethernet()),
         why: port.cause.as_ref().map(|c| c.text.clone()).unwrap_or_default(),
-        up_usec: None,
-        address_usec: None,
-        declined_usec: None,
-        still_down: false,
+        ..PortTrack::default()
     }
 }
 

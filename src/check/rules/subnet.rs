@@ -129,7 +129,7 @@ pub(super) fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
     Some(
         Finding::of(Code::NoSubnetManager, severity, confidence, told)
             .about_all(waiting.iter().copied())
-            .quoting(waiting .iter() .map(|p| boot.quote_at(p.origin, "", &p.told())))
+            .quoting(waiting .iter() .map(|p| boot.quote_at(p.origin, &p.told())))
             .quoting(seen::quotes(boot, stuck.copied()))
             .quoting(seen::quotes(boot, unanswered))
             .chain(forbidden.first().map(|_| {
@@ -147,7 +147,7 @@ pub(super) fn umad_zero_guid(boot: &Boot) -> Option<Finding> {
     };
     let ports = boot.state.ports.iter().filter(|p| zero(&p.guid) || zero(&p.node_guid));
     let is_vf = ports.clone().any(PortSeen::is_vf);
-    let shown: Vec<_> = ports.map(|p| boot.quote_at(p.origin, "", &p.text)).collect();
+    let shown: Vec<_> = ports.map(|p| boot.quote_at(p.origin, &p.text)).collect();
     if lines.is_empty() || shown.is_empty() {
         return None;
     }
@@ -183,7 +183,7 @@ pub(super) fn pkey_missing(boot: &Boot) -> Vec<Finding> {
             findings.push(
                 Finding::of(Code::PkeyMissing, Severity::Warning, Confidence::Medium, text)
                     .about(port.name())
-                    .quoting([boot.quote_at(port.origin, "", &port.told())])
+                    .quoting([boot.quote_at(port.origin, &port.told())])
                     .advise([Advice::full_membership(pkey, port.guid.parse().ok())]),
             );
         }
@@ -208,13 +208,11 @@ pub(super) fn interface_not_online(boot: &Boot) -> Vec<Finding> {
                     port.name()
                 ),
                 vec![
-                    boot.quote_at(up.origin, "", &up.text),
-                    boot.quote_at(port.origin, "", &port.told()),
+                    boot.quote_at(up.origin, &up.text),
+                    boot.quote_at(port.origin, &port.told()),
                 ],
             )
-            .look([format!(
-                "dmesg | grep '{netdev}: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses"
-            )]),
+            .look([ToDo::multicast_joins(netdev)]),
             _ => finding(
                 format!(
                     "The subnet manager refuses to let {netdev} join its broadcast group (status -22), so that {netdev} has no carrier."

@@ -10,6 +10,7 @@ use self::roles::{known, role_of};
 use super::{Ask, Clock, ModuleLoad, Note, Outcome, PortTrack, Role, Timeline, UnitBar};
 use crate::check::evidence::own::About;
 use crate::check::evidence::relevance::not_found;
+use crate::check::evidence::state::PortSeen;
 use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
 use crate::check::pattern::word;
 use crate::check::rules::ib_netdev_in;
@@ -50,7 +51,7 @@ pub fn timeline(boot: &Boot, findings: &[Finding]) -> Timeline {
     // systemd's times and ibprov's are CLOCK_MONOTONIC; a log without that
     // clock cannot be laid beside them.
     if let (Zero::Monotonic, Some(host)) = (&zero, &boot.host) {
-        drawing.host(host, reported);
+        drawing.host(host, reported, &boot.state.ports);
     }
     drawing.finish(boot, findings, &zero)
 }
@@ -372,7 +373,7 @@ impl Drawing {
     }
 
     /// Lay what systemd, udev and ibprov itself know over it.
-    fn host(&mut self, host: &Host, reported: Option<Timeline>) {
+    fn host(&mut self, host: &Host, reported: Option<Timeline>, seen: &[PortSeen]) {
         let transaction = host.graph.transaction();
         let provider = consumers::provider(&host.graph).map(|u| u.name.clone());
         for unit in host.graph.units() {
@@ -395,18 +396,25 @@ impl Drawing {
                 netdev.is_some() && t.netdev == netdev || pci.as_deref() == Some(&t.label)
             });
             let mut track = at.map_or_else(PortTrack::default, |at| tracks.remove(at));
-            let seen = reported.as_ref().and_then(|r| r.ports.iter().find(|t| t.label == label));
-            track.reached.extend(seen.into_iter().flat_map(|t| t.reached.iter().copied()));
+            let climbed = reported.as_ref().and_then(|r| r.ports.iter().find(|t| t.label == label));
+            track.reached.extend(climbed.into_iter().flat_map(|t| t.reached.iter().copied()));
             track.reached.extend(progress.named_usec.map(|usec| (Rung::Named, usec)));
             track.label = label;
             track.netdev = netdev.or(track.netdev);
             track.missing = progress.missing();
+            let place = progress.place().map(|(_, rdma, port)| format!("{rdma} port {port}"));
+            let shown = seen.iter().find(|port| Some(port.name()) == place);
+            track.now = shown.map(|port| port.link().to_owned());
             let asked = |n: &String| host.asked.iter().any(|a| a.netdev == *n);
             track.still_down = port.up == Some(false) && track.netdev.as_ref().is_some_and(asked);
             track.why = port.cause.as_ref().map(|c| c.text.clone()).unwrap_or_default();
             tracks.push(track);
         }
         if let Some(reported) = reported {
+            // A tree shows no unit that has run.
+            for unit in reported.units.into_iter().filter(|_| !host.live) {
+                self.units.insert(unit.name.clone(), unit);
+            }
             for module in reported.modules {
                 if let Some(usec) = module.usec {
                     self.timeline.modules.retain(|m| m.name != module.name);
@@ -526,6 +534,8 @@ fn bar(unit: &Unit, role: Role) -> UnitBar {
     let outcome = match now.active.as_str() {
         "failed" => Outcome::Failed,
         "active" | "reloading" => Outcome::Good,
+        // A tree does not show it.
+        "" => Outcome::Unknown,
         _ if now.began_usec.is_none() && !now.job => Outcome::NeverRan,
         // A oneshot that has done its work.
         "inactive" if now.result == "success" => Outcome::Good,
