@@ -279,10 +279,10 @@ fn all_that_is_known_of_one_port_is_told() {
           PORT      PCI           NETDEV   STATE    LID  Gb/s  NOTE
         ! mlx5_3/1  0000:5e:00.0  ibp94s0  polling  -    -
 
-        mlx5_3  0000:5e:00.0  15b3:1021  MT4123  firmware 20.36.1010  node GUID
-          a088:c203:00ab:0030  driver mlx5_core
-          port 1  InfiniBand  DOWN  Polling  400 Gb/sec (4X NDR)  LID -  SM LID 1  port
-            GUID a088:c203:00ab:0030
+        mlx5_3  0000:5e:00.0  15b3:1021  MT4123  firmware 20.36.1010
+          node GUID a088:c203:00ab:0030  driver mlx5_core
+          port 1  InfiniBand  DOWN  Polling  400 Gb/sec (4X NDR)  LID -  SM LID 1
+            port GUID a088:c203:00ab:0030
             ibp94s0  datagram  mtu 2044  up, carrier  no address
             pci > driver > rdma > netdev > named > configured | missing link: no cable,
               or the other end is down (Polling)
