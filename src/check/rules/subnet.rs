@@ -1,5 +1,6 @@
 //! Ports and netdevs for which the subnet manager does not do what they need.
 
+use super::vf_ports::is_zero;
 use super::words::no_subnet_manager::{CONFIGURED, SILENT};
 use super::words::opensm_misconfigured::RUNS;
 use super::{Advice, Boot, Code, Confidence, Event, Finding, Quote, Severity, row, seen};
@@ -112,10 +113,7 @@ pub(super) fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
             format!("no subnet manager has configured the port{last}")
         }
     };
-    let mut advice: Vec<Advice> = Vec::new();
-    for step in managers.iter().flat_map(|(port, manager)| manager.advice(port)) {
-        advice.extend((!advice.contains(&step)).then_some(step));
-    }
+    let advice = seen::each(managers.iter().flat_map(|(port, manager)| manager.advice(port)));
     let (severity, confidence) = match (active, waiting.is_empty()) {
         (false, false) => (Severity::Error, Confidence::High),
         (true, false) => (Severity::Warning, Confidence::Medium),
@@ -142,10 +140,7 @@ pub(super) fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
 
 pub(super) fn umad_zero_guid(boot: &Boot) -> Option<Finding> {
     let lines = row::lines(boot, Code::UmadZeroGuid);
-    let zero = |guid: &str| {
-        !guid.is_empty() && guid.trim_start_matches("0x").bytes().all(|b| b == b'0' || b == b':')
-    };
-    let ports = boot.state.ports.iter().filter(|p| zero(&p.guid) || zero(&p.node_guid));
+    let ports = boot.state.ports.iter().filter(|p| is_zero(&p.guid) || is_zero(&p.node_guid));
     let is_vf = ports.clone().any(PortSeen::is_vf);
     let shown: Vec<_> = ports.map(|p| boot.quote_at(p.origin, &p.text)).collect();
     if lines.is_empty() || shown.is_empty() {

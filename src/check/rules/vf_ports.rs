@@ -250,16 +250,11 @@ fn named(boot: &Boot, vfs: &[&VfSeen]) -> Vec<String> {
 fn repaired(boot: &Boot, vfs: &[&VfSeen], command: &str) -> Vec<Advice> {
     /// More are all alike.
     const ENOUGH: usize = 4;
-    let mut steps: Vec<Advice> = Vec::new();
-    for vf in vfs {
-        let step = command.replace("{pf}", pf_of(boot, vf)).replace("{vf}", &vf.index);
-        let step = Advice::now(step);
-        if !steps.contains(&step) && steps.len() < ENOUGH {
-            steps.push(step);
-        }
-    }
+    let of = |pf: &str, vf: &str| Advice::now(command.replace("{pf}", pf).replace("{vf}", vf));
+    let mut steps = seen::each(vfs.iter().map(|vf| of(pf_of(boot, vf), &vf.index)));
+    steps.truncate(ENOUGH);
     if steps.is_empty() {
-        steps.push(Advice::now(command.replace("{pf}", "PF_NETDEV").replace("{vf}", "N")));
+        steps.push(of("PF_NETDEV", "N"));
     }
     steps
 }
