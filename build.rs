@@ -1,5 +1,5 @@
-//! Packs texts that the program rarely needs, which are a tenth of their size then: the data of
-//! the rules of `check`. Lists of words that the rules name become constants.
+//! Packs texts that the program rarely needs, which are a tenth of their size then. Lists of words that
+//! the program names become constants.
 
 #![expect(clippy::disallowed_methods, reason = "it reads the sources, not a host")]
 
@@ -17,6 +17,7 @@ fn main() -> Result<(), Error> {
         "check/rules/causes.toml",
         "check/rules/rules.toml",
         "check/ledger/words.toml",
+        "config/foreign/openib.toml",
         "inventory/known.toml",
     ] {
         let path = Path::new("src").join(path);
@@ -27,9 +28,11 @@ fn main() -> Result<(), Error> {
         packed.write_all(&fs::read(&path)?)?;
         packed.finish()?;
     }
-    for (path, name) in
-        [("src/check/rules/rules.toml", "rules.rs"), ("src/check/evidence/words.toml", "words.rs")]
-    {
+    for (path, name) in [
+        ("src/check/rules/rules.toml", "rules.rs"),
+        ("src/check/evidence/words.toml", "words.rs"),
+        ("src/opensm/options.toml", "options.rs"),
+    ] {
         println!("cargo::rerun-if-changed={path}");
         let text = constants(&fs::read_to_string(path)?);
         fs::write(out.join(name), text.ok_or_else(|| Error::other(path))?)?;

@@ -112,6 +112,15 @@ pub fn words(port: &Subject, answer: &PortAnswer) -> Cause {
     }
 }
 
+/// What shows more of a port without a physical link, which is one of `mlx5`.
+pub fn no_cable(at: &MadPort, mlx5: Option<PciAddress>) -> [Advice; 2] {
+    let query = mlx5.map_or_else(
+        || ToDo::at(at, at.ibportstate("query")),
+        |pci| ToDo::run(format!("mlxlink -d {pci} || mstlink -d {pci}")),
+    );
+    [Advice::look("check the cable and the switch port"), Advice::look(query)]
+}
+
 fn no_link(port: &Subject, physical: Option<PhysicalState>) -> Cause {
     let Subject { pci, at, vf, driver, .. } = port;
     // mlxlink and the setting are those of ConnectX-4 and later.
@@ -134,16 +143,9 @@ fn no_link(port: &Subject, physical: Option<PhysicalState>) -> Cause {
                 "ibprov status -v",
             ))],
         ),
-        (Some(PhysicalState::Polling), _) => Cause::waiting(
-            "no cable, or the other end is down (Polling)",
-            [
-                Advice::look("check the cable and the switch port"),
-                Advice::look(match mlx5 {
-                    Some(pci) => ToDo::run(format!("mlxlink -d {pci} || mstlink -d {pci}")),
-                    None => ibportstate("query"),
-                }),
-            ],
-        ),
+        (Some(PhysicalState::Polling), _) => {
+            Cause::waiting("no cable, or the other end is down (Polling)", no_cable(at, mlx5))
+        }
         (Some(PhysicalState::Disabled), _) => Cause::waiting(
             "the port is disabled (Disabled)",
             [Advice::now(ibportstate("enable"))].into_iter().chain(mlx5.map(|pci| {

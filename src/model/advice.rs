@@ -56,6 +56,14 @@ impl ToDo {
         Self { words: Some(words.into()), command: Some(command.into()) }
     }
 
+    /// What shows why `netdev` is not in its broadcast group.
+    pub fn multicast_joins(netdev: impl fmt::Display) -> Self {
+        Self::with(
+            "status -110 means that the subnet manager does not answer, -22 that it refuses",
+            format!("dmesg | grep '{netdev}: multicast join failed'"),
+        )
+    }
+
     /// `command`, which has `port` in it; words where that is not known.
     pub fn at(port: &MadPort, command: String) -> Self {
         let step = Self::run(command);

@@ -435,7 +435,7 @@ pub enum Confidence {
 }
 
 /// A line that a finding rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Quote {
     /// Where it stands: the file's name as it was given, or `live host`.

@@ -133,10 +133,7 @@ impl ActivePort<'_> {
             let port = self.port.mad_port();
             let look = || {
                 vec![
-                    Advice::look(format!(
-                        "dmesg | grep '{}: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses",
-                        netdev.name
-                    )),
+                    Advice::look(ToDo::multicast_joins(netdev.name)),
                     Advice::look(ToDo::at(&port, format!("sminfo {port}"))),
                 ]
             };

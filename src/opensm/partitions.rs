@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::text::Text;
 use super::{Fault, flags, number, shown};
 use crate::model::opensm::{FaultKind, Member, Partition};
-use crate::names::{Membership, counted};
+use crate::names::Membership;
 use flags::{Group, Stated};
 
 /// What the file is judged by, beside itself.
@@ -72,7 +72,6 @@ const LONGEST: usize = 4094;
 pub fn read(content: &[u8], known: &Known) -> Read {
     let mut reader = Reader {
         known,
-        content,
         made: vec![Made::new(b"Default".to_vec(), DEFAULT)],
         by_key: BTreeMap::from([(DEFAULT, 0)]),
         by_name: BTreeMap::from([(b"Default".to_vec(), 0)]),
@@ -81,7 +80,7 @@ pub fn read(content: &[u8], known: &Known) -> Read {
         defined: false,
         faults: Vec::new(),
     };
-    let stands = reader.all().is_ok();
+    let stands = reader.all(content).is_ok();
     reader.judged(stands)
 }
 
@@ -167,7 +166,6 @@ struct Stop;
 
 struct Reader<'a> {
     known: &'a Known,
-    content: &'a [u8],
     made: Vec<Made>,
     by_key: BTreeMap<u16, usize>,
     /// The first partition of each name.
@@ -179,8 +177,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn all(&mut self) -> Result<(), Stop> {
-        for line in Text::of(self.content).lines(LONGEST) {
+    fn all(&mut self, content: &[u8]) -> Result<(), Stop> {
+        for line in Text::of(content).lines(LONGEST) {
             let text = line.before(b'\n');
             if text.bytes.len() >= LONGEST {
                 self.fault(
@@ -328,11 +326,10 @@ impl Reader<'_> {
     }
 
     fn judge_name(&mut self, at: Text<'_>, name: &[u8]) {
-        const NAMES: [&str; 6] =
-            ["Default", "ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF"];
         let Ok(name) = std::str::from_utf8(name) else { return };
         let plain = name.trim_matches(['"', '\'']).replace('-', "_");
-        if let Some(meant) = NAMES.iter().find(|own| **own == plain && **own != name) {
+        let own = WORDS.iter().map(|(word, _)| *word).chain(["Default"]);
+        if let Some(meant) = own.into_iter().find(|own| *own == plain && *own != name) {
             self.fault(
                 FaultKind::NameAsText,
                 at,
@@ -592,15 +589,7 @@ impl Reader<'_> {
     }
 
     fn rejected(&mut self, at: Text<'_>, label: &str, help: Option<String>) -> Stop {
-        let all = definitions(self.content);
-        let what = match all {
-            0 => "this file".to_owned(),
-            1 => "the partition of this file".to_owned(),
-            _ => format!("all {} of this file", counted(all, "partition")),
-        };
-        let consequence = format!(
-            "opensm would throw away {what}; every port would be a full member of 0x7fff alone"
-        );
+        let consequence = "opensm would throw away the whole file; every port would be a full member of 0x7fff alone";
         self.fault(FaultKind::Rejected, at, label, consequence).help =
             line_end_help(at.bytes).or(help);
         Stop
@@ -692,21 +681,4 @@ fn line_end_help(text: &[u8]) -> Option<String> {
     text.contains(&b'\r').then(|| {
         "the line ends with a carriage return, as on Windows: sed -i 's/\\r$//' FILE".to_owned()
     })
-}
-
-/// How many partitions the author of `content` has defined.
-fn definitions(content: &[u8]) -> usize {
-    let lines = content.split(|b| *b == b'\n');
-    let plain = lines.map(|line| line.split(|b| *b == b'#').next().unwrap_or_default());
-    let text = plain.collect::<Vec<_>>().join(&b'\n');
-    let statements = text.split(|b| *b == b';').filter(|text| text.contains(&b':'));
-    let heads = statements.filter_map(|text| text.split(|b| matches!(b, b':' | b',')).next());
-    let keys = heads.map(|head| {
-        let value = head.split(|b| *b == b'=').next_back().unwrap_or_default().trim_ascii();
-        number::read(value).map_or_else(
-            || String::from_utf8_lossy(value).into_owned(),
-            |number| (number.value & 0x7fff).to_string(),
-        )
-    });
-    keys.collect::<BTreeSet<_>>().len()
 }

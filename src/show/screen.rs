@@ -108,8 +108,11 @@ impl Screen {
     }
 
     /// `text`, each line broken where the screen ends; what follows is indented two columns
-    /// further than its line.
+    /// further than its line. Where two blanks stand between fields, none of them is broken that
+    /// fits a line.
     pub fn page(self, text: &str) -> String {
+        /// Where no line is broken.
+        const GLUE: &str = "\u{a0}";
         let line = |line: &str| {
             let start = line.trim_start();
             let fits = self.columns.is_none_or(|columns| display_width(line) <= columns);
@@ -117,7 +120,16 @@ impl Screen {
                 return vec![line.to_owned()];
             }
             let indent = &line[..line.len() - start.len()];
-            self.broken(indent, &format!("{indent}  "), start)
+            let more = format!("{indent}  ");
+            let room = self.columns.unwrap_or_default().saturating_sub(display_width(&more));
+            let is_record = start.contains("  ");
+            let field = |field: &str| match is_record && display_width(field) <= room {
+                true => field.replace(' ', GLUE),
+                false => field.to_owned(),
+            };
+            let fields: Vec<String> = start.split("  ").map(field).collect();
+            let lines = self.broken(indent, &more, &fields.join("  "));
+            lines.into_iter().map(|line| line.replace(GLUE, " ")).collect()
         };
         self::text(text.lines().flat_map(line))
     }
@@ -151,6 +163,17 @@ mod tests {
             "head\n  error: the port is up, and no subnet\n    manager has configured it\n"
         );
         assert_eq!(Screen::default().page(text), text);
+    }
+
+    #[test]
+    fn a_field_of_a_record_is_broken_only_where_it_is_longer_than_a_line() {
+        let screen = Screen { columns: Some(40), ..Screen::default() };
+        let text = "  VF 3  mlx5_core  link state follow  port 1 ACTIVE LinkUp  LID 7\n";
+        let page = "  VF 3  mlx5_core  link state follow\n    port 1 ACTIVE LinkUp  LID 7\n";
+        assert_eq!(screen.page(text), page);
+        let long = "ib0  the port is up, and nobody has configured it\n";
+        let page = "ib0  the port is up, and nobody has\n  configured it\n";
+        assert_eq!(screen.page(long), page);
     }
 
     #[test]

@@ -50,12 +50,9 @@ pub(crate) fn seed_failing() -> Timeline {
             label: "0000:4b:00.0".to_owned(),
             netdev: Some("ib0".to_owned()),
             reached: vec![(Rung::Pci, 0), (Rung::Driver, 2 * S), (Rung::Netdev, 92 * S)],
-            missing: None,
-            why: String::new(),
             up_usec: Some(by_hand),
-            address_usec: None,
             declined_usec: Some(93 * S),
-            still_down: false,
+            ..PortTrack::default()
         }],
         finding: None,
         notes: vec![
@@ -122,9 +119,7 @@ pub(crate) fn many(n: u64) -> Timeline {
             why: if i % 8 == 7 { "ipoib_intf_alloc failed".to_owned() } else { String::new() },
             up_usec: (i % 8 != 7).then_some(8 * S + slow),
             reached,
-            address_usec: None,
-            declined_usec: None,
-            still_down: false,
+            ..PortTrack::default()
         }
     };
     let ask = |i: u64| Ask {

@@ -118,6 +118,8 @@ pub struct PortTrack {
     /// The rungs it reached, each with the time it was first seen there.
     /// Rungs that were passed unseen are left out.
     pub reached: Vec<(Rung, u64)>,
+    /// The state of its link now, where the host was looked at: active, polling.
+    pub now: Option<String>,
     /// The first missing rung of those that were asked of it.
     pub missing: Option<Rung>,
     pub why: String,

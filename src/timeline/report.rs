@@ -1,8 +1,20 @@
 //! What ibprov's own report of a boot, `/run/ibprov/boot.json`, adds to the picture.
 
+use super::{Outcome, Role, UnitBar};
 use crate::model::boot::Climbed;
-use crate::model::{BootReport, PortProgress};
+use crate::model::{BootReport, Exit, PortProgress};
 use crate::names::{ModuleName, Rung};
+
+/// The unit that ran.
+pub fn ran(report: &BootReport) -> UnitBar {
+    let has_failed = report.verdict.exit() >= Exit::NotBegun;
+    UnitBar {
+        began_usec: Some(report.started_usec),
+        ended_usec: Some(report.finished_usec),
+        outcome: if has_failed { Outcome::Failed } else { Outcome::Good },
+        ..UnitBar::new("ibprov.service".to_owned(), Role::Provider)
+    }
+}
 
 /// When this boot saw `port` reach which state.
 pub fn reached(report: &BootReport, port: &PortProgress) -> Vec<(Rung, u64)> {

@@ -7,11 +7,11 @@ use clap::Parser as _;
 
 /// Programs that may be told of: those of the field, of systemd and of each distribution.
 const PROGRAMS: &str = "
-    ausearch basename cat cd depmod devlink dkms dmesg dracut du df echo ethtool find findmnt for grep ibportstate
+    audit2allow ausearch basename cat cd depmod devlink dkms dmesg dracut du df echo ethtool find findmnt for grep ibportstate
     ibprov ibstat ifup ip journalctl ln ls lsinitrd lsmod lspci mkdir mlxlink modinfo modprobe mokutil
     mount
-    mstconfig mstflint mstfwreset mstlink nmcli opahfirev opensm pgrep printf ps rdma readlink setenforce sminfo
-    sort swapon systemctl systemd-analyze udevadm virsh xargs";
+    mstconfig mstflint mstfwreset mstlink nmcli opahfirev opainfo opensm pgrep printf ps rdma readlink setenforce sminfo
+    sort swapon systemctl systemd-analyze udevadm uname virsh xargs";
 
 /// Words in capitals that are no placeholders: settings in firmware.
 const SETTINGS: [&str; 2] = ["SRIOV_EN", "NUM_OF_VFS"];

@@ -85,7 +85,7 @@ fn one_dark_rail_of_four_is_an_exception_in_every_verb() {
             do: if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE    LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE    LID  Gb/s     NOTE
           mlx5_0/1  0000:10:00.0  ib0     active   7    200 HDR
           mlx5_1/1  0000:11:00.0  ib1     active   7    200 HDR
         ~ mlx5_2/1  0000:12:00.0  ib2     polling  -    -
@@ -101,20 +101,30 @@ fn one_dark_rail_of_four_is_an_exception_in_every_verb() {
           Evidence:
             tree: mlx5_2 port 1: state DOWN, physical state Polling, sm_lid 1
           Look:
-            do: mlxlink -d 0000:12:00.0 --show_module (or mstlink with the same arguments), or ibportstate -C mlx5_2 -P 1 -D 0 1 query
-            do: check the LEDs at both ends of the cable, and whether the switch's port is enabled
+            do: check the cable and the switch port
+            run: mlxlink -d 0000:12:00.0 || mstlink -d 0000:12:00.0
           Fix now:
             do: reseat the cable, or replace it
 
             warning: port-not-active (confidence high, caused by link-down-cable)
               mlx5_2 port 1 (0000:12:00.0): no link: no cable, or the other end is down (Polling).
-              Look:
-                do: check the cable and the switch port
-                run: mlxlink -d 0000:12:00.0 || mstlink -d 0000:12:00.0
               Fix permanently:
                 do: if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
         exit 1
     "#]].assert_eq(&host.show(&["check"]));
+}
+
+/// Only the boot and the names of netdevs have times.
+#[test]
+fn the_picture_of_a_tree_has_the_boot_that_ran_and_the_present_state_of_each_port() {
+    let host = rails(&[LIT, DARK]);
+    let boot = r#"{"schema":1,"report":"boot","verdict":"ready","exit_code":0,"started_usec":2000000,"finished_usec":9000000}"#;
+    host.file("run/ibprov/boot.json", boot);
+    let svg = host.show(&["check", "--svg", "-"]);
+    for said in ["active now", "polling now", "<title>ibprov.service: up at 9.000 s</title>"] {
+        assert!(svg.contains(said), "{said}: {svg}");
+    }
+    assert!(!svg.contains("never ran"), "{svg}");
 }
 
 #[test]
@@ -130,7 +140,7 @@ fn with_all_cables_out_the_node_is_not_ready() {
             run: mlxlink -d 0000:11:00.0 || mstlink -d 0000:11:00.0
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE    LID  RATE  NOTE
+          PORT      PCI           NETDEV  STATE    LID  Gb/s  NOTE
         ! mlx5_0/1  0000:10:00.0  ib0     polling  -    -
         ! mlx5_1/1  0000:11:00.0  ib1     polling  -    -
         exit 3
@@ -145,18 +155,14 @@ fn with_all_cables_out_the_node_is_not_ready() {
             tree: mlx5_0 port 1: state DOWN, physical state Polling, sm_lid 1
             tree: mlx5_1 port 1: state DOWN, physical state Polling, sm_lid 1
           Look:
-            do: mlxlink -d 0000:10:00.0 --show_module (or mstlink with the same arguments), or ibportstate -C mlx5_0 -P 1 -D 0 1 query
-            do: mlxlink -d 0000:11:00.0 --show_module (or mstlink with the same arguments), or ibportstate -C mlx5_1 -P 1 -D 0 1 query
-            do: check the LEDs at both ends of the cable, and whether the switch's port is enabled
+            do: check the cable and the switch port
+            run: mlxlink -d 0000:10:00.0 || mstlink -d 0000:10:00.0
+            run: mlxlink -d 0000:11:00.0 || mstlink -d 0000:11:00.0
           Fix now:
             do: reseat the cable, or replace it
 
             error: port-not-active (confidence high, caused by link-down-cable)
               mlx5_0 port 1 (0000:10:00.0), mlx5_1 port 1 (0000:11:00.0): no link: no cable, or the other end is down (Polling).
-              Look:
-                do: check the cable and the switch port
-                run: mlxlink -d 0000:10:00.0 || mstlink -d 0000:10:00.0
-                run: mlxlink -d 0000:11:00.0 || mstlink -d 0000:11:00.0
               Fix permanently:
                 do: if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
         exit 3
@@ -254,7 +260,7 @@ fn without_ipoib_no_netdev_is_missing() {
     let text = String::from_utf8(host.ibprov(&["status"]).stdout).expect("UTF-8");
     let (_, table) = text.split_once("  PORT").expect("a table");
     expect![[r#"
-              PCI           NETDEV  STATE         LID  RATE     NOTE
+              PCI           NETDEV  STATE         LID  Gb/s     NOTE
           mlx5_0/1  0000:10:00.0  -       active        7    200 HDR
         ~ mlx5_1/1  0000:11:00.0  -       initializing  -    200 HDR
     "#]]
@@ -287,7 +293,7 @@ fn a_port_that_is_meant_to_be_dark_is_a_note() {
         ready: 1 of 2 expected ports active
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE    LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE    LID  Gb/s     NOTE
           mlx5_0/1  0000:10:00.0  ib0     active   7    200 HDR
           mlx5_1/1  0000:11:00.0  ib1     polling  -    -
         note: mlx5_1/1: no link (optional): no cable, or the other end is down (Polling)
@@ -321,7 +327,7 @@ fn a_state_that_was_not_copied_is_not_judged() {
         ready: 1 of 2 expected ports active, 1 not judged
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE    LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE    LID  Gb/s     NOTE
         ~ mlx5_0/1  0000:10:00.0  ib0     unknown  7    -        its state is not reported
           mlx5_1/1  0000:11:00.0  ib1     active   7    200 HDR
         note: mlx5_0/1: not judged: the copy does not show its state
@@ -335,7 +341,7 @@ fn a_state_that_was_not_copied_is_not_judged() {
         UNKNOWN: 0 of 1 expected ports active, 1 not judged
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE    LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE    LID  Gb/s     NOTE
         ~ mlx5_0/1  0000:10:00.0  ib0     unknown  7    200 HDR  its state is not reported
         note: mlx5_0/1: not judged: the copy does not show its state
         exit 2
@@ -420,7 +426,7 @@ fn ports_of_vfs_beside_an_active_one_are_exceptions_in_every_verb() {
             do: use a subnet manager with virtualization support: NVIDIA's OpenSM with `virt_enabled 2` in its opensm.conf, UFM, or a managed switch where it is enabled; the OpenSM of distributions has none
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
         ~     VFs 0-1  mlx5_core, link state follow, as planned, port 1 down
         exit 1

@@ -89,7 +89,7 @@ fn four_faults_fit_a_serial_console() {
           warning: nvidia_peermem, rpcrdma: not loaded: not built for the running kernel
             do: install it for kernel 6.1.0-9-amd64, or run `depmod -a`
 
-          PORT      PCI           NETDEV    STATE           LID  RATE        NOTE
+          PORT      PCI           NETDEV    STATE           LID  Gb/s        NOTE
           mlx5_0/1  0000:18:00.0  ibp24s0   active          40   400 NDR
         ! mlx5_1/1  0000:40:00.0  ibp64s0   initializing    -    400 NDR
           mlx5_2/1  0000:4f:00.0  ibp79s0   active          42   400 NDR
@@ -201,7 +201,7 @@ fn what_is_wrong_alone() {
                 OFED: rebuild it, or `dkms autoinstall`;
                 /lib/modules/6.1.0-9-amd64/modules.dep must name it
 
-          PORT      PCI           NETDEV    STATE           LID  RATE        NOTE
+          PORT      PCI           NETDEV    STATE           LID  Gb/s        NOTE
         ! mlx5_1/1  0000:40:00.0  ibp64s0   initializing    -    400 NDR
         ! mlx5_3/1  0000:5e:00.0  ibp94s0   polling         -    -
         ~ mlx5_5/1  0000:c0:00.0  ibp192s0  active          45   200 2X NDR
@@ -276,13 +276,13 @@ fn all_that_is_known_of_one_port_is_told() {
             do: if nothing is meant to be connected to it: `required = false` in its
                 [[port]], or boot.ignore (man 5 ibprov.toml)
 
-          PORT      PCI           NETDEV   STATE    LID  RATE  NOTE
+          PORT      PCI           NETDEV   STATE    LID  Gb/s  NOTE
         ! mlx5_3/1  0000:5e:00.0  ibp94s0  polling  -    -
 
-        mlx5_3  0000:5e:00.0  15b3:1021  MT4123  firmware 20.36.1010  node GUID
-          a088:c203:00ab:0030  driver mlx5_core
-          port 1  InfiniBand  DOWN  Polling  400 Gb/sec (4X NDR)  LID -  SM LID 1  port
-            GUID a088:c203:00ab:0030
+        mlx5_3  0000:5e:00.0  15b3:1021  MT4123  firmware 20.36.1010
+          node GUID a088:c203:00ab:0030  driver mlx5_core
+          port 1  InfiniBand  DOWN  Polling  400 Gb/sec (4X NDR)  LID -  SM LID 1
+            port GUID a088:c203:00ab:0030
             ibp94s0  datagram  mtu 2044  up, carrier  no address
             pci > driver > rdma > netdev > named > configured | missing link: no cable,
               or the other end is down (Polling)
@@ -333,7 +333,7 @@ fn a_child_that_is_missing_is_named_and_its_port_stays_active() {
             run: systemctl status 'ibprov-iface@*' ibprov-children.service
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV    STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV    STATE   LID  Gb/s     NOTE
           mlx5_0/1  0000:18:00.0  ibp24s0   active  40   400 NDR
           mlx5_1/1  0000:40:00.0  ibp64s0   active  41   400 NDR
           mlx5_2/1  0000:4f:00.0  ibp79s0   active  42   400 NDR
@@ -407,7 +407,7 @@ fn five_faults_and_a_p_key_child_on_each_rail_fit_a_serial_console() {
           warning: nvidia_peermem: not loaded: not built for the running kernel
             do: install it for kernel 6.1.0-9-amd64, or run `depmod -a`
 
-          PORT      PCI           NETDEV    STATE         LID  RATE        NOTE
+          PORT      PCI           NETDEV    STATE         LID  Gb/s        NOTE
           mlx5_0/1  0000:18:00.0  ibp24s0   active        40   400 NDR
         ~ mlx5_1/1  0000:40:00.0  ibp64s0   initializing  -    400 NDR
           mlx5_2/1  0000:4f:00.0  ibp79s0   active        42   400 NDR

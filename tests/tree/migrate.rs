@@ -774,7 +774,7 @@ fn a_node_that_openibd_runs_is_told_as_that() {
             do: to hand it over
             run: ibprov migrate
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
         exit 0
     "#]]

@@ -40,7 +40,7 @@ fn a_port_below_its_rate_is_degraded() {
             do: check the cable, and speed and width of the switch port it leads to
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
         ~ mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
         exit 1
     "#]]
@@ -93,7 +93,7 @@ fn a_pcie_link_that_lost_lanes_is_a_note_unless_it_is_configured() {
         ready: 1 of 1 expected ports active
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
         note: adapter 0000:4b:00.0: the PCIe width is x8, and adapter and slot are capable of x16
           run: lspci -vv -s 0000:4b:00.0 | grep -e LnkCap: -e LnkSta:

@@ -436,7 +436,7 @@ fn findings_have_place_consequence_and_exit_code() {
           |                |
           |                the first time
 
-        error: opensm would throw away all 3 partitions of this file; every port would be a full member of 0x7fff alone
+        error: opensm would throw away the whole file; every port would be a full member of 0x7fff alone
          --> /etc/opensm/partitions.conf:5:16
           |
         5 | compute=0x20 : 98039b0300a1b0c3=full ;
@@ -469,7 +469,7 @@ fn findings_have_place_consequence_and_exit_code() {
     assert_eq!(codes(&host), [""; 0]);
     host.file("usr/sbin/opensm", "");
     expect![[r#"
-        "opensm-partitions-rejected": "opensm would throw away all 3 partitions of this file; every port would be a full member of 0x7fff alone (/etc/opensm/partitions.conf:5: \"98039b0300a1b0c3\" is not a port GUID)"
+        "opensm-partitions-rejected": "opensm would throw away the whole file; every port would be a full member of 0x7fff alone (/etc/opensm/partitions.conf:5: \"98039b0300a1b0c3\" is not a port GUID)"
         "opensm-misconfigured": "opensm would ignore guid, and run on the first port whose link is up (/etc/opensm/opensm.conf:1: more than one); 3 more""#]].assert_eq(&codes(&host).join("\n"));
     host.file("etc/opensm/opensm.conf", "guid 0x98039b0300a1b0c1\nvirt_enabled 2\n");
     host.file("etc/opensm/partitions.conf", "Default=0x7fff,ipoib : ALL=full ;\n");

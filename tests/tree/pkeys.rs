@@ -108,11 +108,12 @@ fn a_limited_member_of_the_default_partition_has_no_carrier() {
           warning: mlx5_0/1: the port is only a limited member of partition 0x7fff (its P_Key table has 0x7fff, not 0xffff); needed by ib0
             do: ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: Default=0x7fff, ipoib : ALL=limited, SELF=full, 0xb8599f030012a480=full ;
           warning: ib0: up without carrier, probably because the port is only a limited member of partition 0x7fff (its P_Key table has 0x7fff, not 0xffff)
-            do: dmesg | grep 'ib0: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses
+            do: status -110 means that the subnet manager does not answer, -22 that it refuses
+            run: dmesg | grep 'ib0: multicast join failed'
             run: sminfo -C mlx5_0 -P 1
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
         ~ mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR  no carrier
         exit 1
     "#]].assert_eq(&host.show(&["status"]));
@@ -128,7 +129,8 @@ fn a_limited_member_of_the_default_partition_has_no_carrier() {
             warning: interface-not-online (confidence high, caused by pkey-missing)
               ib0: up without carrier, probably because the port is only a limited member of partition 0x7fff (its P_Key table has 0x7fff, not 0xffff).
               Look:
-                do: dmesg | grep 'ib0: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses
+                do: status -110 means that the subnet manager does not answer, -22 that it refuses
+                run: dmesg | grep 'ib0: multicast join failed'
                 run: sminfo -C mlx5_0 -P 1
         exit 1
     "#]].assert_eq(&host.show(&["check"]));
@@ -139,14 +141,16 @@ fn a_limited_member_of_the_default_partition_has_no_carrier() {
     expect![[r#"
         ready with exceptions: 1 of 1 expected ports active
           warning: ib0: up without carrier: IPoIB has not joined its broadcast group
-            do: dmesg | grep 'ib0: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses
+            do: status -110 means that the subnet manager does not answer, -22 that it refuses
+            run: dmesg | grep 'ib0: multicast join failed'
             run: sminfo -C mlx5_0 -P 1
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
         ~ mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR  no carrier
         exit 1
-    "#]].assert_eq(&host.show(&["status"]));
+    "#]]
+    .assert_eq(&host.show(&["status"]));
     // Nor is it judged where the tree does not show the carrier.
     host.remove("sys/class/net/ib0/carrier");
     assert_told(&host, 0, &[]);
@@ -170,7 +174,7 @@ fn what_a_port_has_to_be_a_member_of_is_judged_while_it_is_active() {
             do: ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: pkey0013=0x0013, ipoib : 0xb8599f030012a480=full ;
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
         ~ mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR  pkey-missing
         exit 1
     "#]].assert_eq(&host.show(&["status"]));
@@ -201,11 +205,12 @@ fn a_child_needs_its_partition() {
           warning: mlx5_0/1: the port is only a limited member of partition 0x0012 (its P_Key table has 0x0012, not 0x8012); needed by ib0.8012
             do: ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: pkey0012=0x0012, ipoib : 0xb8599f030012a480=full ;
           warning: ib0.8012: up without carrier, probably because the port is only a limited member of partition 0x0012 (its P_Key table has 0x0012, not 0x8012)
-            do: dmesg | grep 'ib0.8012: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses
+            do: status -110 means that the subnet manager does not answer, -22 that it refuses
+            run: dmesg | grep 'ib0.8012: multicast join failed'
             run: sminfo -C mlx5_0 -P 1
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
         ~ mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR  pkey-missing
         ~     P_Key children: ib0.8012 (0x8012) up, no carrier
         exit 1
@@ -256,7 +261,7 @@ fn one_that_is_down_is_missed_where_a_network_stack_is_to_set_it_up() {
             run: journalctl -b -u networking.service
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
         ~ mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR  netdev down
         exit 1
     "#]].assert_eq(&host.show(&["status"]));
@@ -309,7 +314,7 @@ fn a_configuration_for_an_interface_that_no_adapter_has_is_named() {
             do: correct the name in /etc/network/interfaces, or remove the file
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
         exit 1
     "#]].assert_eq(&host.show(&["status"]));

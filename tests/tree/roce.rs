@@ -70,7 +70,7 @@ fn a_port_with_a_gid_for_its_address_is_ready() {
         ready: 2 of 2 expected ports active
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
           mlx5_3/1  0000:81:00.0  eth2    active  -    200 HDR
 
@@ -101,7 +101,7 @@ fn one_without_an_address_has_no_gid_to_use() {
             run: ibprov status --gids
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
         ~ mlx5_3/1  0000:81:00.0  eth2    no GID  -    200 HDR
         exit 1
@@ -168,7 +168,7 @@ fn a_port_in_infiniband_mode_is_of_the_other_type() {
             do: or ignore the port (boot.ignore)
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE       LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE       LID  Gb/s     NOTE
         ! mlx5_0/1  0000:4b:00.0  -       InfiniBand  7    200 HDR  Ethernet expected
         exit 3
     "#]].assert_eq(&host.show(&["status"]));

@@ -127,7 +127,7 @@ fn twelve_adapters_with_sixteen_vfs_each_fit_on_one_screen() {
         ready: 12 of 12 expected ports active, 192 of 192 VFs as planned
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT       PCI           NETDEV   STATE   LID  RATE     NOTE
+          PORT       PCI           NETDEV   STATE   LID  Gb/s     NOTE
           mlx5_0/1   0000:10:00.0  ibp16s0  active  7    200 HDR
               VFs 0-15  vfio-pci, link state follow, as planned
           mlx5_1/1   0000:11:00.0  ibp17s0  active  8    200 HDR
@@ -181,7 +181,7 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
                 run: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-              PORT       PCI           NETDEV   STATE         LID  RATE     NOTE
+              PORT       PCI           NETDEV   STATE         LID  Gb/s     NOTE
               mlx5_0/1   0000:10:00.0  ibp16s0  active        7    200 HDR
             ~     P_Key children: ibp16s0.8001 (0x8001) down
                   VFs 0-15  vfio-pci, link state follow, as planned
@@ -232,7 +232,7 @@ fn what_is_wrong_stands_out_on_a_degraded_node() {
                 run: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-              PORT       PCI           NETDEV   STATE         LID  RATE     NOTE
+              PORT       PCI           NETDEV   STATE         LID  Gb/s     NOTE
               mlx5_0/1   0000:10:00.0  ibp16s0  active        7    200 HDR
             ~     P_Key children: ibp16s0.8001 (0x8001) down
                   VFs 0-15  vfio-pci, link state follow, as planned
@@ -286,7 +286,7 @@ fn what_failed_is_said_first_on_a_failed_node() {
                 run: journalctl -b -u ibprov.service
             ibprov: enabled; last boot: not-ready, exit 3; openibd.service: ibprov's
 
-              PORT      PCI           NETDEV  STATE      LID  RATE     NOTE
+              PORT      PCI           NETDEV  STATE      LID  Gb/s     NOTE
             ! -         0000:99:00.0  -       absent     -    -
             ~ -         0000:9a:00.0  -       absent     -    -
               mlx5_0/1  0000:4b:00.0  ib0     active     7    200 HDR
@@ -311,7 +311,7 @@ fn what_failed_is_said_first_on_a_failed_node() {
                 run: journalctl -b -u ibprov.service
             ibprov: enabled; last boot: not-ready, exit 3; openibd.service: ibprov's
 
-              PORT      PCI           NETDEV  STATE      LID  RATE     NOTE
+              PORT      PCI           NETDEV  STATE      LID  Gb/s     NOTE
             ! -         0000:99:00.0  -       absent     -    -
             ~ -         0000:9a:00.0  -       absent     -    -
               mlx5_0/1  0000:4b:00.0  ib0     active     7    200 HDR

@@ -64,19 +64,14 @@ fn check() {
               Evidence:
                 tree: mlx5_3 port 1: state DOWN, physical state Polling, sm_lid 1
               Look:
-                do: mlxlink -d 0000:13:00.0 --show_module (or mstlink with the same
-                    arguments), or ibportstate -C mlx5_3 -P 1 -D 0 1 query
-                do: check the LEDs at both ends of the cable, and whether the switch's port
-                    is enabled
+                do: check the cable and the switch port
+                run: mlxlink -d 0000:13:00.0 || mstlink -d 0000:13:00.0
               Fix now:
                 do: reseat the cable, or replace it
 
                 warning: port-not-active (confidence high, caused by link-down-cable)
                   mlx5_3 port 1 (0000:13:00.0): no link: no cable, or the other end is down
                   (Polling).
-                  Look:
-                    do: check the cable and the switch port
-                    run: mlxlink -d 0000:13:00.0 || mstlink -d 0000:13:00.0
                   Fix permanently:
                     do: if nothing is meant to be connected to it: `required = false` in its
                         [[port]], or boot.ignore (man 5 ibprov.toml)
@@ -632,7 +627,7 @@ fn status_in_colour() {
                 run: journalctl -b -u ibprov.service
             ibprov: enabled; last boot: not-ready, exit 3; openibd.service: ibprov's
 
-            ^[[1m  PORT      PCI           NETDEV  STATE      LID  RATE     NOTE^[[0m
+            ^[[1m  PORT      PCI           NETDEV  STATE      LID  Gb/s     NOTE^[[0m
             ^[[1m^[[31m! -         0000:99:00.0  -       absent     -    -^[[0m
             ^[[33m~ -         0000:9a:00.0  -       absent     -    -^[[0m
               mlx5_0/1  0000:4b:00.0  ib0     active     7    200 HDR
@@ -679,7 +674,7 @@ fn a_degraded_site_in_colour() {
                 run: ibprov plan
             ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-            ^[[1m  PORT       PCI           NETDEV   STATE         LID  RATE     NOTE^[[0m
+            ^[[1m  PORT       PCI           NETDEV   STATE         LID  Gb/s     NOTE^[[0m
               mlx5_0/1   0000:10:00.0  ibp16s0  active        7    200 HDR
             ^[[33m~     P_Key children: ibp16s0.8001 (0x8001) down^[[0m
                   VFs 0-15  vfio-pci, link state follow, as planned

@@ -81,7 +81,7 @@ fn one_that_is_there_is_shown_with_its_gids() {
         ready: 1 of 1 expected ports active
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
 
         soft RoCE: rxe0 (eth1): ready

@@ -8,7 +8,7 @@ fn a_healthy_node_is_one_screen() {
         ready: 1 of 1 expected ports active
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
 
         kernel 6.1.0-9-amd64
@@ -73,7 +73,7 @@ fn each_missing_rung_says_why() {
             run: journalctl -b -u systemd-udevd
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE                    LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE                    LID  Gb/s     NOTE
         ! -         0000:01:00.0  -       no driver                -    -
         ! -         0000:02:00.0  -       no RDMA device           -    -
         ! mlx5_1/1  0000:03:00.0  -       active                   7    200 HDR  no netdev
@@ -93,7 +93,7 @@ fn what_the_configuration_skips_is_not_waited_for() {
         ready: 1 of 1 expected ports active
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
         note: 0000:02:00.0: the driver mlx4_core is deny-listed by modules.exclude of the configuration
           do: to use the adapter: remove mlx4_core from modules.exclude of the configuration
@@ -137,7 +137,7 @@ fn the_gid_table_shows_type_and_ipv4() {
         ready: 1 of 1 expected ports active
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE     LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE     LID  Gb/s     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active    7    200 HDR
           mlx5_1/1  0000:5e:00.0  -       Ethernet  -    200 HDR
 
@@ -219,7 +219,7 @@ fn vfs_stand_below_their_pf_with_guids_policy_and_binding() {
         ready: 1 of 1 expected ports active
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
               VF 0  mlx5_core, link state follow, no plan
               VF 1  vfio-pci, link state follow, no plan
@@ -271,7 +271,7 @@ fn garbage_in_sysfs_is_told_and_harms_nothing() {
             do: see the log of the subnet manager
         ibprov: enabled; boot has not run; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
         ~ mlx5_1/1  0000:01:00.0  ib1     active  -    200 HDR
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
         note: /sys/bus/pci/devices/0000:01:00.0/infiniband/mlx5_1/node_guid: content is not UTF-8 text

@@ -46,7 +46,7 @@ fn vfs_with_other_names_are_not_as_planned_in_any_verb() {
             run: for n in 0 1; do basename $(readlink /sys/bus/pci/devices/0000:4b:00.0/virtfn$n) >/sys/bus/pci/drivers/mlx5_core/unbind; done; ibprov apply 0000:4b:00.0
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
 
-          PORT      PCI           NETDEV  STATE   LID  RATE     NOTE
+          PORT      PCI           NETDEV  STATE   LID  Gb/s     NOTE
           mlx5_0/1  0000:4b:00.0  ib0     active  7    200 HDR
         !     VFs 0-1  netdev not named as planned
         exit 3

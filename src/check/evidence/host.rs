@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::pattern::has_word;
 use crate::graph::{Command, Graph, Unit};
 use crate::model::common::{Code, Severity};
+use crate::model::finding::Quote;
 use crate::model::node::Judgement;
 use crate::model::stack::ConfiguredNetdev;
 use crate::model::status::Units;
@@ -45,6 +46,14 @@ pub struct Host {
     pub fabric: Fabric,
     /// What could not be read.
     pub problems: Vec<String>,
+}
+
+impl Host {
+    /// What it shows, to be quoted.
+    pub fn quote(&self, text: impl Into<String>) -> Quote {
+        let source = if self.live { "live host" } else { "tree" }.to_owned();
+        Quote { source, text: text.into(), ..Quote::default() }
+    }
 }
 
 /// With their findings, which reports have elsewhere.

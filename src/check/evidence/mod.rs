@@ -103,6 +103,21 @@ impl Boot {
         self.host.as_ref()?.judgement.as_ref()
     }
 
+    /// The events of which `is_it` is true.
+    pub fn lines(&self, is_it: impl Fn(&Event) -> bool) -> Vec<&Event> {
+        self.events.iter().filter(|event| is_it(event)).collect()
+    }
+
+    /// The events behind `origin`.
+    pub fn after(&self, origin: Origin) -> impl Iterator<Item = &Event> + Clone {
+        self.events.iter().filter(move |event| event.origin > origin)
+    }
+
+    /// True if a unit that `is_it` was started behind `origin`.
+    pub fn starts_after(&self, origin: Origin, is_it: impl Fn(&str) -> bool) -> bool {
+        self.after(origin).any(|e| matches!(&e.kind, Kind::UnitStarted(unit) if is_it(unit)))
+    }
+
     /// The events in which `needle` stands. It must be one of the words that
     /// are looked for ([`Needles`]), or the line may not have been kept.
     pub fn with<'a>(&'a self, needle: &'a str) -> impl Iterator<Item = &'a Event> {
@@ -123,16 +138,6 @@ impl Boot {
         );
     }
 
-    /// The events in which a word of one of `groups` stands.
-    pub fn with_any_of<'a>(
-        &'a self,
-        groups: &'a [&'a [&'a str]],
-    ) -> impl Iterator<Item = &'a Event> {
-        groups.iter().copied().flatten().for_each(|word| self.assert_looked_for(word));
-        let has = |e: &&Event| groups.iter().copied().flatten().any(|n| e.text.contains(n));
-        self.events.iter().filter(has)
-    }
-
     /// True if `needle` stands in an event.
     pub fn says(&self, needle: &str) -> bool {
         self.with(needle).next().is_some()
@@ -140,12 +145,13 @@ impl Boot {
 
     /// The line of `event`, to be quoted.
     pub fn quote(&self, event: &Event) -> Quote {
-        self.quote_at(event.origin, &event.when.stamp, &event.text)
+        let time = event.when.stamp.to_string();
+        Quote { time, ..self.quote_at(event.origin, &event.text) }
     }
 
     /// A line of a dump, to be quoted.
-    pub fn quote_at(&self, origin: Origin, time: &str, text: &str) -> Quote {
+    pub fn quote_at(&self, origin: Origin, text: &str) -> Quote {
         let source = self.names.get(usize::from(origin.source)).cloned().unwrap_or_default();
-        Quote { source, line: origin.line, time: time.to_owned(), text: text.to_owned() }
+        Quote { source, line: origin.line, time: String::new(), text: text.to_owned() }
     }
 }

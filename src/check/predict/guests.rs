@@ -1,6 +1,5 @@
 //! Guests that libvirt starts by itself and that are given a VF.
 
-use super::shown;
 use crate::check::evidence::Host;
 use crate::graph::consumers;
 use crate::model::advice::ToDo;
@@ -32,7 +31,7 @@ fn by_libvirt_guests(host: &Host) -> Option<Finding> {
     );
     let quote = |guest: &&AutostartGuest| {
         let (name, functions) = (&guest.name, listed(&guest.functions));
-        shown(host, format!("/var/lib/libvirt/libvirt-guests: {name} is given {functions}"))
+        host.quote(format!("/var/lib/libvirt/libvirt-guests: {name} is given {functions}"))
     };
     Some(
         Finding::of(Code::AutostartGuestOnVf, Severity::Warning, Confidence::High, told)
@@ -66,7 +65,7 @@ fn by_autostart(host: &Host) -> Option<Finding> {
     );
     let quote = |guest: &AutostartGuest| {
         let functions = listed(&guest.functions);
-        shown(host, format!("{}: {} is given {functions}", guest.file, guest.name))
+        host.quote(format!("{}: {} is given {functions}", guest.file, guest.name))
     };
     let early =
         format!("{daemon} starts every guest that has autostart as soon as {daemon} itself runs.");

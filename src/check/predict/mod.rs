@@ -13,7 +13,7 @@ mod units;
 
 use super::evidence::{Boot, Host};
 use crate::graph;
-use crate::model::finding::{Confidence, Finding, Quote};
+use crate::model::finding::{Confidence, Finding};
 
 pub use order::consumers;
 
@@ -66,16 +66,6 @@ pub fn merge(found: &mut Vec<Finding>, more: Vec<Finding>) {
             }
             None => found.push(finding),
         }
-    }
-}
-
-/// Something that the host shows, to be quoted.
-fn shown(host: &Host, text: impl Into<String>) -> Quote {
-    Quote {
-        source: if host.live { "live host" } else { "tree" }.to_owned(),
-        line: 0,
-        time: String::new(),
-        text: text.into(),
     }
 }
 

@@ -24,8 +24,8 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
         let quote = |fault: &&OpensmFault| Quote {
             source: fault.file.clone(),
             line: fault.line,
-            time: String::new(),
             text: format!("{}: {}", fault.label, fault.consequence),
+            ..Quote::default()
         };
         Some(
             Finding::of(first.code, first.severity, Confidence::High, summary)

@@ -1,6 +1,6 @@
 //! Who needs a netdev and is not ordered after the unit that waits for it.
 
-use super::{has_infiniband, in_order, merge, shown};
+use super::{has_infiniband, in_order};
 use crate::check::evidence::Host;
 use crate::graph::Unit;
 use crate::graph::consumers::{self, DropIn, JudgedUnit, Need, Proof};
@@ -27,10 +27,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
             Proof::Ordered(_) => {}
             Proof::Before(chain) => {
                 let finding = before(&provider.name, &judged.unit, judged.need, severity, &chain);
-                merge(
-                    &mut findings,
-                    vec![finding.quoting([no_chain(host, &provider.name, &judged.unit)])],
-                );
+                findings.push(finding.quoting([no_chain(host, &provider.name, &judged.unit)]));
             }
             Proof::Missing(drop_in) => {
                 let known = unordered.iter_mut().find(|u| (u.0, u.1) == (severity, judged.need));
@@ -47,8 +44,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
         }
     }
     for (severity, need, units, drop_ins) in unordered {
-        let finding = missing(host, &provider.name, severity, need, &units, &drop_ins);
-        merge(&mut findings, vec![finding]);
+        findings.push(missing(host, &provider.name, severity, need, &units, &drop_ins));
     }
     findings.extend(late);
     findings
@@ -106,7 +102,7 @@ fn severity(host: &Host, unit: &str) -> Severity {
 }
 
 fn no_chain(host: &Host, provider: &str, unit: &str) -> Quote {
-    shown(host, format!("no chain of After= and Before= from {provider} to {unit}"))
+    host.quote(format!("no chain of After= and Before= from {provider} to {unit}"))
 }
 
 /// What is said of a unit that comes before the provider, over `chain`.
@@ -180,33 +176,21 @@ fn too_early(host: &Host) -> Vec<Finding> {
         }
         let late = duration(named - began);
         let netdev = &asked.netdev;
-        merge(
-            &mut findings,
-            vec![
-                Finding::of(
-                    Code::NetdevLate,
-                    Severity::Error,
-                    Confidence::High,
-                    format!(
-                        "{netdev} appeared {late} after {} began to set interfaces up, and is down.",
-                        unit.name
-                    ),
-                )
+        let name = &unit.name;
+        let told = format!(
+            "{netdev} appeared {late} after {name} began to set interfaces up, and is down."
+        );
+        findings.push(
+            Finding::of(Code::NetdevLate, Severity::Error, Confidence::High, told)
                 .about(netdev.as_str())
                 .chain([
-                    format!(
-                        "{} began at {} and had finished at {}.",
-                        unit.name,
-                        at(began),
-                        at(done)
-                    ),
+                    format!("{name} began at {} and had finished at {}.", at(began), at(done)),
                     format!("{netdev} had its name at {}.", at(named)),
                     "No network service sets the netdev up after that.".to_owned(),
                 ])
-                .quoting([shown(host, format!("{} sets up {netdev}: {}", unit.name, asked.file))])
-                .now([format!("ifup {netdev}, or systemctl restart {}", unit.name)])
+                .quoting([host.quote(format!("{name} sets up {netdev}: {}", asked.file))])
+                .now([format!("ifup {netdev}, or systemctl restart {name}")])
                 .permanent([ToDo::run("systemctl enable ibprov.service")]),
-            ],
         );
     }
     findings

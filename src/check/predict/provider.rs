@@ -1,6 +1,6 @@
 //! Nobody brings the ports up at boot, or only half of it is enabled.
 
-use super::{has_infiniband, shown};
+use super::has_infiniband;
 use crate::check::evidence::Host;
 use crate::graph::{Load, consumers};
 use crate::model::advice::ToDo;
@@ -29,7 +29,7 @@ pub(super) fn judge(host: &Host) -> Vec<Finding> {
         ),
     )
     .about(&unit)
-    .quoting([shown(host, format!("{unit}: {state}"))])
+    .quoting([host.quote(format!("{unit}: {state}"))])
     .permanent([
         ToDo::run(match state.as_str() {
             "masked" => format!("systemctl unmask {}", sh(&unit)),
@@ -93,7 +93,7 @@ fn alias(host: &Host) -> Vec<Finding> {
             let message = format!("{}.", f.message);
             let confidence = Some(Confidence::High);
             Finding { severity: Severity::Warning, confidence, message, ..f.clone() }
-                .quoting([shown(host, f.message.clone())])
+                .quoting([host.quote(f.message.clone())])
         })
         .collect()
 }

@@ -1,7 +1,7 @@
 //! Units of the next boot that systemd cannot start, or not all of them: ordering cycles, units
 //! that require one that is not there, and units that wait for one that waits for them.
 
-use super::{in_order, merge, shown};
+use super::in_order;
 use crate::check::evidence::Host;
 use crate::check::evidence::host::Denied;
 use crate::graph::cycles::Cycle;
@@ -19,11 +19,7 @@ const NAMED: usize = 4;
 
 /// One finding for all cycles, an error if one has to do with the network.
 pub(super) fn cycles(host: &Host) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for cycle in graph::cycles::cycles(&host.graph) {
-        merge(&mut findings, vec![of_cycle(host, &cycle)]);
-    }
-    findings
+    graph::cycles::cycles(&host.graph).iter().map(|cycle| of_cycle(host, cycle)).collect()
 }
 
 fn of_cycle(host: &Host, cycle: &Cycle) -> Finding {
@@ -50,7 +46,7 @@ fn of_cycle(host: &Host, cycle: &Cycle) -> Finding {
             "systemd breaks each cycle when it builds the boot's transaction: it drops the start job of one unit that the boot does not require.".to_owned(),
             format!("Any of these units can be the one: {}.", cycle.candidates.join(", ")),
         ])
-        .quoting([shown(host, format!("order: {way}"))])
+        .quoting([host.quote(format!("order: {way}"))])
         .look([
             ToDo::run(format!("systemctl cat {} | grep -E '^(#|After|Before)'", sh_words(&cycle.units))),
             ToDo::run("systemd-analyze verify default.target"),
@@ -77,7 +73,7 @@ pub(super) fn requirements(host: &Host) -> Vec<Finding> {
             let its_stem = needed.strip_suffix(".service").unwrap_or(needed);
             let concerns = uses_fabric(stem) || uses_fabric(its_stem) || its_stem == "openibd";
             if let Some(why) = concerns.then(|| why_not(graph.get(needed))).flatten() {
-                merge(&mut findings, vec![of_requirement(host, unit, needed, why)]);
+                findings.push(of_requirement(host, unit, needed, why));
             }
         }
     }
@@ -101,7 +97,7 @@ fn of_requirement(host: &Host, unit: &Unit, needed: &str, why: &str) -> Finding 
     );
     Finding::of(Code::RequiredUnitMissing, Severity::Warning, Confidence::High, told)
         .about(name.as_str())
-        .quoting([shown(host, format!("{name}: Requires={needed}"))])
+        .quoting([host.quote(format!("{name}: Requires={needed}"))])
         .look([ToDo::run(format!("systemctl cat {} | grep -E '^(#|Requires|BindsTo)'", sh(name)))])
         .permanent(remedies(name, needed))
 }
@@ -117,12 +113,9 @@ fn remedies(name: &str, needed: &str) -> Vec<String> {
 
 /// One finding for all deadlocks.
 pub(super) fn deadlocks(host: &Host) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for deadlock in deadlock::deadlocks(&host.graph, stacks::waited_for) {
-        merge(&mut findings, vec![of_deadlock(host, &deadlock)]);
-    }
-    merge(&mut findings, of_driver_container(host).into_iter().collect());
-    findings
+    let deadlocks = deadlock::deadlocks(&host.graph, stacks::waited_for);
+    let findings = deadlocks.iter().map(|deadlock| of_deadlock(host, deadlock));
+    findings.chain(of_driver_container(host)).collect()
 }
 
 /// What runs containers and requires a target of ibprov's is not started before the ports are
@@ -149,7 +142,7 @@ fn of_driver_container(host: &Host) -> Option<Finding> {
         finding
             .about(unit)
             .chain([format!("{} denies {}, and the container writes that file.", denied.by, denied.module)])
-            .quoting([shown(host, format!("{unit} requires {target}"))])
+            .quoting([host.quote(format!("{unit} requires {target}"))])
             .permanent([
                 format!("remove Requires={target} from {unit} and its drop-ins, then: systemctl daemon-reload"),
                 "wait = \"online\" in the [[port]] of these adapters, so that boot does not wait for them".to_owned(),
@@ -176,7 +169,7 @@ fn of_deadlock(host: &Host, found: &Deadlock) -> Finding {
             format!("{waits_for} cannot start before {unit} is up: {}.", in_order(chain)),
             "systemd sees no cycle: the second start is a transaction of its own.".to_owned(),
         ])
-        .quoting([shown(host, format!("{unit} runs: {command}"))])
+        .quoting([host.quote(format!("{unit} runs: {command}"))])
         .permanent([format!("start {waits_for} without waiting: systemctl --no-block start {waits_for}; or add Wants={waits_for} to {unit}")])
 }
 

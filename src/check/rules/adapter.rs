@@ -40,7 +40,7 @@ pub(super) fn pcie_link_reduced(boot: &Boot) -> Option<Finding> {
     let lines = width.into_iter().chain(slow);
     let shown = shown
         .iter()
-        .map(|(f, text)| boot.quote_at(f.origin, "", &format!("{} {}", f.text, text.trim())));
+        .map(|(f, text)| boot.quote_at(f.origin, &format!("{} {}", f.text, text.trim())));
     let told = format!("The PCIe link{of} is {what}.");
     let judged = (severity, Confidence::High);
     Some(row::told(boot, Code::PcieLinkReduced, judged, told, &addresses, lines).quoting(shown))
@@ -60,18 +60,14 @@ pub(super) fn udev_timeout(boot: &Boot) -> Option<Finding> {
                 || t.contains("failed while handling") && t.contains("timeout")
         })
         .collect();
-    let settle: Vec<_> = boot
-        .events
-        .iter()
-        .filter(|e| {
-            let t = &e.text;
-            has_any(t, &["imed out", "timeout of"]) && t.contains("udev") && t.contains("queue")
-                || t.contains("systemd-udev-settle.service")
-                    && has_any(t, &["Failed with result", "status=1", "timed out"])
-                || t.contains("Failed to start")
-                    && t.contains("udev Wait for Complete Device Initialization")
-        })
-        .collect();
+    let settle = boot.lines(|e| {
+        let t = &e.text;
+        has_any(t, &["imed out", "timeout of"]) && t.contains("udev") && t.contains("queue")
+            || t.contains("systemd-udev-settle.service")
+                && has_any(t, &["Failed with result", "status=1", "timed out"])
+            || t.contains("Failed to start")
+                && t.contains("udev Wait for Complete Device Initialization")
+    });
     let slow: Vec<_> = boot.with("is taking a long time").collect();
     let first = killed.first().or(settle.first()).or(slow.first())?;
     // Whose event it was: a card of ours is named by its address or its module.
@@ -106,13 +102,12 @@ pub(super) fn udev_timeout(boot: &Boot) -> Option<Finding> {
         (true, ..) => (Severity::Warning, Confidence::Low),
     };
     let all = || killed.iter().chain(&settle).chain(&slow);
-    let addresses = seen::each(all().filter_map(|e| function(&e.text)));
+    let addresses = seen::functions(all());
     // Nothing is done to a device that nothing shows to be of the fabric.
     let probe = concerns.then(|| {
-        let ours = all().filter(ours).filter_map(|e| function(&e.text));
         seen::for_each(
             "probe the adapter again: echo {} > /sys/bus/pci/drivers_probe, or modprobe DRIVER",
-            &seen::each(ours),
+            &seen::functions(all().filter(ours)),
             "ADDRESS",
         )
     });

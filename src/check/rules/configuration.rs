@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Boot, Code, Confidence, Finding, Kind, Quote, Severity, seen};
 use crate::check::evidence::account::Account;
 use crate::check::evidence::own::About;
+use crate::model::advice::ToDo;
 use crate::model::common::{self, listed};
 use crate::model::node::{Judgement, Standing};
 use crate::names::Object;
@@ -22,9 +23,9 @@ pub(super) fn not_as_expected(boot: &Boot) -> Option<Finding> {
 }
 
 /// That something is not as it is meant to be, in one line.
-fn told(severity: Severity, text: String, quote: Quote, look: String) -> Finding {
+fn told(severity: Severity, text: String, quote: Quote, look: impl Into<String>) -> Finding {
     let finding = Finding::of(Code::NotAsExpected, severity, Confidence::High, text);
-    finding.quoting([quote]).look([look])
+    finding.quoting([quote]).look([ToDo::run(look)])
 }
 
 /// An outcome that ibprov has written to the log or to a file.
@@ -82,7 +83,7 @@ fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Finding> {
         };
         // What a step failed at stands in its text.
         let objects = if about == About::Step { Vec::new() } else { objects };
-        told(severity, written.text, written.quote, "ibprov status".to_owned()).about_all(objects)
+        told(severity, written.text, written.quote, "ibprov status").about_all(objects)
     })
     .collect()
 }
@@ -92,9 +93,8 @@ fn logged(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Finding> {
 fn filed(boot: &Boot, account: &Account, last: &mut BTreeMap<(About, Vec<Object>), Written>) {
     let quote = |text: &str| Quote {
         source: account.source.clone(),
-        line: 0,
-        time: String::new(),
         text: text.to_owned(),
+        ..Quote::default()
     };
     let found = account.findings.iter().filter(|f| f.severity != Severity::Info);
     let texts: Vec<String> =
@@ -169,7 +169,7 @@ fn failed_units(boot: &Boot, judgement: Option<&Judgement>) -> Vec<Finding> {
     });
     let shown = boot.state.units.iter().filter(|unit| unit.active.starts_with("failed"));
     let shown = shown.filter_map(|unit| {
-        Some(failed(own_unit(&unit.name)?, boot.quote_at(unit.origin, "", &unit.text)))
+        Some(failed(own_unit(&unit.name)?, boot.quote_at(unit.origin, &unit.text)))
     });
     by_log.chain(shown).collect()
 }

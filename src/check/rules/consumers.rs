@@ -5,6 +5,7 @@ use super::words::mount_before_ipoib::{FABRIC, STARTS, UNREACHABLE};
 use super::{Boot, Code, Confidence, Event, Finding, Kind, Severity, row, seen};
 use crate::check::pattern::has_any;
 use crate::graph::consumers;
+use crate::model::advice::ToDo;
 use crate::names::is_ipoib_name;
 
 /// What comes later than this after the failure is no longer the boot, microseconds.
@@ -58,7 +59,8 @@ pub(super) fn consumer_before_address(boot: &Boot) -> Vec<Finding> {
         let said = of.first()?.0.text.trim();
         let who = seen::all_of("service", &names);
         let told = format!("{who} came before the address of the fabric: {said}");
-        let restart = names.iter().map(|name| format!("systemctl restart {}", unit(name)));
+        let restart =
+            names.iter().map(|name| ToDo::run(format!("systemctl restart {}", unit(name))));
         let lines = of.iter().map(|(event, _)| *event);
         let judged = (severity, Confidence::High);
         let code = Code::ConsumerBeforeAddress;
@@ -118,8 +120,8 @@ pub(super) fn ib_here(boot: &Boot) -> bool {
 }
 
 pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {
-    let said: Vec<_> = boot.events.iter().filter(|e| over_ib(e)).collect();
-    let generic: Vec<_> = boot.events.iter().filter(|e| no_network(e)).collect();
+    let said = boot.lines(over_ib);
+    let generic = boot.lines(no_network);
     let (lines, confidence) = if !said.is_empty() {
         (said, Confidence::High)
     } else if !generic.is_empty() && ib_here(boot) {
@@ -131,16 +133,15 @@ pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {
         return Some(
             Finding::of(Code::MountBeforeIpoib, Severity::Info, Confidence::Low, told)
                 .quoting(seen::quotes(boot, generic))
-                .look(["check whether the route uses an IPoIB netdev: `ip route get SERVER`"]),
+                .look(["check whether the route uses an IPoIB netdev: ip route get SERVER"]),
         );
     } else {
         return None;
     };
     let last = lines.last()?;
-    let mounted = boot.events.iter().any(|e| {
-        e.origin > last.origin
-            && (e.text.starts_with("Mounted /")
-                || e.text.contains("LNet: Added LNI") && e.text.contains("o2ib"))
+    let mounted = boot.after(last.origin).any(|e| {
+        e.text.starts_with("Mounted /")
+            || e.text.contains("LNet: Added LNI") && e.text.contains("o2ib")
     });
     let (severity, end) = if mounted {
         (Severity::Warning, "; a later attempt succeeded")
@@ -156,13 +157,13 @@ pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {
 }
 
 pub(super) fn mount_before_network(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot.events.iter().filter(|e| no_network(e)).collect();
+    let lines = boot.lines(no_network);
     if lines.is_empty() || ib_here(boot) || boot.events.iter().any(over_ib) {
         return None;
     }
-    let mounted = lines.last().is_some_and(|last| {
-        boot.events.iter().any(|e| e.origin > last.origin && e.text.starts_with("Mounted /"))
-    });
+    let mounted = lines
+        .last()
+        .is_some_and(|last| boot.after(last.origin).any(|e| e.text.starts_with("Mounted /")));
     let severity = if mounted { Severity::Warning } else { Severity::Error };
     let told =
         "A mount was tried before the network was up; no line of the log is about InfiniBand.";

@@ -3,7 +3,7 @@
 use super::causes::explains;
 use super::vfs::is_out_of_room;
 use super::words::driver_regression::{CRASH, GIVES_UP, HANG, PROBES, ROCE, STOPPED, WARN};
-use super::{Book, Boot, Code, Confidence, Event, Finding, Kind, Severity, seen};
+use super::{Book, Boot, Code, Confidence, Event, Finding, Kind, Severity, row, seen};
 use crate::check::evidence::event::function;
 use crate::check::pattern::has_any;
 use crate::names::{HCA_DRIVERS, Object, RDMA_MODULES};
@@ -47,23 +47,17 @@ fn crashed(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
     };
     let said = worst.head.text.trim();
     let told = format!("{what} in the RDMA stack ({}): {said}", worst.module);
-    Some(
-        Finding::of(Code::DriverRegression, severity, confidence, told)
-            .about_all(adapters(given_up))
-            .quoting(seen::quotes(boot, [worst.head, worst.culprit]))
-            .quoting(seen::quotes(boot, given_up.iter().copied()))
-            .now(["boot the kernel that worked before"])
-            .permanent([
-                "look for a newer kernel with a fix",
-                "report the whole trace (journalctl -k -b) to linux-rdma@vger.kernel.org or the distribution",
-            ]),
-    )
+    let adapters = seen::functions(given_up);
+    let lines = [worst.head, worst.culprit];
+    let judged = (severity, confidence);
+    let finding = row::told(boot, Code::DriverRegression, judged, told, &adapters, lines);
+    Some(finding.quoting(seen::quotes(boot, given_up.iter().copied())))
 }
 
 fn gave_up(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
     let said = given_up.last()?.text.trim();
     let severity = if loses_adapter(given_up) { Severity::Error } else { Severity::Warning };
-    let addresses = adapters(given_up);
+    let addresses = seen::functions(given_up);
     let of = match &addresses[..] {
         [] | [_] => String::new(),
         several => format!(" {}", seen::all_of("adapter", several)),
@@ -82,12 +76,6 @@ fn gave_up(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
     )
 }
 
-/// The adapters of lines by which a driver gives up.
-fn adapters<'a>(given_up: &[&'a Event]) -> Vec<&'a str> {
-    let groups = seen::by_function(given_up.iter().copied());
-    groups.into_iter().filter_map(|(of, _)| of).collect()
-}
-
 /// True if more than the RDMA half of Ethernet cards is lost.
 fn loses_adapter(given_up: &[&Event]) -> bool {
     given_up.iter().any(|e| !has_any(&e.text, ROCE) && !is_of_bnxt_re(&e.text))
@@ -95,15 +83,10 @@ fn loses_adapter(given_up: &[&Event]) -> bool {
 
 /// Beside no other fault, what is strange.
 fn strange(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot.events.iter().filter(|e| is_strange(&e.text)).collect();
+    let lines = boot.lines(|e| is_strange(&e.text));
     let told = format!("The driver reported an internal fault: {}", lines.first()?.text.trim());
-    let advice = "look for a newer kernel with a fix; report it to linux-rdma@vger.kernel.org";
-    Some(
-        Finding::of(Code::DriverRegression, Severity::Warning, Confidence::Low, told)
-            .quoting(seen::quotes(boot, lines))
-            .now(["boot the kernel that worked before"])
-            .permanent([advice]),
-    )
+    let judged = (Severity::Warning, Confidence::Low);
+    Some(row::told(boot, Code::DriverRegression, judged, told, &[], lines))
 }
 
 /// A netdev of ours whose card sends nothing any more (`dev_watchdog()`,
@@ -130,9 +113,7 @@ fn aborts(boot: &Boot, event: &Event) -> bool {
     let text = event.text.trim_end().trim_end_matches('.');
     let address = function(text);
     let lives = |a: &str| {
-        boot.events.iter().any(|e| {
-            e.origin > event.origin && e.text.contains(a) && e.text.contains("renamed from")
-        })
+        boot.after(event.origin).any(|e| e.text.contains(a) && e.text.contains("renamed from"))
     };
     text.ends_with(", aborting")
         && HCA_DRIVERS.iter().any(|d| text.starts_with(d))
@@ -144,7 +125,7 @@ fn is_final(boot: &Boot, e: &Event) -> bool {
     match () {
         // The firmware has done the command; its interrupt did not come.
         () if e.text.contains("NOP command failed to generate interrupt") => {
-            !boot.events.iter().any(|l| l.origin > e.origin && l.text.contains("rying again with"))
+            !boot.after(e.origin).any(|l| l.text.contains("rying again with"))
         }
         () if e.text.contains(", aborting") => aborts(boot, e),
         // For agents: SELinux, and not the driver.

@@ -4,7 +4,7 @@ use super::sriov::is_missed;
 use super::words::firmware_fatal::{BROKEN, LOST, SIGNS, TOO_HOT};
 use super::words::firmware_too_old::{ADVISES, NO_DEVICE, REFUSES};
 use super::words::fw_init_timeout::{FINAL, WAITS};
-use super::{Boot, Code, Confidence, Event, Finding, Kind, Needs, Severity, row, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Severity, row, seen};
 use crate::check::evidence::event::function;
 use crate::check::evidence::state::Setting;
 use crate::check::ledger::path::{above, card};
@@ -87,21 +87,15 @@ pub(super) fn fw_init_timeout(boot: &Boot) -> Vec<Finding> {
     });
     let finding = |((end, severity), addresses, lines): ((End, _), Vec<&str>, Vec<&Event>)| {
         let told = end.told(&seen::all_of("adapter", &addresses));
-        let finding = Finding::of(Code::FwInitTimeout, severity, Confidence::High, told)
-            .about_all(&addresses)
-            .quoting(seen::quotes(boot, lines.iter().copied()));
+        let judged = (severity, Confidence::High);
+        let quotes = seen::quotes(boot, lines.iter().copied());
         if end == End::Late {
-            return finding;
+            return Finding::of(Code::FwInitTimeout, judged.0, judged.1, told)
+                .about_all(&addresses)
+                .quoting(quotes);
         }
-        finding
+        row::told(boot, Code::FwInitTimeout, judged, told, &addresses, lines.clone())
             .look(seen::firmware_query(&lines, &addresses))
-            .look(seen::for_each_proven(
-                boot,
-                Needs::Vf,
-                "in a guest: read the log of the hypervisor, which may have removed the VF",
-                &addresses,
-            ))
-            .now(["power the host off and on; a warm reboot does not reset the adapter"])
             .permanent([match seen::names_firmware(&lines) {
                 true => "if the fault occurs again: burn the firmware again, or try another slot",
                 false => "if the fault occurs again: try another slot",
@@ -242,7 +236,7 @@ pub(super) fn firmware_too_old(boot: &Boot) -> Vec<Finding> {
 pub(super) fn firmware_reset_pending(boot: &Boot) -> Option<Finding> {
     let lines = row::lines(boot, Code::FirmwareResetPending);
     let pending: Vec<&Setting> = boot.state.settings.iter().filter(|s| s.is_pending()).collect();
-    let of_lines = seen::by_function(lines.iter().copied()).into_iter().filter_map(|(at, _)| at);
+    let of_lines = seen::functions(&lines).into_iter();
     let of_settings = pending.iter().map(|s| s.device.as_str()).filter(|device| !device.is_empty());
     let devices = seen::each(of_lines.chain(of_settings));
     let of = seen::all_of("adapter", &devices);
@@ -262,7 +256,7 @@ pub(super) fn firmware_reset_pending(boot: &Boot) -> Option<Finding> {
     // Somebody misses the VFs already.
     let is_missed = !pending.is_empty() && is_missed(boot);
     let severity = if is_missed { Severity::Error } else { Severity::Warning };
-    let shown = pending.iter().map(|s| boot.quote_at(s.origin, "", &s.text));
+    let shown = pending.iter().map(|s| boot.quote_at(s.origin, &s.text));
     let judged = (severity, Confidence::High);
     let code = Code::FirmwareResetPending;
     Some(row::told(boot, code, judged, told, &devices, lines).quoting(shown))

@@ -35,13 +35,12 @@ fn offline(boot: &Boot) -> Option<Finding> {
 }
 
 pub(super) fn vm_before_vf(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot.events.iter().filter(|e| refused(e)).collect();
+    let lines = boot.lines(refused);
     let Some(first) = lines.first() else { return offline(boot) };
-    let groups = seen::by_function(lines.iter().copied());
-    let addresses: Vec<&str> = groups.into_iter().filter_map(|(of, _)| of).collect();
-    let later = boot.events.iter().find(|e| {
-        e.origin > first.origin && e.from_kernel() && addresses.iter().any(|a| e.text.contains(a))
-    });
+    let addresses = seen::functions(&lines);
+    let later = boot
+        .after(first.origin)
+        .find(|e| e.from_kernel() && addresses.iter().any(|a| e.text.contains(a)));
     let told = match &addresses[..] {
         [] => "A guest was started before its VF was present.".to_owned(),
         [one] => format!("A guest was started before {one} was present."),
@@ -64,14 +63,10 @@ pub(super) fn autostart_guest_on_vf(boot: &Boot) -> Option<Finding> {
 }
 
 pub(super) fn iommu_off(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot
-        .events
-        .iter()
-        .filter(|e| {
+    let lines = boot.lines(|e| {
             let is_probe = matches!(&e.kind, Kind::ProbeFailed { driver, errno: -22, .. } if &**driver == "vfio-pci");
             is_probe || row::is_line(Code::IommuOff, e)
-        })
-        .collect();
+        });
     // That the board has none matters where a device is to be given away.
     let general = |e: &&Event| has_any(&e.text, GENERAL);
     let wanted = boot.events.iter().any(|e| {

@@ -88,16 +88,13 @@ pub(super) fn module_not_loaded(boot: &Boot) -> Option<Finding> {
     let missed = !said.is_empty() || is_infiniband(boot);
     let severity = if alive || !missed { Severity::Warning } else { Severity::Error };
     let confidence = if said.is_empty() { Confidence::Medium } else { Confidence::High };
-    let (is, load) = match modules.len() {
-        1 => ("is", "modprobe"),
-        _ => ("are", "modprobe -a"),
-    };
+    let (is, all) = if modules.len() == 1 { ("is", "") } else { ("are", "-a ") };
     let told = format!("{} {is} not loaded.", seen::all_of("module", &modules));
     Some(
         Finding::of(Code::ModuleNotLoaded, severity, confidence, told)
             .about_all(&modules)
             .quoting(seen::quotes(boot, said.iter().map(|(e, _)| *e)))
-            .now([format!("{load} {}", modules.join(" "))])
+            .now([ToDo::run(format!("modprobe {all}{}", modules.join(" ")))])
             .permanent([
                 "systemctl enable ibprov.service, which loads the modules before the network, or name the module in /etc/modules-load.d",
                 "if this host has no adapter: disable the service that needs one",
@@ -207,21 +204,17 @@ fn shown_by_ls(boot: &Boot) -> bool {
 }
 
 pub(super) fn module_load_interrupted(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot
-        .events
-        .iter()
-        .filter(|e| {
-            let t = &e.text;
-            t.contains("rescuer kthread") && t.contains("-EINTR")
-                || t.contains("rdma-load-modules@") && has_any(t, &["code=killed", "signal"])
-                || t.contains("Interrupted system call")
-                    && (seen::rdma_module(t).is_some() || e.program.contains("modules-load"))
-        })
-        .collect();
-    let first = lines.first()?;
-    let port = boot.events.iter().filter(|e| {
-        e.origin > first.origin && has_any(&e.text, &["ipoib", "failed to allocate device WQ"])
+    let lines = boot.lines(|e| {
+        let t = &e.text;
+        t.contains("rescuer kthread") && t.contains("-EINTR")
+            || t.contains("rdma-load-modules@") && has_any(t, &["code=killed", "signal"])
+            || t.contains("Interrupted system call")
+                && (seen::rdma_module(t).is_some() || e.program.contains("modules-load"))
     });
+    let first = lines.first()?;
+    let port = boot
+        .after(first.origin)
+        .filter(|e| has_any(&e.text, &["ipoib", "failed to allocate device WQ"]));
     let severity = if first.text.contains("rescuer") || port.clone().next().is_some() {
         Severity::Error
     } else {
@@ -257,10 +250,9 @@ pub(super) fn module_load_order(boot: &Boot) -> Option<Finding> {
             Some((e, netdev.rsplit(' ').next().unwrap_or(netdev)))
         })
         .filter(|(e, netdev)| {
-            !boot.events.iter().any(|l| {
-                l.origin > e.origin
-                    && matches!(&l.kind, Kind::LinkReady(name) if &**name == *netdev)
-            })
+            !boot
+                .after(e.origin)
+                .any(|l| matches!(&l.kind, Kind::LinkReady(name) if &**name == *netdev))
         })
         .collect();
     if lost.is_empty() {

@@ -55,11 +55,8 @@ fn in_initramfs(boot: &Boot, event: &Event) -> bool {
 }
 
 pub(super) fn module_missing_for_kernel(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot
-        .events
-        .iter()
-        .filter(|e| missing(e).is_some_and(|m| !GONE.contains(&m)) && !in_initramfs(boot, e))
-        .collect();
+    let lines =
+        boot.lines(|e| missing(e).is_some_and(|m| !GONE.contains(&m)) && !in_initramfs(boot, e));
     let builds: Vec<_> = boot
         .with_any(BUILDS)
         .filter(|e| has_any(&e.text, &["mlnx", "Bad return status"]))
@@ -197,7 +194,7 @@ pub(super) fn module_wrong_driver(boot: &Boot) -> Option<Finding> {
             return Some(
                 Finding::of(Code::ModuleWrongDriver, Severity::Error, Confidence::Medium, told)
                     .about(function.address.as_str())
-                    .quoting([boot.quote_at(function.origin, "", &function.text)])
+                    .quoting([boot.quote_at(function.origin, &function.text)])
                     .now([ToDo::run(format!("modprobe {right}"))])
                     .permanent([format!("name {right} instead of {wrong} in /etc/modules-load.d")]),
             );

@@ -4,6 +4,7 @@ use super::{Boot, Code, Confidence, Event, Finding, Kind, Severity, row, seen};
 use crate::check::evidence::event::function;
 use crate::check::evidence::state::NetdevSeen;
 use crate::check::pattern::{caught, has_word};
+use crate::model::advice::ToDo;
 use crate::names::{is_ipoib_name, is_kernel_ipoib_name, may_be_ipoib_name};
 
 /// A kernel name is asked for, and `ip link` shows only netdevs of other names.
@@ -84,7 +85,10 @@ fn not_renamed(boot: &Boot, refused: &[Refused<'_>]) -> Finding {
     let severity = if twice { Severity::Error } else { Severity::Warning };
     let told = format!("udev {told}. A configuration for the new name finds no netdev.");
     let again = |r: &Refused<'_>| {
-        format!("ip link set {0} down && udevadm trigger --action=add /sys/class/net/{0}", r.from)
+        let name = r.from;
+        ToDo::run(format!(
+            "ip link set {name} down && udevadm trigger --action=add /sys/class/net/{name}"
+        ))
     };
     let finding = Finding::of(Code::NetdevRenamed, severity, Confidence::High, told)
         .about_all(&names)
@@ -94,10 +98,8 @@ fn not_renamed(boot: &Boot, refused: &[Refused<'_>]) -> Finding {
         return finding;
     }
     let look = |r: &Refused<'_>| {
-        format!(
-            "find what gives it that name: udevadm test-builtin net_setup_link /sys/class/net/{}",
-            r.from
-        )
+        let command = format!("udevadm test-builtin net_setup_link /sys/class/net/{}", r.from);
+        ToDo::with("find what gives it that name", command)
     };
     finding.look(refused.iter().filter(|r| !r.is_up()).map(look)).permanent([
         "give each port a name of its own: [[interface]] with match.port-guid and name in /etc/ibprov/ibprov.toml, or a .link file for each address",
@@ -131,7 +133,7 @@ pub(super) fn netdev_renamed(boot: &Boot) -> Option<Finding> {
             (asked, name, to, Confidence::High, vec![boot.quote(renamed)])
         }
         (None, Some((asked, name, netdev))) => {
-            let quote = boot.quote_at(netdev.origin, "", &netdev.text);
+            let quote = boot.quote_at(netdev.origin, &netdev.text);
             (asked, name, netdev.name.clone(), Confidence::Medium, vec![quote])
         }
         (None, None) => return None,
@@ -182,7 +184,7 @@ pub(super) fn netdev_admin_down(boot: &Boot) -> Option<Finding> {
         (false, _) => (Severity::Warning, Confidence::Medium),
     };
     let told = format!("{name} exists, but no network service has brought it up.");
-    let shown = down.iter().take(8).map(|n| boot.quote_at(n.origin, "", &n.text));
+    let shown = down.iter().take(8).map(|n| boot.quote_at(n.origin, &n.text));
     let judged = (severity, confidence);
     Some(row::told(boot, Code::NetdevAdminDown, judged, told, &[name], []).quoting(shown))
 }
@@ -231,13 +233,13 @@ pub(super) fn ipoib_parent_down(boot: &Boot) -> Option<Finding> {
         ),
     };
     let quotes = bad.iter().flat_map(|(child, parent)| {
-        [Some(*child), *parent].into_iter().flatten().map(|n| boot.quote_at(n.origin, "", &n.text))
+        [Some(*child), *parent].into_iter().flatten().map(|n| boot.quote_at(n.origin, &n.text))
     });
     Some(
         Finding::of(Code::IpoibParentDown, Severity::Error, Confidence::High, told)
             .about_all(&children)
             .quoting(quotes.collect::<Vec<_>>())
-            .now(parents.iter().map(|parent| format!("ip link set {parent} up")))
+            .now(parents.iter().map(|parent| ToDo::run(format!("ip link set {parent} up"))))
             .permanent(parents.iter().map(|parent| {
                 format!(
                     "add an interface entry for {parent} that is brought up before its children"

@@ -3,6 +3,7 @@
 use super::words::network_stack_bug::{FAULTS, MANAGERS, WORKS};
 use super::{Boot, Code, Confidence, Event, Finding, Severity, row, seen};
 use crate::check::pattern::{caught_one, has_any};
+use crate::model::advice::ToDo;
 use crate::names::{RDMA_MODULES, is_ipoib_name};
 
 pub(super) fn ifcfg_mismatch(boot: &Boot) -> Option<Finding> {
@@ -128,7 +129,9 @@ fn finding(boot: &Boot, why: Why<'_>, names: &[&str], lines: &[&Event]) -> Findi
                 "let the DHCP server, or a relay of the IPoIB subnet, answer that client identifier, or use a static address",
             ]),
         Why::Reason(_) => {
-            let look = names.iter().map(|name| format!("journalctl -b -u NetworkManager | grep {name}"));
+            let look = names.iter().map(|name| {
+                ToDo::run(format!("journalctl -b -u NetworkManager | grep {name}"))
+            });
             finding.look(look)
         }
     }

@@ -137,8 +137,7 @@ pub(super) fn unknown(book: &Book<'_>, findings: &[Finding]) -> Vec<Finding> {
     // A netdev that was not there when it was wanted is a failure, whose cause
     // nobody here has found.
     let is_ipoib = |name: &str| boot.fold().is_ipoib(name);
-    let absent: Vec<_> =
-        boot.events.iter().filter(|e| seen::not_found(e).is_some_and(is_ipoib)).collect();
+    let absent = boot.lines(|e| seen::not_found(e).is_some_and(is_ipoib));
     let explained = findings.iter().any(|f| f.severity != Severity::Info);
     if let Some(first) = absent.first()
         && !explained

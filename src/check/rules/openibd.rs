@@ -18,8 +18,8 @@ pub(super) fn openibd_disabled(boot: &Boot) -> Option<Finding> {
             || matches!(&e.kind, Kind::UnitStarting(u) | Kind::UnitStarted(u) if u.contains("openibd"))
     });
     let ofed = boot.events.iter().any(|e| e.program.starts_with("mlnx_interface_mgr"));
-    let unit = unit.map(|unit| boot.quote_at(unit.origin, "", &unit.text));
-    let typed = typed.map(|command| boot.quote_at(command.origin, "", &command.text));
+    let unit = unit.map(|unit| boot.quote_at(unit.origin, &unit.text));
+    let typed = typed.map(|command| boot.quote_at(command.origin, &command.text));
     let mut quotes: Vec<_> = unit.into_iter().chain(typed).collect();
     let shown = !quotes.is_empty();
     let finding = |judged, told: String| {
@@ -46,9 +46,8 @@ pub(super) fn openibd_disabled(boot: &Boot) -> Option<Finding> {
         .since(&late.asked.when)
         .map_or(String::new(), |usec| format!(", {} s too late", usec / 1_000_000));
     let netdev = late.netdev;
-    let up = boot.events.iter().find(|e| {
-        e.origin > late.made.origin
-            && matches!(&e.kind, Kind::InterfaceAsked { name, worked: Some(true) } if &**name == netdev)
+    let up = boot.after(late.made.origin).find(|e| {
+        matches!(&e.kind, Kind::InterfaceAsked { name, worked: Some(true) } if &**name == netdev)
     });
     let until = up.map_or(String::new(), |e| format!(" until {}", e.when.stamp));
     let (asked, made) = (&late.asked.when.stamp, &late.made.when.stamp);
@@ -101,16 +100,13 @@ fn failed(event: &Event) -> bool {
 
 pub(super) fn openibd_failed(boot: &Boot) -> Option<Finding> {
     let unit = boot.state.unit("openibd.service").filter(|u| u.active.starts_with("failed"));
-    let lines: Vec<_> = boot.events.iter().filter(|e| failed(e)).collect();
+    let lines = boot.lines(failed);
     if lines.is_empty() && unit.is_none() {
         return None;
     }
-    let recovered = lines.last().is_some_and(|last| {
-        boot.events.iter().any(|e| {
-            e.origin > last.origin
-                && matches!(&e.kind, Kind::UnitStarted(u) if u.contains("openibd"))
-        })
-    });
+    let recovered = lines
+        .last()
+        .is_some_and(|last| boot.starts_after(last.origin, |unit| unit.contains("openibd")));
     let (severity, end) =
         if recovered { (Severity::Warning, ", and started later") } else { (Severity::Error, "") };
     let refused = |e: &&Event| is_marked(&e.text) && e.text.contains("oad");
@@ -122,7 +118,7 @@ pub(super) fn openibd_failed(boot: &Boot) -> Option<Finding> {
             || seen::rdma_module(&e.text).is_some() && is_marked(&e.text)
             || e.text.contains("is in use by: ") && seen::rdma_module(&e.text).is_some()
     });
-    let shown = unit.map(|u| boot.quote_at(u.origin, "", &format!("{} {}", u.text, u.active)));
+    let shown = unit.map(|u| boot.quote_at(u.origin, &format!("{} {}", u.text, u.active)));
     let told = format!("openibd.service failed{end}.");
     let judged = (severity, Confidence::High);
     Some(

@@ -2,7 +2,8 @@
 
 use super::vf_ports::{dead_ports, is_zero, quote_ports, vfs};
 use super::words::opensm_misconfigured::{ENDS, NUMBERS, RUNS, SURE};
-use super::{Boot, Code, Confidence, Event, Finding, Kind, Quote, Severity, row, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Severity, row, seen};
+use crate::check::evidence::Host;
 use crate::check::evidence::state::UnitSeen;
 use crate::check::pattern::has_any;
 use crate::graph::consumers::{DropIn, PROVIDER};
@@ -17,8 +18,8 @@ fn unit_failed(event: &Event) -> bool {
 }
 
 pub(super) fn opensm_misconfigured(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot.with_any_of(&[SURE, ENDS, NUMBERS]).collect();
-    let units: Vec<_> = boot.events.iter().filter(|e| unit_failed(e)).collect();
+    let lines = boot.lines(|e| [SURE, ENDS, NUMBERS].iter().any(|words| has_any(&e.text, words)));
+    let units = boot.lines(unit_failed);
     // MLNX_OFED's start script: its unit stays active when opensm has ended.
     let is_ended =
         |unit: &&UnitSeen| unit.name.starts_with("opensmd.") && unit.active == "active (exited)";
@@ -50,17 +51,14 @@ pub(super) fn opensm_misconfigured(boot: &Boot) -> Option<Finding> {
 
 pub(super) fn opensm_skipped(boot: &Boot) -> Option<Finding> {
     let lines = row::lines(boot, Code::OpensmSkipped);
-    let unit = boot.host.iter().filter_map(|host| host.graph.get("opensm.service"));
-    let unit = unit.filter(|unit| unit.now.condition_failed && unit.now.active != "active");
-    let shown: Vec<_> = unit
-        .map(|unit| Quote {
-            source: "live host".to_owned(),
-            line: 0,
-            time: String::new(),
-            text: format!("{} was skipped: a condition of the unit did not hold", unit.name),
-        })
-        .collect();
-    if lines.is_empty() && shown.is_empty() {
+    let skipped = |host: &Host| {
+        let unit = host.graph.get("opensm.service")?;
+        let is_skipped = unit.now.condition_failed && unit.now.active != "active";
+        let text = format!("{} was skipped: a condition of the unit did not hold", unit.name);
+        is_skipped.then(|| host.quote(text))
+    };
+    let shown = boot.host.as_deref().and_then(skipped);
+    if lines.is_empty() && shown.is_none() {
         return None;
     }
     let last = lines.last().map(|e| e.origin);

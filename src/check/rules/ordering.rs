@@ -230,8 +230,8 @@ pub(super) fn start_wait_deadlock(boot: &Boot) -> Vec<Finding> {
         });
         let Some(asked) = asked else { continue };
         let other = word(asked.text.split("systemctl start ").nth(1).unwrap_or_default());
-        let began_after = boot.events.iter().any(|e| {
-            e.origin > ended.origin && matches!(&e.kind, Kind::UnitStarting(u) if other.contains(&**u) || u.contains(other))
+        let began_after = boot.after(ended.origin).any(|e| {
+            matches!(&e.kind, Kind::UnitStarting(u) if other.contains(&**u) || u.contains(other))
         });
         if !other.is_empty() && began_after {
             let told = format!(

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Boot, Code, Confidence, Event, Finding, Needs, Quote, Severity, seen};
+use super::{Advice, Boot, Code, Confidence, Event, Finding, Needs, Quote, Severity, seen};
 use crate::check::evidence::fold::{Lack, Object};
 use crate::check::evidence::state::{NetdevSeen, PortSeen};
 use crate::check::pattern::has_any;
+use crate::ladder::active::no_cable;
 use crate::model::advice::ToDo;
 use crate::model::status::Role;
 
@@ -28,21 +29,17 @@ pub(super) fn link_down_cable(boot: &Boot) -> Option<Finding> {
     let lit = ports.iter().any(|p| matches!(p.state.as_str(), "active" | "init" | "armed"));
     let lost: Vec<(&Object, Lack)> = boot.fold().bad().collect();
     let is_lost = |e: &Event| lost.iter().any(|(o, _)| o.last.quote == boot.quote(e));
-    let bad: Vec<_> = boot
-        .events
-        .iter()
-        .filter(|e| {
-            has_any(&e.text, &["Cable error", "Port module event[error]"]) && is_lost(e)
-                || e.text.contains("nsupported")
-                    && e.text.contains("able")
-                    && seen::rdma_module(&e.text).is_some()
-        })
-        .collect();
+    let bad = boot.lines(|e| {
+        has_any(&e.text, &["Cable error", "Port module event[error]"]) && is_lost(e)
+            || e.text.contains("nsupported")
+                && e.text.contains("able")
+                && seen::rdma_module(&e.text).is_some()
+    });
     let unplugged: Vec<_> = boot.with("Cable unplugged").collect();
     let plugged = boot.says("Cable plugged");
     let alive = seen::sign_of_life(boot).is_some();
     let quotes = |ports: &[&PortSeen]| -> Vec<Quote> {
-        ports.iter().take(8).map(|p| boot.quote_at(p.origin, "", &p.told())).collect()
+        ports.iter().take(8).map(|p| boot.quote_at(p.origin, &p.told())).collect()
     };
     let of_host = seen::inactive(boot);
     let is_used = lit || alive;
@@ -99,8 +96,11 @@ pub(super) fn link_down_cable(boot: &Boot) -> Option<Finding> {
             .about_all(down.iter().copied())
             .quoting(quotes(&down))
             .quoting(seen::quotes(boot, bad.into_iter().chain(unplugged)))
-            .look(look(boot, &down))
-            .now(disabled.iter().map(|port| port.mad_port().ibportstate("enable")));
+            .advise(look(boot, &down))
+            .now(disabled.iter().map(|port| {
+                let port = port.mad_port();
+                ToDo::at(&port, port.ibportstate("enable"))
+            }));
     Some(if dark.is_empty() && !disabled.is_empty() {
         finding
     } else {
@@ -116,34 +116,27 @@ fn told(ports: &[&PortSeen]) -> (String, usize) {
 }
 
 /// What shows more of `ports`, of which none may be known.
-fn look(boot: &Boot, ports: &[&PortSeen]) -> Vec<String> {
+fn look(boot: &Boot, ports: &[&PortSeen]) -> Vec<Advice> {
     /// More are all alike.
     const ENOUGH: usize = 4;
-    let ask = |port: &PortSeen| {
-        let query = port.mad_port().ibportstate("query");
+    let of = |port: &PortSeen| {
         let at = port.function.map(|at| at.to_string()).unwrap_or_default();
         let is_known = port.device.is_empty() || !at.is_empty();
-        if port.device.starts_with("hfi1") {
-            "opainfo".to_owned()
-        } else if port.device.starts_with("mlx5") || is_known && Needs::Mlx5.is_met(boot, &at) {
-            let at = seen::named(&at);
-            format!(
-                "mlxlink -d {at} --show_module (or mstlink with the same arguments), or {query}"
-            )
-        } else {
-            query
-        }
+        let is_mlx5 = port.device.starts_with("mlx5") || is_known && Needs::Mlx5.is_met(boot, &at);
+        let [cable, query] = no_cable(&port.mad_port(), port.function.filter(|_| is_mlx5));
+        let query = match () {
+            () if port.device.starts_with("hfi1") => Advice::look(ToDo::run("opainfo")),
+            () if is_mlx5 && at.is_empty() => Advice::look(format!(
+                "mlxlink -d ADDRESS (or mstlink with the same arguments), or {}",
+                query.step
+            )),
+            () => query,
+        };
+        if port.is_disabled() { vec![query] } else { vec![cable, query] }
     };
-    let mut all: Vec<String> = ports.iter().take(ENOUGH).map(|port| ask(port)).collect();
-    if all.is_empty() {
-        all.push(ask(&PortSeen::default()));
-    }
-    if ports.is_empty() || ports.iter().any(|port| !port.is_disabled()) {
-        let leds =
-            "check the LEDs at both ends of the cable, and whether the switch's port is enabled";
-        all.push(leds.to_owned());
-    }
-    all
+    let unknown = PortSeen::default();
+    let ports = if ports.is_empty() { &[&unknown][..] } else { ports };
+    seen::each(ports.iter().take(ENOUGH).flat_map(|port| of(port)))
 }
 
 /// What is to be said of links that a log shows, and shows lost later. Of a host its judgement
@@ -184,7 +177,7 @@ fn lost_again(boot: &Boot, lost: &[(&Object, Lack)]) -> Option<Finding> {
             .chain(failed)
             .quoting(links.iter().map(|object| object.last.quote.clone()))
             .quoting(said)
-            .look(look(boot, &[]))
+            .advise(look(boot, &[]))
             .now(["reseat the cable, or replace it"]),
     )
 }
@@ -216,7 +209,7 @@ fn idle(boot: &Boot) -> Option<Finding> {
     Some(
         Finding::of(Code::PortNotActive, Severity::Warning, Confidence::Medium, summary)
             .about_all(&names)
-            .quoting(netdevs.iter().take(8).map(|n| boot.quote_at(n.origin, "", &n.text)))
+            .quoting(netdevs.iter().take(8).map(|n| boot.quote_at(n.origin, &n.text)))
             .look([ToDo::run("ibstat"), ToDo::run("ip -d link")]),
     )
 }

@@ -114,8 +114,10 @@ impl Step {
         let has_place =
             |text: &Option<String>| text.iter().any(|text| PLACES.iter().any(|p| text.contains(p)));
         let is_for_each = has_place(&self.step.words) || has_place(&self.step.command);
-        let objects = if objects.is_empty() || !is_for_each { &[""][..] } else { objects };
-        let proven = objects.iter().filter(|at| self.needs.is_none_or(|n| n.is_met(boot, at)));
+        let objects = if objects.is_empty() { &[""][..] } else { objects };
+        let most = if is_for_each { objects.len() } else { 1 };
+        let is_proven = |at: &&&str| self.needs.is_none_or(|needs| needs.is_met(boot, at));
+        let proven = objects.iter().filter(is_proven).take(most);
         let filled = |object: &&str| {
             let fill = |text: &str, place: &&str| match *object {
                 "" => text.replace(place, place.trim_matches(['{', '}'])),

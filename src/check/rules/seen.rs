@@ -136,6 +136,14 @@ pub(super) fn by_function<'a>(
     grouped(events, |event| function(&event.text))
 }
 
+/// The PCI functions that `events` name, each once.
+pub(super) fn functions<'a, 'b>(events: impl IntoIterator<Item = &'b &'a Event>) -> Vec<&'a str>
+where
+    'a: 'b,
+{
+    each(events.into_iter().filter_map(|event| function(&event.text)))
+}
+
 /// `objects` of a `kind` as a sentence names them: a single one alone, several with their number.
 pub(super) fn all_of(kind: &str, objects: &[&str]) -> String {
     match objects {
@@ -183,24 +191,6 @@ impl Needs {
             // mlxconfig has answered.
             || matches!(self, Self::Mellanox) && state.settings.iter().any(|s| is_it(&s.device))
     }
-}
-
-/// `step` for each of `addresses` of which `needs` is proven; where none is known, in words, for
-/// one that is to be named.
-pub(super) fn for_each_proven(
-    boot: &Boot,
-    needs: Needs,
-    step: impl Into<ToDo>,
-    addresses: &[&str],
-) -> Vec<ToDo> {
-    let step = step.into();
-    let all = if addresses.is_empty() { &[""][..] } else { addresses };
-    let proven = all.iter().copied().filter(|at| needs.is_met(boot, at));
-    let of = |at: &str| match at {
-        "" => step.to_string().replace("{}", named(at)).into(),
-        at => step.map(|text| text.replace("{}", at)),
-    };
-    proven.map(of).collect()
 }
 
 pub(super) fn named(address: &str) -> &str {
@@ -298,7 +288,7 @@ pub(super) fn shown_failed(boot: &Boot, is_it: impl Fn(&str) -> bool) -> Option<
 }
 
 pub(super) fn quote_unit(boot: &Boot, unit: &UnitSeen) -> Quote {
-    boot.quote_at(unit.origin, "", &format!("{} {}", unit.name, unit.active))
+    boot.quote_at(unit.origin, &format!("{} {}", unit.name, unit.active))
 }
 
 /// True if the unit whose failure `failed` tells has to do with InfiniBand: its name

@@ -15,21 +15,17 @@ fn service_in(text: &str) -> Option<&'static str> {
 const MANAGER: &str = "opafm";
 
 pub(super) fn rdma_service_failed(boot: &Boot) -> Vec<Finding> {
-    let lines: Vec<_> = boot
-        .events
-        .iter()
-        .filter(|e| {
-            let ours = service_in(&e.text).is_some();
-            let failed = matches!(&e.kind, Kind::UnitFailed(u) if service_in(u).is_some());
-            failed
-                || ours
-                    && (e.text.contains("Failed with result")
-                        || e.text.contains("Failed at step EXEC")
-                        || e.text.contains("Failed to execute")
-                        || e.text.contains("code=exited, status=") && !e.text.contains("status=0/")
-                        || has_any(&e.text, &["code=killed", "failed because", "Couldn't start"]))
-        })
-        .collect();
+    let lines = boot.lines(|e| {
+        let ours = service_in(&e.text).is_some();
+        let failed = matches!(&e.kind, Kind::UnitFailed(u) if service_in(u).is_some());
+        failed
+            || ours
+                && (e.text.contains("Failed with result")
+                    || e.text.contains("Failed at step EXEC")
+                    || e.text.contains("Failed to execute")
+                    || e.text.contains("code=exited, status=") && !e.text.contains("status=0/")
+                    || has_any(&e.text, &["code=killed", "failed because", "Couldn't start"]))
+    });
     let shown = seen::shown_failed(boot, |name| service_in(name).is_some());
     let named = lines.into_iter().filter_map(|e| Some((service_in(&e.text)?, None, vec![e])));
     let mut services: Vec<(&str, Vec<&Event>)> =
@@ -40,12 +36,8 @@ pub(super) fn rdma_service_failed(boot: &Boot) -> Vec<Finding> {
         services.push((&unit.name, Vec::new()));
     }
     let is_back = |name: &str, lines: &[&Event]| {
-        let last = lines.last().map(|e| e.origin);
-        last.is_some()
-            && boot.events.iter().any(|e| {
-                Some(e.origin) > last
-                    && matches!(&e.kind, Kind::UnitStarted(unit) if unit.contains(name))
-            })
+        let is_it = |unit: &str| unit.contains(name);
+        lines.last().is_some_and(|last| boot.starts_after(last.origin, is_it))
     };
     let (back, failed): (Vec<_>, Vec<_>) =
         services.into_iter().partition(|(name, lines)| is_back(name, lines));
@@ -71,7 +63,9 @@ pub(super) fn rdma_service_failed(boot: &Boot) -> Vec<Finding> {
                 .about_all(&units)
                 .quoting(seen::quotes(boot, of.iter().flat_map(|(_, lines)| lines).copied()))
                 .quoting(shown)
-                .look(names.iter().map(|name| format!("journalctl -b | grep -i '{name}'")))
+                .look(
+                    names.iter().map(|name| ToDo::run(format!("journalctl -b | grep -i '{name}'"))),
+                )
         })
     };
     let severity = seen::error_unless_alive(boot);
@@ -90,18 +84,14 @@ pub(super) fn rdma_service_failed(boot: &Boot) -> Vec<Finding> {
 }
 
 pub(super) fn wait_online_timeout(boot: &Boot) -> Option<Finding> {
-    let lines: Vec<_> = boot
-        .events
-        .iter()
-        .filter(|e| {
-            let t = &e.text;
-            let of = t.contains("wait-online")
-                || e.program.contains("wait-online")
-                || has_any(t, &["Wait Online", "Wait for Network to be"]);
-            t.contains("Timeout occurred while waiting for network connectivity")
-                || of && (matches!(e.kind, Kind::UnitFailed(_)) || has_any(t, FAILS))
-        })
-        .collect();
+    let lines = boot.lines(|e| {
+        let t = &e.text;
+        let of = t.contains("wait-online")
+            || e.program.contains("wait-online")
+            || has_any(t, &["Wait Online", "Wait for Network to be"]);
+        t.contains("Timeout occurred while waiting for network connectivity")
+            || of && (matches!(e.kind, Kind::UnitFailed(_)) || has_any(t, FAILS))
+    });
     let shown = seen::shown_failed(boot, |name| name.contains("wait-online"));
     if lines.is_empty() && shown.is_none() {
         return None;

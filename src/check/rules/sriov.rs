@@ -1,11 +1,10 @@
 //! VFs that cannot be created.
 
 use super::vfs::is_out_of_room;
-use super::{Boot, Code, Confidence, Event, Finding, Needs, Severity, row, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Severity, row, seen};
 use crate::check::evidence::event::function;
 use crate::check::evidence::state::Setting;
 use crate::check::pattern::has_any;
-use crate::model::firmware::how_to_set;
 
 pub(super) fn sriov_not_enabled_fw(boot: &Boot) -> Option<Finding> {
     let is_off = |s: &&Setting| {
@@ -16,7 +15,7 @@ pub(super) fn sriov_not_enabled_fw(boot: &Boot) -> Option<Finding> {
     let mut devices: Vec<&str> = settings.iter().map(|s| s.device.as_str()).collect();
     devices.dedup();
     devices.retain(|device| !device.is_empty());
-    let off: Vec<_> = settings.iter().map(|s| boot.quote_at(s.origin, "", &s.text)).collect();
+    let off: Vec<_> = settings.iter().map(|s| boot.quote_at(s.origin, &s.text)).collect();
     // What was written already waits for a reset, which is another finding.
     let is_of_vfs = |s: &&Setting| matches!(s.name.as_str(), "SRIOV_EN" | "NUM_OF_VFS");
     if off.is_empty() && boot.state.settings.iter().filter(is_of_vfs).any(Setting::is_pending) {
@@ -27,7 +26,7 @@ pub(super) fn sriov_not_enabled_fw(boot: &Boot) -> Option<Finding> {
         .commands
         .iter()
         .filter(|c| c.text.contains("sriov_totalvfs") && c.answer() == "0")
-        .map(|c| boot.quote_at(c.origin, "", &format!("{}: 0", c.text)))
+        .map(|c| boot.quote_at(c.origin, &format!("{}: 0", c.text)))
         .collect();
     let full: Vec<_> = boot.with("_enable_sriov failed").filter(|e| is_out_of_room(e)).collect();
     let range: Vec<_> = boot
@@ -66,12 +65,6 @@ pub(super) fn sriov_not_enabled_fw(boot: &Boot) -> Option<Finding> {
             .quoting(off)
             .quoting(zero)
             .quoting(seen::quotes(boot, range))
-            .permanent(seen::for_each_proven(
-                boot,
-                Needs::Mellanox,
-                how_to_set("{}", "SRIOV_EN=1 NUM_OF_VFS=N", false).to_string(),
-                &devices,
-            ))
             .permanent((!full.is_empty()).then_some(
                 "or plan fewer VFs: the adapter may have no interrupt vectors for so many (ENOSPC)",
             )),
@@ -105,14 +98,10 @@ fn wants_vfs(boot: &Boot, text: &str) -> bool {
 }
 
 pub(super) fn sriov_mmio(boot: &Boot) -> Option<Finding> {
-    let refused: Vec<_> = boot
-        .events
-        .iter()
-        .filter(|e| {
-            e.text.contains("not enough MMIO resources for SR-IOV")
-                || e.text.contains("SR-IOV") && e.text.contains("bus number out of range")
-        })
-        .collect();
+    let refused = boot.lines(|e| {
+        e.text.contains("not enough MMIO resources for SR-IOV")
+            || e.text.contains("SR-IOV") && e.text.contains("bus number out of range")
+    });
     let bars: Vec<_> = boot
         .events
         .iter()
@@ -124,9 +113,7 @@ pub(super) fn sriov_mmio(boot: &Boot) -> Option<Finding> {
         // It may get another place a line later.
         .filter(|e| {
             let address = function(&e.text).unwrap_or("?");
-            !boot.events.iter().any(|l| {
-                l.origin > e.origin && l.text.contains(address) && l.text.contains(": assigned")
-            })
+            !boot.after(e.origin).any(|l| l.text.contains(address) && l.text.contains(": assigned"))
         })
         .collect();
     // The VFs of a graphics or storage adapter do not concern InfiniBand.
@@ -139,8 +126,7 @@ pub(super) fn sriov_mmio(boot: &Boot) -> Option<Finding> {
     ours.or(bar)?;
     let lines = refused.iter().chain(&bars).filter(concerns_us);
     let lines: Vec<&Event> = lines.copied().collect();
-    let addresses: Vec<&str> =
-        seen::by_function(lines.iter().copied()).into_iter().filter_map(|(of, _)| of).collect();
+    let addresses = seen::functions(&lines);
     let (severity, confidence) = match ours {
         Some(_) => (Severity::Error, Confidence::High),
         // Firmware asks for room for VFs that nobody wants.
@@ -150,19 +136,9 @@ pub(super) fn sriov_mmio(boot: &Boot) -> Option<Finding> {
         None => (Severity::Warning, Confidence::Medium),
     };
     let of = seen::all_of("adapter", &addresses);
-    let set = format!("or lower the number of VFs: {}", how_to_set("{}", "NUM_OF_VFS=N", false));
-    let fewer = seen::for_each_proven(boot, Needs::Mellanox, set, &addresses);
     let told = format!("The address space has no room for the VFs of {of}.");
-    Some(
-        Finding::of(Code::SriovMmio, severity, confidence, told)
-            .about_all(&addresses)
-            .quoting(seen::quotes(boot, lines))
-            .permanent(["in the firmware setup, enable SR-IOV and Above 4G decoding, and enlarge the MMIO (64 bit) window"])
-            .permanent(fewer)
-            .permanent([
-                "or add pci=realloc (for bus numbers: pci=assign-busses) to the kernel command line",
-            ]),
-    )
+    let judged = (severity, confidence);
+    Some(row::told(boot, Code::SriovMmio, judged, told, &addresses, lines))
 }
 
 pub(super) fn sriov_not_exposed_kernel(boot: &Boot) -> Option<Finding> {
@@ -178,11 +154,8 @@ pub(super) fn sriov_not_exposed_kernel(boot: &Boot) -> Option<Finding> {
         .with("MMIO range=[")
         .filter(|e| e.text.contains("emove mem") && e.text.contains("(256MB)"))
         .collect();
-    let missing: Vec<_> = boot
-        .events
-        .iter()
-        .filter(|e| e.text.contains("sriov_numvfs") && e.text.contains("No such file"))
-        .collect();
+    let missing =
+        boot.lines(|e| e.text.contains("sriov_numvfs") && e.text.contains("No such file"));
     let about_vfs = boot.says("VF(n) BAR")
         || !missing.is_empty()
         || boot.state.commands.iter().any(|c| c.text.contains("sriov"));
@@ -210,12 +183,12 @@ pub(super) fn sriov_vf_unreachable(boot: &Boot) -> Option<Finding> {
         .iter()
         .filter(|f| f.text.contains("Virtual Function") || f.is_infiniband())
         .filter(|f| f.details.iter().any(|d| d.contains("Unknown header type 7f")))
-        .map(|f| boot.quote_at(f.origin, "", &f.text))
+        .map(|f| boot.quote_at(f.origin, &f.text))
         .collect();
     if lines.is_empty() && lspci.is_empty() {
         return None;
     }
-    let addresses = seen::each(lines.iter().filter_map(|e| function(&e.text)));
+    let addresses = seen::functions(&lines);
     let does = if addresses.len() > 1 { "do" } else { "does" };
     let of = seen::all_of("VF", &addresses);
     let told = format!("{of} {does} not answer in configuration space (header type 7f).");

@@ -1,5 +1,6 @@
 //! Ports and netdevs for which the subnet manager does not do what they need.
 
+use super::vf_ports::is_zero;
 use super::words::no_subnet_manager::{CONFIGURED, SILENT};
 use super::words::opensm_misconfigured::RUNS;
 use super::{Advice, Boot, Code, Confidence, Event, Finding, Quote, Severity, row, seen};
@@ -112,10 +113,7 @@ pub(super) fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
             format!("no subnet manager has configured the port{last}")
         }
     };
-    let mut advice: Vec<Advice> = Vec::new();
-    for step in managers.iter().flat_map(|(port, manager)| manager.advice(port)) {
-        advice.extend((!advice.contains(&step)).then_some(step));
-    }
+    let advice = seen::each(managers.iter().flat_map(|(port, manager)| manager.advice(port)));
     let (severity, confidence) = match (active, waiting.is_empty()) {
         (false, false) => (Severity::Error, Confidence::High),
         (true, false) => (Severity::Warning, Confidence::Medium),
@@ -129,7 +127,7 @@ pub(super) fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
     Some(
         Finding::of(Code::NoSubnetManager, severity, confidence, told)
             .about_all(waiting.iter().copied())
-            .quoting(waiting .iter() .map(|p| boot.quote_at(p.origin, "", &p.told())))
+            .quoting(waiting .iter() .map(|p| boot.quote_at(p.origin, &p.told())))
             .quoting(seen::quotes(boot, stuck.copied()))
             .quoting(seen::quotes(boot, unanswered))
             .chain(forbidden.first().map(|_| {
@@ -142,12 +140,9 @@ pub(super) fn no_subnet_manager(boot: &Boot) -> Option<Finding> {
 
 pub(super) fn umad_zero_guid(boot: &Boot) -> Option<Finding> {
     let lines = row::lines(boot, Code::UmadZeroGuid);
-    let zero = |guid: &str| {
-        !guid.is_empty() && guid.trim_start_matches("0x").bytes().all(|b| b == b'0' || b == b':')
-    };
-    let ports = boot.state.ports.iter().filter(|p| zero(&p.guid) || zero(&p.node_guid));
+    let ports = boot.state.ports.iter().filter(|p| is_zero(&p.guid) || is_zero(&p.node_guid));
     let is_vf = ports.clone().any(PortSeen::is_vf);
-    let shown: Vec<_> = ports.map(|p| boot.quote_at(p.origin, "", &p.text)).collect();
+    let shown: Vec<_> = ports.map(|p| boot.quote_at(p.origin, &p.text)).collect();
     if lines.is_empty() || shown.is_empty() {
         return None;
     }
@@ -183,7 +178,7 @@ pub(super) fn pkey_missing(boot: &Boot) -> Vec<Finding> {
             findings.push(
                 Finding::of(Code::PkeyMissing, Severity::Warning, Confidence::Medium, text)
                     .about(port.name())
-                    .quoting([boot.quote_at(port.origin, "", &port.told())])
+                    .quoting([boot.quote_at(port.origin, &port.told())])
                     .advise([Advice::full_membership(pkey, port.guid.parse().ok())]),
             );
         }
@@ -208,13 +203,11 @@ pub(super) fn interface_not_online(boot: &Boot) -> Vec<Finding> {
                     port.name()
                 ),
                 vec![
-                    boot.quote_at(up.origin, "", &up.text),
-                    boot.quote_at(port.origin, "", &port.told()),
+                    boot.quote_at(up.origin, &up.text),
+                    boot.quote_at(port.origin, &port.told()),
                 ],
             )
-            .look([format!(
-                "dmesg | grep '{netdev}: multicast join failed': status -110 means that the subnet manager does not answer, -22 that it refuses"
-            )]),
+            .look([ToDo::multicast_joins(netdev)]),
             _ => finding(
                 format!(
                     "The subnet manager refuses to let {netdev} join its broadcast group (status -22), so that {netdev} has no carrier."

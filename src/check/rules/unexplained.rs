@@ -79,8 +79,8 @@ fn dark(boot: &Boot) -> Option<Finding> {
     Some(
         Finding::of(Code::Unexplained, Severity::Info, Confidence::Low, text)
             .about_all(of.iter().copied())
-            .quoting(of.iter().take(MOST).map(|port| boot.quote_at(port.origin, "", &port.told())))
-            .look([first.mad_port().ibportstate("query")]),
+            .quoting(of.iter().take(MOST).map(|port| boot.quote_at(port.origin, &port.told())))
+            .look([ToDo::at(&first.mad_port(), first.mad_port().ibportstate("query"))]),
     )
 }
 
@@ -151,7 +151,7 @@ fn lost(boot: &Boot, findings: &[Finding]) -> Vec<Finding> {
             Finding::of(Code::Unexplained, severity, Confidence::Medium, summary)
                 .about(&object.name)
                 .quoting([object.last.quote.clone()])
-                .look([look]),
+                .look([ToDo::run(look)]),
         )
     };
     boot.fold().bad().filter_map(|(object, lack)| told(object, lack)).collect()

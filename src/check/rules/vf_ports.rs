@@ -31,7 +31,7 @@ pub(super) fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
             c.text.contains("cat") && c.text.contains("sriov/") && is_zero(c.answer())
                 || c.text.contains("node_guid") && c.text.contains("cat") && is_zero(c.answer())
         })
-        .map(|c| boot.quote_at(c.origin, "", &format!("{}: {}", c.text, c.answer())))
+        .map(|c| boot.quote_at(c.origin, &format!("{}: {}", c.text, c.answer())))
         .collect();
     let mut said = row::lines(boot, Code::VfGuidZero);
     said.retain(|e| has_any(&e.text, &["VF", "vf"]));
@@ -111,11 +111,11 @@ pub(super) fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
             .quoting(quote_vfs(boot, &zero))
             .quoting(ports.iter().take(12).map(|port| {
                 let told = format!("{}: node GUID {}", port.name(), port.node_guid);
-                boot.quote_at(port.origin, "", &told)
+                boot.quote_at(port.origin, &told)
             }))
             .quoting(sysfs)
-            .quoting(twins.iter().map(|n| boot.quote_at(n.origin, "", &n.text)))
-            .quoting(devices.iter().map(|d| boot.quote_at(d.origin, "", &d.text)))
+            .quoting(twins.iter().map(|n| boot.quote_at(n.origin, &n.text)))
+            .quoting(devices.iter().map(|d| boot.quote_at(d.origin, &d.text)))
             .advise(advice),
     )
 }
@@ -182,7 +182,7 @@ pub(super) fn vf_policy_down(boot: &Boot) -> Option<Finding> {
         .commands
         .iter()
         .filter(|c| c.text.contains("policy") && c.text.contains("cat") && c.answer() == "Down")
-        .map(|c| boot.quote_at(c.origin, "", &format!("{}: Down", c.text)))
+        .map(|c| boot.quote_at(c.origin, &format!("{}: Down", c.text)))
         .collect();
     if down.is_empty() && sysfs.is_empty() {
         return None;
@@ -250,16 +250,11 @@ fn named(boot: &Boot, vfs: &[&VfSeen]) -> Vec<String> {
 fn repaired(boot: &Boot, vfs: &[&VfSeen], command: &str) -> Vec<Advice> {
     /// More are all alike.
     const ENOUGH: usize = 4;
-    let mut steps: Vec<Advice> = Vec::new();
-    for vf in vfs {
-        let step = command.replace("{pf}", pf_of(boot, vf)).replace("{vf}", &vf.index);
-        let step = Advice::now(step);
-        if !steps.contains(&step) && steps.len() < ENOUGH {
-            steps.push(step);
-        }
-    }
+    let of = |pf: &str, vf: &str| Advice::now(command.replace("{pf}", pf).replace("{vf}", vf));
+    let mut steps = seen::each(vfs.iter().map(|vf| of(pf_of(boot, vf), &vf.index)));
+    steps.truncate(ENOUGH);
     if steps.is_empty() {
-        steps.push(Advice::now(command.replace("{pf}", "PF_NETDEV").replace("{vf}", "N")));
+        steps.push(of("PF_NETDEV", "N"));
     }
     steps
 }
@@ -272,7 +267,7 @@ pub(super) fn is_zero(guid: &str) -> bool {
 
 /// Lines to quote for VFs.
 fn quote_vfs<'a>(boot: &'a Boot, vfs: &'a [&'a VfSeen]) -> impl Iterator<Item = Quote> + 'a {
-    vfs.iter().take(12).map(|v| boot.quote_at(v.origin, "", &v.text))
+    vfs.iter().take(12).map(|v| boot.quote_at(v.origin, &v.text))
 }
 
 /// Lines to quote for ports.
@@ -280,5 +275,5 @@ pub(super) fn quote_ports<'a>(
     boot: &'a Boot,
     ports: &'a [&'a PortSeen],
 ) -> impl Iterator<Item = Quote> + 'a {
-    ports.iter().take(12).map(|p| boot.quote_at(p.origin, "", &p.told()))
+    ports.iter().take(12).map(|p| boot.quote_at(p.origin, &p.told()))
 }

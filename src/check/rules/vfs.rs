@@ -1,7 +1,7 @@
 //! VFs without a driver, and settings that their PF does not take.
 
 use super::words::vf_probe_failed::SLAVE;
-use super::{Boot, Code, Confidence, Event, Finding, Kind, Needs, Quote, Severity, row, seen};
+use super::{Boot, Code, Confidence, Event, Finding, Kind, Quote, Severity, row, seen};
 use crate::check::evidence::event::function;
 use crate::check::evidence::own::About;
 use crate::model::advice::ToDo;
@@ -100,18 +100,13 @@ pub(super) fn vf_probe_failed(boot: &Boot) -> Option<Finding> {
     };
     let grep: Vec<String> = addresses.iter().map(|address| format!("-e {address}")).collect();
     let told = format!("The driver could not initialize {of}: {why}");
-    let finding = Finding::of(Code::VfProbeFailed, Severity::Error, Confidence::High, told)
-        .about_all(&addresses)
-        .quoting(seen::quotes(boot, lines))
-        .look([ToDo::with(
-            "find the first line that failed, which names the reason",
-            format!("dmesg | grep {}", grep.join(" ")),
-        )])
-        .now(seen::for_each(
-            "after the cause is corrected: echo {} > /sys/bus/pci/drivers_probe",
-            &addresses,
-            "ADDRESS",
-        ));
+    let judged = (Severity::Error, Confidence::High);
+    let look = ToDo::with(
+        "find the first line that failed, which names the reason",
+        format!("dmesg | grep {}", grep.join(" ")),
+    );
+    let finding =
+        row::told(boot, Code::VfProbeFailed, judged, told, &addresses, lines).look([look]);
     Some(if is_full {
         finding.permanent(["plan fewer VFs, or give each fewer vectors before it is bound: `echo N > /sys/bus/pci/devices/VF/sriov_vf_msix_count`"])
     } else {
@@ -128,37 +123,26 @@ pub(super) fn is_out_of_room(event: &Event) -> bool {
     }
 }
 
-fn reset() -> ToDo {
-    ToDo::with("reset the adapter", "mstfwreset -d {} reset")
-}
-
 pub(super) fn vf_setting_dropped(boot: &Boot) -> Vec<Finding> {
     told_of_pfs(boot, Code::VfSettingDropped, DROPPED, |pf| {
-        let told = format!(
+        format!(
             "The firmware of PF {pf} has ignored a setting of a VF: the write succeeded, and another value is read back."
-        );
-        Finding::of(Code::VfSettingDropped, Severity::Error, Confidence::High, told)
-            .permanent(["update the adapter's firmware"])
-            .permanent(seen::for_each_proven(boot, Needs::Mlx5, reset(), &[&pf.to_string()]))
+        )
     })
 }
 
-/// What `finding` says of each PF of whose VFs a report has a finding of `code`, or a log a
+/// What is `told` of each PF of whose VFs a report has a finding of `code`, or a log a
 /// text with `said`, and that is not as planned now.
 fn told_of_pfs(
     boot: &Boot,
     code: Code,
     said: &str,
-    finding: impl Fn(&Object) -> Finding,
+    told: impl Fn(&Object) -> String,
 ) -> Vec<Finding> {
     let finding = |pf: &Object, quotes: Vec<Quote>| {
-        (!quotes.is_empty()).then(|| {
-            finding(pf)
-                .about(pf)
-                .quoting(quotes)
-                .look([ToDo::run(format!("cat /run/ibprov/pf/{pf}.json"))])
-                .now([ToDo::run("ibprov apply")])
-        })
+        let judged = (Severity::Error, Confidence::High);
+        let finding = || row::told(boot, code, judged, told(pf), &[&pf.to_string()], []);
+        (!quotes.is_empty()).then(|| finding().quoting(quotes))
     };
     let judgement = boot.judgement();
     // What is as planned now was made good.
@@ -174,9 +158,8 @@ fn told_of_pfs(
     for (account, pf) in of_pfs.filter(|(_, pf)| is_so_now(pf)) {
         let quotes = account.findings.iter().filter(|f| f.code == code).map(|finding| Quote {
             source: account.source.clone(),
-            line: 0,
-            time: String::new(),
             text: format!("{}: {}", finding.subject(), finding.message),
+            ..Quote::default()
         });
         found.extend(finding(pf, quotes.collect()));
     }
@@ -212,11 +195,7 @@ fn is_made_good(boot: &Boot, event: &Event, pf: &Object) -> bool {
 
 pub(super) fn vf_setting_refused(boot: &Boot) -> Vec<Finding> {
     told_of_pfs(boot, Code::VfSettingRefused, REFUSED, |pf| {
-        let summary =
-            format!("PF {pf} refuses a setting of a VF: the kernel returned an error for it.");
-        Finding::of(Code::VfSettingRefused, Severity::Error, Confidence::High, summary)
-            .look([ToDo::run(format!("dmesg | grep {pf}"))])
-            .permanent(seen::for_each_proven(boot, Needs::Mlx5, reset(), &[&pf.to_string()]))
+        format!("PF {pf} refuses a setting of a VF: the kernel returned an error for it.")
     })
 }
 

@@ -5,108 +5,62 @@
 //! installers append to the file.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde::Deserialize;
 
 use super::shell::assignment;
 use super::{Imported, shown};
+use crate::model::data::data;
 use crate::names::IfName;
 
 pub const PATH: &str = "/etc/infiniband/openib.conf";
 
-/// What a key means to ibprov.
-pub(super) enum Meaning {
-    /// `yes` loads these modules; they are not loaded by ibprov otherwise.
-    Load(&'static [&'static str]),
-    /// A module that ibprov loads by itself: `no` skips it.
-    Skip(&'static str),
-    /// Nothing, with this value or any; the reason is for the next developer.
-    Nothing,
-    /// Nothing, unless it is this: then the text is what to do.
-    If(&'static str, &'static str),
-    /// Nothing, unless it is other than this.
-    Unless(&'static str, &'static str),
-    /// Read with others, at the end.
-    Later,
+/// `openib.toml`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    key: Vec<Key>,
 }
 
-const GONE: &str = "current kernels have no such module";
-const DRIVER: &str =
-    "udev loads drivers: to exclude this driver, deny it in /etc/modprobe.d (`blacklist NAME`)";
-const HOOK: &str = "replace the script by a unit that is ordered After= or Before=ibprov.service";
+#[derive(Debug, Deserialize)]
+struct Key {
+    names: Vec<String>,
+    #[serde(flatten)]
+    meaning: Meaning,
+}
 
-fn meaning(key: &str) -> Option<Meaning> {
-    use Meaning::{If, Later, Load, Nothing, Skip, Unless};
-    Some(match key {
-        "UMAD_LOAD" => Skip("ib_umad"),
-        "UVERBS_LOAD" => Skip("ib_uverbs"),
-        "IPOIB_LOAD" => Skip("ib_ipoib"),
-        "RDMA_CM_LOAD" => Load(&["rdma_cm"]),
-        "RDMA_UCM_LOAD" => Load(&["rdma_ucm"]),
-        "SRP_LOAD" => Load(&["ib_srp"]),
-        "SRPT_LOAD" | "SRP_TARGET_LOAD" => Load(&["ib_srpt"]),
-        "ISER_LOAD" => Load(&["ib_iser"]),
-        "ISERT_LOAD" => Load(&["ib_isert"]),
-        "RDS_LOAD" => Load(&["rds_rdma"]),
-        // One module since Linux 4.0; the old names are its aliases.
-        "XPRTRDMA_LOAD" | "SVCRDMA_LOAD" => Load(&["rpcrdma"]),
-        "ESP_OFFLOAD_LOAD" => Load(&["esp4_offload", "esp6_offload"]),
-        "MLX5_LOAD" | "MLX4_LOAD" | "MLX4_EN_LOAD" | "MLX_EN_LOAD" => If("no", DRIVER),
-        "UCM_LOAD" | "SDP_LOAD" | "QLGC_VNIC_LOAD" | "MLX4_FC_LOAD" | "MLX4_VNIC_LOAD"
-        | "IPATH_LOAD" | "EHCA_LOAD" | "CXGB3_LOAD" | "NES_LOAD" | "MLX5_FPGA_LOAD"
-        | "E_IPOIB_LOAD" | "LOAD_EIPOIB" => If("yes", GONE),
-        "SRPHA_ENABLE" => If("yes", "multipathd and srp_daemon handle several paths to a target"),
-        // Drivers that udev loads by itself.
-        "MTHCA_LOAD" | "QIB_LOAD" | "CXGB4_LOAD" => Nothing,
-        "ONBOOT" => If("no", "openibd did not start at boot: leave ibprov.service disabled"),
-        // ibprov never unloads a module, and waits for events instead of time.
-        "ALLOW_STOP"
-        | "FORCE_MODE"
-        | "NODE_DESC_TIME_BEFORE_UPDATE"
-        | "NODE_DESC_UPDATE_TIMEOUT"
-        | "RENICE_IB_MAD"
-        | "TECH_PREVIEW_LOAD" => Nothing,
-        "POST_START_DELAY" => Unless(
-            "0",
-            "ibprov waits for the ports instead; order units that need more after a port or a netdev",
-        ),
-        "NODE_DESC" => Unless("", "rdma-ndd sets node descriptions: `systemctl enable rdma-ndd`"),
-        "RUN_SYSCTL" => {
-            If("yes", "put the settings of /sbin/sysctl_perf_tuning into /etc/sysctl.d")
-        }
-        "RUN_AFFINITY_TUNER" => {
-            If("yes", "ibprov does not tune interrupts: run mlnx_affinity in a unit")
-        }
-        "RUN_MLNX_TUNE" => If("yes", "ibprov does not tune the system: run mlnx_tune in a unit"),
-        "RUN_FW_UPDATER_ONBOOT" => {
-            If("yes", "ibprov does not update firmware: update the firmware by hand")
-        }
-        "SRP_DAEMON_ENABLE" => If("yes", "`systemctl enable srp_daemon`"),
-        "ENABLE_FW_TRACER" => If(
-            "yes",
-            "for firmware traces: `echo 1 >/sys/kernel/debug/tracing/events/mlx5/mlx5_fw/enable` in a unit, if they are needed",
-        ),
-        "CX3_ETH_ONLY" => If("yes", "set port_type_array of mlx4_core in /etc/modprobe.d"),
-        "SMARTNIC_PF_MAC_CONF" => Unless("", "set these MAC addresses in a unit"),
-        "SET_IPOIB_CHANNELS" => If("yes", "set the channels with `ethtool -L` in a unit"),
-        "OPENIBD_PRE_START" | "OPENIBD_POST_START" | "OPENIBD_PRE_STOP" | "OPENIBD_POST_STOP" => {
-            Unless("", HOOK)
-        }
-        "SET_IPOIB_CM" | "IPOIB_MTU" => Later,
-        _ => return None,
-    })
+/// What a key means to ibprov.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Meaning {
+    Load(Vec<String>),
+    Skip(String),
+    If(String, String),
+    Unless(String, String),
+    #[expect(dead_code, reason = "the reason is for the next developer")]
+    Nothing(String),
+}
+
+fn meaning(name: &str) -> Option<&'static Meaning> {
+    static KEYS: OnceLock<Keys> = OnceLock::new();
+    let read = || data(include_bytes!(concat!(env!("OUT_DIR"), "/openib.toml.gz")));
+    let Keys { key } = KEYS.get_or_init(read);
+    key.iter().find(|key| key.names.iter().any(|known| known == name)).map(|key| &key.meaning)
 }
 
 /// Reads the file for a host whose interfaces `datagram_only` cannot have connected mode, which
 /// mlnx_interface_mgr does not set there either.
 pub fn import(text: &str, datagram_only: &[IfName]) -> Imported {
-    import_with(text, &[], &|_| None, datagram_only)
+    import_with(text, &[], None, datagram_only)
 }
 
-/// Reads a file of such keys, of which some have the meaning that `own` says. What reads the
-/// file loads the modules `always`, whatever it says.
+/// Reads a file of such keys, of which one may be `ignored`. What reads the file loads the modules
+/// `always`, whatever it says.
 pub(super) fn import_with(
     text: &str,
     always: &[&'static str],
-    own: &dyn Fn(&str) -> Option<Meaning>,
+    ignored: Option<&str>,
     datagram_only: &[IfName],
 ) -> Imported {
     let mut imported = Imported::default();
@@ -131,12 +85,14 @@ pub(super) fn import_with(
         values.iter().map(|(key, (line, value))| (*key, *line, value.as_str())).collect();
     given.sort_by_key(|(_, line, _)| *line);
     let (mut load, mut skip) = (always.to_vec(), Vec::new());
-    for (key, line, value) in given {
+    for (key, line, value) in given.into_iter().filter(|(key, ..)| Some(*key) != ignored) {
         let mut todo = |what: &str| imported.todo(line, &format!("{key}={}: {what}", shown(value)));
         let is = |word: &str| value.eq_ignore_ascii_case(word);
-        match own(key).or_else(|| meaning(key)) {
-            Some(Meaning::Load(modules)) if is("yes") => load.extend(modules.iter().copied()),
-            Some(Meaning::Skip(module)) if is("no") => skip.push(module),
+        match meaning(key) {
+            Some(Meaning::Load(modules)) if is("yes") => {
+                load.extend(modules.iter().map(String::as_str));
+            }
+            Some(Meaning::Skip(module)) if is("no") => skip.push(module.as_str()),
             Some(Meaning::Load(_) | Meaning::Skip(_)) if !is("yes") && !is("no") => {
                 todo("neither yes nor no");
             }

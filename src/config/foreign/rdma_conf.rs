@@ -2,7 +2,7 @@
 //! the modules that `rdma.service` loads. Its keys are those of openib.conf.
 
 use super::Imported;
-use super::openib_conf::{self, Meaning};
+use super::openib_conf;
 use super::shell::assignment;
 
 pub const PATH: &str = "/etc/rdma/rdma.conf";
@@ -17,19 +17,6 @@ pub fn import(text: &str) -> Imported {
         Ok(Some(("RDS_LOAD", value))) => Some(value == "yes"),
         _ => None,
     });
-    let own = |key: &str| match key {
-        "IPOIB_LOAD" if rds == Some(true) => Some(Meaning::Nothing),
-        // The name in RHEL 6.
-        "NFSoRDMA_LOAD" => Some(Meaning::Load(&["rpcrdma"])),
-        "NFSoRDMA_PORT" => Some(Meaning::Unless(
-            "",
-            "an NFS server listens for RDMA on rdma-port= of [nfsd] in /etc/nfs.conf",
-        )),
-        "FIXUP_MTRR_REGS" => Some(Meaning::If(
-            "yes",
-            "current kernels set up write combining without the MTRRs: no setting replaces this one",
-        )),
-        _ => None,
-    };
-    openib_conf::import_with(text, ALWAYS, &own, &[])
+    let ignored = (rds == Some(true)).then_some("IPOIB_LOAD");
+    openib_conf::import_with(text, ALWAYS, ignored, &[])
 }

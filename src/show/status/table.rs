@@ -45,7 +45,7 @@ impl Mark {
 }
 
 /// The columns but the last, which is as long as it is.
-const COLUMNS: [&str; 6] = ["PORT", "PCI", "NETDEV", "STATE", "LID", "RATE"];
+const COLUMNS: [&str; 6] = ["PORT", "PCI", "NETDEV", "STATE", "LID", "Gb/s"];
 
 /// A port, or an adapter that shows none.
 #[derive(Debug)]

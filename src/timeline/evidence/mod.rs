@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use self::roles::{known, role_of};
-use super::report::{loaded, reached};
+use super::report::{loaded, ran, reached};
 use super::{Ask, Clock, ModuleLoad, Note, Outcome, PortTrack, Role, Timeline, UnitBar};
 use crate::check::evidence::own::About;
 use crate::check::evidence::relevance::not_found;
+use crate::check::evidence::state::PortSeen;
 use crate::check::evidence::{Boot, Event, Host, Kind, When, event};
 use crate::check::pattern::word;
 use crate::check::rules::ib_netdev_in;
@@ -46,7 +47,7 @@ pub fn timeline(boot: &Boot, findings: &[Finding]) -> Timeline {
     // systemd's times and ibprov's are CLOCK_MONOTONIC; a log without that
     // clock cannot be laid beside them.
     if let (Zero::Monotonic, Some(host)) = (&zero, &boot.host) {
-        drawing.host(host, reported);
+        drawing.host(host, reported, &boot.state.ports);
     }
     drawing.finish(boot, findings, &zero)
 }
@@ -368,7 +369,7 @@ impl Drawing {
     }
 
     /// Lay what systemd, udev and ibprov itself know over it.
-    fn host(&mut self, host: &Host, reported: Option<&BootReport>) {
+    fn host(&mut self, host: &Host, reported: Option<&BootReport>, seen: &[PortSeen]) {
         let transaction = host.graph.transaction();
         let provider = consumers::provider(&host.graph).map(|u| u.name.clone());
         for unit in host.graph.units() {
@@ -396,10 +397,17 @@ impl Drawing {
             track.label = label;
             track.netdev = netdev.or(track.netdev);
             track.missing = progress.missing();
+            let place = progress.place().map(|(_, rdma, port)| format!("{rdma} port {port}"));
+            let shown = seen.iter().find(|port| Some(port.name()) == place);
+            track.now = shown.map(|port| port.link().to_owned());
             let asked = |n: &String| host.asked.iter().any(|a| a.netdev == *n);
             track.still_down = port.up == Some(false) && track.netdev.as_ref().is_some_and(asked);
             track.why = port.cause.as_ref().map(|c| c.text.clone()).unwrap_or_default();
             tracks.push(track);
+        }
+        // A tree shows no unit that has run.
+        if let Some(unit) = reported.filter(|_| !host.live).map(ran) {
+            self.units.insert(unit.name.clone(), unit);
         }
         for (module, usec) in reported.into_iter().flat_map(loaded) {
             self.timeline.modules.retain(|m| m.name != module.as_str());
@@ -517,6 +525,8 @@ fn bar(unit: &Unit, role: Role) -> UnitBar {
     let outcome = match now.active.as_str() {
         "failed" => Outcome::Failed,
         "active" | "reloading" => Outcome::Good,
+        // A tree does not show it.
+        "" => Outcome::Unknown,
         _ if now.began_usec.is_none() && !now.job => Outcome::NeverRan,
         // A oneshot that has done its work.
         "inactive" if now.result == "success" => Outcome::Good,

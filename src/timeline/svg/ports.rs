@@ -98,7 +98,7 @@ impl Drawing<'_> {
                 said.push_str(&format!(", {} late", duration(until.saturating_sub(from))));
             }
             (None, Some(rung)) => said.push_str(&format!(", {}", rung.lacking())),
-            (None, None) => {}
+            (None, None) => said.extend(port.now.iter().map(|now| format!(", {now} now"))),
         }
         if let Some(at) = port.address_usec {
             said.push_str(&format!(", address at {}", self.timeline.clock.moment(at)));

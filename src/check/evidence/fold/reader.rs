@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
     }
 
     fn shown(&self, state: State, origin: Origin, text: &str) -> Said {
-        let quote = self.boot.quote_at(origin, "", text);
+        let quote = self.boot.quote_at(origin, text);
         Said { state, quote, when: When::default(), now: self.now, event: None }
     }
 

@@ -49,6 +49,11 @@ impl From<&PortSeen> for Object {
 }
 
 impl PortSeen {
+    /// The state of its link in one word: of the physical one where that is why it is down.
+    pub fn link(&self) -> &str {
+        if self.state == "down" { &self.physical } else { &self.state }
+    }
+
     /// True unless the tool says that it is Ethernet.
     pub fn may_be_infiniband(&self) -> bool {
         self.infiniband != Some(false)
