@@ -19,8 +19,9 @@ make test
 END
 # Statuses other than 0.
 cat >"$work/status" <<'END'
-# There is no systemd to ask.
+# There is no systemd to ask, and no port that is active.
 1 ibprov collect --anonymize
+1 ibprov config generate
 # VFs of that node are missing, and would be created.
 3 ibprov --root tests/tree/node status
 1 ibprov --root tests/tree/node plan
