@@ -68,11 +68,6 @@ impl BusError {
     pub const fn is_late(&self) -> bool {
         matches!(self, Self::Silent { .. } | Self::NoTurn { .. })
     }
-
-    /// True if the other side answered with the error `name`.
-    pub fn is(&self, wanted: &str) -> bool {
-        matches!(self, Self::Refused { name, .. } if name == wanted)
-    }
 }
 
 /// Where on the bus something is.

@@ -195,11 +195,6 @@ pub fn is_withheld(config: &Config, function: &PciFunction) -> bool {
     config.withheld.has_all_ports() || config.ports.iter().any(is_its)
 }
 
-/// True if a `[[port]]` names a port of `function`, which is expected although it is a VF.
-pub fn has_row(config: &Config, function: &PciFunction) -> bool {
-    config.ports.iter().any(|row| is_meant(&row.which, function))
-}
-
 fn described(port: &PortRow) -> Expected {
     Expected {
         which: port.which.clone(),

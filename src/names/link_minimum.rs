@@ -16,11 +16,6 @@ pub struct LinkMinimum {
 }
 
 impl LinkMinimum {
-    /// True if nothing is configured.
-    pub fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// What satisfies both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

@@ -117,17 +117,6 @@ pub enum Misfit {
     NoSite,
 }
 
-impl Misfit {
-    /// True if both are about the same field, whatever the number.
-    pub fn is_like(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::TooLarge { name, .. }, Self::TooLarge { name: other, .. }) => name == other,
-            (Self::NoHostNumber, Self::NoHostNumber) | (Self::NoSite, Self::NoSite) => true,
-            _ => false,
-        }
-    }
-}
-
 /// What is said of a field that is not understood; it may hold anything, and is printed escaped.
 fn bad_field(text: &str) -> String {
     format!(
