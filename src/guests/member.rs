@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::domain::Domains;
 use super::failure::{Failure, FailureKind};
-use super::order::WaitReason;
+use super::order::GuestWait;
 use super::tasks::Step;
 use super::vf::Need;
 use super::vf_reader::VfStates;
@@ -146,10 +146,10 @@ impl GuestState {
     }
 
     /// That it waits for VFs; `None` if all are right, or that is not known.
-    pub(super) fn wrong_vfs(&self) -> Option<WaitReason> {
+    pub(super) fn wrong_vfs(&self) -> Option<GuestWait> {
         let wrong = |vf: &VfState| Some(format!("{}: {}", vf.label(), vf.lacks.as_ref()?));
         let wrong: Vec<String> = self.vfs.iter().flatten().filter_map(wrong).collect();
-        (!wrong.is_empty()).then_some(WaitReason::Vfs(wrong))
+        (!wrong.is_empty()).then_some(GuestWait::Vfs(wrong))
     }
 
     /// It is not to be tried again, but reported if its VFs are not right.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::domain::Domains;
 use super::member::GuestState;
-use super::order::{Standing, WaitReason, first_before, startable};
+use super::order::{GuestWait, Standing, first_before, startable};
 use super::vf::Need;
 use super::vf_reader::VfStates;
 use crate::config::guest::{GuestIndex, Guests};
@@ -104,13 +104,13 @@ impl Members {
     }
 
     /// What `index` waits for; `None` if it does not wait.
-    pub(super) fn waiting(&self, index: GuestIndex) -> Option<WaitReason> {
+    pub(super) fn waiting(&self, index: GuestIndex) -> Option<GuestWait> {
         let member = self.get(index)?;
         if !member.is_idle() {
             return None;
         }
         if let Some(trouble) = member.libvirt_trouble() {
-            return Some(WaitReason::Libvirt(trouble.to_owned()));
+            return Some(GuestWait::Libvirt(trouble.to_owned()));
         }
         if let Some(wrong) = member.wrong_vfs() {
             return Some(wrong);
@@ -118,9 +118,9 @@ impl Members {
         let is_settled = |index| self.get(index).is_none_or(|m| m.phase().is_settled());
         let before = first_before(&member.guest().after, is_settled);
         if let Some(before) = before.and_then(|before| self.get(before)) {
-            return Some(WaitReason::After(before.guest().what.clone()));
+            return Some(GuestWait::After(before.guest().what.clone()));
         }
-        Some(if member.is_looked_at() { WaitReason::Slot } else { WaitReason::Look })
+        Some(if member.is_looked_at() { GuestWait::Slot } else { GuestWait::Look })
     }
 
     /// Take in what libvirt says of domains.

@@ -39,7 +39,7 @@ pub fn first_before(
 
 /// What a guest waits for. Printed as a reason, it is `waits` of the report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum WaitReason {
+pub(super) enum GuestWait {
     /// libvirt, without which nothing is known of it.
     #[error("{0}")]
     Libvirt(String),

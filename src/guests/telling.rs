@@ -7,7 +7,7 @@ use tracing::span::EnteredSpan;
 use tracing::{Level, error, error_span, info, warn};
 
 use super::members::Members;
-use super::order::WaitReason;
+use super::order::GuestWait;
 use crate::config::guest::{GuestIndex, What};
 use crate::host::{clock, journal, state, systemd};
 use crate::model::{GuestsReport, events as kinds};
@@ -24,7 +24,7 @@ pub(super) struct GuestsReporter {
     /// Nothing leaves this process; the report is for who asked for it.
     is_silent: bool,
     report: GuestsReport,
-    said: LastReasons,
+    said: LastWaits,
     /// The report as it was written last.
     written: String,
     /// When the pause after that is over.
@@ -35,11 +35,11 @@ pub(super) struct GuestsReporter {
 
 /// Why each guest waits, as the journal has it.
 #[derive(Debug, Default)]
-struct LastReasons(BTreeMap<GuestIndex, WaitReason>);
+struct LastWaits(BTreeMap<GuestIndex, GuestWait>);
 
-impl LastReasons {
+impl LastWaits {
     /// True if this was not what was said last; now it is.
-    fn is_news(&mut self, guest: GuestIndex, waiting: &WaitReason) -> bool {
+    fn is_news(&mut self, guest: GuestIndex, waiting: &GuestWait) -> bool {
         self.0.insert(guest, waiting.clone()).as_ref() != Some(waiting)
     }
 
@@ -55,7 +55,7 @@ impl GuestsReporter {
         Self {
             is_silent,
             report,
-            said: LastReasons::default(),
+            said: LastWaits::default(),
             written: String::new(),
             pause_until_usec: 0,
             is_put_off: false,
@@ -198,8 +198,8 @@ impl GuestsReporter {
     }
 
     /// Who only looks starts nobody, so nobody waits for a slot.
-    fn waiting(&self, members: &Members, index: GuestIndex) -> Option<WaitReason> {
-        members.waiting(index).filter(|w| !(self.is_silent && *w == WaitReason::Slot))
+    fn waiting(&self, members: &Members, index: GuestIndex) -> Option<GuestWait> {
+        members.waiting(index).filter(|w| !(self.is_silent && *w == GuestWait::Slot))
     }
 
     fn headline(&self, members: &Members) -> String {
@@ -231,17 +231,17 @@ mod tests {
 
     #[test]
     fn why_a_guest_waits_is_said_once_until_it_changes_or_it_waits_anew() {
-        let mut said = LastReasons::default();
+        let mut said = LastWaits::default();
         let (one, other) = (GuestIndex::new(0), GuestIndex::new(1));
-        assert!(said.is_news(one, &WaitReason::Look));
-        assert!(!said.is_news(one, &WaitReason::Look));
-        assert!(said.is_news(other, &WaitReason::Look));
-        assert!(said.is_news(one, &WaitReason::Slot));
-        assert!(!said.is_news(one, &WaitReason::Slot));
-        assert!(said.is_news(one, &WaitReason::Look));
+        assert!(said.is_news(one, &GuestWait::Look));
+        assert!(!said.is_news(one, &GuestWait::Look));
+        assert!(said.is_news(other, &GuestWait::Look));
+        assert!(said.is_news(one, &GuestWait::Slot));
+        assert!(!said.is_news(one, &GuestWait::Slot));
+        assert!(said.is_news(one, &GuestWait::Look));
         said.forget(one);
-        assert!(said.is_news(one, &WaitReason::Look));
-        assert!(!said.is_news(other, &WaitReason::Look));
+        assert!(said.is_news(one, &GuestWait::Look));
+        assert!(!said.is_news(other, &GuestWait::Look));
     }
 
     #[test]

@@ -47,15 +47,15 @@ pub fn ports(vf: &WantedVf, admin: Administered) -> impl Iterator<Item = Planned
 pub struct VfProgress {
     /// The highest rung below which none is missing.
     pub reached: Option<VfRung>,
-    /// The rung that it is to reach.
-    pub goal: VfRung,
     /// What is not as wanted, if something is.
     pub lacks: Option<VfLack>,
 }
 
-/// Where a VF is to get.
-pub const fn goal(vf: &WantedVf) -> VfRung {
+/// The rung that a VF is to reach, which has `reached` this one.
+pub fn goal(vf: &WantedVf, reached: Option<VfRung>) -> VfRung {
     match vf.driver {
+        // libvirt moves a VF there and back by itself.
+        _ if reached == Some(VfRung::HandedOver) => VfRung::HandedOver,
         VfDriver::Host => VfRung::Verified,
         VfDriver::VfioPci => VfRung::HandedOver,
         VfDriver::None => VfRung::Guid,
@@ -65,8 +65,7 @@ pub const fn goal(vf: &WantedVf) -> VfRung {
 /// How far `vf` is. All three points of verification are judged here: what the
 /// PF reads back, the RDMA device's node GUID and GID 0, the netdev's address.
 pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) -> VfProgress {
-    let goal = goal(vf);
-    let at = |reached, lacks| VfProgress { reached, goal, lacks };
+    let at = |reached, lacks| VfProgress { reached, lacks };
     let Some(seen) = seen else { return at(None, Some(VfLack::Absent)) };
     if has_other_guids(vf, seen, &pf.backend) || guids_are_hidden(seen, pf) {
         let lack = VfLack::GuidsAtPf(other_guids_at_pf(vf, seen, pf));
@@ -90,12 +89,7 @@ pub fn vf_progress(vf: &WantedVf, seen: Option<&ObservedVf>, pf: &ObservedPf) ->
     let target = wanted_driver(vf, pf);
     let driver = seen.driver.as_deref();
     if driver.is_some_and(is_vfio) && vf.driver != VfDriver::None {
-        // libvirt moves a VF there and back by itself.
-        return VfProgress {
-            reached: Some(VfRung::HandedOver),
-            goal: VfRung::HandedOver,
-            lacks: other_policy,
-        };
+        return at(Some(VfRung::HandedOver), other_policy);
     }
     if !has_driver(driver, target.as_deref()) {
         let lack = VfLack::Driver { is: seen.driver.clone(), planned: target };

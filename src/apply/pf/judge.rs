@@ -3,7 +3,7 @@
 use nix::errno::Errno;
 
 use crate::ladder::KernelLogFacts;
-use crate::ladder::vf::{shows_other, vf_progress};
+use crate::ladder::vf::{goal, shows_other, vf_progress};
 use crate::model::{
     Advice, Code, Deferred, Finding, Severity, StepDone, StepFailure, ToDo, VfLack, VfStep,
     WantedPf, WantedVf,
@@ -116,7 +116,7 @@ pub(super) fn vfs(
             right,
             deferred: deferred && !right,
             reached: progress.reached,
-            goal: progress.goal,
+            goal: goal(want, progress.reached),
             node_guid: want.node_guid,
             port_guid: want.port_guid,
             port2_guid: want.port2_guid,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::super::domain::Domains;
 use super::super::fixtures::{after, guest, guests, listed};
-use super::super::order::WaitReason;
+use super::super::order::GuestWait;
 use super::*;
 use crate::config::guest::{Guest, Needs};
 use crate::host::testing;
@@ -114,7 +114,7 @@ fn a_guest_is_started_on_what_its_vfs_still_are_and_not_on_what_they_were() {
         service.turn(due);
         service.turn(due + 1_000);
         let waits = service.members.waiting(GuestIndex::new(0));
-        assert!(matches!(waits, Some(WaitReason::Vfs(_))), "{lost}: {waits:?}");
+        assert!(matches!(waits, Some(GuestWait::Vfs(_))), "{lost}: {waits:?}");
     }
 }
 
