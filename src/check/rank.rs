@@ -343,7 +343,7 @@ mod tests {
             (Code::OpensmVirtDisabled, Code::NoSubnetManager),
         ] {
             let cause = |ports_are_known| {
-                let both = vec![finding(lack, "0000:4b:00.2"), finding(effect, "mlx5_0 port 1")];
+                let both = vec![finding(lack, "0000:4b:00.2"), finding(effect, "mlx5_0/1")];
                 let told = in_order(both, ports_are_known, None);
                 told.iter().find(|f| f.code == effect).expect("the effect").caused_by
             };

@@ -256,7 +256,7 @@ impl Gathering<'_> {
                 function: Some(*pci),
                 origin,
                 text: format!(
-                    "{device} port {number}: state {}, physical state {}, sm_lid {}",
+                    "{device}/{number}: state {}, physical state {}, sm_lid {}",
                     link.state.map_or("?", LinkState::word),
                     link.physical.map_or("?", PhysicalState::word),
                     link.sm_lid.map_or_else(|| "?".to_owned(), |lid| lid.to_string()),

@@ -279,7 +279,7 @@ impl BootReport {
 }
 
 impl PortReport {
-    /// `mlx5_0 port 1 (0000:4b:00.0): ready, netdev ib0, port GUID ...`
+    /// `mlx5_0/1 (0000:4b:00.0): ready, netdev ib0, port GUID ...`
     pub fn line(&self) -> String {
         let label = self.progress.label();
         let mut line = if self.progress.is_ethernet() {

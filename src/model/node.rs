@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_port_of_which_nothing_was_seen_is_not_ready() {
-        let port = Object::from("mlx5_0 port 1 (0000:4b:00.0)");
+        let port = Object::from("mlx5_0/1 (0000:4b:00.0)");
         let verdict = |active, findings| {
             let count = PortCount { good: 1, active, of: 1, ..PortCount::default() };
             let ports = vec![(port.clone(), count)];

@@ -177,7 +177,7 @@ impl OnlinePort {
         Standing::of_port(self.online, self.progress.optional, is_in_use)
     }
 
-    /// `ib0, mlx5_0 port 1 (0000:4b:00.0)`.
+    /// `ib0, mlx5_0/1 (0000:4b:00.0)`.
     pub fn name(&self) -> String {
         let label = self.progress.label();
         match &self.progress.netdev {

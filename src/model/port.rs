@@ -183,12 +183,12 @@ impl PortProgress {
         MadPort { device: self.rdma.clone(), port: self.port }
     }
 
-    /// What to call it: `mlx5_0 port 1 (0000:4b:00.0)` once that is known.
+    /// What to call it: `mlx5_0/1 (0000:4b:00.0)` once that is known.
     pub fn label(&self) -> Object {
         match (&self.rdma, self.port, self.pci) {
             (Some(rdma), Some(port), Some(pci)) => Object::port_of(rdma.clone(), port, pci),
             (Some(rdma), None, Some(pci)) => Object::Device { name: rdma.clone(), function: pci },
-            (_, Some(port), None) => format!("{} port {port}", self.expected).into(),
+            (_, Some(port), None) => format!("{}/{port}", self.expected).into(),
             (None, _, Some(pci)) if self.expected != Object::Function(pci) => {
                 format!("{} ({pci})", self.expected).into()
             }

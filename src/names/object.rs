@@ -22,7 +22,7 @@ pub enum Object {
         name: RdmaName,
         function: PciAddress,
     },
-    /// `mlx5_0 port 1 (0000:4b:00.0)`, in logs `mlx5_0 port 1`
+    /// `mlx5_0/1 (0000:4b:00.0)`, in logs `mlx5_0/1`
     Port {
         of: PortSelector,
         port: PortNumber,
@@ -95,7 +95,8 @@ impl Object {
         if let Some((index, pf)) = of_host().or_else(|| of_log().map(|(pf, index)| (index, pf))) {
             return Some(Self::Vf(VfName { pf: pf.parse().ok()?, index: index.parse().ok()? }));
         }
-        if let Some((of, port)) = text.split_once(" port ") {
+        // Tools and the kernel say `mlx5_0 port 1`.
+        if let Some((of, port)) = text.rsplit_once('/').or_else(|| text.split_once(" port ")) {
             let port = PortNumber::new(port.parse().ok()?).ok()?;
             return Some(Self::Port { of: of.parse().ok()?, port, function: None });
         }
@@ -142,7 +143,7 @@ impl fmt::Display for Object {
             Self::Vf(VfName { pf, index }) => write!(f, "VF {index} of {pf}"),
             Self::Device { name, function } => write!(f, "{name} ({function})"),
             Self::Port { of, port, function } => {
-                write!(f, "{of} port {port}")?;
+                write!(f, "{of}/{port}")?;
                 function.map_or(Ok(()), |function| write!(f, " ({function})"))
             }
             Self::Unit(unit) => unit.fmt(f),
@@ -162,9 +163,9 @@ mod tests {
             ("0000:4b:00.0", pci),
             ("VF 3 of 0000:4b:00.0", pci),
             ("mlx5_0 (0000:4b:00.0)", pci),
-            ("mlx5_0 port 1 (0000:4b:00.0)", pci),
-            ("0000:4b:00.0 port 2", pci),
-            ("mlx5_0 port 1", None),
+            ("mlx5_0/1 (0000:4b:00.0)", pci),
+            ("0000:4b:00.0/2", pci),
+            ("mlx5_0/1", None),
             ("openibd.service", None),
         ] {
             let object = Object::from(text);
@@ -172,12 +173,14 @@ mod tests {
             assert_eq!(object.to_string(), text);
             assert_eq!(object.function().map(|pci| pci.to_string()).as_deref(), function, "{text}");
         }
-        for (logged, text) in
-            [("PF 0000:4b:00.0: VF 3", "VF 3 of 0000:4b:00.0"), ("PF 0000:4b:00.0", "0000:4b:00.0")]
-        {
+        for (logged, text) in [
+            ("PF 0000:4b:00.0: VF 3", "VF 3 of 0000:4b:00.0"),
+            ("PF 0000:4b:00.0", "0000:4b:00.0"),
+            ("mlx5_0 port 1", "mlx5_0/1"),
+        ] {
             assert_eq!(Object::from(logged), Object::from(text));
         }
-        for text in ["ib0", "mlx5_0", "mlx5_0/1", "rxe0 (eth1)", "a port of mlx5_0", "/run", ""] {
+        for text in ["ib0", "mlx5_0", "mlx5_0/0", "rxe0 (eth1)", "a port of mlx5_0", "/run", ""] {
             assert_eq!(Object::from(text), Object::Named(text.to_owned()));
         }
     }
@@ -185,8 +188,7 @@ mod tests {
     #[test]
     fn a_log_names_a_port_with_less_than_a_host() {
         let [full, bare, other, function] =
-            ["mlx5_0 port 1 (0000:4b:00.0)", "mlx5_0 port 1", "mlx5_0 port 2", "0000:4b:00.0"]
-                .map(Object::from);
+            ["mlx5_0/1 (0000:4b:00.0)", "mlx5_0/1", "mlx5_0/2", "0000:4b:00.0"].map(Object::from);
         assert!(full.is(&bare) && !full.is(&other) && !full.is(&function));
         assert!(full.is_of(&bare) && full.is_of(&function) && !function.is_of(&full));
         assert!(!bare.is_of(&function));

@@ -133,7 +133,7 @@ mod tests {
                 Moment { usec: 4_900_000, text: "ib0 was there".to_owned(), climbed: None },
                 Moment {
                     usec: 5_312_000,
-                    text: "mlx5_0 port 1: named as ib0".to_owned(),
+                    text: "mlx5_0/1: named as ib0".to_owned(),
                     climbed: Some(Climbed {
                         expected: "0000:4b:00.0".into(),
                         port: PortNumber::new(1).ok(),
@@ -150,10 +150,10 @@ mod tests {
         let text = text(&report(Verdict::Ready, vec![port(Rung::Named)]), Screen::default());
         expect![[r#"
             1 of 1 expected ports ready after 2.312 s
-            mlx5_0 port 1 (0000:4b:00.0): ready, netdev ib0, port GUID b859:9f03:0012:a480
+            mlx5_0/1 (0000:4b:00.0): ready, netdev ib0, port GUID b859:9f03:0012:a480
             timeline of boot:
             -   0.100 s  ib0 was there
-            +   0.312 s  mlx5_0 port 1: named as ib0
+            +   0.312 s  mlx5_0/1: named as ib0
         "#]]
         .assert_eq(&text);
     }
@@ -169,15 +169,15 @@ mod tests {
         });
         report.problems.push("cannot read /dev/kmsg".to_owned());
         expect![[r#"
-            boot incomplete after 2.312 s: mlx5_0 port 1 (0000:4b:00.0): no netdev; 0 of 1 expected ports ready
-            mlx5_0 port 1 (0000:4b:00.0): NOT READY: no netdev after 1.234 s, port GUID b859:9f03:0012:a480
+            boot incomplete after 2.312 s: mlx5_0/1 (0000:4b:00.0): no netdev; 0 of 1 expected ports ready
+            mlx5_0/1 (0000:4b:00.0): NOT READY: no netdev after 1.234 s, port GUID b859:9f03:0012:a480
               why: module ib_ipoib is not loaded: deny-listed by /etc/modprobe.d/x.conf:1
               do: remove the line
             changed by ibprov: load ib_umad in 0.090 s
             note: cannot read /dev/kmsg
             timeline of boot:
             -   0.100 s  ib0 was there
-            +   0.312 s  mlx5_0 port 1: named as ib0
+            +   0.312 s  mlx5_0/1: named as ib0
         "#]].assert_eq(&text(&report, Screen::default()));
     }
 

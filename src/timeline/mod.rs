@@ -112,7 +112,7 @@ pub struct ModuleLoad {
 /// A port's way up the ladder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PortTrack {
-    /// What to call it: `mlx5_0 port 1 (0000:4b:00.0)`.
+    /// What to call it: `mlx5_0/1 (0000:4b:00.0)`.
     pub label: String,
     pub netdev: Option<String>,
     /// The rungs it reached, each with the time it was first seen there.

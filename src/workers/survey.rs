@@ -65,9 +65,9 @@ type Wish = (u8, String);
 fn wish(request: &Request) -> Wish {
     match request {
         Request::Override(pci) => (0, format!("the driver_override of {pci}")),
-        Request::Port { device, port, .. } => (1, format!("the state of {device} port {port}")),
+        Request::Port { device, port, .. } => (1, format!("the state of {device}/{port}")),
         Request::Pcie(pci) => (2, format!("the PCIe link of {pci}")),
-        Request::PKeys { device, port, .. } => (3, format!("the P_Keys of {device} port {port}")),
+        Request::PKeys { device, port, .. } => (3, format!("the P_Keys of {device}/{port}")),
         Request::Administered(_) => (4, "the settings of its VFs".to_owned()),
         Request::Carrier(netdev) => (5, format!("the carrier of {netdev}")),
         Request::Addresses => (6, "the addresses of its netdevs".to_owned()),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use ibprov::graph::consumers::{self, Judged, Proof};
+use ibprov::graph::consumers::{self, JudgedUnit, Proof};
 use ibprov::graph::{Graph, Load, cycles, deadlock, files, show};
 use ibprov::host::Root;
 use ibprov::stacks;
@@ -82,7 +82,7 @@ fn the_files_make_the_transaction_that_systemd_has() {
 fn the_files_prove_what_systemd_proves() {
     let (live, files) = graphs(&boot("check_order"));
     let proved = |graph: &Graph| -> Vec<(String, bool)> {
-        let ordered = |j: &Judged| matches!(j.proof, Proof::Ordered(_));
+        let ordered = |j: &JudgedUnit| matches!(j.proof, Proof::Ordered(_));
         consumers::judge(graph, stacks::network_role, |_| false)
             .iter()
             .map(|j| (j.unit.clone(), ordered(j)))

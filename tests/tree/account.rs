@@ -148,7 +148,7 @@ fn without_ipoib_a_port_is_whole_unless_something_wants_its_netdev() {
     let dark = bare(DARK);
     assert_eq!(json(&dark, &["status"]).0, 3);
 
-    let port = format!("mlx5_0 port 1 ({PF})");
+    let port = format!("mlx5_0/1 ({PF})");
     let unit = "etc/systemd/system/bench.service";
     let wanted: [(&str, &str); 4] = [
         ("etc/ibprov/ibprov.toml", "[[interface]]\nmatch.name = \"ib*\"\nmtu = 2044\n"),
@@ -371,14 +371,14 @@ fn config_check_says_what_to_write_where_a_dark_port_is_meant() {
     };
     host.rdma("0000:5e:00.0", "mlx5_1", "b859:9f03:0013:0001", &[dark]);
     let shown = host.show(&["config", "check"]);
-    let row = "[[port]]  # mlx5_1 port 1 (0000:5e:00.0)\n  pci = \"0000:5e:00.0\"\n  port = 1\n  required = false\n";
+    let row = "[[port]]  # mlx5_1/1 (0000:5e:00.0)\n  pci = \"0000:5e:00.0\"\n  port = 1\n  required = false\n";
     assert!(shown.contains(row) && shown.ends_with("exit 0\n"), "{shown}");
     let (_, report) = json(&host, &["config", "check"]);
-    assert_eq!(report["dark_ports"], serde_json::json!(["mlx5_1 port 1 (0000:5e:00.0)"]));
+    assert_eq!(report["dark_ports"], serde_json::json!(["mlx5_1/1 (0000:5e:00.0)"]));
     // Where it has a [[port]] already, a second one would be an error.
     host.file("etc/ibprov/ibprov.toml", "\n[[port]]\npci = \"5e:00.0\"\nrate = \"200 Gb/s\"\n");
     let shown = host.show(&["config", "check"]);
-    let add = "  required = false  # at /etc/ibprov/ibprov.toml:2: mlx5_1 port 1 (0000:5e:00.0)\n";
+    let add = "  required = false  # at /etc/ibprov/ibprov.toml:2: mlx5_1/1 (0000:5e:00.0)\n";
     assert!(shown.contains(add) && !shown.contains("[[port]]"), "{shown}");
     host.file("etc/ibprov/ibprov.toml", "[[port]]\npci = [\"4b:00.0\", \"5e:00.0\"]\n");
     let shown = host.show(&["config", "check"]);
@@ -387,7 +387,7 @@ fn config_check_says_what_to_write_where_a_dark_port_is_meant() {
     // With these lines it is silent, and the port is a note.
     host.file("etc/ibprov/ibprov.toml", row);
     assert!(!host.show(&["config", "check"]).contains("[[port]]"));
-    is(&host, 0, &["info port-not-active mlx5_1 port 1 (0000:5e:00.0)"]);
+    is(&host, 0, &["info port-not-active mlx5_1/1 (0000:5e:00.0)"]);
 }
 
 #[test]

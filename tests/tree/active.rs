@@ -50,7 +50,7 @@ fn told(report: &Value) -> (i64, Vec<String>) {
     let of = of.map(|finding| {
         let objects = text(&finding["object"]);
         let ports: Vec<&str> =
-            objects.split(", ").map(|o| o.split(' ').next().expect("a word")).collect();
+            objects.split(", ").map(|o| o.split(['/', ' ']).next().expect("a word")).collect();
         format!("{} {}", text(&finding["severity"]), ports.join(" "))
     });
     (report["exit_code"].as_i64().expect("exit code"), of.collect())
@@ -97,9 +97,9 @@ fn one_dark_rail_of_four_is_an_exception_in_every_verb() {
         read: no log
 
         warning: link-down-cable (confidence high)
-          mlx5_2 port 1 has no physical link: the cable, the module or the peer is the cause.
+          mlx5_2/1 has no physical link: the cable, the module or the peer is the cause.
           Evidence:
-            tree: mlx5_2 port 1: state DOWN, physical state Polling, sm_lid 1
+            tree: mlx5_2/1: state DOWN, physical state Polling, sm_lid 1
           Look:
             do: check the cable and the switch port
             run: mlxlink -d 0000:12:00.0 || mstlink -d 0000:12:00.0
@@ -107,7 +107,7 @@ fn one_dark_rail_of_four_is_an_exception_in_every_verb() {
             do: reseat the cable, or replace it
 
             warning: port-not-active (confidence high, caused by link-down-cable)
-              mlx5_2 port 1 (0000:12:00.0): no link: no cable, or the other end is down (Polling).
+              mlx5_2/1 (0000:12:00.0): no link: no cable, or the other end is down (Polling).
               Fix permanently:
                 do: if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
         exit 1
@@ -150,10 +150,10 @@ fn with_all_cables_out_the_node_is_not_ready() {
         read: no log
 
         error: link-down-cable (confidence high)
-          2 ports (mlx5_0 port 1, mlx5_1 port 1) have no physical link: the cable, the module or the peer is the cause.
+          2 ports (mlx5_0/1, mlx5_1/1) have no physical link: the cable, the module or the peer is the cause.
           Evidence:
-            tree: mlx5_0 port 1: state DOWN, physical state Polling, sm_lid 1
-            tree: mlx5_1 port 1: state DOWN, physical state Polling, sm_lid 1
+            tree: mlx5_0/1: state DOWN, physical state Polling, sm_lid 1
+            tree: mlx5_1/1: state DOWN, physical state Polling, sm_lid 1
           Look:
             do: check the cable and the switch port
             run: mlxlink -d 0000:10:00.0 || mstlink -d 0000:10:00.0
@@ -162,7 +162,7 @@ fn with_all_cables_out_the_node_is_not_ready() {
             do: reseat the cable, or replace it
 
             error: port-not-active (confidence high, caused by link-down-cable)
-              mlx5_0 port 1 (0000:10:00.0), mlx5_1 port 1 (0000:11:00.0): no link: no cable, or the other end is down (Polling).
+              mlx5_0/1 (0000:10:00.0), mlx5_1/1 (0000:11:00.0): no link: no cable, or the other end is down (Polling).
               Fix permanently:
                 do: if nothing is meant to be connected to it: `required = false` in its [[port]], or boot.ignore (man 5 ibprov.toml)
         exit 3
@@ -352,7 +352,7 @@ fn a_state_that_was_not_copied_is_not_judged() {
         read: no log
 
         info: port-not-judged (confidence high)
-          mlx5_0 port 1 (0000:10:00.0): not judged: the copy does not show its state.
+          mlx5_0/1 (0000:10:00.0): not judged: the copy does not show its state.
         exit 2
     "#]]
     .assert_eq(&host.show(&["check"]));
@@ -421,7 +421,7 @@ fn ports_of_vfs_beside_an_active_one_are_exceptions_in_every_verb() {
     let host = vfs(("1: DOWN", "5: LinkUp", "0xffff"), "Follow");
     expect![[r#"
         ready with exceptions: 1 of 1 expected ports active, 2 of 2 VFs as planned
-          warning: mlx5_1 port 1 (0000:4b:00.1), mlx5_2 port 1 (0000:4b:00.2): Down, although the port of its PF is Active: the subnet manager probably serves no virtual ports
+          warning: mlx5_1/1 (0000:4b:00.1), mlx5_2/1 (0000:4b:00.2): Down, although the port of its PF is Active: the subnet manager probably serves no virtual ports
             do: ask which subnet manager it is: sminfo -C mlx5_0 -P 1
             do: use a subnet manager with virtualization support: NVIDIA's OpenSM with `virt_enabled 2` in its opensm.conf, UFM, or a managed switch where it is enabled; the OpenSM of distributions has none
         ibprov: enabled; last boot: ready, exit 0; openibd.service: ibprov's
@@ -438,15 +438,15 @@ fn ports_of_vfs_beside_an_active_one_are_exceptions_in_every_verb() {
         warning: opensm-virt-disabled (confidence medium)
           The PF is Active and its VFs are not: the subnet manager does not serve virtual ports.
           Evidence:
-            tree: mlx5_1 port 1: state DOWN, physical state LinkUp, sm_lid 1
-            tree: mlx5_2 port 1: state DOWN, physical state LinkUp, sm_lid 1
+            tree: mlx5_1/1: state DOWN, physical state LinkUp, sm_lid 1
+            tree: mlx5_2/1: state DOWN, physical state LinkUp, sm_lid 1
           Look:
             do: check that GUID and link state of the VF are set: ibprov status, or ip link show PF_NETDEV
           Fix permanently:
             do: set virt_enabled 2 in /etc/opensm/opensm.conf of NVIDIA's opensm (the distributions' opensm has no such option), then restart opensm
 
             warning: vf-port-not-active (confidence high, caused by opensm-virt-disabled)
-              mlx5_1 port 1 (0000:4b:00.1), mlx5_2 port 1 (0000:4b:00.2): Down, although the port of its PF is Active: the subnet manager probably serves no virtual ports.
+              mlx5_1/1 (0000:4b:00.1), mlx5_2/1 (0000:4b:00.2): Down, although the port of its PF is Active: the subnet manager probably serves no virtual ports.
               Look:
                 do: ask which subnet manager it is: sminfo -C mlx5_0 -P 1
         exit 1
@@ -534,7 +534,7 @@ fn in_a_guest_the_host_is_who_can_help() {
                         format!("{} {} {}", f["severity"], f["code"], f["object"]).replace('"', "")
                     })
                     .collect();
-                let port = "mlx5_0 port 1 (0000:10:00.0)";
+                let port = "mlx5_0/1 (0000:10:00.0)";
                 let told =
                     ["vf-guid-zero", "port-not-active"].map(|code| format!("error {code} {port}"));
                 for finding in told {

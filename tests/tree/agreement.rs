@@ -517,7 +517,7 @@ fn agree_on_ports(
         for port in hca["ports"].as_array().expect("ports") {
             let number = port["port"].as_u64().expect("a number");
             let name = format!(
-                "{} port {number} ({})",
+                "{}/{number} ({})",
                 hca["rdma"].as_str().expect("a name"),
                 hca["pci"].as_str().expect("an address")
             );
@@ -526,7 +526,7 @@ fn agree_on_ports(
                 lacks.iter().any(|(_, object)| *object == name || Some(object.as_str()) == netdev);
             let role = port["role"].as_str().expect("a role");
             let at: usize =
-                name[5..].split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
+                name[5..].split('/').next().and_then(|n| n.parse().ok()).expect("a number");
             let adapter = &node.adapters[at];
             let is_counted = !adapter.ethernet || adapter.listed.is_some();
             is_judged |= role == "expected" && is_counted && (is_missing || adapter.ethernet);
@@ -735,7 +735,7 @@ fn agree_on_interfaces(
         let facts = facts(&report);
         let only_here: Vec<&String> = facts.difference(said).collect();
         // What no port is expected to have, its interface may be asked for all the same.
-        let is_expected = said.iter().any(|fact| fact.contains(&format!("mlx5_{at} port 1 ")));
+        let is_expected = said.iter().any(|fact| fact.contains(&format!("mlx5_{at}/1 ")));
         let is_other = |fact: &&&String| is_expected || !fact.contains(" setting-refused ");
         let wrong: Vec<_> = only_here.iter().filter(is_other).collect();
         prop_assert!(wrong.is_empty(), "{:?}: {:#}", wrong, report);

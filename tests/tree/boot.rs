@@ -25,7 +25,7 @@ fn a_dry_run_says_what_would_be_loaded_and_awaited() {
         2. wait up to 150 s for each adapter:
              0000:01:00.0: no driver; expected state: named
              0000:02:00.0: no RDMA device; expected state: named
-        named: mlx5_0 port 1 (0000:03:00.0) as ib0
+        named: mlx5_0/1 (0000:03:00.0) as ib0
         not waited for: 0000:04:00.0: bound to pci-stub
         not waited for: 0000:06:00.0: driver_override is "none"
         exit 1
@@ -49,7 +49,7 @@ fn a_dry_run_shows_vfs_and_settings_too_and_equal_lines_once() {
     }
     expect![[r#"
         boot would change nothing and not wait
-        named: mlx5_0 port 1 (0000:4b:00.0) as ib0
+        named: mlx5_0/1 (0000:4b:00.0) as ib0
         not waited for: 0000:4b:00.1 and 15 more functions: VF of 0000:4b:00.0 on this host
         exit 0
     "#]]
@@ -61,7 +61,7 @@ fn a_dry_run_shows_vfs_and_settings_too_and_equal_lines_once() {
     expect![[r#"
         boot would, in this order:
         1. wait up to 150 s for each adapter:
-             mlx5_0 port 1 (0000:4b:00.0): not configured; expected state: configured
+             mlx5_0/1 (0000:4b:00.0): not configured; expected state: configured
         2. ib0: set MTU 2040 (/etc/ibprov/ibprov.toml:1)
         3. PF 0000:4b:00.0: in this order:
              1. unbind VFs 1-15 from mlx5_core, in parallel
@@ -108,7 +108,7 @@ fn a_command_that_modprobe_runs_for_a_module_is_named() {
     expect![[r#"
         boot would, in this order:
         1. load ib_umad, ib_uverbs
-        named: mlx5_0 port 1 (0000:4b:00.0) as ib0
+        named: mlx5_0/1 (0000:4b:00.0) as ib0
         note: ib_umad: to load it, modprobe runs the command of /etc/modprobe.d/mlnx-bf.conf:1: /sbin/modprobe --ignore-install ib_umad $CMDLINE_OPTS && /sbin/mlnx_bf_configure
         exit 1
     "#]].assert_eq(&host.show(&["boot", "--dry-run"]));

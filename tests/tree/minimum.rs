@@ -50,7 +50,7 @@ fn a_port_below_its_rate_is_degraded() {
         read: no log
 
         warning: port-degraded (confidence high)
-          mlx5_0 port 1 (0000:4b:00.0): degraded: rate 200 Gb/sec (4X HDR), minimum 400 Gb/s.
+          mlx5_0/1 (0000:4b:00.0): degraded: rate 200 Gb/sec (4X HDR), minimum 400 Gb/s.
           Look:
             run: mlxlink -d 0000:4b:00.0
           Fix permanently:

@@ -70,7 +70,7 @@ fn what_cannot_be_read_or_says_something_else_is_an_hca() {
     other.bytes(&format!("sys/bus/pci/devices/{BRIDGE}/vpd"), &product_data("SMDL=NIC"));
     for host in &hosts {
         let text = host.show(&["boot", "--dry-run"]);
-        let want = format!("named: mlx5_9 port 1 ({BRIDGE}) as ib9\n");
+        let want = format!("named: mlx5_9/1 ({BRIDGE}) as ib9\n");
         assert!(text.contains(&want), "{text}");
     }
     let text = broken.show(&["status"]);
@@ -122,7 +122,7 @@ fn a_list_of_expected_ports_holds_and_others_are_told() {
     let text = list(PF);
     assert!(text.contains(&format!("not waited for: {BRIDGE}: {WHY}\n")), "{text}");
     let text = list(BRIDGE);
-    assert!(text.contains(&format!("named: mlx5_9 port 1 ({BRIDGE})")), "{text}");
+    assert!(text.contains(&format!("named: mlx5_9/1 ({BRIDGE})")), "{text}");
     assert!(!text.contains("NVSwitch"), "{text}");
 }
 

@@ -90,7 +90,7 @@ fn child(host: &Host, name: &str, pkey: &str, carrier: &str) {
     }
 }
 
-const PORT: &str = "mlx5_0 port 1 (0000:4b:00.0)";
+const PORT: &str = "mlx5_0/1 (0000:4b:00.0)";
 
 #[test]
 fn a_limited_member_of_the_default_partition_has_no_carrier() {
@@ -122,7 +122,7 @@ fn a_limited_member_of_the_default_partition_has_no_carrier() {
         read: no log
 
         warning: pkey-missing (confidence high)
-          mlx5_0 port 1 (0000:4b:00.0): the port is only a limited member of partition 0x7fff (its P_Key table has 0x7fff, not 0xffff); needed by ib0.
+          mlx5_0/1 (0000:4b:00.0): the port is only a limited member of partition 0x7fff (its P_Key table has 0x7fff, not 0xffff); needed by ib0.
           Fix permanently:
             do: ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: Default=0x7fff, ipoib : ALL=limited, SELF=full, 0xb8599f030012a480=full ;
 
@@ -385,9 +385,9 @@ fn a_log_of_joins_that_are_refused_is_told_and_the_table_explains_it() {
         read: ROOT/journal.log, ROOT/state.txt: 26 lines, 1 boot, Oct 04 08:11:20 to Oct 04 08:12:40
 
         warning: pkey-missing (confidence medium)
-          mlx5_0 port 1: the port is only a limited member of partition 0x7fff (its P_Key table has 0x7fff, not 0xffff), and ib0 is refused.
+          mlx5_0/1: the port is only a limited member of partition 0x7fff (its P_Key table has 0x7fff, not 0xffff), and ib0 is refused.
           Evidence:
-            ROOT/state.txt:7: mlx5_0 port 1: State: Active
+            ROOT/state.txt:7: mlx5_0/1: State: Active
           Fix permanently:
             do: ask the administrator of the subnet manager for full membership; in opensm's partitions.conf: Default=0x7fff, ipoib : ALL=limited, SELF=full, 0x0200000c00010003=full ;
 

@@ -31,7 +31,7 @@ fn check() {
               Details:
                 1. ready: 12 of 12 expected ports active, 192 of 192 VFs as planned
               Evidence:
-                tree: mlx5_0 port 1: state ACTIVE, physical state LinkUp, sm_lid 1
+                tree: mlx5_0/1: state ACTIVE, physical state LinkUp, sm_lid 1
             exit 0
         "#]],
     );
@@ -43,10 +43,10 @@ fn check() {
             read: no log
 
             warning: no-subnet-manager (confidence high)
-              mlx5_2 port 1 has a link and stays in Initializing: no subnet manager has
+              mlx5_2/1 has a link and stays in Initializing: no subnet manager has
               configured the port, and mlx5_0/1 is Active.
               Evidence:
-                tree: mlx5_2 port 1: state INIT, physical state LinkUp, sm_lid ?
+                tree: mlx5_2/1: state INIT, physical state LinkUp, sm_lid ?
               Look:
                 do: if it is in the fabric of mlx5_0/1 (Active): check its switch port
               Fix now:
@@ -55,14 +55,13 @@ fn check() {
                     alone (man 8 ibprov-opensm)
 
                 warning: port-not-active (confidence high, caused by no-subnet-manager)
-                  mlx5_2 port 1 (0000:12:00.0): not active: no subnet manager configured it
+                  mlx5_2/1 (0000:12:00.0): not active: no subnet manager configured it
                   (Initializing).
 
             warning: link-down-cable (confidence high)
-              mlx5_3 port 1 has no physical link: the cable, the module or the peer is the
-              cause.
+              mlx5_3/1 has no physical link: the cable, the module or the peer is the cause.
               Evidence:
-                tree: mlx5_3 port 1: state DOWN, physical state Polling, sm_lid 1
+                tree: mlx5_3/1: state DOWN, physical state Polling, sm_lid 1
               Look:
                 do: check the cable and the switch port
                 run: mlxlink -d 0000:13:00.0 || mstlink -d 0000:13:00.0
@@ -70,7 +69,7 @@ fn check() {
                 do: reseat the cable, or replace it
 
                 warning: port-not-active (confidence high, caused by link-down-cable)
-                  mlx5_3 port 1 (0000:13:00.0): no link: no cable, or the other end is down
+                  mlx5_3/1 (0000:13:00.0): no link: no cable, or the other end is down
                   (Polling).
                   Fix permanently:
                     do: if nothing is meant to be connected to it: `required = false` in its
@@ -230,18 +229,18 @@ fn boot() {
         &["boot", "--dry-run"],
         &expect![[r#"
             boot would change nothing and not wait
-            named: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
-            named: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
-            named: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
-            named: mlx5_3 port 1 (0000:13:00.0) as ibp19s0
-            named: mlx5_4 port 1 (0000:14:00.0) as ibp20s0
-            named: mlx5_5 port 1 (0000:15:00.0) as ibp21s0
-            named: mlx5_6 port 1 (0000:16:00.0) as ibp22s0
-            named: mlx5_7 port 1 (0000:17:00.0) as ibp23s0
-            named: mlx5_8 port 1 (0000:18:00.0) as ibp24s0
-            named: mlx5_9 port 1 (0000:19:00.0) as ibp25s0
-            named: mlx5_10 port 1 (0000:1a:00.0) as ibp26s0
-            named: mlx5_11 port 1 (0000:1b:00.0) as ibp27s0
+            named: mlx5_0/1 (0000:10:00.0) as ibp16s0
+            named: mlx5_1/1 (0000:11:00.0) as ibp17s0
+            named: mlx5_2/1 (0000:12:00.0) as ibp18s0
+            named: mlx5_3/1 (0000:13:00.0) as ibp19s0
+            named: mlx5_4/1 (0000:14:00.0) as ibp20s0
+            named: mlx5_5/1 (0000:15:00.0) as ibp21s0
+            named: mlx5_6/1 (0000:16:00.0) as ibp22s0
+            named: mlx5_7/1 (0000:17:00.0) as ibp23s0
+            named: mlx5_8/1 (0000:18:00.0) as ibp24s0
+            named: mlx5_9/1 (0000:19:00.0) as ibp25s0
+            named: mlx5_10/1 (0000:1a:00.0) as ibp26s0
+            named: mlx5_11/1 (0000:1b:00.0) as ibp27s0
             PF 0000:10:00.0: 16 VFs as planned, nothing to do
             PF 0000:11:00.0: 16 VFs as planned, nothing to do
             PF 0000:12:00.0: 16 VFs as planned, nothing to do
@@ -267,18 +266,18 @@ fn boot() {
                  deferred: VF 5 is left alone: the port GUID at the PF is
                    0000:0000:0000:0000 instead of 0200:0000:0412:0105; it may be in use: its
                    use cannot be determined: the function has no iommu_group
-            named: mlx5_0 port 1 (0000:10:00.0) as ibp16s0
-            named: mlx5_1 port 1 (0000:11:00.0) as ibp17s0
-            named: mlx5_2 port 1 (0000:12:00.0) as ibp18s0
-            named: mlx5_3 port 1 (0000:13:00.0) as ibp19s0
-            named: mlx5_4 port 1 (0000:14:00.0) as ibp20s0
-            named: mlx5_5 port 1 (0000:15:00.0) as ibp21s0
-            named: mlx5_6 port 1 (0000:16:00.0) as ibp22s0
-            named: mlx5_7 port 1 (0000:17:00.0) as ibp23s0
-            named: mlx5_8 port 1 (0000:18:00.0) as ibp24s0
-            named: mlx5_9 port 1 (0000:19:00.0) as ibp25s0
-            named: mlx5_10 port 1 (0000:1a:00.0) as ibp26s0
-            named: mlx5_11 port 1 (0000:1b:00.0) as ibp27s0
+            named: mlx5_0/1 (0000:10:00.0) as ibp16s0
+            named: mlx5_1/1 (0000:11:00.0) as ibp17s0
+            named: mlx5_2/1 (0000:12:00.0) as ibp18s0
+            named: mlx5_3/1 (0000:13:00.0) as ibp19s0
+            named: mlx5_4/1 (0000:14:00.0) as ibp20s0
+            named: mlx5_5/1 (0000:15:00.0) as ibp21s0
+            named: mlx5_6/1 (0000:16:00.0) as ibp22s0
+            named: mlx5_7/1 (0000:17:00.0) as ibp23s0
+            named: mlx5_8/1 (0000:18:00.0) as ibp24s0
+            named: mlx5_9/1 (0000:19:00.0) as ibp25s0
+            named: mlx5_10/1 (0000:1a:00.0) as ibp26s0
+            named: mlx5_11/1 (0000:1b:00.0) as ibp27s0
             PF 0000:10:00.0: 16 VFs as planned, nothing to do
             PF 0000:11:00.0: 16 VFs as planned, nothing to do
             PF 0000:12:00.0: 16 VFs as planned, nothing to do
@@ -304,7 +303,7 @@ fn boot() {
                  0000:5e:00.0: no driver; expected state: named
                  0000:99:00.0: absent; expected state: named
                  0000:9a:00.0 (optional): absent; expected state: named
-            named: mlx5_0 port 1 (0000:4b:00.0) as ib0
+            named: mlx5_0/1 (0000:4b:00.0) as ib0
             not waited for: 0000:6e:00.0: not listed in any [[port]] (boot.ports is
               "listed")
             exit 1

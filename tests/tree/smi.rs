@@ -44,7 +44,7 @@ fn one_without_verbs_or_counters_is_no_hca_and_is_not_expected() {
         assert_eq!(
             boot,
             format!(
-                "boot would change nothing and not wait\nnamed: mlx5_0 port 1 ({PF}) as ib0\nexit 0\n"
+                "boot would change nothing and not wait\nnamed: mlx5_0/1 ({PF}) as ib0\nexit 0\n"
             )
         );
         let status = host.show(&["status", "-v"]);
@@ -73,6 +73,6 @@ fn devices_that_cannot_be_told_apart_all_count() {
         let host = host();
         mark(&host);
         let boot = host.show(&["boot", "--dry-run"]);
-        assert!(boot.contains(&format!("  {SMI} port 4 ({PF}): no netdev; ")), "{boot}");
+        assert!(boot.contains(&format!("  {SMI}/4 ({PF}): no netdev; ")), "{boot}");
     }
 }

@@ -92,7 +92,7 @@ fn a_vf_that_this_subnet_manager_does_not_serve_is_an_exception() {
         let named: Vec<&Value> = all.filter(|f| f["code"] == "vf-port-not-active").collect();
         assert_eq!(named.len(), 1, "{}: {report:#}", guest.file("apply"));
         let object = named[0]["object"].as_str().expect("a port");
-        assert!(object.ends_with(" port 1 (0001:01:00.1)"), "{report:#}");
+        assert!(object.ends_with("/1 (0001:01:00.1)"), "{report:#}");
         assert_eq!(named[0]["severity"], "warning", "{report:#}");
         assert_eq!(report["exit_code"], 1, "{report:#}");
     }

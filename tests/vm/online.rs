@@ -132,7 +132,7 @@ fn without_a_subnet_manager_it_says_so_and_since_when() {
     let seconds = port(&guest, "no-sm").0["for_sec"].as_u64();
     assert!(matches!(seconds, Some(3 | 4)), "{seconds:?}");
     let text = guest.file("no-sm");
-    assert!(text.contains("ib0, mlx5_0 port 1"), "{text}");
+    assert!(text.contains("ib0, mlx5_0/1"), "{text}");
 }
 
 #[test]

@@ -113,7 +113,7 @@ impl Waited {
     }
 }
 
-/// `mlx5_0 port 1 (0000:4b:00.0): named as ib0`
+/// `mlx5_0/1 (0000:4b:00.0): named as ib0`
 pub(super) fn standing(port: &PortProgress, rung: Rung) -> String {
     let netdev = port.netdev.as_ref().map(|n| format!(" as {n}")).unwrap_or_default();
     format!("{}: {rung}{netdev}", port.label())

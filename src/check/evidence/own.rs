@@ -162,7 +162,7 @@ mod tests {
             (
                 kinds::PORT_NOT_READY,
                 None,
-                "mlx5_0 port 1 (0000:01:00.0): NOT READY: no netdev after 1 s",
+                "mlx5_0/1 (0000:01:00.0): NOT READY: no netdev after 1 s",
             ),
             (
                 kinds::VF_NOT_RIGHT,

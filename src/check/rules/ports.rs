@@ -269,11 +269,11 @@ mod tests {
         assert_eq!(
             told(ports, &named),
             [
-                "warning no-subnet-manager b port 1 <- -",
-                "warning link-down-cable a port 1 <- -",
-                "warning port-not-active a port 1 (0000:4b:00.0) <- link-down-cable",
-                "warning port-not-active b port 1 (0000:4b:00.0) <- no-subnet-manager",
-                "warning port-not-active c port 1 (0000:4b:00.0) <- -",
+                "warning no-subnet-manager b/1 <- -",
+                "warning link-down-cable a/1 <- -",
+                "warning port-not-active a/1 (0000:4b:00.0) <- link-down-cable",
+                "warning port-not-active b/1 (0000:4b:00.0) <- no-subnet-manager",
+                "warning port-not-active c/1 (0000:4b:00.0) <- -",
             ]
         );
     }
@@ -283,28 +283,28 @@ mod tests {
         let dark = || port("a", "down", "polling", Role::Expected);
         let active = port("b", "active", "linkup", Role::Unexpected);
         let both = [
-            "error link-down-cable a port 1 <- -",
-            "error port-not-active a port 1 (0000:4b:00.0) <- link-down-cable",
+            "error link-down-cable a/1 <- -",
+            "error port-not-active a/1 (0000:4b:00.0) <- link-down-cable",
         ];
         assert_eq!(told(vec![dark(), active], &[("a", Severity::Error)]), both);
         let optional = || port("a", "down", "polling", Role::Optional);
         assert_eq!(
             told(vec![optional()], &[("a", Severity::Info)]),
-            ["note port-not-active a port 1 (0000:4b:00.0) <- -"]
+            ["note port-not-active a/1 (0000:4b:00.0) <- -"]
         );
         let ignored = port("a", "down", "polling", Role::Unexpected);
-        assert_eq!(told(vec![ignored], &[]), ["note link-down-cable a port 1 <- -"]);
+        assert_eq!(told(vec![ignored], &[]), ["note link-down-cable a/1 <- -"]);
         let init = port("a", "init", "linkup", Role::Optional);
         assert_eq!(
             told(vec![init], &[("a", Severity::Info)]),
-            ["note port-not-active a port 1 (0000:4b:00.0) <- -"]
+            ["note port-not-active a/1 (0000:4b:00.0) <- -"]
         );
     }
 
     #[test]
     fn it_is_told_beside_any_other_warning_and_only_once() {
         let told = vec![
-            Told::warning(Code::PortDegraded, "degraded: the rate is less").about("mlx5_0 port 1"),
+            Told::warning(Code::PortDegraded, "degraded: the rate is less").about("mlx5_0/1"),
             Told::warning(Code::BootFailed, "deferred (exit code 1)"),
             Told::new(Code::PcieLinkReduced, Severity::Info, "the PCIe width is x8"),
         ];

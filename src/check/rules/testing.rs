@@ -51,7 +51,7 @@ pub(super) fn port(device: &str, state: &str, physical: &str, role: Role) -> Por
 pub(super) fn host(ports: Vec<PortSeen>, named: &[(&str, Severity)]) -> Boot {
     let of = |(device, severity): &(&str, Severity)| {
         Finding::new(Code::PortNotActive, *severity, format!("{device} is not active"))
-            .about(format!("{device} port 1 (0000:4b:00.0)"))
+            .about(format!("{device}/1 (0000:4b:00.0)"))
     };
     let findings = named.iter().map(of).collect();
     let judgement = Judgement::new(Vec::new(), Vec::new(), true, true, findings);

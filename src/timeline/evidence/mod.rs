@@ -397,7 +397,7 @@ impl Drawing {
             track.label = label;
             track.netdev = netdev.or(track.netdev);
             track.missing = progress.missing();
-            let place = progress.place().map(|(_, rdma, port)| format!("{rdma} port {port}"));
+            let place = progress.place().map(|(_, rdma, port)| format!("{rdma}/{port}"));
             let shown = seen.iter().find(|port| Some(port.name()) == place);
             track.now = shown.map(|port| port.link().to_owned());
             let asked = |n: &String| host.asked.iter().any(|a| a.netdev == *n);

@@ -164,7 +164,7 @@ Nov 23 10:00:17 n9 systemd-networkd[55]: ib0: DHCPv4 address 10.9.8.1/24, gatewa
 
 #[test]
 fn an_address_is_known_by_wait_onlines_line_and_by_a_lease() {
-    let online = r#"{"_BOOT_ID":"b","__MONOTONIC_TIMESTAMP":"14000000","__REALTIME_TIMESTAMP":"1577836814000000","MESSAGE_ID":"c4c1e49464c14be7a491a490554e7009","MESSAGE":"ib0, mlx5_0 port 1 (0000:4b:00.0): online, LID 4, 10.9.8.1/24","SYSLOG_IDENTIFIER":"ibprov","PRIORITY":"6"}"#;
+    let online = r#"{"_BOOT_ID":"b","__MONOTONIC_TIMESTAMP":"14000000","__REALTIME_TIMESTAMP":"1577836814000000","MESSAGE_ID":"c4c1e49464c14be7a491a490554e7009","MESSAGE":"ib0, mlx5_0/1 (0000:4b:00.0): online, LID 4, 10.9.8.1/24","SYSLOG_IDENTIFIER":"ibprov","PRIORITY":"6"}"#;
     let lease = "[   14.000000] NetworkManager[9]: <info> dhcp4 (ib0): state changed new lease, address=10.9.8.1";
     let address = |log: &str| {
         let mut intake = Intake::new(crate::check::rules::needles());

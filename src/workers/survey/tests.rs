@@ -70,7 +70,7 @@ fn who_does_not_answer_is_named_once_with_all_that_was_asked() {
     assert_eq!(
         lines,
         [
-            "adapter 0000:4b:00.0 did not answer within 5 s when asked for the state of mlx5_0 port 1, the state of mlx5_0 port 2, the state of mlx5_0 port 3, the state of mlx5_0 port 4, 2 more",
+            "adapter 0000:4b:00.0 did not answer within 5 s when asked for the state of mlx5_0/1, the state of mlx5_0/2, the state of mlx5_0/3, the state of mlx5_0/4, 2 more",
             "adapter 0000:b1:00.0 did not answer within 5 s when asked for the settings of its VFs, the addresses of its netdevs",
             "cannot query adapter 0000:b1:00.0 for the settings of its VFs: cannot start a child process: EAGAIN: Try again",
         ]

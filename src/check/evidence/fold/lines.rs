@@ -18,14 +18,14 @@ pub fn given_up(text: &str) -> Option<String> {
     }
     let [device, port] = caught::<2>(text, "{}: couldn't register ipoib port {}")
         .or_else(|| caught::<2>(text, "{}, {}: ipoib_intf_alloc failed"))?;
-    Some(format!("{} port {}", last_word(device), word(port).trim_end_matches(';')))
+    Some(format!("{}/{}", last_word(device), word(port).trim_end_matches(';')))
 }
 
 /// What `ib_cache_update()` says of a port since Linux 6.14: `mlx5_core 0000:4b:00.0 mlx5_0: Port:
 /// 1 Link ACTIVE`.
 pub fn port_state(text: &str) -> Option<(String, &str)> {
     let [device, port, state] = caught::<3>(text, "{}: Port: {} Link {}")?;
-    Some((format!("{} port {port}", last_word(device)), word(state)))
+    Some((format!("{}/{port}", last_word(device)), word(state)))
 }
 
 /// Whether the system begins to shut down, or has started, by `text`; `None` if it says neither.

@@ -107,7 +107,7 @@ impl PortSeen {
             ("", "") => "a port".to_owned(),
             ("", port) => format!("a port {port}"),
             (device, "") => format!("a port of {device}"),
-            (device, port) => format!("{device} port {port}"),
+            (device, port) => format!("{device}/{port}"),
         }
     }
 }

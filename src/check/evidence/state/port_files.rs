@@ -163,13 +163,13 @@ mod tests {
             shown(
                 "# cat /sys/class/infiniband/mlx5_0/ports/1/state\n2: INIT\n# cat /sys/class/infiniband/mlx5_0/ports/1/phys_state\n5: LinkUp\n"
             ),
-            ["mlx5_0 port 1 init linkup"]
+            ["mlx5_0/1 init linkup"]
         );
         assert_eq!(
             shown(
                 "$ cat /sys/class/infiniband/qib0/ports/1/state /sys/class/infiniband/qib0/ports/2/rate /sys/class/infiniband/qib0/ports/2/state\n4: ACTIVE\n40 Gb/sec (4X QDR)\n1: DOWN\n1: DOWN\n"
             ),
-            ["qib0 port 1 active ", "qib0 port 2 down "]
+            ["qib0/1 active ", "qib0/2 down "]
         );
         assert_eq!(
             shown(
@@ -181,7 +181,7 @@ mod tests {
             shown(
                 "/sys/class/infiniband/mlx4_0/ports/1/state:1: DOWN\n/sys/class/infiniband/mlx4_0/ports/1/phys_state:2: Polling\n"
             ),
-            ["mlx4_0 port 1 down polling"]
+            ["mlx4_0/1 down polling"]
         );
         let port = &read(
             "/sys/class/infiniband/a/ports/1/state:4: ACTIVE\n/sys/class/infiniband/a/ports/1/link_layer:Ethernet\n",

@@ -172,7 +172,7 @@ mod tests {
             let p = &ports[0];
             assert_eq!(
                 (p.name().as_str(), p.state.as_str(), p.physical.as_str(), p.infiniband),
-                ("mlx5_0 port 1", "init", "linkup", Some(true)),
+                ("mlx5_0/1", "init", "linkup", Some(true)),
                 "{text}"
             );
             assert!(p.guid.is_empty() || p.guid == "0002c90300a1b2c3", "{text}: {}", p.guid);
@@ -185,7 +185,7 @@ mod tests {
             read(text).iter().map(|p| format!("{} {} {}", p.name(), p.state, p.physical)).collect()
         };
         let alone = "CA: 'mlx5_0'\nPort 1:\nState: Down\nPhysical state: Polling\n";
-        assert_eq!(port(&format!("# ibstat mlx5_0 1\n{alone}")), ["mlx5_0 port 1 down polling"]);
+        assert_eq!(port(&format!("# ibstat mlx5_0 1\n{alone}")), ["mlx5_0/1 down polling"]);
         assert_eq!(port("# ibstat | grep State\n\t\tState: Active\n"), [""; 0]);
         assert_eq!(port("# ibstat\nCA 'a'\n# virsh dominfo a\nState:          active\n"), [""; 0]);
     }
