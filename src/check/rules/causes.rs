@@ -22,13 +22,14 @@ pub fn explains(cause: Code, effect: Code) -> bool {
     !OF_ITSELF.contains(&effect) && effects(cause).contains(&general(effect))
 }
 
-/// What no fault of a port, module or firmware explains.
-const OF_ITSELF: [Code; 10] = [
+/// What no fault of a port, module or firmware explains; nor what is merely not known.
+const OF_ITSELF: [Code; 11] = [
     Code::BootInProgress,
     Code::RdmaNameDiffers,
     Code::NodeDescription,
     Code::PcieBelowMinimum,
     Code::PcieLinkReduced,
+    Code::PortNotJudged,
     Code::FirmwareBelowMinimum,
     Code::FirmwareNotAsConfigured,
     Code::SettingContradicted,
