@@ -59,7 +59,10 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
         tracing::warn!(warning = problem, "cannot read all input: {problem}");
     }
     if !is_read {
-        anyhow::bail!("nothing could be read: {}", why_nothing(&problems, &evidence.sources));
+        anyhow::bail!(
+            "nothing could be read: {}",
+            why_nothing(&problems, &evidence.sources, matches!(looked, Looked::Tree { .. }))
+        );
     }
     // An archive of a host is judged as the host is: by the boot in which it was made.
     let recorded: Vec<_> = evidence
@@ -102,10 +105,13 @@ pub fn run(args: &CheckArgs, common: &Common) -> anyhow::Result<u8> {
 }
 
 /// Why no byte was read of these, where these are the problems.
-fn why_nothing(problems: &[String], sources: &[Source]) -> String {
+fn why_nothing(problems: &[String], sources: &[Source], is_tree: bool) -> String {
     let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
     match (problems.first(), names.is_empty()) {
         (Some(problem), _) => problem.clone(),
+        (None, true) if is_tree => {
+            "the tree has no log, and /sys/bus/pci/devices does not exist in it".to_owned()
+        }
         (None, true) => "the input is empty".to_owned(),
         (None, false) => format!("{}: empty", names.join(", ")),
     }

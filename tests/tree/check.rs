@@ -287,6 +287,11 @@ fn what_cannot_be_looked_at_is_exit_2() {
         exit 2
     "#]]
     .assert_eq(&shown(&here(&["--log", "none.log", "gone.log"])));
+    let dir = tempfile::tempdir().expect("directory");
+    std::fs::create_dir(dir.path().join("root")).expect("directory");
+    let told = shown(&ibprov(&["--root", "root"], dir.path(), b""));
+    let why = "nothing could be read: the tree has no log, and /sys/bus/pci/devices does not exist in it\nexit 2\n";
+    assert!(told.ends_with(why), "{told}");
     assert_eq!(here(&["--explain", "no-such-code"]).status.code(), Some(2));
 }
 
