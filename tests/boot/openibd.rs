@@ -29,6 +29,12 @@ fn answers(guest: &Outcome, when: &str) -> String {
     guest.file(&format!("{when}.unit")).lines().next().unwrap_or_default().to_owned()
 }
 
+/// That `ibprov boot` has run: what systemd says of it is lost where the journal starts later.
+#[track_caller]
+fn assert_ran(guest: &Outcome) {
+    assert!(guest.file("run-ibprov/boot.json").contains("\"report\": \"boot\""));
+}
+
 /// What status advised was done, and all is well.
 fn assert_mended(guest: &Outcome) {
     guest.assert_success();
@@ -79,7 +85,7 @@ fn disabled_last_openibd_has_its_name_back_and_ibprov_runs() {
     // The want that the disable left behind has the script run, as seen.
     assert_eq!(codes(&status), ["two-agents"]);
     assert!(guest.file("calls").starts_with("start bootid="), "{:?}", guest.file("calls"));
-    guest.journal.started("ibprov.service");
+    assert_ran(&guest);
     assert_mended(&guest);
 }
 
@@ -99,7 +105,7 @@ fn left_enabled_the_vendors_want_is_found_and_does_no_harm_yet() {
 fn a_vendor_file_in_etc_leaves_ibprov_half_enabled() {
     let guest = boot("openibd_file_in_etc");
     assert!(guest.file("prepare").contains("refused: 1"), "{}", guest.file("prepare"));
-    guest.journal.started("ibprov.service");
+    assert_ran(&guest);
     let status = guest.json("before.json");
     assert_eq!(status["units"]["openibd"], "vendor");
     assert_eq!(status["units"]["enabled"], true);
@@ -116,7 +122,7 @@ fn a_vendor_file_in_etc_leaves_ibprov_half_enabled() {
 fn a_mask_leaves_ibprov_half_enabled() {
     let guest = boot("openibd_masked");
     assert!(guest.file("prepare").contains("refused: 1"), "{}", guest.file("prepare"));
-    guest.journal.started("ibprov.service");
+    assert_ran(&guest);
     let status = guest.json("before.json");
     assert_eq!(status["units"]["openibd"], "masked");
     assert_eq!(codes(&status), ["openibd-alias-broken"]);
