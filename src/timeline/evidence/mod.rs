@@ -397,8 +397,10 @@ impl Drawing {
             track.label = label;
             track.netdev = netdev.or(track.netdev);
             track.missing = progress.missing();
-            let place = progress.place().map(|(_, rdma, port)| format!("{rdma}/{port}"));
-            let shown = seen.iter().find(|port| Some(port.name()) == place);
+            let shown = progress.place().and_then(|(_, rdma, number)| {
+                let number = number.to_string();
+                seen.iter().find(|port| port.device == rdma.as_str() && port.port == number)
+            });
             track.now = shown.map(|port| port.link().to_owned());
             let asked = |n: &String| host.asked.iter().any(|a| a.netdev == *n);
             track.still_down = port.up == Some(false) && track.netdev.as_ref().is_some_and(asked);
