@@ -151,7 +151,7 @@ Boot (run by ibprov's units):
   iface        Configure one IPoIB interface and bring it up
 
 Configuration:
-  config       Check, show or generate the configuration, or print its schema
+  config       Check, show or generate the configuration
   consumers    List the units that use InfiniBand at boot, or order them
   opensm       Check opensm's files, or run the subnet manager of a port
   firmware     Show or set settings in the firmware of adapters
@@ -265,7 +265,7 @@ Examples:
   ibprov consumers --install --dry-run  the drop-ins that are missing
   ibprov consumers --install            write them")]
     Consumers(Lazy<ConsumersArgs>),
-    /// Check, show or generate the configuration, or print its schema
+    /// Check, show or generate the configuration
     #[command(
         after_help = "Exit codes: 0 the configuration is valid; 2 it has errors. Of generate: 1 a port\nis not active, and a comment."
     )]
@@ -815,8 +815,6 @@ pub enum ConfigVerb {
         #[arg(long)]
         changed: bool,
     },
-    /// Print the JSON schema of ibprov.toml, for editors
-    Schema,
     /// Print the udev rules for the names of interfaces, for an initramfs
     UdevRules,
     /// Print tables for the ports that are active on this node, to review

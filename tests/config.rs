@@ -657,11 +657,3 @@ fn a_hostile_file_and_its_name_do_not_reach_the_terminal() {
         assert!(!shown.contains('\u{202e}'), "{shown:?}");
     }
 }
-
-#[test]
-fn the_schema_does_not_depend_on_the_files() {
-    let root = tree(&[("etc/ibprov/ibprov.toml", b"x = 1\n")]);
-    let answer = ibprov(&root, &["config", "schema"]);
-    assert_eq!((answer.code, answer.err.as_str()), (Some(0), ""));
-    assert_eq!(answer.out, include_str!("../docs/ibprov.schema.json"));
-}

@@ -21,10 +21,6 @@ use crate::show::{advice, screen};
 /// The answer cannot be written.
 pub fn run(verb: ConfigVerb, loaded: Loaded, root: &Root, format: Format) -> anyhow::Result<u8> {
     let mut out = terminal::stdout();
-    if verb == ConfigVerb::Schema {
-        writeln!(out, "{:#}", config::schema())?;
-        return Ok(Exit::Good.code());
-    }
     if verb == ConfigVerb::UdevRules {
         if format == Format::Json {
             anyhow::bail!("config udev-rules prints a file for udev: leave --format json out");

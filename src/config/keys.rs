@@ -1,7 +1,7 @@
 //! Every key that a configuration file may hold, in tables of rows.
 //!
-//! The tables drive reading, type errors, "did you mean", the JSON schema,
-//! `config show` and the check of the manual page. A new key is a row here, a
+//! The tables drive reading, type errors, "did you mean", `config show`, the published JSON
+//! schema and the check of the manual page. A new key is a row here, a
 //! field of the type that has it, and the line that fills it.
 
 /// One table of keys: each row makes the constant by which the key is read, of the type of its
@@ -10,12 +10,14 @@ macro_rules! keys {
     ($table:ident: $(
         $name:ident: $type:ty = $path:literal, $kind:expr, $default:literal, $doc:literal;
     )+) => {
-        $(pub const $name: $crate::config::keys::Name<$type> = $crate::config::keys::Name::new($path);)+
+        $(#[doc = $doc]
+        pub const $name: $crate::config::keys::Name<$type> = $crate::config::keys::Name::new($path);)+
         pub static $table: &[Key] = &[
             $(Key {
                 path: $path,
                 kind: $kind,
                 default: $default,
+                #[cfg(test)]
                 doc: $doc,
                 #[cfg(test)]
                 holds: |value| value.get::<$type>().is_some(),
@@ -32,9 +34,9 @@ use std::time::Duration;
 
 use crate::model::Code;
 use crate::names::{Connection, ModuleName, NameRule, NetnsMode, PortChoice, PortSelector, Rung};
-pub(crate) use kinds::{
-    Key, Kind, Name, OWN_OPTIONS, Settings, Tables, Value, Word, any_case, setting, type_name,
-};
+pub(crate) use kinds::{Key, Kind, Name, Settings, Tables, Value, setting, type_name};
+#[cfg(test)]
+pub(crate) use kinds::{OWN_OPTIONS, Word};
 pub(crate) use lookup::{Found, find, inside, meant};
 
 keys! { KEYS:
@@ -355,8 +357,8 @@ pub(crate) mod guest {
 
 #[cfg(test)]
 mod tests {
-    use super::kinds::Spelling;
     use super::*;
+    use crate::config::schema::spelling::{self, Spelling};
     use regex::Regex;
 
     /// Every table of keys, with what stands above them.
@@ -385,7 +387,7 @@ mod tests {
     #[test]
     fn examples_are_good() {
         for word in words() {
-            assert!(word.read(word.example).is_ok(), "{}", word.what);
+            assert!(word.read(spelling::of(word).0).is_ok(), "{}", word.what);
         }
     }
 
@@ -395,7 +397,7 @@ mod tests {
             for key in keys {
                 let value = match &key.kind {
                     Kind::Word(word) | Kind::Words(word) | Kind::OneOrMore(word) => {
-                        word.read(word.example)
+                        word.read(spelling::of(word).0)
                     }
                     Kind::Span | Kind::Vfs => key.kind.read(&toml("1")),
                     Kind::Number { max, .. } | Kind::Numbers { max, .. } => {
@@ -419,8 +421,9 @@ mod tests {
         use proptest::strategy::{Strategy, ValueTree};
         let mut runner = proptest::test_runner::TestRunner::default();
         for word in words() {
-            let Some(pattern) = word.spelling.pattern() else { continue };
-            if matches!(word.spelling, Spelling::Loose(_)) {
+            let (_, spelling) = spelling::of(word);
+            let Some(pattern) = spelling.pattern() else { continue };
+            if matches!(spelling, Spelling::Loose(_)) {
                 continue;
             }
             let pattern = pattern.trim_start_matches('^').trim_end_matches('$');
@@ -457,7 +460,7 @@ mod tests {
         let mut runner = proptest::test_runner::TestRunner::default();
         for (what, list) in lists {
             let word = words().into_iter().find(|word| word.what == what).expect(what);
-            let pattern = word.spelling.pattern().expect(what);
+            let pattern = spelling::of(word).1.pattern().expect(what);
             let pattern = pattern.trim_start_matches('^').trim_end_matches('$');
             let texts = proptest::string::string_regex(pattern).expect("pattern");
             // In small and capital letters.

@@ -21,6 +21,7 @@ pub mod pins;
 mod ports;
 mod problem;
 mod rxe;
+#[cfg(test)]
 mod schema;
 mod subnet_manager;
 pub mod timespan;
@@ -44,7 +45,6 @@ pub use load::{Loaded, load, load_with, resolve, resolve_right};
 pub use pf::{GuidSource, Pf, PfSelector, VfException};
 pub use problem::{Place, Problem, ProblemTold, Problems, Source};
 pub use rxe::{MODULE as RXE_MODULE, RxeRow};
-pub use schema::schema;
 pub use subnet_manager::SubnetManager;
 pub use withheld::{Part, Withheld};
 

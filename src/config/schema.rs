@@ -1,16 +1,19 @@
-//! The JSON schema of a configuration file, made from the table of keys.
+//! The JSON schema of a configuration file, `docs/ibprov.schema.json`: made from the table of keys.
+
+pub(super) mod spelling;
 
 use serde_json::{Map, Value as Json, json};
 
+use self::spelling::any_case;
 use super::keys::{
-    HOST_NUMBER, HOST_NUMBER_FILE, KEYS, Key, Kind, OWN_OPTIONS, Word, any_case, firmware, guest,
-    interface, partition, pf, port, rxe, subnet_manager, vf,
+    HOST_NUMBER, HOST_NUMBER_FILE, KEYS, Key, Kind, OWN_OPTIONS, Word, firmware, guest, interface,
+    partition, pf, port, rxe, subnet_manager, vf,
 };
 use super::timespan::LONGEST_SEC;
 use crate::names::Mode;
 
 /// The schema (draft 2020-12), for editors.
-pub fn schema() -> Json {
+pub(super) fn schema() -> Json {
     let mut schema = object("", KEYS);
     schema.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
     schema.insert("title".into(), "ibprov.toml".into());
@@ -164,9 +167,12 @@ const SPAN: &str = "^\\s*[0-9]+(\\s*[a-z]+\\s*[0-9]+|\\s+[0-9]+)*\\s*[a-z]*\\s*$
 const FIRMWARE_NAME: &str = "^[A-Z][A-Z0-9_]{0,63}(\\[[0-9]{1,4}\\])?$";
 
 fn describe(above: &str, key: &Key) -> Json {
-    let string = |word: &Word| match word.spelling.pattern() {
-        None => json!({"type": "string", "examples": [word.example]}),
-        Some(pattern) => json!({"type": "string", "pattern": pattern, "examples": [word.example]}),
+    let string = |word: &Word| {
+        let (example, spelling) = spelling::of(word);
+        match spelling.pattern() {
+            None => json!({"type": "string", "examples": [example]}),
+            Some(pattern) => json!({"type": "string", "pattern": pattern, "examples": [example]}),
+        }
     };
     let mut schema = match &key.kind {
         // Units and range are checked by ibprov: a pattern for all of systemd's
@@ -238,13 +244,8 @@ fn default_json(value: &toml::de::DeValue<'_>) -> Option<Json> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_published_schema_is_current() {
-        expect_test::expect_file!["../../docs/ibprov.schema.json"]
-            .assert_eq(&format!("{:#}\n", schema()));
-    }
+#[test]
+fn the_published_schema_is_current() {
+    expect_test::expect_file!["../../docs/ibprov.schema.json"]
+        .assert_eq(&format!("{:#}\n", schema()));
 }

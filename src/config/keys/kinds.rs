@@ -24,6 +24,8 @@ pub(crate) struct Key {
     pub(crate) kind: Kind,
     /// The default as TOML; empty if there is none.
     pub(crate) default: &'static str,
+    /// What the published schema and the manual say of it.
+    #[cfg(test)]
     pub(crate) doc: &'static str,
     /// The value is of the type by which the key is read.
     #[cfg(test)]
@@ -129,9 +131,6 @@ pub(crate) enum Kind {
 pub(crate) struct Word {
     /// With its article, for "want a ...".
     pub(crate) what: &'static str,
-    pub(crate) example: &'static str,
-    /// What the JSON schema says of it.
-    pub(crate) spelling: Spelling,
     /// The door to the type.
     pub(crate) parse: fn(&Word, &str) -> Result<Value, String>,
 }
@@ -147,82 +146,35 @@ impl Word {
 }
 
 /// A name with a parser of its own, which says what is wrong.
-pub(super) const fn text<T>(what: &'static str, example: &'static str, spelling: Spelling) -> Word
+pub(super) const fn text<T>(what: &'static str) -> Word
 where
     T: FromStr<Err: Display> + Display + Any + Send + Sync,
 {
     let parse =
         |_: &Word, text: &str| text.parse::<T>().map(Value::text).map_err(|e| e.to_string());
-    Word { what, example, spelling, parse }
+    Word { what, parse }
 }
 
 /// One of a few words.
-pub(super) const fn one_of<T: Words + Send + Sync>(
-    what: &'static str,
-    example: &'static str,
-) -> Word {
+pub(super) const fn one_of<T: Words + Send + Sync>(what: &'static str) -> Word {
     let parse =
         |_: &Word, text: &str| word::<T>(text).ok_or_else(|| format!("expected {}", T::quoted()));
-    Word { what, example, spelling: Spelling::OneOf(T::all_typed), parse }
+    Word { what, parse }
 }
 
 /// One of a few words; an error says what it is not.
-pub(super) const fn named<T: Words + Send + Sync>(
-    what: &'static str,
-    example: &'static str,
-) -> Word {
+pub(super) const fn named<T: Words + Send + Sync>(what: &'static str) -> Word {
     let parse = |of: &Word, text: &str| {
         let why = || format!("{} is not {}: expected {}", shown(text), of.what, T::quoted());
         word::<T>(text).ok_or_else(why)
     };
-    Word { parse, ..one_of::<T>(what, example) }
+    Word { what, parse }
 }
 
 pub(super) fn word<T: Words + Send + Sync>(text: &str) -> Option<Value> {
     // Tools print some with capitals: Connected, NDR.
     let value = T::from_typed(text).or_else(|| T::from_typed(&text.to_ascii_lowercase()))?;
     Some(Value::new(value, value.typed()))
-}
-
-/// What a schema can say of a kind of name. It refuses nothing that the parser accepts, but
-/// for what is not ASCII, of which a schema counts characters and the parser bytes.
-#[derive(Debug)]
-pub(crate) enum Spelling {
-    /// It fits this regular expression, and all ASCII that does is good.
-    Pattern(&'static str),
-    /// It is one of the words of its type, and all of these are good.
-    OneOf(fn() -> Vec<&'static str>),
-    /// It fits this regular expression, and not all that does is good.
-    Loose(&'static str),
-    /// No pattern can say what is good.
-    Any,
-}
-
-impl Spelling {
-    /// As a regular expression, if one can say it. Words hold letters, digits
-    /// and hyphens, which mean themselves there.
-    pub(crate) fn pattern(&self) -> Option<String> {
-        match self {
-            Self::Pattern(pattern) | Self::Loose(pattern) => Some((*pattern).to_owned()),
-            Self::OneOf(words) => {
-                let words: Vec<String> = words().into_iter().map(any_case).collect();
-                Some(format!("^({})$", words.join("|")))
-            }
-            Self::Any => None,
-        }
-    }
-}
-
-/// A regular expression for `word` in small and capital letters.
-pub(crate) fn any_case(word: &str) -> String {
-    let letter = |c: char| {
-        if c.is_ascii_alphabetic() {
-            format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase())
-        } else {
-            c.to_string()
-        }
-    };
-    word.chars().map(letter).collect()
 }
 
 impl Kind {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::loaded;
 use crate::config::keys::{KEYS, Key, Kind};
-use crate::config::schema;
+use crate::config::schema::{schema, spelling};
 use crate::config::timespan::LONGEST_SEC;
 
 /// As much of a validator (draft 2020-12) as our schema needs.
@@ -214,10 +214,10 @@ fn value(kind: &Kind, dice: &mut Dice<'_>) -> Json {
             0 => json!(dice.one(&["8-15", " 3 - 5 ", "5-3", "7", ""])),
             _ => json!(dice.one(&[0_i64, 1, 65_534, 65_535])),
         },
-        Kind::Word(name) => word(name.example, dice),
-        Kind::OneOrMore(name) if dice.below(2) == 0 => word(name.example, dice),
+        Kind::Word(name) => word(spelling::of(name).0, dice),
+        Kind::OneOrMore(name) if dice.below(2) == 0 => word(spelling::of(name).0, dice),
         Kind::Words(name) | Kind::OneOrMore(name) => {
-            (0..dice.below(3)).map(|_| word(name.example, dice)).collect()
+            (0..dice.below(3)).map(|_| word(spelling::of(name).0, dice)).collect()
         }
         Kind::Settings => {
             let names = ["NUM_OF_VFS", "LINK_TYPE_P1", "A[3]", "a", "LINK_TYPE", "A["];
@@ -266,7 +266,9 @@ fn row(keys: &[Key], dice: &mut Dice<'_>) -> Json {
     for _ in 0..dice.one(&[1, 1, 1, 1, 0, 2]) {
         let key = dice.one(&about);
         let good = match &key.kind {
-            Kind::Word(word) | Kind::OneOrMore(word) if !dice_roll(dice, 6) => json!(word.example),
+            Kind::Word(word) | Kind::OneOrMore(word) if !dice_roll(dice, 6) => {
+                json!(spelling::of(word).0)
+            }
             kind => value(kind, dice),
         };
         insert(&mut table, key.path, good);

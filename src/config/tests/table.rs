@@ -6,6 +6,7 @@ use super::super::keys::{FIRMWARE, HOST_SITE, KEYS, Key, Kind, PF, RXE, SUBNET_M
 use super::files::read;
 use super::good;
 use crate::config::Config;
+use crate::config::schema::spelling;
 
 /// Every row of the table of keys, with the path that people see.
 fn all_keys() -> Vec<(String, &'static Key)> {
@@ -33,8 +34,8 @@ fn every_key_has_an_effect() {
             Kind::Number { max, .. } | Kind::Numbers { max, .. } => max.to_string(),
             Kind::Vfs => "0".to_owned(),
             Kind::Settings => "{ NUM_OF_VFS = 8 }".to_owned(),
-            Kind::Word(word) | Kind::OneOrMore(word) => format!("{:?}", word.example),
-            Kind::Words(word) => format!("[{:?}]", word.example),
+            Kind::Word(word) | Kind::OneOrMore(word) => format!("{:?}", spelling::of(word).0),
+            Kind::Words(word) => format!("[{:?}]", spelling::of(word).0),
             Kind::Tables(keys) => {
                 let word =
                     keys.iter().find(|key| matches!(key.kind, Kind::Word(_) | Kind::OneOrMore(_)));
