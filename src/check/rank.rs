@@ -142,7 +142,7 @@ pub fn judge(book: &Book<'_>) -> Vec<Finding> {
             Judge::Row => findings.extend(rules::row::judge(boot, rule.code)),
             Judge::One(judge) => findings.extend(judge(boot)),
             Judge::Many(judge) => findings.extend(judge(boot)),
-            Judge::Host | Judge::Rest(_) => {}
+            Judge::Host | Judge::Rest(_) | Judge::Last(_) => {}
         }
     }
     predict::merge(&mut findings, predict::findings(boot));
@@ -157,6 +157,12 @@ pub fn judge(book: &Book<'_>) -> Vec<Finding> {
     }
     without_own_words(boot, &mut findings);
     ledger::quote_causes(book, &mut findings);
+    for rule in rules::ALL {
+        if let Judge::Last(judge) = rule.judge {
+            let more = judge(book, &findings);
+            findings.extend(more);
+        }
+    }
     for finding in findings.iter_mut().filter(|f| f.objects.is_empty() && is_about_one(f)) {
         finding.objects.extend(finding.evidence.iter().find_map(|quote| object(&quote.text)));
     }

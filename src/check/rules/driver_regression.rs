@@ -47,8 +47,8 @@ fn crashed(boot: &Boot, given_up: &[&Event]) -> Option<Finding> {
     };
     let said = worst.head.text.trim();
     let told = format!("{what} in the RDMA stack ({}): {said}", worst.module);
-    let adapters = seen::functions(given_up);
     let lines = [worst.head, worst.culprit];
+    let adapters = seen::functions(lines.iter().chain(given_up));
     let judged = (severity, confidence);
     let finding = row::told(boot, Code::DriverRegression, judged, told, &adapters, lines);
     Some(finding.quoting(seen::quotes(boot, given_up.iter().copied())))
@@ -267,7 +267,8 @@ fn culprit<'a>(
     }
     let before = boot.events.get(..at)?.iter().rev().take(2).find(|e| {
         e.origin.source == head.origin.source
-            && head.when.since(&e.when).is_some_and(|gap| (0..1_500_000).contains(&gap))
+            // Of a paste without times the lines stand one behind the other.
+            && head.when.since(&e.when).is_none_or(|gap| (0..1_500_000).contains(&gap))
             && (seen::rdma_module(&e.text).is_some() && e.from_kernel()
                 || seen::ib_netdev_in(&e.text).is_some()
                 || near_ib(boot, at))

@@ -88,6 +88,10 @@ impl Rule {
         Self { code, needles: &[], judge: Judge::Rest(judge) }
     }
 
+    const fn last(code: Code, judge: fn(&Book<'_>, &[Finding]) -> Vec<Finding>) -> Self {
+        Self { code, needles: &[], judge: Judge::Last(judge) }
+    }
+
     const fn looking_for(self, needles: Words) -> Self {
         Self { needles, ..self }
     }
@@ -111,6 +115,8 @@ pub enum Judge {
     Host,
     /// By what was seen and what the rules of the first kinds found there.
     Rest(fn(&Book<'_>, &[Finding]) -> Vec<Finding>),
+    /// The same, once each finding has the lines of its causes too.
+    Last(fn(&Book<'_>, &[Finding]) -> Vec<Finding>),
 }
 
 /// Every rule.
@@ -196,7 +202,7 @@ pub static ALL: &[Rule] = &[
     Rule::many(Code::RdmaServiceFailed, services::rdma_service_failed),
     Rule::one(Code::PcieLinkReduced, adapter::pcie_link_reduced),
     Rule::rest(Code::Unexplained, unexplained::unexplained).looking_for(&[DEVICE_OF_MESSAGE]),
-    Rule::rest(Code::HarmlessWarning, messages::harmless_warning),
+    Rule::last(Code::HarmlessWarning, messages::harmless_warning),
     Rule::one(Code::InputLeftOut, no_fault::input_left_out),
     Rule::rest(Code::Healthy, no_fault::healthy),
     Rule::rest(Code::NotInfiniband, no_fault::not_infiniband),
