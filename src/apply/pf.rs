@@ -527,25 +527,32 @@ impl<M: Machine> Run<'_, M> {
         for step in steps {
             let VfStep::Count { from, to } = step else { continue };
             live_line::update(&format!("PF {pf}: {step}"));
-            let to_none = (from > 0)
-                .then(|| to_number(pf, 0, observed.vfs.iter().map(|vf| vf.pci).collect()));
             let mut reply = Some(Ok(Answer::Done));
-            for request in to_none.into_iter().chain([to_number(pf, to, Vec::new())]) {
-                if matches!(reply, Some(Ok(Answer::Done))) {
-                    let until = self.watch.deadline;
-                    reply = self.watch.ask(Responder::Child, &[request], until)?.pop().flatten();
-                }
+            if from > 0 {
+                let vfs = observed.vfs.iter().map(|vf| vf.pci).collect();
+                reply = self.ask_number(to_number(pf, 0, vfs))?;
             }
-            let is_done = matches!(reply, Some(Ok(Answer::Done)));
-            self.take_reply(step, reply, observed);
-            if is_done {
-                // Those of before are gone, and who used them.
+            if matches!(reply, Some(Ok(Answer::Done))) {
+                // Those of before are gone, who used them, and what was to be put back at them:
+                // that is written down before there are others with their addresses.
                 self.uses.clear();
-                self.record.vfs_are_gone();
+                if self.record.vfs_are_gone() {
+                    self.write_record();
+                }
+                reply = self.ask_number(to_number(pf, to, Vec::new()))?;
+            }
+            let is_made = matches!(reply, Some(Ok(Answer::Done)));
+            self.take_reply(step, reply, observed);
+            if is_made {
                 self.wait_for_links(to)?;
             }
         }
         Ok(())
+    }
+
+    fn ask_number(&mut self, request: Request) -> anyhow::Result<Option<Reply>> {
+        let until = self.watch.deadline;
+        Ok(self.watch.ask(Responder::Child, &[request], until)?.pop().flatten())
     }
 
     /// Note what a reply says of a step.

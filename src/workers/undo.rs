@@ -74,9 +74,9 @@ impl UndoRecord {
         self.undo.overrides.extend(now);
     }
 
-    /// The VFs there were are gone.
-    pub fn vfs_are_gone(&mut self) {
-        self.undo.overrides.clear();
+    /// The VFs there were are gone. False if nothing was to be put back at them.
+    pub fn vfs_are_gone(&mut self) -> bool {
+        !std::mem::take(&mut self.undo.overrides).is_empty()
     }
 
     /// `driver_override` of these was asked for and not told.
