@@ -1,5 +1,7 @@
 //! What single lines say of adapters, ports and netdevs.
 
+use std::ops::RangeInclusive;
+
 use super::{Lack, State};
 use crate::check::evidence::event::function;
 use crate::check::pattern::{caught, caught_one, has_any, word};
@@ -38,6 +40,19 @@ pub fn ends(text: &str) -> Option<bool> {
     let words = ["System is rebooting", "System is powering down", "shutting down for system"];
     let stops = has_goal && text.starts_with("Stopped target ") || has_any(text, &words);
     stops.then_some(true)
+}
+
+/// The bridge that the kernel found on the PCI bus, and the buses behind it.
+pub fn bridge(text: &str) -> Option<(&str, RangeInclusive<u8>)> {
+    let [bridge, buses] = caught::<2>(text, "pci {}: PCI bridge to [bus {}]")?;
+    let (first, last) = buses.split_once('-').unwrap_or((buses, buses));
+    let number = |text: &str| u8::from_str_radix(text, 16).ok();
+    Some((bridge, number(first)?..=number(last)?))
+}
+
+/// The bus of a PCI address.
+pub fn bus(address: &str) -> Option<u8> {
+    u8::from_str_radix(address.get(5..7)?, 16).ok()
 }
 
 pub fn last_word(text: &str) -> &str {
