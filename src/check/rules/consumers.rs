@@ -114,9 +114,7 @@ fn no_network(event: &Event) -> bool {
 
 /// True if the boot's lines speak of InfiniBand as the way to the server.
 pub(super) fn ib_here(boot: &Boot) -> bool {
-    boot.events.iter().any(|e| seen::ib_netdev_in(&e.text).is_some() || has_any(&e.text, FABRIC))
-        || boot.state.netdevs.iter().any(|n| n.infiniband)
-        || !boot.state.ports.is_empty()
+    seen::shows_infiniband(boot) || boot.with_any(FABRIC).next().is_some()
 }
 
 pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {

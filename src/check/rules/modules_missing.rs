@@ -8,13 +8,8 @@ use crate::names::HCA_DRIVERS;
 
 /// True if something else here is of InfiniBand: a driver, a netdev, a port, a card.
 fn has_infiniband(boot: &Boot) -> bool {
-    boot.events
-        .iter()
-        .filter(|e| missing(e).is_none())
-        .any(|e| has_any(&e.text, HCA_DRIVERS) || seen::ib_netdev_in(&e.text).is_some())
-        || boot.state.ports.iter().any(|p| p.may_be_infiniband())
-        || boot.state.netdevs.iter().any(|n| n.infiniband)
-        || boot.state.pci.iter().any(|f| f.is_infiniband())
+    let names_driver = |e: &Event| missing(e).is_none() && has_any(&e.text, HCA_DRIVERS);
+    seen::shows_infiniband(boot) || boot.events.iter().any(names_driver)
 }
 
 /// The RDMA module that was not found, according to this line.

@@ -23,16 +23,9 @@ pub(super) fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
             p.role.is_none() && is_zero(&p.node_guid) && (p.infiniband == Some(true) || p.is_vf())
         })
         .collect();
-    let sysfs: Vec<_> = boot
-        .state
-        .commands
-        .iter()
-        .filter(|c| {
-            c.text.contains("cat") && c.text.contains("sriov/") && is_zero(c.answer())
-                || c.text.contains("node_guid") && c.text.contains("cat") && is_zero(c.answer())
-        })
-        .map(|c| boot.quote_at(c.origin, &format!("{}: {}", c.text, c.answer())))
-        .collect();
+    let sysfs = seen::answered(boot, |typed, answer| {
+        typed.contains("cat") && has_any(typed, &["sriov/", "node_guid"]) && is_zero(answer)
+    });
     let mut said = row::lines(boot, Code::VfGuidZero);
     said.retain(|e| has_any(&e.text, &["VF", "vf"]));
     let devices: Vec<_> = boot.state.devices.iter().filter(|d| is_zero(&d.node_guid)).collect();
@@ -177,13 +170,9 @@ pub(super) fn vf_guid_duplicate(boot: &Boot) -> Option<Finding> {
 pub(super) fn vf_policy_down(boot: &Boot) -> Option<Finding> {
     let down: Vec<_> =
         vfs(boot).filter(|v| v.link_state == "disable" && v.node_guid.is_some()).collect();
-    let sysfs: Vec<_> = boot
-        .state
-        .commands
-        .iter()
-        .filter(|c| c.text.contains("policy") && c.text.contains("cat") && c.answer() == "Down")
-        .map(|c| boot.quote_at(c.origin, &format!("{}: Down", c.text)))
-        .collect();
+    let sysfs = seen::answered(boot, |typed, answer| {
+        typed.contains("policy") && typed.contains("cat") && answer == "Down"
+    });
     if down.is_empty() && sysfs.is_empty() {
         return None;
     }
