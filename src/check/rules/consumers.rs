@@ -128,11 +128,9 @@ pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {
         // Whether the way goes over InfiniBand is not in the log.
         let told =
             "If the server is reached over IPoIB, the mount was tried before the port was active.";
-        return Some(
-            Finding::of(Code::MountBeforeIpoib, Severity::Info, Confidence::Low, told)
-                .quoting(seen::quotes(boot, generic))
-                .look(["check whether the route uses an IPoIB netdev: ip route get SERVER"]),
-        );
+        let judged = (Severity::Info, Confidence::Low);
+        let kind = (Code::MountBeforeIpoib, "unsure");
+        return Some(row::told_as(boot, kind, judged, told, &[], generic));
     } else {
         return None;
     };
