@@ -55,10 +55,7 @@ fn change(
 
 /// Remove the file; another run may have done so since it was looked at.
 fn remove(path: &Path) -> Result<(), String> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed(path, &e)),
-        _ => Ok(()),
-    }
+    state::remove_if_there(path).map_err(|e| failed(path, &e))
 }
 
 /// The names of the files in [`DIRECTORY`]; none where there is none.
