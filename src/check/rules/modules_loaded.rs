@@ -240,11 +240,7 @@ pub(super) fn module_load_order(boot: &Boot) -> Option<Finding> {
 
 pub(super) fn module_loaded_late(boot: &Boot) -> Option<Finding> {
     let late = seen::late(boot)?;
-    let gap = late
-        .made
-        .when
-        .since(&late.asked.when)
-        .map_or(String::new(), |usec| format!(" {} s", usec / 1_000_000));
+    let gap = late.seconds().map_or(String::new(), |gap| format!(" {gap} s"));
     let netdev = late.netdev;
     let (severity, end) = if late.recovered {
         (Severity::Warning, "the netdev was brought up later")

@@ -250,6 +250,13 @@ pub(super) struct Late<'a> {
 /// microseconds.
 const SOON: i64 = 300_000_000;
 
+impl Late<'_> {
+    /// How long after the question the netdev was there, in whole seconds.
+    pub(super) fn seconds(&self) -> Option<i64> {
+        Some(self.made.when.since(&self.asked.when)? / 1_000_000)
+    }
+}
+
 /// The first netdev that came too late.
 pub(super) fn late(boot: &Boot) -> Option<Late<'_>> {
     boot.events.iter().enumerate().find_map(|(at, asked)| {
