@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::{Lack, State};
 use crate::check::evidence::event::function;
+use crate::check::evidence::words::fold::{LINK_DOWN, LINK_UP};
 use crate::check::pattern::{caught, caught_one, has_any, word};
 use crate::names::RDMA_MODULES;
 
@@ -100,14 +101,9 @@ pub fn of_manager(text: &str) -> Option<(&str, State)> {
 /// What an Ethernet driver says of the link of its netdev: `mlx5_core 0000:42:00.1 eth4: Link
 /// up`, `bnxt_en 0000:01:00.0 eno1: NIC Link is Up, 25000 Mbps`.
 pub fn link_of_driver(text: &str) -> Option<(&str, bool)> {
-    let words = [(": Link up", true), (": Link Up", true), (": Link down", false)];
-    let words = words.into_iter().chain([
-        (": Link Down", false),
-        (": NIC Link is Up", true),
-        (": NIC Link is up", true),
-        (": NIC Link is Down", false),
-        (": NIC Link is down", false),
-    ]);
-    let mut found = words.filter_map(|(w, up)| Some((last_word(text.split_once(w)?.0), up)));
-    found.next().filter(|(name, _)| !name.is_empty())
+    let of = |words: &[&str], is_up| {
+        let name = words.iter().find_map(|w| Some(last_word(text.split_once(w)?.0)))?;
+        (!name.is_empty()).then_some((name, is_up))
+    };
+    of(LINK_UP, true).or_else(|| of(LINK_DOWN, false))
 }
