@@ -14,10 +14,11 @@ use crate::model::{
     BringUp, IfaceReport, events as kinds,
     stack::{Action, Decision, Phase, View},
 };
+use crate::names::unit_escape;
 use crate::observe::iface::look;
 use crate::observe::ipoib::Interface;
 use crate::stacks::files::Files;
-use crate::stacks::stack::{OwnUnit, Progress, Stack, unit_escape};
+use crate::stacks::stack::{OwnUnit, Progress, Stack};
 use crate::stacks::{KNOWN, Live, decide, phase_of_unit};
 
 /// How long a stack that runs may take to notice a new interface at all,

@@ -18,10 +18,9 @@ use crate::config::Config;
 use crate::host::events::Events;
 use crate::host::{Root, alarm};
 use crate::model::{BringUp, Exit, IfaceReport};
-use crate::names::IfName;
+use crate::names::{IfName, unit_escape};
 use crate::observe::ipoib::outcome;
 use crate::observe::{Look, ipoib};
-use crate::stacks::stack::unit_escape;
 
 /// The most that are under way at once, so that their files stay below the limit of a process.
 const MOST_AT_ONCE: usize = 64;

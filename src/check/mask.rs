@@ -247,14 +247,6 @@ impl Mask {
         }
     }
 
-    #[cfg(test)]
-    fn ip(&self, ip: IpAddr) -> IpAddr {
-        match ip {
-            IpAddr::V4(ip) => self.v4(ip).into(),
-            IpAddr::V6(ip) => self.v6(ip).into(),
-        }
-    }
-
     fn v4(&self, ip: Ipv4Addr) -> Ipv4Addr {
         let bits = ip.to_bits();
         // A mask of a network has no address in it.
@@ -455,7 +447,12 @@ mod tests {
     #[test]
     fn a_subnet_stays_a_subnet_and_no_two_become_one() {
         let mask = mask(&[]);
-        let of = |text: &str| mask.ip(text.parse().expect("address"));
+        let of = |text: &str| -> IpAddr {
+            match text.parse().expect("address") {
+                IpAddr::V4(ip) => mask.v4(ip).into(),
+                IpAddr::V6(ip) => mask.v6(ip).into(),
+            }
+        };
         let bits = |ip: IpAddr| match ip {
             IpAddr::V4(ip) => ip.to_bits(),
             IpAddr::V6(_) => 0,

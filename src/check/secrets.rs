@@ -7,6 +7,10 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
+use super::evidence::words::secrets::{
+    ARGUMENTS, NAMES, PROGRAMS, PUBLIC, QUALIFIED, SCHEMES, USER_INFO,
+};
+
 /// What a word means for the text after it. Upper and lower case are the same.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mark {
@@ -26,48 +30,21 @@ enum Mark {
     Option,
 }
 
-const MARKS: [(&str, Mark); 32] = [
-    ("password", Mark::Name),
-    ("passwd", Mark::Name),
-    ("passphrase", Mark::Name),
-    ("passcode", Mark::Name),
-    ("pwd", Mark::Name),
-    ("secret", Mark::Name),
-    ("token", Mark::Name),
-    ("psk", Mark::Name),
-    ("credential", Mark::Name),
-    ("credentials", Mark::Name),
-    ("authorization", Mark::Name),
-    ("bearer", Mark::Name),
-    // Records of audit have command lines in hexadecimal digits.
-    ("proctitle", Mark::Name),
-    ("key", Mark::Qualified),
-    ("pass", Mark::Qualified),
-    ("://", Mark::UserInfo),
-    ("iscsi:", Mark::UserInfo),
-    // sudo; audit's EXECVE and USER_CMD.
-    ("command=", Mark::Arguments),
-    ("argc=", Mark::Arguments),
-    ("cwd=", Mark::Arguments),
-    ("ipmitool", Mark::Program("Py")),
-    ("ipmi-", Mark::Program("pk")),
-    ("bmc-", Mark::Program("pk")),
-    ("curl", Mark::Program("u")),
-    ("ldap", Mark::Program("w")),
-    ("mariadb", Mark::Program("p")),
-    ("mysql", Mark::Program("p")),
-    ("redis-cli", Mark::Program("a")),
-    ("smbclient", Mark::Program("U")),
-    ("snmp", Mark::Program("cAX")),
-    ("sshpass", Mark::Program("p")),
-    (" -", Mark::Option),
-];
-
-/// Keys that are no secrets: of partitions, queue pairs and memory regions.
-const PUBLIC: [&str; 8] = ["pkey", "p_key", "p-key", "qkey", "q_key", "lkey", "rkey", "mkey"];
-
-/// Schemes of HTTP that stand before a secret (RFC 9110, 11.4).
-const SCHEMES: [&str; 4] = ["basic", "bearer", "digest", "negotiate"];
+/// The words, each with what it means.
+static MARKS: LazyLock<Vec<(&str, Mark)>> = LazyLock::new(|| {
+    let all = |words: &'static [&str], mark| words.iter().map(move |word| (*word, mark));
+    let program = |row: &&'static str| {
+        let (name, letters) = row.split_once(" -")?;
+        Some((name, Mark::Program(letters)))
+    };
+    all(NAMES, Mark::Name)
+        .chain(all(QUALIFIED, Mark::Qualified))
+        .chain(all(USER_INFO, Mark::UserInfo))
+        .chain(all(ARGUMENTS, Mark::Arguments))
+        .chain(PROGRAMS.iter().filter_map(program))
+        .chain([(" -", Mark::Option)])
+        .collect()
+});
 
 /// No name of a secret, and no user with a password, is longer, bytes: what a long line is
 /// searched for does not grow with its square.

@@ -176,8 +176,8 @@ fn fabric(observed: &Observed, survey: &Survey, names: &[String]) -> Fabric {
 /// True if it may start another unit and wait for it.
 fn runs_systemctl(unit: &Unit) -> bool {
     unit.commands.iter().any(|c| {
-        let scripts = c.script.iter().map(String::as_str);
-        scripts.chain([c.line.as_str()]).any(|t| t.contains("systemctl") || t.contains("nm-online"))
+        let scripts = c.script.iter().flatten();
+        scripts.chain([&c.line]).any(|t| t.contains("systemctl") || t.contains("nm-online"))
     })
 }
 

@@ -118,14 +118,7 @@ fn judge(name: &str, image: &Image, config: &Config, root: &Root) -> Report<Init
         Some(_) => Verdict::Exceptions,
         None => Verdict::Ready,
     };
-    let body = InitrdReport {
-        image: name.to_owned(),
-        kernels,
-        modules,
-        options: Vec::new(),
-        naming_rules,
-        rdma_naming_rules: Vec::new(),
-    };
+    let body = InitrdReport { image: name.to_owned(), kernels, modules, naming_rules };
     Report::new(Kind::CheckInitrd, verdict, findings, body)
 }
 

@@ -3,6 +3,8 @@
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 
+use strum::VariantArray as _;
+
 use super::draft::{Draft, Given, Item, Row, default_of};
 use super::keys::{
     BOOT_IGNORE, HOST_NUMBER, HOST_NUMBER_FILE, HOST_NUMBER_RULE, HOST_SITE, KEYS, MODULES_EXCLUDE,
@@ -92,7 +94,7 @@ impl Merged {
     /// A file is not known.
     pub(crate) fn lack_file(&mut self) {
         self.lacks_file = true;
-        self.parts.extend(Part::ALL);
+        self.parts.extend(Part::VARIANTS);
     }
 
     /// Leaves out what has an error in itself.

@@ -18,7 +18,7 @@ pub struct Withheld {
 }
 
 /// A part of the configuration, by what depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::VariantArray)]
 pub enum Part {
     /// Ports, names, settings or VFs may be missing for it.
     Ports,
@@ -30,15 +30,6 @@ pub enum Part {
 }
 
 impl Part {
-    pub(super) const ALL: [Self; 6] = [
-        Self::Ports,
-        Self::Firmware,
-        Self::Guests,
-        Self::Metrics,
-        Self::SubnetManagers,
-        Self::WaitOnline,
-    ];
-
     /// The part that the key at `path` belongs to.
     pub(super) fn of(path: &str) -> Self {
         match path.split('.').next() {

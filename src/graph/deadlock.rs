@@ -54,8 +54,7 @@ fn holds_up(unit: &Unit, command: &Command) -> bool {
 /// The commands that wait for a unit, with the unit.
 fn waits(command: &Command, by_name: WaitedFor) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    let lines = std::iter::once(command.line.as_str())
-        .chain(command.script.iter().flat_map(|script| script.lines()));
+    let lines = std::iter::once(&command.line).chain(command.script.iter().flatten());
     for line in lines {
         let line = line.trim();
         if line.starts_with('#') {
@@ -170,7 +169,11 @@ mod tests {
         graph.get_mut("prepare.service").expect("unit").commands.push(Command {
             phase: "ExecStart".into(),
             line: "/usr/local/sbin/prepare".into(),
-            script: Some("#!/bin/sh\n# systemctl start net\nsystemctl start guests\n".into()),
+            script: Some(
+                ["#!/bin/sh", "# systemctl start net", "systemctl start guests"]
+                    .map(str::to_owned)
+                    .to_vec(),
+            ),
         });
         let [deadlock] = &deadlocks(&graph, fixtures::waited_for)[..] else {
             panic!("{:?}", deadlocks(&graph, fixtures::waited_for))

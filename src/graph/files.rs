@@ -437,7 +437,7 @@ fn drop_in_names(name: &str) -> Vec<String> {
 }
 
 /// The text of the script that a command line runs.
-pub fn script(root: &Root, line: &str) -> Option<String> {
+fn script(root: &Root, line: &str) -> Option<Vec<String>> {
     let mut words =
         line.split_whitespace().map(|w| w.trim_start_matches(['@', '-', ':', '+', '!']));
     let mut program = words.next()?;
@@ -453,7 +453,8 @@ pub fn script(root: &Root, line: &str) -> Option<String> {
     }
     // Larger than any script, or not there: it is none that could be looked into.
     let bytes = root.bytes(program, SCRIPT_LIMIT).ok()?;
-    bytes.starts_with(b"#!").then(|| String::from_utf8_lossy(&bytes).into_owned())
+    let lines = || String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect();
+    bytes.starts_with(b"#!").then(lines)
 }
 
 #[cfg(test)]

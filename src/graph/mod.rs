@@ -107,24 +107,8 @@ pub struct Command {
     pub phase: String,
     /// The program and its arguments.
     pub line: String,
-    /// Its text, if it is a script that could be read; in JSON its lines, so that no text
-    /// there has a line break.
-    #[serde(with = "lines")]
-    pub script: Option<String>,
-}
-
-/// A text as its lines.
-mod lines {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[expect(clippy::ref_option, reason = "serde hands a reference")]
-    pub(super) fn serialize<S: Serializer>(text: &Option<String>, s: S) -> Result<S::Ok, S::Error> {
-        text.as_ref().map(|text| text.lines().collect::<Vec<_>>()).serialize(s)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
-        Ok(Option::<Vec<String>>::deserialize(d)?.map(|lines| lines.join("\n")))
-    }
+    /// Its lines, if it is a script that could be read.
+    pub script: Option<Vec<String>>,
 }
 
 impl Graph {

@@ -43,7 +43,7 @@ fn unit_of(name: &str, path: &str, text: &str) -> Unit {
         commands: vec![Command {
             phase: "ExecStart".to_owned(),
             line: format!("{path} start"),
-            script: Some(text.to_owned()),
+            script: Some(text.lines().map(str::to_owned).collect()),
         }],
         ..Unit::default()
     };

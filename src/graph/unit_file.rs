@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::names::unit_escape;
+
 /// The assignments of a unit, file and drop-ins together, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Assignments(BTreeMap<(String, String), Vec<String>>);
@@ -130,18 +132,7 @@ pub(super) fn escape_path(path: &str) -> String {
     if parts.is_empty() {
         return "-".to_owned();
     }
-    let mut out = String::new();
-    for (i, byte) in parts.join("/").bytes().enumerate() {
-        match byte {
-            b'/' => out.push('-'),
-            b'.' if i == 0 => out.push_str("\\x2e"),
-            b if b.is_ascii_alphanumeric() || matches!(b, b':' | b'_' | b'.') => {
-                out.push(char::from(b));
-            }
-            b => out.push_str(&format!("\\x{b:02x}")),
-        }
-    }
-    out
+    unit_escape(&parts.join("/"))
 }
 
 #[cfg(test)]

@@ -36,8 +36,7 @@ fn usec_of(clock: ClockId) -> u64 {
 
 /// Seconds since 1970, by the clock of the day.
 pub fn unix_seconds() -> u64 {
-    let now = clock_gettime(ClockId::CLOCK_REALTIME);
-    now.map_or(0, |now| u64::try_from(now.tv_sec()).unwrap_or_default())
+    usec_of(ClockId::CLOCK_REALTIME) / 1_000_000
 }
 
 /// How long a `poll(2)` may wait until `until_usec` of CLOCK_MONOTONIC. Rounded up

@@ -46,9 +46,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What is let through: `tracing`'s directives, `ibprov::apply=debug,warn`.
 pub const FILTER_VARIABLE: &str = "IBPROV_LOG";
 
-/// The spans that are of an object, by name: which field names it.
-const OBJECTS: [(&str, &str); 4] =
-    [("pf", "pf"), ("vf", "vf"), ("netdev", "netdev"), ("guest", "guest")];
+/// The spans that are of an object, which the field of the same name names.
+const OBJECTS: [&str; 4] = ["pf", "vf", "netdev", "guest"];
 
 /// Say an event at a level that is known only when it is said: `tracing` wants it
 /// in the source.
@@ -248,8 +247,8 @@ fn gather<S: Subscriber + for<'a> LookupSpan<'a>>(
     for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
         let extensions = span.extensions();
         let Some(Fields(of_span)) = extensions.get::<Fields>() else { continue };
-        let own = OBJECTS.iter().find(|(of, _)| *of == span.name());
-        let object = own.and_then(|(of, field)| Some(Object::of(of, of_span.get(field)?)));
+        let own = OBJECTS.into_iter().find(|of| *of == span.name());
+        let object = own.and_then(|of| Some(Object::of(of, of_span.get(of)?)));
         objects.extend(object);
         fields.extend(of_span.iter().map(|(name, value)| (*name, value.clone())));
     }

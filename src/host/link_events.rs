@@ -20,14 +20,9 @@ use super::clock;
 const GROUPS: u32 = (RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR).cast_unsigned();
 
 /// Changes of links and addresses, as they happen.
+#[derive(Debug)]
 pub struct LinkEvents {
     socket: Socket,
-}
-
-impl std::fmt::Debug for LinkEvents {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LinkEvents").finish_non_exhaustive()
-    }
 }
 
 impl LinkEvents {

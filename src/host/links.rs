@@ -11,7 +11,7 @@ use nix::libc::{
 
 use super::Root;
 use super::netlink::{LINK_HEADER, link_header};
-use super::netlink_wire::{Question, after, attribute, text_of, u16_at, value_of};
+use super::netlink_wire::{Question, after, attribute, text_attribute, text_of, u16_at, value_of};
 use crate::names::{IfName, Mode, PKey, Target};
 
 // What libc lacks of include/uapi/linux/if_link.h, nested in IFLA_INFO_DATA of IPoIB.
@@ -36,7 +36,7 @@ pub fn set_mtu(ifindex: u32, mtu: u32) -> io::Result<()> {
 /// # Errors
 /// EBUSY if it is up, EEXIST if the name is taken.
 pub fn rename(ifindex: u32, name: &str) -> io::Result<()> {
-    change(ifindex, &attribute(IFLA_IFNAME, format!("{name}\0").as_bytes()))
+    change(ifindex, &text_attribute(IFLA_IFNAME, name))
 }
 
 /// Set the transport mode of an IPoIB interface.
@@ -76,7 +76,7 @@ pub fn add_child(parent: u32, name: &IfName, pkey: PKey) -> io::Result<()> {
         return super::attribute::write_of_netdev(&own, parent, "create_child", &value);
     }
     let mut attributes = attribute(IFLA_LINK, &parent.to_ne_bytes());
-    attributes.extend(attribute(IFLA_IFNAME, format!("{name}\0").as_bytes()));
+    attributes.extend(text_attribute(IFLA_IFNAME, name.as_str()));
     attributes.extend(ipoib(IFLA_IPOIB_PKEY, pkey.value()));
     new_link(0, &attributes, NLM_F_CREATE | NLM_F_EXCL)
 }

@@ -64,7 +64,7 @@ pub type VfsOfNetdev = (u32, Vec<(VfIndex, Administered)>);
 pub fn administered_vfs() -> io::Result<Vec<VfsOfNetdev>> {
     let mut payload = link_header(0);
     payload.extend(attribute(IFLA_EXT_MASK, &VFS_WITHOUT_STATISTICS.to_ne_bytes()));
-    dump(RTM_GETLINK, &payload, RTM_NEWLINK, &mut vfs_in)
+    list(RTM_GETLINK, &payload).ask(&mut only(RTM_NEWLINK, vfs_in))
 }
 
 pub(super) fn vfs_in(link: &[u8]) -> Option<VfsOfNetdev> {
@@ -94,24 +94,9 @@ fn administered(infos: &[u8]) -> Option<(VfIndex, Administered)> {
     Some((index?, vf))
 }
 
-/// Everything of one kind: what `read` makes of each message of the type `answer`.
-fn dump<T>(
-    kind: u16,
-    payload: &[u8],
-    answer: u16,
-    read: &mut dyn FnMut(&[u8]) -> Option<T>,
-) -> io::Result<Vec<T>> {
-    list(kind, payload).ask(&mut |kind, payload| (kind == answer).then(|| read(payload))?)
-}
-
-/// As [`dump`], for a list of which nothing may be missing.
-fn dump_whole<T>(
-    kind: u16,
-    payload: &[u8],
-    answer: u16,
-    read: &mut dyn FnMut(&[u8]) -> Option<T>,
-) -> io::Result<Vec<T>> {
-    list(kind, payload).ask_whole(&mut |kind, payload| (kind == answer).then(|| read(payload))?)
+/// Reads the messages of the kind `answer` alone.
+fn only<T>(answer: u16, read: fn(&[u8]) -> Option<T>) -> impl FnMut(u16, &[u8]) -> Option<T> {
+    move |kind, payload| (kind == answer).then(|| read(payload))?
 }
 
 /// The question for everything of one kind.
@@ -174,7 +159,8 @@ pub(super) fn address_of(message: &[u8]) -> Option<Address> {
 /// As [`administered_vfs`].
 pub fn global_addresses() -> io::Result<Vec<(u32, IpAddr, u8)>> {
     let mut found = Vec::new();
-    for address in dump(RTM_GETADDR, &[0; ADDRESS_HEADER], RTM_NEWADDR, &mut address_of)? {
+    let addresses = list(RTM_GETADDR, &[0; ADDRESS_HEADER]);
+    for address in addresses.ask(&mut only(RTM_NEWADDR, address_of))? {
         if address.scope == RT_SCOPE_UNIVERSE && u32::from(address.flags) & UNUSABLE == 0 {
             found.extend(address.ip.map(|ip| (address.ifindex, ip, address.prefix)));
         }
@@ -233,15 +219,15 @@ fn info(vf: VfIndex, setting: VfSetting) -> Vec<u8> {
 /// were read: one that was skipped would make a VF in use free.
 pub fn net_uses() -> io::Result<Vec<(u32, String)>> {
     let mut uses = Vec::new();
-    let addresses = dump_whole(RTM_GETADDR, &[0; ADDRESS_HEADER], RTM_NEWADDR, &mut address_of)?;
-    for address in addresses {
+    let addresses = list(RTM_GETADDR, &[0; ADDRESS_HEADER]);
+    for address in addresses.ask_whole(&mut only(RTM_NEWADDR, address_of))? {
         if !NEAR.contains(&address.scope) {
             let ip = address.ip.map_or_else(|| "?".to_owned(), |ip| ip.to_string());
             uses.push((address.ifindex, format!("address {ip}/{}", address.prefix)));
         }
     }
-    let routes = dump_whole(RTM_GETROUTE, &[0; ROUTE_HEADER], RTM_NEWROUTE, &mut route_of)?;
-    uses.extend(routes.into_iter().flatten());
+    let routes = list(RTM_GETROUTE, &[0; ROUTE_HEADER]);
+    uses.extend(routes.ask_whole(&mut only(RTM_NEWROUTE, route_of))?.into_iter().flatten());
     Ok(uses)
 }
 
@@ -339,7 +325,8 @@ mod tests {
     #[test]
     fn the_kernel_answers() {
         let local = |a: &Address| a.ip.is_some_and(|ip| ip.is_loopback());
-        let any = dump(RTM_GETADDR, &[0; ADDRESS_HEADER], RTM_NEWADDR, &mut address_of)
+        let any = list(RTM_GETADDR, &[0; ADDRESS_HEADER])
+            .ask(&mut only(RTM_NEWADDR, address_of))
             .expect("addresses")
             .iter()
             .any(local);

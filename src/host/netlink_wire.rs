@@ -205,6 +205,11 @@ pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// An attribute with `text`, which ends with a zero byte.
+pub(super) fn text_attribute(kind: u16, text: &str) -> Vec<u8> {
+    attribute(kind, format!("{text}\0").as_bytes())
+}
+
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().copied().map(u16::from_ne_bytes)
 }

@@ -16,11 +16,7 @@ use super::state;
 /// # Errors
 /// What the system answered; the old file is as it was.
 pub fn replace(path: &str, content: &str) -> io::Result<()> {
-    let path = match fs::canonicalize(path) {
-        Ok(target) => target,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Path::new(path).to_owned(),
-        Err(e) => return Err(e),
-    };
+    let path = target(path)?;
     let directory = path.parent().unwrap_or(Path::new("/"));
     state::directories(directory)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -54,14 +50,8 @@ pub fn replace(path: &str, content: &str) -> io::Result<()> {
 /// What the system answered.
 pub fn files(path: &str) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    let target = match fs::canonicalize(path) {
-        Ok(target) => {
-            files.push(target.clone());
-            target
-        }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Path::new(path).to_owned(),
-        Err(e) => return Err(e),
-    };
+    let target = target(path)?;
+    files.extend(target.exists().then(|| target.clone()));
     let start = format!(".{}.", target.file_name().unwrap_or_default().to_string_lossy());
     let entries = match target.parent().map(fs::read_dir) {
         Some(Ok(entries)) => entries,
@@ -77,6 +67,14 @@ pub fn files(path: &str) -> io::Result<Vec<PathBuf>> {
         }
     }
     Ok(files)
+}
+
+/// The file that `path` leads to, or `path` itself if it does not exist.
+fn target(path: &str) -> io::Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Path::new(path).to_owned()),
+        target => target,
+    }
 }
 
 /// Remove one of [`files`], and see it gone from the disk.

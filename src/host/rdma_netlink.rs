@@ -7,7 +7,9 @@ use std::io;
 use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP};
 use netlink_sys::protocols::NETLINK_RDMA;
 
-use super::netlink_wire::{Question, attribute, attributes, text_of, u32_at, value_of};
+use super::netlink_wire::{
+    Question, attribute, attributes, text_attribute, text_of, u32_at, value_of,
+};
 use crate::names::{IfName, NetnsMode, RdmaName};
 
 // What libc lacks: include/uapi/rdma/rdma_netlink.h.
@@ -164,11 +166,9 @@ fn index_of(name: &str) -> io::Result<Option<u32>> {
 /// before Linux 4.20 it cannot (EOPNOTSUPP or EINVAL).
 pub fn rename(name: &str, to: &RdmaName) -> io::Result<()> {
     let index = index_of(name)?.ok_or_else(|| io::Error::from(nix::errno::Errno::ENODEV))?;
-    let text = [to.as_str().as_bytes(), &[0]].concat();
     let device = attribute(RDMA_NLDEV_ATTR_DEV_INDEX, &index.to_ne_bytes());
-    let body = [device, attribute(RDMA_NLDEV_ATTR_DEV_NAME, &text)].concat();
-    let kind = NLDEV | RDMA_NLDEV_CMD_SET;
-    Question { protocol: NETLINK_RDMA, kind, flags: NLM_F_ACK, payload: &body }.tell()
+    let body = [device, text_attribute(RDMA_NLDEV_ATTR_DEV_NAME, to.as_str())].concat();
+    question(RDMA_NLDEV_CMD_SET, NLM_F_ACK, &body).tell()
 }
 
 /// Create an RDMA device of software: `kind` is `rxe` or `siw`. The kernel loads the module
@@ -178,15 +178,13 @@ pub fn rename(name: &str, to: &RdmaName) -> io::Result<()> {
 /// EEXIST: `netdev` has one; ENFILE: another RDMA device is called so; ENODEV: there is no
 /// such netdev; EINVAL: no module offers this kind; EPERM: `netdev` is a VLAN.
 pub fn add_link(name: &RdmaName, kind: &str, netdev: &IfName) -> io::Result<()> {
-    let text = |attr: u16, text: &str| attribute(attr, &[text.as_bytes(), &[0]].concat());
     let body = [
-        text(RDMA_NLDEV_ATTR_DEV_NAME, name.as_str()),
-        text(RDMA_NLDEV_ATTR_LINK_TYPE, kind),
-        text(RDMA_NLDEV_ATTR_NDEV_NAME, netdev.as_str()),
+        text_attribute(RDMA_NLDEV_ATTR_DEV_NAME, name.as_str()),
+        text_attribute(RDMA_NLDEV_ATTR_LINK_TYPE, kind),
+        text_attribute(RDMA_NLDEV_ATTR_NDEV_NAME, netdev.as_str()),
     ]
     .concat();
-    let kind = NLDEV | RDMA_NLDEV_CMD_NEWLINK;
-    Question { protocol: NETLINK_RDMA, kind, flags: NLM_F_ACK, payload: &body }.tell()
+    question(RDMA_NLDEV_CMD_NEWLINK, NLM_F_ACK, &body).tell()
 }
 
 /// Whether RDMA devices are shared by all network namespaces.
@@ -194,8 +192,7 @@ pub fn add_link(name: &RdmaName, kind: &str, netdev: &IfName) -> io::Result<()> 
 /// # Errors
 /// The socket fails; before Linux 5.2 it cannot (EOPNOTSUPP or EINVAL).
 pub fn netns_mode() -> io::Result<NetnsMode> {
-    let kind = NLDEV | RDMA_NLDEV_CMD_SYS_GET;
-    let question = Question { protocol: NETLINK_RDMA, kind, flags: NLM_F_ACK, payload: &[] };
+    let question = question(RDMA_NLDEV_CMD_SYS_GET, NLM_F_ACK, &[]);
     let answers = question.ask(&mut |_, attributes| mode_in(attributes))?;
     answers.first().copied().ok_or_else(|| io::Error::other("the kernel's answer has no mode"))
 }
@@ -216,8 +213,7 @@ pub(super) fn mode_in(attributes: &[u8]) -> Option<NetnsMode> {
 /// namespace; before Linux 5.2 it cannot (EOPNOTSUPP or EINVAL).
 pub fn set_netns_mode(mode: NetnsMode) -> io::Result<()> {
     let body = attribute(RDMA_NLDEV_SYS_ATTR_NETNS_MODE, &[mode.number()]);
-    let kind = NLDEV | RDMA_NLDEV_CMD_SYS_SET;
-    Question { protocol: NETLINK_RDMA, kind, flags: NLM_F_ACK, payload: &body }.tell()
+    question(RDMA_NLDEV_CMD_SYS_SET, NLM_F_ACK, &body).tell()
 }
 
 pub(super) fn qp(entry: &[u8]) -> Resource {
@@ -267,9 +263,11 @@ fn dump<T>(
     payload: &[u8],
     mut read: impl FnMut(&[u8]) -> Option<T>,
 ) -> io::Result<Vec<T>> {
-    let kind = NLDEV | command;
-    let question = Question { protocol: NETLINK_RDMA, kind, flags: NLM_F_DUMP, payload };
-    question.ask(&mut |_, attributes| read(attributes))
+    question(command, NLM_F_DUMP, payload).ask(&mut |_, attributes| read(attributes))
+}
+
+const fn question(command: u16, flags: u16, payload: &[u8]) -> Question<'_> {
+    Question { protocol: NETLINK_RDMA, kind: NLDEV | command, flags, payload }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use nix::sys::time::TimeSpec;
 use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, symlinkat, unlinkat};
 
 use super::root::{ReadError, Root};
-use super::{clock, process};
+use super::systemctl::ask_within;
 use crate::names::{FileOwner, FileTime, PathState};
 
 /// No file that is kept is larger, bytes.
@@ -190,10 +190,8 @@ pub fn reload(root: &Root) -> Vec<String> {
         ("/run/systemd/system", "systemctl", &["daemon-reload"]),
         ("/run/udev/control", "udevadm", &["control", "--reload"]),
     ];
-    let told = who.into_iter().filter(|(runs, ..)| root.exists(runs)).map(|(_, program, args)| {
-        let until = clock::monotonic_usec() + PATIENCE_USEC;
-        process::output_until(program, args, until).and_then(|o| o.into_text(program, args))
-    });
+    let runs = who.into_iter().filter(|(runs, ..)| root.exists(runs));
+    let told = runs.map(|(_, program, args)| ask_within(PATIENCE_USEC, program, args));
     told.filter_map(|told| told.err().map(|e| e.to_string())).collect()
 }
 

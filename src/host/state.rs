@@ -192,10 +192,7 @@ impl Drop for Running {
 
 /// Make `path` a link to this process, whatever was left there.
 fn link_to_self(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => {}
-    }
+    remove_if_there(path)?;
     symlink(format!("/proc/{}", std::process::id()), path)
 }
 
@@ -247,8 +244,13 @@ pub fn outcomes_dir(name: &str) -> Result<PathBuf, StateError> {
 /// The path that failed, with the system's answer.
 pub fn remove(name: &str) -> Result<(), StateError> {
     let path = Path::new(RUN_DIR).join(name);
-    match fs::remove_file(&path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(StateError::at(&path)(e)),
+    remove_if_there(&path).map_err(StateError::at(&path))
+}
+
+/// Removes a file that may not exist.
+pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
         _ => Ok(()),
     }
 }

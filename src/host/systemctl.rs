@@ -33,7 +33,7 @@ fn ask(program: &str, args: &[&str]) -> io::Result<String> {
     ask_within(CALL_USEC, program, args)
 }
 
-fn ask_within(usec: u64, program: &str, args: &[&str]) -> io::Result<String> {
+pub(super) fn ask_within(usec: u64, program: &str, args: &[&str]) -> io::Result<String> {
     let until = alarm::before(clock::monotonic_usec() + usec);
     process::output_until(program, args, until)?.into_text(program, args)
 }

@@ -6,7 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::{answer, clock, process, state};
+use super::systemctl::ask_within;
+use super::{answer, state};
 
 /// Where udev reads the rules that are gone at reboot (udev(7)).
 pub(super) const DIRECTORY: &str = "/run/udev/rules.d";
@@ -54,10 +55,7 @@ fn change(
 
 /// Remove the file; another run may have done so since it was looked at.
 fn remove(path: &Path) -> Result<(), String> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed(path, &e)),
-        _ => Ok(()),
-    }
+    state::remove_if_there(path).map_err(|e| failed(path, &e))
 }
 
 /// The names of the files in [`DIRECTORY`]; none where there is none.
@@ -124,10 +122,7 @@ fn failed(path: &Path, e: &io::Error) -> String {
 
 /// Have udevd read its rules: by itself it looks for new files every 3 s only.
 fn tell_udev() -> Result<(), String> {
-    let args = ["control", "--reload"];
-    let until = clock::monotonic_usec() + 5_000_000;
-    let told =
-        process::output_until("udevadm", &args, until).and_then(|o| o.into_text("udevadm", &args));
+    let told = ask_within(5_000_000, "udevadm", &["control", "--reload"]);
     told.map(drop).map_err(|e| e.to_string())
 }
 

@@ -48,6 +48,16 @@ pub(super) struct Words {
     readers: Vec<String>,
     /// They run the file that stands behind them.
     launchers: Vec<String>,
+    /// Verbs of a service manager that start a unit.
+    starting: Vec<String>,
+    /// All of its verbs that change something.
+    acting: Vec<String>,
+    /// Modules for InfiniBand whose names do not say so.
+    modules: Vec<String>,
+    /// In the settings of a unit that creates VFs.
+    vf_settings: Vec<String>,
+    /// In a compiled program, with what it then does.
+    strings: Vec<(String, Does)>,
 }
 
 impl Words {
@@ -225,16 +235,16 @@ impl Command<'_> {
 
     /// The units that it starts.
     pub(super) fn started_units(&self) -> Option<impl Iterator<Item = &str>> {
-        const STARTS: [&str; 3] = ["start", "restart", "reload-or-restart"];
+        let starting = &Known::all().words.starting;
         let is_manager = matches!(self.program(), "systemctl" | "service");
-        let starts = is_manager && self.has(&STARTS);
+        let starts = is_manager && self.has(starting);
         let words = self.words.iter().skip(1).copied();
-        let units = words.filter(|word| !word.starts_with('-') && !STARTS.contains(word));
+        let units = words.filter(|word| !word.starts_with('-') && !has(starting, word));
         starts.then_some(units)
     }
 
-    fn has(&self, any: &[&str]) -> bool {
-        self.words.iter().any(|word| any.contains(word))
+    fn has(&self, any: &[impl AsRef<str>]) -> bool {
+        self.words.iter().any(|word| any.iter().any(|one| one.as_ref() == *word))
     }
 
     /// What it does, and whether that is sure; `ours` is text that tells whose a file of any
@@ -312,17 +322,7 @@ impl Command<'_> {
             name if name.starts_with("opensm") => Some(Does::RunsOpensm),
             _ => None,
         };
-        const DOES: [&str; 8] = [
-            "start",
-            "stop",
-            "restart",
-            "force-start",
-            "force-restart",
-            "force-stop",
-            "enable",
-            "reload-or-restart",
-        ];
-        let (program, is_done) = (self.program(), self.has(&DOES));
+        let (program, is_done) = (self.program(), self.has(&Known::all().words.acting));
         let does = match program {
             "systemctl" | "service" | "invoke-rc.d" | "rcctl" | "chkconfig" => {
                 self.words.get(1..)?.iter().find_map(|word| of(word))?
@@ -360,18 +360,7 @@ fn is_ipoib_word(word: &str) -> bool {
 
 /// True of a module for InfiniBand.
 pub fn is_module(name: &str) -> bool {
-    const WHOLE: [&str; 9] = [
-        "rpcrdma",
-        "xprtrdma",
-        "svcrdma",
-        "hfi1",
-        "ib_core",
-        "rds_rdma",
-        "nvidia-peermem",
-        "nvidia_peermem",
-        "nv_peer_mem",
-    ];
-    is_rdma_module(name) || WHOLE.contains(&name)
+    is_rdma_module(name) || has(&Known::all().words.modules, name)
 }
 
 /// The text is about an adapter for InfiniBand.
@@ -447,22 +436,14 @@ pub(super) fn of_other_language(line: &str) -> Option<Does> {
 
 /// What the settings of a unit say that its program does, whatever that is.
 pub(super) fn of_settings(text: &str) -> Option<Does> {
-    const OF_VFS: [&str; 7] =
-        ["sriov", "sr-iov", "num_vfs", "numvfs", "num_of_vfs", "vf_count", "vf_guid"];
     let text = text.to_ascii_lowercase();
-    OF_VFS.iter().any(|word| text.contains(word)).then_some(Does::SetsVfs)
+    Known::all().words.vf_settings.iter().any(|word| text.contains(word)).then_some(Does::SetsVfs)
 }
 
 /// What a compiled program does, guessed by its strings.
 pub(super) fn of_program(bytes: &[u8]) -> Option<Does> {
-    const STRINGS: [(&[u8], Does); 4] = [
-        (b"sriov_numvfs", Does::SetsVfs),
-        (b"mlx5_num_vfs", Does::SetsVfs),
-        (b"mlx4_port", Does::SetsPortTypes),
-        (b"/sys/class/infiniband", Does::NotUnderstood),
-    ];
-    let has = |text: &[u8]| memchr::memmem::find(bytes, text).is_some();
-    STRINGS.iter().find(|(text, _)| has(text)).map(|(_, does)| *does)
+    let has = |text: &str| memchr::memmem::find(bytes, text.as_bytes()).is_some();
+    Known::all().words.strings.iter().find(|(text, _)| has(text)).map(|(_, does)| *does)
 }
 
 #[cfg(test)]

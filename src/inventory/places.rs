@@ -441,7 +441,7 @@ impl Reader<'_> {
             match &command.script {
                 // Of a start script with rc links, which is no file of the line.
                 Some(script) if file.starts_with("/etc/init.d/") => {
-                    self.script(At { file: "", ..at }, file, script);
+                    self.script(At { file: "", ..at }, file, &script.join("\n"));
                 }
                 _ => self.line(at, text, &mut folder),
             }

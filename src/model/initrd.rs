@@ -13,12 +13,8 @@ pub struct InitrdReport {
     pub kernels: Vec<String>,
     /// Each module that the ports need.
     pub modules: Vec<NeededModule>,
-    /// Always empty: modprobe.d is not compared.
-    pub options: Vec<Line>,
     /// The udev rules that give interfaces their names, after the configuration.
     pub naming_rules: Vec<Line>,
-    /// Always empty: the names of RDMA devices are not compared.
-    pub rdma_naming_rules: Vec<Line>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

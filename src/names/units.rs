@@ -67,6 +67,23 @@ pub enum NetworkRole {
     WaitsOnline,
 }
 
+/// A text as the instance of a unit, as `systemd-escape` does it
+/// (`systemd.unit(5)`, "String escaping for inclusion in unit names").
+pub fn unit_escape(text: &str) -> String {
+    let mut escaped = String::new();
+    for (i, byte) in text.bytes().enumerate() {
+        match byte {
+            b'/' => escaped.push('-'),
+            b'.' if i == 0 => escaped.push_str("\\x2e"),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b':' | b'_' | b'.' => {
+                escaped.push(char::from(byte));
+            }
+            _ => escaped.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    escaped
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

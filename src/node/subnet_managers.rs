@@ -9,10 +9,9 @@ use crate::model::{
         Stage, SubnetManagerReport, SubnetManagerRun, SubnetManagerState as State, TARGET,
     },
 };
-use crate::names::{LinkLayer, PhysicalState, RdmaName};
+use crate::names::{LinkLayer, PhysicalState, RdmaName, unit_escape};
 use crate::observe::opensm::Issm;
 use crate::observe::{Look, opensm};
-use crate::stacks::stack::unit_escape;
 
 impl Node<'_> {
     /// How each subnet manager stands; their units are left out of those that have `failed`.

@@ -13,7 +13,7 @@ use crate::model::{
     StackName, StackSetting,
     stack::{Action, Claim, Phase, View},
 };
-use crate::names::{IfName, NetworkRole, PKey};
+use crate::names::{IfName, NetworkRole, PKey, unit_escape};
 use crate::observe::ipoib::Interface;
 
 /// What is always so of a stack.
@@ -94,23 +94,6 @@ impl OwnUnit {
     pub fn of(&self, interface: &Interface) -> String {
         format!("{}@{}.service", self.template, unit_escape(interface.name.as_str()))
     }
-}
-
-/// A text as the instance of a unit, as `systemd-escape` does it
-/// (`systemd.unit(5)`, "String escaping for inclusion in unit names").
-pub fn unit_escape(text: &str) -> String {
-    let mut escaped = String::new();
-    for (i, byte) in text.bytes().enumerate() {
-        match byte {
-            b'/' => escaped.push('-'),
-            b'.' if i == 0 => escaped.push_str("\\x2e"),
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b':' | b'_' | b'.' => {
-                escaped.push(char::from(byte));
-            }
-            _ => escaped.push_str(&format!("\\x{byte:02x}")),
-        }
-    }
-    escaped
 }
 
 /// Where the service of each name is.

@@ -52,8 +52,13 @@ struct Head {
 
 /// True if a JSON file that begins with `head` may be a report of ibprov's.
 pub fn is_report(head: &[u8]) -> bool {
+    begins_with_key(head, b"\"schema\"")
+}
+
+/// True of an object in JSON that has `key` among its first.
+pub fn begins_with_key(head: &[u8], key: &[u8]) -> bool {
     let head = head.get(..64).unwrap_or(head);
-    head.first() == Some(&b'{') && memchr::memmem::find(head, b"\"schema\"").is_some()
+    head.first() == Some(&b'{') && memchr::memmem::find(head, key).is_some()
 }
 
 impl Accounts {

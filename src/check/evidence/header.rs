@@ -90,7 +90,7 @@ fn stamped(line: &str) -> Option<Header<'_>> {
 fn decoded(line: &str) -> Option<Header<'_>> {
     let (facility, rest) = line.split_once(':')?;
     let (level, rest) = rest.split_once(": ")?;
-    DECODED.contains(&facility.trim_end()).then_some(())?;
+    FACILITIES.contains(&facility.trim_end()).then_some(())?;
     let priority = LEVELS.iter().position(|name| *name == level.trim_end())?;
     let level = Level::of_priority(priority.try_into().ok()?);
     Some(Header { level: Some(level), ..stamped(rest)? })
@@ -154,21 +154,11 @@ fn tail_of_dmesg(when: When, rest: &str) -> Header<'_> {
 fn numeric(line: &str) -> Option<Header<'_>> {
     let (first, rest) = line.split_once(char::is_whitespace)?;
     if let Some(wall) = iso(first) {
-        return Some(tail_of_syslog(
-            When { monotonic: None, wall: Some(wall), stamp: first.into() },
-            rest,
-        ));
+        return Some(tail_of_syslog(wall, first, rest));
     }
-    if first.len() == 10 && first.as_bytes().get(4) == Some(&b'-') {
-        // `2020-10-22 08:54:51.123+0000: 1234: error : text` is libvirt's.
-        let rest = rest.trim_start();
-        let (clock, text) = rest.split_once(' ')?;
-        let wall = iso(&format!("{first}T{}", clock.trim_end_matches(':')))?;
-        let stamp = format!("{first} {}", clock.trim_end_matches(':'));
-        return Some(tail_of_syslog(
-            When { monotonic: None, wall: Some(wall), stamp: stamp.into() },
-            text,
-        ));
+    // `2020-10-22 08:54:51.123+0000: 1234: error : text` is libvirt's.
+    if let Some((wall, stamp, text)) = dated(line) {
+        return Some(tail_of_syslog(wall, &stamp, text));
     }
     // `2020 Oct 22 08:54:51 host ...`
     if first.len() == 4 && first.bytes().all(|b| b.is_ascii_digit()) {
@@ -176,11 +166,7 @@ fn numeric(line: &str) -> Option<Header<'_>> {
     }
     // `journalctl -o short-unix`.
     if first.len() >= 16 && first.find('.') == Some(10) {
-        let wall = seconds(first)?;
-        return Some(tail_of_syslog(
-            When { monotonic: None, wall: Some(wall), stamp: first.into() },
-            rest,
-        ));
+        return Some(tail_of_syslog(seconds(first)?, first, rest));
     }
     None
 }
@@ -192,19 +178,10 @@ fn named(line: &str) -> Option<Header<'_>> {
     if month(word).is_none() {
         DAYS.contains(&word).then_some(())?;
         let rest = line.get(3..)?.strip_prefix(' ')?;
-        if let Some((first, clock_and_rest)) = rest.split_once(' ')
-            && first.len() == 10
-            && first.as_bytes().get(4) == Some(&b'-')
-        {
-            let (clock, rest) = clock_and_rest.split_once(' ')?;
-            let wall = iso(&format!("{first}T{clock}"))?;
-            let stamp = format!("{first} {clock}");
+        if let Some((wall, stamp, rest)) = dated(rest) {
             // The zone's name follows.
             let rest = rest.split_once(' ').map_or("", |(_, r)| r);
-            return Some(tail_of_syslog(
-                When { monotonic: None, wall: Some(wall), stamp: stamp.into() },
-                rest,
-            ));
+            return Some(tail_of_syslog(wall, &stamp, rest));
         }
         return month(rest.get(..3)?).and_then(|_| named(rest));
     }
@@ -222,11 +199,21 @@ fn named(line: &str) -> Option<Header<'_>> {
     let wall = days(year.unwrap_or(1972), month(word)?, day.parse().ok()?)? * DAY + usec;
     let used = line.len() - rest.len();
     let stamp = line.get(..used)?.trim_end();
-    Some(tail_of_syslog(When { monotonic: None, wall: Some(wall), stamp: stamp.into() }, rest))
+    Some(tail_of_syslog(wall, stamp, rest))
+}
+
+/// A date and a time with a blank between them: when that is, as it is written, and what follows.
+fn dated(text: &str) -> Option<(u64, String, &str)> {
+    let (date, rest) = text.split_once(' ')?;
+    (date.len() == 10 && date.as_bytes().get(4) == Some(&b'-')).then_some(())?;
+    let (clock, rest) = rest.trim_start().split_once(' ')?;
+    let clock = clock.trim_end_matches(':');
+    Some((iso(&format!("{date}T{clock}"))?, format!("{date} {clock}"), rest))
 }
 
 /// `host program[1]: [   12.3] text`, or what opensm and libvirt write.
-fn tail_of_syslog(mut when: When, rest: &str) -> Header<'_> {
+fn tail_of_syslog<'a>(wall: u64, stamp: &str, rest: &'a str) -> Header<'a> {
+    let mut when = When { monotonic: None, wall: Some(wall), stamp: stamp.into() };
     let rest = rest.trim_start();
     // `123456 [A1B2C3D4] 0x02 -> osm_x: text`
     if let Some((_, text)) = rest.split_once(" -> ")
@@ -302,9 +289,8 @@ fn is_year(word: &str) -> bool {
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-const FACILITIES: [&str; 6] = ["kern", "daemon", "user", "syslog", "auth", "local0"];
 /// Facilities and levels by their names in `dmesg -x` (util-linux, `sys-utils/dmesg.c`).
-const DECODED: [&str; 6] = ["kern", "user", "daemon", "auth", "syslog", "local0"];
+const FACILITIES: [&str; 6] = ["kern", "user", "daemon", "auth", "syslog", "local0"];
 const LEVELS: [&str; 8] = ["emerg", "alert", "crit", "err", "warn", "notice", "info", "debug"];
 const DAY: u64 = 86_400_000_000;
 

@@ -143,11 +143,9 @@ impl Fabric {
             })
         };
         let scripts = unit.commands.iter().filter(|command| failed || is_of_site(command));
-        let scripts = scripts.filter_map(|command| command.script.as_deref()).flat_map(str::lines);
-        let lines = unit.commands.iter().map(|command| command.line.as_str());
-        let mount = [unit.what.as_str(), unit.options.as_str()];
-        let settings = unit.settings.iter().map(String::as_str);
-        let texts = lines.chain(scripts).chain(mount).chain(settings);
+        let scripts = scripts.flat_map(|command| command.script.iter().flatten());
+        let lines = unit.commands.iter().map(|command| &command.line);
+        let texts = lines.chain(scripts).chain([&unit.what, &unit.options]).chain(&unit.settings);
         self.units.contains(&unit.name)
             || texts
                 .filter(|text| !text.trim_start().starts_with('#'))

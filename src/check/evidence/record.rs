@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::account::begins_with_key;
 use super::event::Origin;
 use super::state::{Modules, NetdevSeen, PciSeen, PortSeen, State, UnitSeen};
 use super::{Boot, Host};
@@ -34,8 +35,7 @@ pub struct Record {
 
 /// True if a JSON file that begins with `head` is such a record.
 pub fn is_record(head: &[u8]) -> bool {
-    let head = head.get(..64).unwrap_or(head);
-    head.first() == Some(&b'{') && memchr::memmem::find(head, b"\"ibprov_host\"").is_some()
+    begins_with_key(head, b"\"ibprov_host\"")
 }
 
 impl Record {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::words::relevance::DEVICES;
 pub use super::words::relevance::NOT_FOUND;
+use super::words::relevance::{DEVICES, NOT_FOUND_PATTERNS};
 use super::{Event, Kind};
 use crate::check::pattern::{caught_one, has_any};
 use crate::names::{PciAddress, RDMA_MODULES, is_ipoib_name};
@@ -100,24 +100,9 @@ pub fn not_found(event: &Event) -> Option<&str> {
     {
         return Some(name);
     }
-    for pattern in [
-        "Device {} does not seem to be present",
-        "Cannot find device \"{}\"",
-        "Cannot find device '{}'",
-        "Device \"{}\" does not exist",
-        "device {} not present",
-        "interface {} does not exist",
-        "{}: error fetching interface information: Device not found",
-        "{}: interface does not exist",
-    ] {
-        if let Some(name) = caught_one(&event.text, pattern) {
-            let name = name.rsplit(' ').next().unwrap_or(name);
-            if !name.is_empty() && name.len() < 16 {
-                return Some(name);
-            }
-        }
-    }
-    None
+    let caught = NOT_FOUND_PATTERNS.iter().filter_map(|pattern| caught_one(&event.text, pattern));
+    let mut names = caught.map(|name| name.rsplit(' ').next().unwrap_or(name));
+    names.find(|name| !name.is_empty() && name.len() < 16)
 }
 
 /// Whether a netdev came too late for who asked for it. `found` is what the asker

@@ -235,7 +235,7 @@ impl<'a> Book<'a> {
         // That a port is up proves nothing of what a program wanted of it.
         let is_of_system = failure.event.from_kernel() && !failure.event.program.is_empty()
             || is_of_driver(&failure.event.text)
-            || words().is_manager(&failure.event.program);
+            || words().managers.iter().any(|name| failure.event.program.starts_with(name.as_str()));
         // A dump in a log stands where it was made.
         let own = self.boot.quote(failure.event);
         let is_later = |object: &Object| match (object.last.event, &object.last.quote) {
@@ -267,15 +267,6 @@ impl<'a> Book<'a> {
         };
         self.failures.iter().any(|(_, other)| is_beside(other))
             || self.boot.events.iter().any(stumbles)
-    }
-}
-
-impl words::Words {
-    /// True of a program that sets up the network or units.
-    fn is_manager(&self, program: &str) -> bool {
-        ["systemd", "NetworkManager", "dhclient", "network", "ifup", "opensm", "OpenSM", "wicked"]
-            .iter()
-            .any(|name| program.starts_with(name))
     }
 }
 
@@ -328,12 +319,9 @@ pub fn has_word_of_fabric(text: &str) -> bool {
         words().fabric.iter().any(|known| known == word || known == whole)
             // Source files and functions: `nvme_rdma.c`.
             || word.split(['_', '.']).any(|part| part == "rdma")
-            || ["ibv_", "IBV_", "IBVSocket", "mlx5dv_", "mlx4dv_", "mlnx-"].iter().any(|begin| word.starts_with(begin))
-            // A process id stands before it.
-            || word.ends_with("PSM2")
-            || word.ends_with("PSM3")
+            || words().begins.iter().any(|begin| word.starts_with(begin.as_str()))
+            || words().ends.iter().any(|end| word.ends_with(end.as_str()))
             || word.contains("/infiniband")
-            || word.ends_with("/sriov_numvfs")
             || RDMA_MODULES.contains(&word)
     }) || has_phrase()
 }

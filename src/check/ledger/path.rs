@@ -2,20 +2,14 @@
 
 use super::{is_within, words::words};
 use crate::check::evidence::event::function;
+use crate::check::evidence::fold::lines::{bridge, bus};
 use crate::check::evidence::{Boot, Event};
-use crate::check::pattern::caught;
 
 /// mlx5 waits for PCIe for a minute before it gives an adapter up. In microseconds.
 const GIVES_UP: i64 = 90_000_000;
 
 /// Buses that a root port has behind it, where nothing tells which.
 const BUSES: u8 = 0x10;
-
-/// What a PCI address names of the path: domain and bus.
-fn bus(address: &str) -> Option<(&str, u8)> {
-    let (domain, rest) = address.split_at_checked(4)?;
-    Some((domain, u8::from_str_radix(rest.get(1..3)?, 16).ok()?))
-}
 
 /// The card of a PCI function: its address without the function.
 pub fn card(address: &str) -> Option<&str> {
@@ -46,18 +40,11 @@ fn leads_to(boot: &Boot, text: &str, address: &str) -> bool {
     if named.peek().is_some() {
         return named.any(|e| e.text.contains(card));
     }
-    let (Some((domain, bus_of_port)), Some((of, bus))) = (bus(port), bus(address)) else {
-        return false;
-    };
-    let number = |text: &str| u8::from_str_radix(text, 16).ok();
-    let behind = boot.events.iter().find_map(|e| {
-        let [bridge, buses] = caught::<2>(&e.text, "pci {}: PCI bridge to [bus {}]")?;
-        let (first, last) = buses.split_once('-').unwrap_or((buses, buses));
-        (bridge == port).then_some((number(first)?, number(last)?))
-    });
-    domain == of
-        && match behind {
-            Some((first, last)) => (first..=last).contains(&bus),
+    let (Some(bus_of_port), Some(bus)) = (bus(port), bus(address)) else { return false };
+    let mut bridges = boot.events.iter().filter_map(|e| bridge(&e.text));
+    port.get(..4) == address.get(..4)
+        && match bridges.find(|(bridge, _)| *bridge == port) {
+            Some((_, buses)) => buses.contains(&bus),
             None => bus > bus_of_port && bus - bus_of_port <= BUSES,
         }
 }

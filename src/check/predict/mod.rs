@@ -53,16 +53,7 @@ pub fn merge(found: &mut Vec<Finding>, more: Vec<Finding>) {
                     }
                 }
                 known.confidence = known.confidence.min(finding.confidence);
-                for quote in finding.evidence {
-                    if !known.evidence.contains(&quote) {
-                        known.evidence.push(quote);
-                    }
-                }
-                for step in finding.advice {
-                    if !known.advice.contains(&step) {
-                        known.advice.push(step);
-                    }
-                }
+                *known = known.clone().quoting(finding.evidence).advise(finding.advice);
             }
             None => found.push(finding),
         }

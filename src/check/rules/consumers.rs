@@ -114,9 +114,7 @@ fn no_network(event: &Event) -> bool {
 
 /// True if the boot's lines speak of InfiniBand as the way to the server.
 pub(super) fn ib_here(boot: &Boot) -> bool {
-    boot.events.iter().any(|e| seen::ib_netdev_in(&e.text).is_some() || has_any(&e.text, FABRIC))
-        || boot.state.netdevs.iter().any(|n| n.infiniband)
-        || !boot.state.ports.is_empty()
+    seen::shows_infiniband(boot) || boot.with_any(FABRIC).next().is_some()
 }
 
 pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {
@@ -130,11 +128,9 @@ pub(super) fn mount_before_ipoib(boot: &Boot) -> Option<Finding> {
         // Whether the way goes over InfiniBand is not in the log.
         let told =
             "If the server is reached over IPoIB, the mount was tried before the port was active.";
-        return Some(
-            Finding::of(Code::MountBeforeIpoib, Severity::Info, Confidence::Low, told)
-                .quoting(seen::quotes(boot, generic))
-                .look(["check whether the route uses an IPoIB netdev: ip route get SERVER"]),
-        );
+        let judged = (Severity::Info, Confidence::Low);
+        let kind = (Code::MountBeforeIpoib, "unsure");
+        return Some(row::told_as(boot, kind, judged, told, &[], generic));
     } else {
         return None;
     };

@@ -105,7 +105,8 @@ pub(super) fn fw_init_timeout(boot: &Boot) -> Vec<Finding> {
 }
 
 /// Why it has failed, where that is no fault of the firmware's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 enum Outside {
     TooHot,
     Lost,
@@ -156,43 +157,21 @@ pub(super) fn firmware_fatal(boot: &Boot) -> Vec<Finding> {
         };
         let is_its = |e: &&Event| function(&e.text).is_none_or(|at| addresses.contains(&at));
         let blamed: Vec<&Event> = boot.with("firmware internal error").filter(is_its).collect();
-        let (now, permanent) = match end {
-            None => (
-                "power the host off and on; ibprov apply sets VFs again after a recovery",
-                match blamed.is_empty() && !seen::names_firmware(&lines) {
-                    true => "report the health buffer to the vendor",
-                    false => "burn the newest firmware; report the health buffer to the vendor",
-                },
-            ),
-            Some(Outside::TooHot) => (
-                "power the host off, let the adapter cool down, and power it on: a reset does not wake it",
-                "check fans, air flow, and the temperature of adapter and cable modules",
-            ),
-            Some(Outside::Lost) => (
-                "power the host off and on",
-                "check slot, riser and power of the adapter: dmesg | grep -e pciehp -e AER -e DPC",
-            ),
-            Some(Outside::Broken) => (
-                "power the host off and on",
-                "if it fails again, replace the adapter; report the health buffer to the vendor",
-            ),
+        let judged = (severity, Confidence::High);
+        let all = hot.into_iter().chain(lines.iter().copied());
+        let Some(outside) = end else {
+            let permanent = match blamed.is_empty() && !seen::names_firmware(&lines) {
+                true => "report the health buffer to the vendor",
+                false => "burn the newest firmware; report the health buffer to the vendor",
+            };
+            return row::told(boot, Code::FirmwareFatal, judged, told, &addresses, all)
+                .quoting(seen::quotes(boot, blamed))
+                .permanent([permanent])
+                .look(seen::firmware_query(&lines, &addresses));
         };
-        let finding = Finding::of(Code::FirmwareFatal, severity, Confidence::High, told)
-            .about_all(&addresses)
-            .quoting(seen::quotes(boot, hot.into_iter().chain(lines.iter().copied())))
-            .quoting(seen::quotes(boot, blamed))
-            .now([now])
-            .permanent([permanent]);
-        match end {
-            Some(_) => finding,
-            None => finding
-                .look(seen::for_each(
-                    "devlink health show pci/{} reporter fw_fatal; devlink health diagnose pci/{} reporter fw",
-                    &addresses,
-                    "ADDRESS",
-                ))
-                .look(seen::firmware_query(&lines, &addresses)),
-        }
+        let kind = (Code::FirmwareFatal, outside.into());
+        let finding = row::told_as(boot, kind, judged, told, &addresses, all);
+        finding.quoting(seen::quotes(boot, blamed))
     };
     seen::by_key(ends).into_iter().map(finding).collect()
 }

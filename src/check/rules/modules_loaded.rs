@@ -90,16 +90,10 @@ pub(super) fn module_not_loaded(boot: &Boot) -> Option<Finding> {
     let confidence = if said.is_empty() { Confidence::Medium } else { Confidence::High };
     let (is, all) = if modules.len() == 1 { ("is", "") } else { ("are", "-a ") };
     let told = format!("{} {is} not loaded.", seen::all_of("module", &modules));
-    Some(
-        Finding::of(Code::ModuleNotLoaded, severity, confidence, told)
-            .about_all(&modules)
-            .quoting(seen::quotes(boot, said.iter().map(|(e, _)| *e)))
-            .now([ToDo::run(format!("modprobe {all}{}", modules.join(" ")))])
-            .permanent([
-                "systemctl enable ibprov.service, which loads the modules before the network, or name the module in /etc/modules-load.d",
-                "if this host has no adapter: disable the service that needs one",
-            ]),
-    )
+    let lines = said.iter().map(|(e, _)| *e);
+    let (as_named, judged) = ((Code::ModuleNotLoaded, "named"), (severity, confidence));
+    let finding = row::told_as(boot, as_named, judged, told, &modules, lines);
+    Some(finding.now([ToDo::run(format!("modprobe {all}{}", modules.join(" ")))]))
 }
 
 /// An NFS mount failed as one over RDMA does without the module of that transport.
@@ -113,14 +107,9 @@ fn no_transport(boot: &Boot) -> Option<Finding> {
         false => return None,
     };
     let told = "An NFS mount failed. If it is over RDMA (proto=rdma), rpcrdma is not loaded.";
-    Some(
-        Finding::of(Code::ModuleNotLoaded, severity, confidence, told)
-            .about("rpcrdma")
-            .quoting(seen::quotes(boot, lines))
-            .look([ToDo::run("grep rdma /etc/fstab")])
-            .now([ToDo::run("modprobe rpcrdma")])
-            .permanent(["modules.load = [\"rpcrdma\"] in ibprov.toml"]),
-    )
+    let as_transport = (Code::ModuleNotLoaded, "transport");
+    let judged = (severity, confidence);
+    Some(row::told_as(boot, as_transport, judged, told, &["rpcrdma"], lines))
 }
 
 /// librdmacm found no RDMA device: mostly nobody loaded the second half of a driver.
@@ -130,13 +119,8 @@ fn no_device(boot: &Boot) -> Option<Finding> {
         return None;
     }
     let told = "A program found no RDMA device. Mostly the RDMA half of the adapter's driver is not loaded.";
-    Some(
-        Finding::of(Code::ModuleNotLoaded, Severity::Warning, Confidence::Low, told)
-            .quoting(seen::quotes(boot, lines))
-            .look([ToDo::with("check whether there is an RDMA device", "ls /sys/class/infiniband; lspci -nnk -d ::0207")])
-            .now(["load the RDMA half of the adapter's driver: modprobe mlx5_ib (mlx4_ib, irdma, bnxt_re)"])
-            .permanent(["systemctl enable ibprov.service, which loads the modules before the network"]),
-    )
+    let judged = (Severity::Warning, Confidence::Low);
+    Some(row::told_as(boot, (Code::ModuleNotLoaded, "device"), judged, told, &[], lines))
 }
 
 /// Something tells that the ports are InfiniBand: the same drivers serve Ethernet,
@@ -167,23 +151,8 @@ fn absent(boot: &Boot) -> Option<Finding> {
     let told = format!(
         "{name} did not exist when the network service looked for it, and this log does not show that ib_ipoib was loaded. A driver that failed and another name of the netdev have the same symptom."
     );
-    Some(
-        Finding::of(Code::ModuleNotLoaded, Severity::Warning, Confidence::Low, told)
-            .about(name)
-            .quoting(seen::quotes(boot, lines))
-            .look([
-                ToDo::with(
-                    "check whether there is an RDMA device",
-                    "ls /sys/class/infiniband; lsmod | grep ib_ipoib",
-                ),
-                ToDo::with(
-                    "check that one of the two units that load ib_ipoib is enabled",
-                    "systemctl is-enabled openibd.service ibprov.service",
-                ),
-                ToDo::with("read the log of the whole boot", "journalctl -b -o short-precise"),
-            ])
-            .now([ToDo::run("modprobe ib_ipoib")]),
-    )
+    let judged = (Severity::Warning, Confidence::Low);
+    Some(row::told_as(boot, (Code::ModuleNotLoaded, "absent"), judged, told, &[name], lines))
 }
 
 /// True if `ls` shows an RDMA device and no IPoIB netdev.
@@ -271,11 +240,7 @@ pub(super) fn module_load_order(boot: &Boot) -> Option<Finding> {
 
 pub(super) fn module_loaded_late(boot: &Boot) -> Option<Finding> {
     let late = seen::late(boot)?;
-    let gap = late
-        .made
-        .when
-        .since(&late.asked.when)
-        .map_or(String::new(), |usec| format!(" {} s", usec / 1_000_000));
+    let gap = late.seconds().map_or(String::new(), |gap| format!(" {gap} s"));
     let netdev = late.netdev;
     let (severity, end) = if late.recovered {
         (Severity::Warning, "the netdev was brought up later")

@@ -2,19 +2,15 @@
 
 use super::words::module_missing_for_kernel::{BUILDS, GONE, OPTIONAL};
 use super::{Boot, Code, Confidence, Event, Finding, Severity, row, seen};
+use crate::check::evidence::words::adapters;
 use crate::check::pattern::{caught_one, has_any, word};
 use crate::model::advice::ToDo;
 use crate::names::HCA_DRIVERS;
 
 /// True if something else here is of InfiniBand: a driver, a netdev, a port, a card.
 fn has_infiniband(boot: &Boot) -> bool {
-    boot.events
-        .iter()
-        .filter(|e| missing(e).is_none())
-        .any(|e| has_any(&e.text, HCA_DRIVERS) || seen::ib_netdev_in(&e.text).is_some())
-        || boot.state.ports.iter().any(|p| p.may_be_infiniband())
-        || boot.state.netdevs.iter().any(|n| n.infiniband)
-        || boot.state.pci.iter().any(|f| f.is_infiniband())
+    let names_driver = |e: &Event| missing(e).is_none() && has_any(&e.text, HCA_DRIVERS);
+    seen::shows_infiniband(boot) || boot.events.iter().any(names_driver)
 }
 
 /// The RDMA module that was not found, according to this line.
@@ -163,24 +159,17 @@ pub(super) fn module_is_a_dummy(boot: &Boot) -> Option<Finding> {
 
 /// What lspci calls the cards of each driver.
 const FAMILIES: [(&str, &[&str]); 5] = [
-    (
-        "mlx4_core",
-        &["ConnectX-2", "ConnectX-3", "MT26428", "MT25408", "MT27500", "MT27520", "[ConnectX VPI"],
-    ),
-    (
-        "mlx5_core",
-        &["ConnectX-4", "ConnectX-5", "ConnectX-6", "ConnectX-7", "Connect-IB", "BlueField"],
-    ),
-    ("ib_mthca", &["InfiniHost"]),
-    ("ib_qib", &["IBA7322", "IBA7220", "TrueScale"]),
-    ("hfi1", &["Omni-Path"]),
+    ("mlx4_core", adapters::MLX4_CORE),
+    ("mlx5_core", adapters::MLX5_CORE),
+    ("ib_mthca", adapters::IB_MTHCA),
+    ("ib_qib", adapters::IB_QIB),
+    ("hfi1", adapters::HFI1),
 ];
 
 pub(super) fn module_wrong_driver(boot: &Boot) -> Option<Finding> {
     let modules = boot.state.modules.as_ref()?;
     for function in &boot.state.pci {
-        let Some((right, _)) =
-            FAMILIES.iter().find(|(_, names)| names.iter().any(|n| function.text.contains(n)))
+        let Some((right, _)) = FAMILIES.iter().find(|(_, names)| has_any(&function.text, names))
         else {
             continue;
         };

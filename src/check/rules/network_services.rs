@@ -3,7 +3,6 @@
 use super::words::network_stack_bug::{FAULTS, MANAGERS, WORKS};
 use super::{Boot, Code, Confidence, Event, Finding, Severity, row, seen};
 use crate::check::pattern::{caught_one, has_any};
-use crate::model::advice::ToDo;
 use crate::names::{RDMA_MODULES, is_ipoib_name};
 
 pub(super) fn ifcfg_mismatch(boot: &Boot) -> Option<Finding> {
@@ -114,27 +113,13 @@ fn finding(boot: &Boot, why: Why<'_>, names: &[&str], lines: &[&Event]) -> Findi
         }
         Why::Reason(reason) => format!("NetworkManager gave {of} up, with the reason {reason}."),
     };
-    let finding = Finding::of(Code::NetworkStackBug, severity, Confidence::Medium, told)
-        .about_all(names)
-        .quoting(seen::quotes(boot, lines.iter().copied()));
-    match why {
-        Why::Unsupported => finding
-            .now(["use datagram mode and a static address, which work if connected mode or DHCP do not"])
-            .permanent([
-                "look for a newer version of that program, and in its bug tracker for the interface type",
-            ]),
-        Why::NoDhcp => finding
-            .look(["look in the log of the DHCP server for a request of this node: IPoIB clients are known by their client identifier (RFC 4390), not by a MAC address"])
-            .permanent([
-                "let the DHCP server, or a relay of the IPoIB subnet, answer that client identifier, or use a static address",
-            ]),
-        Why::Reason(_) => {
-            let look = names.iter().map(|name| {
-                ToDo::run(format!("journalctl -b -u NetworkManager | grep {name}"))
-            });
-            finding.look(look)
-        }
-    }
+    let kind = match why {
+        Why::Unsupported => "unsupported",
+        Why::NoDhcp => "no-dhcp",
+        Why::Reason(_) => "reason",
+    };
+    let (judged, lines) = ((severity, Confidence::Medium), lines.iter().copied());
+    row::told_as(boot, (Code::NetworkStackBug, kind), judged, told, names, lines)
 }
 
 /// True for a line of dmesg, which names no program: it begins with a driver or

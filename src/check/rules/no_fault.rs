@@ -89,10 +89,8 @@ pub(super) fn not_infiniband(book: &Book<'_>, findings: &[Finding]) -> Vec<Findi
     }
     // Words of ours would make it a case of too little evidence.
     let ours = boot.events.iter().any(is_ours)
-        || boot.state.ports.iter().any(|p| p.infiniband != Some(false))
-        || boot.state.netdevs.iter().any(|n| n.infiniband)
+        || seen::shows_infiniband(boot)
         || !boot.state.settings.is_empty()
-        || boot.state.pci.iter().any(|f| f.is_infiniband())
         || boot.state.commands.iter().any(|c| about(&c.text));
     let own = boot.events.iter().any(|e| {
         matches!(&e.kind, Kind::Own(own) if own.about == About::Boot)

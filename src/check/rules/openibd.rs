@@ -40,11 +40,7 @@ pub(super) fn openibd_disabled(boot: &Boot) -> Option<Finding> {
     }
     quotes.extend(seen::quotes(boot, [late.asked, late.made]));
     quotes.extend(seen::quotes(boot, boot.with("OS is booting, will not run ifup")));
-    let gap = late
-        .made
-        .when
-        .since(&late.asked.when)
-        .map_or(String::new(), |usec| format!(", {} s too late", usec / 1_000_000));
+    let gap = late.seconds().map_or(String::new(), |gap| format!(", {gap} s too late"));
     let netdev = late.netdev;
     let up = boot.after(late.made.origin).find(|e| {
         matches!(&e.kind, Kind::InterfaceAsked { name, worked: Some(true) } if &**name == netdev)

@@ -1,7 +1,5 @@
 //! The order of units in the boot.
 
-use std::fmt;
-
 use super::consumers::mount_before_ipoib;
 use super::words::ordering_cycle::NEEDED;
 use super::words::ordering_missing::{MISSED, NAMED};
@@ -97,16 +95,12 @@ pub(super) fn ordering_missing(boot: &Boot) -> Vec<Finding> {
 }
 
 /// What a unit missed.
+#[derive(strum::Display)]
 enum Object {
+    #[strum(to_string = "{0}")]
     Netdev(String),
+    #[strum(to_string = "{0}")]
     Rdma(String),
-}
-
-impl fmt::Display for Object {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Netdev(name) | Self::Rdma(name)) = self;
-        f.write_str(name)
-    }
 }
 
 /// The line in which the unit that `failed` missed an IPoIB netdev or an RDMA device.

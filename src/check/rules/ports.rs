@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Advice, Boot, Code, Confidence, Event, Finding, Needs, Quote, Severity, seen};
+use super::{Advice, Boot, Code, Confidence, Event, Finding, Needs, Quote, Severity, row, seen};
 use crate::check::evidence::fold::{Lack, Object};
 use crate::check::evidence::state::{NetdevSeen, PortSeen};
 use crate::check::pattern::has_any;
@@ -206,12 +206,9 @@ fn idle(boot: &Boot) -> Option<Finding> {
         "{} has {what}: its port is not Active, or it has not joined the broadcast group of its subnet.",
         names.join(", ")
     );
-    Some(
-        Finding::of(Code::PortNotActive, Severity::Warning, Confidence::Medium, summary)
-            .about_all(&names)
-            .quoting(netdevs.iter().take(8).map(|n| boot.quote_at(n.origin, &n.text)))
-            .look([ToDo::run("ibstat"), ToDo::run("ip -d link")]),
-    )
+    let judged = (Severity::Warning, Confidence::Medium);
+    let shown = netdevs.iter().take(8).map(|n| boot.quote_at(n.origin, &n.text));
+    Some(row::told(boot, Code::PortNotActive, judged, summary, &names, []).quoting(shown))
 }
 
 #[cfg(test)]

@@ -27,6 +27,16 @@ pub(super) struct Row {
     look: Vec<Step>,
     now: Vec<Step>,
     permanent: Vec<Step>,
+    kinds: BTreeMap<String, Steps>,
+}
+
+/// Steps of one kind of a finding.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Steps {
+    look: Vec<Step>,
+    now: Vec<Step>,
+    permanent: Vec<Step>,
 }
 
 /// What it says, where no Rust does.
@@ -162,6 +172,11 @@ pub(super) fn lines(boot: &Boot, code: Code) -> Vec<&Event> {
 /// The steps of the rule with `code` for these `objects`.
 pub(super) fn steps(boot: &Boot, code: Code, objects: &[&str]) -> Vec<Advice> {
     let Row { look, now, permanent, .. } = row(code);
+    advice(boot, [look, now, permanent], objects)
+}
+
+/// The steps that look, those for this boot, and those for every later one.
+fn advice(boot: &Boot, [look, now, permanent]: [&[Step]; 3], objects: &[&str]) -> Vec<Advice> {
     let of = |steps: &[Step], advice: fn(ToDo) -> Advice| -> Vec<Advice> {
         steps.iter().flat_map(|step| step.of(boot, objects)).map(advice).collect()
     };
@@ -181,6 +196,24 @@ pub(super) fn told<'a>(
         .about_all(objects)
         .quoting(seen::quotes(boot, lines))
         .advise(steps(boot, code, objects))
+}
+
+/// The same with the steps of one kind of this finding.
+pub(super) fn told_as<'a>(
+    boot: &Boot,
+    (code, kind): (Code, &str),
+    (severity, confidence): (Severity, Confidence),
+    text: impl Into<String>,
+    objects: &[&str],
+    lines: impl IntoIterator<Item = &'a Event>,
+) -> Finding {
+    let steps = row(code).kinds.get(kind);
+    debug_assert!(steps.is_some(), "{code} has no kind {kind}");
+    let steps = steps.map(|Steps { look, now, permanent }| [&look[..], now, permanent]);
+    Finding::of(code, severity, confidence, text)
+        .about_all(objects)
+        .quoting(seen::quotes(boot, lines))
+        .advise(steps.into_iter().flat_map(|steps| advice(boot, steps, objects)))
 }
 
 /// What the rule with `code`, which is all in its row, says.

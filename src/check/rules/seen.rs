@@ -6,7 +6,7 @@ use super::super::evidence::event::function;
 use super::super::evidence::relevance::came_too_late;
 use super::super::evidence::relevance::concerns_rdma;
 pub(super) use super::super::evidence::relevance::{NOT_FOUND, not_found};
-use super::super::evidence::state::{PortSeen, UnitSeen};
+use super::super::evidence::state::{PciSeen, PortSeen, UnitSeen};
 use super::super::evidence::{Boot, Event, Kind, fold};
 use super::super::pattern::{caught_one, has_any, word};
 use crate::graph::consumers::uses_fabric_by_name;
@@ -129,6 +129,21 @@ pub(super) fn quotes<'a>(boot: &Boot, events: impl IntoIterator<Item = &'a Event
     events.into_iter().take(ENOUGH).map(|e| boot.quote(e)).collect()
 }
 
+/// The commands of which, with the first line of their output, `is_it` is true.
+pub(super) fn answered(boot: &Boot, is_it: impl Fn(&str, &str) -> bool) -> Vec<Quote> {
+    let all = boot.state.commands.iter().filter(|c| is_it(&c.text, c.answer()));
+    all.map(|c| boot.quote_at(c.origin, &format!("{}: {}", c.text, c.answer()))).collect()
+}
+
+/// True if a dump or a line of the log shows InfiniBand on this host.
+pub(super) fn shows_infiniband(boot: &Boot) -> bool {
+    let state = &boot.state;
+    state.ports.iter().any(PortSeen::may_be_infiniband)
+        || state.netdevs.iter().any(|netdev| netdev.infiniband)
+        || state.pci.iter().any(PciSeen::is_infiniband)
+        || boot.events.iter().any(|e| ib_netdev_in(&e.text).is_some())
+}
+
 /// `events` by the PCI function that each names, in the order of the log.
 pub(super) fn by_function<'a>(
     events: impl IntoIterator<Item = &'a Event>,
@@ -234,6 +249,13 @@ pub(super) struct Late<'a> {
 /// What comes later than this after the netdev is no longer the boot,
 /// microseconds.
 const SOON: i64 = 300_000_000;
+
+impl Late<'_> {
+    /// How long after the question the netdev was there, in whole seconds.
+    pub(super) fn seconds(&self) -> Option<i64> {
+        Some(self.made.when.since(&self.asked.when)? / 1_000_000)
+    }
+}
 
 /// The first netdev that came too late.
 pub(super) fn late(boot: &Boot) -> Option<Late<'_>> {

@@ -21,13 +21,8 @@ pub(super) fn sriov_not_enabled_fw(boot: &Boot) -> Option<Finding> {
     if off.is_empty() && boot.state.settings.iter().filter(is_of_vfs).any(Setting::is_pending) {
         return None;
     }
-    let zero: Vec<_> = boot
-        .state
-        .commands
-        .iter()
-        .filter(|c| c.text.contains("sriov_totalvfs") && c.answer() == "0")
-        .map(|c| boot.quote_at(c.origin, &format!("{}: 0", c.text)))
-        .collect();
+    let zero =
+        seen::answered(boot, |typed, answer| typed.contains("sriov_totalvfs") && answer == "0");
     let full: Vec<_> = boot.with("_enable_sriov failed").filter(|e| is_out_of_room(e)).collect();
     let range: Vec<_> = boot
         .events

@@ -23,16 +23,9 @@ pub(super) fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
             p.role.is_none() && is_zero(&p.node_guid) && (p.infiniband == Some(true) || p.is_vf())
         })
         .collect();
-    let sysfs: Vec<_> = boot
-        .state
-        .commands
-        .iter()
-        .filter(|c| {
-            c.text.contains("cat") && c.text.contains("sriov/") && is_zero(c.answer())
-                || c.text.contains("node_guid") && c.text.contains("cat") && is_zero(c.answer())
-        })
-        .map(|c| boot.quote_at(c.origin, &format!("{}: {}", c.text, c.answer())))
-        .collect();
+    let sysfs = seen::answered(boot, |typed, answer| {
+        typed.contains("cat") && has_any(typed, &["sriov/", "node_guid"]) && is_zero(answer)
+    });
     let mut said = row::lines(boot, Code::VfGuidZero);
     said.retain(|e| has_any(&e.text, &["VF", "vf"]));
     let devices: Vec<_> = boot.state.devices.iter().filter(|d| is_zero(&d.node_guid)).collect();
@@ -120,34 +113,32 @@ pub(super) fn vf_guid_zero(boot: &Boot) -> Option<Finding> {
     )
 }
 
+/// Each of `all` with the first behind it that is its twin.
+fn twins<'a, T>(all: &[&'a T], are_twins: impl Fn(&T, &T) -> bool) -> Vec<&'a T> {
+    let twin = |(at, one): (usize, &&'a T)| {
+        let other = all.iter().skip(at + 1).find(|other| are_twins(one, other))?;
+        Some([*one, *other])
+    };
+    all.iter().enumerate().filter_map(twin).flatten().collect()
+}
+
 pub(super) fn vf_guid_duplicate(boot: &Boot) -> Option<Finding> {
     let said = row::lines(boot, Code::VfGuidDuplicate);
-    let mut twice = Vec::new();
+    let has_guid = |guid: &str| !guid.is_empty() && !is_zero(guid);
     let all: Vec<_> = vfs(boot).collect();
-    for (i, a) in all.iter().enumerate() {
-        let Some(guid) = a.port_guid.as_deref().filter(|g| !is_zero(g)) else { continue };
-        // The same VF may be shown twice, in two dumps.
-        let is_other = |b: &&&VfSeen| a.index != b.index && b.port_guid.as_deref() == Some(guid);
-        let other = all.iter().skip(i + 1).find(is_other);
-        if let Some(b) = other {
-            twice.extend([*a, *b]);
-        }
-    }
-    let mut ports = Vec::new();
+    // The same VF may be shown twice, in two dumps.
+    let twice = twins(&all, |a, b| {
+        let is_same = a.index != b.index && a.port_guid == b.port_guid;
+        is_same && a.port_guid.as_deref().is_some_and(has_guid)
+    });
     // Those of a host are in its judgement.
     let shown: Vec<&PortSeen> = boot.state.ports.iter().filter(|p| p.role.is_none()).collect();
-    for (i, a) in shown.iter().enumerate() {
-        if a.guid.is_empty() || is_zero(&a.guid) || a.infiniband == Some(false) {
-            continue;
-        }
-        let same = |b: &&&PortSeen| b.device != a.device && b.guid == a.guid;
-        if let Some(b) = shown.iter().skip(i + 1).find(same) {
-            // Two dumps of one host after a rename are no duplicate.
-            if a.node_guid != b.node_guid || a.node_guid.is_empty() {
-                ports.extend([*a, *b]);
-            }
-        }
-    }
+    let ports = twins(&shown, |a, b| {
+        let is_same = a.device != b.device && a.guid == b.guid && has_guid(&a.guid);
+        // Two dumps of one host after a rename are no duplicate.
+        let is_renamed = a.node_guid == b.node_guid && !a.node_guid.is_empty();
+        is_same && a.may_be_infiniband() && !is_renamed
+    });
     if said.is_empty() && twice.is_empty() && ports.is_empty() {
         return None;
     }
@@ -177,13 +168,9 @@ pub(super) fn vf_guid_duplicate(boot: &Boot) -> Option<Finding> {
 pub(super) fn vf_policy_down(boot: &Boot) -> Option<Finding> {
     let down: Vec<_> =
         vfs(boot).filter(|v| v.link_state == "disable" && v.node_guid.is_some()).collect();
-    let sysfs: Vec<_> = boot
-        .state
-        .commands
-        .iter()
-        .filter(|c| c.text.contains("policy") && c.text.contains("cat") && c.answer() == "Down")
-        .map(|c| boot.quote_at(c.origin, &format!("{}: Down", c.text)))
-        .collect();
+    let sysfs = seen::answered(boot, |typed, answer| {
+        typed.contains("policy") && typed.contains("cat") && answer == "Down"
+    });
     if down.is_empty() && sysfs.is_empty() {
         return None;
     }

@@ -146,12 +146,8 @@ impl Drawing<'_> {
 
     /// Where something was missing, through all rows. Overlapping ones are one.
     fn red_bands(&mut self, top: f64, bottom: f64) {
-        let mut spans: Vec<(f64, f64)> = self
-            .gaps
-            .iter()
-            .filter(|g| g.kind == GapKind::Missing && !g.who.is_empty())
-            .map(|g| (self.x(g.from_usec), g.until_usec.map_or(RIGHT, |until| self.x(until))))
-            .collect();
+        let of = |g: &Gap| (self.x(g.from_usec), g.until_usec.map_or(RIGHT, |until| self.x(until)));
+        let mut spans: Vec<(f64, f64)> = self.missed().map(of).collect();
         spans.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut bands: Vec<(f64, f64)> = Vec::new();
         for (from, until) in spans {
@@ -165,14 +161,14 @@ impl Drawing<'_> {
         }
     }
 
+    /// The gaps that begin with an ask which was not met.
+    fn missed(&self) -> impl Iterator<Item = &Gap> {
+        self.gaps.iter().filter(|g| g.kind == GapKind::Missing && !g.who.is_empty())
+    }
+
     /// The moment of each ask that was not met, through all rows.
     fn ask_lines(&mut self, top: f64, bottom: f64) {
-        let mut places: Vec<f64> = self
-            .gaps
-            .iter()
-            .filter(|g| g.kind == GapKind::Missing && !g.who.is_empty())
-            .map(|g| self.x(g.from_usec))
-            .collect();
+        let mut places: Vec<f64> = self.missed().map(|g| self.x(g.from_usec)).collect();
         places.sort_by(f64::total_cmp);
         places.dedup_by(|a, b| (*a - *b).abs() < 6.0);
         for x in places {
@@ -332,7 +328,8 @@ impl Drawing<'_> {
                 &[(x, middle - 8.0), (x + 8.0, middle), (x, middle + 8.0), (x - 8.0, middle)],
                 "module",
             );
-            self.beside(x, middle, &module.remark);
+            let right = RIGHT - x - 13.0;
+            self.beside((x, middle), 13.0, (right, right > x - LEFT), &module.remark);
             self.pen.close();
             self.y += UNIT_ROW;
         }
@@ -340,18 +337,21 @@ impl Drawing<'_> {
     }
 
     /// A small text right of a mark, or left of it where it has more room.
-    fn beside(&mut self, x: f64, middle: f64, text: &str) {
+    fn beside(
+        &mut self,
+        (x, middle): (f64, f64),
+        gap: f64,
+        (right, is_wide): (f64, bool),
+        text: &str,
+    ) {
         if text.is_empty() {
             return;
         }
-        let right = RIGHT - x - 13.0;
-        if pen::width(text, 12.0) <= right || right > x - LEFT {
-            let text = fit(text, 12.0, right);
-            self.pen.text((x + 13.0, middle + 4.0), Anchor::Start, "small", &text);
-        } else {
-            let text = fit(text, 12.0, x - LEFT - 13.0);
-            self.pen.text((x - 13.0, middle + 4.0), Anchor::End, "small", &text);
-        }
+        let (at, anchor, room) = match is_wide || pen::width(text, 12.0) <= right {
+            true => (x + gap, Anchor::Start, right),
+            false => (x - gap, Anchor::End, x - LEFT - gap),
+        };
+        self.pen.text((at, middle + 4.0), anchor, "small", &fit(text, 12.0, room));
     }
 
     fn notes(&mut self) {
@@ -365,14 +365,8 @@ impl Drawing<'_> {
             self.pen.open(&format!("{at} {}", note.text));
             self.label(&at, "label", 13.0, middle + 5.0);
             self.pen.rect((x - 3.0, middle - 6.0), (6.0, 12.0), "note");
-            let room = WIDTH - MARGIN - x - 12.0;
-            if room > 500.0 || pen::width(&note.text, 12.0) < room {
-                let text = fit(&note.text, 12.0, room);
-                self.pen.text((x + 12.0, middle + 4.0), Anchor::Start, "small", &text);
-            } else {
-                let text = fit(&note.text, 12.0, x - LEFT - 12.0);
-                self.pen.text((x - 12.0, middle + 4.0), Anchor::End, "small", &text);
-            }
+            let right = WIDTH - MARGIN - x - 12.0;
+            self.beside((x, middle), 12.0, (right, right > 500.0), &note.text);
             self.pen.close();
             self.y += UNIT_ROW;
         }

@@ -1,7 +1,10 @@
 //! What single lines say of adapters, ports and netdevs.
 
+use std::ops::RangeInclusive;
+
 use super::{Lack, State};
 use crate::check::evidence::event::function;
+use crate::check::evidence::words::fold::{LINK_DOWN, LINK_UP};
 use crate::check::pattern::{caught, caught_one, has_any, word};
 use crate::names::RDMA_MODULES;
 
@@ -38,6 +41,19 @@ pub fn ends(text: &str) -> Option<bool> {
     let words = ["System is rebooting", "System is powering down", "shutting down for system"];
     let stops = has_goal && text.starts_with("Stopped target ") || has_any(text, &words);
     stops.then_some(true)
+}
+
+/// The bridge that the kernel found on the PCI bus, and the buses behind it.
+pub fn bridge(text: &str) -> Option<(&str, RangeInclusive<u8>)> {
+    let [bridge, buses] = caught::<2>(text, "pci {}: PCI bridge to [bus {}]")?;
+    let (first, last) = buses.split_once('-').unwrap_or((buses, buses));
+    let number = |text: &str| u8::from_str_radix(text, 16).ok();
+    Some((bridge, number(first)?..=number(last)?))
+}
+
+/// The bus of a PCI address.
+pub fn bus(address: &str) -> Option<u8> {
+    u8::from_str_radix(address.get(5..7)?, 16).ok()
 }
 
 pub fn last_word(text: &str) -> &str {
@@ -85,14 +101,9 @@ pub fn of_manager(text: &str) -> Option<(&str, State)> {
 /// What an Ethernet driver says of the link of its netdev: `mlx5_core 0000:42:00.1 eth4: Link
 /// up`, `bnxt_en 0000:01:00.0 eno1: NIC Link is Up, 25000 Mbps`.
 pub fn link_of_driver(text: &str) -> Option<(&str, bool)> {
-    let words = [(": Link up", true), (": Link Up", true), (": Link down", false)];
-    let words = words.into_iter().chain([
-        (": Link Down", false),
-        (": NIC Link is Up", true),
-        (": NIC Link is up", true),
-        (": NIC Link is Down", false),
-        (": NIC Link is down", false),
-    ]);
-    let mut found = words.filter_map(|(w, up)| Some((last_word(text.split_once(w)?.0), up)));
-    found.next().filter(|(name, _)| !name.is_empty())
+    let of = |words: &[&str], is_up| {
+        let name = words.iter().find_map(|w| Some(last_word(text.split_once(w)?.0)))?;
+        (!name.is_empty()).then_some((name, is_up))
+    };
+    of(LINK_UP, true).or_else(|| of(LINK_DOWN, false))
 }

@@ -52,23 +52,15 @@ pub enum Lack {
 }
 
 /// How an object is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum State {
     /// A port is Active, a netdev has carrier or an address, a unit has started.
     Good,
+    #[strum(to_string = "bad ({0})")]
     Bad(Lack),
     /// What was said of it proves neither.
     Unknown,
-}
-
-impl std::fmt::Display for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Good => f.write_str("good"),
-            Self::Bad(lack) => write!(f, "bad ({lack})"),
-            Self::Unknown => f.write_str("unknown"),
-        }
-    }
 }
 
 /// What a line says of an object.

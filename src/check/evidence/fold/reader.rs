@@ -1,9 +1,11 @@
 //! Goes through the lines and dumps of a boot in order.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use super::lines::{
-    driven, ends, given_up, last_word, link_of_driver, of_manager, of_networkd, port_state,
+    bridge, bus, driven, ends, given_up, last_word, link_of_driver, of_manager, of_networkd,
+    port_state,
 };
 use super::{Fold, Lack, Object, Said, State, What, unit_name};
 use crate::check::evidence::event::{Event, Kind, Origin, When, function};
@@ -63,7 +65,7 @@ pub struct Reader<'a> {
     /// RDMA halves of Ethernet drivers that the boot names.
     halves: BTreeSet<&'static str>,
     /// The buses behind each bridge.
-    bridges: BTreeMap<String, (u8, u8)>,
+    bridges: BTreeMap<String, RangeInclusive<u8>>,
     /// Netdevs that are not the fabric's.
     has_others: bool,
     /// The netdev for which dhclient asks.
@@ -230,10 +232,10 @@ impl<'a> Reader<'a> {
         }
         let good = || self.said(State::Good, at, event);
         let unknown = || self.said(State::Unknown, at, event);
+        let bad = |lack| self.said(State::Bad(lack), at, event);
         match &event.kind {
             Kind::UnitFailed(_) => {
-                let said = self.said(State::Bad(Lack::Failed), at, event);
-                self.put(What::Unit, &unit_name(event), said, None);
+                self.put(What::Unit, &unit_name(event), bad(Lack::Failed), None);
             }
             Kind::UnitStarted(_) => {
                 let (name, said) = (unit_name(event), good());
@@ -242,35 +244,25 @@ impl<'a> Reader<'a> {
                 }
             }
             Kind::NetdevRenamed { from, to } => self.renamed(from, to, at, event),
-            Kind::LinkReady(name) => {
-                let said = good();
-                self.netdev_said(name, said, Some(Rung::Active));
-            }
-            Kind::InterfaceAsked { name, worked: Some(true) } => {
-                let said = good();
-                self.netdev_said(name, said, Some(Rung::Active));
+            Kind::LinkReady(name) | Kind::InterfaceAsked { name, worked: Some(true) } => {
+                self.netdev_said(name, good(), Some(Rung::Active));
             }
             Kind::DriverProbe { driver, address } if RDMA_MODULES.contains(&&**driver) => {
-                let said = unknown();
-                self.put(What::Adapter, address, said, Some(Rung::Driver));
+                self.put(What::Adapter, address, unknown(), Some(Rung::Driver));
             }
             Kind::ProbeFailed { driver, device, .. }
                 if RDMA_MODULES.contains(&&**driver) && device.parse::<PciAddress>().is_ok() =>
             {
-                let said = self.said(State::Bad(Lack::Driver), at, event);
-                self.put(What::Adapter, device, said, None);
+                self.put(What::Adapter, device, bad(Lack::Driver), None);
             }
             Kind::NetdevMade { address } => {
-                let said = unknown();
-                self.put(What::Adapter, address, said, Some(Rung::Netdev));
+                self.put(What::Adapter, address, unknown(), Some(Rung::Netdev));
             }
             Kind::Own(Own { about: About::Online, objects, standing: Standing::Ready }) => {
-                let said = good();
-                self.put(What::Port, &listed(objects), said, Some(Rung::Active));
+                self.put(What::Port, &listed(objects), good(), Some(Rung::Active));
             }
             Kind::Own(Own { about: About::WaitOnline, standing: Standing::Ready, .. }) => {
-                let said = good();
-                self.put(What::Port, "the ports of ibprov wait-online", said, Some(Rung::Active));
+                self.put(What::Port, "the ports of ibprov wait-online", good(), Some(Rung::Active));
             }
             Kind::Own(_) | Kind::UnitStarting(_) => {}
             _ if &*event.program == "ibprov" || self.pcie(at, event) => {}
@@ -292,6 +284,7 @@ impl<'a> Reader<'a> {
             self.halves.extend(named);
         }
         let said = |state| self.said(state, at, event);
+        let bad = |lack| said(State::Bad(lack));
         if let Some(name) = caught_one(text, "Setting up Mellanox network interface: {}") {
             let name = word(name);
             self.fold.ipoib.insert(name.to_owned());
@@ -315,8 +308,7 @@ impl<'a> Reader<'a> {
             let had = self.has_reached(What::Port, &port, Rung::Active)
                 || others().any(|o| was(o) && is_its(o));
             let (state, rung) = of_port(state, had);
-            let said = said(state);
-            self.put(What::Port, &port, said, rung).adapter = adapter;
+            self.put(What::Port, &port, said(state), rung).adapter = adapter;
         } else if let Some((head, down)) = text
             .split_once(": Link DOWN")
             .map(|(head, _)| (head, true))
@@ -332,14 +324,13 @@ impl<'a> Reader<'a> {
             }
         } else if let Some((name, is_up)) = link_of_driver(text) {
             if is_up || self.has_reached(What::Netdev, name, Rung::Link) {
-                let said = said(if is_up { State::Good } else { State::Bad(Lack::Carrier) });
+                let said = if is_up { said(State::Good) } else { bad(Lack::Carrier) };
                 self.netdev_said(name, said, is_up.then_some(Rung::Active));
             }
         } else if let Some((head, _)) = text.split_once(": link is not ready") {
             let name = last_word(head);
             if self.has_reached(What::Netdev, name, Rung::Link) {
-                let said = said(State::Bad(Lack::Carrier));
-                self.lost(name, said);
+                self.lost(name, bad(Lack::Carrier));
             }
         } else if text.contains("Port module event") {
             self.module_event(at, event);
@@ -349,23 +340,19 @@ impl<'a> Reader<'a> {
             let (port, state) = (last_word(port), word(state));
             let had = self.has_reached(What::Port, port, Rung::Active);
             let (state, rung) = of_port(state, had);
-            let said = said(state);
             let adapter = function(text).map(str::to_owned);
-            self.put(What::Port, port, said, rung).adapter = adapter;
+            self.put(What::Port, port, said(state), rung).adapter = adapter;
         } else if text.contains("IB: Port active") {
             let port = rdma_device_in(text).or_else(|| function(text)).unwrap_or("a port");
-            let said = said(State::Good);
-            self.put(What::Port, port, said, Some(Rung::Active));
+            self.put(What::Port, port, said(State::Good), Some(Rung::Active));
         } else if text.contains("SUBNET UP") {
-            let said = said(State::Good);
-            self.put(What::Port, "the port of the subnet manager", said, Some(Rung::Active));
+            let port = "the port of the subnet manager";
+            self.put(What::Port, port, said(State::Good), Some(Rung::Active));
         } else if let Some(rest) = text.split_once("DHCPDISCOVER on ").map(|(_, rest)| rest) {
             self.asked = Some(word(rest).to_owned());
         } else if text.contains("No DHCPOFFERS") || text.starts_with("bound to ") {
-            let said = said(match text.starts_with("bound to ") {
-                true => State::Good,
-                false => State::Bad(Lack::Address),
-            });
+            let is_bound = text.starts_with("bound to ");
+            let said = if is_bound { said(State::Good) } else { bad(Lack::Address) };
             let only = || {
                 let mut netdevs = self.fold.objects().filter(|o| o.what == What::Netdev);
                 let only = netdevs.next().filter(|_| netdevs.next().is_none() && !self.has_others);
@@ -383,61 +370,59 @@ impl<'a> Reader<'a> {
     /// another line.
     fn pcie(&mut self, at: usize, event: &Event) -> bool {
         let text = &*event.text;
-        let adapters = |is_it: &dyn Fn(&Object) -> bool| -> Vec<String> {
-            let all = self.fold.objects().filter(|o| o.what == What::Adapter && is_it(o));
-            all.map(|adapter| adapter.name.clone()).collect()
-        };
-        let behind = function(text).and_then(|bridge| self.bridges.get(bridge));
-        let is_behind = |o: &Object| {
-            let bus = o.name.get(5..7).and_then(|bus| u8::from_str_radix(bus, 16).ok());
-            behind.zip(bus).is_some_and(|((first, last), bus)| (*first..=*last).contains(&bus))
-        };
+        let is_behind = |o: &Object| self.is_behind(function(text), o);
         let (adapters, state) = if text.contains("AER: device recovery successful") {
             let is_lost = |o: &Object| o.lack() == Some(Lack::Bus);
-            (adapters(&is_lost), State::Unknown)
+            (self.adapters(is_lost), State::Unknown)
         } else if let Some((_, of)) = text
             .split_once("AER: Uncorrect")
             .or_else(|| text.split_once(" ").filter(|_| text.contains("mlx5_pci_err_detected")))
         {
             let named = |o: &Object| function(of) == Some(&*o.name);
-            (adapters(&named), State::Bad(Lack::Bus))
+            (self.adapters(named), State::Bad(Lack::Bus))
         } else if let Some([_, source]) = caught::<2>(text, "DPC: containment event{}source:0x{}") {
             let source = u16::from_str_radix(word(source), 16).unwrap_or_default();
             let (bus, device, function) = (source >> 8, source >> 3 & 0x1f, source & 7);
             let place = format!("{bus:02x}:{device:02x}.{function}");
             let is_it = |o: &Object| is_behind(o) || o.name.ends_with(&place);
-            (adapters(&is_it), State::Bad(Lack::Bus))
+            (self.adapters(is_it), State::Bad(Lack::Bus))
         } else if text.contains("AER: device recovery failed") || text.contains("): Link Down") {
-            (adapters(&is_behind), State::Bad(Lack::Bus))
+            (self.adapters(is_behind), State::Bad(Lack::Bus))
         } else {
             return false;
         };
         for adapter in adapters {
-            let said = self.said(state, at, event);
-            self.adapter_lost(&adapter, said);
+            self.adapter_lost(&adapter, self.said(state, at, event));
         }
         true
+    }
+
+    /// The adapters of which `is_it` is true.
+    fn adapters(&self, is_it: impl Fn(&Object) -> bool) -> Vec<String> {
+        let all = self.fold.objects().filter(|o| o.what == What::Adapter && is_it(o));
+        all.map(|adapter| adapter.name.clone()).collect()
+    }
+
+    fn is_behind(&self, bridge: Option<&str>, adapter: &Object) -> bool {
+        let buses = bridge.and_then(|bridge| self.bridges.get(bridge));
+        buses.zip(bus(&adapter.name)).is_some_and(|(buses, bus)| buses.contains(&bus))
     }
 
     /// A line about the PCI bus.
     fn bus(&mut self, at: usize, event: &Event) {
         let text = &*event.text;
-        if let Some([bridge, buses]) = caught::<2>(text, "pci {}: PCI bridge to [bus {}]") {
-            let number = |text: &str| u8::from_str_radix(text, 16).ok();
-            let (first, last) = buses.split_once('-').unwrap_or((buses, buses));
-            if let (Some(first), Some(last)) = (number(first), number(last)) {
-                self.bridges.insert(bridge.to_owned(), (first, last));
-            }
+        let bad = |lack| self.said(State::Bad(lack), at, event);
+        if let Some((bridge, buses)) = bridge(text) {
+            self.bridges.insert(bridge.to_owned(), buses);
         } else if let Some(slot) = caught_one(text, "Slot({}): Card not present") {
+            let said = bad(Lack::Gone);
             for adapter in self.in_slot(slot, function(text)) {
-                let said = self.said(State::Bad(Lack::Gone), at, event);
-                self.adapter_lost(&adapter, said);
+                self.adapter_lost(&adapter, said.clone());
             }
         } else if text.contains("AER: can't recover") {
             let known = |a: &&str| self.object(What::Adapter, a).is_some();
             if let Some(adapter) = driven(text).or_else(|| function(text).filter(known)) {
-                let said = self.said(State::Bad(Lack::Gone), at, event);
-                self.adapter_lost(adapter, said);
+                self.adapter_lost(adapter, bad(Lack::Gone));
             }
         } else if let Some(place) = caught_one(text, "Request device [{}]")
             .or_else(|| caught_one(text, "IO_PAGE_FAULT device={} "))
@@ -446,30 +431,24 @@ impl<'a> Reader<'a> {
             let mut adapters = self.boot.events.iter().filter_map(|e| driven(&e.text));
             let adapter = adapters.find(|a| a.ends_with(&place) && place.len() >= 7);
             if let Some(adapter) = adapter {
-                let said = self.said(State::Bad(Lack::Fault), at, event);
-                self.put(What::Adapter, adapter, said, None);
+                self.put(What::Adapter, adapter, bad(Lack::Fault), None);
             }
         } else if text.contains("Firmware over") && text.contains("aborting")
             || text.contains(": mlx5_load:")
         {
             if let Some(adapter) = driven(text) {
-                let said = self.said(State::Bad(Lack::Driver), at, event);
-                self.put(What::Adapter, adapter, said, None);
+                self.put(What::Adapter, adapter, bad(Lack::Driver), None);
             }
         } else if let Some(port) = given_up(text) {
-            let said = self.said(State::Bad(Lack::Driver), at, event);
-            self.put(What::Port, &port, said, None);
+            self.put(What::Port, &port, bad(Lack::Driver), None);
         }
     }
 
     /// The adapters that may be in `slot` of `bridge`: those that are known to be, or the only
     /// one of which that is not known.
     fn in_slot(&self, slot: &str, bridge: Option<&str>) -> Vec<String> {
-        let adapters = || self.fold.objects().filter(|o| o.what == What::Adapter);
-        let bus = |adapter: &str| u8::from_str_radix(adapter.get(5..7)?, 16).ok();
-        if let Some((first, last)) = bridge.and_then(|bridge| self.bridges.get(bridge)) {
-            let behind = |o: &&Object| bus(&o.name).is_some_and(|b| (*first..=*last).contains(&b));
-            return adapters().filter(behind).map(|o| o.name.clone()).collect();
+        if bridge.is_some_and(|bridge| self.bridges.contains_key(bridge)) {
+            return self.adapters(|o| self.is_behind(bridge, o));
         }
         // udev calls a netdev by its slot, where the firmware tells it.
         let slots = |adapter: &str| -> Vec<&str> {
@@ -480,13 +459,12 @@ impl<'a> Reader<'a> {
                 .map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default())
                 .collect()
         };
-        let known: Vec<String> =
-            adapters().filter(|o| slots(&o.name).contains(&slot)).map(|o| o.name.clone()).collect();
-        if !known.is_empty() {
-            return known;
+        let known = self.adapters(|o| slots(&o.name).contains(&slot));
+        let open = self.adapters(|o| slots(&o.name).is_empty());
+        match known.as_slice() {
+            [] if open.len() == 1 => open,
+            _ => known,
         }
-        let mut open = adapters().filter(|o| slots(&o.name).is_empty());
-        open.next().filter(|_| open.next().is_none()).map(|o| o.name.clone()).into_iter().collect()
     }
 
     /// mlx5 says that a cable was plugged or unplugged.
@@ -505,11 +483,9 @@ impl<'a> Reader<'a> {
             }
             self.put(What::Adapter, adapter, said, Some(Rung::Link));
         } else if text.contains("Cable error") || text.contains("Cable unplugged") && had {
-            let said = said(State::Bad(Lack::Cable));
-            self.adapter_lost(adapter, said);
+            self.adapter_lost(adapter, said(State::Bad(Lack::Cable)));
         } else {
-            let said = said(State::Unknown);
-            self.put(What::Adapter, adapter, said, None);
+            self.put(What::Adapter, adapter, said(State::Unknown), None);
         }
     }
 
@@ -534,17 +510,13 @@ impl<'a> Reader<'a> {
         let last = self.object(What::Netdev, to).map(|netdev| netdev.last.clone());
         let said = last.unwrap_or_else(|| self.said(State::Unknown, at, event));
         if let Some(address) = &address {
-            let said = self.said(State::Unknown, at, event);
-            self.reached(address, said);
+            // What was said of its cable stands.
+            let last = self.object(What::Adapter, address).map(|adapter| adapter.last.clone());
+            let said = last.unwrap_or_else(|| self.said(State::Unknown, at, event));
+            self.put(What::Adapter, address, said, Some(Rung::Named));
         }
         let netdev = self.put(What::Netdev, to, said, Some(Rung::Named));
         netdev.adapter = address.or(netdev.adapter.take());
-    }
-
-    /// The adapter at `address` has its netdev; what was said of its cable stands.
-    fn reached(&mut self, address: &str, said: Said) {
-        let last = self.object(What::Adapter, address).map(|adapter| adapter.last.clone());
-        self.put(What::Adapter, address, last.unwrap_or(said), Some(Rung::Named));
     }
 
     fn port(&mut self, port: &PortSeen) {
@@ -582,8 +554,7 @@ impl<'a> Reader<'a> {
             _ => State::Unknown,
         };
         let rung = (state == State::Good).then_some(Rung::Active);
-        let said = self.shown(state, netdev.origin, &netdev.text);
-        self.netdev_said(&netdev.name, said, rung);
+        self.netdev_said(&netdev.name, self.shown(state, netdev.origin, &netdev.text), rung);
     }
 
     fn unit(&mut self, unit: &UnitSeen) {
@@ -596,8 +567,7 @@ impl<'a> Reader<'a> {
         if state == State::Good && self.object(What::Unit, &name).is_none() {
             return;
         }
-        let said = self.shown(state, unit.origin, &unit.text);
-        self.put(What::Unit, &name, said, None);
+        self.put(What::Unit, &name, self.shown(state, unit.origin, &unit.text), None);
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use super::Held;
+
 /// Lines kept of one word.
 const EACH: usize = 1000;
 /// How many of them are the first ones.
@@ -19,9 +21,9 @@ const OBJECTS: usize = 8192;
 pub(super) type Word = usize;
 
 /// Lines of one boot.
-#[derive(Debug)]
-pub(super) struct Kept<T> {
-    lines: Vec<Option<Line<T>>>,
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    lines: Vec<Option<Line>>,
     /// Places in `lines` that are free.
     free: Vec<usize>,
     /// Lines that were given.
@@ -37,28 +39,13 @@ pub(super) struct Kept<T> {
 
 /// A line, and for how many reasons it is kept.
 #[derive(Debug)]
-struct Line<T> {
+struct Line {
     number: u64,
     holders: usize,
-    line: T,
+    line: Held,
 }
 
-impl<T> Default for Kept<T> {
-    fn default() -> Self {
-        Self {
-            lines: Vec::new(),
-            free: Vec::new(),
-            given: 0,
-            words: Vec::new(),
-            nameless: VecDeque::new(),
-            objects: HashMap::new(),
-            last_words: 0,
-            left_out: false,
-        }
-    }
-}
-
-impl<T> Kept<T> {
+impl Kept {
     pub(super) fn len(&self) -> usize {
         self.lines.len() - self.free.len()
     }
@@ -78,7 +65,7 @@ impl<T> Kept<T> {
         &mut self,
         words: &[Word],
         objects: impl Iterator<Item = &'o str>,
-        line: T,
+        line: Held,
     ) {
         let line = Line { number: self.given, holders: 1, line };
         self.given += 1;
@@ -161,8 +148,8 @@ impl<T> Kept<T> {
     }
 
     /// The lines in the order in which they were given.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = T> + use<T> {
-        let mut lines: Vec<Line<T>> = std::mem::take(self).lines.into_iter().flatten().collect();
+    pub(super) fn take(&mut self) -> impl Iterator<Item = Held> + use<> {
+        let mut lines: Vec<Line> = std::mem::take(self).lines.into_iter().flatten().collect();
         lines.sort_unstable_by_key(|line| line.number);
         lines.into_iter().map(|line| line.line)
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::super::event::{Event, When};
-use super::Held;
 use super::kept::Kept;
 
 /// Lines of one source that are of one boot.
@@ -19,7 +18,7 @@ pub(super) struct Part {
     /// When the first and the last of its lines were written.
     pub(super) wall: Option<(u64, u64)>,
     /// Lines, or what was made of them at last.
-    pub(super) kept: Kept<Held>,
+    pub(super) kept: Kept,
     pub(super) events: Vec<Event>,
     /// The last word on an object may have been left out.
     pub(super) left_out: bool,

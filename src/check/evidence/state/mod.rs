@@ -47,6 +47,15 @@ pub struct State {
     pub commands: Vec<Command>,
 }
 
+/// Adds `item`, unless there are as many as may be; false then.
+fn put<T>(all: &mut Vec<T>, item: T) -> bool {
+    let has_room = all.len() < LIMIT;
+    if has_room {
+        all.push(item);
+    }
+    has_room
+}
+
 impl State {
     /// True if no dump was seen.
     pub fn is_empty(&self) -> bool {

@@ -94,8 +94,13 @@ pub(super) fn named(text: &str) -> Option<NetdevSeen> {
 
 /// True for a link-layer address of InfiniBand: 20 bytes (RFC 4391).
 pub(super) fn has_ib_address(text: &str) -> bool {
+    has_bytes(text, 20)
+}
+
+/// `count` bytes with colons between them.
+pub(super) fn has_bytes(text: &str, count: usize) -> bool {
     let is_byte = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
-    text.len() == 59 && text.split(':').all(is_byte)
+    text.len() == 3 * count - 1 && text.split(':').all(is_byte)
 }
 
 /// The port GUID in such an address: its last 8 bytes.

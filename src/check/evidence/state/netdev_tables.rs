@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::netdev::{Flags, NetdevSeen, guid_of, has_ib_address, named};
+use super::netdev::{Flags, NetdevSeen, guid_of, has_bytes, has_ib_address, named};
 use super::prompt::Line;
 
 /// What table is open.
@@ -73,7 +73,7 @@ fn brief_row(text: &str) -> Option<(NetdevSeen, bool)> {
         .contains(&state)
         .then_some(())?;
     let rest: Vec<&str> = words.collect();
-    let hardware = rest.first().filter(|a| has_ib_address(a) || is_mac(a));
+    let hardware = rest.first().filter(|a| has_ib_address(a) || has_bytes(a, 6));
     let infiniband = hardware.map_or(netdev.infiniband, |a| has_ib_address(a));
     let guid = hardware.map(|address| guid_of(address)).unwrap_or_default();
     let netdev = NetdevSeen { infiniband, guid, ..netdev };
@@ -100,12 +100,6 @@ fn brief_row(text: &str) -> Option<(NetdevSeen, bool)> {
         ..netdev
     };
     Some((netdev, !rest.is_empty()))
-}
-
-/// True for an Ethernet address.
-fn is_mac(text: &str) -> bool {
-    let is_byte = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
-    text.len() == 17 && text.split(':').all(is_byte)
 }
 
 /// `  4 ib0   infiniband routable    configured`, perhaps behind a dot (systemd,

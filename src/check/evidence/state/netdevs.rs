@@ -2,10 +2,10 @@
 //! common with the tables of netdevs.
 
 use super::super::event::Origin;
-use super::LIMIT;
 use super::netdev::{Flags, LINK, NetdevSeen, VfSeen, guid_of, is_broken, named};
 use super::netdev_tables::NetdevTableReader;
 use super::prompt::Line;
+use super::put;
 use crate::check::pattern::{caught, word};
 use crate::names::{is_ipoib_name, may_be_ipoib_name};
 
@@ -80,9 +80,7 @@ impl IpLinkReader {
         let Some(netdev) = netdevs.last_mut().filter(|_| self.open) else { return };
         if is_vf {
             self.broken = is_broken(trimmed);
-            if netdev.vfs.len() < LIMIT {
-                netdev.vfs.push(VfSeen::parse(trimmed, origin));
-            }
+            put(&mut netdev.vfs, VfSeen::parse(trimmed, origin));
         } else if netdev.vfs.last_mut().is_some_and(|vf| vf.goes_on(trimmed, self.broken)) {
             self.broken = is_broken(trimmed);
         } else if trimmed.starts_with("link/") {
@@ -96,10 +94,7 @@ impl IpLinkReader {
 
     fn begin(&mut self, netdev: NetdevSeen, netdevs: &mut Vec<NetdevSeen>) {
         self.broken = false;
-        self.open = netdevs.len() < LIMIT;
-        if self.open {
-            netdevs.push(netdev);
-        }
+        self.open = put(netdevs, netdev);
     }
 }
 

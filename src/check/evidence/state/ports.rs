@@ -1,10 +1,10 @@
 //! `ibstat`, `ibstatus`, `ibv_devinfo`, `rdma link` and the files of ports in sysfs.
 
 use super::super::event::Origin;
-use super::LIMIT;
 use super::port::{PortSeen, physical, state};
 use super::port_files::PortFileReader;
 use super::prompt::Line;
+use super::put;
 use crate::check::pattern::{caught, caught_one, word};
 use crate::names::{IsVf, is_vf_hca_type};
 
@@ -119,16 +119,14 @@ impl IbstatReader {
     }
 
     fn begin(&mut self, port: &str, ports: &mut Vec<PortSeen>) {
-        self.in_port = ports.len() < LIMIT;
-        if self.in_port {
-            ports.push(PortSeen {
-                device: self.device.clone(),
-                port: port.to_owned(),
-                node_guid: self.node_guid.clone(),
-                vf: self.vf,
-                ..PortSeen::default()
-            });
-        }
+        let port = PortSeen {
+            device: self.device.clone(),
+            port: port.to_owned(),
+            node_guid: self.node_guid.clone(),
+            vf: self.vf,
+            ..PortSeen::default()
+        };
+        self.in_port = put(ports, port);
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::event::Origin;
-use super::LIMIT;
+use super::{LIMIT, put};
 use crate::check::pattern::{caught_one, has_any, word};
 use crate::names::RdmaName;
 
@@ -122,14 +122,9 @@ impl HardwareReader {
             && guid.len() == 16
             && guid.bytes().all(|b| b.is_ascii_hexdigit())
             && name.parse::<RdmaName>().is_ok()
-            && devices.len() < LIMIT
         {
-            devices.push(DeviceSeen {
-                name: name.to_owned(),
-                node_guid: guid.to_owned(),
-                origin,
-                text: text.trim().to_owned(),
-            });
+            let (name, node_guid) = (name.to_owned(), guid.to_owned());
+            put(devices, DeviceSeen { name, node_guid, origin, text: text.trim().to_owned() });
         }
         self.pci(text, origin, pci);
         self.heading(text, settings);
@@ -166,15 +161,8 @@ impl HardwareReader {
         let address = word(text);
         if is_pci_address(address) && text.contains(": ") && !text.starts_with(char::is_whitespace)
         {
-            self.in_pci = pci.len() < LIMIT;
-            if self.in_pci {
-                pci.push(PciSeen {
-                    address: address.to_owned(),
-                    text: text.trim().to_owned(),
-                    origin,
-                    ..PciSeen::default()
-                });
-            }
+            let (address, text) = (address.to_owned(), text.trim().to_owned());
+            self.in_pci = put(pci, PciSeen { address, text, origin, ..PciSeen::default() });
         } else if self.in_pci && text.starts_with([' ', '\t']) {
             if let Some(function) = pci.last_mut().filter(|f| f.details.len() < 128) {
                 if let Some(driver) = caught_one(text, "Kernel driver in use: {}") {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::event::Origin;
-use super::LIMIT;
+use super::put;
 use crate::check::evidence::words::dump::{ACTIVE, LOAD};
 use crate::check::pattern::{caught_one, word};
 
@@ -51,19 +51,13 @@ impl SystemctlReader {
             && ACTIVE.contains(&active)
         {
             let enabled = if load == "masked" { load } else { "" };
-            self.begin(
-                UnitSeen {
-                    enabled: enabled.to_owned(),
-                    active: format!("{active} ({sub})"),
-                    ..seen()
-                },
-                units,
-            );
+            let (enabled, active) = (enabled.to_owned(), format!("{active} ({sub})"));
+            put(units, UnitSeen { enabled, active, ..seen() });
             self.in_unit = false;
             return;
         }
         if is_unit && trimmed.contains(" - ") {
-            self.begin(seen(), units);
+            self.in_unit = put(units, seen());
             return;
         }
         // `systemctl list-unit-files`: `openibd.service   disabled [enabled]`.
@@ -73,7 +67,7 @@ impl SystemctlReader {
                 | "enabled-runtime"),
             ) = trimmed.split_whitespace().nth(1)
         {
-            self.begin(UnitSeen { enabled: enabled.to_owned(), ..seen() }, units);
+            put(units, UnitSeen { enabled: enabled.to_owned(), ..seen() });
             self.in_unit = false;
             return;
         }
@@ -90,13 +84,6 @@ impl SystemctlReader {
         } else if let Some(active) = trimmed.strip_prefix("Active: ") {
             let active = active.split(" since ").next().unwrap_or(active);
             active.trim().clone_into(&mut unit.active);
-        }
-    }
-
-    fn begin(&mut self, unit: UnitSeen, units: &mut Vec<UnitSeen>) {
-        self.in_unit = units.len() < LIMIT;
-        if self.in_unit {
-            units.push(unit);
         }
     }
 }
