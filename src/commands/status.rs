@@ -17,7 +17,7 @@ use crate::ladder::active::{self, Activity};
 use crate::model::{
     self, BootReport, Finding, NotExpected, PcieLink, PortProgress, PortStatus, ReadError,
     RxeReport, Status,
-    status::{Absent, Child, Hca, Ladder, LastBoot, ModuleNow, Named, Role, SoftRoce, VfStatus},
+    status::{Absent, Child, Hca, Ladder, LastBoot, ModuleNow, Named, Role, SoftRoce},
 };
 use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target, Targets};
 use crate::node::{Account, JudgedPort, Node, history, soft_roce};
@@ -290,7 +290,7 @@ impl View<'_> {
                 },
                 judged.and_then(why),
             ),
-            vfs: self.vfs(function),
+            vfs: self.account.vfs.get(&pci).cloned().unwrap_or_default(),
         }
     }
 
@@ -402,26 +402,6 @@ impl View<'_> {
                 .then(|| observe::link::gids(node.root, pci, name, (port.number, port.link_layer))),
             link,
         }
-    }
-
-    fn vfs(&self, pf: &PciFunction) -> Vec<VfStatus> {
-        let node = self.account.node;
-        let vfs = node.survey.vfs(&mut self.look.borrow_mut(), pf.address);
-        vfs.into_iter()
-            .map(|vf| {
-                let function = node.function(vf.pci);
-                let device = function.and_then(|f| f.rdma.first());
-                let netdev = device.and_then(|d| d.ports.iter().find_map(|p| p.netdev.as_ref()));
-                let look = &mut *self.look.borrow_mut();
-                VfStatus {
-                    other_namespace: function.and_then(|f| node.away(look, &vf, f)),
-                    rdma: device.map(|d| d.name.clone()),
-                    netdev: netdev.map(|n| n.name.clone()),
-                    ports: function.map(|f| node.vf_links(f)).unwrap_or_default(),
-                    vf,
-                }
-            })
-            .collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a card, a link, a netdev and a VF show.
+//! What a card, a link and a netdev show.
 
 use std::net::Ipv6Addr;
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Code, Finding, Kind, Report, Verdict};
 use crate::names::{
-    GidKind, Guid, IfName, LinkState, Membership, PciAddress, PhysicalState, Policy, PortNumber,
-    Rate, RdmaName, TablePKey, VfIndex,
+    GidKind, IfName, LinkState, Membership, PciAddress, PhysicalState, PortNumber, Rate, RdmaName,
+    TablePKey,
 };
 
 /// A card, by its RDMA device.
@@ -121,26 +121,6 @@ impl PKeyEntry {
     pub const fn new(index: u16, pkey: TablePKey) -> Self {
         Self { index, pkey, membership: pkey.membership() }
     }
-}
-
-/// A VF as its PF shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Vf {
-    /// N of `virtfnN`.
-    pub index: VfIndex,
-    pub pci: PciAddress,
-    /// The driver bound to it.
-    pub driver: Option<String>,
-    /// Its node GUID, administered at the PF.
-    pub node_guid: Option<Guid>,
-    /// Its port GUID, administered at the PF.
-    pub port_guid: Option<Guid>,
-    /// That of its second InfiniBand port, if it has one (mlx4).
-    pub port2_guid: Option<Guid>,
-    /// Its link state.
-    #[serde(rename = "link_state")]
-    pub policy: Option<Policy>,
 }
 
 /// What was found in the GID table of a port.

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::{
     Away, Degraded, Finding, Gid, Judgement, Kind, Link, NetDevState, NotExpected, PKeyEntry,
     PcieLink, PlannedPf, Report, RxeReport, Verdict,
-    hardware::{Card, NodeDescription, Vf},
+    hardware::{Card, NodeDescription},
     not_read,
     subnet_manager::SubnetManagerReport,
 };
 use crate::names::{
-    Guid, IfName, LinkLayer, ModuleName, ModuleState, Object, PKey, PciAddress, PortNumber,
-    RdmaName, Rung,
+    Guid, IfName, LinkLayer, ModuleName, ModuleState, Object, PKey, PciAddress, Policy, PortNumber,
+    RdmaName, Rung, VfIndex,
 };
 
 /// An adapter that was named, or ports of it; or a VF.
@@ -298,9 +298,20 @@ pub struct Ladder {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VfStatus {
-    /// As the PF shows it.
-    #[serde(flatten)]
-    pub vf: Vf,
+    /// N of `virtfnN`.
+    pub index: VfIndex,
+    pub pci: PciAddress,
+    /// The driver bound to it.
+    pub driver: Option<String>,
+    /// Its node GUID, administered at the PF.
+    pub node_guid: Option<Guid>,
+    /// Its port GUID, administered at the PF.
+    pub port_guid: Option<Guid>,
+    /// That of its second InfiniBand port, if it has one (mlx4).
+    pub port2_guid: Option<Guid>,
+    /// Its link state.
+    #[serde(rename = "link_state")]
+    pub policy: Option<Policy>,
     /// Its RDMA device here.
     pub rdma: Option<RdmaName>,
     /// Its netdev here.
@@ -356,7 +367,7 @@ impl Status {
         for hca in &self.hcas {
             names.extend(hca.names());
             for vf in &hca.vfs {
-                names.insert(vf.vf.pci.to_string());
+                names.insert(vf.pci.to_string());
                 names.extend(vf.rdma.iter().map(ToString::to_string));
                 names.extend(vf.netdev.iter().map(ToString::to_string));
             }
@@ -371,10 +382,10 @@ impl Status {
         self.hcas.retain_mut(|hca| {
             let own: Vec<&Named> = named.iter().filter(|named| named.pci == hca.pci).collect();
             if own.is_empty() {
-                hca.vfs.retain(|vf| named.iter().any(|named| named.pci == vf.vf.pci));
+                hca.vfs.retain(|vf| named.iter().any(|named| named.pci == vf.pci));
                 let vfs = &hca.vfs;
                 if let Some(planned) = &mut hca.planned {
-                    planned.vfs.retain(|p| vfs.iter().any(|vf| vf.vf.index == p.index));
+                    planned.vfs.retain(|p| vfs.iter().any(|vf| vf.index == p.index));
                 }
             } else if own.iter().all(|named| !named.ports.is_empty()) {
                 hca.ports.retain(|port| own.iter().any(|named| named.ports.contains(&port.port)));
@@ -433,7 +444,7 @@ impl Hca {
             objects.extend(port.netdev.iter().chain(children).map(Object::from));
         }
         for vf in &self.vfs {
-            objects.push(vf.vf.pci.into());
+            objects.push(vf.pci.into());
             objects.extend(vf.netdev.iter().map(Object::from));
             objects.extend(vf.ports.iter().filter_map(|port| vf.port_label(port)));
         }
@@ -454,6 +465,6 @@ impl Hca {
 impl VfStatus {
     /// How its port `port` is called in findings.
     pub fn port_label(&self, port: &VfPortStatus) -> Option<Object> {
-        Some(Object::port_of(self.rdma.clone()?, port.port, self.vf.pci))
+        Some(Object::port_of(self.rdma.clone()?, port.port, self.pci))
     }
 }

@@ -27,6 +27,8 @@ impl<'a> Node<'a> {
         let guests = guests(self.root, &mut problems);
         let mut look = Look::new(self.root);
         let with_vfs = self.observed.functions.iter().filter(|f| f.physfn.is_none());
+        let vfs = with_vfs.map(|f| (f.address, self.vfs(&mut look, f.address))).collect();
+        problems.extend(look.problems);
         let boot_has = FirstRun::under_way(self.root, clock::monotonic_usec());
         Account {
             node: self,
@@ -35,7 +37,7 @@ impl<'a> Node<'a> {
             pfs,
             subnet_managers,
             problems,
-            vfs: with_vfs.map(|f| (f.address, self.survey.vfs(&mut look, f.address))).collect(),
+            vfs,
             boot_has: boot_has
                 .filter(|_| self.root.is_live())
                 .map(|usec| TimeSpan(Duration::from_micros(usec))),

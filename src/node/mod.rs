@@ -34,10 +34,10 @@ use crate::ladder::{Expectation, KernelLogFacts, cause};
 use crate::model::{
     Advice, BootReport, Cause, Code, Finding, ModuleTrouble, NetDevState, NotExpected, PlannedPf,
     PortProgress, RxeReport, Severity, ToDo,
-    hardware::Vf,
     netns::{Netns, OtherAgent},
     online::Lack,
     stack::ConfiguredNetdev,
+    status::VfStatus,
     subnet_manager::SubnetManagerReport,
 };
 use crate::names::{
@@ -90,7 +90,7 @@ pub struct Account<'a> {
     /// Why the last run at a PF did not change the number of its VFs, if it failed in that.
     last_runs: BTreeMap<PciAddress, String>,
     /// The VFs of each PF.
-    vfs: Vec<(PciAddress, Vec<Vf>)>,
+    pub vfs: BTreeMap<PciAddress, Vec<VfStatus>>,
     /// The first run of ibprov.service in this boot is under way: how long it has.
     boot_has: Option<TimeSpan>,
     last_boot: Option<&'a BootReport>,

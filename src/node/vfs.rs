@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::{Account, Node};
 use crate::host::state;
 use crate::model::{
-    self, Advice, Away, Code, Finding, PlannedPf, PortProgress, Severity, ToDo, hardware::Vf,
-    plan::Action, status::VfPortStatus,
+    self, Advice, Away, Code, Finding, PlannedPf, PortProgress, Severity, ToDo,
+    plan::Action,
+    status::{VfPortStatus, VfStatus},
 };
 use crate::names::{
     Guid, IB_DRIVERS, IsVf, LinkLayer, LinkState, MadPort, Object, PciAddress, Policy, RdmaName,
@@ -18,7 +19,7 @@ use crate::observe::administered::alias_entries;
 use crate::observe::{self, Backend, Look, PciFunction, Port, RdmaDevice};
 
 impl Account<'_> {
-    fn all_vfs(&self) -> impl Iterator<Item = (PciAddress, &Vf)> {
+    fn all_vfs(&self) -> impl Iterator<Item = (PciAddress, &VfStatus)> {
         self.vfs.iter().flat_map(|(pf, vfs)| vfs.iter().map(move |vf| (*pf, vf)))
     }
 
@@ -61,7 +62,7 @@ impl Account<'_> {
             if node.ports.iter().any(|port| port.pci == Some(vf.pci))
                 || is_zero(vf.port_guid)
                 || plan.is_some_and(|vf| !matches!(vf.action, Action::Keep | Action::Refuse))
-                || node.away(&mut look, vf, function).is_some()
+                || vf.other_namespace.is_some()
             {
                 continue;
             }
@@ -151,13 +152,13 @@ impl Account<'_> {
 
     /// VFs of PFs for which nothing is planned: what is planned is judged by the plan.
     pub(super) fn unplanned_vfs(&self, findings: &mut Vec<Finding>) {
-        for (pf, seen) in self.vfs.iter().filter(|(pf, _)| self.plan(*pf).is_none()) {
+        for (pf, seen) in self.vfs.iter().filter(|(pf, _)| self.plan(**pf).is_none()) {
             self.unplanned(*pf, seen, findings);
         }
     }
 
-    fn unplanned(&self, pf: PciAddress, seen: &[Vf], findings: &mut Vec<Finding>) {
-        let named = |is_meant: &dyn Fn(&&Vf) -> bool| {
+    fn unplanned(&self, pf: PciAddress, seen: &[VfStatus], findings: &mut Vec<Finding>) {
+        let named = |is_meant: &dyn Fn(&&VfStatus) -> bool| {
             let meant: Vec<VfIndex> = seen.iter().filter(is_meant).map(|vf| vf.index).collect();
             (!meant.is_empty()).then(|| vf_ranges(meant.into_iter()))
         };
@@ -178,7 +179,7 @@ impl Account<'_> {
             let advice = Advice::permanent("plan GUIDs with a [[pf]]: man 5 ibprov.toml");
             findings.push(Finding::warning(Code::VfGuidZero, message).about(pf).advise([advice]));
         }
-        for Vf { pci, .. } in seen.iter().filter(|vf| vf.driver.is_none()) {
+        for VfStatus { pci, .. } in seen.iter().filter(|vf| vf.driver.is_none()) {
             let log = self.node.facts.functions.get(pci);
             if log.is_none_or(|log| log.probe_failed.is_none()) {
                 continue;
@@ -251,7 +252,7 @@ impl Account<'_> {
 
 impl Node<'_> {
     /// A GUID of the VF is 0, at the PF or as its driver has read it.
-    fn has_zero_guid(&self, vf: &Vf) -> bool {
+    fn has_zero_guid(&self, vf: &VfStatus) -> bool {
         let shows_zero = |function: &PciFunction| {
             let devices = function.rdma.iter().any(|device| is_zero(device.node_guid));
             devices || function.ports().next().is_some_and(|(_, port)| is_zero(port.guid))
@@ -297,27 +298,35 @@ impl Node<'_> {
         })
     }
 
-    /// What of a VF of this host is in another network namespace.
-    pub fn away(&self, look: &mut Look<'_>, vf: &Vf, function: &PciFunction) -> Option<Away> {
+    /// The VFs of a PF, with what they show on this host.
+    pub(super) fn vfs(&self, look: &mut Look<'_>, pf: PciAddress) -> Vec<VfStatus> {
+        let mut vfs = self.survey.vfs(look, pf);
+        for vf in &mut vfs {
+            let Some(function) = self.function(vf.pci) else { continue };
+            let device = function.rdma.first();
+            let netdev = device.and_then(|d| d.ports.iter().find_map(|p| p.netdev.as_ref()));
+            vf.rdma = device.map(|device| device.name.clone());
+            vf.netdev = netdev.map(|netdev| netdev.name.clone());
+            vf.other_namespace = is_driven(vf).then(|| self.away(look, function)).flatten();
+            let port = |(device, port): (&RdmaDevice, &Port)| {
+                let told = self.survey.port(function.address, &device.name, port.number)?;
+                Some(VfPortStatus { port: port.number, guid: port.guid, link: told.link.clone() })
+            };
+            vf.ports = function.ports().filter_map(port).collect();
+        }
+        vfs
+    }
+
+    /// What of a VF with a driver of this host is in another network namespace.
+    fn away(&self, look: &mut Look<'_>, vf: &PciFunction) -> Option<Away> {
         // What was not answered is in a note.
         let counts = &self.survey.ipoib_netdevs;
         let may_have = |device: &RdmaName| counts.get(device).is_some_and(|n| *n != Some(0));
-        let dir = observe::pf::dir(vf.pci);
-        let away = || observe::uses::away(look, &dir, &function.rdma, may_have);
-        is_driven(vf).then(away).flatten()
-    }
-
-    /// The links of a VF's ports that this host shows.
-    pub fn vf_links(&self, function: &PciFunction) -> Vec<VfPortStatus> {
-        let link = |(device, port): (&RdmaDevice, &Port)| {
-            let told = self.survey.port(function.address, &device.name, port.number)?;
-            Some(VfPortStatus { port: port.number, guid: port.guid, link: told.link.clone() })
-        };
-        function.ports().filter_map(link).collect()
+        observe::uses::away(look, &observe::pf::dir(vf.address), &vf.rdma, may_have)
     }
 }
 
-fn is_driven(vf: &Vf) -> bool {
+fn is_driven(vf: &VfStatus) -> bool {
     vf.driver.as_deref().is_some_and(|driver| IB_DRIVERS.contains(&driver))
 }
 
