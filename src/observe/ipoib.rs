@@ -104,6 +104,11 @@ impl Interfaces {
         Self { all, unsettled, names, outcomes, ..Self::default() }
     }
 
+    /// What an earlier run has left of `interface`.
+    pub fn before(&self, interface: &Interface) -> Option<&IfaceReport> {
+        self.outcomes.get(&interface.ifindex)
+    }
+
     /// What the files of stacks say of `interface` ([`Self::written`]).
     pub fn written_of(&self, interface: &Interface) -> &[(StackName, StackSetting)] {
         self.written.get(&interface.ifindex).map_or(&[][..], Vec::as_slice)
