@@ -171,13 +171,6 @@ struct Run<'a, M> {
     report: PfReport,
 }
 
-/// A VF that was bound, and what it showed then.
-struct BoundVf {
-    index: VfIndex,
-    driver: String,
-    own: Option<VfDevices>,
-}
-
 /// What is to be done next.
 enum Turn {
     /// Learn who uses these VFs.
@@ -403,7 +396,7 @@ impl<M: Machine> Run<'_, M> {
         stage: Stage,
         steps: Vec<VfStep>,
         observed: &ObservedPf,
-    ) -> anyhow::Result<Vec<BoundVf>> {
+    ) -> anyhow::Result<Vec<ObservedVf>> {
         match stage {
             Stage::Prepare => {
                 self.record.probing_goes_off();
@@ -554,16 +547,11 @@ impl<M: Machine> Run<'_, M> {
         step: VfStep,
         reply: Option<Reply>,
         observed: &ObservedPf,
-    ) -> Option<BoundVf> {
+    ) -> Option<ObservedVf> {
         match reply {
             Some(Ok(Answer::Done)) => self.note_step(step, None),
             Some(Ok(Answer::Bound(own))) => {
-                let bound = match &step {
-                    VfStep::Bind { vf, driver, .. } => {
-                        Some(BoundVf { index: *vf, driver: driver.clone(), own })
-                    }
-                    _ => None,
-                };
+                let bound = self.bound(&step, own, observed);
                 self.note_step(step, None);
                 return bound;
             }
@@ -574,6 +562,21 @@ impl<M: Machine> Run<'_, M> {
             other => self.note_step(step, Some(failure(other))),
         }
         None
+    }
+
+    /// The VF that `step` has bound, as it is then.
+    fn bound(
+        &self,
+        step: &VfStep,
+        own: Option<VfDevices>,
+        observed: &ObservedPf,
+    ) -> Option<ObservedVf> {
+        let VfStep::Bind { vf, driver, .. } = step else { return None };
+        let seen = observed.vf(*vf)?.clone();
+        // Who binds puts it back.
+        let prior = self.record.undo().overrides.get(&seen.pci);
+        let driver_override = prior.filter(|o| !o.is_empty()).cloned();
+        Some(ObservedVf { driver: Some(driver.clone()), own, driver_override, ..seen })
     }
 
     /// Note what became of a step, and tell.
@@ -739,19 +742,15 @@ impl<M: Machine> Run<'_, M> {
     }
 }
 
-/// What is seen once all VFs of a stage are bound; `None` if not all is known.
-fn as_bound(mut observed: ObservedPf, bound: Vec<BoundVf>) -> Option<ObservedPf> {
-    for BoundVf { index, driver, own } in bound {
-        let seen = observed.vfs.iter_mut().find(|v| v.index == index)?;
+/// What is seen once all VFs of a stage are `bound`; `None` if not all is known.
+fn as_bound(mut observed: ObservedPf, bound: Vec<ObservedVf>) -> Option<ObservedPf> {
+    for vf in bound {
         // vfio gives it nothing to show.
-        if own.is_none() && !is_vfio(&driver) {
+        if vf.own.is_none() && !vf.driver.as_deref().is_some_and(is_vfio) {
             return None;
         }
-        seen.driver = Some(driver);
-        seen.own = own;
-        // Who binds puts it back.
-        let prior = observed.undo.overrides.get(&seen.pci);
-        seen.driver_override = prior.filter(|o| !o.is_empty()).cloned();
+        let seen = observed.vfs.iter_mut().find(|seen| seen.index == vf.index)?;
+        *seen = vf;
     }
     Some(observed)
 }
