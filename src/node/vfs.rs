@@ -118,15 +118,10 @@ impl Account<'_> {
             let message =
                 "the GUID of this VF is 0: the hypervisor has set none before its driver was bound";
             let finding = Finding::error(Code::VfGuidZero, message).about(port.label());
-            findings.push(finding.advise([
-                Advice::look(ToDo::with(
+            findings.push(finding.look([ToDo::with(
                 "on the hypervisor, which sets the GUIDs of this VF",
                 "ibprov status; ibprov plan",
-            )),
-                Advice::now(
-                    "after it has set them, detach the VF from this machine and attach it again, or rebind it here: the driver reads its GUIDs when it is bound",
-                ),
-            ]));
+            )]).now(["after it has set them, detach the VF from this machine and attach it again, or rebind it here: the driver reads its GUIDs when it is bound"]));
         }
         // Where the plan gives them GUIDs, or says that it does not, that is enough.
         let is_told = |pf| {
@@ -170,14 +165,14 @@ impl Account<'_> {
                 "{vfs}: orphaned: ibprov configured them in this boot, and no [[pf]] plans them"
             );
             let finding = Finding::new(Code::VfOrphaned, Severity::Info, message).about(pf);
-            findings.push(finding.advise([Advice::now(format!(
+            findings.push(finding.now([format!(
                 "to remove them: add a [[pf]] with vfs = 0, then `ibprov apply {pf}`"
-            ))]));
+            )]));
         }
         if let Some(vfs) = named(&|vf| self.node.has_zero_guid(vf)) {
             let message = format!("{vfs}: the port GUID is 0, and no [[pf]] sets one");
-            let advice = Advice::permanent("plan GUIDs with a [[pf]]: man 5 ibprov.toml");
-            findings.push(Finding::warning(Code::VfGuidZero, message).about(pf).advise([advice]));
+            let finding = Finding::warning(Code::VfGuidZero, message).about(pf);
+            findings.push(finding.permanent(["plan GUIDs with a [[pf]]: man 5 ibprov.toml"]));
         }
         for VfStatus { pci, .. } in seen.iter().filter(|vf| vf.driver.is_none()) {
             let log = self.node.facts.functions.get(pci);
@@ -185,22 +180,26 @@ impl Account<'_> {
                 continue;
             }
             let message = "the driver's probe of this VF failed";
-            findings.push(Finding::warning(Code::VfProbeFailed, message).about(pci).advise([
-                Advice::look(ToDo::run(format!("journalctl -k -b | grep {pci}"))),
-                Advice::now(ToDo::with(
-                    "after the cause is corrected",
-                    format!("echo {pci} > /sys/bus/pci/drivers_probe"),
-                )),
-            ]));
+            findings.push(
+                Finding::warning(Code::VfProbeFailed, message)
+                    .about(pci)
+                    .look([ToDo::run(format!("journalctl -k -b | grep {pci}"))])
+                    .now([ToDo::with(
+                        "after the cause is corrected",
+                        format!("echo {pci} > /sys/bus/pci/drivers_probe"),
+                    )]),
+            );
         }
         if let Some(vfs) = named(&|vf| vf.policy == Some(Policy::Down) && is_driven(vf)) {
             let message = format!(
                 "{vfs}: the link state is down, so that their ports stay Down, and no [[pf]] sets one"
             );
-            findings.push(Finding::warning(Code::VfPolicyDown, message).about(pf).advise([
-                Advice::now("ip link set PF_NETDEV vf N state auto"),
-                Advice::permanent("plan link states with a [[pf]]: man 5 ibprov.toml"),
-            ]));
+            findings.push(
+                Finding::warning(Code::VfPolicyDown, message)
+                    .about(pf)
+                    .now(["ip link set PF_NETDEV vf N state auto"])
+                    .permanent(["plan link states with a [[pf]]: man 5 ibprov.toml"]),
+            );
         }
     }
 
@@ -237,14 +236,14 @@ impl Account<'_> {
                 format!("port GUID {guid}, which is that of another port of this host too");
             for (object, _) in all.into_iter().filter(|_| !is_one) {
                 let is_planned = matches!(&object, Object::Vf(vf) if self.plan(vf.pf).is_some());
-                let advice = match is_planned {
-                    true => Advice::now(ToDo::run("ibprov apply")),
-                    false => Advice::permanent(
+                let finding =
+                    Finding::warning(Code::VfGuidDuplicate, message.clone()).about(object);
+                findings.push(match is_planned {
+                    true => finding.now([ToDo::run("ibprov apply")]),
+                    false => finding.permanent([
                         "give each VF a GUID of its own with a [[pf]] (man 5 ibprov.toml), and rebind the VF",
-                    ),
-                };
-                let finding = Finding::warning(Code::VfGuidDuplicate, message.clone());
-                findings.push(finding.about(object).advise([advice]));
+                    ]),
+                });
             }
         }
     }
