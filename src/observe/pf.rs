@@ -29,10 +29,6 @@ pub struct ObservedPf {
     pub present: bool,
     /// The driver bound to it.
     pub driver: Option<String>,
-    /// The PF, if this is a VF itself.
-    pub physfn: Option<PciAddress>,
-    /// `sriov_totalvfs`: the most VFs it can have.
-    pub total_vfs: Option<u16>,
     /// `sriov_drivers_autoprobe`; `None` before Linux 4.12.
     pub autoprobe: Option<bool>,
     /// The link layer of its first port, once its RDMA device is there.
@@ -137,8 +133,6 @@ pub fn look_at_some(
     ObservedPf {
         pf,
         present: look.root.exists(&dir),
-        physfn: look.link_name(&format!("{dir}/physfn")).and_then(|n| n.parse().ok()),
-        total_vfs: look.number(&format!("{dir}/sriov_totalvfs")),
         autoprobe,
         link_layer: first.map(|p| p.link_layer),
         backend,

@@ -682,7 +682,6 @@ impl World {
                 false => Backend::OfedSysfs,
             },
             autoprobe: Some(self.kernel.autoprobe).filter(|_| self.present),
-            total_vfs: Some(self.kernel.total).filter(|_| self.present),
             ..seen
         }
     }
