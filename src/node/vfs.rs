@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{Account, Node};
-use crate::host::state;
 use crate::model::{
-    self, Advice, Away, Code, Finding, PlannedPf, PortProgress, Severity, ToDo,
+    Advice, Away, Code, Finding, PlannedPf, PortProgress, Severity, ToDo,
     plan::Action,
     status::{VfPortStatus, VfStatus},
 };
@@ -16,7 +15,7 @@ use crate::names::{
     VfIndex, VfName, vf_ranges,
 };
 use crate::observe::administered::alias_entries;
-use crate::observe::{self, Backend, Look, PciFunction, Port, RdmaDevice};
+use crate::observe::{self, Backend, Look, PciFunction, Port, RdmaDevice, last_report};
 
 impl Account<'_> {
     fn all_vfs(&self) -> impl Iterator<Item = (PciAddress, &VfStatus)> {
@@ -267,10 +266,7 @@ impl Node<'_> {
 
     /// The report of the last run at a PF.
     fn last_run(&self, pci: PciAddress) -> Option<Value> {
-        let path = format!("{}/pf/{pci}.json", state::RUN_DIR);
-        // What is wrong with the report is a finding of check.
-        let text = self.root.text(&path, 16 << 20).ok()?;
-        model::read(&text).ok()
+        last_report(self.root, &format!("pf/{pci}.json"))
     }
 
     /// The active port of a PF that a port of its VF shares.
