@@ -196,10 +196,8 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Vec<Finding>, root: &
     let soft_roce = node.soft_roce.iter().cloned();
     let soft_roce = soft_roce.map(|rxe| SoftRoce { gids: soft_roce::gids(gids, root, &rxe), rxe });
     let view = View { gids, account: &account, look: RefCell::new(Look::new(root)) };
-    let hca = |function: &PciFunction| Hca {
-        planned: account.pfs.iter().find(|pf| pf.pci == Some(function.address)).cloned(),
-        ..view.hca(function, node.left_out.get(&function.address).cloned())
-    };
+    let hca =
+        |function: &PciFunction| view.hca(function, node.left_out.get(&function.address).cloned());
     let hcas = observed.functions.iter().filter(|f| node.is_shown(f)).map(hca).collect();
     let unread = view.look.into_inner().problems;
     Status {
@@ -273,7 +271,7 @@ impl View<'_> {
                 .and_then(|d| observe::link::node_description(node.root, pci, &d.name)),
             pcie: node.survey.pcie.get(&pci).copied().filter(|link| *link != PcieLink::default()),
             role: role(left_out.as_ref(), judged),
-            planned: None,
+            planned: self.account.pfs.iter().find(|pf| pf.pci == Some(pci)).cloned(),
             history: None,
             ports: function
                 .ports()
