@@ -19,7 +19,7 @@ use tracing::{debug, error_span, warn};
 use self::child::{failure, request, to_number};
 use self::judge::Attempts;
 use self::machine::{Live, Machine, Responder};
-use self::untold::UnreportedVfs;
+use self::untold::Untold;
 #[cfg(test)]
 pub(super) use self::watch::LONGEST_END_USEC;
 use self::watch::Watch;
@@ -32,7 +32,7 @@ use crate::model::{
     vf_step::together,
 };
 use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio, vf_ranges};
-use crate::observe::{Backend, ObservedPf, ObservedVf, Undo, VfDevices};
+use crate::observe::{Backend, ObservedPf, ObservedVf, VfDevices};
 use crate::plan::VfPlan;
 use crate::plan::vf::{Uses, disturbed, due, uses_by_index, vf_steps};
 use crate::workers::undo::{self, UndoRecord};
@@ -87,7 +87,7 @@ fn run_at<M: Machine>(
         uses: Uses::new(),
         attempts: Attempts::default(),
         is_unrecorded: false,
-        untold: UnreportedVfs::default(),
+        untold: Untold::new(),
         names_until: 0,
         names_are_told: false,
         report,
@@ -163,7 +163,7 @@ struct Run<'a, M> {
     /// What a kill would leave cannot be written down: nothing is begun.
     is_unrecorded: bool,
     /// What the kernel does not tell of the VFs.
-    untold: UnreportedVfs,
+    untold: Untold,
     /// Until when udev may take to name what has been bound last.
     names_until: u64,
     /// udev has been told of the VFs' names.
@@ -258,7 +258,8 @@ impl<M: Machine> Run<'_, M> {
     /// The host now. The part that may hang is asked of the child.
     fn look(&mut self) -> anyhow::Result<ObservedPf> {
         let mut problems = Vec::new();
-        let observed = self.watch.machine.look(self.record.undo().clone(), &mut problems);
+        let observed = self.watch.machine.look(&mut problems);
+        let observed = ObservedPf { undo: self.record.undo().clone(), ..observed };
         self.complete(observed, problems)
     }
 
@@ -293,7 +294,7 @@ impl<M: Machine> Run<'_, M> {
         mut problems: Vec<String>,
     ) -> anyhow::Result<ObservedPf> {
         self.watch.ask_administered(&mut observed, &mut problems)?;
-        self.untold.learn(&mut observed, &self.attempts);
+        self.untold = untold::learn(&mut observed, &self.attempts);
         self.record_netdevs(&mut observed, &mut problems)?;
         let left: Vec<PciAddress> = self.record.undo().overrides.keys().copied().collect();
         for (pci, now) in self.overrides(&left)? {
@@ -322,7 +323,7 @@ impl<M: Machine> Run<'_, M> {
             Ok(counts) => {
                 observed.record_netdevs(&lacking, &counts);
                 // The answer waits for registrations, by whose end the netdev has come.
-                let mut now = self.watch.machine.look(Undo::default(), problems).vfs;
+                let mut now = self.watch.machine.look(problems).vfs;
                 for vf in
                     observed.vfs.iter_mut().filter(|vf| lacking.iter().any(|l| l.0 == vf.index))
                 {
@@ -631,7 +632,7 @@ impl<M: Machine> Run<'_, M> {
             self.watch.wait(until.unwrap_or(self.watch.deadline))?;
             // Told by the whole look that follows.
             let mut problems = Vec::new();
-            let now = self.watch.machine.look(self.record.undo().clone(), &mut problems);
+            let now = self.watch.machine.look(&mut problems);
             let comes = self.is_any_awaited(&now);
             let is_other = now.driver != before.driver
                 || now.addresses() != before.addresses()
@@ -713,7 +714,8 @@ impl<M: Machine> Run<'_, M> {
             vfs = judge(&self);
         }
         self.report.vfs = vfs;
-        self.report.problems.extend(self.untold.notes(self.wanted, &observed, &self.attempts));
+        let notes = untold::notes(&self.untold, self.wanted, &observed, &self.attempts);
+        self.report.problems.extend(notes);
         // It says more than the problem that this has left behind.
         let facts = &self.watch.facts;
         let number = judge::number_failed(&plan, &self.attempts, facts, self.wanted.pf);

@@ -241,7 +241,7 @@ impl Survey {
         by_hca: &mut BTreeMap<PciAddress, Vec<Question>>,
         by_rtnl: &mut Vec<Question>,
     ) {
-        let vfs = pf::addresses(look, pf);
+        let vfs = pf::addresses(look, pf, |_| true);
         if vfs.is_empty() {
             return;
         }
