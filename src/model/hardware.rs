@@ -1,13 +1,13 @@
-//! What a card, a link and a netdev show.
+//! What a card, a link, a netdev and a VF show.
 
 use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Code, Finding, Kind, Report, Verdict};
+use super::{Away, Code, Finding, Kind, Report, Verdict};
 use crate::names::{
-    GidKind, IfName, LinkState, Membership, PciAddress, PhysicalState, PortNumber, Rate, RdmaName,
-    TablePKey,
+    GidKind, Guid, IfName, LinkState, Membership, Object, PciAddress, PhysicalState, Policy,
+    PortNumber, Rate, RdmaName, TablePKey, VfIndex,
 };
 
 /// A card, by its RDMA device.
@@ -120,6 +120,53 @@ impl PKeyEntry {
     /// The entry with this P_Key.
     pub const fn new(index: u16, pkey: TablePKey) -> Self {
         Self { index, pkey, membership: pkey.membership() }
+    }
+}
+
+/// A VF, and the netdev and RDMA device it has on this host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct VfStatus {
+    /// N of `virtfnN`.
+    pub index: VfIndex,
+    pub pci: PciAddress,
+    /// The driver bound to it.
+    pub driver: Option<String>,
+    /// Its node GUID, administered at the PF.
+    pub node_guid: Option<Guid>,
+    /// Its port GUID, administered at the PF.
+    pub port_guid: Option<Guid>,
+    /// That of its second InfiniBand port, if it has one (mlx4).
+    pub port2_guid: Option<Guid>,
+    /// Its link state.
+    #[serde(rename = "link_state")]
+    pub policy: Option<Policy>,
+    /// Its RDMA device here.
+    pub rdma: Option<RdmaName>,
+    /// Its netdev here.
+    pub netdev: Option<IfName>,
+    /// What of it is in another network namespace; `null`: nothing.
+    pub other_namespace: Option<Away>,
+    /// Its ports here; none unless a driver of this host has it.
+    pub ports: Vec<VfPortStatus>,
+}
+
+/// A port of a VF.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct VfPortStatus {
+    /// The number of the port, counted from 1.
+    pub port: PortNumber,
+    #[serde(rename = "port_guid")]
+    pub guid: Option<Guid>,
+    #[serde(flatten)]
+    pub link: Link,
+}
+
+impl VfStatus {
+    /// How its port `port` is called in findings.
+    pub fn port_label(&self, port: &VfPortStatus) -> Option<Object> {
+        Some(Object::port_of(self.rdma.clone()?, port.port, self.pci))
     }
 }
 

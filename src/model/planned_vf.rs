@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Deferred, status::VfStatus, vf_lack::Attribute};
+use super::{Deferred, hardware::VfStatus, vf_lack::Attribute};
 use crate::names::{Binding, Guid, PciAddress, Policy, VfDriver, VfIndex, VfNames, VfOwner};
 
 /// The plan of one VF.

@@ -6,15 +6,15 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Away, Degraded, Finding, Gid, Judgement, Kind, Link, NetDevState, NotExpected, PKeyEntry,
-    PcieLink, PlannedPf, Report, RxeReport, Verdict,
-    hardware::{Card, NodeDescription},
+    Degraded, Finding, Gid, Judgement, Kind, Link, NetDevState, NotExpected, PKeyEntry, PcieLink,
+    PlannedPf, Report, RxeReport, Verdict,
+    hardware::{Card, NodeDescription, VfStatus},
     not_read,
     subnet_manager::SubnetManagerReport,
 };
 use crate::names::{
-    Guid, IfName, LinkLayer, ModuleName, ModuleState, Object, PKey, PciAddress, Policy, PortNumber,
-    RdmaName, Rung, VfIndex,
+    Guid, IfName, LinkLayer, ModuleName, ModuleState, Object, PKey, PciAddress, PortNumber,
+    RdmaName, Rung,
 };
 
 /// An adapter that was named, or ports of it; or a VF.
@@ -294,46 +294,6 @@ pub struct Ladder {
     pub why: Option<String>,
 }
 
-/// A VF, and the netdev and RDMA device it has on this host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct VfStatus {
-    /// N of `virtfnN`.
-    pub index: VfIndex,
-    pub pci: PciAddress,
-    /// The driver bound to it.
-    pub driver: Option<String>,
-    /// Its node GUID, administered at the PF.
-    pub node_guid: Option<Guid>,
-    /// Its port GUID, administered at the PF.
-    pub port_guid: Option<Guid>,
-    /// That of its second InfiniBand port, if it has one (mlx4).
-    pub port2_guid: Option<Guid>,
-    /// Its link state.
-    #[serde(rename = "link_state")]
-    pub policy: Option<Policy>,
-    /// Its RDMA device here.
-    pub rdma: Option<RdmaName>,
-    /// Its netdev here.
-    pub netdev: Option<IfName>,
-    /// What of it is in another network namespace; `null`: nothing.
-    pub other_namespace: Option<Away>,
-    /// Its ports here; none unless a driver of this host has it.
-    pub ports: Vec<VfPortStatus>,
-}
-
-/// A port of a VF.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct VfPortStatus {
-    /// The number of the port, counted from 1.
-    pub port: PortNumber,
-    #[serde(rename = "port_guid")]
-    pub guid: Option<Guid>,
-    #[serde(flatten)]
-    pub link: Link,
-}
-
 impl Ladder {
     /// These rungs in order; `reached` says which are there.
     pub fn of(rungs: &[Rung], reached: impl Fn(Rung) -> bool, why: Option<String>) -> Self {
@@ -459,12 +419,5 @@ impl Hca {
     /// How it is called in the table.
     pub fn name(&self, port: &PortStatus) -> Option<String> {
         Some(format!("{}/{}", self.rdma.as_ref()?, port.port))
-    }
-}
-
-impl VfStatus {
-    /// How its port `port` is called in findings.
-    pub fn port_label(&self, port: &VfPortStatus) -> Option<Object> {
-        Some(Object::port_of(self.rdma.clone()?, port.port, self.pci))
     }
 }

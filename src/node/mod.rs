@@ -34,10 +34,10 @@ use crate::ladder::{Expectation, KernelLogFacts, cause};
 use crate::model::{
     BootReport, Cause, Code, Finding, ModuleTrouble, NetDevState, NotExpected, PlannedPf,
     PortProgress, RxeReport, Severity, ToDo,
+    hardware::VfStatus,
     netns::{Netns, OtherAgent},
     online::Lack,
     stack::ConfiguredNetdev,
-    status::VfStatus,
     subnet_manager::SubnetManagerReport,
 };
 use crate::names::{

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::{Account, Node};
 use crate::model::{
     Advice, Away, Code, Finding, PlannedPf, PortProgress, Severity, ToDo,
+    hardware::{VfPortStatus, VfStatus},
     plan::Action,
-    status::{VfPortStatus, VfStatus},
 };
 use crate::names::{
     Guid, IB_DRIVERS, IsVf, LinkLayer, LinkState, MadPort, Object, PciAddress, Policy, RdmaName,

@@ -8,12 +8,11 @@ use super::screen::{self, RUN, Screen, Tone};
 use crate::model::Away;
 use crate::model::common::{Finding, Severity, Verdict, listed};
 use crate::model::duration::duration;
-use crate::model::hardware::{Gid, Link, NetDevState, PKeyEntry};
+use crate::model::hardware::{Gid, Link, NetDevState, PKeyEntry, VfPortStatus, VfStatus};
 use crate::model::node::Judgement;
 use crate::model::rxe::RxeState;
 use crate::model::status::{
     Hca, History, Ladder, LinkChange, ModuleNow, Owner, PortStatus, SoftRoce, Status, Told,
-    VfPortStatus, VfStatus,
 };
 use crate::names::{
     Guid, LinkLayer, LinkState, ModuleState, PciAddress, PhysicalState, RdmaName, Words, few,

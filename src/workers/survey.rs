@@ -7,7 +7,7 @@ use super::client::{Client, Failure, Reply, ask_each};
 use super::products::read_all;
 use super::request::{Answer, Request};
 use crate::host::Root;
-use crate::model::{PKeyEntry, PcieLink, Silence, status::VfStatus};
+use crate::model::{PKeyEntry, PcieLink, Silence, hardware::VfStatus};
 use crate::names::{
     Administered, Guid, IfName, LinkLayer, ModuleName, PciAddress, PortNumber, RdmaName, Resource,
     VfName,

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::{Detail, elsewhere};
 use crate::model::NotExpected;
 use crate::model::common::{Code, Finding, Severity};
-use crate::model::hardware::Link;
+use crate::model::hardware::{Link, VfPortStatus, VfStatus};
 use crate::model::plan::{Action, PlannedVf};
-use crate::model::status::{Child, Hca, PortStatus, Role, Status, VfPortStatus, VfStatus};
+use crate::model::status::{Child, Hca, PortStatus, Role, Status};
 use crate::names::{
     Guid, LinkLayer, LinkState, Object, PhysicalState, Rate, RdmaName, Rung, Words, counted,
     grouped, vf_ranges,
