@@ -1,6 +1,5 @@
 //! `ibprov status`.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -195,11 +194,10 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Vec<Finding>, root: &
     let modules = modules.map(|(name, state)| ModuleNow { name: name.clone(), state: *state });
     let soft_roce = node.soft_roce.iter().cloned();
     let soft_roce = soft_roce.map(|rxe| SoftRoce { gids: soft_roce::gids(gids, root, &rxe), rxe });
-    let view = View { gids, account: &account, look: RefCell::new(Look::new(root)) };
-    let hca =
-        |function: &PciFunction| view.hca(function, node.left_out.get(&function.address).cloned());
-    let hcas = observed.functions.iter().filter(|f| node.is_shown(f)).map(hca).collect();
-    let unread = view.look.into_inner().problems;
+    let mut view = View { gids, account: &account, look: Look::new(root) };
+    let shown = observed.functions.iter().filter(|f| node.is_shown(f));
+    let hcas = shown.map(|f| view.hca(f, node.left_out.get(&f.address).cloned())).collect();
+    let unread = view.look.problems;
     Status {
         judgement,
         kernel: observed.kernel.clone(),
@@ -248,11 +246,11 @@ struct View<'a> {
     gids: bool,
     account: &'a Account<'a>,
     /// Notes what could not be read.
-    look: RefCell<Look<'a>>,
+    look: Look<'a>,
 }
 
 impl View<'_> {
-    fn hca(&self, function: &PciFunction, left_out: Option<NotExpected>) -> Hca {
+    fn hca(&mut self, function: &PciFunction, left_out: Option<NotExpected>) -> Hca {
         let device = function.rdma.first();
         let pci = function.address;
         let bound = function.driver.is_some();
@@ -265,7 +263,7 @@ impl View<'_> {
             rdma: device.map(|d| d.name.clone()),
             node_guid: device.and_then(|d| d.node_guid),
             card: device
-                .map(|d| observe::link::card(&mut self.look.borrow_mut(), pci, &d.name))
+                .map(|d| observe::link::card(&mut self.look, pci, &d.name))
                 .unwrap_or_default(),
             node_description: device
                 .and_then(|d| observe::link::node_description(node.root, pci, &d.name)),
