@@ -17,8 +17,7 @@ use crate::host::start_up::{self, StartUp};
 use crate::host::unit::JobEnd;
 use crate::host::{Root, answer, clock, errno_name, lock, state, systemctl, unit_links};
 use crate::model::{
-    BringUp, Cause, DeferredSettings, Finding, IfaceReport, IfaceStep, Use, events as kinds,
-    iface::IfaceStepReport,
+    BringUp, Cause, Finding, IfaceReport, IfaceStep, Use, events as kinds, iface::IfaceStepReport,
 };
 use crate::names::{BadText, IfName, harmless, sh};
 use crate::observe::iface::{NotSeen, Seen, look};
@@ -140,8 +139,7 @@ impl Run<'_> {
                 error!(cause = why, "{why}");
             }
             if let Some(deferred) = &report.deferred {
-                let command = DeferredSettings::command(name);
-                let warning = format!("{}; to do it now: {command}", deferred.sentence(name));
+                let warning = deferred.with_command(name);
                 warn!(message_id = kinds::WARNING, warning, "{warning}");
             }
         }
