@@ -414,7 +414,7 @@ pub fn host(data: &[u8]) {
     let planned = plan_host::plan_host(&mut look, &observed, &Config::default());
     planned.name.iter().for_each(|name| harmless(name));
     for pf in observed.functions.iter().filter(|f| f.physfn.is_none()) {
-        let _vfs = observe::pf::addresses(&mut look, pf.address);
+        let _vfs = observe::pf::addresses(&mut look, pf.address, |_| true);
     }
     look.problems.iter().for_each(|problem| harmless(problem));
     let _pins = plan_host::pins(root).map_err(|why| one_line(&why));

@@ -17,8 +17,7 @@ use crate::host::start_up::{self, StartUp};
 use crate::host::unit::JobEnd;
 use crate::host::{Root, answer, clock, errno_name, lock, state, systemctl, unit_links};
 use crate::model::{
-    BringUp, Cause, DeferredSettings, Finding, IfaceReport, IfaceStep, Use, WantedInterface,
-    events as kinds, iface::IfaceStepReport,
+    BringUp, Cause, Finding, IfaceReport, IfaceStep, Use, events as kinds, iface::IfaceStepReport,
 };
 use crate::names::{BadText, IfName, harmless, sh};
 use crate::observe::iface::{NotSeen, Seen, look};
@@ -57,11 +56,6 @@ pub enum StartedBy {
     Unit,
 }
 
-/// The MTU that a former run asked for: less than that is the fabric's doing.
-pub(super) fn asked_before(wanted: &WantedInterface, seen: &Seen) -> Option<u32> {
-    mtu_asked(wanted, &seen.interface, seen.before.as_ref(), &seen.written)
-}
-
 /// Set the interface up. Always gives a report, unless it is not there or not
 /// ours.
 ///
@@ -73,7 +67,7 @@ pub fn run(config: &Config, root: &Root, ask: Ask<'_>) -> Result<IfaceReport, No
     let deadline = report.started_usec + clock::usec(config.network.timeout);
     let seen = look(root, ask.name)?;
     report.ifindex = seen.interface.ifindex;
-    report.was_set = seen.before.as_ref().is_some_and(|before| before.was_set);
+    report.was_set = seen.before().is_some_and(|before| before.was_set);
     // Two runs at one interface would undo each other's work half-way.
     let locks = lock::Locks::in_run();
     let name = lock_of(seen.interface.ifindex);
@@ -123,9 +117,8 @@ impl Run<'_> {
             self.report.disappeared();
             return Ok(self.told());
         };
-        if self.ask.later
-            && let Some(before) = seen.before.take_if(|o| !o.mlnx_interface_mgr_pending)
-        {
+        let before = seen.before().filter(|before| !before.mlnx_interface_mgr_pending);
+        if let Some(before) = before.filter(|_| self.ask.later).cloned() {
             return Ok(self.look_again(&seen.interface, before));
         }
         self.report.notes.append(&mut seen.problems);
@@ -146,8 +139,7 @@ impl Run<'_> {
                 error!(cause = why, "{why}");
             }
             if let Some(deferred) = &report.deferred {
-                let command = DeferredSettings::command(name);
-                let warning = format!("{}; to do it now: {command}", deferred.sentence(name));
+                let warning = deferred.with_command(name);
                 warn!(message_id = kinds::WARNING, warning, "{warning}");
             }
         }
@@ -196,14 +188,15 @@ impl Run<'_> {
         let mut seen = look(root, name)?;
         seen.interface.read_altnames(root, &config.interface_names());
         if wanted(&config.interfaces, &seen.interface, &[]).sets() {
-            self.rtnl.complete_or_tell(root, &mut seen);
+            self.rtnl.complete_or_tell(root, &mut seen.interface, &mut seen.problems);
         }
         if concerns_others(&config.interfaces, &seen.interface) {
             seen.look_at_others(root);
             let own = std::slice::from_ref(&seen.interface);
-            seen.stack_children = KNOWN.children(root, &config.interfaces, own);
+            seen.around.stack_children = KNOWN.children(root, &config.interfaces, own);
         }
-        seen.written = KNOWN.written(&Files::of(root), &seen.interface, seen.before.as_ref());
+        let written = KNOWN.written(&Files::of(root), &seen.interface, seen.before());
+        seen.around.written.insert(seen.interface.ifindex, written);
         Ok(seen)
     }
 
@@ -262,7 +255,7 @@ impl Run<'_> {
             _ => return,
         };
         if report.wanted.sets()
-            && let Err(e) = self.rtnl.complete(self.root, &mut seen)
+            && let Err(e) = self.rtnl.complete(self.root, &mut seen.interface)
         {
             let name = &interface.name;
             report.failures.push(format!("{name}: the settings cannot be read back: {e}"));
@@ -272,7 +265,7 @@ impl Run<'_> {
         let stack = report.decision.as_ref().and_then(|decision| decision.stack);
         let view = report.stacks.iter().find(|view| Some(view.stack) == stack);
         let writes = view.map_or(&[][..], |view| &view.writes);
-        let lost = overwritten(&report.wanted, &seen, report.mtu_asked, stack, writes);
+        let lost = overwritten(&report.wanted, &seen.interface, report.mtu_asked, stack, writes);
         report.configured = lost.is_empty();
         report.failures.extend(lost);
     }
@@ -300,7 +293,7 @@ impl Run<'_> {
     /// Gives the reason why that cannot be.
     fn give_name(&mut self, seen: &mut Seen) -> Option<Cause> {
         let rules = &self.config.interfaces;
-        let step = match rename(rules, &seen.interface, &seen.all, &seen.names) {
+        let step = match rename(rules, &seen.interface, &seen.around.all, &seen.around.names) {
             Ok(None) => return None,
             Ok(Some(step)) => step,
             Err(why) => {
@@ -344,27 +337,28 @@ impl Run<'_> {
     fn has_come(&mut self, step: &IfaceStep, seen: &Seen) -> bool {
         let IfaceStep::AddChild { pkey, .. } = step else { return false };
         self.look_for_plan(&seen.interface.name)
-            .is_ok_and(|now| has_child(&now.interface, &now.all, *pkey))
+            .is_ok_and(|now| has_child(&now.interface, &now.around.all, *pkey))
     }
 
     /// Make the settings, and read back what they came to.
     /// Gives the reasons why some cannot be made.
     fn settings(&mut self, seen: &mut Seen) -> Vec<Cause> {
         let report = &mut self.report;
-        report.wanted = wanted(&self.config.interfaces, &seen.interface, &seen.stack_children);
-        if is_withheld(self.config, &seen.interface) {
+        let Seen { interface, around, .. } = &*seen;
+        report.wanted = wanted(&self.config.interfaces, interface, &around.stack_children);
+        if is_withheld(self.config, interface) {
             report.failures.push(format!(
                 "{}: no [[interface]] is carried out for it, because the configuration has an error that concerns it or may concern it: `ibprov config check`",
                 self.ask.name
             ));
         }
-        report.mtu_asked = asked_before(&report.wanted, seen);
-        let Seen { interface, all, names, .. } = &*seen;
-        let mut plan = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
+        report.mtu_asked = mtu_asked(&report.wanted, interface, around);
+        let asked = report.mtu_asked;
+        let mut plan = iface_plan(&report.wanted, interface, &around.all, &around.names, asked);
         report.failures.extend(plan.refused.iter().map(Cause::sentence));
         let Ask { force, by, .. } = self.ask;
         let may_interrupt = || may_interrupt(self.config, self.root, by, seen, &mut report.notes);
-        if let Err(e) = defer(force, seen, self.rtnl, &mut plan, may_interrupt) {
+        if let Err(e) = defer(force, interface, self.rtnl, &mut plan, may_interrupt) {
             let name = self.ask.name;
             report.failures.push(format!(
                 "{name}: whether it is in use cannot be determined: {e}, then run `ibprov iface {name}`"
@@ -388,8 +382,9 @@ impl Run<'_> {
             Err(e) => report.failures.push(e.to_string()),
             Ok(now) if self.rtnl.is_held() => report.failures.extend(now.problems),
             Ok(now) => {
-                let Seen { interface, all, names, .. } = &now;
-                let left = iface_plan(&report.wanted, interface, all, names, report.mtu_asked);
+                let Seen { interface, around, .. } = &now;
+                let asked = report.mtu_asked;
+                let left = iface_plan(&report.wanted, interface, &around.all, &around.names, asked);
                 // What failed has been told; what did not take is told here.
                 let told = |step: &IfaceStep| {
                     report.steps.iter().any(|s| s.step == *step && s.failure.is_some())
@@ -562,12 +557,11 @@ fn write(report: &mut IfaceReport) {
 /// Whether it is in use cannot be told.
 pub(super) fn defer(
     force: bool,
-    seen: &Seen,
+    interface: &Interface,
     rtnl: &mut Rtnl,
     plan: &mut IfacePlan,
     may_interrupt: impl FnOnce() -> bool,
 ) -> Result<(), NotDone> {
-    let Seen { interface, .. } = seen;
     // Nobody sends anything over one that is down.
     if !force && plan.interrupts() && interface.up {
         let uses = in_use::uses(std::slice::from_ref(&interface.name), rtnl)?;
@@ -632,7 +626,7 @@ fn may_interrupt(
     let Interface { name, ifindex, .. } = &seen.interface;
     let first = FirstSetting {
         by,
-        before: seen.before.as_ref(),
+        before: seen.before(),
         appeared: initialized_usec(root, name, *ifindex),
         boot_timeout: config.boot.timeout,
         now: clock::monotonic_usec(),

@@ -19,7 +19,7 @@ use tracing::{debug, error_span, warn};
 use self::child::{failure, request, to_number};
 use self::judge::Attempts;
 use self::machine::{Live, Machine, Responder};
-use self::untold::UnreportedVfs;
+use self::untold::Untold;
 #[cfg(test)]
 pub(super) use self::watch::LONGEST_END_USEC;
 use self::watch::Watch;
@@ -32,7 +32,7 @@ use crate::model::{
     vf_step::together,
 };
 use crate::names::{PciAddress, VfIndex, VfNames, VfOwner, is_vfio, vf_ranges};
-use crate::observe::{Backend, ObservedPf, ObservedVf, Undo, VfDevices};
+use crate::observe::{Backend, ObservedPf, ObservedVf, VfDevices};
 use crate::plan::VfPlan;
 use crate::plan::vf::{Uses, disturbed, due, uses_by_index, vf_steps};
 use crate::workers::undo::{self, UndoRecord};
@@ -87,7 +87,7 @@ fn run_at<M: Machine>(
         uses: Uses::new(),
         attempts: Attempts::default(),
         is_unrecorded: false,
-        untold: UnreportedVfs::default(),
+        untold: Untold::new(),
         names_until: 0,
         names_are_told: false,
         report,
@@ -163,19 +163,12 @@ struct Run<'a, M> {
     /// What a kill would leave cannot be written down: nothing is begun.
     is_unrecorded: bool,
     /// What the kernel does not tell of the VFs.
-    untold: UnreportedVfs,
+    untold: Untold,
     /// Until when udev may take to name what has been bound last.
     names_until: u64,
     /// udev has been told of the VFs' names.
     names_are_told: bool,
     report: PfReport,
-}
-
-/// A VF that was bound, and what it showed then.
-struct BoundVf {
-    index: VfIndex,
-    driver: String,
-    own: Option<VfDevices>,
 }
 
 /// What is to be done next.
@@ -265,7 +258,8 @@ impl<M: Machine> Run<'_, M> {
     /// The host now. The part that may hang is asked of the child.
     fn look(&mut self) -> anyhow::Result<ObservedPf> {
         let mut problems = Vec::new();
-        let observed = self.watch.machine.look(self.record.undo().clone(), &mut problems);
+        let observed = self.watch.machine.look(&mut problems);
+        let observed = ObservedPf { undo: self.record.undo().clone(), ..observed };
         self.complete(observed, problems)
     }
 
@@ -300,7 +294,7 @@ impl<M: Machine> Run<'_, M> {
         mut problems: Vec<String>,
     ) -> anyhow::Result<ObservedPf> {
         self.watch.ask_administered(&mut observed, &mut problems)?;
-        self.untold.learn(&mut observed, &self.attempts);
+        self.untold = untold::learn(&mut observed, &self.attempts);
         self.record_netdevs(&mut observed, &mut problems)?;
         let left: Vec<PciAddress> = self.record.undo().overrides.keys().copied().collect();
         for (pci, now) in self.overrides(&left)? {
@@ -329,7 +323,7 @@ impl<M: Machine> Run<'_, M> {
             Ok(counts) => {
                 observed.record_netdevs(&lacking, &counts);
                 // The answer waits for registrations, by whose end the netdev has come.
-                let mut now = self.watch.machine.look(Undo::default(), problems).vfs;
+                let mut now = self.watch.machine.look(problems).vfs;
                 for vf in
                     observed.vfs.iter_mut().filter(|vf| lacking.iter().any(|l| l.0 == vf.index))
                 {
@@ -403,7 +397,7 @@ impl<M: Machine> Run<'_, M> {
         stage: Stage,
         steps: Vec<VfStep>,
         observed: &ObservedPf,
-    ) -> anyhow::Result<Vec<BoundVf>> {
+    ) -> anyhow::Result<Vec<ObservedVf>> {
         match stage {
             Stage::Prepare => {
                 self.record.probing_goes_off();
@@ -561,16 +555,11 @@ impl<M: Machine> Run<'_, M> {
         step: VfStep,
         reply: Option<Reply>,
         observed: &ObservedPf,
-    ) -> Option<BoundVf> {
+    ) -> Option<ObservedVf> {
         match reply {
             Some(Ok(Answer::Done)) => self.note_step(step, None),
             Some(Ok(Answer::Bound(own))) => {
-                let bound = match &step {
-                    VfStep::Bind { vf, driver, .. } => {
-                        Some(BoundVf { index: *vf, driver: driver.clone(), own })
-                    }
-                    _ => None,
-                };
+                let bound = self.bound(&step, own, observed);
                 self.note_step(step, None);
                 return bound;
             }
@@ -581,6 +570,21 @@ impl<M: Machine> Run<'_, M> {
             other => self.note_step(step, Some(failure(other))),
         }
         None
+    }
+
+    /// The VF that `step` has bound, as it is then.
+    fn bound(
+        &self,
+        step: &VfStep,
+        own: Option<VfDevices>,
+        observed: &ObservedPf,
+    ) -> Option<ObservedVf> {
+        let VfStep::Bind { vf, driver, .. } = step else { return None };
+        let seen = observed.vf(*vf)?.clone();
+        // Who binds puts it back.
+        let prior = self.record.undo().overrides.get(&seen.pci);
+        let driver_override = prior.filter(|o| !o.is_empty()).cloned();
+        Some(ObservedVf { driver: Some(driver.clone()), own, driver_override, ..seen })
     }
 
     /// Note what became of a step, and tell.
@@ -635,7 +639,7 @@ impl<M: Machine> Run<'_, M> {
             self.watch.wait(until.unwrap_or(self.watch.deadline))?;
             // Told by the whole look that follows.
             let mut problems = Vec::new();
-            let now = self.watch.machine.look(self.record.undo().clone(), &mut problems);
+            let now = self.watch.machine.look(&mut problems);
             let comes = self.is_any_awaited(&now);
             let is_other = now.driver != before.driver
                 || now.addresses() != before.addresses()
@@ -717,7 +721,8 @@ impl<M: Machine> Run<'_, M> {
             vfs = judge(&self);
         }
         self.report.vfs = vfs;
-        self.report.problems.extend(self.untold.notes(self.wanted, &observed, &self.attempts));
+        let notes = untold::notes(&self.untold, self.wanted, &observed, &self.attempts);
+        self.report.problems.extend(notes);
         // It says more than the problem that this has left behind.
         let facts = &self.watch.facts;
         let number = judge::number_failed(&plan, &self.attempts, facts, self.wanted.pf);
@@ -746,19 +751,15 @@ impl<M: Machine> Run<'_, M> {
     }
 }
 
-/// What is seen once all VFs of a stage are bound; `None` if not all is known.
-fn as_bound(mut observed: ObservedPf, bound: Vec<BoundVf>) -> Option<ObservedPf> {
-    for BoundVf { index, driver, own } in bound {
-        let seen = observed.vfs.iter_mut().find(|v| v.index == index)?;
+/// What is seen once all VFs of a stage are `bound`; `None` if not all is known.
+fn as_bound(mut observed: ObservedPf, bound: Vec<ObservedVf>) -> Option<ObservedPf> {
+    for vf in bound {
         // vfio gives it nothing to show.
-        if own.is_none() && !is_vfio(&driver) {
+        if vf.own.is_none() && !vf.driver.as_deref().is_some_and(is_vfio) {
             return None;
         }
-        seen.driver = Some(driver);
-        seen.own = own;
-        // Who binds puts it back.
-        let prior = observed.undo.overrides.get(&seen.pci);
-        seen.driver_override = prior.filter(|o| !o.is_empty()).cloned();
+        let seen = observed.vfs.iter_mut().find(|seen| seen.index == vf.index)?;
+        *seen = vf;
     }
     Some(observed)
 }

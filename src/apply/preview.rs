@@ -1,22 +1,24 @@
 //! What would be set at interfaces, for dry runs.
 
-use super::iface::{asked_before, defer};
+use super::iface::defer;
 use super::rtnl::Rtnl;
 use crate::config::Config;
 use crate::host::Root;
 use crate::model::{Use, WantedInterface, preview::Settings};
-use crate::observe::iface::Seen;
 use crate::observe::ipoib::{Interface, Interfaces};
-use crate::plan::{IfacePlan, concerns_others, iface_plan, rename, wanted};
+use crate::plan::settings::planned;
+use crate::plan::{rename, wanted};
 
 /// An interface, what is wanted of it, and what would be set.
 #[derive(Debug)]
 pub struct Setting {
-    pub seen: Seen,
+    pub interface: Interface,
     pub wanted: WantedInterface,
     pub settings: Settings,
     /// The P_Key children that a network stack is still to create, one sentence each.
     pub awaited: Vec<String>,
+    /// What could not be read.
+    pub problems: Vec<String>,
 }
 
 /// A look at the interfaces that are there, which says what would be set.
@@ -45,13 +47,21 @@ impl SettingsLook<'_> {
 
     /// What would be set at one of them.
     pub fn setting(&mut self, interface: &Interface) -> Setting {
-        let seen = self.seen(interface);
-        let (wanted, mut plan) = planned(self.config, &seen);
-        match self.interfaces.uses.get(&seen.interface.ifindex) {
+        let Self { config, root, interfaces, force, rtnl } = self;
+        let (mut interface, mut problems) = (interface.clone(), Vec::new());
+        if wanted(&config.interfaces, &interface, &[]).sets() {
+            rtnl.complete_or_tell(root, &mut interface, &mut problems);
+        }
+        let (wanted, mut plan) = planned(config, interfaces, &interface);
+        match rename(&config.interfaces, &interface, &interfaces.all, &interfaces.names) {
+            Ok(step) => plan.steps.splice(..0, step).for_each(drop),
+            Err(why) => plan.refused.insert(0, why),
+        }
+        match interfaces.uses.get(&interface.ifindex) {
             Some(uses) => plan.defer(uses.clone()),
             // Its mode has just been asked for. A copied tree has no kernel to ask.
-            None if self.root.is_live() => {
-                if let Err(e) = defer(self.force, &seen, &mut self.rtnl, &mut plan, || false) {
+            None if root.is_live() => {
+                if let Err(e) = defer(*force, &interface, rtnl, &mut plan, || false) {
                     // What cannot be told counts as use.
                     plan.defer(vec![Use::Unknown { why: e.to_string() }]);
                 }
@@ -59,37 +69,12 @@ impl SettingsLook<'_> {
             None => {}
         }
         let settings = Settings {
-            netdev: seen.interface.name.clone(),
+            netdev: interface.name.clone(),
             steps: plan.steps,
             deferred: plan.deferred,
             refused: plan.refused,
             origins: wanted.origins.clone(),
         };
-        Setting { seen, wanted, settings, awaited: plan.awaited }
+        Setting { interface, wanted, settings, awaited: plan.awaited, problems }
     }
-
-    /// What a run would look at for its plan; no file is read again.
-    fn seen(&mut self, interface: &Interface) -> Seen {
-        let (rules, all) = (&self.config.interfaces, self.interfaces);
-        let mut seen = Seen::among(all, interface);
-        if wanted(rules, interface, &[]).sets() {
-            self.rtnl.complete_or_tell(self.root, &mut seen);
-        }
-        if concerns_others(rules, interface) {
-            seen.set_others(all.all.clone(), all.names.clone());
-        }
-        seen
-    }
-}
-
-/// What is wanted of `seen`, with what its plan needs, and the steps to it.
-fn planned(config: &Config, seen: &Seen) -> (WantedInterface, IfacePlan) {
-    let wanted = wanted(&config.interfaces, &seen.interface, &seen.stack_children);
-    let asked = asked_before(&wanted, seen);
-    let mut plan = iface_plan(&wanted, &seen.interface, &seen.all, &seen.names, asked);
-    match rename(&config.interfaces, &seen.interface, &seen.all, &seen.names) {
-        Ok(step) => plan.steps.splice(..0, step).for_each(drop),
-        Err(why) => plan.refused.insert(0, why),
-    }
-    (wanted, plan)
 }

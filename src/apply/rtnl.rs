@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::host::lock::Held;
 use crate::host::{Root, clock};
 use crate::names::{IfName, Resource};
-use crate::observe::iface::Seen;
+use crate::observe::ipoib::Interface;
 use crate::workers::client::is_left;
 use crate::workers::{Answer, Client, Failure, Request, SILENCE_USEC};
 
@@ -132,13 +132,18 @@ impl Rtnl {
         })
     }
 
-    /// Fill in what only netlink tells of a P_Key child, or say in its problems, once, why that
+    /// Fill in what only netlink tells of a P_Key child, or say in `problems`, once, why that
     /// cannot be read.
-    pub fn complete_or_tell(&mut self, root: &Root, seen: &mut Seen) {
-        if let Err(e) = self.complete(root, seen) {
-            let problem = format!("the mode of {} cannot be read: {e}", seen.interface.name);
-            if !seen.problems.contains(&problem) {
-                seen.problems.push(problem);
+    pub fn complete_or_tell(
+        &mut self,
+        root: &Root,
+        interface: &mut Interface,
+        problems: &mut Vec<String>,
+    ) {
+        if let Err(e) = self.complete(root, interface) {
+            let problem = format!("the mode of {} cannot be read: {e}", interface.name);
+            if !problems.contains(&problem) {
+                problems.push(problem);
             }
         }
     }
@@ -147,14 +152,13 @@ impl Rtnl {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn complete(&mut self, root: &Root, seen: &mut Seen) -> Result<(), NotDone> {
-        if !root.is_live() || seen.interface.mode.is_some() {
+    pub fn complete(&mut self, root: &Root, interface: &mut Interface) -> Result<(), NotDone> {
+        if !root.is_live() || interface.mode.is_some() {
             return Ok(());
         }
-        match self.ask(&Request::IpoibSettings(seen.interface.ifindex))? {
+        match self.ask(&Request::IpoibSettings(interface.ifindex))? {
             Answer::IpoibSettings { mode, umcast } => {
-                (seen.interface.mode, seen.interface.umcast) = (mode, umcast);
-                seen.all = vec![seen.interface.clone()];
+                (interface.mode, interface.umcast) = (mode, umcast);
                 Ok(())
             }
             other => Err(Failure::of(Ok(other)).into()),

@@ -12,7 +12,7 @@ use crate::host::lock::Locks;
 use crate::host::{Root, process, site_files};
 use crate::migrate::carry_out;
 use crate::model::{
-    Advice, Code, Finding, Severity, ToDo,
+    Code, Finding, Severity, ToDo,
     consumers::{Consumer, ConsumersReport, Order},
     migrate::Change,
     not_read,
@@ -118,14 +118,9 @@ fn locked_memory(unit: &Unit) -> Option<Finding> {
         sh(&file)
     );
     let finding = Finding::new(Code::Notice, Severity::Info, message).about(&unit.name);
-    let advice = [
-        Advice::permanent(ToDo::run(command)),
-        Advice::permanent(ToDo::with(
-            "once nothing that it has started runs",
-            format!("systemctl restart {}", sh(&unit.name)),
-        )),
-    ];
-    consumers::passes_limits_on(unit).then(|| finding.advise(advice))
+    let restart = format!("systemctl restart {}", sh(&unit.name));
+    let restart = ToDo::with("once nothing that it has started runs", restart);
+    consumers::passes_limits_on(unit).then(|| finding.permanent([ToDo::run(command), restart]))
 }
 
 /// That a node with NVIDIA's driver has no nvidia_peermem.
@@ -136,12 +131,9 @@ fn without_peermem(root: &Root) -> Option<Finding> {
     let message = "not loaded, and the nvidia driver is: programs that do not use DMA-BUF for GPUDirect RDMA copy through the memory of the host";
     let finding = Finding::new(Code::Notice, Severity::Info, message).about("nvidia_peermem");
     is_without.then(|| {
-        finding.advise([
-            Advice::now(ToDo::run("modprobe nvidia_peermem")),
-            Advice::permanent(ToDo::run(
-                "echo nvidia_peermem >/etc/modules-load.d/nvidia-peermem.conf",
-            )),
-        ])
+        finding
+            .now([ToDo::run("modprobe nvidia_peermem")])
+            .permanent([ToDo::run("echo nvidia_peermem >/etc/modules-load.d/nvidia-peermem.conf")])
     })
 }
 

@@ -9,7 +9,7 @@ use crate::cli::Format;
 use crate::config::PfSelector;
 use crate::config::pins::{PinnedPf, Pins};
 use crate::host::{ReadError, Root};
-use crate::model::{check_schema, plan_fleet::FleetReport};
+use crate::model::{plan_fleet::FleetReport, read};
 use crate::names::{Guid, PciAddress, harmless};
 use crate::plan::fleet::Fleet;
 use crate::show;
@@ -101,58 +101,48 @@ fn host(root: &Root, name: &str) -> Result<Option<(String, Pins)>, String> {
 
 #[derive(Deserialize)]
 struct PrintedPlan {
-    schema: u64,
     pfs: Vec<PrintedPf>,
 }
 
 #[derive(Deserialize)]
 struct PrintedPf {
     named: String,
-    pci: Option<String>,
-    node_guid: Option<String>,
+    pci: Option<PciAddress>,
+    node_guid: Option<Guid>,
     #[serde(default)]
-    port_guids: Vec<String>,
+    port_guids: Vec<Guid>,
     vfs: Vec<PrintedVf>,
     is_planned: bool,
 }
 
 #[derive(Deserialize)]
 struct PrintedVf {
-    wanted: Option<PrintedWanted>,
+    wanted: Option<Wanted>,
 }
 
 #[derive(Deserialize)]
-struct PrintedWanted {
-    node_guid: String,
-    port_guid: String,
-    port2_guid: Option<String>,
+struct Wanted {
+    node_guid: Guid,
+    port_guid: Guid,
+    port2_guid: Option<Guid>,
 }
 
 /// What `ibprov plan --format json` printed, as if it were pinned.
 fn planned(text: &str) -> Result<Pins, String> {
-    let plan: PrintedPlan = serde_json::from_str(text).map_err(|e| e.to_string())?;
-    check_schema(plan.schema).map_err(|e| e.to_string())?;
-    let guid = |text: &String| text.parse::<Guid>().map_err(|e| e.to_string());
+    let plan: PrintedPlan = read(text).map_err(|e| e.to_string())?;
     let mut pins = Pins::default();
     for pf in plan.pfs {
         // A plan with errors has no VFs: without them the fleet is not whole.
-        let pci = match &pf.pci {
-            Some(pci) if pf.is_planned => pci.parse::<PciAddress>(),
-            _ => return Err(format!("{} has no plan, because of errors", pf.named)),
+        let Some(pci) = pf.pci.filter(|_| pf.is_planned) else {
+            return Err(format!("{} has no plan, because of errors", pf.named));
         };
-        let pci = pci.map_err(|e| e.to_string())?;
-        let vfs = pf.vfs.iter().filter_map(|vf| vf.wanted.as_ref());
+        let vfs = pf.vfs.into_iter().filter_map(|vf| vf.wanted);
         pins.pfs.push(PinnedPf {
             which: PfSelector::Pci(pci),
             pci,
-            node_guid: pf.node_guid.as_ref().map(guid).transpose()?,
-            port_guids: pf.port_guids.iter().map(guid).collect::<Result<_, _>>()?,
-            vfs: vfs
-                .map(|vf| {
-                    let port2 = vf.port2_guid.as_ref().map(guid).transpose()?;
-                    Ok([Some(guid(&vf.node_guid)?), Some(guid(&vf.port_guid)?), port2])
-                })
-                .collect::<Result<_, String>>()?,
+            node_guid: pf.node_guid,
+            port_guids: pf.port_guids,
+            vfs: vfs.map(|vf| [Some(vf.node_guid), Some(vf.port_guid), vf.port2_guid]).collect(),
         });
     }
     Ok(pins)
@@ -171,7 +161,7 @@ mod tests {
             guid in "(0200:0000:0000:0001|(?s).{0,5})",
         ) {
             let _text = planned(&text);
-            let plan = serde_json::json!({"schema": 1, "pfs": [{
+            let plan = serde_json::json!({"schema": 1, "exit_code": 0, "pfs": [{
                 "named": text, "pci": pci, "node_guid": guid, "port_guids": [guid],
                 "is_planned": true,
                 "vfs": [{"wanted": {"node_guid": guid, "port_guid": guid}}, {"wanted": null}],

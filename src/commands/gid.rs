@@ -9,7 +9,7 @@ use crate::cli::{Format, GidArgs};
 use crate::host::{Root, terminal};
 use crate::model::hardware::GidReport;
 use crate::names::{GidKind, IfName, LinkLayer, PortNumber, RdmaName, Target, Words as _};
-use crate::observe::{Observed, Observer, link, target};
+use crate::observe::{Observed, Observer, link, rxe, target};
 
 /// Print the index of the entry of a GID table that `args` describe.
 ///
@@ -55,16 +55,6 @@ pub fn run(args: &GidArgs, root: &Root, format: Format) -> Result<u8> {
     })
 }
 
-/// The RDMA device that software makes of the netdev `name`, such as rxe.
-fn software_on(root: &Root, name: &IfName) -> Option<RdmaName> {
-    let devices = root.list_or_empty("/sys/class/infiniband").unwrap_or_default().into_iter();
-    let is_on = |device: &String| {
-        let parent = root.attribute(&format!("/sys/class/infiniband/{device}/parent"));
-        parent.is_ok_and(|parent| parent == name.as_str())
-    };
-    devices.filter(is_on).find_map(|device| device.parse().ok())
-}
-
 /// The device and port that `target` names.
 fn found(target: &Target, root: &Root, observed: &Observed) -> Result<(RdmaName, PortNumber)> {
     let meant = target::meant(target, root, observed);
@@ -73,9 +63,13 @@ fn found(target: &Target, root: &Root, observed: &Observed) -> Result<(RdmaName,
         of_functions.map(|(device, port)| (device.name.clone(), port.number)).collect();
     // Of software, such as rxe: a device without a PCI function.
     if ports.is_empty() {
+        let software = |netdev: &IfName| {
+            let mut devices = rxe(root, &[]).devices.into_iter();
+            devices.find(|device| device.rxe_on.as_ref() == Some(netdev)).map(|device| device.name)
+        };
         let (name, number) = match target {
             Target::Rdma(name, number) => (Some(name.clone()), *number),
-            Target::Name(name) => (software_on(root, name).or(name.as_str().parse().ok()), None),
+            Target::Name(name) => (software(name).or(name.as_str().parse().ok()), None),
             Target::Pci(..) | Target::Guid(_) => (None, None),
         };
         if let Some(name) = name {

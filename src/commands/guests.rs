@@ -1,6 +1,6 @@
 //! `ibprov guests`.
 
-use super::{last_report, print};
+use super::print;
 use crate::cli::{Format, GuestsArgs};
 use crate::config::{Config, Part};
 use crate::guests::service;
@@ -8,6 +8,7 @@ use crate::host::{Root, alarm, live_line, process};
 use crate::model::{Exit, Finding, GuestsReport, guests::Phase};
 use crate::names::{Object, harmless};
 use crate::node::Node;
+use crate::observe::last_report;
 use crate::show;
 use crate::show::screen::Screen;
 
@@ -74,7 +75,7 @@ fn of_vfs(mut findings: Vec<Finding>, report: &GuestsReport) -> Vec<Finding> {
 
 /// Why a guest is not up that could be started is known to who has tried.
 fn remember_failures(report: &mut GuestsReport, root: &Root) {
-    let Some(last) = last_report::<GuestsReport>("guests.json", root) else { return };
+    let Some(last) = last_report::<GuestsReport>(root, "guests.json") else { return };
     for guest in report.guests.iter_mut().filter(|g| g.phase == Phase::Idle) {
         let own = last.guests.iter().filter(|g| g.name == guest.name);
         let why = own.map(|g| &g.phase).find_map(|phase| match phase {

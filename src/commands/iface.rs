@@ -258,7 +258,7 @@ fn stopped(unit: &str, device: &Path, root: &Root) -> Result<u8> {
 
 /// What a run would do, and what the account of the node says of the interface.
 fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> Result<u8> {
-    let problems = look(root, ask.name)?.problems;
+    let mut notes = look(root, ask.name)?.problems;
     let node = Node::look_as_iface(root, config, ask.force);
     let is_it = |finding: &Finding| finding.objects == [Object::from(ask.name)];
     let of_port = node.ports.iter().filter(|port| port.missing() == Some(Rung::Configured));
@@ -273,25 +273,25 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> Result
     let (interfaces, force) = (&node.interfaces, ask.force);
     let rtnl = Rtnl::to_look(node.survey.rtnl.is_some());
     let mut look = SettingsLook { config, root, interfaces, force, rtnl };
-    let Setting { mut seen, wanted, settings, awaited } = look.setting(interface);
+    let Setting { mut interface, wanted, settings, awaited, mut problems } =
+        look.setting(interface);
     let mut rtnl = look.rtnl;
-    rtnl.complete_or_tell(root, &mut seen);
+    rtnl.complete_or_tell(root, &mut interface, &mut problems);
     settings.tell(&mut findings);
     findings.extend(netplan::not_judged(root));
-    let mut notes = problems;
-    notes.append(&mut seen.problems);
+    notes.append(&mut problems);
     notes.extend(awaited);
     notes.extend(queue_advice(root, &wanted));
     // A copy of a tree has no units to ask for.
     let decided = if root.is_live() && !ask.settings_only {
-        Some(explain(root, &seen.interface, ask.no_bus, &mut rtnl)?)
+        Some(explain(root, &interface, ask.no_bus, &mut rtnl)?)
     } else {
         None
     };
     let (asked_by, stacks, decision) = match decided {
         Some((way, views, decision)) => (Some(way), views, Some(decision)),
         None => {
-            let standings = KNOWN.on_disk(root, &seen.interface);
+            let standings = KNOWN.on_disk(root, &interface);
             (None, standings.into_iter().map(|s| s.view).collect(), None)
         }
     };
@@ -300,7 +300,7 @@ fn dry_run(ask: Ask<'_>, config: &Config, root: &Root, format: Format) -> Result
     findings.extend(stuck.map(|finding| finding.about(ask.name)));
     Finding::worst_first(&mut findings);
     let report = IfacePreview {
-        interface: Some(seen.interface),
+        interface: Some(interface),
         wanted,
         steps: settings.steps,
         deferred: settings.deferred,

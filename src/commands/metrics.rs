@@ -4,11 +4,12 @@ use std::io::Write as _;
 
 use anyhow::Context as _;
 
-use super::{config, last_report, status};
+use super::{config, status};
 use crate::cli::{Format, MetricsArgs};
 use crate::config::Loaded;
 use crate::host::{self, Root, state, terminal};
 use crate::model::{self, BootReport, Code, GuestsReport, Status};
+use crate::observe::last_report;
 use crate::show::metrics::{self, ConfigurationMistakes};
 
 /// Print the state of the host as metrics, or write it to the file that is given.
@@ -28,8 +29,8 @@ pub fn run(args: &MetricsArgs, loaded: &Loaded, root: &Root, format: Format) -> 
     }
     let status = status::gather(false, &loaded.config, config::errors(loaded), root);
     let warnings = warnings(&status, loaded);
-    let guests: Option<GuestsReport> = last_report("guests.json", root);
-    let boot: Option<BootReport> = last_report("boot.json", root);
+    let guests: Option<GuestsReport> = last_report(root, "guests.json");
+    let boot: Option<BootReport> = last_report(root, "boot.json");
     let text = metrics::of_node(
         &status,
         ConfigurationMistakes { errors, warnings },

@@ -5,12 +5,11 @@ use std::io::Write as _;
 use std::os::fd::AsFd;
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tracing::Level;
 
 use crate::cli::Format;
-use crate::host::{Root, state, terminal};
-use crate::model::{self, Exit, Report};
+use crate::host::terminal;
+use crate::model::{Exit, Report};
 use crate::show::screen::Screen;
 
 pub mod apply;
@@ -70,14 +69,6 @@ fn print_or_tell<B: Serialize, F: Serialize>(
         tell();
     }
     print(report, format, |screen| if by_hand { screen.page(&text(screen)) } else { String::new() })
-}
-
-/// The report `name` that the last run has left, if it can be read; what is wrong with it is a
-/// finding of `status`.
-fn last_report<T: DeserializeOwned>(name: &str, root: &Root) -> Option<T> {
-    let path = format!("{}/{name}", state::RUN_DIR);
-    let text = root.text(&path, 16 << 20).ok()?;
-    model::read(&text).inspect_err(|e| tracing::debug!(cause = %e, "{path}: {e}")).ok()
 }
 
 /// How much it matters in the journal that a verb ends with `exit`.

@@ -1,6 +1,5 @@
 //! `ibprov status`.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ use crate::ladder::active::{self, Activity};
 use crate::model::{
     self, BootReport, Finding, NotExpected, PcieLink, PortProgress, PortStatus, ReadError,
     RxeReport, Status,
-    status::{Absent, Child, Hca, Ladder, LastBoot, ModuleNow, Named, Role, SoftRoce, VfStatus},
+    status::{Absent, Child, Hca, Ladder, LastBoot, ModuleNow, Named, Role, SoftRoce},
 };
 use crate::names::{LinkLayer, MadPort, PhysicalState, Rung, Target, Targets};
 use crate::node::{Account, JudgedPort, Node, history, soft_roce};
@@ -195,13 +194,10 @@ pub(super) fn gather(gids: bool, config: &Config, invalid: Vec<Finding>, root: &
     let modules = modules.map(|(name, state)| ModuleNow { name: name.clone(), state: *state });
     let soft_roce = node.soft_roce.iter().cloned();
     let soft_roce = soft_roce.map(|rxe| SoftRoce { gids: soft_roce::gids(gids, root, &rxe), rxe });
-    let view = View { gids, account: &account, look: RefCell::new(Look::new(root)) };
-    let hca = |function: &PciFunction| Hca {
-        planned: account.pfs.iter().find(|pf| pf.pci == Some(function.address)).cloned(),
-        ..view.hca(function, node.left_out.get(&function.address).cloned())
-    };
-    let hcas = observed.functions.iter().filter(|f| node.is_shown(f)).map(hca).collect();
-    let unread = view.look.into_inner().problems;
+    let mut view = View { gids, account: &account, look: Look::new(root) };
+    let shown = observed.functions.iter().filter(|f| node.is_shown(f));
+    let hcas = shown.map(|f| view.hca(f, node.left_out.get(&f.address).cloned())).collect();
+    let unread = view.look.problems;
     Status {
         judgement,
         kernel: observed.kernel.clone(),
@@ -250,11 +246,11 @@ struct View<'a> {
     gids: bool,
     account: &'a Account<'a>,
     /// Notes what could not be read.
-    look: RefCell<Look<'a>>,
+    look: Look<'a>,
 }
 
 impl View<'_> {
-    fn hca(&self, function: &PciFunction, left_out: Option<NotExpected>) -> Hca {
+    fn hca(&mut self, function: &PciFunction, left_out: Option<NotExpected>) -> Hca {
         let device = function.rdma.first();
         let pci = function.address;
         let bound = function.driver.is_some();
@@ -267,13 +263,13 @@ impl View<'_> {
             rdma: device.map(|d| d.name.clone()),
             node_guid: device.and_then(|d| d.node_guid),
             card: device
-                .map(|d| observe::link::card(&mut self.look.borrow_mut(), pci, &d.name))
+                .map(|d| observe::link::card(&mut self.look, pci, &d.name))
                 .unwrap_or_default(),
             node_description: device
                 .and_then(|d| observe::link::node_description(node.root, pci, &d.name)),
             pcie: node.survey.pcie.get(&pci).copied().filter(|link| *link != PcieLink::default()),
             role: role(left_out.as_ref(), judged),
-            planned: None,
+            planned: self.account.pfs.iter().find(|pf| pf.pci == Some(pci)).cloned(),
             history: None,
             ports: function
                 .ports()
@@ -290,7 +286,7 @@ impl View<'_> {
                 },
                 judged.and_then(why),
             ),
-            vfs: self.vfs(function),
+            vfs: self.account.vfs.get(&pci).cloned().unwrap_or_default(),
         }
     }
 
@@ -402,26 +398,6 @@ impl View<'_> {
                 .then(|| observe::link::gids(node.root, pci, name, (port.number, port.link_layer))),
             link,
         }
-    }
-
-    fn vfs(&self, pf: &PciFunction) -> Vec<VfStatus> {
-        let node = self.account.node;
-        let vfs = node.survey.vfs(&mut self.look.borrow_mut(), pf.address);
-        vfs.into_iter()
-            .map(|vf| {
-                let function = node.function(vf.pci);
-                let device = function.and_then(|f| f.rdma.first());
-                let netdev = device.and_then(|d| d.ports.iter().find_map(|p| p.netdev.as_ref()));
-                let look = &mut *self.look.borrow_mut();
-                VfStatus {
-                    other_namespace: function.and_then(|f| node.away(look, &vf, f)),
-                    rdma: device.map(|d| d.name.clone()),
-                    netdev: netdev.map(|n| n.name.clone()),
-                    ports: function.map(|f| node.vf_links(f)).unwrap_or_default(),
-                    vf,
-                }
-            })
-            .collect()
     }
 }
 

@@ -8,26 +8,19 @@ use crate::host::process::Ended;
 use crate::names::harmless;
 use crate::workers;
 
-/// Why there is no answer from a child. Printed as a reason within a sentence.
+/// Why there is no answer from a child, and what that means for what is done next. Printed as a
+/// reason within a sentence, on one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text}")]
-pub(super) struct Failure {
-    pub(super) kind: FailureKind,
-    /// On one line.
-    pub(super) text: String,
-}
-
-/// What a failure means for what is done next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FailureKind {
+#[error("{0}")]
+pub(super) enum Failure {
     /// libvirt cannot be reached, or went away: nothing is known of the domain.
-    LibvirtGone,
+    LibvirtGone(String),
     /// The domain has no channel for a guest agent, so none will ever answer.
-    NoAgentChannel,
+    NoAgentChannel(String),
     /// The child ended by itself and in failure, and said nothing.
-    Silent,
+    Silent(String),
     /// Anything else: it is about this one domain or unit.
-    Other,
+    Other(String),
 }
 
 /// Texts that libvirt and virsh print if the connection cannot be made or is
@@ -50,45 +43,35 @@ const LIBVIRT_GONE: [(&str, &str); 10] = [
 const NO_AGENT_CHANNEL: &str = "guest agent is not configured";
 
 impl Failure {
-    fn other(text: String) -> Self {
-        Self { kind: FailureKind::Other, text }
-    }
-
     /// It could not be started, or not be waited for.
     pub(super) fn not_started(e: &io::Error) -> Self {
-        Self::other(host::answer(e))
+        Self::Other(host::answer(e))
     }
 
     /// It was killed at its deadline, as far as that went.
     pub(super) fn late(command: &str, killed: io::Result<()>) -> Self {
         let alive = killed.err().map(|e| format!(", and cannot be ended: {e}"));
         let alive = alive.unwrap_or_default();
-        Self::other(format!("{command} has not answered before the timeout{alive}"))
+        Self::Other(format!("{command} has not answered before the timeout{alive}"))
     }
 
     /// virsh said so itself, on standard error.
     fn said(text: String) -> Self {
-        let kind = if LIBVIRT_GONE.iter().any(|(gone, _)| text.contains(gone)) {
-            FailureKind::LibvirtGone
+        if LIBVIRT_GONE.iter().any(|(gone, _)| text.contains(gone)) {
+            Self::LibvirtGone(text)
         } else if text.contains(NO_AGENT_CHANNEL) {
-            FailureKind::NoAgentChannel
+            Self::NoAgentChannel(text)
         } else {
-            FailureKind::Other
-        };
-        Self { kind, text }
+            Self::Other(text)
+        }
     }
 
     /// Of the child that starts a unit.
     pub(super) fn of_worker(failure: workers::Failure) -> Self {
-        Self::other(match failure {
+        Self::Other(match failure {
             workers::Failure::Refused(refusal) => on_one_line(&refusal.said),
             other => other.to_string(),
         })
-    }
-
-    /// libvirt cannot be reached, or went away.
-    pub(super) fn is_libvirt_gone(&self) -> bool {
-        self.kind == FailureKind::LibvirtGone
     }
 }
 
@@ -105,8 +88,8 @@ pub(super) fn output(ended: Ended, command: &str) -> Result<String, Failure> {
     let said = on_one_line(&ended.stderr);
     Err(match status.is_by_signal() {
         _ if !said.is_empty() => Failure::said(said),
-        true => Failure::other(format!("{command}: {status}")),
-        false => Failure { kind: FailureKind::Silent, text: format!("{command}: {status}") },
+        true => Failure::Other(format!("{command}: {status}")),
+        false => Failure::Silent(format!("{command}: {status}")),
     })
 }
 
@@ -128,14 +111,18 @@ mod tests {
         }
     }
 
-    fn meaning(stderr: &str) -> FailureKind {
-        output(ended(EXIT_1, stderr), "virsh x").expect_err("failure").kind
+    fn meaning(stderr: &str) -> Failure {
+        output(ended(EXIT_1, stderr), "virsh x").expect_err("failure")
+    }
+
+    fn is_libvirt_gone(stderr: &str) -> bool {
+        matches!(meaning(stderr), Failure::LibvirtGone(_))
     }
 
     #[test]
     fn a_libvirt_that_cannot_be_reached_is_told_from_a_domain_that_fails() {
         for (gone, _) in LIBVIRT_GONE {
-            assert_eq!(meaning(&format!("error: {gone}: so")), FailureKind::LibvirtGone, "{gone}");
+            assert!(is_libvirt_gone(&format!("error: {gone}: so")), "{gone}");
         }
         // As virsh prints them.
         for gone in [
@@ -143,7 +130,7 @@ mod tests {
             "error: Disconnected from qemu:///system due to end of file\nerror: Failed to start domain 'vm'\nerror: End of file while reading data: Input/output error",
             "error: internal error: client socket is closed",
         ] {
-            assert_eq!(meaning(gone), FailureKind::LibvirtGone, "{gone}");
+            assert!(is_libvirt_gone(gone), "{gone}");
         }
         for domain in [
             "error: failed to get domain 'vm'",
@@ -151,12 +138,10 @@ mod tests {
             "error: Failed to start domain 'vm'\nerror: Hook script execution failed: internal error: Child process (/etc/libvirt/hooks/qemu vm prepare begin -) unexpected exit status 1: no",
             "error: Guest agent is not responding: QEMU guest agent is not connected",
         ] {
-            assert_eq!(meaning(domain), FailureKind::Other, "{domain}");
+            assert!(matches!(meaning(domain), Failure::Other(_)), "{domain}");
         }
-        assert_eq!(
-            meaning("error: argument unsupported: QEMU guest agent is not configured"),
-            FailureKind::NoAgentChannel
-        );
+        let without = "error: argument unsupported: QEMU guest agent is not configured";
+        assert!(matches!(meaning(without), Failure::NoAgentChannel(_)));
     }
 
     #[test]
@@ -171,7 +156,7 @@ mod tests {
             failure.to_string(),
             "its start failed; \u{fffd}[2J: End of file while reading data"
         );
-        assert!(!failure.is_libvirt_gone(), "libvirt starts no units");
+        assert!(matches!(failure, Failure::Other(_)), "libvirt starts no units");
         let gone = workers::Failure::NoChild("the child was killed".to_owned());
         let gone = Failure::of_worker(gone).to_string();
         assert_eq!(gone, "cannot start a child process: the child was killed");
@@ -186,10 +171,10 @@ mod tests {
             "a; b\u{fffd}; c"
         );
         let silent = output(ended(EXIT_1, "\n"), "virsh x");
-        assert_eq!(silent.as_ref().expect_err("failure").kind, FailureKind::Silent);
+        assert!(matches!(silent, Err(Failure::Silent(_))));
         assert_eq!(text(silent), "virsh x: exit status: 1");
         let killed = output(ended(SIGKILL, ""), "virsh x");
-        assert_eq!(killed.as_ref().expect_err("failure").kind, FailureKind::Other);
+        assert!(matches!(killed, Err(Failure::Other(_))));
         assert_eq!(text(killed), "virsh x: signal: 9 (SIGKILL)");
         assert_eq!(
             Failure::late("virsh x", Ok(())).to_string(),

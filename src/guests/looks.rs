@@ -2,11 +2,9 @@
 //! is started on what was seen a while ago.
 
 use std::collections::BTreeSet;
-use std::os::fd::BorrowedFd;
 
 use super::vf::Need;
 use super::vf_reader::{VfReader, VfStates};
-use crate::names::PciAddress;
 
 /// How often VFs are looked at while a guest waits for one, although nothing
 /// was heard: a GUID written by hand to MLNX_OFED's sysfs makes no event.
@@ -30,7 +28,7 @@ const LONG_USEC: u64 = 250_000;
 /// The looks at VFs, one at a time. Times are microseconds of CLOCK_MONOTONIC.
 #[derive(Debug)]
 pub(super) struct VfPoller<'a> {
-    reader: VfReader<'a>,
+    pub(super) reader: VfReader<'a>,
     /// When the next one is due.
     due_usec: u64,
     /// When the pause after the last one is over.
@@ -87,22 +85,12 @@ impl<'a> VfPoller<'a> {
         self.fresh_until_usec.is_some_and(|until| now <= until)
     }
 
-    /// True while one is under way.
-    pub(super) const fn is_under_way(&self) -> bool {
-        self.reader.is_looking()
-    }
-
     /// When the one under way is given up; while none is, when the next one is due if one `is_needed`.
     pub(super) fn next_usec(&self, is_needed: bool) -> Option<u64> {
-        if self.is_under_way() {
+        if self.reader.is_looking() {
             return self.reader.until_usec();
         }
         is_needed.then_some(self.due_usec())
-    }
-
-    /// What can be read when an answer of a PF has come.
-    pub(super) fn answers_come(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.reader.answers_come()
     }
 
     /// Begin to look at these.
@@ -142,16 +130,6 @@ impl<'a> VfPoller<'a> {
         }
         is_confirmed
     }
-
-    #[cfg(test)]
-    pub(super) const fn reader(&mut self) -> &mut VfReader<'a> {
-        &mut self.reader
-    }
-
-    /// True if this is an InfiniBand VF of this host.
-    pub(super) fn is_hca_vf(&self, pci: PciAddress) -> bool {
-        self.reader.is_hca_vf(pci)
-    }
 }
 
 #[cfg(test)]
@@ -169,7 +147,7 @@ mod tests {
         assert!(looks.is_due(0) && !looks.is_fresh(0));
         let ended = |looks: &mut VfPoller<'_>, now| looks.end(now).0.expect("nobody is asked");
         looks.begin(BTreeSet::new(), 1_000);
-        assert!(looks.is_under_way() && !looks.is_fresh(1_000));
+        assert!(looks.reader.is_looking() && !looks.is_fresh(1_000));
         ended(&mut looks, 1_500);
         assert_eq!(looks.due_usec(), 1_000 + EVERY_USEC);
         assert!(!looks.is_paused() && looks.is_fresh(1_500 + FRESH_USEC));

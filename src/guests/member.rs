@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::domain::Domains;
-use super::failure::{Failure, FailureKind};
+use super::failure::Failure;
 use super::order::GuestWait;
 use super::tasks::Step;
 use super::vf::Need;
@@ -315,7 +315,7 @@ impl GuestState {
             (Step::Check, Err(why)) => Next::LibvirtGone(why),
             // Its time is over, which `go_on` says, with what the agent lacked.
             (Step::AwaitAgent, Err(_)) if self.is_late(now) => self.go_on(Step::Ping, now),
-            (_, Err(why)) if why.is_libvirt_gone() => Next::LibvirtGone(why),
+            (_, Err(why @ Failure::LibvirtGone(_))) => Next::LibvirtGone(why),
             // Read back, not believed.
             (Step::Start, Ok(_)) => self.go_on(Step::Check, now),
             (Step::Start, Err(why)) => {
@@ -324,19 +324,19 @@ impl GuestState {
             }
             (Step::Check, Ok(active)) => self.checked(&active, now),
             (Step::Ping, Ok(_)) => Next::Up,
-            (Step::Ping, Err(why)) if why.kind == FailureKind::NoAgentChannel => {
+            (Step::Ping, Err(why @ Failure::NoAgentChannel(_))) => {
                 Next::Fail(format!("the guest runs, but {why}"))
             }
             (Step::Ping, Err(why)) => {
                 self.setback = Some(format!("the guest agent does not answer: {why}"));
                 self.go_on(Step::AwaitAgent, now)
             }
-            (Step::AwaitAgent, Err(why)) if why.kind != FailureKind::Silent => {
-                Next::Fail(format!("cannot wait for the guest agent: {why}"))
-            }
             // Whatever was heard, the agent is asked. A wait that ends without an
             // event says nothing.
-            (Step::AwaitAgent, _) => self.go_on(Step::Ping, now),
+            (Step::AwaitAgent, Ok(_) | Err(Failure::Silent(_))) => self.go_on(Step::Ping, now),
+            (Step::AwaitAgent, Err(why)) => {
+                Next::Fail(format!("cannot wait for the guest agent: {why}"))
+            }
         }
     }
 
@@ -426,7 +426,7 @@ mod tests {
         let mute = || fails("Guest agent is not responding");
         assert_eq!(vm.step_ended(Step::Ping, mute(), 2), Next::Do(Step::AwaitAgent));
         // The wait has ended without an event, which virsh says by its status only.
-        let silent = Failure { kind: FailureKind::Silent, ..refusal("") };
+        let silent = Failure::Silent("virsh event: exit status: 1".to_owned());
         assert_eq!(vm.step_ended(Step::AwaitAgent, Err(silent), 3), Next::Do(Step::Ping));
         assert_eq!(vm.step_ended(Step::AwaitAgent, ok("event"), 3), Next::Do(Step::Ping));
         assert_eq!(vm.step_ended(Step::Ping, ok("{}"), 4), Next::Up);

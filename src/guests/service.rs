@@ -163,7 +163,7 @@ impl<'a> Service<'a> {
                 return Ok(());
             }
             let until = self.wait_until(now);
-            let answers = self.poller.answers_come().chain(self.tasks.answers_come());
+            let answers = self.poller.reader.answers_come().chain(self.tasks.answers_come());
             let happened = events.wait_also(until, answers.collect())?;
             if happened.stop {
                 self.telling.finish(&self.members);
@@ -235,7 +235,7 @@ impl<'a> Service<'a> {
     /// started.
     fn can_go_on(&self, now: u64) -> bool {
         let is_fresh = self.poller.is_fresh(now);
-        let can_look = !is_fresh && !self.poller.is_under_way() && !self.poller.is_paused();
+        let can_look = !is_fresh && !self.poller.reader.is_looking() && !self.poller.is_paused();
         let can_start = || !self.startable(now).is_empty();
         !self.only_look && (can_start() || can_look && self.members.can_start_any())
     }
@@ -268,12 +268,12 @@ impl<'a> Service<'a> {
         }
         let since = *tried_usec.get_or_insert(now);
         let will_look = is_watching && self.poller.is_behind(since);
-        !self.poller.is_under_way() && !will_look
+        !self.poller.reader.is_looking() && !will_look
     }
 
     /// All is known that can be known without starting anybody.
     fn is_looked_at(&self) -> bool {
-        self.members.are_looked_at() && self.tasks.is_idle() && !self.poller.is_under_way()
+        self.members.are_looked_at() && self.tasks.is_idle() && !self.poller.reader.is_looking()
     }
 
     fn end_first_pass(&mut self, now: u64) {
@@ -314,7 +314,7 @@ impl<'a> Service<'a> {
 
     /// Look at the VFs of those that are not started yet, if it is time to.
     fn look(&mut self, now: u64) {
-        if self.poller.is_under_way() || !self.has_vfs_to_watch() {
+        if self.poller.reader.is_looking() || !self.has_vfs_to_watch() {
             return;
         }
         // What was seen a while ago is no ground to start anybody.
@@ -376,7 +376,7 @@ impl<'a> Service<'a> {
                 }
             }
             Ok(Err(why)) => self.fail(index, format!("the domain's XML cannot be parsed: {why}")),
-            Err(why) if why.is_libvirt_gone() => self.lose_libvirt(&why.to_string(), now),
+            Err(why @ Failure::LibvirtGone(_)) => self.lose_libvirt(&why.to_string(), now),
             Err(why) => self.fail(index, format!("the domain's XML cannot be read: {why}")),
         }
     }
@@ -387,7 +387,7 @@ impl<'a> Service<'a> {
             Ok(functions) => functions,
             Err(e) => return self.telling.note(format!("XML of domain {name}: {e}")),
         };
-        let vfs = functions.into_iter().filter(|pci| self.poller.is_hca_vf(*pci));
+        let vfs = functions.into_iter().filter(|pci| self.poller.reader.is_hca_vf(*pci));
         let vfs: Vec<String> = vfs.map(|pci| pci.to_string()).collect();
         if vfs.is_empty() {
             return;

@@ -9,7 +9,7 @@ use crate::model::{WantedPf, guests::VfState};
 use crate::names::{PciAddress, VfIndex, VfName};
 use crate::observe::pf::{self, dir};
 use crate::observe::plan_host::{pins, plan_host};
-use crate::observe::{Look, Observed, ObservedPf, Observer, Undo};
+use crate::observe::{Look, Observed, ObservedPf, Observer};
 use crate::plan::guid::resolve;
 use crate::workers::{Answer, Client, Failure, Request, SILENCE_USEC};
 
@@ -120,7 +120,7 @@ impl<'a> VfReader<'a> {
         self.children.retain(|pf, child| pfs.contains(pf) || !child.is_idle());
         for address in pfs {
             let is_meant = |index| vfs.contains(&VfName { pf: address, index });
-            let pf = pf::look_at_some(&mut look, address, Undo::default(), is_meant);
+            let pf = pf::look(&mut look, address, is_meant);
             // Each costs firmware three commands.
             let question = pf.question(is_meant);
             if !question.vfs.is_empty() {
@@ -252,7 +252,7 @@ impl<'a> VfReader<'a> {
             return Found::Other;
         }
         let vfs = vfs.entry(pf).or_insert_with(|| {
-            let known = pf::addresses(look, pf);
+            let known = pf::addresses(look, pf, |_| true);
             known.into_iter().map(|(index, pci)| (pci, index)).collect()
         });
         match vfs.get(&pci) {

@@ -29,7 +29,7 @@ pub fn lack(link: &Link, goal: Rung) -> Option<Lack> {
 }
 
 /// The InfiniBand port that is spoken of.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Subject {
     pub pci: Option<PciAddress>,
     pub at: MadPort,

@@ -63,8 +63,6 @@ pub(crate) fn right(wanted: &WantedPf) -> ObservedPf {
         pf: wanted.pf,
         present: true,
         driver: Some("mlx5_core".to_owned()),
-        physfn: None,
-        total_vfs: Some(8),
         autoprobe: Some(true),
         link_layer: Some(LinkLayer::InfiniBand),
         backend: Backend::OfedSysfs,

@@ -3,7 +3,7 @@
 //! adapter.
 
 use crate::host::Root;
-use crate::model::{Advice, Code, Finding, PortProgress, ToDo};
+use crate::model::{Code, Finding, PortProgress, ToDo};
 use crate::names::{ModuleName, ModuleState, few, natural, sh};
 use crate::observe::{ModprobeRules, Observed, PciFunction, module_file};
 
@@ -53,7 +53,7 @@ fn denied(root: &Root, rules: &ModprobeRules, loaded: &[ModuleName]) -> Vec<Find
         );
         let remedy = format!("if the port is to come up: remove {by}, and rebuild the initrd");
         let finding = Finding::warning(Code::NextBootAtRisk, message).about(module);
-        is_newer(root, by).then(|| finding.advise([Advice::permanent(remedy)]))
+        is_newer(root, by).then(|| finding.permanent([remedy]))
     };
     loaded.iter().filter_map(finding).collect()
 }
@@ -87,7 +87,7 @@ fn taken(
             "if its ports are to come up: remove {id} from {given}, and rebuild the initrd; set driver_override of a single VF instead"
         );
         let finding = Finding::warning(Code::NextBootAtRisk, message).about(function.address);
-        (is_its && is_new).then(|| finding.advise([Advice::permanent(remedy)]))
+        (is_its && is_new).then(|| finding.permanent([remedy]))
     };
     let is_expected =
         |function: &&PciFunction| ports.iter().any(|port| port.pci == Some(function.address));
@@ -129,10 +129,7 @@ fn of_kernel(root: &Root, running: &str, kernel: &str, loaded: &[ModuleName]) ->
     };
     let message = format!("installed, and newer than the running kernel: it has {what}");
     let finding = Finding::warning(Code::NextBootAtRisk, message).about(format!("kernel {kernel}"));
-    Some(finding.advise([
-        Advice::look(ToDo::run(format!("find /lib/modules/{} -name 'mlx5*' -o -name 'ib_ipoib*'; dkms status", sh(kernel)))),
-        Advice::permanent(format!(
+    Some(finding.look([ToDo::run(format!("find /lib/modules/{} -name 'mlx5*' -o -name 'ib_ipoib*'; dkms status", sh(kernel)))]).permanent([format!(
             "install the modules for it before it is booted (dkms autoinstall -k {kernel}, or the package of the drivers), and rebuild its initrd"
-        )),
-    ]))
+        )]))
 }

@@ -140,9 +140,7 @@ impl ConsumersReport {
         }
         if self.provider.is_none() {
             let finding = Finding::warning(Code::OrderingMissing, self.no_provider());
-            findings.push(
-                finding.advise([Advice::permanent(ToDo::run("systemctl enable ibprov.service"))]),
-            );
+            findings.push(finding.permanent([ToDo::run("systemctl enable ibprov.service")]));
         }
         Finding::worst_first(&mut findings);
         let exit_code = self.exit(is_ordered).code();

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde::Serialize;
 
-use super::{Advice, Code, Finding, Kind, Report, ToDo, Verdict};
+use super::{Code, Finding, Kind, Report, ToDo, Verdict};
 use crate::names::{FirmwareName, FirmwareValue, LinkLayer, PciAddress};
 
 /// How a setting stands.
@@ -173,7 +173,7 @@ impl CardSettings {
                 State::NotSet | State::Unreadable => Finding::error(Code::FirmwareNotSet, text),
                 _ if self.would_set(setting) => {
                     Finding::warning(Code::FirmwareNotAsConfigured, text)
-                        .advise([Advice::permanent(ToDo::run("ibprov firmware --apply"))])
+                        .permanent([ToDo::run("ibprov firmware --apply")])
                 }
                 _ => Finding::warning(Code::FirmwareNotAsConfigured, text),
             };

@@ -4,10 +4,10 @@ use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Code, Finding, Kind, Report, Verdict};
+use super::{Away, Code, Finding, Kind, Report, Verdict};
 use crate::names::{
-    GidKind, Guid, IfName, LinkState, Membership, PciAddress, PhysicalState, Policy, PortNumber,
-    Rate, RdmaName, TablePKey, VfIndex,
+    GidKind, Guid, IfName, LinkState, Membership, Object, PciAddress, PhysicalState, Policy,
+    PortNumber, Rate, RdmaName, TablePKey, VfIndex,
 };
 
 /// A card, by its RDMA device.
@@ -123,10 +123,10 @@ impl PKeyEntry {
     }
 }
 
-/// A VF as its PF shows it.
+/// A VF, and the netdev and RDMA device it has on this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Vf {
+pub struct VfStatus {
     /// N of `virtfnN`.
     pub index: VfIndex,
     pub pci: PciAddress,
@@ -141,6 +141,33 @@ pub struct Vf {
     /// Its link state.
     #[serde(rename = "link_state")]
     pub policy: Option<Policy>,
+    /// Its RDMA device here.
+    pub rdma: Option<RdmaName>,
+    /// Its netdev here.
+    pub netdev: Option<IfName>,
+    /// What of it is in another network namespace; `null`: nothing.
+    pub other_namespace: Option<Away>,
+    /// Its ports here; none unless a driver of this host has it.
+    pub ports: Vec<VfPortStatus>,
+}
+
+/// A port of a VF.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct VfPortStatus {
+    /// The number of the port, counted from 1.
+    pub port: PortNumber,
+    #[serde(rename = "port_guid")]
+    pub guid: Option<Guid>,
+    #[serde(flatten)]
+    pub link: Link,
+}
+
+impl VfStatus {
+    /// How its port `port` is called in findings.
+    pub fn port_label(&self, port: &VfPortStatus) -> Option<Object> {
+        Some(Object::port_of(self.rdma.clone()?, port.port, self.pci))
+    }
 }
 
 /// What was found in the GID table of a port.

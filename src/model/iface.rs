@@ -11,7 +11,7 @@ pub use super::iface_step::{
 };
 
 use super::{
-    Advice, Code, Exit, Finding, Kind, Report, Severity, ToDo, Verdict, seconds,
+    Code, Exit, Finding, Kind, Report, Severity, ToDo, Verdict, seconds,
     stack::{Decision, View},
 };
 
@@ -192,7 +192,7 @@ impl IfaceReport {
         });
         let deferred = self.deferred.iter().map(|deferred| {
             Finding::warning(Code::SettingDeferred, deferred.sentence(&name))
-                .advise([Advice::now(ToDo::run(DeferredSettings::command(&name)))])
+                .now([ToDo::run(DeferredSettings::command(&name))])
         });
         let gone =
             (self.bring_up == BringUp::Disappeared).then(|| Finding::warning(code, DISAPPEARED));

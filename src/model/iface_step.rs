@@ -125,6 +125,11 @@ impl DeferredSettings {
         format!("{used}; deferred to the next boot: {}", listed(&self.steps))
     }
 
+    /// The same, with the command that takes these steps now.
+    pub fn with_command(&self, netdev: &IfName) -> String {
+        format!("{}; to do it now: {}", self.sentence(netdev), Self::command(netdev))
+    }
+
     /// The command that takes these steps all the same.
     pub fn command(netdev: impl fmt::Display) -> String {
         format!("ibprov iface {} --force", sh(&netdev.to_string()))

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Advice, Code, Finding, Kind, Report, Severity, Verdict};
+use super::{Code, Finding, Kind, Report, Severity, Verdict};
 use crate::names::{PathState, mark};
 
 /// What becomes of something that brings InfiniBand up today.
@@ -216,7 +216,7 @@ impl Item {
         let guessed = self.guess();
         let message = format!("needs a decision: {guessed}{}{text}", self.message);
         let finding = Finding::warning(Code::NeedsDecision, message).about(self.place());
-        finding.advise([Advice::permanent(self.reason.advice())])
+        finding.permanent([self.reason.advice()])
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Advice, Code, Finding, ToDo};
+use super::{Code, Finding, ToDo};
 use crate::names::NetnsMode;
 
 /// The mode, where one is configured.
@@ -55,9 +55,8 @@ impl Netns {
     }
 
     fn finding(&self, message: String) -> Finding {
-        let advice =
-            [Advice::look(ToDo::run("rdma system")), Advice::permanent(remedy(self.wanted))];
-        Finding::warning(Code::NetnsMode, message).advise(advice)
+        let finding = Finding::warning(Code::NetnsMode, message);
+        finding.look([ToDo::run("rdma system")]).permanent([remedy(self.wanted)])
     }
 }
 

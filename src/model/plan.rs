@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use super::{
-    Advice, Code, Deferred, Finding, Kind, Report, RxeReport, RxeState, Severity, ToDo, Verdict,
-    VfStep,
+    Code, Deferred, Finding, Kind, Report, RxeReport, RxeState, Severity, ToDo, Verdict, VfStep,
     common::{as_text, messages, with_remedy},
     netns::Netns,
     node::Count,
@@ -171,9 +170,9 @@ impl PlannedPf {
             let last = last_run.filter(|_| of(Action::Create).next().is_some());
             let last = last.map(|why| format!("; the last run: {why}")).unwrap_or_default();
             let message = format!("{}{with}{last}", wrong.join(", "));
-            let advice =
-                [Advice::look(ToDo::run("ibprov plan")), Advice::now(ToDo::run("ibprov apply"))];
-            findings.push(Finding::error(Code::VfNotAsPlanned, message).advise(advice));
+            let finding = Finding::error(Code::VfNotAsPlanned, message);
+            let (look, now) = (ToDo::run("ibprov plan"), ToDo::run("ibprov apply"));
+            findings.push(finding.look([look]).now([now]));
         }
         let in_use = of(Action::Defer).next().is_some();
         let mut of_vfs = self.vfs.iter().filter_map(|vf| vf.deferred.as_ref());
@@ -181,9 +180,9 @@ impl PlannedPf {
         let why = self.deferred.first().or(only).map(ToString::to_string).or_else(|| {
             in_use.then(|| format!("{}: not as planned, and in use", vf_ranges(of(Action::Defer))))
         });
-        findings.extend(why.map(|why| {
-            Finding::warning(Code::VfDeferred, why).advise([Advice::look(ToDo::run("ibprov plan"))])
-        }));
+        findings.extend(
+            why.map(|why| Finding::warning(Code::VfDeferred, why).look([ToDo::run("ibprov plan")])),
+        );
         findings.extend(self.warnings.iter().cloned());
         findings.into_iter().map(|finding| finding.about(&object)).collect()
     }

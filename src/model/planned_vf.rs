@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Deferred, hardware::Vf, vf_lack::Attribute};
+use super::{Deferred, hardware::VfStatus, vf_lack::Attribute};
 use crate::names::{Binding, Guid, PciAddress, Policy, VfDriver, VfIndex, VfNames, VfOwner};
 
 /// The plan of one VF.
@@ -183,7 +183,7 @@ impl PlannedVf {
 
     /// What is not as planned of one that is there, in phrases that are true `of_several`, where
     /// that is asked for; of one that is in use, whose changes are no plan, by what is `seen`.
-    pub fn deviations(&self, seen: &Vf, of_several: bool) -> String {
+    pub fn deviations(&self, seen: &VfStatus, of_several: bool) -> String {
         // Who is bound again to read a GUID lacks that GUID.
         let brings_guid = self.changes.iter().any(Change::brings_guid);
         let is_told = |c: &&Change| c.what != Attribute::Binding || !brings_guid;

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Away, Degraded, Finding, Gid, Judgement, Kind, Link, NetDevState, NotExpected, PKeyEntry,
-    PcieLink, PlannedPf, Report, RxeReport, Verdict,
-    hardware::{Card, NodeDescription, Vf},
+    Degraded, Finding, Gid, Judgement, Kind, Link, NetDevState, NotExpected, PKeyEntry, PcieLink,
+    PlannedPf, Report, RxeReport, Verdict,
+    hardware::{Card, NodeDescription, VfStatus},
     not_read,
     subnet_manager::SubnetManagerReport,
 };
@@ -294,35 +294,6 @@ pub struct Ladder {
     pub why: Option<String>,
 }
 
-/// A VF, and the netdev and RDMA device it has on this host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct VfStatus {
-    /// As the PF shows it.
-    #[serde(flatten)]
-    pub vf: Vf,
-    /// Its RDMA device here.
-    pub rdma: Option<RdmaName>,
-    /// Its netdev here.
-    pub netdev: Option<IfName>,
-    /// What of it is in another network namespace; `null`: nothing.
-    pub other_namespace: Option<Away>,
-    /// Its ports here; none unless a driver of this host has it.
-    pub ports: Vec<VfPortStatus>,
-}
-
-/// A port of a VF.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct VfPortStatus {
-    /// The number of the port, counted from 1.
-    pub port: PortNumber,
-    #[serde(rename = "port_guid")]
-    pub guid: Option<Guid>,
-    #[serde(flatten)]
-    pub link: Link,
-}
-
 impl Ladder {
     /// These rungs in order; `reached` says which are there.
     pub fn of(rungs: &[Rung], reached: impl Fn(Rung) -> bool, why: Option<String>) -> Self {
@@ -356,7 +327,7 @@ impl Status {
         for hca in &self.hcas {
             names.extend(hca.names());
             for vf in &hca.vfs {
-                names.insert(vf.vf.pci.to_string());
+                names.insert(vf.pci.to_string());
                 names.extend(vf.rdma.iter().map(ToString::to_string));
                 names.extend(vf.netdev.iter().map(ToString::to_string));
             }
@@ -371,10 +342,10 @@ impl Status {
         self.hcas.retain_mut(|hca| {
             let own: Vec<&Named> = named.iter().filter(|named| named.pci == hca.pci).collect();
             if own.is_empty() {
-                hca.vfs.retain(|vf| named.iter().any(|named| named.pci == vf.vf.pci));
+                hca.vfs.retain(|vf| named.iter().any(|named| named.pci == vf.pci));
                 let vfs = &hca.vfs;
                 if let Some(planned) = &mut hca.planned {
-                    planned.vfs.retain(|p| vfs.iter().any(|vf| vf.vf.index == p.index));
+                    planned.vfs.retain(|p| vfs.iter().any(|vf| vf.index == p.index));
                 }
             } else if own.iter().all(|named| !named.ports.is_empty()) {
                 hca.ports.retain(|port| own.iter().any(|named| named.ports.contains(&port.port)));
@@ -433,7 +404,7 @@ impl Hca {
             objects.extend(port.netdev.iter().chain(children).map(Object::from));
         }
         for vf in &self.vfs {
-            objects.push(vf.vf.pci.into());
+            objects.push(vf.pci.into());
             objects.extend(vf.netdev.iter().map(Object::from));
             objects.extend(vf.ports.iter().filter_map(|port| vf.port_label(port)));
         }
@@ -448,12 +419,5 @@ impl Hca {
     /// How it is called in the table.
     pub fn name(&self, port: &PortStatus) -> Option<String> {
         Some(format!("{}/{}", self.rdma.as_ref()?, port.port))
-    }
-}
-
-impl VfStatus {
-    /// How its port `port` is called in findings.
-    pub fn port_label(&self, port: &VfPortStatus) -> Option<Object> {
-        Some(Object::port_of(self.rdma.clone()?, port.port, self.vf.pci))
     }
 }

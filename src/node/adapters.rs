@@ -47,12 +47,10 @@ impl Account<'_> {
     pub(super) fn left_out(&self, findings: &mut Vec<Finding>) {
         for (pci, reason) in &self.node.left_out {
             if let NotExpected::DriverDenied { module, by } = reason {
-                let advice = Advice::permanent(ToDo::with(
-                    format!("to use the adapter: remove {module} from {by}"),
-                    "systemctl restart ibprov",
-                ));
+                let when = format!("to use the adapter: remove {module} from {by}");
+                let step = ToDo::with(when, "systemctl restart ibprov");
                 let finding = Finding::new(Code::ModuleDenied, Severity::Info, reason.to_string());
-                findings.push(finding.about(pci).advise([advice]));
+                findings.push(finding.about(pci).permanent([step]));
             }
         }
     }
@@ -73,7 +71,7 @@ impl Account<'_> {
             let message = format!("the adapter is in Ethernet mode, and {wants}");
             let advice = how_to_set(pci, &link_type(*pci, LinkLayer::InfiniBand), false);
             let finding = Finding::warning(Code::PfEthernet, message).about(pci);
-            findings.push(finding.advise([Advice::permanent(advice)]));
+            findings.push(finding.permanent([advice]));
         }
     }
 
@@ -84,10 +82,9 @@ impl Account<'_> {
             return;
         }
         let row = roce_row(&adapters).replace('\n', "\\n");
-        let advice =
-            Advice::permanent(ToDo::run(format!("printf '{row}' >>/etc/ibprov/ibprov.toml")));
+        let step = ToDo::run(format!("printf '{row}' >>/etc/ibprov/ibprov.toml"));
         let message = "the RoCE ports of this host are not judged: no [[port]] expects one";
-        findings.push(Finding::new(Code::Notice, Severity::Info, message).advise([advice]));
+        findings.push(Finding::new(Code::Notice, Severity::Info, message).permanent([step]));
     }
 
     /// The PCIe links of adapters that have an expected port.
@@ -138,10 +135,12 @@ impl Account<'_> {
                     description.text
                 );
                 let finding = Finding::new(Code::NodeDescription, Severity::Info, message);
-                findings.push(finding.about(&device.name).advise([
-                    Advice::look(ToDo::run("journalctl -b -u rdma-ndd")),
-                    Advice::now(ToDo::run("systemctl restart rdma-ndd")),
-                ]));
+                findings.push(
+                    finding
+                        .about(&device.name)
+                        .look([ToDo::run("journalctl -b -u rdma-ndd")])
+                        .now([ToDo::run("systemctl restart rdma-ndd")]),
+                );
             }
         }
     }

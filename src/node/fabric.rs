@@ -197,12 +197,9 @@ impl Account<'_> {
             let message = format!(
                 "no interface has this name, and {unit} is configured to set it up ({file}); IPoIB interfaces: {here}"
             );
-            let advice = [
-                Advice::look(ToDo::run("ibprov status -v")),
-                Advice::permanent(format!("correct the name in {file}, or remove the file")),
-            ];
-            let finding = Finding::warning(Code::IfcfgMismatch, message);
-            findings.push(finding.about(netdev).advise(advice));
+            let finding = Finding::warning(Code::IfcfgMismatch, message).about(netdev);
+            let remedy = format!("correct the name in {file}, or remove the file");
+            findings.push(finding.look([ToDo::run("ibprov status -v")]).permanent([remedy]));
         }
     }
 }

@@ -10,8 +10,7 @@ use crate::config::timespan::TimeSpan;
 use crate::host::start_up::FirstRun;
 use crate::host::{Root, answer, clock, state, systemctl};
 use crate::model::{
-    self, Advice, BootReport, Code, Exit, Finding, GuestsReport, Judgement, RxeReport, Severity,
-    ToDo,
+    self, BootReport, Code, Exit, Finding, GuestsReport, Judgement, RxeReport, Severity, ToDo,
 };
 use crate::names::{ModuleState, Rung, sh};
 use crate::observe::{Look, units};
@@ -27,6 +26,8 @@ impl<'a> Node<'a> {
         let guests = guests(self.root, &mut problems);
         let mut look = Look::new(self.root);
         let with_vfs = self.observed.functions.iter().filter(|f| f.physfn.is_none());
+        let vfs = with_vfs.map(|f| (f.address, self.vfs(&mut look, f.address))).collect();
+        problems.extend(look.problems);
         let boot_has = FirstRun::under_way(self.root, clock::monotonic_usec());
         Account {
             node: self,
@@ -35,7 +36,7 @@ impl<'a> Node<'a> {
             pfs,
             subnet_managers,
             problems,
-            vfs: with_vfs.map(|f| (f.address, self.survey.vfs(&mut look, f.address))).collect(),
+            vfs,
             boot_has: boot_has
                 .filter(|_| self.root.is_live())
                 .map(|usec| TimeSpan(Duration::from_micros(usec))),
@@ -145,8 +146,7 @@ impl Account<'_> {
             awaited.join(" and ")
         );
         let finding = Finding::warning(Code::BootInProgress, message);
-        (!awaited.is_empty())
-            .then(|| finding.advise([Advice::look(ToDo::run("systemctl status ibprov"))]))
+        (!awaited.is_empty()).then(|| finding.look([ToDo::run("systemctl status ibprov")]))
     }
 
     fn netns(&self, findings: &mut Vec<Finding>) {
@@ -174,14 +174,11 @@ impl Account<'_> {
                     let message = "not loaded: the ports have no netdev, and nothing on this host is configured for one";
                     Finding::new(Code::ModuleNotLoaded, Severity::Info, message)
                         .about(module)
-                        .advise([Advice::now(ToDo::run("modprobe ib_ipoib"))])
+                        .now([ToDo::run("modprobe ib_ipoib")])
                 }
                 None => Finding::warning(Code::ModuleNotLoaded, "not loaded, although configured")
                     .about(module)
-                    .advise([
-                        Advice::look(ToDo::run("ibprov boot --dry-run")),
-                        Advice::now(ToDo::run(format!("modprobe {module}"))),
-                    ]),
+                    .look([ToDo::run("ibprov boot --dry-run")]).now([ToDo::run(format!("modprobe {module}"))]),
             });
         }
     }
@@ -203,22 +200,23 @@ impl Account<'_> {
                 None => "its state could not be queried".to_owned(),
             };
             let finding = Finding::error(Code::AdapterSilent, message);
-            findings.push(finding.about(pci).advise([
-                Advice::look(ToDo::run("dmesg")),
-                Advice::look(ToDo::run(format!("devlink health show pci/{pci} reporter fw"))),
-            ]));
+            findings.push(
+                finding
+                    .about(pci)
+                    .look([ToDo::run("dmesg")])
+                    .look([ToDo::run(format!("devlink health show pci/{pci} reporter fw"))]),
+            );
         }
         if let Some(silence) = self.node.survey.rtnl {
             let message = format!(
                 "network settings cannot be read: a process holds the RTNL lock, and the kernel {silence}"
             );
-            findings.push(Finding::error(Code::RtnlHeld, message).advise([
-                Advice::look(ToDo::run("dmesg")),
-                Advice::look(ToDo::with(
+            findings.push(Finding::error(Code::RtnlHeld, message).look([ToDo::run("dmesg")]).look(
+                [ToDo::with(
                     "find the process that hangs: an ip, ifup or modprobe in state D",
                     "ps -eo pid,stat,wchan:32,args | grep ' D'",
-                )),
-            ]));
+                )],
+            ));
         }
     }
 
@@ -228,14 +226,11 @@ impl Account<'_> {
             let code = boot.verdict.exit().code();
             let message = format!("{} (exit code {code})", boot.headline());
             let finding = Finding::warning(Code::BootFailed, message);
-            findings
-                .push(finding.advise([Advice::look(ToDo::run("journalctl -b -u ibprov.service"))]));
+            findings.push(finding.look([ToDo::run("journalctl -b -u ibprov.service")]));
         }
         for unit in &self.failed_units {
             let finding = Finding::warning(Code::UnitFailed, "the unit has failed").about(unit);
-            findings.push(
-                finding.advise([Advice::look(ToDo::run(format!("systemctl status {}", sh(unit))))]),
-            );
+            findings.push(finding.look([ToDo::run(format!("systemctl status {}", sh(unit)))]));
         }
     }
 

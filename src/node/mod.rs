@@ -32,9 +32,9 @@ use crate::ladder::progress::progress;
 use crate::ladder::roce::{self};
 use crate::ladder::{Expectation, KernelLogFacts, cause};
 use crate::model::{
-    Advice, BootReport, Cause, Code, Finding, ModuleTrouble, NetDevState, NotExpected, PlannedPf,
+    BootReport, Cause, Code, Finding, ModuleTrouble, NetDevState, NotExpected, PlannedPf,
     PortProgress, RxeReport, Severity, ToDo,
-    hardware::Vf,
+    hardware::VfStatus,
     netns::{Netns, OtherAgent},
     online::Lack,
     stack::ConfiguredNetdev,
@@ -90,7 +90,7 @@ pub struct Account<'a> {
     /// Why the last run at a PF did not change the number of its VFs, if it failed in that.
     last_runs: BTreeMap<PciAddress, String>,
     /// The VFs of each PF.
-    vfs: Vec<(PciAddress, Vec<Vf>)>,
+    pub vfs: BTreeMap<PciAddress, Vec<VfStatus>>,
     /// The first run of ibprov.service in this boot is under way: how long it has.
     boot_has: Option<TimeSpan>,
     last_boot: Option<&'a BootReport>,
@@ -313,11 +313,9 @@ impl<'a> Node<'a> {
     fn misnamed(&self) -> impl Iterator<Item = Finding> {
         misnamed(self.config, &self.observed).map(|(device, _)| {
             let message = "another name is configured (rdma-name), which a restart of ibprov sets";
-            let steps = [
-                Advice::look(ToDo::run("ibprov boot --dry-run")),
-                Advice::now(ToDo::run("systemctl restart ibprov")),
-            ];
-            Finding::warning(Code::RdmaNameDiffers, message).about(&device.name).advise(steps)
+            let finding = Finding::warning(Code::RdmaNameDiffers, message).about(&device.name);
+            let look = ToDo::run("ibprov boot --dry-run");
+            finding.look([look]).now([ToDo::run("systemctl restart ibprov")])
         })
     }
 
@@ -343,11 +341,10 @@ impl<'a> Node<'a> {
                 "RDMA devices are renamed here, so that the name in {} may be of no RDMA device, or of another one",
                 origins.join(", ")
             );
-            let advice = Advice::permanent(
+            let finding = Finding::warning(Code::RdmaOtherNamer, message).about_all(&renamers);
+            findings.push(finding.permanent([
                 "name adapters by pci or port-guid in the configuration, or remove the other program",
-            );
-            let finding = Finding::warning(Code::RdmaOtherNamer, message);
-            findings.push(finding.about_all(&renamers).advise([advice]));
+            ]));
         }
         findings
     }
@@ -445,7 +442,7 @@ fn unknown_to_nvshmem(config: &Config, observed: &Observed) -> Option<Finding> {
     );
     let advice = format!("if programs on this node use NVSHMEM: name them mlx5_{name} ...");
     let finding = Finding::new(Code::Notice, Severity::Info, message).about(&row.origin);
-    Some(finding.advise([Advice::permanent(advice)]))
+    Some(finding.permanent([advice]))
 }
 
 /// That the pins cannot be read, if so.

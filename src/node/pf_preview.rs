@@ -10,7 +10,7 @@ use crate::host::Root;
 use crate::model::{PlannedPf, Silence, Use, WantedPf};
 use crate::names::{PciAddress, Resource, VfIndex, vf_ranges};
 use crate::observe::plan_host::PlanHost;
-use crate::observe::{Backend, Look, ObservedPf, Undo, limits, pf};
+use crate::observe::{Backend, Look, ObservedPf, limits, pf};
 use crate::plan::VfPlan;
 use crate::plan::diff::{Refused, pf_report, refusals};
 use crate::plan::guid::Resolved;
@@ -83,11 +83,11 @@ impl<'a> PfPreview<'a> {
     fn look(&mut self, pci: PciAddress) -> ObservedPf {
         let mut look = Look::new(self.root);
         if let Some(silence) = self.hanging.get(&pci) {
-            let seen = pf::look_at_some(&mut look, pci, Undo::default(), |_| false);
+            let seen = pf::look(&mut look, pci, |_| false);
             let failure = silence.map_or(Failure::SILENT, Failure::Silent);
             return ObservedPf { unreadable: Some(why(&failure)), ..seen };
         }
-        let mut pf = pf::look(&mut look, pci, Undo::default());
+        let mut pf = pf::look(&mut look, pci, |_| true);
         let lacking =
             if self.is_rdma_held { Vec::new() } else { pf::without_netdev(&mut look, &pf) };
         let mut problems: Vec<String> = look.problems.into_iter().collect();

@@ -174,13 +174,7 @@ impl Account<'_> {
                 let message = format!("no {node} device{of}, although {module} is loaded");
                 let severity = if port.optional { Severity::Warning } else { severity };
                 let finding = Finding::new(Code::DeviceNodeMissing, severity, message);
-                let finding = finding.about(device).advise([
-                    Advice::look(ToDo::run(format!("dmesg | grep -e {node} -e {pci}"))),
-                    Advice::look(ToDo::run(format!("ibprov holders {pci}"))),
-                    Advice::now(
-                        "once nothing holds the adapter, rebind its driver; or drain and restart the node",
-                    ),
-                ]);
+                let finding = finding.about(device).look([ToDo::run(format!("dmesg | grep -e {node} -e {pci}"))]).look([ToDo::run(format!("ibprov holders {pci}"))]).now(["once nothing holds the adapter, rebind its driver; or drain and restart the node"]);
                 if !findings.contains(&finding) {
                     findings.push(finding);
                 }

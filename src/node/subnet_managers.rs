@@ -4,7 +4,7 @@ use super::Node;
 use crate::config::SubnetManager;
 use crate::host::{Root, state, unit_links};
 use crate::model::{
-    Advice, Code, Finding, Link, ToDo,
+    Code, Finding, Link, ToDo,
     subnet_manager::{
         Stage, SubnetManagerReport, SubnetManagerRun, SubnetManagerState as State, TARGET,
     },
@@ -37,7 +37,7 @@ impl Node<'_> {
                 let advice =
                     "configure a [[subnet-manager]], or `systemctl disable ibprov-opensm.target`";
                 let finding = Finding::warning(Code::SubnetManagerNotEnabled, message);
-                findings.push(finding.about(TARGET).advise([Advice::permanent(advice)]));
+                findings.push(finding.about(TARGET).permanent([advice]));
             }
             return findings;
         }
@@ -51,11 +51,11 @@ impl Node<'_> {
                     starter.state()
                 );
                 let finding = Finding::error(Code::OpensmOtherUnit, message).about(entry.port_guid);
-                findings.push(finding.advise([Advice::permanent(if starter.is_unit {
+                findings.push(finding.permanent([if starter.is_unit {
                     ToDo::run(starter.remedy())
                 } else {
                     starter.remedy().into()
-                })]));
+                }]));
             }
         }
         findings.extend(reports.iter().filter_map(SubnetManagerReport::finding));

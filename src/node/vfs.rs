@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{Account, Node};
-use crate::host::state;
 use crate::model::{
-    self, Advice, Away, Code, Finding, PlannedPf, PortProgress, Severity, ToDo, hardware::Vf,
-    plan::Action, status::VfPortStatus,
+    Advice, Away, Code, Finding, PlannedPf, PortProgress, Severity, ToDo,
+    hardware::{VfPortStatus, VfStatus},
+    plan::Action,
 };
 use crate::names::{
     Guid, IB_DRIVERS, IsVf, LinkLayer, LinkState, MadPort, Object, PciAddress, Policy, RdmaName,
     VfIndex, VfName, vf_ranges,
 };
 use crate::observe::administered::alias_entries;
-use crate::observe::{self, Backend, Look, PciFunction, Port, RdmaDevice};
+use crate::observe::{self, Backend, Look, PciFunction, Port, RdmaDevice, last_report};
 
 impl Account<'_> {
-    fn all_vfs(&self) -> impl Iterator<Item = (PciAddress, &Vf)> {
+    fn all_vfs(&self) -> impl Iterator<Item = (PciAddress, &VfStatus)> {
         self.vfs.iter().flat_map(|(pf, vfs)| vfs.iter().map(move |vf| (*pf, vf)))
     }
 
@@ -61,7 +61,7 @@ impl Account<'_> {
             if node.ports.iter().any(|port| port.pci == Some(vf.pci))
                 || is_zero(vf.port_guid)
                 || plan.is_some_and(|vf| !matches!(vf.action, Action::Keep | Action::Refuse))
-                || node.away(&mut look, vf, function).is_some()
+                || vf.other_namespace.is_some()
             {
                 continue;
             }
@@ -117,15 +117,10 @@ impl Account<'_> {
             let message =
                 "the GUID of this VF is 0: the hypervisor has set none before its driver was bound";
             let finding = Finding::error(Code::VfGuidZero, message).about(port.label());
-            findings.push(finding.advise([
-                Advice::look(ToDo::with(
+            findings.push(finding.look([ToDo::with(
                 "on the hypervisor, which sets the GUIDs of this VF",
                 "ibprov status; ibprov plan",
-            )),
-                Advice::now(
-                    "after it has set them, detach the VF from this machine and attach it again, or rebind it here: the driver reads its GUIDs when it is bound",
-                ),
-            ]));
+            )]).now(["after it has set them, detach the VF from this machine and attach it again, or rebind it here: the driver reads its GUIDs when it is bound"]));
         }
         // Where the plan gives them GUIDs, or says that it does not, that is enough.
         let is_told = |pf| {
@@ -151,13 +146,13 @@ impl Account<'_> {
 
     /// VFs of PFs for which nothing is planned: what is planned is judged by the plan.
     pub(super) fn unplanned_vfs(&self, findings: &mut Vec<Finding>) {
-        for (pf, seen) in self.vfs.iter().filter(|(pf, _)| self.plan(*pf).is_none()) {
+        for (pf, seen) in self.vfs.iter().filter(|(pf, _)| self.plan(**pf).is_none()) {
             self.unplanned(*pf, seen, findings);
         }
     }
 
-    fn unplanned(&self, pf: PciAddress, seen: &[Vf], findings: &mut Vec<Finding>) {
-        let named = |is_meant: &dyn Fn(&&Vf) -> bool| {
+    fn unplanned(&self, pf: PciAddress, seen: &[VfStatus], findings: &mut Vec<Finding>) {
+        let named = |is_meant: &dyn Fn(&&VfStatus) -> bool| {
             let meant: Vec<VfIndex> = seen.iter().filter(is_meant).map(|vf| vf.index).collect();
             (!meant.is_empty()).then(|| vf_ranges(meant.into_iter()))
         };
@@ -169,37 +164,41 @@ impl Account<'_> {
                 "{vfs}: orphaned: ibprov configured them in this boot, and no [[pf]] plans them"
             );
             let finding = Finding::new(Code::VfOrphaned, Severity::Info, message).about(pf);
-            findings.push(finding.advise([Advice::now(format!(
+            findings.push(finding.now([format!(
                 "to remove them: add a [[pf]] with vfs = 0, then `ibprov apply {pf}`"
-            ))]));
+            )]));
         }
         if let Some(vfs) = named(&|vf| self.node.has_zero_guid(vf)) {
             let message = format!("{vfs}: the port GUID is 0, and no [[pf]] sets one");
-            let advice = Advice::permanent("plan GUIDs with a [[pf]]: man 5 ibprov.toml");
-            findings.push(Finding::warning(Code::VfGuidZero, message).about(pf).advise([advice]));
+            let finding = Finding::warning(Code::VfGuidZero, message).about(pf);
+            findings.push(finding.permanent(["plan GUIDs with a [[pf]]: man 5 ibprov.toml"]));
         }
-        for Vf { pci, .. } in seen.iter().filter(|vf| vf.driver.is_none()) {
+        for VfStatus { pci, .. } in seen.iter().filter(|vf| vf.driver.is_none()) {
             let log = self.node.facts.functions.get(pci);
             if log.is_none_or(|log| log.probe_failed.is_none()) {
                 continue;
             }
             let message = "the driver's probe of this VF failed";
-            findings.push(Finding::warning(Code::VfProbeFailed, message).about(pci).advise([
-                Advice::look(ToDo::run(format!("journalctl -k -b | grep {pci}"))),
-                Advice::now(ToDo::with(
-                    "after the cause is corrected",
-                    format!("echo {pci} > /sys/bus/pci/drivers_probe"),
-                )),
-            ]));
+            findings.push(
+                Finding::warning(Code::VfProbeFailed, message)
+                    .about(pci)
+                    .look([ToDo::run(format!("journalctl -k -b | grep {pci}"))])
+                    .now([ToDo::with(
+                        "after the cause is corrected",
+                        format!("echo {pci} > /sys/bus/pci/drivers_probe"),
+                    )]),
+            );
         }
         if let Some(vfs) = named(&|vf| vf.policy == Some(Policy::Down) && is_driven(vf)) {
             let message = format!(
                 "{vfs}: the link state is down, so that their ports stay Down, and no [[pf]] sets one"
             );
-            findings.push(Finding::warning(Code::VfPolicyDown, message).about(pf).advise([
-                Advice::now("ip link set PF_NETDEV vf N state auto"),
-                Advice::permanent("plan link states with a [[pf]]: man 5 ibprov.toml"),
-            ]));
+            findings.push(
+                Finding::warning(Code::VfPolicyDown, message)
+                    .about(pf)
+                    .now(["ip link set PF_NETDEV vf N state auto"])
+                    .permanent(["plan link states with a [[pf]]: man 5 ibprov.toml"]),
+            );
         }
     }
 
@@ -236,14 +235,14 @@ impl Account<'_> {
                 format!("port GUID {guid}, which is that of another port of this host too");
             for (object, _) in all.into_iter().filter(|_| !is_one) {
                 let is_planned = matches!(&object, Object::Vf(vf) if self.plan(vf.pf).is_some());
-                let advice = match is_planned {
-                    true => Advice::now(ToDo::run("ibprov apply")),
-                    false => Advice::permanent(
+                let finding =
+                    Finding::warning(Code::VfGuidDuplicate, message.clone()).about(object);
+                findings.push(match is_planned {
+                    true => finding.now([ToDo::run("ibprov apply")]),
+                    false => finding.permanent([
                         "give each VF a GUID of its own with a [[pf]] (man 5 ibprov.toml), and rebind the VF",
-                    ),
-                };
-                let finding = Finding::warning(Code::VfGuidDuplicate, message.clone());
-                findings.push(finding.about(object).advise([advice]));
+                    ]),
+                });
             }
         }
     }
@@ -251,7 +250,7 @@ impl Account<'_> {
 
 impl Node<'_> {
     /// A GUID of the VF is 0, at the PF or as its driver has read it.
-    fn has_zero_guid(&self, vf: &Vf) -> bool {
+    fn has_zero_guid(&self, vf: &VfStatus) -> bool {
         let shows_zero = |function: &PciFunction| {
             let devices = function.rdma.iter().any(|device| is_zero(device.node_guid));
             devices || function.ports().next().is_some_and(|(_, port)| is_zero(port.guid))
@@ -267,10 +266,7 @@ impl Node<'_> {
 
     /// The report of the last run at a PF.
     fn last_run(&self, pci: PciAddress) -> Option<Value> {
-        let path = format!("{}/pf/{pci}.json", state::RUN_DIR);
-        // What is wrong with the report is a finding of check.
-        let text = self.root.text(&path, 16 << 20).ok()?;
-        model::read(&text).ok()
+        last_report(self.root, &format!("pf/{pci}.json"))
     }
 
     /// The active port of a PF that a port of its VF shares.
@@ -297,27 +293,35 @@ impl Node<'_> {
         })
     }
 
-    /// What of a VF of this host is in another network namespace.
-    pub fn away(&self, look: &mut Look<'_>, vf: &Vf, function: &PciFunction) -> Option<Away> {
+    /// The VFs of a PF, with what they show on this host.
+    pub(super) fn vfs(&self, look: &mut Look<'_>, pf: PciAddress) -> Vec<VfStatus> {
+        let mut vfs = self.survey.vfs(look, pf);
+        for vf in &mut vfs {
+            let Some(function) = self.function(vf.pci) else { continue };
+            let device = function.rdma.first();
+            let netdev = device.and_then(|d| d.ports.iter().find_map(|p| p.netdev.as_ref()));
+            vf.rdma = device.map(|device| device.name.clone());
+            vf.netdev = netdev.map(|netdev| netdev.name.clone());
+            vf.other_namespace = is_driven(vf).then(|| self.away(look, function)).flatten();
+            let port = |(device, port): (&RdmaDevice, &Port)| {
+                let told = self.survey.port(function.address, &device.name, port.number)?;
+                Some(VfPortStatus { port: port.number, guid: port.guid, link: told.link.clone() })
+            };
+            vf.ports = function.ports().filter_map(port).collect();
+        }
+        vfs
+    }
+
+    /// What of a VF with a driver of this host is in another network namespace.
+    fn away(&self, look: &mut Look<'_>, vf: &PciFunction) -> Option<Away> {
         // What was not answered is in a note.
         let counts = &self.survey.ipoib_netdevs;
         let may_have = |device: &RdmaName| counts.get(device).is_some_and(|n| *n != Some(0));
-        let dir = observe::pf::dir(vf.pci);
-        let away = || observe::uses::away(look, &dir, &function.rdma, may_have);
-        is_driven(vf).then(away).flatten()
-    }
-
-    /// The links of a VF's ports that this host shows.
-    pub fn vf_links(&self, function: &PciFunction) -> Vec<VfPortStatus> {
-        let link = |(device, port): (&RdmaDevice, &Port)| {
-            let told = self.survey.port(function.address, &device.name, port.number)?;
-            Some(VfPortStatus { port: port.number, guid: port.guid, link: told.link.clone() })
-        };
-        function.ports().filter_map(link).collect()
+        observe::uses::away(look, &observe::pf::dir(vf.address), &vf.rdma, may_have)
     }
 }
 
-fn is_driven(vf: &Vf) -> bool {
+fn is_driven(vf: &VfStatus) -> bool {
     vf.driver.as_deref().is_some_and(|driver| IB_DRIVERS.contains(&driver))
 }
 

@@ -1,27 +1,18 @@
 //! One IPoIB interface, with everything that a plan for it is made of.
 
 use super::Look;
-use super::ipoib::{self, Interface, Interfaces, Sort, StackChild, outcome};
+use super::ipoib::{self, Interface, Interfaces, Sort, outcome};
 use crate::host::Root;
-use crate::model::{IfaceReport, StackName, StackSetting};
+use crate::model::IfaceReport;
 use crate::names::{IfName, PciAddress};
 
 /// Everything that a plan for one interface is made of.
 #[derive(Debug)]
 pub struct Seen {
     pub interface: Interface,
-    /// All IPoIB interfaces; it alone before [`Seen::look_at_others`].
-    pub all: Vec<Interface>,
-    /// All names that are taken; none before [`Seen::look_at_others`].
-    pub names: Vec<String>,
-    /// The P_Key children of it that network stacks create; none before the stacks' files
-    /// were read.
-    pub stack_children: Vec<StackChild>,
-    /// What the files of network stacks that run say of it, where it shows other settings than
-    /// an earlier run has made; none before the stacks' files were read.
-    pub written: Vec<(StackName, StackSetting)>,
-    /// What an earlier run left.
-    pub before: Option<IfaceReport>,
+    /// What is known beside it: what an earlier run has left of it, and nothing else before
+    /// [`Seen::look_at_others`].
+    pub around: Interfaces,
     /// What could not be read.
     pub problems: Vec<String>,
 }
@@ -46,35 +37,17 @@ pub enum NotSeen {
 }
 
 impl Seen {
-    /// What a look at all has shown of `interface`, which is one of them.
-    pub fn among(all: &Interfaces, interface: &Interface) -> Self {
-        let of_it = |child: &&StackChild| child.parent == interface.ifindex;
-        Self {
-            interface: interface.clone(),
-            all: vec![interface.clone()],
-            names: Vec::new(),
-            stack_children: all.stack_children.iter().filter(of_it).cloned().collect(),
-            written: all.written.get(&interface.ifindex).cloned().unwrap_or_default(),
-            before: all.outcomes.get(&interface.ifindex).cloned(),
-            problems: Vec::new(),
-        }
+    /// What an earlier run has left of it.
+    pub fn before(&self) -> Option<&IfaceReport> {
+        self.around.before(&self.interface)
     }
 
     /// Look at the other interfaces too.
     pub fn look_at_others(&mut self, root: &Root) {
         let mut look = Look::new(root);
-        let all = ipoib::interfaces(&mut look);
-        self.set_others(all, root.list("/sys/class/net").unwrap_or_default());
+        self.around.all = ipoib::interfaces(&mut look);
+        self.around.names = root.list("/sys/class/net").unwrap_or_default();
         self.problems.extend(look.problems);
-    }
-
-    /// The other interfaces too, and all names that are taken.
-    pub fn set_others(&mut self, all: Vec<Interface>, names: Vec<String>) {
-        self.all = all;
-        for own in self.all.iter_mut().filter(|i| i.ifindex == self.interface.ifindex) {
-            own.clone_from(&self.interface);
-        }
-        self.names = names;
     }
 }
 
@@ -92,10 +65,9 @@ pub fn look(root: &Root, name: &IfName) -> Result<Seen, NotSeen> {
     };
     ipoib::give_port(&mut look, &mut interface);
     let problems: Vec<String> = look.problems.into_iter().collect();
-    let before = outcome(root, interface.ifindex);
-    let all = vec![interface.clone()];
-    let (names, stack_children, written) = (Vec::new(), Vec::new(), Vec::new());
-    Ok(Seen { interface, all, names, stack_children, written, before, problems })
+    let before = outcome(root, interface.ifindex).map(|before| (interface.ifindex, before));
+    let around = Interfaces { outcomes: before.into_iter().collect(), ..Interfaces::default() };
+    Ok(Seen { interface, around, problems })
 }
 
 #[cfg(test)]
@@ -128,8 +100,8 @@ mod tests {
         let name: IfName = "ib0.8001".parse().expect("name");
         let mut seen = look(&root, &name).expect("there");
         assert_eq!(seen.interface.pci, "0000:4b:00.0".parse().ok());
-        assert_eq!((seen.all.len(), seen.names.len()), (1, 0));
+        assert_eq!((seen.around.all.len(), seen.around.names.len()), (0, 0));
         seen.look_at_others(&root);
-        assert_eq!((seen.all.len(), seen.names.len()), (3, 3));
+        assert_eq!((seen.around.all.len(), seen.around.names.len()), (3, 3));
     }
 }

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 
 use nix::libc::{ARPHRD_INFINIBAND, IFF_UP};
 
+use super::last_report::last_report;
 use super::pf;
 use super::rdma::port_guid_of;
 use super::{Look, interface_manager};
 use crate::host::{Root, links, state};
 pub use crate::model::iface::Interface;
-use crate::model::{self, IfaceReport, StackName, StackSetting, Use};
+use crate::model::{IfaceReport, StackName, StackSetting, Use};
 use crate::names::{IfName, PKey, PortNumber};
 
 impl Interface {
@@ -104,6 +105,11 @@ impl Interfaces {
         Self { all, unsettled, names, outcomes, ..Self::default() }
     }
 
+    /// What an earlier run has left of `interface`.
+    pub fn before(&self, interface: &Interface) -> Option<&IfaceReport> {
+        self.outcomes.get(&interface.ifindex)
+    }
+
     /// What the files of stacks say of `interface` ([`Self::written`]).
     pub fn written_of(&self, interface: &Interface) -> &[(StackName, StackSetting)] {
         self.written.get(&interface.ifindex).map_or(&[][..], Vec::as_slice)
@@ -112,15 +118,8 @@ impl Interfaces {
 
 /// What an earlier run has written of the interface with this index.
 pub fn outcome(root: &Root, ifindex: u32) -> Option<IfaceReport> {
-    let path = format!("{}/{}", state::RUN_DIR, outcome_file(ifindex));
-    let text = root.text(&path, 1 << 20).ok()?;
-    match model::read::<IfaceReport>(&text) {
-        Ok(outcome) => (outcome.ifindex == ifindex).then_some(outcome),
-        Err(e) => {
-            tracing::debug!(cause = %e, "{path}: {e}");
-            None
-        }
-    }
+    let outcome = last_report::<IfaceReport>(root, &outcome_file(ifindex));
+    outcome.filter(|outcome| outcome.ifindex == ifindex)
 }
 
 /// Where the outcome of an interface is, below [`state::RUN_DIR`].

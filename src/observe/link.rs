@@ -120,7 +120,7 @@ pub fn port(look: &mut Look<'_>, pci: PciAddress, rdma: &RdmaName, port: PortNum
 /// told without it.
 fn policy(look: &mut Look<'_>, pci: PciAddress) -> Option<Policy> {
     let pf = look.link_name(&format!("{}/physfn", pf::dir(pci)))?.parse().ok()?;
-    let vf = pf::addresses(look, pf).into_iter().find(|(_, own)| *own == pci)?;
+    let vf = pf::addresses(look, pf, |_| true).into_iter().find(|(_, own)| *own == pci)?;
     let question = VfInfoQuery { pf, backend: pf::backend(look, pf), vfs: vec![vf] };
     administered(look.root, &[question]).ok()?.pop()?.admin.policy
 }

@@ -13,6 +13,7 @@ pub mod holders;
 pub mod iface;
 pub mod interface_manager;
 pub mod ipoib;
+mod last_report;
 pub mod limits;
 pub mod link;
 pub mod modprobe;
@@ -41,6 +42,7 @@ use crate::model::status::Udev;
 use crate::names::{ModuleName, ModuleState, NetnsMode};
 
 pub use administered::Backend;
+pub use last_report::last_report;
 pub use modprobe::{Install, ModprobeRules};
 pub use modules::{driver_modules, is_built, module_file, rdma_half};
 pub use pci::{PciClass, PciFunction, pcie_link};

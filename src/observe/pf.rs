@@ -29,10 +29,6 @@ pub struct ObservedPf {
     pub present: bool,
     /// The driver bound to it.
     pub driver: Option<String>,
-    /// The PF, if this is a VF itself.
-    pub physfn: Option<PciAddress>,
-    /// `sriov_totalvfs`: the most VFs it can have.
-    pub total_vfs: Option<u16>,
     /// `sriov_drivers_autoprobe`; `None` before Linux 4.12.
     pub autoprobe: Option<bool>,
     /// The link layer of its first port, once its RDMA device is there.
@@ -45,7 +41,7 @@ pub struct ObservedPf {
     pub vfs: Vec<ObservedVf>,
     /// Why nobody was there to answer what it administers for them, as when its driver hangs.
     pub unreadable: Option<String>,
-    /// What a run that was cut short left to put back.
+    /// What a run that was cut short left to put back, as far as the caller knows.
     pub undo: Undo,
 }
 
@@ -116,18 +112,8 @@ impl Undo {
     }
 }
 
-/// The harmless part. `undo` is what the caller found remembered.
-pub fn look(look: &mut Look<'_>, pf: PciAddress, undo: Undo) -> ObservedPf {
-    look_at_some(look, pf, undo, |_| true)
-}
-
-/// As [`look`], of those VFs alone for which `is_meant` is true: each costs dozens of reads.
-pub fn look_at_some(
-    look: &mut Look<'_>,
-    pf: PciAddress,
-    undo: Undo,
-    is_meant: impl Fn(VfIndex) -> bool,
-) -> ObservedPf {
+/// The harmless part, of those VFs alone for which `is_meant` is true: each costs dozens of reads.
+pub fn look(look: &mut Look<'_>, pf: PciAddress, is_meant: impl Fn(VfIndex) -> bool) -> ObservedPf {
     let dir = dir(pf);
     let driver = driver(look, pf);
     let devices = rdma::devices(look, &dir);
@@ -137,8 +123,6 @@ pub fn look_at_some(
     ObservedPf {
         pf,
         present: look.root.exists(&dir),
-        physfn: look.link_name(&format!("{dir}/physfn")).and_then(|n| n.parse().ok()),
-        total_vfs: look.number(&format!("{dir}/sriov_totalvfs")),
         autoprobe,
         link_layer: first.map(|p| p.link_layer),
         backend,
@@ -146,7 +130,7 @@ pub fn look_at_some(
         vfs: vfs(look, pf, is_meant),
         unreadable: None,
         driver,
-        undo,
+        undo: Undo::default(),
     }
 }
 
@@ -205,7 +189,7 @@ pub fn owners(root: &Root) -> BTreeMap<PciAddress, (PciAddress, VfIndex)> {
     let mut look = Look::new(root);
     let mut all = BTreeMap::new();
     for pf in observed.functions.iter().filter(|f| f.physfn.is_none()) {
-        let vfs = addresses(&mut look, pf.address);
+        let vfs = addresses(&mut look, pf.address, |_| true);
         all.extend(vfs.into_iter().map(|(index, pci)| (pci, (pf.address, index))));
     }
     all
@@ -216,15 +200,11 @@ pub fn may_be_here(root: &Root, pci: PciAddress) -> bool {
     root.exists(&dir(pci)) || !root.exists("/sys/bus/pci/devices")
 }
 
-/// The VFs of a PF with their PCI functions, by index.
+/// The VFs of a PF for which `is_meant` is true with their PCI functions, by index.
 ///
 /// `sriov_numvfs` is not read: its reader waits for a lock that a hanging writer
 /// holds (`drivers/pci/iov.c`). The `virtfnN` links say the same.
-pub fn addresses(look: &mut Look<'_>, pf: PciAddress) -> Vec<(VfIndex, PciAddress)> {
-    addresses_of(look, pf, |_| true)
-}
-
-fn addresses_of(
+pub fn addresses(
     look: &mut Look<'_>,
     pf: PciAddress,
     is_meant: impl Fn(VfIndex) -> bool,
@@ -260,7 +240,7 @@ const VFS_A_THREAD: usize = 4;
 /// What they show is read by several threads: while udev is at the VFs too, one
 /// would get little of the processors.
 fn vfs(look: &mut Look<'_>, pf: PciAddress, is_meant: impl Fn(VfIndex) -> bool) -> Vec<ObservedVf> {
-    let known = addresses_of(look, pf, is_meant);
+    let known = addresses(look, pf, is_meant);
     let one = |(index, pci)| ObservedVf {
         index,
         pci,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::host::{Root, SYSV_GENERATOR};
 use crate::model::{
-    Advice, Code, Finding, ToDo,
+    Code, Finding, ToDo,
     status::{Owner, Units},
 };
 use crate::names::{OPENIBD_STAND_IN as STAND_IN, UNIT_DIRS, UNIT_FILE_DIRS};
@@ -53,11 +53,9 @@ fn other_agents_of(root: &Root, links: &Links) -> Option<Finding> {
         "ibprov and {} bring InfiniBand up at boot: each loads modules, or sets modes and MTUs, that the other has set",
         agents.join(" and ")
     );
-    let advice = [
-        Advice::look(ToDo::run("ibprov migrate")),
-        Advice::permanent(ToDo::run("ibprov migrate --apply")),
-    ];
-    (!agents.is_empty()).then(|| Finding::warning(Code::TwoAgents, text).advise(advice))
+    let finding = Finding::warning(Code::TwoAgents, text).look([ToDo::run("ibprov migrate")]);
+    let finding = finding.permanent([ToDo::run("ibprov migrate --apply")]);
+    (!agents.is_empty()).then_some(finding)
 }
 
 /// The links by which systemd starts `unit` at boot: of `systemctl enable`, `--runtime` too, of
@@ -136,7 +134,7 @@ impl Links {
 }
 
 fn finding(code: Code, text: String, advice: impl Into<ToDo>) -> Finding {
-    Finding::warning(code, text).advise([Advice::permanent(advice)])
+    Finding::warning(code, text).permanent([advice])
 }
 
 /// The boot starts openibd, and not ibprov: nothing is wrong with a node that was not migrated.

@@ -268,9 +268,9 @@ impl<'a> Host<'a> {
         let devices = rdma::devices(look, dir);
         let count = |device: &RdmaDevice| rdma::ipoib_netdevs(self.root, &device.name);
         let netdevs = devices.iter().map(|d| (d.name.clone(), count(d))).collect();
-        let own = look.list(&format!("{dir}/net")).len();
-        let children = self.children(look, dir);
-        Here { devices, netdevs, own, children }
+        let own = look.list(&format!("{dir}/net"));
+        let children = self.children_of(look, &own);
+        Here { devices, netdevs, own: own.len(), children }
     }
 
     /// Wait until what may have been on its way has come. A netdev is registered with the RTNL
@@ -297,15 +297,9 @@ impl<'a> Host<'a> {
             .then(|| Use::Unknown { why: why.to_owned() })
     }
 
-    /// The P_Key children of a function's netdevs that are here. They go with the netdev of
-    /// the port, and are virtual devices, whose `iflink` is the index of that netdev
+    /// The P_Key children of these netdevs that are here. They go with the netdev of the port, and
+    /// are virtual devices, whose `iflink` is the index of that netdev
     /// (`ipoib_get_iflink()`, drivers/infiniband/ulp/ipoib/ipoib_main.c).
-    fn children(&mut self, look: &mut Look<'_>, dir: &str) -> Vec<String> {
-        let parents = look.list(&format!("{dir}/net"));
-        self.children_of(look, &parents)
-    }
-
-    /// The P_Key children of these netdevs.
     fn children_of(&mut self, look: &mut Look<'_>, parents: &[String]) -> Vec<String> {
         if parents.is_empty() {
             return Vec::new();

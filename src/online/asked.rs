@@ -8,6 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
 use super::judge::{SILENCE_USEC, Seen};
+use crate::ladder::active::Subject;
 use crate::model::PortProgress;
 use crate::names::{IfName, PciAddress, PortNumber, RdmaName};
 use crate::observe::link::PortAnswer;
@@ -116,13 +117,17 @@ impl Ports {
             answer: asked.and_then(|a| a.last.clone()),
             silent_usec: waits.map_or(0, |(_, since)| now.saturating_sub(since)),
             cannot_ask: asked.and_then(|a| a.failure.clone()),
-            vf: function.map(PciFunction::is_vf).unwrap_or_default(),
-            driver: function.and_then(|f| f.driver.clone()).unwrap_or_default(),
-            beside: self.asked.iter().find_map(|((pci, device, number), asked)| {
-                let link = &asked.last.as_ref()?.link;
-                let is_other = Some(*pci) != port.pci || Some(*number) != port.port;
-                (is_other && link.is_active()).then(|| format!("{device}/{number}"))
-            }),
+            subject: Subject {
+                pci: port.pci,
+                at: port.mad_port(),
+                vf: function.map(PciFunction::is_vf).unwrap_or_default(),
+                driver: function.and_then(|f| f.driver.clone()).unwrap_or_default(),
+                beside: self.asked.iter().find_map(|((pci, device, number), asked)| {
+                    let link = &asked.last.as_ref()?.link;
+                    let is_other = Some(*pci) != port.pci || Some(*number) != port.port;
+                    (is_other && link.is_active()).then(|| format!("{device}/{number}"))
+                }),
+            },
             ..Seen::default()
         }
     }

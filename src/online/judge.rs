@@ -8,7 +8,7 @@ use crate::model::{
     Advice, Awaited, Cause, NetDevState, PortProgress, ToDo,
     online::{Goal, Lack},
 };
-use crate::names::{IfName, IsVf, PortNumber, Rung, sh};
+use crate::names::{IfName, PortNumber, Rung, sh};
 use crate::observe::link::PortAnswer;
 
 /// What is known of a port beyond its ladder up to `named`.
@@ -20,12 +20,8 @@ pub struct Seen {
     pub silent_usec: u64,
     /// Why it cannot be asked.
     pub cannot_ask: Option<String>,
-    /// Whether it is a VF's.
-    pub vf: IsVf,
-    /// The driver of its function; empty if it is not known.
-    pub driver: String,
-    /// Another port that is waited for and is Active.
-    pub beside: Option<String>,
+    /// The port; beside it is another one that is waited for.
+    pub subject: Subject,
     /// How its netdev is set; `None` if it has none.
     pub netdev: Option<NetDevState>,
     /// For how long its netdev's carrier or addresses have been owed, microseconds; 0 if
@@ -137,15 +133,7 @@ pub fn words(port: &PortProgress, seen: &Seen, lack: Lack) -> Cause {
         Lack::Rung(rung) => Cause::waiting(format!("state {rung} not reached"), []),
         Lack::Answer => silence(seen, &netdev),
         Lack::Link | Lack::Active => {
-            let answer = seen.answer.clone().unwrap_or_default();
-            let subject = Subject {
-                pci: port.pci,
-                at: port.mad_port(),
-                vf: seen.vf,
-                driver: seen.driver.clone(),
-                beside: seen.beside.clone(),
-            };
-            active::words(&subject, &answer)
+            active::words(&seen.subject, &seen.answer.clone().unwrap_or_default())
         }
         Lack::Up => say(
             format!("the port is Active, but {netdev} is down: no network stack has brought it up"),
@@ -217,7 +205,7 @@ fn owner_advice(seen: &Seen, netdev: Option<&IfName>, verb: &str) -> ToDo {
 mod tests {
     use super::*;
     use crate::model::hardware::Link;
-    use crate::names::{LinkLayer, LinkState, PhysicalState, Policy};
+    use crate::names::{IsVf, LinkLayer, LinkState, PhysicalState, Policy};
 
     fn port(reached: Rung) -> PortProgress {
         PortProgress {
@@ -366,7 +354,7 @@ mod tests {
         assert_eq!(word, "link");
         assert!(text.contains("cable"), "{text}");
         let mut vf = seen("DOWN", "LinkUp", 0);
-        vf.vf = IsVf::PassedThrough;
+        vf.subject.vf = IsVf::PassedThrough;
         assert!(says(&vf).1.contains("hypervisor"), "{}", says(&vf).1);
         vf.answer.as_mut().expect("answer").policy = Some(Policy::Down);
         assert_eq!(says(&vf).1, "the link state of this VF is set to down");

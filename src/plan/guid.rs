@@ -6,7 +6,7 @@
 mod compute;
 mod judge;
 
-pub(super) use judge::{ethernet, is_vf, too_few_vfs};
+pub(super) use judge::ethernet;
 
 use crate::config::pins::{PinnedPf, Pins};
 use crate::config::{Config, FirmwareCard, Pf, PfSelector};

@@ -9,7 +9,6 @@ use crate::model::{
     WantedInterface, stack::SettingValue,
 };
 use crate::names::{IfName, Mode, Rung};
-use crate::observe::iface::Seen;
 use crate::observe::ipoib::{Interface, Interfaces};
 
 /// How the settings of an interface stand.
@@ -39,7 +38,7 @@ pub fn settings(config: &Config, seen: &Interfaces, name: &IfName) -> Settings {
     let Some(interface) = seen.all.iter().find(|i| i.name == *name) else {
         return Settings::Gone;
     };
-    let before = seen.outcomes.get(&interface.ifindex);
+    let before = seen.before(interface);
     let written = seen.written_of(interface);
     let (wanted, mut plan) = planned(config, seen, interface);
     let renamed = rename(&config.interfaces, interface, &seen.all, &seen.names);
@@ -111,14 +110,13 @@ fn awaited(netdev: &IfName, missing: Vec<String>) -> Option<Cause> {
 }
 
 /// What is wanted of `interface`, and the steps to it.
-fn planned(
+pub fn planned(
     config: &Config,
     seen: &Interfaces,
     interface: &Interface,
 ) -> (WantedInterface, IfacePlan) {
     let wanted = wanted(&config.interfaces, interface, &seen.stack_children);
-    let before = seen.outcomes.get(&interface.ifindex);
-    let asked = mtu_asked(&wanted, interface, before, seen.written_of(interface));
+    let asked = mtu_asked(&wanted, interface, seen);
     let plan = iface_plan(&wanted, interface, &seen.all, &seen.names, asked);
     (wanted, plan)
 }
@@ -137,22 +135,20 @@ pub fn to_be_asked(config: &Config, seen: &Interfaces) -> Vec<(u32, IfName)> {
     asked.map(|interface| (interface.ifindex, interface.name.clone())).collect()
 }
 
-/// The MTU that the run which left `before` wrote to `interface`: a smaller one is the fabric's
-/// doing, unless that run could not configure the interface, or a stack has `written` the
-/// smaller one.
+/// The MTU that an earlier run wrote to `interface`: a smaller one is the fabric's doing, unless
+/// that run could not configure the interface, or a stack has written the smaller one.
 pub fn mtu_asked(
     wanted: &WantedInterface,
     interface: &Interface,
-    before: Option<&IfaceReport>,
-    written: &[(StackName, StackSetting)],
+    seen: &Interfaces,
 ) -> Option<u32> {
-    let asked = before.filter(|before| before.is_settled())?.mtu_asked;
+    let asked = seen.before(interface).filter(|before| before.is_settled())?.mtu_asked;
     let is_by_stack = |(_, setting): &(StackName, StackSetting)| {
         matches!(setting.value, SettingValue::Mtu(_))
             && now(interface, setting.value) == Some(setting.value)
             && against(wanted, interface, setting.value).is_some()
     };
-    asked.filter(|_| !written.iter().any(is_by_stack))
+    asked.filter(|_| !seen.written_of(interface).iter().any(is_by_stack))
 }
 
 /// What the interface has now where `like` is for.
@@ -250,15 +246,14 @@ fn shown(value: SettingValue) -> String {
 
 /// The settings that are no longer as wanted now that `stack` has brought the interface
 /// up, with the file and key that say so where `writes`, what the stack's files say, has
-/// them. `seen` is a look after that; what was made before had been read back.
+/// them. `interface` is seen after that; what was made before had been read back.
 pub fn overwritten(
     wanted: &WantedInterface,
-    seen: &Seen,
+    interface: &Interface,
     mtu_asked: Option<u32>,
     stack: Option<StackName>,
     writes: &[StackSetting],
 ) -> Vec<String> {
-    let Seen { interface, all, names, .. } = seen;
     let name = &interface.name;
     let by = stack.map_or_else(|| "its network stack".to_owned(), |stack| stack.to_string());
     let lost = |asked: SettingValue| {
@@ -269,7 +264,7 @@ pub fn overwritten(
         lost(interface, asked, &by, source)
     };
     let mut told = Vec::new();
-    for step in iface_plan(wanted, interface, all, names, mtu_asked).steps {
+    for step in iface_plan(wanted, interface, &[], &[], mtu_asked).steps {
         match step {
             IfaceStep::SetMode { mode } => told.push(lost(SettingValue::Mode(mode))),
             // Written again after a mode only; the fabric holds a datagram MTU down.
@@ -401,16 +396,13 @@ mod tests {
 
     /// ib0 as `mode` and `mtu` show it, what the text wants of it, and what the stack's
     /// file says.
-    fn seen(text: &str, mode: Mode, mtu: u32) -> (WantedInterface, Seen) {
+    fn seen(text: &str, mode: Mode, mtu: u32) -> (WantedInterface, Interface) {
         let interface =
             Interface { mode: Some(mode), mtu: Some(mtu), up: true, ..Interface::ib0() };
         let source = Source { path: "/etc/x.toml".to_owned(), text: text.to_owned() };
         let config = resolve(vec![source], Problems::default()).expect("configuration").config;
         let wanted = wanted(&config.interfaces, &interface, &[]);
-        let (all, names) = (vec![interface.clone()], vec!["ib0".to_owned()]);
-        let (before, problems) = (None, Vec::new());
-        let (stack_children, written) = (Vec::new(), Vec::new());
-        (wanted, Seen { interface, all, names, stack_children, written, before, problems })
+        (wanted, interface)
     }
 
     fn says(value: SettingValue) -> StackSetting {
@@ -453,7 +445,7 @@ mod tests {
     fn a_contradiction_is_foreseen_only_where_something_is_wanted() {
         let on = |omni_path, text: &str, value| {
             let (wanted, now) = seen(text, Mode::Datagram, 2044);
-            let interface = Interface { omni_path, ..now.interface };
+            let interface = Interface { omni_path, ..now };
             contradictions(&interface, &wanted, [(STACK, &says(value))]).len()
         };
         let with = |text: &str, value| on(false, text, value);

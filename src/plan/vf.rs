@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::guid::{ethernet, is_vf, too_few_vfs};
+use super::guid::ethernet;
 use crate::ladder::vf::{
     PlannedPort, awaits_grant, guids_are_hidden, has_driver, has_node_guids, has_other_guids,
     is_left_to_cni, may_come, ports, shows_other, vf_progress, wanted_driver,
@@ -115,6 +115,7 @@ fn count(len: usize) -> u16 {
     u16::try_from(len).unwrap_or(u16::MAX)
 }
 
+/// Why nothing can be done at a PF that has a plan.
 fn problem(wanted: &WantedPf, observed: &ObservedPf) -> Option<Finding> {
     let (want, have) = (count(wanted.vfs.len()), count(observed.vfs.len()));
     let pf = observed.pf;
@@ -126,9 +127,6 @@ fn problem(wanted: &WantedPf, observed: &ObservedPf) -> Option<Finding> {
             Finding::error(Code::PfAbsent, message).look([ToDo::run("lspci -Dnn -d 15b3:")]),
         );
     }
-    if let Some(physfn) = observed.physfn {
-        return Some(is_vf(pf, physfn));
-    }
     if observed.driver.is_none() {
         let message = "no driver is bound to the PF, so that it cannot have VFs".to_owned();
         return Some(blocked(message).look([ToDo::run(format!("lspci -k -s {pf}")), log()]));
@@ -138,9 +136,6 @@ fn problem(wanted: &WantedPf, observed: &ObservedPf) -> Option<Finding> {
     }
     if observed.link_layer == Some(LinkLayer::Ethernet) {
         return Some(ethernet(pf, false));
-    }
-    if let Some(problem) = too_few_vfs(pf, want, observed.total_vfs, false) {
-        return Some(problem);
     }
     if matches!(observed.backend, Backend::Mlx4 { .. }) && want != have {
         let message = format!(

@@ -4,7 +4,6 @@ use super::screen::{self, Screen};
 use super::{advice, plan};
 use crate::model::boot::LeftOut;
 use crate::model::common::{Code, Finding};
-use crate::model::iface::DeferredSettings;
 use crate::model::netns::Netns;
 use crate::model::preview::{IfacePreview, Preview, Settings};
 use crate::model::rxe::{RxeReport, RxeState};
@@ -121,9 +120,7 @@ impl Preview {
     /// What would be left undone, because it is in use.
     fn deferred(&self) -> Vec<String> {
         let set = |set: &Settings| {
-            let deferred = set.deferred.as_ref()?.sentence(&set.netdev);
-            let command = DeferredSettings::command(&set.netdev);
-            Some(format!("deferred: {deferred}; to do it now: {command}"))
+            Some(format!("deferred: {}", set.deferred.as_ref()?.with_command(&set.netdev)))
         };
         self.settings.iter().filter_map(set).collect()
     }
@@ -163,10 +160,8 @@ pub fn iface(report: &IfacePreview, name: &IfName, settings_only: bool, screen: 
         lines.push(format!("{name}: settings of {origins}:"));
         lines.extend(report.steps.iter().map(|step| format!("  would {step}")));
     }
-    lines.extend(report.deferred.iter().map(|deferred| {
-        let command = DeferredSettings::command(name);
-        format!("  deferred: {}; to do it now: {command}", deferred.sentence(name))
-    }));
+    let deferred = report.deferred.iter().map(|deferred| deferred.with_command(name));
+    lines.extend(deferred.map(|deferred| format!("  deferred: {deferred}")));
     let others = report.findings.iter().filter(|f| f.code != Code::SettingDeferred);
     for finding in others {
         lines.push(finding.to_string());

@@ -8,12 +8,11 @@ use super::screen::{self, RUN, Screen, Tone};
 use crate::model::Away;
 use crate::model::common::{Finding, Severity, Verdict, listed};
 use crate::model::duration::duration;
-use crate::model::hardware::{Gid, Link, NetDevState, PKeyEntry};
+use crate::model::hardware::{Gid, Link, NetDevState, PKeyEntry, VfPortStatus, VfStatus};
 use crate::model::node::Judgement;
 use crate::model::rxe::RxeState;
 use crate::model::status::{
     Hca, History, Ladder, LinkChange, ModuleNow, Owner, PortStatus, SoftRoce, Status, Told,
-    VfPortStatus, VfStatus,
 };
 use crate::names::{
     Guid, LinkLayer, LinkState, ModuleState, PciAddress, PhysicalState, RdmaName, Words, few,
@@ -419,18 +418,17 @@ fn elsewhere(what: Away) -> String {
 impl VfStatus {
     fn line(&self) -> String {
         let text = |guid: Option<Guid>| guid.map_or_else(|| "?".to_owned(), |g| g.to_string());
-        let vf = &self.vf;
         let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
         format!(
             "  VF {:>3}  {}  {}  {}  {}  node GUID {}  port GUID {}  link state {}{}",
-            vf.index,
-            vf.pci,
-            vf.driver.clone().unwrap_or_else(|| "no driver".to_owned()),
+            self.index,
+            self.pci,
+            self.driver.clone().unwrap_or_else(|| "no driver".to_owned()),
             or_none(self.rdma.as_ref().map(ToString::to_string)),
             or_none(self.netdev.as_ref().map(ToString::to_string)),
-            text(vf.node_guid),
-            text(vf.port_guid),
-            vf.policy.map_or("?", Words::typed),
+            text(self.node_guid),
+            text(self.port_guid),
+            self.policy.map_or("?", Words::typed),
             self.other_namespace.map(elsewhere).unwrap_or_default(),
         ) + &self.ports.iter().map(VfPortStatus::text).collect::<String>()
     }

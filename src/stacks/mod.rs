@@ -396,8 +396,7 @@ pub fn interfaces(root: &Root, config: &Config) -> Interfaces {
     seen.stack_children = KNOWN.children(root, &config.interfaces, &seen.all);
     let files = Files::of(root);
     let written = seen.all.iter().map(|interface| {
-        let before = seen.outcomes.get(&interface.ifindex);
-        (interface.ifindex, KNOWN.written(&files, interface, before))
+        (interface.ifindex, KNOWN.written(&files, interface, seen.before(interface)))
     });
     seen.written = written.filter(|(_, written)| !written.is_empty()).collect();
     seen

@@ -61,7 +61,7 @@ impl Failure {
 /// A client is for one HCA: of a card that hangs a child works on eight requests at
 /// most, and is left to the kernel as a whole. The answers of another HCA come from
 /// another child.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Client<'a> {
     copy: Option<&'a Root>,
     /// It waits for its answers as long as it takes.
@@ -86,19 +86,8 @@ impl<'a> Client<'a> {
         Self { copy: (!root.is_live()).then_some(root), ..Self::live() }
     }
 
-    pub const fn live() -> Self {
-        Self {
-            copy: None,
-            is_patient: false,
-            lock: None,
-            pf: None,
-            resource: None,
-            link: None,
-            last: 0,
-            queued: Vec::new(),
-            open: BTreeMap::new(),
-            ready: Vec::new(),
-        }
+    pub fn live() -> Self {
+        Self::default()
     }
 
     /// One whose child is whoever has the other end of `stream`.

@@ -7,7 +7,7 @@ use super::client::{Client, Failure, Reply, ask_each};
 use super::products::read_all;
 use super::request::{Answer, Request};
 use crate::host::Root;
-use crate::model::{PKeyEntry, PcieLink, Silence, hardware::Vf};
+use crate::model::{PKeyEntry, PcieLink, Silence, hardware::VfStatus};
 use crate::names::{
     Administered, Guid, IfName, LinkLayer, ModuleName, PciAddress, PortNumber, RdmaName, Resource,
     VfName,
@@ -241,7 +241,7 @@ impl Survey {
         by_hca: &mut BTreeMap<PciAddress, Vec<Question>>,
         by_rtnl: &mut Vec<Question>,
     ) {
-        let vfs = pf::addresses(look, pf);
+        let vfs = pf::addresses(look, pf, |_| true);
         if vfs.is_empty() {
             return;
         }
@@ -330,14 +330,15 @@ impl Survey {
         }
     }
 
-    /// The VFs of a PF, with what it administers for them as far as it has answered.
-    pub fn vfs(&self, look: &mut Look<'_>, pf: PciAddress) -> Vec<Vf> {
+    /// The VFs of a PF, with what it administers for them as far as it has answered; of what they
+    /// show themselves nothing.
+    pub fn vfs(&self, look: &mut Look<'_>, pf: PciAddress) -> Vec<VfStatus> {
         let vf = |(name, pci): &(VfName, PciAddress)| {
             let admin = self.administered.get(name).copied().unwrap_or_default();
             // An alias GUID that nobody set is zero: the subnet manager gives one.
             let is_alias = self.with_aliases.contains(&pf);
             let is_set = |guid: &Guid| !is_alias || !guid.is_zero();
-            Vf {
+            VfStatus {
                 index: name.index,
                 pci: *pci,
                 driver: pf::driver(look, *pci),
@@ -345,6 +346,10 @@ impl Survey {
                 port_guid: admin.port_guid.filter(is_set),
                 port2_guid: admin.port2.and_then(|port| port.guid).filter(is_set),
                 policy: admin.policy,
+                rdma: None,
+                netdev: None,
+                other_namespace: None,
+                ports: Vec::new(),
             }
         };
         self.vfs.get(&pf).into_iter().flatten().map(vf).collect()

@@ -15,9 +15,9 @@ use crate::config::Config;
 use crate::host::events::Events;
 use crate::host::{Root, clock, kernel_log, state};
 use crate::ladder::{KernelLogFacts, UdevHistory, cause, expect, progress};
-use crate::model::{self, PortProgress, Unresolved, WantedPf};
+use crate::model::{PortProgress, Unresolved, WantedPf};
 use crate::names::{BindOrder, ModuleName, ModuleState, PciAddress, Rung};
-use crate::observe::{ModprobeRules, Observer, PciFunction, driver_modules};
+use crate::observe::{ModprobeRules, Observer, PciFunction, driver_modules, last_report};
 use crate::workers::products::Products;
 
 /// The PFs of the configuration that are not there as their plans need them, and may still come:
@@ -141,9 +141,7 @@ fn is_through(pf: PciAddress, came: u64, root: &Root) -> bool {
     struct Applied {
         finished_usec: u64,
     }
-    let path = format!("{}/{}/{pf}.json", state::RUN_DIR, state::PFS);
-    let applied =
-        root.text(&path, 1 << 20).ok().and_then(|text| model::read::<Applied>(&text).ok());
+    let applied: Option<Applied> = last_report(root, &format!("{}/{pf}.json", state::PFS));
     applied.is_some_and(|applied| applied.finished_usec > came)
 }
 

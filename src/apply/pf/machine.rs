@@ -11,7 +11,7 @@ use crate::names::{PciAddress, PortNumber, RdmaName, VfIndex, VfNames};
 use crate::observe::administered::alias_entries;
 use crate::observe::pf::{self, dir};
 use crate::observe::udev::is_settled;
-use crate::observe::{Look, ObservedPf, Undo};
+use crate::observe::{Look, ObservedPf};
 use crate::workers::undo::UndoRecord;
 use crate::workers::{Client, Reply, Request};
 
@@ -65,7 +65,7 @@ pub(super) trait Machine {
     fn child(&self) -> Option<u32>;
 
     /// The PF and its VFs, as far as nobody waits for it.
-    fn look(&mut self, undo: Undo, problems: &mut Vec<String>) -> ObservedPf;
+    fn look(&mut self, problems: &mut Vec<String>) -> ObservedPf;
 
     /// As [`pf::look_at_vfs`].
     fn look_at_vfs(&mut self, pf: ObservedPf, problems: &mut Vec<String>) -> Option<ObservedPf>;
@@ -203,8 +203,8 @@ impl Machine for Live<'_> {
         self.child.pid()
     }
 
-    fn look(&mut self, undo: Undo, problems: &mut Vec<String>) -> ObservedPf {
-        self.see(problems, |look| pf::look(look, self.pf, undo))
+    fn look(&mut self, problems: &mut Vec<String>) -> ObservedPf {
+        self.see(problems, |look| pf::look(look, self.pf, |_| true))
     }
 
     fn look_at_vfs(&mut self, pf: ObservedPf, problems: &mut Vec<String>) -> Option<ObservedPf> {

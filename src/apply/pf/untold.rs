@@ -2,7 +2,7 @@
 //! GUIDs or nobody has answered for this VF: what this run has told stands for it, and the
 //! report says what was verified and how.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::judge::Attempts;
 use crate::ladder::vf::{guids_are_untold, has_node_guids, shows_its_guids};
@@ -10,64 +10,56 @@ use crate::model::{StepDone, VfStep, WantedPf, WantedVf};
 use crate::names::{PortNumber, VfIndex, vf_ranges};
 use crate::observe::ObservedPf;
 
-/// The VFs of which it was not known when the PF was asked last.
-#[derive(Debug, Default)]
-pub(super) struct UnreportedVfs {
-    /// The kernel has told of them, but no GUIDs.
-    without_guids: BTreeSet<VfIndex>,
-    /// Not all was answered.
-    unanswered: BTreeSet<VfIndex>,
-}
+/// VFs, each with why it was not known of it when the PF was asked last.
+pub(super) type Untold = BTreeMap<VfIndex, &'static str>;
 
-impl UnreportedVfs {
-    /// Fill in what this run has told the PF with success. A kernel that tells GUIDs back
-    /// has no more than that either: the PF's driver repeats what it was told.
-    pub(super) fn learn(&mut self, observed: &mut ObservedPf, attempts: &Attempts) {
-        *self = Self::default();
-        for vf in &mut observed.vfs {
-            if guids_are_untold(vf) {
-                self.without_guids.insert(vf.index);
-            } else if !vf.admin.is_answered {
-                self.unanswered.insert(vf.index);
-            } else {
-                continue;
-            }
-            let admin = &mut vf.admin;
-            for done in attempts.of_vf(vf.index).filter(|done| done.is_done()) {
-                match done.step {
-                    VfStep::NodeGuid { to, .. } => admin.node_guid = admin.node_guid.or(Some(to)),
-                    VfStep::PortGuid { port: PortNumber::FIRST, to, .. } => {
-                        admin.port_guid = admin.port_guid.or(Some(to));
-                    }
-                    VfStep::Policy { to, .. } => admin.policy = admin.policy.or(Some(to)),
-                    _ => {}
+const WITHOUT_GUIDS: &str = "the kernel does not report the GUIDs of VFs at the PF (Linux 5.5 and later do, if the driver answers)";
+const UNANSWERED: &str = "the driver of the PF did not report all settings of some VFs, as when a firmware command fails, see dmesg; their link states are not verified";
+
+/// Fill in what this run has told the PF with success. A kernel that tells GUIDs back has no more
+/// than that either: the PF's driver repeats what it was told.
+pub(super) fn learn(observed: &mut ObservedPf, attempts: &Attempts) -> Untold {
+    let mut untold = Untold::new();
+    for vf in &mut observed.vfs {
+        let why = match guids_are_untold(vf) {
+            true => WITHOUT_GUIDS,
+            false if !vf.admin.is_answered => UNANSWERED,
+            false => continue,
+        };
+        untold.insert(vf.index, why);
+        let admin = &mut vf.admin;
+        for done in attempts.of_vf(vf.index).filter(|done| done.is_done()) {
+            match done.step {
+                VfStep::NodeGuid { to, .. } => admin.node_guid = admin.node_guid.or(Some(to)),
+                VfStep::PortGuid { port: PortNumber::FIRST, to, .. } => {
+                    admin.port_guid = admin.port_guid.or(Some(to));
                 }
+                VfStep::Policy { to, .. } => admin.policy = admin.policy.or(Some(to)),
+                _ => {}
             }
         }
     }
-
-    /// Which verification was possible, if anything was left untold.
-    pub(super) fn notes(
-        &self,
-        wanted: &WantedPf,
-        observed: &ObservedPf,
-        attempts: &Attempts,
-    ) -> Vec<String> {
-        let without_guids = "the kernel does not report the GUIDs of VFs at the PF (Linux 5.5 and later do, if the driver answers)";
-        let unanswered = "the driver of the PF did not report all settings of some VFs, as when a firmware command fails, see dmesg; their link states are not verified";
-        let notes = [(without_guids, &self.without_guids), (unanswered, &self.unanswered)];
-        let note = |(why, untold): (&str, &BTreeSet<VfIndex>)| {
-            let parts = verified(untold, wanted, observed, attempts)?;
-            Some(format!("{why}: {parts}"))
-        };
-        notes.into_iter().filter_map(note).collect()
-    }
+    untold
 }
 
-/// How these VFs were verified; `None` if none of them is wanted.
-fn verified(
-    untold: &BTreeSet<VfIndex>,
+/// Which verification was possible, if anything was left untold.
+pub(super) fn notes(
+    untold: &Untold,
     wanted: &WantedPf,
+    observed: &ObservedPf,
+    attempts: &Attempts,
+) -> Vec<String> {
+    let note = |why| {
+        let is_so = |vf: &&WantedVf| untold.get(&vf.index) == Some(&why);
+        let parts = verified(wanted.vfs.iter().filter(is_so), observed, attempts)?;
+        Some(format!("{why}: {parts}"))
+    };
+    [WITHOUT_GUIDS, UNANSWERED].into_iter().filter_map(note).collect()
+}
+
+/// How these VFs were verified; `None` of none.
+fn verified<'a>(
+    untold: impl Iterator<Item = &'a WantedVf>,
     observed: &ObservedPf,
     attempts: &Attempts,
 ) -> Option<String> {
@@ -84,10 +76,7 @@ fn verified(
         (node || !has_node_guids(&observed.backend))
             && told(|s| matches!(s, VfStep::PortGuid { .. }))
     };
-    let untold: Vec<&WantedVf> =
-        wanted.vfs.iter().filter(|vf| untold.contains(&vf.index)).collect();
-    let (shown, hidden): (Vec<&WantedVf>, Vec<&WantedVf>) =
-        untold.into_iter().partition(|vf| shows(vf));
+    let (shown, hidden): (Vec<&WantedVf>, Vec<&WantedVf>) = untold.partition(|vf| shows(vf));
     let (told, unknown): (Vec<&WantedVf>, Vec<&WantedVf>) =
         hidden.into_iter().partition(|vf| is_told(vf));
     let parts = [
@@ -154,13 +143,12 @@ mod tests {
             attempts.add(StepDone { step, failure: None });
         }
         let mut seen = observed(None, &[true, true, true, false, false]);
-        let mut untold = UnreportedVfs::default();
-        untold.learn(&mut seen, &attempts);
+        let untold = learn(&mut seen, &attempts);
         let admin = |n| seen.vf(index(n)).expect("VF").admin;
         assert_eq!((admin(3).node_guid, admin(3).port_guid), (Some(NODE), Some(PORT)));
         assert_eq!((admin(4).node_guid, admin(4).port_guid), (None, None));
-        let notes = untold.notes(&wanted(5), &seen, &attempts);
-        let [note] = notes.as_slice() else { panic!("{notes:?}") };
+        let told = notes(&untold, &wanted(5), &seen, &attempts);
+        let [note] = told.as_slice() else { panic!("{told:?}") };
         for part in [
             "VFs 0-2 were verified only at their own devices",
             "VF 3 was not verified for lack of a device",
@@ -173,9 +161,8 @@ mod tests {
     #[test]
     fn a_kernel_that_tells_leaves_nothing_to_say() {
         let mut seen = observed(Some(Guid::new(0)), &[true, false]);
-        let mut untold = UnreportedVfs::default();
-        untold.learn(&mut seen, &Attempts::default());
-        assert_eq!(untold.notes(&wanted(2), &seen, &Attempts::default()), [""; 0]);
+        let untold = learn(&mut seen, &Attempts::default());
+        assert_eq!(notes(&untold, &wanted(2), &seen, &Attempts::default()), [""; 0]);
     }
 
     #[test]
@@ -191,8 +178,7 @@ mod tests {
         }
         let mut seen = observed(None, &[true, false]);
         seen.vfs.iter_mut().for_each(|vf| vf.admin = Administered::default());
-        let mut untold = UnreportedVfs::default();
-        untold.learn(&mut seen, &attempts);
+        let untold = learn(&mut seen, &attempts);
         let told = Administered {
             node_guid: Some(NODE),
             port_guid: Some(PORT),
@@ -203,8 +189,8 @@ mod tests {
             seen.vfs.iter().map(|vf| vf.admin).collect::<Vec<_>>(),
             [Administered::default(), told]
         );
-        let notes = untold.notes(&wanted(2), &seen, &attempts);
-        let [note] = notes.as_slice() else { panic!("{notes:?}") };
+        let told = notes(&untold, &wanted(2), &seen, &attempts);
+        let [note] = told.as_slice() else { panic!("{told:?}") };
         for part in [
             "did not report all settings of some VFs",
             ": VF 0 was verified only at its own devices",
@@ -214,7 +200,7 @@ mod tests {
         }
         // Answered after all, there is nothing to say.
         let mut seen = observed(Some(NODE), &[true, false]);
-        untold.learn(&mut seen, &attempts);
-        assert_eq!(untold.notes(&wanted(2), &seen, &attempts), [""; 0]);
+        let untold = learn(&mut seen, &attempts);
+        assert_eq!(notes(&untold, &wanted(2), &seen, &attempts), [""; 0]);
     }
 }

@@ -682,7 +682,6 @@ impl World {
                 false => Backend::OfedSysfs,
             },
             autoprobe: Some(self.kernel.autoprobe).filter(|_| self.present),
-            total_vfs: Some(self.kernel.total).filter(|_| self.present),
             ..seen
         }
     }
@@ -850,12 +849,12 @@ impl Machine for &mut World {
         Some(8)
     }
 
-    fn look(&mut self, undo: Undo, _: &mut Vec<String>) -> ObservedPf {
+    fn look(&mut self, _: &mut Vec<String>) -> ObservedPf {
         self.door();
         let until = self.now + 5 * MSEC;
         self.pass(until, |_| false);
         self.last_seen = self.now;
-        ObservedPf { undo, ..self.observe() }
+        self.observe()
     }
 
     fn look_at_vfs(&mut self, pf: ObservedPf, _: &mut Vec<String>) -> Option<ObservedPf> {

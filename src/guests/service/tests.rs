@@ -97,7 +97,7 @@ fn something() -> Happened {
 fn a_guest_is_started_on_what_its_vfs_still_are_and_not_on_what_they_were() {
     let host = Host::new(vec![domain("vm", &[0])]);
     let mut service = host.service();
-    assert!(!service.turn(BEGIN) && service.poller.is_under_way());
+    assert!(!service.turn(BEGIN) && service.poller.reader.is_looking());
     service.turn(BEGIN + 1_000);
     assert!(is_tried(&service, 0), "{:?}", phase(&service, 0));
 
@@ -229,7 +229,7 @@ fn a_pf_that_does_not_answer_is_asked_once_and_holds_up_no_other() {
     let mut service = host.service();
     let (ours, silent) = UnixStream::pair().expect("sockets");
     let pf = "0000:4c:00.0".parse().expect("address");
-    service.poller.reader().ask_by(pf, Client::over(ours).patient());
+    service.poller.reader.ask_by(pf, Client::over(ours).patient());
     let mut now = BEGIN;
     // While the first look lasts, what it has seen of another PF changes.
     let first = turns(&mut service, &mut now, BEGIN + 1_000_000);
@@ -260,7 +260,7 @@ fn a_pf_that_answers_late_is_asked_again() {
     let mut service = host.service();
     let (ours, mut silent) = UnixStream::pair().expect("sockets");
     let pf = "0000:4c:00.0".parse().expect("address");
-    service.poller.reader().ask_by(pf, Client::over(ours).patient());
+    service.poller.reader.ask_by(pf, Client::over(ours).patient());
     let mut now = BEGIN;
     turns(&mut service, &mut now, BEGIN + 7_000_000);
     assert_eq!(requests(&silent), 1);

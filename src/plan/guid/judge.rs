@@ -24,7 +24,8 @@ pub(super) fn function(
 ) -> Vec<Finding> {
     let (pci, wanted) = (function.pci, config.vfs);
     if let Some(physfn) = function.physfn {
-        return vec![is_vf(pci, physfn)];
+        let finding = Finding::error(Code::PfIsVf, format!("{pci} is a VF of {physfn}, not a PF"));
+        return vec![finding.permanent([format!("name the PF {physfn} instead")])];
     }
     let no_pf =
         |code, message| vec![Finding::error(code, message).permanent(["remove this [[pf]]"])];
@@ -60,12 +61,6 @@ pub(super) fn function(
     findings
 }
 
-/// The function is a VF of `physfn`.
-pub(in crate::plan) fn is_vf(pci: PciAddress, physfn: PciAddress) -> Finding {
-    Finding::error(Code::PfIsVf, format!("{pci} is a VF of {physfn}, not a PF"))
-        .permanent([format!("name the PF {physfn} instead")])
-}
-
 /// The ports of the PF are in Ethernet mode; `is_configured`: a `[[firmware]]` sets it.
 pub(in crate::plan) fn ethernet(pci: PciAddress, is_configured: bool) -> Finding {
     let message = format!(
@@ -77,7 +72,7 @@ pub(in crate::plan) fn ethernet(pci: PciAddress, is_configured: bool) -> Finding
 
 /// That the PF cannot have so many VFs, if so; `is_configured`: a `[[firmware]]` sets their
 /// number.
-pub(in crate::plan) fn too_few_vfs(
+fn too_few_vfs(
     pci: PciAddress,
     wanted: u16,
     total: Option<u16>,

@@ -79,6 +79,25 @@ fn errors(text: &str, host: &PlanHost) -> Vec<String> {
 const GOOD: &str = "[[pf]]\npci = \"0000:4b:00.0\"\nvfs = 3\nguid.template = \"02:00:{host:16}:{pf:8}:{kind:8}:{vf:16}\"\n";
 
 #[test]
+fn a_function_that_cannot_have_so_many_vfs_is_told() {
+    let said = |change: &dyn Fn(&mut PlanFunction)| {
+        let mut host = host();
+        change(&mut host.functions[0]);
+        let resolved = plan(GOOD, &Pins::default(), &host);
+        let errors = resolved[0].wanted.as_ref().expect_err("an error");
+        errors.iter().map(Finding::with_remedy).collect::<Vec<_>>().join("\n")
+    };
+    assert!(said(&|f| f.total_vfs = Some(0)).contains("SRIOV_EN=1 NUM_OF_VFS=3"));
+    assert!(said(&|f| f.total_vfs = None).contains("has no SR-IOV capability"));
+    assert_eq!(
+        said(&|f| f.total_vfs = Some(1)),
+        "3 VFs are planned for 0000:4b:00.0, but the firmware allows 1 (sriov_totalvfs). To fix: set it (mlxconfig takes the same arguments), then reboot, or power the host off and on: `mstconfig -d 0000:4b:00.0 set SRIOV_EN=1 NUM_OF_VFS=3`"
+    );
+    let physfn = || Some(pci("0000:5e:00.0"));
+    assert!(said(&|f| f.physfn = physfn()).contains("is a VF of 0000:5e:00.0, not a PF"));
+}
+
+#[test]
 fn a_template_is_filled_for_every_vf() {
     let text =
         format!("{GOOD}[[pf.vf]]\nindex = 2\ndriver = \"vfio-pci\"\nlink-state = \"down\"\n");

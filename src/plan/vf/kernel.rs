@@ -99,8 +99,6 @@ impl Kernel {
             pf: pf(),
             present: true,
             driver: Some(HOST.to_owned()),
-            physfn: None,
-            total_vfs: Some(self.total),
             autoprobe: Some(self.autoprobe),
             link_layer: Some(LinkLayer::InfiniBand),
             backend: if self.is_mlx4 { Backend::Mlx4 { iov } } else { Backend::OfedSysfs },

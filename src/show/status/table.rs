@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::{Detail, elsewhere};
 use crate::model::NotExpected;
 use crate::model::common::{Code, Finding, Severity};
-use crate::model::hardware::Link;
+use crate::model::hardware::{Link, VfPortStatus, VfStatus};
 use crate::model::plan::{Action, PlannedVf};
-use crate::model::status::{Child, Hca, PortStatus, Role, Status, VfPortStatus, VfStatus};
+use crate::model::status::{Child, Hca, PortStatus, Role, Status};
 use crate::names::{
     Guid, LinkLayer, LinkState, Object, PhysicalState, Rate, RdmaName, Rung, Words, counted,
     grouped, vf_ranges,
@@ -368,9 +368,9 @@ fn vfs(hca: &Hca, findings: &[Finding]) -> Vec<(Mark, String)> {
             [only] => vf_state(hca, only, findings, false).1,
             _ => text,
         };
-        rows.push((mark, format!("{}  {text}", vf_ranges(alike.iter().map(|seen| seen.vf.index)))));
+        rows.push((mark, format!("{}  {text}", vf_ranges(alike.iter().map(|seen| seen.index)))));
     }
-    let is_absent = |vf: &&PlannedVf| !hca.vfs.iter().any(|seen| seen.vf.index == vf.index);
+    let is_absent = |vf: &&PlannedVf| !hca.vfs.iter().any(|seen| seen.index == vf.index);
     let text = |vf: &&PlannedVf| match vf.action {
         Action::Create => "to be created",
         Action::Defer => "planned, but absent: VFs are in use",
@@ -384,8 +384,7 @@ fn vfs(hca: &Hca, findings: &[Finding]) -> Vec<(Mark, String)> {
 }
 
 /// How a VF is, in words that are true `of_several` where that is asked for.
-fn vf_state(hca: &Hca, seen: &VfStatus, findings: &[Finding], of_several: bool) -> (Mark, String) {
-    let vf = &seen.vf;
+fn vf_state(hca: &Hca, vf: &VfStatus, findings: &[Finding], of_several: bool) -> (Mark, String) {
     let has_errors = hca.planned.as_ref().is_some_and(|pf| !pf.errors.is_empty());
     let mut all = hca.planned.iter().flat_map(|pf| &pf.vfs);
     let planned = all.find(|planned| planned.index == vf.index);
@@ -410,9 +409,9 @@ fn vf_state(hca: &Hca, seen: &VfStatus, findings: &[Finding], of_several: bool) 
             format!("{driver}, link state {policy}, {deviation}")
         }
     };
-    let dark = dark_ports(seen, findings);
+    let dark = dark_ports(vf, findings);
     let mark = if mark == Mark::Fine && !dark.is_empty() { Mark::Look } else { mark };
-    let elsewhere = seen.other_namespace.map(elsewhere).unwrap_or_default();
+    let elsewhere = vf.other_namespace.map(elsewhere).unwrap_or_default();
     (mark, format!("{text}{elsewhere}{dark}"))
 }
 
