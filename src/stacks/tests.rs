@@ -201,9 +201,14 @@ fn an_alias_of_wicked_is_no_network_scripts() {
         "wicked runs, and brings the interface up by itself (/etc/sysconfig/network/ifcfg-ib0 (STARTMODE=hotplug))"
     ]
     .assert_eq(&decision.why);
-    let off = [("/etc/sysconfig/network/ifcfg-ib0", "STARTMODE=off\n")];
-    let decision = decided(&off, &interface("ib0", false), &units, &Live::default());
-    assert_eq!(decision.action, Action::Nobody);
+    for (text, why) in [
+        ("STARTMODE=off\n", "no network stack has a configuration for the interface"),
+        ("STARTMODE=manual\n", "wicked: STARTMODE=manual in /etc/sysconfig/network/ifcfg-ib0"),
+    ] {
+        let file = [("/etc/sysconfig/network/ifcfg-ib0", text)];
+        let decision = decided(&file, &interface("ib0", false), &units, &Live::default());
+        assert_eq!((decision.action, decision.why.as_str()), (Action::Nobody, why));
+    }
     table(
         &[files[1]],
         &interface("ib0", false),

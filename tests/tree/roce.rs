@@ -92,6 +92,11 @@ fn a_port_with_a_gid_for_its_address_is_ready() {
     assert!(check.starts_with("verdict: ready"), "{check}");
 }
 
+fn status(host: &Host) -> serde_json::Value {
+    let json = host.ibprov(&["status", "--format", "json"]);
+    serde_json::from_slice(&json.stdout).expect("JSON")
+}
+
 #[test]
 fn one_without_an_address_has_no_gid_to_use() {
     let host = host();
@@ -107,8 +112,7 @@ fn one_without_an_address_has_no_gid_to_use() {
         exit 1
     "#]]
     .assert_eq(&host.show(&["status"]));
-    let json = host.ibprov(&["status", "--format", "json"]);
-    let status: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let status = status(&host);
     assert_eq!(status["findings"][0]["code"], "port-not-active");
     let ports: Vec<_> = status["hcas"].as_array().expect("adapters").iter().collect();
     let port = ports.iter().find(|hca| hca["pci"] == PCI).expect("adapter");
@@ -125,6 +129,15 @@ fn carrier_comes_before_the_gid() {
     host.file(&format!("sys/bus/pci/devices/{PCI}/net/eth2/flags"), "0x1002\n");
     let shown = host.show(&["status"]);
     assert!(shown.contains(": netdev down: eth2 is down: "), "{shown}");
+}
+
+#[test]
+fn without_a_cable_it_is_not_active_whatever_gid_it_has() {
+    let host = ready();
+    host.file(&format!("sys/bus/pci/devices/{PCI}/net/eth2/carrier"), "0\n");
+    let status = status(&host);
+    assert_eq!(status["findings"][0]["code"], "port-not-active", "{status:#}");
+    assert_eq!(status["exit_code"], 1, "{status:#}");
 }
 
 #[test]

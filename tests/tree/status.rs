@@ -652,6 +652,11 @@ fn a_bad_configuration_neither_blinds_nor_soothes() {
     let shown = host.show(&["status"]);
     assert!(shown.contains("  mlx5_0/1  0000:4b:00.0"), "the host is shown: {shown}");
     assert!(shown.contains("/etc/ibprov/ibprov.toml:2:1"), "the error is shown: {shown}");
+    let shown = host.show(&["check"]);
+    assert!(shown.starts_with("verdict: not-ready "), "{shown}");
+    let first = shown.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+    assert!(first.starts_with("error: configuration-invalid "), "{shown}");
+    assert!(shown.ends_with("exit 3\n"), "{shown}");
     // No port is missing for that of a guest, and the rest of the configuration holds.
     host.file(
         "etc/ibprov/ibprov.toml",

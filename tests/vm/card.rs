@@ -21,7 +21,7 @@ fn on_the_real_driver_a_plan_by_netlink_is_verified() {
     let guest = boot("card_plan");
     guest.assert_success();
     assert_sound(&guest);
-    for (pf, vfs) in [(0, 16), (1, 4)] {
+    for (pf, vfs) in [(0, 9), (1, 4)] {
         let facts = guest.file(&format!("fresh.{}", pf + 1));
         assert_eq!(facts, planned("0200:0070", pf, vfs));
     }
@@ -33,7 +33,7 @@ fn on_the_real_driver_a_plan_by_netlink_is_verified() {
         let vfs = pf["vfs"].as_array().expect("VFs");
         assert!(vfs.iter().all(|v| v["reached"] == "verified"), "{vfs:?}");
     }
-    guest.journal.expect("ibprov.service", "PF 0001:01:00.0: 16 of 16 VFs as planned");
+    guest.journal.expect("ibprov.service", "PF 0001:01:00.0: 9 of 9 VFs as planned");
     // The processes that work at the PFs leave the service manager to the main one.
     let warned = |e: &&Entry| e.message.contains("Got notification message");
     let warned: Vec<_> = guest.journal.0.iter().filter(warned).map(|e| &e.message).collect();
@@ -44,7 +44,7 @@ fn on_the_real_driver_a_plan_by_netlink_is_verified() {
 fn on_the_real_driver_no_vf_is_probed_twice_and_a_second_run_touches_nothing() {
     let guest = boot("card_plan");
     let fresh = counters(&guest, "counters.fresh");
-    for (bus, vfs) in [(1, 16), (2, 4)] {
+    for (bus, vfs) in [(1, 9), (2, 4)] {
         for vf in 1..=vfs {
             let function = format!("ibcard/0001:{bus:02x}:{:02x}.{}", vf / 8, vf % 8);
             assert_eq!(fresh.get(&format!("{function} probe")), Some(&1), "{function}");
@@ -63,10 +63,10 @@ fn on_the_real_driver_no_vf_is_probed_twice_and_a_second_run_touches_nothing() {
 fn on_the_real_driver_vfs_are_shown_with_guids_and_policy() {
     let guest = boot("card_plan");
     let status = guest.json("status.json");
-    let vf = &status["hcas"][0]["vfs"][15];
-    assert_eq!(vf["pci"], "0001:01:02.0", "{status:#}");
-    assert_eq!(vf["node_guid"], "0200:0070:0000:000f");
-    assert_eq!(vf["port_guid"], "0200:0070:0001:000f");
+    let vf = &status["hcas"][0]["vfs"][8];
+    assert_eq!(vf["pci"], "0001:01:01.1", "{status:#}");
+    assert_eq!(vf["node_guid"], "0200:0070:0000:0008");
+    assert_eq!(vf["port_guid"], "0200:0070:0001:0008");
     assert_eq!((&vf["link_state"], &vf["driver"]), (&"follow".into(), &"mlx5_core".into()));
 }
 
@@ -75,10 +75,10 @@ fn on_the_real_driver_vfs_are_shown_with_guids_and_policy() {
 fn the_real_driver_holds_objects_of_its_own_in_each_idle_vf() {
     let guest = boot("card_plan");
     let held = guest.file("idle.resources");
-    // Those of two PFs, and of 20 VFs.
+    // Those of two PFs, and of 13 VFs.
     let devices: Vec<Vec<&str>> =
         held.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(devices.len(), 22, "{held}");
+    assert_eq!(devices.len(), 15, "{held}");
     for device in devices {
         for kind in ["pd", "cq", "qp"] {
             let at = device.iter().position(|word| *word == kind);
@@ -92,7 +92,7 @@ fn the_real_driver_holds_objects_of_its_own_in_each_idle_vf() {
 fn on_the_real_driver_one_changed_guid_is_one_rebind() {
     let guest = boot("card_plan");
     assert!(guest.stdout().contains("one: 0\n"), "{}", guest.stdout());
-    assert_eq!(guest.file("one"), planned("0200:0070", 0, 16));
+    assert_eq!(guest.file("one"), planned("0200:0070", 0, 9));
     let grown = grown(&guest, "counters.one-before", "counters.one-after");
     let want = [
         // Both GUIDs are told again before a VF is bound anew.

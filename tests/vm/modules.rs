@@ -46,6 +46,11 @@ fn a_module_that_was_not_built_is_named_with_the_kernel() {
     let step = &module["advice"][0];
     assert_eq!(step["do"], format!("install it for kernel {kernel}, or run `depmod -a`"));
     assert_eq!(exit, 3);
+    let check = report("not_built.check");
+    assert_eq!(check["verdict"], "not-ready", "{check:#}");
+    assert_eq!(check["findings"][0]["code"], "module-missing-for-kernel", "{check:#}");
+    let said = boot("modules").stdout();
+    assert!(said.lines().any(|l| l == "not_built: check 3"), "{said}");
 }
 
 #[test]

@@ -28,7 +28,7 @@ facts "$pf" >"$OUT/one"
 
 # 3. Another number of VFs.
 phase 3
-sed -i '0,/vfs = 16/s//vfs = 2/' /etc/ibprov/ibprov.toml
+sed -i '0,/vfs = 9/s//vfs = 2/' /etc/ibprov/ibprov.toml
 apply fewer "$pf"
 udevadm settle
 facts "$pf" >"$OUT/fewer"

@@ -1,3 +1,4 @@
+. /usr/lib/bed/iface.sh
 systemctl show -p Result --value networking.service >"$OUT/networking"
 ip -br addr >"$OUT/addr"
 cp /run/from-override "$OUT/from-override"
@@ -32,7 +33,21 @@ modprobe -r ib_ipoib mlx5_ib
 target half ready
 cp /run/ibprov/boot.json "$OUT/half.json"
 udevadm settle
+
+# udev loads no drivers: its rule is masked. boot has to, the card's driver by its modalias,
+# and then its RDMA half.
+mkdir -p /run/udev/rules.d
+ln -s /dev/null /run/udev/rules.d/80-drivers.rules
 rm /etc/modprobe.d/site.conf
+udevadm control --reload
+stop
+modprobe -r ib_ipoib mlx5_ib mlx5_core
+systemctl start ibprov.service
+cp /run/ibprov/boot.json "$OUT/no_autoload.json"
+ended ib0
+rm /run/udev/rules.d/80-drivers.rules
+udevadm control --reload
+ifdown ib0
 
 # A node whose drivers a container loads, which kubelet starts.
 printf 'blacklist %s\n' mlx5_core mlx5_ib ib_ipoib >/etc/modprobe.d/blacklist-ofed-modules.conf
@@ -51,7 +66,7 @@ END
 health() { ibprov health --for npd >/dev/null && code=0 || code=$?; echo "$1: health $code"; }
 systemctl daemon-reload
 stop
-modprobe -r mlx5_core
+modprobe -r ib_ipoib mlx5_ib mlx5_core
 target container ready
 systemctl start kubelet.service
 echo "container: kubelet $(systemctl is-active kubelet.service)"
@@ -66,3 +81,5 @@ modprobe -r ib_ipoib
 find /lib/modules -name 'ib_ipoib.ko*' -delete
 depmod -a
 without_ipoib not_built
+ibprov check --format json >"$OUT/not_built.check.json" 2>"$OUT/not_built.check.err"
+echo "not_built: check $?"

@@ -1,7 +1,12 @@
 set -u
 . /usr/lib/bed/vf.sh
 pf=0001:01:00.0
+mode() { rdma system show | sed -n 's/.*netns \([a-z]*\).*/\1/p'; }
 udevadm settle
+echo "booted: $(mode)"
+cp /run/ibprov/boot.json "$OUT/booted.boot.json"
+ibprov status >"$OUT/booted.status" 2>&1
+echo "booted status: $?"
 uname -r >"$OUT/release"
 rdma system show >"$OUT/mode"
 facts "$pf" >"$OUT/fresh"
@@ -35,5 +40,37 @@ ip netns exec pod rdma dev set "$device" netns host
 udevadm settle
 apply free --config /run/other.toml
 facts "$pf" >"$OUT/free"
+
+phase "another mode, while a unit has a network namespace of its own"
+told() { # NAME: what a restarted boot and status say
+	systemctl restart ibprov.service
+	cp /run/ibprov/boot.json "$OUT/$1.boot.json"
+	ibprov status --format json >"$OUT/$1.json"
+	echo "$1 status: $?"
+	echo "$1: $(mode)"
+}
+ip netns delete host
+ip netns delete pod
+echo 0 >"$pci/$pf/sriov_numvfs"
+udevadm settle
+# As every unit with a network namespace of its own.
+systemd-run --unit=hold --property=PrivateNetwork=yes sleep 600
+own() { # The unit has its namespace before it has its program.
+	pid=$(systemctl show --value --property=MainPID hold.service)
+	[ "$(readlink "/proc/$pid/ns/net")" != "$(readlink /proc/self/ns/net)" ]
+}
+within 30 own
+echo '[rdma]
+netns = "shared"' >/etc/ibprov/ibprov.toml
+told held
+
+# The kernel takes a namespace down after its last process has ended.
+systemctl stop hold.service
+is_shared() {
+	systemctl restart ibprov.service
+	[ "$(mode)" = shared ]
+}
+within 60 is_shared
+told released
 dmesg >"$OUT/dmesg"
 phase end

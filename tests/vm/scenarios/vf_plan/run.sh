@@ -29,7 +29,7 @@ facts "$pf" >"$OUT/one"
 # A new number of VFs is an event of the PF, for which udev's instance would put the
 # plan of /etc back.
 systemctl mask --runtime --quiet "ibprov-pf@.service"
-template() { sed "s/02:00:00:70/$1/; s/vfs = 16/vfs = 4/" /etc/ibprov/ibprov.toml >/run/plan.toml; }
+template() { sed "s/02:00:00:70/$1/; s/vfs = 9/vfs = 4/" /etc/ibprov/ibprov.toml >/run/plan.toml; }
 
 phase "4. what is written is dropped, or the VF goes on with the old GUID"
 template 02:00:00:70
