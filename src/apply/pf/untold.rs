@@ -10,11 +10,21 @@ use crate::model::{StepDone, VfStep, WantedPf, WantedVf};
 use crate::names::{PortNumber, VfIndex, vf_ranges};
 use crate::observe::ObservedPf;
 
-/// VFs, each with why it was not known of it when the PF was asked last.
-pub(super) type Untold = BTreeMap<VfIndex, &'static str>;
+/// VFs, each with what the PF did not report of it when it was asked last.
+pub(super) type Untold = BTreeMap<VfIndex, Unreported>;
 
-const WITHOUT_GUIDS: &str = "the kernel does not report the GUIDs of VFs at the PF (Linux 5.5 and later do, if the driver answers)";
-const UNANSWERED: &str = "the driver of the PF did not report all settings of some VFs, as when a firmware command fails, see dmesg; their link states are not verified";
+/// What the PF did not report of a VF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+pub(super) enum Unreported {
+    #[strum(
+        to_string = "the kernel does not report the GUIDs of VFs at the PF (Linux 5.5 and later do, if the driver answers)"
+    )]
+    Guids,
+    #[strum(
+        to_string = "the driver of the PF did not report all settings of some VFs, as when a firmware command fails, see dmesg; their link states are not verified"
+    )]
+    Settings,
+}
 
 /// Fill in what this run has told the PF with success. A kernel that tells GUIDs back has no more
 /// than that either: the PF's driver repeats what it was told.
@@ -22,8 +32,8 @@ pub(super) fn learn(observed: &mut ObservedPf, attempts: &Attempts) -> Untold {
     let mut untold = Untold::new();
     for vf in &mut observed.vfs {
         let why = match guids_are_untold(vf) {
-            true => WITHOUT_GUIDS,
-            false if !vf.admin.is_answered => UNANSWERED,
+            true => Unreported::Guids,
+            false if !vf.admin.is_answered => Unreported::Settings,
             false => continue,
         };
         untold.insert(vf.index, why);
@@ -54,7 +64,7 @@ pub(super) fn notes(
         let parts = verified(wanted.vfs.iter().filter(is_so), observed, attempts)?;
         Some(format!("{why}: {parts}"))
     };
-    [WITHOUT_GUIDS, UNANSWERED].into_iter().filter_map(note).collect()
+    [Unreported::Guids, Unreported::Settings].into_iter().filter_map(note).collect()
 }
 
 /// How these VFs were verified; `None` of none.

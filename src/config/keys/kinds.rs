@@ -24,7 +24,7 @@ pub(crate) struct Key {
     pub(crate) kind: Kind,
     /// The default as TOML; empty if there is none.
     pub(crate) default: &'static str,
-    /// What the published schema and the manual say of it.
+    /// What the published schema says of it.
     #[cfg(test)]
     pub(crate) doc: &'static str,
     /// The value is of the type by which the key is read.
