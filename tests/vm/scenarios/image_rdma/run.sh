@@ -1,5 +1,5 @@
 . /usr/lib/bed/iface.sh
-cp /run/early-links /run/early-modules /run/early-rdma "$OUT/"
+cp /run/early-links /run/early-modules "$OUT/"
 cp /usr/lib/bed/initramfs /boot/image
 for name in fabric0 storage0; do
 	ended $name
