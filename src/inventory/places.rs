@@ -257,7 +257,12 @@ impl Reader<'_> {
         // Units run much that is not of InfiniBand; what somebody has written into a file of few
         // lines may be.
         let is_unit = at.line.is_none();
-        let is_named = |path: &str| command.words.contains(&path) && is_outside_of_packages(path);
+        // What is in /run was written since this boot began, by what is found where it stands.
+        let is_named = |path: &str| {
+            command.words.contains(&path)
+                && is_outside_of_packages(path)
+                && !path.starts_with("/run/")
+        };
         for (path, why) in unopened.iter().filter(|(path, _)| !is_unit && is_named(path)) {
             let text = format!("{}; {path} was not looked at: {why}", at.text.trim());
             self.add(at, &[(Does::NotUnderstood, false)], &text, at.text, None);

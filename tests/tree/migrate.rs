@@ -894,9 +894,10 @@ fn a_script_that_is_not_looked_at_is_told_and_hangs_nothing() {
     nix::unistd::mkfifo(&host.path("opt/fifo"), nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
     host.file(
         "etc/rc.local",
-        "#!/bin/sh\n/opt/fifo\n. /opt/fifo\n/opt/site/start\n/usr/bin/x /opt/site\n",
+        "#!/bin/sh\n/opt/fifo\n. /opt/fifo\n/opt/site/start\n/usr/bin/x /opt/site\n. /run/state-$IFACE\n",
     );
-    let script = "mkdir \"$1/opt/site\"
+    let script = "mkdir -p \"$1/opt/site\" \"$1/run\"
+        mount -t tmpfs none \"$1/run\"
         mount -t tmpfs none \"$1/opt/site\"
         printf '#!/bin/sh\\nsystemctl start opensm\\n' >\"$1/opt/site/start\"
         exec timeout 60 \"$2\" migrate --root \"$1\"";

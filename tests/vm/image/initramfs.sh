@@ -16,11 +16,14 @@ unshare --mount --propagation private sh -eu <<'END'
 case $tool in
 dracut)
 	# The root file system is on a disk of the machine, not of this host. It is mounted when
-	# this hook says so, as it would be where it needs the port.
+	# this hook says so, as it would be where it needs the port. Newer releases have the queue
+	# that asks it as a module of its own.
 	set --
+	modules=ibprov
+	[ -z "$(find "$host/usr/lib/dracut/modules.d" -name '??initqueue')" ] || modules="$modules initqueue"
 	hook=/usr/lib/bed/dracut-finished.sh
 	[ ! -e "$host$hook" ] || set -- --include $hook /lib/dracut/hooks/initqueue/finished/50-bed.sh
-	on dracut --quiet --force --no-hostonly --add ibprov --compress gzip "$@" --kver "$release" /boot/image
+	on dracut --quiet --force --no-hostonly --add "$modules" --compress gzip "$@" --kver "$release" /boot/image
 	;;
 initramfs-tools)
 	printf 'MODULES=list\nCOMPRESS=gzip\n' >"$host/etc/initramfs-tools/conf.d/site"
