@@ -135,11 +135,17 @@ test: deps
 	wait $$machines || failed=1; \
 	exit $$failed
 
+# Trees of hosts are many small files, which a disk makes slowly: they are made in memory where
+# that is allowed to hold them, and programs among them to run.
+shm := /dev/shm
+in_memory = if [ "$$(df --output=avail $(shm) 2>/dev/null | tail -n 1)" -ge 4000000 ] 2>/dev/null && \
+	! findmnt -no OPTIONS $(shm) | grep -q noexec; then export TMPDIR=$(shm); fi
+
 test-unit: deps
-	@sh tests/lane.sh unit $(CARGO) test --locked --lib --bins --test house
+	@$(in_memory); sh tests/lane.sh unit $(CARGO) test --locked --lib --bins --test house
 test-tree: deps
 	@sh tests/vm/image/need.sh bzip2 xz-utils zstd
-	@sh tests/lane.sh tree $(CARGO) test --locked --no-fail-fast $(addprefix --test ,$(tree_tests))
+	@$(in_memory); sh tests/lane.sh tree $(CARGO) test --locked --no-fail-fast $(addprefix --test ,$(tree_tests))
 test-release: deps release
 	@IBPROV_RELEASE=$(abspath $(binary)) sh tests/lane.sh release $(CARGO) test --locked --test release
 test-boot: deps
@@ -202,9 +208,9 @@ test-all:
 		test-field-trial test-packages test-packages-clean test-vm-long test-initramfs \
 		test-older test-newer test-newest fuzz FUZZ_SECONDS=130
 test-properties: deps
-	@PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
+	@$(in_memory); PROPTEST_CASES=20000 sh tests/lane.sh properties $(CARGO) test --locked --lib
 test-agreement: deps
-	@PROPTEST_CASES=2000 sh tests/lane.sh agreement $(CARGO) test --locked --test tree -- agreement ledger
+	@$(in_memory); PROPTEST_CASES=2000 sh tests/lane.sh agreement $(CARGO) test --locked --test tree -- agreement ledger
 test-vm-long: deps
 	@IBPROV_CAMPAIGN_VFS=31,63,127 sh tests/lane.sh vm-long $(CARGO) test --locked --test vm -- --test-threads=64 --ignored
 
