@@ -41,8 +41,7 @@ facts "$late" >"$OUT/plugged.facts"
 # seconds late, and would carry out /etc's plan amid another one.
 ln -s /dev/null /run/systemd/system/ibprov-pf@.service
 systemctl daemon-reload
-none_at_work() { [ -z "$(systemctl list-units --no-legend --state=activating 'ibprov-pf@*')" ]; }
-within 60 none_at_work || { echo "ibprov-pf@ does not end"; exit 1; }
+pf_units_ended
 
 phase "3. RDMA numbers not in VF order, and a VF whose probe fails"
 echo 0 >"$pci/$one/sriov_numvfs"

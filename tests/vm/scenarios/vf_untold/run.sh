@@ -2,6 +2,7 @@ set -u
 . /usr/lib/bed/vf.sh
 pf=0000:01:00.0
 udevadm settle
+pf_units_ended
 ip -d link show dev ib0 >"$OUT/netlink"
 facts "$pf" >"$OUT/fresh"
 ls /sys/kernel/debug/ibsim/mlx5_core >"$OUT/functions"

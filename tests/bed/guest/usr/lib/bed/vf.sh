@@ -72,5 +72,10 @@ within() {
 		sleep 0.5
 	done
 }
+# pf_units_ended: the units that udev has started for PFs.
+pf_units_ended() {
+	within 60 pf_units_idle || { echo "ibprov-pf@ does not end"; exit 1; }
+}
+pf_units_idle() { [ -z "$(systemctl list-units --no-legend --state=activating 'ibprov-pf@*')" ]; }
 # phase WORDS: where the script is, for who looks at the console.
 phase() { read -r up rest </proc/uptime && echo "$up $*" >/dev/console; }
