@@ -59,7 +59,7 @@ pub struct BootReport {
     #[serde(skip)]
     pub problems: Vec<String>,
     /// What happened when.
-    pub timeline: Vec<Moment>,
+    pub timeline: Vec<TimelineEntry>,
 }
 
 /// A configured module.
@@ -145,8 +145,8 @@ pub struct LeftOut {
 
 /// One line of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Moment {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Moment"))]
+pub struct TimelineEntry {
     /// When, microseconds of CLOCK_MONOTONIC.
     pub usec: u64,
     /// What happened, in words.

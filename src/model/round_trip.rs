@@ -16,7 +16,7 @@ use super::{
     OnlineReport, PortProgress, PortReport, Report, RxeReport, RxeState, Severity, Step,
     StepReport, ToDo, Unresolved, Use, Verdict, WantedChild, WantedInterface,
     advice::Purpose,
-    boot::{Climbed, Moment},
+    boot::{Climbed, TimelineEntry},
     iface::IfaceStepReport,
     online::{Goal, Lack, OnlinePort},
     pf::Outcome,
@@ -233,14 +233,14 @@ fn left_out() -> Any<LeftOut> {
     (pci(), reason).prop_map(|(pci, reason)| LeftOut { pci, reason }).boxed()
 }
 
-fn moment() -> Any<Moment> {
+fn timeline_entry() -> Any<TimelineEntry> {
     let climbed = (text(), of(port()), rung()).prop_map(|(expected, port, rung)| Climbed {
         expected: expected.into(),
         port,
         rung,
     });
     (any::<u64>(), text(), of(climbed))
-        .prop_map(|(usec, text, climbed)| Moment { usec, text, climbed })
+        .prop_map(|(usec, text, climbed)| TimelineEntry { usec, text, climbed })
         .boxed()
 }
 
@@ -260,7 +260,7 @@ fn boot_report() -> Any<BootReport> {
     let head = (version(), text(), any::<[u64; 7]>(), any::<u32>(), verdict);
     let done = (list(module_report()), list(step_report()), list(port_report()));
     let pfs = (list(outcome), list(unresolved()), list(left_out()), list(rxe()));
-    (head, done, pfs, list(moment()))
+    (head, done, pfs, list(timeline_entry()))
         .prop_map(|(head, done, pfs, timeline)| {
             let (version, kernel, times, forks, verdict) = head;
             let (modules, steps, ports) = done;

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::model::PortProgress;
     use crate::model::advice::Advice;
-    use crate::model::boot::{Climbed, Moment, PortReport, Step, blank};
+    use crate::model::boot::{Climbed, PortReport, Step, TimelineEntry, blank};
     use crate::model::common::Verdict;
     use crate::names::{LinkLayer, PortNumber, Rung};
 
@@ -130,8 +130,8 @@ mod tests {
             verdict,
             ports,
             timeline: vec![
-                Moment { usec: 4_900_000, text: "ib0 was there".to_owned(), climbed: None },
-                Moment {
+                TimelineEntry { usec: 4_900_000, text: "ib0 was there".to_owned(), climbed: None },
+                TimelineEntry {
                     usec: 5_312_000,
                     text: "mlx5_0/1: named as ib0".to_owned(),
                     climbed: Some(Climbed {
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_long_timeline_is_cut() {
         let mut report = report(Verdict::Ready, Vec::new());
-        let moment = Moment { usec: 5_000_000, text: "x".to_owned(), climbed: None };
+        let moment = TimelineEntry { usec: 5_000_000, text: "x".to_owned(), climbed: None };
         report.timeline = vec![moment; 43];
         let text = text(&report, Screen::default());
         assert_eq!(text.lines().filter(|l| l.ends_with("  x")).count(), TIMELINE_LINES);

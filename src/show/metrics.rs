@@ -322,7 +322,7 @@ fn findings(findings: &[Finding]) -> Family {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::boot::{Climbed, Moment, blank};
+    use crate::model::boot::{Climbed, TimelineEntry, blank};
     use proptest::prelude::*;
 
     #[test]
@@ -350,7 +350,7 @@ mod tests {
             usec: u64,
         ) {
             let climbed = Climbed { expected: expected.into(), port: None, rung: Rung::Driver };
-            let moment = Moment { usec, text: String::new(), climbed: Some(climbed) };
+            let moment = TimelineEntry { usec, text: String::new(), climbed: Some(climbed) };
             let boot = BootReport { kernel, timeline: vec![moment.clone(), moment], ..blank(0) };
             let label = r#"[a-z]+="([^"\\\n]|\\["\\])*""#;
             let line = format!(r"^(# .*|ibprov_[a-z_]+(\{{{label}(,{label})*\}})? [0-9.]+)$");

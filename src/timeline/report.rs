@@ -39,7 +39,7 @@ pub fn loaded(report: &BootReport) -> impl Iterator<Item = (&ModuleName, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::boot::{Moment, Step, blank};
+    use crate::model::boot::{Step, TimelineEntry, blank};
     use crate::model::{PortReport, StepReport, read};
     use crate::names::{LinkLayer, PortNumber};
 
@@ -55,10 +55,18 @@ mod tests {
         let mut report = blank(5_000_000);
         report.finished_usec = 9_000_000;
         report.timeline = vec![
-            Moment { usec: 5_000_001, text: String::new(), climbed: climbed(0, Rung::Driver) },
-            Moment { usec: 6_000_000, text: String::new(), climbed: climbed(1, Rung::Rdma) },
-            Moment { usec: 7_000_000, text: String::new(), climbed: climbed(2, Rung::Named) },
-            Moment { usec: 8_000_000, text: "said".to_owned(), climbed: None },
+            TimelineEntry {
+                usec: 5_000_001,
+                text: String::new(),
+                climbed: climbed(0, Rung::Driver),
+            },
+            TimelineEntry { usec: 6_000_000, text: String::new(), climbed: climbed(1, Rung::Rdma) },
+            TimelineEntry {
+                usec: 7_000_000,
+                text: String::new(),
+                climbed: climbed(2, Rung::Named),
+            },
+            TimelineEntry { usec: 8_000_000, text: "said".to_owned(), climbed: None },
         ];
         let mut progress =
             PortProgress::absent("0000:4b:00.0".to_owned(), Rung::Named, String::new());

@@ -7,7 +7,7 @@ use super::interfaces::Interfaces;
 use crate::ladder::{KernelLogFacts, cause};
 use crate::model::{
     Awaited, PortProgress,
-    boot::{Climbed, Moment},
+    boot::{Climbed, TimelineEntry},
 };
 use crate::names::{PortNumber, Rung};
 use crate::observe::Observed;
@@ -19,7 +19,7 @@ pub(super) struct Waited {
     since: BTreeMap<Awaited, u64>,
     /// The rung each port was last seen at.
     seen: BTreeMap<(Awaited, Option<PortNumber>), Option<Rung>>,
-    timeline: Vec<Moment>,
+    timeline: Vec<TimelineEntry>,
 }
 
 impl Waited {
@@ -49,7 +49,7 @@ impl Waited {
             let text = format!("{}{there}", standing(port, rung));
             let (expected, port_number) = (port.expected.clone(), port.port);
             let climbed = Some(Climbed { expected, port: port_number, rung });
-            self.timeline.push(Moment { usec, text, climbed });
+            self.timeline.push(TimelineEntry { usec, text, climbed });
             if port.is_ready() && !port.is_ethernet() {
                 ready.push(port);
             }
@@ -107,8 +107,8 @@ impl Waited {
     }
 
     /// What happened when, in that order.
-    pub(super) fn into_timeline(mut self) -> Vec<Moment> {
-        self.timeline.sort_by_key(|m| m.usec);
+    pub(super) fn into_timeline(mut self) -> Vec<TimelineEntry> {
+        self.timeline.sort_by_key(|entry| entry.usec);
         self.timeline
     }
 }
