@@ -8,7 +8,7 @@ use crate::cli::{Format, WaitOnlineArgs};
 use crate::config::{Loaded, Part};
 use crate::host::{Root, alarm, journal, live_line, state, systemd};
 use crate::model::{OnlineReport, events as kinds, online::Goal};
-use crate::names::WAIT_ONLINE_UNIT;
+use crate::names::{WAIT_ONLINE_UNIT, usec};
 use crate::observe::ModprobeRules;
 use crate::online::{self, Wanted};
 use crate::show;
@@ -69,7 +69,7 @@ pub fn run(args: &WaitOnlineArgs, loaded: &Loaded, root: &Root, format: Format) 
 
 /// To the journal, with fields; to standard error where programs read standard output.
 fn tell(report: &OnlineReport) {
-    let took = report.finished_usec.saturating_sub(report.started_usec);
+    let took = usec(report.finished_usec.since(report.started_usec));
     journal::event!(
         level(report.verdict.exit()),
         message_id = kinds::WAIT_FINISHED,

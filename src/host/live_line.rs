@@ -13,7 +13,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use super::{clock, terminal};
-use crate::names::harmless;
+use crate::names::{Moment, harmless};
 
 /// How often the time in it goes on.
 const TICK: Duration = Duration::from_secs(1);
@@ -25,19 +25,24 @@ struct Line {
     /// Of so many parts of the work so many are done.
     count: Option<(usize, usize)>,
     ticks: bool,
-    began_usec: u64,
+    began: Moment,
     deadline: Option<Duration>,
 }
 
-static LINE: Mutex<Line> =
-    Mutex::new(Line { text: None, count: None, ticks: false, began_usec: 0, deadline: None });
+static LINE: Mutex<Line> = Mutex::new(Line {
+    text: None,
+    count: None,
+    ticks: false,
+    began: Moment::START,
+    deadline: None,
+});
 static NEVER: Condvar = Condvar::new();
 
 /// The work ends by itself after `deadline`.
 pub fn deadline(deadline: Duration) {
     if let Ok(mut line) = LINE.lock() {
         line.deadline = Some(deadline);
-        line.began_usec = clock::monotonic_usec();
+        line.began = clock::now();
     }
 }
 
@@ -105,8 +110,7 @@ fn tick() {
 impl Line {
     fn draw(&self) {
         let Some(text) = &self.text else { return };
-        let now = clock::monotonic_usec();
-        let seconds = now.saturating_sub(self.began_usec) / 1_000_000;
+        let seconds = clock::now().since(self.began).as_secs();
         let count = self.count.map(|(done, all)| format!(" {done} of {all}")).unwrap_or_default();
         let time = match self.deadline {
             Some(deadline) => format!("{count} ({seconds} s of {} s)", deadline.as_secs()),

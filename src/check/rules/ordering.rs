@@ -1,5 +1,7 @@
 //! The order of units in the boot.
 
+use std::time::Duration;
+
 use super::consumers::mount_before_ipoib;
 use super::words::ordering_cycle::NEEDED;
 use super::words::ordering_missing::{MISSED, NAMED};
@@ -69,7 +71,9 @@ pub(super) fn ordering_missing(boot: &Boot) -> Vec<Finding> {
             continue;
         }
         let late = match came.late {
-            Some(usec @ 1..) => format!("{} later", duration(usec.unsigned_abs())),
+            Some(usec @ 1..) => {
+                format!("{} later", duration(Duration::from_micros(usec.unsigned_abs())))
+            }
             _ => "later".to_owned(),
         };
         let name = if unit.contains('.') { unit.to_string() } else { format!("{unit}.service") };
@@ -205,7 +209,7 @@ fn came_by<'a>(
         let Some((named, asked)) = port.progress.named_usec.zip(asked.when.monotonic) else {
             return Some(Came { line: None, late: None });
         };
-        let late = named.checked_sub(asked)?.try_into().ok();
+        let late = named.usec().checked_sub(asked)?.try_into().ok();
         return Some(Came { line: None, late });
     }
     is_shown().then_some(Came { line: None, late: None })

@@ -275,7 +275,10 @@ pub(super) fn late(boot: &Boot) -> Option<Late<'_>> {
                         == Some(netdev)
                 }
             };
-            comes && e.when.since(&asked.when).is_none_or(|gap| came_too_late(Some(false), gap))
+            comes
+                && e.when
+                    .since(&asked.when)
+                    .is_none_or(|gap| came_too_late(Some(false), gap.cmp(&0)))
         })?;
         let recovered = came_up_after(boot, netdev, made);
         Some(Late { asked, netdev, made, recovered })
