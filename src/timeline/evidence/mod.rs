@@ -73,7 +73,7 @@ impl Zero {
 
     fn at(&self, when: &When) -> Option<Duration> {
         match self {
-            Self::Monotonic => when.monotonic.map(Duration::from_micros),
+            Self::Monotonic => when.monotonic.map(|at| at.since(Moment::START)),
             Self::Wall(zero, _) => when.wall?.checked_sub(*zero).map(Duration::from_micros),
         }
     }
