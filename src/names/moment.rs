@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 /// end at the limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline, description = ""))]
 pub struct Moment(u64);
 
 impl Moment {
@@ -38,22 +39,6 @@ impl Moment {
     /// The time from `earlier` until this instant; zero if that is not earlier.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
-    }
-}
-
-/// In the schema of reports it is a number.
-#[cfg(test)]
-impl schemars::JsonSchema for Moment {
-    fn inline_schema() -> bool {
-        u64::inline_schema()
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        u64::schema_name()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        u64::json_schema(generator)
     }
 }
 
