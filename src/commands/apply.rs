@@ -56,7 +56,7 @@ pub fn run(
     let limit = args.timeout_msec.map_or(config.boot.adapter_timeout, Duration::from_millis);
     let mut deadline = deadline_in(limit);
     let only = args.pf.as_ref().map(|pf| address(pf, root)).transpose()?;
-    live_line::deadline(limit);
+    live_line::timeout(limit);
     let acts = !args.dry_run && root.is_live();
     if config.withheld.has_all_pfs() {
         error!(
@@ -91,7 +91,7 @@ pub fn run(
     if !args.yes && terminal::can_ask() {
         agree_to_removal(&plans.wanted, root)?;
         deadline = deadline_in(limit);
-        live_line::deadline(limit);
+        live_line::timeout(limit);
     }
     let mut outcomes = Vec::new();
     match plans.wanted.as_slice() {

@@ -58,7 +58,7 @@ pub fn run(
         anyhow::bail!("boot must be run as root: use sudo, or --dry-run to see what it would do");
     }
     alarm::at_deadline(config.boot.timeout);
-    live_line::deadline(config.boot.timeout);
+    live_line::timeout(config.boot.timeout);
     let write = |report: &mut BootReport| {
         let json = report.to_report().to_json().unwrap_or_default();
         let written = state::write("boot.json", &json);

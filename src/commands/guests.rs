@@ -28,7 +28,7 @@ pub fn run(args: &GuestsArgs, config: &Config, root: &Root, format: Format) -> a
         return look(args, config, root, format);
     }
     alarm::at_deadline(config.guests.timeout);
-    live_line::deadline(config.guests.timeout);
+    live_line::timeout(config.guests.timeout);
     let mut report = service::run(config, root)?;
     if config.withheld.has(Part::Guests) {
         report.exit_code = Some(Exit::NotReady.code());

@@ -28,10 +28,10 @@ pub fn run(args: &WaitOnlineArgs, loaded: &Loaded, root: &Root, format: Format) 
     let config = &loaded.config;
     let mut errors = super::config::errors(loaded);
     errors.retain(|_| [Part::Ports, Part::WaitOnline].iter().any(|p| config.withheld.has(*p)));
-    let deadline = args.timeout.unwrap_or(config.wait_online.timeout);
+    let timeout = args.timeout.unwrap_or(config.wait_online.timeout);
     // From here on files are read that may not answer.
-    alarm::at_deadline(deadline);
-    live_line::deadline(deadline);
+    alarm::at_deadline(timeout);
+    live_line::timeout(timeout);
     let wanted = Wanted {
         errors,
         targets: args.ports.clone(),
@@ -40,7 +40,7 @@ pub fn run(args: &WaitOnlineArgs, loaded: &Loaded, root: &Root, format: Format) 
             address: args.address || config.wait_online.address,
             stable_sec: args.stable.unwrap_or(config.wait_online.stable).as_secs(),
         },
-        deadline,
+        timeout,
         wants_ipoib: ipoib::wanted_denied(root, config, &ModprobeRules::read(root)),
     };
     let mut report = online::run(config, &wanted, root)?;

@@ -25,24 +25,18 @@ struct Line {
     /// Of so many parts of the work so many are done.
     count: Option<(usize, usize)>,
     ticks: bool,
-    began: Moment,
-    deadline: Option<Duration>,
+    /// When the work began, and after how long it ends by itself.
+    timeout: Option<(Moment, Duration)>,
 }
 
-static LINE: Mutex<Line> = Mutex::new(Line {
-    text: None,
-    count: None,
-    ticks: false,
-    began: Moment::START,
-    deadline: None,
-});
+static LINE: Mutex<Line> =
+    Mutex::new(Line { text: None, count: None, ticks: false, timeout: None });
 static NEVER: Condvar = Condvar::new();
 
-/// The work ends by itself after `deadline`.
-pub fn deadline(deadline: Duration) {
+/// The work ends by itself after `timeout`.
+pub fn timeout(timeout: Duration) {
     if let Ok(mut line) = LINE.lock() {
-        line.deadline = Some(deadline);
-        line.began = clock::now();
+        line.timeout = Some((clock::now(), timeout));
     }
 }
 
@@ -110,10 +104,12 @@ fn tick() {
 impl Line {
     fn draw(&self) {
         let Some(text) = &self.text else { return };
-        let seconds = clock::now().since(self.began).as_secs();
         let count = self.count.map(|(done, all)| format!(" {done} of {all}")).unwrap_or_default();
-        let time = match self.deadline {
-            Some(deadline) => format!("{count} ({seconds} s of {} s)", deadline.as_secs()),
+        let time = match self.timeout {
+            Some((began, timeout)) => {
+                let seconds = clock::now().since(began).as_secs();
+                format!("{count} ({seconds} s of {} s)", timeout.as_secs())
+            }
             None => count,
         };
         let columns = terminal::columns(&io::stderr()).unwrap_or(80).saturating_sub(1);

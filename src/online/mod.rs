@@ -50,7 +50,7 @@ pub struct Wanted {
     /// How far each has to come.
     pub goal: Goal,
     /// For how long to wait.
-    pub deadline: Duration,
+    pub timeout: Duration,
     /// Who wants a netdev of IPoIB, where ib_ipoib is denied.
     pub wants_ipoib: Option<String>,
     /// The errors of the configuration for which a port may not be waited for.
@@ -119,7 +119,7 @@ pub fn run(config: &Config, wanted: &Wanted, root: &Root) -> anyhow::Result<Onli
     let start: Start = Rc::new(|| Client::live().patient());
     let mut waiting = Waiting::new(config, wanted, root, &start, started);
     waiting.report.problems.append(&mut events.problems);
-    let deadline = started + wanted.deadline;
+    let deadline = started + wanted.timeout;
     loop {
         match waiting.turn(clock::now(), deadline) {
             Next::End(ports, forced) => {
@@ -147,7 +147,7 @@ impl<'a> Waiting<'a> {
         start: &Start,
         started: Moment,
     ) -> Self {
-        let mut report = OnlineReport::new(started, wanted.deadline.as_secs(), wanted.goal);
+        let mut report = OnlineReport::new(started, wanted.timeout.as_secs(), wanted.goal);
         report.configuration.clone_from(&wanted.errors);
         let mut facts = KernelLogFacts::default();
         facts.wants_ipoib.clone_from(&wanted.wants_ipoib);

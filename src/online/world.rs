@@ -344,7 +344,7 @@ fn is_good(story: &Story) -> Result<(), String> {
     let wanted = Wanted {
         targets: if story.is_named { targets } else { Vec::new() },
         goal: story.goal,
-        deadline: Duration::from_secs(story.timeout_sec),
+        timeout: Duration::from_secs(story.timeout_sec),
         wants_ipoib: None,
         errors: Vec::new(),
     };
@@ -368,7 +368,7 @@ fn is_good(story: &Story) -> Result<(), String> {
     });
     let begin = Moment::from_usec(BEGIN);
     let mut waiting = Waiting::new(&config, &wanted, &root, &start, begin);
-    let deadline = begin + wanted.deadline;
+    let deadline = begin + wanted.timeout;
     let told = || world.borrow().told.concat();
     for _turn in 0..2_000 {
         let now = Moment::from_usec(world.borrow().now);
