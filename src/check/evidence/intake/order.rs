@@ -182,9 +182,8 @@ fn share_a_line(parts: &[Part], one: &Boot, other: &Boot) -> bool {
     let lines = |boot: &Boot| -> BTreeSet<(Moment, &str)> {
         let events =
             boot.parts.iter().filter_map(|at| parts.get(*at)).flat_map(|part| &part.events);
-        events
-            .filter_map(|e| Some((e.when.monotonic.filter(|at| *at > Moment::START)?, &*e.text)))
-            .collect()
+        let timed = events.filter_map(|e| Some((e.when.monotonic?, &*e.text)));
+        timed.filter(|(at, _)| *at > Moment::START).collect()
     };
     !lines(one).is_disjoint(&lines(other))
 }
